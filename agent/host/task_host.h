@@ -1,0 +1,33 @@
+// What the stream to the controller (agent/link) needs of the rest of the agent, and the other way round.
+#pragma once
+
+#include <vector>
+
+#include "siding/v1/agent.pb.h"
+
+namespace siding {
+
+// Takes messages for the controller. Thread-safe; never blocks. While there is no connection messages are
+// dropped, except results: reports are level-triggered, and all of them are sent again on connection.
+class ReportSink {
+ public:
+  virtual ~ReportSink() = default;
+  virtual void Send(v1::FromAgent message) = 0;
+};
+
+// Runs tasks. Thread-safe.
+class TaskHost {
+ public:
+  virtual ~TaskHost() = default;
+  // Starts what the command asks and returns at once; what comes of it goes to the sink. Idempotent: a
+  // command whose operation is done or under way changes nothing, but the task's report is sent again.
+  virtual void Execute(const v1::ToAgent& command) = 0;
+  // Every task known here, ended ones until they are forgotten.
+  virtual std::vector<v1::TaskReport> Reports() = 0;
+  // Node name, capacity, criu's state; tasks included.
+  virtual v1::Hello Describe() = 0;
+  // Free RAM and disk, measured rates; tasks included. May take some milliseconds.
+  virtual v1::Heartbeat Measure() = 0;
+};
+
+}  // namespace siding

@@ -1,0 +1,32 @@
+# Two helpers, so that every folder's CMakeLists.txt is a list of names and dependencies.
+#
+#   siding_library(NAME SRCS ... [DEPS ...])   library siding_NAME with the alias siding::NAME
+#   siding_test(NAME SRCS ... [DEPS ...] [LABELS ...])   GoogleTest program, run by ctest as NAME
+
+set(SIDING_SANITIZE "" CACHE STRING "Sanitizer to build with: address or thread")
+
+add_library(siding_settings INTERFACE)
+target_include_directories(siding_settings INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(siding_settings INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+if(SIDING_SANITIZE)
+  target_compile_options(siding_settings INTERFACE -fsanitize=${SIDING_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(siding_settings INTERFACE -fsanitize=${SIDING_SANITIZE})
+endif()
+
+function(siding_library name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_library(siding_${name} STATIC ${ARG_SRCS})
+  add_library(siding::${name} ALIAS siding_${name})
+  target_link_libraries(siding_${name} PUBLIC siding_settings ${ARG_DEPS})
+endfunction()
+
+function(siding_test name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SRCS})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120)
+  if(ARG_LABELS)
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  endif()
+endfunction()

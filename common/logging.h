@@ -1,0 +1,14 @@
+// One way to set up logging (spdlog) in every service: to stderr, one line a record, ISO times.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+
+// level: trace, debug, info, warning, error. Anything else is an error that lists these.
+absl::Status SetUpLogging(const std::string& program, const std::string& level);
+
+}  // namespace siding

@@ -1,0 +1,90 @@
+// Decide, record, act: the controller's one decision maker.
+//
+// Every input (a call of the API, a message of an agent, a tick of time) is turned into events; events are
+// appended to the journal, applied to the state, and then Act() brings the world towards the state: it sends
+// commands to agents for whatever they have not been seen to do yet. Act() is idempotent, so a restart is a
+// replay followed by Act().
+//
+// Thread-safe: one lock around everything; no call blocks on anything but the journal's disk.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "controller/engine/state.h"
+#include "controller/journal/journal.h"
+#include "controller/platform/platform.h"
+#include "model/policy.h"
+
+namespace siding {
+
+// The way to the agents. Thread-safe; must not call back into the engine from Send.
+class AgentLink {
+ public:
+  virtual ~AgentLink() = default;
+  // Dropped if the node is not connected: the engine sends again when it is.
+  virtual void Send(const NodeId& node, v1::ToAgent command) = 0;
+};
+
+// Who asks.
+struct Caller {
+  uint32_t uid = 0;
+  std::string user;
+  bool is_operator = false;
+};
+
+class Engine {
+ public:
+  // Everything passed in must outlive the engine.
+  Engine(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock);
+  ~Engine();
+  // Replays the journal. Once, before any other call.
+  absl::Status Start();
+
+  // ---- Users and operators. Each checks that the caller may act on the job. ----
+  struct Submitted {
+    JobId id;
+    std::optional<Plan> plan;  // on-demand
+  };
+  // kFailedPrecondition with the earliest feasible time if an on-demand job cannot be served by its start_by.
+  absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec);
+  absl::StatusOr<Plan> DryRun(const Caller& caller, JobSpec spec);
+  absl::Status Suspend(const Caller& caller, JobId job);
+  absl::Status Resume(const Caller& caller, JobId job);
+  // The job goes on running. Returns the id of the checkpoint that was ordered.
+  absl::StatusOr<CheckpointId> Checkpoint(const Caller& caller, JobId job, Tier tier);
+  absl::Status Vacate(const Caller& caller, JobId job, Tier tier);
+  absl::Status Migrate(const Caller& caller, JobId job, std::vector<NodeId> nodes);
+  absl::Status Kill(const Caller& caller, JobId job);
+  absl::Status Cordon(const Caller& caller, const NodeId& node, bool cordoned);
+  using VerifyCallback = std::function<void(std::map<int, v1::OpResult> by_rank)>;  // called once, any thread
+  absl::Status VerifyCheckpoint(const Caller& caller, const CheckpointId& id, VerifyCallback done);
+  absl::Status DeleteCheckpoint(const Caller& caller, const CheckpointId& id);
+
+  // ---- Agents. ----
+  // kFailedPrecondition if the node has an agent connected already.
+  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
+  void OnMessage(const NodeId& node, const v1::FromAgent& message);
+  void OnDisconnected(const NodeId& node);
+
+  // ---- Time. Call about ten times a second. ----
+  void Tick();
+
+  // ---- Reading. `visit` runs under the lock: copy out what is needed and return. ----
+  void Read(const std::function<void(const ClusterState&)>& visit) const;
+  bool MayAct(const Caller& caller, const JobRecord& job) const;
+  // Events after `seq`, at most `limit`; waits up to `wait` for the first one.
+  std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace siding

@@ -1,0 +1,141 @@
+// The controller's state. The durable part changes only by Apply(event); the observed part is what the
+// agents said last and is gone with the process: they say it again.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/units.h"
+#include "model/job.h"
+#include "model/lifecycle.h"
+#include "model/plan.h"
+#include "siding/v1/agent.pb.h"
+
+namespace siding {
+
+// ---- Events: what the journal holds. ----
+
+struct JobSubmitted { JobSpec spec; };
+// A step through the lifecycle table. Fields beside `event` are set where that event needs them.
+struct JobMoved {
+  JobEvent event = JobEvent::kPlace;
+  std::string reason;
+  std::vector<NodeId> nodes;        // kPlace
+  CheckpointId checkpoint;          // kPlace (restore from), kOrderDump, kCommit
+  Tier tier = Tier::kShared;        // kOrderDump
+  bool keep_running = false;        // kOrderDump
+  bool for_good = false;            // kOrderKill: cancel, instead of back to the queue
+  JobId request;                    // the on-demand job that this is done for; 0: none
+  std::vector<NodeId> target;       // kOrderDump by migrate: where to restore
+  Time predicted;                   // orders that free nodes: when that should be done
+  Bytes bytes;                      // kCommit
+  Time started;                     // kStarted, kRestored: first instruction
+  int exit_code = 0;                // kSucceeded, kFailed
+};
+struct RankExited { int rank = 0; int exit_code = 0; };
+struct RequestPlanned { Plan plan; };          // job = the request
+struct RequestRefused { JobSpec spec; Plan plan; };  // the job's record is kept, as failed, for `explain`
+struct MethodLost { Method method; std::string why; };
+struct CheckpointChanged { CheckpointId checkpoint; std::string state; std::string note; };  // damaged, deleted
+struct NodeCordoned { NodeId node; bool cordoned = true; };
+struct Noted { std::string text; };            // something its owner should know
+
+using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
+                               CheckpointChanged, NodeCordoned, Noted>;
+struct Event {
+  int64_t seq = 0;   // from 1, without gaps
+  Time at;
+  JobId job;         // 0 for NodeCordoned
+  EventBody body;
+};
+
+// ---- Durable state. ----
+
+struct CheckpointRecord {
+  CheckpointId id;
+  JobId job;
+  int incarnation = 0;
+  Tier tier = Tier::kShared;
+  std::vector<NodeId> nodes;   // by rank, that dumped it
+  std::set<int> exited_ranks;  // ranks without an image: they had ended before
+  Bytes bytes;
+  Time created;
+  std::string state;           // "", "good", "damaged", "deleted"; "" while it is being made
+  std::string note;
+};
+
+struct JobRecord {
+  JobId id;
+  JobSpec spec;
+  JobState state = JobState::kPending;
+  Time submitted;
+  Time state_since;
+  Time running_since;          // of this incarnation
+  Time durable_at;             // last durable checkpoint, or the start of the work
+  std::optional<Time> first_started;
+  std::optional<Time> ended;
+  int exit_code = 0;
+  int incarnation = 0;
+  int order = 0;               // counts orders within the incarnation: the operation's number for agents
+  std::vector<NodeId> nodes;   // by rank, while it holds nodes
+  std::map<int, int> exited;   // rank -> exit code
+  std::map<Method, std::string> lost_methods;
+  std::vector<CheckpointId> checkpoints;  // visible and good, oldest first
+  int checkpoint_count = 0;    // ever ordered: numbers the next
+  bool saved_itself = false;   // an app save stands for it: restart with the restart command
+  std::string reason;
+
+  // The order under way (kSuspending .. kKilling), as recorded with it.
+  JobMoved current;
+  // The request whose nodes this job gave up, while that request waits or runs; 0: none.
+  JobId displaced_by;
+  std::vector<NodeId> target;  // restore here (migrate)
+  int preemptions = 0;
+  std::optional<Time> last_preempted;
+  std::optional<Time> stopped_at;         // while it is not running after having run
+  double lost_node_seconds = 0;
+
+  // On-demand.
+  std::vector<Plan> plans;
+};
+
+struct NodeRecord { bool cordoned = false; };
+
+// ---- Observed state. ----
+
+struct ObservedTask {
+  v1::TaskReport report;
+  std::optional<v1::Progress> progress;
+};
+struct ObservedNode {
+  bool connected = false;
+  Time last_heard;
+  v1::Hello hello;
+  v1::Heartbeat heartbeat;
+};
+
+struct ClusterState {
+  int64_t last_seq = 0;
+  std::map<JobId, JobRecord> jobs;
+  std::map<CheckpointId, CheckpointRecord> checkpoints;
+  std::map<NodeId, NodeRecord> nodes;
+
+  std::map<NodeId, ObservedNode> observed_nodes;
+  std::map<NodeId, std::map<TaskId, ObservedTask>> observed_tasks;
+};
+
+// Pure: changes only the durable part. An event that means nothing in the present state is ignored, so that
+// a replay can never fail half-way.
+void Apply(ClusterState& state, const Event& event);
+
+// "order-dump", "submitted", ...
+std::string KindOf(const Event& event);
+// One line for people: "dump to shared storage ordered for request 7".
+std::string Describe(const Event& event);
+
+}  // namespace siding

@@ -1,0 +1,37 @@
+// The event log: what the controller knows after a restart. SQLite, WAL, synchronous=FULL.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "controller/engine/state.h"
+
+namespace siding {
+
+// Not thread-safe: the engine calls it under its lock.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+  // All or none; durable when it returns OK. Sequence numbers must follow on the last one.
+  virtual absl::Status Append(const std::vector<Event>& events) = 0;
+  // Events with seq > after, in order.
+  virtual absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) = 0;
+};
+
+// Opens or makes the database at `path`. kDataLoss if it is damaged, kFailedPrecondition if a newer siding
+// wrote it or another process has it open.
+absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path);
+// For tests: kept in memory.
+std::unique_ptr<Journal> NewMemoryJournal();
+
+// One event as JSON and back; the format is in docs/journal.md.
+std::string EncodeEventBody(const Event& event);
+absl::StatusOr<EventBody> DecodeEventBody(const std::string& kind, const std::string& json);
+// The variant's name as stored: "submitted", "moved", "rank-exited", ...
+std::string BodyKind(const EventBody& body);
+
+}  // namespace siding

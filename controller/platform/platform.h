@@ -1,0 +1,46 @@
+// Who decides which waiting job starts where: a cluster manager, or on a handful of machines ourselves.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/units.h"
+#include "model/job.h"
+
+namespace siding {
+
+// A job that waits for nodes.
+struct Waiting {
+  JobId id;
+  int priority = 0;
+  Time submitted;
+  int nodes = 1;
+  Resources per_node;
+  std::vector<NodeId> only_on;  // by rank; empty: anywhere (set for images that lie on their nodes)
+};
+
+struct NodeRoom {
+  NodeId id;
+  Resources free;
+};
+
+struct Placement {
+  JobId job;
+  std::vector<NodeId> nodes;  // by rank
+};
+
+// Not thread-safe: the engine calls it under its lock.
+class Platform {
+ public:
+  virtual ~Platform() = default;
+  // Which of the waiting jobs start now, and where. Must not place more than `room` holds.
+  virtual std::vector<Placement> Place(const std::vector<Waiting>& waiting, std::vector<NodeRoom> room) = 0;
+};
+
+// Highest priority first, then first come first served; a job that does not fit holds back the later ones
+// of the same or lower priority, so that gangs are not starved.
+std::unique_ptr<Platform> NewStandalonePlatform();
+
+}  // namespace siding

@@ -1,0 +1,36 @@
+#include "model/job.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace siding {
+
+std::string ToString(Method method) {
+  switch (method) {
+    case Method::kSuspend: return "suspend";
+    case Method::kCheckpoint: return "checkpoint";
+    case Method::kApp: return "app";
+    case Method::kKill: return "kill";
+  }
+  return "?";
+}
+
+absl::StatusOr<Method> ParseMethod(const std::string& name) {
+  for (Method m : kAllMethods) {
+    if (ToString(m) == name) return m;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("method '", name, "': expected suspend, checkpoint, app or kill"));
+}
+
+std::string ToString(Tier tier) { return tier == Tier::kLocal ? "local" : "shared"; }
+
+absl::StatusOr<Tier> ParseTier(const std::string& name) {
+  for (Tier t : {Tier::kLocal, Tier::kShared}) {
+    if (ToString(t) == name) return t;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("tier '", name, "': expected local or shared"));
+}
+
+std::string ToString(JobKind kind) { return kind == JobKind::kBatch ? "batch" : "on-demand"; }
+
+}  // namespace siding

@@ -1,0 +1,92 @@
+// What a job asks for: the part of a job that its submitter wrote and nobody changes afterwards.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "common/units.h"
+
+namespace siding {
+
+// What a job takes from each of its nodes, or what a node has.
+struct Resources {
+  int slots = 1;
+  Bytes memory;
+  int gpus = 0;
+  bool operator==(const Resources&) const = default;
+  Resources& operator+=(const Resources& o) { slots += o.slots; memory += o.memory; gpus += o.gpus; return *this; }
+  Resources& operator-=(const Resources& o) { slots -= o.slots; memory -= o.memory; gpus -= o.gpus; return *this; }
+  bool Covers(const Resources& need) const {
+    return slots >= need.slots && memory >= need.memory && gpus >= need.gpus;
+  }
+};
+
+// A way to take a job off its nodes.
+enum class Method : uint8_t {
+  kSuspend,     // freeze in place; memory stays in the node's RAM
+  kCheckpoint,  // dump the processes into the store, then end them
+  kApp,         // tell the program to save itself
+  kKill,        // end it; work since the last durable checkpoint is lost
+};
+inline constexpr Method kAllMethods[] = {Method::kSuspend, Method::kCheckpoint, Method::kApp, Method::kKill};
+std::string ToString(Method method);
+absl::StatusOr<Method> ParseMethod(const std::string& name);
+
+class MethodSet {
+ public:
+  MethodSet() = default;
+  MethodSet(std::initializer_list<Method> methods) { for (Method m : methods) Add(m); }
+  bool Has(Method m) const { return bits_ >> static_cast<int>(m) & 1; }
+  void Add(Method m) { bits_ |= 1u << static_cast<int>(m); }
+  void Remove(Method m) { bits_ &= ~(1u << static_cast<int>(m)); }
+  bool empty() const { return bits_ == 0; }
+  bool operator==(const MethodSet&) const = default;
+
+ private:
+  unsigned bits_ = 0;
+};
+
+// Where an image lies. Local: on the node that wrote it. Shared: every node can read it.
+enum class Tier : uint8_t { kLocal, kShared };
+std::string ToString(Tier tier);
+absl::StatusOr<Tier> ParseTier(const std::string& name);
+
+// How a program that saves itself is told to, and how it goes on afterwards.
+struct AppMethod {
+  int signal = 10;                           // SIGUSR1
+  std::string marker;                        // file that the program writes when it has saved; empty: it exits
+  Duration grace = std::chrono::seconds(30); // after this the save has failed
+  std::vector<std::string> restart_command;  // empty: the job's own command
+};
+
+enum class JobKind : uint8_t { kBatch, kOnDemand };
+std::string ToString(JobKind kind);
+
+struct JobSpec {
+  std::string name;
+  JobKind kind = JobKind::kBatch;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::string user;
+  int nodes = 1;        // tasks are one a node, ranks 0..nodes-1
+  Resources per_node;
+  int priority = 0;     // higher goes first
+  std::vector<std::string> command;
+  std::map<std::string, std::string> env;
+  std::string workdir;
+  std::string output;   // absolute; %j is the job's id, %r the rank
+  MethodSet methods;    // empty: not preemptible
+  std::optional<AppMethod> app;
+  Duration kill_grace = std::chrono::seconds(10);
+  Duration checkpoint_interval{0};  // 0: only when preempted
+  std::optional<int> max_preemptions;
+  Time start_by;        // on-demand only: the deadline for the first instruction
+};
+
+}  // namespace siding

@@ -1,0 +1,73 @@
+// The life of a job as one table: (state, event) -> state. Everything that changes a job's state goes
+// through Next(), in the controller and in the simulator alike; what is not in the table cannot happen.
+#pragma once
+
+#include <optional>
+#include <string>
+
+
+namespace siding {
+
+enum class JobState {
+  kPending,     // waits for nodes; starts from the beginning
+  kStarting,    // nodes chosen, tasks being launched
+  kRunning,
+  kSuspending,  // freeze ordered
+  kSuspended,   // frozen in RAM; its slots are free
+  kResuming,
+  kDumping,     // dump ordered; every task can still go on as if nothing had happened
+  kCommitting,  // all tasks dumped; from here on the image counts
+  kSaving,      // the program was told to save itself
+  kParked,      // waits for nodes; goes on from a checkpoint
+  kRestoring,
+  kKilling,
+  kDone,
+  kFailed,
+  kCancelled,
+};
+inline constexpr int kJobStateCount = 15;
+
+enum class JobEvent {
+  // Ordered by the engine.
+  kPlace,         // nodes chosen
+  kOrderSuspend,
+  kOrderResume,
+  kOrderDump,
+  kCommit,        // all tasks reported a whole, durable image
+  kOrderSave,
+  kOrderKill,
+  // Observed.
+  kStarted,       // all tasks run
+  kStartFailed,   // could not be launched; the job fails, and says why
+  kFrozen,        // all tasks frozen
+  kFreezeFailed,
+  kThawed,        // all tasks run again after a freeze
+  kDumpFailed,    // some task could not be dumped; all go on
+  kContinued,     // committed, and the tasks were to keep running
+  kReleased,      // all tasks are gone and an image (or the program's own save) stands for them
+  kSaveFailed,
+  kRestored,
+  kRestoreFailed, // with another checkpoint to try: parked again
+  kRestartNeeded, // nothing to restore from: back to the beginning
+  kRequeued,      // gone after a kill, to start again
+  kCancelled,     // gone after a kill, for good
+  kSucceeded,     // every task exited with 0
+  kFailed,        // some task exited otherwise
+};
+inline constexpr int kJobEventCount = 23;
+
+// nullopt: the event means nothing in that state and must be ignored (a late report) or refused (an order).
+std::optional<JobState> Next(JobState state, JobEvent event);
+
+bool IsTerminal(JobState state);
+// It has tasks on its nodes, frozen ones included.
+bool HoldsNodes(JobState state);
+// Its slots are in use: as HoldsNodes, without kSuspended.
+bool UsesSlots(JobState state);
+
+std::string ToString(JobState state);
+std::string ToString(JobEvent event);
+std::optional<JobState> ParseJobState(const std::string& name);
+std::optional<JobEvent> ParseJobEvent(const std::string& name);
+
+}  // namespace siding

@@ -1,0 +1,84 @@
+// The checkpoint store: one directory tier. Two of them make the local and the shared tier of a node.
+//
+// On disk, below the root:
+//   images/<checkpoint>/<rank>/...            a whole image; manifest.json is written last
+//   staging/<checkpoint>.<rank>.<unique>/...  a draft; belongs to nobody after its writer died
+// where <checkpoint> is a CheckpointId ("42.3").
+//
+// An image is visible only when whole: it is written as a draft, hashed, synced, described by its manifest,
+// and then renamed. Every file has a checksum, which Verify() compares before a restore may use the image.
+// See docs/store-format.md for the manifest.
+//
+// Thread-safe. Errors: kResourceExhausted (disk full), kNotFound, kDataLoss (an image that is not what its
+// manifest says; the message names the file), kAlreadyExists, kInternal (other I/O).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "common/units.h"
+
+namespace siding {
+
+// Names one image: one rank of one checkpoint.
+struct ImageKey {
+  CheckpointId checkpoint;
+  int rank = 0;
+  auto operator<=>(const ImageKey&) const = default;
+};
+
+struct ImageFileEntry {
+  std::string name;
+  Bytes size;
+  std::string checksum;  // "xxh3:<32 hex digits>"
+};
+
+struct Manifest {
+  ImageKey key;
+  Time created;
+  std::vector<ImageFileEntry> files;           // sorted by name
+  std::map<std::string, std::string> metadata; // the agent's: what a restore needs to know beside the image
+  Bytes TotalSize() const;
+};
+
+// An image being written. Destroying an uncommitted draft removes it. Not thread-safe, but `BytesSoFar`
+// may be called from another thread.
+class ImageDraft {
+ public:
+  virtual ~ImageDraft() = default;
+  // Put the files here. Files that grow are hashed and sent to the disk while they grow, so that Seal() has
+  // little left to do.
+  virtual const std::string& path() const = 0;
+  virtual Bytes BytesSoFar() const = 0;
+  // No more writes: checksums are completed, everything is synced, the manifest is written. Still invisible.
+  virtual absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata) = 0;
+  // Makes the sealed image visible, durably. A second image under the same key is kAlreadyExists.
+  virtual absl::Status Commit() = 0;
+};
+
+class ImageStore {
+ public:
+  virtual ~ImageStore() = default;
+  virtual absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const ImageKey& key) = 0;
+  virtual absl::StatusOr<Manifest> Read(const ImageKey& key) const = 0;
+  // Reads everything back and compares; `progress` (may be empty) gets the bytes done so far.
+  virtual absl::StatusOr<Manifest> Verify(const ImageKey& key,
+                                          const std::function<void(Bytes)>& progress = {}) const = 0;
+  // The folder of a visible image.
+  virtual absl::StatusOr<std::string> Path(const ImageKey& key) const = 0;
+  virtual absl::StatusOr<std::vector<ImageKey>> List() const = 0;
+  // OK if it is not there: deletion may be asked for twice.
+  virtual absl::Status Delete(const ImageKey& key) = 0;
+  virtual absl::StatusOr<Bytes> FreeSpace() const = 0;
+};
+
+// Opens (and makes) a directory tier at `root`. Removes drafts whose writer on this machine is dead.
+absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root);
+
+}  // namespace siding

@@ -41,7 +41,7 @@ struct RankExited { int rank = 0; int exit_code = 0; };
 struct RequestPlanned { Plan plan; };          // job = the request
 struct RequestRefused { JobSpec spec; Plan plan; };  // the job's record is kept, as failed, for `explain`
 struct MethodLost { Method method; std::string why; };
-struct CheckpointChanged { CheckpointId checkpoint; std::string state; std::string note; };  // damaged, deleted
+struct CheckpointChanged { CheckpointId checkpoint; std::string state; std::string note; };  // see CheckpointRecord
 struct NodeCordoned { NodeId node; bool cordoned = true; };
 struct Noted { std::string text; };            // something its owner should know
 
@@ -62,10 +62,10 @@ struct CheckpointRecord {
   int incarnation = 0;
   Tier tier = Tier::kShared;
   std::vector<NodeId> nodes;   // by rank, that dumped it
-  std::set<int> exited_ranks;  // ranks without an image: they had ended before
+  std::map<int, int> exited;   // ranks without an image: they had ended before, with this code
   Bytes bytes;
   Time created;
-  std::string state;           // "", "good", "damaged", "deleted"; "" while it is being made
+  std::string state;           // "" while it is being made; then good, failed, damaged, deleted, gone
   std::string note;
 };
 
@@ -85,6 +85,7 @@ struct JobRecord {
   std::vector<NodeId> nodes;   // by rank, while it holds nodes
   std::map<int, int> exited;   // rank -> exit code
   std::map<Method, std::string> lost_methods;
+  int restore_failures = 0;    // in a row, with the newest checkpoint
   std::vector<CheckpointId> checkpoints;  // visible and good, oldest first
   int checkpoint_count = 0;    // ever ordered: numbers the next
   bool saved_itself = false;   // an app save stands for it: restart with the restart command

@@ -1,0 +1,177 @@
+// Act(): for every job, what its recorded state asks for and its tasks have not been seen to do. Idempotent:
+// an agent that gets a command again reports again.
+#include <algorithm>
+
+#include "controller/engine/impl.h"
+#include "controller/wire/wire.h"
+
+namespace siding {
+namespace {
+
+// A command that has changed nothing for so long is sent again; the agent may have dropped it.
+constexpr Duration kSendAgain = std::chrono::seconds(5);
+// After an order to dump, an agent undoes it by itself when this much time has passed on top of three times
+// the predicted time.
+constexpr Duration kDumpPatience = std::chrono::seconds(60);
+constexpr int64_t kOpsPerOrder = 100;  // room for attempts
+constexpr int64_t kOpsPerIncarnation = 1000000;
+
+}  // namespace
+
+int64_t Engine::Impl::OpOf(const JobRecord& job) const {
+  return job.incarnation * kOpsPerIncarnation + job.order * kOpsPerOrder;
+}
+
+void Engine::Impl::Send(const NodeId& node, const TaskId& task, v1::ToAgent command) {
+  Sent& sent = sent_[{node, task}];
+  const Time now = clock_.Now();
+  const int kind = static_cast<int>(command.what_case());
+  if (sent.op == command.op() && sent.kind == kind && now - sent.at < kSendAgain) return;
+  sent = {command.op(), kind, now};
+  command.mutable_task()->set_job(task.job.value());
+  command.mutable_task()->set_incarnation(task.incarnation);
+  command.mutable_task()->set_rank(task.rank);
+  Command(node, std::move(command));
+}
+
+void Engine::Impl::ActOnJob(JobRecord& job) {
+  if (!HoldsNodes(job.state)) return;
+  const int64_t op = OpOf(job);
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (!seen.connected) continue;
+    v1::ToAgent command;
+    command.set_op(op);
+    bool send = true;
+    const v1::TaskPhase phase = seen.phase();
+    const auto dump = [&](int64_t dump_op) {
+      command.set_op(dump_op);
+      v1::Dump& dump = *command.mutable_dump();
+      dump.set_checkpoint(job.current.checkpoint.value());
+      dump.set_tier(ToProto(job.current.tier));
+      dump.set_keep_running(job.current.keep_running);
+      const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
+      dump.set_deadline_us(ToMicros(clock_.Now() + 3 * predicted + kDumpPatience));
+    };
+    switch (job.state) {
+      case JobState::kStarting:
+        send = !seen.known;
+        *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
+        break;
+      case JobState::kRestoring:
+        send = !seen.known;
+        if (job.current.checkpoint == CheckpointId()) {
+          *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
+          command.mutable_launch()->set_restart_after_save(true);
+        } else {
+          const CheckpointRecord& checkpoint = state_.checkpoints[job.current.checkpoint];
+          v1::Restore& restore = *command.mutable_restore();
+          *restore.mutable_spec() = ToProto(job.spec);
+          restore.set_checkpoint(checkpoint.id.value());
+          restore.set_tier(ToProto(checkpoint.tier));
+          restore.set_image_incarnation(checkpoint.incarnation);
+        }
+        break;
+      case JobState::kRunning:
+      case JobState::kResuming:
+        // Whatever still holds the task from before is undone.
+        if (phase == v1::PREPARED || phase == v1::DUMPING) {
+          if (seen.report.op() != 0) command.set_op(seen.report.op());
+          command.mutable_abort();
+        } else {
+          send = phase == v1::SUSPENDED;
+          command.mutable_resume();
+        }
+        break;
+      case JobState::kSuspending:
+      case JobState::kSuspended:
+        send = phase == v1::RUNNING;
+        command.mutable_suspend();
+        break;
+      case JobState::kDumping:
+        send = phase == v1::RUNNING || phase == v1::SUSPENDED;
+        dump(op);
+        break;
+      case JobState::kCommitting:
+        if (phase == v1::PREPARED) {
+          if (seen.report.op() != 0) command.set_op(seen.report.op());
+          command.mutable_commit();
+        } else {
+          // Its agent went away between the dump and the commit: this rank is dumped again.
+          send = phase == v1::RUNNING && seen.report.committed_op() < op;
+          dump(seen.report.failed_op() >= op ? seen.report.failed_op() + 1 : op + 1);
+        }
+        break;
+      case JobState::kSaving:
+        send = phase == v1::RUNNING;
+        if (job.spec.app) *command.mutable_save()->mutable_app() = ToProto(*job.spec.app);
+        break;
+      case JobState::kKilling:
+        send = IsLive(phase) || !seen.known;
+        command.mutable_kill()->set_grace_us(job.spec.kill_grace.count());
+        break;
+      default:
+        send = false;
+    }
+    if (send) Send(job.nodes[rank], TaskOf(job, rank), std::move(command));
+  }
+}
+
+// Tasks that no recorded state asks for: of an earlier incarnation, or of a job that has left. A task of a
+// job that the journal does not know is left alone: it is somebody's work, and perhaps the journal is wrong.
+void Engine::Impl::ActOnStrays() {
+  for (const auto& [node, tasks] : state_.observed_tasks) {
+    if (!state_.observed_nodes[node].connected) continue;
+    std::vector<TaskId> forgotten;
+    for (const auto& [id, task] : tasks) {
+      auto found = state_.jobs.find(id.job);
+      if (found == state_.jobs.end()) continue;
+      const JobRecord& job = found->second;
+      const bool current = HoldsNodes(job.state) && id.incarnation == job.incarnation;
+      if (current || id.incarnation > job.incarnation) continue;
+      v1::ToAgent command;
+      command.set_op(OpOf(job) + kOpsPerOrder - 1);
+      if (IsLive(task.report.phase())) {
+        command.mutable_kill()->set_grace_us(0);
+        Send(node, id, std::move(command));
+      } else {
+        command.mutable_forget();
+        Send(node, id, std::move(command));
+        forgotten.push_back(id);
+      }
+    }
+    // The agent sends nothing in answer to Forget; were it lost, the next Hello would bring the task back.
+    for (const TaskId& id : forgotten) state_.observed_tasks[node].erase(id);
+  }
+}
+
+void Engine::Impl::ActOnDeletions() {
+  const Time now = clock_.Now();
+  for (const auto& [id, checkpoint] : state_.checkpoints) {
+    if (checkpoint.state != "deleted" && checkpoint.state != "damaged") continue;
+    for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+      if (checkpoint.exited.contains(rank)) continue;
+      // A damaged image is kept for a look at what happened until its job has ended.
+      if (checkpoint.state == "damaged" && !IsTerminal(state_.jobs[checkpoint.job].state)) continue;
+      NodeId node = checkpoint.nodes[rank];
+      if (!state_.observed_nodes[node].connected && checkpoint.tier == Tier::kShared) {
+        for (const auto& [other, observed] : state_.observed_nodes) {
+          if (observed.connected) node = other;
+        }
+      }
+      if (!state_.observed_nodes[node].connected) continue;
+      Time& sent = deletions_sent_[{id, rank}];
+      if (sent != Time{} && now - sent < 12 * kSendAgain) continue;
+      sent = now;
+      v1::ToAgent command;
+      command.set_op(FreshOp());
+      command.mutable_delete_()->set_checkpoint(id.value());
+      command.mutable_delete_()->set_tier(ToProto(checkpoint.tier));
+      command.mutable_delete_()->set_rank(rank);
+      deletions_[command.op()] = {id, rank};
+      Command(node, std::move(command));
+    }
+  }
+}
+
+}  // namespace siding

@@ -1,0 +1,251 @@
+// Apply(): how each event changes the durable state. Nothing else does.
+#include <algorithm>
+
+#include "controller/engine/state.h"
+
+namespace siding {
+namespace {
+
+double NodeSeconds(const JobRecord& job, Duration d) { return job.spec.nodes * ToSeconds(d); }
+
+// The job runs (again): what it stood still for is lost.
+void CountStandstill(JobRecord& job, Time now) {
+  if (job.stopped_at) job.lost_node_seconds += NodeSeconds(job, now - *job.stopped_at);
+  job.stopped_at.reset();
+}
+
+// The job fell back: what it did since its last durable point has to be done again.
+void CountRepeatedWork(JobRecord& job, Time now) {
+  if (job.running_since == Time{}) return;
+  const Time until = job.stopped_at.value_or(now);
+  job.lost_node_seconds += NodeSeconds(job, std::max(Duration(0), until - job.durable_at));
+  job.stopped_at = until;
+}
+
+void LeaveNodes(JobRecord& job) {
+  job.nodes.clear();
+  job.running_since = Time{};
+}
+
+void BackToTheStart(JobRecord& job) {
+  job.saved_itself = false;
+  job.exited.clear();
+  job.restore_failures = 0;
+}
+
+class Applier {
+ public:
+  Applier(ClusterState& state, const Event& event) : state_(state), event_(event) {}
+
+  void operator()(const JobSubmitted& e) { Create(e.spec); }
+
+  void operator()(const RequestRefused& e) {
+    JobRecord& job = Create(e.spec);
+    job.state = JobState::kFailed;
+    job.ended = event_.at;
+    job.exit_code = -1;
+    job.reason = e.plan.refusal;
+    job.plans.push_back(e.plan);
+  }
+
+  void operator()(const RequestPlanned& e) {
+    if (JobRecord* job = Find()) job->plans.push_back(e.plan);
+  }
+
+  void operator()(const RankExited& e) {
+    if (JobRecord* job = Find()) job->exited[e.rank] = e.exit_code;
+  }
+
+  void operator()(const MethodLost& e) {
+    if (JobRecord* job = Find()) job->lost_methods[e.method] = e.why;
+  }
+
+  void operator()(const CheckpointChanged& e) {
+    auto it = state_.checkpoints.find(e.checkpoint);
+    if (it == state_.checkpoints.end()) return;
+    it->second.state = e.state;
+    it->second.note = e.note;
+    if (JobRecord* job = Find()) {
+      std::erase(job->checkpoints, e.checkpoint);
+      job->restore_failures = 0;
+    }
+  }
+
+  void operator()(const NodeCordoned& e) { state_.nodes[e.node].cordoned = e.cordoned; }
+
+  void operator()(const Noted&) {}
+
+  void operator()(const JobMoved& e) {
+    JobRecord* found = Find();
+    if (found == nullptr) return;
+    JobRecord& job = *found;
+    const auto next = Next(job.state, e.event);
+    if (!next) return;
+    Move(job, e, *next);
+    job.state = *next;
+    job.state_since = event_.at;
+    job.reason = e.reason;
+    if (IsTerminal(*next)) End(job, e);
+  }
+
+ private:
+  JobRecord* Find() {
+    auto it = state_.jobs.find(event_.job);
+    return it == state_.jobs.end() ? nullptr : &it->second;
+  }
+
+  JobRecord& Create(const JobSpec& spec) {
+    JobRecord& job = state_.jobs[event_.job];
+    job.id = event_.job;
+    job.spec = spec;
+    job.submitted = job.state_since = job.durable_at = event_.at;
+    return job;
+  }
+
+  void Order(JobRecord& job, const JobMoved& e) {
+    ++job.order;
+    job.current = e;
+    if (e.request != JobId()) {
+      job.displaced_by = e.request;
+      ++job.preemptions;
+      job.last_preempted = event_.at;
+    }
+  }
+
+  void Move(JobRecord& job, const JobMoved& e, JobState next) {
+    switch (e.event) {
+      case JobEvent::kPlace:
+        ++job.incarnation;
+        job.order = 0;
+        job.current = e;
+        job.nodes = e.nodes;
+        job.target.clear();
+        job.lost_methods.clear();
+        if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
+        break;
+      case JobEvent::kOrderSuspend:
+      case JobEvent::kOrderResume:
+      case JobEvent::kOrderSave:
+      case JobEvent::kOrderKill:
+        Order(job, e);
+        break;
+      case JobEvent::kOrderDump:
+        Order(job, e);
+        BeginCheckpoint(job, e);
+        break;
+      case JobEvent::kCommit:
+        state_.checkpoints[job.current.checkpoint].bytes = e.bytes;
+        if (!job.current.keep_running && !job.stopped_at) job.stopped_at = event_.at;
+        break;
+      case JobEvent::kStarted:
+      case JobEvent::kRestored:
+        Begin(job, e);
+        break;
+      case JobEvent::kFrozen:
+        if (!job.stopped_at) job.stopped_at = event_.at;
+        break;
+      case JobEvent::kThawed:
+        CountStandstill(job, event_.at);
+        job.displaced_by = JobId();
+        break;
+      case JobEvent::kFreezeFailed:
+        job.displaced_by = JobId();
+        break;
+      case JobEvent::kDumpFailed:
+        state_.checkpoints[job.current.checkpoint].state = "failed";
+        state_.checkpoints[job.current.checkpoint].note = e.reason;
+        job.displaced_by = JobId();
+        break;
+      case JobEvent::kSaveFailed:
+        job.displaced_by = JobId();
+        break;
+      case JobEvent::kContinued:
+        FinishCheckpoint(job);
+        break;
+      case JobEvent::kReleased:
+        Release(job);
+        break;
+      case JobEvent::kRestoreFailed:
+        ++job.restore_failures;
+        FallBack(job);
+        break;
+      case JobEvent::kRestartNeeded:
+      case JobEvent::kRequeued:
+        FallBack(job);
+        BackToTheStart(job);
+        break;
+      case JobEvent::kStartFailed:
+      case JobEvent::kCancelled:
+      case JobEvent::kSucceeded:
+      case JobEvent::kFailed:
+        break;
+    }
+    (void)next;
+  }
+
+  void BeginCheckpoint(JobRecord& job, const JobMoved& e) {
+    ++job.checkpoint_count;
+    CheckpointRecord& checkpoint = state_.checkpoints[e.checkpoint];
+    checkpoint.id = e.checkpoint;
+    checkpoint.job = job.id;
+    checkpoint.incarnation = job.incarnation;
+    checkpoint.tier = e.tier;
+    checkpoint.nodes = job.nodes;
+    checkpoint.exited = job.exited;
+    checkpoint.created = event_.at;
+    job.target = e.target;
+  }
+
+  void FinishCheckpoint(JobRecord& job) {
+    CheckpointRecord& checkpoint = state_.checkpoints[job.current.checkpoint];
+    checkpoint.state = "good";
+    checkpoint.exited = job.exited;
+    job.checkpoints.push_back(checkpoint.id);
+    job.durable_at = checkpoint.created;
+    job.restore_failures = 0;
+  }
+
+  void Begin(JobRecord& job, const JobMoved& e) {
+    const Time started = e.started == Time{} ? event_.at : e.started;
+    CountStandstill(job, started);
+    job.running_since = started;
+    if (!job.first_started) job.first_started = started;
+    // A restart from the beginning has nothing durable behind it; a restore has its image.
+    if (e.event == JobEvent::kStarted || job.saved_itself) job.durable_at = started;
+    job.displaced_by = JobId();
+    job.restore_failures = 0;
+  }
+
+  void Release(JobRecord& job) {
+    if (job.state == JobState::kCommitting) FinishCheckpoint(job);
+    if (job.state == JobState::kSaving) job.saved_itself = true;
+    if (job.state == JobState::kKilling) CountRepeatedWork(job, event_.at);
+    if (!job.stopped_at) job.stopped_at = event_.at;
+    LeaveNodes(job);
+  }
+
+  void FallBack(JobRecord& job) {
+    CountRepeatedWork(job, event_.at);
+    LeaveNodes(job);
+  }
+
+  void End(JobRecord& job, const JobMoved& e) {
+    CountStandstill(job, event_.at);
+    job.ended = event_.at;
+    job.exit_code = e.exit_code;
+    job.displaced_by = JobId();
+    LeaveNodes(job);
+  }
+
+  ClusterState& state_;
+  const Event& event_;
+};
+
+}  // namespace
+
+void Apply(ClusterState& state, const Event& event) {
+  state.last_seq = std::max(state.last_seq, event.seq);
+  std::visit(Applier(state, event), event.body);
+}
+
+}  // namespace siding

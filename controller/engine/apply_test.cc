@@ -1,0 +1,144 @@
+#include "controller/engine/state.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using namespace std::chrono_literals;
+
+const JobId kJob(1);
+
+// Feeds events to a state, one second apart unless told otherwise.
+class ApplyTest : public testing::Test {
+ protected:
+  ApplyTest() {
+    JobSpec spec;
+    spec.nodes = 2;
+    Feed(JobSubmitted{spec});
+  }
+  void Feed(EventBody body, Duration after = 1s) {
+    now_ += after;
+    Apply(state_, Event{++seq_, now_, kJob, std::move(body)});
+  }
+  void Feed(JobEvent event, Duration after = 1s) { Feed(Moved(event), after); }
+  static EventBody Moved(JobEvent event) {
+    JobMoved move;
+    move.event = event;
+    return move;
+  }
+  void FeedPlace(const std::string& checkpoint = "") {
+    JobMoved move;
+    move.nodes = {NodeId("a"), NodeId("b")};
+    move.checkpoint = CheckpointId(checkpoint);
+    Feed(move);
+  }
+  void FeedDump(const std::string& id) {
+    JobMoved move;
+    move.event = JobEvent::kOrderDump;
+    move.checkpoint = CheckpointId(id);
+    Feed(move);
+  }
+  JobRecord& job() { return state_.jobs[kJob]; }
+
+  ClusterState state_;
+  Time now_ = FromMicros(1'000'000'000);
+  int64_t seq_ = 0;
+};
+
+TEST_F(ApplyTest, PlacingBeginsAnIncarnation) {
+  FeedPlace();
+  EXPECT_EQ(job().state, JobState::kStarting);
+  EXPECT_EQ(job().incarnation, 1);
+  EXPECT_EQ(job().nodes.size(), 2u);
+}
+
+TEST_F(ApplyTest, WhatMeansNothingIsIgnored) {
+  Feed(JobEvent::kFrozen);
+  EXPECT_EQ(job().state, JobState::kPending);
+}
+
+TEST_F(ApplyTest, ACheckpointCountsOnlyWhenTheJobHasLeft) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit);
+  EXPECT_TRUE(job().checkpoints.empty());
+  Feed(JobEvent::kReleased);
+  EXPECT_EQ(job().checkpoints, std::vector<CheckpointId>{CheckpointId("1.1")});
+  EXPECT_EQ(state_.checkpoints[CheckpointId("1.1")].state, "good");
+  EXPECT_TRUE(job().nodes.empty());
+}
+
+TEST_F(ApplyTest, StandstillIsLostNodeSeconds) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  FeedPlace("1.1");
+  Feed(JobEvent::kRestored, 10s);
+  // Two nodes stood still from the commit on: 1 s to the release, 1 s to the placement, 10 s to the restore.
+  EXPECT_DOUBLE_EQ(job().lost_node_seconds, 24);
+}
+
+TEST_F(ApplyTest, AKillLosesTheWorkSinceTheStart) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  Feed(JobEvent::kOrderKill, 30s);
+  Feed(JobEvent::kRequeued, 2s);
+  EXPECT_EQ(job().state, JobState::kPending);
+  EXPECT_DOUBLE_EQ(job().lost_node_seconds, 64);
+}
+
+TEST_F(ApplyTest, AFailedDumpForgetsTheCheckpoint) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  FeedDump("1.1");
+  Feed(JobEvent::kDumpFailed);
+  EXPECT_EQ(job().state, JobState::kResuming);
+  EXPECT_EQ(state_.checkpoints[CheckpointId("1.1")].state, "failed");
+  EXPECT_TRUE(job().checkpoints.empty());
+}
+
+TEST_F(ApplyTest, ADamagedCheckpointIsNotTriedAgain) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  Feed(CheckpointChanged{CheckpointId("1.1"), "damaged", "pages-1.img"});
+  EXPECT_TRUE(job().checkpoints.empty());
+}
+
+TEST_F(ApplyTest, ARankThatEndedBeforeTheDumpStaysEnded) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  Feed(RankExited{1, 0});
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  FeedPlace("1.1");
+  EXPECT_TRUE(job().exited.contains(1));
+}
+
+TEST_F(ApplyTest, ARestartFromTheBeginningStartsEveryRank) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  Feed(RankExited{1, 0});
+  Feed(JobEvent::kRestartNeeded);
+  EXPECT_TRUE(job().exited.empty());
+}
+
+TEST_F(ApplyTest, OrdersForARequestCountAsPreemptions) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  JobMoved move;
+  move.event = JobEvent::kOrderSuspend;
+  move.request = JobId(7);
+  Feed(move);
+  EXPECT_EQ(job().preemptions, 1);
+  EXPECT_EQ(job().displaced_by, JobId(7));
+}
+
+}  // namespace
+}  // namespace siding

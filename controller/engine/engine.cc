@@ -1,0 +1,370 @@
+#include "controller/engine/engine.h"
+
+#include <algorithm>
+
+#include "common/status.h"
+#include "controller/engine/impl.h"
+
+namespace siding {
+namespace {
+
+constexpr size_t kRecentEvents = 20000;
+constexpr Duration kFullLook = std::chrono::seconds(1);
+
+}  // namespace
+
+bool IsLive(v1::TaskPhase phase) {
+  switch (phase) {
+    case v1::LAUNCHING:
+    case v1::RUNNING:
+    case v1::SUSPENDED:
+    case v1::DUMPING:
+    case v1::PREPARED:
+    case v1::RESTORING:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsGone(v1::TaskPhase phase) { return phase != v1::TASK_PHASE_UNSPECIFIED && !IsLive(phase); }
+
+absl::Status Engine::Impl::Start() {
+  SIDING_RETURN_IF_ERROR(journal_.Replay(0, [this](const Event& event) {
+    Apply(state_, event);
+    recent_.push_back(event);
+    if (recent_.size() > kRecentEvents) recent_.pop_front();
+  }));
+  // Operation numbers for checkpoint commands only have to differ within one life of the controller and from
+  // those before it, whose answers may still arrive.
+  last_op_ = ToMicros(clock_.Now());
+  for (const auto& [id, job] : state_.jobs) {
+    if (!IsTerminal(job.state)) to_judge_.insert(id);
+  }
+  return absl::OkStatus();
+}
+
+void Engine::Impl::Record(JobId job, EventBody body) {
+  Event event{state_.last_seq + 1, clock_.Now(), job, std::move(body)};
+  Apply(state_, event);
+  if (job != JobId()) to_judge_.insert(job);
+  schedule_ = true;
+  unflushed_.push_back(std::move(event));
+}
+
+absl::Status Engine::Impl::Flush() {
+  if (unflushed_.empty()) return health_;
+  if (health_.ok()) health_ = Annotate(journal_.Append(unflushed_), "journal");
+  if (!health_.ok()) {
+    spdlog::critical("journal failed ({}): no further decisions are made; restart when this is mended",
+                     std::string(health_.message()));
+    outbox_.clear();
+    unflushed_.clear();
+    return health_;
+  }
+  for (Event& event : unflushed_) {
+    spdlog::info("job {} {}: {}", event.job.value(), KindOf(event), Describe(event));
+    recent_.push_back(std::move(event));
+    if (recent_.size() > kRecentEvents) recent_.pop_front();
+  }
+  unflushed_.clear();
+  changed_.notify_all();
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::Advance() {
+  if (!health_.ok()) return absl::UnavailableError(health_.message());
+  // Each round either records an event or is the last, and the lifecycle table has no cycle that needs no
+  // report from outside, so this ends.
+  for (bool more = true; more;) {
+    more = false;
+    while (!to_judge_.empty()) {
+      const JobId id = *to_judge_.begin();
+      to_judge_.erase(to_judge_.begin());
+      auto it = state_.jobs.find(id);
+      if (it == state_.jobs.end()) continue;
+      while (Judge(it->second)) {
+      }
+      // What Judge recorded put the job on the list again; it has been looked at already.
+      to_judge_.erase(id);
+      ActOnJob(it->second);
+    }
+    if (std::exchange(schedule_, false)) {
+      WithdrawOrders();
+      AdvanceRequests();
+      ResumeSuspended();
+      PlaceWaiting();
+      ExpireCheckpoints();
+      more = !to_judge_.empty();
+    }
+  }
+  const absl::Status status = Flush();
+  if (!status.ok()) return absl::UnavailableError(status.message());
+  for (auto& [node, command] : std::exchange(outbox_, {})) agents_.Send(node, std::move(command));
+  return absl::OkStatus();
+}
+
+void Engine::Impl::Command(const NodeId& node, v1::ToAgent command) {
+  outbox_.emplace_back(node, std::move(command));
+}
+
+TaskSeen Engine::Impl::Seen(const JobRecord& job, int rank) const {
+  TaskSeen seen;
+  if (static_cast<size_t>(rank) >= job.nodes.size()) return seen;
+  const NodeId& node = job.nodes[rank];
+  if (auto it = state_.observed_nodes.find(node); it != state_.observed_nodes.end()) {
+    seen.connected = it->second.connected;
+  }
+  auto tasks = state_.observed_tasks.find(node);
+  if (tasks == state_.observed_tasks.end()) return seen;
+  auto task = tasks->second.find(TaskOf(job, rank));
+  if (task == tasks->second.end()) return seen;
+  seen.known = true;
+  seen.report = task->second.report;
+  return seen;
+}
+
+std::vector<int> Engine::Impl::LiveRanks(const JobRecord& job) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < job.spec.nodes; ++rank) {
+    if (!job.exited.contains(rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hello) {
+  ObservedNode& observed = state_.observed_nodes[node];
+  if (observed.connected) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("node ", node.value(), " has an agent connected already; is another one running with the same name?"));
+  }
+  observed.connected = true;
+  observed.last_heard = clock_.Now();
+  observed.hello = hello;
+  // The list is whole: a task that is not in it is not there.
+  auto& tasks = state_.observed_tasks[node];
+  for (const auto& [id, task] : tasks) to_judge_.insert(id.job);
+  tasks.clear();
+  for (const v1::TaskReport& report : hello.tasks()) {
+    const TaskId id{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
+    tasks[id].report = report;
+    to_judge_.insert(id.job);
+  }
+  std::erase_if(sent_, [&](const auto& sent) { return sent.first.first == node; });
+  deletions_sent_.clear();
+  for (const auto& [id, job] : state_.jobs) {
+    if (std::find(job.nodes.begin(), job.nodes.end(), node) != job.nodes.end()) to_judge_.insert(id);
+  }
+  schedule_ = true;
+  return absl::OkStatus();
+}
+
+void Engine::Impl::OnDisconnected(const NodeId& node) {
+  state_.observed_nodes[node].connected = false;
+  schedule_ = true;
+}
+
+void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
+  ObservedNode& observed = state_.observed_nodes[node];
+  observed.last_heard = clock_.Now();
+  const auto see = [&](const v1::TaskReport& report) {
+    const TaskId id{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
+    ObservedTask& task = state_.observed_tasks[node][id];
+    // Heartbeats repeat what is known; only news is worth a judgement.
+    const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
+                      task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
+    for (int i = task.report.notes_size(); i < report.notes_size(); ++i) {
+      Record(id.job, Noted{absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", report.notes(i))});
+    }
+    const bool cannot = report.cannot_checkpoint() != task.report.cannot_checkpoint();
+    task.report = report;
+    if (news || cannot) {
+      to_judge_.insert(id.job);
+      // A stray that is gone makes room, and no event says so.
+      if (IsGone(report.phase())) schedule_ = true;
+      if (!IsLive(report.phase()) || report.phase() == v1::RUNNING) task.progress.reset();
+    }
+  };
+  switch (message.what_case()) {
+    case v1::FromAgent::kHeartbeat: {
+      const bool first = observed.heartbeat.ram_available() == 0;
+      observed.heartbeat = message.heartbeat();
+      observed.heartbeat.clear_tasks();
+      for (const v1::TaskReport& report : message.heartbeat().tasks()) see(report);
+      schedule_ |= first;
+      break;
+    }
+    case v1::FromAgent::kReport: see(message.report()); break;
+    case v1::FromAgent::kProgress: {
+      const v1::TaskRef& ref = message.progress().task();
+      auto& tasks = state_.observed_tasks[node];
+      auto it = tasks.find(TaskId{JobId(ref.job()), ref.incarnation(), ref.rank()});
+      if (it != tasks.end()) it->second.progress = message.progress();
+      break;
+    }
+    case v1::FromAgent::kResult: OnResult(node, message.result()); break;
+    default: break;
+  }
+}
+
+void Engine::Impl::Tick() {
+  const Time now = clock_.Now();
+  if (now - last_full_look_ < kFullLook) return;
+  last_full_look_ = now;
+  for (auto& [id, job] : state_.jobs) {
+    if (IsTerminal(job.state)) continue;
+    if (job.state != JobState::kRunning || CheckpointOnSchedule(job)) to_judge_.insert(id);
+  }
+  ActOnStrays();
+  ActOnDeletions();
+  schedule_ = true;
+}
+
+std::vector<Event> Engine::Impl::EventsAfter(int64_t seq, size_t limit, Duration wait) const {
+  std::unique_lock lock(mutex_);
+  const auto newest = [&] { return recent_.empty() ? 0 : recent_.back().seq; };
+  changed_.wait_for(lock, wait, [&] { return newest() > seq; });
+  std::vector<Event> events;
+  if (newest() <= seq) return events;
+  if (recent_.front().seq > seq + 1) {
+    const absl::Status status = journal_.Replay(seq, [&](const Event& event) {
+      if (events.size() < limit && event.seq < recent_.front().seq) events.push_back(event);
+    });
+    if (!status.ok()) spdlog::warn("old events cannot be read: {}", std::string(status.message()));
+  }
+  for (const Event& event : recent_) {
+    if (events.size() >= limit) break;
+    if (event.seq > seq) events.push_back(event);
+  }
+  return events;
+}
+
+bool Engine::Impl::MayAct(const Caller& caller, const JobRecord& job) const {
+  return caller.is_operator || caller.uid == job.spec.uid;
+}
+
+// ---- The public face: a lock, a decision, Advance(). ----
+
+Engine::Engine(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock)
+    : impl_(std::make_unique<Impl>(std::move(policy), journal, platform, agents, clock)) {}
+Engine::~Engine() = default;
+
+absl::Status Engine::Start() {
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->Start();
+}
+
+absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec spec) {
+  std::lock_guard lock(impl_->mutex_);
+  spec.uid = caller.uid;
+  spec.user = caller.user;
+  auto submitted = impl_->Submit(std::move(spec));
+  SIDING_RETURN_IF_ERROR(impl_->Advance());
+  return submitted;
+}
+
+absl::StatusOr<Plan> Engine::DryRun(const Caller&, JobSpec spec) {
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->DryRun(spec);
+}
+
+absl::Status Engine::Suspend(const Caller& caller, JobId id) {
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Suspend(*job));
+  return impl_->Advance();
+}
+
+absl::Status Engine::Resume(const Caller& caller, JobId id) {
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Resume(*job));
+  return impl_->Advance();
+}
+
+absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, Tier tier) {
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_ASSIGN_OR_RETURN(CheckpointId checkpoint, impl_->OrderCheckpoint(*job, tier));
+  SIDING_RETURN_IF_ERROR(impl_->Advance());
+  return checkpoint;
+}
+
+absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Vacate(*job, tier));
+  return impl_->Advance();
+}
+
+absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId> nodes) {
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Migrate(*job, std::move(nodes)));
+  return impl_->Advance();
+}
+
+absl::Status Engine::Kill(const Caller& caller, JobId id) {
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Kill(*job, caller.user));
+  return impl_->Advance();
+}
+
+absl::Status Engine::Cordon(const Caller& caller, const NodeId& node, bool cordoned) {
+  std::lock_guard lock(impl_->mutex_);
+  if (!caller.is_operator) return absl::PermissionDeniedError("only operators may cordon nodes");
+  SIDING_RETURN_IF_ERROR(impl_->Cordon(node, cordoned));
+  return impl_->Advance();
+}
+
+absl::Status Engine::VerifyCheckpoint(const Caller& caller, const CheckpointId& id, VerifyCallback done) {
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->FindOwner(caller, id).status());
+  SIDING_RETURN_IF_ERROR(impl_->Verify(id, std::move(done)));
+  return impl_->Advance();
+}
+
+absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& id) {
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->FindOwner(caller, id).status());
+  SIDING_RETURN_IF_ERROR(impl_->DeleteCheckpoint(id));
+  return impl_->Advance();
+}
+
+absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->OnConnected(node, hello));
+  return impl_->Advance();
+}
+
+void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
+  std::lock_guard lock(impl_->mutex_);
+  impl_->OnMessage(node, message);
+  impl_->Advance().IgnoreError();  // it has been logged, and every caller of the API is told
+}
+
+void Engine::OnDisconnected(const NodeId& node) {
+  std::lock_guard lock(impl_->mutex_);
+  impl_->OnDisconnected(node);
+  impl_->Advance().IgnoreError();
+}
+
+void Engine::Tick() {
+  std::lock_guard lock(impl_->mutex_);
+  impl_->Tick();
+  impl_->Advance().IgnoreError();
+}
+
+void Engine::Read(const std::function<void(const ClusterState&)>& visit) const {
+  std::lock_guard lock(impl_->mutex_);
+  visit(impl_->state_);
+}
+
+bool Engine::MayAct(const Caller& caller, const JobRecord& job) const { return impl_->MayAct(caller, job); }
+
+std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait) const {
+  return impl_->EventsAfter(seq, limit, wait);
+}
+
+}  // namespace siding

@@ -1,0 +1,367 @@
+#include "controller/engine/engine.h"
+
+#include <memory>
+
+#include "controller/engine/fake_cluster.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+const Caller kAda{1000, "ada", false};
+const Caller kBob{1001, "bob", false};
+const Caller kRoot{0, "root", true};
+
+// An engine with a cluster of nodes of 4 slots, a journal that outlives it, and a clock that stands still
+// unless it is told to move.
+class EngineTest : public testing::Test {
+ protected:
+  EngineTest() { StartController(); }
+
+  void StartController() {
+    engine_.reset();
+    engine_ = std::make_unique<Engine>(policy_, *journal_, *platform_, cluster_, clock_);
+    ASSERT_TRUE(engine_->Start().ok());
+    cluster_.Attach(*engine_);
+  }
+  void AddNodes(std::initializer_list<const char*> names) {
+    for (const char* name : names) cluster_.AddNode(name);
+  }
+  // Lets the world settle: commands, reports and the periodic look, for some seconds.
+  void Settle(int seconds = 3) {
+    for (int i = 0; i < seconds; ++i) {
+      cluster_.Run();
+      clock_.Advance(1s);
+      engine_->Tick();
+    }
+    cluster_.Run();
+  }
+
+  static JobSpec Batch(int nodes = 1, MethodSet methods = {Method::kSuspend, Method::kCheckpoint, Method::kKill}) {
+    JobSpec spec;
+    spec.name = "batch";
+    spec.nodes = nodes;
+    spec.per_node.slots = 4;
+    spec.command = {"work"};
+    spec.methods = methods;
+    return spec;
+  }
+  JobSpec OnDemand(int nodes, Duration within = 60s) {
+    JobSpec spec = Batch(nodes, {});
+    spec.kind = JobKind::kOnDemand;
+    spec.name = "express";
+    spec.start_by = clock_.Now() + within;
+    return spec;
+  }
+  JobId Submit(JobSpec spec, const Caller& caller = kAda) {
+    auto submitted = engine_->Submit(caller, std::move(spec));
+    EXPECT_TRUE(submitted.ok()) << submitted.status();
+    return submitted.ok() ? submitted->id : JobId();
+  }
+  JobRecord Job(JobId id) {
+    JobRecord job;
+    engine_->Read([&](const ClusterState& state) { job = state.jobs.at(id); });
+    return job;
+  }
+  JobState State(JobId id) { return Job(id).state; }
+
+  FakeClock clock_{FromMicros(1'700'000'000'000'000)};
+  Policy policy_;
+  std::unique_ptr<Journal> journal_ = NewMemoryJournal();
+  std::unique_ptr<Platform> platform_ = NewStandalonePlatform();
+  FakeCluster cluster_{clock_};
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(EngineTest, ABatchJobRunsAndEnds) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  cluster_.Exit(job, 0, 0);
+  EXPECT_EQ(State(job), JobState::kDone);
+}
+
+TEST_F(EngineTest, AGangFailsWhenOneRankFails) {
+  AddNodes({"a", "b"});
+  const JobId job = Submit(Batch(2));
+  Settle();
+  cluster_.Exit(job, 1, 3);
+  EXPECT_EQ(State(job), JobState::kFailed);
+  EXPECT_EQ(Job(job).exit_code, 3);
+  EXPECT_THAT(Job(job).reason, HasSubstr("rank 1"));
+}
+
+TEST_F(EngineTest, TheNodesOfAFailedGangAreFreeOnlyWhenTheOtherRanksAreGone) {
+  AddNodes({"a", "b"});
+  const JobId gang = Submit(Batch(2));
+  const JobId next = Submit(Batch(2));
+  Settle();
+  cluster_.Exit(gang, 1, 3);
+  EXPECT_EQ(State(next), JobState::kPending);
+  Settle();
+  EXPECT_EQ(State(next), JobState::kRunning);
+}
+
+TEST_F(EngineTest, ADeadlineJobGetsItsNodesAndTheVictimComesBack) {
+  AddNodes({"a", "b"});
+  const JobId victim = Submit(Batch(2));
+  Settle();
+  const JobId express = Submit(OnDemand(2), kBob);
+  Settle();
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_NE(State(victim), JobState::kRunning);
+  EXPECT_EQ(Job(victim).preemptions, 1);
+  cluster_.Exit(express, 0, 0);
+  cluster_.Exit(express, 1, 0);
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(Job(victim).displaced_by, JobId());
+}
+
+TEST_F(EngineTest, ACheckpointedVictimIsRestoredNotStartedAgain) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kParked);
+  cluster_.Exit(express, 0, 0);
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 1);
+}
+
+TEST_F(EngineTest, AnImpossibleDeadlineIsRefusedAndNothingIsTouched) {
+  AddNodes({"a"});
+  const JobId batch = Submit(Batch(1, {}));
+  Settle();
+  const auto refused = engine_->Submit(kBob, OnDemand(1));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(State(batch), JobState::kRunning);
+}
+
+TEST_F(EngineTest, ADeadlineInThePastIsRefused) {
+  AddNodes({"a"});
+  EXPECT_EQ(engine_->Submit(kBob, OnDemand(1, -5s)).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(EngineTest, AVictimThatCannotBeDumpedRunsOnAndThePlanIsMadeAgain) {
+  AddNodes({"a", "b"});
+  const JobId stubborn = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  clock_.Advance(1s);
+  const JobId other = Submit(Batch(1, {Method::kKill}));
+  Settle(600);  // a kill of the other costs more than a dump of the stubborn one
+  cluster_.fail_dump = {Job(stubborn).nodes[0].value()};
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  EXPECT_EQ(State(stubborn), JobState::kRunning);
+  EXPECT_THAT(Job(stubborn).lost_methods[Method::kCheckpoint], HasSubstr("io_uring"));
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_EQ(State(other), JobState::kPending);
+}
+
+TEST_F(EngineTest, AGangOfWhichOneRankCannotBeDumpedRunsOnWhole) {
+  AddNodes({"a", "b"});
+  const JobId gang = Submit(Batch(2, {Method::kCheckpoint}));
+  Settle();
+  cluster_.fail_dump = {"b"};
+  ASSERT_TRUE(engine_->Vacate(kAda, gang, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(State(gang), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kCommit), 0);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kAbort), 1);
+}
+
+TEST_F(EngineTest, ADamagedImageIsPassedOverForTheOneBefore) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  cluster_.damaged = {"1.2"};
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(Job(job).checkpoints, std::vector<CheckpointId>{CheckpointId("1.1")});
+}
+
+TEST_F(EngineTest, WithoutAnyGoodImageTheJobStartsAgain) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  cluster_.damaged = {"1.1"};
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 2);
+}
+
+TEST_F(EngineTest, ARestartedControllerCarriesOnFromEveryStep) {
+  // The whole preemption, with the controller dying after 0, 1, 2, ... commands have been carried out.
+  for (int steps = 0; steps < 12; ++steps) {
+    SCOPED_TRACE(steps);
+    journal_ = NewMemoryJournal();
+    cluster_ = FakeCluster(clock_);
+    StartController();
+    AddNodes({"a", "b"});
+    const JobId victim = Submit(Batch(2, {Method::kCheckpoint}));
+    Settle();
+    const JobId express = Submit(OnDemand(2), kBob);
+    for (int i = 0; i < steps; ++i) {
+      if (!cluster_.Step()) break;
+    }
+    cluster_.LoseQueue();
+    StartController();
+    cluster_.Connect("a");
+    cluster_.Connect("b");
+    Settle();
+    ASSERT_EQ(State(express), JobState::kRunning);
+    ASSERT_EQ(State(victim), JobState::kParked);
+    cluster_.Exit(express, 0, 0);
+    cluster_.Exit(express, 1, 0);
+    Settle();
+    ASSERT_EQ(State(victim), JobState::kRunning);
+  }
+}
+
+TEST_F(EngineTest, AnAgentThatComesBackMidwayCarriesOn) {
+  AddNodes({"a", "b"});
+  const JobId victim = Submit(Batch(2, {Method::kCheckpoint}));
+  Settle();
+  const JobId express = Submit(OnDemand(2), kBob);
+  cluster_.Disconnect("b");
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kDumping);
+  cluster_.Connect("b");
+  Settle();
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_EQ(State(victim), JobState::kParked);
+}
+
+TEST_F(EngineTest, AFrozenJobKeepsItsPlaceInTheQueue) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kSuspend}));
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  const JobId later = Submit(Batch());
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kSuspended);
+  cluster_.Exit(express, 0, 0);
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(State(later), JobState::kPending);
+}
+
+TEST_F(EngineTest, AnAdministratorsSuspendLastsUntilTheirResume) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Suspend(kRoot, job).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kSuspended);
+  ASSERT_TRUE(engine_->Resume(kRoot, job).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+TEST_F(EngineTest, MigrationEndsOnTheNamedNode) {
+  AddNodes({"a", "b"});
+  const JobId job = Submit(Batch());
+  Settle();
+  const NodeId to(Job(job).nodes[0].value() == "a" ? "b" : "a");
+  ASSERT_TRUE(engine_->Migrate(kAda, job, {to}).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(Job(job).nodes, std::vector<NodeId>{to});
+}
+
+TEST_F(EngineTest, UsersActOnTheirOwnJobsOnly) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(), kAda);
+  Settle();
+  EXPECT_EQ(engine_->Kill(kBob, job).code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(engine_->Suspend(kBob, job).code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(engine_->Cordon(kBob, NodeId("a"), true).code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(engine_->Kill(kRoot, job).ok());
+}
+
+TEST_F(EngineTest, ACordonedNodeTakesNothingNew) {
+  AddNodes({"a"});
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());
+  const JobId job = Submit(Batch());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kPending);
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), false).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+TEST_F(EngineTest, TwoRequestsAtOnceGetDifferentNodes) {
+  AddNodes({"a", "b"});
+  Submit(Batch());
+  Submit(Batch());
+  Settle();
+  const JobId first = Submit(OnDemand(1), kBob);
+  const JobId second = Submit(OnDemand(1), kBob);
+  Settle();
+  EXPECT_EQ(State(first), JobState::kRunning);
+  EXPECT_EQ(State(second), JobState::kRunning);
+  EXPECT_NE(Job(first).nodes, Job(second).nodes);
+}
+
+TEST_F(EngineTest, AKilledRequestGivesTheVictimBack) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  ASSERT_TRUE(engine_->Kill(kBob, express).ok());
+  Settle();
+  EXPECT_EQ(State(express), JobState::kCancelled);
+  EXPECT_EQ(State(victim), JobState::kRunning);
+}
+
+TEST_F(EngineTest, PeriodicCheckpointsAreTakenAndOldOnesGo) {
+  policy_.keep_checkpoints = 2;
+  StartController();
+  AddNodes({"a"});
+  JobSpec spec = Batch();
+  spec.checkpoint_interval = 10s;
+  const JobId job = Submit(spec);
+  Settle(60);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_GE(Job(job).checkpoint_count, 4);
+  EXPECT_EQ(Job(job).checkpoints.size(), 2u);
+  EXPECT_GE(cluster_.Count(v1::ToAgent::kDelete), 2);
+}
+
+TEST_F(EngineTest, TasksOfAJobThatTheJournalDoesNotKnowAreLeftAlone) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  (void)job;
+  journal_ = NewMemoryJournal();
+  StartController();
+  cluster_.Connect("a");
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
+}
+
+TEST_F(EngineTest, WatchersSeeEventsInOrder) {
+  AddNodes({"a"});
+  Submit(Batch());
+  Settle();
+  const std::vector<Event> events = engine_->EventsAfter(0, 100, 0s);
+  ASSERT_GE(events.size(), 3u);
+  EXPECT_EQ(KindOf(events[0]), "submitted");
+  EXPECT_EQ(KindOf(events[1]), "place");
+  EXPECT_EQ(KindOf(events[2]), "started");
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,183 @@
+// A cluster of agents that exists only in memory, for tests of the engine: it takes the engine's commands,
+// does at once what a real agent would do in time, and reports. Faults are asked for by name.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/engine/engine.h"
+
+namespace siding {
+
+// Not thread-safe.
+class FakeCluster final : public AgentLink {
+ public:
+  explicit FakeCluster(const Clock& clock) : clock_(&clock) {}
+  void Attach(Engine& engine) { engine_ = &engine; }
+
+  void AddNode(const std::string& name, int slots = 4) {
+    slots_[NodeId(name)] = slots;
+    Connect(name);
+  }
+  void Connect(const std::string& name) {
+    const NodeId node(name);
+    v1::Hello hello;
+    hello.set_node(name);
+    hello.mutable_capacity()->set_slots(slots_[node]);
+    hello.mutable_capacity()->set_memory(8LL << 30);
+    for (const auto& [key, report] : tasks_) {
+      if (key.first == node) *hello.add_tasks() = report;
+    }
+    connected_.insert(node);
+    engine_->OnConnected(node, hello).IgnoreError();
+    v1::FromAgent message;
+    v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
+    heartbeat.set_ram_available(8LL << 30);
+    heartbeat.set_local_disk_free(100LL << 30);
+    for (v1::TierRates* rates : {heartbeat.mutable_local(), heartbeat.mutable_shared()}) {
+      rates->mutable_dump()->set_bytes_per_second(1e9);
+      rates->mutable_restore()->set_bytes_per_second(1e9);
+    }
+    engine_->OnMessage(node, message);
+  }
+  void Disconnect(const std::string& name) {
+    connected_.erase(NodeId(name));
+    engine_->OnDisconnected(NodeId(name));
+  }
+
+  void Send(const NodeId& node, v1::ToAgent command) override {
+    if (connected_.contains(node)) queue_.emplace_back(node, std::move(command));
+  }
+
+  // Carries out every command that waits, and those that follow from the reports.
+  void Run() {
+    while (!queue_.empty()) {
+      auto [node, command] = std::move(queue_.front());
+      queue_.pop_front();
+      commands_.push_back(command);
+      Execute(node, command);
+    }
+  }
+  // One command only. False if none waits.
+  bool Step() {
+    if (queue_.empty()) return false;
+    auto [node, command] = std::move(queue_.front());
+    queue_.pop_front();
+    commands_.push_back(command);
+    Execute(node, command);
+    return true;
+  }
+  void LoseQueue() { queue_.clear(); }
+
+  // The task ends by itself.
+  void Exit(JobId job, int rank, int code) {
+    for (auto& [key, report] : tasks_) {
+      if (key.second.job != job || key.second.rank != rank || report.phase() != v1::RUNNING) continue;
+      report.set_phase(v1::EXITED);
+      report.set_exit_code(code);
+      Report(key.first, report);
+    }
+  }
+
+  int Count(v1::ToAgent::WhatCase what) const {
+    int n = 0;
+    for (const v1::ToAgent& command : commands_) n += command.what_case() == what;
+    return n;
+  }
+
+  std::set<std::string> fail_dump;     // nodes on which a dump fails
+  std::set<std::string> fail_suspend;  // nodes on which a freeze fails
+  std::set<std::string> damaged;       // checkpoints whose images do not verify
+  int64_t memory = 1 << 20;            // resident bytes of every task
+
+ private:
+  using Key = std::pair<NodeId, TaskId>;
+
+  void Report(const NodeId& node, const v1::TaskReport& report) {
+    if (!connected_.contains(node)) return;
+    v1::FromAgent message;
+    *message.mutable_report() = report;
+    engine_->OnMessage(node, message);
+  }
+
+  void Execute(const NodeId& node, const v1::ToAgent& command) {
+    const TaskId id{JobId(command.task().job()), command.task().incarnation(), command.task().rank()};
+    if (command.has_verify() || command.has_delete_()) {
+      v1::FromAgent message;
+      message.mutable_result()->set_op(command.op());
+      engine_->OnMessage(node, message);
+      return;
+    }
+    v1::TaskReport& report = tasks_[{node, id}];
+    *report.mutable_task() = command.task();
+    report.set_memory(memory);
+    const auto fail = [&](const std::string& error) {
+      report.set_phase(v1::RUNNING);
+      report.set_failed_op(command.op());
+      report.set_error(error);
+    };
+    switch (command.what_case()) {
+      case v1::ToAgent::kLaunch:
+        report.set_phase(v1::RUNNING);
+        report.set_started_us(ToMicros(clock_->Now()));
+        break;
+      case v1::ToAgent::kRestore:
+        if (damaged.contains(command.restore().checkpoint())) {
+          report.set_phase(v1::RESTORE_FAILED);
+          report.set_error("pages-1.img: checksum differs");
+          report.set_image_damaged(true);
+        } else {
+          report.set_phase(v1::RUNNING);
+          report.set_started_us(ToMicros(clock_->Now()));
+        }
+        break;
+      case v1::ToAgent::kDump:
+        if (fail_dump.contains(node.value())) {
+          fail("io_uring is open");
+        } else {
+          report.set_phase(v1::PREPARED);
+          report.set_checkpoint(command.dump().checkpoint());
+          report.set_op(command.op());
+          report.set_image_bytes(memory);
+          keep_running_[{node, id}] = command.dump().keep_running();
+        }
+        break;
+      case v1::ToAgent::kCommit:
+        report.set_committed_op(command.op());
+        report.set_phase(keep_running_[{node, id}] ? v1::RUNNING : v1::CHECKPOINTED);
+        break;
+      case v1::ToAgent::kAbort:
+      case v1::ToAgent::kResume: report.set_phase(v1::RUNNING); break;
+      case v1::ToAgent::kSuspend:
+        if (fail_suspend.contains(node.value())) {
+          fail("no freezer");
+        } else {
+          report.set_phase(v1::SUSPENDED);
+        }
+        break;
+      case v1::ToAgent::kSave: report.set_phase(v1::SAVED); break;
+      case v1::ToAgent::kKill:
+        report.set_phase(v1::EXITED);
+        report.set_exit_signal(15);
+        break;
+      case v1::ToAgent::kForget: tasks_.erase({node, id}); return;
+      default: return;
+    }
+    Report(node, v1::TaskReport(report));
+  }
+
+  const Clock* clock_;
+  Engine* engine_ = nullptr;
+  std::map<NodeId, int> slots_;
+  std::set<NodeId> connected_;
+  std::map<Key, v1::TaskReport> tasks_;
+  std::map<Key, bool> keep_running_;
+  std::deque<std::pair<NodeId, v1::ToAgent>> queue_;
+  std::vector<v1::ToAgent> commands_;
+};
+
+}  // namespace siding

@@ -1,0 +1,177 @@
+// The engine's inside, shared by its source files; nobody else includes it. One file per concern:
+//   engine.cc    construction, locking, reading
+//   verbs.cc     what users and operators ask
+//   observe.cc   reports of agents -> events
+//   requests.cc  deadline jobs: plan, order, grant, plan again
+//   schedule.cc  the way back, the queue, periodic checkpoints, retention
+//   act.cc       recorded state + last reports -> commands
+// Every public call is: lock; decide (Record ...); Advance(). Advance() decides what follows from that until
+// nothing does, makes the events durable, and only then lets commands out.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/logging.h"
+#include "controller/engine/engine.h"
+#include "model/snapshot.h"
+
+namespace siding {
+
+// What an agent last said of a task, or that it knows of none.
+struct TaskSeen {
+  bool known = false;      // there is a report
+  bool connected = false;  // the node's agent is connected, so the report is current
+  v1::TaskReport report;
+  v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
+};
+
+// The processes are there (or about to be).
+bool IsLive(v1::TaskPhase phase);
+// The processes are gone.
+bool IsGone(v1::TaskPhase phase);
+
+class Engine::Impl {
+ public:
+  Impl(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock)
+      : policy_(std::move(policy)), journal_(journal), platform_(platform), agents_(agents), clock_(clock) {}
+
+  // ---- engine.cc ----
+  absl::Status Start();
+  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
+  void OnMessage(const NodeId& node, const v1::FromAgent& message);
+  void OnDisconnected(const NodeId& node);
+  void Tick();
+  std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
+  bool MayAct(const Caller& caller, const JobRecord& job) const;
+
+  // ---- verbs.cc ----
+  absl::StatusOr<Submitted> Submit(JobSpec spec);
+  absl::StatusOr<Plan> DryRun(const JobSpec& spec);
+  absl::Status Suspend(JobRecord& job);
+  absl::Status Resume(JobRecord& job);
+  absl::StatusOr<CheckpointId> OrderCheckpoint(JobRecord& job, Tier tier);
+  absl::Status Vacate(JobRecord& job, Tier tier);
+  absl::Status Migrate(JobRecord& job, std::vector<NodeId> nodes);
+  absl::Status Kill(JobRecord& job, const std::string& by);
+  absl::Status Cordon(const NodeId& node, bool cordoned);
+  absl::Status Verify(const CheckpointId& id, VerifyCallback done);
+  absl::Status DeleteCheckpoint(const CheckpointId& id);
+  // The job, if there is one and the caller may act on it.
+  absl::StatusOr<JobRecord*> Find(const Caller& caller, JobId id);
+  absl::StatusOr<JobRecord*> FindOwner(const Caller& caller, const CheckpointId& id);
+
+  // After every decision: what follows from it, then the journal, then the commands.
+  absl::Status Advance();
+
+  ClusterState state_;
+  mutable std::mutex mutex_;
+
+ private:
+  // ---- engine.cc ----
+  void Record(JobId job, EventBody body);
+  void Move(JobRecord& job, JobMoved move) { Record(job.id, EventBody(std::move(move))); }
+  absl::Status Flush();
+  void Command(const NodeId& node, v1::ToAgent command);
+  int64_t FreshOp() { return ++last_op_; }
+  TaskId TaskOf(const JobRecord& job, int rank) const { return TaskId{job.id, job.incarnation, rank}; }
+  TaskSeen Seen(const JobRecord& job, int rank) const;
+  // Ranks that have not exited.
+  std::vector<int> LiveRanks(const JobRecord& job) const;
+
+  // ---- observe.cc ----
+  // Events that follow from what is observed of this job. True if there was one.
+  bool Judge(JobRecord& job);
+  bool JudgeExits(JobRecord& job);
+  bool JudgeLost(JobRecord& job);
+  bool JudgeStart(JobRecord& job);
+  bool JudgeFreeze(JobRecord& job);
+  bool JudgeDump(JobRecord& job);
+  bool JudgeCommit(JobRecord& job);
+  bool JudgeSave(JobRecord& job);
+  bool JudgeKill(JobRecord& job);
+  void RestoreFailed(JobRecord& job, const v1::TaskReport& report);
+  void FallBack(JobRecord& job, const std::string& why);
+  void OnResult(const NodeId& node, const v1::OpResult& result);
+
+  // ---- requests.cc ----
+  bool AdvanceRequests();
+  bool Grant(JobRecord& request);
+  bool StillHolds(const JobRecord& request, const Plan& plan) const;
+  void Replan(JobRecord& request);
+  void Execute(const Plan& plan);
+  void WithdrawOrders();
+  Snapshot TakeSnapshot(JobId for_request) const;
+  Request MakeRequest(const JobRecord& job) const;
+
+  // ---- schedule.cc ----
+  // What is free on each usable node. `for_request` != 0: as that request sees it, its own reservation
+  // included; 0: as the batch queue sees it, without what is reserved or held for suspended jobs.
+  std::map<NodeId, Resources> Room(JobId for_request) const;
+  bool Usable(const NodeId& node) const;
+  bool ResumeSuspended();
+  bool PlaceWaiting();
+  bool CheckpointOnSchedule(JobRecord& job);
+  bool ExpireCheckpoints();
+  CheckpointId NextCheckpointId(const JobRecord& job) const;
+  JobMoved OrderDump(const JobRecord& job, Tier tier) const;
+  // The request that this job made way for still needs the nodes.
+  bool RequestStillWants(JobId request) const;
+
+  // ---- act.cc ----
+  void Act();
+  void ActOnJob(JobRecord& job);
+  void ActOnStrays();
+  void ActOnDeletions();
+  // Sends at most once for each (task, op, kind), unless nothing has changed for a while.
+  void Send(const NodeId& node, const TaskId& task, v1::ToAgent command);
+  int64_t OpOf(const JobRecord& job) const;
+
+  const Policy policy_;
+  Journal& journal_;
+  Platform& platform_;
+  AgentLink& agents_;
+  const Clock& clock_;
+
+  std::vector<Event> unflushed_;
+  std::vector<std::pair<NodeId, v1::ToAgent>> outbox_;
+  absl::Status health_;  // not OK once the journal has failed: nothing may be decided or done any more
+
+  // Jobs whose reports or state changed since they were last judged.
+  std::set<JobId> to_judge_;
+  bool schedule_ = true;  // something changed that may let a waiting job go on
+  Time last_full_look_;
+
+  struct Sent {
+    int64_t op = 0;
+    int kind = 0;
+    Time at;
+  };
+  std::map<std::pair<NodeId, TaskId>, Sent> sent_;
+  std::map<std::pair<CheckpointId, int>, Time> deletions_sent_;
+  int64_t last_op_ = 0;
+
+  struct Verification {
+    size_t outstanding = 0;
+    std::map<int, v1::OpResult> results;
+    VerifyCallback done;
+  };
+  std::map<int64_t, std::pair<std::shared_ptr<Verification>, int>> verifications_;  // op -> (which, rank)
+  struct Deletion {
+    CheckpointId checkpoint;
+    int rank = 0;
+  };
+  std::map<int64_t, Deletion> deletions_;  // op -> what
+  std::map<CheckpointId, std::set<int>> deleted_ranks_;
+
+  mutable std::condition_variable changed_;
+  std::deque<Event> recent_;  // the newest events, for watchers; older ones come from the journal
+};
+
+}  // namespace siding

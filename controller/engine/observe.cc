@@ -1,0 +1,251 @@
+// What the agents report of a job's tasks, turned into the lifecycle's events. Judge() looks at the whole of
+// what is known, never at a single message, so the order in which reports arrive does not matter.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/impl.h"
+
+namespace siding {
+namespace {
+
+constexpr int kRestoreAttempts = 3;
+// Attempts to dump one rank again after its peers have been parked.
+constexpr int kCommitAttempts = 5;
+
+std::string On(const JobRecord& job, int rank) {
+  return absl::StrCat("rank ", rank, " on ", job.nodes[rank].value());
+}
+
+JobMoved Moved(JobEvent event, std::string reason = "") {
+  JobMoved move;
+  move.event = event;
+  move.reason = std::move(reason);
+  return move;
+}
+
+}  // namespace
+
+bool Engine::Impl::Judge(JobRecord& job) {
+  if (!HoldsNodes(job.state)) return false;
+  const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
+  if (starting && JudgeStart(job)) return true;
+  if (job.state != JobState::kKilling) {
+    if (JudgeExits(job)) return true;
+    if (JudgeLost(job)) return true;
+  }
+  switch (job.state) {
+    case JobState::kSuspending:
+    case JobState::kResuming: return JudgeFreeze(job);
+    case JobState::kDumping: return JudgeDump(job);
+    case JobState::kCommitting: return JudgeCommit(job);
+    case JobState::kSaving: return JudgeSave(job);
+    case JobState::kKilling: return JudgeKill(job);
+    default: return false;
+  }
+}
+
+// Ranks that ended by themselves. A job is done when all of them exited with 0, and has failed when one did
+// not: the others are ended then, they would wait for it for ever.
+bool Engine::Impl::JudgeExits(JobRecord& job) {
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (seen.phase() != v1::EXITED) continue;
+    const int code = seen.report.exit_signal() != 0 ? 128 + seen.report.exit_signal() : seen.report.exit_code();
+    Record(job.id, RankExited{rank, code});
+    if (code == 0 && !LiveRanks(job).empty()) return true;
+    JobMoved move = Moved(code == 0 ? JobEvent::kSucceeded : JobEvent::kFailed);
+    move.exit_code = code;
+    if (code != 0) {
+      move.reason = seen.report.exit_signal() != 0
+                        ? absl::StrCat(On(job, rank), " was ended by signal ", seen.report.exit_signal())
+                        : absl::StrCat(On(job, rank), " exited with ", code);
+    }
+    Move(job, std::move(move));
+    return true;
+  }
+  return false;
+}
+
+// Ranks whose processes are gone though nobody ended them, on a node that is there to say so.
+bool Engine::Impl::JudgeLost(JobRecord& job) {
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (!seen.connected) continue;
+    const bool expected = job.state == JobState::kStarting || job.state == JobState::kRestoring;
+    const bool parked_early = seen.phase() == v1::CHECKPOINTED || seen.phase() == v1::SAVED;
+    const bool gone_as_ordered =
+        parked_early && (job.state == JobState::kCommitting || job.state == JobState::kSaving);
+    const bool lost = seen.phase() == v1::LOST || (!seen.known && !expected) || (parked_early && !gone_as_ordered);
+    if (!lost) continue;
+    FallBack(job, absl::StrCat(On(job, rank), " is gone"));
+    return true;
+  }
+  return false;
+}
+
+// Back to the newest checkpoint that is good, or to the beginning.
+void Engine::Impl::FallBack(JobRecord& job, const std::string& why) {
+  const bool can_restore = !job.checkpoints.empty() || job.saved_itself;
+  Move(job, Moved(can_restore && job.state != JobState::kStarting ? JobEvent::kRestoreFailed : JobEvent::kRestartNeeded,
+                  why));
+}
+
+bool Engine::Impl::JudgeStart(JobRecord& job) {
+  Time started{};
+  bool all = true;
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (seen.phase() == v1::LAUNCH_FAILED) {
+      Move(job, Moved(job.state == JobState::kStarting ? JobEvent::kStartFailed : JobEvent::kRestartNeeded,
+                      absl::StrCat(On(job, rank), ": ", seen.report.error())));
+      return true;
+    }
+    if (seen.phase() == v1::RESTORE_FAILED) {
+      RestoreFailed(job, seen.report);
+      return true;
+    }
+    // A rank that has exited already has run, too.
+    all &= seen.phase() == v1::RUNNING || seen.phase() == v1::EXITED;
+    started = std::max(started, FromMicros(seen.report.started_us()));
+  }
+  if (!all) return false;
+  JobMoved move = Moved(job.state == JobState::kStarting ? JobEvent::kStarted : JobEvent::kRestored);
+  move.started = started;
+  Move(job, std::move(move));
+  return true;
+}
+
+void Engine::Impl::RestoreFailed(JobRecord& job, const v1::TaskReport& report) {
+  const std::string why = absl::StrCat(On(job, report.task().rank()), ": ", report.error());
+  // A damaged image is never tried again; another failure may be the node's, so it is tried elsewhere first.
+  const CheckpointId checkpoint = job.current.checkpoint;
+  if (checkpoint != CheckpointId() &&
+      (report.image_damaged() || job.restore_failures + 1 >= kRestoreAttempts)) {
+    Record(job.id, CheckpointChanged{checkpoint, "damaged", why});
+  }
+  FallBack(job, why);
+}
+
+bool Engine::Impl::JudgeFreeze(JobRecord& job) {
+  const bool freezing = job.state == JobState::kSuspending;
+  bool all = true;
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (freezing && seen.report.failed_op() == OpOf(job)) {
+      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+      Record(job.id, MethodLost{Method::kSuspend, why});
+      Move(job, Moved(JobEvent::kFreezeFailed, why));
+      return true;
+    }
+    all &= seen.phase() == (freezing ? v1::SUSPENDED : v1::RUNNING);
+  }
+  if (all) Move(job, Moved(freezing ? JobEvent::kFrozen : JobEvent::kThawed));
+  return all;
+}
+
+bool Engine::Impl::JudgeDump(JobRecord& job) {
+  bool all = true;
+  Bytes bytes;
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (seen.known && seen.report.failed_op() == OpOf(job)) {
+      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+      // Not planned with again until the job has been started or restored anew.
+      Record(job.id, MethodLost{Method::kCheckpoint, why});
+      Move(job, Moved(JobEvent::kDumpFailed, why));
+      return true;
+    }
+    all &= seen.phase() == v1::PREPARED && seen.report.checkpoint() == job.current.checkpoint.value();
+    bytes += Bytes{seen.report.image_bytes()};
+  }
+  if (!all) return false;
+  JobMoved move = Moved(JobEvent::kCommit);
+  move.checkpoint = job.current.checkpoint;
+  move.bytes = bytes;
+  Move(job, std::move(move));
+  return true;
+}
+
+bool Engine::Impl::JudgeCommit(JobRecord& job) {
+  bool all = true;
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (job.current.keep_running) {
+      all &= seen.known && IsLive(seen.phase()) && seen.report.committed_op() >= OpOf(job);
+    } else {
+      all &= seen.phase() == v1::CHECKPOINTED;
+    }
+    if (seen.report.failed_op() >= OpOf(job) + kCommitAttempts) {
+      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+      Record(job.id, CheckpointChanged{job.current.checkpoint, "damaged", why});
+      FallBack(job, why);
+      return true;
+    }
+  }
+  if (all) Move(job, Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased));
+  return all;
+}
+
+bool Engine::Impl::JudgeSave(JobRecord& job) {
+  bool all = true;
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (seen.known && seen.report.failed_op() == OpOf(job)) {
+      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+      Record(job.id, MethodLost{Method::kApp, why});
+      Move(job, Moved(JobEvent::kSaveFailed, why));
+      return true;
+    }
+    all &= seen.phase() == v1::SAVED;
+  }
+  if (all) Move(job, Moved(JobEvent::kReleased));
+  return all;
+}
+
+bool Engine::Impl::JudgeKill(JobRecord& job) {
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    // An agent that is connected and knows nothing of the task has never started it, and never will: the
+    // kill that it was sent names this incarnation.
+    const bool gone = IsGone(seen.phase()) || (seen.connected && !seen.known);
+    if (!gone) return false;
+  }
+  JobEvent event = JobEvent::kRequeued;
+  if (job.current.for_good) {
+    event = JobEvent::kCancelled;
+  } else if (!job.checkpoints.empty() || job.saved_itself) {
+    event = JobEvent::kReleased;
+  }
+  JobMoved move = Moved(event, job.current.reason);
+  if (job.current.for_good) move.exit_code = 128 + 15;
+  Move(job, std::move(move));
+  return true;
+}
+
+void Engine::Impl::OnResult(const NodeId& node, const v1::OpResult& result) {
+  if (auto it = verifications_.find(result.op()); it != verifications_.end()) {
+    auto [verification, rank] = it->second;
+    verifications_.erase(it);
+    verification->results[rank] = result;
+    if (--verification->outstanding == 0) verification->done(std::move(verification->results));
+    return;
+  }
+  auto it = deletions_.find(result.op());
+  if (it == deletions_.end()) return;
+  const auto [id, rank] = it->second;
+  deletions_.erase(it);
+  if (result.code() != 0) {
+    spdlog::warn("checkpoint {} rank {} on {} could not be deleted: {}", id.value(), rank, node.value(),
+                 result.message());
+    return;
+  }
+  std::set<int>& ranks = deleted_ranks_[id];
+  ranks.insert(rank);
+  const CheckpointRecord& checkpoint = state_.checkpoints[id];
+  if (ranks.size() + checkpoint.exited.size() >= checkpoint.nodes.size()) {
+    Record(checkpoint.job, CheckpointChanged{id, "gone", checkpoint.note});
+    deleted_ranks_.erase(id);
+  }
+}
+
+}  // namespace siding

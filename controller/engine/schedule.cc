@@ -1,0 +1,160 @@
+// Everything that starts without anybody asking at that moment: the way back of jobs that made way, the
+// queue, periodic checkpoints, and the end of old ones.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/impl.h"
+
+namespace siding {
+namespace {
+
+bool WaitsForItsNodes(const JobRecord& job) {
+  return job.spec.kind == JobKind::kOnDemand && job.state == JobState::kPending && !job.plans.empty();
+}
+
+// What a frozen job keeps of a node: its memory (as measured, or as it asked), no slots. GPUs are given up
+// only by jobs that hold none.
+Resources FrozenHold(const JobRecord& job, Bytes resident) {
+  return Resources{0, std::max(resident, job.spec.per_node.memory), job.spec.per_node.gpus};
+}
+
+}  // namespace
+
+bool Engine::Impl::Usable(const NodeId& node) const {
+  auto observed = state_.observed_nodes.find(node);
+  if (observed == state_.observed_nodes.end() || !observed->second.connected) return false;
+  auto record = state_.nodes.find(node);
+  return record == state_.nodes.end() || !record->second.cordoned;
+}
+
+std::map<NodeId, Resources> Engine::Impl::Room(JobId for_request) const {
+  std::map<NodeId, Resources> room;
+  for (const auto& [id, observed] : state_.observed_nodes) {
+    if (!Usable(id)) continue;
+    const v1::Resources& capacity = observed.hello.capacity();
+    room[id] = Resources{capacity.slots(), Bytes{capacity.memory()}, capacity.gpus()};
+  }
+  const auto take = [&](const NodeId& node, const Resources& what) {
+    if (auto it = room.find(node); it != room.end()) it->second -= what;
+  };
+  for (const auto& [id, job] : state_.jobs) {
+    if (HoldsNodes(job.state)) {
+      for (int rank : LiveRanks(job)) {
+        // The batch queue does not take the place of a job that is only frozen for a while.
+        const bool frozen = job.state == JobState::kSuspended;
+        take(job.nodes[rank], frozen && for_request != JobId()
+                                  ? FrozenHold(job, Bytes{Seen(job, rank).report.memory()})
+                                  : job.spec.per_node);
+      }
+    } else if (WaitsForItsNodes(job) && id != for_request) {
+      for (const NodeId& node : job.plans.back().nodes) take(node, job.spec.per_node);
+    }
+  }
+  // Processes that should be gone and are not yet: nothing is granted before it is observed free.
+  for (const auto& [node, tasks] : state_.observed_tasks) {
+    for (const auto& [id, task] : tasks) {
+      if (!IsLive(task.report.phase())) continue;
+      auto found = state_.jobs.find(id.job);
+      if (found == state_.jobs.end()) continue;
+      const JobRecord& job = found->second;
+      const bool counted = HoldsNodes(job.state) && id.incarnation == job.incarnation && !job.exited.contains(id.rank);
+      if (!counted) take(node, job.spec.per_node);
+    }
+  }
+  return room;
+}
+
+bool Engine::Impl::RequestStillWants(JobId request) const {
+  auto it = state_.jobs.find(request);
+  return it != state_.jobs.end() && !IsTerminal(it->second.state);
+}
+
+bool Engine::Impl::ResumeSuspended() {
+  bool any = false;
+  for (auto& [id, job] : state_.jobs) {
+    // Without a request it was an administrator who froze it, and only they let it go on.
+    if (job.state != JobState::kSuspended || job.displaced_by == JobId()) continue;
+    if (RequestStillWants(job.displaced_by)) continue;
+    // What this job itself is counted with is its own to use again.
+    const auto room = Room(JobId());
+    bool fits = true;
+    for (int rank : LiveRanks(job)) {
+      auto it = room.find(job.nodes[rank]);
+      fits &= it != room.end() && it->second.Covers(Resources{0, Bytes{0}, 0});
+    }
+    if (!fits) continue;
+    JobMoved move;
+    move.event = JobEvent::kOrderResume;
+    Move(job, std::move(move));
+    any = true;
+  }
+  return any;
+}
+
+bool Engine::Impl::PlaceWaiting() {
+  std::vector<Waiting> waiting;
+  for (const auto& [id, job] : state_.jobs) {
+    if (job.state != JobState::kPending && job.state != JobState::kParked) continue;
+    if (job.spec.kind == JobKind::kOnDemand) continue;  // granted by AdvanceRequests
+    Waiting w{id, job.spec.priority, job.submitted, job.spec.nodes, job.spec.per_node, job.target};
+    if (!job.checkpoints.empty() && !job.saved_itself) {
+      const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
+      if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
+    }
+    waiting.push_back(std::move(w));
+  }
+  if (waiting.empty()) return false;
+  std::vector<NodeRoom> room;
+  for (const auto& [id, free] : Room(JobId())) room.push_back({id, free});
+  const std::vector<Placement> placements = platform_.Place(waiting, std::move(room));
+  for (const Placement& placement : placements) {
+    JobRecord& job = state_.jobs[placement.job];
+    JobMoved move;
+    move.event = JobEvent::kPlace;
+    move.nodes = placement.nodes;
+    if (!job.checkpoints.empty() && !job.saved_itself) move.checkpoint = job.checkpoints.back();
+    Move(job, std::move(move));
+  }
+  return !placements.empty();
+}
+
+CheckpointId Engine::Impl::NextCheckpointId(const JobRecord& job) const {
+  return CheckpointId(absl::StrCat(job.id.value(), ".", job.checkpoint_count + 1));
+}
+
+JobMoved Engine::Impl::OrderDump(const JobRecord& job, Tier tier) const {
+  JobMoved move;
+  move.event = JobEvent::kOrderDump;
+  move.checkpoint = NextCheckpointId(job);
+  move.tier = tier;
+  move.predicted = clock_.Now();
+  return move;
+}
+
+bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
+  if (job.state != JobState::kRunning || job.spec.checkpoint_interval == Duration(0)) return false;
+  if (clock_.Now() - std::max(job.durable_at, job.state_since) < job.spec.checkpoint_interval) return false;
+  if (!job.spec.methods.Has(Method::kCheckpoint) || job.lost_methods.contains(Method::kCheckpoint)) return false;
+  JobMoved move = OrderDump(job, Tier::kShared);
+  move.keep_running = true;
+  move.reason = "on schedule";
+  Move(job, std::move(move));
+  return true;
+}
+
+bool Engine::Impl::ExpireCheckpoints() {
+  bool any = false;
+  for (auto& [id, job] : state_.jobs) {
+    const bool over = job.state == JobState::kDone || job.state == JobState::kCancelled;
+    const size_t keep = over ? 0 : static_cast<size_t>(policy_.keep_checkpoints);
+    while (job.checkpoints.size() > keep) {
+      // Copied: recording takes it off the list.
+      const CheckpointId oldest = job.checkpoints.front();
+      Record(id, CheckpointChanged{oldest, "deleted", over ? "its job has ended" : "newer ones are kept"});
+      any = true;
+    }
+  }
+  return any;
+}
+
+}  // namespace siding

@@ -1,0 +1,239 @@
+// What users and operators ask, and why it may be refused.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "controller/engine/impl.h"
+#include "planner/planner.h"
+
+namespace siding {
+namespace {
+
+absl::Status NotInState(const JobRecord& job, const std::string& what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", job.id.value(), " is ", ToString(job.state), ": ", what));
+}
+
+absl::Status CheckDeadline(const JobSpec& spec, Time now) {
+  if (spec.start_by > now) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("start_by ", FormatTime(spec.start_by), " has passed; it is ",
+                                                 FormatTime(now), " on the controller's clock"));
+}
+
+std::string RefusalText(const Plan& plan) {
+  if (!plan.earliest) return plan.refusal;
+  return absl::StrCat(plan.refusal, "; the earliest start would be ", FormatTime(*plan.earliest));
+}
+
+}  // namespace
+
+absl::StatusOr<JobRecord*> Engine::Impl::Find(const Caller& caller, JobId id) {
+  auto it = state_.jobs.find(id);
+  if (it == state_.jobs.end()) return absl::NotFoundError(absl::StrCat("there is no job ", id.value()));
+  if (!MayAct(caller, it->second)) {
+    spdlog::warn("user {} (uid {}) was refused an action on job {} of {}", caller.user, caller.uid, id.value(),
+                 it->second.spec.user);
+    return absl::PermissionDeniedError(
+        absl::StrCat("job ", id.value(), " belongs to ", it->second.spec.user, ", not to ", caller.user));
+  }
+  return &it->second;
+}
+
+absl::StatusOr<JobRecord*> Engine::Impl::FindOwner(const Caller& caller, const CheckpointId& id) {
+  auto it = state_.checkpoints.find(id);
+  if (it == state_.checkpoints.end()) {
+    return absl::NotFoundError(absl::StrCat("there is no checkpoint ", id.value()));
+  }
+  return Find(caller, it->second.job);
+}
+
+absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
+  const JobId id(state_.jobs.empty() ? 1 : state_.jobs.rbegin()->first.value() + 1);
+  if (spec.kind == JobKind::kBatch) {
+    Record(id, JobSubmitted{std::move(spec)});
+    return Submitted{id, std::nullopt};
+  }
+  SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
+  Plan plan = MakePlan(TakeSnapshot(id), Request{id, spec.nodes, spec.per_node, spec.start_by}, policy_);
+  if (!plan.feasible) {
+    const std::string text = RefusalText(plan);
+    Record(id, RequestRefused{std::move(spec), std::move(plan)});
+    return absl::FailedPreconditionError(absl::StrCat("request ", id.value(), " is refused: ", text));
+  }
+  Record(id, JobSubmitted{std::move(spec)});
+  Record(id, RequestPlanned{plan});
+  Execute(plan);
+  return Submitted{id, std::move(plan)};
+}
+
+absl::StatusOr<Plan> Engine::Impl::DryRun(const JobSpec& spec) {
+  if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
+  SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
+  return MakePlan(TakeSnapshot(JobId(-1)), Request{JobId(0), spec.nodes, spec.per_node, spec.start_by}, policy_);
+}
+
+absl::Status Engine::Impl::Suspend(JobRecord& job) {
+  if (job.state != JobState::kRunning) return NotInState(job, "only a running job can be suspended");
+  JobMoved move;
+  move.event = JobEvent::kOrderSuspend;
+  move.reason = "asked for";
+  Move(job, std::move(move));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::Resume(JobRecord& job) {
+  if (job.state != JobState::kSuspended) return NotInState(job, "only a suspended job can be resumed");
+  if (RequestStillWants(job.displaced_by)) {
+    return NotInState(job, absl::StrCat("it made way for request ", job.displaced_by.value(),
+                                        ", which still uses its nodes"));
+  }
+  JobMoved move;
+  move.event = JobEvent::kOrderResume;
+  move.reason = "asked for";
+  Move(job, std::move(move));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<CheckpointId> Engine::Impl::OrderCheckpoint(JobRecord& job, Tier tier) {
+  if (job.state != JobState::kRunning) return NotInState(job, "only a running job can be checkpointed");
+  JobMoved move = OrderDump(job, tier);
+  move.keep_running = true;
+  move.reason = "asked for";
+  const CheckpointId id = move.checkpoint;
+  Move(job, std::move(move));
+  return id;
+}
+
+absl::Status Engine::Impl::Vacate(JobRecord& job, Tier tier) {
+  if (job.state != JobState::kRunning && job.state != JobState::kSuspended) {
+    return NotInState(job, "only a running or suspended job can leave its nodes");
+  }
+  JobMoved move = OrderDump(job, tier);
+  move.reason = "asked for";
+  Move(job, std::move(move));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::Migrate(JobRecord& job, std::vector<NodeId> nodes) {
+  if (job.state != JobState::kRunning && job.state != JobState::kSuspended) {
+    return NotInState(job, "only a running or suspended job can be migrated");
+  }
+  const size_t need = job.spec.nodes;
+  if (nodes.empty()) {
+    for (const auto& [id, free] : Room(JobId())) {
+      const bool own = std::find(job.nodes.begin(), job.nodes.end(), id) != job.nodes.end();
+      if (!own && nodes.size() < need && free.Covers(job.spec.per_node)) nodes.push_back(id);
+    }
+    if (nodes.size() < need) {
+      return absl::FailedPreconditionError(absl::StrCat("job ", job.id.value(), " needs ", need,
+                                                        " other nodes with room for it; there are ", nodes.size()));
+    }
+  }
+  if (nodes.size() != need) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nodes: job ", job.id.value(), " runs on ", need, ", ", nodes.size(), " were named"));
+  }
+  for (const NodeId& node : nodes) {
+    auto observed = state_.observed_nodes.find(node);
+    if (observed == state_.observed_nodes.end()) {
+      return absl::NotFoundError(absl::StrCat("there is no node ", node.value()));
+    }
+    if (!Usable(node)) {
+      return absl::FailedPreconditionError(absl::StrCat("node ", node.value(), " is down or cordoned"));
+    }
+    const v1::Resources& capacity = observed->second.hello.capacity();
+    if (!Resources{capacity.slots(), Bytes{capacity.memory()}, capacity.gpus()}.Covers(job.spec.per_node)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("node ", node.value(), " is too small for job ", job.id.value()));
+    }
+  }
+  JobMoved move = OrderDump(job, Tier::kShared);
+  move.target = std::move(nodes);
+  move.reason = "migration asked for";
+  Move(job, std::move(move));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::Kill(JobRecord& job, const std::string& by) {
+  if (IsTerminal(job.state)) return NotInState(job, "it has ended");
+  JobMoved move;
+  move.reason = absl::StrCat("asked for by ", by);
+  move.for_good = true;
+  if (!HoldsNodes(job.state)) {
+    move.event = JobEvent::kCancelled;
+    move.exit_code = 128 + 15;
+  } else if (job.state == JobState::kKilling && job.current.for_good) {
+    return absl::OkStatus();
+  } else if (job.state == JobState::kKilling) {
+    return NotInState(job, "it is being ended already, and will be queued again; kill it then");
+  } else {
+    move.event = JobEvent::kOrderKill;
+  }
+  Move(job, std::move(move));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::Cordon(const NodeId& node, bool cordoned) {
+  if (!state_.observed_nodes.contains(node) && !state_.nodes.contains(node)) {
+    return absl::NotFoundError(absl::StrCat("there is no node ", node.value()));
+  }
+  if (state_.nodes[node].cordoned != cordoned) Record(JobId(), NodeCordoned{node, cordoned});
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::Verify(const CheckpointId& id, VerifyCallback done) {
+  const CheckpointRecord& checkpoint = state_.checkpoints[id];
+  if (checkpoint.state != "good" && checkpoint.state != "damaged") {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "checkpoint ", id.value(), " is ", checkpoint.state.empty() ? "still being made" : checkpoint.state));
+  }
+  auto verification = std::make_shared<Verification>();
+  verification->done = std::move(done);
+  std::vector<std::pair<NodeId, v1::ToAgent>> commands;
+  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+    if (checkpoint.exited.contains(rank)) continue;
+    NodeId node = checkpoint.nodes[rank];
+    if (!state_.observed_nodes[node].connected && checkpoint.tier == Tier::kShared) {
+      for (const auto& [other, observed] : state_.observed_nodes) {
+        if (observed.connected) node = other;
+      }
+    }
+    if (!state_.observed_nodes[node].connected) {
+      return absl::UnavailableError(
+          absl::StrCat("rank ", rank, " of checkpoint ", id.value(), " lies on node ", node.value(), ", which is down"));
+    }
+    v1::ToAgent command;
+    command.set_op(FreshOp());
+    command.mutable_verify()->set_checkpoint(id.value());
+    command.mutable_verify()->set_tier(checkpoint.tier == Tier::kLocal ? v1::LOCAL : v1::SHARED);
+    command.mutable_verify()->set_rank(rank);
+    verifications_[command.op()] = {verification, rank};
+    commands.emplace_back(node, std::move(command));
+  }
+  verification->outstanding = commands.size();
+  if (commands.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(), " has no image"));
+  }
+  for (auto& [node, command] : commands) Command(node, std::move(command));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::DeleteCheckpoint(const CheckpointId& id) {
+  const CheckpointRecord& checkpoint = state_.checkpoints[id];
+  const JobRecord& job = state_.jobs[checkpoint.job];
+  if (checkpoint.state.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(), " is still being made"));
+  }
+  const bool in_use = job.state == JobState::kRestoring && job.current.checkpoint == id;
+  const bool last_hope = job.state == JobState::kParked && job.checkpoints.size() == 1 && job.checkpoints[0] == id;
+  if (in_use || last_hope) {
+    return absl::FailedPreconditionError(absl::StrCat("job ", job.id.value(), " is ", ToString(job.state),
+                                                      " and goes on from checkpoint ", id.value()));
+  }
+  if (checkpoint.state == "good" || checkpoint.state == "damaged") {
+    Record(job.id, CheckpointChanged{id, "deleted", "asked for"});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace siding

@@ -1,0 +1,179 @@
+#include "controller/wire/wire.h"
+
+#include <csignal>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+absl::Status Bad(const std::string& field, const std::string& expected) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected));
+}
+
+absl::Status CheckShape(const v1::JobSpec& spec) {
+  if (spec.command_size() == 0 || spec.command(0).empty()) return Bad("command", "a program to run");
+  if (spec.nodes() < 1) return Bad("nodes", absl::StrCat("1 or more, got ", spec.nodes()));
+  if (spec.per_node().slots() < 1) return Bad("slots", absl::StrCat("1 or more, got ", spec.per_node().slots()));
+  if (spec.per_node().memory() < 0) return Bad("memory", "no negative size");
+  if (spec.per_node().gpus() < 0) return Bad("gpus", "0 or more");
+  if (spec.workdir().empty() || spec.workdir()[0] != '/') return Bad("workdir", "an absolute path");
+  if (spec.output().empty() || spec.output()[0] != '/') return Bad("output", "an absolute path");
+  if (spec.kill_grace_us() < 0) return Bad("kill_grace", "no negative duration");
+  if (spec.checkpoint_interval_us() < 0) return Bad("checkpoint_interval", "no negative duration");
+  if (spec.has_max_preemptions() && spec.max_preemptions() < 0) return Bad("max_preemptions", "0 or more");
+  if (spec.on_demand() && spec.start_by_us() <= 0) return Bad("start_by", "a time: an on-demand job has a deadline");
+  if (!spec.on_demand() && spec.start_by_us() != 0) return Bad("start_by", "nothing: only on-demand jobs have a deadline");
+  for (const auto& [name, value] : spec.env()) {
+    if (name.empty() || name.find('=') != std::string::npos) return Bad("env", "names without '=', got '" + name + "'");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AppMethod> AppFromProto(const v1::AppMethod& app) {
+  if (app.signal() < 1 || app.signal() >= NSIG) return Bad("app.signal", absl::StrCat("a signal number, got ", app.signal()));
+  if (app.signal() == SIGKILL || app.signal() == SIGSTOP) return Bad("app.signal", "a signal that a program can catch");
+  if (app.grace_us() <= 0) return Bad("app.grace", "more than 0");
+  if (!app.marker().empty() && app.marker()[0] != '/') return Bad("app.marker", "an absolute path");
+  AppMethod out;
+  out.signal = app.signal();
+  out.marker = app.marker();
+  out.grace = Duration(app.grace_us());
+  out.restart_command.assign(app.restart_command().begin(), app.restart_command().end());
+  return out;
+}
+
+}  // namespace
+
+v1::Method ToProto(Method method) {
+  switch (method) {
+    case Method::kSuspend: return v1::SUSPEND;
+    case Method::kCheckpoint: return v1::CHECKPOINT;
+    case Method::kApp: return v1::APP;
+    case Method::kKill: return v1::KILL;
+  }
+  return v1::METHOD_UNSPECIFIED;
+}
+
+v1::Tier ToProto(Tier tier) { return tier == Tier::kLocal ? v1::LOCAL : v1::SHARED; }
+
+v1::Resources ToProto(const Resources& resources) {
+  v1::Resources out;
+  out.set_slots(resources.slots);
+  out.set_memory(resources.memory.value);
+  out.set_gpus(resources.gpus);
+  return out;
+}
+
+v1::AppMethod ToProto(const AppMethod& app) {
+  v1::AppMethod out;
+  out.set_signal(app.signal);
+  out.set_marker(app.marker);
+  out.set_grace_us(app.grace.count());
+  out.mutable_restart_command()->Assign(app.restart_command.begin(), app.restart_command.end());
+  return out;
+}
+
+v1::JobSpec ToProto(const JobSpec& spec) {
+  v1::JobSpec out;
+  out.set_name(spec.name);
+  out.set_on_demand(spec.kind == JobKind::kOnDemand);
+  out.set_uid(spec.uid);
+  out.set_gid(spec.gid);
+  out.set_user(spec.user);
+  out.set_nodes(spec.nodes);
+  *out.mutable_per_node() = ToProto(spec.per_node);
+  out.set_priority(spec.priority);
+  out.mutable_command()->Assign(spec.command.begin(), spec.command.end());
+  out.mutable_env()->insert(spec.env.begin(), spec.env.end());
+  out.set_workdir(spec.workdir);
+  out.set_output(spec.output);
+  for (Method m : kAllMethods) {
+    if (spec.methods.Has(m)) out.add_methods(ToProto(m));
+  }
+  if (spec.app) *out.mutable_app() = ToProto(*spec.app);
+  out.set_kill_grace_us(spec.kill_grace.count());
+  out.set_checkpoint_interval_us(spec.checkpoint_interval.count());
+  if (spec.max_preemptions) out.set_max_preemptions(*spec.max_preemptions);
+  out.set_start_by_us(ToMicros(spec.start_by));
+  return out;
+}
+
+v1::Plan ToProto(const Plan& plan) {
+  v1::Plan out;
+  out.set_request(plan.request.value());
+  out.set_feasible(plan.feasible);
+  for (const PlanStep& step : plan.steps) {
+    v1::PlanStep& s = *out.add_steps();
+    s.set_job(step.job.value());
+    s.set_method(ToProto(step.method));
+    if (step.method == Method::kCheckpoint) s.set_tier(ToProto(step.tier));
+    for (const NodeId& node : step.nodes) s.add_nodes(node.value());
+    s.set_predicted_release_us(ToMicros(step.predicted_release));
+    s.set_bytes(step.bytes.value);
+    s.set_loss_node_seconds(step.loss_node_seconds);
+    s.set_reason(step.reason);
+  }
+  for (const NodeId& node : plan.nodes) out.add_nodes(node.value());
+  for (const PlanKeep& keep : plan.kept) {
+    v1::PlanKeep& k = *out.add_kept();
+    k.set_job(keep.job.value());
+    k.set_reason(keep.reason);
+  }
+  out.set_predicted_start_us(ToMicros(plan.predicted_start));
+  out.set_loss_node_seconds(plan.loss_node_seconds);
+  out.set_refusal(plan.refusal);
+  if (plan.earliest) out.set_earliest_us(ToMicros(*plan.earliest));
+  return out;
+}
+
+absl::StatusOr<Method> FromProto(v1::Method method) {
+  switch (method) {
+    case v1::SUSPEND: return Method::kSuspend;
+    case v1::CHECKPOINT: return Method::kCheckpoint;
+    case v1::APP: return Method::kApp;
+    case v1::KILL: return Method::kKill;
+    default: return Bad("methods", absl::StrCat("suspend, checkpoint, app or kill, got number ", static_cast<int>(method)));
+  }
+}
+
+Tier FromProto(v1::Tier tier) { return tier == v1::LOCAL ? Tier::kLocal : Tier::kShared; }
+
+Resources FromProto(const v1::Resources& resources) {
+  return Resources{resources.slots(), Bytes{resources.memory()}, resources.gpus()};
+}
+
+absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
+  SIDING_RETURN_IF_ERROR(CheckShape(spec));
+  JobSpec out;
+  out.name = spec.name();
+  out.kind = spec.on_demand() ? JobKind::kOnDemand : JobKind::kBatch;
+  out.uid = spec.uid();
+  out.gid = spec.gid();
+  out.user = spec.user();
+  out.nodes = spec.nodes();
+  out.per_node = FromProto(spec.per_node());
+  out.priority = spec.priority();
+  out.command.assign(spec.command().begin(), spec.command().end());
+  out.env.insert(spec.env().begin(), spec.env().end());
+  out.workdir = spec.workdir();
+  out.output = spec.output();
+  for (int method : spec.methods()) {
+    SIDING_ASSIGN_OR_RETURN(Method m, FromProto(static_cast<v1::Method>(method)));
+    out.methods.Add(m);
+  }
+  if (spec.has_app()) {
+    SIDING_ASSIGN_OR_RETURN(out.app, AppFromProto(spec.app()));
+  }
+  if (out.methods.Has(Method::kApp) != out.app.has_value()) {
+    return Bad("app", "a signal if, and only if, the method app is allowed");
+  }
+  out.kill_grace = Duration(spec.kill_grace_us());
+  out.checkpoint_interval = Duration(spec.checkpoint_interval_us());
+  if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();
+  out.start_by = FromMicros(spec.start_by_us());
+  return out;
+}
+
+}  // namespace siding

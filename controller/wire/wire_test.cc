@@ -1,0 +1,74 @@
+#include "controller/wire/wire.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using testing::HasSubstr;
+
+v1::JobSpec Good() {
+  v1::JobSpec spec;
+  spec.set_name("x");
+  spec.set_nodes(2);
+  spec.mutable_per_node()->set_slots(1);
+  spec.add_command("/bin/true");
+  spec.set_workdir("/tmp");
+  spec.set_output("/tmp/out");
+  return spec;
+}
+
+std::string ErrorOf(const v1::JobSpec& spec) { return std::string(FromProto(spec).status().message()); }
+
+TEST(Wire, AJobSpecComesBackAsItWent) {
+  v1::JobSpec spec = Good();
+  spec.set_on_demand(true);
+  spec.set_start_by_us(5000000);
+  spec.add_methods(v1::SUSPEND);
+  spec.add_methods(v1::APP);
+  spec.mutable_app()->set_signal(10);
+  spec.mutable_app()->set_grace_us(7);
+  spec.mutable_app()->set_marker("/m");
+  spec.set_max_preemptions(3);
+  (*spec.mutable_env())["A"] = "b";
+  const auto model = FromProto(spec);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(ToProto(*model).SerializeAsString(), spec.SerializeAsString());
+}
+
+TEST(Wire, WantsACommand) {
+  v1::JobSpec spec = Good();
+  spec.clear_command();
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("command"));
+}
+TEST(Wire, WantsANode) {
+  v1::JobSpec spec = Good();
+  spec.set_nodes(0);
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("nodes: expected 1 or more, got 0"));
+}
+TEST(Wire, WantsAbsolutePaths) {
+  v1::JobSpec spec = Good();
+  spec.set_output("out");
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("output"));
+}
+TEST(Wire, WantsADeadlineOfOnDemandJobsOnly) {
+  v1::JobSpec spec = Good();
+  spec.set_start_by_us(1);
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("start_by"));
+}
+TEST(Wire, WantsASignalForTheAppMethod) {
+  v1::JobSpec spec = Good();
+  spec.add_methods(v1::APP);
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("app"));
+}
+TEST(Wire, RefusesASignalThatCannotBeCaught) {
+  v1::JobSpec spec = Good();
+  spec.add_methods(v1::APP);
+  spec.mutable_app()->set_signal(9);
+  spec.mutable_app()->set_grace_us(7);
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("catch"));
+}
+
+}  // namespace
+}  // namespace siding

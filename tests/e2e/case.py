@@ -1,0 +1,66 @@
+"""What every end-to-end test starts from: a cluster that is stopped whatever happens, and its logs on failure."""
+
+import os
+import pathlib
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+from cluster import Cluster, CtlError, find_criu, wait_for  # noqa: E402,F401
+import jobs  # noqa: E402
+
+WORKS = os.geteuid() == 0 and find_criu() is not None
+
+
+@unittest.skipUnless(WORKS, "needs root and a criu that works here (./run setup)")
+class ClusterCase(unittest.TestCase):
+    nodes, slots, policy = ("n1", "n2"), 1, "min_runtime: 0s\ncooldown: 0s\nmargin: 500ms\n"
+
+    def setUp(self):
+        self.cluster = Cluster(self.nodes, self.slots, policy=self.policy)
+        self.addCleanup(self._finish)
+        self.cluster.start()
+
+    def _finish(self):
+        failed = any(error for _, error in getattr(self._outcome, "errors", [])) or not self._outcome.success
+        self.cluster.stop()
+        if failed:
+            for log in sorted(self.cluster.logs.iterdir()):
+                print(f"---- {log.name}\n{self.cluster.tail(log.stem, 40)}", file=sys.stderr)
+        shutil.rmtree(self.cluster.dir, ignore_errors=True)
+
+    def counter(self, n=150, mib=8, nodes=1, methods="checkpoint", *extra, uid=None):
+        """Submits a counter; returns its id. Its output is out(id, rank)."""
+        argv = jobs.command(self.cluster.dir, "counter", jobs.COUNTER, n, mib)
+        return self.cluster.submit("--name", "counter", "--nodes", nodes, "--slots", 1, f"--preemptible={methods}", *extra,
+                                   "--workdir", self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", *argv, uid=uid)
+
+    def outputs(self):
+        folder = self.cluster.dir / "out"
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o777)
+        return folder
+
+    def express(self, nodes=1, within=20, seconds=1.0):
+        return self.cluster.submit("--name", "express", "--nodes", nodes, "--slots", 1, "--start-by", f"+{within}s", "--workdir",
+                                   self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", "/bin/sleep", seconds)
+
+    def wait_counting(self, job, rank=0, lines=20):
+        path = self.outputs() / f"{job}.{rank}"
+        wait_for(f"job {job} to have written {lines} lines",
+                 lambda: path.exists() and path.read_text().count("\n") >= lines, 30)
+
+    def assert_counted(self, job, n=150, ranks=1):
+        self.cluster.wait_state(job, "done")
+        for rank in range(ranks):
+            problem = jobs.counted(self.outputs() / f"{job}.{rank}", n)
+            self.assertIsNone(problem)
+
+    def assert_in_time(self, job):
+        view = self.cluster.wait_state(job, "running", "done")
+        self.assertLessEqual(int(view["first_started_us"]), int(view["spec"]["start_by_us"]))
+
+    def assert_all_quiet(self):
+        """Nothing is left on the nodes."""
+        wait_for("no process of any job to be left", lambda: not self.cluster.task_processes(), 20)

@@ -1,0 +1,182 @@
+#!/usr/bin/python3
+"""From the request to the restored job, on real processes."""
+
+import unittest
+
+from case import ClusterCase, CtlError, jobs, wait_for
+
+
+class Preemption(ClusterCase):
+    def test_checkpointed_gang_ends_as_if_nothing_had_happened(self):
+        gang = self.counter(nodes=2)
+        self.wait_counting(gang, rank=1)
+        express = self.express(nodes=2)
+        self.assert_in_time(express)
+        self.cluster.wait_state(express, "done")
+        self.assert_counted(gang, ranks=2)
+        self.assertEqual(self.cluster.job(gang)["preemptions"], 1)
+        self.assert_all_quiet()
+
+    def test_suspended_job_goes_on_in_place(self):
+        victim = self.counter(methods="suspend")
+        other = self.counter(methods="suspend")
+        self.wait_counting(victim)
+        self.wait_counting(other)
+        express = self.express()
+        self.assert_in_time(express)
+        self.assert_counted(victim)
+        self.assert_counted(other)
+
+    def test_killed_job_starts_again(self):
+        victims = [self.counter(n=100, methods="kill") for _ in self.nodes]
+        for victim in victims:
+            self.wait_counting(victim)
+        self.assert_in_time(self.express())
+        for victim in victims:
+            self.cluster.wait_state(victim, "done")
+            self.assertEqual((self.outputs() / f"{victim}.0").read_text().splitlines()[-1], "done")
+
+    def test_program_that_saves_itself(self):
+        argv = jobs.command(self.cluster.dir, "saver", jobs.SAVER, self.cluster.dir / "state", 150)
+        victim = self.cluster.submit("--name", "saver", "--slots", 1, "--preemptible=app", "--app-signal", "USR1@10s",
+                                     "--restart-command", " ".join([*argv, "--resume"]), "--workdir", self.cluster.dir,
+                                     "--output", f"{self.outputs()}/%j.%r", "--", *argv)
+        self.wait_counting(victim)
+        self.assert_in_time(self.express(nodes=2))
+        self.assert_counted(victim)
+
+    def test_job_that_cannot_be_dumped_runs_on_and_says_why(self):
+        argv = jobs.command(self.cluster.dir, "uring", jobs.URING)
+        stubborn = self.cluster.submit("--name", "uring", "--slots", 1, "--preemptible=checkpoint", "--workdir", self.cluster.dir,
+                                       "--output", f"{self.outputs()}/%j.%r", "--", *argv)
+        try:
+            self.wait_counting(stubborn, lines=2)
+        except AssertionError:
+            self.skipTest("this kernel forbids io_uring")
+        self.cluster.ctl("vacate", "--no-wait", stubborn)
+        self.cluster.wait_event(stubborn, "dump-failed")
+        job = self.cluster.wait_state(stubborn, "running")
+        self.assertIn("io_uring", job["methods_note"])
+        with self.assertRaises(CtlError) as refused:
+            self.express(nodes=2, within=10)
+        self.assertIn("refused", str(refused.exception))
+
+    def test_migration(self):
+        job = self.counter()
+        self.wait_counting(job)
+        start = self.cluster.job(job)["nodes"]
+        target = [n for n in self.nodes if n not in start]
+        self.cluster.ctl("migrate", job, "--to", target[0])
+        self.assertEqual(self.cluster.wait_state(job, "running", "done").get("nodes", target), target)
+        self.assert_counted(job)
+
+    def test_output_is_cut_back_to_the_checkpoint(self):
+        job = self.counter(n=200)
+        self.wait_counting(job)
+        self.cluster.ctl("checkpoint", job)
+        grown = len((self.outputs() / f"{job}.0").read_text().splitlines())
+        self.wait_counting(job, lines=grown + 20)
+        # The node goes away without a word, as in a crash; the job must go on from its checkpoint elsewhere.
+        node = self.cluster.job(job)["nodes"][0]
+        for pid in self.cluster.task_processes():
+            try:
+                import os
+                import signal
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.assertTrue(node)
+        self.assert_counted(job, n=200)
+        notes = [e["text"] for e in self.cluster.events(job) if e["kind"] == "note"]
+        self.assertTrue(any("cut back" in n for n in notes), notes)
+
+
+class Refusals(ClusterCase):
+    def refused(self, *args):
+        with self.assertRaises(CtlError) as error:
+            self.cluster.submit(*args)
+        return str(error.exception)
+
+    def test_impossible_deadline_touches_nothing(self):
+        job = self.counter(methods="kill", nodes=2)
+        self.wait_counting(job)
+        text = self.refused("--name", "x", "--nodes", 2, "--start-by", "+10ms", "--", "/bin/true")
+        self.assertIn("earliest", text)
+        self.assertEqual(self.cluster.job(job)["state"], "running")
+        self.assertEqual(self.cluster.job(job)["preemptions"], 0)
+
+    def test_deadline_in_the_past(self):
+        self.assertIn("passed", self.refused("--start-by", "2020-01-01T00:00:00Z", "--", "/bin/true"))
+
+    def test_more_nodes_than_there_are(self):
+        self.assertIn("cluster has 2", self.refused("--nodes", 3, "--start-by", "+60s", "--", "/bin/true"))
+
+    def test_malformed_job_file(self):
+        path = self.cluster.dir / "bad.yaml"
+        path.write_text("name: x\nnodes: many\ncommand: [/bin/true]\n")
+        text = self.refused("--file", path)
+        self.assertIn("bad.yaml:2", text)
+
+    def test_other_users_jobs_are_out_of_reach(self):
+        job = self.counter(methods="kill")
+        self.wait_counting(job)
+        with self.assertRaises(CtlError) as error:
+            self.cluster.ctl("kill", job, uid=65534)
+        self.assertIn("belongs to root", str(error.exception))
+        self.assertEqual(self.cluster.job(job)["state"], "running")
+
+
+class OtherUsers(ClusterCase):
+    def test_a_job_runs_and_comes_back_as_its_user(self):
+        job = self.counter(uid=65534)
+        self.wait_counting(job)
+        self.assertEqual((self.outputs() / f"{job}.0").stat().st_uid, 65534)
+        self.cluster.ctl("vacate", job)
+        self.assert_counted(job)
+
+
+class Store(ClusterCase):
+    def checkpointed(self):
+        job = self.counter(n=400)
+        self.wait_counting(job)
+        self.cluster.ctl("checkpoint", job)
+        return job, self.cluster.ctl("checkpoints", "list")["checkpoints"][0]["id"]
+
+    def damage(self, checkpoint):
+        pages = next((self.cluster.shared / "images" / checkpoint).glob("*/pages-*.img"))
+        with open(pages, "r+b") as f:
+            f.seek(5000)
+            byte = f.read(1)
+            f.seek(5000)
+            f.write(bytes([byte[0] ^ 1]))
+        return pages.name
+
+    def test_verify_names_the_damaged_file(self):
+        _, checkpoint = self.checkpointed()
+        self.assertTrue(self.cluster.ctl("checkpoints", "verify", checkpoint)["good"])
+        name = self.damage(checkpoint)
+        with self.assertRaises(CtlError) as error:
+            self.cluster.ctl("checkpoints", "verify", checkpoint)
+        self.assertIn(name, str(error.exception))
+
+    def test_damaged_image_is_passed_over_for_the_one_before(self):
+        job, first = self.checkpointed()
+        self.cluster.ctl("cordon", "n1")
+        self.cluster.ctl("cordon", "n2")
+        self.cluster.ctl("vacate", job)
+        second = self.cluster.job(job)["checkpoint"]
+        self.assertNotEqual(first, second)
+        name = self.damage(second)
+        self.cluster.ctl("uncordon", "n1")
+        self.cluster.wait_event(job, "checkpoint-damaged")
+        self.assert_counted(job, n=400)
+        self.assertTrue(any(name in e["text"] for e in self.cluster.events(job)))
+
+    def test_images_of_ended_jobs_are_removed(self):
+        job, checkpoint = self.checkpointed()
+        self.cluster.ctl("kill", job)
+        wait_for("the image to be gone", lambda: not (self.cluster.shared / "images" / checkpoint).exists(), 20)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,104 @@
+#!/usr/bin/python3
+"""SIGKILL at the main steps of a preemption: afterwards no job is lost, none was started twice, none is frozen."""
+
+import os
+import pathlib
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from case import ClusterCase, wait_for  # noqa: E402
+
+# The step at which somebody dies: (whose event, which event).
+STEPS = {
+    "planned": ("express", "planned"),
+    "dumping": ("victim", "order-dump"),
+    "committed": ("victim", "commit"),
+    "released": ("victim", "released"),
+    "granted": ("express", "place"),
+    "restoring": ("victim", "place-again"),
+}
+
+
+def criu_pids(cluster):
+    """criu processes that work below our folder."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and b"swrk" in (entry / "cmdline").read_bytes():
+                environ = (entry / "environ").read_bytes()
+                cwd = os.readlink(entry / "cwd")
+                fds = [os.readlink(f) for f in (entry / "fd").iterdir()]
+                mark = str(cluster.dir)
+                if mark in cwd or mark.encode() in environ or any(mark in f for f in fds):
+                    found.append(int(entry.name))
+        except OSError:
+            pass
+    return found
+
+
+class Death(ClusterCase):
+    def start_jobs(self):
+        self.victim = self.counter(n=250, mib=64, nodes=2)
+        self.wait_counting(self.victim, rank=1)
+        self.express_job = self.express(nodes=2, within=30)
+
+    def reach(self, step):
+        who, kind = STEPS[step]
+        job = self.victim if who == "victim" else self.express_job
+        if kind == "place-again":
+            wait_for("the victim to be placed again",
+                     lambda: sum(e["kind"] == "place" for e in self.cluster.events(job)) >= 2)
+        else:
+            self.cluster.wait_event(job, kind)
+
+    def assert_everything_came_out_right(self):
+        self.cluster.wait_state(self.express_job, "done", timeout=90)
+        self.assert_counted(self.victim, n=250, ranks=2)
+        starts = [e for e in self.cluster.events(self.express_job) if e["kind"] == "started"]
+        self.assertEqual(len(starts), 1)
+        self.assert_all_quiet()
+        self.assertEqual(list((self.cluster.shared / "staging").glob("*")), [])
+
+
+def controller_dies_at(step):
+    def test(self):
+        self.start_jobs()
+        self.reach(step)
+        self.cluster.kill9_controller()
+        self.cluster.start_controller()
+        self.assert_everything_came_out_right()
+    return test
+
+
+def agent_dies_at(step):
+    def test(self):
+        self.start_jobs()
+        self.reach(step)
+        self.cluster.kill9_agent("n2")
+        self.cluster.start_agent("n2")
+        self.assert_everything_came_out_right()
+    return test
+
+
+for name in STEPS:
+    setattr(Death, f"test_controller_killed_when_{name}", controller_dies_at(name))
+    setattr(Death, f"test_agent_killed_when_{name}", agent_dies_at(name))
+
+
+def criu_dies_in_the_middle_of_a_dump(self):
+    victim = self.counter(n=250, mib=256, nodes=1)
+    self.wait_counting(victim)
+    self.cluster.ctl("vacate", "--no-wait", victim)
+    for pid in wait_for("criu to work", lambda: criu_pids(self.cluster), 20):
+        os.kill(pid, signal.SIGKILL)
+    self.assert_counted(victim, n=250)
+    self.assert_all_quiet()
+
+
+Death.test_criu_killed_in_the_middle_of_a_dump = criu_dies_in_the_middle_of_a_dump
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

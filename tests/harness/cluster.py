@@ -1,0 +1,188 @@
+"""A cluster of local nodes for the demo and the end-to-end tests: one sidingd, some siding-agents, real
+processes, everything below one folder. Start it, use ctl(), stop it: nothing stays behind."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("SIDING_BIN", ROOT / "build" / "dev" / "bin"))
+
+
+class CtlError(Exception):
+    """sidingctl said no; the text is what it wrote to stderr."""
+
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+
+def find_criu():
+    """The path of a criu that works here, or None."""
+    for path in (os.environ.get("SIDING_CRIU"), "/opt/siding/sbin/criu", shutil.which("criu")):
+        if path and os.path.exists(path):
+            if subprocess.run([path, "check"], capture_output=True).returncode == 0:
+                return path
+    return None
+
+
+def wait_for(what, condition, timeout=60.0):
+    """Polls condition() until it is true and returns its value; AssertionError naming `what` after `timeout`."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {timeout:.0f} s in vain for: {what}")
+        time.sleep(0.02)  # the polling interval, not a guess at how long something takes
+
+
+class Cluster:
+    def __init__(self, nodes=("n1", "n2"), slots=2, memory="2GiB", policy=None, folder=None, agent_args=()):
+        self.dir = pathlib.Path(folder or tempfile.mkdtemp(prefix="siding-"))
+        self.dir.mkdir(parents=True, exist_ok=True)
+        os.chmod(self.dir, 0o755)
+        self.socket = self.dir / "siding.sock"
+        self.nodes = list(nodes)
+        self.slots, self.memory, self.policy = slots, memory, policy
+        self.agent_args = list(agent_args)
+        self.shared = self.dir / "shared"
+        self.criu = find_criu()
+        self.controller = None
+        self.agents = {}
+        self.logs = self.dir / "logs"
+        self.logs.mkdir(exist_ok=True)
+
+    # ---- processes ----
+    def _spawn(self, name, argv):
+        log = open(self.logs / f"{name}.log", "ab")
+        return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                start_new_session=True)
+
+    def start_controller(self):
+        argv = [BIN / "sidingd", "--socket", self.socket, "--state-dir", self.dir / "controller", "--heartbeat", "1s",
+                "--log-level", "debug"]
+        if self.policy:
+            path = self.dir / "policy.yaml"
+            path.write_text(self.policy)
+            argv += ["--policy", path]
+        self.controller = self._spawn("sidingd", argv)
+        wait_for("the controller to answer", self._answers, 20)
+
+    def _answers(self):
+        assert self.controller.poll() is None, "sidingd ended: " + self.tail("sidingd")
+        try:
+            self.ctl("nodes")
+            return True
+        except CtlError:
+            return False
+
+    def start_agent(self, node):
+        argv = [BIN / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
+                "--shared-dir", self.shared, "--slots", self.slots, "--memory", self.memory, "--log-level", "debug"]
+        if self.criu:
+            argv += ["--criu", self.criu]
+        self.agents[node] = self._spawn(f"agent-{node}", argv + self.agent_args)
+
+    def start(self):
+        self.start_controller()
+        for node in self.nodes:
+            self.start_agent(node)
+        wait_for("all nodes to be up and measured", lambda: all(
+            n["state"] == "up" and n.get("shared", {}).get("dump", {}).get("bytes_per_second", 0) > 0
+            for n in self.node_list()) and len(self.node_list()) == len(self.nodes), 60)
+        return self
+
+    def kill9_controller(self):
+        self.controller.kill()
+        self.controller.wait()
+
+    def kill9_agent(self, node):
+        self.agents[node].kill()
+        self.agents[node].wait()
+
+    def stop(self):
+        """Ends jobs, agents and controller; whatever still runs below our folders is killed."""
+        for process in [*self.agents.values(), self.controller]:
+            if process and process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in [*self.agents.values(), self.controller]:
+            if process:
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+        for pid in self.task_processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        wait_for("our processes to be gone", lambda: not self.task_processes(), 20)
+
+    def task_processes(self):
+        """Shims of this cluster, and inits whose shim is one of them or that run with our folder in their
+        environment."""
+        found = []
+        mark = str(self.dir).encode()
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                if mark in (entry / "cmdline").read_bytes() or mark in (entry / "environ").read_bytes():
+                    if (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z":
+                        found.append(int(entry.name))
+            except (OSError, IndexError):
+                pass
+        mine = {p.pid for p in [*self.agents.values(), self.controller] if p and p.poll() is None}
+        return [pid for pid in found if pid not in mine and os.getpgid(pid) != os.getpgid(0)]
+
+    def tail(self, name, lines=15):
+        path = self.logs / f"{name}.log"
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+
+    # ---- what a user does ----
+    def ctl(self, *args, uid=None):
+        """Runs sidingctl with --json; returns what it printed, parsed (None if nothing)."""
+        argv = [str(BIN / "sidingctl"), "--socket", str(self.socket), "--json", *map(str, args)]
+        done = subprocess.run(argv, capture_output=True, text=True, user=uid, cwd=self.dir)
+        if done.returncode != 0:
+            raise CtlError(done.returncode, done.stderr.strip())
+        return json.loads(done.stdout) if done.stdout.strip() else None
+
+    def submit(self, *args, uid=None):
+        return int(self.ctl("submit", *args, uid=uid)["id"])
+
+    def jobs(self):
+        return {int(j["id"]): j for j in self.ctl("jobs", "--all").get("jobs", [])}
+
+    def job(self, job):
+        return self.jobs()[job]
+
+    def state(self, job):
+        return self.job(job)["state"]
+
+    def node_list(self):
+        return self.ctl("nodes").get("nodes", [])
+
+    def wait_state(self, job, *states, timeout=60.0):
+        def there():
+            now = self.job(job)
+            ended = now["state"] in ("done", "failed", "cancelled")
+            assert now["state"] in states or not ended, f"job {job} {now['state']}: {now.get('reason')}"
+            return now if now["state"] in states else None
+        return wait_for(f"job {job} to be {' or '.join(states)}", there, timeout)
+
+    def events(self, job=None):
+        got = self.ctl("events", *(["--job", job] if job else []))
+        return got.get("events", []) if isinstance(got, dict) else got or []
+
+    def wait_event(self, job, kind, timeout=60.0):
+        return wait_for(f"event {kind} of job {job}",
+                        lambda: next((e for e in self.events(job) if e["kind"] == kind), None), timeout)

@@ -115,6 +115,7 @@ class Engine::Impl {
   // included; 0: as the batch queue sees it, without what is reserved or held for suspended jobs.
   std::map<NodeId, Resources> Room(JobId for_request) const;
   bool Usable(const NodeId& node) const;
+  bool CouldFit(const Waiting& job) const;
   bool ResumeSuspended();
   bool PlaceWaiting();
   bool CheckpointOnSchedule(JobRecord& job);

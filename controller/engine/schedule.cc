@@ -27,6 +27,18 @@ bool Engine::Impl::Usable(const NodeId& node) const {
   return record == state_.nodes.end() || !record->second.cordoned;
 }
 
+bool Engine::Impl::CouldFit(const Waiting& job) const {
+  const auto fits = [&](const NodeId& id) {
+    if (!Usable(id)) return false;
+    const v1::Resources& capacity = state_.observed_nodes.at(id).hello.capacity();
+    return Resources{capacity.slots(), Bytes{capacity.memory()}, capacity.gpus()}.Covers(job.per_node);
+  };
+  if (!job.only_on.empty()) return std::all_of(job.only_on.begin(), job.only_on.end(), fits);
+  int nodes = 0;
+  for (const auto& [id, observed] : state_.observed_nodes) nodes += fits(id);
+  return nodes >= job.nodes;
+}
+
 std::map<NodeId, Resources> Engine::Impl::Room(JobId for_request) const {
   std::map<NodeId, Resources> room;
   for (const auto& [id, observed] : state_.observed_nodes) {
@@ -101,7 +113,8 @@ bool Engine::Impl::PlaceWaiting() {
       const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
       if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
     }
-    waiting.push_back(std::move(w));
+    // What cannot fit even on empty nodes waits for nodes to come, and must not hold back the rest meanwhile.
+    if (CouldFit(w)) waiting.push_back(std::move(w));
   }
   if (waiting.empty()) return false;
   std::vector<NodeRoom> room;

@@ -1,0 +1,149 @@
+// Events as JSON. Names and fields are described in docs/journal.md; absent fields keep their defaults, so
+// that what an older siding wrote stays readable.
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "controller/journal/journal.h"
+
+namespace siding {
+
+using nlohmann::json;
+
+// ---- Small values ----
+
+static void to_json(json& j, const Bytes& v) { j = v.value; }
+static void from_json(const json& j, Bytes& v) { v.value = j.get<int64_t>(); }
+
+template <class Tag, class Rep>
+static void to_json(json& j, const StrongId<Tag, Rep>& v) { j = v.value(); }
+template <class Tag, class Rep>
+static void from_json(const json& j, StrongId<Tag, Rep>& v) { v = StrongId<Tag, Rep>(j.get<Rep>()); }
+
+static void to_json(json& j, Method v) { j = ToString(v); }
+static void from_json(const json& j, Method& v) {
+  auto parsed = ParseMethod(j.get<std::string>());
+  if (!parsed.ok()) throw std::invalid_argument(std::string(parsed.status().message()));
+  v = *parsed;
+}
+
+static void to_json(json& j, Tier v) { j = ToString(v); }
+static void from_json(const json& j, Tier& v) {
+  auto parsed = ParseTier(j.get<std::string>());
+  if (!parsed.ok()) throw std::invalid_argument(std::string(parsed.status().message()));
+  v = *parsed;
+}
+
+static void to_json(json& j, JobEvent v) { j = ToString(v); }
+static void from_json(const json& j, JobEvent& v) {
+  auto parsed = ParseJobEvent(j.get<std::string>());
+  if (!parsed) throw std::invalid_argument("unknown lifecycle event '" + j.get<std::string>() + "'");
+  v = *parsed;
+}
+
+static void to_json(json& j, const MethodSet& v) {
+  j = json::array();
+  for (Method m : kAllMethods) {
+    if (v.Has(m)) j.push_back(m);
+  }
+}
+static void from_json(const json& j, MethodSet& v) {
+  for (const json& m : j) v.Add(m.get<Method>());
+}
+
+}  // namespace siding
+
+// Time and Duration are std::chrono's, so nlohmann looks for their converters here.
+template <>
+struct nlohmann::adl_serializer<siding::Duration> {
+  static void to_json(json& j, const siding::Duration& v) { j = v.count(); }
+  static void from_json(const json& j, siding::Duration& v) { v = siding::Duration(j.get<int64_t>()); }
+};
+template <>
+struct nlohmann::adl_serializer<siding::Time> {
+  static void to_json(json& j, const siding::Time& v) { j = siding::ToMicros(v); }
+  static void from_json(const json& j, siding::Time& v) { v = siding::FromMicros(j.get<int64_t>()); }
+};
+template <class T>
+struct nlohmann::adl_serializer<std::optional<T>> {
+  static void to_json(json& j, const std::optional<T>& v) {
+    if (v) {
+      j = *v;
+    } else {
+      j = nullptr;
+    }
+  }
+  static void from_json(const json& j, std::optional<T>& v) {
+    if (j.is_null()) {
+      v.reset();
+    } else {
+      v = j.get<T>();
+    }
+  }
+};
+
+namespace siding {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Resources, slots, memory, gpus)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AppMethod, signal, marker, grace, restart_command)
+
+static void to_json(json& j, JobKind v) { j = ToString(v); }
+static void from_json(const json& j, JobKind& v) {
+  v = j.get<std::string>() == ToString(JobKind::kOnDemand) ? JobKind::kOnDemand : JobKind::kBatch;
+}
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, user, nodes, per_node, priority, command,
+                                                env, workdir, output, methods, app, kill_grace, checkpoint_interval,
+                                                max_preemptions, start_by)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, predicted_release, bytes,
+                                                loss_node_seconds, reason)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanKeep, job, reason)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Plan, request, feasible, steps, nodes, kept, predicted_start,
+                                                loss_node_seconds, refusal, earliest)
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSubmitted, spec)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, checkpoint, tier, keep_running, for_good,
+                                                request, target, predicted, bytes, started, exit_code)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankExited, rank, exit_code)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestPlanned, plan)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestRefused, spec, plan)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MethodLost, method, why)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CheckpointChanged, checkpoint, state, note)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeCordoned, node, cordoned)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Noted, text)
+
+namespace {
+
+// In the order of EventBody's alternatives.
+constexpr const char* kKinds[] = {"submitted",   "moved",              "rank-exited",   "planned", "refused",
+                                  "method-lost", "checkpoint-changed", "node-cordoned", "noted"};
+static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
+
+template <size_t I = 0>
+absl::StatusOr<EventBody> DecodeAs(const std::string& kind, const json& j) {
+  if constexpr (I == std::variant_size_v<EventBody>) {
+    return absl::DataLossError(absl::StrCat("unknown kind of event '", kind, "'"));
+  } else {
+    if (kind == kKinds[I]) return EventBody(j.get<std::variant_alternative_t<I, EventBody>>());
+    return DecodeAs<I + 1>(kind, j);
+  }
+}
+
+}  // namespace
+
+std::string BodyKind(const EventBody& body) { return kKinds[body.index()]; }
+
+std::string EncodeEventBody(const Event& event) {
+  return std::visit(
+      [](const auto& body) { return json(body).dump(-1, ' ', false, json::error_handler_t::replace); }, event.body);
+}
+
+absl::StatusOr<EventBody> DecodeEventBody(const std::string& kind, const std::string& text) {
+  // nlohmann throws; nothing of ours does.
+  try {
+    return DecodeAs(kind, json::parse(text));
+  } catch (const std::exception& error) {
+    return absl::DataLossError(absl::StrCat("event '", kind, "': ", error.what()));
+  }
+}
+
+}  // namespace siding

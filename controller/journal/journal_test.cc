@@ -1,0 +1,202 @@
+#include "controller/journal/journal.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+JobSpec FullSpec() {
+  JobSpec spec;
+  spec.name = "heat";
+  spec.kind = JobKind::kOnDemand;
+  spec.uid = 7;
+  spec.gid = 8;
+  spec.user = "ada";
+  spec.nodes = 3;
+  spec.per_node = {2, Bytes{5}, 1};
+  spec.priority = -4;
+  spec.command = {"a", "b c"};
+  spec.env = {{"K", "v"}};
+  spec.workdir = "/w";
+  spec.output = "/o";
+  spec.methods = {Method::kApp, Method::kKill};
+  spec.app = AppMethod{12, "/m", 9s, {"again"}};
+  spec.kill_grace = 3s;
+  spec.checkpoint_interval = 60s;
+  spec.max_preemptions = 2;
+  spec.start_by = FromMicros(99);
+  return spec;
+}
+
+Plan FullPlan() {
+  Plan plan;
+  plan.request = JobId(9);
+  plan.feasible = true;
+  plan.steps = {{JobId(1), Method::kCheckpoint, Tier::kLocal, {NodeId("n")}, FromMicros(5), Bytes{6}, 1.5, "why"}};
+  plan.nodes = {NodeId("n"), NodeId("m")};
+  plan.kept = {{JobId(2), "because"}};
+  plan.predicted_start = FromMicros(6);
+  plan.loss_node_seconds = 1.5;
+  plan.refusal = "no";
+  plan.earliest = FromMicros(7);
+  return plan;
+}
+
+JobMoved FullMove() {
+  JobMoved move;
+  move.event = JobEvent::kOrderDump;
+  move.reason = "r";
+  move.nodes = {NodeId("n")};
+  move.checkpoint = CheckpointId("1.2");
+  move.tier = Tier::kLocal;
+  move.keep_running = move.for_good = true;
+  move.request = JobId(4);
+  move.target = {NodeId("t")};
+  move.predicted = FromMicros(1);
+  move.bytes = Bytes{2};
+  move.started = FromMicros(3);
+  move.exit_code = 4;
+  return move;
+}
+
+// One of each kind, every field set.
+std::vector<EventBody> EveryBody() {
+  return {JobSubmitted{FullSpec()},
+          FullMove(),
+          RankExited{1, 2},
+          RequestPlanned{FullPlan()},
+          RequestRefused{FullSpec(), FullPlan()},
+          MethodLost{Method::kSuspend, "why"},
+          CheckpointChanged{CheckpointId("1.1"), "damaged", "pages"},
+          NodeCordoned{NodeId("n"), false},
+          Noted{"text"}};
+}
+
+TEST(Codec, EveryKindOfEventIsTested) { EXPECT_EQ(EveryBody().size(), std::variant_size_v<EventBody>); }
+
+TEST(Codec, EveryKindComesBackAsItWent) {
+  for (const EventBody& body : EveryBody()) {
+    const Event event{1, FromMicros(0), JobId(1), body};
+    const std::string text = EncodeEventBody(event);
+    auto back = DecodeEventBody(BodyKind(body), text);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(back->index(), body.index());
+    EXPECT_EQ(EncodeEventBody(Event{1, FromMicros(0), JobId(1), *back}), text);
+  }
+}
+
+TEST(Codec, NoFieldIsLeftOut) {
+  const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
+  for (const char* field : {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good", "request", "target",
+                            "predicted", "bytes", "started", "exit_code"}) {
+    EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
+  }
+}
+
+TEST(Codec, AbsentFieldsKeepTheirDefaults) {
+  auto body = DecodeEventBody("moved", R"({"event":"started"})");
+  ASSERT_TRUE(body.ok()) << body.status();
+  EXPECT_EQ(std::get<JobMoved>(*body).event, JobEvent::kStarted);
+}
+
+TEST(Codec, UnknownKindIsNamed) {
+  EXPECT_THAT(std::string(DecodeEventBody("gone-fishing", "{}").status().message()), HasSubstr("gone-fishing"));
+}
+TEST(Codec, MalformedBodyIsDataLoss) { EXPECT_TRUE(absl::IsDataLoss(DecodeEventBody("moved", "{").status())); }
+
+class SqliteTest : public testing::Test {
+ protected:
+  SqliteTest() {
+    char name[] = "/tmp/siding-journal-XXXXXX";
+    folder_ = mkdtemp(name);
+    path_ = folder_ + "/journal.db";
+  }
+  ~SqliteTest() override { std::filesystem::remove_all(folder_); }
+
+  static Event Note(int64_t seq) { return Event{seq, FromMicros(seq), JobId(1), Noted{"n"}}; }
+  static int64_t Count(Journal& journal) {
+    int64_t n = 0;
+    EXPECT_TRUE(journal.Replay(0, [&](const Event&) { ++n; }).ok());
+    return n;
+  }
+
+  std::string folder_, path_;
+};
+
+TEST_F(SqliteTest, KeepsEventsOverARestart) {
+  {
+    auto journal = *OpenSqliteJournal(path_);
+    ASSERT_TRUE(journal->Append({Note(1), Note(2)}).ok());
+  }
+  auto journal = *OpenSqliteJournal(path_);
+  EXPECT_EQ(Count(*journal), 2);
+  EXPECT_TRUE(journal->Append({Note(3)}).ok());
+}
+
+TEST_F(SqliteTest, KeepsEventsOfAProcessThatWasKilled) {
+  const pid_t child = fork();
+  if (child == 0) {
+    auto journal = OpenSqliteJournal(path_);
+    if (journal.ok() && (*journal)->Append({Note(1)}).ok()) raise(SIGKILL);
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(Count(**OpenSqliteJournal(path_)), 1);
+}
+
+TEST_F(SqliteTest, RefusesAGapAndKeepsNothingOfIt) {
+  auto journal = *OpenSqliteJournal(path_);
+  EXPECT_FALSE(journal->Append({Note(1), Note(3)}).ok());
+  EXPECT_EQ(Count(*journal), 0);
+  EXPECT_TRUE(journal->Append({Note(1)}).ok());
+}
+
+TEST_F(SqliteTest, OneControllerOnly) {
+  auto first = *OpenSqliteJournal(path_);
+  EXPECT_THAT(std::string(OpenSqliteJournal(path_).status().message()), HasSubstr("another sidingd"));
+}
+
+TEST_F(SqliteTest, ADamagedFileIsRefusedWithAWayBack) {
+  {
+    auto journal = *OpenSqliteJournal(path_);
+    std::vector<Event> events;
+    for (int i = 1; i <= 200; ++i) events.push_back(Note(i));
+    ASSERT_TRUE(journal->Append(events).ok());
+  }
+  {
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(4096);
+    file << std::string(8192, 'x');
+  }
+  const absl::Status status = OpenSqliteJournal(path_).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(".recover"));
+}
+
+TEST_F(SqliteTest, ANewerSchemaIsRefused) {
+  { auto journal = *OpenSqliteJournal(path_); }
+  ASSERT_EQ(system(("sqlite3 " + path_ + " \"update meta set value=99\" 2>/dev/null || /usr/bin/python3 -c \"import "
+                    "sqlite3; c=sqlite3.connect('" + path_ + "'); c.execute('update meta set value=99'); c.commit()\"").c_str()),
+            0);
+  EXPECT_THAT(std::string(OpenSqliteJournal(path_).status().message()), HasSubstr("newer siding"));
+}
+
+TEST_F(SqliteTest, AMissingFolderIsNamed) {
+  EXPECT_THAT(std::string(OpenSqliteJournal(folder_ + "/none/j.db").status().message()), HasSubstr("/none/j.db"));
+}
+
+}  // namespace
+}  // namespace siding

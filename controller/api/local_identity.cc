@@ -1,0 +1,155 @@
+#include "controller/api/local_identity.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+#include "common/logging.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+// Below this are the descriptors that the process opens for itself.
+constexpr int kFirstNumber = 512;
+
+absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return absl::InvalidArgumentError(absl::StrCat("socket path ", path, " is longer than ",
+                                                   sizeof address.sun_path - 1, " bytes"));
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+bool SomebodyAnswers(const sockaddr_un& address) {
+  UniqueFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+}  // namespace
+
+std::string UserName(uint32_t uid) {
+  std::vector<char> buffer(16384);
+  passwd entry{};
+  passwd* found = nullptr;
+  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) return found->pw_name;
+  return absl::StrCat("uid:", uid);
+}
+
+absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::string& path,
+                                                                    std::function<void(int)> accepted) {
+  SIDING_ASSIGN_OR_RETURN(sockaddr_un address, AddressOf(path));
+  if (SomebodyAnswers(address)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is in use: another sidingd answers there"));
+  }
+  unlink(path.c_str());
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return ErrnoError(errno, "socket");
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return ErrnoError(errno, absl::StrCat("bind ", path));
+  }
+  // Everybody may connect; who may do what is decided by the uid.
+  if (chmod(path.c_str(), 0666) != 0) return ErrnoError(errno, absl::StrCat("chmod ", path));
+  if (listen(fd.get(), 1024) != 0) return ErrnoError(errno, absl::StrCat("listen ", path));
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC));
+  if (!wake.valid()) return ErrnoError(errno, "eventfd");
+  return std::unique_ptr<LocalListener>(
+      new LocalListener(path, std::move(fd), std::move(wake), std::move(accepted)));
+}
+
+LocalListener::LocalListener(std::string path, UniqueFd socket, UniqueFd wake, std::function<void(int)> accepted)
+    : path_(std::move(path)),
+      socket_(std::move(socket)),
+      wake_(std::move(wake)),
+      accepted_(std::move(accepted)),
+      next_number_(kFirstNumber) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+LocalListener::~LocalListener() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(wake_.get(), &one, sizeof one);
+  thread_.join();
+  unlink(path_.c_str());
+}
+
+void LocalListener::Run() {
+  for (;;) {
+    pollfd fds[] = {{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0 && errno != EINTR) return;
+    if (fds[1].revents != 0) return;
+    if (fds[0].revents != 0) Accept();
+  }
+}
+
+int LocalListener::MoveToFreshNumber(int fd) {
+  int moved = fcntl(fd, F_DUPFD_CLOEXEC, next_number_);
+  if (moved < 0) moved = fcntl(fd, F_DUPFD_CLOEXEC, kFirstNumber);  // round again
+  if (moved >= 0) next_number_ = moved + 1;
+  close(fd);
+  return moved;
+}
+
+void LocalListener::Accept() {
+  const int accepted = accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (accepted < 0) {
+    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+      spdlog::warn("{}: accept: {}", path_, std::strerror(errno));
+    }
+    return;
+  }
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    close(accepted);
+    return;
+  }
+  const int fd = MoveToFreshNumber(accepted);
+  if (fd < 0) {
+    spdlog::warn("{}: too many connections", path_);
+    return;
+  }
+  {
+    std::lock_guard lock(mutex_);
+    by_number_[fd] = {peer.uid, peer.gid};
+  }
+  accepted_(fd);
+}
+
+absl::StatusOr<PeerIdentity> LocalListener::Of(const std::string& peer) const {
+  absl::string_view text = peer;
+  int number = -1;
+  if (!absl::ConsumePrefix(&text, "fd:") || !absl::SimpleAtoi(text, &number)) {
+    return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " did not come through the local socket"));
+  }
+  Ids ids{};
+  {
+    std::lock_guard lock(mutex_);
+    auto it = by_number_.find(number);
+    if (it == by_number_.end()) return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " is not known"));
+    ids = it->second;
+  }
+  return PeerIdentity{ids.uid, ids.gid, UserName(ids.uid)};
+}
+
+}  // namespace siding

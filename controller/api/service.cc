@@ -1,0 +1,245 @@
+#include "controller/api/service.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "controller/api/views.h"
+#include "controller/wire/wire.h"
+
+namespace siding {
+namespace {
+
+constexpr Duration kEventWait = std::chrono::milliseconds(200);
+constexpr size_t kEventBatch = 500;
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
+}
+
+}  // namespace
+
+// Runs `body`, which returns absl::Status, with `caller` in scope.
+#define SIDING_AS_CALLER(context, caller)       \
+  auto caller##_or = CallerOf(context);         \
+  if (!caller##_or.ok()) return ToGrpc(caller##_or.status()); \
+  const Caller& caller = *caller##_or
+
+ApiService::ApiService(Engine& engine, Policy policy, Identify identify)
+    : engine_(engine), policy_(std::move(policy)), identify_(std::move(identify)) {}
+
+absl::StatusOr<Caller> ApiService::CallerOf(grpc::ServerContext* context, PeerIdentity* identity) const {
+  SIDING_ASSIGN_OR_RETURN(PeerIdentity peer, identify_(context->peer()));
+  Caller caller{peer.uid, peer.user, peer.uid == 0 || policy_.operators.contains(peer.user)};
+  if (identity != nullptr) *identity = std::move(peer);
+  return caller;
+}
+
+absl::StatusOr<JobSpec> ApiService::SpecOf(const v1::SubmitRequest& request, const PeerIdentity& identity) const {
+  SIDING_ASSIGN_OR_RETURN(JobSpec spec, FromProto(request.spec()));
+  spec.uid = identity.uid;
+  spec.gid = identity.gid;
+  spec.user = identity.user;
+  return spec;
+}
+
+grpc::Status ApiService::Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
+                                v1::SubmitResponse* response) {
+  PeerIdentity identity;
+  const auto caller = CallerOf(context, &identity);
+  if (!caller.ok()) return ToGrpc(caller.status());
+  auto spec = SpecOf(*request, identity);
+  if (!spec.ok()) return ToGrpc(spec.status());
+  const auto submitted = engine_.Submit(*caller, *std::move(spec));
+  if (!submitted.ok()) return ToGrpc(submitted.status());
+  response->set_id(submitted->id.value());
+  if (submitted->plan) {
+    engine_.Read([&](const ClusterState& state) { *response->mutable_plan() = PlanView(state, *submitted->plan); });
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::SubmitRequest* request, v1::Plan* response) {
+  PeerIdentity identity;
+  const auto caller = CallerOf(context, &identity);
+  if (!caller.ok()) return ToGrpc(caller.status());
+  const auto spec = SpecOf(*request, identity);
+  if (!spec.ok()) return ToGrpc(spec.status());
+  const auto plan = engine_.DryRun(*caller, *spec);
+  if (!plan.ok()) return ToGrpc(plan.status());
+  engine_.Read([&](const ClusterState& state) { *response = PlanView(state, *plan); });
+  response->set_start_by_us(ToMicros(spec->start_by));
+  return grpc::Status::OK;
+}
+
+grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef* request, v1::ExplainResponse* response) {
+  SIDING_AS_CALLER(context, caller);
+  grpc::Status result(grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no job ", request->id()));
+  engine_.Read([&](const ClusterState& state) {
+    auto it = state.jobs.find(JobId(request->id()));
+    if (it == state.jobs.end()) return;
+    if (!engine_.MayAct(caller, it->second)) {
+      result = grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
+                            absl::StrCat("job ", request->id(), " belongs to ", it->second.spec.user));
+      return;
+    }
+    *response->mutable_job() = JobView(state, it->second);
+    for (const Plan& plan : it->second.plans) *response->add_plans() = PlanView(state, plan);
+    result = grpc::Status::OK;
+  });
+  return result;
+}
+
+grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
+                                  v1::ListJobsResponse* response) {
+  SIDING_AS_CALLER(context, caller);
+  const std::set<int64_t> ids(request->ids().begin(), request->ids().end());
+  std::set<int64_t> missing = ids;
+  engine_.Read([&](const ClusterState& state) {
+    for (const auto& [id, job] : state.jobs) {
+      if (!engine_.MayAct(caller, job)) continue;
+      if (ids.empty() ? !request->all() && IsTerminal(job.state) : !ids.contains(id.value())) continue;
+      missing.erase(id.value());
+      *response->add_jobs() = JobView(state, job);
+    }
+  });
+  if (missing.empty()) return grpc::Status::OK;
+  return grpc::Status(grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no job ", *missing.begin(), " of yours"));
+}
+
+grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest*,
+                                   v1::ListNodesResponse* response) {
+  SIDING_AS_CALLER(context, caller);
+  engine_.Read([&](const ClusterState& state) {
+    for (const auto& [id, observed] : state.observed_nodes) *response->add_nodes() = NodeView(state, id);
+  });
+  return grpc::Status::OK;
+}
+
+grpc::Status ApiService::Events(grpc::ServerContext* context, const v1::EventsRequest* request,
+                                grpc::ServerWriter<v1::Event>* writer) {
+  SIDING_AS_CALLER(context, caller);
+  int64_t seq = request->after_seq();
+  while (!stopping_ && !context->IsCancelled()) {
+    const std::vector<Event> events = engine_.EventsAfter(seq, kEventBatch, request->follow() ? kEventWait : Duration(0));
+    if (events.empty() && !request->follow()) break;
+    for (const Event& event : events) {
+      seq = event.seq;
+      if (request->job() != 0 && event.job.value() != request->job()) continue;
+      bool may_see = event.job == JobId();
+      engine_.Read([&](const ClusterState& state) {
+        auto it = state.jobs.find(event.job);
+        may_see |= it != state.jobs.end() && engine_.MayAct(caller, it->second);
+      });
+      if (may_see && !writer->Write(EventView(event))) return grpc::Status::OK;  // the reader has gone
+    }
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status ApiService::ListCheckpoints(grpc::ServerContext* context, const v1::ListCheckpointsRequest* request,
+                                         v1::ListCheckpointsResponse* response) {
+  SIDING_AS_CALLER(context, caller);
+  engine_.Read([&](const ClusterState& state) {
+    for (const auto& [id, checkpoint] : state.checkpoints) {
+      if (request->job() != 0 && checkpoint.job.value() != request->job()) continue;
+      if (checkpoint.state == "gone" || checkpoint.state == "failed") continue;
+      auto job = state.jobs.find(checkpoint.job);
+      if (job != state.jobs.end() && engine_.MayAct(caller, job->second)) {
+        *response->add_checkpoints() = CheckpointView(checkpoint);
+      }
+    }
+  });
+  return grpc::Status::OK;
+}
+
+grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1::CheckpointRef* request,
+                                          v1::VerifyResponse* response) {
+  SIDING_AS_CALLER(context, caller);
+  // Shared with the callback, which may come after this call has given up.
+  struct Answer {
+    std::mutex mutex;
+    std::condition_variable ready;
+    std::optional<std::map<int, v1::OpResult>> by_rank;
+  };
+  auto answer = std::make_shared<Answer>();
+  const absl::Status asked = engine_.VerifyCheckpoint(
+      caller, CheckpointId(request->id()), [answer](std::map<int, v1::OpResult> by_rank) {
+        std::lock_guard lock(answer->mutex);
+        answer->by_rank = std::move(by_rank);
+        answer->ready.notify_all();
+      });
+  if (!asked.ok()) return ToGrpc(asked);
+  std::unique_lock lock(answer->mutex);
+  while (!answer->ready.wait_for(lock, kEventWait, [&] { return answer->by_rank.has_value(); })) {
+    if (stopping_ || context->IsCancelled()) return grpc::Status::CANCELLED;
+  }
+  response->set_good(true);
+  for (const auto& [rank, result] : *answer->by_rank) {
+    if (result.code() != 0) {
+      response->set_good(false);
+      absl::StrAppend(response->mutable_problem(), response->problem().empty() ? "" : "; ", "rank ", rank, ": ",
+                      result.message());
+    }
+    v1::VerifiedRank& verified = *response->add_ranks();
+    verified.set_rank(rank);
+    verified.set_files(result.files_size());
+    for (const v1::ImageFile& file : result.files()) verified.set_bytes(verified.bytes() + file.size());
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status ApiService::DeleteCheckpoint(grpc::ServerContext* context, const v1::CheckpointRef* request, v1::Empty*) {
+  SIDING_AS_CALLER(context, caller);
+  return ToGrpc(engine_.DeleteCheckpoint(caller, CheckpointId(request->id())));
+}
+
+grpc::Status ApiService::Suspend(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
+  SIDING_AS_CALLER(context, caller);
+  return ToGrpc(engine_.Suspend(caller, JobId(request->id())));
+}
+
+grpc::Status ApiService::Resume(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
+  SIDING_AS_CALLER(context, caller);
+  return ToGrpc(engine_.Resume(caller, JobId(request->id())));
+}
+
+grpc::Status ApiService::Checkpoint(grpc::ServerContext* context, const v1::CheckpointRequest* request,
+                                    v1::CheckpointResponse* response) {
+  SIDING_AS_CALLER(context, caller);
+  const auto id = engine_.Checkpoint(caller, JobId(request->id()), FromProto(request->tier()));
+  if (!id.ok()) return ToGrpc(id.status());
+  response->set_checkpoint(id->value());
+  return grpc::Status::OK;
+}
+
+grpc::Status ApiService::Vacate(grpc::ServerContext* context, const v1::CheckpointRequest* request, v1::Empty*) {
+  SIDING_AS_CALLER(context, caller);
+  return ToGrpc(engine_.Vacate(caller, JobId(request->id()), FromProto(request->tier())));
+}
+
+grpc::Status ApiService::Migrate(grpc::ServerContext* context, const v1::MigrateRequest* request, v1::Empty*) {
+  SIDING_AS_CALLER(context, caller);
+  std::vector<NodeId> nodes;
+  for (const std::string& node : request->nodes()) nodes.emplace_back(node);
+  return ToGrpc(engine_.Migrate(caller, JobId(request->id()), std::move(nodes)));
+}
+
+grpc::Status ApiService::Kill(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
+  SIDING_AS_CALLER(context, caller);
+  return ToGrpc(engine_.Kill(caller, JobId(request->id())));
+}
+
+grpc::Status ApiService::Cordon(grpc::ServerContext* context, const v1::NodeRef* request, v1::Empty*) {
+  SIDING_AS_CALLER(context, caller);
+  return ToGrpc(engine_.Cordon(caller, NodeId(request->name()), true));
+}
+
+grpc::Status ApiService::Uncordon(grpc::ServerContext* context, const v1::NodeRef* request, v1::Empty*) {
+  SIDING_AS_CALLER(context, caller);
+  return ToGrpc(engine_.Cordon(caller, NodeId(request->name()), false));
+}
+
+}  // namespace siding

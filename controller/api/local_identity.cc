@@ -86,7 +86,10 @@ LocalListener::LocalListener(std::string path, UniqueFd socket, UniqueFd wake, s
   thread_ = std::thread([this] { Run(); });
 }
 
-LocalListener::~LocalListener() {
+LocalListener::~LocalListener() { Stop(); }
+
+void LocalListener::Stop() {
+  if (!thread_.joinable()) return;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(wake_.get(), &one, sizeof one);
   thread_.join();

@@ -39,7 +39,9 @@ class LocalListener {
   // kFailedPrecondition. `accepted` gets each connection and owns it; it is called from this object's thread.
   static absl::StatusOr<std::unique_ptr<LocalListener>> Listen(const std::string& path,
                                                               std::function<void(int fd)> accepted);
-  ~LocalListener();  // stops listening; connections that were handed over live on
+  ~LocalListener();
+  // No more connections; those that were handed over live on, and are known until destruction. Twice is once.
+  void Stop();
   // The identity behind ServerContext::peer(). kUnauthenticated if it is none of this listener's.
   absl::StatusOr<PeerIdentity> Of(const std::string& peer) const;
 

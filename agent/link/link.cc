@@ -1,0 +1,156 @@
+#include "agent/link/link.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+
+#include "common/logging.h"
+#include "siding/v1/agent.grpc.pb.h"
+
+namespace siding {
+namespace {
+
+using Stream = grpc::ClientReaderWriterInterface<v1::FromAgent, v1::ToAgent>;
+
+}  // namespace
+
+// A connected stream: this object's thread reads commands, the link's thread writes.
+class Link::Session {
+ public:
+  explicit Session(const std::string& target) {
+    grpc::ChannelArguments arguments;
+    // Each session dials by itself: the back-off is ours.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    channel_ = grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+    stub_ = v1::AgentGateway::NewStub(channel_);
+    stream_ = stub_->Connect(&context_);
+  }
+  ~Session() {
+    context_.TryCancel();
+    if (reader_.joinable()) reader_.join();
+  }
+
+  bool Write(const v1::FromAgent& message) { return stream_->Write(message); }
+  bool Read(v1::ToAgent& command) { return stream_->Read(&command); }
+  grpc::Status Finish() { return stream_->Finish(); }
+  void Cancel() { context_.TryCancel(); }
+  void StartReading(std::function<void()> read) { reader_ = std::thread(std::move(read)); }
+  void JoinReader() {
+    if (reader_.joinable()) reader_.join();
+  }
+  std::atomic<bool> broken{false};
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::AgentGateway::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<Stream> stream_;
+  std::thread reader_;
+};
+
+Link::Link(LinkOptions options) : options_(std::move(options)) {}
+
+Link::~Link() { Stop(); }
+
+void Link::Start(TaskHost& host) {
+  host_ = &host;
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Link::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (session_ != nullptr) session_->Cancel();
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Link::Send(v1::FromAgent message) {
+  {
+    std::lock_guard lock(mutex_);
+    if (session_ == nullptr) return;  // all reports are sent again on connection
+    outgoing_.push_back(std::move(message));
+  }
+  wake_.notify_all();
+}
+
+void Link::Run() {
+  std::minstd_rand random(std::random_device{}());
+  Duration backoff = options_.first_backoff;
+  for (;;) {
+    const bool welcomed = Serve();
+    if (welcomed) backoff = options_.first_backoff;
+    // Half to all of the back-off, so that a thousand agents do not come back in the same moment.
+    const Duration pause = backoff / 2 + Duration(random() % std::max<int64_t>(1, (backoff / 2).count()));
+    backoff = std::min(2 * backoff, options_.longest_backoff);
+    std::unique_lock lock(mutex_);
+    if (wake_.wait_for(lock, pause, [this] { return stopping_; })) return;
+  }
+}
+
+bool Link::Serve() {
+  Session session(options_.target);
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    outgoing_.clear();
+    session_ = &session;  // from here on Stop() can cancel, and reports queue up behind the Hello
+  }
+  const auto leave = [&](const grpc::Status& status) {
+    {
+      std::lock_guard lock(mutex_);
+      session_ = nullptr;
+      outgoing_.clear();
+      if (stopping_) return;
+    }
+    spdlog::info("no connection to the controller: {}", status.error_message());
+  };
+
+  v1::FromAgent hello;
+  *hello.mutable_hello() = host_->Describe();
+  v1::ToAgent welcome;
+  if (!session.Write(hello) || !session.Read(welcome) || !welcome.has_welcome()) {
+    session.Cancel();
+    leave(session.Finish());
+    return false;
+  }
+  spdlog::info("connected to the controller");
+  session.StartReading([&] {
+    v1::ToAgent command;
+    while (session.Read(command)) host_->Execute(command);
+    session.broken = true;
+    wake_.notify_all();
+  });
+
+  const auto interval = std::chrono::microseconds(
+      std::max<int64_t>(100000, welcome.welcome().heartbeat_interval_us()));
+  auto next_heartbeat = std::chrono::steady_clock::now();
+  bool good = true;
+  while (good) {
+    std::deque<v1::FromAgent> batch;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait_until(lock, next_heartbeat,
+                       [&] { return stopping_ || session.broken || !outgoing_.empty(); });
+      if (stopping_ || session.broken) break;
+      batch.swap(outgoing_);
+    }
+    for (const v1::FromAgent& message : batch) good = good && session.Write(message);
+    if (good && std::chrono::steady_clock::now() >= next_heartbeat) {
+      v1::FromAgent heartbeat;
+      *heartbeat.mutable_heartbeat() = host_->Measure();
+      good = session.Write(heartbeat);
+      next_heartbeat = std::chrono::steady_clock::now() + interval;
+    }
+  }
+  session.Cancel();
+  session.JoinReader();  // Finish() may only be called when nobody reads
+  leave(session.Finish());
+  return true;
+}
+
+}  // namespace siding

@@ -1,0 +1,50 @@
+// The agent's one connection: dials the controller, holds a stream open, and dials again for ever when it
+// breaks. What the tasks do does not depend on it.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "agent/host/task_host.h"
+#include "common/units.h"
+
+namespace siding {
+
+struct LinkOptions {
+  std::string target;  // gRPC target, such as "unix:/run/siding/siding.sock"
+  Duration first_backoff = std::chrono::milliseconds(50);
+  Duration longest_backoff = std::chrono::seconds(5);
+};
+
+// Thread-safe.
+class Link final : public ReportSink {
+ public:
+  explicit Link(LinkOptions options);
+  ~Link() override;  // Stop()
+  // Connects, and goes on until Stop(). Once; `host` must outlive the link.
+  void Start(TaskHost& host);
+  void Stop();
+  void Send(v1::FromAgent message) override;
+
+ private:
+  class Session;
+  void Run();
+  // One connection from dialling to its end. True if the controller welcomed us.
+  bool Serve();
+
+  const LinkOptions options_;
+  TaskHost* host_ = nullptr;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;                // guarded by mutex_
+  std::deque<v1::FromAgent> outgoing_;   // guarded by mutex_
+  Session* session_ = nullptr;           // guarded by mutex_; while connected
+  std::thread thread_;
+};
+
+}  // namespace siding

@@ -1,0 +1,28 @@
+// What sidingd is told: a YAML file, then flags over it. And the policy file, which is read the same way.
+// Every error names file, line and what was expected; an unknown key is an error.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/units.h"
+#include "model/policy.h"
+
+namespace siding {
+
+struct ControllerConfig {
+  std::string socket = "/run/siding/siding.sock";
+  std::string state_dir = "/var/lib/siding/controller";
+  std::string policy;  // file; empty: the defaults of model/policy.h
+  Duration heartbeat = std::chrono::seconds(5);
+  int metrics_port = 0;  // on 127.0.0.1; 0: none
+  std::string log_level = "info";
+};
+
+absl::StatusOr<ControllerConfig> LoadControllerConfig(const std::string& path);
+absl::StatusOr<Policy> LoadPolicy(const std::string& path);
+// The same, from text; `name` stands for the file in errors.
+absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, const std::string& name);
+absl::StatusOr<Policy> ParsePolicy(const std::string& text, const std::string& name);
+
+}  // namespace siding

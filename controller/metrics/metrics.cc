@@ -1,0 +1,108 @@
+#include "controller/metrics/metrics.h"
+
+#include <prometheus/client_metric.h>
+#include <prometheus/collectable.h>
+#include <prometheus/exposer.h>
+#include <prometheus/metric_family.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace siding {
+namespace {
+
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+class Family {
+ public:
+  Family(std::string name, std::string help, MetricType type) {
+    family_.name = std::move(name);
+    family_.help = std::move(help);
+    family_.type = type;
+  }
+  Family& Add(double value, const std::string& label = "", const std::string& label_value = "") {
+    prometheus::ClientMetric metric;
+    if (!label.empty()) metric.label.push_back({label, label_value});
+    (family_.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+    family_.metric.push_back(std::move(metric));
+    return *this;
+  }
+  operator MetricFamily() const { return family_; }
+
+ private:
+  MetricFamily family_;
+};
+
+class EngineMetrics final : public prometheus::Collectable {
+ public:
+  explicit EngineMetrics(const Engine& engine) : engine_(engine) {}
+
+  std::vector<MetricFamily> Collect() const override {
+    std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}};
+    int met = 0, missed = 0, refused = 0;
+    double preemptions = 0, lost = 0, bytes = 0, events = 0;
+    for (int i = 0; i < kJobStateCount; ++i) jobs[ToString(static_cast<JobState>(i))] = 0;
+    engine_.Read([&](const ClusterState& state) {
+      events = static_cast<double>(state.last_seq);
+      for (const auto& [id, job] : state.jobs) {
+        ++jobs[ToString(job.state)];
+        preemptions += job.preemptions;
+        lost += job.lost_node_seconds;
+        if (job.spec.kind != JobKind::kOnDemand) continue;
+        if (job.first_started) {
+          ++(*job.first_started <= job.spec.start_by ? met : missed);
+        } else if (job.state == JobState::kFailed && !job.plans.empty() && !job.plans.back().feasible) {
+          ++refused;
+        }
+      }
+      for (const auto& [id, node] : state.observed_nodes) ++nodes[node.connected ? "up" : "down"];
+      for (const auto& [id, checkpoint] : state.checkpoints) {
+        if (checkpoint.state == "good") bytes += static_cast<double>(checkpoint.bytes.value);
+      }
+    });
+    Family job_family("siding_jobs", "Jobs by state.", MetricType::Gauge);
+    for (const auto& [name, count] : jobs) job_family.Add(count, "state", name);
+    Family node_family("siding_nodes", "Nodes by state.", MetricType::Gauge);
+    for (const auto& [name, count] : nodes) node_family.Add(count, "state", name);
+    return {job_family, node_family,
+            Family("siding_requests_total", "Deadline jobs by what became of the deadline.", MetricType::Counter)
+                .Add(met, "result", "met").Add(missed, "result", "missed").Add(refused, "result", "refused"),
+            Family("siding_preemptions_total", "Times a job was made to make way.", MetricType::Counter).Add(preemptions),
+            Family("siding_lost_node_seconds_total", "Node-seconds stopped or repeated.", MetricType::Counter).Add(lost),
+            Family("siding_checkpoint_bytes", "Size of all good checkpoints.", MetricType::Gauge).Add(bytes),
+            Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events)};
+  }
+
+ private:
+  const Engine& engine_;
+};
+
+class NoMetrics final : public Metrics {};
+
+class ServedMetrics final : public Metrics {
+ public:
+  ServedMetrics(int port, const Engine& engine)
+      : metrics_(std::make_shared<EngineMetrics>(engine)), exposer_(absl::StrCat("127.0.0.1:", port), 1) {
+    exposer_.RegisterCollectable(metrics_);
+  }
+
+ private:
+  const std::shared_ptr<EngineMetrics> metrics_;
+  prometheus::Exposer exposer_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(int port, const Engine& engine) {
+  if (port == 0) return std::make_unique<NoMetrics>();
+  // The HTTP server throws when it cannot listen.
+  try {
+    return std::make_unique<ServedMetrics>(port, engine);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat("metrics on 127.0.0.1:", port, ": ", error.what()));
+  }
+}
+
+}  // namespace siding

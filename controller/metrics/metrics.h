@@ -1,0 +1,21 @@
+// Prometheus metrics on loopback: counted from the engine's state when they are asked for, so that nothing
+// has to remember to count.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/engine.h"
+
+namespace siding {
+
+// siding_jobs{state}, siding_nodes{state}, siding_requests_total{result}, siding_preemptions_total,
+// siding_lost_node_seconds_total, siding_checkpoint_bytes, siding_journal_events_total.
+class Metrics {
+ public:
+  // Serves /metrics on 127.0.0.1:`port` until destroyed; 0: serves nothing. `engine` must outlive it.
+  static absl::StatusOr<std::unique_ptr<Metrics>> Start(int port, const Engine& engine);
+  virtual ~Metrics() = default;
+};
+
+}  // namespace siding

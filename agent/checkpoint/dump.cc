@@ -1,0 +1,125 @@
+#include "agent/checkpoint/dump.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "agent/checkpoint/open_files.h"
+#include "agent/checkpoint/precheck.h"
+#include "agent/launch/processes.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+constexpr auto kProgressInterval = std::chrono::milliseconds(200);
+constexpr Duration kUntracedPatience = std::chrono::seconds(10);
+
+// Calls the observer five times a second for as long as it lives.
+class ProgressTeller {
+ public:
+  ProgressTeller(const ImageDraft& draft, DumpObserver& observer)
+      : thread_([this, &draft, &observer] {
+          std::unique_lock lock(mutex_);
+          while (!stop_.wait_for(lock, kProgressInterval, [this] { return stopping_; })) {
+            observer.OnProgress(draft.BytesSoFar());
+          }
+        }) {}
+  ~ProgressTeller() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    stop_.notify_all();
+    thread_.join();
+  }
+  ProgressTeller(const ProgressTeller&) = delete;
+  ProgressTeller& operator=(const ProgressTeller&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread thread_;     // last: it uses the others
+};
+
+absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
+  if (lchown(folder.c_str(), uid, gid) != 0) return ErrnoError(errno, "chown " + folder);
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (lchown(entry.path().c_str(), uid, gid) != 0)
+      return ErrnoError(errno, "chown " + entry.path().string());
+  }
+  return error ? absl::InternalError("list " + folder + ": " + error.message()) : absl::OkStatus();
+}
+
+// One image is visible under the key already if this rank was dumped and committed before, and then ran on
+// because its agent died before it could end the processes. The newer state replaces the older.
+absl::Status CommitOver(ImageDraft& draft, ImageStore& store, const ImageKey& key) {
+  absl::Status status = draft.Commit();
+  if (!absl::IsAlreadyExists(status)) return status;
+  SIDING_RETURN_IF_ERROR(store.Delete(key));
+  return draft.Commit();
+}
+
+}  // namespace
+
+absl::Status WaitUntraced(pid_t init, Duration timeout) {
+  if (PollUntil([&] { return FindTracer(init) == 0; }, timeout)) return absl::OkStatus();
+  if (const pid_t tracer = FindTracer(init); tracer > 0) kill(tracer, SIGKILL);
+  if (PollUntil([&] { return FindTracer(init) == 0; }, timeout)) return absl::OkStatus();
+  return absl::InternalError("the processes are still held by a debugger or by criu");
+}
+
+absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
+                     const std::atomic<bool>& abandon) {
+  if (std::string why = WhyNotDumpable(plan.init); !why.empty()) return absl::FailedPreconditionError(why);
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
+  // CRIU as the job's user must be able to write there, but afterwards nobody else may.
+  if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), plan.user.uid, plan.user.gid));
+
+  CriuDump dump;
+  dump.pid = plan.init;
+  dump.image_folder = draft->path();
+  dump.work_folder = plan.work_folder;
+  dump.keep_running = plan.keep_running;
+  dump.user = plan.user;
+  dump.abandon = &abandon;
+
+  bool committed = false;
+  const auto post_dump = [&]() -> absl::Status {
+    if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), geteuid(), getegid()));
+    SIDING_ASSIGN_OR_RETURN(const auto files, RecordOpenFiles(plan.init));
+    auto metadata = plan.metadata;
+    metadata[kMetadataFiles] = OpenFilesToJson(files);
+    SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
+    SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest));
+    SIDING_RETURN_IF_ERROR(observer.OnCommitting());
+    SIDING_RETURN_IF_ERROR(CommitOver(*draft, store, plan.key));
+    committed = true;
+    observer.OnCommitted();
+    return absl::OkStatus();
+  };
+  absl::Status status;
+  {
+    const ProgressTeller teller(*draft, observer);
+    status = criu.Dump(dump, post_dump);
+  }
+  if (committed && !status.ok() && !plan.keep_running) {
+    // CRIU died between the commit and the end of the processes. The image counts: what is left ends here.
+    kill(plan.init, SIGKILL);
+    return absl::OkStatus();
+  }
+  if (committed) return absl::OkStatus();
+  const absl::Status untraced = WaitUntraced(plan.init, kUntracedPatience);
+  return untraced.ok() ? status : Annotate(status, std::string(untraced.message()));
+}
+
+}  // namespace siding

@@ -1,0 +1,54 @@
+// The dump of one task, in two phases: see docs/design.md, "A checkpoint in two phases".
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "agent/criu/criu.h"
+#include "common/units.h"
+#include "store/store.h"
+
+namespace siding {
+
+// Keys of the image's metadata.
+inline constexpr char kMetadataFiles[] = "files";  // see open_files.h
+
+struct DumpPlan {
+  ImageKey key;
+  pid_t init = 0;
+  std::string work_folder;
+  bool keep_running = false;
+  CriuUser user;
+  std::map<std::string, std::string> metadata;
+};
+
+// What the dump tells, and asks, while it goes on. Called from the dumping thread, but OnProgress from
+// another.
+class DumpObserver {
+ public:
+  virtual ~DumpObserver() = default;
+  virtual void OnProgress(Bytes done) = 0;
+  // The processes are frozen, the image is whole. Blocks until it is decided; OK means commit, anything else
+  // is why not.
+  virtual absl::Status OnPrepared(const Manifest& manifest) = 0;
+  // Right before the image becomes visible: must be remembered durably.
+  virtual absl::Status OnCommitting() = 0;
+  // The image is visible; the processes are about to end (or to go on).
+  virtual void OnCommitted() = 0;
+};
+
+// Blocks until the dump is over. On success the image is visible and the processes are gone, or with
+// keep_running go on. On failure they run on as if nothing had happened, and no draft is left. `abandon`, set
+// from another thread, ends CRIU by force.
+absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
+                     const std::atomic<bool>& abandon);
+
+// Waits until no process of the tree is traced by CRIU any more, which an interrupted dump may leave behind;
+// ends the tracer when time runs out.
+absl::Status WaitUntraced(pid_t init, Duration timeout);
+
+}  // namespace siding

@@ -1,0 +1,119 @@
+#include "agent/checkpoint/open_files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "agent/checkpoint/precheck.h"
+#include "common/files.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Message(const absl::StatusOr<FileRemedy>& result) {
+  return std::string(result.status().message());
+}
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    char name[] = "/tmp/siding-files-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+TEST(JudgeFile, AppendedFileIsCutBack) {
+  EXPECT_EQ(*JudgeFile({"/out", true, 100, 1}, {true, true, 150, 2}), FileRemedy::kCutBack);
+  EXPECT_EQ(*JudgeFile({"/out", true, 100, 1}, {true, true, 100, 2}), FileRemedy::kNone);
+}
+
+TEST(JudgeFile, ShorterMissingOrReplacedIsAnErrorThatNamesIt) {
+  EXPECT_THAT(Message(JudgeFile({"/out", true, 100, 1}, {true, true, 50, 1})),
+              HasSubstr("/out has changed size (100 -> 50"));
+  EXPECT_THAT(Message(JudgeFile({"/out", true, 100, 1}, {})), HasSubstr("/out has vanished"));
+  EXPECT_FALSE(JudgeFile({"/out", true, 100, 1}, {true, false, 100, 1}).ok());
+}
+
+TEST(JudgeFile, OtherFilesMustBeAsTheyWere) {
+  EXPECT_EQ(*JudgeFile({"/in", false, 100, 1}, {true, true, 100, 1}), FileRemedy::kNone);
+  EXPECT_THAT(Message(JudgeFile({"/in", false, 100, 1}, {true, true, 100, 2})),
+              HasSubstr("/in has been modified"));
+  EXPECT_FALSE(JudgeFile({"/in", false, 100, 1}, {true, true, 101, 1}).ok());
+}
+
+TEST(OpenFiles, JsonRoundTrip) {
+  const std::vector<OpenFile> files = {{"/a b", true, 5, 77}, {"/c", false, 0, -1}};
+  EXPECT_EQ(*OpenFilesFromJson(OpenFilesToJson(files)), files);
+  EXPECT_TRUE(absl::IsDataLoss(OpenFilesFromJson("{").status()));
+}
+
+TEST(OpenFiles, OurOwnAreSeen) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder / "in", "hello").ok());
+  UniqueFd in(open((folder / "in").c_str(), O_RDONLY));
+  UniqueFd out(open((folder / "out").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
+  UniqueFd random(open((folder / "random").c_str(), O_RDWR | O_CREAT, 0600));
+  ASSERT_EQ(write(random.get(), "abcd", 4), 4);
+  ASSERT_EQ(lseek(random.get(), 1, SEEK_SET), 1);
+  const auto files = RecordOpenFiles(getpid());
+  ASSERT_TRUE(files.ok());
+  const auto find = [&](const std::string& name) {
+    return std::find_if(files->begin(), files->end(),
+                        [&](const OpenFile& f) { return f.path == folder / name; });
+  };
+  ASSERT_NE(find("in"), files->end());
+  EXPECT_FALSE(find("in")->append);
+  EXPECT_EQ(find("in")->size, 5);
+  ASSERT_NE(find("out"), files->end());
+  EXPECT_TRUE(find("out")->append);
+  ASSERT_NE(find("random"), files->end());
+  EXPECT_FALSE(find("random")->append);
+}
+
+TEST(PutFilesBack, CutsBackAndSaysSo) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder / "out", "12345678").ok());
+  const auto notes = PutFilesBack({{folder / "out", true, 4, 0}});
+  ASSERT_TRUE(notes.ok());
+  EXPECT_EQ(*ReadFile(folder / "out"), "1234");
+  EXPECT_THAT(*notes, ::testing::ElementsAre(folder / "out" + " cut back from 8 to 4 bytes"));
+}
+
+TEST(PutFilesBack, NothingIsCutIfAnythingIsWrong) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder / "out", "12345678").ok());
+  EXPECT_FALSE(PutFilesBack({{folder / "out", true, 4, 0}, {folder / "gone", false, 1, 0}}).ok());
+  EXPECT_EQ(*ReadFile(folder / "out"), "12345678");
+}
+
+TEST(PutFilesBack, FollowsNoSymbolicLink) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder / "victim", "12345678").ok());
+  ASSERT_EQ(symlink((folder / "victim").c_str(), (folder / "out").c_str()), 0);
+  EXPECT_FALSE(PutFilesBack({{folder / "out", true, 4, 0}}).ok());
+  EXPECT_EQ(*ReadFile(folder / "victim"), "12345678");
+}
+
+TEST(Precheck, KnowsWhatCriuCannotDump) {
+  EXPECT_EQ(WhyNotDumpableLink("anon_inode:[io_uring]", false), "uses io_uring");
+  EXPECT_EQ(WhyNotDumpableLink("anon_inode:[perf_event]", false), "uses perf_event");
+  EXPECT_EQ(WhyNotDumpableLink("/dev/sda", true), "has the device /dev/sda open");
+  EXPECT_EQ(WhyNotDumpableLink("/dev/null", true), "");
+  EXPECT_EQ(WhyNotDumpableLink("/dev/shm/x", false), "");
+  EXPECT_EQ(WhyNotDumpableLink("anon_inode:[eventpoll]", false), "");
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,55 @@
+#include "agent/checkpoint/precheck.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "agent/launch/processes.h"
+#include "common/files.h"
+
+namespace siding {
+
+std::string WhyNotDumpableLink(const std::string& target, bool is_device) {
+  if (target == "anon_inode:[io_uring]") return "uses io_uring";
+  if (target == "anon_inode:[perf_event]") return "uses perf_event";
+  if (target.rfind("anon_inode:bpf", 0) == 0 || target.rfind("anon_inode:[bpf", 0) == 0) return "uses bpf";
+  if (!is_device) return "";
+  static constexpr const char* kHarmless[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
+                                              "/dev/urandom", "/dev/tty",  "/dev/ptmx", "/dev/net/tun"};
+  for (const char* name : kHarmless) {
+    if (target == name) return "";
+  }
+  if (target.rfind("/dev/pts/", 0) == 0) return "";
+  return "has the device " + target + " open";
+}
+
+std::string WhyNotDumpable(pid_t root) {
+  for (pid_t pid : ProcessTree(root)) {
+    const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
+    std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
+    if (!dir) continue;
+    while (const dirent* entry = readdir(dir.get())) {
+      const std::string link = folder + "/" + entry->d_name;
+      char target[4096];
+      const ssize_t n = readlink(link.c_str(), target, sizeof target);
+      if (n <= 0) continue;
+      const std::string name(target, static_cast<size_t>(n));
+      struct stat info {};
+      const bool device = name.rfind("/dev/", 0) == 0 && stat(link.c_str(), &info) == 0 &&
+                          (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode));
+      const std::string why = WhyNotDumpableLink(name, device);
+      if (why.empty()) continue;
+      auto program = ReadFile("/proc/" + std::to_string(pid) + "/comm");
+      if (program.ok() && !program->empty()) program->pop_back();
+      return absl::StrCat("process ", pid, " (", program.ok() ? *program : "?", ") ", why);
+    }
+  }
+  return "";
+}
+
+}  // namespace siding

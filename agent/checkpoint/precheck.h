@@ -1,0 +1,16 @@
+// What can be seen beforehand to make a dump fail.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace siding {
+
+// Why CRIU could not dump the tree ("process 17 (solver) uses io_uring"); empty: nothing is known against it.
+std::string WhyNotDumpable(pid_t root);
+
+// The reason for one descriptor, given where its link in /proc/PID/fd leads; empty: none.
+std::string WhyNotDumpableLink(const std::string& target, bool is_device);
+
+}  // namespace siding

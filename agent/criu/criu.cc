@@ -1,0 +1,160 @@
+#include "agent/criu/criu.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <sstream>
+
+#include "agent/criu/swrk.h"
+#include "common/files.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+constexpr char kInstalled[] = "/opt/siding/sbin/criu";
+constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
+constexpr char kDumpLog[] = "criu-dump.log";
+constexpr char kRestoreLog[] = "criu-restore.log";
+
+absl::StatusOr<UniqueFd> OpenFolder(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoError(errno, "open folder " + path);
+  return fd;
+}
+
+// Why CRIU failed, from its log; from its answer if the log says nothing.
+absl::Status Explain(const std::string& log_path, const absl::StatusOr<criu::Response>& response) {
+  std::string why;
+  if (auto log = ReadFile(log_path); log.ok()) why = LastCriuErrors(*log);
+  if (!response.ok()) {
+    return absl::Status(
+        response.status().code(),
+        absl::StrCat("criu: ", std::string(response.status().message()), why.empty() ? "" : ": ", why));
+  }
+  if (why.empty()) why = response->cr_errmsg();
+  if (why.empty()) why = absl::StrCat("error ", response->cr_errno());
+  const bool disk_full = why.find("No space left") != std::string::npos;
+  return disk_full ? absl::ResourceExhaustedError("criu: " + why) : absl::InternalError("criu: " + why);
+}
+
+class SwrkCriu final : public Criu {
+ public:
+  explicit SwrkCriu(std::string path) : path_(std::move(path)) {}
+
+  absl::StatusOr<std::string> Check() override {
+    criu::Request request;
+    request.set_type(criu::VERSION);
+    request.set_keep_open(true);
+    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, {}, ""));
+    SIDING_ASSIGN_OR_RETURN(const auto version, swrk.Call(request));
+    if (!version.success()) return absl::UnavailableError("criu does not tell its version");
+    request.set_type(criu::CHECK);
+    request.set_keep_open(false);
+    auto check = swrk.Call(request);
+    if (!check.ok()) return check.status();
+    if (!check->success()) return absl::UnavailableError("criu check fails: " + check->cr_errmsg());
+    return absl::StrCat(
+        version.version().major_number(), ".", version.version().minor_number(),
+        version.version().sublevel() == 0 ? "" : absl::StrCat(".", version.version().sublevel()));
+  }
+
+  absl::Status Dump(const CriuDump& dump, const std::function<absl::Status()>& post_dump) override {
+    SIDING_ASSIGN_OR_RETURN(const UniqueFd images, OpenFolder(dump.image_folder));
+    SIDING_ASSIGN_OR_RETURN(const UniqueFd work, OpenFolder(dump.work_folder));
+    criu::Request request;
+    request.set_type(criu::DUMP);
+    criu::Options& options = *request.mutable_opts();
+    SetCommon(options, images.get(), work.get(), dump.user, kDumpLog);
+    options.set_pid(dump.pid);
+    options.set_leave_running(dump.keep_running);
+    // An unlinked file that has another name elsewhere: the extra link may only stay behind if the process
+    // ends.
+    options.set_link_remap(!dump.keep_running);
+    options.set_ghost_limit(kGhostLimit);
+
+    unlink((dump.work_folder + "/" + kDumpLog).c_str());
+    absl::Status decision = absl::OkStatus();
+    bool asked = false;
+    absl::StatusOr<criu::Response> response = absl::UnknownError("");
+    {
+      SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, ""));
+      const auto on_notify = [&](const criu::Notification& notification) {
+        if (notification.script() != "post-dump") return true;
+        asked = true;
+        decision = post_dump();
+        return decision.ok();
+      };
+      response = swrk.Call(request, on_notify, dump.abandon);
+    }
+    if (!decision.ok()) return decision;
+    if (response.ok() && response->success() && asked) return absl::OkStatus();
+    return Explain(dump.work_folder + "/" + kDumpLog, response);
+  }
+
+  absl::StatusOr<pid_t> Restore(const CriuRestore& restore) override {
+    SIDING_ASSIGN_OR_RETURN(const UniqueFd images, OpenFolder(restore.image_folder));
+    SIDING_ASSIGN_OR_RETURN(const UniqueFd work, OpenFolder(restore.work_folder));
+    criu::Request request;
+    request.set_type(criu::RESTORE);
+    criu::Options& options = *request.mutable_opts();
+    SetCommon(options, images.get(), work.get(), restore.user, kRestoreLog);
+    options.set_rst_sibling(true);
+    unlink((restore.work_folder + "/" + kRestoreLog).c_str());
+    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroup));
+    auto response = swrk.Call(request);
+    if (response.ok() && response->success()) return response->restore().pid();
+    return Explain(restore.work_folder + "/" + kRestoreLog, response);
+  }
+
+ private:
+  static void SetCommon(criu::Options& options, int images, int work, const CriuUser& user, const char* log) {
+    options.set_images_dir_fd(images);
+    options.set_work_dir_fd(work);
+    options.set_log_file(log);
+    options.set_log_level(2);
+    options.set_notify_scripts(true);
+    options.set_manage_cgroups(true);
+    options.set_manage_cgroups_mode(criu::IGNORE);
+    options.set_tcp_established(true);
+    options.set_file_locks(true);
+    options.set_ext_unix_sk(false);
+    if (user.as_user) options.set_unprivileged(true);
+  }
+
+  const std::string path_;
+};
+
+}  // namespace
+
+std::unique_ptr<Criu> NewCriu(const std::string& path) { return std::make_unique<SwrkCriu>(path); }
+
+absl::StatusOr<std::string> FindCriu(const std::string& configured) {
+  if (!configured.empty()) {
+    if (access(configured.c_str(), X_OK) != 0) return ErrnoError(errno, configured);
+    return configured;
+  }
+  if (const char* named = std::getenv("SIDING_CRIU"); named != nullptr && *named != '\0')
+    return FindCriu(named);
+  if (access(kInstalled, X_OK) == 0) return std::string(kInstalled);
+  std::istringstream path(std::getenv("PATH") == nullptr ? "" : std::getenv("PATH"));
+  for (std::string folder; std::getline(path, folder, ':');) {
+    if (const std::string file = folder + "/criu"; access(file.c_str(), X_OK) == 0) return file;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("there is no criu: not in $SIDING_CRIU, ", kInstalled, " or $PATH"));
+}
+
+bool CriuMustRunAsUser() {
+  auto status = ReadFile("/proc/self/status");
+  if (!status.ok()) return false;
+  const size_t at = status->find("CapEff:");
+  if (at == std::string::npos) return false;
+  const uint64_t effective = std::strtoull(status->c_str() + at + 7, nullptr, 16);
+  return (effective >> CAP_SYS_RESOURCE & 1) == 0;
+}
+
+}  // namespace siding

@@ -1,0 +1,69 @@
+// CRIU behind an interface: what is asked of it, without how it is run.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/units.h"
+
+namespace siding {
+
+// As whom CRIU runs. As root it can dump everybody's processes only where root has CAP_SYS_RESOURCE (often
+// not so in containers); as the job's own user with ambient capabilities it always can.
+struct CriuUser {
+  bool as_user = false;
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+struct CriuDump {
+  pid_t pid = 0;             // root of the tree: the task's init
+  std::string image_folder;  // must exist
+  std::string work_folder;   // gets the log
+  bool keep_running = false;
+  CriuUser user;
+  // Set from another thread to end CRIU by force; the job goes on then.
+  const std::atomic<bool>* abandon = nullptr;
+};
+
+struct CriuRestore {
+  std::string image_folder;
+  std::string work_folder;
+  std::string cgroup;  // folder that CRIU, and so the restored processes, join; may be empty
+  CriuUser user;
+};
+
+// Thread-safe.
+class Criu {
+ public:
+  virtual ~Criu() = default;
+  // The version, "4.2.1", if it works on this machine.
+  virtual absl::StatusOr<std::string> Check() = 0;
+  // `post_dump` is called with the processes frozen and the image written; if it fails, so does the dump,
+  // with the same status. Whenever the dump fails, the processes run on. On success they are gone or, with
+  // keep_running, go on.
+  virtual absl::Status Dump(const CriuDump& dump, const std::function<absl::Status()>& post_dump) = 0;
+  // The pid of the restored init, which is a child of the calling process.
+  virtual absl::StatusOr<pid_t> Restore(const CriuRestore& restore) = 0;
+};
+
+// Runs the program at `path`, a fresh one for each call.
+std::unique_ptr<Criu> NewCriu(const std::string& path);
+
+// `configured` if not empty, else $SIDING_CRIU, the project's own prefix, $PATH. NotFound if there is none.
+absl::StatusOr<std::string> FindCriu(const std::string& configured);
+
+// True if CRIU must run as the job's user because root lacks CAP_SYS_RESOURCE here.
+bool CriuMustRunAsUser();
+
+// What a log says went wrong: its last `Error (` lines, at most `count`, without time and source position.
+// Harmless lines that CRIU writes in every run are left out. Empty if there are none.
+std::string LastCriuErrors(const std::string& log, int count = 2);
+
+}  // namespace siding

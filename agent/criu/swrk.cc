@@ -1,0 +1,136 @@
+#include "agent/criu/swrk.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "agent/launch/processes.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+constexpr int kCapCheckpointRestore = 40;  // missing in Debian 12's headers of some kernels
+constexpr std::array kCriuCapabilities = {
+    kCapCheckpointRestore, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,
+    CAP_NET_ADMIN,         CAP_SYS_CHROOT, CAP_KILL,      CAP_SETPCAP};
+constexpr Duration kUndoTime = std::chrono::seconds(10);
+
+// Becomes the user, keeping CRIU's capabilities over the exec. Runs after fork in a process with threads:
+// system calls only.
+bool BecomeUser(const CriuUser& user) {
+  if (prctl(PR_SET_KEEPCAPS, 1) != 0) return false;
+  const gid_t group = user.gid;
+  if (syscall(SYS_setgroups, 1, &group) != 0 || syscall(SYS_setresgid, user.gid, user.gid, user.gid) != 0 ||
+      syscall(SYS_setresuid, user.uid, user.uid, user.uid) != 0) {
+    return false;
+  }
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  for (int capability : kCriuCapabilities) {
+    const unsigned bit = 1u << (capability % 32);
+    data[capability / 32].effective |= bit;
+    data[capability / 32].permitted |= bit;
+    data[capability / 32].inheritable |= bit;
+  }
+  if (syscall(SYS_capset, &header, data) != 0) return false;
+  for (int capability : kCriuCapabilities) {
+    if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) != 0) return false;
+  }
+  // A change of user makes a process undumpable, and its /proc files root's.
+  prctl(PR_SET_DUMPABLE, 1);
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, const std::string& cgroup) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return ErrnoError(errno, "socketpair");
+  UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+  UniqueFd procs;
+  if (!cgroup.empty()) {
+    procs.Reset(open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    if (!procs.valid()) return ErrnoError(errno, "open the cgroup " + cgroup);
+  }
+  const pid_t pid = fork();
+  if (pid < 0) return ErrnoError(errno, "fork");
+  if (pid == 0) {
+    constexpr int kFd = 3;
+    if (procs.valid() && write(procs.get(), "0", 1) != 1) _exit(124);
+    const int null = open("/dev/null", O_RDWR);
+    dup2(null, 0);
+    dup2(null, 1);
+    dup2(null, 2);
+    if (theirs.get() == kFd)
+      fcntl(kFd, F_SETFD, 0);
+    else
+      dup2(theirs.get(), kFd);
+    syscall(SYS_close_range, kFd + 1, ~0U, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    for (int signal_number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(signal_number, SIG_DFL);
+    setsid();  // a Ctrl-C at the agent's terminal must not end a dump half-way
+    if (user.as_user && !BecomeUser(user)) _exit(125);
+    execl(path.c_str(), path.c_str(), "swrk", "3", nullptr);
+    _exit(127);
+  }
+  return Swrk(pid, std::move(ours));
+}
+
+Swrk::~Swrk() {
+  if (pid_ <= 0) return;
+  socket_.Reset();
+  const bool ended = PollUntil([&] { return waitpid(pid_, nullptr, WNOHANG) != 0; }, kUndoTime);
+  if (ended) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+}
+
+absl::StatusOr<criu::Response> Swrk::Call(const criu::Request& request,
+                                          const std::function<bool(const criu::Notification&)>& on_notify,
+                                          const std::atomic<bool>* abandon) {
+  const auto transmit = [&](const criu::Request& message) {
+    const std::string packet = message.SerializeAsString();
+    return send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(packet.size());
+  };
+  if (!transmit(request)) return ErrnoError(errno, "criu did not start");
+  std::string buffer(1 << 16, '\0');
+  for (;;) {
+    pollfd wait = {socket_.get(), POLLIN, 0};
+    const int ready = poll(&wait, 1, abandon == nullptr ? -1 : 100);
+    if (ready < 0 && errno != EINTR) return ErrnoError(errno, "poll");
+    if (abandon != nullptr && *abandon) {
+      kill(pid_, SIGKILL);
+      return absl::AbortedError("criu was stopped");
+    }
+    if (ready <= 0) continue;
+    const ssize_t n = recv(socket_.get(), buffer.data(), buffer.size(), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return absl::UnavailableError("criu ended without an answer");
+    criu::Response response;
+    if (!response.ParseFromArray(buffer.data(), static_cast<int>(n))) {
+      return absl::InternalError("criu sent something unknown");
+    }
+    if (response.type() != criu::NOTIFY) return response;
+    criu::Request answer;
+    answer.set_type(criu::NOTIFY);
+    answer.set_notify_success(!on_notify || on_notify(response.notify()));
+    if (!transmit(answer)) return absl::UnavailableError("criu ended before it was answered");
+  }
+}
+
+}  // namespace siding

@@ -1,0 +1,40 @@
+// One `criu swrk`: a CRIU that serves a socket pair and ends with it. Not thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/criu/criu.h"
+#include "agent/criu/criu_rpc.pb.h"
+#include "common/files.h"
+
+namespace siding {
+
+class Swrk {
+ public:
+  // Starts `path`, as the given user, in the given cgroup (may be empty).
+  static absl::StatusOr<Swrk> Start(const std::string& path, const CriuUser& user, const std::string& cgroup);
+  Swrk(Swrk&& other) noexcept : pid_(other.pid_), socket_(std::move(other.socket_)) { other.pid_ = 0; }
+  Swrk& operator=(Swrk&&) = delete;
+  // Closes the socket, which makes CRIU undo whatever is not finished, and waits for its end.
+  ~Swrk();
+
+  // Sends one request and returns the answer. Notifications in between are handed to `on_notify`, whose false
+  // makes the operation fail. kUnavailable: CRIU died; kAborted: `abandon` became true and CRIU was ended.
+  absl::StatusOr<criu::Response> Call(const criu::Request& request,
+                                      const std::function<bool(const criu::Notification&)>& on_notify = {},
+                                      const std::atomic<bool>* abandon = nullptr);
+
+ private:
+  Swrk(pid_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {}
+
+  pid_t pid_;
+  UniqueFd socket_;
+};
+
+}  // namespace siding

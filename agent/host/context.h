@@ -1,0 +1,47 @@
+// What all tasks of a node share. Constant after construction but for the members that are thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/criu/criu.h"
+#include "agent/host/local_task_host.h"
+#include "agent/host/rates.h"
+#include "agent/launch/freezer.h"
+#include "common/clock.h"
+#include "store/store.h"
+
+namespace siding {
+
+struct HostContext {
+  TaskHostOptions options;
+  ReportSink& sink;
+  const Clock& clock;
+  std::string boot_id;
+  Freezer freezer;
+  std::unique_ptr<Criu> criu;  // null: see criu_problem
+  std::string criu_path;
+  std::string criu_version;
+  std::string criu_problem;
+  bool criu_as_user = false;
+  absl::StatusOr<std::unique_ptr<ImageStore>> local = absl::UnavailableError("not opened");
+  absl::StatusOr<std::unique_ptr<ImageStore>> shared =
+      absl::FailedPreconditionError("this node has no shared tier");
+  std::unique_ptr<Rates> rates;
+  std::atomic<bool> stopping{false};
+
+  // The tier's store, or why there is none.
+  absl::StatusOr<ImageStore*> Store(v1::Tier tier) const {
+    const auto& store = tier == v1::SHARED ? shared : local;
+    if (!store.ok()) return store.status();
+    return store->get();
+  }
+  // As whom CRIU handles that user's tasks.
+  CriuUser UserFor(const v1::JobSpec& spec) const {
+    return {criu_as_user && spec.uid() != 0, spec.uid(), spec.gid()};
+  }
+};
+
+}  // namespace siding

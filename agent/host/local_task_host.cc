@@ -1,0 +1,331 @@
+#include "agent/host/local_task_host.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "agent/host/context.h"
+#include "agent/host/task.h"
+#include "agent/launch/json_file.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+
+constexpr char kVersion[] = "0.1.0";
+
+std::string FirstLine(const std::string& path) {
+  auto text = ReadFile(path);
+  return text.ok() ? text->substr(0, text->find('\n')) : "";
+}
+
+std::string BesideThisProgram(const std::string& name) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? name : (self.parent_path() / name).string();
+}
+
+Bytes AvailableMemory() {
+  auto text = ReadFile("/proc/meminfo");
+  const size_t at = text.ok() ? text->find("MemAvailable:") : std::string::npos;
+  if (at == std::string::npos) return {};
+  return Bytes{std::strtoll(text->c_str() + at + 13, nullptr, 10) * 1024};
+}
+
+// One thread that does what may take long and belongs to no task. The destructor drops what has not begun.
+class Errands {
+ public:
+  Errands() : thread_([this] { Run(); }) {}
+  ~Errands() {
+    {
+      std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  void Add(std::function<void()> errand) {
+    {
+      std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(errand));
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  void Run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      if (stopping_) return;
+      auto errand = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      errand();
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;  // guarded by mutex_
+  bool stopping_ = false;                    // guarded by mutex_
+  std::thread thread_;                       // last: it uses the others
+};
+
+class LocalTaskHost final : public TaskHost {
+ public:
+  LocalTaskHost(TaskHostOptions options, ReportSink& sink, const Clock& clock)
+      : tasks_folder_(options.state_dir + "/tasks"),
+        host_{.options = std::move(options), .sink = sink, .clock = clock, .freezer = Freezer::Detect("")} {
+    host_.boot_id = FirstLine("/proc/sys/kernel/random/boot_id");
+    host_.freezer = Freezer::Detect(host_.options.node);
+    if (host_.options.shim_path.empty()) host_.options.shim_path = BesideThisProgram("siding-shim");
+    if (host_.options.init_path.empty()) host_.options.init_path = BesideThisProgram("siding-init");
+    if (absl::Status status = MakeDirectories(tasks_folder_, 0700); !status.ok()) {
+      spdlog::error("{}", std::string(status.message()));
+    }
+    host_.rates = std::make_unique<Rates>(host_.options.state_dir + "/rates.json");
+    OpenStores();
+    LookForCriu();
+    AdoptTasks();
+    spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, tasks_.size(),
+                 ToString(host_.freezer.kind()), host_.criu ? host_.criu_version : host_.criu_problem);
+  }
+
+  ~LocalTaskHost() override {
+    host_.stopping = true;
+    std::lock_guard lock(mutex_);
+    tasks_.clear();
+  }
+
+  void Execute(const v1::ToAgent& command) override {
+    switch (command.what_case()) {
+      case v1::ToAgent::WHAT_NOT_SET:
+      case v1::ToAgent::kWelcome:
+        return;
+      case v1::ToAgent::kVerify:
+        errands_.Add([this, command] { Verify(command); });
+        return;
+      case v1::ToAgent::kDelete:
+        errands_.Add([this, command] { Delete(command); });
+        return;
+      case v1::ToAgent::kForget:
+        return Forget(command);
+      default:
+        break;
+    }
+    const bool makes = command.has_launch() || command.has_restore();
+    if (std::shared_ptr<Task> task = FindTask(TaskIdOf(command.task()), makes)) return task->Execute(command);
+    SendUnknown(command);
+  }
+
+  std::vector<v1::TaskReport> Reports() override {
+    std::vector<std::shared_ptr<Task>> tasks;
+    {
+      std::lock_guard lock(mutex_);
+      for (const auto& [id, task] : tasks_) tasks.push_back(task);
+    }
+    std::vector<v1::TaskReport> reports;
+    for (const auto& task : tasks) reports.push_back(task->Report());
+    return reports;
+  }
+
+  v1::Hello Describe() override {
+    v1::Hello hello;
+    hello.set_node(host_.options.node);
+    hello.set_boot_id(host_.boot_id);
+    *hello.mutable_capacity() = host_.options.capacity;
+    hello.set_version(kVersion);
+    if (host_.criu) {
+      hello.set_criu(host_.criu_version + (host_.criu_as_user ? ", as the job's user" : ", as root"));
+    }
+    hello.set_criu_problem(host_.criu_problem);
+    for (v1::TaskReport& report : Reports()) *hello.add_tasks() = std::move(report);
+    return hello;
+  }
+
+  v1::Heartbeat Measure() override {
+    v1::Heartbeat heartbeat;
+    heartbeat.set_ram_available(AvailableMemory().value);
+    const auto free = [&](v1::Tier tier) -> int64_t {
+      const auto store = host_.Store(tier);
+      const auto space = store.ok() ? (*store)->FreeSpace() : store.status();
+      return space.ok() ? space->value : 0;
+    };
+    heartbeat.set_local_disk_free(free(v1::LOCAL));
+    heartbeat.set_shared_disk_free(free(v1::SHARED));
+    *heartbeat.mutable_local() = host_.rates->Get(v1::LOCAL);
+    *heartbeat.mutable_shared() = host_.rates->Get(v1::SHARED);
+    for (v1::TaskReport& report : Reports()) *heartbeat.add_tasks() = std::move(report);
+    return heartbeat;
+  }
+
+ private:
+  void OpenStores() {
+    const auto open = [&](absl::StatusOr<std::unique_ptr<ImageStore>>& store, const std::string& root,
+                          v1::Tier tier) {
+      store = OpenDirectoryStore(root);
+      if (!store.ok()) {
+        spdlog::error("store {}: {}", root, std::string(store.status().message()));
+      } else if (!host_.rates->Has(tier)) {
+        errands_.Add([this, root, tier] {
+          if (absl::Status status = ProbeTier(root, tier, *host_.rates); !status.ok()) {
+            spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));
+          }
+        });
+      }
+    };
+    open(host_.local, host_.options.state_dir + "/store", v1::LOCAL);
+    if (!host_.options.shared_dir.empty()) open(host_.shared, host_.options.shared_dir, v1::SHARED);
+  }
+
+  void LookForCriu() {
+    auto path = FindCriu(host_.options.criu_path);
+    if (!path.ok()) {
+      host_.criu_problem = std::string(path.status().message());
+      return;
+    }
+    if (geteuid() != 0) {
+      host_.criu_problem = "checkpoints need root";
+      return;
+    }
+    auto criu = NewCriu(*path);
+    const auto start = std::chrono::steady_clock::now();
+    auto version = criu->Check();
+    if (!version.ok()) {
+      host_.criu_problem = *path + ": " + std::string(version.status().message());
+      return;
+    }
+    // Until there is a dump to measure, starting CRIU is all that is known of its overhead.
+    const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+    for (v1::Tier tier : {v1::LOCAL, v1::SHARED}) {
+      if (host_.rates->Has(tier)) continue;
+      for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
+        host_.rates->Add(tier, transfer, Bytes{0}, took);
+      }
+    }
+    host_.criu = std::move(criu);
+    host_.criu_path = *path;
+    host_.criu_version = *version;
+    host_.criu_as_user = CriuMustRunAsUser();
+  }
+
+  void AdoptTasks() {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(tasks_folder_, error)) {
+      const std::string folder = entry.path().string();
+      auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
+      if (!record.ok()) {
+        // Not deleted: somebody may want to look at what happened.
+        spdlog::error("{}: {}", folder, std::string(record.status().message()));
+        continue;
+      }
+      const TaskId id = TaskIdOf(record->report().task());
+      auto task = std::make_shared<Task>(host_, id, folder, *std::move(record));
+      task->Adopt();
+      tasks_[id] = std::move(task);
+    }
+  }
+
+  // Makes the task if it is not known and `make`. Null: not known, or its folder could not be made.
+  std::shared_ptr<Task> FindTask(const TaskId& id, bool make) {
+    std::lock_guard lock(mutex_);
+    auto it = tasks_.find(id);
+    if (it != tasks_.end()) return it->second;
+    if (!make) return nullptr;
+    const std::string folder = tasks_folder_ + "/" + ToString(id);
+    if (absl::Status status = MakeDirectories(folder, 0700); !status.ok()) {
+      spdlog::error("{}", std::string(status.message()));
+      return nullptr;
+    }
+    return tasks_[id] = std::make_shared<Task>(host_, id, folder);
+  }
+
+  void Forget(const v1::ToAgent& command) {
+    std::shared_ptr<Task> task;
+    {
+      std::lock_guard lock(mutex_);
+      auto it = tasks_.find(TaskIdOf(command.task()));
+      if (it == tasks_.end() || !it->second->CanForget()) return;
+      task = std::move(it->second);
+      tasks_.erase(it);
+    }
+    task->RemoveTraces();
+  }
+
+  // What is not known here was never started, or is forgotten: its end is what the controller wants to hear.
+  void SendUnknown(const v1::ToAgent& command) {
+    v1::FromAgent message;
+    v1::TaskReport& report = *message.mutable_report();
+    *report.mutable_task() = command.task();
+    const bool start = command.has_launch() || command.has_restore();
+    report.set_phase(start ? (command.has_launch() ? v1::LAUNCH_FAILED : v1::RESTORE_FAILED) : v1::LOST);
+    report.set_error(start ? "the agent cannot write to its state folder"
+                           : "there is no such task on this node");
+    host_.sink.Send(std::move(message));
+  }
+
+  void Verify(const v1::ToAgent& command) {
+    const v1::VerifyCheckpoint& verify = command.verify();
+    const auto check = [&]() -> absl::StatusOr<Manifest> {
+      auto store = host_.Store(verify.tier());
+      if (!store.ok()) return store.status();
+      return (*store)->Verify({CheckpointId(verify.checkpoint()), verify.rank()});
+    };
+    const auto manifest = check();
+    v1::FromAgent message;
+    v1::OpResult& result = Result(message, command, manifest.status());
+    if (manifest.ok()) {
+      for (const ImageFileEntry& entry : manifest->files) {
+        v1::ImageFile& file = *result.add_files();
+        file.set_name(entry.name);
+        file.set_size(entry.size.value);
+        file.set_checksum(entry.checksum);
+      }
+    }
+    host_.sink.Send(std::move(message));
+  }
+
+  void Delete(const v1::ToAgent& command) {
+    const v1::DeleteCheckpoint& order = command.delete_();
+    const auto store = host_.Store(order.tier());
+    const absl::Status status =
+        store.ok() ? (*store)->Delete({CheckpointId(order.checkpoint()), order.rank()}) : store.status();
+    v1::FromAgent message;
+    Result(message, command, status);
+    host_.sink.Send(std::move(message));
+  }
+
+  static v1::OpResult& Result(v1::FromAgent& message, const v1::ToAgent& command,
+                              const absl::Status& status) {
+    v1::OpResult& result = *message.mutable_result();
+    result.set_op(command.op());
+    result.set_code(static_cast<int>(status.code()));
+    result.set_message(std::string(status.message()));
+    return result;
+  }
+
+  const std::string tasks_folder_;
+  HostContext host_;
+  std::mutex mutex_;
+  std::map<TaskId, std::shared_ptr<Task>> tasks_;  // guarded by mutex_
+  Errands errands_;                                // last: they use the others
+};
+
+}  // namespace
+
+std::unique_ptr<TaskHost> NewTaskHost(TaskHostOptions options, ReportSink& sink, const Clock& clock) {
+  return std::make_unique<LocalTaskHost>(std::move(options), sink, clock);
+}
+
+}  // namespace siding

@@ -1,0 +1,31 @@
+// The agent without its network: runs this node's tasks, keeps what it must remember below `state_dir`, and
+// finds everything again when it is constructed anew after its death.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/host/task_host.h"
+#include "common/clock.h"
+#include "siding/v1/types.pb.h"
+
+namespace siding {
+
+struct TaskHostOptions {
+  std::string node;
+  std::string state_dir;   // made if missing; one agent each
+  std::string shared_dir;  // shared tier; empty: this node has none
+  v1::Resources capacity;
+  std::string criu_path;  // empty: searched, see agent/criu/criu.h
+  std::string shim_path;  // of siding-shim and siding-init; empty: beside this program
+  std::string init_path;
+};
+
+// `sink` and `clock` must outlive the host. The sink is called with locks held: it must not call the host.
+// Destroying the host undoes dumps that are not committed and leaves all tasks as they are.
+// Never null: without a usable state folder, store or criu it says so in Describe().criu_problem, and every
+// operation that needs it fails with the reason.
+std::unique_ptr<TaskHost> NewTaskHost(TaskHostOptions options, ReportSink& sink, const Clock& clock);
+
+}  // namespace siding

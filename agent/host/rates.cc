@@ -1,0 +1,163 @@
+#include "agent/host/rates.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+
+#include "common/files.h"
+#include "common/status.h"
+#include "nlohmann/json.hpp"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+
+constexpr size_t kKept = 32;       // samples of a kind; older ones say little about the present
+constexpr Bytes kLarge{16 << 20};  // from here on the time says something about the speed
+constexpr double kPessimism = 0.2;
+constexpr size_t kProbeBytes = 64 << 20;
+
+std::string Name(v1::Tier tier, Transfer transfer) {
+  return absl::StrCat(tier == v1::SHARED ? "shared" : "local",
+                      transfer == Transfer::kDump ? ".dump" : ".restore");
+}
+
+void Push(std::deque<double>& samples, double value) {
+  samples.push_back(value);
+  while (samples.size() > kKept) samples.pop_front();
+}
+
+Duration Since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+}
+
+// Removes the file when it goes out of sight.
+struct Removed {
+  const std::string path;
+  ~Removed() { unlink(path.c_str()); }
+};
+
+absl::Status WriteProbe(const std::string& path, const std::string& block, size_t bytes) {
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd.valid()) return ErrnoError(errno, "create " + path);
+  for (size_t done = 0; done < bytes; done += block.size()) {
+    if (write(fd.get(), block.data(), block.size()) != static_cast<ssize_t>(block.size())) {
+      return ErrnoError(errno, "write " + path);
+    }
+  }
+  if (fsync(fd.get()) != 0) return ErrnoError(errno, "fsync " + path);
+  // Out of the page cache, so that reading it back is reading the disk.
+  posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+  return absl::OkStatus();
+}
+
+absl::Status ProbeOnce(const std::string& path, size_t bytes, v1::Tier tier, Rates& rates) {
+  std::string block(std::min<size_t>(bytes, 1 << 20), '\0');
+  for (size_t i = 0; i < block.size(); ++i) block[i] = static_cast<char>(i * 2654435761u >> 13);
+  const Removed removed{path};
+  auto start = std::chrono::steady_clock::now();
+  SIDING_RETURN_IF_ERROR(WriteProbe(path, block, bytes));
+  rates.Add(tier, Transfer::kDump, Bytes{static_cast<int64_t>(bytes)}, Since(start));
+  start = std::chrono::steady_clock::now();
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoError(errno, "open " + path);
+  ssize_t n;
+  while ((n = read(fd.get(), block.data(), block.size())) > 0) {
+  }
+  if (n < 0) return ErrnoError(errno, "read " + path);
+  rates.Add(tier, Transfer::kRestore, Bytes{static_cast<int64_t>(bytes)}, Since(start));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+double Quantile(std::vector<double> values, double q) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double at = q * static_cast<double>(values.size() - 1);
+  const size_t below = static_cast<size_t>(std::floor(at));
+  const size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+Rates::Rates(std::string file) : file_(std::move(file)) { Load(); }
+
+void Rates::Add(v1::Tier tier, Transfer transfer, Bytes bytes, Duration took) {
+  std::lock_guard lock(mutex_);
+  Samples& samples = samples_[{tier, transfer}];
+  const double seconds = std::max(ToSeconds(took), 1e-6);
+  if (bytes < kLarge)
+    Push(samples.overheads, seconds);
+  else
+    Push(samples.speeds, static_cast<double>(bytes.value) / seconds);
+  Save();
+}
+
+bool Rates::Has(v1::Tier tier) const {
+  std::lock_guard lock(mutex_);
+  for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
+    auto it = samples_.find({tier, transfer});
+    if (it == samples_.end() || it->second.speeds.empty()) return false;
+  }
+  return true;
+}
+
+v1::Rate Rates::Summarize(v1::Tier tier, Transfer transfer) const {
+  v1::Rate rate;
+  auto it = samples_.find({tier, transfer});
+  if (it == samples_.end()) return rate;
+  const auto& [speeds, overheads] = it->second;
+  rate.set_bytes_per_second(Quantile({speeds.begin(), speeds.end()}, kPessimism));
+  rate.set_overhead_us(FromSeconds(Quantile({overheads.begin(), overheads.end()}, 1 - kPessimism)).count());
+  return rate;
+}
+
+v1::TierRates Rates::Get(v1::Tier tier) const {
+  std::lock_guard lock(mutex_);
+  v1::TierRates rates;
+  *rates.mutable_dump() = Summarize(tier, Transfer::kDump);
+  *rates.mutable_restore() = Summarize(tier, Transfer::kRestore);
+  return rates;
+}
+
+void Rates::Load() {
+  auto text = ReadFile(file_);
+  if (!text.ok()) return;
+  try {
+    const auto json = nlohmann::json::parse(*text);
+    for (v1::Tier tier : {v1::LOCAL, v1::SHARED}) {
+      for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
+        const auto it = json.find(Name(tier, transfer));
+        if (it == json.end()) continue;
+        Samples& samples = samples_[{tier, transfer}];
+        for (double speed : it->at("speeds")) Push(samples.speeds, speed);
+        for (double overhead : it->at("overheads")) Push(samples.overheads, overhead);
+      }
+    }
+  } catch (const nlohmann::json::exception& error) {
+    spdlog::warn("{}: {}; the rates are measured anew", file_, error.what());
+    samples_.clear();
+  }
+}
+
+void Rates::Save() const {
+  nlohmann::json json = nlohmann::json::object();
+  for (const auto& [key, samples] : samples_) {
+    json[Name(key.first, key.second)] = {{"speeds", samples.speeds}, {"overheads", samples.overheads}};
+  }
+  if (absl::Status status = WriteFileAtomically(file_, json.dump(2) + "\n"); !status.ok()) {
+    spdlog::warn("the measured rates could not be kept: {}", std::string(status.message()));
+  }
+}
+
+absl::Status ProbeTier(const std::string& tier_folder, v1::Tier tier, Rates& rates) {
+  const std::string path = absl::StrCat(tier_folder, "/.probe.", getpid());
+  SIDING_RETURN_IF_ERROR(ProbeOnce(path, 4096, tier, rates));
+  return ProbeOnce(path, kProbeBytes, tier, rates);
+}
+
+}  // namespace siding

@@ -1,0 +1,54 @@
+// How fast this node dumps into each tier and restores from it, from what was measured here.
+//
+// A prediction that is too good makes a deadline missed, so what is reported is pessimistic: of the last
+// samples, the speed that 80 % of them reached and the overhead that 80 % of them stayed below.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/units.h"
+#include "siding/v1/agent.pb.h"
+
+namespace siding {
+
+enum class Transfer { kDump, kRestore };
+
+// The q-quantile (0..1) of the values, interpolated linearly. 0 for no values.
+double Quantile(std::vector<double> values, double q);
+
+// Thread-safe.
+class Rates {
+ public:
+  // Keeps its samples in `file`; begins with those that are there. An unreadable file counts as none.
+  explicit Rates(std::string file);
+
+  // One dump or restore. Small ones say what the overhead is, large ones what the speed is.
+  void Add(v1::Tier tier, Transfer transfer, Bytes bytes, Duration took);
+  bool Has(v1::Tier tier) const;
+  v1::TierRates Get(v1::Tier tier) const;
+
+ private:
+  struct Samples {
+    std::deque<double> speeds;     // bytes per second
+    std::deque<double> overheads;  // seconds
+  };
+  v1::Rate Summarize(v1::Tier tier, Transfer transfer) const;
+  void Load();
+  void Save() const;
+
+  const std::string file_;
+  mutable std::mutex mutex_;
+  std::map<std::pair<v1::Tier, Transfer>, Samples> samples_;  // guarded by mutex_
+};
+
+// Writes 64 MiB and one block into the folder, syncs and reads them back, adds what it measured, and leaves
+// nothing behind. `tier_folder` must exist.
+absl::Status ProbeTier(const std::string& tier_folder, v1::Tier tier, Rates& rates);
+
+}  // namespace siding

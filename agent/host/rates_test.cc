@@ -1,0 +1,78 @@
+#include "agent/host/rates.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/files.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+constexpr Bytes kGigabyte{1'000'000'000};
+
+class RatesTest : public ::testing::Test {
+ protected:
+  RatesTest() {
+    char name[] = "/tmp/siding-rates-XXXXXX";
+    folder_ = mkdtemp(name);
+  }
+  ~RatesTest() override { std::filesystem::remove_all(folder_); }
+  std::string file() const { return folder_ + "/rates.json"; }
+  std::string folder_;
+};
+
+TEST(Quantile, Interpolates) {
+  EXPECT_DOUBLE_EQ(Quantile({}, 0.2), 0);
+  EXPECT_DOUBLE_EQ(Quantile({5}, 0.2), 5);
+  EXPECT_DOUBLE_EQ(Quantile({3, 1, 2, 5, 4, 6}, 0.2), 2);
+  EXPECT_DOUBLE_EQ(Quantile({0, 10}, 0.8), 8);
+}
+
+TEST_F(RatesTest, SpeedIsThatOfTheSlowFifth) {
+  Rates rates(file());
+  for (int seconds = 1; seconds <= 6; ++seconds) {
+    rates.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(seconds));
+  }
+  EXPECT_DOUBLE_EQ(rates.Get(v1::LOCAL).dump().bytes_per_second(), 1e9 / 5);
+  EXPECT_EQ(rates.Get(v1::LOCAL).restore().bytes_per_second(), 0);
+  EXPECT_EQ(rates.Get(v1::SHARED).dump().bytes_per_second(), 0);
+}
+
+TEST_F(RatesTest, SmallTransfersTellTheOverheadOnly) {
+  Rates rates(file());
+  rates.Add(v1::SHARED, Transfer::kRestore, Bytes{1000}, std::chrono::milliseconds(80));
+  EXPECT_EQ(rates.Get(v1::SHARED).restore().overhead_us(), 80000);
+  EXPECT_EQ(rates.Get(v1::SHARED).restore().bytes_per_second(), 0);
+  EXPECT_FALSE(rates.Has(v1::SHARED));
+}
+
+TEST_F(RatesTest, OldSamplesAreForgotten) {
+  Rates rates(file());
+  rates.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(1000));
+  for (int i = 0; i < 40; ++i) rates.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(1));
+  EXPECT_DOUBLE_EQ(rates.Get(v1::LOCAL).dump().bytes_per_second(), 1e9);
+}
+
+TEST_F(RatesTest, SurviveARestart) {
+  Rates(file()).Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(2));
+  EXPECT_DOUBLE_EQ(Rates(file()).Get(v1::LOCAL).dump().bytes_per_second(), 5e8);
+}
+
+TEST_F(RatesTest, DamagedFileCountsAsNone) {
+  ASSERT_TRUE(WriteFileAtomically(file(), "{\"local.dump\": 3").ok());
+  EXPECT_FALSE(Rates(file()).Has(v1::LOCAL));
+}
+
+TEST_F(RatesTest, ProbeMeasuresAndLeavesNothing) {
+  Rates rates(file());
+  const std::string tier = folder_ + "/tier";
+  ASSERT_TRUE(MakeDirectories(tier).ok());
+  ASSERT_TRUE(ProbeTier(tier, v1::LOCAL, rates).ok());
+  EXPECT_TRUE(rates.Has(v1::LOCAL));
+  EXPECT_GT(rates.Get(v1::LOCAL).restore().bytes_per_second(), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(tier));
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,247 @@
+#include "agent/host/task.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "agent/checkpoint/precheck.h"
+#include "agent/launch/json_file.h"
+#include "agent/launch/processes.h"
+#include "agent/launch/shim_process.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+
+bool IsOver(v1::TaskPhase phase) {
+  switch (phase) {
+    case v1::CHECKPOINTED:
+    case v1::SAVED:
+    case v1::EXITED:
+    case v1::LAUNCH_FAILED:
+    case v1::RESTORE_FAILED:
+    case v1::LOST:
+      return true;
+    default:
+      return false;
+  }
+}
+
+TaskId TaskIdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnation(), ref.rank()}; }
+
+Task::Task(HostContext& host, TaskId id, std::string folder) : Task(host, id, std::move(folder), {}) {
+  v1::TaskRef& ref = *record_.mutable_report()->mutable_task();
+  ref.set_job(id.job.value());
+  ref.set_incarnation(id.incarnation);
+  ref.set_rank(id.rank);
+  record_.set_boot_id(host.boot_id);
+}
+
+Task::Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record)
+    : host_(host),
+      id_(id),
+      name_(ToString(id)),
+      folder_(std::move(folder)),
+      record_(std::move(record)),
+      wake_(eventfd(0, EFD_CLOEXEC)) {}
+
+Task::~Task() {
+  {
+    std::lock_guard lock(mutex_);
+    interrupt_ = true;
+    pending_.reset();
+    if (decision_ == Decision::kNone) decision_ = Decision::kAbort;
+  }
+  changed_.notify_all();
+  const uint64_t one = 1;
+  if (write(wake_.get(), &one, sizeof one) < 0) spdlog::error("task {}: cannot wake the watcher", name_);
+  if (worker_.joinable()) worker_.join();
+  if (watcher_.joinable()) watcher_.join();
+}
+
+void Task::Execute(const v1::ToAgent& command) {
+  std::lock_guard lock(mutex_);
+  const v1::TaskPhase phase = record_.report().phase();
+  switch (command.what_case()) {
+    case v1::ToAgent::kCommit:
+    case v1::ToAgent::kAbort: {
+      const bool commit = command.has_commit();
+      const bool dumping = busy_ && current_.has_dump();
+      const bool meant =
+          commit ? phase == v1::PREPARED && command.op() == current_.op() : command.op() >= current_.op();
+      // The first decision counts: after a commit has begun there is no way back.
+      if (dumping && meant && decision_ == Decision::kNone) {
+        decision_ = commit ? Decision::kCommit : Decision::kAbort;
+        changed_.notify_all();
+      } else {
+        Send();
+      }
+      return;
+    }
+    case v1::ToAgent::kKill:
+      if (busy_) {
+        if (command.kill().grace_us() == 0) kill_now_ = true;
+        if (!current_.has_kill()) {
+          pending_ = command;
+          interrupt_ = true;
+          if (current_.has_dump()) abandon_ = true;
+        }
+        changed_.notify_all();
+        Send();
+        return;
+      }
+      break;
+    default:
+      if (busy_) {
+        const bool same = command.op() == current_.op() && command.what_case() == current_.what_case();
+        const bool killing = pending_ && pending_->has_kill();
+        if (!same && !killing && !current_.has_kill()) pending_ = command;
+        Send();
+        return;
+      }
+  }
+  if (auto operation = Plan(command)) {
+    Begin(command, std::move(operation));
+  } else {
+    Send();
+  }
+}
+
+std::function<void()> Task::Plan(const v1::ToAgent& command) {
+  const v1::TaskPhase phase = record_.report().phase();
+  if (IsOver(phase)) return {};
+  switch (command.what_case()) {
+    case v1::ToAgent::kLaunch:
+    case v1::ToAgent::kRestore:
+      return PlanStart(command);
+    case v1::ToAgent::kSuspend:
+    case v1::ToAgent::kResume:
+      return PlanSuspend(command);
+    case v1::ToAgent::kDump:
+      return PlanDump(command);
+    case v1::ToAgent::kSave:
+      return PlanSave(command);
+    case v1::ToAgent::kKill:
+      record_.set_kill_ordered(true);
+      Persist();
+      return [this, grace = Duration(command.kill().grace_us())] { DoKill(grace); };
+    default:
+      return {};
+  }
+}
+
+void Task::Begin(const v1::ToAgent& command, std::function<void()> operation) {
+  busy_ = true;
+  current_ = command;
+  decision_ = Decision::kNone;
+  interrupt_ = false;
+  kill_now_ = false;
+  abandon_ = false;
+  // The last worker is past its last use of the mutex, or never was.
+  if (worker_.joinable()) worker_.join();
+  worker_ = std::thread([this, operation = std::move(operation)] { Work(operation); });
+}
+
+void Task::Work(std::function<void()> operation) {
+  while (operation) {
+    operation();
+    std::lock_guard lock(mutex_);
+    operation = nullptr;
+    interrupt_ = false;
+    abandon_ = false;
+    decision_ = Decision::kNone;
+    if (ended_) Conclude();
+    if (pending_ && !host_.stopping) {
+      current_ = *std::move(pending_);
+      pending_.reset();
+      operation = Plan(current_);
+      if (!operation) Send();
+    }
+    busy_ = static_cast<bool>(operation);
+  }
+}
+
+void Task::Persist() {
+  if (absl::Status status = WriteJsonFile(folder_ + "/task.json", record_, 0600); !status.ok()) {
+    spdlog::error("task {}: {}", name_, std::string(status.message()));
+  }
+}
+
+void Task::PersistAndSend() {
+  Persist();
+  Send();
+}
+
+void Task::SetPhase(v1::TaskPhase phase, int64_t op) {
+  record_.mutable_report()->set_phase(phase);
+  record_.mutable_report()->set_op(op);
+  PersistAndSend();
+}
+
+void Task::Fail(int64_t op, const absl::Status& why) {
+  record_.mutable_report()->set_failed_op(op);
+  record_.mutable_report()->set_error(std::string(why.message()));
+  spdlog::warn("task {}: operation {}: {}", name_, op, std::string(why.message()));
+}
+
+void Task::Send() {
+  v1::FromAgent message;
+  *message.mutable_report() = record_.report();
+  host_.sink.Send(std::move(message));
+}
+
+v1::TaskReport Task::Report() {
+  pid_t init = 0;
+  {
+    std::lock_guard lock(mutex_);
+    const v1::TaskPhase phase = record_.report().phase();
+    if (!IsOver(phase) && IsAlive(record_.init().pid(), record_.init().start_time()))
+      init = record_.init().pid();
+  }
+  // Outside the lock: adding up the memory of a large process takes the kernel a while.
+  const Bytes memory = init > 0 ? TreeMemory(init) : Bytes{};
+  const std::string cannot = init > 0 ? WhyNotDumpable(init) : "";
+  std::lock_guard lock(mutex_);
+  if (init > 0) record_.mutable_report()->set_memory(memory.value);
+  record_.mutable_report()->set_cannot_checkpoint(cannot);
+  return record_.report();
+}
+
+bool Task::WaitEnded(Duration timeout, const std::function<bool()>& more) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  std::unique_lock lock(mutex_);
+  while (!ended_ && std::chrono::steady_clock::now() < end) {
+    if (more && more()) break;
+    // Woken by the watcher; the short waits are for `more`, which looks at the world outside.
+    changed_.wait_until(
+        lock, std::min(end, std::chrono::steady_clock::now() + std::chrono::milliseconds(more ? 20 : 1000)));
+  }
+  return ended_;
+}
+
+bool Task::CanForget() {
+  std::lock_guard lock(mutex_);
+  return IsOver(record_.report().phase()) && !busy_;
+}
+
+void Task::RemoveTraces() {
+  if (absl::Status status = host_.freezer.RemoveCgroup(name_); !status.ok()) {
+    spdlog::warn("task {}: {}", name_, std::string(status.message()));
+  }
+  std::error_code error;
+  std::filesystem::remove_all(folder_, error);
+  if (error) spdlog::warn("task {}: remove {}: {}", name_, folder_, error.message());
+}
+
+void Task::Watch(UniqueFd shim) {
+  if (watcher_.joinable()) watcher_.join();
+  watcher_ = std::thread([this, shim = std::move(shim)] {
+    if (!WaitForShim(shim, wake_.get())) return;
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    if (!busy_) Conclude();
+    changed_.notify_all();
+  });
+}
+
+}  // namespace siding

@@ -1,0 +1,110 @@
+// One task on this node, from its launch or restore until it is forgotten.
+//
+// Commands come in on any thread. One operation runs at a time, on the task's worker thread; a second thread
+// waits for the shim's end. What is remembered over the agent's death is the record, written to task.json
+// before each step that cannot be seen from the processes themselves.
+//
+// The operations are split by verb: task_start.cc (launch, restore), task_dump.cc, task_suspend.cc,
+// task_save.cc, task_kill.cc, task_adopt.cc (found again after the agent's death), task_end.cc.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "agent/host/context.h"
+#include "agent/host/task_record.pb.h"
+#include "common/files.h"
+#include "common/ids.h"
+#include "siding/v1/agent.pb.h"
+
+namespace siding {
+
+bool IsOver(v1::TaskPhase phase);
+TaskId TaskIdOf(const v1::TaskRef& ref);
+
+// Thread-safe. The context outlives it.
+class Task {
+ public:
+  // A new one, for Launch or Restore.
+  Task(HostContext& host, TaskId id, std::string folder);
+  // One found again. Begin with Adopt().
+  Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record);
+  // Undoes a dump that is not committed; the processes stay.
+  ~Task();
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+  void Execute(const v1::ToAgent& command);
+  void Adopt();
+  // The report with fresh figures from /proc.
+  v1::TaskReport Report();
+  // True if it is over and nothing is under way: its folder may be removed.
+  bool CanForget();
+  // Removes what is left of it on this machine.
+  void RemoveTraces();
+
+ private:
+  enum class Decision { kNone, kCommit, kAbort };
+  class Dumper;
+
+  // All of these with mutex_ held.
+  std::function<void()> Plan(const v1::ToAgent& command);
+  std::function<void()> PlanSuspend(const v1::ToAgent& command);
+  std::function<void()> PlanDump(const v1::ToAgent& command);
+  std::function<void()> PlanSave(const v1::ToAgent& command);
+  std::function<void()> PlanStart(const v1::ToAgent& command);
+  void Begin(const v1::ToAgent& command, std::function<void()> operation);
+  void Persist();
+  void PersistAndSend();
+  void SetPhase(v1::TaskPhase phase, int64_t op = 0);
+  void Fail(int64_t op, const absl::Status& why);
+  void Send();
+  void Conclude();
+
+  // Operations: on the worker thread, without mutex_.
+  void DoLaunch(v1::ToAgent command);
+  void DoRestore(v1::ToAgent command);
+  void DoSuspend(int64_t op);
+  void DoResume();
+  void DoDump(v1::ToAgent command);
+  void DoSave(v1::ToAgent command);
+  void DoKill(Duration grace);
+  void DoAdopt();
+
+  void Work(std::function<void()> operation);
+  void StartAndWait(agent::ShimRequest request, v1::TaskPhase failed);
+  void AwaitStart(v1::TaskPhase failed);
+  void Watch(UniqueFd shim);
+  absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
+  absl::Status ThawIfFrozen();
+  // Waits for the task's end, an interruption, or for `more`; true if the task has ended.
+  bool WaitEnded(Duration timeout, const std::function<bool()>& more = {});
+  bool Interrupted() const { return interrupt_ || host_.stopping; }
+
+  HostContext& host_;
+  const TaskId id_;
+  const std::string name_;  // "42.1.0"
+  const std::string folder_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  agent::TaskRecord record_;             // guarded by mutex_
+  bool busy_ = false;                    // guarded by mutex_: an operation is under way
+  v1::ToAgent current_;                  // guarded by mutex_: its command
+  std::optional<v1::ToAgent> pending_;   // guarded by mutex_: to be carried out next
+  Decision decision_ = Decision::kNone;  // guarded by mutex_
+  bool ended_ = false;                   // guarded by mutex_: the shim is gone
+  std::atomic<bool> interrupt_{false};   // the operation is to make way for a kill
+  std::atomic<bool> kill_now_{false};
+  std::atomic<bool> abandon_{false};  // CRIU is to be ended by force
+  UniqueFd wake_;                     // an eventfd: ends the watcher
+  std::thread watcher_;
+  std::thread worker_;
+};
+
+}  // namespace siding

@@ -1,0 +1,85 @@
+// A task found again by a new agent.
+#include "agent/checkpoint/dump.h"
+#include "agent/host/task.h"
+#include "agent/launch/json_file.h"
+#include "agent/launch/processes.h"
+#include "agent/launch/shim_process.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+constexpr Duration kUntracedPatience = std::chrono::seconds(10);
+}
+
+void Task::Adopt() {
+  std::lock_guard lock(mutex_);
+  const v1::TaskPhase phase = record_.report().phase();
+  if (IsOver(phase)) return;
+  if (record_.boot_id() != host_.boot_id || phase == v1::TASK_PHASE_UNSPECIFIED) {
+    // The machine has been started anew: pids of before mean nothing.
+    record_.clear_init();
+    if (phase == v1::TASK_PHASE_UNSPECIFIED) record_.mutable_report()->set_phase(v1::LAUNCHING);
+    Conclude();
+    return;
+  }
+  // The dump was undone by the agent's death: it must not be taken for one that waits for its commit.
+  if (phase == v1::PREPARED) record_.mutable_report()->set_phase(v1::DUMPING);
+  auto shim = FindShim(folder_);
+  if (shim.ok())
+    Watch(*std::move(shim));
+  else
+    ended_ = true;
+  Begin({}, [this] { DoAdopt(); });
+}
+
+void Task::DoAdopt() {
+  v1::TaskPhase phase;
+  bool ended;
+  {
+    std::lock_guard lock(mutex_);
+    phase = record_.report().phase();
+    ended = ended_;
+  }
+  if (phase == v1::LAUNCHING || phase == v1::RESTORING) {
+    const v1::TaskPhase failed = phase == v1::LAUNCHING ? v1::LAUNCH_FAILED : v1::RESTORE_FAILED;
+    // A shim that has gone without a word is an end that nobody saw: Work() says so.
+    const bool word = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json").ok() ||
+                      ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json").ok();
+    if (!ended || word) AwaitStart(failed);
+    return;
+  }
+  if (ended) return;
+  const pid_t init = record_.init().pid();
+  // CRIU, if it is still there, finds its socket closed and undoes the dump; or it was answered, and ends the
+  // processes. Either way it lets go of them.
+  if (absl::Status status = WaitUntraced(init, kUntracedPatience); !status.ok()) {
+    spdlog::error("task {}: {}", name_, std::string(status.message()));
+  }
+  if (!IsAlive(init, record_.init().start_time())) {
+    if (WaitEnded(kUntracedPatience)) return;
+  }
+  bool frozen;
+  {
+    std::lock_guard lock(mutex_);
+    frozen = record_.frozen();
+  }
+  // Frozen or about to be, and nothing says how far that went: what is observed counts.
+  const bool is_frozen = frozen && phase == v1::SUSPENDED && host_.freezer.IsFrozen(name_, init);
+  if (frozen && !is_frozen) {
+    if (absl::Status status = ThawIfFrozen(); !status.ok()) {
+      spdlog::error("task {}: {}", name_, std::string(status.message()));
+    }
+  }
+  std::lock_guard lock(mutex_);
+  if (ended_) return;
+  record_.mutable_dump()->set_committing(false);
+  record_.set_saving(false);
+  if (phase == v1::DUMPING) {
+    Fail(record_.dump().op(), absl::AbortedError("the agent ended during the checkpoint"));
+    record_.mutable_report()->clear_checkpoint();
+    record_.mutable_report()->clear_image_bytes();
+  }
+  SetPhase(is_frozen ? v1::SUSPENDED : v1::RUNNING);
+}
+
+}  // namespace siding

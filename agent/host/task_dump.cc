@@ -1,0 +1,144 @@
+#include <chrono>
+
+#include "agent/checkpoint/dump.h"
+#include "agent/host/task.h"
+#include "agent/launch/json_file.h"
+#include "agent/launch/processes.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+// After the decision to stop, CRIU has so long to come to its next question before it is ended by force.
+constexpr Duration kUndoPatience = std::chrono::seconds(5);
+constexpr Duration kEndPatience = std::chrono::seconds(30);
+
+}  // namespace
+
+// What a dump tells the task, and asks of it.
+class Task::Dumper final : public DumpObserver {
+ public:
+  Dumper(Task& task, const v1::ToAgent& command)
+      : task_(task), command_(command), begun_(std::chrono::steady_clock::now()) {}
+
+  void OnProgress(Bytes done) override {
+    v1::FromAgent message;
+    v1::Progress& progress = *message.mutable_progress();
+    *progress.mutable_task() = command_.task();
+    progress.set_op(command_.op());
+    progress.set_bytes_done(done.value);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun_;
+    progress.set_bytes_per_second(static_cast<double>(done.value) / taken.count());
+    bool prepared = false;
+    {
+      std::lock_guard lock(task_.mutex_);
+      progress.set_bytes_total(std::max(done.value, task_.record_.report().memory()));
+      prepared = task_.record_.report().phase() != v1::DUMPING;
+      if (!prepared && Stop().ok())
+        stop_since_.reset();
+      else if (!prepared && !stop_since_)
+        stop_since_ = std::chrono::steady_clock::now();
+    }
+    if (prepared) return;
+    if (stop_since_ && std::chrono::steady_clock::now() - *stop_since_ > kUndoPatience) task_.abandon_ = true;
+    task_.host_.sink.Send(std::move(message));
+  }
+
+  absl::Status OnPrepared(const Manifest& manifest) override {
+    std::unique_lock lock(task_.mutex_);
+    agent::DumpRecord& dump = *task_.record_.mutable_dump();
+    dump.set_image_bytes(manifest.TotalSize().value);
+    const auto took = std::chrono::steady_clock::now() - begun_;
+    task_.host_.rates->Add(dump.tier(), Transfer::kDump, manifest.TotalSize(),
+                           std::chrono::duration_cast<Duration>(took));
+    task_.record_.mutable_report()->set_checkpoint(dump.checkpoint());
+    task_.record_.mutable_report()->set_image_bytes(dump.image_bytes());
+    if (absl::Status stop = Stop(); !stop.ok()) return stop;
+    task_.SetPhase(v1::PREPARED, command_.op());
+    for (;;) {
+      if (task_.decision_ == Decision::kCommit) return absl::OkStatus();
+      if (absl::Status stop = Stop(); !stop.ok()) return stop;
+      // Also looks at the clock, which is not this condition's.
+      task_.changed_.wait_for(lock, std::chrono::milliseconds(50));
+    }
+  }
+
+  absl::Status OnCommitting() override {
+    std::lock_guard lock(task_.mutex_);
+    task_.record_.mutable_dump()->set_committing(true);
+    absl::Status status = WriteJsonFileDurably(task_.folder_ + "/task.json", task_.record_, 0600);
+    if (!status.ok()) task_.record_.mutable_dump()->set_committing(false);
+    return status;
+  }
+
+  void OnCommitted() override {
+    std::lock_guard lock(task_.mutex_);
+    task_.record_.mutable_report()->set_committed_op(command_.op());
+    task_.record_.set_done_op(command_.op());
+    task_.Persist();
+  }
+
+ private:
+  // With the task's mutex held. Not OK: the dump is to be undone.
+  absl::Status Stop() const {
+    if (task_.decision_ == Decision::kAbort) return absl::AbortedError("the checkpoint was called off");
+    if (task_.Interrupted()) return absl::AbortedError("the checkpoint was interrupted");
+    const int64_t deadline = command_.dump().deadline_us();
+    if (task_.decision_ != Decision::kCommit && deadline > 0 &&
+        ToMicros(task_.host_.clock.Now()) >= deadline) {
+      return absl::DeadlineExceededError("the checkpoint was not committed in time");
+    }
+    return absl::OkStatus();
+  }
+
+  Task& task_;
+  const v1::ToAgent& command_;
+  const std::chrono::steady_clock::time_point begun_;
+  std::optional<std::chrono::steady_clock::time_point> stop_since_;  // the progress thread's
+};
+
+std::function<void()> Task::PlanDump(const v1::ToAgent& command) {
+  v1::TaskReport& report = *record_.mutable_report();
+  if (report.phase() != v1::RUNNING && report.phase() != v1::SUSPENDED) return {};
+  if (command.op() <= std::max(report.failed_op(), record_.done_op())) return {};
+  report.clear_failed_op();
+  report.clear_error();
+  agent::DumpRecord& dump = *record_.mutable_dump();
+  dump.Clear();
+  dump.set_op(command.op());
+  dump.set_checkpoint(command.dump().checkpoint());
+  dump.set_tier(command.dump().tier());
+  dump.set_keep_running(command.dump().keep_running());
+  SetPhase(v1::DUMPING, command.op());
+  return [this, command] { DoDump(command); };
+}
+
+void Task::DoDump(v1::ToAgent command) {
+  const auto run = [&]() -> absl::Status {
+    if (!host_.criu) return absl::UnavailableError("no checkpoint on this node: " + host_.criu_problem);
+    SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(command.dump().tier()));
+    SIDING_RETURN_IF_ERROR(ThawIfFrozen());
+    DumpPlan plan;
+    plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
+    plan.init = record_.init().pid();
+    plan.work_folder = folder_;
+    plan.keep_running = command.dump().keep_running();
+    plan.user = host_.UserFor(record_.spec());
+    Dumper dumper(*this, command);
+    return RunDump(*host_.criu, *store, plan, dumper, abandon_);
+  };
+  const absl::Status status = run();
+  const bool ends = status.ok() && !command.dump().keep_running();
+  if (ends && WaitEnded(kEndPatience)) return;  // Work() concludes
+  std::lock_guard lock(mutex_);
+  if (ended_) return;
+  v1::TaskReport& report = *record_.mutable_report();
+  record_.mutable_dump()->set_committing(false);
+  report.clear_checkpoint();
+  report.clear_image_bytes();
+  if (!status.ok()) Fail(command.op(), status);
+  if (ends) Fail(command.op(), absl::InternalError("the processes did not end after the checkpoint"));
+  SetPhase(v1::RUNNING);
+}
+
+}  // namespace siding

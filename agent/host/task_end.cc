@@ -1,0 +1,51 @@
+// What the end of a task's processes means.
+#include <signal.h>
+
+#include "agent/host/task.h"
+#include "agent/launch/json_file.h"
+#include "agent/launch/processes.h"
+#include "agent/launch/shim.pb.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+
+void Task::Conclude() {
+  v1::TaskReport& report = *record_.mutable_report();
+  if (IsOver(report.phase())) return;
+  if (report.phase() == v1::TASK_PHASE_UNSPECIFIED) return;
+  if (auto running = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json"); running.ok()) {
+    *record_.mutable_init() = running->init();
+    if (report.started_us() == 0) report.set_started_us(running->started_us());
+  }
+  const auto exit = ReadJsonFile<agent::ShimExit>(folder_ + "/exit.json");
+  const bool killed = !exit.ok() || exit->signal() == SIGKILL;
+  const agent::DumpRecord& dump = record_.dump();
+  const auto image_visible = [&] {
+    const auto store = host_.Store(dump.tier());
+    return store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
+  };
+  if (!exit.ok()) {
+    // The shim died before its task. Nobody would learn of the task's end: it ends now.
+    const pid_t init = IsAlive(record_.init().pid(), record_.init().start_time()) ? record_.init().pid() : 0;
+    host_.freezer.KillAll(name_, init);
+  }
+  if (dump.committing() && !dump.keep_running() && killed && !record_.kill_ordered() && image_visible()) {
+    report.set_checkpoint(dump.checkpoint());
+    report.set_image_bytes(dump.image_bytes());
+    report.set_committed_op(dump.op());
+    report.clear_failed_op();
+    report.clear_error();
+    SetPhase(v1::CHECKPOINTED);
+  } else if (record_.saved() || (record_.saving() && exit.ok() && exit->code() == 0 && exit->signal() == 0)) {
+    SetPhase(v1::SAVED);
+  } else if (exit.ok()) {
+    report.set_exit_code(exit->code());
+    report.set_exit_signal(exit->signal());
+    SetPhase(v1::EXITED);
+  } else {
+    report.set_error("the processes are gone, and nobody saw how");
+    SetPhase(v1::LOST);
+  }
+}
+
+}  // namespace siding

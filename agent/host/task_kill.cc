@@ -1,0 +1,31 @@
+#include <signal.h>
+
+#include "agent/host/task.h"
+#include "agent/launch/processes.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+constexpr Duration kEndPatience = std::chrono::seconds(30);
+}
+
+void Task::DoKill(Duration grace) {
+  if (absl::Status status = ThawIfFrozen(); !status.ok()) {
+    spdlog::warn("task {}: {}", name_, std::string(status.message()));
+  }
+  const pid_t init = record_.init().pid();
+  const auto alive = [&] { return init > 0 && IsAlive(init, record_.init().start_time()); };
+  if (grace > Duration(0) && alive()) {
+    // To every process but the init, which would only pass it on.
+    for (pid_t pid : ProcessTree(init)) {
+      if (pid != init) kill(pid, SIGTERM);
+    }
+    if (WaitEnded(grace, [&] { return kill_now_.load() || host_.stopping; })) return;
+    if (host_.stopping) return;
+  }
+  // The end of the namespace's init is the end of everything in it.
+  host_.freezer.KillAll(name_, alive() ? init : 0);
+  if (!WaitEnded(kEndPatience)) spdlog::error("task {}: some processes do not end", name_);
+}
+
+}  // namespace siding

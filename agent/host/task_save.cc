@@ -1,0 +1,88 @@
+// The app method: the program saves itself.
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <cstring>
+#include <optional>
+
+#include "agent/host/task.h"
+#include "agent/launch/processes.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+// What tells one version of the marker from the next. Not the time alone: a file system's clock is coarse.
+struct MarkerState {
+  bool exists = false;
+  ino_t inode = 0;
+  int64_t mtime_ns = 0;
+  off_t size = 0;
+  bool operator==(const MarkerState&) const = default;
+};
+
+MarkerState LookAt(const std::string& path) {
+  struct stat info {};
+  if (path.empty() || stat(path.c_str(), &info) != 0) return {};
+  return {true, info.st_ino, info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec, info.st_size};
+}
+
+constexpr Duration kEndGrace = std::chrono::seconds(10);
+
+}  // namespace
+
+std::function<void()> Task::PlanSave(const v1::ToAgent& command) {
+  v1::TaskReport& report = *record_.mutable_report();
+  if (report.phase() != v1::RUNNING) return {};
+  if (command.op() <= std::max(report.failed_op(), record_.done_op())) return {};
+  report.clear_failed_op();
+  report.clear_error();
+  record_.set_saving(!command.save().keep_running());
+  Persist();
+  return [this, command] { DoSave(command); };
+}
+
+void Task::DoSave(v1::ToAgent command) {
+  const v1::Save& save = command.save();
+  std::string marker = save.app().marker();
+  if (!marker.empty() && marker.front() != '/') marker = record_.spec().workdir() + "/" + marker;
+  const MarkerState before = LookAt(marker);
+  const auto marked = [&] {
+    const MarkerState now = LookAt(marker);
+    return now.exists && !(now == before);
+  };
+  const auto signal_program = [&]() -> absl::Status {
+    const pid_t program = MainProcess(record_.init().pid());
+    if (program == 0) return absl::FailedPreconditionError("the job's command is gone");
+    if (kill(program, save.app().signal()) != 0) return ErrnoError(errno, "signal the job's command");
+    return absl::OkStatus();
+  };
+  absl::Status status = signal_program();
+  bool has_marker = false;
+  if (status.ok()) {
+    const auto over = [&] { return (has_marker = marked()) || Interrupted(); };
+    const bool ended = WaitEnded(Duration(save.app().grace_us()), over);
+    // Written, then ended at once: both count.
+    has_marker |= marked();
+    if (!ended && !has_marker) {
+      status = Interrupted() ? absl::AbortedError("the save was interrupted")
+                             : absl::DeadlineExceededError("the program did not save itself in time");
+    }
+  }
+  {
+    std::lock_guard lock(mutex_);
+    if (has_marker && !save.keep_running()) record_.set_saved(true);
+    if (!status.ok()) {
+      record_.set_saving(false);
+      Fail(command.op(), status);
+    } else {
+      record_.set_done_op(command.op());
+      if (save.keep_running()) record_.mutable_report()->set_committed_op(command.op());
+    }
+    Persist();
+    if (!ended_ && (!status.ok() || save.keep_running())) Send();
+  }
+  if (has_marker && !save.keep_running()) DoKill(kEndGrace);
+}
+
+}  // namespace siding

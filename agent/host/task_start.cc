@@ -1,0 +1,158 @@
+// Launch and restore: the shim does the work, this tells it what to do and waits for its word.
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+
+#include "agent/checkpoint/dump.h"
+#include "agent/host/task.h"
+#include "agent/launch/json_file.h"
+#include "agent/launch/processes.h"
+#include "agent/launch/shim_process.h"
+#include "common/status.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+
+// A restore that takes longer hangs; the largest image is read faster.
+constexpr Duration kStartPatience = std::chrono::minutes(30);
+constexpr auto kProgressInterval = std::chrono::milliseconds(200);
+
+bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+}  // namespace
+
+std::function<void()> Task::PlanStart(const v1::ToAgent& command) {
+  // Anything but a fresh task: launched already.
+  if (record_.report().phase() != v1::TASK_PHASE_UNSPECIFIED) return {};
+  const bool restore = command.has_restore();
+  *record_.mutable_spec() = restore ? command.restore().spec() : command.launch().spec();
+  record_.set_restored(restore);
+  if (restore) record_.mutable_report()->set_checkpoint(command.restore().checkpoint());
+  SetPhase(restore ? v1::RESTORING : v1::LAUNCHING, command.op());
+  return [this, command, restore] { restore ? DoRestore(command) : DoLaunch(command); };
+}
+
+void Task::DoLaunch(v1::ToAgent command) {
+  const v1::JobSpec& spec = command.launch().spec();
+  agent::ShimRequest request;
+  const bool restart = command.launch().restart_after_save() && !spec.app().restart_command().empty();
+  *request.mutable_command() = restart ? spec.app().restart_command() : spec.command();
+  *request.mutable_spec() = spec;
+  StartAndWait(std::move(request), v1::LAUNCH_FAILED);
+}
+
+void Task::DoRestore(v1::ToAgent command) {
+  agent::ShimRequest request;
+  *request.mutable_spec() = command.restore().spec();
+  bool damaged = false;
+  const auto start = std::chrono::steady_clock::now();
+  if (absl::Status status = PrepareImage(command, request, damaged); !status.ok()) {
+    std::lock_guard lock(mutex_);
+    record_.mutable_report()->set_error(std::string(status.message()));
+    record_.mutable_report()->set_image_damaged(damaged);
+    SetPhase(v1::RESTORE_FAILED);
+    return;
+  }
+  StartAndWait(std::move(request), v1::RESTORE_FAILED);
+  std::lock_guard lock(mutex_);
+  if (record_.report().phase() != v1::RUNNING) return;
+  const auto took = std::chrono::steady_clock::now() - start;
+  host_.rates->Add(command.restore().tier(), Transfer::kRestore, Bytes{record_.report().image_bytes()},
+                   std::chrono::duration_cast<Duration>(took));
+}
+
+absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged) {
+  if (!host_.criu) return absl::UnavailableError("no restore on this node: " + host_.criu_problem);
+  const v1::Restore& restore = command.restore();
+  SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(restore.tier()));
+  const ImageKey key{CheckpointId(restore.checkpoint()), id_.rank};
+  auto told = std::chrono::steady_clock::now();
+  const auto begun = told;
+  auto found = store->Read(key);
+  const Bytes total = found.ok() ? found->TotalSize() : Bytes{};
+  const auto manifest = store->Verify(key, [&](Bytes done) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - told < kProgressInterval) return;
+    told = now;
+    v1::FromAgent message;
+    v1::Progress& progress = *message.mutable_progress();
+    progress.set_op(command.op());
+    *progress.mutable_task() = command.task();
+    progress.set_bytes_done(done.value);
+    progress.set_bytes_total(total.value);
+    progress.set_bytes_per_second(static_cast<double>(done.value) /
+                                  std::chrono::duration<double>(now - begun).count());
+    host_.sink.Send(std::move(message));
+  });
+  if (!manifest.ok()) {
+    damaged = absl::IsDataLoss(manifest.status()) || absl::IsNotFound(manifest.status());
+    return Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
+  }
+  agent::ShimRestore& order = *request.mutable_restore();
+  SIDING_ASSIGN_OR_RETURN(*order.mutable_image_folder(), store->Path(key));
+  order.set_criu_path(host_.criu_path);
+  order.set_as_user(host_.UserFor(restore.spec()).as_user);
+  const auto files = manifest->metadata.find(kMetadataFiles);
+  order.set_files(files == manifest->metadata.end() ? "[]" : files->second);
+  std::lock_guard lock(mutex_);
+  record_.mutable_report()->set_image_bytes(manifest->TotalSize().value);
+  return absl::OkStatus();
+}
+
+void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
+  request.set_job(id_.job.value());
+  request.set_rank(id_.rank);
+  request.set_init_path(host_.options.init_path);
+  const auto start = [&]() -> absl::Status {
+    SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), host_.freezer.MakeCgroup(name_));
+    SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
+    SIDING_ASSIGN_OR_RETURN(UniqueFd shim, StartShim(host_.options.shim_path, folder_));
+    Watch(std::move(shim));
+    return absl::OkStatus();
+  };
+  if (absl::Status status = start(); !status.ok()) {
+    std::lock_guard lock(mutex_);
+    record_.mutable_report()->set_error(std::string(status.message()));
+    SetPhase(failed);
+    return;
+  }
+  AwaitStart(failed);
+}
+
+void Task::AwaitStart(v1::TaskPhase failed) {
+  const std::string running_path = folder_ + "/running.json";
+  const auto decided = [&] {
+    if (Exists(running_path) || Exists(folder_ + "/failed.json")) return true;
+    std::lock_guard lock(mutex_);
+    // The agent is stopping: the shim goes on, and is found again.
+    return ended_ || host_.stopping;
+  };
+  const bool in_time = PollUntil(decided, kStartPatience);
+  const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
+  if (!in_time) host_.freezer.KillAll(name_, 0);
+  std::lock_guard lock(mutex_);
+  v1::TaskReport& report = *record_.mutable_report();
+  if (running.ok()) {
+    *record_.mutable_init() = running->init();
+    report.set_started_us(running->started_us());
+    *report.mutable_notes() = running->notes();
+    SetPhase(v1::RUNNING);
+    return;
+  }
+  if (host_.stopping && !ended_) return;
+  const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
+  if (word.ok())
+    report.set_error(word->message());
+  else if (!in_time)
+    report.set_error("nothing came of it in half an hour");
+  else
+    report.set_error("siding-shim ended without a word; see " + folder_ + "/shim.log");
+  SetPhase(failed);
+}
+
+}  // namespace siding

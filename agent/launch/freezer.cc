@@ -1,0 +1,174 @@
+#include "agent/launch/freezer.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <sstream>
+#include <vector>
+
+#include "agent/launch/processes.h"
+#include "common/files.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+// Cgroup files take one write, in place.
+absl::Status Write(const std::string& path, const std::string& text) {
+  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoError(errno, "open " + path);
+  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    return ErrnoError(errno, "write " + path);
+  }
+  return absl::OkStatus();
+}
+
+std::string StateFile(FreezerKind kind) {
+  return kind == FreezerKind::kCgroup2 ? "/cgroup.events" : "/freezer.state";
+}
+std::string ControlFile(FreezerKind kind) {
+  return kind == FreezerKind::kCgroup2 ? "/cgroup.freeze" : "/freezer.state";
+}
+
+// A folder in which a freezer really is: made, looked at.
+bool Usable(FreezerKind kind, const std::string& root) {
+  return MakeDirectories(root).ok() && access((root + ControlFile(kind)).c_str(), W_OK) == 0;
+}
+
+bool AllStopped(pid_t init) {
+  for (pid_t pid : ProcessTree(init)) {
+    const auto stat = ReadProcessStat(pid);
+    if (stat && stat->state != 'T' && stat->state != 'Z') return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string ToString(FreezerKind kind) {
+  switch (kind) {
+    case FreezerKind::kCgroup2:
+      return "cgroup v2";
+    case FreezerKind::kCgroup1:
+      return "cgroup v1 freezer";
+    case FreezerKind::kSignals:
+      return "SIGSTOP";
+  }
+  return "";
+}
+
+FreezerMounts FindFreezerMounts(const std::string& mountinfo) {
+  // "36 35 98:0 /root /mount/point options... - type source super,options"
+  FreezerMounts mounts;
+  std::istringstream lines(mountinfo);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string skipped, point, word, type, source, options;
+    words >> skipped >> skipped >> skipped >> skipped >> point;
+    while (words >> word && word != "-") {
+    }
+    words >> type >> source >> options;
+    if (type == "cgroup2" && mounts.cgroup2.empty()) mounts.cgroup2 = point;
+    if (type == "cgroup" && ("," + options + ",").find(",freezer,") != std::string::npos)
+      mounts.freezer1 = point;
+  }
+  return mounts;
+}
+
+bool IsFrozenText(FreezerKind kind, const std::string& text) {
+  if (kind == FreezerKind::kCgroup2) return ("\n" + text).find("\nfrozen 1") != std::string::npos;
+  return text.rfind("FROZEN", 0) == 0;
+}
+
+Freezer Freezer::Detect(const std::string& node) {
+  const auto mountinfo = ReadFile("/proc/self/mountinfo");
+  const FreezerMounts mounts = FindFreezerMounts(mountinfo.ok() ? *mountinfo : "");
+  const std::string below = "/siding/" + node;
+  if (!mounts.cgroup2.empty() && Usable(FreezerKind::kCgroup2, mounts.cgroup2 + below)) {
+    return Freezer(FreezerKind::kCgroup2, mounts.cgroup2 + below);
+  }
+  if (!mounts.freezer1.empty() && Usable(FreezerKind::kCgroup1, mounts.freezer1 + below)) {
+    return Freezer(FreezerKind::kCgroup1, mounts.freezer1 + below);
+  }
+  return Freezer(FreezerKind::kSignals, "");
+}
+
+std::string Freezer::CgroupPath(const std::string& task) const {
+  return kind_ == FreezerKind::kSignals ? "" : root_ + "/" + task;
+}
+
+absl::StatusOr<std::string> Freezer::MakeCgroup(const std::string& task) const {
+  const std::string path = CgroupPath(task);
+  if (!path.empty()) SIDING_RETURN_IF_ERROR(MakeDirectories(path));
+  return path;
+}
+
+absl::Status Freezer::RemoveCgroup(const std::string& task) const {
+  const std::string path = CgroupPath(task);
+  if (path.empty()) return absl::OkStatus();
+  // Processes that were killed leave their cgroup a moment after their parent has been told.
+  int error = 0;
+  const auto removed = [&] {
+    if (rmdir(path.c_str()) == 0) return true;
+    error = errno;
+    return error != EBUSY;
+  };
+  if (PollUntil(removed, std::chrono::seconds(2)) && (error == 0 || error == ENOENT || error == EBUSY)) {
+    return absl::OkStatus();
+  }
+  return ErrnoError(error, "remove " + path);
+}
+
+absl::Status Freezer::Order(const std::string& task, pid_t init, bool freeze) const {
+  switch (kind_) {
+    case FreezerKind::kCgroup2:
+      return Write(CgroupPath(task) + ControlFile(kind_), freeze ? "1" : "0");
+    case FreezerKind::kCgroup1:
+      return Write(CgroupPath(task) + ControlFile(kind_), freeze ? "FROZEN" : "THAWED");
+    case FreezerKind::kSignals:
+      for (pid_t pid : ProcessTree(init)) kill(pid, freeze ? SIGSTOP : SIGCONT);
+      return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+bool Freezer::IsFrozen(const std::string& task, pid_t init) const {
+  if (kind_ == FreezerKind::kSignals) return AllStopped(init);
+  const auto text = ReadFile(CgroupPath(task) + StateFile(kind_));
+  return text.ok() && IsFrozenText(kind_, *text);
+}
+
+absl::Status Freezer::Freeze(const std::string& task, pid_t init, Duration timeout) const {
+  SIDING_RETURN_IF_ERROR(Order(task, init, true));
+  const bool frozen = PollUntil(
+      [&] {
+        if (IsFrozen(task, init)) return true;
+        // A process that was forked meanwhile has not been told; v1 wants to be asked again, too.
+        if (kind_ != FreezerKind::kCgroup2) Order(task, init, true).IgnoreError();
+        return false;
+      },
+      timeout);
+  if (frozen) return absl::OkStatus();
+  Order(task, init, false).IgnoreError();
+  return absl::DeadlineExceededError("not all processes could be frozen (" + ToString(kind_) + ")");
+}
+
+absl::Status Freezer::Thaw(const std::string& task, pid_t init, Duration timeout) const {
+  SIDING_RETURN_IF_ERROR(Order(task, init, false));
+  const auto thawed = [&] { return kind_ == FreezerKind::kSignals || !IsFrozen(task, init); };
+  if (PollUntil(thawed, timeout)) return absl::OkStatus();
+  return absl::DeadlineExceededError("the processes could not be thawed (" + ToString(kind_) + ")");
+}
+
+void Freezer::KillAll(const std::string& task, pid_t init) const {
+  if (init > 0) kill(init, SIGKILL);
+  if (kind_ == FreezerKind::kSignals) return;
+  const auto procs = ReadFile(CgroupPath(task) + "/cgroup.procs");
+  std::istringstream pids(procs.ok() ? *procs : "");
+  for (pid_t pid; pids >> pid;) kill(pid, SIGKILL);
+  Order(task, init, false).IgnoreError();  // the frozen cannot die
+}
+
+}  // namespace siding

@@ -1,0 +1,46 @@
+// Protobuf messages as JSON files, replaced atomically.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace siding {
+
+inline absl::Status WriteJsonFile(const std::string& path, const google::protobuf::Message& message,
+                                  int mode = 0644) {
+  std::string text;
+  if (auto status = google::protobuf::util::MessageToJsonString(message, &text); !status.ok()) {
+    return absl::InternalError(absl::StrCat(path, ": ", status.ToString()));
+  }
+  return WriteFileAtomically(path, text + "\n", mode);
+}
+
+// As above, and it survives a power cut.
+inline absl::Status WriteJsonFileDurably(const std::string& path, const google::protobuf::Message& message,
+                                         int mode = 0644) {
+  std::string text;
+  if (auto status = google::protobuf::util::MessageToJsonString(message, &text); !status.ok()) {
+    return absl::InternalError(absl::StrCat(path, ": ", status.ToString()));
+  }
+  return WriteFileDurably(path, text + "\n", mode);
+}
+
+// kNotFound if there is no such file, kDataLoss if it is no JSON of this message.
+template <class Message>
+absl::StatusOr<Message> ReadJsonFile(const std::string& path) {
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  Message message;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;  // written by a later version
+  if (auto status = google::protobuf::util::JsonStringToMessage(text, &message, options); !status.ok()) {
+    return absl::DataLossError(absl::StrCat(path, ": ", status.ToString()));
+  }
+  return message;
+}
+
+}  // namespace siding

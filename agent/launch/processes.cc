@@ -1,0 +1,130 @@
+#include "agent/launch/processes.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "common/files.h"
+
+namespace siding {
+namespace {
+
+std::string ProcPath(pid_t pid, const char* file) { return "/proc/" + std::to_string(pid) + "/" + file; }
+
+// The value in "Key:   12 kB"; the last one of several. -1 if there is no such line.
+int64_t FindNumber(const std::string& text, const std::string& key) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.compare(0, key.size() + 1, key + ":") != 0) continue;
+    std::istringstream words(line.substr(key.size() + 1));
+    int64_t value = -1;
+    for (int64_t word; words >> word;) value = word;
+    return value;
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::optional<ProcessStat> ParseProcessStat(const std::string& text) {
+  // The name in parentheses may contain anything, parentheses included: count from the last one.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  ProcessStat stat;
+  stat.pid = std::atoi(text.c_str());
+  std::istringstream rest(text.substr(name_end + 1));
+  rest >> stat.state >> stat.parent;
+  uint64_t value = 0;
+  for (int field = 5; field <= 22; ++field) {
+    // Some fields (tty, nice) are negative; they are skipped as words.
+    std::string word;
+    if (!(rest >> word)) return std::nullopt;
+    std::from_chars(word.data(), word.data() + word.size(), value);
+    if (field == 14 || field == 15) stat.cpu_ticks += value;
+    if (field == 22) stat.start_time = value;
+  }
+  return stat;
+}
+
+std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
+  auto text = ReadFile(ProcPath(pid, "stat"));
+  if (!text.ok()) return std::nullopt;
+  return ParseProcessStat(*text);
+}
+
+bool IsAlive(pid_t pid, uint64_t start_time) {
+  const auto stat = ReadProcessStat(pid);
+  return stat && stat->start_time == start_time && stat->state != 'Z' && stat->state != 'X';
+}
+
+std::vector<pid_t> ProcessTree(pid_t root) {
+  std::multimap<pid_t, pid_t> children;
+  bool found = false;
+  std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
+  if (!proc) return {};
+  while (const dirent* entry = readdir(proc.get())) {
+    const pid_t pid = std::atoi(entry->d_name);
+    if (pid <= 0) continue;
+    const auto stat = ReadProcessStat(pid);
+    if (!stat || stat->state == 'Z') continue;
+    children.emplace(stat->parent, pid);
+    found |= pid == root;
+  }
+  if (!found) return {};
+  std::vector<pid_t> tree = {root};
+  for (size_t i = 0; i < tree.size(); ++i) {
+    const auto [begin, end] = children.equal_range(tree[i]);
+    for (auto it = begin; it != end; ++it) tree.push_back(it->second);
+  }
+  return tree;
+}
+
+int64_t ReadStatusNumber(pid_t pid, const std::string& key) {
+  auto text = ReadFile(ProcPath(pid, "status"));
+  return text.ok() ? FindNumber(*text, key) : -1;
+}
+
+pid_t FindTracer(pid_t root) {
+  for (pid_t pid : ProcessTree(root)) {
+    if (int64_t tracer = ReadStatusNumber(pid, "TracerPid"); tracer > 0) return static_cast<pid_t>(tracer);
+  }
+  return 0;
+}
+
+pid_t MainProcess(pid_t init) {
+  for (pid_t pid : ProcessTree(init)) {
+    if (pid != init && ReadStatusNumber(pid, "NSpid") == 2) return pid;
+  }
+  return 0;
+}
+
+Bytes TreeMemory(pid_t root) {
+  Bytes sum;
+  for (pid_t pid : ProcessTree(root)) {
+    auto text = ReadFile(ProcPath(pid, "smaps_rollup"));
+    int64_t kib = text.ok() ? FindNumber(*text, "Pss") : -1;
+    if (kib < 0) kib = ReadStatusNumber(pid, "VmRSS");
+    if (kib > 0) sum += Bytes{kib * 1024};
+  }
+  return sum;
+}
+
+bool PollUntil(const std::function<bool()>& done, Duration timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (auto pause = std::chrono::microseconds(500);;
+       pause = std::min(2 * pause, std::chrono::microseconds(20000))) {
+    if (done()) return true;
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace siding

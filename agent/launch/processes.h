@@ -1,0 +1,49 @@
+// Processes as /proc shows them. All functions look at one moment: what they return may be gone already.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/units.h"
+
+namespace siding {
+
+// The fields of /proc/PID/stat that matter here.
+struct ProcessStat {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  char state = '?';         // R, S, D, T (stopped), t (traced), Z ...
+  uint64_t start_time = 0;  // clock ticks after boot
+  uint64_t cpu_ticks = 0;   // user and system time
+};
+std::optional<ProcessStat> ParseProcessStat(const std::string& text);
+// nullopt: no such process.
+std::optional<ProcessStat> ReadProcessStat(pid_t pid);
+
+// True if that very process is there and no zombie.
+bool IsAlive(pid_t pid, uint64_t start_time);
+
+// The process and everything below it, itself first. Empty if it is gone.
+std::vector<pid_t> ProcessTree(pid_t root);
+
+// A number in /proc/PID/status, such as "TracerPid". For a line with several the last. -1: none.
+int64_t ReadStatusNumber(pid_t pid, const std::string& key);
+
+// The pid of the process that traces any of the tree's; 0: none.
+pid_t FindTracer(pid_t root);
+
+// The job's command: the process whose pid inside the namespace of `init` is 2. 0 if it is gone.
+pid_t MainProcess(pid_t init);
+
+// Proportional set size of the tree, or its resident size where the kernel does not tell the former.
+Bytes TreeMemory(pid_t root);
+
+// Calls `done` until it is true, first at once and then every few milliseconds; false if time runs out.
+bool PollUntil(const std::function<bool()>& done, Duration timeout);
+
+}  // namespace siding

@@ -1,0 +1,43 @@
+#include "agent/launch/processes.h"
+
+#include <unistd.h>
+
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+TEST(ProcessStat, NameMayHoldParentheses) {
+  const auto stat =
+      ParseProcessStat("7 (a) b (c)) S 3 7 7 0 -1 4194304 1 0 0 0 11 22 0 0 20 0 1 0 12345 1 1");
+  ASSERT_TRUE(stat);
+  EXPECT_EQ(stat->pid, 7);
+  EXPECT_EQ(stat->state, 'S');
+  EXPECT_EQ(stat->parent, 3);
+  EXPECT_EQ(stat->cpu_ticks, 33u);
+  EXPECT_EQ(stat->start_time, 12345u);
+}
+
+TEST(ProcessStat, GarbageIsNone) {
+  EXPECT_FALSE(ParseProcessStat(""));
+  EXPECT_FALSE(ParseProcessStat("7 (x) S 3"));
+}
+
+TEST(Processes, WeAreAliveAndAnotherStartTimeIsSomebodyElse) {
+  const auto stat = ReadProcessStat(getpid());
+  ASSERT_TRUE(stat);
+  EXPECT_TRUE(IsAlive(getpid(), stat->start_time));
+  EXPECT_FALSE(IsAlive(getpid(), stat->start_time + 1));
+}
+
+TEST(Processes, TreeBeginsWithItsRootAndIsEmptyForNobody) {
+  const auto tree = ProcessTree(getpid());
+  ASSERT_FALSE(tree.empty());
+  EXPECT_EQ(tree[0], getpid());
+  EXPECT_TRUE(ProcessTree(1 << 30).empty());
+}
+
+TEST(Processes, MemoryIsMeasured) { EXPECT_GT(TreeMemory(getpid()).value, 100000); }
+
+}  // namespace
+}  // namespace siding

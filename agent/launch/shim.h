@@ -1,0 +1,36 @@
+// The parts of siding-shim; see docs/design.md, "How a task lives on a node". One thread, one task.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/launch/shim.pb.h"
+
+namespace siding {
+
+// A task that the shim has brought to life; its init is a child of this process.
+struct ShimTask {
+  pid_t init = 0;
+  std::vector<std::string> notes;
+};
+
+// Starts the request's command below siding-init. The error's message is meant for the job's owner.
+absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request);
+
+// Puts the files of the job back to what they were at the checkpoint, then restores the image. `log_folder`
+// gets criu's log.
+absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder);
+
+// Where the job's temporary files go: the same path on every node, since open files keep their names.
+std::string TaskTmpdir(int64_t job, int rank);
+// Makes the task's folder for temporary files, as the job's user. Fails if it belongs to somebody else.
+absl::Status MakeTaskTmpdir(const agent::ShimRequest& request);
+
+// The output path of the spec with %j (job) and %r (rank) filled in.
+std::string OutputPath(const std::string& pattern, int64_t job, int rank);
+
+}  // namespace siding

@@ -1,0 +1,94 @@
+#include "agent/launch/shim_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "agent/launch/json_file.h"
+#include "agent/launch/processes.h"
+#include "agent/launch/shim.pb.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+constexpr int kLockFd = 3;  // the shim's; shim_main.cc marks it close-on-exec
+constexpr Duration kShimStart = std::chrono::seconds(5);
+
+absl::StatusOr<UniqueFd> OpenPidfd(pid_t pid) {
+  UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd.valid()) return ErrnoError(errno, "pidfd_open");
+  return fd;
+}
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> StartShim(const std::string& program, const std::string& folder) {
+  const std::string lock_path = folder + "/shim.lock";
+  const std::string log_path = folder + "/shim.log";
+  UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock.valid()) return ErrnoError(errno, "open " + lock_path);
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return ErrnoError(errno, "lock " + lock_path);
+  UniqueFd log(open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!log.valid() || !null.valid()) return ErrnoError(errno, "open " + log_path);
+  if (access(program.c_str(), X_OK) != 0) return ErrnoError(errno, program);
+  const pid_t pid = fork();
+  if (pid < 0) return ErrnoError(errno, "fork");
+  if (pid == 0) {  // system calls only: the agent has other threads
+    setsid();
+    dup2(null.get(), 0);
+    dup2(log.get(), 1);
+    dup2(log.get(), 2);
+    if (lock.get() == kLockFd)
+      fcntl(kLockFd, F_SETFD, 0);
+    else
+      dup2(lock.get(), kLockFd);
+    syscall(SYS_close_range, kLockFd + 1, ~0U, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    execl(program.c_str(), program.c_str(), folder.c_str(), nullptr);
+    _exit(127);
+  }
+  return OpenPidfd(pid);
+}
+
+absl::StatusOr<UniqueFd> FindShim(const std::string& folder) {
+  const std::string lock_path = folder + "/shim.lock";
+  UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!lock.valid()) return absl::NotFoundError("no shim was started");
+  // A shim that was started a moment ago holds the lock already, but may not have written who it is.
+  absl::StatusOr<UniqueFd> found = absl::NotFoundError("the shim has ended");
+  PollUntil(
+      [&] {
+        if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return true;
+        auto ref = ReadJsonFile<agent::ProcessRef>(folder + "/shim.json");
+        if (!ref.ok() || !IsAlive(ref->pid(), ref->start_time())) return false;
+        auto pidfd = OpenPidfd(ref->pid());
+        if (!pidfd.ok() || !IsAlive(ref->pid(), ref->start_time())) return false;
+        found = std::move(pidfd);
+        return true;
+      },
+      kShimStart);
+  return found;
+}
+
+bool WaitForShim(const UniqueFd& pidfd, int wake) {
+  pollfd fds[2] = {{pidfd.get(), POLLIN, 0}, {wake, POLLIN, 0}};
+  while (poll(fds, 2, -1) < 0 && errno == EINTR) {
+  }
+  if ((fds[0].revents & POLLIN) == 0) return false;
+  siginfo_t info;
+  waitid(static_cast<idtype_t>(P_PIDFD), pidfd.get(), &info,
+         WEXITED | WNOHANG);  // fails if adopted: not ours
+  return true;
+}
+
+}  // namespace siding

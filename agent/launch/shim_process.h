@@ -1,0 +1,22 @@
+// Starting a task's shim, and finding it again.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/files.h"
+
+namespace siding {
+
+// Starts `program` for the task in `folder`, which must hold request.json. Returns a pidfd. The shim is in a
+// session of its own and holds a lock on folder/shim.lock as long as it lives.
+absl::StatusOr<UniqueFd> StartShim(const std::string& program, const std::string& folder);
+
+// A pidfd of the living shim of that folder; kNotFound if there is none.
+absl::StatusOr<UniqueFd> FindShim(const std::string& folder);
+
+// Waits until the process has ended or `wake` becomes readable; true if it has ended. A child is reaped.
+bool WaitForShim(const UniqueFd& pidfd, int wake);
+
+}  // namespace siding

@@ -1,0 +1,57 @@
+#include <grp.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "agent/checkpoint/open_files.h"
+#include "agent/criu/criu.h"
+#include "agent/launch/shim.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+// Acts as another user for as long as it lives. For a process with one thread.
+class ActAs {
+ public:
+  ActAs(uid_t uid, gid_t gid) : groups_(getgroups(0, nullptr)) {
+    groups_.resize(getgroups(static_cast<int>(groups_.size()), groups_.data()));
+    ok_ = setgroups(1, &gid) == 0 && setegid(gid) == 0 && seteuid(uid) == 0;
+  }
+  ~ActAs() {
+    // Failing to come back would leave a shim that cannot do its work: nothing sensible can follow.
+    if (seteuid(getuid()) != 0 || setegid(getgid()) != 0 || setgroups(groups_.size(), groups_.data()) != 0)
+      abort();
+  }
+  ActAs(const ActAs&) = delete;
+  ActAs& operator=(const ActAs&) = delete;
+  bool ok() const { return ok_; }
+
+ private:
+  std::vector<gid_t> groups_;
+  bool ok_ = false;
+};
+
+absl::StatusOr<std::vector<std::string>> PutBackAsUser(const agent::ShimRequest& request) {
+  SIDING_ASSIGN_OR_RETURN(const auto files, OpenFilesFromJson(request.restore().files()));
+  const ActAs user(request.spec().uid(), request.spec().gid());
+  if (!user.ok()) return ErrnoError(errno, "cannot act as the job's user");
+  return PutFilesBack(files);
+}
+
+}  // namespace
+
+absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder) {
+  SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
+  ShimTask task;
+  SIDING_ASSIGN_OR_RETURN(task.notes, PutBackAsUser(request));
+  CriuRestore restore;
+  restore.image_folder = request.restore().image_folder();
+  restore.work_folder = log_folder;
+  restore.cgroup = request.cgroup();
+  restore.user = {request.restore().as_user(), request.spec().uid(), request.spec().gid()};
+  SIDING_ASSIGN_OR_RETURN(task.init, NewCriu(request.restore().criu_path())->Restore(restore));
+  return task;
+}
+
+}  // namespace siding

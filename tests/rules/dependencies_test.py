@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+"""Which folder may include what: the table of docs/design.md, held against every #include of the tree."""
+
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Our folders that a folder may include, beside itself.
+OURS = {
+    "common": [],
+    "model": ["common"],
+    "planner": ["model", "common"],
+    "store": ["common"],
+    "controller": ["model", "planner", "common", "siding/v1"],
+    "controller/platform": ["model", "common"],
+    "controller/journal": ["controller/engine/state.h", "model", "common"],
+    "agent": ["model", "store", "common", "siding/v1"],
+    "cli": ["common", "siding/v1"],
+}
+# What must stay free of wire, database and logging.
+PURE = ["model", "planner", "controller/platform", "common/units", "common/ids", "common/clock"]
+IMPURE = re.compile(r"^(grpc|grpcpp|google/protobuf|siding/v1|sqlite3|spdlog|yaml-cpp|nlohmann)")
+FOLDERS = ["common", "model", "planner", "store", "controller", "agent", "cli", "siding/v1", "sim", "spank"]
+
+
+def includes(text):
+    return re.findall(r'^#include\s+[<"]([^>"]+)[>"]', text, re.MULTILINE)
+
+
+def violations(path, text):
+    """Every include of `path` (relative to the root) that the rules forbid."""
+    found = []
+    for included in includes(text):
+        if any(path.startswith(pure) for pure in PURE) and IMPURE.match(included):
+            found.append(f"{path} is pure and includes {included}")
+        home = next((f for f in sorted(OURS, key=len, reverse=True) if path.startswith(f + "/")), None)
+        target = next((f for f in FOLDERS if included.startswith(f + "/")), None)
+        if home is None or target is None or included.startswith(home + "/"):
+            continue
+        if not any(included == a or included.startswith(a + "/") for a in OURS[home]):
+            found.append(f"{path} includes {included}; {home} may use {', '.join(OURS[home]) or 'nothing of ours'}")
+    return found
+
+
+class Dependencies(unittest.TestCase):
+    def test_the_tree_keeps_to_the_table(self):
+        names = subprocess.run(["git", "ls-files", "*.h", "*.cc", "*.c"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+        self.assertGreater(len(names), 20)
+        found = [v for name in names for v in violations(name, (ROOT / name).read_text())]
+        self.assertEqual(found, [])
+
+    def test_a_planner_that_logs_is_found(self):
+        self.assertTrue(violations("planner/x.cc", '#include "spdlog/spdlog.h"\n'))
+
+    def test_an_agent_that_knows_the_controller_is_found(self):
+        self.assertTrue(violations("agent/x.cc", '#include "controller/engine/state.h"\n'))
+
+    def test_a_model_with_messages_is_found(self):
+        self.assertTrue(violations("model/x.h", '#include "siding/v1/api.pb.h"\n'))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,118 @@
+// siding-agent: flags -> options -> construct -> run -> reverse shutdown. Jobs go on when it stops.
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <climits>
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <thread>
+
+#include "agent/host/local_task_host.h"
+#include "agent/link/link.h"
+#include "common/logging.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = "";
+  gethostname(name, sizeof name - 1);
+  return name;
+}
+
+int64_t MachineMemory() {
+  struct sysinfo info {};
+  sysinfo(&info);
+  return static_cast<int64_t>(info.totalram) * info.mem_unit;
+}
+
+std::string BesideThisProgram(const std::string& name) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / name).string();
+}
+
+// Takes nothing: --check only wants to know what the host says of itself.
+class NoSink final : public ReportSink {
+ public:
+  void Send(v1::FromAgent) override {}
+};
+
+int Check(const TaskHostOptions& options) {
+  NoSink sink;
+  const auto host = NewTaskHost(options, sink, SystemClock());
+  const v1::Hello hello = host->Describe();
+  std::cout << "node " << hello.node() << ": " << hello.capacity().slots() << " slots, "
+            << FormatBytes(Bytes{hello.capacity().memory()}) << ", " << hello.capacity().gpus() << " GPUs\n";
+  if (hello.criu_problem().empty()) {
+    std::cout << "criu: " << hello.criu() << "\n";
+    return 0;
+  }
+  std::cout << "criu: " << hello.criu_problem() << "\n";
+  return 1;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("siding's node agent: launches tasks, and freezes, dumps, restores and ends them when told to");
+  TaskHostOptions options;
+  options.node = HostName();
+  options.state_dir = "/var/lib/siding/agent";
+  options.shim_path = BesideThisProgram("siding-shim");
+  options.init_path = BesideThisProgram("siding-init");
+  std::string socket = "/run/siding/siding.sock", level = "info", memory;
+  int slots = static_cast<int>(std::thread::hardware_concurrency()), gpus = 0;
+  bool check = false;
+  app.add_option("--node", options.node, "this node's name")->capture_default_str();
+  app.add_option("--controller", socket, "the controller's unix socket")->capture_default_str();
+  app.add_option("--state-dir", options.state_dir, "tasks and local checkpoints")->capture_default_str();
+  app.add_option("--shared-dir", options.shared_dir, "folder that all nodes see, for shared checkpoints");
+  app.add_option("--slots", slots, "how many slots jobs may use; default: one per core")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--memory", memory, "memory that jobs may use, such as 64GiB; default: all");
+  app.add_option("--gpus", gpus, "GPUs that jobs may use")->check(CLI::Range(0, 1024));
+  app.add_option("--criu", options.criu_path, "criu to use; default: the first that works here");
+  app.add_option("--log-level", level, "trace, debug, info, warning or error")->capture_default_str();
+  app.add_flag("--check", check, "say what works on this machine, then exit");
+  app.set_version_flag("--version", "siding-agent " SIDING_VERSION);
+  CLI11_PARSE(app, argc, argv);
+
+  const auto fail = [](const absl::Status& status) {
+    std::cerr << "siding-agent: " << std::string(status.message()) << "\n";
+    return 1;
+  };
+  int64_t bytes = MachineMemory();
+  if (!memory.empty()) {
+    const auto parsed = ParseBytes(memory);
+    if (!parsed.ok()) return fail(Annotate(parsed.status(), "--memory"));
+    bytes = parsed->value;
+  }
+  options.capacity.set_slots(slots);
+  options.capacity.set_memory(bytes);
+  options.capacity.set_gpus(gpus);
+  if (absl::Status logging = SetUpLogging("siding-agent", level); !logging.ok()) return fail(logging);
+  if (check) return Check(options);
+
+  // Blocked before any thread starts, so that only the wait below takes them.
+  sigset_t stop_signals;
+  sigemptyset(&stop_signals);
+  sigaddset(&stop_signals, SIGTERM);
+  sigaddset(&stop_signals, SIGINT);
+  sigprocmask(SIG_BLOCK, &stop_signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+
+  Link link(LinkOptions{"unix:" + std::filesystem::absolute(socket).string()});
+  const auto host = NewTaskHost(std::move(options), link, SystemClock());
+  link.Start(*host);
+  int received = 0;
+  sigwait(&stop_signals, &received);
+  spdlog::info("stopping; jobs go on running");
+  link.Stop();
+  return 0;
+}
+
+}  // namespace
+}  // namespace siding
+
+int main(int argc, char** argv) { return siding::Main(argc, argv); }

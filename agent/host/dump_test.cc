@@ -1,0 +1,240 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "agent/host/host_fixture.h"
+#include "agent/launch/processes.h"
+#include "common/files.h"
+
+namespace siding {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 400;
+
+class DumpTest : public HostTest {
+ protected:
+  void SetUp() override {
+    NeedCriu();
+    if (!IsSkipped()) StartHost();
+  }
+  void Commit(int64_t op) {
+    v1::ToAgent commit = Command(op);
+    commit.mutable_commit();
+    Order(commit);
+  }
+  void DumpAndCommit(int64_t op, const std::string& checkpoint, bool keep_running = false) {
+    Dump(op, checkpoint, keep_running);
+    EXPECT_EQ(AwaitPhase(v1::PREPARED).op(), op);
+    Commit(op);
+    if (!keep_running) AwaitPhase(v1::CHECKPOINTED);
+  }
+  v1::JobSpec Counter() const { return Job({std::to_string(kSteps)}); }
+};
+
+TEST_F(DumpTest, RestoredJobGoesOnAndWritesEachLineOnce) {
+  LaunchCounter(Counter());
+  Dump(2, "1.1");
+  const auto prepared = AwaitPhase(v1::PREPARED);
+  EXPECT_EQ(prepared.checkpoint(), "1.1");
+  EXPECT_GT(prepared.image_bytes(), 4 << 20);
+  Commit(2);
+  EXPECT_EQ(AwaitPhase(v1::CHECKPOINTED).committed_op(), 2);
+  const int lines = Lines();
+  EXPECT_LT(lines, kSteps);
+  Restore(Counter(), "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(DumpTest, RestoredJobCanBeDumpedAgain) {
+  LaunchCounter(Counter());
+  DumpAndCommit(2, "1.1");
+  Restore(Counter(), "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  v1::ToAgent dump = Command(200, 2);
+  dump.mutable_dump()->set_checkpoint("1.2");
+  dump.mutable_dump()->set_tier(v1::LOCAL);
+  Order(dump);
+  AwaitPhase(v1::PREPARED, 2);
+  v1::ToAgent commit = Command(200, 2);
+  commit.mutable_commit();
+  Order(commit);
+  AwaitPhase(v1::CHECKPOINTED, 2);
+}
+
+TEST_F(DumpTest, AbortLetsTheJobGoOn) {
+  LaunchCounter(Counter());
+  Dump(2, "1.1");
+  AwaitPhase(v1::PREPARED);
+  v1::ToAgent abort = Command(2);
+  abort.mutable_abort();
+  Order(abort);
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("called off"));
+  EXPECT_FALSE(DraftsLeft());
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(DumpTest, DeadlineLetsTheJobGoOn) {
+  LaunchCounter(Counter());
+  Dump(2, "1.1", false, ToMicros(SystemClock().Now() + std::chrono::milliseconds(500)));
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("not committed in time"));
+  EXPECT_FALSE(DraftsLeft());
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+}
+
+TEST_F(DumpTest, FailedDumpIsNotTriedAgainUnderTheSameOperation) {
+  LaunchCounter(Job({"100000"}));
+  Dump(2, "1.1", false, 1);
+  AwaitFailure(2);
+  Dump(2, "1.1");
+  EXPECT_EQ(AwaitPhase(v1::RUNNING).failed_op(), 2);
+  DumpAndCommit(3, "1.1");
+}
+
+TEST_F(DumpTest, SuspendedJobCanBeDumped) {
+  LaunchCounter(Job({"100000"}));
+  v1::ToAgent suspend = Command(2);
+  suspend.mutable_suspend();
+  Order(suspend);
+  AwaitPhase(v1::SUSPENDED);
+  DumpAndCommit(3, "1.1");
+}
+
+TEST_F(DumpTest, KeepRunningCommitsAndGoesOn) {
+  LaunchCounter(Counter());
+  DumpAndCommit(2, "1.1", /*keep_running=*/true);
+  const auto report = sink_.Await(Task(), [](const auto& r) { return r.phase() == v1::RUNNING; });
+  EXPECT_EQ(report.committed_op(), 2);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(DumpTest, GrownOutputIsCutBackAndNoted) {
+  LaunchCounter(Counter());
+  DumpAndCommit(2, "1.1", /*keep_running=*/true);
+  AwaitPhase(v1::EXITED);
+  Restore(Counter(), "1.1");
+  const auto report = AwaitPhase(v1::RUNNING, 2);
+  ASSERT_EQ(report.notes_size(), 1);
+  EXPECT_THAT(report.notes(0), HasSubstr(output() + " cut back from "));
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(DumpTest, ChangedInputFailsTheRestoreAndIsNamed) {
+  const std::string input = folder_ + "/input";
+  ASSERT_TRUE(WriteFileAtomically(input, "data").ok());
+  const v1::JobSpec spec = Job({"-r", input, "100000"});
+  LaunchCounter(spec);
+  DumpAndCommit(2, "1.1");
+  {
+    UniqueFd fd(open(input.c_str(), O_WRONLY | O_APPEND));
+    ASSERT_EQ(write(fd.get(), "!", 1), 1);
+  }
+  Restore(spec, "1.1");
+  const auto report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_THAT(report.error(), HasSubstr(input + " has changed size (4 -> 5 bytes)"));
+  EXPECT_FALSE(report.image_damaged());
+}
+
+TEST_F(DumpTest, CorruptImageIsDamagedAndTheFileNamed) {
+  LaunchCounter(Job({"100000"}));
+  DumpAndCommit(2, "1.1");
+  std::string pages;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ + "/shared/images")) {
+    if (entry.path().filename().string().rfind("pages-", 0) == 0) pages = entry.path();
+  }
+  ASSERT_FALSE(pages.empty());
+  {
+    UniqueFd fd(open(pages.c_str(), O_WRONLY));
+    ASSERT_EQ(pwrite(fd.get(), "\x55\xaa", 2, 8000), 2);
+  }
+  Restore(Job({"100000"}), "1.1");
+  const auto report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_TRUE(report.image_damaged());
+  EXPECT_THAT(report.error(), HasSubstr("pages-"));
+}
+
+TEST_F(DumpTest, MissingImageIsDamaged) {
+  Restore(Job({"100000"}), "1.9");
+  EXPECT_TRUE(AwaitPhase(v1::RESTORE_FAILED, 2).image_damaged());
+}
+
+TEST_F(DumpTest, IoUringIsSeenBeforehandAndRefused) {
+  Launch(Job({"-u", "100000"}));
+  AwaitPhase(v1::RUNNING);
+  const auto decided = [&] { return Lines() >= 1 || host().Reports().at(0).phase() == v1::EXITED; };
+  ASSERT_TRUE(PollUntil(decided, std::chrono::seconds(60)));
+  if (host().Reports().at(0).phase() == v1::EXITED) GTEST_SKIP() << "the kernel forbids io_uring";
+  AwaitLines(1);
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("io_uring"));
+  Dump(2, "1.1");
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("io_uring"));
+  AwaitMoreLines();
+}
+
+TEST_F(DumpTest, KillWhilePreparedEndsTheJob) {
+  LaunchCounter(Job({"100000"}));
+  Dump(2, "1.1");
+  AwaitPhase(v1::PREPARED);
+  v1::ToAgent kill = Command(3);
+  kill.mutable_kill();
+  Order(kill);
+  AwaitPhase(v1::EXITED);
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(DumpTest, AnotherUsersJobIsDumpedAndRestored) {
+  v1::JobSpec spec = Counter();
+  spec.set_uid(65534);
+  spec.set_gid(65534);
+  LaunchCounter(spec);
+  DumpAndCommit(2, "1.1");
+  Restore(spec, "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(DumpTest, ImagesOfOtherUsersJobsBelongToTheAgent) {
+  v1::JobSpec spec = Job({"100000"});
+  spec.set_uid(65534);
+  spec.set_gid(65534);
+  LaunchCounter(spec);
+  DumpAndCommit(2, "1.1");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ + "/shared/images")) {
+    struct stat info {};
+    ASSERT_EQ(stat(entry.path().c_str(), &info), 0);
+    EXPECT_EQ(info.st_uid, geteuid()) << entry.path();
+  }
+}
+
+TEST_F(DumpTest, ImagesCanBeVerifiedAndDeleted) {
+  LaunchCounter(Job({"100000"}));
+  DumpAndCommit(2, "1.1");
+  v1::ToAgent verify;
+  verify.set_op(50);
+  verify.mutable_verify()->set_checkpoint("1.1");
+  verify.mutable_verify()->set_tier(v1::SHARED);
+  Order(verify);
+  const auto verified = sink_.AwaitResult(50);
+  EXPECT_EQ(verified.code(), 0) << verified.message();
+  EXPECT_GT(verified.files_size(), 3);
+  v1::ToAgent remove;
+  remove.set_op(51);
+  remove.mutable_delete_()->set_checkpoint("1.1");
+  remove.mutable_delete_()->set_tier(v1::SHARED);
+  Order(remove);
+  EXPECT_EQ(sink_.AwaitResult(51).code(), 0);
+  verify.set_op(52);
+  Order(verify);
+  EXPECT_EQ(sink_.AwaitResult(52).code(), static_cast<int>(absl::StatusCode::kNotFound));
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,150 @@
+// The agent is killed; the next one finds everything as it should be. The host runs in a child process, which
+// is killed with SIGKILL when its task has come to the phase that the test wants.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "agent/host/host_fixture.h"
+#include "agent/host/task_record.pb.h"
+#include "agent/launch/json_file.h"
+#include "agent/launch/processes.h"
+
+namespace siding {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 1000;
+
+class RecoveryTest : public HostTest {
+ protected:
+  void SetUp() override { NeedCriu(); }
+
+  // Runs `orders` with a host of its own in a child, waits until the task's record shows `phase`, kills the
+  // child.
+  void RunAndKillAt(v1::TaskPhase phase, const std::function<void()>& orders) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      StartHost();
+      orders();
+      for (;;) pause();
+    }
+    EXPECT_TRUE(PollUntil([&] { return Recorded().report().phase() == phase; }, std::chrono::seconds(60)))
+        << Recorded().DebugString();
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  agent::TaskRecord Recorded() const {
+    return ReadJsonFile<agent::TaskRecord>(tasks_folder() + "/" + std::to_string(job_) + ".1.0/task.json")
+        .value_or(agent::TaskRecord());
+  }
+};
+
+TEST_F(RecoveryTest, RunningTaskIsFoundRunning) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({std::to_string(kSteps)})); });
+  StartHost();
+  AwaitPhase(v1::RUNNING);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(RecoveryTest, EndInTheAgentsAbsenceIsReported) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"-x", "4", "50"})); });
+  const std::string exit = tasks_folder() + "/" + std::to_string(job_) + ".1.0/exit.json";
+  EXPECT_TRUE(PollUntil([&] { return std::filesystem::exists(exit); }, std::chrono::seconds(60)));
+  StartHost();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 4);
+}
+
+TEST_F(RecoveryTest, SuspendedTaskIsFoundSuspended) {
+  RunAndKillAt(v1::SUSPENDED, [&] {
+    LaunchCounter(Job({"100000"}));
+    v1::ToAgent suspend = Command(2);
+    suspend.mutable_suspend();
+    Order(suspend);
+  });
+  StartHost();
+  AwaitPhase(v1::SUSPENDED);
+  v1::ToAgent resume = Command(3);
+  resume.mutable_resume();
+  Order(resume);
+  AwaitPhase(v1::RUNNING);
+  AwaitMoreLines();
+}
+
+TEST_F(RecoveryTest, DumpingTaskGoesOn) {
+  RunAndKillAt(v1::DUMPING, [&] {
+    LaunchCounter(Job({"-m", "200", std::to_string(kSteps)}));
+    Dump(2, "1.1");
+  });
+  StartHost();
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("the agent ended"));
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(RecoveryTest, PreparedTaskGoesOnAndCanBeDumpedAgain) {
+  RunAndKillAt(v1::PREPARED, [&] {
+    LaunchCounter(Job({"100000"}));
+    Dump(2, "1.1");
+  });
+  StartHost();
+  AwaitFailure(2);
+  EXPECT_FALSE(DraftsLeft());
+  AwaitMoreLines();
+  Dump(3, "1.1");
+  AwaitPhase(v1::PREPARED);
+  v1::ToAgent commit = Command(3);
+  commit.mutable_commit();
+  Order(commit);
+  AwaitPhase(v1::CHECKPOINTED);
+}
+
+TEST_F(RecoveryTest, CommittedTaskIsCheckpointed) {
+  RunAndKillAt(v1::CHECKPOINTED, [&] {
+    LaunchCounter(Job({"100000"}));
+    Dump(2, "1.1");
+    AwaitPhase(v1::PREPARED);
+    v1::ToAgent commit = Command(2);
+    commit.mutable_commit();
+    Order(commit);
+  });
+  // As if the agent had died right after its commit: the last thing that it wrote down.
+  const std::string path = tasks_folder() + "/" + std::to_string(job_) + ".1.0/task.json";
+  agent::TaskRecord record = Recorded();
+  record.mutable_report()->set_phase(v1::PREPARED);
+  ASSERT_TRUE(WriteJsonFile(path, record).ok());
+  StartHost();
+  EXPECT_EQ(AwaitPhase(v1::CHECKPOINTED).committed_op(), 2);
+}
+
+TEST_F(RecoveryTest, TaskWithoutItsShimIsEndedAndLost) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+  const auto shim =
+      ReadJsonFile<agent::ProcessRef>(tasks_folder() + "/" + std::to_string(job_) + ".1.0/shim.json");
+  ASSERT_TRUE(shim.ok());
+  kill(shim->pid(), SIGKILL);
+  EXPECT_TRUE(PollUntil([&] { return !IsAlive(shim->pid(), shim->start_time()); }, std::chrono::seconds(30)));
+  StartHost();
+  AwaitPhase(v1::LOST);
+  const auto& init = Recorded().init();
+  EXPECT_TRUE(PollUntil([&] { return !IsAlive(init.pid(), init.start_time()); }, std::chrono::seconds(30)));
+}
+
+TEST_F(RecoveryTest, TasksOfBeforeTheRestartOfTheMachineAreLost) {
+  RunAndKillAt(v1::EXITED, [&] { Launch(Job({"1"})); });
+  const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
+  agent::TaskRecord record = Recorded();
+  record.mutable_report()->set_phase(v1::RUNNING);
+  record.set_boot_id("another");
+  ASSERT_TRUE(WriteJsonFile(folder + "/task.json", record).ok());
+  std::filesystem::remove(folder + "/exit.json");
+  StartHost();
+  EXPECT_EQ(host().Reports().at(0).phase(), v1::LOST);
+}
+
+}  // namespace
+}  // namespace siding

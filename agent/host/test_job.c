@@ -1,0 +1,68 @@
+/* A job for the tests: counts, one line a step, and checks a pattern in its memory at every step.
+ *
+ *   test_job [OPTION...] STEPS [MILLISECONDS]
+ *     -m MIB      memory to fill with the pattern (default 4)
+ *     -r FILE     keep FILE open for reading
+ *     -u          open an io_uring first; exits with 77 if the kernel forbids it
+ *     -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0)
+ *     -x CODE     exit code at the end
+ *
+ * Exits with 99 if the pattern is damaged. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t save_ordered;
+static void OnSave(int signal_number) {
+  (void)signal_number;
+  save_ordered = 1;
+}
+
+int main(int argc, char** argv) {
+  long mib = 4;
+  int exit_code = 0;
+  const char* marker = NULL;
+  for (int option; (option = getopt(argc, argv, "m:r:us:x:")) >= 0;) {
+    if (option == 'm') mib = atol(optarg);
+    if (option == 'r' && open(optarg, O_RDONLY) < 0) return 98;
+    if (option == 's') marker = optarg;
+    if (option == 'x') exit_code = atoi(optarg);
+    if (option == 'u') {
+      struct io_uring_params parameters;
+      memset(&parameters, 0, sizeof parameters);
+      if (syscall(SYS_io_uring_setup, 4, &parameters) < 0) return 77;
+    }
+  }
+  if (marker) signal(SIGUSR1, OnSave);
+  const long steps = atol(argv[optind]);
+  const long milliseconds = optind + 1 < argc ? atol(argv[optind + 1]) : 2;
+  const size_t words = (size_t)mib << 17;
+  uint64_t* memory = malloc(words * 8);
+  for (size_t i = 0; i < words; ++i) memory[i] = i * 0x9e3779b97f4a7c15u;
+  for (long step = 1; step <= steps; ++step) {
+    for (size_t i = 0; i < words; i += 509) {
+      if (memory[i] != i * 0x9e3779b97f4a7c15u) return 99;
+    }
+    char line[32];
+    const int length = snprintf(line, sizeof line, "%ld\n", step);
+    if (write(1, line, (size_t)length) != length) return 97;
+    if (save_ordered) {
+      if (strcmp(marker, "-") == 0) return 0;
+      const int fd = open(marker, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+      if (fd < 0 || write(fd, line, (size_t)length) != length) return 96;
+      close(fd);
+      save_ordered = 0;
+    }
+    const struct timespec pause = {milliseconds / 1000, milliseconds % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+  }
+  return exit_code;
+}

@@ -1,24 +1,26 @@
-// XXH3, 128 bits, fed piece by piece.
+// Checksums of files: XXH3 with 128 bits, written "xxh3:" and the 32 digits that `xxh128sum` prints.
 #pragma once
 
 #include <xxhash.h>
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_format.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
-namespace siding {
+namespace siding::store {
 
-class Checksum {
+// A hash that is fed piece by piece. Movable, not thread-safe.
+class StreamHash {
  public:
-  Checksum() : state_(XXH3_createState()) { XXH3_128bits_reset(state_.get()); }
-  void Update(const void* data, size_t size) { XXH3_128bits_update(state_.get(), data, size); }
-  // "xxh3:<32 hex digits>" of what came so far.
-  std::string Digest() const {
-    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
-    return absl::StrFormat("xxh3:%016x%016x", hash.high64, hash.low64);
-  }
+  StreamHash();
+  void Update(const void* data, size_t size);
+  // Of everything fed so far; feeding may go on afterwards.
+  std::string Checksum() const;
 
  private:
   struct Free {
@@ -27,4 +29,16 @@ class Checksum {
   std::unique_ptr<XXH3_state_t, Free> state_;
 };
 
-}  // namespace siding
+std::string ChecksumOf(absl::string_view data);
+
+// Feeds the bytes [begin, end) of `fd` to `hash`; `done` (may be empty) gets the size of each piece read. A
+// file that ends before `end` is kDataLoss, a failing read an errno status; both without the file's name,
+// which the caller knows.
+absl::Status HashRange(int fd, int64_t begin, int64_t end, StreamHash& hash,
+                       const std::function<void(int64_t)>& done = {});
+
+// Calls work(0) ... work(count - 1) from at most `threads` threads, the caller's among them. Returns when all
+// have returned.
+void RunInParallel(size_t count, size_t threads, const std::function<void(size_t)>& work);
+
+}  // namespace siding::store

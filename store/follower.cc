@@ -1,109 +1,113 @@
 #include "store/follower.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <filesystem>
-#include <set>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "common/files.h"
-#include "common/status.h"
-#include "store/manifest.h"
 
-namespace siding {
+namespace siding::store {
 namespace {
 
-constexpr auto kInterval = std::chrono::milliseconds(10);
-constexpr size_t kReadSize = 1 << 20;
+constexpr auto kScanInterval = std::chrono::milliseconds(10);
+// Smaller files are hashed when the draft is sealed; there they cost less than the looking.
+constexpr int64_t kMinimumSize = 1 << 20;
+// Hashed in one go before looking at the folder, and whether to stop, again.
+constexpr int64_t kTurn = 32 << 20;
+// Write-back is started in whole pieces of this size, well away from the page that is being appended to: a
+// writer has to wait for a page under write-back.
+constexpr int64_t kWriteBack = 8 << 20;
 
-bool IsAppendOnly(const std::string& name) { return name.rfind("pages-", 0) == 0; }
+bool IsPagesFile(const std::string& name) {
+  return absl::StartsWith(name, "pages-") && absl::EndsWith(name, ".img");
+}
 
 }  // namespace
 
-Follower::Follower(std::string folder) : folder_(std::move(folder)), buffer_(kReadSize, '\0') {
-  thread_ = std::thread([this] { Run(); });
-}
+Follower::Follower(std::string folder) : folder_(std::move(folder)), thread_([this] { Run(); }) {}
 
-Follower::~Follower() { StopThread(); }
+Follower::~Follower() { Stop(); }
 
-void Follower::StopThread() {
+std::map<std::string, PartialHash> Follower::Stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
+  stop_.notify_all();
   if (thread_.joinable()) thread_.join();
+  std::map<std::string, PartialHash> result;
+  for (auto& [name, file] : files_) {
+    if (!file.given_up) result.emplace(name, std::move(file.partial));
+  }
+  files_.clear();
+  return result;
 }
 
 void Follower::Run() {
-  for (;;) {
-    Look();
-    std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, kInterval, [this] { return stopping_; })) return;
+  bool more = false;
+  std::unique_lock lock(mutex_);
+  while (!stop_.wait_for(lock, more ? std::chrono::milliseconds(0) : kScanInterval,
+                         [this] { return stopping_; })) {
+    lock.unlock();
+    more = Scan();
+    lock.lock();
   }
 }
 
-void Follower::Look() {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (IsAppendOnly(name)) files_.try_emplace(name);
-  }
+bool Follower::Scan() {
+  // Opened anew each time: a descriptor per followed file would be one per process of the job.
+  const UniqueFd folder(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder.valid()) return false;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(dup(folder.get())), closedir);
+  if (entries == nullptr) return false;
   int64_t total = 0;
-  for (auto& [name, file] : files_) {
-    CatchUp(name, file);
-    total += file.hashed;
-    bytes_ = std::max(bytes_.load(), total);
+  std::vector<std::string> pages;
+  while (const dirent* entry = readdir(entries.get())) {
+    struct stat info = {};
+    if (fstatat(folder.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
+      continue;
+    total += info.st_size;
+    if (info.st_size >= kMinimumSize && IsPagesFile(entry->d_name)) pages.emplace_back(entry->d_name);
   }
+  // A followed file that has become small was rewritten.
+  for (auto& [name, file] : files_) {
+    if (std::find(pages.begin(), pages.end(), name) == pages.end()) file.given_up = true;
+  }
+  bool more = false;
+  for (const std::string& name : pages) {
+    Followed& file = files_[name];
+    if (!file.given_up) file.given_up = !Follow(folder.get(), name, file, more);
+  }
+  seen_ = total;
+  return more;
 }
 
-bool Follower::CatchUp(const std::string& name, Followed& file) {
-  if (!file.fd.valid()) file.fd.Reset(open((folder_ + "/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file.fd.valid()) return false;
-  const int64_t before = file.hashed;
-  for (;;) {
-    const ssize_t n = pread(file.fd.get(), buffer_.data(), buffer_.size(), file.hashed);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    if (n == 0) break;
-    file.checksum.Update(buffer_.data(), static_cast<size_t>(n));
-    file.hashed += n;
+bool Follower::Follow(int folder, const std::string& name, Followed& file, bool& more) {
+  PartialHash& partial = file.partial;
+  const UniqueFd fd(openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat info = {};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0) return false;
+  if (partial.inode == 0) partial.inode = info.st_ino;
+  if (partial.inode != info.st_ino || info.st_size < partial.hashed) return false;
+  const int64_t end = std::min<int64_t>(info.st_size, partial.hashed + kTurn);
+  if (!HashRange(fd.get(), partial.hashed, end, partial.hash).ok()) return false;
+  hashed_ += end - partial.hashed;
+  partial.hashed = end;
+  more |= end < info.st_size;
+  const int64_t whole = end / kWriteBack * kWriteBack;
+  if (whole > file.written_back) {
+    // Only a head start: errors show up in the fdatasync of the sealing.
+    (void)sync_file_range(fd.get(), file.written_back, whole - file.written_back, SYNC_FILE_RANGE_WRITE);
+    file.written_back = whole;
   }
-  // The disk may begin with what is here; the sync at the end waits for less then.
-  if (file.hashed > before) sync_file_range(file.fd.get(), before, file.hashed - before, SYNC_FILE_RANGE_WRITE);
   return true;
 }
 
-absl::StatusOr<std::vector<ImageFileEntry>> Follower::Finish() {
-  StopThread();
-  std::vector<ImageFileEntry> entries;
-  std::error_code error;
-  std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
-    if (!entry.is_regular_file()) return absl::InternalError(entry.path().string() + " is no regular file");
-    names.insert(entry.path().filename().string());
-  }
-  if (error) return absl::InternalError(folder_ + ": " + error.message());
-  for (const std::string& name : names) {
-    const std::string path = folder_ + "/" + name;
-    UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!fd.valid()) return ErrnoError(errno, "open " + path);
-    if (fdatasync(fd.get()) != 0) return ErrnoError(errno, "fsync " + path);
-    struct stat info {};
-    if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, "stat " + path);
-    auto followed = files_.find(name);
-    if (followed != files_.end() && CatchUp(name, followed->second) && followed->second.hashed == info.st_size) {
-      entries.push_back({name, Bytes{info.st_size}, followed->second.checksum.Digest()});
-      continue;
-    }
-    SIDING_ASSIGN_OR_RETURN(ImageFileEntry entry, HashFile(folder_, name));
-    entries.push_back(std::move(entry));
-  }
-  return entries;
-}
-
-}  // namespace siding
+}  // namespace siding::store

@@ -1,52 +1,69 @@
-// Reads along while an image is being written. The pages of a dump are nearly all of its bytes and are only
-// ever appended to, so they can be hashed and sent on to the disk while CRIU still writes; what is left when it
-// has finished is short. All other files are small, and some are rewritten, so they are hashed at the end.
+// Follows the page files of a draft while CRIU writes them: hashes what was appended and starts its
+// write-back, so that sealing the draft has only the tails left to do.
+//
+// Only files named pages-*.img are followed, because CRIU only appends to those; every other file may be
+// rewritten at any time and is hashed when the draft is sealed. A followed file that is seen to shrink, or to
+// be another file than before, is not followed any more.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "common/files.h"
+#include "common/units.h"
 #include "store/checksum.h"
-#include "store/store.h"
 
-namespace siding {
+namespace siding::store {
 
+// The hash of the first `hashed` bytes of one file, which was `inode` then.
+struct PartialHash {
+  StreamHash hash;
+  int64_t hashed = 0;
+  uint64_t inode = 0;
+};
+
+// Owns a thread. The counters may be read from any thread; Stop() is for the owner.
 class Follower {
  public:
   explicit Follower(std::string folder);
   ~Follower();
-  // Bytes in the folder's page files when it was last looked at. Any thread.
-  Bytes BytesSoFar() const { return Bytes{bytes_.load()}; }
-  // Nobody writes any more: everything hashed and on the disk, sorted by name. Once.
-  absl::StatusOr<std::vector<ImageFileEntry>> Finish();
+  Follower(const Follower&) = delete;
+  Follower& operator=(const Follower&) = delete;
+
+  // Size of all files when the folder was last looked at (a few times in every 0.1 s).
+  Bytes seen() const { return {seen_.load()}; }
+  // How much of that is hashed already.
+  Bytes hashed() const { return {hashed_.load()}; }
+
+  // Ends the thread; returns what it knows, by file name. The second call returns nothing.
+  std::map<std::string, PartialHash> Stop();
 
  private:
   struct Followed {
-    UniqueFd fd;
-    int64_t hashed = 0;
-    Checksum checksum;
+    PartialHash partial;
+    int64_t written_back = 0;  // bytes whose write-back was started
+    bool given_up = false;
   };
+
   void Run();
-  // Hashes what has been added. False if the file cannot be followed (then it is hashed at the end).
-  bool CatchUp(const std::string& name, Followed& file);
-  void Look();
-  void StopThread();
+  // True if there was more to do than one turn takes.
+  bool Scan();
+  // False if the file is not one to be followed.
+  bool Follow(int folder, const std::string& name, Followed& file, bool& more);
 
   const std::string folder_;
-  std::atomic<int64_t> bytes_{0};
+  std::atomic<int64_t> seen_{0};
+  std::atomic<int64_t> hashed_{0};
+  std::map<std::string, Followed> files_;  // the thread's, until it is joined
   std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;                  // guarded by mutex_
-  std::map<std::string, Followed> files_;  // the thread's, then Finish()'s
-  std::string buffer_;
-  std::thread thread_;
+  std::condition_variable stop_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread thread_;     // last: it uses the others
 };
 
-}  // namespace siding
+}  // namespace siding::store

@@ -1,133 +1,164 @@
 #include "store/manifest.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <algorithm>
+#include <utility>
 
-#include <atomic>
-#include <cerrno>
-#include <filesystem>
-#include <mutex>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <thread>
-
-#include "absl/strings/str_cat.h"
-#include "common/files.h"
 #include "common/status.h"
+#include "nlohmann/json.hpp"
 #include "store/checksum.h"
+#include "store/layout.h"
 
 namespace siding {
+
+Bytes Manifest::TotalSize() const {
+  Bytes total;
+  for (const ImageFileEntry& file : files) total += file.size;
+  return total;
+}
+
+namespace store {
 namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 1;
-constexpr size_t kReadSize = 1 << 20;
-constexpr int kThreads = 2;
+constexpr char kFormat[] = "siding-image";
+constexpr int kVersion = 1;
+constexpr char kChecksumPrefix[] = "xxh3:";
+constexpr size_t kDigits = 32;
+
+absl::Status Expected(const std::string& field, const std::string& what) {
+  return absl::DataLossError(absl::StrCat(field, ": expected ", what));
+}
+
+absl::Status GetString(const json& object, const std::string& name, const std::string& where,
+                       std::string& out) {
+  const auto it = object.find(name);
+  if (it == object.end() || !it->is_string()) return Expected(where + name, "a string");
+  out = it->get<std::string>();
+  return absl::OkStatus();
+}
+
+absl::Status GetInteger(const json& object, const std::string& name, const std::string& where, int64_t& out) {
+  const auto it = object.find(name);
+  if (it == object.end() || !it->is_number_integer() || it->get<int64_t>() < 0) {
+    return Expected(where + name, "an integer of at least 0");
+  }
+  out = it->get<int64_t>();
+  return absl::OkStatus();
+}
+
+bool IsChecksum(const std::string& text) {
+  const size_t prefix = sizeof kChecksumPrefix - 1;
+  return text.size() == prefix + kDigits && text.compare(0, prefix, kChecksumPrefix) == 0 &&
+         text.find_first_not_of("0123456789abcdef", prefix) == std::string::npos;
+}
+
+// A name leads to a file of the image's own folder, whatever the manifest's writer meant.
+bool IsPlainName(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name != kManifestName &&
+         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+}
+
+absl::Status ParseFiles(const json& root, std::vector<ImageFileEntry>& files) {
+  const auto list = root.find("files");
+  if (list == root.end() || !list->is_array()) return Expected("files", "a list");
+  for (size_t i = 0; i < list->size(); ++i) {
+    const json& entry = (*list)[i];
+    const std::string where = absl::StrCat("files[", i, "].");
+    if (!entry.is_object()) return Expected(absl::StrCat("files[", i, "]"), "an object");
+    ImageFileEntry file;
+    SIDING_RETURN_IF_ERROR(GetString(entry, "name", where, file.name));
+    if (!IsPlainName(file.name)) return Expected(where + "name", "the name of a file in the image's folder");
+    if (i > 0 && file.name <= files.back().name) return Expected(where + "name", "names in order");
+    SIDING_RETURN_IF_ERROR(GetInteger(entry, "size", where, file.size.value));
+    SIDING_RETURN_IF_ERROR(GetString(entry, "checksum", where, file.checksum));
+    if (!IsChecksum(file.checksum)) return Expected(where + "checksum", "\"xxh3:\" and 32 hex digits");
+    files.push_back(std::move(file));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseMetadata(const json& root, std::map<std::string, std::string>& metadata) {
+  const auto object = root.find("metadata");
+  if (object == root.end() || !object->is_object()) return Expected("metadata", "an object");
+  for (const auto& [name, value] : object->items()) {
+    if (!value.is_string()) return Expected("metadata." + name, "a string");
+    metadata[name] = value.get<std::string>();
+  }
+  return absl::OkStatus();
+}
+
+// Where the digits of the manifest's own checksum begin: it is the last member, so the last one of this
+// spelling.
+size_t OwnDigits(const std::string& text) {
+  static const std::string kMember = "\"checksum\": \"xxh3:";
+  const size_t at = text.rfind(kMember);
+  return at == std::string::npos || at + kMember.size() + kDigits > text.size() ? std::string::npos
+                                                                                : at + kMember.size();
+}
+
+std::string DigitsOf(std::string text, size_t at) {
+  text.replace(at, kDigits, kDigits, '0');
+  return ChecksumOf(text).substr(sizeof kChecksumPrefix - 1);
+}
 
 }  // namespace
 
-std::string EncodeManifest(const Manifest& manifest) {
-  json files = json::array();
+absl::StatusOr<std::string> ManifestToText(const Manifest& manifest) {
+  nlohmann::ordered_json root;
+  root["format"] = kFormat;
+  root["version"] = kVersion;
+  root["checkpoint"] = manifest.key.checkpoint.value();
+  root["rank"] = manifest.key.rank;
+  root["created_us"] = ToMicros(manifest.created);
+  root["files"] = nlohmann::ordered_json::array();
   for (const ImageFileEntry& file : manifest.files) {
-    files.push_back({{"name", file.name}, {"size", file.size.value}, {"checksum", file.checksum}});
+    root["files"].push_back({{"name", file.name}, {"size", file.size.value}, {"checksum", file.checksum}});
   }
-  const json root = {{"format", kFormat},
-                     {"checkpoint", manifest.key.checkpoint.value()},
-                     {"rank", manifest.key.rank},
-                     {"created_us", ToMicros(manifest.created)},
-                     {"files", std::move(files)},
-                     {"metadata", manifest.metadata}};
-  return root.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-absl::StatusOr<Manifest> DecodeManifest(const std::string& text, const std::string& path) {
-  // nlohmann throws; nothing of ours does.
+  root["metadata"] = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : manifest.metadata) root["metadata"][name] = value;
+  root["checksum"] = kChecksumPrefix + std::string(kDigits, '0');
+  std::string text;
   try {
-    const json root = json::parse(text);
-    const int format = root.at("format").get<int>();
-    if (format > kFormat) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(path, ": written by a newer siding (format ", format, ", this one knows ", kFormat, ")"));
-    }
-    Manifest manifest;
-    manifest.key = {CheckpointId(root.at("checkpoint").get<std::string>()), root.at("rank").get<int>()};
-    manifest.created = FromMicros(root.at("created_us").get<int64_t>());
-    for (const json& file : root.at("files")) {
-      manifest.files.push_back({file.at("name").get<std::string>(), Bytes{file.at("size").get<int64_t>()},
-                                file.at("checksum").get<std::string>()});
-    }
-    manifest.metadata = root.at("metadata").get<std::map<std::string, std::string>>();
-    return manifest;
-  } catch (const std::exception& error) {
-    return absl::DataLossError(absl::StrCat(path, ": ", error.what()));
+    text = root.dump(2) + "\n";
+  } catch (const nlohmann::json::exception& e) {
+    return absl::InvalidArgumentError(absl::StrCat("the manifest cannot be written as JSON: ", e.what()));
   }
+  const size_t at = OwnDigits(text);
+  text.replace(at, kDigits, DigitsOf(text, at));
+  return text;
 }
 
-absl::StatusOr<ImageFileEntry> HashFile(const std::string& folder, const std::string& name,
-                                        const std::function<void(Bytes)>& progress) {
-  const std::string path = folder + "/" + name;
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.valid()) return ErrnoError(errno, absl::StrCat("open ", path));
-  posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  Checksum checksum;
-  std::string buffer(kReadSize, '\0');
-  int64_t size = 0;
-  for (;;) {
-    const ssize_t n = read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError(errno, absl::StrCat("read ", path));
-    if (n == 0) break;
-    checksum.Update(buffer.data(), static_cast<size_t>(n));
-    size += n;
-    if (progress) progress(Bytes{n});
+absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
+  const json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!root.is_object()) return absl::DataLossError("expected a JSON object");
+  std::string format;
+  SIDING_RETURN_IF_ERROR(GetString(root, "format", "", format));
+  if (format != kFormat) return Expected("format", absl::StrCat("\"", kFormat, "\""));
+  int64_t version = 0, rank = 0, created = 0;
+  SIDING_RETURN_IF_ERROR(GetInteger(root, "version", "", version));
+  if (version > kVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("version: written by a newer siding (", version, ", this one knows ", kVersion, ")"));
   }
-  return ImageFileEntry{name, Bytes{size}, checksum.Digest()};
+  if (version != kVersion) return Expected("version", std::to_string(kVersion));
+  Manifest manifest;
+  std::string checkpoint;
+  SIDING_RETURN_IF_ERROR(GetString(root, "checkpoint", "", checkpoint));
+  SIDING_RETURN_IF_ERROR(GetInteger(root, "rank", "", rank));
+  SIDING_RETURN_IF_ERROR(GetInteger(root, "created_us", "", created));
+  manifest.key = {CheckpointId(checkpoint), static_cast<int>(rank)};
+  manifest.created = FromMicros(created);
+  SIDING_RETURN_IF_ERROR(ParseFiles(root, manifest.files));
+  SIDING_RETURN_IF_ERROR(ParseMetadata(root, manifest.metadata));
+  // Last, because a message about a field says more than one about the whole.
+  const size_t at = OwnDigits(text);
+  if (at == std::string::npos) return Expected("checksum", "\"xxh3:\" and 32 hex digits at the end");
+  if (text.substr(at, kDigits) != DigitsOf(text, at)) {
+    return absl::DataLossError("checksum: the manifest was changed after it was written");
+  }
+  return manifest;
 }
 
-absl::Status VerifyFiles(const std::string& folder, const Manifest& manifest, const std::function<void(Bytes)>& progress) {
-  std::set<std::string> expected = {"manifest.json"};
-  for (const ImageFileEntry& file : manifest.files) expected.insert(file.name);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (!expected.contains(entry.path().filename().string())) {
-      return absl::DataLossError(absl::StrCat(entry.path().string(), " does not belong to the image"));
-    }
-  }
-  if (error) return absl::DataLossError(absl::StrCat(folder, ": ", error.message()));
-
-  std::atomic<size_t> next{0};
-  std::atomic<int64_t> done{0};
-  std::mutex mutex;
-  absl::Status result;
-  const auto add = [&](Bytes b) {
-    const int64_t now = done += b.value;
-    if (progress) progress(Bytes{now});
-  };
-  const auto work = [&] {
-    for (size_t i; (i = next++) < manifest.files.size();) {
-      const ImageFileEntry& want = manifest.files[i];
-      const auto got = HashFile(folder, want.name, add);
-      std::string problem;
-      if (absl::IsNotFound(got.status())) {
-        problem = "is missing";
-      } else if (!got.ok()) {
-        problem = std::string(got.status().message());
-      } else if (got->size != want.size) {
-        problem = absl::StrCat("has ", got->size.value, " bytes, expected ", want.size.value);
-      } else if (got->checksum != want.checksum) {
-        problem = absl::StrCat("is damaged: checksum ", got->checksum, ", expected ", want.checksum);
-      }
-      if (problem.empty()) continue;
-      std::lock_guard lock(mutex);
-      if (result.ok()) result = absl::DataLossError(absl::StrCat(folder, "/", want.name, " ", problem));
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (int i = 1; i < kThreads; ++i) threads.emplace_back(work);
-  work();
-  threads.clear();
-  return result;
-}
-
+}  // namespace store
 }  // namespace siding

@@ -1,25 +1,18 @@
-// The manifest of an image: as text, and against what lies on the disk.
+// manifest.json as text; docs/store-format.md is its specification.
 #pragma once
 
-#include <functional>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "store/store.h"
 
-namespace siding {
+namespace siding::store {
 
-std::string EncodeManifest(const Manifest& manifest);
-// kDataLoss naming `path` and what was expected.
-absl::StatusOr<Manifest> DecodeManifest(const std::string& text, const std::string& path);
+// kInvalidArgument if a file's name or the metadata is not UTF-8, which JSON cannot carry.
+absl::StatusOr<std::string> ManifestToText(const Manifest& manifest);
 
-// Reads every file of `folder` and compares sizes and checksums; kDataLoss names the first file that differs,
-// is missing, or should not be there. `progress` (may be empty) gets bytes done, from several threads.
-absl::Status VerifyFiles(const std::string& folder, const Manifest& manifest, const std::function<void(Bytes)>& progress);
+// kDataLoss with the field and what was expected there, if the text is not a manifest or was changed since;
+// kFailedPrecondition if a newer program wrote it.
+absl::StatusOr<Manifest> ParseManifest(const std::string& text);
 
-// "xxh3:<32 hex digits>" of a whole file.
-absl::StatusOr<ImageFileEntry> HashFile(const std::string& folder, const std::string& name,
-                                        const std::function<void(Bytes)>& progress = {});
-
-}  // namespace siding
+}  // namespace siding::store

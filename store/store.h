@@ -42,8 +42,8 @@ struct ImageFileEntry {
 struct Manifest {
   ImageKey key;
   Time created;
-  std::vector<ImageFileEntry> files;           // sorted by name
-  std::map<std::string, std::string> metadata; // the agent's: what a restore needs to know beside the image
+  std::vector<ImageFileEntry> files;            // sorted by name
+  std::map<std::string, std::string> metadata;  // the agent's: what a restore needs to know beside the image
   Bytes TotalSize() const;
 };
 

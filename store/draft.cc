@@ -1,0 +1,145 @@
+#include "store/draft.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "store/checksum.h"
+#include "store/manifest.h"
+
+namespace siding::store {
+namespace {
+
+// More than there are cores to hash on, because most of a worker's time is the wait for the disk, and a
+// journaling file system settles several fdatasync calls with one commit.
+constexpr size_t kSealThreads = 4;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& layout, const ImageKey& key) {
+  SIDING_RETURN_IF_ERROR(CheckKey(key));
+  SIDING_ASSIGN_OR_RETURN(auto folder, StagingFolder::Make(layout, key));
+  return std::unique_ptr<ImageDraft>(new DirectoryDraft(layout, key, std::move(folder)));
+}
+
+absl::StatusOr<std::vector<ImageFileEntry>> DirectoryDraft::ListFiles() const {
+  std::vector<ImageFileEntry> files;
+  std::error_code error;
+  for (auto it = std::filesystem::directory_iterator(path(), error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    struct stat info = {};
+    if (lstat(it->path().c_str(), &info) != 0) return IoError(layout_, errno, "stat " + it->path().string());
+    const std::string name = it->path().filename();
+    if (!S_ISREG(info.st_mode)) {
+      return absl::InternalError(
+          absl::StrCat(it->path().string(), " is not a regular file; an image has only those"));
+    }
+    if (name == kManifestName)
+      return absl::InternalError(it->path().string() + " was not written by the store");
+    files.push_back({name, Bytes{info.st_size}, ""});
+  }
+  if (error) return absl::InternalError(absl::StrCat("list ", path(), ": ", error.message()));
+  if (files.empty()) return absl::InternalError("image " + Describe(key_) + " has no files");
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return files;
+}
+
+absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known) const {
+  const std::string name = path() + "/" + file.name;
+  const UniqueFd fd(open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info = {};
+  if (!fd.valid() || fstat(fd.get(), &info) != 0) return IoError(layout_, errno, "open " + name);
+  // The disk works while we hash.
+  (void)sync_file_range(fd.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
+  PartialHash fresh;
+  const bool goes_on = known != nullptr && known->inode == info.st_ino && known->hashed <= info.st_size;
+  PartialHash& partial = goes_on ? *known : fresh;
+  const absl::Status read = HashRange(fd.get(), partial.hashed, info.st_size, partial.hash);
+  if (!read.ok()) return absl::InternalError(absl::StrCat(name, ": ", std::string(read.message())));
+  if (fdatasync(fd.get()) != 0) return IoError(layout_, errno, "fdatasync " + name);
+  file.size = Bytes{info.st_size};
+  file.checksum = partial.hash.Checksum();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string> metadata) {
+  if (phase_ != kWriting)
+    return absl::FailedPreconditionError("image " + Describe(key_) + " is sealed already");
+  std::map<std::string, PartialHash> followed = follower_.Stop();
+  Manifest manifest{key_, SystemClock().Now(), {}, std::move(metadata)};
+  SIDING_ASSIGN_OR_RETURN(manifest.files, ListFiles());
+
+  // The largest first, so that no thread is left alone with it at the end.
+  std::vector<size_t> order(manifest.files.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return manifest.files[a].size > manifest.files[b].size; });
+  std::vector<absl::Status> results(order.size());
+  RunInParallel(order.size(), kSealThreads, [&](size_t i) {
+    ImageFileEntry& file = manifest.files[order[i]];
+    const auto known = followed.find(file.name);
+    results[order[i]] = FinishFile(file, known == followed.end() ? nullptr : &known->second);
+  });
+  for (const absl::Status& result : results) SIDING_RETURN_IF_ERROR(result);
+
+  sealed_size_ = manifest.TotalSize().value;
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ManifestToText(manifest));
+  // This syncs the folder as well, and with it the names of all files.
+  const std::string manifest_path = absl::StrCat(path(), "/", kManifestName);
+  if (const absl::Status written = WriteFileDurably(manifest_path, text, 0600); !written.ok()) {
+    unlink(manifest_path.c_str());
+    return IoError(layout_, written);
+  }
+  phase_ = kSealed;
+  return manifest;
+}
+
+absl::Status DirectoryDraft::MoveIntoPlace() {
+  const std::string parent = layout_.CheckpointFolder(key_.checkpoint);
+  const std::string target = layout_.ImageFolder(key_);
+  for (;;) {
+    if (mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST)
+      return IoError(layout_, errno, "mkdir " + parent);
+    if (rename(path().c_str(), target.c_str()) == 0) return absl::OkStatus();
+    if (errno == ENOENT && access(path().c_str(), F_OK) == 0) continue;  // Delete() has just removed `parent`
+    const int error = errno;
+    rmdir(parent.c_str());  // only if we made it for nothing
+    if (error == EEXIST || error == ENOTEMPTY) {
+      return absl::AlreadyExistsError("image " + Describe(key_) + " exists already in " + layout_.root);
+    }
+    return IoError(layout_, error, "rename " + path() + " to " + target);
+  }
+}
+
+absl::Status DirectoryDraft::Commit() {
+  if (phase_ != kSealed) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "image ", Describe(key_), " is ", phase_ == kWriting ? "not sealed" : "committed already"));
+  }
+  SIDING_RETURN_IF_ERROR(MoveIntoPlace());
+  const std::string parent = layout_.CheckpointFolder(key_.checkpoint);
+  absl::Status synced = SyncDirectory(parent);
+  if (synced.ok()) synced = SyncDirectory(layout_.Images());
+  if (synced.ok()) synced = SyncDirectory(layout_.Staging());
+  if (!synced.ok()) {
+    // Not durable, so not to be seen.
+    if (rename(layout_.ImageFolder(key_).c_str(), path().c_str()) == 0) rmdir(parent.c_str());
+    return IoError(layout_, synced);
+  }
+  folder_->MovedAway();
+  phase_ = kCommitted;
+  return absl::OkStatus();
+}
+
+}  // namespace siding::store

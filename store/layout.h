@@ -1,0 +1,49 @@
+// Where things lie below the root of a directory tier, and how an I/O error of the tier is told.
+//
+// Everything here is a pure function of its arguments, except FreeSpace and IoError, which ask the disk.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/units.h"
+#include "store/store.h"
+
+namespace siding::store {
+
+inline constexpr char kManifestName[] = "manifest.json";
+
+// Paths of one tier. A value; cheap enough to copy.
+struct Layout {
+  std::string root;
+
+  std::string Images() const { return root + "/images"; }
+  std::string Staging() const { return root + "/staging"; }
+  std::string CheckpointFolder(const CheckpointId& id) const { return Images() + "/" + id.value(); }
+  std::string ImageFolder(const ImageKey& key) const {
+    return CheckpointFolder(key.checkpoint) + "/" + std::to_string(key.rank);
+  }
+};
+
+// "42.3 rank 0", for messages.
+std::string Describe(const ImageKey& key);
+
+// kInvalidArgument unless the key can be a folder's name: a checkpoint of letters, digits, '.', '-' and '_'
+// that does not start with a dot, and a rank that is not negative.
+absl::Status CheckKey(const ImageKey& key);
+
+// The key of the folder images/<checkpoint>/<rank>; nullopt if these two names are not the store's.
+std::optional<ImageKey> KeyOfFolders(const std::string& checkpoint, const std::string& rank);
+
+// What an unprivileged writer may still use.
+absl::StatusOr<Bytes> FreeSpace(const std::string& folder);
+
+// An error of the tier, from errno: a full disk or quota is kResourceExhausted and says how much room is
+// left, a target that exists is kAlreadyExists, everything else kInternal.
+absl::Status IoError(const Layout& layout, int error, const std::string& what);
+// The same for an error that common/files.h has reported.
+absl::Status IoError(const Layout& layout, const absl::Status& status);
+
+}  // namespace siding::store

@@ -1,0 +1,83 @@
+#include "store/manifest.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::store {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kSum[] = "xxh3:000102030405060708090a0b0c0d0e0f";
+
+Manifest Example() {
+  return {{CheckpointId("42.3"), 1},
+          FromMicros(1'767'225'600'250'000),
+          {{"core-1.img", Bytes{617}, kSum}, {"pages-1.img", Bytes{5'000'000'000}, kSum}},
+          {{"pid", "1"}, {"quoted", "a \"b\"\n\\ \"checksum\": \"xxh3:0\""}}};
+}
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+// What the parser says about the example with one thing changed.
+std::string Complaint(const std::string& from, const std::string& to) {
+  const absl::Status status = ParseManifest(Replaced(ManifestToText(Example()).value(), from, to)).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  return std::string(status.message());
+}
+
+TEST(ManifestTest, RoundTrip) {
+  const Manifest manifest = ParseManifest(ManifestToText(Example()).value()).value();
+  EXPECT_EQ(manifest.key, Example().key);
+  EXPECT_EQ(manifest.created, Example().created);
+  EXPECT_EQ(manifest.metadata, Example().metadata);
+  ASSERT_EQ(manifest.files.size(), 2u);
+  EXPECT_EQ(manifest.files[1].name, "pages-1.img");
+  EXPECT_EQ(manifest.files[1].size, Bytes{5'000'000'000});
+  EXPECT_EQ(manifest.files[1].checksum, kSum);
+}
+
+TEST(ManifestTest, TruncatedText) {
+  const std::string text = ManifestToText(Example()).value();
+  EXPECT_TRUE(absl::IsDataLoss(ParseManifest(text.substr(0, text.size() / 2)).status()));
+}
+
+TEST(ManifestTest, EmptyText) {
+  EXPECT_THAT(std::string(ParseManifest("").status().message()), HasSubstr("expected a JSON object"));
+}
+
+TEST(ManifestTest, NewerVersionIsNotDamage) {
+  const std::string text = Replaced(ManifestToText(Example()).value(), "\"version\": 1", "\"version\": 2");
+  EXPECT_TRUE(absl::IsFailedPrecondition(ParseManifest(text).status()));
+}
+
+TEST(ManifestTest, SizeThatIsNoNumber) {
+  EXPECT_THAT(Complaint("617", "\"617\""), HasSubstr("files[0].size: expected an integer"));
+}
+
+TEST(ManifestTest, NegativeSize) { EXPECT_THAT(Complaint("617", "-617"), HasSubstr("files[0].size")); }
+
+TEST(ManifestTest, NameThatLeavesTheFolder) {
+  EXPECT_THAT(Complaint("core-1.img", "../core"), HasSubstr("files[0].name"));
+}
+
+TEST(ManifestTest, MissingField) {
+  EXPECT_THAT(Complaint("\"created_us\"", "\"made\""), HasSubstr("created_us"));
+}
+
+TEST(ManifestTest, MetadataChangedByHand) {
+  EXPECT_THAT(Complaint("\"pid\": \"1\"", "\"pid\": \"2\""), HasSubstr("changed after it was written"));
+}
+
+TEST(ManifestTest, MetadataThatIsNotText) {
+  Manifest manifest = Example();
+  manifest.metadata["bad"] = "\xff";
+  EXPECT_TRUE(absl::IsInvalidArgument(ManifestToText(manifest).status()));
+}
+
+}  // namespace
+}  // namespace siding::store

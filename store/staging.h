@@ -1,0 +1,51 @@
+// The folder staging/ of a tier: drafts that are being written, and images that are being deleted.
+//
+// Each name ends in ".<host>-<16 hex digits>". A draft X has a lock file X.lock beside it, held by flock for
+// as long as its writer lives, which is how the sweep tells the drafts of the dead from those of the living.
+// The lock file is made before the folder and removed after it, so a folder without one belongs to nobody.
+//
+// Only this host's entries are swept: on some shared file systems (Lustre with localflock, NFS with
+// local_lock) a lock is not seen from another machine.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/files.h"
+#include "store/layout.h"
+
+namespace siding::store {
+
+// A locked folder in staging/. Destroying it removes the folder, unless it was moved away.
+class StagingFolder {
+ public:
+  static absl::StatusOr<std::unique_ptr<StagingFolder>> Make(const Layout& layout, const ImageKey& key);
+  ~StagingFolder();
+  StagingFolder(const StagingFolder&) = delete;
+  StagingFolder& operator=(const StagingFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  // The folder has another name and owner now.
+  void MovedAway() { moved_away_ = true; }
+
+ private:
+  StagingFolder(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  const std::string path_;
+  UniqueFd lock_;
+  bool moved_away_ = false;
+};
+
+// A new path in staging/ to rename something to that is to be removed. It has no lock: if the remover dies,
+// the next sweep removes the rest.
+std::string TrashPath(const Layout& layout);
+
+// OK if there is nothing (any more): two may remove the same tree.
+absl::Status RemoveTree(const std::string& path);
+
+// Removes what dead writers and removers of this host have left.
+absl::Status SweepStaging(const Layout& layout);
+
+}  // namespace siding::store

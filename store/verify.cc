@@ -1,0 +1,101 @@
+#include "store/verify.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "common/files.h"
+#include "common/status.h"
+#include "store/checksum.h"
+#include "store/layout.h"
+
+namespace siding::store {
+namespace {
+
+constexpr size_t kMaximumThreads = 4;
+
+// The cheap half: names and sizes.
+absl::Status CheckNamesAndSizes(const std::string& folder, const Manifest& manifest) {
+  std::set<std::string> expected = {kManifestName};
+  for (const ImageFileEntry& file : manifest.files) {
+    const std::string path = folder + "/" + file.name;
+    expected.insert(file.name);
+    struct stat info = {};
+    if (lstat(path.c_str(), &info) != 0) {
+      if (errno == ENOENT) return absl::DataLossError(path + " is missing");
+      return ErrnoError(errno, "stat " + path);
+    }
+    if (!S_ISREG(info.st_mode)) return absl::DataLossError(path + " is not a regular file");
+    if (info.st_size != file.size.value) {
+      return absl::DataLossError(
+          absl::StrCat(path, " has ", info.st_size, " bytes, expected ", file.size.value));
+    }
+  }
+  std::set<std::string> extra;
+  std::error_code error;
+  for (auto it = std::filesystem::directory_iterator(folder, error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    if (!expected.count(it->path().filename())) extra.insert(it->path());
+  }
+  if (error) return absl::InternalError(absl::StrCat("list ", folder, ": ", error.message()));
+  if (!extra.empty()) return absl::DataLossError(*extra.begin() + " does not belong to the image");
+  return absl::OkStatus();
+}
+
+absl::Status CheckContent(const std::string& path, const ImageFileEntry& file,
+                          const std::function<void(int64_t)>& done) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return absl::InternalError(absl::StrCat("open ", path, ": ", strerror(errno)));
+  (void)posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  StreamHash hash;
+  const absl::Status read = HashRange(fd.get(), 0, file.size.value, hash, done);
+  // Bytes that the disk does not give back are lost as well.
+  if (!read.ok()) return absl::DataLossError(absl::StrCat(path, ": ", std::string(read.message())));
+  if (const std::string found = hash.Checksum(); found != file.checksum) {
+    return absl::DataLossError(
+        absl::StrCat(path, " is damaged: checksum ", found, ", expected ", file.checksum));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status VerifyFolder(const std::string& folder, const Manifest& manifest,
+                          const std::function<void(Bytes)>& progress) {
+  SIDING_RETURN_IF_ERROR(CheckNamesAndSizes(folder, manifest));
+  std::mutex mutex;
+  Bytes total;  // guarded by mutex
+  std::function<void(int64_t)> done;
+  if (progress) {
+    done = [&](int64_t piece) {
+      std::lock_guard lock(mutex);
+      total += Bytes{piece};
+      progress(total);
+    };
+  }
+  const auto& files = manifest.files;
+  std::vector<size_t> order(files.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return files[a].size > files[b].size; });
+  std::vector<absl::Status> results(files.size());
+  const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMaximumThreads);
+  RunInParallel(files.size(), threads, [&](size_t i) {
+    const ImageFileEntry& file = files[order[i]];
+    results[order[i]] = CheckContent(folder + "/" + file.name, file, done);
+  });
+  for (const absl::Status& result : results) SIDING_RETURN_IF_ERROR(result);
+  return absl::OkStatus();
+}
+
+}  // namespace siding::store

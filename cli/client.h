@@ -1,0 +1,44 @@
+// sidingctl's connection to the controller. Only its implementation knows gRPC.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "siding/v1/api.pb.h"
+
+namespace siding::cli {
+
+// One call each; not thread-safe. kUnavailable, naming the socket, if nobody answers there.
+class Client {
+ public:
+  explicit Client(const std::string& socket);
+  ~Client();
+
+  absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request);
+  absl::StatusOr<v1::Plan> Plan(const v1::SubmitRequest& request);
+  absl::StatusOr<v1::ExplainResponse> Explain(int64_t job);
+  absl::StatusOr<v1::ListJobsResponse> Jobs(const v1::ListJobsRequest& request);
+  absl::StatusOr<v1::Job> Job(int64_t id);
+  absl::StatusOr<v1::ListNodesResponse> Nodes();
+  // Until the stream ends or `visit` returns false.
+  absl::Status Events(const v1::EventsRequest& request, const std::function<bool(const v1::Event&)>& visit);
+  absl::StatusOr<v1::ListCheckpointsResponse> Checkpoints(int64_t job);
+  absl::StatusOr<v1::VerifyResponse> Verify(const std::string& checkpoint);
+  absl::Status Delete(const std::string& checkpoint);
+  absl::Status Suspend(int64_t job);
+  absl::Status Resume(int64_t job);
+  absl::StatusOr<std::string> Checkpoint(int64_t job, v1::Tier tier);
+  absl::Status Vacate(int64_t job, v1::Tier tier);
+  absl::Status Migrate(const v1::MigrateRequest& request);
+  absl::Status Kill(int64_t job);
+  absl::Status Cordon(const std::string& node, bool cordon);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace siding::cli

@@ -1,0 +1,27 @@
+// Job files: YAML with the fields of `sidingctl submit`. Errors name file, line, field and what was expected.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/units.h"
+#include "siding/v1/types.pb.h"
+
+namespace siding::cli {
+
+// Reads `text` over `spec`. `name` stands for the file in errors; `now` is what "+60s" counts from.
+absl::Status ParseJobFile(const std::string& text, const std::string& name, Time now, v1::JobSpec& spec);
+
+// The values of single fields, as flags and job files spell them. Errors say what was expected.
+absl::StatusOr<v1::Method> ParseMethodName(const std::string& name);
+// "USR1", "SIGUSR1" or "10".
+absl::StatusOr<int> ParseSignal(const std::string& name);
+// "USR1" or "USR1@30s".
+absl::Status ParseAppSignal(const std::string& text, v1::AppMethod& app);
+absl::StatusOr<v1::Tier> ParseTierName(const std::string& name);
+// Splits at blanks, with '…' and "…" kept together, as a shell would.
+absl::StatusOr<std::vector<std::string>> SplitCommand(const std::string& text);
+
+}  // namespace siding::cli

@@ -1,0 +1,190 @@
+#include "cli/render.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace siding::cli {
+namespace {
+
+std::string Paint(const std::string& text, const char* code, const Style& style) {
+  return style.color ? absl::StrCat("\033[", code, "m", text, "\033[0m") : text;
+}
+
+std::string Bold(const std::string& text, const Style& style) { return Paint(text, "1", style); }
+
+// Colour by what the word means, after padding so that widths stay right.
+const char* ColorOf(const std::string& word) {
+  if (word == "running" || word == "up" || word == "done" || word == "good") return "32";
+  if (word == "failed" || word == "down" || word == "damaged") return "31";
+  if (word == "suspended" || word == "parked" || word == "cordoned" || word == "dumping") return "33";
+  return nullptr;
+}
+
+std::string Nodes(const google::protobuf::RepeatedPtrField<std::string>& nodes) {
+  return nodes.empty() ? "-" : absl::StrJoin(nodes, ",");
+}
+
+std::string Seconds(double node_seconds) { return absl::StrFormat("%.1f", node_seconds); }
+
+std::string Rates(const v1::Rate& rate) {
+  return rate.bytes_per_second() <= 0
+             ? "-"
+             : FormatBytes(Bytes{static_cast<int64_t>(rate.bytes_per_second())}) + "/s";
+}
+
+std::string NameOf(int64_t job, const std::string& name) {
+  return name.empty() ? absl::StrCat(job) : absl::StrCat(job, " (", name, ")");
+}
+
+}  // namespace
+
+std::string MethodName(v1::Method method) { return absl::AsciiStrToLower(v1::Method_Name(method)); }
+std::string TierName(v1::Tier tier) { return absl::AsciiStrToLower(v1::Tier_Name(tier)); }
+
+std::string Relative(int64_t at_us, Time now) {
+  if (at_us == 0) return "-";
+  const Duration d = FromMicros(at_us) - now;
+  return d >= Duration(0) ? "in " + FormatDuration(d) : FormatDuration(-d) + " ago";
+}
+
+std::string Table(const std::vector<std::vector<std::string>>& rows, const Style& style) {
+  std::vector<size_t> width;
+  for (const auto& row : rows) {
+    width.resize(std::max(width.size(), row.size()));
+    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+  }
+  std::string out;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    std::string line;
+    for (size_t i = 0; i < rows[r].size(); ++i) {
+      const std::string& cell = rows[r][i];
+      const char* color = r > 0 ? ColorOf(cell) : "1";
+      line += color == nullptr ? cell : Paint(cell, color, style);
+      if (i + 1 < rows[r].size()) line += std::string(width[i] - cell.size() + 2, ' ');
+    }
+    absl::StrAppend(&out, line, "\n");
+  }
+  return out;
+}
+
+std::string ProgressText(const v1::JobProgress& p) {
+  std::string text = absl::StrCat(p.what(), " ", FormatBytes(Bytes{p.bytes_done()}));
+  if (p.bytes_total() > 0) absl::StrAppend(&text, " of ", FormatBytes(Bytes{p.bytes_total()}));
+  if (p.bytes_per_second() > 0) {
+    absl::StrAppend(&text, ", ", FormatBytes(Bytes{static_cast<int64_t>(p.bytes_per_second())}), "/s");
+    const int64_t left = p.bytes_total() - p.bytes_done();
+    if (left > 0) {
+      absl::StrAppend(&text, ", ", FormatDuration(FromSeconds(static_cast<double>(left) / p.bytes_per_second())), " left");
+    }
+  }
+  return text;
+}
+
+std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style) {
+  std::vector<std::vector<std::string>> rows = {
+      {"JOB", "NAME", "USER", "KIND", "STATE", "SINCE", "NODES", "MEMORY", "PREEMPTED", "LOST", "METHODS", "WHY"}};
+  for (const v1::Job& job : jobs.jobs()) {
+    std::vector<std::string> methods;
+    for (int m : job.methods()) methods.push_back(MethodName(static_cast<v1::Method>(m)));
+    std::string why = job.has_progress() ? ProgressText(job.progress()) : job.reason();
+    if (!job.methods_note().empty()) absl::StrAppend(&why, why.empty() ? "" : "; ", job.methods_note());
+    rows.push_back({absl::StrCat(job.id()), job.spec().name(), job.spec().user(),
+                    job.spec().on_demand() ? "on-demand" : "batch", job.state(),
+                    FormatDuration(style.now - FromMicros(job.state_since_us())), Nodes(job.nodes()),
+                    job.memory() > 0 ? FormatBytes(Bytes{job.memory()}) : "-", absl::StrCat(job.preemptions()),
+                    Seconds(job.lost_node_seconds()), methods.empty() ? "-" : absl::StrJoin(methods, ","), why});
+  }
+  return Table(rows, style);
+}
+
+std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
+  std::vector<std::vector<std::string>> rows = {{"NODE", "STATE", "SLOTS", "GPUS", "RAM FREE", "DISK FREE", "DUMP LOCAL",
+                                                 "DUMP SHARED", "RESTORE SHARED", "JOBS", "FROZEN", "CRIU"}};
+  for (const v1::Node& node : nodes.nodes()) {
+    rows.push_back({node.name(), node.state(), absl::StrCat(node.used().slots(), "/", node.capacity().slots()),
+                    absl::StrCat(node.used().gpus(), "/", node.capacity().gpus()), FormatBytes(Bytes{node.ram_available()}),
+                    FormatBytes(Bytes{node.local_disk_free()}), Rates(node.local().dump()), Rates(node.shared().dump()),
+                    Rates(node.shared().restore()), node.jobs().empty() ? "-" : absl::StrJoin(node.jobs(), ","),
+                    node.suspended_jobs().empty() ? "-" : absl::StrJoin(node.suspended_jobs(), ","),
+                    node.criu_problem().empty() ? node.criu() : node.criu_problem()});
+  }
+  return Table(rows, style);
+}
+
+std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, const Style& style) {
+  std::vector<std::vector<std::string>> rows = {{"CHECKPOINT", "JOB", "STATE", "TIER", "SIZE", "MADE", "NODES", "NOTE"}};
+  for (const v1::CheckpointInfo& c : checkpoints.checkpoints()) {
+    rows.push_back({c.id(), absl::StrCat(c.job()), c.state(), TierName(c.tier()), FormatBytes(Bytes{c.bytes()}),
+                    Relative(c.created_us(), style.now), Nodes(c.nodes()), c.note()});
+  }
+  return Table(rows, style);
+}
+
+std::string CheckpointText(const v1::CheckpointInfo& c, const Style& style) {
+  return absl::StrCat("checkpoint ", Bold(c.id(), style), " of job ", c.job(), ": ", c.state(), "\n  ",
+                      FormatBytes(Bytes{c.bytes()}), " in ", TierName(c.tier()), " storage, made ",
+                      FormatTime(FromMicros(c.created_us())), "\n  dumped on ", Nodes(c.nodes()), "\n",
+                      c.note().empty() ? "" : absl::StrCat("  ", c.note(), "\n"));
+}
+
+std::string PlanText(const v1::Plan& plan, const Style& style) {
+  std::string out;
+  if (!plan.feasible()) {
+    absl::StrAppend(&out, Paint("refused", "31", style), ": ", plan.refusal(), "\n");
+    if (plan.earliest_us() != 0) {
+      absl::StrAppend(&out, "  the earliest start would be ", FormatTime(FromMicros(plan.earliest_us())), " (",
+                      Relative(plan.earliest_us(), style.now), ")\n");
+    }
+  } else {
+    absl::StrAppend(&out, Bold("plan", style), ": ", absl::StrJoin(plan.nodes(), ", "), " free ",
+                    Relative(plan.predicted_start_us(), style.now));
+    if (plan.start_by_us() != 0) {
+      absl::StrAppend(&out, ", ", FormatDuration(Duration(plan.start_by_us() - plan.predicted_start_us())),
+                      " before the deadline");
+    }
+    absl::StrAppend(&out, ", for ", Seconds(plan.loss_node_seconds()), " node-seconds\n");
+  }
+  for (const v1::PlanStep& step : plan.steps()) {
+    absl::StrAppend(&out, "  ", Bold(MethodName(step.method()), style), " job ", NameOf(step.job(), step.job_name()),
+                    step.method() == v1::CHECKPOINT
+                        ? absl::StrCat(" to ", TierName(step.tier()), " storage, ", FormatBytes(Bytes{step.bytes()}))
+                        : "",
+                    ": ", step.reason(), "\n");
+  }
+  for (const v1::PlanKeep& keep : plan.kept()) {
+    absl::StrAppend(&out, "  keep job ", NameOf(keep.job(), keep.job_name()), ": ", keep.reason(), "\n");
+  }
+  return out;
+}
+
+std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style) {
+  const v1::Job& job = explanation.job();
+  std::string out = absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ", job.state(),
+                                 job.reason().empty() ? "" : ": ", job.reason(), "\n");
+  if (job.spec().on_demand()) {
+    absl::StrAppend(&out, "deadline ", FormatTime(FromMicros(job.spec().start_by_us())));
+    if (job.first_started_us() != 0) {
+      const Duration early(job.spec().start_by_us() - job.first_started_us());
+      absl::StrAppend(&out, early >= Duration(0) ? ", started " + FormatDuration(early) + " before it"
+                                                 : ", started " + FormatDuration(-early) + " after it");
+    }
+    absl::StrAppend(&out, "\n");
+  }
+  if (explanation.plans().empty()) absl::StrAppend(&out, "nothing was planned for it\n");
+  for (int i = 0; i < explanation.plans_size(); ++i) {
+    if (explanation.plans_size() > 1) absl::StrAppend(&out, i == 0 ? "first " : "then ");
+    absl::StrAppend(&out, PlanText(explanation.plans(i), style));
+  }
+  return out;
+}
+
+std::string EventLine(const v1::Event& event) {
+  return absl::StrFormat("%6d  %s  %-8s %-18s %s\n", event.seq(), FormatTime(FromMicros(event.at_us())),
+                         event.job() == 0 ? "-" : absl::StrCat("job ", event.job()), event.kind(), event.text());
+}
+
+}  // namespace siding::cli

@@ -1,0 +1,35 @@
+// What sidingctl prints for people. Pure functions of messages: `now` is passed in, colours are asked for.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/units.h"
+#include "siding/v1/api.pb.h"
+
+namespace siding::cli {
+
+struct Style {
+  bool color = false;
+  Time now;
+};
+
+// Columns padded to their widest cell; the first row is the heading. Lines end with a newline.
+std::string Table(const std::vector<std::vector<std::string>>& rows, const Style& style);
+
+std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style);
+std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style);
+std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, const Style& style);
+std::string CheckpointText(const v1::CheckpointInfo& checkpoint, const Style& style);
+std::string PlanText(const v1::Plan& plan, const Style& style);
+std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style);
+std::string EventLine(const v1::Event& event);
+// "dump 1.2 GiB of 4.0 GiB, 812 MiB/s, 3.4s left"
+std::string ProgressText(const v1::JobProgress& progress);
+
+std::string MethodName(v1::Method method);
+std::string TierName(v1::Tier tier);
+// "in 42s", "3m ago", "-" for 0.
+std::string Relative(int64_t at_us, Time now);
+
+}  // namespace siding::cli

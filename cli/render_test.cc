@@ -1,0 +1,69 @@
+#include "cli/render.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const Style kPlain{false, FromMicros(0)};
+
+v1::Plan GoodPlan() {
+  v1::Plan plan;
+  plan.set_feasible(true);
+  plan.add_nodes("n1");
+  plan.add_nodes("n2");
+  plan.set_predicted_start_us(2'000'000);
+  plan.set_start_by_us(60'000'000);
+  plan.set_loss_node_seconds(3.14);
+  v1::PlanStep& step = *plan.add_steps();
+  step.set_job(4);
+  step.set_job_name("heat");
+  step.set_method(v1::CHECKPOINT);
+  step.set_tier(v1::SHARED);
+  step.set_bytes(1 << 30);
+  step.set_reason("cheapest");
+  v1::PlanKeep& keep = *plan.add_kept();
+  keep.set_job(5);
+  keep.set_reason("not needed");
+  return plan;
+}
+
+TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
+  EXPECT_EQ(Table({{"A", "B"}, {"long", "x"}}, kPlain), "A     B\nlong  x\n");
+}
+TEST(Table, ColoursOnlyWhenAsked) {
+  EXPECT_THAT(Table({{"STATE"}, {"running"}}, kPlain), Not(HasSubstr("\033")));
+  EXPECT_THAT(Table({{"STATE"}, {"running"}}, {true, FromMicros(0)}), HasSubstr("\033[32mrunning"));
+}
+TEST(Plan, SaysWhatHappensToWhomAndWhy) {
+  EXPECT_EQ(PlanText(GoodPlan(), kPlain),
+            "plan: n1, n2 free in 2.00s, 58.0s before the deadline, for 3.1 node-seconds\n"
+            "  checkpoint job 4 (heat) to shared storage, 1.0 GiB: cheapest\n"
+            "  keep job 5: not needed\n");
+}
+TEST(Plan, ARefusalSaysWhenItWouldWork) {
+  v1::Plan plan;
+  plan.set_refusal("only 1 of 2 nodes");
+  plan.set_earliest_us(5'000'000);
+  EXPECT_THAT(PlanText(plan, kPlain), HasSubstr("refused: only 1 of 2 nodes\n  the earliest start would be 1970-01-01T00:00:05.000Z (in 5.00s)"));
+}
+TEST(Progress, HasBytesRateAndTimeLeft) {
+  v1::JobProgress progress;
+  progress.set_what("dump");
+  progress.set_bytes_done(1 << 30);
+  progress.set_bytes_total(int64_t{2} << 30);
+  progress.set_bytes_per_second(1 << 29);
+  EXPECT_EQ(ProgressText(progress), "dump 1.0 GiB of 2.0 GiB, 512.0 MiB/s, 2.00s left");
+}
+TEST(Relative, BeforeAndAfterNow) {
+  EXPECT_EQ(Relative(5'000'000, FromMicros(1'000'000)), "in 4.00s");
+  EXPECT_EQ(Relative(1'000'000, FromMicros(5'000'000)), "4.00s ago");
+  EXPECT_EQ(Relative(0, FromMicros(5)), "-");
+}
+
+}  // namespace
+}  // namespace siding::cli

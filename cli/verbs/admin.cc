@@ -1,0 +1,184 @@
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "cli/job_file.h"
+#include "cli/verbs/verbs.h"
+#include "common/status.h"
+
+namespace siding::cli {
+namespace {
+
+struct Flags {
+  int64_t job = 0;
+  std::vector<int64_t> jobs;
+  std::string node, tier = "shared", to;
+  bool no_wait = false;
+};
+
+using Verb = std::function<absl::StatusOr<int>()>;
+
+// Follows the job to the state that the verb leads to. Anything else that it comes to rest in is a failure.
+absl::StatusOr<int> Await(Session& session, int64_t id, const std::vector<std::string>& good, const std::string& done,
+                          const std::string& checkpoint = "") {
+  bool left = false;  // it was seen in between; before that "running" is the state it is to leave
+  const auto over = [&](const v1::Job& job) {
+    const bool resting = job.state() == "running" || job.state() == "suspended" || job.state() == "parked" ||
+                         job.state() == "pending" || HasEnded(job);
+    left |= !resting;
+    for (const std::string& state : good) {
+      if (job.state() == state && (state != "running" || left || !checkpoint.empty())) return true;
+    }
+    return HasEnded(job) || (left && resting);
+  };
+  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, id, over));
+  for (const std::string& state : good) {
+    if (job.state() != state) continue;
+    if (!checkpoint.empty() && job.checkpoint() != checkpoint) break;
+    session.Done(done);
+    return 0;
+  }
+  return absl::FailedPreconditionError(absl::StrCat("job ", id, " is ", job.state(),
+                                                    job.reason().empty() ? "" : ": ", job.reason(),
+                                                    job.methods_note().empty() ? "" : "; ", job.methods_note()));
+}
+
+CLI::App* AddVerb(CLI::App& app, Session& session, const std::string& name, const std::string& help, Verb run) {
+  CLI::App* verb = app.add_subcommand(name, help);
+  verb->callback([&session, run] { session.run = run; });
+  return verb;
+}
+
+void AddJob(CLI::App& verb, Flags& flags) { verb.add_option("job", flags.job, "the job's id")->required(); }
+void AddNoWait(CLI::App& verb, Flags& flags) {
+  verb.add_flag("--no-wait", flags.no_wait, "return when it is ordered, not when it is done");
+}
+
+absl::StatusOr<int> Checkpoint(Session& session, const Flags& flags) {
+  SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
+  SIDING_ASSIGN_OR_RETURN(std::string id, session.client().Checkpoint(flags.job, tier));
+  const std::string done = absl::StrCat("checkpoint ", id);
+  if (flags.no_wait) {
+    session.Done(done + " ordered");
+    return 0;
+  }
+  // Running again: it is durable then, or it failed.
+  const auto over = [&](const v1::Job& job) {
+    return job.checkpoint() == id || (job.state() == "running" && job.checkpoint() != id) || HasEnded(job);
+  };
+  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
+  if (job.checkpoint() == id) {
+    session.Done(done);
+    return 0;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", flags.job, " was not checkpointed: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
+}
+
+absl::StatusOr<int> Vacate(Session& session, const Flags& flags) {
+  SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
+  SIDING_RETURN_IF_ERROR(session.client().Vacate(flags.job, tier));
+  if (flags.no_wait) {
+    session.Done("ordered");
+    return 0;
+  }
+  // It may be placed again so soon that "parked" is never seen.
+  SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
+  const auto over = [&](const v1::Job& job) {
+    return job.state() == "parked" || job.state() == "restoring" || HasEnded(job) || job.state() == "running";
+  };
+  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
+  if (job.state() == "running" && job.incarnation() == before.incarnation()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", flags.job, " goes on: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
+  }
+  session.Done(absl::StrCat("job ", flags.job, " has left its nodes"));
+  return 0;
+}
+
+absl::StatusOr<int> Migrate(Session& session, const Flags& flags) {
+  SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
+  v1::MigrateRequest request;
+  request.set_id(flags.job);
+  if (!flags.to.empty()) {
+    for (absl::string_view node : absl::StrSplit(flags.to, ',')) request.add_nodes(std::string(node));
+  }
+  SIDING_RETURN_IF_ERROR(session.client().Migrate(request));
+  if (flags.no_wait) {
+    session.Done("ordered");
+    return 0;
+  }
+  const auto over = [&](const v1::Job& job) {
+    return HasEnded(job) || (job.state() == "running" && (job.incarnation() > before.incarnation() || !job.methods_note().empty()));
+  };
+  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
+  if (job.incarnation() == before.incarnation()) {
+    return absl::FailedPreconditionError(absl::StrCat("job ", flags.job, " stays where it is: ", job.methods_note()));
+  }
+  session.Done(absl::StrCat("job ", flags.job, " runs on ", absl::StrJoin(job.nodes(), ",")));
+  return 0;
+}
+
+}  // namespace
+
+void AddAdmin(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<Flags>();
+  const auto finish = [&session, flags](const absl::Status& status, const std::vector<std::string>& states,
+                                        const std::string& done) -> absl::StatusOr<int> {
+    if (!status.ok()) return status;
+    if (!flags->no_wait) return Await(session, flags->job, states, done);
+    session.Done("ordered");
+    return 0;
+  };
+
+  CLI::App* suspend = AddVerb(app, session, "suspend", "freeze a job in place; its memory stays in RAM", [=, &session] {
+    return finish(session.client().Suspend(flags->job), {"suspended"}, absl::StrCat("job ", flags->job, " is frozen"));
+  });
+  CLI::App* resume = AddVerb(app, session, "resume", "let a frozen job go on", [=, &session] {
+    return finish(session.client().Resume(flags->job), {"running"}, absl::StrCat("job ", flags->job, " runs"));
+  });
+  CLI::App* kill = AddVerb(app, session, "kill", "end a job for good", [=, &session] {
+    return finish(session.client().Kill(flags->job), {"cancelled", "done", "failed"},
+                  absl::StrCat("job ", flags->job, " has ended"));
+  });
+  CLI::App* checkpoint = AddVerb(app, session, "checkpoint", "make a durable checkpoint; the job goes on running",
+                                 [=, &session] { return Checkpoint(session, *flags); });
+  CLI::App* vacate = AddVerb(app, session, "vacate", "checkpoint a job and take it off its nodes; it queues for others",
+                             [=, &session] { return Vacate(session, *flags); });
+  CLI::App* migrate = AddVerb(app, session, "migrate", "checkpoint a job and restore it on other nodes",
+                              [=, &session] { return Migrate(session, *flags); });
+  for (CLI::App* verb : {suspend, resume, kill, checkpoint, vacate, migrate}) {
+    AddJob(*verb, *flags);
+    AddNoWait(*verb, *flags);
+  }
+  for (CLI::App* verb : {checkpoint, vacate}) {
+    verb->add_option("--tier", flags->tier, "local (only this node can restore it) or shared")->capture_default_str();
+  }
+  migrate->add_option("--to", flags->to, "node names by rank, separated by commas; default: any others with room");
+  migrate->footer("example: sidingctl migrate 7 --to n3,n4");
+
+  for (const bool cordon : {true, false}) {
+    CLI::App* verb = AddVerb(app, session, cordon ? "cordon" : "uncordon",
+                             cordon ? "place nothing new on a node" : "place jobs on a node again",
+                             [=, &session]() -> absl::StatusOr<int> {
+                               SIDING_RETURN_IF_ERROR(session.client().Cordon(flags->node, cordon));
+                               session.Done(absl::StrCat("node ", flags->node, cordon ? " takes nothing new" : " takes jobs"));
+                               return 0;
+                             });
+    verb->add_option("node", flags->node, "the node's name")->required();
+  }
+
+  CLI::App* wait = AddVerb(app, session, "wait", "until jobs have ended; exits with the first exit code that is not 0",
+                           [=, &session]() -> absl::StatusOr<int> {
+                             int code = 0;
+                             for (int64_t id : flags->jobs) {
+                               SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, id, HasEnded));
+                               if (code == 0) code = job.exit_code() & 0xff;
+                             }
+                             return code;
+                           });
+  wait->add_option("job", flags->jobs, "the jobs' ids")->required();
+}
+
+}  // namespace siding::cli

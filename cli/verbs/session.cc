@@ -1,0 +1,78 @@
+#include <google/protobuf/util/json_util.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "cli/verbs/verbs.h"
+#include "common/clock.h"
+#include "common/status.h"
+
+namespace siding::cli {
+namespace {
+
+constexpr auto kPoll = std::chrono::milliseconds(100);
+constexpr auto kLineInterval = std::chrono::seconds(1);
+
+}  // namespace
+
+Client& Session::client() {
+  if (client_ == nullptr) client_ = std::make_unique<Client>(socket);
+  return *client_;
+}
+
+Style Session::style() const {
+  return {isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr, SystemClock().Now()};
+}
+
+void Session::Print(const google::protobuf::Message& message, const std::string& text) const {
+  if (!json) {
+    std::cout << text << std::flush;
+    return;
+  }
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string out;
+  google::protobuf::util::MessageToJsonString(message, &out, options).IgnoreError();
+  std::cout << out << std::endl;
+}
+
+void Session::Done(const std::string& text) const {
+  if (json) {
+    std::cout << "{}" << std::endl;
+  } else {
+    std::cout << text << std::endl;
+  }
+}
+
+bool HasEnded(const v1::Job& job) {
+  return job.state() == "done" || job.state() == "failed" || job.state() == "cancelled";
+}
+
+absl::StatusOr<v1::Job> Follow(Session& session, int64_t id, const std::function<bool(const v1::Job&)>& over) {
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  std::string last;
+  auto last_line = std::chrono::steady_clock::time_point();
+  for (;;) {
+    SIDING_ASSIGN_OR_RETURN(v1::Job job, session.client().Job(id));
+    const bool done = over(job);
+    const std::string line = absl::StrCat("job ", id, ": ", job.state(),
+                                          job.has_progress() ? ": " + ProgressText(job.progress()) : "");
+    const auto now = std::chrono::steady_clock::now();
+    if (terminal && line != last) {
+      std::cerr << "\r\033[K" << line << (done ? "\n" : "") << std::flush;
+    } else if (!session.json && line != last && (done || now - last_line >= kLineInterval)) {
+      std::cerr << line << std::endl;
+      last_line = now;
+    }
+    last = line;
+    if (done) return job;
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+}  // namespace siding::cli

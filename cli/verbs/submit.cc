@@ -1,0 +1,183 @@
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "cli/job_file.h"
+#include "cli/verbs/verbs.h"
+#include "common/clock.h"
+#include "common/files.h"
+#include "common/status.h"
+
+namespace siding::cli {
+namespace {
+
+constexpr int64_t kDefaultKillGraceUs = 10'000'000;
+
+// The flags of submit and plan. Empty or zero: not given.
+struct Flags {
+  std::string file, name, memory, start_by, preemptible, interval, app_signal, app_marker, restart_command, kill_grace;
+  std::string workdir, output;
+  int nodes = 0, slots = 0, gpus = -1, priority = 0, max_preemptions = -1;
+  bool not_preemptible = false, wait = false;
+  std::vector<std::string> env, command;
+};
+
+absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
+  if (!flags.start_by.empty()) {
+    const auto at = ParseTime(flags.start_by, now);
+    if (!at.ok()) return Annotate(at.status(), "--start-by");
+    spec.set_on_demand(true);
+    spec.set_start_by_us(ToMicros(*at));
+  }
+  if (!flags.interval.empty()) {
+    const auto interval = ParseDuration(flags.interval);
+    if (!interval.ok()) return Annotate(interval.status(), "--checkpoint-interval");
+    spec.set_checkpoint_interval_us(interval->count());
+  }
+  if (!flags.kill_grace.empty()) {
+    const auto grace = ParseDuration(flags.kill_grace);
+    if (!grace.ok()) return Annotate(grace.status(), "--kill-grace");
+    spec.set_kill_grace_us(grace->count());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetPreemption(const Flags& flags, bool from_file, v1::JobSpec& spec) {
+  if (!flags.preemptible.empty()) {
+    spec.clear_methods();
+    for (absl::string_view name : absl::StrSplit(flags.preemptible, ',')) {
+      const auto method = ParseMethodName(std::string(name));
+      if (!method.ok()) return Annotate(method.status(), "--preemptible");
+      spec.add_methods(*method);
+    }
+  } else if (flags.not_preemptible) {
+    spec.clear_methods();
+  } else if (!from_file && !spec.on_demand()) {
+    for (v1::Method method : {v1::SUSPEND, v1::CHECKPOINT, v1::KILL}) spec.add_methods(method);
+  }
+  if (!flags.app_signal.empty()) {
+    const absl::Status status = ParseAppSignal(flags.app_signal, *spec.mutable_app());
+    if (!status.ok()) return Annotate(status, "--app-signal");
+  }
+  if (!flags.app_marker.empty()) spec.mutable_app()->set_marker(flags.app_marker);
+  if (!flags.restart_command.empty()) {
+    const auto words = SplitCommand(flags.restart_command);
+    if (!words.ok()) return Annotate(words.status(), "--restart-command");
+    spec.mutable_app()->mutable_restart_command()->Assign(words->begin(), words->end());
+  }
+  if (flags.max_preemptions >= 0) spec.set_max_preemptions(flags.max_preemptions);
+  return absl::OkStatus();
+}
+
+absl::Status SetEnvironment(const Flags& flags, v1::JobSpec& spec) {
+  for (const std::string& entry : flags.env) {
+    const size_t at = entry.find('=');
+    if (at == std::string::npos || at == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--env '", entry, "': expected NAME=VALUE"));
+    }
+    (*spec.mutable_env())[entry.substr(0, at)] = entry.substr(at + 1);
+  }
+  return absl::OkStatus();
+}
+
+// The job file, then the flags over it, then what is left to defaults.
+absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags) {
+  v1::SubmitRequest request;
+  v1::JobSpec& spec = *request.mutable_spec();
+  const Time now = SystemClock().Now();
+  if (!flags.file.empty()) {
+    SIDING_ASSIGN_OR_RETURN(std::string text, ReadFile(flags.file));
+    SIDING_RETURN_IF_ERROR(ParseJobFile(text, flags.file, now, spec));
+  }
+  if (!flags.name.empty()) spec.set_name(flags.name);
+  if (flags.nodes > 0) spec.set_nodes(flags.nodes);
+  if (flags.slots > 0) spec.mutable_per_node()->set_slots(flags.slots);
+  if (flags.gpus >= 0) spec.mutable_per_node()->set_gpus(flags.gpus);
+  if (flags.priority != 0) spec.set_priority(flags.priority);
+  if (!flags.memory.empty()) {
+    const auto memory = ParseBytes(flags.memory);
+    if (!memory.ok()) return Annotate(memory.status(), "--memory");
+    spec.mutable_per_node()->set_memory(memory->value);
+  }
+  if (!flags.command.empty()) spec.mutable_command()->Assign(flags.command.begin(), flags.command.end());
+  SIDING_RETURN_IF_ERROR(SetTimes(flags, now, spec));
+  SIDING_RETURN_IF_ERROR(SetPreemption(flags, !flags.file.empty(), spec));
+  SIDING_RETURN_IF_ERROR(SetEnvironment(flags, spec));
+  if (!flags.workdir.empty()) spec.set_workdir(flags.workdir);
+  if (!flags.output.empty()) spec.set_output(flags.output);
+
+  if (spec.command().empty()) return absl::InvalidArgumentError("no command: give one after --, or in a job file");
+  if (spec.nodes() == 0) spec.set_nodes(1);
+  if (spec.per_node().slots() == 0) spec.mutable_per_node()->set_slots(1);
+  if (spec.kill_grace_us() == 0 && flags.kill_grace.empty()) spec.set_kill_grace_us(kDefaultKillGraceUs);
+  if (spec.name().empty()) spec.set_name(std::filesystem::path(spec.command(0)).filename().string());
+  if (spec.workdir().empty()) spec.set_workdir(std::filesystem::current_path().string());
+  if (spec.output().empty()) spec.set_output("siding-%j-%r.out");
+  if (spec.output()[0] != '/') spec.set_output(absl::StrCat(spec.workdir(), "/", spec.output()));
+  return request;
+}
+
+void AddFlags(CLI::App& verb, Flags& f) {
+  verb.add_option("--file,-f", f.file, "job file; flags override it")->check(CLI::ExistingFile);
+  verb.add_option("--name", f.name, "the job's name");
+  verb.add_option("--nodes,-N", f.nodes, "nodes; one task runs on each")->check(CLI::Range(1, 1 << 20));
+  verb.add_option("--slots", f.slots, "slots on each node")->check(CLI::Range(1, 1 << 20));
+  verb.add_option("--memory", f.memory, "memory on each node, such as 2GiB");
+  verb.add_option("--gpus", f.gpus, "GPUs on each node")->check(CLI::Range(0, 1024));
+  verb.add_option("--priority", f.priority, "higher goes first in the queue");
+  verb.add_option("--start-by", f.start_by, "makes it on-demand: its deadline, +60s or 2026-05-01T12:00:00Z");
+  verb.add_option("--preemptible", f.preemptible, "ways it may be taken off its nodes: suspend,checkpoint,app,kill");
+  verb.add_flag("--not-preemptible", f.not_preemptible, "it may not be taken off its nodes");
+  verb.add_option("--checkpoint-interval", f.interval, "checkpoint it this often while it runs, such as 30m");
+  verb.add_option("--app-signal", f.app_signal, "method app: the signal to save, and how long it may take: USR1@30s");
+  verb.add_option("--app-marker", f.app_marker, "method app: file that the program writes when it has saved");
+  verb.add_option("--restart-command", f.restart_command, "method app: the command that goes on from what was saved");
+  verb.add_option("--kill-grace", f.kill_grace, "between SIGTERM and SIGKILL; default 10s");
+  verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be made to make way");
+  verb.add_option("--env", f.env, "NAME=VALUE for its environment; may be repeated")->allow_extra_args(false);
+  verb.add_option("--workdir", f.workdir, "where it starts; default: here");
+  verb.add_option("--output", f.output, "where its output goes; %j job id, %r rank; default siding-%j-%r.out");
+  verb.add_option("command", f.command, "the program and its arguments, after --");
+}
+
+absl::StatusOr<int> Submit(Session& session, const Flags& flags) {
+  SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags));
+  SIDING_ASSIGN_OR_RETURN(v1::SubmitResponse response, session.client().Submit(request));
+  std::string text = absl::StrCat("job ", response.id(), "\n");
+  if (response.has_plan()) text += PlanText(response.plan(), session.style());
+  session.Print(response, text);
+  if (!flags.wait) return 0;
+  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, response.id(), HasEnded));
+  return job.exit_code() & 0xff;
+}
+
+absl::StatusOr<int> Plan(Session& session, const Flags& flags) {
+  SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags));
+  SIDING_ASSIGN_OR_RETURN(v1::Plan plan, session.client().Plan(request));
+  session.Print(plan, PlanText(plan, session.style()));
+  return plan.feasible() ? 0 : 1;
+}
+
+}  // namespace
+
+void AddSubmit(CLI::App& app, Session& session) {
+  auto submit_flags = std::make_shared<Flags>();
+  CLI::App* submit = app.add_subcommand("submit", "run a program: a batch job, or with --start-by an on-demand job");
+  AddFlags(*submit, *submit_flags);
+  submit->add_flag("--wait", submit_flags->wait, "until it has ended; exits with its exit code");
+  submit->footer("example: sidingctl submit --nodes 2 --start-by +60s -- ./steer --input shot-12");
+  submit->callback([&session, submit_flags] {
+    session.run = [&session, submit_flags] { return Submit(session, *submit_flags); };
+  });
+
+  auto plan_flags = std::make_shared<Flags>();
+  CLI::App* plan = app.add_subcommand("plan", "what would happen if this were submitted; nothing is touched");
+  AddFlags(*plan, *plan_flags);
+  plan->footer("example: sidingctl plan --nodes 2 --start-by +60s -- ./steer");
+  plan->callback([&session, plan_flags] { session.run = [&session, plan_flags] { return Plan(session, *plan_flags); }; });
+}
+
+}  // namespace siding::cli

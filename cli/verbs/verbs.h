@@ -1,0 +1,48 @@
+// The verbs of sidingctl. Each file adds its own to the program and sets `run` when it was asked for.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "cli/client.h"
+#include "cli/render.h"
+
+namespace google::protobuf {
+class Message;
+}
+
+namespace siding::cli {
+
+// What every verb may use. Lives as long as the program.
+struct Session {
+  std::string socket;
+  bool json = false;
+  // Set by the verb that was given; returns the exit code.
+  std::function<absl::StatusOr<int>()> run;
+
+  Client& client();
+  Style style() const;
+  // The message as JSON, or the text for people.
+  void Print(const google::protobuf::Message& message, const std::string& text) const;
+  // For verbs with nothing to say but that it is done.
+  void Done(const std::string& text) const;
+
+ private:
+  std::unique_ptr<Client> client_;
+};
+
+void AddSubmit(CLI::App& app, Session& session);      // submit, plan
+void AddQueries(CLI::App& app, Session& session);     // jobs, nodes, top, explain, events
+void AddAdmin(CLI::App& app, Session& session);       // suspend, resume, checkpoint, vacate, migrate, kill, cordon, wait
+void AddCheckpoints(CLI::App& app, Session& session); // checkpoints list|show|verify|delete
+void AddCompletion(CLI::App& app, Session& session);  // completion bash|zsh|fish
+
+// Follows a job until `over` says so, with a line of progress on stderr: redrawn on a terminal, a line a second
+// at most elsewhere. The job as it was last.
+absl::StatusOr<v1::Job> Follow(Session& session, int64_t job, const std::function<bool(const v1::Job&)>& over);
+bool HasEnded(const v1::Job& job);
+
+}  // namespace siding::cli

@@ -1,0 +1,126 @@
+// What does the store add to writing a checkpoint? Writes the same bytes to the same disk twice a round, as a
+// plain file with fsync and as an image of the store (hashed while it grows, sealed, committed), then
+// verifies the image.
+//
+//   store_bench [FOLDER [MIB [ROUNDS]]]     default: . 1024 5
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/files.h"
+#include "store/store.h"
+
+namespace {
+
+using siding::UniqueFd;
+
+constexpr size_t kWrite = 1 << 20;
+
+[[noreturn]] void Die(const std::string& what) {
+  std::fprintf(stderr, "store_bench: %s\n", what.c_str());
+  std::exit(1);
+}
+
+double Seconds(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// As CRIU does it: appended in pieces.
+void WritePages(const std::string& path, const std::string& data, bool sync) {
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd.valid()) Die("cannot create " + path);
+  for (size_t at = 0; at < data.size(); at += kWrite) {
+    const size_t size = std::min(kWrite, data.size() - at);
+    if (write(fd.get(), data.data() + at, size) != static_cast<ssize_t>(size)) Die("cannot write " + path);
+  }
+  if (sync && fsync(fd.get()) != 0) Die("cannot sync " + path);
+}
+
+struct Round {
+  double plain = 0, write = 0, seal = 0, commit = 0, verify = 0;
+  double Store() const { return write + seal + commit; }
+};
+
+double RunPlain(const std::string& folder, const std::string& data) {
+  const std::string plain = folder + "/plain.img";
+  const double seconds = Seconds([&] { WritePages(plain, data, /*sync=*/true); });
+  unlink(plain.c_str());
+  ::sync();  // the other half starts with a quiet disk
+  return seconds;
+}
+
+void RunStore(siding::ImageStore& store, const std::string& data, Round& round) {
+  const siding::ImageKey key{siding::CheckpointId("1.1"), 0};
+  auto draft = store.Begin(key);
+  if (!draft.ok()) Die(draft.status().ToString());
+  round.write = Seconds([&] { WritePages((*draft)->path() + "/pages-1.img", data, /*sync=*/false); });
+  round.seal = Seconds([&] {
+    if (const auto sealed = (*draft)->Seal({}); !sealed.ok()) Die(sealed.status().ToString());
+  });
+  round.commit = Seconds([&] {
+    if (const auto committed = (*draft)->Commit(); !committed.ok()) Die(committed.ToString());
+  });
+  round.verify = Seconds([&] {
+    if (const auto verified = store.Verify(key); !verified.ok()) Die(verified.status().ToString());
+  });
+  if (const auto deleted = store.Delete(key); !deleted.ok()) Die(deleted.ToString());
+  ::sync();
+}
+
+double Median(std::vector<Round> rounds, const std::function<double(const Round&)>& value) {
+  std::vector<double> values;
+  for (const Round& round : rounds) values.push_back(value(round));
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string parent = argc > 1 ? argv[1] : ".";
+  const size_t mib = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 1024;
+  const int rounds = argc > 3 ? std::atoi(argv[3]) : 5;
+  if (mib == 0 || rounds <= 0) Die("usage: store_bench [FOLDER [MIB [ROUNDS]]]");
+
+  std::string folder = parent + "/store-bench-XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) Die("cannot make a folder in " + parent);
+  auto store = siding::OpenDirectoryStore(folder + "/store");
+  if (!store.ok()) Die(store.status().ToString());
+  std::string data(mib << 20, '\0');
+  uint64_t x = 88172645463325252u;  // xorshift: bytes that no disk can compress
+  for (size_t i = 0; i + 8 <= data.size(); i += 8) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    std::copy_n(reinterpret_cast<const char*>(&x), 8, &data[i]);
+  }
+
+  std::vector<Round> results;
+  std::printf("%zu MiB in %s\n%8s %12s %12s %8s %8s %8s %8s\n", mib, parent.c_str(), "round", "plain+fsync",
+              "store total", "write", "seal", "commit", "verify");
+  for (int i = 0; i < rounds; ++i) {
+    // Who goes first changes, since the first one finds the disk and the memory in another state.
+    Round r;
+    if (i % 2 == 0) r.plain = RunPlain(folder, data);
+    RunStore(**store, data, r);
+    if (i % 2 == 1) r.plain = RunPlain(folder, data);
+    results.push_back(r);
+    std::printf("%8d %11.3fs %11.3fs %7.3fs %7.3fs %7.3fs %7.3fs\n", i + 1, r.plain, r.Store(), r.write,
+                r.seal, r.commit, r.verify);
+  }
+  std::filesystem::remove_all(folder);
+  const double plain = Median(results, [](const Round& r) { return r.plain; });
+  const double total = Median(results, [](const Round& r) { return r.Store(); });
+  const double verify = Median(results, [](const Round& r) { return r.verify; });
+  std::printf("median: store %.3f s = %.2f x plain %.3f s; verify %.3f s = %.2f GiB/s\n", total,
+              total / plain, plain, verify, static_cast<double>(mib) / 1024 / verify);
+}

@@ -37,7 +37,7 @@ void Session::Print(const google::protobuf::Message& message, const std::string&
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   std::string out;
-  google::protobuf::util::MessageToJsonString(message, &out, options).IgnoreError();
+  (void)google::protobuf::util::MessageToJsonString(message, &out, options);
   std::cout << out << std::endl;
 }
 

@@ -4,7 +4,9 @@
 #include <filesystem>
 
 #include "agent/host/host_fixture.h"
+#include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
+#include "agent/launch/shim.pb.h"
 #include "common/files.h"
 
 namespace siding {
@@ -197,6 +199,14 @@ TEST_F(DumpTest, AnotherUsersJobIsDumpedAndRestored) {
   DumpAndCommit(2, "1.1");
   Restore(spec, "1.1");
   AwaitPhase(v1::RUNNING, 2);
+  const auto running =
+      ReadJsonFile<agent::ShimRunning>(absl::StrCat(tasks_folder(), "/", job_, ".2.0/running.json"));
+  ASSERT_TRUE(running.ok());
+  const auto status = ReadFile(absl::StrCat("/proc/", running->init().pid(), "/status"));
+  ASSERT_TRUE(status.ok());
+  EXPECT_THAT(*status, HasSubstr("Uid:\t65534\t65534\t65534\t65534"));
+  EXPECT_THAT(*status, HasSubstr("CapEff:\t0000000000000000"));
+  EXPECT_THAT(*status, HasSubstr("CapAmb:\t0000000000000000"));
   EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
   ExpectCompleteOutput(kSteps);
 }

@@ -4,6 +4,7 @@
 #include "agent/host/task.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
+#include "agent/launch/shim.h"
 #include "common/status.h"
 
 namespace siding {
@@ -123,6 +124,7 @@ void Task::DoDump(v1::ToAgent command) {
     plan.init = record_.init().pid();
     plan.work_folder = folder_;
     plan.keep_running = command.dump().keep_running();
+    plan.own_mounts = NeedsOwnProc(record_.spec());
     plan.user = host_.UserFor(record_.spec());
     Dumper dumper(*this, command);
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);

@@ -96,7 +96,6 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   agent::ShimRestore& order = *request.mutable_restore();
   SIDING_ASSIGN_OR_RETURN(*order.mutable_image_folder(), store->Path(key));
   order.set_criu_path(host_.criu_path);
-  order.set_as_user(host_.UserFor(restore.spec()).as_user);
   const auto files = manifest->metadata.find(kMetadataFiles);
   order.set_files(files == manifest->metadata.end() ? "[]" : files->second);
   std::lock_guard lock(mutex_);

@@ -6,6 +6,7 @@
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,7 +24,7 @@
 namespace siding {
 namespace {
 
-enum Stage : int { kRun, kCgroup, kSession, kOutput, kUser, kWorkdir, kInit };
+enum Stage : int { kRun, kCgroup, kMount, kSession, kOutput, kUser, kWorkdir, kInit };
 
 constexpr int kStatusFd = 3;
 
@@ -91,6 +92,12 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
     UniqueFd procs(open((request.cgroup() + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
     if (!procs.valid() || write(procs.get(), "0", 1) != 1) Fail(status_fd, kCgroup);
   }
+  if (NeedsOwnProc(request.spec())) {
+    // What is mounted here must not reach the node, nor the other way round in the middle of a dump.
+    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) Fail(status_fd, kMount);
+    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+      Fail(status_fd, kMount);
+  }
   if (setsid() < 0) Fail(status_fd, kSession);
   umask(022);
   const rlimit no_core = {0, RLIM_INFINITY};
@@ -130,6 +137,8 @@ std::string Explain(const agent::ShimRequest& request, const std::string& output
       return because("cannot run " + request.command(0));
     case kCgroup:
       return because("cannot join the cgroup " + request.cgroup());
+    case kMount:
+      return because("cannot mount /proc for the job");
     case kSession:
       return because("cannot begin a session");
     case kOutput:
@@ -201,8 +210,8 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request) {
   UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
   // An ipc namespace of its own: System V segments cannot be dumped otherwise.
-  const pid_t init = static_cast<pid_t>(
-      syscall(SYS_clone, CLONE_NEWPID | CLONE_NEWIPC | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+  const long flags = CLONE_NEWPID | CLONE_NEWIPC | SIGCHLD | (NeedsOwnProc(request.spec()) ? CLONE_NEWNS : 0);
+  const pid_t init = static_cast<pid_t>(syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr));
   if (init < 0) return ErrnoError(errno, "cannot make a pid namespace");
   if (init == 0) Become(request, account, write_end.get(), argv.data(), envp.data(), output);
   write_end.Reset();

@@ -23,9 +23,8 @@ class ClusterCase(unittest.TestCase):
         self.cluster.start()
 
     def _finish(self):
-        failed = any(error for _, error in getattr(self._outcome, "errors", [])) or not self._outcome.success
         self.cluster.stop()
-        if failed:
+        if not self._outcome.success:
             for log in sorted(self.cluster.logs.iterdir()):
                 print(f"---- {log.name}\n{self.cluster.tail(log.stem, 40)}", file=sys.stderr)
         shutil.rmtree(self.cluster.dir, ignore_errors=True)

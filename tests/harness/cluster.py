@@ -61,9 +61,9 @@ class Cluster:
 
     # ---- processes ----
     def _spawn(self, name, argv):
-        log = open(self.logs / f"{name}.log", "ab")
-        return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                start_new_session=True)
+        with open(self.logs / f"{name}.log", "ab") as log:
+            return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                    start_new_session=True)
 
     def start_controller(self):
         argv = [BIN / "sidingd", "--socket", self.socket, "--state-dir", self.dir / "controller", "--heartbeat", "1s",
@@ -136,12 +136,13 @@ class Cluster:
                 continue
             try:
                 if mark in (entry / "cmdline").read_bytes() or mark in (entry / "environ").read_bytes():
-                    if (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z":
+                    state, _, group = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:3]
+                    if state != "Z" and int(group) != os.getpgid(0):
                         found.append(int(entry.name))
             except (OSError, IndexError):
-                pass
+                pass  # it ended while we looked
         mine = {p.pid for p in [*self.agents.values(), self.controller] if p and p.poll() is None}
-        return [pid for pid in found if pid not in mine and os.getpgid(pid) != os.getpgid(0)]
+        return [pid for pid in found if pid not in mine]
 
     def tail(self, name, lines=15):
         path = self.logs / f"{name}.log"
@@ -154,7 +155,9 @@ class Cluster:
         done = subprocess.run(argv, capture_output=True, text=True, user=uid, cwd=self.dir)
         if done.returncode != 0:
             raise CtlError(done.returncode, done.stderr.strip())
-        return json.loads(done.stdout) if done.stdout.strip() else None
+        # Streams (events) are one object a line.
+        found = [json.loads(line) for line in done.stdout.splitlines()]
+        return found if args[0] == "events" else found[0] if found else None
 
     def submit(self, *args, uid=None):
         return int(self.ctl("submit", *args, uid=uid)["id"])
@@ -180,8 +183,7 @@ class Cluster:
         return wait_for(f"job {job} to be {' or '.join(states)}", there, timeout)
 
     def events(self, job=None):
-        got = self.ctl("events", *(["--job", job] if job else []))
-        return got.get("events", []) if isinstance(got, dict) else got or []
+        return self.ctl("events", *(["--job", job] if job else []))
 
     def wait_event(self, job, kind, timeout=60.0):
         return wait_for(f"event {kind} of job {job}",

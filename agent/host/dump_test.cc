@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -178,6 +179,20 @@ TEST_F(DumpTest, IoUringIsSeenBeforehandAndRefused) {
   Dump(2, "1.1");
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("io_uring"));
   AwaitMoreLines();
+}
+
+TEST_F(DumpTest, FullDiskLetsTheJobGoOn) {
+  host_.reset();
+  const std::string shared = folder_ + "/shared";
+  if (mount("none", shared.c_str(), "tmpfs", 0, "size=2m") != 0) GTEST_SKIP() << "cannot mount a small tmpfs";
+  StartHost();
+  LaunchCounter(Job({"100000"}));
+  Dump(2, "1.1");
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("No space left"));
+  EXPECT_FALSE(DraftsLeft());
+  AwaitMoreLines();
+  host_.reset();
+  EXPECT_EQ(umount2(shared.c_str(), MNT_DETACH), 0);
 }
 
 TEST_F(DumpTest, KillWhilePreparedEndsTheJob) {

@@ -160,6 +160,7 @@ TEST_F(LaunchTest, ForgetLeavesNothing) {
       },
       std::chrono::seconds(30)));
   EXPECT_TRUE(std::filesystem::is_empty(tasks_folder()));
+  EXPECT_FALSE(std::filesystem::exists(absl::StrCat("/tmp/siding-job-", job_, ".0")));
 }
 
 TEST_F(LaunchTest, SaveByExitIsSaved) {

@@ -1,6 +1,7 @@
 #include "agent/host/task.h"
 
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include "agent/checkpoint/precheck.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
+#include "agent/launch/shim.h"
 #include "agent/launch/shim_process.h"
 #include "spdlog/spdlog.h"
 
@@ -229,6 +231,13 @@ void Task::RemoveTraces() {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
   std::error_code error;
+  // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
+  const std::string tmpdir = TaskTmpdir(id_.job.value(), id_.rank);
+  struct stat info {};
+  if (record_.report().phase() == v1::EXITED && !record_.kill_ordered() &&
+      lstat(tmpdir.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == record_.spec().uid()) {
+    std::filesystem::remove_all(tmpdir, error);
+  }
   std::filesystem::remove_all(folder_, error);
   if (error) spdlog::warn("task {}: remove {}: {}", name_, folder_, error.message());
 }

@@ -31,7 +31,9 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
 inline bool NeedsOwnProc(const v1::JobSpec& spec) { return spec.uid() != 0; }
 
 // Where the job's temporary files go: the same path on every node, since open files keep their names.
-std::string TaskTmpdir(int64_t job, int rank);
+inline std::string TaskTmpdir(int64_t job, int rank) {
+  return "/tmp/siding-job-" + std::to_string(job) + "." + std::to_string(rank);
+}
 // Makes the task's folder for temporary files, as the job's user. Fails if it belongs to somebody else.
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request);
 

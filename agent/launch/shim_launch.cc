@@ -174,8 +174,6 @@ std::string OutputPath(const std::string& pattern, int64_t job, int rank) {
   return path.empty() ? "/dev/null" : path;
 }
 
-std::string TaskTmpdir(int64_t job, int rank) { return absl::StrCat("/tmp/siding-job-", job, ".", rank); }
-
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request) {
   const std::string path = TaskTmpdir(request.job(), request.rank());
   if (mkdir(path.c_str(), 0700) == 0) {

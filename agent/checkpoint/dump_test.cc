@@ -1,0 +1,130 @@
+// The two phases against a CRIU and a store that do as they are told; the process dumped is this one.
+#include "agent/checkpoint/dump.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "common/files.h"
+#include "common/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Writes one file and asks; `before` and `after` are what it fails with at these moments.
+class FaultyCriu final : public Criu {
+ public:
+  absl::StatusOr<std::string> Check() override { return std::string("1.0"); }
+  absl::Status Dump(const CriuDump& dump, const std::function<absl::Status()>& post_dump) override {
+    if (!before.ok()) return before;
+    SIDING_RETURN_IF_ERROR(WriteFileAtomically(dump.image_folder + "/pages-1.img", "pages"));
+    SIDING_RETURN_IF_ERROR(post_dump());
+    return after;
+  }
+  absl::StatusOr<pid_t> Restore(const CriuRestore&) override { return absl::UnimplementedError("not here"); }
+
+  absl::Status before;
+  absl::Status after;
+};
+
+class Observer final : public DumpObserver {
+ public:
+  void OnProgress(Bytes) override {}
+  absl::Status OnPrepared(const Manifest& manifest) override {
+    steps.push_back("prepared");
+    metadata = manifest.metadata;
+    return decision;
+  }
+  absl::Status OnCommitting() override {
+    steps.push_back("committing");
+    return record;
+  }
+  void OnCommitted() override { steps.push_back("committed"); }
+
+  absl::Status decision;
+  absl::Status record;
+  std::vector<std::string> steps;
+  std::map<std::string, std::string> metadata;
+};
+
+class RunDumpTest : public ::testing::Test {
+ protected:
+  RunDumpTest() {
+    char name[] = "/tmp/siding-dump-XXXXXX";
+    folder_ = mkdtemp(name);
+    store_ = *OpenDirectoryStore(folder_ + "/store");
+    plan_.key = {CheckpointId("1.1"), 0};
+    plan_.init = getpid();
+    plan_.work_folder = folder_;
+    plan_.keep_running = true;
+  }
+  ~RunDumpTest() override {
+    store_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  absl::Status Run() { return RunDump(criu_, *store_, plan_, observer_, abandon_); }
+  std::vector<ImageKey> Images() const { return *store_->List(); }
+  bool DraftsLeft() const {
+    const std::string staging = folder_ + "/store/staging";
+    return std::filesystem::exists(staging) && !std::filesystem::is_empty(staging);
+  }
+
+  std::string folder_;
+  std::unique_ptr<ImageStore> store_;
+  FaultyCriu criu_;
+  Observer observer_;
+  DumpPlan plan_;
+  std::atomic<bool> abandon_{false};
+};
+
+TEST_F(RunDumpTest, CommitMakesTheImageVisibleWithItsRecordOfFiles) {
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(observer_.steps, ElementsAre("prepared", "committing", "committed"));
+  EXPECT_THAT(Images(), ElementsAre(plan_.key));
+  EXPECT_EQ(observer_.metadata.count(kMetadataFiles), 1u);
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(RunDumpTest, RefusalLeavesNothing) {
+  observer_.decision = absl::AbortedError("called off");
+  EXPECT_EQ(Run().message(), "called off");
+  EXPECT_THAT(observer_.steps, ElementsAre("prepared"));
+  EXPECT_THAT(Images(), IsEmpty());
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(RunDumpTest, CommitThatCannotBeRecordedIsNone) {
+  observer_.record = absl::ResourceExhaustedError("disk full");
+  EXPECT_FALSE(Run().ok());
+  EXPECT_THAT(Images(), IsEmpty());
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(RunDumpTest, FailureOfCriuIsPassedOnAndLeavesNothing) {
+  criu_.before = absl::InternalError("criu: no");
+  EXPECT_EQ(Run().message(), "criu: no");
+  EXPECT_THAT(observer_.steps, IsEmpty());
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(RunDumpTest, DeathOfCriuAfterTheCommitDoesNotUndoIt) {
+  criu_.after = absl::UnavailableError("criu ended");
+  EXPECT_TRUE(Run().ok());
+  EXPECT_THAT(Images(), ElementsAre(plan_.key));
+}
+
+TEST_F(RunDumpTest, LaterDumpOfTheSameRankReplacesTheEarlier) {
+  ASSERT_TRUE(Run().ok());
+  plan_.metadata["attempt"] = "2";
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(store_->Read(plan_.key)->metadata["attempt"], "2");
+}
+
+}  // namespace
+}  // namespace siding

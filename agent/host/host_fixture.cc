@@ -81,7 +81,12 @@ HostTest::~HostTest() {
     freezer.KillAll(task, init);
     freezer.RemoveCgroup(task).IgnoreError();
   }
-  std::filesystem::remove_all(folder_, error);
+  // The shims still write down what they saw of the end.
+  const auto removed = [&] {
+    std::filesystem::remove_all(folder_, error);
+    return !std::filesystem::exists(folder_);
+  };
+  EXPECT_TRUE(PollUntil(removed, kPatience));
   std::filesystem::remove_all(absl::StrCat("/tmp/siding-job-", job_, ".0"), error);
 }
 

@@ -4,16 +4,13 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
-#include <deque>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "agent/host/context.h"
+#include "agent/host/errands.h"
 #include "agent/host/task.h"
 #include "agent/launch/json_file.h"
 #include "spdlog/spdlog.h"
@@ -40,47 +37,6 @@ Bytes AvailableMemory() {
   if (at == std::string::npos) return {};
   return Bytes{std::strtoll(text->c_str() + at + 13, nullptr, 10) * 1024};
 }
-
-// One thread that does what may take long and belongs to no task. The destructor drops what has not begun.
-class Errands {
- public:
-  Errands() : thread_([this] { Run(); }) {}
-  ~Errands() {
-    {
-      std::lock_guard lock(mutex_);
-      stopping_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  void Add(std::function<void()> errand) {
-    {
-      std::lock_guard lock(mutex_);
-      queue_.push_back(std::move(errand));
-    }
-    changed_.notify_all();
-  }
-
- private:
-  void Run() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-      if (stopping_) return;
-      auto errand = std::move(queue_.front());
-      queue_.pop_front();
-      lock.unlock();
-      errand();
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> queue_;  // guarded by mutex_
-  bool stopping_ = false;                    // guarded by mutex_
-  std::thread thread_;                       // last: it uses the others
-};
 
 class LocalTaskHost final : public TaskHost {
  public:

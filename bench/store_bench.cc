@@ -2,7 +2,7 @@
 // plain file with fsync and as an image of the store (hashed while it grows, sealed, committed), then
 // verifies the image.
 //
-//   store_bench [FOLDER [MIB [ROUNDS]]]     default: . 1024 5
+//   store_bench [FOLDER [MIB [ROUNDS]]]     default: . 1024 9
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -95,7 +95,7 @@ double Median(std::vector<Round> rounds, const std::function<double(const Round&
 int main(int argc, char** argv) {
   const std::string parent = argc > 1 ? argv[1] : ".";
   const size_t mib = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 1024;
-  const int rounds = argc > 3 ? std::atoi(argv[3]) : 5;
+  const int rounds = argc > 3 ? std::atoi(argv[3]) : 9;
   if (mib == 0 || rounds <= 0) Die("usage: store_bench [FOLDER [MIB [ROUNDS]]]");
 
   std::string folder = parent + "/store-bench-XXXXXX";

@@ -56,7 +56,8 @@ int Check(const TaskHostOptions& options) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("siding's node agent: launches tasks, and freezes, dumps, restores and ends them when told to");
+  CLI::App app(
+      "siding's node agent: launches tasks, and freezes, dumps, restores and ends them when told to");
   TaskHostOptions options;
   options.node = HostName();
   options.state_dir = "/var/lib/siding/agent";
@@ -69,7 +70,8 @@ int Main(int argc, char** argv) {
   app.add_option("--controller", socket, "the controller's unix socket")->capture_default_str();
   app.add_option("--state-dir", options.state_dir, "tasks and local checkpoints")->capture_default_str();
   app.add_option("--shared-dir", options.shared_dir, "folder that all nodes see, for shared checkpoints");
-  app.add_option("--slots", slots, "how many slots jobs may use; default: one per core")->check(CLI::Range(1, 1 << 20));
+  app.add_option("--slots", slots, "how many slots jobs may use; default: one per core")
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--memory", memory, "memory that jobs may use, such as 64GiB; default: all");
   app.add_option("--gpus", gpus, "GPUs that jobs may use")->check(CLI::Range(0, 1024));
   app.add_option("--criu", options.criu_path, "criu to use; default: the first that works here");

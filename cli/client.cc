@@ -15,13 +15,15 @@ class Client::Impl {
  public:
   explicit Impl(const std::string& socket)
       : socket_(std::filesystem::absolute(socket).string()),
-        stub_(v1::Siding::NewStub(grpc::CreateChannel("unix:" + socket_, grpc::InsecureChannelCredentials()))) {}
+        stub_(
+            v1::Siding::NewStub(grpc::CreateChannel("unix:" + socket_, grpc::InsecureChannelCredentials()))) {
+  }
 
   absl::Status FromGrpc(const grpc::Status& status) const {
     if (status.ok()) return absl::OkStatus();
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-      return absl::UnavailableError(
-          absl::StrCat("no controller answers on ", socket_, "; is sidingd running? (", status.error_message(), ")"));
+      return absl::UnavailableError(absl::StrCat("no controller answers on ", socket_,
+                                                 "; is sidingd running? (", status.error_message(), ")"));
     }
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
@@ -76,7 +78,9 @@ absl::StatusOr<v1::SubmitResponse> Client::Submit(const v1::SubmitRequest& reque
 absl::StatusOr<v1::Plan> Client::Plan(const v1::SubmitRequest& request) {
   return impl_->Call(&Stub::PlanRequest, request);
 }
-absl::StatusOr<v1::ExplainResponse> Client::Explain(int64_t job) { return impl_->Call(&Stub::Explain, Ref(job)); }
+absl::StatusOr<v1::ExplainResponse> Client::Explain(int64_t job) {
+  return impl_->Call(&Stub::Explain, Ref(job));
+}
 absl::StatusOr<v1::ListJobsResponse> Client::Jobs(const v1::ListJobsRequest& request) {
   return impl_->Call(&Stub::ListJobs, request);
 }
@@ -87,9 +91,12 @@ absl::StatusOr<v1::Job> Client::Job(int64_t id) {
   if (!response.ok()) return response.status();
   return response->jobs(0);
 }
-absl::StatusOr<v1::ListNodesResponse> Client::Nodes() { return impl_->Call(&Stub::ListNodes, v1::ListNodesRequest()); }
+absl::StatusOr<v1::ListNodesResponse> Client::Nodes() {
+  return impl_->Call(&Stub::ListNodes, v1::ListNodesRequest());
+}
 
-absl::Status Client::Events(const v1::EventsRequest& request, const std::function<bool(const v1::Event&)>& visit) {
+absl::Status Client::Events(const v1::EventsRequest& request,
+                            const std::function<bool(const v1::Event&)>& visit) {
   grpc::ClientContext context;
   const auto reader = impl_->stub().Events(&context, request);
   v1::Event event;
@@ -108,7 +115,9 @@ absl::StatusOr<v1::ListCheckpointsResponse> Client::Checkpoints(int64_t job) {
 absl::StatusOr<v1::VerifyResponse> Client::Verify(const std::string& id) {
   return impl_->Call(&Stub::VerifyCheckpoint, Ref(id));
 }
-absl::Status Client::Delete(const std::string& id) { return impl_->Call(&Stub::DeleteCheckpoint, Ref(id)).status(); }
+absl::Status Client::Delete(const std::string& id) {
+  return impl_->Call(&Stub::DeleteCheckpoint, Ref(id)).status();
+}
 absl::Status Client::Suspend(int64_t job) { return impl_->Call(&Stub::Suspend, Ref(job)).status(); }
 absl::Status Client::Resume(int64_t job) { return impl_->Call(&Stub::Resume, Ref(job)).status(); }
 absl::StatusOr<std::string> Client::Checkpoint(int64_t job, v1::Tier tier) {
@@ -119,7 +128,9 @@ absl::StatusOr<std::string> Client::Checkpoint(int64_t job, v1::Tier tier) {
 absl::Status Client::Vacate(int64_t job, v1::Tier tier) {
   return impl_->Call(&Stub::Vacate, Request(job, tier)).status();
 }
-absl::Status Client::Migrate(const v1::MigrateRequest& request) { return impl_->Call(&Stub::Migrate, request).status(); }
+absl::Status Client::Migrate(const v1::MigrateRequest& request) {
+  return impl_->Call(&Stub::Migrate, request).status();
+}
 absl::Status Client::Kill(int64_t job) { return impl_->Call(&Stub::Kill, Ref(job)).status(); }
 absl::Status Client::Cordon(const std::string& node, bool cordon) {
   v1::NodeRef ref;

@@ -66,7 +66,8 @@ absl::Status SetMethods(const YAML::Node& node, v1::JobSpec& spec) {
   if (node.IsScalar() && node.as<std::string>() == "false") return absl::OkStatus();
   if (!node.IsSequence()) return Expected("a list of suspend, checkpoint, app and kill, or false");
   for (const YAML::Node& name : node) {
-    SIDING_ASSIGN_OR_RETURN(v1::Method method, ParseMethodName(name.IsScalar() ? name.as<std::string>() : ""));
+    SIDING_ASSIGN_OR_RETURN(v1::Method method,
+                            ParseMethodName(name.IsScalar() ? name.as<std::string>() : ""));
     spec.add_methods(method);
   }
   return absl::OkStatus();
@@ -145,9 +146,9 @@ absl::Status ParseJobFile(const std::string& text, const std::string& name, Time
       const std::string key = entry.first.as<std::string>();
       const auto field = fields.find(key);
       if (field == fields.end()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(at(entry.first.Mark()), "unknown field '", key, "'; expected one of ",
-                         absl::StrJoin(fields, ", ", [](std::string* out, const auto& f) { *out += f.first; })));
+        return absl::InvalidArgumentError(absl::StrCat(
+            at(entry.first.Mark()), "unknown field '", key, "'; expected one of ",
+            absl::StrJoin(fields, ", ", [](std::string* out, const auto& f) { *out += f.first; })));
       }
       const absl::Status status = field->second(entry.second);
       if (!status.ok()) return Annotate(status, absl::StrCat(at(entry.second.Mark()), key));
@@ -181,7 +182,8 @@ absl::StatusOr<int> ParseSignal(const std::string& name) {
     const char* abbreviation = sigabbrev_np(number);
     if (abbreviation != nullptr && bare == abbreviation) return number;
   }
-  return absl::InvalidArgumentError(absl::StrCat("'", name, "': expected a signal such as USR1, SIGTERM or 10"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", name, "': expected a signal such as USR1, SIGTERM or 10"));
 }
 
 absl::Status ParseAppSignal(const std::string& text, v1::AppMethod& app) {
@@ -221,7 +223,8 @@ absl::StatusOr<std::vector<std::string>> SplitCommand(const std::string& text) {
       in_word = true;
     }
   }
-  if (quote != 0) return absl::InvalidArgumentError(absl::StrCat("expected a closing ", std::string(1, quote)));
+  if (quote != 0)
+    return absl::InvalidArgumentError(absl::StrCat("expected a closing ", std::string(1, quote)));
   if (in_word) words.push_back(word);
   return words;
 }

@@ -19,7 +19,8 @@ TEST(JobFile, ReadsEveryField) {
   const absl::Status status = ParseJobFile(
       "name: heat\nnodes: 2\nslots: 4\nmemory: 2GiB\ngpus: 1\npriority: -5\nmax_preemptions: 3\nworkdir: /w\n"
       "output: /o/%j\nkill_grace: 5s\ncheckpoint_interval: 10m\npreemptible: [suspend, app]\nenv: {A: b}\n"
-      "start_by: +60s\napp_signal: USR1@20s\napp_marker: /m\ncommand: ./run 'a b'\nrestart_command: [./run, --resume]\n",
+      "start_by: +60s\napp_signal: USR1@20s\napp_marker: /m\ncommand: ./run 'a b'\nrestart_command: [./run, "
+      "--resume]\n",
       "job.yaml", FromMicros(1000000), spec);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(spec.nodes(), 2);
@@ -34,10 +35,15 @@ TEST(JobFile, ReadsEveryField) {
 }
 
 TEST(JobFile, NamesFileLineFieldAndWhatWasExpected) {
-  EXPECT_THAT(ErrorOf("name: x\nnodes: many\n"), HasSubstr("job.yaml:2: nodes: expected a whole number, 1 or more"));
+  EXPECT_THAT(ErrorOf("name: x\nnodes: many\n"),
+              HasSubstr("job.yaml:2: nodes: expected a whole number, 1 or more"));
 }
-TEST(JobFile, UnknownFieldsAreErrors) { EXPECT_THAT(ErrorOf("\nnode: 2\n"), HasSubstr("job.yaml:2: unknown field 'node'")); }
-TEST(JobFile, UnknownMethodsAreErrors) { EXPECT_THAT(ErrorOf("preemptible: [stop]"), HasSubstr("'stop': expected suspend")); }
+TEST(JobFile, UnknownFieldsAreErrors) {
+  EXPECT_THAT(ErrorOf("\nnode: 2\n"), HasSubstr("job.yaml:2: unknown field 'node'"));
+}
+TEST(JobFile, UnknownMethodsAreErrors) {
+  EXPECT_THAT(ErrorOf("preemptible: [stop]"), HasSubstr("'stop': expected suspend"));
+}
 TEST(JobFile, BrokenYamlHasALine) { EXPECT_THAT(ErrorOf("a: b\nc: [\n"), HasSubstr("job.yaml:")); }
 TEST(JobFile, AListIsNoJob) { EXPECT_THAT(ErrorOf("- a\n"), HasSubstr("expected key: value pairs")); }
 

@@ -16,7 +16,9 @@ int main(int argc, char** argv) {
   CLI::App app("sidingctl asks siding's controller: submit jobs, see what happens and why, and act by hand");
   siding::cli::Session session;
   session.socket = "/run/siding/siding.sock";
-  app.add_option("--socket", session.socket, "the controller's socket")->envname("SIDING_SOCKET")->capture_default_str();
+  app.add_option("--socket", session.socket, "the controller's socket")
+      ->envname("SIDING_SOCKET")
+      ->capture_default_str();
   app.add_flag("--json", session.json, "print JSON instead of tables");
   app.set_version_flag("--version", "sidingctl " SIDING_VERSION);
   app.require_subcommand(1);
@@ -34,7 +36,8 @@ int main(int argc, char** argv) {
   }
   const absl::StatusOr<int> result = session.run();
   if (result.ok()) return *result;
-  std::cerr << "sidingctl: " << app.get_subcommands()[0]->get_name() << ": " << std::string(result.status().message()) << "\n";
+  std::cerr << "sidingctl: " << app.get_subcommands()[0]->get_name() << ": "
+            << std::string(result.status().message()) << "\n";
   if (absl::IsInvalidArgument(result.status())) return kUsage;
   return absl::IsUnavailable(result.status()) ? kNoController : kFailed;
 }

@@ -78,15 +78,16 @@ std::string ProgressText(const v1::JobProgress& p) {
     absl::StrAppend(&text, ", ", FormatBytes(Bytes{static_cast<int64_t>(p.bytes_per_second())}), "/s");
     const int64_t left = p.bytes_total() - p.bytes_done();
     if (left > 0) {
-      absl::StrAppend(&text, ", ", FormatDuration(FromSeconds(static_cast<double>(left) / p.bytes_per_second())), " left");
+      absl::StrAppend(&text, ", ",
+                      FormatDuration(FromSeconds(static_cast<double>(left) / p.bytes_per_second())), " left");
     }
   }
   return text;
 }
 
 std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style) {
-  std::vector<std::vector<std::string>> rows = {
-      {"JOB", "NAME", "USER", "KIND", "STATE", "SINCE", "NODES", "MEMORY", "PREEMPTED", "LOST", "METHODS", "WHY"}};
+  std::vector<std::vector<std::string>> rows = {{"JOB", "NAME", "USER", "KIND", "STATE", "SINCE", "NODES",
+                                                 "MEMORY", "PREEMPTED", "LOST", "METHODS", "WHY"}};
   for (const v1::Job& job : jobs.jobs()) {
     std::vector<std::string> methods;
     for (int m : job.methods()) methods.push_back(MethodName(static_cast<v1::Method>(m)));
@@ -95,20 +96,24 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style) {
     rows.push_back({absl::StrCat(job.id()), job.spec().name(), job.spec().user(),
                     job.spec().on_demand() ? "on-demand" : "batch", job.state(),
                     FormatDuration(style.now - FromMicros(job.state_since_us())), Nodes(job.nodes()),
-                    job.memory() > 0 ? FormatBytes(Bytes{job.memory()}) : "-", absl::StrCat(job.preemptions()),
-                    Seconds(job.lost_node_seconds()), methods.empty() ? "-" : absl::StrJoin(methods, ","), why});
+                    job.memory() > 0 ? FormatBytes(Bytes{job.memory()}) : "-",
+                    absl::StrCat(job.preemptions()), Seconds(job.lost_node_seconds()),
+                    methods.empty() ? "-" : absl::StrJoin(methods, ","), why});
   }
   return Table(rows, style);
 }
 
 std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
-  std::vector<std::vector<std::string>> rows = {{"NODE", "STATE", "SLOTS", "GPUS", "RAM FREE", "DISK FREE", "DUMP LOCAL",
-                                                 "DUMP SHARED", "RESTORE SHARED", "JOBS", "FROZEN", "CRIU"}};
+  std::vector<std::vector<std::string>> rows = {{"NODE", "STATE", "SLOTS", "GPUS", "RAM FREE", "DISK FREE",
+                                                 "DUMP LOCAL", "DUMP SHARED", "RESTORE SHARED", "JOBS",
+                                                 "FROZEN", "CRIU"}};
   for (const v1::Node& node : nodes.nodes()) {
-    rows.push_back({node.name(), node.state(), absl::StrCat(node.used().slots(), "/", node.capacity().slots()),
-                    absl::StrCat(node.used().gpus(), "/", node.capacity().gpus()), FormatBytes(Bytes{node.ram_available()}),
-                    FormatBytes(Bytes{node.local_disk_free()}), Rates(node.local().dump()), Rates(node.shared().dump()),
-                    Rates(node.shared().restore()), node.jobs().empty() ? "-" : absl::StrJoin(node.jobs(), ","),
+    rows.push_back({node.name(), node.state(),
+                    absl::StrCat(node.used().slots(), "/", node.capacity().slots()),
+                    absl::StrCat(node.used().gpus(), "/", node.capacity().gpus()),
+                    FormatBytes(Bytes{node.ram_available()}), FormatBytes(Bytes{node.local_disk_free()}),
+                    Rates(node.local().dump()), Rates(node.shared().dump()), Rates(node.shared().restore()),
+                    node.jobs().empty() ? "-" : absl::StrJoin(node.jobs(), ","),
                     node.suspended_jobs().empty() ? "-" : absl::StrJoin(node.suspended_jobs(), ","),
                     node.criu_problem().empty() ? node.criu() : node.criu_problem()});
   }
@@ -116,10 +121,12 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
 }
 
 std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, const Style& style) {
-  std::vector<std::vector<std::string>> rows = {{"CHECKPOINT", "JOB", "STATE", "TIER", "SIZE", "MADE", "NODES", "NOTE"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"CHECKPOINT", "JOB", "STATE", "TIER", "SIZE", "MADE", "NODES", "NOTE"}};
   for (const v1::CheckpointInfo& c : checkpoints.checkpoints()) {
-    rows.push_back({c.id(), absl::StrCat(c.job()), c.state(), TierName(c.tier()), FormatBytes(Bytes{c.bytes()}),
-                    Relative(c.created_us(), style.now), Nodes(c.nodes()), c.note()});
+    rows.push_back({c.id(), absl::StrCat(c.job()), c.state(), TierName(c.tier()),
+                    FormatBytes(Bytes{c.bytes()}), Relative(c.created_us(), style.now), Nodes(c.nodes()),
+                    c.note()});
   }
   return Table(rows, style);
 }
@@ -136,8 +143,8 @@ std::string PlanText(const v1::Plan& plan, const Style& style) {
   if (!plan.feasible()) {
     absl::StrAppend(&out, Paint("refused", "31", style), ": ", plan.refusal(), "\n");
     if (plan.earliest_us() != 0) {
-      absl::StrAppend(&out, "  the earliest start would be ", FormatTime(FromMicros(plan.earliest_us())), " (",
-                      Relative(plan.earliest_us(), style.now), ")\n");
+      absl::StrAppend(&out, "  the earliest start would be ", FormatTime(FromMicros(plan.earliest_us())),
+                      " (", Relative(plan.earliest_us(), style.now), ")\n");
     }
   } else {
     absl::StrAppend(&out, Bold("plan", style), ": ", absl::StrJoin(plan.nodes(), ", "), " free ",
@@ -149,11 +156,12 @@ std::string PlanText(const v1::Plan& plan, const Style& style) {
     absl::StrAppend(&out, ", for ", Seconds(plan.loss_node_seconds()), " node-seconds\n");
   }
   for (const v1::PlanStep& step : plan.steps()) {
-    absl::StrAppend(&out, "  ", Bold(MethodName(step.method()), style), " job ", NameOf(step.job(), step.job_name()),
-                    step.method() == v1::CHECKPOINT
-                        ? absl::StrCat(" to ", TierName(step.tier()), " storage, ", FormatBytes(Bytes{step.bytes()}))
-                        : "",
-                    ": ", step.reason(), "\n");
+    absl::StrAppend(
+        &out, "  ", Bold(MethodName(step.method()), style), " job ", NameOf(step.job(), step.job_name()),
+        step.method() == v1::CHECKPOINT
+            ? absl::StrCat(" to ", TierName(step.tier()), " storage, ", FormatBytes(Bytes{step.bytes()}))
+            : "",
+        ": ", step.reason(), "\n");
   }
   for (const v1::PlanKeep& keep : plan.kept()) {
     absl::StrAppend(&out, "  keep job ", NameOf(keep.job(), keep.job_name()), ": ", keep.reason(), "\n");
@@ -163,8 +171,8 @@ std::string PlanText(const v1::Plan& plan, const Style& style) {
 
 std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style) {
   const v1::Job& job = explanation.job();
-  std::string out = absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ", job.state(),
-                                 job.reason().empty() ? "" : ": ", job.reason(), "\n");
+  std::string out = absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ",
+                                 job.state(), job.reason().empty() ? "" : ": ", job.reason(), "\n");
   if (job.spec().on_demand()) {
     absl::StrAppend(&out, "deadline ", FormatTime(FromMicros(job.spec().start_by_us())));
     if (job.first_started_us() != 0) {
@@ -184,7 +192,8 @@ std::string ExplainText(const v1::ExplainResponse& explanation, const Style& sty
 
 std::string EventLine(const v1::Event& event) {
   return absl::StrFormat("%6d  %s  %-8s %-18s %s\n", event.seq(), FormatTime(FromMicros(event.at_us())),
-                         event.job() == 0 ? "-" : absl::StrCat("job ", event.job()), event.kind(), event.text());
+                         event.job() == 0 ? "-" : absl::StrCat("job ", event.job()), event.kind(),
+                         event.text());
 }
 
 }  // namespace siding::cli

@@ -49,7 +49,10 @@ TEST(Plan, ARefusalSaysWhenItWouldWork) {
   v1::Plan plan;
   plan.set_refusal("only 1 of 2 nodes");
   plan.set_earliest_us(5'000'000);
-  EXPECT_THAT(PlanText(plan, kPlain), HasSubstr("refused: only 1 of 2 nodes\n  the earliest start would be 1970-01-01T00:00:05.000Z (in 5.00s)"));
+  EXPECT_THAT(
+      PlanText(plan, kPlain),
+      HasSubstr(
+          "refused: only 1 of 2 nodes\n  the earliest start would be 1970-01-01T00:00:05.000Z (in 5.00s)"));
 }
 TEST(Progress, HasBytesRateAndTimeLeft) {
   v1::JobProgress progress;

@@ -31,7 +31,9 @@ TEST_F(FilesTest, FailureLeavesNothingBehind) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
-TEST_F(FilesTest, MissingFileIsNotFound) { EXPECT_TRUE(absl::IsNotFound(ReadFile(folder_ + "/none").status())); }
+TEST_F(FilesTest, MissingFileIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(ReadFile(folder_ + "/none").status()));
+}
 
 }  // namespace
 }  // namespace siding

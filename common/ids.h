@@ -47,7 +47,8 @@ struct TaskId {
 
 // "42.1.0" (job.incarnation.rank), the form used in folder names and messages.
 inline std::string ToString(const TaskId& id) {
-  return std::to_string(id.job.value()) + "." + std::to_string(id.incarnation) + "." + std::to_string(id.rank);
+  return std::to_string(id.job.value()) + "." + std::to_string(id.incarnation) + "." +
+         std::to_string(id.rank);
 }
 
 }  // namespace siding

@@ -25,8 +25,8 @@ inline absl::Status ErrnoError(int error, const std::string& what) {
 #define SIDING_CONCAT_INNER(a, b) a##b
 #define SIDING_CONCAT(a, b) SIDING_CONCAT_INNER(a, b)
 
-#define SIDING_RETURN_IF_ERROR(expr)                  \
-  do {                                                \
+#define SIDING_RETURN_IF_ERROR(expr)                                                    \
+  do {                                                                                  \
     if (absl::Status siding_status = (expr); !siding_status.ok()) return siding_status; \
   } while (false)
 

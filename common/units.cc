@@ -18,10 +18,18 @@ struct Unit {
   double factor;
 };
 
-constexpr Unit kTimeUnits[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"min", 60e6}, {"h", 3600e6}, {"d", 86400e6}};
-constexpr Unit kByteUnits[] = {{"", 1},        {"B", 1},         {"KiB", 1024.0},       {"MiB", 1048576.0},
-                               {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}, {"KB", 1e3}, {"MB", 1e6},
-                               {"GB", 1e9},    {"TB", 1e12}};
+constexpr Unit kTimeUnits[] = {{"us", 1},     {"ms", 1e3},   {"s", 1e6},    {"m", 60e6},
+                               {"min", 60e6}, {"h", 3600e6}, {"d", 86400e6}};
+constexpr Unit kByteUnits[] = {{"", 1},
+                               {"B", 1},
+                               {"KiB", 1024.0},
+                               {"MiB", 1048576.0},
+                               {"GiB", 1073741824.0},
+                               {"TiB", 1099511627776.0},
+                               {"KB", 1e3},
+                               {"MB", 1e6},
+                               {"GB", 1e9},
+                               {"TB", 1e12}};
 
 // Takes "1.5" off the front of `text`; false if there is no number there.
 bool TakeNumber(absl::string_view& text, double& number) {
@@ -52,8 +60,8 @@ const Unit* FindUnit(const Unit (&units)[N], absl::string_view name) {
 
 absl::StatusOr<Duration> ParseDuration(absl::string_view text) {
   const auto error = [&] {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is not a duration: expected a number with a unit, such as 90s, 1m30s, 2h or 250ms"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text, "' is not a duration: expected a number with a unit, such as 90s, 1m30s, 2h or 250ms"));
   };
   absl::string_view rest = text;
   double total = 0;
@@ -79,8 +87,8 @@ absl::StatusOr<Bytes> ParseBytes(absl::string_view text) {
     unit = FindUnit(kByteUnits, TakeLetters(rest));
   }
   if (unit == nullptr || !rest.empty() || number * unit->factor > 9e18) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", text, "' is not a size: expected a number with a unit, such as 512MiB, 1.5GiB or 2GB"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text, "' is not a size: expected a number with a unit, such as 512MiB, 1.5GiB or 2GB"));
   }
   return Bytes{static_cast<int64_t>(std::llround(number * unit->factor))};
 }
@@ -95,7 +103,8 @@ absl::StatusOr<Time> ParseTime(absl::string_view text, Time now) {
   std::string error;
   if (!absl::ParseTime(absl::RFC3339_full, text, &time, &error)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", text, "' is not a time: expected +DURATION (such as +60s) or RFC 3339 (such as 2026-05-01T12:00:00Z)"));
+        "'", text,
+        "' is not a time: expected +DURATION (such as +60s) or RFC 3339 (such as 2026-05-01T12:00:00Z)"));
   }
   return FromMicros(absl::ToUnixMicros(time));
 }

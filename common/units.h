@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 
-
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -18,8 +17,14 @@ using Time = std::chrono::time_point<std::chrono::system_clock, Duration>;
 struct Bytes {
   int64_t value = 0;
   auto operator<=>(const Bytes&) const = default;
-  Bytes& operator+=(Bytes other) { value += other.value; return *this; }
-  Bytes& operator-=(Bytes other) { value -= other.value; return *this; }
+  Bytes& operator+=(Bytes other) {
+    value += other.value;
+    return *this;
+  }
+  Bytes& operator-=(Bytes other) {
+    value -= other.value;
+    return *this;
+  }
   friend Bytes operator+(Bytes a, Bytes b) { return {a.value + b.value}; }
   friend Bytes operator-(Bytes a, Bytes b) { return {a.value - b.value}; }
 };

@@ -28,7 +28,8 @@ Setter Whole(int& out, int least, int most) {
   return [&out, least, most](const YAML::Node& node) -> std::string {
     const std::string expected = absl::StrCat("a whole number from ", least, " to ", most);
     int value = 0;
-    if (!node.IsScalar() || !YAML::convert<int>::decode(node, value) || value < least || value > most) return expected;
+    if (!node.IsScalar() || !YAML::convert<int>::decode(node, value) || value < least || value > most)
+      return expected;
     out = value;
     return "";
   };
@@ -56,21 +57,24 @@ Setter Names(std::set<std::string>& out) {
   };
 }
 
-std::string At(const std::string& name, const YAML::Mark& mark) { return absl::StrCat(name, ":", mark.line + 1); }
+std::string At(const std::string& name, const YAML::Mark& mark) {
+  return absl::StrCat(name, ":", mark.line + 1);
+}
 
 absl::Status Read(const std::string& text, const std::string& name, const Fields& fields) {
   // yaml-cpp throws; nothing of ours does.
   try {
     const YAML::Node root = YAML::Load(text);
     if (root.IsNull()) return absl::OkStatus();
-    if (!root.IsMap()) return absl::InvalidArgumentError(absl::StrCat(At(name, root.Mark()), ": expected key: value pairs"));
+    if (!root.IsMap())
+      return absl::InvalidArgumentError(absl::StrCat(At(name, root.Mark()), ": expected key: value pairs"));
     for (const auto& entry : root) {
       const std::string key = entry.first.as<std::string>();
       auto field = fields.find(key);
       if (field == fields.end()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(At(name, entry.first.Mark()), ": unknown key '", key, "'; expected one of ",
-                         absl::StrJoin(fields, ", ", [](std::string* out, const auto& f) { *out += f.first; })));
+        return absl::InvalidArgumentError(absl::StrCat(
+            At(name, entry.first.Mark()), ": unknown key '", key, "'; expected one of ",
+            absl::StrJoin(fields, ", ", [](std::string* out, const auto& f) { *out += f.first; })));
       }
       if (const std::string expected = field->second(entry.second); !expected.empty()) {
         return absl::InvalidArgumentError(

@@ -9,7 +9,9 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-std::string PolicyError(const std::string& text) { return std::string(ParsePolicy(text, "p.yaml").status().message()); }
+std::string PolicyError(const std::string& text) {
+  return std::string(ParsePolicy(text, "p.yaml").status().message());
+}
 
 TEST(Config, ReadsEveryPolicyField) {
   const auto policy = ParsePolicy(

@@ -34,7 +34,9 @@ class EngineAgentEvents final : public AgentEvents {
   absl::Status OnConnected(const NodeId& node, const v1::Hello& hello) override {
     return engine_.OnConnected(node, hello);
   }
-  void OnMessage(const NodeId& node, const v1::FromAgent& message) override { engine_.OnMessage(node, message); }
+  void OnMessage(const NodeId& node, const v1::FromAgent& message) override {
+    engine_.OnMessage(node, message);
+  }
   void OnDisconnected(const NodeId& node) override { engine_.OnDisconnected(node); }
 
  private:
@@ -43,7 +45,8 @@ class EngineAgentEvents final : public AgentEvents {
 
 absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& stop_signals) {
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.state_dir, 0700));
-  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Journal> journal, OpenSqliteJournal(config.state_dir + "/journal.db"));
+  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Journal> journal,
+                          OpenSqliteJournal(config.state_dir + "/journal.db"));
   const std::unique_ptr<Platform> platform = NewStandalonePlatform();
 
   // It starts last, but must outlive the server, whose last handlers still ask who is calling.
@@ -96,11 +99,14 @@ int Main(int argc, char** argv) {
   ControllerConfig flags;
   bool check = false;
   app.add_option("--config", file, "YAML file; the flags below override it");
-  auto* socket = app.add_option("--socket", flags.socket, "unix socket for users and agents")->capture_default_str();
-  auto* state = app.add_option("--state-dir", flags.state_dir, "where the journal is kept")->capture_default_str();
+  auto* socket =
+      app.add_option("--socket", flags.socket, "unix socket for users and agents")->capture_default_str();
+  auto* state =
+      app.add_option("--state-dir", flags.state_dir, "where the journal is kept")->capture_default_str();
   auto* policy_file = app.add_option("--policy", flags.policy, "policy file (see policies/default.yaml)");
   auto* beat = app.add_option("--heartbeat", heartbeat, "how often agents report, such as 5s");
-  auto* port = app.add_option("--metrics-port", flags.metrics_port, "Prometheus metrics on 127.0.0.1; 0: none");
+  auto* port =
+      app.add_option("--metrics-port", flags.metrics_port, "Prometheus metrics on 127.0.0.1; 0: none");
   auto* level = app.add_option("--log-level", flags.log_level, "trace, debug, info, warning or error");
   app.add_flag("--check-config", check, "check configuration and policy, then exit");
   app.set_version_flag("--version", "sidingd " SIDING_VERSION);

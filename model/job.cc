@@ -6,10 +6,14 @@ namespace siding {
 
 std::string ToString(Method method) {
   switch (method) {
-    case Method::kSuspend: return "suspend";
-    case Method::kCheckpoint: return "checkpoint";
-    case Method::kApp: return "app";
-    case Method::kKill: return "kill";
+    case Method::kSuspend:
+      return "suspend";
+    case Method::kCheckpoint:
+      return "checkpoint";
+    case Method::kApp:
+      return "app";
+    case Method::kKill:
+      return "kill";
   }
   return "?";
 }

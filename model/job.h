@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string>
-
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,8 +19,18 @@ struct Resources {
   Bytes memory;
   int gpus = 0;
   bool operator==(const Resources&) const = default;
-  Resources& operator+=(const Resources& o) { slots += o.slots; memory += o.memory; gpus += o.gpus; return *this; }
-  Resources& operator-=(const Resources& o) { slots -= o.slots; memory -= o.memory; gpus -= o.gpus; return *this; }
+  Resources& operator+=(const Resources& o) {
+    slots += o.slots;
+    memory += o.memory;
+    gpus += o.gpus;
+    return *this;
+  }
+  Resources& operator-=(const Resources& o) {
+    slots -= o.slots;
+    memory -= o.memory;
+    gpus -= o.gpus;
+    return *this;
+  }
   bool Covers(const Resources& need) const {
     return slots >= need.slots && memory >= need.memory && gpus >= need.gpus;
   }
@@ -41,7 +50,9 @@ absl::StatusOr<Method> ParseMethod(const std::string& name);
 class MethodSet {
  public:
   MethodSet() = default;
-  MethodSet(std::initializer_list<Method> methods) { for (Method m : methods) Add(m); }
+  MethodSet(std::initializer_list<Method> methods) {
+    for (Method m : methods) Add(m);
+  }
   bool Has(Method m) const { return bits_ >> static_cast<int>(m) & 1; }
   void Add(Method m) { bits_ |= 1u << static_cast<int>(m); }
   void Remove(Method m) { bits_ &= ~(1u << static_cast<int>(m)); }
@@ -59,10 +70,10 @@ absl::StatusOr<Tier> ParseTier(const std::string& name);
 
 // How a program that saves itself is told to, and how it goes on afterwards.
 struct AppMethod {
-  int signal = 10;                           // SIGUSR1
-  std::string marker;                        // file that the program writes when it has saved; empty: it exits
-  Duration grace = std::chrono::seconds(30); // after this the save has failed
-  std::vector<std::string> restart_command;  // empty: the job's own command
+  int signal = 10;     // SIGUSR1
+  std::string marker;  // file that the program writes when it has saved; empty: it exits
+  Duration grace = std::chrono::seconds(30);  // after this the save has failed
+  std::vector<std::string> restart_command;   // empty: the job's own command
 };
 
 enum class JobKind : uint8_t { kBatch, kOnDemand };
@@ -74,19 +85,19 @@ struct JobSpec {
   uint32_t uid = 0;
   uint32_t gid = 0;
   std::string user;
-  int nodes = 1;        // tasks are one a node, ranks 0..nodes-1
+  int nodes = 1;  // tasks are one a node, ranks 0..nodes-1
   Resources per_node;
-  int priority = 0;     // higher goes first
+  int priority = 0;  // higher goes first
   std::vector<std::string> command;
   std::map<std::string, std::string> env;
   std::string workdir;
-  std::string output;   // absolute; %j is the job's id, %r the rank
-  MethodSet methods;    // empty: not preemptible
+  std::string output;  // absolute; %j is the job's id, %r the rank
+  MethodSet methods;   // empty: not preemptible
   std::optional<AppMethod> app;
   Duration kill_grace = std::chrono::seconds(10);
   Duration checkpoint_interval{0};  // 0: only when preempted
   std::optional<int> max_preemptions;
-  Time start_by;        // on-demand only: the deadline for the first instruction
+  Time start_by;  // on-demand only: the deadline for the first instruction
 };
 
 }  // namespace siding

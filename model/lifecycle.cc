@@ -99,16 +99,16 @@ constexpr Row kTable[] = {
     {S::kKilling, E::kFailed, S::kFailed},
 };
 
-constexpr const char* kStateNames[] = {
-    "pending",    "starting", "running", "suspending", "suspended", "resuming", "dumping", "committing",
-    "saving",     "parked",   "restoring", "killing",  "done",      "failed",   "cancelled"};
+constexpr const char* kStateNames[] = {"pending",   "starting", "running",    "suspending", "suspended",
+                                       "resuming",  "dumping",  "committing", "saving",     "parked",
+                                       "restoring", "killing",  "done",       "failed",     "cancelled"};
 static_assert(std::size(kStateNames) == kJobStateCount);
 
 constexpr const char* kEventNames[] = {
-    "place",     "order-suspend", "order-resume", "order-dump",     "commit",         "order-save",
-    "order-kill", "started",      "start-failed", "frozen",         "freeze-failed",  "thawed",
-    "dump-failed", "continued",   "released",     "save-failed",    "restored",       "restore-failed",
-    "restart-needed", "requeued", "cancelled",    "succeeded",      "failed"};
+    "place",          "order-suspend", "order-resume", "order-dump",  "commit",        "order-save",
+    "order-kill",     "started",       "start-failed", "frozen",      "freeze-failed", "thawed",
+    "dump-failed",    "continued",     "released",     "save-failed", "restored",      "restore-failed",
+    "restart-needed", "requeued",      "cancelled",    "succeeded",   "failed"};
 static_assert(std::size(kEventNames) == kJobEventCount);
 
 }  // namespace
@@ -120,13 +120,9 @@ std::optional<JobState> Next(JobState state, JobEvent event) {
   return std::nullopt;
 }
 
-bool IsTerminal(JobState state) {
-  return state == S::kDone || state == S::kFailed || state == S::kCancelled;
-}
+bool IsTerminal(JobState state) { return state == S::kDone || state == S::kFailed || state == S::kCancelled; }
 
-bool HoldsNodes(JobState state) {
-  return state != S::kPending && state != S::kParked && !IsTerminal(state);
-}
+bool HoldsNodes(JobState state) { return state != S::kPending && state != S::kParked && !IsTerminal(state); }
 
 bool UsesSlots(JobState state) { return HoldsNodes(state) && state != S::kSuspended; }
 

@@ -5,12 +5,11 @@
 #include <optional>
 #include <string>
 
-
 namespace siding {
 
 enum class JobState {
-  kPending,     // waits for nodes; starts from the beginning
-  kStarting,    // nodes chosen, tasks being launched
+  kPending,   // waits for nodes; starts from the beginning
+  kStarting,  // nodes chosen, tasks being launched
   kRunning,
   kSuspending,  // freeze ordered
   kSuspended,   // frozen in RAM; its slots are free
@@ -29,30 +28,30 @@ inline constexpr int kJobStateCount = 15;
 
 enum class JobEvent {
   // Ordered by the engine.
-  kPlace,         // nodes chosen
+  kPlace,  // nodes chosen
   kOrderSuspend,
   kOrderResume,
   kOrderDump,
-  kCommit,        // all tasks reported a whole, durable image
+  kCommit,  // all tasks reported a whole, durable image
   kOrderSave,
   kOrderKill,
   // Observed.
-  kStarted,       // all tasks run
-  kStartFailed,   // could not be launched; the job fails, and says why
-  kFrozen,        // all tasks frozen
+  kStarted,      // all tasks run
+  kStartFailed,  // could not be launched; the job fails, and says why
+  kFrozen,       // all tasks frozen
   kFreezeFailed,
-  kThawed,        // all tasks run again after a freeze
-  kDumpFailed,    // some task could not be dumped; all go on
-  kContinued,     // committed, and the tasks were to keep running
-  kReleased,      // all tasks are gone and an image (or the program's own save) stands for them
+  kThawed,      // all tasks run again after a freeze
+  kDumpFailed,  // some task could not be dumped; all go on
+  kContinued,   // committed, and the tasks were to keep running
+  kReleased,    // all tasks are gone and an image (or the program's own save) stands for them
   kSaveFailed,
   kRestored,
-  kRestoreFailed, // with another checkpoint to try: parked again
-  kRestartNeeded, // nothing to restore from: back to the beginning
-  kRequeued,      // gone after a kill, to start again
-  kCancelled,     // gone after a kill, for good
-  kSucceeded,     // every task exited with 0
-  kFailed,        // some task exited otherwise
+  kRestoreFailed,  // with another checkpoint to try: parked again
+  kRestartNeeded,  // nothing to restore from: back to the beginning
+  kRequeued,       // gone after a kill, to start again
+  kCancelled,      // gone after a kill, for good
+  kSucceeded,      // every task exited with 0
+  kFailed,         // some task exited otherwise
 };
 inline constexpr int kJobEventCount = 23;
 

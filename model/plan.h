@@ -14,12 +14,12 @@ namespace siding {
 struct PlanStep {
   JobId job;
   Method method = Method::kKill;
-  Tier tier = Tier::kShared;          // kCheckpoint only
-  std::vector<NodeId> nodes;          // that the job leaves
+  Tier tier = Tier::kShared;  // kCheckpoint only
+  std::vector<NodeId> nodes;  // that the job leaves
   Time predicted_release;
-  Bytes bytes;                        // written, for a checkpoint
-  double loss_node_seconds = 0;       // see planner/options.h for the formula
-  std::string reason;                 // one sentence: why this job, why this way
+  Bytes bytes;                   // written, for a checkpoint
+  double loss_node_seconds = 0;  // see planner/options.h for the formula
+  std::string reason;            // one sentence: why this job, why this way
 };
 
 // A job that holds nodes and was left alone.
@@ -31,14 +31,14 @@ struct PlanKeep {
 struct Plan {
   JobId request;
   bool feasible = false;
-  std::vector<PlanStep> steps;        // in the order in which to act
-  std::vector<NodeId> nodes;          // that the request will get: as many as it asked for
+  std::vector<PlanStep> steps;  // in the order in which to act
+  std::vector<NodeId> nodes;    // that the request will get: as many as it asked for
   std::vector<PlanKeep> kept;
-  Time predicted_start;               // when the last of `nodes` is predicted free
+  Time predicted_start;  // when the last of `nodes` is predicted free
   double loss_node_seconds = 0;
   // When not feasible:
-  std::string refusal;                // what is missing
-  std::optional<Time> earliest;       // earliest start_by that would have been accepted; none: never
+  std::string refusal;           // what is missing
+  std::optional<Time> earliest;  // earliest start_by that would have been accepted; none: never
 };
 
 }  // namespace siding

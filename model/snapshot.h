@@ -32,13 +32,13 @@ struct TierRates {
 // suspended jobs are not in it for slots and GPUs they gave up, and are for RAM (see `ram_available`).
 struct NodeView {
   NodeId id;
-  bool usable = true;            // its agent is connected and it is not cordoned
+  bool usable = true;  // its agent is connected and it is not cordoned
   Resources capacity;
   Resources free;
-  Bytes ram_available;           // RAM that frozen jobs may keep while the request runs beside them
+  Bytes ram_available;  // RAM that frozen jobs may keep while the request runs beside them
   Bytes local_disk_free;
   TierRates local;
-  TierRates shared;              // this node's own link to the shared tier, alone on it
+  TierRates shared;  // this node's own link to the shared tier, alone on it
 };
 
 // A job that holds nodes now.
@@ -46,13 +46,13 @@ struct JobView {
   JobId id;
   JobKind kind = JobKind::kBatch;
   int priority = 0;
-  std::vector<NodeId> nodes;     // by rank
+  std::vector<NodeId> nodes;  // by rank
   Resources per_node;
-  MethodSet methods;             // what the job asked for, less what was found not to work
-  std::string methods_note;      // why methods are missing, for the explanation
-  std::vector<Bytes> memory;     // by rank: resident bytes, the predicted image size
-  Time running_since;            // of this incarnation
-  Time durable_at;               // last durable checkpoint, or the start of the work
+  MethodSet methods;          // what the job asked for, less what was found not to work
+  std::string methods_note;   // why methods are missing, for the explanation
+  std::vector<Bytes> memory;  // by rank: resident bytes, the predicted image size
+  Time running_since;         // of this incarnation
+  Time durable_at;            // last durable checkpoint, or the start of the work
   std::optional<Duration> app_grace;
   Duration kill_grace{0};
   int preemptions = 0;

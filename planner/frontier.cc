@@ -42,11 +42,13 @@ class FrontierMaker {
     FreeByThemselves();
     Frontier frontier;
     for (size_t i = 0; i < snapshot_.nodes.size(); ++i) {
-      if (eligible_[i] && free_[i].Covers(request_.per_node)) frontier.free_nodes.push_back(static_cast<int>(i));
+      if (eligible_[i] && free_[i].Covers(request_.per_node))
+        frontier.free_nodes.push_back(static_cast<int>(i));
     }
     for (Component& component : Components()) {
       Thin(component);
-      std::vector<FrontierChoice> choices = Combinations(component) <= kCombinations ? Enumerate(component) : Chain(component);
+      std::vector<FrontierChoice> choices =
+          Combinations(component) <= kCombinations ? Enumerate(component) : Chain(component);
       if (!choices.empty()) frontier.groups.push_back(std::move(choices));
     }
     return frontier;
@@ -141,7 +143,8 @@ class FrontierMaker {
       std::map<bool, int> cheapest;  // by use of shared storage
       for (int option : member.options) {
         auto [it, fresh] = cheapest.emplace(OptionOf(member, option).shared_bytes > Bytes{0}, option);
-        if (!fresh && OptionOf(member, option).loss_ms < OptionOf(member, it->second).loss_ms) it->second = option;
+        if (!fresh && OptionOf(member, option).loss_ms < OptionOf(member, it->second).loss_ms)
+          it->second = option;
       }
       member.options.clear();
       for (const auto& [shared, option] : cheapest) member.options.push_back(option);
@@ -297,8 +300,8 @@ bool IsEligible(const NodeView& node, const Request& request) {
   return node.usable && node.capacity.Covers(request.per_node);
 }
 
-Frontier MakeFrontier(const Snapshot& snapshot, const Request& request, const std::vector<Candidate>& candidates,
-                      Duration within, const Budget& budget) {
+Frontier MakeFrontier(const Snapshot& snapshot, const Request& request,
+                      const std::vector<Candidate>& candidates, Duration within, const Budget& budget) {
   return FrontierMaker(snapshot, request, candidates, within, budget).Make();
 }
 

@@ -1,9 +1,9 @@
 // Which nodes can be freed by a moment, and by which jobs leaving.
 //
-// Jobs that share a node are not independent: the node is free only when enough of them have left. So jobs are
-// put together that share nodes, directly or through others. Within such a component every combination of its
-// jobs' options is looked at, and those are kept that no other beats in all of nodes freed, budget and cost.
-// Where jobs have nodes to themselves, a component is one job and its choices are its options.
+// Jobs that share a node are not independent: the node is free only when enough of them have left. So jobs
+// are put together that share nodes, directly or through others. Within such a component every combination of
+// its jobs' options is looked at, and those are kept that no other beats in all of nodes freed, budget and
+// cost. Where jobs have nodes to themselves, a component is one job and its choices are its options.
 //
 // A component with more than kCombinations combinations is thinned out first, to the cheapest option with and
 // without use of shared storage per job, and after that to the nodes' cheapest clearances one after another.
@@ -41,13 +41,13 @@ struct FrontierChoice {
 };
 
 struct Frontier {
-  std::vector<int> free_nodes;                       // free by then though nobody is asked to leave
-  std::vector<std::vector<FrontierChoice>> groups;   // per component, at most one choice may be taken
+  std::vector<int> free_nodes;                      // free by then though nobody is asked to leave
+  std::vector<std::vector<FrontierChoice>> groups;  // per component, at most one choice may be taken
 };
 
 // What can be free `within` from now.
-Frontier MakeFrontier(const Snapshot& snapshot, const Request& request, const std::vector<Candidate>& candidates,
-                      Duration within, const Budget& budget);
+Frontier MakeFrontier(const Snapshot& snapshot, const Request& request,
+                      const std::vector<Candidate>& candidates, Duration within, const Budget& budget);
 
 // The node could serve the request if nothing ran there.
 bool IsEligible(const NodeView& node, const Request& request);

@@ -48,8 +48,8 @@ std::optional<KnapsackAnswer> SolveKnapsack(const std::vector<KnapsackGroup>& gr
         const KnapsackChoice& choice = groups[g][c];
         if (choice.steps > steps) continue;
         const double* from = &best[static_cast<size_t>(std::max(0, n - choice.nodes)) * width];
-        TakeWhereCheaper(from, static_cast<double>(choice.cost), static_cast<uint8_t>(c), width - choice.steps,
-                         row + choice.steps, marks + choice.steps);
+        TakeWhereCheaper(from, static_cast<double>(choice.cost), static_cast<uint8_t>(c),
+                         width - choice.steps, row + choice.steps, marks + choice.steps);
       }
     }
   }

@@ -1,10 +1,11 @@
-// The way of a plan: guards and options (options.h) -> what combinations free which nodes in time (frontier.h)
+// The way of a plan: guards and options (options.h) -> what combinations free which nodes in time
+// (frontier.h)
 // -> the cheapest selection (knapsack.h) -> trim -> words.
 //
-// Time enters in one place: within = start_by - margin - now. A way of leaving is possible if its own predicted
-// time is within that. All of them together may write to shared storage what its aggregate rate can take in that
-// time, less what is being written already. When `within` grows nothing that was possible becomes impossible, so
-// the earliest feasible start is found by bisection.
+// Time enters in one place: within = start_by - margin - now. A way of leaving is possible if its own
+// predicted time is within that. All of them together may write to shared storage what its aggregate rate can
+// take in that time, less what is being written already. When `within` grows nothing that was possible
+// becomes impossible, so the earliest feasible start is found by bisection.
 #include "planner/planner.h"
 
 #include <algorithm>
@@ -35,7 +36,10 @@ std::string Nodes(size_t n) { return absl::StrCat(n, n == 1 ? " node" : " nodes"
 class Planner {
  public:
   Planner(const Snapshot& snapshot, const Request& request, const Policy& policy)
-      : snapshot_(snapshot), request_(request), policy_(policy), candidates_(MakeCandidates(snapshot, policy)) {
+      : snapshot_(snapshot),
+        request_(request),
+        policy_(policy),
+        candidates_(MakeCandidates(snapshot, policy)) {
     // Any order of the snapshot's jobs gives the same plan: candidates are looked at by id.
     std::sort(candidates_.begin(), candidates_.end(),
               [](const Candidate& a, const Candidate& b) { return a.job->id < b.job->id; });
@@ -95,7 +99,8 @@ class Planner {
     std::vector<ChosenOption> order = solution.victims;
     std::sort(order.begin(), order.end(), [&](const ChosenOption& a, const ChosenOption& b) {
       const auto key = [&](const ChosenOption& v) {
-        return std::tuple(-OptionOf(v).loss_ms, -candidates_[v.candidate].job->priority, candidates_[v.candidate].job->id);
+        return std::tuple(-OptionOf(v).loss_ms, -candidates_[v.candidate].job->priority,
+                          candidates_[v.candidate].job->id);
       };
       return key(a) < key(b);
     });
@@ -118,8 +123,9 @@ class Planner {
     const Frontier frontier = MakeFrontier(snapshot_, request_, only, within, BudgetFor(within));
     std::vector<int> nodes = frontier.free_nodes;
     for (const auto& choices : frontier.groups) {
-      const auto most = std::max_element(choices.begin(), choices.end(),
-                                         [](const auto& a, const auto& b) { return a.nodes.size() < b.nodes.size(); });
+      const auto most = std::max_element(choices.begin(), choices.end(), [](const auto& a, const auto& b) {
+        return a.nodes.size() < b.nodes.size();
+      });
       nodes.insert(nodes.end(), most->nodes.begin(), most->nodes.end());
     }
     return nodes;
@@ -146,7 +152,8 @@ class Planner {
     std::set<JobId> victims;
     for (const PlanStep& step : plan.steps) victims.insert(step.job);
     for (const Candidate& candidate : candidates_) {
-      if (!victims.contains(candidate.job->id)) plan.kept.push_back({candidate.job->id, WhyKept(candidate, within)});
+      if (!victims.contains(candidate.job->id))
+        plan.kept.push_back({candidate.job->id, WhyKept(candidate, within)});
     }
   }
 
@@ -194,11 +201,13 @@ class Planner {
   std::string WhyChosen(const Candidate& candidate, int chosen) const {
     const Option& option = candidate.options[chosen];
     std::string text =
-        absl::StrCat("frees ", Nodes(candidate.job->nodes.size()), " in ", FormatDuration(option.release), " for ",
-                     NodeSeconds(static_cast<double>(option.loss_ms) / 1000));
+        absl::StrCat("frees ", Nodes(candidate.job->nodes.size()), " in ", FormatDuration(option.release),
+                     " for ", NodeSeconds(static_cast<double>(option.loss_ms) / 1000));
     const Option* dearest = nullptr;
     for (const Option& other : candidate.options) {
-      if (other.loss_ms > option.loss_ms && (dearest == nullptr || other.loss_ms > dearest->loss_ms)) dearest = &other;
+      if (other.method != option.method && other.loss_ms > option.loss_ms &&
+          (dearest == nullptr || other.loss_ms > dearest->loss_ms))
+        dearest = &other;
     }
     if (dearest != nullptr) {
       absl::StrAppend(&text, "; to ", ToString(dearest->method), " it would cost ",
@@ -235,8 +244,9 @@ class Planner {
 
   void Refuse(Plan& plan, Duration within) const {
     for (const Candidate& candidate : candidates_) {
-      plan.kept.push_back({candidate.job->id, candidate.why_not.empty() ? "nothing is touched, as the request is refused"
-                                                                        : candidate.why_not});
+      plan.kept.push_back({candidate.job->id, candidate.why_not.empty()
+                                                  ? "nothing is touched, as the request is refused"
+                                                  : candidate.why_not});
     }
     const size_t all = snapshot_.nodes.size();
     if (static_cast<size_t>(request_.nodes) > all) {
@@ -248,9 +258,11 @@ class Planner {
                                   eligible_ == 1 ? "is " : "are ", eligible_);
       return;
     }
-    plan.refusal = absl::StrCat("only ", MostNodes(within), " of ", Nodes(request_.nodes), " can be free by then");
+    plan.refusal =
+        absl::StrCat("only ", MostNodes(within), " of ", Nodes(request_.nodes), " can be free by then");
     plan.earliest = Earliest();
-    if (!plan.earliest) absl::StrAppend(&plan.refusal, ", nor later: the jobs in the way may not be preempted");
+    if (!plan.earliest)
+      absl::StrAppend(&plan.refusal, ", nor later: the jobs in the way may not be preempted");
   }
 
   int MostNodes(Duration within) const {

@@ -90,7 +90,6 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   dump.image_folder = draft->path();
   dump.work_folder = plan.work_folder;
   dump.keep_running = plan.keep_running;
-  dump.own_mounts = plan.own_mounts;
   dump.user = plan.user;
   dump.abandon = &abandon;
 

@@ -22,7 +22,6 @@ struct DumpPlan {
   pid_t init = 0;
   std::string work_folder;
   bool keep_running = false;
-  bool own_mounts = false;  // see criu.h
   CriuUser user;
   std::map<std::string, std::string> metadata;
 };

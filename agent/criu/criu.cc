@@ -70,7 +70,7 @@ class SwrkCriu final : public Criu {
     request.set_type(criu::DUMP);
     criu::Options& options = *request.mutable_opts();
     SetCommon(options, images.get(), work.get(), dump.user, kDumpLog);
-    if (dump.own_mounts) options.add_external(kAllMountsExternal);
+    options.add_external(kAllMountsExternal);
     options.set_pid(dump.pid);
     options.set_leave_running(dump.keep_running);
     // An unlinked file that has another name elsewhere: the extra link may only stay behind if the process
@@ -104,10 +104,8 @@ class SwrkCriu final : public Criu {
     request.set_type(criu::RESTORE);
     criu::Options& options = *request.mutable_opts();
     SetCommon(options, images.get(), work.get(), restore.user, kRestoreLog);
-    if (restore.own_mounts) {
-      options.add_external(kAllMountsExternal);
-      options.set_root("/");
-    }
+    options.add_external(kAllMountsExternal);
+    options.set_root("/");
     options.set_rst_sibling(true);
     unlink((restore.work_folder + "/" + kRestoreLog).c_str());
     SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroup));

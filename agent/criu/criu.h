@@ -27,8 +27,6 @@ struct CriuDump {
   std::string image_folder;  // must exist
   std::string work_folder;   // gets the log
   bool keep_running = false;
-  // The tree has a mount namespace of its own, all of it from outside but for /proc.
-  bool own_mounts = false;
   CriuUser user;
   // Set from another thread to end CRIU by force; the job goes on then.
   const std::atomic<bool>* abandon = nullptr;
@@ -38,7 +36,6 @@ struct CriuRestore {
   std::string image_folder;
   std::string work_folder;
   std::string cgroup;  // folder that CRIU, and so the restored processes, join; may be empty
-  bool own_mounts = false;  // as at the dump
   CriuUser user;
 };
 

@@ -124,7 +124,6 @@ void Task::DoDump(v1::ToAgent command) {
     plan.init = record_.init().pid();
     plan.work_folder = folder_;
     plan.keep_running = command.dump().keep_running();
-    plan.own_mounts = NeedsOwnProc(record_.spec());
     plan.user = host_.UserFor(record_.spec());
     Dumper dumper(*this, command);
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);

@@ -25,11 +25,6 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request);
 // gets criu's log.
 absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder);
 
-// True if the task gets a mount namespace with a /proc of its own. CRIU needs one of the task's pid namespace
-// and mounts it for the dump from inside the task, which only root's tasks may do. Root's tasks are better
-// off without: there is less to restore.
-inline bool NeedsOwnProc(const v1::JobSpec& spec) { return spec.uid() != 0; }
-
 // Where the job's temporary files go: the same path on every node, since open files keep their names.
 inline std::string TaskTmpdir(int64_t job, int rank) {
   return "/tmp/siding-job-" + std::to_string(job) + "." + std::to_string(rank);

@@ -92,12 +92,11 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
     UniqueFd procs(open((request.cgroup() + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
     if (!procs.valid() || write(procs.get(), "0", 1) != 1) Fail(status_fd, kCgroup);
   }
-  if (NeedsOwnProc(request.spec())) {
-    // What is mounted here must not reach the node, nor the other way round in the middle of a dump.
-    if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) Fail(status_fd, kMount);
-    if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
-      Fail(status_fd, kMount);
-  }
+  // What is mounted here must not reach the node, nor the other way round in the middle of a dump. The /proc
+  // of this pid namespace is CRIU's way to the task; without one it would make a folder for it where the task
+  // works.
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) Fail(status_fd, kMount);
+  if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) Fail(status_fd, kMount);
   if (setsid() < 0) Fail(status_fd, kSession);
   umask(022);
   const rlimit no_core = {0, RLIM_INFINITY};
@@ -208,7 +207,7 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request) {
   UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
   // An ipc namespace of its own: System V segments cannot be dumped otherwise.
-  const long flags = CLONE_NEWPID | CLONE_NEWIPC | SIGCHLD | (NeedsOwnProc(request.spec()) ? CLONE_NEWNS : 0);
+  const long flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS | SIGCHLD;
   const pid_t init = static_cast<pid_t>(syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr));
   if (init < 0) return ErrnoError(errno, "cannot make a pid namespace");
   if (init == 0) Become(request, account, write_end.get(), argv.data(), envp.data(), output);

@@ -49,7 +49,6 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   restore.image_folder = request.restore().image_folder();
   restore.work_folder = log_folder;
   restore.cgroup = request.cgroup();
-  restore.own_mounts = NeedsOwnProc(request.spec());
   // As root, whoever dumped it: the new processes are root's own until they become the user's, so nothing
   // needs CAP_SYS_RESOURCE, while the settings of an ipc namespace may be written by nobody else.
   restore.user = {};

@@ -126,8 +126,8 @@ bool Link::Serve() {
     wake_.notify_all();
   });
 
-  const auto interval = std::chrono::microseconds(
-      std::max<int64_t>(100000, welcome.welcome().heartbeat_interval_us()));
+  const auto interval =
+      std::chrono::microseconds(std::max<int64_t>(100000, welcome.welcome().heartbeat_interval_us()));
   auto next_heartbeat = std::chrono::steady_clock::now();
   bool good = true;
   while (good) {

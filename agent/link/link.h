@@ -41,9 +41,9 @@ class Link final : public ReportSink {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  bool stopping_ = false;                // guarded by mutex_
-  std::deque<v1::FromAgent> outgoing_;   // guarded by mutex_
-  Session* session_ = nullptr;           // guarded by mutex_; while connected
+  bool stopping_ = false;               // guarded by mutex_
+  std::deque<v1::FromAgent> outgoing_;  // guarded by mutex_
+  Session* session_ = nullptr;          // guarded by mutex_; while connected
   std::thread thread_;
 };
 

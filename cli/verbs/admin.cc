@@ -20,8 +20,8 @@ struct Flags {
 using Verb = std::function<absl::StatusOr<int>()>;
 
 // Follows the job to the state that the verb leads to. Anything else that it comes to rest in is a failure.
-absl::StatusOr<int> Await(Session& session, int64_t id, const std::vector<std::string>& good, const std::string& done,
-                          const std::string& checkpoint = "") {
+absl::StatusOr<int> Await(Session& session, int64_t id, const std::vector<std::string>& good,
+                          const std::string& done, const std::string& checkpoint = "") {
   bool left = false;  // it was seen in between; before that "running" is the state it is to leave
   const auto over = [&](const v1::Job& job) {
     const bool resting = job.state() == "running" || job.state() == "suspended" || job.state() == "parked" ||
@@ -39,12 +39,13 @@ absl::StatusOr<int> Await(Session& session, int64_t id, const std::vector<std::s
     session.Done(done);
     return 0;
   }
-  return absl::FailedPreconditionError(absl::StrCat("job ", id, " is ", job.state(),
-                                                    job.reason().empty() ? "" : ": ", job.reason(),
-                                                    job.methods_note().empty() ? "" : "; ", job.methods_note()));
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", id, " is ", job.state(), job.reason().empty() ? "" : ": ", job.reason(),
+                   job.methods_note().empty() ? "" : "; ", job.methods_note()));
 }
 
-CLI::App* AddVerb(CLI::App& app, Session& session, const std::string& name, const std::string& help, Verb run) {
+CLI::App* AddVerb(CLI::App& app, Session& session, const std::string& name, const std::string& help,
+                  Verb run) {
   CLI::App* verb = app.add_subcommand(name, help);
   verb->callback([&session, run] { session.run = run; });
   return verb;
@@ -72,8 +73,9 @@ absl::StatusOr<int> Checkpoint(Session& session, const Flags& flags) {
     session.Done(done);
     return 0;
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("job ", flags.job, " was not checkpointed: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job ", flags.job,
+      " was not checkpointed: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
 }
 
 absl::StatusOr<int> Vacate(Session& session, const Flags& flags) {
@@ -90,8 +92,8 @@ absl::StatusOr<int> Vacate(Session& session, const Flags& flags) {
   };
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
   if (job.state() == "running" && job.incarnation() == before.incarnation()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("job ", flags.job, " goes on: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", flags.job, " goes on: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
   }
   session.Done(absl::StrCat("job ", flags.job, " has left its nodes"));
   return 0;
@@ -110,11 +112,13 @@ absl::StatusOr<int> Migrate(Session& session, const Flags& flags) {
     return 0;
   }
   const auto over = [&](const v1::Job& job) {
-    return HasEnded(job) || (job.state() == "running" && (job.incarnation() > before.incarnation() || !job.methods_note().empty()));
+    return HasEnded(job) || (job.state() == "running" &&
+                             (job.incarnation() > before.incarnation() || !job.methods_note().empty()));
   };
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
   if (job.incarnation() == before.incarnation()) {
-    return absl::FailedPreconditionError(absl::StrCat("job ", flags.job, " stays where it is: ", job.methods_note()));
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", flags.job, " stays where it is: ", job.methods_note()));
   }
   session.Done(absl::StrCat("job ", flags.job, " runs on ", absl::StrJoin(job.nodes(), ",")));
   return 0;
@@ -132,20 +136,25 @@ void AddAdmin(CLI::App& app, Session& session) {
     return 0;
   };
 
-  CLI::App* suspend = AddVerb(app, session, "suspend", "freeze a job in place; its memory stays in RAM", [=, &session] {
-    return finish(session.client().Suspend(flags->job), {"suspended"}, absl::StrCat("job ", flags->job, " is frozen"));
-  });
+  CLI::App* suspend =
+      AddVerb(app, session, "suspend", "freeze a job in place; its memory stays in RAM", [=, &session] {
+        return finish(session.client().Suspend(flags->job), {"suspended"},
+                      absl::StrCat("job ", flags->job, " is frozen"));
+      });
   CLI::App* resume = AddVerb(app, session, "resume", "let a frozen job go on", [=, &session] {
-    return finish(session.client().Resume(flags->job), {"running"}, absl::StrCat("job ", flags->job, " runs"));
+    return finish(session.client().Resume(flags->job), {"running"},
+                  absl::StrCat("job ", flags->job, " runs"));
   });
   CLI::App* kill = AddVerb(app, session, "kill", "end a job for good", [=, &session] {
     return finish(session.client().Kill(flags->job), {"cancelled", "done", "failed"},
                   absl::StrCat("job ", flags->job, " has ended"));
   });
-  CLI::App* checkpoint = AddVerb(app, session, "checkpoint", "make a durable checkpoint; the job goes on running",
-                                 [=, &session] { return Checkpoint(session, *flags); });
-  CLI::App* vacate = AddVerb(app, session, "vacate", "checkpoint a job and take it off its nodes; it queues for others",
-                             [=, &session] { return Vacate(session, *flags); });
+  CLI::App* checkpoint =
+      AddVerb(app, session, "checkpoint", "make a durable checkpoint; the job goes on running",
+              [=, &session] { return Checkpoint(session, *flags); });
+  CLI::App* vacate =
+      AddVerb(app, session, "vacate", "checkpoint a job and take it off its nodes; it queues for others",
+              [=, &session] { return Vacate(session, *flags); });
   CLI::App* migrate = AddVerb(app, session, "migrate", "checkpoint a job and restore it on other nodes",
                               [=, &session] { return Migrate(session, *flags); });
   for (CLI::App* verb : {suspend, resume, kill, checkpoint, vacate, migrate}) {
@@ -153,31 +162,35 @@ void AddAdmin(CLI::App& app, Session& session) {
     AddNoWait(*verb, *flags);
   }
   for (CLI::App* verb : {checkpoint, vacate}) {
-    verb->add_option("--tier", flags->tier, "local (only this node can restore it) or shared")->capture_default_str();
+    verb->add_option("--tier", flags->tier, "local (only this node can restore it) or shared")
+        ->capture_default_str();
   }
-  migrate->add_option("--to", flags->to, "node names by rank, separated by commas; default: any others with room");
+  migrate->add_option("--to", flags->to,
+                      "node names by rank, separated by commas; default: any others with room");
   migrate->footer("example: sidingctl migrate 7 --to n3,n4");
 
   for (const bool cordon : {true, false}) {
-    CLI::App* verb = AddVerb(app, session, cordon ? "cordon" : "uncordon",
-                             cordon ? "place nothing new on a node" : "place jobs on a node again",
-                             [=, &session]() -> absl::StatusOr<int> {
-                               SIDING_RETURN_IF_ERROR(session.client().Cordon(flags->node, cordon));
-                               session.Done(absl::StrCat("node ", flags->node, cordon ? " takes nothing new" : " takes jobs"));
-                               return 0;
-                             });
+    CLI::App* verb = AddVerb(
+        app, session, cordon ? "cordon" : "uncordon",
+        cordon ? "place nothing new on a node" : "place jobs on a node again",
+        [=, &session]() -> absl::StatusOr<int> {
+          SIDING_RETURN_IF_ERROR(session.client().Cordon(flags->node, cordon));
+          session.Done(absl::StrCat("node ", flags->node, cordon ? " takes nothing new" : " takes jobs"));
+          return 0;
+        });
     verb->add_option("node", flags->node, "the node's name")->required();
   }
 
-  CLI::App* wait = AddVerb(app, session, "wait", "until jobs have ended; exits with the first exit code that is not 0",
-                           [=, &session]() -> absl::StatusOr<int> {
-                             int code = 0;
-                             for (int64_t id : flags->jobs) {
-                               SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, id, HasEnded));
-                               if (code == 0) code = job.exit_code() & 0xff;
-                             }
-                             return code;
-                           });
+  CLI::App* wait =
+      AddVerb(app, session, "wait", "until jobs have ended; exits with the first exit code that is not 0",
+              [=, &session]() -> absl::StatusOr<int> {
+                int code = 0;
+                for (int64_t id : flags->jobs) {
+                  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, id, HasEnded));
+                  if (code == 0) code = job.exit_code() & 0xff;
+                }
+                return code;
+              });
   wait->add_option("job", flags->jobs, "the jobs' ids")->required();
 }
 

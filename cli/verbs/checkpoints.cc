@@ -35,7 +35,8 @@ absl::StatusOr<int> Verify(Session& session, const Flags& flags) {
     files += rank.files();
     bytes += rank.bytes();
   }
-  session.Print(response, absl::StrCat("checkpoint ", flags.id, " is good: ", files, " files, ", FormatBytes(Bytes{bytes}), "\n"));
+  session.Print(response, absl::StrCat("checkpoint ", flags.id, " is good: ", files, " files, ",
+                                       FormatBytes(Bytes{bytes}), "\n"));
   if (!response.good()) return absl::DataLossError(response.problem());
   return 0;
 }
@@ -44,18 +45,22 @@ absl::StatusOr<int> Verify(Session& session, const Flags& flags) {
 
 void AddCheckpoints(CLI::App& app, Session& session) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* checkpoints = app.add_subcommand("checkpoints", "durable checkpoints: list, show, verify, delete");
+  CLI::App* checkpoints =
+      app.add_subcommand("checkpoints", "durable checkpoints: list, show, verify, delete");
   checkpoints->require_subcommand(1);
-  const auto add = [&](const std::string& name, const std::string& help, std::function<absl::StatusOr<int>()> run) {
+  const auto add = [&](const std::string& name, const std::string& help,
+                       std::function<absl::StatusOr<int>()> run) {
     CLI::App* verb = checkpoints->add_subcommand(name, help);
     verb->callback([&session, run] { session.run = run; });
     return verb;
   };
-  add("list", "all, or those of one job", [=, &session] { return List(session, *flags); })
-      ->add_option("--job", flags->job, "of this job only");
+  add("list", "all, or those of one job", [=, &session] {
+    return List(session, *flags);
+  })->add_option("--job", flags->job, "of this job only");
   for (CLI::App* verb :
        {add("show", "one checkpoint", [=, &session] { return Show(session, *flags); }),
-        add("verify", "read every byte of it and compare checksums", [=, &session] { return Verify(session, *flags); }),
+        add("verify", "read every byte of it and compare checksums",
+            [=, &session] { return Verify(session, *flags); }),
         add("delete", "remove it; not while a job needs it", [=, &session]() -> absl::StatusOr<int> {
           SIDING_RETURN_IF_ERROR(session.client().Delete(flags->id));
           session.Done(absl::StrCat("checkpoint ", flags->id, " is deleted"));

@@ -10,7 +10,8 @@ namespace {
 
 std::vector<std::string> VerbsOf(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(verb->get_name());
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(verb->get_name());
   return names;
 }
 
@@ -45,7 +46,8 @@ _sidingctl() {
   word=${COMP_WORDS[COMP_CWORD]}
   case "$verb" in
     "") words=")",
-                      absl::StrJoin(VerbsOf(app), " "), " ", absl::StrJoin(FlagsOf(app), " "), "\" ;;\n", Cases(app),
+                      absl::StrJoin(VerbsOf(app), " "), " ", absl::StrJoin(FlagsOf(app), " "), "\" ;;\n",
+                      Cases(app),
                       R"(    *) words="" ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$word"))
@@ -56,18 +58,21 @@ complete -F _sidingctl sidingctl
 }
 
 std::string Zsh(const CLI::App& app) {
-  return absl::StrCat("# zsh completion for sidingctl; use: source <(sidingctl completion zsh)\n"
-                      "autoload -U +X bashcompinit && bashcompinit\n",
-                      Bash(app));
+  return absl::StrCat(
+      "# zsh completion for sidingctl; use: source <(sidingctl completion zsh)\n"
+      "autoload -U +X bashcompinit && bashcompinit\n",
+      Bash(app));
 }
 
 std::string Fish(const CLI::App& app) {
   std::string out = "# fish completion for sidingctl; use: sidingctl completion fish | source\n";
   for (const std::string& name : VerbsOf(app)) {
     const CLI::App* verb = app.get_subcommand(name);
-    absl::StrAppend(&out, "complete -c sidingctl -n __fish_use_subcommand -f -a ", name, " -d '", verb->get_description(), "'\n");
+    absl::StrAppend(&out, "complete -c sidingctl -n __fish_use_subcommand -f -a ", name, " -d '",
+                    verb->get_description(), "'\n");
     for (const std::string& flag : FlagsOf(*verb)) {
-      absl::StrAppend(&out, "complete -c sidingctl -n '__fish_seen_subcommand_from ", name, "' -l ", flag.substr(2), "\n");
+      absl::StrAppend(&out, "complete -c sidingctl -n '__fish_seen_subcommand_from ", name, "' -l ",
+                      flag.substr(2), "\n");
     }
   }
   return out;
@@ -78,7 +83,9 @@ std::string Fish(const CLI::App& app) {
 void AddCompletion(CLI::App& app, Session& session) {
   auto shell = std::make_shared<std::string>();
   CLI::App* completion = app.add_subcommand("completion", "a completion script for your shell");
-  completion->add_option("shell", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->add_option("shell", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   completion->footer("example: source <(sidingctl completion bash)");
   completion->callback([&app, &session, shell] {
     session.run = [&app, shell]() -> absl::StatusOr<int> {

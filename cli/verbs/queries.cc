@@ -19,7 +19,8 @@ struct Flags {
 };
 
 // Once, or again and again: on a terminal in place, elsewhere one after another.
-absl::StatusOr<int> Repeat(const Session& session, const std::string& watch, const std::function<absl::Status()>& show) {
+absl::StatusOr<int> Repeat(const Session& session, const std::string& watch,
+                           const std::function<absl::Status()>& show) {
   if (watch.empty()) {
     SIDING_RETURN_IF_ERROR(show());
     return 0;
@@ -62,7 +63,9 @@ absl::StatusOr<int> ShowEvents(Session& session, const Flags& flags) {
 }
 
 void AddWatch(CLI::App& verb, std::string& watch) {
-  verb.add_option("--watch", watch, "again and again, every 2s or as given")->expected(0, 1)->default_str("2s");
+  verb.add_option("--watch", watch, "again and again, every 2s or as given")
+      ->expected(0, 1)
+      ->default_str("2s");
 }
 
 }  // namespace
@@ -75,13 +78,18 @@ void AddQueries(CLI::App& app, Session& session) {
   jobs->add_option("job", flags->ids, "only these");
   AddWatch(*jobs, flags->watch);
   jobs->callback([&session, flags] {
-    session.run = [&session, flags] { return Repeat(session, flags->watch, [&] { return ShowJobs(session, *flags); }); };
+    session.run = [&session, flags] {
+      return Repeat(session, flags->watch, [&] { return ShowJobs(session, *flags); });
+    };
   });
 
-  CLI::App* nodes = app.add_subcommand("nodes", "nodes, what is free on them, and how fast they dump and restore");
+  CLI::App* nodes =
+      app.add_subcommand("nodes", "nodes, what is free on them, and how fast they dump and restore");
   AddWatch(*nodes, flags->watch);
   nodes->callback([&session, flags] {
-    session.run = [&session, flags] { return Repeat(session, flags->watch, [&] { return ShowNodes(session); }); };
+    session.run = [&session, flags] {
+      return Repeat(session, flags->watch, [&] { return ShowNodes(session); });
+    };
   });
 
   CLI::App* top = app.add_subcommand("top", "nodes and jobs, live");
@@ -96,7 +104,8 @@ void AddQueries(CLI::App& app, Session& session) {
   });
   AddWatch(*top, flags->watch);
 
-  CLI::App* explain = app.add_subcommand("explain", "why each victim of a request was chosen, and each other job was not");
+  CLI::App* explain =
+      app.add_subcommand("explain", "why each victim of a request was chosen, and each other job was not");
   explain->add_option("request", flags->job, "the on-demand job")->required();
   explain->footer("example: sidingctl explain 17");
   explain->callback([&session, flags] {
@@ -107,10 +116,12 @@ void AddQueries(CLI::App& app, Session& session) {
     };
   });
 
-  CLI::App* events = app.add_subcommand("events", "what was decided and what was observed; with --json one object a line");
+  CLI::App* events =
+      app.add_subcommand("events", "what was decided and what was observed; with --json one object a line");
   events->add_flag("--follow,-f", flags->follow, "go on with what happens now");
   events->add_option("--job", flags->job, "of this job only");
-  events->callback([&session, flags] { session.run = [&session, flags] { return ShowEvents(session, *flags); }; });
+  events->callback(
+      [&session, flags] { session.run = [&session, flags] { return ShowEvents(session, *flags); }; });
 }
 
 }  // namespace siding::cli

@@ -53,7 +53,8 @@ bool HasEnded(const v1::Job& job) {
   return job.state() == "done" || job.state() == "failed" || job.state() == "cancelled";
 }
 
-absl::StatusOr<v1::Job> Follow(Session& session, int64_t id, const std::function<bool(const v1::Job&)>& over) {
+absl::StatusOr<v1::Job> Follow(Session& session, int64_t id,
+                               const std::function<bool(const v1::Job&)>& over) {
   const bool terminal = isatty(STDERR_FILENO) == 1;
   std::string last;
   auto last_line = std::chrono::steady_clock::time_point();

@@ -18,7 +18,8 @@ constexpr int64_t kDefaultKillGraceUs = 10'000'000;
 
 // The flags of submit and plan. Empty or zero: not given.
 struct Flags {
-  std::string file, name, memory, start_by, preemptible, interval, app_signal, app_marker, restart_command, kill_grace;
+  std::string file, name, memory, start_by, preemptible, interval, app_signal, app_marker, restart_command,
+      kill_grace;
   std::string workdir, output;
   int nodes = 0, slots = 0, gpus = -1, priority = 0, max_preemptions = -1;
   bool not_preemptible = false, wait = false;
@@ -109,7 +110,8 @@ absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags) {
   if (!flags.workdir.empty()) spec.set_workdir(flags.workdir);
   if (!flags.output.empty()) spec.set_output(flags.output);
 
-  if (spec.command().empty()) return absl::InvalidArgumentError("no command: give one after --, or in a job file");
+  if (spec.command().empty())
+    return absl::InvalidArgumentError("no command: give one after --, or in a job file");
   if (spec.nodes() == 0) spec.set_nodes(1);
   if (spec.per_node().slots() == 0) spec.mutable_per_node()->set_slots(1);
   if (spec.kill_grace_us() == 0 && flags.kill_grace.empty()) spec.set_kill_grace_us(kDefaultKillGraceUs);
@@ -129,17 +131,21 @@ void AddFlags(CLI::App& verb, Flags& f) {
   verb.add_option("--gpus", f.gpus, "GPUs on each node")->check(CLI::Range(0, 1024));
   verb.add_option("--priority", f.priority, "higher goes first in the queue");
   verb.add_option("--start-by", f.start_by, "makes it on-demand: its deadline, +60s or 2026-05-01T12:00:00Z");
-  verb.add_option("--preemptible", f.preemptible, "ways it may be taken off its nodes: suspend,checkpoint,app,kill");
+  verb.add_option("--preemptible", f.preemptible,
+                  "ways it may be taken off its nodes: suspend,checkpoint,app,kill");
   verb.add_flag("--not-preemptible", f.not_preemptible, "it may not be taken off its nodes");
   verb.add_option("--checkpoint-interval", f.interval, "checkpoint it this often while it runs, such as 30m");
-  verb.add_option("--app-signal", f.app_signal, "method app: the signal to save, and how long it may take: USR1@30s");
+  verb.add_option("--app-signal", f.app_signal,
+                  "method app: the signal to save, and how long it may take: USR1@30s");
   verb.add_option("--app-marker", f.app_marker, "method app: file that the program writes when it has saved");
-  verb.add_option("--restart-command", f.restart_command, "method app: the command that goes on from what was saved");
+  verb.add_option("--restart-command", f.restart_command,
+                  "method app: the command that goes on from what was saved");
   verb.add_option("--kill-grace", f.kill_grace, "between SIGTERM and SIGKILL; default 10s");
   verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be made to make way");
   verb.add_option("--env", f.env, "NAME=VALUE for its environment; may be repeated")->allow_extra_args(false);
   verb.add_option("--workdir", f.workdir, "where it starts; default: here");
-  verb.add_option("--output", f.output, "where its output goes; %j job id, %r rank; default siding-%j-%r.out");
+  verb.add_option("--output", f.output,
+                  "where its output goes; %j job id, %r rank; default siding-%j-%r.out");
   verb.add_option("command", f.command, "the program and its arguments, after --");
 }
 
@@ -165,7 +171,8 @@ absl::StatusOr<int> Plan(Session& session, const Flags& flags) {
 
 void AddSubmit(CLI::App& app, Session& session) {
   auto submit_flags = std::make_shared<Flags>();
-  CLI::App* submit = app.add_subcommand("submit", "run a program: a batch job, or with --start-by an on-demand job");
+  CLI::App* submit =
+      app.add_subcommand("submit", "run a program: a batch job, or with --start-by an on-demand job");
   AddFlags(*submit, *submit_flags);
   submit->add_flag("--wait", submit_flags->wait, "until it has ended; exits with its exit code");
   submit->footer("example: sidingctl submit --nodes 2 --start-by +60s -- ./steer --input shot-12");
@@ -177,7 +184,9 @@ void AddSubmit(CLI::App& app, Session& session) {
   CLI::App* plan = app.add_subcommand("plan", "what would happen if this were submitted; nothing is touched");
   AddFlags(*plan, *plan_flags);
   plan->footer("example: sidingctl plan --nodes 2 --start-by +60s -- ./steer");
-  plan->callback([&session, plan_flags] { session.run = [&session, plan_flags] { return Plan(session, *plan_flags); }; });
+  plan->callback([&session, plan_flags] {
+    session.run = [&session, plan_flags] { return Plan(session, *plan_flags); };
+  });
 }
 
 }  // namespace siding::cli

@@ -34,15 +34,17 @@ struct Session {
   std::unique_ptr<Client> client_;
 };
 
-void AddSubmit(CLI::App& app, Session& session);      // submit, plan
-void AddQueries(CLI::App& app, Session& session);     // jobs, nodes, top, explain, events
-void AddAdmin(CLI::App& app, Session& session);       // suspend, resume, checkpoint, vacate, migrate, kill, cordon, wait
-void AddCheckpoints(CLI::App& app, Session& session); // checkpoints list|show|verify|delete
-void AddCompletion(CLI::App& app, Session& session);  // completion bash|zsh|fish
+void AddSubmit(CLI::App& app, Session& session);   // submit, plan
+void AddQueries(CLI::App& app, Session& session);  // jobs, nodes, top, explain, events
+void AddAdmin(CLI::App& app,
+              Session& session);  // suspend, resume, checkpoint, vacate, migrate, kill, cordon, wait
+void AddCheckpoints(CLI::App& app, Session& session);  // checkpoints list|show|verify|delete
+void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fish
 
-// Follows a job until `over` says so, with a line of progress on stderr: redrawn on a terminal, a line a second
-// at most elsewhere. The job as it was last.
-absl::StatusOr<v1::Job> Follow(Session& session, int64_t job, const std::function<bool(const v1::Job&)>& over);
+// Follows a job until `over` says so, with a line of progress on stderr: redrawn on a terminal, a line a
+// second at most elsewhere. The job as it was last.
+absl::StatusOr<v1::Job> Follow(Session& session, int64_t job,
+                               const std::function<bool(const v1::Job&)>& over);
 bool HasEnded(const v1::Job& job);
 
 }  // namespace siding::cli

@@ -29,8 +29,8 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    return absl::InvalidArgumentError(absl::StrCat("socket path ", path, " is longer than ",
-                                                   sizeof address.sun_path - 1, " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("socket path ", path, " is longer than ", sizeof address.sun_path - 1, " bytes"));
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
@@ -47,12 +47,13 @@ std::string UserName(uint32_t uid) {
   std::vector<char> buffer(16384);
   passwd entry{};
   passwd* found = nullptr;
-  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) return found->pw_name;
+  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+    return found->pw_name;
   return absl::StrCat("uid:", uid);
 }
 
 absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::string& path,
-                                                                    std::function<void(int)> accepted) {
+                                                                     std::function<void(int)> accepted) {
   SIDING_ASSIGN_OR_RETURN(sockaddr_un address, AddressOf(path));
   if (SomebodyAnswers(address)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is in use: another sidingd answers there"));
@@ -72,7 +73,8 @@ absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::
       new LocalListener(path, std::move(fd), std::move(wake), std::move(accepted)));
 }
 
-LocalListener::LocalListener(std::string path, UniqueFd socket, UniqueFd wake, std::function<void(int)> accepted)
+LocalListener::LocalListener(std::string path, UniqueFd socket, UniqueFd wake,
+                             std::function<void(int)> accepted)
     : path_(std::move(path)),
       socket_(std::move(socket)),
       wake_(std::move(wake)),
@@ -149,7 +151,8 @@ absl::StatusOr<PeerIdentity> LocalListener::Of(const std::string& peer) const {
   {
     std::lock_guard lock(mutex_);
     auto it = by_number_.find(number);
-    if (it == by_number_.end()) return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " is not known"));
+    if (it == by_number_.end())
+      return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " is not known"));
     ids = it->second;
   }
   return PeerIdentity{ids.uid, ids.gid, UserName(ids.uid)};

@@ -38,7 +38,7 @@ class LocalListener {
   // Takes over the path: a socket that nobody answers any more is replaced, one in use is
   // kFailedPrecondition. `accepted` gets each connection and owns it; it is called from this object's thread.
   static absl::StatusOr<std::unique_ptr<LocalListener>> Listen(const std::string& path,
-                                                              std::function<void(int fd)> accepted);
+                                                               std::function<void(int fd)> accepted);
   ~LocalListener();
   // No more connections; those that were handed over live on, and are known until destruction. Twice is once.
   void Stop();
@@ -55,7 +55,7 @@ class LocalListener {
   const UniqueFd socket_;
   const UniqueFd wake_;  // an eventfd that ends Run()
   const std::function<void(int)> accepted_;
-  int next_number_;      // only Run()'s thread
+  int next_number_;  // only Run()'s thread
 
   mutable std::mutex mutex_;
   struct Ids {

@@ -22,8 +22,8 @@ grpc::Status ToGrpc(const absl::Status& status) {
 }  // namespace
 
 // Runs `body`, which returns absl::Status, with `caller` in scope.
-#define SIDING_AS_CALLER(context, caller)       \
-  auto caller##_or = CallerOf(context);         \
+#define SIDING_AS_CALLER(context, caller)                     \
+  auto caller##_or = CallerOf(context);                       \
   if (!caller##_or.ok()) return ToGrpc(caller##_or.status()); \
   const Caller& caller = *caller##_or
 
@@ -37,7 +37,8 @@ absl::StatusOr<Caller> ApiService::CallerOf(grpc::ServerContext* context, PeerId
   return caller;
 }
 
-absl::StatusOr<JobSpec> ApiService::SpecOf(const v1::SubmitRequest& request, const PeerIdentity& identity) const {
+absl::StatusOr<JobSpec> ApiService::SpecOf(const v1::SubmitRequest& request,
+                                           const PeerIdentity& identity) const {
   SIDING_ASSIGN_OR_RETURN(JobSpec spec, FromProto(request.spec()));
   spec.uid = identity.uid;
   spec.gid = identity.gid;
@@ -56,12 +57,14 @@ grpc::Status ApiService::Submit(grpc::ServerContext* context, const v1::SubmitRe
   if (!submitted.ok()) return ToGrpc(submitted.status());
   response->set_id(submitted->id.value());
   if (submitted->plan) {
-    engine_.Read([&](const ClusterState& state) { *response->mutable_plan() = PlanView(state, *submitted->plan); });
+    engine_.Read(
+        [&](const ClusterState& state) { *response->mutable_plan() = PlanView(state, *submitted->plan); });
   }
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::SubmitRequest* request, v1::Plan* response) {
+grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::SubmitRequest* request,
+                                     v1::Plan* response) {
   PeerIdentity identity;
   const auto caller = CallerOf(context, &identity);
   if (!caller.ok()) return ToGrpc(caller.status());
@@ -74,7 +77,8 @@ grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::Sub
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef* request, v1::ExplainResponse* response) {
+grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef* request,
+                                 v1::ExplainResponse* response) {
   SIDING_AS_CALLER(context, caller);
   grpc::Status result(grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no job ", request->id()));
   engine_.Read([&](const ClusterState& state) {
@@ -106,7 +110,8 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
     }
   });
   if (missing.empty()) return grpc::Status::OK;
-  return grpc::Status(grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no job ", *missing.begin(), " of yours"));
+  return grpc::Status(grpc::StatusCode::NOT_FOUND,
+                      absl::StrCat("there is no job ", *missing.begin(), " of yours"));
 }
 
 grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest*,
@@ -124,7 +129,8 @@ grpc::Status ApiService::Events(grpc::ServerContext* context, const v1::EventsRe
   SIDING_AS_CALLER(context, caller);
   int64_t seq = request->after_seq();
   while (!stopping_ && !context->IsCancelled()) {
-    const std::vector<Event> events = engine_.EventsAfter(seq, kEventBatch, request->follow() ? kEventWait : Duration(0));
+    const std::vector<Event> events =
+        engine_.EventsAfter(seq, kEventBatch, request->follow() ? kEventWait : Duration(0));
     if (events.empty() && !request->follow()) break;
     for (const Event& event : events) {
       seq = event.seq;
@@ -140,7 +146,8 @@ grpc::Status ApiService::Events(grpc::ServerContext* context, const v1::EventsRe
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::ListCheckpoints(grpc::ServerContext* context, const v1::ListCheckpointsRequest* request,
+grpc::Status ApiService::ListCheckpoints(grpc::ServerContext* context,
+                                         const v1::ListCheckpointsRequest* request,
                                          v1::ListCheckpointsResponse* response) {
   SIDING_AS_CALLER(context, caller);
   engine_.Read([&](const ClusterState& state) {
@@ -166,12 +173,12 @@ grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1
     std::optional<std::map<int, v1::OpResult>> by_rank;
   };
   auto answer = std::make_shared<Answer>();
-  const absl::Status asked = engine_.VerifyCheckpoint(
-      caller, CheckpointId(request->id()), [answer](std::map<int, v1::OpResult> by_rank) {
-        std::lock_guard lock(answer->mutex);
-        answer->by_rank = std::move(by_rank);
-        answer->ready.notify_all();
-      });
+  const absl::Status asked = engine_.VerifyCheckpoint(caller, CheckpointId(request->id()),
+                                                      [answer](std::map<int, v1::OpResult> by_rank) {
+                                                        std::lock_guard lock(answer->mutex);
+                                                        answer->by_rank = std::move(by_rank);
+                                                        answer->ready.notify_all();
+                                                      });
   if (!asked.ok()) return ToGrpc(asked);
   std::unique_lock lock(answer->mutex);
   while (!answer->ready.wait_for(lock, kEventWait, [&] { return answer->by_rank.has_value(); })) {
@@ -181,8 +188,8 @@ grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1
   for (const auto& [rank, result] : *answer->by_rank) {
     if (result.code() != 0) {
       response->set_good(false);
-      absl::StrAppend(response->mutable_problem(), response->problem().empty() ? "" : "; ", "rank ", rank, ": ",
-                      result.message());
+      absl::StrAppend(response->mutable_problem(), response->problem().empty() ? "" : "; ", "rank ", rank,
+                      ": ", result.message());
     }
     v1::VerifiedRank& verified = *response->add_ranks();
     verified.set_rank(rank);
@@ -192,7 +199,8 @@ grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::DeleteCheckpoint(grpc::ServerContext* context, const v1::CheckpointRef* request, v1::Empty*) {
+grpc::Status ApiService::DeleteCheckpoint(grpc::ServerContext* context, const v1::CheckpointRef* request,
+                                          v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
   return ToGrpc(engine_.DeleteCheckpoint(caller, CheckpointId(request->id())));
 }
@@ -216,12 +224,14 @@ grpc::Status ApiService::Checkpoint(grpc::ServerContext* context, const v1::Chec
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::Vacate(grpc::ServerContext* context, const v1::CheckpointRequest* request, v1::Empty*) {
+grpc::Status ApiService::Vacate(grpc::ServerContext* context, const v1::CheckpointRequest* request,
+                                v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
   return ToGrpc(engine_.Vacate(caller, JobId(request->id()), FromProto(request->tier())));
 }
 
-grpc::Status ApiService::Migrate(grpc::ServerContext* context, const v1::MigrateRequest* request, v1::Empty*) {
+grpc::Status ApiService::Migrate(grpc::ServerContext* context, const v1::MigrateRequest* request,
+                                 v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
   std::vector<NodeId> nodes;
   for (const std::string& node : request->nodes()) nodes.emplace_back(node);

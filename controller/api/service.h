@@ -26,14 +26,16 @@ class ApiService final : public v1::Siding::Service {
   grpc::Status Explain(grpc::ServerContext*, const v1::JobRef*, v1::ExplainResponse*) override;
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest*, v1::ListJobsResponse*) override;
   grpc::Status ListNodes(grpc::ServerContext*, const v1::ListNodesRequest*, v1::ListNodesResponse*) override;
-  grpc::Status Events(grpc::ServerContext*, const v1::EventsRequest*, grpc::ServerWriter<v1::Event>*) override;
+  grpc::Status Events(grpc::ServerContext*, const v1::EventsRequest*,
+                      grpc::ServerWriter<v1::Event>*) override;
   grpc::Status ListCheckpoints(grpc::ServerContext*, const v1::ListCheckpointsRequest*,
                                v1::ListCheckpointsResponse*) override;
   grpc::Status VerifyCheckpoint(grpc::ServerContext*, const v1::CheckpointRef*, v1::VerifyResponse*) override;
   grpc::Status DeleteCheckpoint(grpc::ServerContext*, const v1::CheckpointRef*, v1::Empty*) override;
   grpc::Status Suspend(grpc::ServerContext*, const v1::JobRef*, v1::Empty*) override;
   grpc::Status Resume(grpc::ServerContext*, const v1::JobRef*, v1::Empty*) override;
-  grpc::Status Checkpoint(grpc::ServerContext*, const v1::CheckpointRequest*, v1::CheckpointResponse*) override;
+  grpc::Status Checkpoint(grpc::ServerContext*, const v1::CheckpointRequest*,
+                          v1::CheckpointResponse*) override;
   grpc::Status Vacate(grpc::ServerContext*, const v1::CheckpointRequest*, v1::Empty*) override;
   grpc::Status Migrate(grpc::ServerContext*, const v1::MigrateRequest*, v1::Empty*) override;
   grpc::Status Kill(grpc::ServerContext*, const v1::JobRef*, v1::Empty*) override;

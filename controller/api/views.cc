@@ -62,7 +62,8 @@ v1::Job JobView(const ClusterState& state, const JobRecord& job) {
     if (job.spec.methods.Has(method) && !job.lost_methods.contains(method)) view.add_methods(ToProto(method));
   }
   for (const auto& [method, why] : job.lost_methods) {
-    absl::StrAppend(view.mutable_methods_note(), view.methods_note().empty() ? "" : "; ", ToString(method), ": ", why);
+    absl::StrAppend(view.mutable_methods_note(), view.methods_note().empty() ? "" : "; ", ToString(method),
+                    ": ", why);
   }
   if (!job.checkpoints.empty()) view.set_checkpoint(job.checkpoints.back().value());
   AddObserved(state, job, view);

@@ -90,7 +90,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         break;
       case JobState::kDumping:
         send = phase == v1::RUNNING || phase == v1::SUSPENDED;
-        dump(op);
+        dump(std::max(op, seen.report.failed_op() + 1));
         break;
       case JobState::kCommitting:
         if (phase == v1::PREPARED) {
@@ -99,7 +99,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         } else {
           // Its agent went away between the dump and the commit: this rank is dumped again.
           send = phase == v1::RUNNING && seen.report.committed_op() < op;
-          dump(seen.report.failed_op() >= op ? seen.report.failed_op() + 1 : op + 1);
+          dump(std::max(op, seen.report.failed_op()) + 1);
         }
         break;
       case JobState::kSaving:

@@ -7,7 +7,8 @@ namespace siding {
 namespace {
 
 std::string Join(const std::vector<NodeId>& nodes) {
-  return absl::StrJoin(nodes, ",", [](std::string* out, const NodeId& n) { absl::StrAppend(out, n.value()); });
+  return absl::StrJoin(nodes, ",",
+                       [](std::string* out, const NodeId& n) { absl::StrAppend(out, n.value()); });
 }
 
 std::string Because(const JobMoved& e) {
@@ -21,7 +22,8 @@ std::string DescribeMove(const JobMoved& e) {
   switch (e.event) {
     case JobEvent::kPlace:
       return absl::StrCat(e.checkpoint == CheckpointId() ? "placed on " : "to be restored on ", Join(e.nodes),
-                          e.checkpoint == CheckpointId() ? "" : " from checkpoint ", e.checkpoint.value(), Because(e));
+                          e.checkpoint == CheckpointId() ? "" : " from checkpoint ", e.checkpoint.value(),
+                          Because(e));
     case JobEvent::kOrderDump:
       return absl::StrCat("checkpoint ", e.checkpoint.value(), " to ", ToString(e.tier), " storage ordered",
                           e.keep_running ? ", the job goes on" : "", Because(e));
@@ -29,25 +31,44 @@ std::string DescribeMove(const JobMoved& e) {
       return absl::StrCat("every rank dumped, ", FormatBytes(e.bytes), Because(e));
     case JobEvent::kOrderKill:
       return absl::StrCat(e.for_good ? "to be ended for good" : "to be ended and queued again", Because(e));
-    case JobEvent::kOrderSuspend: return "freeze ordered" + Because(e);
-    case JobEvent::kOrderResume: return "to go on where it was frozen" + Because(e);
-    case JobEvent::kOrderSave: return "the program was told to save itself" + Because(e);
-    case JobEvent::kStarted: return "running" + Because(e);
-    case JobEvent::kRestored: return "running again from its checkpoint" + Because(e);
-    case JobEvent::kThawed: return "running" + Because(e);
-    case JobEvent::kFrozen: return "frozen in RAM" + Because(e);
-    case JobEvent::kReleased: return "left its nodes, waits with its work saved" + Because(e);
-    case JobEvent::kContinued: return "checkpoint is durable, the job went on" + Because(e);
-    case JobEvent::kSucceeded: return "finished" + Because(e);
-    case JobEvent::kFailed: return absl::StrCat("failed with exit code ", e.exit_code, Because(e));
-    case JobEvent::kCancelled: return "cancelled" + Because(e);
-    case JobEvent::kRequeued: return "ended, waits to start again" + Because(e);
-    case JobEvent::kRestartNeeded: return "has to start from the beginning" + Because(e);
-    case JobEvent::kRestoreFailed: return "could not go on there" + Because(e);
-    case JobEvent::kStartFailed: return "could not be started" + Because(e);
-    case JobEvent::kDumpFailed: return "could not be checkpointed and goes on" + Because(e);
-    case JobEvent::kFreezeFailed: return "could not be frozen and goes on" + Because(e);
-    case JobEvent::kSaveFailed: return "did not save itself and goes on" + Because(e);
+    case JobEvent::kOrderSuspend:
+      return "freeze ordered" + Because(e);
+    case JobEvent::kOrderResume:
+      return "to go on where it was frozen" + Because(e);
+    case JobEvent::kOrderSave:
+      return "the program was told to save itself" + Because(e);
+    case JobEvent::kStarted:
+      return "running" + Because(e);
+    case JobEvent::kRestored:
+      return "running again from its checkpoint" + Because(e);
+    case JobEvent::kThawed:
+      return "running" + Because(e);
+    case JobEvent::kFrozen:
+      return "frozen in RAM" + Because(e);
+    case JobEvent::kReleased:
+      return "left its nodes, waits with its work saved" + Because(e);
+    case JobEvent::kContinued:
+      return "checkpoint is durable, the job went on" + Because(e);
+    case JobEvent::kSucceeded:
+      return "finished" + Because(e);
+    case JobEvent::kFailed:
+      return absl::StrCat("failed with exit code ", e.exit_code, Because(e));
+    case JobEvent::kCancelled:
+      return "cancelled" + Because(e);
+    case JobEvent::kRequeued:
+      return "ended, waits to start again" + Because(e);
+    case JobEvent::kRestartNeeded:
+      return "has to start from the beginning" + Because(e);
+    case JobEvent::kRestoreFailed:
+      return "could not go on there" + Because(e);
+    case JobEvent::kStartFailed:
+      return "could not be started" + Because(e);
+    case JobEvent::kDumpFailed:
+      return "could not be checkpointed and goes on" + Because(e);
+    case JobEvent::kFreezeFailed:
+      return "could not be frozen and goes on" + Because(e);
+    case JobEvent::kSaveFailed:
+      return "did not save itself and goes on" + Because(e);
   }
   return "?";
 }
@@ -66,8 +87,8 @@ struct Kind {
 
 struct Words {
   std::string operator()(const JobSubmitted& e) {
-    return absl::StrCat(ToString(e.spec.kind), " job '", e.spec.name, "' of ", e.spec.user, ", ", e.spec.nodes,
-                        e.spec.nodes == 1 ? " node" : " nodes");
+    return absl::StrCat(ToString(e.spec.kind), " job '", e.spec.name, "' of ", e.spec.user, ", ",
+                        e.spec.nodes, e.spec.nodes == 1 ? " node" : " nodes");
   }
   std::string operator()(const JobMoved& e) { return DescribeMove(e); }
   std::string operator()(const RankExited& e) {
@@ -84,7 +105,8 @@ struct Words {
     return absl::StrCat(ToString(e.method), " does not work for this job: ", e.why);
   }
   std::string operator()(const CheckpointChanged& e) {
-    return absl::StrCat("checkpoint ", e.checkpoint.value(), " ", e.state, e.note.empty() ? "" : ": ", e.note);
+    return absl::StrCat("checkpoint ", e.checkpoint.value(), " ", e.state, e.note.empty() ? "" : ": ",
+                        e.note);
   }
   std::string operator()(const NodeCordoned& e) {
     return absl::StrCat("node ", e.node.value(), e.cordoned ? " takes nothing new" : " takes jobs again");

@@ -136,7 +136,8 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   ObservedNode& observed = state_.observed_nodes[node];
   if (observed.connected) {
     return absl::FailedPreconditionError(
-        absl::StrCat("node ", node.value(), " has an agent connected already; is another one running with the same name?"));
+        absl::StrCat("node ", node.value(),
+                     " has an agent connected already; is another one running with the same name?"));
   }
   observed.connected = true;
   observed.last_heard = clock_.Now();
@@ -171,7 +172,8 @@ void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
     const TaskId id{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
     ObservedTask& task = state_.observed_tasks[node][id];
     // Heartbeats repeat what is known; only news is worth a judgement.
-    const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
+    const bool news = task.report.phase() != report.phase() ||
+                      task.report.failed_op() != report.failed_op() ||
                       task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
     for (int i = task.report.notes_size(); i < report.notes_size(); ++i) {
       Record(id.job, Noted{absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", report.notes(i))});
@@ -194,7 +196,9 @@ void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
       schedule_ |= first;
       break;
     }
-    case v1::FromAgent::kReport: see(message.report()); break;
+    case v1::FromAgent::kReport:
+      see(message.report());
+      break;
     case v1::FromAgent::kProgress: {
       const v1::TaskRef& ref = message.progress().task();
       auto& tasks = state_.observed_tasks[node];
@@ -202,8 +206,11 @@ void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
       if (it != tasks.end()) it->second.progress = message.progress();
       break;
     }
-    case v1::FromAgent::kResult: OnResult(node, message.result()); break;
-    default: break;
+    case v1::FromAgent::kResult:
+      OnResult(node, message.result());
+      break;
+    default:
+      break;
   }
 }
 

@@ -41,7 +41,8 @@ class EngineTest : public testing::Test {
     cluster_.Run();
   }
 
-  static JobSpec Batch(int nodes = 1, MethodSet methods = {Method::kSuspend, Method::kCheckpoint, Method::kKill}) {
+  static JobSpec Batch(int nodes = 1,
+                       MethodSet methods = {Method::kSuspend, Method::kCheckpoint, Method::kKill}) {
     JobSpec spec;
     spec.name = "batch";
     spec.nodes = nodes;

@@ -151,7 +151,9 @@ class FakeCluster final : public AgentLink {
         report.set_phase(keep_running_[{node, id}] ? v1::RUNNING : v1::CHECKPOINTED);
         break;
       case v1::ToAgent::kAbort:
-      case v1::ToAgent::kResume: report.set_phase(v1::RUNNING); break;
+      case v1::ToAgent::kResume:
+        report.set_phase(v1::RUNNING);
+        break;
       case v1::ToAgent::kSuspend:
         if (fail_suspend.contains(node.value())) {
           fail("no freezer");
@@ -159,13 +161,18 @@ class FakeCluster final : public AgentLink {
           report.set_phase(v1::SUSPENDED);
         }
         break;
-      case v1::ToAgent::kSave: report.set_phase(v1::SAVED); break;
+      case v1::ToAgent::kSave:
+        report.set_phase(v1::SAVED);
+        break;
       case v1::ToAgent::kKill:
         report.set_phase(v1::EXITED);
         report.set_exit_signal(15);
         break;
-      case v1::ToAgent::kForget: tasks_.erase({node, id}); return;
-      default: return;
+      case v1::ToAgent::kForget:
+        tasks_.erase({node, id});
+        return;
+      default:
+        return;
     }
     Report(node, v1::TaskReport(report));
   }

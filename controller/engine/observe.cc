@@ -9,6 +9,9 @@ namespace siding {
 namespace {
 
 constexpr int kRestoreAttempts = 3;
+// Attempts at a dump that failed for a reason that may pass, such as a process that ended in the middle of
+// it.
+constexpr int kDumpAttempts = 2;
 // Attempts to dump one rank again after its peers have been parked.
 constexpr int kCommitAttempts = 5;
 
@@ -35,12 +38,18 @@ bool Engine::Impl::Judge(JobRecord& job) {
   }
   switch (job.state) {
     case JobState::kSuspending:
-    case JobState::kResuming: return JudgeFreeze(job);
-    case JobState::kDumping: return JudgeDump(job);
-    case JobState::kCommitting: return JudgeCommit(job);
-    case JobState::kSaving: return JudgeSave(job);
-    case JobState::kKilling: return JudgeKill(job);
-    default: return false;
+    case JobState::kResuming:
+      return JudgeFreeze(job);
+    case JobState::kDumping:
+      return JudgeDump(job);
+    case JobState::kCommitting:
+      return JudgeCommit(job);
+    case JobState::kSaving:
+      return JudgeSave(job);
+    case JobState::kKilling:
+      return JudgeKill(job);
+    default:
+      return false;
   }
 }
 
@@ -50,7 +59,8 @@ bool Engine::Impl::JudgeExits(JobRecord& job) {
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
     if (seen.phase() != v1::EXITED) continue;
-    const int code = seen.report.exit_signal() != 0 ? 128 + seen.report.exit_signal() : seen.report.exit_code();
+    const int code =
+        seen.report.exit_signal() != 0 ? 128 + seen.report.exit_signal() : seen.report.exit_code();
     Record(job.id, RankExited{rank, code});
     if (code == 0 && !LiveRanks(job).empty()) return true;
     JobMoved move = Moved(code == 0 ? JobEvent::kSucceeded : JobEvent::kFailed);
@@ -75,7 +85,8 @@ bool Engine::Impl::JudgeLost(JobRecord& job) {
     const bool parked_early = seen.phase() == v1::CHECKPOINTED || seen.phase() == v1::SAVED;
     const bool gone_as_ordered =
         parked_early && (job.state == JobState::kCommitting || job.state == JobState::kSaving);
-    const bool lost = seen.phase() == v1::LOST || (!seen.known && !expected) || (parked_early && !gone_as_ordered);
+    const bool lost =
+        seen.phase() == v1::LOST || (!seen.known && !expected) || (parked_early && !gone_as_ordered);
     if (!lost) continue;
     FallBack(job, absl::StrCat(On(job, rank), " is gone"));
     return true;
@@ -86,7 +97,8 @@ bool Engine::Impl::JudgeLost(JobRecord& job) {
 // Back to the newest checkpoint that is good, or to the beginning.
 void Engine::Impl::FallBack(JobRecord& job, const std::string& why) {
   const bool can_restore = !job.checkpoints.empty() || job.saved_itself;
-  Move(job, Moved(can_restore && job.state != JobState::kStarting ? JobEvent::kRestoreFailed : JobEvent::kRestartNeeded,
+  Move(job, Moved(can_restore && job.state != JobState::kStarting ? JobEvent::kRestoreFailed
+                                                                  : JobEvent::kRestartNeeded,
                   why));
 }
 
@@ -148,7 +160,8 @@ bool Engine::Impl::JudgeDump(JobRecord& job) {
   Bytes bytes;
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
-    if (seen.known && seen.report.failed_op() == OpOf(job)) {
+    const int64_t attempts = seen.report.failed_op() - OpOf(job) + 1;
+    if (attempts >= kDumpAttempts || (attempts >= 1 && !seen.report.cannot_checkpoint().empty())) {
       const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
       // Not planned with again until the job has been started or restored anew.
       Record(job.id, MethodLost{Method::kCheckpoint, why});

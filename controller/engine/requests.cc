@@ -20,10 +20,14 @@ bool IsReleasing(JobState state) {
 
 JobEvent OrderFor(Method method) {
   switch (method) {
-    case Method::kSuspend: return JobEvent::kOrderSuspend;
-    case Method::kCheckpoint: return JobEvent::kOrderDump;
-    case Method::kApp: return JobEvent::kOrderSave;
-    case Method::kKill: return JobEvent::kOrderKill;
+    case Method::kSuspend:
+      return JobEvent::kOrderSuspend;
+    case Method::kCheckpoint:
+      return JobEvent::kOrderDump;
+    case Method::kApp:
+      return JobEvent::kOrderSave;
+    case Method::kKill:
+      return JobEvent::kOrderKill;
   }
   return JobEvent::kOrderKill;
 }
@@ -97,8 +101,8 @@ Snapshot Engine::Impl::TakeSnapshot(JobId for_request) const {
     node.capacity = Resources{capacity.slots(), Bytes{capacity.memory()}, capacity.gpus()};
     if (auto it = room.find(id); it != room.end()) node.free = it->second;
     // A job that is frozen keeps the memory it has, so that counts as available to it.
-    node.ram_available = std::min(node.capacity.memory - frozen[id],
-                                  Bytes{observed.heartbeat.ram_available()} + resident[id]);
+    node.ram_available =
+        std::min(node.capacity.memory - frozen[id], Bytes{observed.heartbeat.ram_available()} + resident[id]);
     node.local_disk_free = Bytes{observed.heartbeat.local_disk_free()};
     node.local = FromWire(observed.heartbeat.local());
     node.shared = FromWire(observed.heartbeat.shared());

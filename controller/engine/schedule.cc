@@ -69,7 +69,8 @@ std::map<NodeId, Resources> Engine::Impl::Room(JobId for_request) const {
       auto found = state_.jobs.find(id.job);
       if (found == state_.jobs.end()) continue;
       const JobRecord& job = found->second;
-      const bool counted = HoldsNodes(job.state) && id.incarnation == job.incarnation && !job.exited.contains(id.rank);
+      const bool counted =
+          HoldsNodes(job.state) && id.incarnation == job.incarnation && !job.exited.contains(id.rank);
       if (!counted) take(node, job.spec.per_node);
     }
   }
@@ -147,7 +148,8 @@ JobMoved Engine::Impl::OrderDump(const JobRecord& job, Tier tier) const {
 bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
   if (job.state != JobState::kRunning || job.spec.checkpoint_interval == Duration(0)) return false;
   if (clock_.Now() - std::max(job.durable_at, job.state_since) < job.spec.checkpoint_interval) return false;
-  if (!job.spec.methods.Has(Method::kCheckpoint) || job.lost_methods.contains(Method::kCheckpoint)) return false;
+  if (!job.spec.methods.Has(Method::kCheckpoint) || job.lost_methods.contains(Method::kCheckpoint))
+    return false;
   JobMoved move = OrderDump(job, Tier::kShared);
   move.keep_running = true;
   move.reason = "on schedule";

@@ -20,37 +20,59 @@ namespace siding {
 
 // ---- Events: what the journal holds. ----
 
-struct JobSubmitted { JobSpec spec; };
+struct JobSubmitted {
+  JobSpec spec;
+};
 // A step through the lifecycle table. Fields beside `event` are set where that event needs them.
 struct JobMoved {
   JobEvent event = JobEvent::kPlace;
   std::string reason;
-  std::vector<NodeId> nodes;        // kPlace
-  CheckpointId checkpoint;          // kPlace (restore from), kOrderDump, kCommit
-  Tier tier = Tier::kShared;        // kOrderDump
-  bool keep_running = false;        // kOrderDump
-  bool for_good = false;            // kOrderKill: cancel, instead of back to the queue
-  JobId request;                    // the on-demand job that this is done for; 0: none
-  std::vector<NodeId> target;       // kOrderDump by migrate: where to restore
-  Time predicted;                   // orders that free nodes: when that should be done
-  Bytes bytes;                      // kCommit
-  Time started;                     // kStarted, kRestored: first instruction
-  int exit_code = 0;                // kSucceeded, kFailed
+  std::vector<NodeId> nodes;   // kPlace
+  CheckpointId checkpoint;     // kPlace (restore from), kOrderDump, kCommit
+  Tier tier = Tier::kShared;   // kOrderDump
+  bool keep_running = false;   // kOrderDump
+  bool for_good = false;       // kOrderKill: cancel, instead of back to the queue
+  JobId request;               // the on-demand job that this is done for; 0: none
+  std::vector<NodeId> target;  // kOrderDump by migrate: where to restore
+  Time predicted;              // orders that free nodes: when that should be done
+  Bytes bytes;                 // kCommit
+  Time started;                // kStarted, kRestored: first instruction
+  int exit_code = 0;           // kSucceeded, kFailed
 };
-struct RankExited { int rank = 0; int exit_code = 0; };
-struct RequestPlanned { Plan plan; };          // job = the request
-struct RequestRefused { JobSpec spec; Plan plan; };  // the job's record is kept, as failed, for `explain`
-struct MethodLost { Method method; std::string why; };
-struct CheckpointChanged { CheckpointId checkpoint; std::string state; std::string note; };  // see CheckpointRecord
-struct NodeCordoned { NodeId node; bool cordoned = true; };
-struct Noted { std::string text; };            // something its owner should know
+struct RankExited {
+  int rank = 0;
+  int exit_code = 0;
+};
+struct RequestPlanned {
+  Plan plan;
+};  // job = the request
+struct RequestRefused {
+  JobSpec spec;
+  Plan plan;
+};  // the job's record is kept, as failed, for `explain`
+struct MethodLost {
+  Method method;
+  std::string why;
+};
+struct CheckpointChanged {
+  CheckpointId checkpoint;
+  std::string state;
+  std::string note;
+};  // see CheckpointRecord
+struct NodeCordoned {
+  NodeId node;
+  bool cordoned = true;
+};
+struct Noted {
+  std::string text;
+};  // something its owner should know
 
 using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
                                CheckpointChanged, NodeCordoned, Noted>;
 struct Event {
-  int64_t seq = 0;   // from 1, without gaps
+  int64_t seq = 0;  // from 1, without gaps
   Time at;
-  JobId job;         // 0 for NodeCordoned
+  JobId job;  // 0 for NodeCordoned
   EventBody body;
 };
 
@@ -61,11 +83,11 @@ struct CheckpointRecord {
   JobId job;
   int incarnation = 0;
   Tier tier = Tier::kShared;
-  std::vector<NodeId> nodes;   // by rank, that dumped it
-  std::map<int, int> exited;   // ranks without an image: they had ended before, with this code
+  std::vector<NodeId> nodes;  // by rank, that dumped it
+  std::map<int, int> exited;  // ranks without an image: they had ended before, with this code
   Bytes bytes;
   Time created;
-  std::string state;           // "" while it is being made; then good, failed, damaged, deleted, gone
+  std::string state;  // "" while it is being made; then good, failed, damaged, deleted, gone
   std::string note;
 };
 
@@ -75,20 +97,20 @@ struct JobRecord {
   JobState state = JobState::kPending;
   Time submitted;
   Time state_since;
-  Time running_since;          // of this incarnation
-  Time durable_at;             // last durable checkpoint, or the start of the work
+  Time running_since;  // of this incarnation
+  Time durable_at;     // last durable checkpoint, or the start of the work
   std::optional<Time> first_started;
   std::optional<Time> ended;
   int exit_code = 0;
   int incarnation = 0;
-  int order = 0;               // counts orders within the incarnation: the operation's number for agents
-  std::vector<NodeId> nodes;   // by rank, while it holds nodes
-  std::map<int, int> exited;   // rank -> exit code
+  int order = 0;              // counts orders within the incarnation: the operation's number for agents
+  std::vector<NodeId> nodes;  // by rank, while it holds nodes
+  std::map<int, int> exited;  // rank -> exit code
   std::map<Method, std::string> lost_methods;
-  int restore_failures = 0;    // in a row, with the newest checkpoint
+  int restore_failures = 0;               // in a row, with the newest checkpoint
   std::vector<CheckpointId> checkpoints;  // visible and good, oldest first
-  int checkpoint_count = 0;    // ever ordered: numbers the next
-  bool saved_itself = false;   // an app save stands for it: restart with the restart command
+  int checkpoint_count = 0;               // ever ordered: numbers the next
+  bool saved_itself = false;              // an app save stands for it: restart with the restart command
   std::string reason;
 
   // The order under way (kSuspending .. kKilling), as recorded with it.
@@ -98,14 +120,16 @@ struct JobRecord {
   std::vector<NodeId> target;  // restore here (migrate)
   int preemptions = 0;
   std::optional<Time> last_preempted;
-  std::optional<Time> stopped_at;         // while it is not running after having run
+  std::optional<Time> stopped_at;  // while it is not running after having run
   double lost_node_seconds = 0;
 
   // On-demand.
   std::vector<Plan> plans;
 };
 
-struct NodeRecord { bool cordoned = false; };
+struct NodeRecord {
+  bool cordoned = false;
+};
 
 // ---- Observed state. ----
 

@@ -16,8 +16,9 @@ absl::Status NotInState(const JobRecord& job, const std::string& what) {
 
 absl::Status CheckDeadline(const JobSpec& spec, Time now) {
   if (spec.start_by > now) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("start_by ", FormatTime(spec.start_by), " has passed; it is ",
-                                                 FormatTime(now), " on the controller's clock"));
+  return absl::InvalidArgumentError(absl::StrCat("start_by ", FormatTime(spec.start_by),
+                                                 " has passed; it is ", FormatTime(now),
+                                                 " on the controller's clock"));
 }
 
 std::string RefusalText(const Plan& plan) {
@@ -31,8 +32,8 @@ absl::StatusOr<JobRecord*> Engine::Impl::Find(const Caller& caller, JobId id) {
   auto it = state_.jobs.find(id);
   if (it == state_.jobs.end()) return absl::NotFoundError(absl::StrCat("there is no job ", id.value()));
   if (!MayAct(caller, it->second)) {
-    spdlog::warn("user {} (uid {}) was refused an action on job {} of {}", caller.user, caller.uid, id.value(),
-                 it->second.spec.user);
+    spdlog::warn("user {} (uid {}) was refused an action on job {} of {}", caller.user, caller.uid,
+                 id.value(), it->second.spec.user);
     return absl::PermissionDeniedError(
         absl::StrCat("job ", id.value(), " belongs to ", it->second.spec.user, ", not to ", caller.user));
   }
@@ -69,7 +70,8 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
 absl::StatusOr<Plan> Engine::Impl::DryRun(const JobSpec& spec) {
   if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
-  return MakePlan(TakeSnapshot(JobId(-1)), Request{JobId(0), spec.nodes, spec.per_node, spec.start_by}, policy_);
+  return MakePlan(TakeSnapshot(JobId(-1)), Request{JobId(0), spec.nodes, spec.per_node, spec.start_by},
+                  policy_);
 }
 
 absl::Status Engine::Impl::Suspend(JobRecord& job) {
@@ -126,7 +128,8 @@ absl::Status Engine::Impl::Migrate(JobRecord& job, std::vector<NodeId> nodes) {
     }
     if (nodes.size() < need) {
       return absl::FailedPreconditionError(absl::StrCat("job ", job.id.value(), " needs ", need,
-                                                        " other nodes with room for it; there are ", nodes.size()));
+                                                        " other nodes with room for it; there are ",
+                                                        nodes.size()));
     }
   }
   if (nodes.size() != need) {
@@ -199,8 +202,8 @@ absl::Status Engine::Impl::Verify(const CheckpointId& id, VerifyCallback done) {
       }
     }
     if (!state_.observed_nodes[node].connected) {
-      return absl::UnavailableError(
-          absl::StrCat("rank ", rank, " of checkpoint ", id.value(), " lies on node ", node.value(), ", which is down"));
+      return absl::UnavailableError(absl::StrCat("rank ", rank, " of checkpoint ", id.value(),
+                                                 " lies on node ", node.value(), ", which is down"));
     }
     v1::ToAgent command;
     command.set_op(FreshOp());
@@ -225,7 +228,8 @@ absl::Status Engine::Impl::DeleteCheckpoint(const CheckpointId& id) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(), " is still being made"));
   }
   const bool in_use = job.state == JobState::kRestoring && job.current.checkpoint == id;
-  const bool last_hope = job.state == JobState::kParked && job.checkpoints.size() == 1 && job.checkpoints[0] == id;
+  const bool last_hope =
+      job.state == JobState::kParked && job.checkpoints.size() == 1 && job.checkpoints[0] == id;
   if (in_use || last_hope) {
     return absl::FailedPreconditionError(absl::StrCat("job ", job.id.value(), " is ", ToString(job.state),
                                                       " and goes on from checkpoint ", id.value()));

@@ -99,8 +99,8 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   }
 
   Gateway& gateway_;
-  v1::FromAgent incoming_;       // only the reading side
-  std::optional<NodeId> node_;   // only the reading side, and OnDone
+  v1::FromAgent incoming_;      // only the reading side
+  std::optional<NodeId> node_;  // only the reading side, and OnDone
   bool announced_ = false;
 
   std::mutex mutex_;
@@ -123,7 +123,8 @@ void Gateway::Send(const NodeId& node, v1::ToAgent command) {
 
 void Gateway::CloseAll() {
   std::lock_guard lock(mutex_);
-  for (auto& [node, stream] : streams_) stream->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "controller stops"));
+  for (auto& [node, stream] : streams_)
+    stream->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "controller stops"));
 }
 
 }  // namespace siding

@@ -15,9 +15,13 @@ static void to_json(json& j, const Bytes& v) { j = v.value; }
 static void from_json(const json& j, Bytes& v) { v.value = j.get<int64_t>(); }
 
 template <class Tag, class Rep>
-static void to_json(json& j, const StrongId<Tag, Rep>& v) { j = v.value(); }
+static void to_json(json& j, const StrongId<Tag, Rep>& v) {
+  j = v.value();
+}
 template <class Tag, class Rep>
-static void from_json(const json& j, StrongId<Tag, Rep>& v) { v = StrongId<Tag, Rep>(j.get<Rep>()); }
+static void from_json(const json& j, StrongId<Tag, Rep>& v) {
+  v = StrongId<Tag, Rep>(j.get<Rep>());
+}
 
 static void to_json(json& j, Method v) { j = ToString(v); }
 static void from_json(const json& j, Method& v) {
@@ -91,9 +95,9 @@ static void from_json(const json& j, JobKind& v) {
   v = j.get<std::string>() == ToString(JobKind::kOnDemand) ? JobKind::kOnDemand : JobKind::kBatch;
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, user, nodes, per_node, priority, command,
-                                                env, workdir, output, methods, app, kill_grace, checkpoint_interval,
-                                                max_preemptions, start_by)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, user, nodes, per_node,
+                                                priority, command, env, workdir, output, methods, app,
+                                                kill_grace, checkpoint_interval, max_preemptions, start_by)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, predicted_release, bytes,
                                                 loss_node_seconds, reason)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanKeep, job, reason)
@@ -101,8 +105,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Plan, request, feasible, steps, 
                                                 loss_node_seconds, refusal, earliest)
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSubmitted, spec)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, checkpoint, tier, keep_running, for_good,
-                                                request, target, predicted, bytes, started, exit_code)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, checkpoint, tier,
+                                                keep_running, for_good, request, target, predicted, bytes,
+                                                started, exit_code)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankExited, rank, exit_code)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestPlanned, plan)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestRefused, spec, plan)
@@ -114,8 +119,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Noted, text)
 namespace {
 
 // In the order of EventBody's alternatives.
-constexpr const char* kKinds[] = {"submitted",   "moved",              "rank-exited",   "planned", "refused",
-                                  "method-lost", "checkpoint-changed", "node-cordoned", "noted"};
+constexpr const char* kKinds[] = {"submitted", "moved",       "rank-exited",        "planned",
+                                  "refused",   "method-lost", "checkpoint-changed", "node-cordoned",
+                                  "noted"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 
 template <size_t I = 0>
@@ -134,7 +140,8 @@ std::string BodyKind(const EventBody& body) { return kKinds[body.index()]; }
 
 std::string EncodeEventBody(const Event& event) {
   return std::visit(
-      [](const auto& body) { return json(body).dump(-1, ' ', false, json::error_handler_t::replace); }, event.body);
+      [](const auto& body) { return json(body).dump(-1, ' ', false, json::error_handler_t::replace); },
+      event.body);
 }
 
 absl::StatusOr<EventBody> DecodeEventBody(const std::string& kind, const std::string& text) {

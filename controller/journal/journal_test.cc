@@ -43,7 +43,8 @@ Plan FullPlan() {
   Plan plan;
   plan.request = JobId(9);
   plan.feasible = true;
-  plan.steps = {{JobId(1), Method::kCheckpoint, Tier::kLocal, {NodeId("n")}, FromMicros(5), Bytes{6}, 1.5, "why"}};
+  plan.steps = {
+      {JobId(1), Method::kCheckpoint, Tier::kLocal, {NodeId("n")}, FromMicros(5), Bytes{6}, 1.5, "why"}};
   plan.nodes = {NodeId("n"), NodeId("m")};
   plan.kept = {{JobId(2), "because"}};
   plan.predicted_start = FromMicros(6);
@@ -98,8 +99,8 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 
 TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
-  for (const char* field : {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good", "request", "target",
-                            "predicted", "bytes", "started", "exit_code"}) {
+  for (const char* field : {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good",
+                            "request", "target", "predicted", "bytes", "started", "exit_code"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }
@@ -111,9 +112,12 @@ TEST(Codec, AbsentFieldsKeepTheirDefaults) {
 }
 
 TEST(Codec, UnknownKindIsNamed) {
-  EXPECT_THAT(std::string(DecodeEventBody("gone-fishing", "{}").status().message()), HasSubstr("gone-fishing"));
+  EXPECT_THAT(std::string(DecodeEventBody("gone-fishing", "{}").status().message()),
+              HasSubstr("gone-fishing"));
 }
-TEST(Codec, MalformedBodyIsDataLoss) { EXPECT_TRUE(absl::IsDataLoss(DecodeEventBody("moved", "{").status())); }
+TEST(Codec, MalformedBodyIsDataLoss) {
+  EXPECT_TRUE(absl::IsDataLoss(DecodeEventBody("moved", "{").status()));
+}
 
 class SqliteTest : public testing::Test {
  protected:
@@ -188,14 +192,18 @@ TEST_F(SqliteTest, ADamagedFileIsRefusedWithAWayBack) {
 
 TEST_F(SqliteTest, ANewerSchemaIsRefused) {
   { auto journal = *OpenSqliteJournal(path_); }
-  ASSERT_EQ(system(("sqlite3 " + path_ + " \"update meta set value=99\" 2>/dev/null || /usr/bin/python3 -c \"import "
-                    "sqlite3; c=sqlite3.connect('" + path_ + "'); c.execute('update meta set value=99'); c.commit()\"").c_str()),
+  ASSERT_EQ(system(("sqlite3 " + path_ +
+                    " \"update meta set value=99\" 2>/dev/null || /usr/bin/python3 -c \"import "
+                    "sqlite3; c=sqlite3.connect('" +
+                    path_ + "'); c.execute('update meta set value=99'); c.commit()\"")
+                       .c_str()),
             0);
   EXPECT_THAT(std::string(OpenSqliteJournal(path_).status().message()), HasSubstr("newer siding"));
 }
 
 TEST_F(SqliteTest, AMissingFolderIsNamed) {
-  EXPECT_THAT(std::string(OpenSqliteJournal(folder_ + "/none/j.db").status().message()), HasSubstr("/none/j.db"));
+  EXPECT_THAT(std::string(OpenSqliteJournal(folder_ + "/none/j.db").status().message()),
+              HasSubstr("/none/j.db"));
 }
 
 }  // namespace

@@ -49,12 +49,14 @@ class SqliteJournal final : public Journal {
     SIDING_RETURN_IF_ERROR(Run("PRAGMA journal_mode=WAL"));
     SIDING_RETURN_IF_ERROR(Run("PRAGMA synchronous=FULL"));
     SIDING_RETURN_IF_ERROR(Run(kSchema));
-    SIDING_ASSIGN_OR_RETURN(int64_t version, Number("SELECT value FROM meta WHERE key='schema'", kSchemaVersion));
+    SIDING_ASSIGN_OR_RETURN(int64_t version,
+                            Number("SELECT value FROM meta WHERE key='schema'", kSchemaVersion));
     if (version > kSchemaVersion) {
-      return absl::FailedPreconditionError(absl::StrCat(path_, " was written by a newer siding (schema ", version,
-                                                        ", this one knows ", kSchemaVersion, ")"));
+      return absl::FailedPreconditionError(absl::StrCat(path_, " was written by a newer siding (schema ",
+                                                        version, ", this one knows ", kSchemaVersion, ")"));
     }
-    SIDING_RETURN_IF_ERROR(Run(absl::StrCat("INSERT OR IGNORE INTO meta VALUES ('schema', ", kSchemaVersion, ")")));
+    SIDING_RETURN_IF_ERROR(
+        Run(absl::StrCat("INSERT OR IGNORE INTO meta VALUES ('schema', ", kSchemaVersion, ")")));
     SIDING_ASSIGN_OR_RETURN(last_seq_, Number("SELECT max(seq) FROM events", 0));
     SIDING_ASSIGN_OR_RETURN(insert_, Prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?)"));
     return absl::OkStatus();
@@ -64,9 +66,10 @@ class SqliteJournal final : public Journal {
     SIDING_RETURN_IF_ERROR(Run("BEGIN"));
     int64_t seq = last_seq_;
     for (const Event& event : events) {
-      absl::Status status = event.seq == ++seq
-                                ? Insert(event)
-                                : absl::InternalError(absl::StrCat("event ", event.seq, " does not follow on ", seq - 1));
+      absl::Status status =
+          event.seq == ++seq
+              ? Insert(event)
+              : absl::InternalError(absl::StrCat("event ", event.seq, " does not follow on ", seq - 1));
       if (!status.ok()) {
         Run("ROLLBACK").IgnoreError();
         return status;
@@ -82,8 +85,9 @@ class SqliteJournal final : public Journal {
   }
 
   absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
-    SIDING_ASSIGN_OR_RETURN(Statement select,
-                            Prepare("SELECT seq, at_us, job, kind, body FROM events WHERE seq > ? ORDER BY seq"));
+    SIDING_ASSIGN_OR_RETURN(
+        Statement select,
+        Prepare("SELECT seq, at_us, job, kind, body FROM events WHERE seq > ? ORDER BY seq"));
     sqlite3_bind_int64(select.get(), 1, after);
     int rc;
     while ((rc = sqlite3_step(select.get())) == SQLITE_ROW) {
@@ -107,20 +111,25 @@ class SqliteJournal final : public Journal {
   absl::Status Error(const std::string& what) const {
     const std::string text = absl::StrCat(path_, ": ", what, ": ", sqlite3_errmsg(db_.get()));
     switch (sqlite3_errcode(db_.get())) {
-      case SQLITE_FULL: return absl::ResourceExhaustedError(text);
+      case SQLITE_FULL:
+        return absl::ResourceExhaustedError(text);
       case SQLITE_CORRUPT:
-      case SQLITE_NOTADB: return Damaged(sqlite3_errmsg(db_.get()));
+      case SQLITE_NOTADB:
+        return Damaged(sqlite3_errmsg(db_.get()));
       case SQLITE_READONLY:
       case SQLITE_CANTOPEN:
-      case SQLITE_PERM: return absl::PermissionDeniedError(text);
-      default: return absl::InternalError(text);
+      case SQLITE_PERM:
+        return absl::PermissionDeniedError(text);
+      default:
+        return absl::InternalError(text);
     }
   }
 
   absl::Status Damaged(const std::string& how) const {
     return absl::DataLossError(absl::StrCat(
-        path_, " is damaged (", how, "). Nothing has been changed. Put back a copy of it, or rescue what is in it with: sqlite3 ",
-        path_, " .recover | sqlite3 rescued.db"));
+        path_, " is damaged (", how,
+        "). Nothing has been changed. Put back a copy of it, or rescue what is in it with: sqlite3 ", path_,
+        " .recover | sqlite3 rescued.db"));
   }
 
   absl::Status Check() {
@@ -132,13 +141,15 @@ class SqliteJournal final : public Journal {
   }
 
   absl::Status Run(const std::string& sql) {
-    return sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK ? absl::OkStatus()
-                                                                                       : Error(sql.substr(0, 30));
+    return sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK
+               ? absl::OkStatus()
+               : Error(sql.substr(0, 30));
   }
 
   absl::StatusOr<Statement> Prepare(const std::string& sql) {
     sqlite3_stmt* statement = nullptr;
-    if (sqlite3_prepare_v2(db_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) return Error("prepare");
+    if (sqlite3_prepare_v2(db_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK)
+      return Error("prepare");
     return Statement(statement);
   }
 
@@ -148,7 +159,8 @@ class SqliteJournal final : public Journal {
     const int rc = sqlite3_step(select.get());
     if (rc == SQLITE_DONE) return otherwise;
     if (rc != SQLITE_ROW) return Error("read");
-    return sqlite3_column_type(select.get(), 0) == SQLITE_NULL ? otherwise : sqlite3_column_int64(select.get(), 0);
+    return sqlite3_column_type(select.get(), 0) == SQLITE_NULL ? otherwise
+                                                               : sqlite3_column_int64(select.get(), 0);
   }
 
   absl::Status Insert(const Event& event) {
@@ -170,7 +182,7 @@ class SqliteJournal final : public Journal {
   const std::string path_;
   const UniqueFd lock_;  // held for as long as this process has the journal
   Database db_;
-  Statement insert_;     // after db_: it must be finalized first
+  Statement insert_;  // after db_: it must be finalized first
   int64_t last_seq_ = 0;
 };
 

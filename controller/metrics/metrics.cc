@@ -66,13 +66,19 @@ class EngineMetrics final : public prometheus::Collectable {
     for (const auto& [name, count] : jobs) job_family.Add(count, "state", name);
     Family node_family("siding_nodes", "Nodes by state.", MetricType::Gauge);
     for (const auto& [name, count] : nodes) node_family.Add(count, "state", name);
-    return {job_family, node_family,
-            Family("siding_requests_total", "Deadline jobs by what became of the deadline.", MetricType::Counter)
-                .Add(met, "result", "met").Add(missed, "result", "missed").Add(refused, "result", "refused"),
-            Family("siding_preemptions_total", "Times a job was made to make way.", MetricType::Counter).Add(preemptions),
-            Family("siding_lost_node_seconds_total", "Node-seconds stopped or repeated.", MetricType::Counter).Add(lost),
-            Family("siding_checkpoint_bytes", "Size of all good checkpoints.", MetricType::Gauge).Add(bytes),
-            Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events)};
+    return {
+        job_family,
+        node_family,
+        Family("siding_requests_total", "Deadline jobs by what became of the deadline.", MetricType::Counter)
+            .Add(met, "result", "met")
+            .Add(missed, "result", "missed")
+            .Add(refused, "result", "refused"),
+        Family("siding_preemptions_total", "Times a job was made to make way.", MetricType::Counter)
+            .Add(preemptions),
+        Family("siding_lost_node_seconds_total", "Node-seconds stopped or repeated.", MetricType::Counter)
+            .Add(lost),
+        Family("siding_checkpoint_bytes", "Size of all good checkpoints.", MetricType::Gauge).Add(bytes),
+        Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events)};
   }
 
  private:

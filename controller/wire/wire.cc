@@ -15,7 +15,8 @@ absl::Status Bad(const std::string& field, const std::string& expected) {
 absl::Status CheckShape(const v1::JobSpec& spec) {
   if (spec.command_size() == 0 || spec.command(0).empty()) return Bad("command", "a program to run");
   if (spec.nodes() < 1) return Bad("nodes", absl::StrCat("1 or more, got ", spec.nodes()));
-  if (spec.per_node().slots() < 1) return Bad("slots", absl::StrCat("1 or more, got ", spec.per_node().slots()));
+  if (spec.per_node().slots() < 1)
+    return Bad("slots", absl::StrCat("1 or more, got ", spec.per_node().slots()));
   if (spec.per_node().memory() < 0) return Bad("memory", "no negative size");
   if (spec.per_node().gpus() < 0) return Bad("gpus", "0 or more");
   if (spec.workdir().empty() || spec.workdir()[0] != '/') return Bad("workdir", "an absolute path");
@@ -23,17 +24,22 @@ absl::Status CheckShape(const v1::JobSpec& spec) {
   if (spec.kill_grace_us() < 0) return Bad("kill_grace", "no negative duration");
   if (spec.checkpoint_interval_us() < 0) return Bad("checkpoint_interval", "no negative duration");
   if (spec.has_max_preemptions() && spec.max_preemptions() < 0) return Bad("max_preemptions", "0 or more");
-  if (spec.on_demand() && spec.start_by_us() <= 0) return Bad("start_by", "a time: an on-demand job has a deadline");
-  if (!spec.on_demand() && spec.start_by_us() != 0) return Bad("start_by", "nothing: only on-demand jobs have a deadline");
+  if (spec.on_demand() && spec.start_by_us() <= 0)
+    return Bad("start_by", "a time: an on-demand job has a deadline");
+  if (!spec.on_demand() && spec.start_by_us() != 0)
+    return Bad("start_by", "nothing: only on-demand jobs have a deadline");
   for (const auto& [name, value] : spec.env()) {
-    if (name.empty() || name.find('=') != std::string::npos) return Bad("env", "names without '=', got '" + name + "'");
+    if (name.empty() || name.find('=') != std::string::npos)
+      return Bad("env", "names without '=', got '" + name + "'");
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<AppMethod> AppFromProto(const v1::AppMethod& app) {
-  if (app.signal() < 1 || app.signal() >= NSIG) return Bad("app.signal", absl::StrCat("a signal number, got ", app.signal()));
-  if (app.signal() == SIGKILL || app.signal() == SIGSTOP) return Bad("app.signal", "a signal that a program can catch");
+  if (app.signal() < 1 || app.signal() >= NSIG)
+    return Bad("app.signal", absl::StrCat("a signal number, got ", app.signal()));
+  if (app.signal() == SIGKILL || app.signal() == SIGSTOP)
+    return Bad("app.signal", "a signal that a program can catch");
   if (app.grace_us() <= 0) return Bad("app.grace", "more than 0");
   if (!app.marker().empty() && app.marker()[0] != '/') return Bad("app.marker", "an absolute path");
   AppMethod out;
@@ -48,10 +54,14 @@ absl::StatusOr<AppMethod> AppFromProto(const v1::AppMethod& app) {
 
 v1::Method ToProto(Method method) {
   switch (method) {
-    case Method::kSuspend: return v1::SUSPEND;
-    case Method::kCheckpoint: return v1::CHECKPOINT;
-    case Method::kApp: return v1::APP;
-    case Method::kKill: return v1::KILL;
+    case Method::kSuspend:
+      return v1::SUSPEND;
+    case Method::kCheckpoint:
+      return v1::CHECKPOINT;
+    case Method::kApp:
+      return v1::APP;
+    case Method::kKill:
+      return v1::KILL;
   }
   return v1::METHOD_UNSPECIFIED;
 }
@@ -130,11 +140,17 @@ v1::Plan ToProto(const Plan& plan) {
 
 absl::StatusOr<Method> FromProto(v1::Method method) {
   switch (method) {
-    case v1::SUSPEND: return Method::kSuspend;
-    case v1::CHECKPOINT: return Method::kCheckpoint;
-    case v1::APP: return Method::kApp;
-    case v1::KILL: return Method::kKill;
-    default: return Bad("methods", absl::StrCat("suspend, checkpoint, app or kill, got number ", static_cast<int>(method)));
+    case v1::SUSPEND:
+      return Method::kSuspend;
+    case v1::CHECKPOINT:
+      return Method::kCheckpoint;
+    case v1::APP:
+      return Method::kApp;
+    case v1::KILL:
+      return Method::kKill;
+    default:
+      return Bad("methods",
+                 absl::StrCat("suspend, checkpoint, app or kill, got number ", static_cast<int>(method)));
   }
 }
 

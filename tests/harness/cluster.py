@@ -94,10 +94,14 @@ class Cluster:
         self.start_controller()
         for node in self.nodes:
             self.start_agent(node)
-        wait_for("all nodes to be up and measured", lambda: all(
-            n["state"] == "up" and n.get("shared", {}).get("dump", {}).get("bytes_per_second", 0) > 0
-            for n in self.node_list()) and len(self.node_list()) == len(self.nodes), 60)
+        wait_for("all nodes to be up and measured", self._measured, 60)
         return self
+
+    def _measured(self):
+        nodes = self.node_list()
+        rates = [n.get(tier, {}).get(way, {}).get("bytes_per_second", 0)
+                 for n in nodes for tier in ("local", "shared") for way in ("dump", "restore")]
+        return len(nodes) == len(self.nodes) and all(rates) and all(n["state"] == "up" for n in nodes)
 
     def kill9_controller(self):
         self.controller.kill()

@@ -316,6 +316,21 @@ TEST_F(EngineTest, TwoRequestsAtOnceGetDifferentNodes) {
   EXPECT_NE(Job(first).nodes, Job(second).nodes);
 }
 
+TEST_F(EngineTest, AJobThatIsJustComingBackCanBeAVictimAgain) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  const JobId first = Submit(OnDemand(1), kBob);
+  Settle();
+  cluster_.Exit(first, 0, 0);  // the restore is ordered, and not yet carried out
+  ASSERT_EQ(State(victim), JobState::kRestoring);
+  const JobId second = Submit(OnDemand(1), kBob);
+  Settle();
+  EXPECT_EQ(State(second), JobState::kRunning);
+  EXPECT_EQ(State(victim), JobState::kParked);
+  EXPECT_LE(Job(second).plans.size(), 2u);
+}
+
 TEST_F(EngineTest, AKilledRequestGivesTheVictimBack) {
   AddNodes({"a"});
   const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));

@@ -109,6 +109,7 @@ class Engine::Impl {
   void WithdrawOrders();
   Snapshot TakeSnapshot(JobId for_request) const;
   Request MakeRequest(const JobRecord& job) const;
+  Bytes LastImage(const JobRecord& job) const;
 
   // ---- schedule.cc ----
   // What is free on each usable node. `for_request` != 0: as that request sees it, its own reservation

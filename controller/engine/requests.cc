@@ -18,6 +18,11 @@ bool IsReleasing(JobState state) {
          state == JobState::kSaving || state == JobState::kKilling;
 }
 
+// Will be running in a moment, and can be taken off its nodes then.
+bool IsArriving(JobState state) {
+  return state == JobState::kStarting || state == JobState::kRestoring || state == JobState::kResuming;
+}
+
 JobEvent OrderFor(Method method) {
   switch (method) {
     case Method::kSuspend:
@@ -33,6 +38,13 @@ JobEvent OrderFor(Method method) {
 }
 
 }  // namespace
+
+// A rank's part of the newest image: what to expect of a job that has only just come back and has not been
+// measured since.
+Bytes Engine::Impl::LastImage(const JobRecord& job) const {
+  if (job.checkpoints.empty()) return Bytes{0};
+  return Bytes{state_.checkpoints.at(job.checkpoints.back()).bytes.value / job.spec.nodes};
+}
 
 Request Engine::Impl::MakeRequest(const JobRecord& job) const {
   return Request{job.id, job.spec.nodes, job.spec.per_node, job.spec.start_by};
@@ -66,7 +78,7 @@ Snapshot Engine::Impl::TakeSnapshot(JobId for_request) const {
     for (int rank : LiveRanks(job)) {
       const TaskSeen seen = Seen(job, rank);
       view.nodes.push_back(job.nodes[rank]);
-      view.memory.push_back(std::max(Bytes{seen.report.memory()}, Bytes{1}));
+      view.memory.push_back(std::max({Bytes{seen.report.memory()}, LastImage(job), Bytes{1}}));
       if (!seen.report.cannot_checkpoint().empty() && view.methods.Has(Method::kCheckpoint)) {
         view.methods.Remove(Method::kCheckpoint);
         absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ",
@@ -86,7 +98,7 @@ Snapshot Engine::Impl::TakeSnapshot(JobId for_request) const {
       if (job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared) {
         for (Bytes b : view.memory) snapshot.shared.in_flight += b;
       }
-    } else if (job.state != JobState::kRunning) {
+    } else if (job.state != JobState::kRunning && !IsArriving(job.state)) {
       view.methods = {};  // between two states: it can be asked again in a moment
       view.methods_note = absl::StrCat("is ", ToString(job.state));
     }
@@ -124,7 +136,8 @@ void Engine::Impl::Execute(const Plan& plan) {
     move.request = plan.request;
     move.predicted = step.predicted_release;
     move.reason = step.reason;
-    Move(it->second, std::move(move));
+    // A job that is only arriving gets its order when it runs: the plan is made again then.
+    if (Next(it->second.state, move.event)) Move(it->second, std::move(move));
   }
 }
 
@@ -171,12 +184,16 @@ bool Engine::Impl::Grant(JobRecord& request) {
   return true;
 }
 
-// Every planned node is free, or held only by jobs that are on their way off it.
+// Every planned node is free, or held only by jobs that are on their way off it, or will be as soon as they
+// run.
 bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const {
   std::map<NodeId, Resources> room = Room(request.id);
   for (const auto& [id, job] : state_.jobs) {
-    const bool leaving = HoldsNodes(job.state) && IsReleasing(job.state) && !job.current.keep_running;
-    if (!leaving) continue;
+    const bool leaving = IsReleasing(job.state) && !job.current.keep_running;
+    const bool arriving =
+        IsArriving(job.state) && std::any_of(plan.steps.begin(), plan.steps.end(),
+                                             [&](const PlanStep& step) { return step.job == id; });
+    if (!leaving && !arriving) continue;
     for (int rank : LiveRanks(job)) {
       if (auto it = room.find(job.nodes[rank]); it != room.end()) it->second += job.spec.per_node;
     }

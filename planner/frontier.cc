@@ -46,6 +46,7 @@ class FrontierMaker {
         frontier.free_nodes.push_back(static_cast<int>(i));
     }
     for (Component& component : Components()) {
+      frontier.exact &= Combinations(component) <= kCombinations;
       Thin(component);
       std::vector<FrontierChoice> choices =
           Combinations(component) <= kCombinations ? Enumerate(component) : Chain(component);

@@ -42,6 +42,7 @@ struct FrontierChoice {
 
 struct Frontier {
   std::vector<int> free_nodes;                      // free by then though nobody is asked to leave
+  bool exact = true;                                // no component had to be thinned out
   std::vector<std::vector<FrontierChoice>> groups;  // per component, at most one choice may be taken
 };
 

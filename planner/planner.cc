@@ -28,6 +28,7 @@ constexpr Duration kEarliestPrecision = std::chrono::milliseconds(10);
 struct Solution {
   std::vector<ChosenOption> victims;
   std::vector<int> nodes;  // that will be free, all of them
+  bool exact = true;       // nothing better exists
 };
 
 std::string NodeSeconds(double s) { return absl::StrFormat("%.1f node-seconds", s); }
@@ -83,6 +84,7 @@ class Planner {
     const auto answer = SolveKnapsack(groups, need, budget.steps);
     if (!answer) return std::nullopt;
     Solution solution;
+    solution.exact = frontier.exact;
     solution.nodes = frontier.free_nodes;
     for (size_t g = 0; g < groups.size(); ++g) {
       if (answer->chosen[g] < 0) continue;
@@ -93,9 +95,10 @@ class Planner {
     return solution;
   }
 
-  // A victim without which there are still enough nodes is put back, the most expensive first. The optimum
-  // leaves none but those that cost nothing; they are somebody's jobs all the same.
+  // A victim without which there are still enough nodes is put back, the most expensive first. An exact
+  // solution has none: it counts victims too, so leaving one out would have been cheaper.
   Solution Trim(Solution solution, Duration within) const {
+    if (solution.exact) return solution;
     std::vector<ChosenOption> order = solution.victims;
     std::sort(order.begin(), order.end(), [&](const ChosenOption& a, const ChosenOption& b) {
       const auto key = [&](const ChosenOption& v) {
@@ -110,7 +113,8 @@ class Planner {
         if (v.candidate != victim.candidate) without.push_back(v);
       }
       std::vector<int> nodes = FreedBy(without, within);
-      if (static_cast<int>(nodes.size()) >= request_.nodes) solution = {std::move(without), std::move(nodes)};
+      if (static_cast<int>(nodes.size()) >= request_.nodes)
+        solution = {std::move(without), std::move(nodes), false};
     }
     return solution;
   }
@@ -135,12 +139,13 @@ class Planner {
 
   void Fill(Plan& plan, const Solution& solution, Duration within) const {
     plan.feasible = true;
-    const std::map<NodeId, Time> free_at = Steps(plan, solution.victims);
+    Steps(plan, solution.victims);
+    const std::map<NodeId, std::vector<Release>> releases = Releases(plan, solution.victims);
     std::vector<std::pair<Time, NodeId>> nodes;
     for (int n : solution.nodes) {
-      const NodeId& id = snapshot_.nodes[n].id;
-      auto it = free_at.find(id);
-      nodes.emplace_back(it == free_at.end() ? snapshot_.now : it->second, id);
+      const NodeView& node = snapshot_.nodes[n];
+      auto it = releases.find(node.id);
+      nodes.emplace_back(FreeAt(node, it == releases.end() ? std::vector<Release>() : it->second), node.id);
     }
     std::sort(nodes.begin(), nodes.end());
     nodes.resize(request_.nodes);
@@ -157,13 +162,46 @@ class Planner {
     }
   }
 
-  // Fills in the steps; returns when each node that they free, or that frees itself, is predicted free.
-  std::map<NodeId, Time> Steps(Plan& plan, const std::vector<ChosenOption>& victims) const {
-    std::map<NodeId, Time> free_at;
+  // Something that a node gets back, and when.
+  struct Release {
+    Time at;
+    Resources resources;
+  };
+
+  // By node: jobs that are leaving already, and the plan's victims.
+  std::map<NodeId, std::vector<Release>> Releases(const Plan& plan,
+                                                  const std::vector<ChosenOption>& victims) const {
+    std::map<NodeId, std::vector<Release>> releases;
     for (const JobView& job : snapshot_.jobs) {
-      if (!job.releasing_at) continue;
-      for (const NodeId& node : job.nodes) free_at[node] = std::max(free_at[node], *job.releasing_at);
+      if (!job.releasing_at || (job.releasing_for != JobId() && job.releasing_for != request_.id)) continue;
+      for (const NodeId& node : job.nodes) releases[node].push_back({*job.releasing_at, job.per_node});
     }
+    std::map<JobId, Time> release_of;
+    for (const PlanStep& step : plan.steps) release_of[step.job] = step.predicted_release;
+    for (const ChosenOption& v : victims) {
+      const JobView& job = *candidates_[v.candidate].job;
+      const Resources back =
+          OptionOf(v).stays_in_ram ? Resources{job.per_node.slots, Bytes{0}, 0} : job.per_node;
+      for (const NodeId& node : job.nodes) releases[node].push_back({release_of[job.id], back});
+    }
+    return releases;
+  }
+
+  // The first moment at which the node has enough; what leaves later does not matter.
+  Time FreeAt(const NodeView& node, std::vector<Release> releases) const {
+    std::sort(releases.begin(), releases.end(),
+              [](const Release& a, const Release& b) { return a.at < b.at; });
+    Resources free = node.free;
+    Time at = snapshot_.now;
+    for (const Release& release : releases) {
+      if (free.Covers(request_.per_node)) break;
+      free += release.resources;
+      at = std::max(at, release.at);
+    }
+    return at;
+  }
+
+  void Steps(Plan& plan, const std::vector<ChosenOption>& victims) const {
     Bytes shared;
     for (const ChosenOption& v : victims) shared += OptionOf(v).shared_bytes;
     for (const ChosenOption& v : victims) {
@@ -181,14 +219,12 @@ class Planner {
       step.loss_node_seconds = static_cast<double>(option.loss_ms) / 1000;
       step.reason = WhyChosen(candidates_[v.candidate], v.option);
       plan.loss_node_seconds += step.loss_node_seconds;
-      for (const NodeId& node : job.nodes) free_at[node] = std::max(free_at[node], step.predicted_release);
       plan.steps.push_back(std::move(step));
     }
     // What takes longest begins first.
     std::sort(plan.steps.begin(), plan.steps.end(), [](const PlanStep& a, const PlanStep& b) {
       return std::tuple(b.predicted_release, a.job) < std::tuple(a.predicted_release, b.job);
     });
-    return free_at;
   }
 
   // Those that write to shared storage at once share its rate.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -19,23 +20,18 @@ struct Flags {
 
 using Verb = std::function<absl::StatusOr<int>()>;
 
-// Follows the job to the state that the verb leads to. Anything else that it comes to rest in is a failure.
+// Nothing is under way with it. An order is recorded before the controller answers, so a job that is seen
+// resting after that has come to rest because of it.
+bool IsResting(const v1::Job& job) {
+  return job.state() == "running" || job.state() == "suspended" || job.state() == "parked" ||
+         job.state() == "pending" || HasEnded(job);
+}
+
+// Follows the job until it rests. Any state but `good` is a failure.
 absl::StatusOr<int> Await(Session& session, int64_t id, const std::vector<std::string>& good,
-                          const std::string& done, const std::string& checkpoint = "") {
-  bool left = false;  // it was seen in between; before that "running" is the state it is to leave
-  const auto over = [&](const v1::Job& job) {
-    const bool resting = job.state() == "running" || job.state() == "suspended" || job.state() == "parked" ||
-                         job.state() == "pending" || HasEnded(job);
-    left |= !resting;
-    for (const std::string& state : good) {
-      if (job.state() == state && (state != "running" || left || !checkpoint.empty())) return true;
-    }
-    return HasEnded(job) || (left && resting);
-  };
-  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, id, over));
-  for (const std::string& state : good) {
-    if (job.state() != state) continue;
-    if (!checkpoint.empty() && job.checkpoint() != checkpoint) break;
+                          const std::string& done) {
+  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, id, IsResting));
+  if (std::find(good.begin(), good.end(), job.state()) != good.end()) {
     session.Done(done);
     return 0;
   }
@@ -65,10 +61,7 @@ absl::StatusOr<int> Checkpoint(Session& session, const Flags& flags) {
     return 0;
   }
   // Running again: it is durable then, or it failed.
-  const auto over = [&](const v1::Job& job) {
-    return job.checkpoint() == id || (job.state() == "running" && job.checkpoint() != id) || HasEnded(job);
-  };
-  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
+  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, IsResting));
   if (job.checkpoint() == id) {
     session.Done(done);
     return 0;
@@ -80,13 +73,13 @@ absl::StatusOr<int> Checkpoint(Session& session, const Flags& flags) {
 
 absl::StatusOr<int> Vacate(Session& session, const Flags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
+  SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
   SIDING_RETURN_IF_ERROR(session.client().Vacate(flags.job, tier));
   if (flags.no_wait) {
     session.Done("ordered");
     return 0;
   }
   // It may be placed again so soon that "parked" is never seen.
-  SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
   const auto over = [&](const v1::Job& job) {
     return job.state() == "parked" || job.state() == "restoring" || HasEnded(job) || job.state() == "running";
   };
@@ -111,10 +104,7 @@ absl::StatusOr<int> Migrate(Session& session, const Flags& flags) {
     session.Done("ordered");
     return 0;
   }
-  const auto over = [&](const v1::Job& job) {
-    return HasEnded(job) || (job.state() == "running" &&
-                             (job.incarnation() > before.incarnation() || !job.methods_note().empty()));
-  };
+  const auto over = [](const v1::Job& job) { return HasEnded(job) || job.state() == "running"; };
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
   if (job.incarnation() == before.incarnation()) {
     return absl::FailedPreconditionError(

@@ -1,0 +1,52 @@
+#!/usr/bin/python3
+"""What sidingctl does without a controller."""
+
+import os
+import pathlib
+import subprocess
+import unittest
+
+BIN = pathlib.Path(os.environ["SIDING_BIN"])
+
+
+def ctl(*args):
+    return subprocess.run([str(BIN / "sidingctl"), *args], capture_output=True, text=True)
+
+
+class Cli(unittest.TestCase):
+    def test_no_controller_is_exit_code_3_and_names_the_socket(self):
+        done = ctl("--socket", "/nonexistent/s.sock", "jobs")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("/nonexistent/s.sock", done.stderr)
+
+    def test_usage_errors_are_exit_code_2(self):
+        self.assertEqual(ctl("jobz").returncode, 2)
+        self.assertEqual(ctl("submit", "--start-by", "soon", "--", "/bin/true").returncode, 2)
+
+    def test_every_verb_has_help(self):
+        for verb in ("submit", "plan", "explain", "jobs", "nodes", "top", "events", "suspend", "resume", "checkpoint",
+                     "vacate", "migrate", "kill", "cordon", "uncordon", "wait", "checkpoints", "completion"):
+            self.assertEqual(ctl(verb, "--help").returncode, 0, verb)
+
+    def test_bash_completes_verbs_and_flags(self):
+        script = f"""
+            source <({BIN}/sidingctl completion bash)
+            COMP_WORDS=(sidingctl mig); COMP_CWORD=1; _sidingctl; echo "${{COMPREPLY[@]}}"
+            COMP_WORDS=(sidingctl submit --start); COMP_CWORD=2; _sidingctl; echo "${{COMPREPLY[@]}}"
+        """
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        self.assertEqual(done.stdout.split(), ["migrate", "--start-by"], done.stderr)
+
+
+class Services(unittest.TestCase):
+    def test_a_bad_policy_is_refused_with_its_line(self):
+        path = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / f"siding-policy-{os.getpid()}.yaml"
+        path.write_text("margin: 1s\nmargni: 2s\n")
+        self.addCleanup(path.unlink)
+        done = subprocess.run([str(BIN / "sidingd"), "--policy", str(path), "--check-config"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{path}:2", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -87,7 +87,7 @@ HostTest::~HostTest() {
     return !std::filesystem::exists(folder_);
   };
   EXPECT_TRUE(PollUntil(removed, kPatience));
-  std::filesystem::remove_all(absl::StrCat("/tmp/siding-job-", job_, ".0"), error);
+  std::filesystem::remove_all(TaskTmpdir(getuid(), job_, 0), error);
 }
 
 void HostTest::NeedRoot() {

@@ -1,10 +1,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
 #include "agent/host/host_fixture.h"
 #include "agent/launch/processes.h"
+#include "agent/launch/shim.h"
 #include "common/files.h"
 
 namespace siding {
@@ -160,7 +162,7 @@ TEST_F(LaunchTest, ForgetLeavesNothing) {
       },
       std::chrono::seconds(30)));
   EXPECT_TRUE(std::filesystem::is_empty(tasks_folder()));
-  EXPECT_FALSE(std::filesystem::exists(absl::StrCat("/tmp/siding-job-", job_, ".0")));
+  EXPECT_FALSE(std::filesystem::exists(TaskTmpdir(getuid(), job_, 0)));
 }
 
 TEST_F(LaunchTest, SaveByExitIsSaved) {

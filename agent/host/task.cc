@@ -232,7 +232,7 @@ void Task::RemoveTraces() {
   }
   std::error_code error;
   // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
-  const std::string tmpdir = TaskTmpdir(id_.job.value(), id_.rank);
+  const std::string tmpdir = TaskTmpdir(record_.spec().uid(), id_.job.value(), id_.rank);
   struct stat info {};
   if (record_.report().phase() == v1::EXITED && !record_.kill_ordered() &&
       lstat(tmpdir.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == record_.spec().uid()) {

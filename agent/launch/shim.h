@@ -25,9 +25,10 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request);
 // gets criu's log.
 absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder);
 
-// Where the job's temporary files go: the same path on every node, since open files keep their names.
-inline std::string TaskTmpdir(int64_t job, int rank) {
-  return "/tmp/siding-job-" + std::to_string(job) + "." + std::to_string(rank);
+// Where the job's temporary files go: the same path on every node, since open files keep their names. Apart
+// by user: a folder that another user's job left behind under the same number must not stop this one.
+inline std::string TaskTmpdir(uint32_t uid, int64_t job, int rank) {
+  return "/tmp/siding-" + std::to_string(uid) + "-job-" + std::to_string(job) + "." + std::to_string(rank);
 }
 // Makes the task's folder for temporary files, as the job's user. Fails if it belongs to somebody else.
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request);

@@ -61,7 +61,7 @@ std::vector<std::string> Environment(const agent::ShimRequest& request, const Ac
       {"LOGNAME", account.name.empty() ? std::to_string(account.uid) : account.name},
       {"SHELL", "/bin/sh"},
       {"LANG", "C.UTF-8"},
-      {"TMPDIR", TaskTmpdir(request.job(), request.rank())},
+      {"TMPDIR", TaskTmpdir(request.spec().uid(), request.job(), request.rank())},
   };
   for (const auto& [name, value] : request.spec().env()) env[name] = value;
   env["SIDING_JOB_ID"] = std::to_string(request.job());
@@ -174,7 +174,7 @@ std::string OutputPath(const std::string& pattern, int64_t job, int rank) {
 }
 
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request) {
-  const std::string path = TaskTmpdir(request.job(), request.rank());
+  const std::string path = TaskTmpdir(request.spec().uid(), request.job(), request.rank());
   if (mkdir(path.c_str(), 0700) == 0) {
     if (lchown(path.c_str(), request.spec().uid(), request.spec().gid()) != 0) {
       return ErrnoError(errno, "chown " + path);

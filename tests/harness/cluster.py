@@ -129,6 +129,9 @@ class Cluster:
             except ProcessLookupError:
                 pass
         wait_for("our processes to be gone", lambda: not self.task_processes(), 20)
+        # Job numbers begin again with the next cluster; what killed jobs left must not meet them.
+        for folder in pathlib.Path("/tmp").glob("siding-*-job-*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def task_processes(self):
         """Shims of this cluster, and inits whose shim is one of them or that run with our folder in their

@@ -92,7 +92,11 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AppMethod, signal, marker, grace
 
 static void to_json(json& j, JobKind v) { j = ToString(v); }
 static void from_json(const json& j, JobKind& v) {
-  v = j.get<std::string>() == ToString(JobKind::kOnDemand) ? JobKind::kOnDemand : JobKind::kBatch;
+  const auto name = j.get<std::string>();
+  if (name != ToString(JobKind::kBatch) && name != ToString(JobKind::kOnDemand)) {
+    throw std::invalid_argument("kind '" + name + "': expected batch or on-demand");
+  }
+  v = name == ToString(JobKind::kOnDemand) ? JobKind::kOnDemand : JobKind::kBatch;
 }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, user, nodes, per_node,

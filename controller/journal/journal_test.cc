@@ -115,6 +115,9 @@ TEST(Codec, UnknownKindIsNamed) {
   EXPECT_THAT(std::string(DecodeEventBody("gone-fishing", "{}").status().message()),
               HasSubstr("gone-fishing"));
 }
+TEST(Codec, AnUnknownKindOfJobIsDataLoss) {
+  EXPECT_TRUE(absl::IsDataLoss(DecodeEventBody("submitted", R"({"spec":{"kind":"bananas"}})").status()));
+}
 TEST(Codec, MalformedBodyIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(DecodeEventBody("moved", "{").status()));
 }
@@ -133,6 +136,13 @@ class SqliteTest : public testing::Test {
     int64_t n = 0;
     EXPECT_TRUE(journal.Replay(0, [&](const Event&) { ++n; }).ok());
     return n;
+  }
+
+  // Changes the database behind the journal's back.
+  int Sql(const std::string& statement) {
+    return system(("/usr/bin/python3 -c \"import sqlite3; c=sqlite3.connect('" + path_ + "'); c.execute('" +
+                   statement + "'); c.commit()\"")
+                      .c_str());
   }
 
   std::string folder_, path_;
@@ -168,6 +178,16 @@ TEST_F(SqliteTest, RefusesAGapAndKeepsNothingOfIt) {
   EXPECT_TRUE(journal->Append({Note(1)}).ok());
 }
 
+TEST_F(SqliteTest, AMissingEventIsDamage) {
+  {
+    auto journal = *OpenSqliteJournal(path_);
+    ASSERT_TRUE(journal->Append({Note(1), Note(2), Note(3)}).ok());
+  }
+  ASSERT_EQ(Sql("delete from events where seq=2"), 0);
+  auto journal = *OpenSqliteJournal(path_);
+  EXPECT_TRUE(absl::IsDataLoss(journal->Replay(0, [](const Event&) {})));
+}
+
 TEST_F(SqliteTest, OneControllerOnly) {
   auto first = *OpenSqliteJournal(path_);
   EXPECT_THAT(std::string(OpenSqliteJournal(path_).status().message()), HasSubstr("another sidingd"));
@@ -192,12 +212,7 @@ TEST_F(SqliteTest, ADamagedFileIsRefusedWithAWayBack) {
 
 TEST_F(SqliteTest, ANewerSchemaIsRefused) {
   { auto journal = *OpenSqliteJournal(path_); }
-  ASSERT_EQ(system(("sqlite3 " + path_ +
-                    " \"update meta set value=99\" 2>/dev/null || /usr/bin/python3 -c \"import "
-                    "sqlite3; c=sqlite3.connect('" +
-                    path_ + "'); c.execute('update meta set value=99'); c.commit()\"")
-                       .c_str()),
-            0);
+  ASSERT_EQ(Sql("update meta set value=99"), 0);
   EXPECT_THAT(std::string(OpenSqliteJournal(path_).status().message()), HasSubstr("newer siding"));
 }
 

@@ -46,15 +46,19 @@ class SqliteJournal final : public Journal {
     db_.reset(db);
     if (rc != SQLITE_OK) return Error("open");
     SIDING_RETURN_IF_ERROR(Check());
-    SIDING_RETURN_IF_ERROR(Run("PRAGMA journal_mode=WAL"));
-    SIDING_RETURN_IF_ERROR(Run("PRAGMA synchronous=FULL"));
-    SIDING_RETURN_IF_ERROR(Run(kSchema));
-    SIDING_ASSIGN_OR_RETURN(int64_t version,
-                            Number("SELECT value FROM meta WHERE key='schema'", kSchemaVersion));
+    // Before anything is changed: a newer database stays as it is.
+    SIDING_ASSIGN_OR_RETURN(int64_t tables,
+                            Number("SELECT count(*) FROM sqlite_master WHERE name='meta'", 0));
+    SIDING_ASSIGN_OR_RETURN(
+        int64_t version,
+        Number(tables == 0 ? "SELECT NULL" : "SELECT value FROM meta WHERE key='schema'", kSchemaVersion));
     if (version > kSchemaVersion) {
       return absl::FailedPreconditionError(absl::StrCat(path_, " was written by a newer siding (schema ",
                                                         version, ", this one knows ", kSchemaVersion, ")"));
     }
+    SIDING_RETURN_IF_ERROR(Run("PRAGMA journal_mode=WAL"));
+    SIDING_RETURN_IF_ERROR(Run("PRAGMA synchronous=FULL"));
+    SIDING_RETURN_IF_ERROR(Run(kSchema));
     SIDING_RETURN_IF_ERROR(
         Run(absl::StrCat("INSERT OR IGNORE INTO meta VALUES ('schema', ", kSchemaVersion, ")")));
     SIDING_ASSIGN_OR_RETURN(last_seq_, Number("SELECT max(seq) FROM events", 0));
@@ -100,6 +104,7 @@ class SqliteJournal final : public Journal {
       event.at = FromMicros(sqlite3_column_int64(select.get(), 1));
       event.job = JobId(sqlite3_column_int64(select.get(), 2));
       auto body = DecodeEventBody(text(3), text(4));
+      if (event.seq != ++after) return Damaged(absl::StrCat("event ", after, " is missing"));
       if (!body.ok()) return Annotate(body.status(), absl::StrCat(path_, ": event ", event.seq));
       event.body = *std::move(body);
       visit(event);

@@ -113,8 +113,10 @@ bool Link::Serve() {
   v1::FromAgent hello;
   *hello.mutable_hello() = host_->Describe();
   v1::ToAgent welcome;
-  if (!session.Write(hello) || !session.Read(welcome) || !welcome.has_welcome()) {
-    session.Cancel();
+  const bool answered = session.Write(hello) && session.Read(welcome);
+  if (!answered || !welcome.has_welcome()) {
+    // A stream that the controller has ended carries its reason; cancelling it first would hide that.
+    if (answered) session.Cancel();
     leave(session.Finish());
     return false;
   }

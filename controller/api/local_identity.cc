@@ -58,7 +58,15 @@ absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::
   if (SomebodyAnswers(address)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is in use: another sidingd answers there"));
   }
-  unlink(path.c_str());
+  // Only a socket that nobody answers is replaced: the path may be mistyped, and somebody's file.
+  struct stat there {};
+  if (lstat(path.c_str(), &there) == 0) {
+    if (!S_ISSOCK(there.st_mode)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, " is there and is no socket; expected a path for one"));
+    }
+    unlink(path.c_str());
+  }
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return ErrnoError(errno, "socket");
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import subprocess
+import tempfile
 import unittest
 
 BIN = pathlib.Path(os.environ["SIDING_BIN"])
@@ -46,6 +47,17 @@ class Services(unittest.TestCase):
         done = subprocess.run([str(BIN / "sidingd"), "--policy", str(path), "--check-config"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"{path}:2", done.stderr)
+
+
+    def test_a_file_in_the_place_of_the_socket_is_not_deleted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "precious"
+            path.write_text("work of a year")
+            done = subprocess.run([str(BIN / "sidingd"), "--socket", str(path), "--state-dir", f"{folder}/state"],
+                                  capture_output=True, text=True, timeout=30)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("is no socket", done.stderr)
+            self.assertEqual(path.read_text(), "work of a year")
 
 
 if __name__ == "__main__":

@@ -145,6 +145,15 @@ void Engine::Impl::ActOnStrays() {
   }
 }
 
+NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank) {
+  const NodeId& own = checkpoint.nodes[rank];
+  if (checkpoint.tier == Tier::kLocal || state_.observed_nodes[own].connected) return own;
+  for (const auto& [other, observed] : state_.observed_nodes) {
+    if (observed.connected) return other;
+  }
+  return own;
+}
+
 void Engine::Impl::ActOnDeletions() {
   const Time now = clock_.Now();
   for (const auto& [id, checkpoint] : state_.checkpoints) {
@@ -153,12 +162,7 @@ void Engine::Impl::ActOnDeletions() {
       if (checkpoint.exited.contains(rank)) continue;
       // A damaged image is kept for a look at what happened until its job has ended.
       if (checkpoint.state == "damaged" && !IsTerminal(state_.jobs[checkpoint.job].state)) continue;
-      NodeId node = checkpoint.nodes[rank];
-      if (!state_.observed_nodes[node].connected && checkpoint.tier == Tier::kShared) {
-        for (const auto& [other, observed] : state_.observed_nodes) {
-          if (observed.connected) node = other;
-        }
-      }
+      const NodeId node = NodeWithImage(checkpoint, rank);
       if (!state_.observed_nodes[node].connected) continue;
       Time& sent = deletions_sent_[{id, rank}];
       if (sent != Time{} && now - sent < 12 * kSendAgain) continue;

@@ -81,7 +81,7 @@ class Applier {
     JobRecord& job = *found;
     const auto next = Next(job.state, e.event);
     if (!next) return;
-    Move(job, e, *next);
+    Move(job, e);
     job.state = *next;
     job.state_since = event_.at;
     job.reason = e.reason;
@@ -112,7 +112,7 @@ class Applier {
     }
   }
 
-  void Move(JobRecord& job, const JobMoved& e, JobState next) {
+  void Move(JobRecord& job, const JobMoved& e) {
     switch (e.event) {
       case JobEvent::kPlace:
         ++job.incarnation;
@@ -180,7 +180,6 @@ class Applier {
       case JobEvent::kFailed:
         break;
     }
-    (void)next;
   }
 
   void BeginCheckpoint(JobRecord& job, const JobMoved& e) {

@@ -131,6 +131,8 @@ class Engine::Impl {
   void ActOnJob(JobRecord& job);
   void ActOnStrays();
   void ActOnDeletions();
+  // The node to ask for an image: the one that dumped it, or for a shared one any that is there.
+  NodeId NodeWithImage(const CheckpointRecord& checkpoint, int rank);
   // Sends at most once for each (task, op, kind), unless nothing has changed for a while.
   void Send(const NodeId& node, const TaskId& task, v1::ToAgent command);
   int64_t OpOf(const JobRecord& job) const;

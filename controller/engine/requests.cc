@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
+#include "controller/wire/wire.h"
 #include "planner/planner.h"
 
 namespace siding {
@@ -110,7 +111,7 @@ Snapshot Engine::Impl::TakeSnapshot(JobId for_request) const {
     node.id = id;
     node.usable = Usable(id);
     const v1::Resources& capacity = observed.hello.capacity();
-    node.capacity = Resources{capacity.slots(), Bytes{capacity.memory()}, capacity.gpus()};
+    node.capacity = FromProto(capacity);
     if (auto it = room.find(id); it != room.end()) node.free = it->second;
     // A job that is frozen keeps the memory it has, so that counts as available to it.
     node.ram_available =

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
+#include "controller/wire/wire.h"
 
 namespace siding {
 namespace {
@@ -31,7 +32,7 @@ bool Engine::Impl::CouldFit(const Waiting& job) const {
   const auto fits = [&](const NodeId& id) {
     if (!Usable(id)) return false;
     const v1::Resources& capacity = state_.observed_nodes.at(id).hello.capacity();
-    return Resources{capacity.slots(), Bytes{capacity.memory()}, capacity.gpus()}.Covers(job.per_node);
+    return FromProto(capacity).Covers(job.per_node);
   };
   if (!job.only_on.empty()) return std::all_of(job.only_on.begin(), job.only_on.end(), fits);
   int nodes = 0;
@@ -44,7 +45,7 @@ std::map<NodeId, Resources> Engine::Impl::Room(JobId for_request) const {
   for (const auto& [id, observed] : state_.observed_nodes) {
     if (!Usable(id)) continue;
     const v1::Resources& capacity = observed.hello.capacity();
-    room[id] = Resources{capacity.slots(), Bytes{capacity.memory()}, capacity.gpus()};
+    room[id] = FromProto(capacity);
   }
   const auto take = [&](const NodeId& node, const Resources& what) {
     if (auto it = room.find(node); it != room.end()) it->second -= what;

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "controller/engine/impl.h"
+#include "controller/wire/wire.h"
 #include "planner/planner.h"
 
 namespace siding {
@@ -145,7 +146,7 @@ absl::Status Engine::Impl::Migrate(JobRecord& job, std::vector<NodeId> nodes) {
       return absl::FailedPreconditionError(absl::StrCat("node ", node.value(), " is down or cordoned"));
     }
     const v1::Resources& capacity = observed->second.hello.capacity();
-    if (!Resources{capacity.slots(), Bytes{capacity.memory()}, capacity.gpus()}.Covers(job.spec.per_node)) {
+    if (!FromProto(capacity).Covers(job.spec.per_node)) {
       return absl::FailedPreconditionError(
           absl::StrCat("node ", node.value(), " is too small for job ", job.id.value()));
     }
@@ -195,12 +196,7 @@ absl::Status Engine::Impl::Verify(const CheckpointId& id, VerifyCallback done) {
   std::vector<std::pair<NodeId, v1::ToAgent>> commands;
   for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
     if (checkpoint.exited.contains(rank)) continue;
-    NodeId node = checkpoint.nodes[rank];
-    if (!state_.observed_nodes[node].connected && checkpoint.tier == Tier::kShared) {
-      for (const auto& [other, observed] : state_.observed_nodes) {
-        if (observed.connected) node = other;
-      }
-    }
+    const NodeId node = NodeWithImage(checkpoint, rank);
     if (!state_.observed_nodes[node].connected) {
       return absl::UnavailableError(absl::StrCat("rank ", rank, " of checkpoint ", id.value(),
                                                  " lies on node ", node.value(), ", which is down"));
@@ -208,7 +204,7 @@ absl::Status Engine::Impl::Verify(const CheckpointId& id, VerifyCallback done) {
     v1::ToAgent command;
     command.set_op(FreshOp());
     command.mutable_verify()->set_checkpoint(id.value());
-    command.mutable_verify()->set_tier(checkpoint.tier == Tier::kLocal ? v1::LOCAL : v1::SHARED);
+    command.mutable_verify()->set_tier(ToProto(checkpoint.tier));
     command.mutable_verify()->set_rank(rank);
     verifications_[command.op()] = {verification, rank};
     commands.emplace_back(node, std::move(command));

@@ -71,10 +71,13 @@ absl::StatusOr<Tier> ParseTier(const std::string& name);
 // How a program that saves itself is told to, and how it goes on afterwards.
 struct AppMethod {
   int signal = 10;     // SIGUSR1
-  std::string marker;  // file that the program writes when it has saved; empty: it exits
+  std::string marker;  // file that the program writes when it has saved, and goes on; empty: it exits
   Duration grace = std::chrono::seconds(30);  // after this the save has failed
   std::vector<std::string> restart_command;   // empty: the job's own command
 };
+
+// Without a marker nobody could tell that it has saved but by its end.
+inline bool GoesOnAfterSave(const AppMethod& app) { return !app.marker.empty(); }
 
 enum class JobKind : uint8_t { kBatch, kOnDemand };
 std::string ToString(JobKind kind);

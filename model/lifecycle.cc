@@ -74,6 +74,7 @@ constexpr Row kTable[] = {
     {S::kCommitting, E::kRestartNeeded, S::kPending},
 
     {S::kSaving, E::kReleased, S::kParked},
+    {S::kSaving, E::kContinued, S::kRunning},
     {S::kSaving, E::kSaveFailed, S::kRunning},
     {S::kSaving, E::kOrderKill, S::kKilling},
     {S::kSaving, E::kSucceeded, S::kDone},

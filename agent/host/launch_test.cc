@@ -184,6 +184,18 @@ TEST_F(LaunchTest, SaveByMarkerEndsTheProgram) {
   AwaitPhase(v1::SAVED);
 }
 
+TEST_F(LaunchTest, SaveOnScheduleLeavesTheProgramRunning) {
+  LaunchCounter(Job({"-s", folder_ + "/marker", "100000"}));
+  v1::ToAgent save = Command(2);
+  save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
+  save.mutable_save()->mutable_app()->set_marker("marker");
+  save.mutable_save()->mutable_app()->set_grace_us(50'000'000);
+  save.mutable_save()->set_keep_running(true);
+  Order(save);
+  sink_.Await(Task(), [](const auto& r) { return r.committed_op() == 2 && r.phase() == v1::RUNNING; });
+  AwaitMoreLines();
+}
+
 TEST_F(LaunchTest, SaveThatIsIgnoredFailsAndTheJobGoesOn) {
   LaunchCounter(Job({"-s", folder_ + "/elsewhere", "100000"}));
   v1::ToAgent save = Command(2);

@@ -103,8 +103,9 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         }
         break;
       case JobState::kSaving:
-        send = phase == v1::RUNNING;
+        send = phase == v1::RUNNING && seen.report.committed_op() < op;
         if (job.spec.app) *command.mutable_save()->mutable_app() = ToProto(*job.spec.app);
+        command.mutable_save()->set_keep_running(job.current.keep_running);
         break;
       case JobState::kKilling:
         send = IsLive(phase) || !seen.known;

@@ -28,7 +28,7 @@ void LeaveNodes(JobRecord& job) {
 }
 
 void BackToTheStart(JobRecord& job) {
-  job.saved_itself = false;
+  job.saved_at.reset();
   job.exited.clear();
   job.restore_failures = 0;
 }
@@ -160,7 +160,7 @@ class Applier {
         job.displaced_by = JobId();
         break;
       case JobEvent::kContinued:
-        FinishCheckpoint(job);
+        job.state == JobState::kSaving ? FinishSave(job) : FinishCheckpoint(job);
         break;
       case JobEvent::kReleased:
         Release(job);
@@ -204,20 +204,26 @@ class Applier {
     job.restore_failures = 0;
   }
 
+  // The program wrote it after it was told to, so it holds at least what was done by then.
+  void FinishSave(JobRecord& job) {
+    job.saved_at = job.durable_at = job.state_since;
+    job.restore_failures = 0;
+  }
+
   void Begin(JobRecord& job, const JobMoved& e) {
     const Time started = e.started == Time{} ? event_.at : e.started;
     CountStandstill(job, started);
     job.running_since = started;
     if (!job.first_started) job.first_started = started;
-    // A restart from the beginning has nothing durable behind it; a restore has its image.
-    if (e.event == JobEvent::kStarted || job.saved_itself) job.durable_at = started;
+    // Whatever it goes on from, what may be lost is what it does from now on.
+    job.durable_at = started;
     job.displaced_by = JobId();
     job.restore_failures = 0;
   }
 
   void Release(JobRecord& job) {
     if (job.state == JobState::kCommitting) FinishCheckpoint(job);
-    if (job.state == JobState::kSaving) job.saved_itself = true;
+    if (job.state == JobState::kSaving) FinishSave(job);
     if (job.state == JobState::kKilling) CountRepeatedWork(job, event_.at);
     if (!job.stopped_at) job.stopped_at = event_.at;
     LeaveNodes(job);
@@ -241,6 +247,12 @@ class Applier {
 };
 
 }  // namespace
+
+Resumption ResumptionOf(const ClusterState& state, const JobRecord& job) {
+  if (job.checkpoints.empty()) return job.saved_at ? Resumption::kOwnSave : Resumption::kBeginning;
+  const Time newest = state.checkpoints.at(job.checkpoints.back()).created;
+  return job.saved_at && *job.saved_at >= newest ? Resumption::kOwnSave : Resumption::kCheckpoint;
+}
 
 void Apply(ClusterState& state, const Event& event) {
   state.last_seq = std::max(state.last_seq, event.seq);

@@ -356,6 +356,42 @@ TEST_F(EngineTest, PeriodicCheckpointsAreTakenAndOldOnesGo) {
   EXPECT_GE(cluster_.Count(v1::ToAgent::kDelete), 2);
 }
 
+TEST_F(EngineTest, AProgramThatSavesItselfIsToldToOnScheduleAndStartsFromThat) {
+  AddNodes({"a"});
+  JobSpec spec = Batch(1, {Method::kApp});
+  spec.app = AppMethod{.marker = "/saved"};
+  spec.checkpoint_interval = 10s;
+  const JobId job = Submit(spec);
+  Settle(15);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kSave), 1);
+  EXPECT_GT(Job(job).durable_at, *Job(job).first_started);
+  cluster_.Vanish(job);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_TRUE(cluster_.LastLaunch().restart_after_save());
+}
+
+TEST_F(EngineTest, AnImageThatIsNewerThanTheProgramsOwnSaveIsWhatItGoesOnFrom) {
+  AddNodes({"a"});
+  JobSpec spec = Batch(1, {Method::kApp, Method::kCheckpoint});
+  spec.app = AppMethod{.marker = "/saved"};
+  const JobId job = Submit(spec);
+  Settle();
+  cluster_.fail_dump = {"a"};  // so that the program saves itself
+  const JobId first = Submit(OnDemand(1), kBob);
+  Settle();
+  cluster_.fail_dump.clear();
+  cluster_.Exit(first, 0, 0);
+  Settle();
+  ASSERT_EQ(State(job), JobState::kRunning);
+  ASSERT_EQ(cluster_.Count(v1::ToAgent::kSave), 1);
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 1);
+}
+
 TEST_F(EngineTest, TasksOfAJobThatTheJournalDoesNotKnowAreLeftAlone) {
   AddNodes({"a"});
   const JobId job = Submit(Batch());

@@ -83,6 +83,23 @@ class FakeCluster final : public AgentLink {
     }
   }
 
+  // Its processes are gone and nobody saw how.
+  void Vanish(JobId job) {
+    for (auto& [key, report] : tasks_) {
+      if (key.second.job != job || report.phase() != v1::RUNNING) continue;
+      report.set_phase(v1::LOST);
+      Report(key.first, report);
+    }
+  }
+
+  v1::Launch LastLaunch() const {
+    v1::Launch last;
+    for (const v1::ToAgent& command : commands_) {
+      if (command.has_launch()) last = command.launch();
+    }
+    return last;
+  }
+
   int Count(v1::ToAgent::WhatCase what) const {
     int n = 0;
     for (const v1::ToAgent& command : commands_) n += command.what_case() == what;
@@ -162,7 +179,11 @@ class FakeCluster final : public AgentLink {
         }
         break;
       case v1::ToAgent::kSave:
-        report.set_phase(v1::SAVED);
+        if (command.save().keep_running()) {
+          report.set_committed_op(command.op());
+        } else {
+          report.set_phase(v1::SAVED);
+        }
         break;
       case v1::ToAgent::kKill:
         report.set_phase(v1::EXITED);

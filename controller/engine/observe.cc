@@ -96,7 +96,7 @@ bool Engine::Impl::JudgeLost(JobRecord& job) {
 
 // Back to the newest checkpoint that is good, or to the beginning.
 void Engine::Impl::FallBack(JobRecord& job, const std::string& why) {
-  const bool can_restore = !job.checkpoints.empty() || job.saved_itself;
+  const bool can_restore = ResumptionOf(state_, job) != Resumption::kBeginning;
   Move(job, Moved(can_restore && job.state != JobState::kStarting ? JobEvent::kRestoreFailed
                                                                   : JobEvent::kRestartNeeded,
                   why));
@@ -209,9 +209,11 @@ bool Engine::Impl::JudgeSave(JobRecord& job) {
       Move(job, Moved(JobEvent::kSaveFailed, why));
       return true;
     }
-    all &= seen.phase() == v1::SAVED;
+    all &= job.current.keep_running
+               ? seen.known && IsLive(seen.phase()) && seen.report.committed_op() >= OpOf(job)
+               : seen.phase() == v1::SAVED;
   }
-  if (all) Move(job, Moved(JobEvent::kReleased));
+  if (all) Move(job, Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased));
   return all;
 }
 
@@ -226,7 +228,7 @@ bool Engine::Impl::JudgeKill(JobRecord& job) {
   JobEvent event = JobEvent::kRequeued;
   if (job.current.for_good) {
     event = JobEvent::kCancelled;
-  } else if (!job.checkpoints.empty() || job.saved_itself) {
+  } else if (ResumptionOf(state_, job) != Resumption::kBeginning) {
     event = JobEvent::kReleased;
   }
   JobMoved move = Moved(event, job.current.reason);

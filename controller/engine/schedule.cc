@@ -111,7 +111,7 @@ bool Engine::Impl::PlaceWaiting() {
     if (job.state != JobState::kPending && job.state != JobState::kParked) continue;
     if (job.spec.kind == JobKind::kOnDemand) continue;  // granted by AdvanceRequests
     Waiting w{id, job.spec.priority, job.submitted, job.spec.nodes, job.spec.per_node, job.target};
-    if (!job.checkpoints.empty() && !job.saved_itself) {
+    if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
       const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
       if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
     }
@@ -127,7 +127,7 @@ bool Engine::Impl::PlaceWaiting() {
     JobMoved move;
     move.event = JobEvent::kPlace;
     move.nodes = placement.nodes;
-    if (!job.checkpoints.empty() && !job.saved_itself) move.checkpoint = job.checkpoints.back();
+    if (ResumptionOf(state_, job) == Resumption::kCheckpoint) move.checkpoint = job.checkpoints.back();
     Move(job, std::move(move));
   }
   return !placements.empty();
@@ -149,9 +149,15 @@ JobMoved Engine::Impl::OrderDump(const JobRecord& job, Tier tier) const {
 bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
   if (job.state != JobState::kRunning || job.spec.checkpoint_interval == Duration(0)) return false;
   if (clock_.Now() - std::max(job.durable_at, job.state_since) < job.spec.checkpoint_interval) return false;
-  if (!job.spec.methods.Has(Method::kCheckpoint) || job.lost_methods.contains(Method::kCheckpoint))
+  const auto can = [&](Method m) { return job.spec.methods.Has(m) && !job.lost_methods.contains(m); };
+  JobMoved move;
+  if (can(Method::kCheckpoint)) {
+    move = OrderDump(job, Tier::kShared);
+  } else if (can(Method::kApp) && GoesOnAfterSave(*job.spec.app)) {
+    move.event = JobEvent::kOrderSave;
+  } else {
     return false;
-  JobMoved move = OrderDump(job, Tier::kShared);
+  }
   move.keep_running = true;
   move.reason = "on schedule";
   Move(job, std::move(move));

@@ -30,7 +30,7 @@ struct JobMoved {
   std::vector<NodeId> nodes;   // kPlace
   CheckpointId checkpoint;     // kPlace (restore from), kOrderDump, kCommit
   Tier tier = Tier::kShared;   // kOrderDump
-  bool keep_running = false;   // kOrderDump
+  bool keep_running = false;   // kOrderDump, kOrderSave
   bool for_good = false;       // kOrderKill: cancel, instead of back to the queue
   JobId request;               // the on-demand job that this is done for; 0: none
   std::vector<NodeId> target;  // kOrderDump by migrate: where to restore
@@ -110,7 +110,7 @@ struct JobRecord {
   int restore_failures = 0;               // in a row, with the newest checkpoint
   std::vector<CheckpointId> checkpoints;  // visible and good, oldest first
   int checkpoint_count = 0;               // ever ordered: numbers the next
-  bool saved_itself = false;              // an app save stands for it: restart with the restart command
+  std::optional<Time> saved_at;           // the program's own newest save: no older than this
   std::string reason;
 
   // The order under way (kSuspending .. kKilling), as recorded with it.
@@ -153,6 +153,11 @@ struct ClusterState {
   std::map<NodeId, ObservedNode> observed_nodes;
   std::map<NodeId, std::map<TaskId, ObservedTask>> observed_tasks;
 };
+
+// Where a job that has left its nodes goes on from: whichever is newer, its last good checkpoint or what the
+// program saved itself.
+enum class Resumption { kBeginning, kCheckpoint, kOwnSave };
+Resumption ResumptionOf(const ClusterState& state, const JobRecord& job);
 
 // Pure: changes only the durable part. An event that means nothing in the present state is ignored, so that
 // a replay can never fail half-way.

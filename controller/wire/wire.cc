@@ -187,6 +187,10 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
   }
   out.kill_grace = Duration(spec.kill_grace_us());
   out.checkpoint_interval = Duration(spec.checkpoint_interval_us());
+  if (out.checkpoint_interval > Duration(0) && !out.methods.Has(Method::kCheckpoint) &&
+      !(out.app && GoesOnAfterSave(*out.app))) {
+    return Bad("checkpoint_interval", "nothing, unless the job allows checkpoint, or app with a marker");
+  }
   if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();
   out.start_by = FromMicros(spec.start_by_us());
   return out;

@@ -62,6 +62,17 @@ TEST(Wire, WantsASignalForTheAppMethod) {
   spec.add_methods(v1::APP);
   EXPECT_THAT(ErrorOf(spec), HasSubstr("app"));
 }
+TEST(Wire, RefusesAScheduleThatNoMethodCanKeep) {
+  v1::JobSpec spec = Good();
+  spec.set_checkpoint_interval_us(1);
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("checkpoint_interval"));
+  spec.add_methods(v1::APP);
+  spec.mutable_app()->set_signal(10);
+  spec.mutable_app()->set_grace_us(7);
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("checkpoint_interval"));
+  spec.mutable_app()->set_marker("/m");
+  EXPECT_EQ(ErrorOf(spec), "");
+}
 TEST(Wire, RefusesASignalThatCannotBeCaught) {
   v1::JobSpec spec = Good();
   spec.add_methods(v1::APP);

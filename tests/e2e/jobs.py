@@ -27,7 +27,7 @@ while True:
     time.sleep(0.05)
 """
 
-# Saves itself when told to, and goes on from there.
+# Saves itself when told to, and goes on from there: at once with --go-on, else when started with --resume.
 SAVER = r"""
 import os, signal, sys, time
 state, n = sys.argv[1], int(sys.argv[2])
@@ -36,7 +36,8 @@ def save(*_):
     with open(state + ".tmp", "w") as f:
         f.write(str(i))
     os.rename(state + ".tmp", state)
-    sys.exit(0)
+    if "--go-on" not in sys.argv:
+        sys.exit(0)
 signal.signal(signal.SIGUSR1, save)
 while i < n:
     print(i, flush=True)

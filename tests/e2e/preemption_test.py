@@ -45,6 +45,21 @@ class Preemption(ClusterCase):
         self.assert_in_time(self.express(nodes=2))
         self.assert_counted(victim)
 
+    def test_program_that_saves_itself_on_schedule_loses_little_when_it_is_killed(self):
+        state = self.cluster.dir / "state"
+        argv = [*jobs.command(self.cluster.dir, "saver", jobs.SAVER, state, 400), "--go-on"]
+        victim = self.cluster.submit("--name", "saver", "--slots", 1, "--preemptible=app,kill", "--app-signal", "USR1@30s",
+                                     "--app-marker", state, "--checkpoint-interval", "1s", "--kill-grace", "1s",
+                                     "--restart-command", " ".join([*argv, "--resume"]), "--workdir", self.cluster.dir,
+                                     "--output", f"{self.outputs()}/%j.%r", "--", *argv)
+        self.cluster.wait_event(victim, "continued")
+        self.assert_in_time(self.express(nodes=2, within=5))  # too soon for a save that may take 30 s
+        self.cluster.wait_event(victim, "restored")
+        self.cluster.wait_state(victim, "done")
+        lines = (self.outputs() / f"{victim}.0").read_text().splitlines()
+        self.assertEqual(lines.count("0"), 1, "it began again at the beginning")
+        self.assertEqual(sorted(set(map(int, lines[:-1]))), list(range(400)))
+
     def test_job_that_cannot_be_dumped_runs_on_and_says_why(self):
         argv = jobs.command(self.cluster.dir, "uring", jobs.URING)
         stubborn = self.cluster.submit("--name", "uring", "--slots", 1, "--preemptible=checkpoint", "--workdir", self.cluster.dir,

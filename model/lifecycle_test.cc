@@ -58,7 +58,7 @@ TEST(Lifecycle, Committing) {
 }
 TEST(Lifecycle, Saving) {
   EXPECT_EQ(Cells(JobState::kSaving),
-            "order-kill>killing released>parked save-failed>running restore-failed>parked "
+            "order-kill>killing continued>running released>parked save-failed>running restore-failed>parked "
             "restart-needed>pending succeeded>done failed>failed ");
 }
 TEST(Lifecycle, Parked) {

@@ -100,7 +100,11 @@ struct JobSpec {
   Duration kill_grace = std::chrono::seconds(10);
   Duration checkpoint_interval{0};  // 0: only when preempted
   std::optional<int> max_preemptions;
-  Time start_by;  // on-demand only: the deadline for the first instruction
+  std::map<std::string, std::string> labels;  // what policies may ask for: partition, qos, account, ...
+  // On-demand only.
+  Time start_by;     // the deadline for the first instruction
+  Time not_before;   // announced in advance: nothing is to be given to it earlier
+  Duration hold{0};  // how long it will keep its nodes; 0: not said
 };
 
 }  // namespace siding

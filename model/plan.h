@@ -16,6 +16,8 @@ struct PlanStep {
   Method method = Method::kKill;
   Tier tier = Tier::kShared;  // kCheckpoint only
   std::vector<NodeId> nodes;  // that the job leaves
+  Time begin;                 // not earlier than this
+  bool early = false;  // a checkpoint in advance, after which the job runs on: it leaves by a later step
   Time predicted_release;
   Bytes bytes;                   // written, for a checkpoint
   double loss_node_seconds = 0;  // see planner/options.h for the formula
@@ -31,6 +33,7 @@ struct PlanKeep {
 struct Plan {
   JobId request;
   bool feasible = false;
+  bool exact = true;            // nothing better exists within the discretisation (planner/planner.h)
   std::vector<PlanStep> steps;  // in the order in which to act
   std::vector<NodeId> nodes;    // that the request will get: as many as it asked for
   std::vector<PlanKeep> kept;

@@ -1,22 +1,91 @@
-// What a site values. Read from policies/*.yaml by the controller; a plain value here.
+// What a site values. Read from policies/*.yaml by the controller and the simulator; a plain value here.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "common/units.h"
+#include "model/job.h"
 
 namespace siding {
 
+// How victims are chosen. All but the first imitate what other schedulers do, for comparison.
+enum class Strategy : uint8_t {
+  kLeastLoss,     // exact, by predicted loss: planner/planner.h
+  kSlurmPreempt,  // planner/baselines.h, this one and the following
+  kSlurmYoungestFirst,
+  kPbsOrder,
+  kKueueClassical,
+};
+std::string ToString(Strategy strategy);
+absl::StatusOr<Strategy> ParseStrategy(const std::string& name);
+
+// What is done when a deadline cannot be met.
+enum class WhenLate : uint8_t {
+  kRefuse,      // say when it would work
+  kBestEffort,  // admit, and plan for the earliest start that is possible
+  kQueue,       // admit, and wait for nodes like a batch job of the highest priority; nobody makes way
+};
+std::string ToString(WhenLate when);
+absl::StatusOr<WhenLate> ParseWhenLate(const std::string& name);
+
+// Which jobs a rule is about: each key must be matched by one of its values. The keys "user" and "name" are
+// the job's own; all others (partition, qos, account, ...) are looked up in its labels. No keys: every job.
+struct JobMatch {
+  std::map<std::string, std::set<std::string>> any_of;
+  bool Matches(const JobSpec& spec) const;
+};
+
+// What is so for some jobs only. What is not set is as in the policy itself.
+struct JobClass {
+  std::string name;
+  JobMatch match;
+  // In order of preference; empty and set: these jobs are protected. The job's own list narrows it further.
+  std::optional<std::vector<Method>> methods;
+  bool strict = false;  // only the first method that frees the nodes in time is considered for a job
+  std::optional<Duration> min_runtime;
+  std::optional<Duration> cooldown;
+  std::optional<int> max_preemptions;
+  double loss_weight = 1;  // what a lost node-second of these jobs counts
+  std::optional<double> delay_weight;
+};
+
+// Who may ask for on-demand jobs, and how much. The first rule that matches counts.
+struct OnDemandRule {
+  JobMatch match;
+  bool allowed = true;
+  std::optional<int> max_nodes;              // of one request
+  std::optional<double> node_hours_per_day;  // granted in the last 24 hours, of one user
+};
+
 struct Policy {
+  Strategy strategy = Strategy::kLeastLoss;
   Duration margin = std::chrono::seconds(1);       // kept free before every deadline
+  double confidence = 0.95;                        // of meeting a deadline: the quantile of predicted times
   Duration min_runtime = std::chrono::seconds(0);  // a job that runs for less is no victim
   Duration cooldown = std::chrono::seconds(0);     // after a preemption, before the next
   int max_preemptions = 100;                       // per job, unless the job says less
-  int budget_steps = 64;                           // resolution of the shared-storage budget
-  int keep_checkpoints = 2;                        // per job; older ones are deleted
-  std::set<std::string> operators = {"root"};      // users who may act on every job
+  double delay_weight = 0;  // what a node-second counts for which a victim only waits; a lost one is 1
+  double unused_node_weight =
+      0;  // what a node-second counts that a victim gives up and the request leaves idle
+  Duration expected_hold =
+      std::chrono::minutes(10);  // how long a request keeps its nodes, if it does not say
+  int headroom_nodes = 0;        // kept free of batch jobs, for requests to come
+  int budget_steps = 64;         // resolution of the shared-storage budget
+  int keep_checkpoints = 2;      // per job; older ones are deleted
+  WhenLate when_late = WhenLate::kRefuse;
+  std::set<std::string> operators = {"root"};  // users who may act on every job
+  std::vector<JobClass> classes;               // the first that matches a job counts
+  std::vector<OnDemandRule> on_demand;         // none: everybody may, without limit
+
+  // Index into `classes`, or -1.
+  int ClassOf(const JobSpec& spec) const;
+  // The rule that counts for this submitter, or nullptr.
+  const OnDemandRule* RuleFor(const JobSpec& spec) const;
 };
 
 }  // namespace siding

@@ -1,6 +1,7 @@
 // Everything the planner may know, as one value. The engine takes it; nothing in it changes afterwards.
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,14 +13,17 @@
 
 namespace siding {
 
-// Predicted speed of moving a checkpoint one way. A pessimistic quantile of what the node's agent has
-// measured, so that adding it up is safe against a deadline.
+// Speed of moving a checkpoint one way, as the node's agent has measured it. The time it takes is taken to be
+// distributed log-normally: it is a product of many small hindrances.
 struct Rate {
-  double bytes_per_second = 0;  // 0: not measured, so not to be used
-  Duration overhead{0};         // paid once, whatever the size
+  double bytes_per_second = 0;  // median; 0: not measured, so not to be used
+  Duration overhead{0};         // median; paid once, whatever the size
+  double spread = 0;            // standard deviation of the time's logarithm
   bool known() const { return bytes_per_second > 0; }
-  Duration For(Bytes size) const {
-    return overhead + FromSeconds(static_cast<double>(size.value) / bytes_per_second);
+  // The time within which it is done, `deviations` standard deviations on the safe side. 0: the median.
+  Duration For(Bytes size, double deviations = 0) const {
+    const Duration median = overhead + FromSeconds(static_cast<double>(size.value) / bytes_per_second);
+    return deviations == 0 ? median : FromSeconds(ToSeconds(median) * std::exp(deviations * spread));
   }
 };
 
@@ -46,6 +50,7 @@ struct JobView {
   JobId id;
   JobKind kind = JobKind::kBatch;
   int priority = 0;
+  int job_class = -1;         // of the policy, by index; -1: none
   std::vector<NodeId> nodes;  // by rank
   Resources per_node;
   MethodSet methods;          // what the job asked for, less what was found not to work
@@ -83,6 +88,8 @@ struct Request {
   int nodes = 1;
   Resources per_node;
   Time start_by;
+  Time not_before;   // it cannot start before this, so nobody need leave earlier
+  Duration hold{0};  // how long it will keep the nodes; 0: the policy's guess
 };
 
 }  // namespace siding

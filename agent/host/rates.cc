@@ -18,7 +18,8 @@ namespace {
 
 constexpr size_t kKept = 32;       // samples of a kind; older ones say little about the present
 constexpr Bytes kLarge{16 << 20};  // from here on the time says something about the speed
-constexpr double kPessimism = 0.2;
+// A speed that has been measured n times is known no better than to this divided by the root of n.
+constexpr double kUnknownSpread = 0.25;
 constexpr size_t kProbeBytes = 64 << 20;
 
 std::string Name(v1::Tier tier, Transfer transfer) {
@@ -29,6 +30,16 @@ std::string Name(v1::Tier tier, Transfer transfer) {
 void Push(std::deque<double>& samples, double value) {
   samples.push_back(value);
   while (samples.size() > kKept) samples.pop_front();
+}
+
+// The standard deviation of the logarithm, by the distance between quantiles, which one odd sample does not
+// move: between the 16th and the 84th percentile of a normal distribution lie two of them.
+double Spread(const std::deque<double>& samples) {
+  if (samples.empty()) return 0;
+  std::vector<double> logs;
+  for (double sample : samples) logs.push_back(std::log(sample));
+  const double measured = (Quantile(logs, 0.8413) - Quantile(logs, 0.1587)) / 2;
+  return std::hypot(measured, kUnknownSpread / std::sqrt(static_cast<double>(samples.size())));
 }
 
 Duration Since(std::chrono::steady_clock::time_point start) {
@@ -111,8 +122,9 @@ v1::Rate Rates::Summarize(v1::Tier tier, Transfer transfer) const {
   auto it = samples_.find({tier, transfer});
   if (it == samples_.end()) return rate;
   const auto& [speeds, overheads] = it->second;
-  rate.set_bytes_per_second(Quantile({speeds.begin(), speeds.end()}, kPessimism));
-  rate.set_overhead_us(FromSeconds(Quantile({overheads.begin(), overheads.end()}, 1 - kPessimism)).count());
+  rate.set_bytes_per_second(Quantile({speeds.begin(), speeds.end()}, 0.5));
+  rate.set_overhead_us(FromSeconds(Quantile({overheads.begin(), overheads.end()}, 0.5)).count());
+  rate.set_spread(Spread(speeds));
   return rate;
 }
 

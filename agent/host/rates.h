@@ -1,7 +1,7 @@
 // How fast this node dumps into each tier and restores from it, from what was measured here.
 //
-// A prediction that is too good makes a deadline missed, so what is reported is pessimistic: of the last
-// samples, the speed that 80 % of them reached and the overhead that 80 % of them stayed below.
+// What is reported is the median of the last samples, and how much they spread: how far on the safe side of
+// that a deadline needs to be planned is the controller's policy, not the agent's.
 #pragma once
 
 #include <deque>

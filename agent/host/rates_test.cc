@@ -1,5 +1,6 @@
 #include "agent/host/rates.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 
@@ -29,14 +30,30 @@ TEST(Quantile, Interpolates) {
   EXPECT_DOUBLE_EQ(Quantile({0, 10}, 0.8), 8);
 }
 
-TEST_F(RatesTest, SpeedIsThatOfTheSlowFifth) {
+TEST_F(RatesTest, SpeedIsTheMedian) {
   Rates rates(file());
-  for (int seconds = 1; seconds <= 6; ++seconds) {
+  for (int seconds : {1, 2, 5, 10, 20}) {
     rates.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(seconds));
   }
   EXPECT_DOUBLE_EQ(rates.Get(v1::LOCAL).dump().bytes_per_second(), 1e9 / 5);
   EXPECT_EQ(rates.Get(v1::LOCAL).restore().bytes_per_second(), 0);
   EXPECT_EQ(rates.Get(v1::SHARED).dump().bytes_per_second(), 0);
+}
+
+TEST_F(RatesTest, SpreadGrowsWithTheSamplesDifferences) {
+  Rates even(file()), uneven(folder_ + "/other.json");
+  for (int i = 0; i < 16; ++i) {
+    even.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(4));
+    uneven.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(i % 2 == 0 ? 2 : 8));
+  }
+  EXPECT_DOUBLE_EQ(even.Get(v1::LOCAL).dump().spread(), 0.25 / 4);
+  EXPECT_NEAR(uneven.Get(v1::LOCAL).dump().spread(), std::log(2), 0.1);
+}
+
+TEST_F(RatesTest, OneSampleIsNotTrustedMuch) {
+  Rates rates(file());
+  rates.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(4));
+  EXPECT_DOUBLE_EQ(rates.Get(v1::LOCAL).dump().spread(), 0.25);
 }
 
 TEST_F(RatesTest, SmallTransfersTellTheOverheadOnly) {

@@ -108,7 +108,7 @@ class Engine::Impl {
   void Execute(const Plan& plan);
   void WithdrawOrders();
   Snapshot TakeSnapshot(JobId for_request) const;
-  Request MakeRequest(const JobRecord& job) const;
+  Request MakeRequest(JobId id, const JobSpec& spec) const;
   Bytes LastImage(const JobRecord& job) const;
 
   // ---- schedule.cc ----

@@ -10,7 +10,9 @@
 namespace siding {
 namespace {
 
-Rate FromWire(const v1::Rate& rate) { return {rate.bytes_per_second(), Duration(rate.overhead_us())}; }
+Rate FromWire(const v1::Rate& rate) {
+  return {rate.bytes_per_second(), Duration(rate.overhead_us()), rate.spread()};
+}
 TierRates FromWire(const v1::TierRates& rates) { return {FromWire(rates.dump()), FromWire(rates.restore())}; }
 
 // On its way off its nodes, or about to be.
@@ -47,8 +49,8 @@ Bytes Engine::Impl::LastImage(const JobRecord& job) const {
   return Bytes{state_.checkpoints.at(job.checkpoints.back()).bytes.value / job.spec.nodes};
 }
 
-Request Engine::Impl::MakeRequest(const JobRecord& job) const {
-  return Request{job.id, job.spec.nodes, job.spec.per_node, job.spec.start_by};
+Request Engine::Impl::MakeRequest(JobId id, const JobSpec& spec) const {
+  return Request{id, spec.nodes, spec.per_node, spec.start_by, spec.not_before, spec.hold};
 }
 
 Snapshot Engine::Impl::TakeSnapshot(JobId for_request) const {
@@ -70,6 +72,7 @@ Snapshot Engine::Impl::TakeSnapshot(JobId for_request) const {
     view.id = id;
     view.kind = job.spec.kind;
     view.priority = job.spec.priority;
+    view.job_class = policy_.ClassOf(job.spec);
     view.per_node = job.spec.per_node;
     view.methods = job.spec.methods;
     for (const auto& [method, why] : job.lost_methods) {
@@ -216,7 +219,7 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
 
 void Engine::Impl::Replan(JobRecord& job) {
   const Snapshot snapshot = TakeSnapshot(job.id);
-  Request request = MakeRequest(job);
+  Request request = MakeRequest(job.id, job.spec);
   Plan plan = MakePlan(snapshot, request, policy_);
   if (!plan.feasible && plan.earliest) {
     // It was admitted, so it is served as soon as can be. `refusal` stays, to say that it will be late.

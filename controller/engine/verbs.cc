@@ -56,7 +56,7 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
     return Submitted{id, std::nullopt};
   }
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
-  Plan plan = MakePlan(TakeSnapshot(id), Request{id, spec.nodes, spec.per_node, spec.start_by}, policy_);
+  Plan plan = MakePlan(TakeSnapshot(id), MakeRequest(id, spec), policy_);
   if (!plan.feasible) {
     const std::string text = RefusalText(plan);
     Record(id, RequestRefused{std::move(spec), std::move(plan)});
@@ -71,8 +71,7 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
 absl::StatusOr<Plan> Engine::Impl::DryRun(const JobSpec& spec) {
   if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
-  return MakePlan(TakeSnapshot(JobId(-1)), Request{JobId(0), spec.nodes, spec.per_node, spec.start_by},
-                  policy_);
+  return MakePlan(TakeSnapshot(JobId(-1)), MakeRequest(JobId(0), spec), policy_);
 }
 
 absl::Status Engine::Impl::Suspend(JobRecord& job) {

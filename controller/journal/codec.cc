@@ -101,12 +101,13 @@ static void from_json(const json& j, JobKind& v) {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, user, nodes, per_node,
                                                 priority, command, env, workdir, output, methods, app,
-                                                kill_grace, checkpoint_interval, max_preemptions, start_by)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, predicted_release, bytes,
-                                                loss_node_seconds, reason)
+                                                kill_grace, checkpoint_interval, max_preemptions, labels,
+                                                start_by, not_before, hold)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, begin, early,
+                                                predicted_release, bytes, loss_node_seconds, reason)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanKeep, job, reason)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Plan, request, feasible, steps, nodes, kept, predicted_start,
-                                                loss_node_seconds, refusal, earliest)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Plan, request, feasible, exact, steps, nodes, kept,
+                                                predicted_start, loss_node_seconds, refusal, earliest)
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSubmitted, spec)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, checkpoint, tier,

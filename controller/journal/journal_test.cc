@@ -28,6 +28,9 @@ JobSpec FullSpec() {
   spec.priority = -4;
   spec.command = {"a", "b c"};
   spec.env = {{"K", "v"}};
+  spec.labels = {{"qos", "low"}};
+  spec.not_before = FromMicros(98);
+  spec.hold = 5s;
   spec.workdir = "/w";
   spec.output = "/o";
   spec.methods = {Method::kApp, Method::kKill};
@@ -43,8 +46,17 @@ Plan FullPlan() {
   Plan plan;
   plan.request = JobId(9);
   plan.feasible = true;
-  plan.steps = {
-      {JobId(1), Method::kCheckpoint, Tier::kLocal, {NodeId("n")}, FromMicros(5), Bytes{6}, 1.5, "why"}};
+  plan.exact = false;
+  plan.steps = {{.job = JobId(1),
+                 .method = Method::kCheckpoint,
+                 .tier = Tier::kLocal,
+                 .nodes = {NodeId("n")},
+                 .begin = FromMicros(4),
+                 .early = true,
+                 .predicted_release = FromMicros(5),
+                 .bytes = Bytes{6},
+                 .loss_node_seconds = 1.5,
+                 .reason = "why"}};
   plan.nodes = {NodeId("n"), NodeId("m")};
   plan.kept = {{JobId(2), "because"}};
   plan.predicted_start = FromMicros(6);

@@ -28,6 +28,10 @@ absl::Status CheckShape(const v1::JobSpec& spec) {
     return Bad("start_by", "a time: an on-demand job has a deadline");
   if (!spec.on_demand() && spec.start_by_us() != 0)
     return Bad("start_by", "nothing: only on-demand jobs have a deadline");
+  if (spec.hold_us() < 0) return Bad("hold", "no negative duration");
+  if (!spec.on_demand() && (spec.hold_us() != 0 || spec.not_before_us() != 0))
+    return Bad("not_before, hold", "nothing: only on-demand jobs say when they will need nodes");
+  if (spec.not_before_us() > spec.start_by_us()) return Bad("not_before", "a time no later than start_by");
   for (const auto& [name, value] : spec.env()) {
     if (name.empty() || name.find('=') != std::string::npos)
       return Bad("env", "names without '=', got '" + name + "'");
@@ -107,6 +111,9 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   out.set_checkpoint_interval_us(spec.checkpoint_interval.count());
   if (spec.max_preemptions) out.set_max_preemptions(*spec.max_preemptions);
   out.set_start_by_us(ToMicros(spec.start_by));
+  out.mutable_labels()->insert(spec.labels.begin(), spec.labels.end());
+  out.set_not_before_us(ToMicros(spec.not_before));
+  out.set_hold_us(spec.hold.count());
   return out;
 }
 
@@ -114,12 +121,15 @@ v1::Plan ToProto(const Plan& plan) {
   v1::Plan out;
   out.set_request(plan.request.value());
   out.set_feasible(plan.feasible);
+  out.set_exact(plan.exact);
   for (const PlanStep& step : plan.steps) {
     v1::PlanStep& s = *out.add_steps();
     s.set_job(step.job.value());
     s.set_method(ToProto(step.method));
     if (step.method == Method::kCheckpoint) s.set_tier(ToProto(step.tier));
     for (const NodeId& node : step.nodes) s.add_nodes(node.value());
+    if (step.begin != Time{}) s.set_begin_us(ToMicros(step.begin));
+    s.set_early(step.early);
     s.set_predicted_release_us(ToMicros(step.predicted_release));
     s.set_bytes(step.bytes.value);
     s.set_loss_node_seconds(step.loss_node_seconds);
@@ -185,6 +195,9 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
   if (out.methods.Has(Method::kApp) != out.app.has_value()) {
     return Bad("app", "a signal if, and only if, the method app is allowed");
   }
+  out.labels.insert(spec.labels().begin(), spec.labels().end());
+  if (spec.not_before_us() != 0) out.not_before = FromMicros(spec.not_before_us());
+  out.hold = Duration(spec.hold_us());
   out.kill_grace = Duration(spec.kill_grace_us());
   out.checkpoint_interval = Duration(spec.checkpoint_interval_us());
   if (out.checkpoint_interval > Duration(0) && !out.methods.Has(Method::kCheckpoint) &&

@@ -31,6 +31,9 @@ TEST(Wire, AJobSpecComesBackAsItWent) {
   spec.mutable_app()->set_grace_us(7);
   spec.mutable_app()->set_marker("/m");
   spec.set_max_preemptions(3);
+  spec.set_not_before_us(4000000);
+  spec.set_hold_us(9);
+  (*spec.mutable_labels())["qos"] = "low";
   (*spec.mutable_env())["A"] = "b";
   const auto model = FromProto(spec);
   ASSERT_TRUE(model.ok()) << model.status();

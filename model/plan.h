@@ -14,9 +14,10 @@ namespace siding {
 struct PlanStep {
   JobId job;
   Method method = Method::kKill;
-  Tier tier = Tier::kShared;  // kCheckpoint only
-  std::vector<NodeId> nodes;  // that the job leaves
-  Time begin;                 // not earlier than this
+  Tier tier = Tier::kShared;   // kCheckpoint only
+  std::vector<NodeId> nodes;   // that the job leaves
+  std::vector<NodeId> target;  // kCheckpoint: goes on there at once; empty: waits until nodes are free
+  Time begin;                  // not earlier than this
   bool early = false;  // a checkpoint in advance, after which the job runs on: it leaves by a later step
   Time predicted_release;
   Bytes bytes;                   // written, for a checkpoint

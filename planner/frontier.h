@@ -1,9 +1,10 @@
-// Which nodes can be freed by a moment, and by which jobs leaving.
+// Which nodes can be freed by which moments, and by which jobs leaving: the covering problem of cover.h.
 //
 // Jobs that share a node are not independent: the node is free only when enough of them have left. So jobs
 // are put together that share nodes, directly or through others. Within such a component every combination of
-// its jobs' options is looked at, and those are kept that no other beats in all of nodes freed, budget and
-// cost. Where jobs have nodes to themselves, a component is one job and its choices are its options.
+// its jobs' options is looked at, and those are kept that no other beats in all of nodes freed, use of what
+// is short, and cost. Where jobs have nodes to themselves, a component is one job and its choices are its
+// options.
 //
 // A component with more than kCombinations combinations is thinned out first, to the cheapest option with and
 // without use of shared storage per job, and after that to the nodes' cheapest clearances one after another.
@@ -11,16 +12,18 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
+#include "planner/cover.h"
 #include "planner/options.h"
 
 namespace siding {
 
 inline constexpr int64_t kCombinations = 20000;
+// Each takes two rows of the covering problem, and two are for what is common to all.
+inline constexpr int kMostDeadlines = (kMostRows - 2) / 2;
 
-// What the budget of shared storage is counted in.
+// What can be written to shared storage by a moment, in steps.
 struct Budget {
   int steps = 0;
   double bytes_per_step = 0;
@@ -28,29 +31,49 @@ struct Budget {
   int StepsFor(Bytes bytes) const;
 };
 
-struct ChosenOption {
+// A moment by which nodes are wanted, counted from the arrival.
+struct Deadline {
+  Duration within{0};
+  int nodes = 0;  // wanted by then, those of earlier deadlines included
+  Budget shared;  // from the arrival to then
+};
+
+struct Problem {
+  const Snapshot& snapshot;
+  const std::vector<Candidate>& candidates;
+  Resources per_node;           // that each node wanted has to have free
+  std::vector<JobId> requests;  // who wants them: jobs that are leaving for one of these leave for us
+  Time arrival;
+  std::vector<Deadline> deadlines;  // ascending, at most kMostDeadlines
+  Budget early;                     // of shared storage, from now to the arrival
+};
+
+struct Victim {
   int candidate = 0;  // index into the candidates
   int option = 0;
+  int by = 0;  // index of the deadline by which it has to be gone
 };
 
 struct FrontierChoice {
-  std::vector<int> nodes;  // freed beyond those that are free anyway; indices into the snapshot's nodes
-  int steps = 0;
-  int64_t loss_ms = 0;
-  std::vector<ChosenOption> victims;
+  CoverChoice cover;
+  std::vector<Victim> victims;
 };
 
 struct Frontier {
-  std::vector<int> free_nodes;                      // free by then though nobody is asked to leave
   bool exact = true;                                // no component had to be thinned out
-  std::vector<std::vector<FrontierChoice>> groups;  // per component, at most one choice may be taken
+  std::vector<int> demand;                          // by row
+  std::vector<std::vector<FrontierChoice>> groups;  // per component
 };
 
-// What can be free `within` from now.
-Frontier MakeFrontier(const Snapshot& snapshot, const Request& request,
-                      const std::vector<Candidate>& candidates, Duration within, const Budget& budget);
+Frontier MakeFrontier(const Problem& problem);
+
+// The nodes that will be free by the last deadline if just these leave.
+std::vector<int> FreeNodes(const Problem& problem, const std::vector<Victim>& victims);
 
 // The node could serve the request if nothing ran there.
-bool IsEligible(const NodeView& node, const Request& request);
+bool IsEligible(const NodeView& node, const Resources& per_node);
+
+// Free nodes that the request cannot use and that have room for one rank of this job: where it could migrate.
+std::vector<int> SpareNodes(const Snapshot& snapshot, const Resources& wanted, const JobView& job);
 
 }  // namespace siding

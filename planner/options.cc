@@ -2,15 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <unordered_map>
 
 #include "absl/strings/str_cat.h"
 
 namespace siding {
 namespace {
 
-int64_t NodeMs(const JobView& job, Duration per_node) {
-  return static_cast<int64_t>(job.nodes.size()) * std::max<int64_t>(0, per_node.count() / 1000);
+int64_t Milliseconds(Duration d) { return std::max<int64_t>(0, d.count() / 1000); }
+
+const JobClass* ClassOf(const Policy& policy, const JobView& job) {
+  return job.job_class < 0 ? nullptr : &policy.classes[job.job_class];
 }
 
 // The reason why this job may not be a victim at all; "" if it may.
@@ -20,54 +22,81 @@ std::string Guarded(const Snapshot& snapshot, const Policy& policy, const JobVie
   if (job.methods.empty()) {
     return job.methods_note.empty() ? "is not preemptible" : absl::StrCat("cannot leave: ", job.methods_note);
   }
-  if (snapshot.now - job.running_since < policy.min_runtime) {
+  const JobClass* const its = ClassOf(policy, job);
+  if (its != nullptr && its->methods && its->methods->empty())
+    return absl::StrCat("is protected by the policy (class ", its->name, ")");
+  const Duration min_runtime =
+      its != nullptr ? its->min_runtime.value_or(policy.min_runtime) : policy.min_runtime;
+  if (snapshot.now - job.running_since < min_runtime) {
     return absl::StrCat("has run for ", FormatDuration(snapshot.now - job.running_since), ", less than the ",
-                        FormatDuration(policy.min_runtime), " that the policy asks for");
+                        FormatDuration(min_runtime), " that the policy asks for");
   }
-  const int most = std::min(policy.max_preemptions, job.max_preemptions.value_or(policy.max_preemptions));
+  int most = its != nullptr ? its->max_preemptions.value_or(policy.max_preemptions) : policy.max_preemptions;
+  most = std::min(most, job.max_preemptions.value_or(most));
   if (job.preemptions >= most)
     return absl::StrCat("has made way ", job.preemptions, " times, the most allowed");
-  if (job.last_preempted && snapshot.now - *job.last_preempted < policy.cooldown) {
+  const Duration cooldown = its != nullptr ? its->cooldown.value_or(policy.cooldown) : policy.cooldown;
+  if (job.last_preempted && snapshot.now - *job.last_preempted < cooldown) {
     return absl::StrCat("made way ", FormatDuration(snapshot.now - *job.last_preempted),
-                        " ago and is left alone for ", FormatDuration(policy.cooldown));
+                        " ago and is left alone for ", FormatDuration(cooldown));
   }
   return "";
 }
 
 class OptionMaker {
  public:
-  explicit OptionMaker(const Snapshot& snapshot) : snapshot_(snapshot) {
+  OptionMaker(const Snapshot& snapshot, const Request& request, const Policy& policy)
+      : snapshot_(snapshot),
+        request_(request),
+        policy_(policy),
+        arrival_(ArrivalOf(snapshot, request)),
+        deviations_(DeviationsFor(policy.confidence, request.nodes)),
+        hold_(request.hold > Duration(0) ? request.hold : policy.expected_hold) {
     for (const NodeView& node : snapshot.nodes) nodes_[node.id] = &node;
   }
 
   std::vector<Option> For(const JobView& job) const {
+    const JobClass* const its = ClassOf(policy_, job);
     std::vector<Option> options;
-    if (job.methods.Has(Method::kSuspend)) AddSuspend(options);
-    if (job.methods.Has(Method::kCheckpoint)) {
-      AddCheckpoint(job, Tier::kLocal, options);
-      if (snapshot_.shared.bytes_per_second > 0) AddCheckpoint(job, Tier::kShared, options);
+    const auto add = [&](Method method) {
+      if (job.methods.Has(method)) Add(job, method, options);
+    };
+    if (its != nullptr && its->methods) {
+      std::for_each(its->methods->begin(), its->methods->end(), add);
+    } else {
+      std::for_each(std::begin(kAllMethods), std::end(kAllMethods), add);
     }
-    if (job.methods.Has(Method::kApp) && job.app_grace) {
-      options.push_back(
-          {Method::kApp, Tier::kShared, *job.app_grace, NodeMs(job, *job.app_grace), Bytes{0}, false, false});
-    }
-    if (job.methods.Has(Method::kKill)) {
-      options.push_back({Method::kKill, Tier::kShared, job.kill_grace,
-                         NodeMs(job, snapshot_.now - job.durable_at), Bytes{0}, false, false});
-    }
+    for (Option& option : options) option.cost_ms = Cost(job, its, option);
     return options;
   }
 
  private:
-  void AddSuspend(std::vector<Option>& options) const {
-    // GPUs stay with a frozen job, so it frees nothing for anybody who needs them; and a freeze is a matter
-    // of milliseconds.
-    options.push_back({Method::kSuspend, Tier::kShared, Duration(0), 0, Bytes{0}, true, false});
+  void Add(const JobView& job, Method method, std::vector<Option>& options) const {
+    switch (method) {
+      case Method::kSuspend:
+        // GPUs stay with a frozen job, so it frees nothing for anybody who needs them; and a freeze is a
+        // matter of milliseconds.
+        options.push_back({.method = method, .stays_in_ram = true});
+        return;
+      case Method::kCheckpoint:
+        AddCheckpoint(job, Tier::kLocal, options);
+        if (snapshot_.shared.bytes_per_second > 0) AddCheckpoint(job, Tier::kShared, options);
+        return;
+      case Method::kApp:
+        if (!job.app_grace) return;
+        options.push_back(
+            {.method = method, .release = *job.app_grace, .loss_ms = Loss(job, *job.app_grace)});
+        return;
+      case Method::kKill:
+        options.push_back(
+            {.method = method, .release = job.kill_grace, .loss_ms = Loss(job, arrival_ - job.durable_at)});
+        return;
+    }
   }
 
   void AddCheckpoint(const JobView& job, Tier tier, std::vector<Option>& options) const {
-    Option option{Method::kCheckpoint, tier, Duration(0), 0, Bytes{0}, false, tier == Tier::kLocal};
-    Duration restore{0};
+    Option option{.method = Method::kCheckpoint, .tier = tier, .to_local_disk = tier == Tier::kLocal};
+    Duration dump{0}, restore{0};
     for (size_t rank = 0; rank < job.nodes.size(); ++rank) {
       auto it = nodes_.find(job.nodes[rank]);
       if (it == nodes_.end()) return;
@@ -75,22 +104,77 @@ class OptionMaker {
       if (!rates.dump.known() || !rates.restore.known()) return;
       const Bytes size = job.memory[rank];
       if (tier == Tier::kLocal && size > it->second->local_disk_free) return;
-      option.release = std::max(option.release, rates.dump.For(size));
+      option.by_rank.push_back(rates.dump.For(size, deviations_));
+      option.release = std::max(option.release, option.by_rank.back());
+      dump = std::max(dump, rates.dump.For(size));
       restore = std::max(restore, rates.restore.For(size));
       if (tier == Tier::kShared) option.shared_bytes += size;
     }
-    option.loss_ms = NodeMs(job, option.release + restore);
-    options.push_back(option);
+    option.loss_ms = Loss(job, dump + restore);
+    if (tier == Tier::kShared) {
+      Option migration = option;
+      migration.migrates = true;
+      options.push_back(std::move(migration));
+      AddEarly(job, option, dump + restore, options);
+    }
+    options.push_back(std::move(option));
+  }
+
+  // The image begins to be taken two dump times before the arrival, so that there is time for a second try.
+  void AddEarly(const JobView& job, const Option& checkpoint, Duration dump_and_restore,
+                std::vector<Option>& options) const {
+    const Duration lead = arrival_ - snapshot_.now;
+    if (checkpoint.release > lead) return;
+    Option option = checkpoint;
+    option.early = true;
+    option.early_dump = checkpoint.release;
+    option.by_rank.clear();
+    option.release = job.kill_grace;
+    option.loss_ms = Loss(job, dump_and_restore + std::min(lead, 2 * checkpoint.release));
+    options.push_back(std::move(option));
+  }
+
+  static int64_t Loss(const JobView& job, Duration per_node) {
+    return static_cast<int64_t>(job.nodes.size()) * Milliseconds(per_node);
+  }
+
+  int64_t Cost(const JobView& job, const JobClass* its, const Option& option) const {
+    const double loss_weight = its != nullptr ? its->loss_weight : 1;
+    const double delay_weight =
+        its != nullptr ? its->delay_weight.value_or(policy_.delay_weight) : policy_.delay_weight;
+    const double held = static_cast<double>(Loss(job, hold_));
+    return std::llround(loss_weight * static_cast<double>(option.loss_ms) +
+                        (option.migrates ? 0 : delay_weight) * held + policy_.unused_node_weight * held);
   }
 
   const Snapshot& snapshot_;
-  std::map<NodeId, const NodeView*> nodes_;
+  const Request& request_;
+  const Policy& policy_;
+  const Time arrival_;
+  const double deviations_;
+  const Duration hold_;
+  std::unordered_map<NodeId, const NodeView*> nodes_;
 };
 
 }  // namespace
 
-std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Policy& policy) {
-  const OptionMaker maker(snapshot);
+Time ArrivalOf(const Snapshot& snapshot, const Request& request) {
+  return std::max(snapshot.now, request.not_before);
+}
+
+double DeviationsFor(double confidence, int nodes) {
+  const double late = -std::expm1(std::log(confidence) / std::max(1, nodes));  // 1 - confidence^(1/nodes)
+  double low = -10, high = 10;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erfc(middle / std::sqrt(2.0)) / 2 > late ? low : high) = middle;
+  }
+  return high;
+}
+
+std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Request& request,
+                                      const Policy& policy) {
+  const OptionMaker maker(snapshot, request, policy);
   std::vector<Candidate> candidates;
   candidates.reserve(snapshot.jobs.size());
   for (const JobView& job : snapshot.jobs) {
@@ -99,6 +183,7 @@ std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Policy& po
     candidate.why_not = Guarded(snapshot, policy, job);
     if (candidate.why_not.empty()) {
       candidate.options = maker.For(job);
+      candidate.strict = job.job_class >= 0 && policy.classes[job.job_class].strict;
       if (candidate.options.empty()) {
         candidate.why_not = absl::StrCat("no way to take it off has been measured yet",
                                          job.methods_note.empty() ? "" : "; ", job.methods_note);

@@ -1,11 +1,24 @@
-// What can be done with each job that is in the way, and what it costs.
+// What can be done with each job that is in the way, how long it takes, and what it costs.
 //
-// Loss, in node-seconds (n nodes, all ranks act in parallel, the slowest counts):
-//   suspend     0: the job stands still only while the request runs, and so does every other victim
-//   checkpoint  n * (dump + restore): time in which it computes nothing beyond that
+// Times count from the request's arrival: now, or not_before if it was announced. Those that decide about a
+// deadline are taken at a quantile of the predicted times, such that with the policy's `confidence` all the
+// nodes are free in time: each of n nodes needed has to be on time with probability confidence^(1/n).
+//
+// Loss, in node-seconds, with n = the job's nodes (all ranks act in parallel, the slowest counts; medians):
+//   suspend     0: nothing is done again
+//   checkpoint  n * (dump + restore): time in which it computes nothing
+//   early       n * (dump + restore + from the image to the arrival): the image is taken in advance, while
+//   the
+//               job runs on; at the arrival it is only ended, and what it did since is done again
 //   app         n * grace: the longest that saving may take
-//   kill        n * (now - durable_at): work that has to be done again
-// The time for which a victim waits until nodes are free again is the same for all ways and so left out.
+//   kill        n * (arrival - durable_at): work that has to be done again
+//
+// What is minimised is a cost in the same unit:
+//   loss_weight * loss                       of the job's class
+//   + delay_weight * n * hold                the job waits as long as the request holds the nodes, unless it
+//                                            migrates: then it goes on at once on nodes the request cannot
+//                                            use
+//   + unused_node_weight * n * hold          less what the request uses, which is the same for all plans
 #pragma once
 
 #include <cstdint>
@@ -21,21 +34,32 @@ namespace siding {
 struct Option {
   Method method = Method::kKill;
   Tier tier = Tier::kShared;
-  Duration release{0};        // from now until the nodes are predicted free
-  int64_t loss_ms = 0;        // node-milliseconds
-  Bytes shared_bytes;         // that go to the shared tier
+  Duration release{0};            // from the arrival until the nodes are free, at the quantile
+  std::vector<Duration> by_rank;  // of that, what each rank's image takes on its node's way to the tier
+  int64_t loss_ms = 0;            // node-milliseconds
+  int64_t cost_ms = 0;
+  Bytes shared_bytes;         // that go to the shared tier, before the arrival if early, else after it
   bool stays_in_ram = false;  // memory and GPUs are not given back
   bool to_local_disk = false;
+  bool migrates = false;
+  bool early = false;
+  Duration early_dump{0};  // what taking the image in advance takes, at the quantile
 };
 
 // A job that could make way, or the reason why it may not.
 struct Candidate {
   const JobView* job = nullptr;
-  std::vector<Option> options;  // in the order of Method, local before shared
+  std::vector<Option> options;  // the class's order of preference, else that of Method; local before shared
+  bool strict = false;          // only the first that is in time counts
   std::string why_not;          // if options is empty
 };
 
-// One per job of the snapshot, in its order. Deadlines are not looked at here.
-std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Policy& policy);
+// When the request can first use nodes.
+Time ArrivalOf(const Snapshot& snapshot, const Request& request);
+// How many standard deviations on the safe side a time has to be taken.
+double DeviationsFor(double confidence, int nodes);
+
+// One per job of the snapshot, in its order. Deadlines are not looked at here, but for `request.not_before`.
+std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Request& request, const Policy& policy);
 
 }  // namespace siding

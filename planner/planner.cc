@@ -1,8 +1,7 @@
-// The way of a plan: guards and options (options.h) -> what combinations free which nodes in time
-// (frontier.h)
-// -> the cheapest selection (knapsack.h) -> trim -> words.
+// The way of a plan: guards and options (options.h) -> what combinations free which nodes by when
+// (frontier.h) -> the cheapest selection (cover.h) -> trim -> steps, nodes and words.
 //
-// Time enters in one place: within = start_by - margin - now. A way of leaving is possible if its own
+// Time enters in one place: within = start_by - margin - arrival. A way of leaving is possible if its own
 // predicted time is within that. All of them together may write to shared storage what its aggregate rate can
 // take in that time, less what is being written already. When `within` grows nothing that was possible
 // becomes impossible, so the earliest feasible start is found by bisection.
@@ -10,156 +9,184 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "planner/explain.h"
 #include "planner/frontier.h"
-#include "planner/knapsack.h"
 #include "planner/options.h"
 
 namespace siding {
 namespace {
 
-// Costs order first by loss, then by the number of victims.
-constexpr int64_t kVictimWeight = 1024;
 constexpr Duration kEarliestPrecision = std::chrono::milliseconds(10);
 
 struct Solution {
-  std::vector<ChosenOption> victims;
-  std::vector<int> nodes;  // that will be free, all of them
-  bool exact = true;       // nothing better exists
+  std::vector<Victim> victims;
+  bool exact = true;
 };
 
-std::string NodeSeconds(double s) { return absl::StrFormat("%.1f node-seconds", s); }
-std::string Nodes(size_t n) { return absl::StrCat(n, n == 1 ? " node" : " nodes"); }
-
+// One or several requests for nodes of one kind, in the order of their deadlines.
 class Planner {
  public:
-  Planner(const Snapshot& snapshot, const Request& request, const Policy& policy)
+  Planner(const Snapshot& snapshot, std::vector<Request> requests, const Policy& policy)
       : snapshot_(snapshot),
-        request_(request),
+        requests_(std::move(requests)),
         policy_(policy),
-        candidates_(MakeCandidates(snapshot, policy)) {
+        arrival_(ArrivalOf(snapshot, requests_.front())),
+        candidates_(MakeCandidates(snapshot, requests_.front(), policy)) {
     // Any order of the snapshot's jobs gives the same plan: candidates are looked at by id.
     std::sort(candidates_.begin(), candidates_.end(),
               [](const Candidate& a, const Candidate& b) { return a.job->id < b.job->id; });
-    for (const NodeView& node : snapshot.nodes) eligible_ += IsEligible(node, request);
+    for (const NodeView& node : snapshot.nodes) {
+      if (IsEligible(node, per_node())) eligible_.insert(node.id);
+    }
   }
 
-  Plan Make() const {
-    Plan plan;
-    plan.request = request_.id;
-    const Duration within = request_.start_by - policy_.margin - snapshot_.now;
-    const auto solution = eligible_ >= request_.nodes ? Solve(within) : std::nullopt;
+  std::vector<Plan> Make() const {
+    std::vector<Plan> plans(requests_.size());
+    for (size_t i = 0; i < plans.size(); ++i) plans[i].request = requests_[i].id;
+    const Problem problem = MakeProblem();
+    const auto solution =
+        static_cast<int>(eligible_.size()) >= problem.deadlines.back().nodes ? Solve(problem) : std::nullopt;
     if (solution) {
-      Fill(plan, Trim(*solution, within), within);
-    } else {
-      Refuse(plan, within);
+      Fill(problem, *solution, plans);
+    } else if (plans.size() == 1) {
+      Refuse(plans.front());
     }
-    return plan;
+    return plans;
   }
 
  private:
-  Budget BudgetFor(Duration within) const {
-    const double bytes = snapshot_.shared.bytes_per_second * ToSeconds(std::max(Duration(0), within)) -
-                         static_cast<double>(snapshot_.shared.in_flight.value);
+  const Resources& per_node() const { return requests_.front().per_node; }
+  Duration Within(const Request& request) const {
+    return std::max(Duration(0), request.start_by - policy_.margin - arrival_);
+  }
+
+  // ---- the problem and its solution ----
+
+  Problem MakeProblem() const {
+    std::vector<Deadline> deadlines;
+    int nodes = 0;
+    for (const Request& request : requests_)
+      deadlines.push_back(DeadlineAt(Within(request), nodes += request.nodes));
+    return ProblemWith(std::move(deadlines));
+  }
+
+  Problem ProblemWith(std::vector<Deadline> deadlines) const {
+    std::vector<JobId> ids;
+    for (const Request& request : requests_) ids.push_back(request.id);
+    const double lead = SharedBytes(snapshot_.now, arrival_) - InFlight();
+    return {snapshot_, candidates_,          per_node(),    std::move(ids),
+            arrival_,  std::move(deadlines), BudgetOf(lead)};
+  }
+
+  Deadline DeadlineAt(Duration within, int nodes) const {
+    // What is being written now is written by the arrival, or goes on after it.
+    const double left = std::max(0.0, InFlight() - SharedBytes(snapshot_.now, arrival_));
+    return {within, nodes, BudgetOf(SharedBytes(arrival_, arrival_ + within) - left)};
+  }
+
+  double InFlight() const { return static_cast<double>(snapshot_.shared.in_flight.value); }
+  double SharedBytes(Time from, Time to) const {
+    return snapshot_.shared.bytes_per_second * ToSeconds(to - from);
+  }
+  Budget BudgetOf(double bytes) const {
     return {policy_.budget_steps, std::max(0.0, bytes) / policy_.budget_steps};
   }
 
-  std::optional<Solution> Solve(Duration within) const {
-    if (within < Duration(0)) within = Duration(0);
-    const Budget budget = BudgetFor(within);
-    const Frontier frontier = MakeFrontier(snapshot_, request_, candidates_, within, budget);
-    std::vector<KnapsackGroup> groups;
+  std::optional<Solution> Solve(const Problem& problem) const {
+    const Frontier frontier = MakeFrontier(problem);
+    std::vector<CoverGroup> groups;
+    groups.reserve(frontier.groups.size());
     for (const auto& choices : frontier.groups) {
-      KnapsackGroup group;
-      for (const FrontierChoice& choice : choices) {
-        group.push_back({static_cast<int>(choice.nodes.size()), choice.steps,
-                         choice.loss_ms * kVictimWeight + static_cast<int64_t>(choice.victims.size())});
-      }
-      groups.push_back(std::move(group));
+      CoverGroup& group = groups.emplace_back();
+      for (const FrontierChoice& choice : choices) group.push_back(choice.cover);
     }
-    const int need = request_.nodes - static_cast<int>(frontier.free_nodes.size());
-    const auto answer = SolveKnapsack(groups, need, budget.steps);
+    const auto answer = SolveCover(groups, frontier.demand);
     if (!answer) return std::nullopt;
     Solution solution;
-    solution.exact = frontier.exact;
-    solution.nodes = frontier.free_nodes;
+    solution.exact = frontier.exact && answer->exact;
     for (size_t g = 0; g < groups.size(); ++g) {
       if (answer->chosen[g] < 0) continue;
-      const FrontierChoice& choice = frontier.groups[g][answer->chosen[g]];
-      solution.victims.insert(solution.victims.end(), choice.victims.begin(), choice.victims.end());
-      solution.nodes.insert(solution.nodes.end(), choice.nodes.begin(), choice.nodes.end());
+      const auto& victims = frontier.groups[g][answer->chosen[g]].victims;
+      solution.victims.insert(solution.victims.end(), victims.begin(), victims.end());
     }
+    if (!solution.exact) Trim(problem, solution);
     return solution;
   }
 
   // A victim without which there are still enough nodes is put back, the most expensive first. An exact
-  // solution has none: it counts victims too, so leaving one out would have been cheaper.
-  Solution Trim(Solution solution, Duration within) const {
-    if (solution.exact) return solution;
-    std::vector<ChosenOption> order = solution.victims;
-    std::sort(order.begin(), order.end(), [&](const ChosenOption& a, const ChosenOption& b) {
-      const auto key = [&](const ChosenOption& v) {
-        return std::tuple(-OptionOf(v).loss_ms, -candidates_[v.candidate].job->priority,
-                          candidates_[v.candidate].job->id);
-      };
-      return key(a) < key(b);
+  // solution has none: leaving one out would have been cheaper.
+  void Trim(const Problem& problem, Solution& solution) const {
+    if (problem.deadlines.size() > 1) return;
+    std::vector<Victim> order = solution.victims;
+    std::sort(order.begin(), order.end(), [&](const Victim& a, const Victim& b) {
+      return std::pair(-OptionOf(a).cost_ms, a.candidate) < std::pair(-OptionOf(b).cost_ms, b.candidate);
     });
-    for (const ChosenOption& victim : order) {
-      std::vector<ChosenOption> without;
-      for (const ChosenOption& v : solution.victims) {
-        if (v.candidate != victim.candidate) without.push_back(v);
+    for (const Victim& victim : order) {
+      std::vector<Victim> without;
+      std::copy_if(solution.victims.begin(), solution.victims.end(), std::back_inserter(without),
+                   [&](const Victim& v) { return v.candidate != victim.candidate; });
+      if (static_cast<int>(FreeNodes(problem, without).size()) >= problem.deadlines.back().nodes)
+        solution.victims = std::move(without);
+    }
+  }
+
+  const Option& OptionOf(const Victim& v) const { return candidates_[v.candidate].options[v.option]; }
+
+  // ---- from the solution to plans ----
+
+  struct FreeNode {
+    Time at;
+    int node = 0;
+  };
+
+  void Fill(const Problem& problem, const Solution& solution, std::vector<Plan>& plans) const {
+    const std::vector<Time> releases = PredictedReleases(solution.victims);
+    std::vector<FreeNode> free = WhenFree(problem, solution.victims, releases);
+    // The first to be free go to the first deadline.
+    std::map<NodeId, size_t> plan_of;
+    size_t next = 0;
+    for (size_t i = 0; i < plans.size(); ++i) {
+      plans[i].feasible = true;
+      plans[i].exact = solution.exact;
+      plans[i].predicted_start = arrival_;
+      for (int n = 0; n < requests_[i].nodes; ++n, ++next) {
+        plans[i].nodes.push_back(snapshot_.nodes[free[next].node].id);
+        plans[i].predicted_start = std::max(plans[i].predicted_start, free[next].at);
+        plan_of[plans[i].nodes.back()] = i;
       }
-      std::vector<int> nodes = FreedBy(without, within);
-      if (static_cast<int>(nodes.size()) >= request_.nodes)
-        solution = {std::move(without), std::move(nodes), false};
     }
-    return solution;
+    AddSteps(solution.victims, releases, plan_of, plans);
+    AddKept(solution.victims, plans);
   }
 
-  // The nodes that are free if just these leave.
-  std::vector<int> FreedBy(const std::vector<ChosenOption>& victims, Duration within) const {
-    std::vector<Candidate> only(candidates_.size());
-    for (size_t c = 0; c < candidates_.size(); ++c) only[c].job = candidates_[c].job;
-    for (const ChosenOption& v : victims) only[v.candidate].options = {OptionOf(v)};
-    const Frontier frontier = MakeFrontier(snapshot_, request_, only, within, BudgetFor(within));
-    std::vector<int> nodes = frontier.free_nodes;
-    for (const auto& choices : frontier.groups) {
-      const auto most = std::max_element(choices.begin(), choices.end(), [](const auto& a, const auto& b) {
-        return a.nodes.size() < b.nodes.size();
-      });
-      nodes.insert(nodes.end(), most->nodes.begin(), most->nodes.end());
+  // When each victim is predicted to be gone. Those that write over the same way at once share it.
+  std::vector<Time> PredictedReleases(const std::vector<Victim>& victims) const {
+    double shared = std::max(0.0, InFlight() - SharedBytes(snapshot_.now, arrival_));
+    std::map<std::pair<NodeId, Tier>, Duration> writing;
+    for (const Victim& v : victims) {
+      const Option& option = OptionOf(v);
+      if (option.early) continue;
+      shared += static_cast<double>(option.shared_bytes.value);
+      for (size_t rank = 0; rank < option.by_rank.size(); ++rank)
+        writing[{candidates_[v.candidate].job->nodes[rank], option.tier}] += option.by_rank[rank];
     }
-    return nodes;
-  }
-
-  const Option& OptionOf(const ChosenOption& v) const { return candidates_[v.candidate].options[v.option]; }
-
-  void Fill(Plan& plan, const Solution& solution, Duration within) const {
-    plan.feasible = true;
-    Steps(plan, solution.victims);
-    const std::map<NodeId, std::vector<Release>> releases = Releases(plan, solution.victims);
-    std::vector<std::pair<Time, NodeId>> nodes;
-    for (int n : solution.nodes) {
-      const NodeView& node = snapshot_.nodes[n];
-      auto it = releases.find(node.id);
-      nodes.emplace_back(FreeAt(node, it == releases.end() ? std::vector<Release>() : it->second), node.id);
+    std::vector<Time> releases;
+    for (const Victim& v : victims) {
+      const Option& option = OptionOf(v);
+      Duration release = option.release;
+      for (size_t rank = 0; rank < option.by_rank.size(); ++rank)
+        release = std::max(release, writing[{candidates_[v.candidate].job->nodes[rank], option.tier}]);
+      if (!option.early && option.shared_bytes > Bytes{0})
+        release = std::max(release, FromSeconds(shared / snapshot_.shared.bytes_per_second));
+      releases.push_back(arrival_ + release);
     }
-    std::sort(nodes.begin(), nodes.end());
-    nodes.resize(request_.nodes);
-    plan.predicted_start = snapshot_.now;
-    for (const auto& [at, id] : nodes) {
-      plan.nodes.push_back(id);
-      plan.predicted_start = std::max(plan.predicted_start, at);
-    }
-    std::set<JobId> victims;
-    for (const PlanStep& step : plan.steps) victims.insert(step.job);
-    for (const Candidate& candidate : candidates_) {
-      if (!victims.contains(candidate.job->id))
-        plan.kept.push_back({candidate.job->id, WhyKept(candidate, within)});
-    }
+    return releases;
   }
 
   // Something that a node gets back, and when.
@@ -168,23 +195,33 @@ class Planner {
     Resources resources;
   };
 
-  // By node: jobs that are leaving already, and the plan's victims.
-  std::map<NodeId, std::vector<Release>> Releases(const Plan& plan,
-                                                  const std::vector<ChosenOption>& victims) const {
-    std::map<NodeId, std::vector<Release>> releases;
+  // The nodes that will be free, the first one first.
+  std::vector<FreeNode> WhenFree(const Problem& problem, const std::vector<Victim>& victims,
+                                 const std::vector<Time>& releases) const {
+    std::unordered_map<NodeId, std::vector<Release>> of_node;
     for (const JobView& job : snapshot_.jobs) {
-      if (!job.releasing_at || (job.releasing_for != JobId() && job.releasing_for != request_.id)) continue;
-      for (const NodeId& node : job.nodes) releases[node].push_back({*job.releasing_at, job.per_node});
+      const bool ours = job.releasing_for == JobId() ||
+                        std::find(problem.requests.begin(), problem.requests.end(), job.releasing_for) !=
+                            problem.requests.end();
+      if (!job.releasing_at || !ours) continue;
+      for (const NodeId& node : job.nodes) of_node[node].push_back({*job.releasing_at, job.per_node});
     }
-    std::map<JobId, Time> release_of;
-    for (const PlanStep& step : plan.steps) release_of[step.job] = step.predicted_release;
-    for (const ChosenOption& v : victims) {
-      const JobView& job = *candidates_[v.candidate].job;
+    for (size_t i = 0; i < victims.size(); ++i) {
+      const JobView& job = *candidates_[victims[i].candidate].job;
       const Resources back =
-          OptionOf(v).stays_in_ram ? Resources{job.per_node.slots, Bytes{0}, 0} : job.per_node;
-      for (const NodeId& node : job.nodes) releases[node].push_back({release_of[job.id], back});
+          OptionOf(victims[i]).stays_in_ram ? Resources{job.per_node.slots, Bytes{0}, 0} : job.per_node;
+      for (const NodeId& node : job.nodes) of_node[node].push_back({releases[i], back});
     }
-    return releases;
+    std::vector<FreeNode> free;
+    for (int n : FreeNodes(problem, victims)) {
+      const NodeView& node = snapshot_.nodes[n];
+      auto it = of_node.find(node.id);
+      free.push_back({FreeAt(node, it == of_node.end() ? std::vector<Release>() : it->second), n});
+    }
+    std::sort(free.begin(), free.end(), [&](const FreeNode& a, const FreeNode& b) {
+      return std::tie(a.at, snapshot_.nodes[a.node].id) < std::tie(b.at, snapshot_.nodes[b.node].id);
+    });
+    return free;
   }
 
   // The first moment at which the node has enough; what leaves later does not matter.
@@ -192,120 +229,126 @@ class Planner {
     std::sort(releases.begin(), releases.end(),
               [](const Release& a, const Release& b) { return a.at < b.at; });
     Resources free = node.free;
-    Time at = snapshot_.now;
+    Time at = arrival_;
     for (const Release& release : releases) {
-      if (free.Covers(request_.per_node)) break;
+      if (free.Covers(per_node())) break;
       free += release.resources;
       at = std::max(at, release.at);
     }
     return at;
   }
 
-  void Steps(Plan& plan, const std::vector<ChosenOption>& victims) const {
-    Bytes shared;
-    for (const ChosenOption& v : victims) shared += OptionOf(v).shared_bytes;
-    for (const ChosenOption& v : victims) {
-      const JobView& job = *candidates_[v.candidate].job;
-      const Option& option = OptionOf(v);
+  // A victim's steps stand in the plan of the first request that gets one of its nodes.
+  void AddSteps(const std::vector<Victim>& victims, const std::vector<Time>& releases,
+                const std::map<NodeId, size_t>& plan_of, std::vector<Plan>& plans) const {
+    std::set<int> taken;  // nodes that somebody migrates to
+    for (size_t i = 0; i < victims.size(); ++i) {
+      const JobView& job = *candidates_[victims[i].candidate].job;
+      size_t owner = plans.size() - 1;
+      for (const NodeId& node : job.nodes) {
+        if (auto it = plan_of.find(node); it != plan_of.end()) owner = std::min(owner, it->second);
+      }
+      Plan& plan = plans[owner];
+      const Option& option = OptionOf(victims[i]);
       PlanStep step;
       step.job = job.id;
-      step.method = option.method;
+      step.method = option.early ? Method::kKill : option.method;
       step.tier = option.tier;
       step.nodes = job.nodes;
-      step.predicted_release = snapshot_.now + Predicted(option, shared);
+      if (option.migrates) step.target = Targets(job, taken);
+      step.begin = arrival_ > snapshot_.now ? arrival_ : Time{};
+      step.predicted_release = releases[i];
       if (option.method == Method::kCheckpoint) {
-        for (Bytes size : job.memory) step.bytes += size;
+        step.bytes = std::accumulate(job.memory.begin(), job.memory.end(), Bytes{0},
+                                     [](Bytes a, Bytes b) { return a += b; });
       }
       step.loss_node_seconds = static_cast<double>(option.loss_ms) / 1000;
-      step.reason = WhyChosen(candidates_[v.candidate], v.option);
+      step.reason = WhyChosen(candidates_[victims[i].candidate], option);
       plan.loss_node_seconds += step.loss_node_seconds;
+      if (option.early) plan.steps.push_back(EarlyStep(step, option));
       plan.steps.push_back(std::move(step));
     }
-    // What takes longest begins first.
-    std::sort(plan.steps.begin(), plan.steps.end(), [](const PlanStep& a, const PlanStep& b) {
-      return std::tuple(b.predicted_release, a.job) < std::tuple(a.predicted_release, b.job);
-    });
+    // Images in advance first; then what takes longest begins first.
+    for (Plan& plan : plans) {
+      std::sort(plan.steps.begin(), plan.steps.end(), [](const PlanStep& a, const PlanStep& b) {
+        return std::tuple(b.early, b.predicted_release, a.job) <
+               std::tuple(a.early, a.predicted_release, b.job);
+      });
+    }
   }
 
-  // Those that write to shared storage at once share its rate.
-  Duration Predicted(const Option& option, Bytes all_shared) const {
-    if (option.shared_bytes == Bytes{0}) return option.release;
-    const double bytes = static_cast<double>((all_shared + snapshot_.shared.in_flight).value);
-    return std::max(option.release, FromSeconds(bytes / snapshot_.shared.bytes_per_second));
+  PlanStep EarlyStep(PlanStep step, const Option& option) const {
+    step.method = Method::kCheckpoint;
+    step.early = true;
+    step.begin = std::max(snapshot_.now, arrival_ - 2 * option.early_dump);
+    step.predicted_release = step.begin + option.early_dump;
+    step.loss_node_seconds = 0;  // stands with the step that ends the job
+    step.reason = "its image is taken in advance, while it runs on";
+    return step;
   }
 
-  std::string WhyChosen(const Candidate& candidate, int chosen) const {
-    const Option& option = candidate.options[chosen];
-    std::string text =
-        absl::StrCat("frees ", Nodes(candidate.job->nodes.size()), " in ", FormatDuration(option.release),
-                     " for ", NodeSeconds(static_cast<double>(option.loss_ms) / 1000));
-    const Option* dearest = nullptr;
-    for (const Option& other : candidate.options) {
-      if (other.method != option.method && other.loss_ms > option.loss_ms &&
-          (dearest == nullptr || other.loss_ms > dearest->loss_ms))
-        dearest = &other;
+  std::vector<NodeId> Targets(const JobView& job, std::set<int>& taken) const {
+    std::vector<NodeId> targets;
+    for (int n : SpareNodes(snapshot_, per_node(), job)) {
+      if (targets.size() < job.nodes.size() && taken.insert(n).second)
+        targets.push_back(snapshot_.nodes[n].id);
     }
-    if (dearest != nullptr) {
-      absl::StrAppend(&text, "; to ", ToString(dearest->method), " it would cost ",
-                      NodeSeconds(static_cast<double>(dearest->loss_ms) / 1000));
-    }
-    return text;
+    return targets;
   }
 
-  std::string WhyKept(const Candidate& candidate, Duration within) const {
-    if (!candidate.why_not.empty()) return candidate.why_not;
-    const JobView& job = *candidate.job;
-    const bool on_eligible = std::any_of(job.nodes.begin(), job.nodes.end(), [&](const NodeId& id) {
-      return std::any_of(snapshot_.nodes.begin(), snapshot_.nodes.end(),
-                         [&](const NodeView& node) { return node.id == id && IsEligible(node, request_); });
-    });
-    if (!on_eligible) return "is on no node that the request could use";
-    const Option* cheapest = nullptr;
-    const Option* fastest = nullptr;
-    for (const Option& option : candidate.options) {
-      if (fastest == nullptr || option.release < fastest->release) fastest = &option;
-      if (option.release > within) continue;
-      if (cheapest == nullptr || option.loss_ms < cheapest->loss_ms) cheapest = &option;
-    }
-    if (cheapest == nullptr) {
-      return absl::StrCat("could not be gone in time: to ", ToString(fastest->method), " it takes ",
-                          FormatDuration(fastest->release));
-    }
-    std::string text = absl::StrCat("not needed: would free ", Nodes(job.nodes.size()), " for ",
-                                    NodeSeconds(static_cast<double>(cheapest->loss_ms) / 1000), " (",
-                                    ToString(cheapest->method), ")");
-    if (!job.methods_note.empty()) absl::StrAppend(&text, "; ", job.methods_note);
-    return text;
+  bool IsUseful(const JobView& job) const {
+    return std::any_of(job.nodes.begin(), job.nodes.end(),
+                       [&](const NodeId& id) { return eligible_.contains(id); });
   }
 
-  void Refuse(Plan& plan, Duration within) const {
+  void AddKept(const std::vector<Victim>& victims, std::vector<Plan>& plans) const {
+    std::set<int> leaving;
+    for (const Victim& v : victims) leaving.insert(v.candidate);
+    const Duration within = Within(requests_.back());
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+      if (leaving.contains(static_cast<int>(c))) continue;
+      const PlanKeep keep{candidates_[c].job->id,
+                          WhyKept(candidates_[c], within, IsUseful(*candidates_[c].job))};
+      for (Plan& plan : plans) plan.kept.push_back(keep);
+    }
+  }
+
+  // ---- refusal ----
+
+  void Refuse(Plan& plan) const {
+    const Request& request = requests_.front();
     for (const Candidate& candidate : candidates_) {
       plan.kept.push_back({candidate.job->id, candidate.why_not.empty()
                                                   ? "nothing is touched, as the request is refused"
                                                   : candidate.why_not});
     }
-    const size_t all = snapshot_.nodes.size();
-    if (static_cast<size_t>(request_.nodes) > all) {
-      plan.refusal = absl::StrCat("needs ", Nodes(request_.nodes), ", the cluster has ", all);
+    const size_t all = snapshot_.nodes.size(), eligible = eligible_.size();
+    if (static_cast<size_t>(request.nodes) > all) {
+      plan.refusal = absl::StrCat("needs ", CountNodes(request.nodes), ", the cluster has ", all);
       return;
     }
-    if (eligible_ < request_.nodes) {
-      plan.refusal = absl::StrCat("needs ", Nodes(request_.nodes), " that are up and large enough; there ",
-                                  eligible_ == 1 ? "is " : "are ", eligible_);
+    if (eligible < static_cast<size_t>(request.nodes)) {
+      plan.refusal =
+          absl::StrCat("needs ", CountNodes(request.nodes), " that are up and large enough; there ",
+                       eligible == 1 ? "is " : "are ", eligible);
       return;
     }
-    plan.refusal =
-        absl::StrCat("only ", MostNodes(within), " of ", Nodes(request_.nodes), " can be free by then");
+    plan.refusal = absl::StrCat("only ", MostNodes(Within(request)), " of ", CountNodes(request.nodes),
+                                " can be free by then");
     plan.earliest = Earliest();
     if (!plan.earliest)
       absl::StrAppend(&plan.refusal, ", nor later: the jobs in the way may not be preempted");
   }
 
+  bool CanFree(int nodes, Duration within) const {
+    return Solve(ProblemWith({DeadlineAt(within, nodes)})).has_value();
+  }
+
   int MostNodes(Duration within) const {
-    int low = 0, high = request_.nodes - 1;
+    int low = 0, high = requests_.front().nodes - 1;
     while (low < high) {
       const int middle = (low + high + 1) / 2;
-      if (Solved(middle, within)) {
+      if (CanFree(middle, within)) {
         low = middle;
       } else {
         high = middle - 1;
@@ -314,56 +357,80 @@ class Planner {
     return low;
   }
 
-  bool Solved(int nodes, Duration within) const {
-    Request smaller = request_;
-    smaller.nodes = nodes;
-    return Planner(snapshot_, smaller, policy_).Solve(within).has_value();
-  }
-
   std::optional<Time> Earliest() const {
-    // By then every single way has been walked, and all writing is over.
-    Duration late = std::chrono::seconds(1);
-    double bytes = static_cast<double>(snapshot_.shared.in_flight.value);
-    size_t victims = 0;
-    for (const Candidate& candidate : candidates_) {
-      Bytes most;
-      for (const Option& option : candidate.options) {
-        late = std::max(late, option.release);
-        most = std::max(most, option.shared_bytes);
-      }
-      bytes += static_cast<double>(most.value);
-      ++victims;
-      if (candidate.job->releasing_at) late = std::max(late, *candidate.job->releasing_at - snapshot_.now);
-    }
-    if (snapshot_.shared.bytes_per_second > 0) {
-      // Rounding up may cost each victim a step, so the budget has to hold that many steps more.
-      late = std::max(late, FromSeconds(bytes / snapshot_.shared.bytes_per_second *
-                                        (1 + static_cast<double>(victims) / policy_.budget_steps) * 2));
-    }
-    if (!Solve(late)) return std::nullopt;
-    Duration early{0};
-    if (Solve(early)) {
+    const int nodes = requests_.front().nodes;
+    Duration late = Latest(), early{0};
+    if (!CanFree(nodes, late)) return std::nullopt;
+    if (CanFree(nodes, early)) {
       late = early;
     } else {
       while (late - early > std::max(kEarliestPrecision, late / 100)) {
         const Duration middle = early + (late - early) / 2;
-        (Solve(middle) ? late : early) = middle;
+        (CanFree(nodes, middle) ? late : early) = middle;
       }
     }
-    return snapshot_.now + late + policy_.margin;
+    return arrival_ + late + policy_.margin;
+  }
+
+  // By then every way has been walked to its end, and all writing is over, even one after another.
+  Duration Latest() const {
+    Duration late = std::chrono::seconds(1), writing{0};
+    double bytes = InFlight();
+    for (const Candidate& candidate : candidates_) {
+      Bytes most;
+      Duration longest{0};
+      for (const Option& option : candidate.options) {
+        longest = std::max(longest, option.release);
+        most = std::max(most, option.shared_bytes);
+      }
+      late = std::max(late, longest);
+      writing += longest;
+      bytes += static_cast<double>(most.value);
+      if (candidate.job->releasing_at) late = std::max(late, *candidate.job->releasing_at - arrival_);
+    }
+    late = std::max(late, writing);
+    if (snapshot_.shared.bytes_per_second > 0) {
+      // Rounding up may cost each victim a step, so the budget has to hold that many steps more.
+      const double rounding = 1 + static_cast<double>(candidates_.size()) / policy_.budget_steps;
+      late = std::max(late, FromSeconds(bytes / snapshot_.shared.bytes_per_second * rounding * 2));
+    }
+    return late;
   }
 
   const Snapshot& snapshot_;
-  const Request& request_;
+  const std::vector<Request> requests_;
   const Policy& policy_;
+  const Time arrival_;
   std::vector<Candidate> candidates_;
-  int eligible_ = 0;
+  std::unordered_set<NodeId> eligible_;  // nodes
 };
 
 }  // namespace
 
 Plan MakePlan(const Snapshot& snapshot, const Request& request, const Policy& policy) {
-  return Planner(snapshot, request, policy).Make();
+  return std::move(Planner(snapshot, {request}, policy).Make().front());
+}
+
+bool CanPlanTogether(const Snapshot& snapshot, const std::vector<Request>& requests) {
+  return !requests.empty() && requests.size() <= kMostTogether &&
+         std::all_of(requests.begin(), requests.end(), [&](const Request& request) {
+           return request.per_node == requests.front().per_node && request.not_before <= snapshot.now;
+         });
+}
+
+std::vector<Plan> MakePlans(const Snapshot& snapshot, const std::vector<Request>& requests,
+                            const Policy& policy) {
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::tie(requests[a].start_by, requests[a].id) < std::tie(requests[b].start_by, requests[b].id);
+  });
+  std::vector<Request> by_deadline;
+  for (size_t i : order) by_deadline.push_back(requests[i]);
+  std::vector<Plan> made = Planner(snapshot, by_deadline, policy).Make();
+  std::vector<Plan> plans(requests.size());
+  for (size_t i = 0; i < order.size(); ++i) plans[order[i]] = std::move(made[i]);
+  return plans;
 }
 
 }  // namespace siding

@@ -1,15 +1,36 @@
 // Chooses the jobs that make way for a request. Pure: the same snapshot gives the same plan.
 #pragma once
 
+#include <vector>
+
 #include "model/plan.h"
 #include "model/policy.h"
 #include "model/snapshot.h"
 
 namespace siding {
 
-// The cheapest set of actions (least loss in node-seconds) that frees enough nodes by
+// The set of actions of least cost (planner/options.h says what costs) that frees enough nodes by
 // `request.start_by - policy.margin`, or a refusal with the earliest start_by that would work.
+//
+// Exact but for three roundings. What is written to shared storage is counted in `policy.budget_steps` steps
+// of what the tier can take in the time, each victim rounded up: up to one step a victim may stay unused, so
+// a plan is as good as the best for a tier that is slower by (victims / budget_steps). Losses are counted in
+// node-milliseconds. And where so many jobs share nodes that not all combinations can be looked at, or so
+// many plans are nearly equal that the search is cut short, `plan.exact` is false.
+//
+// Of plans of equal cost: that with the fewest victims, then with victims of lower priority (a victim counts
+// 16, and its priority from 0 to 15); what is equal still is decided by looking at the jobs in the order of
+// their ids.
+//
 // Needs no lock and touches nothing; may be called from any thread.
 Plan MakePlan(const Snapshot& snapshot, const Request& request, const Policy& policy);
+
+// Several requests together, so that nodes freed early serve those who need them early: one plan each, in the
+// order of `requests`. All are feasible, or none is: then nothing is said but that, as each may be feasible
+// alone. At most kMostTogether requests, all alike in `per_node` and with not_before in the past.
+inline constexpr size_t kMostTogether = 3;
+bool CanPlanTogether(const Snapshot& snapshot, const std::vector<Request>& requests);
+std::vector<Plan> MakePlans(const Snapshot& snapshot, const std::vector<Request>& requests,
+                            const Policy& policy);
 
 }  // namespace siding

@@ -1,0 +1,55 @@
+#include "planner/explain.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace siding {
+namespace {
+
+std::string NodeSeconds(int64_t ms) { return absl::StrFormat("%.1f node-seconds", static_cast<double>(ms) / 1000); }
+
+std::string Way(const Option& option) {
+  if (option.early) return "checkpoint it in advance";
+  if (option.migrates) return "migrate";
+  return ToString(option.method);
+}
+
+}  // namespace
+
+std::string CountNodes(size_t n) { return absl::StrCat(n, n == 1 ? " node" : " nodes"); }
+
+std::string WhyChosen(const Candidate& candidate, const Option& chosen) {
+  std::string text = absl::StrCat("frees ", CountNodes(candidate.job->nodes.size()), " in ",
+                                  FormatDuration(chosen.release), " for ", NodeSeconds(chosen.loss_ms));
+  const Option* dearest = nullptr;
+  for (const Option& other : candidate.options) {
+    if (other.method != chosen.method && other.loss_ms > chosen.loss_ms &&
+        (dearest == nullptr || other.loss_ms > dearest->loss_ms))
+      dearest = &other;
+  }
+  if (dearest != nullptr)
+    absl::StrAppend(&text, "; to ", Way(*dearest), " it would cost ", NodeSeconds(dearest->loss_ms));
+  return text;
+}
+
+std::string WhyKept(const Candidate& candidate, Duration within, bool useful) {
+  if (!candidate.why_not.empty()) return candidate.why_not;
+  if (!useful) return "is on no node that the request could use";
+  const Option* cheapest = nullptr;
+  const Option* fastest = nullptr;
+  for (const Option& option : candidate.options) {
+    if (fastest == nullptr || option.release < fastest->release) fastest = &option;
+    if (option.release > within || option.migrates) continue;
+    if (cheapest == nullptr || option.loss_ms < cheapest->loss_ms) cheapest = &option;
+  }
+  if (cheapest == nullptr) {
+    return absl::StrCat("could not be gone in time: to ", Way(*fastest), " it takes ",
+                        FormatDuration(fastest->release));
+  }
+  std::string text = absl::StrCat("not needed: would free ", CountNodes(candidate.job->nodes.size()), " for ",
+                                  NodeSeconds(cheapest->loss_ms), " (", Way(*cheapest), ")");
+  if (!candidate.job->methods_note.empty()) absl::StrAppend(&text, "; ", candidate.job->methods_note);
+  return text;
+}
+
+}  // namespace siding

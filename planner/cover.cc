@@ -166,7 +166,8 @@ class Solver {
     for (int g : order) {
       int cheapest = selection[g];
       for (int c = table_.begin[g]; c < table_.begin[g + 1]; ++c) {
-        if (table_.choices[c].cost < table_.choices[cheapest].cost && Covers(Switched(amounts, selection[g], c)))
+        if (table_.choices[c].cost < table_.choices[cheapest].cost &&
+            Covers(Switched(amounts, selection[g], c)))
           cheapest = c;
       }
       amounts = Switched(amounts, selection[g], cheapest);
@@ -194,7 +195,7 @@ class Solver {
   };
   struct CoreGroup {
     int group = 0;
-    double regret = 0;           // the smallest of its departures
+    double regret = 0;            // the smallest of its departures
     std::vector<int> departures;  // choices other than the best
   };
 
@@ -243,7 +244,8 @@ class Solver {
 
   // States from which departures in groups k and later can still lead to something better: one at least, and
   // as many as it takes to make up for what is missing, each with the regret of group k or more.
-  std::vector<State> Prune(const std::vector<State>& states, const std::vector<CoreGroup>& core, size_t k) const {
+  std::vector<State> Prune(const std::vector<State>& states, const std::vector<CoreGroup>& core,
+                           size_t k) const {
     std::vector<State> kept;
     for (const State& state : states) {
       double departures = 1;
@@ -253,7 +255,8 @@ class Solver {
         const double gain = MostGain(core, k, r);
         departures = std::max(departures, gain > 0 ? std::ceil(missing / gain) : kHopeless);
       }
-      if (departures < kHopeless && Bound(state) + departures * core[k].regret <= Room()) kept.push_back(state);
+      if (departures < kHopeless && Bound(state) + departures * core[k].regret <= Room())
+        kept.push_back(state);
     }
     return kept;
   }
@@ -334,7 +337,8 @@ class Solver {
 
 // Where nothing was found greedily: the selection that takes least of what is short. With one short row this
 // proves that there is none, or gives one to begin with.
-std::optional<Selection> LeastOfWhatIsShort(const std::vector<CoverGroup>& groups, const std::vector<int>& demand) {
+std::optional<Selection> LeastOfWhatIsShort(const std::vector<CoverGroup>& groups,
+                                            const std::vector<int>& demand) {
   std::vector<int> wanted, wanted_rows;
   for (size_t r = 0; r < demand.size(); ++r) {
     if (demand[r] <= 0) continue;

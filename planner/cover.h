@@ -28,9 +28,9 @@ struct CoverAnswer {
   int64_t gap = 0;
 };
 
-// nullopt if the demands cannot be met. With several rows of the short kind and hundreds of groups it may also
-// be nullopt where a selection exists that is hard to find.
-// Equal costs: the same problem always has the same answer, and groups are looked at in their order.
+// nullopt if the demands cannot be met. With several rows of the short kind and hundreds of groups it may
+// also be nullopt where a selection exists that is hard to find. Equal costs: the same problem always has the
+// same answer, and groups are looked at in their order.
 std::optional<CoverAnswer> SolveCover(const std::vector<CoverGroup>& groups, const std::vector<int>& demand);
 
 }  // namespace siding

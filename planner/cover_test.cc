@@ -99,9 +99,9 @@ TEST_P(CoverTest, FindsTheLeastCost) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, CoverTest,
-                         testing::Values(Shape{6, 1, 0, 1000}, Shape{10, 1, 1, 1000}, Shape{30, 1, 1, 1000000},
-                                         Shape{30, 1, 1, 5}, Shape{30, 1, 1, 0}, Shape{8, 2, 1, 100},
-                                         Shape{8, 2, 2, 1000}, Shape{8, 3, 3, 3}));
+                         testing::Values(Shape{6, 1, 0, 1000}, Shape{10, 1, 1, 1000},
+                                         Shape{30, 1, 1, 1000000}, Shape{30, 1, 1, 5}, Shape{30, 1, 1, 0},
+                                         Shape{8, 2, 1, 100}, Shape{8, 2, 2, 1000}, Shape{8, 3, 3, 3}));
 
 TEST(Cover, NothingWantedCostsNothing) {
   const auto answer = SolveCover({{{{1}, 5}}}, {0});

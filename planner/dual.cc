@@ -1,7 +1,7 @@
 // The bound as a function of the prices is concave and made of flat pieces, with a slope that comes for free
 // (demand less what is delivered), so any cutting-plane method finds its top. The ellipsoid method (Yudin and
-// Nemirovski 1976; with deep cuts: Bland, Goldfarb, Todd, "The ellipsoid method: a survey", 1981) needs twenty
-// lines, no linear programs and no tuning, and with at most kMostRows prices it is quick.
+// Nemirovski 1976; with deep cuts: Bland, Goldfarb, Todd, "The ellipsoid method: a survey", 1981) needs
+// twenty lines, no linear programs and no tuning, and with at most kMostRows prices it is quick.
 #include "planner/dual.h"
 
 #include <algorithm>

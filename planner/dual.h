@@ -15,9 +15,9 @@ struct CoverTable {
 
   int rows = 0;
   std::vector<double> demand;
-  std::vector<int> begin;           // per group its first choice, and one more
+  std::vector<int> begin;  // per group its first choice, and one more
   std::vector<CoverChoice> choices;
-  std::vector<double> cost;         // the same figures again, by column: what the inner loop reads
+  std::vector<double> cost;  // the same figures again, by column: what the inner loop reads
   std::vector<double> amount[kMostRows];
 
   int groups() const { return static_cast<int>(begin.size()) - 1; }

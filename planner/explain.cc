@@ -6,7 +6,9 @@
 namespace siding {
 namespace {
 
-std::string NodeSeconds(int64_t ms) { return absl::StrFormat("%.1f node-seconds", static_cast<double>(ms) / 1000); }
+std::string NodeSeconds(int64_t ms) {
+  return absl::StrFormat("%.1f node-seconds", static_cast<double>(ms) / 1000);
+}
 
 std::string Way(const Option& option) {
   if (option.early) return "checkpoint it in advance";

@@ -43,7 +43,8 @@ class Returner {
   std::vector<NodeId> Choose(const Returning& job) const {
     std::vector<const std::pair<const NodeId, Resources>*> fitting;
     for (const auto& entry : room_) {
-      const bool own = std::find(job.frozen_on.begin(), job.frozen_on.end(), entry.first) != job.frozen_on.end();
+      const bool own =
+          std::find(job.frozen_on.begin(), job.frozen_on.end(), entry.first) != job.frozen_on.end();
       if (!own && entry.second.Covers(job.per_node)) fitting.push_back(&entry);
     }
     if (fitting.size() < static_cast<size_t>(job.nodes)) return {};

@@ -5,8 +5,8 @@
 //     other nodes if that is sooner: if what holds its slots is expected to stay for longer than it takes to
 //     dump and restore the job;
 //   - a parked job goes to the nodes where its image lies if it lies nowhere else; otherwise to where it ran
-//     before, then to the nodes with the least left over. Nodes that another frozen or tied job needs are taken
-//     only when there are no others: it can go nowhere else.
+//     before, then to the nodes with the least left over. Nodes that another frozen or tied job needs are
+//     taken only when there are no others: it can go nowhere else.
 // A job that finds no place holds nobody back here: those behind it are smaller, or have places of their own.
 #pragma once
 

@@ -58,7 +58,7 @@ grpc::Status ApiService::Submit(grpc::ServerContext* context, const v1::SubmitRe
   response->set_id(submitted->id.value());
   if (submitted->plan) {
     engine_.Read(
-        [&](const ClusterState& state) { *response->mutable_plan() = PlanView(state, *submitted->plan); });
+        [&](const ClusterState& state) { *response->mutable_plan() = ShowPlan(state, *submitted->plan); });
   }
   return grpc::Status::OK;
 }
@@ -72,7 +72,7 @@ grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::Sub
   if (!spec.ok()) return ToGrpc(spec.status());
   const auto plan = engine_.DryRun(*caller, *spec);
   if (!plan.ok()) return ToGrpc(plan.status());
-  engine_.Read([&](const ClusterState& state) { *response = PlanView(state, *plan); });
+  engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan); });
   response->set_start_by_us(ToMicros(spec->start_by));
   return grpc::Status::OK;
 }
@@ -89,8 +89,8 @@ grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef*
                             absl::StrCat("job ", request->id(), " belongs to ", it->second.spec.user));
       return;
     }
-    *response->mutable_job() = JobView(state, it->second);
-    for (const Plan& plan : it->second.plans) *response->add_plans() = PlanView(state, plan);
+    *response->mutable_job() = ShowJob(state, it->second);
+    for (const Plan& plan : it->second.plans) *response->add_plans() = ShowPlan(state, plan);
     result = grpc::Status::OK;
   });
   return result;
@@ -106,7 +106,7 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
       if (!engine_.MayAct(caller, job)) continue;
       if (ids.empty() ? !request->all() && IsTerminal(job.state) : !ids.contains(id.value())) continue;
       missing.erase(id.value());
-      *response->add_jobs() = JobView(state, job);
+      *response->add_jobs() = ShowJob(state, job);
     }
   });
   if (missing.empty()) return grpc::Status::OK;
@@ -119,7 +119,7 @@ grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListN
   // Everybody who can connect may see the nodes.
   if (auto caller = CallerOf(context); !caller.ok()) return ToGrpc(caller.status());
   engine_.Read([&](const ClusterState& state) {
-    for (const auto& [id, observed] : state.observed_nodes) *response->add_nodes() = NodeView(state, id);
+    for (const auto& [id, observed] : state.observed_nodes) *response->add_nodes() = ShowNode(state, id);
   });
   return grpc::Status::OK;
 }
@@ -140,7 +140,7 @@ grpc::Status ApiService::Events(grpc::ServerContext* context, const v1::EventsRe
         auto it = state.jobs.find(event.job);
         may_see |= it != state.jobs.end() && engine_.MayAct(caller, it->second);
       });
-      if (may_see && !writer->Write(EventView(event))) return grpc::Status::OK;  // the reader has gone
+      if (may_see && !writer->Write(ShowEvent(event))) return grpc::Status::OK;  // the reader has gone
     }
   }
   return grpc::Status::OK;
@@ -156,7 +156,7 @@ grpc::Status ApiService::ListCheckpoints(grpc::ServerContext* context,
       if (checkpoint.state == "gone" || checkpoint.state == "failed") continue;
       auto job = state.jobs.find(checkpoint.job);
       if (job != state.jobs.end() && engine_.MayAct(caller, job->second)) {
-        *response->add_checkpoints() = CheckpointView(checkpoint);
+        *response->add_checkpoints() = ShowCheckpoint(checkpoint);
       }
     }
   });

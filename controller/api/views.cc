@@ -43,7 +43,7 @@ std::string JobName(const ClusterState& state, JobId id) {
 
 }  // namespace
 
-v1::Job JobView(const ClusterState& state, const JobRecord& job) {
+v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
   v1::Job view;
   view.set_id(job.id.value());
   *view.mutable_spec() = ToProto(job.spec);
@@ -70,7 +70,7 @@ v1::Job JobView(const ClusterState& state, const JobRecord& job) {
   return view;
 }
 
-v1::Node NodeView(const ClusterState& state, const NodeId& id) {
+v1::Node ShowNode(const ClusterState& state, const NodeId& id) {
   v1::Node view;
   view.set_name(id.value());
   auto record = state.nodes.find(id);
@@ -105,7 +105,7 @@ v1::Node NodeView(const ClusterState& state, const NodeId& id) {
   return view;
 }
 
-v1::CheckpointInfo CheckpointView(const CheckpointRecord& checkpoint) {
+v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {
   v1::CheckpointInfo view;
   view.set_id(checkpoint.id.value());
   view.set_job(checkpoint.job.value());
@@ -118,7 +118,7 @@ v1::CheckpointInfo CheckpointView(const CheckpointRecord& checkpoint) {
   return view;
 }
 
-v1::Plan PlanView(const ClusterState& state, const Plan& plan) {
+v1::Plan ShowPlan(const ClusterState& state, const Plan& plan) {
   v1::Plan view = ToProto(plan);
   for (v1::PlanStep& step : *view.mutable_steps()) step.set_job_name(JobName(state, JobId(step.job())));
   for (v1::PlanKeep& keep : *view.mutable_kept()) keep.set_job_name(JobName(state, JobId(keep.job())));
@@ -127,7 +127,7 @@ v1::Plan PlanView(const ClusterState& state, const Plan& plan) {
   return view;
 }
 
-v1::Event EventView(const Event& event) {
+v1::Event ShowEvent(const Event& event) {
   v1::Event view;
   view.set_seq(event.seq);
   view.set_at_us(ToMicros(event.at));

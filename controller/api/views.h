@@ -6,11 +6,11 @@
 
 namespace siding {
 
-v1::Job JobView(const ClusterState& state, const JobRecord& job);
-v1::Node NodeView(const ClusterState& state, const NodeId& id);
-v1::CheckpointInfo CheckpointView(const CheckpointRecord& checkpoint);
+v1::Job ShowJob(const ClusterState& state, const JobRecord& job);
+v1::Node ShowNode(const ClusterState& state, const NodeId& id);
+v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint);
 // With the names of the jobs it speaks of.
-v1::Plan PlanView(const ClusterState& state, const Plan& plan);
-v1::Event EventView(const Event& event);
+v1::Plan ShowPlan(const ClusterState& state, const Plan& plan);
+v1::Event ShowEvent(const Event& event);
 
 }  // namespace siding

@@ -23,6 +23,7 @@ void CountRepeatedWork(JobRecord& job, Time now) {
 }
 
 void LeaveNodes(JobRecord& job) {
+  if (!job.nodes.empty()) job.last_nodes = std::move(job.nodes);
   job.nodes.clear();
   job.running_since = Time{};
 }

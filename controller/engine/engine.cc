@@ -92,7 +92,7 @@ absl::Status Engine::Impl::Advance() {
     if (std::exchange(schedule_, false)) {
       WithdrawOrders();
       AdvanceRequests();
-      ResumeSuspended();
+      BringBack();
       PlaceWaiting();
       ExpireCheckpoints();
       more = !to_judge_.empty();

@@ -34,6 +34,11 @@ class FakeCluster final : public AgentLink {
     }
     connected_.insert(node);
     engine_->OnConnected(node, hello).IgnoreError();
+    Heartbeat(name);
+  }
+  // With the tasks as they are now.
+  void Heartbeat(const std::string& name) {
+    const NodeId node(name);
     v1::FromAgent message;
     v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
     heartbeat.set_ram_available(8LL << 30);
@@ -41,6 +46,9 @@ class FakeCluster final : public AgentLink {
     for (v1::TierRates* rates : {heartbeat.mutable_local(), heartbeat.mutable_shared()}) {
       rates->mutable_dump()->set_bytes_per_second(1e9);
       rates->mutable_restore()->set_bytes_per_second(1e9);
+    }
+    for (auto& [key, report] : tasks_) {
+      if (key.first == node) *heartbeat.add_tasks() = report;
     }
     engine_->OnMessage(node, message);
   }

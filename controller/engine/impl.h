@@ -2,8 +2,10 @@
 //   engine.cc    construction, locking, reading
 //   verbs.cc     what users and operators ask
 //   observe.cc   reports of agents -> events
+//   snapshot.cc  state and reports -> what the planner may know
 //   requests.cc  deadline jobs: plan, order, grant, plan again
-//   schedule.cc  the way back, the queue, periodic checkpoints, retention
+//   way_back.cc  jobs that made way come back
+//   schedule.cc  the queue, periodic checkpoints, retention
 //   act.cc       recorded state + last reports -> commands
 // Every public call is: lock; decide (Record ...); Advance(). Advance() decides what follows from that until
 // nothing does, makes the events durable, and only then lets commands out.
@@ -21,6 +23,7 @@
 #include "common/logging.h"
 #include "controller/engine/engine.h"
 #include "model/snapshot.h"
+#include "planner/way_back.h"
 
 namespace siding {
 
@@ -32,6 +35,12 @@ struct TaskSeen {
   v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
 };
 
+// On its way off its nodes.
+bool IsReleasing(const JobRecord& job);
+// Will be running in a moment, and can be taken off its nodes then.
+bool IsArriving(JobState state);
+// A request that has been planned and not been granted.
+bool WaitsForItsNodes(const JobRecord& job);
 // The processes are there (or about to be).
 bool IsLive(v1::TaskPhase phase);
 // The processes are gone.
@@ -103,21 +112,32 @@ class Engine::Impl {
   // ---- requests.cc ----
   bool AdvanceRequests();
   bool Grant(JobRecord& request);
+  // The plan of this request comes first; plans of others that wait follow if theirs change with it.
+  std::vector<Plan> PlanFor(JobId id, const JobSpec& spec) const;
+  void Adopt(std::vector<Plan> plans);
+  void Order(const Plan& plan, const PlanStep& step);
+  bool OrderWhatIsDue(const Plan& plan);
+  bool WillLeave(const Plan& plan, const JobRecord& job) const;
+  bool IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
   void Replan(JobRecord& request);
-  void Execute(const Plan& plan);
   void WithdrawOrders();
-  Snapshot TakeSnapshot(JobId for_request) const;
   Request MakeRequest(JobId id, const JobSpec& spec) const;
+  // ---- snapshot.cc ----
+  Snapshot TakeSnapshot(const std::vector<JobId>& requests) const;
   Bytes LastImage(const JobRecord& job) const;
 
   // ---- schedule.cc ----
-  // What is free on each usable node. `for_request` != 0: as that request sees it, its own reservation
-  // included; 0: as the batch queue sees it, without what is reserved or held for suspended jobs.
-  std::map<NodeId, Resources> Room(JobId for_request) const;
+  // What is free on each usable node, as these requests see it, their own reservations included. None: as the
+  // batch queue sees it, without what is reserved or held for suspended jobs.
+  std::map<NodeId, Resources> Room(const std::vector<JobId>& requests) const;
   bool Usable(const NodeId& node) const;
   bool CouldFit(const Waiting& job) const;
-  bool ResumeSuspended();
+  // Jobs that made way: frozen ones go on or move elsewhere, parked ones are restored.
+  bool BringBack();
+  std::vector<Returning> WhoMayReturn() const;
+  std::map<NodeId, Time> HeldUntil() const;
+  Duration TimeToMove(const JobRecord& job) const;
   bool PlaceWaiting();
   bool CheckpointOnSchedule(JobRecord& job);
   bool ExpireCheckpoints();

@@ -10,22 +10,6 @@
 namespace siding {
 namespace {
 
-Rate FromWire(const v1::Rate& rate) {
-  return {rate.bytes_per_second(), Duration(rate.overhead_us()), rate.spread()};
-}
-TierRates FromWire(const v1::TierRates& rates) { return {FromWire(rates.dump()), FromWire(rates.restore())}; }
-
-// On its way off its nodes, or about to be.
-bool IsReleasing(JobState state) {
-  return state == JobState::kSuspending || state == JobState::kDumping || state == JobState::kCommitting ||
-         state == JobState::kSaving || state == JobState::kKilling;
-}
-
-// Will be running in a moment, and can be taken off its nodes then.
-bool IsArriving(JobState state) {
-  return state == JobState::kStarting || state == JobState::kRestoring || state == JobState::kResuming;
-}
-
 JobEvent OrderFor(Method method) {
   switch (method) {
     case Method::kSuspend:
@@ -42,107 +26,103 @@ JobEvent OrderFor(Method method) {
 
 }  // namespace
 
-// A rank's part of the newest image: what to expect of a job that has only just come back and has not been
-// measured since.
-Bytes Engine::Impl::LastImage(const JobRecord& job) const {
-  if (job.checkpoints.empty()) return Bytes{0};
-  return Bytes{state_.checkpoints.at(job.checkpoints.back()).bytes.value / job.spec.nodes};
-}
-
 Request Engine::Impl::MakeRequest(JobId id, const JobSpec& spec) const {
   return Request{id, spec.nodes, spec.per_node, spec.start_by, spec.not_before, spec.hold};
 }
 
-Snapshot Engine::Impl::TakeSnapshot(JobId for_request) const {
-  Snapshot snapshot;
-  snapshot.now = clock_.Now();
-  const std::map<NodeId, Resources> room = Room(for_request);
-  double shared_rate = 0;
-  std::map<NodeId, Bytes> resident;  // of running jobs
-  std::map<NodeId, Bytes> frozen;
-
-  for (const auto& [id, job] : state_.jobs) {
-    if (!HoldsNodes(job.state)) continue;
-    for (int rank : LiveRanks(job)) {
-      const Bytes memory{Seen(job, rank).report.memory()};
-      (job.state == JobState::kSuspended ? frozen : resident)[job.nodes[rank]] += memory;
-    }
-    if (job.state == JobState::kSuspended) continue;
-    JobView view;
-    view.id = id;
-    view.kind = job.spec.kind;
-    view.priority = job.spec.priority;
-    view.job_class = policy_.ClassOf(job.spec);
-    view.per_node = job.spec.per_node;
-    view.methods = job.spec.methods;
-    for (const auto& [method, why] : job.lost_methods) {
-      view.methods.Remove(method);
-      absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ", ToString(method), ": ", why);
-    }
-    for (int rank : LiveRanks(job)) {
-      const TaskSeen seen = Seen(job, rank);
-      view.nodes.push_back(job.nodes[rank]);
-      view.memory.push_back(std::max({Bytes{seen.report.memory()}, LastImage(job), Bytes{1}}));
-      if (!seen.report.cannot_checkpoint().empty() && view.methods.Has(Method::kCheckpoint)) {
-        view.methods.Remove(Method::kCheckpoint);
-        absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ",
-                        "checkpoint: ", seen.report.cannot_checkpoint());
-      }
-    }
-    view.running_since = job.running_since;
-    view.durable_at = job.durable_at;
-    if (job.spec.app) view.app_grace = job.spec.app->grace;
-    view.kill_grace = job.spec.kill_grace;
-    view.preemptions = job.preemptions;
-    view.max_preemptions = job.spec.max_preemptions;
-    view.last_preempted = job.last_preempted;
-    if (IsReleasing(job.state) && !job.current.keep_running) {
-      view.releasing_at = std::max(job.current.predicted, snapshot.now);
-      view.releasing_for = job.displaced_by;
-      if (job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared) {
-        for (Bytes b : view.memory) snapshot.shared.in_flight += b;
-      }
-    } else if (job.state != JobState::kRunning && !IsArriving(job.state)) {
-      view.methods = {};  // between two states: it can be asked again in a moment
-      view.methods_note = absl::StrCat("is ", ToString(job.state));
-    }
-    snapshot.jobs.push_back(std::move(view));
+// The request that is asked for, and those that wait and have not been granted: nodes that one of them gets
+// early may serve another. If that does not work out, it is planned with what the others leave.
+std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
+  const Time now = clock_.Now();
+  std::vector<Request> together = {MakeRequest(id, spec)};
+  for (const auto& [other, job] : state_.jobs) {
+    if (other != id && WaitsForItsNodes(job) && job.spec.not_before <= now)
+      together.push_back(MakeRequest(other, job.spec));
   }
-
-  for (const auto& [id, observed] : state_.observed_nodes) {
-    NodeView node;
-    node.id = id;
-    node.usable = Usable(id);
-    const v1::Resources& capacity = observed.hello.capacity();
-    node.capacity = FromProto(capacity);
-    if (auto it = room.find(id); it != room.end()) node.free = it->second;
-    // A job that is frozen keeps the memory it has, so that counts as available to it.
-    node.ram_available =
-        std::min(node.capacity.memory - frozen[id], Bytes{observed.heartbeat.ram_available()} + resident[id]);
-    node.local_disk_free = Bytes{observed.heartbeat.local_disk_free()};
-    node.local = FromWire(observed.heartbeat.local());
-    node.shared = FromWire(observed.heartbeat.shared());
-    // Each agent measures the tier as it finds it; the best of them is what the tier can take in all.
-    if (node.usable) shared_rate = std::max(shared_rate, node.shared.dump.bytes_per_second);
-    snapshot.nodes.push_back(std::move(node));
+  if (together.size() > 1 && policy_.strategy == Strategy::kLeastLoss) {
+    std::vector<JobId> ids;
+    for (const Request& request : together) ids.push_back(request.id);
+    const Snapshot snapshot = TakeSnapshot(ids);
+    if (CanPlanTogether(snapshot, together)) {
+      std::vector<Plan> plans = MakePlans(snapshot, together, policy_);
+      if (plans.front().feasible) return plans;
+    }
   }
-  snapshot.shared.bytes_per_second = shared_rate;
-  return snapshot;
+  return {MakePlan(TakeSnapshot({id}), together.front(), policy_)};
 }
 
-void Engine::Impl::Execute(const Plan& plan) {
+void Engine::Impl::Adopt(std::vector<Plan> plans) {
+  for (Plan& plan : plans) {
+    const JobId request = plan.request;
+    Record(request, RequestPlanned{plan});
+    for (const PlanStep& step : plan.steps) {
+      if (step.begin == Time{}) Order(plan, step);
+    }
+  }
+}
+
+void Engine::Impl::Order(const Plan& plan, const PlanStep& step) {
+  auto it = state_.jobs.find(step.job);
+  if (it == state_.jobs.end()) return;
+  JobRecord& job = it->second;
+  JobMoved move;
+  if (step.method == Method::kCheckpoint) move = OrderDump(job, step.tier);
+  move.event = OrderFor(step.method);
+  move.keep_running = step.early;
+  if (!step.early) move.request = plan.request;
+  move.target = step.target;
+  move.predicted = step.predicted_release;
+  move.reason = step.reason;
+  // A job that is only arriving gets its order when it runs: the plan is made again then.
+  if (Next(job.state, move.event)) Move(job, std::move(move));
+}
+
+namespace {
+
+const PlanStep* EarlyStepOf(const Plan& plan, JobId job) {
+  const auto it = std::find_if(plan.steps.begin(), plan.steps.end(),
+                               [&](const PlanStep& step) { return step.early && step.job == job; });
+  return it == plan.steps.end() ? nullptr : &*it;
+}
+
+}  // namespace
+
+// Steps that were planned for later and whose time has come. Each is ordered once: the order leaves a trace
+// in the job's record.
+bool Engine::Impl::OrderWhatIsDue(const Plan& plan) {
+  const Time now = clock_.Now();
+  bool any = false;
   for (const PlanStep& step : plan.steps) {
     auto it = state_.jobs.find(step.job);
-    if (it == state_.jobs.end()) continue;
-    JobMoved move;
-    if (step.method == Method::kCheckpoint) move = OrderDump(it->second, step.tier);
-    move.event = OrderFor(step.method);
-    move.request = plan.request;
-    move.predicted = step.predicted_release;
-    move.reason = step.reason;
-    // A job that is only arriving gets its order when it runs: the plan is made again then.
-    if (Next(it->second.state, move.event)) Move(it->second, std::move(move));
+    if (step.begin == Time{} || step.begin > now || it == state_.jobs.end()) continue;
+    const JobRecord& job = it->second;
+    if (job.state != JobState::kRunning) continue;
+    if (step.early) {
+      auto newest =
+          state_.checkpoints.find(CheckpointId(absl::StrCat(job.id.value(), ".", job.checkpoint_count)));
+      if (newest != state_.checkpoints.end() && newest->second.created >= step.begin) continue;
+    } else {
+      if (job.last_preempted && *job.last_preempted >= step.begin) continue;
+      // Without the image that was to be taken in advance it must not be ended: the plan no longer holds.
+      const PlanStep* early = EarlyStepOf(plan, job.id);
+      if (early != nullptr && job.durable_at < early->begin) continue;
+    }
+    Order(plan, step);
+    any = true;
   }
+  return any;
+}
+
+// This job will leave by a step of the plan that is still to come.
+bool Engine::Impl::WillLeave(const Plan& plan, const JobRecord& job) const {
+  const auto step = std::find_if(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& s) {
+    return s.job == job.id && !s.early && s.begin != Time{};
+  });
+  if (step == plan.steps.end()) return false;
+  const bool early = EarlyStepOf(plan, job.id) != nullptr;
+  if (early && job.lost_methods.contains(Method::kCheckpoint)) return false;
+  const bool image_under_way = job.state == JobState::kDumping || job.state == JobState::kCommitting;
+  return step->begin > clock_.Now() || (early && image_under_way);
 }
 
 bool Engine::Impl::AdvanceRequests() {
@@ -155,6 +135,7 @@ bool Engine::Impl::AdvanceRequests() {
   });
   bool any = false;
   for (JobRecord* request : waiting) {
+    any |= !request->plans.empty() && OrderWhatIsDue(request->plans.back());
     if (Grant(*request)) {
       any = true;
     } else if (request->plans.empty() || !StillHolds(*request, request->plans.back())) {
@@ -166,7 +147,8 @@ bool Engine::Impl::AdvanceRequests() {
 }
 
 bool Engine::Impl::Grant(JobRecord& request) {
-  const std::map<NodeId, Resources> room = Room(request.id);
+  if (request.spec.not_before > clock_.Now()) return false;
+  const std::map<NodeId, Resources> room = Room({request.id});
   const auto fits = [&](const NodeId& node) {
     auto it = room.find(node);
     return it != room.end() && it->second.Covers(request.spec.per_node);
@@ -191,9 +173,9 @@ bool Engine::Impl::Grant(JobRecord& request) {
 // Every planned node is free, or held only by jobs that are on their way off it, or will be as soon as they
 // run.
 bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const {
-  std::map<NodeId, Resources> room = Room(request.id);
+  std::map<NodeId, Resources> room = Room({request.id});
   for (const auto& [id, job] : state_.jobs) {
-    const bool leaving = IsReleasing(job.state) && !job.current.keep_running;
+    const bool leaving = IsReleasing(job) || WillLeave(plan, job);
     const bool arriving =
         IsArriving(job.state) && std::any_of(plan.steps.begin(), plan.steps.end(),
                                              [&](const PlanStep& step) { return step.job == id; });
@@ -218,33 +200,49 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
 }
 
 void Engine::Impl::Replan(JobRecord& job) {
-  const Snapshot snapshot = TakeSnapshot(job.id);
-  Request request = MakeRequest(job.id, job.spec);
-  Plan plan = MakePlan(snapshot, request, policy_);
-  if (!plan.feasible && plan.earliest) {
+  std::vector<Plan> plans = PlanFor(job.id, job.spec);
+  if (!plans.front().feasible && plans.front().earliest) {
     // It was admitted, so it is served as soon as can be. `refusal` stays, to say that it will be late.
-    const std::string late = plan.refusal;
-    request.start_by = *plan.earliest;
-    plan = MakePlan(snapshot, request, policy_);
-    plan.refusal = absl::StrCat("late: ", late);
+    const std::string late = plans.front().refusal;
+    Request request = MakeRequest(job.id, job.spec);
+    request.start_by = *plans.front().earliest;
+    plans = {MakePlan(TakeSnapshot({job.id}), request, policy_)};
+    plans.front().refusal = absl::StrCat("late: ", late);
   }
   // An unchanged answer is not worth an event; the next change of the cluster asks again.
+  const Plan& plan = plans.front();
   if (plan.nodes.empty() && !job.plans.empty() && job.plans.back().nodes.empty() &&
       job.plans.back().refusal == plan.refusal) {
     return;
   }
-  Record(job.id, RequestPlanned{plan});
-  Execute(plan);
+  Adopt(std::move(plans));
 }
 
-// A victim of a request that is over and whose image is not yet committed goes on at once.
+// One of these nodes is the request's, or meant for it. While it has no plan that works (an agent may be away
+// for a moment) nothing is ruled out.
+bool Engine::Impl::IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const {
+  const std::vector<NodeId>& its =
+      HoldsNodes(request.state) || request.plans.empty() ? request.nodes : request.plans.back().nodes;
+  if (its.empty()) return true;
+  return std::any_of(nodes.begin(), nodes.end(), [&](const NodeId& node) {
+    return std::find(its.begin(), its.end(), node) != its.end();
+  });
+}
+
+// A victim whose image is not yet committed goes on at once when its nodes are not needed any more: the
+// request is over, has found other nodes, or has been planned anew.
 void Engine::Impl::WithdrawOrders() {
   for (auto& [id, job] : state_.jobs) {
     if (job.state != JobState::kDumping || job.current.request == JobId()) continue;
-    if (RequestStillWants(job.current.request)) continue;
+    const bool needed = std::any_of(state_.jobs.begin(), state_.jobs.end(), [&](const auto& entry) {
+      const JobRecord& request = entry.second;
+      return request.spec.kind == JobKind::kOnDemand && !IsTerminal(request.state) &&
+             IsFor(request, job.nodes);
+    });
+    if (needed) continue;
     JobMoved move;
     move.event = JobEvent::kDumpFailed;
-    move.reason = absl::StrCat("request ", job.current.request.value(), " is over");
+    move.reason = absl::StrCat("request ", job.current.request.value(), " no longer needs its nodes");
     Move(job, std::move(move));
   }
 }

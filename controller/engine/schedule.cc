@@ -1,5 +1,5 @@
-// Everything that starts without anybody asking at that moment: the way back of jobs that made way, the
-// queue, periodic checkpoints, and the end of old ones.
+// Everything that starts without anybody asking at that moment: the queue, periodic checkpoints, and the end
+// of old ones.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -9,10 +9,6 @@
 namespace siding {
 namespace {
 
-bool WaitsForItsNodes(const JobRecord& job) {
-  return job.spec.kind == JobKind::kOnDemand && job.state == JobState::kPending && !job.plans.empty();
-}
-
 // What a frozen job keeps of a node: its memory (as measured, or as it asked), no slots. GPUs are given up
 // only by jobs that hold none.
 Resources FrozenHold(const JobRecord& job, Bytes resident) {
@@ -20,6 +16,10 @@ Resources FrozenHold(const JobRecord& job, Bytes resident) {
 }
 
 }  // namespace
+
+bool WaitsForItsNodes(const JobRecord& job) {
+  return job.spec.kind == JobKind::kOnDemand && job.state == JobState::kPending && !job.plans.empty();
+}
 
 bool Engine::Impl::Usable(const NodeId& node) const {
   auto observed = state_.observed_nodes.find(node);
@@ -40,7 +40,7 @@ bool Engine::Impl::CouldFit(const Waiting& job) const {
   return nodes >= job.nodes;
 }
 
-std::map<NodeId, Resources> Engine::Impl::Room(JobId for_request) const {
+std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& requests) const {
   std::map<NodeId, Resources> room;
   for (const auto& [id, observed] : state_.observed_nodes) {
     if (!Usable(id)) continue;
@@ -55,11 +55,11 @@ std::map<NodeId, Resources> Engine::Impl::Room(JobId for_request) const {
       for (int rank : LiveRanks(job)) {
         // The batch queue does not take the place of a job that is only frozen for a while.
         const bool frozen = job.state == JobState::kSuspended;
-        take(job.nodes[rank], frozen && for_request != JobId()
+        take(job.nodes[rank], frozen && !requests.empty()
                                   ? FrozenHold(job, Bytes{Seen(job, rank).report.memory()})
                                   : job.spec.per_node);
       }
-    } else if (WaitsForItsNodes(job) && id != for_request) {
+    } else if (WaitsForItsNodes(job) && std::find(requests.begin(), requests.end(), id) == requests.end()) {
       for (const NodeId& node : job.plans.back().nodes) take(node, job.spec.per_node);
     }
   }
@@ -83,28 +83,6 @@ bool Engine::Impl::RequestStillWants(JobId request) const {
   return it != state_.jobs.end() && !IsTerminal(it->second.state);
 }
 
-bool Engine::Impl::ResumeSuspended() {
-  bool any = false;
-  for (auto& [id, job] : state_.jobs) {
-    // Without a request it was an administrator who froze it, and only they let it go on.
-    if (job.state != JobState::kSuspended || job.displaced_by == JobId()) continue;
-    if (RequestStillWants(job.displaced_by)) continue;
-    // What this job itself is counted with is its own to use again.
-    const auto room = Room(JobId());
-    bool fits = true;
-    for (int rank : LiveRanks(job)) {
-      auto it = room.find(job.nodes[rank]);
-      fits &= it != room.end() && it->second.Covers(Resources{0, Bytes{0}, 0});
-    }
-    if (!fits) continue;
-    JobMoved move;
-    move.event = JobEvent::kOrderResume;
-    Move(job, std::move(move));
-    any = true;
-  }
-  return any;
-}
-
 bool Engine::Impl::PlaceWaiting() {
   std::vector<Waiting> waiting;
   for (const auto& [id, job] : state_.jobs) {
@@ -120,7 +98,7 @@ bool Engine::Impl::PlaceWaiting() {
   }
   if (waiting.empty()) return false;
   std::vector<NodeRoom> room;
-  for (const auto& [id, free] : Room(JobId())) room.push_back({id, free});
+  for (const auto& [id, free] : Room({})) room.push_back({id, free});
   const std::vector<Placement> placements = platform_.Place(waiting, std::move(room));
   for (const Placement& placement : placements) {
     JobRecord& job = state_.jobs[placement.job];

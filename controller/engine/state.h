@@ -103,9 +103,10 @@ struct JobRecord {
   std::optional<Time> ended;
   int exit_code = 0;
   int incarnation = 0;
-  int order = 0;              // counts orders within the incarnation: the operation's number for agents
-  std::vector<NodeId> nodes;  // by rank, while it holds nodes
-  std::map<int, int> exited;  // rank -> exit code
+  int order = 0;                   // counts orders within the incarnation: the operation's number for agents
+  std::vector<NodeId> nodes;       // by rank, while it holds nodes
+  std::vector<NodeId> last_nodes;  // that it held before
+  std::map<int, int> exited;       // rank -> exit code
   std::map<Method, std::string> lost_methods;
   int restore_failures = 0;               // in a row, with the newest checkpoint
   std::vector<CheckpointId> checkpoints;  // visible and good, oldest first

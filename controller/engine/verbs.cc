@@ -56,22 +56,22 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
     return Submitted{id, std::nullopt};
   }
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
-  Plan plan = MakePlan(TakeSnapshot(id), MakeRequest(id, spec), policy_);
+  std::vector<Plan> plans = PlanFor(id, spec);
+  Plan plan = plans.front();
   if (!plan.feasible) {
     const std::string text = RefusalText(plan);
     Record(id, RequestRefused{std::move(spec), std::move(plan)});
     return absl::FailedPreconditionError(absl::StrCat("request ", id.value(), " is refused: ", text));
   }
   Record(id, JobSubmitted{std::move(spec)});
-  Record(id, RequestPlanned{plan});
-  Execute(plan);
+  Adopt(std::move(plans));
   return Submitted{id, std::move(plan)};
 }
 
 absl::StatusOr<Plan> Engine::Impl::DryRun(const JobSpec& spec) {
   if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
-  return MakePlan(TakeSnapshot(JobId(-1)), MakeRequest(JobId(0), spec), policy_);
+  return std::move(PlanFor(JobId(0), spec).front());
 }
 
 absl::Status Engine::Impl::Suspend(JobRecord& job) {
@@ -122,7 +122,7 @@ absl::Status Engine::Impl::Migrate(JobRecord& job, std::vector<NodeId> nodes) {
   }
   const size_t need = job.spec.nodes;
   if (nodes.empty()) {
-    for (const auto& [id, free] : Room(JobId())) {
+    for (const auto& [id, free] : Room({})) {
       const bool own = std::find(job.nodes.begin(), job.nodes.end(), id) != job.nodes.end();
       if (!own && nodes.size() < need && free.Covers(job.spec.per_node)) nodes.push_back(id);
     }

@@ -209,4 +209,12 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
   return out;
 }
 
+static Rate FromProto(const v1::Rate& rate) {
+  return {rate.bytes_per_second(), Duration(rate.overhead_us()), rate.spread()};
+}
+
+TierRates FromProto(const v1::TierRates& rates) {
+  return {FromProto(rates.dump()), FromProto(rates.restore())};
+}
+
 }  // namespace siding

@@ -4,6 +4,7 @@
 #include "absl/status/statusor.h"
 #include "model/job.h"
 #include "model/plan.h"
+#include "model/snapshot.h"
 #include "siding/v1/api.pb.h"
 #include "siding/v1/types.pb.h"
 
@@ -21,6 +22,7 @@ absl::StatusOr<Method> FromProto(v1::Method method);
 // Unspecified is kShared.
 Tier FromProto(v1::Tier tier);
 Resources FromProto(const v1::Resources& resources);
+TierRates FromProto(const v1::TierRates& rates);
 // Checks everything that can be checked without knowing the cluster. uid, gid and user are taken as they are.
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec);
 

@@ -1,0 +1,144 @@
+// Deadline jobs that are announced, that come together, and the way back of those who made way.
+#include "controller/engine/engine_fixture.h"
+
+namespace siding {
+namespace {
+
+using testing::ElementsAre;
+
+class RequestsTest : public EngineTest {
+ protected:
+  // Wants a node not before 60 s from now; may be started until 10 s after that.
+  JobSpec Announced(int nodes = 1) {
+    JobSpec spec = OnDemand(nodes, 70s);
+    spec.not_before = clock_.Now() + 60s;
+    return spec;
+  }
+};
+
+TEST_F(RequestsTest, AnAnnouncedRequestStopsNobodyBeforeItArrives) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  const JobId express = Submit(Announced(), kBob);
+  Settle(50);
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(State(express), JobState::kPending);
+  Settle(15);
+  EXPECT_EQ(State(victim), JobState::kParked);
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_LE(Job(express).first_started, Job(express).spec.start_by);
+}
+
+TEST_F(RequestsTest, AnAnnouncedRequestIsNotStartedEarlyEvenOnFreeNodes) {
+  AddNodes({"a"});
+  const JobId express = Submit(Announced(), kBob);
+  Settle(55);
+  EXPECT_EQ(State(express), JobState::kPending);
+  Settle(10);
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_GE(Job(express).first_started, Job(express).spec.not_before);
+}
+
+// The dump takes too long for the time after the arrival, so the image is taken before it.
+class EarlyImage : public RequestsTest {
+ protected:
+  EarlyImage() { cluster_.memory = 20'000'000'000; }  // 20 s
+  JobId SubmitVictim() {
+    JobSpec spec = Batch(1, {Method::kCheckpoint});
+    spec.kill_grace = 2s;
+    const JobId victim = Submit(spec);
+    Settle();
+    cluster_.Heartbeat("a");
+    return victim;
+  }
+};
+
+TEST_F(EarlyImage, IsTakenWhileTheVictimRunsOn) {
+  AddNodes({"a"});
+  const JobId victim = SubmitVictim();
+  const JobId express = Submit(Announced(), kBob);
+  Settle(55);
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(Job(victim).checkpoints.size(), 1u);
+  EXPECT_EQ(Job(victim).preemptions, 0);
+  Settle(8);
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_EQ(State(victim), JobState::kParked);
+  cluster_.Exit(express, 0, 0);
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 1);
+}
+
+TEST_F(EarlyImage, ThatCannotBeTakenEndsNobody) {
+  AddNodes({"a"});
+  const JobId victim = SubmitVictim();
+  const JobId express = Submit(Announced(), kBob);
+  cluster_.fail_dump = {"a"};
+  Settle(90);
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(State(express), JobState::kPending);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
+}
+
+TEST_F(EarlyImage, IsNotTakenTwiceAfterARestart) {
+  AddNodes({"a"});
+  const JobId victim = SubmitVictim();
+  Submit(Announced(), kBob);
+  Settle(40);
+  ASSERT_EQ(Job(victim).checkpoint_count, 1);
+  StartController();
+  cluster_.Connect("a");
+  Settle(10);
+  EXPECT_EQ(Job(victim).checkpoint_count, 1);
+}
+
+TEST_F(RequestsTest, ANodeThatIsBeingFreedForALaterRequestServesAnEarlierOne) {
+  AddNodes({"a", "b"});
+  const JobId quick = Submit(Batch(1, {Method::kCheckpoint}));
+  JobSpec saver = Batch(1, {Method::kApp});
+  saver.app = AppMethod{.grace = 30s};
+  Submit(saver);
+  Settle();
+  const JobId late = Submit(OnDemand(1, 100s), kBob);
+  ASSERT_EQ(State(quick), JobState::kDumping);
+  // Only the node of `quick` can be free in time for this one; the other request has time for something else.
+  const JobId early = Submit(OnDemand(1, 5s), kBob);
+  Settle(1);
+  EXPECT_THAT(Job(early).nodes, ElementsAre(NodeId("a")));
+  EXPECT_THAT(Job(late).nodes, ElementsAre(NodeId("b")));
+}
+
+TEST_F(RequestsTest, AFrozenJobMovesAwayFromARequestThatStaysLong) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kSuspend, Method::kCheckpoint}));
+  Settle();
+  JobSpec spec = OnDemand(1);
+  spec.hold = 1h;
+  const JobId express = Submit(spec, kBob);
+  Settle();
+  ASSERT_EQ(State(victim), JobState::kSuspended);
+  AddNodes({"b"});
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_THAT(Job(victim).nodes, ElementsAre(NodeId("b")));
+  EXPECT_EQ(State(express), JobState::kRunning);
+}
+
+TEST_F(RequestsTest, AVictimWhoseNodeIsNoLongerNeededGoesOn) {
+  AddNodes({"a", "b"});
+  const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
+  const JobId other = Submit(Batch(1, {}));
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  ASSERT_EQ(State(victim), JobState::kDumping);
+  cluster_.Exit(other, 0, 0);  // its node is free before the dump is over
+  EXPECT_EQ(State(express), JobState::kStarting);
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(Job(victim).checkpoints.size(), 0u);
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,105 @@
+// What the planner may know: the recorded state and the last reports, as one value.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/impl.h"
+#include "controller/wire/wire.h"
+
+namespace siding {
+
+bool IsReleasing(const JobRecord& job) {
+  const bool ordered = job.state == JobState::kSuspending || job.state == JobState::kDumping ||
+                       job.state == JobState::kCommitting || job.state == JobState::kSaving ||
+                       job.state == JobState::kKilling;
+  return ordered && !job.current.keep_running;
+}
+
+bool IsArriving(JobState state) {
+  return state == JobState::kStarting || state == JobState::kRestoring || state == JobState::kResuming;
+}
+
+// A rank's part of the newest image: what to expect of a job that has only just come back and has not been
+// measured since.
+Bytes Engine::Impl::LastImage(const JobRecord& job) const {
+  if (job.checkpoints.empty()) return Bytes{0};
+  return Bytes{state_.checkpoints.at(job.checkpoints.back()).bytes.value / job.spec.nodes};
+}
+
+Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
+  Snapshot snapshot;
+  snapshot.now = clock_.Now();
+  const std::map<NodeId, Resources> room = Room(requests);
+  double shared_rate = 0;
+  std::map<NodeId, Bytes> resident;  // of running jobs
+  std::map<NodeId, Bytes> frozen;
+
+  for (const auto& [id, job] : state_.jobs) {
+    if (!HoldsNodes(job.state)) continue;
+    for (int rank : LiveRanks(job)) {
+      const Bytes memory{Seen(job, rank).report.memory()};
+      (job.state == JobState::kSuspended ? frozen : resident)[job.nodes[rank]] += memory;
+    }
+    if (job.state == JobState::kSuspended) continue;
+    JobView view;
+    view.id = id;
+    view.kind = job.spec.kind;
+    view.priority = job.spec.priority;
+    view.job_class = policy_.ClassOf(job.spec);
+    view.per_node = job.spec.per_node;
+    view.methods = job.spec.methods;
+    for (const auto& [method, why] : job.lost_methods) {
+      view.methods.Remove(method);
+      absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ", ToString(method), ": ", why);
+    }
+    for (int rank : LiveRanks(job)) {
+      const TaskSeen seen = Seen(job, rank);
+      view.nodes.push_back(job.nodes[rank]);
+      view.memory.push_back(std::max({Bytes{seen.report.memory()}, LastImage(job), Bytes{1}}));
+      if (!seen.report.cannot_checkpoint().empty() && view.methods.Has(Method::kCheckpoint)) {
+        view.methods.Remove(Method::kCheckpoint);
+        absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ",
+                        "checkpoint: ", seen.report.cannot_checkpoint());
+      }
+    }
+    view.running_since = job.running_since;
+    view.durable_at = job.durable_at;
+    if (job.spec.app) view.app_grace = job.spec.app->grace;
+    view.kill_grace = job.spec.kill_grace;
+    view.preemptions = job.preemptions;
+    view.max_preemptions = job.spec.max_preemptions;
+    view.last_preempted = job.last_preempted;
+    if (IsReleasing(job)) {
+      view.releasing_at = std::max(job.current.predicted, snapshot.now);
+      view.releasing_for = job.displaced_by;
+      if (job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared) {
+        for (Bytes b : view.memory) snapshot.shared.in_flight += b;
+      }
+    } else if (job.state != JobState::kRunning && !IsArriving(job.state)) {
+      view.methods = {};  // between two states: it can be asked again in a moment
+      view.methods_note = absl::StrCat("is ", ToString(job.state));
+    }
+    snapshot.jobs.push_back(std::move(view));
+  }
+
+  for (const auto& [id, observed] : state_.observed_nodes) {
+    NodeView node;
+    node.id = id;
+    node.usable = Usable(id);
+    const v1::Resources& capacity = observed.hello.capacity();
+    node.capacity = FromProto(capacity);
+    if (auto it = room.find(id); it != room.end()) node.free = it->second;
+    // A job that is frozen keeps the memory it has, so that counts as available to it.
+    node.ram_available =
+        std::min(node.capacity.memory - frozen[id], Bytes{observed.heartbeat.ram_available()} + resident[id]);
+    node.local_disk_free = Bytes{observed.heartbeat.local_disk_free()};
+    node.local = FromProto(observed.heartbeat.local());
+    node.shared = FromProto(observed.heartbeat.shared());
+    // Each agent measures the tier as it finds it; the best of them is what the tier can take in all.
+    if (node.usable) shared_rate = std::max(shared_rate, node.shared.dump.bytes_per_second);
+    snapshot.nodes.push_back(std::move(node));
+  }
+  snapshot.shared.bytes_per_second = shared_rate;
+  return snapshot;
+}
+
+}  // namespace siding

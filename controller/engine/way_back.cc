@@ -1,0 +1,90 @@
+// The way back of jobs that made way: what they are, for planner/way_back.h, and the orders that follow.
+#include "planner/way_back.h"
+
+#include <algorithm>
+
+#include "controller/engine/impl.h"
+#include "controller/wire/wire.h"
+
+namespace siding {
+
+// Those whom a request displaced. A job that an administrator froze goes on when they let it.
+std::vector<Returning> Engine::Impl::WhoMayReturn() const {
+  std::vector<Returning> jobs;
+  for (const auto& [id, job] : state_.jobs) {
+    if (job.displaced_by == JobId()) continue;
+    if (job.state != JobState::kSuspended && job.state != JobState::kParked) continue;
+    Returning returning;
+    returning.id = id;
+    returning.priority = job.spec.priority;
+    returning.stopped = job.stopped_at.value_or(job.state_since);
+    returning.per_node = job.spec.per_node;
+    returning.nodes = job.spec.nodes;
+    if (job.state == JobState::kSuspended) {
+      for (int rank : LiveRanks(job)) returning.frozen_on.push_back(job.nodes[rank]);
+      if (job.spec.methods.Has(Method::kCheckpoint) && !job.lost_methods.contains(Method::kCheckpoint))
+        returning.move = TimeToMove(job);
+    } else if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
+      const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());
+      if (checkpoint.tier == Tier::kLocal) returning.tied_to = checkpoint.nodes;
+    }
+    returning.was_on = job.target.empty() ? job.last_nodes : job.target;
+    jobs.push_back(std::move(returning));
+  }
+  return jobs;
+}
+
+Duration Engine::Impl::TimeToMove(const JobRecord& job) const {
+  Duration longest{0};
+  for (int rank : LiveRanks(job)) {
+    auto node = state_.observed_nodes.find(job.nodes[rank]);
+    if (node == state_.observed_nodes.end()) return Duration(0);
+    const TierRates rates = FromProto(node->second.heartbeat.shared());
+    if (!rates.dump.known() || !rates.restore.known()) return Duration(0);
+    const Bytes size{Seen(job, rank).report.memory()};
+    longest = std::max(longest, rates.dump.For(size) + rates.restore.For(size));
+  }
+  return longest;
+}
+
+std::map<NodeId, Time> Engine::Impl::HeldUntil() const {
+  std::map<NodeId, Time> held;
+  for (const auto& [id, job] : state_.jobs) {
+    if (job.spec.kind != JobKind::kOnDemand || IsTerminal(job.state)) continue;
+    const bool waits = !HoldsNodes(job.state);
+    const Time start = waits ? job.spec.start_by : std::max(job.running_since, job.state_since);
+    const Time until = start + (job.spec.hold > Duration(0) ? job.spec.hold : policy_.expected_hold);
+    const auto& nodes = waits && !job.plans.empty() ? job.plans.back().nodes : job.nodes;
+    for (const NodeId& node : nodes) held[node] = std::max(held[node], until);
+  }
+  return held;
+}
+
+bool Engine::Impl::BringBack() {
+  std::vector<Returning> jobs = WhoMayReturn();
+  if (jobs.empty()) return false;
+  const std::vector<WayBack> way = PlanWayBack(std::move(jobs), Room({}), HeldUntil(), clock_.Now());
+  for (const WayBack& step : way) {
+    JobRecord& job = state_.jobs[step.job];
+    JobMoved move;
+    switch (step.action) {
+      case WayBack::Action::kResume:
+        move.event = JobEvent::kOrderResume;
+        break;
+      case WayBack::Action::kMove:
+        move = OrderDump(job, Tier::kShared);
+        move.target = step.nodes;
+        move.reason = "its node stays in use for longer than moving takes";
+        break;
+      case WayBack::Action::kRestore:
+        move.event = JobEvent::kPlace;
+        move.nodes = step.nodes;
+        if (ResumptionOf(state_, job) == Resumption::kCheckpoint) move.checkpoint = job.checkpoints.back();
+        break;
+    }
+    Move(job, std::move(move));
+  }
+  return !way.empty();
+}
+
+}  // namespace siding

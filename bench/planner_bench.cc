@@ -1,168 +1,205 @@
-// How long does the planner take, and what does its dynamic program gain over the textbook's loops? Prints,
-// for the same cluster in the same run: the whole of MakePlan, its knapsack alone, and a plain dp over the
-// same groups (clear loops, one table for every group), and whether all three find the same least loss.
+// How long does the planner take, and beside what? For the same clusters in the same run: MakePlan as a
+// whole; the integer program solved by CBC (within a time limit); and the textbook's dynamic program over
+// jobs x nodes x steps, where its table can be filled at all. Says whether all find the same least cost.
 //
-//   planner_bench [JOBS [NODES_NEEDED [STEPS [ROUNDS]]]]     default: 1000 512 64 15
+//   planner_bench [--cbc SECONDS]     default: 60; 0 leaves CBC out
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "planner/knapsack.h"
+#include "planner/milp/milp.h"
 #include "planner/options.h"
 #include "planner/planner.h"
 
 namespace {
 
-using siding::Bytes;
-using siding::KnapsackChoice;
-using siding::KnapsackGroup;
-using siding::Method;
+using namespace siding;  // NOLINT: a program of its own
 
 constexpr int64_t kMiB = 1 << 20;
+constexpr int kRounds = 15;
+// Above this many cells the textbook's table is not filled: at about 1 ns each that is minutes.
+constexpr double kMostCells = 1e9;
 
-double Milliseconds(const std::chrono::steady_clock::time_point start) {
+enum class Kind { kMixed, kAlike, kFrozen, kShared };
+
+struct Case {
+  const char* name;
+  Kind kind;
+  int jobs, need, steps, slots, requests;
+};
+
+constexpr Case kCases[] = {
+    {"mixed", Kind::kMixed, 1000, 512, 64, 1, 1},
+    {"mixed", Kind::kMixed, 10000, 4096, 256, 1, 1},
+    {"mixed, fine steps", Kind::kMixed, 10000, 4096, 4096, 1, 1},
+    {"all lose the same per node", Kind::kAlike, 1000, 512, 64, 1, 1},
+    {"all lose the same per node", Kind::kAlike, 10000, 4096, 256, 1, 1},
+    {"all can be frozen", Kind::kFrozen, 1000, 512, 64, 1, 1},
+    {"all can be frozen", Kind::kFrozen, 10000, 4096, 256, 1, 1},
+    {"four jobs a node", Kind::kShared, 1000, 64, 64, 4, 1},
+    {"four jobs a node", Kind::kShared, 10000, 512, 4096, 4, 1},
+    {"mixed, three requests", Kind::kMixed, 1000, 512, 64, 1, 3},
+    {"mixed, three requests", Kind::kMixed, 10000, 4096, 256, 1, 3},
+};
+
+double Milliseconds(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Gangs of 1 to 8 whole nodes. A third may be killed, a third dumped, a third both; none suspended, as the
-// nodes' RAM has no room, so that every victim costs something and the shared budget binds.
-siding::Snapshot MakeSnapshot(int jobs) {
+NodeView MakeNode(size_t n, int slots) {
+  NodeView node;
+  node.id = NodeId("n" + std::to_string(n));
+  node.capacity = node.free = {slots, Bytes{65536 * kMiB}, 0};
+  node.ram_available = Bytes{65536 * kMiB};
+  node.shared = {{1e9, std::chrono::milliseconds(200)}, {1e9, std::chrono::milliseconds(200)}};
+  return node;
+}
+
+// Gangs of 1 to 8 whole nodes, or single tasks that share nodes.
+Snapshot MakeSnapshot(const Case& c) {
   std::mt19937 random(1);
   const auto upto = [&](unsigned n) { return static_cast<int>(random() % (n + 1)); };
-  siding::Snapshot snapshot;
-  snapshot.now = siding::Time(std::chrono::hours(500'000));
-  snapshot.shared.bytes_per_second = 20e9;
-  for (int j = 1; j <= jobs; ++j) {
-    siding::JobView job;
-    job.id = siding::JobId(j);
+  Snapshot snapshot;
+  snapshot.now = Time(std::chrono::hours(500'000));
+  snapshot.shared.bytes_per_second = 20e9 * c.jobs / 1000;
+  for (int j = 1; j <= c.jobs; ++j) {
+    JobView job;
+    job.id = JobId(j);
     job.per_node = {1, Bytes{0}, 0};
-    const int ranks = 1 + upto(7);
-    for (int rank = 0; rank < ranks; ++rank) {
-      siding::NodeView node;
-      node.id = siding::NodeId("n" + std::to_string(snapshot.nodes.size()));
-      node.capacity = {1, Bytes{64 * 1024 * kMiB}, 0};
-      node.free = {0, Bytes{64 * 1024 * kMiB}, 0};
-      node.shared = {{1e9, std::chrono::milliseconds(200)}, {1e9, std::chrono::milliseconds(200)}};
-      job.nodes.push_back(node.id);
+    for (int rank = 0, ranks = c.slots > 1 ? 1 : 1 + upto(7); rank < ranks; ++rank) {
+      if (snapshot.nodes.empty() || snapshot.nodes.back().free.slots == 0)
+        snapshot.nodes.push_back(MakeNode(snapshot.nodes.size(), c.slots));
+      snapshot.nodes.back().free.slots -= 1;
+      job.nodes.push_back(snapshot.nodes.back().id);
       job.memory.push_back(Bytes{(256 + upto(8192)) * kMiB});
-      snapshot.nodes.push_back(std::move(node));
     }
+    // A third may be killed, a third dumped, a third both.
     if (j % 3 != 0) job.methods.Add(Method::kCheckpoint);
     if (j % 3 != 1) job.methods.Add(Method::kKill);
+    if (c.kind == Kind::kFrozen) job.methods.Add(Method::kSuspend);
     job.running_since = snapshot.now - std::chrono::hours(2);
-    job.durable_at = snapshot.now - std::chrono::seconds(1 + upto(3600));
+    job.durable_at = snapshot.now - std::chrono::seconds(c.kind == Kind::kAlike ? 1800 : 1 + upto(3600));
     job.kill_grace = std::chrono::seconds(10);
     snapshot.jobs.push_back(std::move(job));
   }
   return snapshot;
 }
 
-// The knapsack that MakePlan has to solve here, made without it: every job has its nodes to itself.
-std::vector<KnapsackGroup> MakeGroups(const siding::Snapshot& snapshot, const siding::Request& request,
-                                      const siding::Policy& policy) {
-  const siding::Duration within = request.start_by - policy.margin - snapshot.now;
-  const double step = snapshot.shared.bytes_per_second * siding::ToSeconds(within) / policy.budget_steps;
-  std::vector<KnapsackGroup> groups;
-  for (const siding::Candidate& candidate : siding::MakeCandidates(snapshot, policy)) {
-    KnapsackGroup group;
-    for (const siding::Option& option : candidate.options) {
-      if (option.release > within) continue;
-      group.push_back({static_cast<int>(candidate.job->nodes.size()),
-                       static_cast<int>(std::ceil(static_cast<double>(option.shared_bytes.value) / step)),
-                       option.loss_ms});
-    }
-    if (!group.empty()) groups.push_back(std::move(group));
+std::vector<Request> MakeRequests(const Case& c, const Snapshot& snapshot) {
+  std::vector<Request> requests;
+  for (int i = 0; i < c.requests; ++i) {
+    requests.push_back({JobId(c.jobs + 1 + i),
+                        c.need / c.requests,
+                        {c.slots, Bytes{0}, 0},
+                        snapshot.now + std::chrono::seconds(30 + 30 * i)});
   }
-  return groups;
+  return requests;
 }
 
-// least[g][n][b]: least cost to free at least n nodes with at most b steps, from the first g groups.
-int64_t Textbook(const std::vector<KnapsackGroup>& groups, int need, int steps) {
+// Least cost to free at least n nodes with at most b steps, by filling the whole table. Jobs have their nodes
+// to themselves.
+double Textbook(const Snapshot& snapshot, const Request& request, const Policy& policy) {
+  const Duration within = request.start_by - policy.margin - snapshot.now;
+  const double step = snapshot.shared.bytes_per_second * ToSeconds(within) / policy.budget_steps;
+  const int need = request.nodes, steps = policy.budget_steps, width = steps + 1;
   constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 2;
-  std::vector<std::vector<std::vector<int64_t>>> least(
-      groups.size() + 1,
-      std::vector<std::vector<int64_t>>(need + 1, std::vector<int64_t>(steps + 1, kNever)));
-  std::fill(least[0][0].begin(), least[0][0].end(), 0);
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (int n = 0; n <= need; ++n) {
-      for (int b = 0; b <= steps; ++b) {
-        least[g + 1][n][b] = least[g][n][b];
-        for (const KnapsackChoice& choice : groups[g]) {
-          if (choice.steps > b) continue;
-          least[g + 1][n][b] = std::min(
-              least[g + 1][n][b], least[g][std::max(0, n - choice.nodes)][b - choice.steps] + choice.cost);
+  std::vector<int64_t> least(static_cast<size_t>(need + 1) * width, kNever);
+  std::fill_n(least.begin(), width, 0);
+  for (const Candidate& candidate : MakeCandidates(snapshot, request, policy)) {
+    const int nodes = static_cast<int>(candidate.job->nodes.size());
+    for (int n = need; n > 0; --n) {
+      for (int b = steps; b >= 0; --b) {
+        int64_t& cell = least[static_cast<size_t>(n) * width + b];
+        for (const Option& option : candidate.options) {
+          const int taken =
+              static_cast<int>(std::ceil(static_cast<double>(option.shared_bytes.value) / step));
+          if (option.release > within || taken > b) continue;
+          cell = std::min(
+              cell, least[static_cast<size_t>(std::max(0, n - nodes)) * width + b - taken] + option.cost_ms);
         }
       }
     }
   }
-  return least[groups.size()][need][steps];
+  return static_cast<double>(least.back()) / 1000;
 }
 
-struct Timing {
-  std::string what;
-  std::vector<double> ms;
-  void Print() {
-    std::sort(ms.begin(), ms.end());
-    std::printf("%-34s %9.1f ms median %9.1f ms least %9.1f ms most\n", what.c_str(), ms[ms.size() / 2],
-                ms.front(), ms.back());
-  }
-};
+void Report(const char* what, double ms, double cost, const char* note = "") {
+  std::printf("  %-28s %10.1f ms   cost %14.3f node-seconds%s\n", what, ms, cost, note);
+}
 
-int Argument(int argc, char** argv, int i, int otherwise) {
-  return argc > i ? std::atoi(argv[i]) : otherwise;
+bool Run(const Case& c, int cbc_seconds) {
+  Policy policy;
+  policy.budget_steps = c.steps;
+  const Snapshot snapshot = MakeSnapshot(c);
+  const std::vector<Request> requests = MakeRequests(c, snapshot);
+  std::printf("%s: %d jobs on %zu nodes, %d nodes needed, %d budget steps\n", c.name, c.jobs,
+              snapshot.nodes.size(), c.need, c.steps);
+  std::vector<double> ms;
+  std::vector<Plan> plans;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    plans = MakePlans(snapshot, requests, policy);
+    ms.push_back(Milliseconds(start));
+  }
+  std::sort(ms.begin(), ms.end());
+  double cost = 0;
+  bool exact = true;
+  size_t victims = 0;
+  for (const Plan& plan : plans) {
+    cost += plan.cost_node_seconds;
+    exact &= plan.exact && plan.feasible;
+    victims += plan.steps.size();
+  }
+  Report("MakePlan, median of 15", ms[kRounds / 2], cost, exact ? "" : "  (not proven the least)");
+  std::printf("  %-28s %10.1f ms   %zu victims\n", "MakePlan, most", ms.back(), victims);
+  if (c.requests > 1) return exact;
+  bool same = true;
+  const double cells = double(c.jobs) * c.need * (c.steps + 1);
+  if (c.slots == 1 && cells <= kMostCells) {
+    const auto start = std::chrono::steady_clock::now();
+    const double plain = Textbook(snapshot, requests[0], policy);
+    Report("textbook table, no way back", Milliseconds(start), plain);
+    same &= std::abs(plain - cost) < 0.01;
+  } else {
+    std::printf("  %-28s not run: %.1e cells%s\n", "textbook table", cells,
+                c.slots == 1 ? "" : ", and its jobs must not share nodes");
+  }
+  if (cbc_seconds > 0) {
+    const MilpAnswer milp = SolveWithCbc(snapshot, requests[0], policy, cbc_seconds);
+    Report("CBC", milp.took_seconds * 1000, milp.cost_seconds,
+           milp.proven ? "" : "  (stopped by the time limit)");
+    same &= milp.proven ? std::abs(milp.cost_seconds - cost) < 0.01 + 1e-6 * cost
+                        : milp.cost_seconds > cost - 0.01;
+  }
+  std::printf("  costs agree: %s\n", same ? "yes" : exact ? "NO" : "not within what was proven");
+  return same || !exact;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int jobs = Argument(argc, argv, 1, 1000), need = Argument(argc, argv, 2, 512);
-  const int rounds = Argument(argc, argv, 4, 15);
-  siding::Policy policy;
-  policy.budget_steps = Argument(argc, argv, 3, 64);
-  if (jobs < 1 || need < 1 || policy.budget_steps < 1 || rounds < 1) {
-    std::fprintf(stderr, "usage: planner_bench [JOBS [NODES_NEEDED [STEPS [ROUNDS]]]]\n");
+  int cbc_seconds = 60;
+  if (argc == 3 && std::strcmp(argv[1], "--cbc") == 0) {
+    cbc_seconds = std::atoi(argv[2]);
+  } else if (argc != 1) {
+    std::fprintf(stderr, "usage: planner_bench [--cbc SECONDS]\n");
     return 2;
   }
-  const siding::Snapshot snapshot = MakeSnapshot(jobs);
-  const siding::Request request{
-      siding::JobId(jobs + 1), need, {1, Bytes{0}, 0}, snapshot.now + std::chrono::seconds(60)};
-  const std::vector<KnapsackGroup> groups = MakeGroups(snapshot, request, policy);
-
-  siding::Plan plan;
-  int64_t knapsack = -1, textbook = -1;
-  Timing whole{"MakePlan", {}}, alone{"SolveKnapsack alone", {}}, plain{"textbook dp, no way back", {}};
-  for (int round = 0; round < rounds; ++round) {  // in turns, so that a slow moment meets all three
-    auto start = std::chrono::steady_clock::now();
-    plan = siding::MakePlan(snapshot, request, policy);
-    whole.ms.push_back(Milliseconds(start));
-    start = std::chrono::steady_clock::now();
-    const auto answer = siding::SolveKnapsack(groups, need, policy.budget_steps);
-    alone.ms.push_back(Milliseconds(start));
-    knapsack = answer ? answer->cost : -1;
-    start = std::chrono::steady_clock::now();
-    textbook = Textbook(groups, need, policy.budget_steps);
-    plain.ms.push_back(Milliseconds(start));
-  }
-  std::printf("%d jobs on %zu nodes, %d nodes needed, %d budget steps; %d rounds\n", jobs,
-              snapshot.nodes.size(), need, policy.budget_steps, rounds);
-  whole.Print();
-  alone.Print();
-  plain.Print();
-  const int64_t planned = plan.feasible ? std::llround(plan.loss_node_seconds * 1000) : -1;
-  std::printf("victims %zu, loss %.3f node-seconds\n", plan.steps.size(), plan.loss_node_seconds);
-  if (!plan.feasible || planned != textbook || knapsack != textbook) {
-    std::printf("LOSSES DIFFER: MakePlan %lld, knapsack %lld, textbook %lld node-milliseconds\n",
-                static_cast<long long>(planned), static_cast<long long>(knapsack),
-                static_cast<long long>(textbook));
-    return 1;
-  }
-  std::printf("losses equal: yes\n");
-  return 0;
+  if (FindCbc().empty()) cbc_seconds = 0;
+  bool good = true;
+  for (const Case& c : kCases) good &= Run(c, cbc_seconds);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf("peak memory of this process: %.0f MiB\n", static_cast<double>(usage.ru_maxrss) / 1024);
+  return good ? 0 : 1;
 }

@@ -111,7 +111,7 @@ absl::StatusOr<Policy> ParsePolicy(const std::string& text, const std::string& n
                                {"min_runtime", Span(policy.min_runtime)},
                                {"cooldown", Span(policy.cooldown)},
                                {"max_preemptions", Whole(policy.max_preemptions, 0, 1000000)},
-                               {"budget_steps", Whole(policy.budget_steps, 1, 4096)},
+                               {"budget_steps", Whole(policy.budget_steps, 1, 1000000)},
                                {"keep_checkpoints", Whole(policy.keep_checkpoints, 1, 1000)},
                                {"operators", Names(policy.operators)}}));
   return policy;

@@ -40,6 +40,7 @@ struct Plan {
   std::vector<PlanKeep> kept;
   Time predicted_start;  // when the last of `nodes` is predicted free
   double loss_node_seconds = 0;
+  double cost_node_seconds = 0;  // what was minimised: the loss as the policy weighs it, and delays
   // When not feasible:
   std::string refusal;           // what is missing
   std::optional<Time> earliest;  // earliest start_by that would have been accepted; none: never

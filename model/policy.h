@@ -75,7 +75,7 @@ struct Policy {
   Duration expected_hold =
       std::chrono::minutes(10);  // how long a request keeps its nodes, if it does not say
   int headroom_nodes = 0;        // kept free of batch jobs, for requests to come
-  int budget_steps = 64;         // resolution of the shared-storage budget
+  int budget_steps = 4096;       // resolution of the shared-storage budget
   int keep_checkpoints = 2;      // per job; older ones are deleted
   WhenLate when_late = WhenLate::kRefuse;
   std::set<std::string> operators = {"root"};  // users who may act on every job

@@ -35,7 +35,10 @@ namespace {
 
 constexpr double kHopeless = std::numeric_limits<double>::infinity();
 constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max() / 2;
-// Departures tried before the search gives up proving; the answer is then the best found, and says so.
+// States kept at once: first few, which finds good selections quickly, then as many as can be afforded. What
+// is left out limits what the answer can be said to be.
+constexpr size_t kWidths[] = {1'000, 20'000};
+// Departures tried with each width.
 constexpr size_t kMostDepartures = 2'000'000;
 
 // A selection: per group the index of its choice in the table.
@@ -53,12 +56,15 @@ class Solver {
   }
   // The best selection. Without one to begin with it has to look at nearly everything.
   std::optional<CoverAnswer> Finish() {
-    SearchCore();
+    for (size_t width : kWidths) {
+      SearchCore(width);
+      if (Proven()) break;
+    }
     if (!found()) return std::nullopt;
     CoverAnswer answer;
     answer.cost = best_cost_;
-    answer.exact = exact_;
-    if (!exact_) answer.gap = best_cost_ - static_cast<int64_t>(std::floor(priced_.bound));
+    answer.exact = Proven();
+    if (!answer.exact) answer.gap = best_cost_ - static_cast<int64_t>(std::floor(left_out_));
     for (int g = 0; g < table_.groups(); ++g) answer.chosen.push_back(best_[g] - table_.begin[g] - 1);
     return answer;
   }
@@ -81,6 +87,9 @@ class Solver {
     const auto cost = static_cast<double>(best_cost_);
     return cost - 1 + 1e-11 * cost + 1e-6;
   }
+
+  // Nothing that was left out could have led to anything better.
+  bool Proven() const { return left_out_ > Room(); }
 
   bool Covers(const Amounts& amounts) const {
     for (int r = 0; r < table_.rows; ++r) {
@@ -199,8 +208,12 @@ class Solver {
     std::vector<int> departures;  // choices other than the best
   };
 
-  void SearchCore() {
+  void SearchCore(size_t width) {
     const std::vector<CoreGroup> core = Core();
+    left_out_ = std::numeric_limits<double>::infinity();
+    trail_.clear();
+    best_trail_ = -1;
+    most_gain_.clear();
     std::vector<State> states(1);
     std::tie(states[0].amounts, states[0].cost) = Total(priced_.best);
     for (size_t k = 0; k < core.size() && !states.empty(); ++k) {
@@ -208,12 +221,25 @@ class Solver {
       if (next.empty()) break;
       for (int c : core[k].departures) next = Merge(next, Depart(states, core[k].group, c));
       states = std::move(next);
-      if (trail_.size() > kMostDepartures) {
-        exact_ = false;
-        break;
-      }
+      Narrow(states, trail_.size() > kMostDepartures ? 0 : width);
     }
     if (best_trail_ >= 0) best_ = Follow(best_trail_);
+  }
+
+  // Keeps those with the lowest bounds.
+  void Narrow(std::vector<State>& states, size_t width) {
+    if (states.size() <= width) return;
+    std::vector<double> bounds;
+    for (const State& state : states) bounds.push_back(Bound(state));
+    std::vector<double> sorted = bounds;
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(width), sorted.end());
+    const double first_out = sorted[width];
+    left_out_ = std::min(left_out_, first_out);
+    size_t kept = 0;
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (bounds[i] < first_out) states[kept++] = states[i];
+    }
+    states.resize(kept);
   }
 
   std::vector<CoreGroup> Core() const {
@@ -330,7 +356,8 @@ class Solver {
   Selection best_;
   int64_t best_cost_ = kUnbounded;
   int32_t best_trail_ = -1;
-  bool exact_ = true;
+  double left_out_ =
+      std::numeric_limits<double>::infinity();  // the lowest bound of a state that was left out
   std::vector<Departure> trail_;
   mutable std::vector<double> most_gain_;
 };

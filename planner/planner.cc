@@ -115,7 +115,7 @@ class Planner {
       const auto& victims = frontier.groups[g][answer->chosen[g]].victims;
       solution.victims.insert(solution.victims.end(), victims.begin(), victims.end());
     }
-    if (!solution.exact) Trim(problem, solution);
+    if (!frontier.exact) Trim(problem, solution);
     return solution;
   }
 
@@ -265,6 +265,7 @@ class Planner {
       step.loss_node_seconds = static_cast<double>(option.loss_ms) / 1000;
       step.reason = WhyChosen(candidates_[victims[i].candidate], option);
       plan.loss_node_seconds += step.loss_node_seconds;
+      plan.cost_node_seconds += static_cast<double>(option.cost_ms) / 1000;
       if (option.early) plan.steps.push_back(EarlyStep(step, option));
       plan.steps.push_back(std::move(step));
     }

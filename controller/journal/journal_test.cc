@@ -61,6 +61,7 @@ Plan FullPlan() {
   plan.kept = {{JobId(2), "because"}};
   plan.predicted_start = FromMicros(6);
   plan.loss_node_seconds = 1.5;
+  plan.cost_node_seconds = 2.5;
   plan.refusal = "no";
   plan.earliest = FromMicros(7);
   return plan;

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <climits>
-#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "agent/host/local_task_host.h"
 #include "agent/link/link.h"
 #include "common/logging.h"
+#include "common/signals.h"
 #include "common/status.h"
 
 namespace siding {
@@ -96,13 +96,7 @@ int Main(int argc, char** argv) {
   if (absl::Status logging = SetUpLogging("siding-agent", level); !logging.ok()) return fail(logging);
   if (check) return Check(options);
 
-  // Blocked before any thread starts, so that only the wait below takes them.
-  sigset_t stop_signals;
-  sigemptyset(&stop_signals);
-  sigaddset(&stop_signals, SIGTERM);
-  sigaddset(&stop_signals, SIGINT);
-  sigprocmask(SIG_BLOCK, &stop_signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
+  const sigset_t stop_signals = BlockStopSignals();
 
   Link link(LinkOptions{"unix:" + std::filesystem::absolute(socket).string()});
   const auto host = NewTaskHost(std::move(options), link, SystemClock());

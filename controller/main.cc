@@ -5,12 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <csignal>
 #include <iostream>
 #include <thread>
 
 #include "common/files.h"
 #include "common/logging.h"
+#include "common/signals.h"
 #include "common/status.h"
 #include "controller/api/local_identity.h"
 #include "controller/api/service.h"
@@ -136,13 +136,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
 
-  // Blocked before any thread starts, so that only the main loop takes them.
-  sigset_t stop_signals;
-  sigemptyset(&stop_signals);
-  sigaddset(&stop_signals, SIGTERM);
-  sigaddset(&stop_signals, SIGINT);
-  sigprocmask(SIG_BLOCK, &stop_signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
+  const sigset_t stop_signals = BlockStopSignals();
 
   const absl::Status status = Run(*config, *policy, stop_signals);
   return status.ok() ? 0 : fail(status);

@@ -1,10 +1,11 @@
 // The planner against an integer program of the same problem, solved by CBC: up to 500 jobs.
+#include "planner/milp/milp.h"
+
 #include <cmath>
 #include <random>
 
 #include "gtest/gtest.h"
 #include "planner/planner.h"
-#include "planner/milp/milp.h"
 
 namespace siding {
 namespace {
@@ -30,8 +31,10 @@ class MilpTest : public testing::TestWithParam<Size> {
     node.capacity = node.free = {slots, Bytes{65536 * kMiB}, 0};
     node.ram_available = Bytes{(8192 + Upto(8192)) * kMiB};
     node.local_disk_free = Bytes{Upto(16384) * kMiB};
-    node.local = {{500.0 * kMiB, std::chrono::milliseconds(100)}, {500.0 * kMiB, std::chrono::milliseconds(100)}};
-    node.shared = {{1000.0 * kMiB, std::chrono::milliseconds(100)}, {1000.0 * kMiB, std::chrono::milliseconds(100)}};
+    node.local = {{500.0 * kMiB, std::chrono::milliseconds(100)},
+                  {500.0 * kMiB, std::chrono::milliseconds(100)}};
+    node.shared = {{1000.0 * kMiB, std::chrono::milliseconds(100)},
+                   {1000.0 * kMiB, std::chrono::milliseconds(100)}};
     return node;
   }
 
@@ -79,8 +82,10 @@ TEST_P(MilpTest, CbcFindsNothingBetter) {
   int feasible = 0;
   for (int round = 0; round < 4; ++round) {
     const Snapshot snapshot = MakeSnapshot(size);
-    const Request request{
-        JobId(99999), size.need, {size.slots, Bytes{4096 * kMiB}, 0}, snapshot.now + std::chrono::seconds(9 + 2 * round)};
+    const Request request{JobId(99999),
+                          size.need,
+                          {size.slots, Bytes{4096 * kMiB}, 0},
+                          snapshot.now + std::chrono::seconds(9 + 2 * round)};
     const MilpAnswer milp = SolveWithCbc(snapshot, request, policy, 20);
     const Plan plan = MakePlan(snapshot, request, policy);
     if (!milp.proven) continue;
@@ -88,7 +93,8 @@ TEST_P(MilpTest, CbcFindsNothingBetter) {
     if (!plan.feasible) continue;
     ++feasible;
     ASSERT_TRUE(plan.exact);
-    ASSERT_NEAR(plan.cost_node_seconds, milp.cost_seconds, 0.002 + 1e-6 * milp.cost_seconds) << "round " << round;
+    ASSERT_NEAR(plan.cost_node_seconds, milp.cost_seconds, 0.002 + 1e-6 * milp.cost_seconds)
+        << "round " << round;
   }
   EXPECT_GT(feasible, 0);
 }

@@ -36,6 +36,12 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
+// 0: not open.
+uint64_t InodeOf(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
+
 bool SomebodyAnswers(const sockaddr_un& address) {
   UniqueFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
@@ -137,6 +143,14 @@ void LocalListener::Accept() {
     close(accepted);
     return;
   }
+  {
+    std::lock_guard lock(mutex_);
+    if (CountLive(peer.uid) >= kConnectionsPerUser && peer.uid != 0) {
+      spdlog::warn("{}: uid {} has {} connections already", path_, peer.uid, kConnectionsPerUser);
+      close(accepted);
+      return;
+    }
+  }
   const int fd = MoveToFreshNumber(accepted);
   if (fd < 0) {
     spdlog::warn("{}: too many connections", path_);
@@ -144,9 +158,25 @@ void LocalListener::Accept() {
   }
   {
     std::lock_guard lock(mutex_);
-    by_number_[fd] = {peer.uid, peer.gid};
+    by_number_[fd] = {peer.uid, peer.gid, InodeOf(fd)};
   }
   accepted_(fd);
+}
+
+int LocalListener::CountLive(uint32_t uid) {
+  int live = 0;
+  for (auto it = by_number_.begin(); it != by_number_.end();) {
+    const auto& [fd, peer] = *it;
+    if (peer.uid != uid) {
+      ++it;
+    } else if (InodeOf(fd) == peer.inode) {
+      ++live;
+      ++it;
+    } else {
+      it = by_number_.erase(it);
+    }
+  }
+  return live;
 }
 
 absl::StatusOr<PeerIdentity> LocalListener::Of(const std::string& peer) const {
@@ -155,7 +185,7 @@ absl::StatusOr<PeerIdentity> LocalListener::Of(const std::string& peer) const {
   if (!absl::ConsumePrefix(&text, "fd:") || !absl::SimpleAtoi(text, &number)) {
     return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " did not come through the local socket"));
   }
-  Ids ids{};
+  Peer ids{};
   {
     std::lock_guard lock(mutex_);
     auto it = by_number_.find(number);

@@ -10,6 +10,10 @@
 // through the whole range the process may have; it comes round only after tens of thousands of connections,
 // long after any handler of the earlier one has looked.
 //
+// One user but root may have kConnectionsPerUser connections at a time; further ones are closed at once. gRPC
+// owns the descriptors and says nothing when it closes one, so whether a connection still lives is asked of
+// the kernel, by the socket's inode, whenever that user connects again.
+//
 // Remote callers (TLS) will get a second implementation of Of(); nothing else asks who somebody is.
 #pragma once
 
@@ -25,6 +29,8 @@
 #include "common/files.h"
 
 namespace siding {
+
+inline constexpr int kConnectionsPerUser = 256;
 
 struct PeerIdentity {
   uint32_t uid = 0;
@@ -58,10 +64,12 @@ class LocalListener {
   int next_number_;  // only Run()'s thread
 
   mutable std::mutex mutex_;
-  struct Ids {
+  struct Peer {
     uint32_t uid, gid;
+    uint64_t inode;
   };
-  std::map<int, Ids> by_number_;  // guarded by mutex_
+  int CountLive(uint32_t uid);     // with mutex_ held; forgets the others
+  std::map<int, Peer> by_number_;  // guarded by mutex_
   std::thread thread_;
 };
 

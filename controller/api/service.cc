@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "controller/api/views.h"
+#include "controller/wire/grpc_status.h"
 #include "controller/wire/wire.h"
 
 namespace siding {
@@ -14,10 +15,6 @@ namespace {
 
 constexpr Duration kEventWait = std::chrono::milliseconds(200);
 constexpr size_t kEventBatch = 500;
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
 
 }  // namespace
 
@@ -127,6 +124,8 @@ grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListN
 grpc::Status ApiService::Events(grpc::ServerContext* context, const v1::EventsRequest* request,
                                 grpc::ServerWriter<v1::Event>* writer) {
   SIDING_AS_CALLER(context, caller);
+  const LongCalls::Slot slot(long_calls_, caller.uid);
+  if (!slot.status.ok()) return ToGrpc(slot.status);
   int64_t seq = request->after_seq();
   while (!stopping_ && !context->IsCancelled()) {
     const std::vector<Event> events =
@@ -166,6 +165,8 @@ grpc::Status ApiService::ListCheckpoints(grpc::ServerContext* context,
 grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1::CheckpointRef* request,
                                           v1::VerifyResponse* response) {
   SIDING_AS_CALLER(context, caller);
+  const LongCalls::Slot slot(long_calls_, caller.uid);
+  if (!slot.status.ok()) return ToGrpc(slot.status);
   // Shared with the callback, which may come after this call has given up.
   struct Answer {
     std::mutex mutex;

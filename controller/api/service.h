@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "controller/api/local_identity.h"
+#include "controller/api/slots.h"
 #include "controller/engine/engine.h"
 #include "siding/v1/api.grpc.pb.h"
 
@@ -49,6 +50,7 @@ class ApiService final : public v1::Siding::Service {
   Engine& engine_;
   const Policy policy_;
   const Identify identify_;
+  LongCalls long_calls_;
   std::atomic<bool> stopping_{false};
 };
 

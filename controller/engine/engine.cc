@@ -162,6 +162,18 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
 
 void Engine::Impl::OnDisconnected(const NodeId& node) {
   state_.observed_nodes[node].connected = false;
+  // Its answers are lost with the connection. Deletions are asked for again.
+  std::vector<int64_t> lost;
+  for (const auto& [op, asked] : verifications_) {
+    if (asked.node == node) lost.push_back(op);
+  }
+  for (int64_t op : lost) {
+    v1::OpResult result;
+    result.set_op(op);
+    result.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
+    result.set_message(absl::StrCat("node ", node.value(), " went away before it had answered"));
+    OnResult(node, result);
+  }
   schedule_ = true;
 }
 

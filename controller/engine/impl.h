@@ -186,7 +186,12 @@ class Engine::Impl {
     std::map<int, v1::OpResult> results;
     VerifyCallback done;
   };
-  std::map<int64_t, std::pair<std::shared_ptr<Verification>, int>> verifications_;  // op -> (which, rank)
+  struct AskedToVerify {
+    std::shared_ptr<Verification> verification;
+    NodeId node;
+    int rank = 0;
+  };
+  std::map<int64_t, AskedToVerify> verifications_;  // by op
   struct Deletion {
     CheckpointId checkpoint;
     int rank = 0;

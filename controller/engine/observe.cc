@@ -239,7 +239,7 @@ bool Engine::Impl::JudgeKill(JobRecord& job) {
 
 void Engine::Impl::OnResult(const NodeId& node, const v1::OpResult& result) {
   if (auto it = verifications_.find(result.op()); it != verifications_.end()) {
-    auto [verification, rank] = it->second;
+    const auto [verification, asked, rank] = it->second;
     verifications_.erase(it);
     verification->results[rank] = result;
     if (--verification->outstanding == 0) verification->done(std::move(verification->results));

@@ -140,5 +140,20 @@ TEST_F(RequestsTest, AVictimWhoseNodeIsNoLongerNeededGoesOn) {
   EXPECT_EQ(Job(victim).checkpoints.size(), 0u);
 }
 
+TEST_F(RequestsTest, AVerificationEndsWhenItsNodeGoesAway) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  std::map<int, v1::OpResult> results;
+  ASSERT_TRUE(
+      engine_->VerifyCheckpoint(kAda, Job(job).checkpoints.back(), [&](auto by_rank) { results = by_rank; })
+          .ok());
+  cluster_.Disconnect("a");
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_THAT(results[0].message(), testing::HasSubstr("node a went away"));
+}
+
 }  // namespace
 }  // namespace siding

@@ -205,7 +205,7 @@ absl::Status Engine::Impl::Verify(const CheckpointId& id, VerifyCallback done) {
     command.mutable_verify()->set_checkpoint(id.value());
     command.mutable_verify()->set_tier(ToProto(checkpoint.tier));
     command.mutable_verify()->set_rank(rank);
-    verifications_[command.op()] = {verification, rank};
+    verifications_[command.op()] = {verification, node, rank};
     commands.emplace_back(node, std::move(command));
   }
   verification->outstanding = commands.size();

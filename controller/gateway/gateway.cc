@@ -3,16 +3,9 @@
 #include <deque>
 
 #include "common/logging.h"
+#include "controller/wire/grpc_status.h"
 
 namespace siding {
-namespace {
-
-grpc::Status ToGrpc(const absl::Status& status) {
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
-}
-
-}  // namespace
-
 // Deletes itself when gRPC is done with it.
 class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::ToAgent> {
  public:
@@ -25,12 +18,12 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
     StartRead(&incoming_);
   }
 
-  // Queued; one write is under way at a time, as gRPC demands.
+  // Queued; one write is under way at a time, as gRPC demands, and none before the Welcome.
   void Send(v1::ToAgent command) {
     std::lock_guard lock(mutex_);
     if (ended_) return;
     outgoing_.push_back(std::move(command));
-    if (outgoing_.size() == 1) StartWrite(&outgoing_.front());
+    if (welcomed_ && outgoing_.size() == 1) StartWrite(&outgoing_.front());
   }
 
   void End(const grpc::Status& status) {
@@ -65,11 +58,12 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
 
   void OnDone() override {
     if (node_) {
+      // The name is free again only when the engine knows that this agent is gone.
+      if (announced_) gateway_.events_->OnDisconnected(*node_);
       {
         std::lock_guard lock(gateway_.mutex_);
         gateway_.streams_.erase(*node_);
       }
-      if (announced_) gateway_.events_->OnDisconnected(*node_);
       spdlog::info("agent of node {} is gone", node_->value());
     }
     delete this;
@@ -89,13 +83,23 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       }
     }
     node_ = node;
-    v1::ToAgent welcome;
-    welcome.mutable_welcome()->set_heartbeat_interval_us(gateway_.heartbeat_interval_.count());
-    Send(std::move(welcome));
     const absl::Status status = gateway_.events_->OnConnected(node, incoming_.hello());
     announced_ = status.ok();
-    if (announced_) spdlog::info("agent of node {} is connected", node.value());
+    if (!announced_) return status;
+    spdlog::info("agent of node {} is connected", node.value());
+    Welcome();
     return status;
+  }
+
+  // Only to an agent that was accepted: it takes its back-off to be over. Commands may be waiting already.
+  void Welcome() {
+    v1::ToAgent welcome;
+    welcome.mutable_welcome()->set_heartbeat_interval_us(gateway_.heartbeat_interval_.count());
+    std::lock_guard lock(mutex_);
+    if (ended_) return;
+    welcomed_ = true;
+    outgoing_.push_front(std::move(welcome));
+    StartWrite(&outgoing_.front());
   }
 
   Gateway& gateway_;
@@ -105,6 +109,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
 
   std::mutex mutex_;
   std::deque<v1::ToAgent> outgoing_;  // guarded by mutex_; the front is being written
+  bool welcomed_ = false;             // guarded by mutex_
   bool ended_ = false;                // guarded by mutex_
 };
 

@@ -18,8 +18,8 @@
 namespace siding {
 namespace {
 
-// Larger than any amount of memory in MiB that can come up.
-constexpr double kMuch = 1e9;
+// Larger than what jobs hold on one node, in MiB; not much larger, as CBC compares with a tolerance.
+constexpr double kMuch = 1e5;
 
 double MiB(Bytes bytes) { return static_cast<double>(bytes.value) / (1 << 20); }
 
@@ -49,7 +49,8 @@ class Program {
     std::ostringstream out;
     out.precision(15);
     out << "Minimize\n cost: 0 zero";
-    for (const Way& way : ways_) out << "\n + " << static_cast<double>(way.option->cost_ms) / 1000 << " " << way.name;
+    for (const Way& way : ways_)
+      out << "\n + " << static_cast<double>(way.option->cost_ms) / 1000 << " " << way.name;
     out << "\nSubject To\n";
     OneWayEach(out);
     Nodes(out);
@@ -77,7 +78,8 @@ class Program {
           if (step_ <= 0) continue;
           way.steps = static_cast<int>(std::ceil(static_cast<double>(option.shared_bytes.value) / step_));
         }
-        for (const NodeId& node : candidates_[c].job->nodes) on_[node].push_back(static_cast<int>(ways_.size()));
+        for (const NodeId& node : candidates_[c].job->nodes)
+          on_[node].push_back(static_cast<int>(ways_.size()));
         ways_.push_back(std::move(way));
       }
     }
@@ -145,13 +147,15 @@ class Program {
   void Limits(std::ostream& out, const NodeView& node, size_t n) const {
     if (!on_.contains(node.id)) return;
     const std::string i = std::to_string(n);
-    Row(out, "disk" + i, node.id,
+    Row(
+        out, "disk" + i, node.id,
         [](const Way& w, const NodeId& id) {
           return w.option->to_local_disk ? MiB(w.candidate->job->memory[RankOn(w, id)]) : 0.0;
         },
         " <= " + Number(MiB(node.local_disk_free)));
     for (Tier tier : {Tier::kLocal, Tier::kShared}) {
-      Row(out, ToString(tier) + i, node.id,
+      Row(
+          out, ToString(tier) + i, node.id,
           [&](const Way& w, const NodeId& id) {
             const bool writes = w.option->tier == tier && !w.option->by_rank.empty();
             return writes ? ToSeconds(w.option->by_rank[RankOn(w, id)]) : 0.0;
@@ -180,11 +184,13 @@ class Program {
       });
     }
     // frozen > 0 and y: frozen + wanted <= available.
-    Row(out, "ram" + i, node.id,
+    Row(
+        out, "ram" + i, node.id,
         [](const Way& w, const NodeId& id) {
           return w.option->stays_in_ram ? MiB(w.candidate->job->memory[RankOn(w, id)]) : 0.0;
         },
-        " + " + Number(kMuch) + " y" + i + " <= " + Number(kMuch + MiB(node.ram_available) - MiB(want.memory)));
+        " + " + Number(kMuch) + " y" + i +
+            " <= " + Number(kMuch + MiB(node.ram_available) - MiB(want.memory)));
   }
 
   static std::string Number(double value) {
@@ -241,7 +247,8 @@ MilpAnswer SolveWithCbc(const Snapshot& snapshot, const Request& request, const 
   const std::string folder = mkdtemp(name);
   std::ofstream(folder + "/plan.lp") << Program(snapshot, request, policy).Text();
   const std::string command = FindCbc() + " " + folder + "/plan.lp ratioGap 0 allowableGap 0 sec " +
-                              std::to_string(seconds) + " solve solu " + folder + "/solution >" + folder + "/log 2>&1";
+                              std::to_string(seconds) + " solve solu " + folder + "/solution >" + folder +
+                              "/log 2>&1";
   MilpAnswer answer;
   const auto start = std::chrono::steady_clock::now();
   if (std::system(command.c_str()) != 0) {

@@ -15,10 +15,10 @@ namespace siding {
 std::string FindCbc();
 
 struct MilpAnswer {
-  bool proven = false;      // optimal, or infeasible
+  bool proven = false;  // optimal, or infeasible
   bool feasible = false;
-  double cost_seconds = 0;  // planner/options.h's cost, in node-seconds; of the best found
-  double bound_seconds = 0; // no plan costs less (as far as CBC got)
+  double cost_seconds = 0;   // planner/options.h's cost, in node-seconds; of the best found
+  double bound_seconds = 0;  // no plan costs less (as far as CBC got)
   double took_seconds = 0;
 };
 

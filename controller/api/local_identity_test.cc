@@ -1,0 +1,135 @@
+#include "controller/api/local_identity.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using testing::HasSubstr;
+
+class LocalListenerTest : public testing::Test {
+ protected:
+  LocalListenerTest() {
+    char name[] = "/tmp/siding-socket-XXXXXX";
+    folder_ = mkdtemp(name);
+    std::filesystem::permissions(folder_, std::filesystem::perms::all);
+    listener_ = *LocalListener::Listen(path(), [this](int fd) {
+      std::lock_guard lock(mutex_);
+      accepted_.push_back(fd);
+      changed_.notify_all();
+    });
+  }
+  ~LocalListenerTest() override {
+    listener_->Stop();
+    for (int fd : accepted_) close(fd);
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::string path() const { return folder_ + "/s"; }
+
+  // As nobody, whose connections are limited. The raw call changes this thread only.
+  UniqueFd ConnectAsNobody() const {
+    syscall(SYS_setresuid, -1, 65534, -1);
+    UniqueFd fd = Connect();
+    syscall(SYS_setresuid, -1, 0, -1);
+    return fd;
+  }
+
+  UniqueFd Connect() const {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path().c_str());
+    UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return UniqueFd();
+    return fd;
+  }
+
+  // The descriptor of the n-th connection that was let in.
+  int Accepted(size_t n) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return accepted_.size() > n; });
+    return accepted_[n];
+  }
+  static std::string PeerOf(int fd) { return "fd:" + std::to_string(fd); }
+
+  // The server hangs up: reading ends.
+  static bool IsClosed(const UniqueFd& fd) {
+    char byte;
+    return read(fd.get(), &byte, 1) == 0;
+  }
+
+  std::string folder_;
+  std::unique_ptr<LocalListener> listener_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> accepted_;  // guarded by mutex_
+};
+
+TEST_F(LocalListenerTest, TellsTheUidOfAnotherUsersProcess) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(1);
+    const UniqueFd fd = Connect();
+    char byte;
+    _exit(read(fd.get(), &byte, 1) == 1 ? 0 : 1);  // until it has been looked at
+  }
+  const int fd = Accepted(0);
+  const auto peer = listener_->Of(PeerOf(fd));
+  ASSERT_TRUE(peer.ok()) << peer.status();
+  EXPECT_EQ(peer->uid, 65534u);
+  EXPECT_EQ(peer->gid, 65534u);
+  ASSERT_EQ(write(fd, "x", 1), 1);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(LocalListenerTest, KnowsNobodyWhoCameAnotherWay) {
+  EXPECT_THAT(listener_->Of("ipv4:127.0.0.1:5").status().message(), HasSubstr("local socket"));
+  EXPECT_FALSE(listener_->Of("fd:3").ok());
+}
+
+TEST_F(LocalListenerTest, ClosesWhatIsMoreThanAUserMayHave) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < kConnectionsPerUser; ++i) {
+    clients.push_back(ConnectAsNobody());
+    Accepted(i);
+  }
+  EXPECT_TRUE(IsClosed(ConnectAsNobody()));
+}
+
+TEST_F(LocalListenerTest, AClosedConnectionMakesRoomForAnother) {
+  if (getuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < kConnectionsPerUser; ++i) {
+    clients.push_back(ConnectAsNobody());
+    Accepted(i);
+  }
+  close(Accepted(7));
+  const UniqueFd another = ConnectAsNobody();
+  const int fd = Accepted(kConnectionsPerUser);
+  EXPECT_TRUE(listener_->Of(PeerOf(fd)).ok());
+  std::lock_guard lock(mutex_);
+  accepted_.erase(accepted_.begin() + 7);
+}
+
+TEST_F(LocalListenerTest, TwoListenersDoNotShareAPath) {
+  EXPECT_THAT(LocalListener::Listen(path(), [](int) {}).status().message(), HasSubstr("in use"));
+}
+
+}  // namespace
+}  // namespace siding

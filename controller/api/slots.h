@@ -23,7 +23,8 @@ class LongCalls {
       int& count = calls_.count_[uid];
       if (count >= kLongCallsPerUser) {
         status = absl::ResourceExhaustedError(absl::StrCat(
-            "you have ", count, " calls that follow or wait already; no user may have more than ", kLongCallsPerUser));
+            "you have ", count, " calls that follow or wait already; no user may have more than ",
+            kLongCallsPerUser));
         return;
       }
       ++count;

@@ -1,8 +1,8 @@
 // What does the controller need for a cluster of a thousand nodes? Starts the real sidingd and connects N
 // simulated agents to it over its real socket, each with a connection of its own; they register, take 10
-// jobs each, and send heartbeats with the state of all their tasks every 5 s. Prints the controller's CPU time
-// and memory for each phase, beside the bound. Simulated is what an agent does with a command: a launched task
-// is reported as running at once, and nothing runs.
+// jobs each, and send heartbeats with the state of all their tasks every 5 s. Prints the controller's CPU
+// time and memory for each phase, beside the bound. Simulated is what an agent does with a command: a
+// launched task is reported as running at once, and nothing runs.
 //
 //   scale_bench [--agents 1000] [--jobs 10000] [--seconds 60] [--sidingd PATH]
 #include <grpcpp/grpcpp.h>
@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -53,9 +53,10 @@ class Controller {
     pid_ = fork();
     if (pid_ == 0) {
       const std::string log = folder_ + "/log";
-      if (freopen(log.c_str(), "w", stderr) == nullptr || freopen(log.c_str(), "w", stdout) == nullptr) _exit(126);
-      execl(program.c_str(), "sidingd", "--socket", socket().c_str(), "--state-dir", (folder_ + "/state").c_str(),
-            "--heartbeat", "5s", "--log-level", "warning", nullptr);
+      if (freopen(log.c_str(), "w", stderr) == nullptr || freopen(log.c_str(), "w", stdout) == nullptr)
+        _exit(126);
+      execl(program.c_str(), "sidingd", "--socket", socket().c_str(), "--state-dir",
+            (folder_ + "/state").c_str(), "--heartbeat", "5s", "--log-level", "warning", nullptr);
       _exit(127);
     }
   }
@@ -184,16 +185,19 @@ class Agent final : public grpc::ClientBidiReactor<v1::FromAgent, v1::ToAgent> {
   std::atomic<bool> welcomed_{false};
   std::mutex mutex_;
   std::condition_variable over_;
-  std::deque<v1::FromAgent> outgoing_;             // guarded by mutex_
-  std::map<std::string, v1::TaskReport> tasks_;    // guarded by mutex_
-  bool done_ = false;                              // guarded by mutex_
+  std::deque<v1::FromAgent> outgoing_;           // guarded by mutex_
+  std::map<std::string, v1::TaskReport> tasks_;  // guarded by mutex_
+  bool done_ = false;                            // guarded by mutex_
 };
 
 // Prints what the controller used from construction to End().
 class Phase {
  public:
   Phase(const Controller& controller, std::string name)
-      : controller_(controller), name_(std::move(name)), cpu_(controller.CpuSeconds()), start_(Clock::now()) {}
+      : controller_(controller),
+        name_(std::move(name)),
+        cpu_(controller.CpuSeconds()),
+        start_(Clock::now()) {}
   void End() {
     const double wall = Seconds(Clock::now() - start_), cpu = controller_.CpuSeconds() - cpu_;
     std::printf("%-34s %8.1f s %9.2f s %8.1f %%   %8.0f MiB\n", name_.c_str(), wall, cpu, 100 * cpu / wall,
@@ -242,7 +246,8 @@ int Run(int agents, int jobs, int measured, const std::string& program) {
     return 1;
   }
   const auto api = v1::Siding::NewStub(channel);
-  std::printf("%d agents, %d jobs, a heartbeat every %d s\n", agents, jobs, static_cast<int>(kHeartbeat.count()));
+  std::printf("%d agents, %d jobs, a heartbeat every %d s\n", agents, jobs,
+              static_cast<int>(kHeartbeat.count()));
   std::printf("%-34s %10s %11s %10s   %12s\n", "phase", "wall", "CPU", "of a core", "peak memory");
 
   std::vector<std::unique_ptr<Agent>> all;
@@ -274,10 +279,10 @@ int Run(int agents, int jobs, int measured, const std::string& program) {
     good = false;
   }
   good = good && Await("all jobs to run", [&] {
-    int running = 0;
-    for (const auto& agent : all) running += agent->tasks();
-    return running >= std::min(jobs, agents * kSlots);
-  });
+           int running = 0;
+           for (const auto& agent : all) running += agent->tasks();
+           return running >= std::min(jobs, agents * kSlots);
+         });
   submitting.End();
 
   if (good) {
@@ -301,7 +306,8 @@ int Run(int agents, int jobs, int measured, const std::string& program) {
     const grpc::Status status = api->PlanRequest(&context, request, &plan);
     planning.End();
     if (!status.ok()) std::fprintf(stderr, "scale_bench: plan: %s\n", status.error_message().c_str());
-    std::printf("  %s, %d victims\n", plan.feasible() ? "feasible" : plan.refusal().c_str(), plan.steps_size());
+    std::printf("  %s, %d victims\n", plan.feasible() ? "feasible" : plan.refusal().c_str(),
+                plan.steps_size());
   }
   stop = true;
   beats.join();

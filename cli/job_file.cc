@@ -1,162 +1,121 @@
 #include "cli/job_file.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <csignal>
 #include <cstring>
 #include <functional>
-#include <map>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/status.h"
+#include "common/yaml/fields.h"
 
 namespace siding::cli {
 namespace {
 
-// Takes a field's value into the spec, or says what is wrong with it.
-using Setter = std::function<absl::Status(const YAML::Node&)>;
-
-absl::Status Expected(const std::string& what) { return absl::InvalidArgumentError("expected " + what); }
-
-Setter Text(const std::function<void(const std::string&)>& set) {
-  return [set](const YAML::Node& node) {
-    if (!node.IsScalar()) return Expected("text");
-    set(node.as<std::string>());
+Setter TextOf(const std::function<void(const std::string&)>& set) {
+  return Parsed([set](const std::string& text) {
+    set(text);
     return absl::OkStatus();
+  });
+}
+
+Setter MicrosOf(const std::function<void(int64_t)>& set) {
+  return SpanOf([set](Duration value) { set(value.count()); });
+}
+
+// A command: a list of words, or one line that is split as a shell would.
+Setter WordsOf(const std::function<void(const std::vector<std::string>&)>& set) {
+  return [set](const YAML::Node& node) -> std::string {
+    const Setter list = NamesOf([&](const std::vector<std::string>& words) {
+      set(words);
+      return absl::OkStatus();
+    });
+    if (node.IsSequence()) return list(node).empty() ? "" : "a list of words, or one line";
+    if (!node.IsScalar()) return "a list of words, or one line";
+    const auto words = SplitCommand(node.as<std::string>());
+    if (!words.ok()) return std::string(words.status().message()).substr(9);
+    set(*words);
+    return "";
   };
 }
 
-Setter Whole(const std::function<void(int)>& set, int least) {
-  return [set, least](const YAML::Node& node) {
-    int value = 0;
-    if (!node.IsScalar() || !absl::SimpleAtoi(node.as<std::string>(), &value) || value < least) {
-      return Expected(absl::StrCat("a whole number, ", least, " or more"));
-    }
-    set(value);
-    return absl::OkStatus();
-  };
-}
-
-Setter Span(const std::function<void(int64_t)>& set) {
-  return [set](const YAML::Node& node) {
-    if (!node.IsScalar()) return Expected("a duration such as 90s");
-    const auto value = ParseDuration(node.as<std::string>());
-    if (value.ok()) set(value->count());
-    return value.status();
-  };
-}
-
-absl::StatusOr<std::vector<std::string>> Words(const YAML::Node& node) {
-  if (node.IsScalar()) return SplitCommand(node.as<std::string>());
-  if (!node.IsSequence()) return Expected("a list of words, or one line");
-  std::vector<std::string> words;
-  for (const YAML::Node& word : node) {
-    if (!word.IsScalar()) return Expected("a list of words");
-    words.push_back(word.as<std::string>());
-  }
-  return words;
-}
-
-absl::Status SetMethods(const YAML::Node& node, v1::JobSpec& spec) {
+absl::Status SetMethods(const std::vector<std::string>& names, v1::JobSpec& spec) {
   spec.clear_methods();
-  if (node.IsScalar() && node.as<std::string>() == "false") return absl::OkStatus();
-  if (!node.IsSequence()) return Expected("a list of suspend, checkpoint, app and kill, or false");
-  for (const YAML::Node& name : node) {
-    SIDING_ASSIGN_OR_RETURN(v1::Method method,
-                            ParseMethodName(name.IsScalar() ? name.as<std::string>() : ""));
+  if (names == std::vector<std::string>{"false"}) return absl::OkStatus();
+  for (const std::string& name : names) {
+    SIDING_ASSIGN_OR_RETURN(v1::Method method, ParseMethodName(name));
     spec.add_methods(method);
   }
   return absl::OkStatus();
 }
 
-absl::Status SetEnvironment(const YAML::Node& node, v1::JobSpec& spec) {
-  if (!node.IsMap()) return Expected("NAME: value pairs");
-  for (const auto& entry : node) {
-    if (!entry.second.IsScalar()) return Expected("NAME: value pairs");
-    (*spec.mutable_env())[entry.first.as<std::string>()] = entry.second.as<std::string>();
-  }
-  return absl::OkStatus();
+template <typename Map>
+Setter PairsInto(Map* pairs) {
+  return [pairs](const YAML::Node& node) -> std::string {
+    if (!node.IsMap()) return "NAME: value pairs";
+    for (const auto& entry : node) {
+      if (!entry.second.IsScalar()) return "NAME: value pairs";
+      (*pairs)[entry.first.as<std::string>()] = entry.second.as<std::string>();
+    }
+    return "";
+  };
 }
 
-std::map<std::string, Setter> Fields(v1::JobSpec& spec, Time now) {
+Setter TimeOf(Time now, const std::function<void(int64_t)>& set) {
+  return Parsed([now, set](const std::string& text) {
+    SIDING_ASSIGN_OR_RETURN(const Time time, ParseTime(text, now));
+    set(ToMicros(time));
+    return absl::OkStatus();
+  });
+}
+
+Fields JobFields(v1::JobSpec& spec, Time now) {
+  constexpr int kMany = 1000000;
   return {
-      {"name", Text([&spec](const std::string& v) { spec.set_name(v); })},
-      {"nodes", Whole([&spec](int v) { spec.set_nodes(v); }, 1)},
-      {"slots", Whole([&spec](int v) { spec.mutable_per_node()->set_slots(v); }, 1)},
-      {"gpus", Whole([&spec](int v) { spec.mutable_per_node()->set_gpus(v); }, 0)},
-      {"priority", Whole([&spec](int v) { spec.set_priority(v); }, -1000000)},
-      {"max_preemptions", Whole([&spec](int v) { spec.set_max_preemptions(v); }, 0)},
-      {"workdir", Text([&spec](const std::string& v) { spec.set_workdir(v); })},
-      {"output", Text([&spec](const std::string& v) { spec.set_output(v); })},
-      {"kill_grace", Span([&spec](int64_t v) { spec.set_kill_grace_us(v); })},
-      {"checkpoint_interval", Span([&spec](int64_t v) { spec.set_checkpoint_interval_us(v); })},
-      {"app_marker", Text([&spec](const std::string& v) { spec.mutable_app()->set_marker(v); })},
-      {"preemptible", [&spec](const YAML::Node& node) { return SetMethods(node, spec); }},
-      {"env", [&spec](const YAML::Node& node) { return SetEnvironment(node, spec); }},
-      {"memory",
-       [&spec](const YAML::Node& node) {
-         if (!node.IsScalar()) return Expected("a size such as 2GiB");
-         const auto value = ParseBytes(node.as<std::string>());
-         if (value.ok()) spec.mutable_per_node()->set_memory(value->value);
-         return value.status();
-       }},
-      {"start_by",
-       [&spec, now](const YAML::Node& node) {
-         if (!node.IsScalar()) return Expected("a time such as +60s");
-         const auto value = ParseTime(node.as<std::string>(), now);
-         if (!value.ok()) return value.status();
-         spec.set_on_demand(true);
-         spec.set_start_by_us(ToMicros(*value));
+      {"name", TextOf([&spec](const std::string& v) { spec.set_name(v); })},
+      {"nodes", WholeOf([&spec](int v) { spec.set_nodes(v); }, 1, kMany)},
+      {"slots", WholeOf([&spec](int v) { spec.mutable_per_node()->set_slots(v); }, 1, kMany)},
+      {"gpus", WholeOf([&spec](int v) { spec.mutable_per_node()->set_gpus(v); }, 0, kMany)},
+      {"priority", WholeOf([&spec](int v) { spec.set_priority(v); }, -kMany, kMany)},
+      {"max_preemptions", WholeOf([&spec](int v) { spec.set_max_preemptions(v); }, 0, kMany)},
+      {"workdir", TextOf([&spec](const std::string& v) { spec.set_workdir(v); })},
+      {"output", TextOf([&spec](const std::string& v) { spec.set_output(v); })},
+      {"kill_grace", MicrosOf([&spec](int64_t v) { spec.set_kill_grace_us(v); })},
+      {"checkpoint_interval", MicrosOf([&spec](int64_t v) { spec.set_checkpoint_interval_us(v); })},
+      {"hold", MicrosOf([&spec](int64_t v) { spec.set_hold_us(v); })},
+      {"app_marker", TextOf([&spec](const std::string& v) { spec.mutable_app()->set_marker(v); })},
+      {"preemptible",
+       NamesOf([&spec](const std::vector<std::string>& names) { return SetMethods(names, spec); })},
+      {"env", PairsInto(spec.mutable_env())},
+      {"labels", PairsInto(spec.mutable_labels())},
+      {"memory", Parsed([&spec](const std::string& text) {
+         SIDING_ASSIGN_OR_RETURN(const Bytes bytes, ParseBytes(text));
+         spec.mutable_per_node()->set_memory(bytes.value);
          return absl::OkStatus();
-       }},
+       })},
+      {"start_by", TimeOf(now,
+                          [&spec](int64_t v) {
+                            spec.set_on_demand(true);
+                            spec.set_start_by_us(v);
+                          })},
+      {"not_before", TimeOf(now, [&spec](int64_t v) { spec.set_not_before_us(v); })},
       {"app_signal",
-       [&spec](const YAML::Node& node) {
-         return node.IsScalar() ? ParseAppSignal(node.as<std::string>(), *spec.mutable_app())
-                                : Expected("a signal such as USR1@30s");
-       }},
-      {"command",
-       [&spec](const YAML::Node& node) {
-         const auto words = Words(node);
-         if (words.ok()) spec.mutable_command()->Assign(words->begin(), words->end());
-         return words.status();
-       }},
-      {"restart_command",
-       [&spec](const YAML::Node& node) {
-         const auto words = Words(node);
-         if (words.ok()) spec.mutable_app()->mutable_restart_command()->Assign(words->begin(), words->end());
-         return words.status();
-       }},
+       Parsed([&spec](const std::string& text) { return ParseAppSignal(text, *spec.mutable_app()); })},
+      {"command", WordsOf([&spec](const std::vector<std::string>& words) {
+         spec.mutable_command()->Assign(words.begin(), words.end());
+       })},
+      {"restart_command", WordsOf([&spec](const std::vector<std::string>& words) {
+         spec.mutable_app()->mutable_restart_command()->Assign(words.begin(), words.end());
+       })},
   };
 }
 
 }  // namespace
 
 absl::Status ParseJobFile(const std::string& text, const std::string& name, Time now, v1::JobSpec& spec) {
-  const auto at = [&](const YAML::Mark& mark) { return absl::StrCat(name, ":", mark.line + 1, ": "); };
-  // yaml-cpp throws; nothing of ours does.
-  try {
-    const YAML::Node root = YAML::Load(text);
-    if (!root.IsMap()) return absl::InvalidArgumentError(at(root.Mark()) + "expected key: value pairs");
-    const std::map<std::string, Setter> fields = Fields(spec, now);
-    for (const auto& entry : root) {
-      const std::string key = entry.first.as<std::string>();
-      const auto field = fields.find(key);
-      if (field == fields.end()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            at(entry.first.Mark()), "unknown field '", key, "'; expected one of ",
-            absl::StrJoin(fields, ", ", [](std::string* out, const auto& f) { *out += f.first; })));
-      }
-      const absl::Status status = field->second(entry.second);
-      if (!status.ok()) return Annotate(status, absl::StrCat(at(entry.second.Mark()), key));
-    }
-    return absl::OkStatus();
-  } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(at(error.mark) + error.msg);
-  }
+  return FieldReader(name).Read(text, JobFields(spec, now));
 }
 
 absl::StatusOr<v1::Method> ParseMethodName(const std::string& name) {

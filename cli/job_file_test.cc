@@ -19,7 +19,8 @@ TEST(JobFile, ReadsEveryField) {
   const absl::Status status = ParseJobFile(
       "name: heat\nnodes: 2\nslots: 4\nmemory: 2GiB\ngpus: 1\npriority: -5\nmax_preemptions: 3\nworkdir: /w\n"
       "output: /o/%j\nkill_grace: 5s\ncheckpoint_interval: 10m\npreemptible: [suspend, app]\nenv: {A: b}\n"
-      "start_by: +60s\napp_signal: USR1@20s\napp_marker: /m\ncommand: ./run 'a b'\nrestart_command: [./run, "
+      "labels: {qos: low}\nhold: 10m\nnot_before: +30s\nstart_by: +60s\napp_signal: USR1@20s\napp_marker: "
+      "/m\ncommand: ./run 'a b'\nrestart_command: [./run, "
       "--resume]\n",
       "job.yaml", FromMicros(1000000), spec);
   ASSERT_TRUE(status.ok()) << status;
@@ -32,17 +33,38 @@ TEST(JobFile, ReadsEveryField) {
   EXPECT_EQ(spec.app().grace_us(), 20000000);
   EXPECT_THAT(spec.command(), ElementsAre("./run", "a b"));
   EXPECT_EQ(spec.env().at("A"), "b");
+  EXPECT_EQ(spec.labels().at("qos"), "low");
+  EXPECT_EQ(spec.hold_us(), 600000000);
+  EXPECT_EQ(spec.not_before_us(), 31000000);
 }
 
 TEST(JobFile, NamesFileLineFieldAndWhatWasExpected) {
   EXPECT_THAT(ErrorOf("name: x\nnodes: many\n"),
-              HasSubstr("job.yaml:2: nodes: expected a whole number, 1 or more"));
+              HasSubstr("job.yaml:2: nodes: expected a whole number from 1 to"));
 }
 TEST(JobFile, UnknownFieldsAreErrors) {
-  EXPECT_THAT(ErrorOf("\nnode: 2\n"), HasSubstr("job.yaml:2: unknown field 'node'"));
+  EXPECT_THAT(ErrorOf("\nnode: 2\n"), HasSubstr("job.yaml:2: unknown key 'node'"));
 }
 TEST(JobFile, UnknownMethodsAreErrors) {
-  EXPECT_THAT(ErrorOf("preemptible: [stop]"), HasSubstr("'stop': expected suspend"));
+  EXPECT_THAT(ErrorOf("preemptible: [stop]"),
+              HasSubstr("job.yaml:1: preemptible: expected suspend, checkpoint, app or kill"));
+}
+TEST(JobFile, OneMethodNeedsNoList) {
+  v1::JobSpec spec;
+  ASSERT_TRUE(ParseJobFile("preemptible: kill\n", "job.yaml", FromMicros(0), spec).ok());
+  EXPECT_THAT(spec.methods(), ElementsAre(v1::KILL));
+}
+TEST(JobFile, FalseIsNotPreemptible) {
+  v1::JobSpec spec;
+  spec.add_methods(v1::KILL);
+  ASSERT_TRUE(ParseJobFile("preemptible: false\n", "job.yaml", FromMicros(0), spec).ok());
+  EXPECT_EQ(spec.methods_size(), 0);
+}
+TEST(JobFile, AFieldIsGivenOnce) {
+  EXPECT_THAT(ErrorOf("nodes: 1\nnodes: 2\n"), HasSubstr("job.yaml:2: nodes: is given twice"));
+}
+TEST(JobFile, AFileIsOneJob) {
+  EXPECT_THAT(ErrorOf("nodes: 1\n---\nnodes: 2\n"), HasSubstr("second document"));
 }
 TEST(JobFile, BrokenYamlHasALine) { EXPECT_THAT(ErrorOf("a: b\nc: [\n"), HasSubstr("job.yaml:")); }
 TEST(JobFile, AListIsNoJob) { EXPECT_THAT(ErrorOf("- a\n"), HasSubstr("expected key: value pairs")); }

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
   siding::cli::AddQueries(app, session);
   siding::cli::AddAdmin(app, session);
   siding::cli::AddCheckpoints(app, session);
+  siding::cli::AddPolicy(app, session);
   siding::cli::AddCompletion(app, session);
   try {
     app.parse(argc, argv);

@@ -1,4 +1,4 @@
-// What sidingd is told: a YAML file, then flags over it. And the policy file, which is read the same way.
+// What sidingd is told: a YAML file, then flags over it.
 // Every error names file, line and what was expected; an unknown key is an error.
 #pragma once
 
@@ -6,7 +6,6 @@
 
 #include "absl/status/statusor.h"
 #include "common/units.h"
-#include "model/policy.h"
 
 namespace siding {
 
@@ -20,9 +19,7 @@ struct ControllerConfig {
 };
 
 absl::StatusOr<ControllerConfig> LoadControllerConfig(const std::string& path);
-absl::StatusOr<Policy> LoadPolicy(const std::string& path);
 // The same, from text; `name` stands for the file in errors.
 absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, const std::string& name);
-absl::StatusOr<Policy> ParsePolicy(const std::string& text, const std::string& name);
 
 }  // namespace siding

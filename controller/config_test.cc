@@ -6,37 +6,28 @@
 namespace siding {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-std::string PolicyError(const std::string& text) {
-  return std::string(ParsePolicy(text, "p.yaml").status().message());
+std::string ErrorOf(const std::string& text) {
+  return std::string(ParseControllerConfig(text, "c.yaml").status().message());
 }
 
-TEST(Config, ReadsEveryPolicyField) {
-  const auto policy = ParsePolicy(
-      "margin: 2s\nmin_runtime: 1m\ncooldown: 3m\nmax_preemptions: 4\nbudget_steps: 32\nkeep_checkpoints: 1\n"
-      "operators: [ada, bob]\n",
-      "p.yaml");
-  ASSERT_TRUE(policy.ok()) << policy.status();
-  EXPECT_EQ(policy->margin, 2s);
-  EXPECT_EQ(policy->cooldown, 3min);
-  EXPECT_EQ(policy->budget_steps, 32);
-  EXPECT_EQ(policy->operators, (std::set<std::string>{"ada", "bob"}));
+TEST(Config, ReadsEveryField) {
+  const auto config = ParseControllerConfig(
+      "socket: /s\nstate_dir: /d\npolicy: /p\nheartbeat: 2s\nmetrics_port: 9100\nlog_level: debug\n",
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->socket, "/s");
+  EXPECT_EQ(config->state_dir, "/d");
+  EXPECT_EQ(config->policy, "/p");
+  EXPECT_EQ(config->heartbeat, std::chrono::seconds(2));
+  EXPECT_EQ(config->metrics_port, 9100);
+  EXPECT_EQ(config->log_level, "debug");
 }
-TEST(Config, AnEmptyFileIsTheDefaults) { EXPECT_TRUE(ParsePolicy("", "p.yaml").ok()); }
-TEST(Config, UnknownKeysAreErrorsWithTheirLine) {
-  EXPECT_THAT(PolicyError("margin: 1s\nmargni: 2s\n"), HasSubstr("p.yaml:2: unknown key 'margni'"));
+TEST(Config, AHeartbeatHasALeastInterval) {
+  EXPECT_THAT(ErrorOf("heartbeat: 1ms"), HasSubstr("heartbeat: expected 100ms or more"));
 }
-TEST(Config, WrongValuesSayWhatWasExpected) {
-  EXPECT_THAT(PolicyError("\n\nmargin: soon\n"), HasSubstr("p.yaml:3: margin: expected a duration"));
-}
-TEST(Config, BrokenYamlHasALine) { EXPECT_THAT(PolicyError("a: [1,\n"), HasSubstr("p.yaml:")); }
-TEST(Config, NumbersHaveARange) { EXPECT_THAT(PolicyError("keep_checkpoints: 0"), HasSubstr("from 1 to")); }
-TEST(Config, ShippedPoliciesAreGood) {
-  const auto policy = LoadPolicy(SIDING_SOURCE_DIR "/policies/default.yaml");
-  EXPECT_TRUE(policy.ok()) << policy.status();
-}
+TEST(Config, PortsHaveARange) { EXPECT_THAT(ErrorOf("metrics_port: 70000"), HasSubstr("from 0 to 65535")); }
 
 }  // namespace
 }  // namespace siding

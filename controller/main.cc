@@ -20,6 +20,8 @@
 #include "controller/journal/journal.h"
 #include "controller/metrics/metrics.h"
 #include "controller/platform/platform.h"
+#include "controller/policy_watcher.h"
+#include "policy/policy_file.h"
 
 namespace siding {
 namespace {
@@ -43,7 +45,7 @@ class EngineAgentEvents final : public AgentEvents {
   Engine& engine_;
 };
 
-absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& stop_signals) {
+absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& signals) {
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.state_dir, 0700));
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Journal> journal,
                           OpenSqliteJournal(config.state_dir + "/journal.db"));
@@ -62,7 +64,8 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   SIDING_RETURN_IF_ERROR(engine.Start());
   EngineAgentEvents events(engine);
   gateway.Attach(events);
-  ApiService api(engine, policy, identify);
+  ApiService api(engine, identify);
+  PolicyWatcher policy_watcher(config.policy, engine);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 
   grpc::ServerBuilder builder;
@@ -78,7 +81,12 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   spdlog::info("listening on {}", config.socket);
 
   const timespec tick{0, std::chrono::nanoseconds(kTick).count()};
-  while (sigtimedwait(&stop_signals, nullptr, &tick) < 0) engine.Tick();
+  // SIGHUP: load the policy again, now.
+  for (int signal = 0; signal != SIGTERM && signal != SIGINT;
+       signal = sigtimedwait(&signals, nullptr, &tick)) {
+    policy_watcher.Look(signal == SIGHUP);
+    engine.Tick();
+  }
 
   spdlog::info("stopping; jobs go on running");
   listener->Stop();
@@ -128,7 +136,8 @@ int Main(int argc, char** argv) {
     if (!parsed.ok()) return fail(Annotate(parsed.status(), "--heartbeat"));
     config->heartbeat = *parsed;
   }
-  auto policy = config->policy.empty() ? absl::StatusOr<Policy>(Policy()) : LoadPolicy(config->policy);
+  auto policy =
+      config->policy.empty() ? absl::StatusOr<PolicyFile>(PolicyFile()) : LoadPolicyFile(config->policy);
   if (!policy.ok()) return fail(policy.status());
   if (absl::Status logging = SetUpLogging("sidingd", config->log_level); !logging.ok()) return fail(logging);
   if (check) {
@@ -136,9 +145,11 @@ int Main(int argc, char** argv) {
     return 0;
   }
 
-  const sigset_t stop_signals = BlockStopSignals();
+  sigset_t signals = BlockStopSignals();
+  sigaddset(&signals, SIGHUP);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
 
-  const absl::Status status = Run(*config, *policy, stop_signals);
+  const absl::Status status = Run(*config, policy->policy, signals);
   return status.ok() ? 0 : fail(status);
 }
 

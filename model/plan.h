@@ -34,6 +34,7 @@ struct PlanKeep {
 struct Plan {
   JobId request;
   bool feasible = false;
+  bool queued = false;          // the deadline cannot be met; waits its turn, and nobody makes way
   bool exact = true;            // nothing better exists within the discretisation (planner/planner.h)
   std::vector<PlanStep> steps;  // in the order in which to act
   std::vector<NodeId> nodes;    // that the request will get: as many as it asked for

@@ -23,7 +23,8 @@ struct Flags {
   std::string workdir, output;
   int nodes = 0, slots = 0, gpus = -1, priority = 0, max_preemptions = -1;
   bool not_preemptible = false, wait = false;
-  std::vector<std::string> env, command;
+  std::vector<std::string> env, labels, command;
+  std::string hold, not_before;
 };
 
 absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
@@ -37,6 +38,16 @@ absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
     const auto interval = ParseDuration(flags.interval);
     if (!interval.ok()) return Annotate(interval.status(), "--checkpoint-interval");
     spec.set_checkpoint_interval_us(interval->count());
+  }
+  if (!flags.not_before.empty()) {
+    const auto at = ParseTime(flags.not_before, now);
+    if (!at.ok()) return Annotate(at.status(), "--not-before");
+    spec.set_not_before_us(ToMicros(*at));
+  }
+  if (!flags.hold.empty()) {
+    const auto hold = ParseDuration(flags.hold);
+    if (!hold.ok()) return Annotate(hold.status(), "--hold");
+    spec.set_hold_us(hold->count());
   }
   if (!flags.kill_grace.empty()) {
     const auto grace = ParseDuration(flags.kill_grace);
@@ -73,13 +84,15 @@ absl::Status SetPreemption(const Flags& flags, bool from_file, v1::JobSpec& spec
   return absl::OkStatus();
 }
 
-absl::Status SetEnvironment(const Flags& flags, v1::JobSpec& spec) {
-  for (const std::string& entry : flags.env) {
+// NAME=VALUE, each. `flag` is what it was given with.
+template <typename Map>
+absl::Status SetPairs(const std::vector<std::string>& entries, const std::string& flag, Map& pairs) {
+  for (const std::string& entry : entries) {
     const size_t at = entry.find('=');
     if (at == std::string::npos || at == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("--env '", entry, "': expected NAME=VALUE"));
+      return absl::InvalidArgumentError(absl::StrCat(flag, " '", entry, "': expected NAME=VALUE"));
     }
-    (*spec.mutable_env())[entry.substr(0, at)] = entry.substr(at + 1);
+    pairs[entry.substr(0, at)] = entry.substr(at + 1);
   }
   return absl::OkStatus();
 }
@@ -106,7 +119,8 @@ absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags) {
   if (!flags.command.empty()) spec.mutable_command()->Assign(flags.command.begin(), flags.command.end());
   SIDING_RETURN_IF_ERROR(SetTimes(flags, now, spec));
   SIDING_RETURN_IF_ERROR(SetPreemption(flags, !flags.file.empty(), spec));
-  SIDING_RETURN_IF_ERROR(SetEnvironment(flags, spec));
+  SIDING_RETURN_IF_ERROR(SetPairs(flags.env, "--env", *spec.mutable_env()));
+  SIDING_RETURN_IF_ERROR(SetPairs(flags.labels, "--label", *spec.mutable_labels()));
   if (!flags.workdir.empty()) spec.set_workdir(flags.workdir);
   if (!flags.output.empty()) spec.set_output(flags.output);
 
@@ -142,6 +156,11 @@ void AddFlags(CLI::App& verb, Flags& f) {
                   "method app: the command that goes on from what was saved");
   verb.add_option("--kill-grace", f.kill_grace, "between SIGTERM and SIGKILL; default 10s");
   verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be made to make way");
+  verb.add_option("--not-before", f.not_before,
+                  "on-demand: announced; it cannot start earlier, +10m or a time");
+  verb.add_option("--hold", f.hold, "on-demand: how long it will keep its nodes, such as 20m");
+  verb.add_option("--label", f.labels, "NAME=VALUE that policies may ask for; may be repeated")
+      ->allow_extra_args(false);
   verb.add_option("--env", f.env, "NAME=VALUE for its environment; may be repeated")->allow_extra_args(false);
   verb.add_option("--workdir", f.workdir, "where it starts; default: here");
   verb.add_option("--output", f.output,

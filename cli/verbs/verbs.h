@@ -39,6 +39,7 @@ void AddQueries(CLI::App& app, Session& session);  // jobs, nodes, top, explain,
 void AddAdmin(CLI::App& app,
               Session& session);  // suspend, resume, checkpoint, vacate, migrate, kill, cordon, wait
 void AddCheckpoints(CLI::App& app, Session& session);  // checkpoints list|show|verify|delete
+void AddPolicy(CLI::App& app, Session& session);       // policy check
 void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fish
 
 // Follows a job until `over` says so, with a line of progress on stderr: redrawn on a terminal, a line a

@@ -24,12 +24,11 @@ constexpr size_t kEventBatch = 500;
   if (!caller##_or.ok()) return ToGrpc(caller##_or.status()); \
   const Caller& caller = *caller##_or
 
-ApiService::ApiService(Engine& engine, Policy policy, Identify identify)
-    : engine_(engine), policy_(std::move(policy)), identify_(std::move(identify)) {}
+ApiService::ApiService(Engine& engine, Identify identify) : engine_(engine), identify_(std::move(identify)) {}
 
 absl::StatusOr<Caller> ApiService::CallerOf(grpc::ServerContext* context, PeerIdentity* identity) const {
   SIDING_ASSIGN_OR_RETURN(PeerIdentity peer, identify_(context->peer()));
-  Caller caller{peer.uid, peer.user, peer.uid == 0 || policy_.operators.contains(peer.user)};
+  Caller caller{peer.uid, peer.user, peer.uid == 0 || engine_.IsOperator(peer.user)};
   if (identity != nullptr) *identity = std::move(peer);
   return caller;
 }

@@ -18,7 +18,7 @@ namespace siding {
 class ApiService final : public v1::Siding::Service {
  public:
   using Identify = std::function<absl::StatusOr<PeerIdentity>(const std::string& peer)>;
-  ApiService(Engine& engine, Policy policy, Identify identify);
+  ApiService(Engine& engine, Identify identify);
   // Ends event streams that follow, so that the server can shut down.
   void Stop() { stopping_ = true; }
 
@@ -48,7 +48,6 @@ class ApiService final : public v1::Siding::Service {
   absl::StatusOr<JobSpec> SpecOf(const v1::SubmitRequest& request, const PeerIdentity& identity) const;
 
   Engine& engine_;
-  const Policy policy_;
   const Identify identify_;
   LongCalls long_calls_;
   std::atomic<bool> stopping_{false};

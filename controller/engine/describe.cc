@@ -95,6 +95,7 @@ struct Words {
     return absl::StrCat("rank ", e.rank, " exited with ", e.exit_code);
   }
   std::string operator()(const RequestPlanned& e) {
+    if (e.plan.queued) return "waits for nodes as they become free; " + e.plan.refusal;
     if (!e.plan.feasible) return "cannot be served by its deadline: " + e.plan.refusal;
     return absl::StrCat("will get ", Join(e.plan.nodes), " from ", e.plan.steps.size(),
                         e.plan.steps.size() == 1 ? " job" : " jobs", ", predicted ",

@@ -386,4 +386,29 @@ std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait)
   return impl_->EventsAfter(seq, limit, wait);
 }
 
+void Engine::SetPolicy(Policy policy) {
+  std::lock_guard lock(impl_->mutex_);
+  impl_->policy_ = std::move(policy);
+}
+
+Policy Engine::policy() const {
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->policy_;
+}
+
+void Engine::PolicyFailed() {
+  std::lock_guard lock(impl_->mutex_);
+  ++impl_->policy_failures_;
+}
+
+int Engine::policy_failures() const {
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->policy_failures_;
+}
+
+bool Engine::IsOperator(const std::string& user) const {
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->policy_.operators.contains(user);
+}
+
 }  // namespace siding

@@ -67,6 +67,13 @@ class Engine {
   absl::Status VerifyCheckpoint(const Caller& caller, const CheckpointId& id, VerifyCallback done);
   absl::Status DeleteCheckpoint(const Caller& caller, const CheckpointId& id);
 
+  // ---- The policy. ----
+  void SetPolicy(Policy policy);
+  Policy policy() const;
+  void PolicyFailed();  // a new one could not be loaded; counted
+  int policy_failures() const;
+  bool IsOperator(const std::string& user) const;
+
   // ---- Agents. ----
   // kFailedPrecondition if the node has an agent connected already.
   absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);

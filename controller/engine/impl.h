@@ -1,6 +1,7 @@
 // The engine's inside, shared by its source files; nobody else includes it. One file per concern:
 //   engine.cc    construction, locking, reading
-//   verbs.cc     what users and operators ask
+//   admission.cc who may ask for what; what is done when a deadline cannot be met
+//   verbs.cc     what else users and operators ask
 //   observe.cc   reports of agents -> events
 //   snapshot.cc  state and reports -> what the planner may know
 //   requests.cc  deadline jobs: plan, order, grant, plan again
@@ -23,6 +24,7 @@
 #include "common/logging.h"
 #include "controller/engine/engine.h"
 #include "model/snapshot.h"
+#include "planner/planner.h"
 #include "planner/way_back.h"
 
 namespace siding {
@@ -41,6 +43,8 @@ bool IsReleasing(const JobRecord& job);
 bool IsArriving(JobState state);
 // A request that has been planned and not been granted.
 bool WaitsForItsNodes(const JobRecord& job);
+// A request that waits its turn like a batch job: it goes first, but nobody makes way.
+bool IsQueued(const JobRecord& job);
 // The processes are there (or about to be).
 bool IsLive(v1::TaskPhase phase);
 // The processes are gone.
@@ -60,9 +64,11 @@ class Engine::Impl {
   std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
   bool MayAct(const Caller& caller, const JobRecord& job) const;
 
-  // ---- verbs.cc ----
+  // ---- admission.cc ----
   absl::StatusOr<Submitted> Submit(JobSpec spec);
   absl::StatusOr<Plan> DryRun(const JobSpec& spec);
+
+  // ---- verbs.cc ----
   absl::Status Suspend(JobRecord& job);
   absl::Status Resume(JobRecord& job);
   absl::StatusOr<CheckpointId> OrderCheckpoint(JobRecord& job, Tier tier);
@@ -81,6 +87,8 @@ class Engine::Impl {
 
   ClusterState state_;
   mutable std::mutex mutex_;
+  Policy policy_;
+  int policy_failures_ = 0;
 
  private:
   // ---- engine.cc ----
@@ -93,6 +101,12 @@ class Engine::Impl {
   TaskSeen Seen(const JobRecord& job, int rank) const;
   // Ranks that have not exited.
   std::vector<int> LiveRanks(const JobRecord& job) const;
+
+  // ---- admission.cc ----
+  absl::Status CheckRule(const JobSpec& spec) const;
+  double NodeHoursOf(uint32_t uid) const;
+  Duration HoldOf(const JobSpec& spec) const;
+  bool Postpone(const JobSpec& spec, Plan& plan) const;
 
   // ---- observe.cc ----
   // Events that follow from what is observed of this job. True if there was one.
@@ -139,6 +153,7 @@ class Engine::Impl {
   std::map<NodeId, Time> HeldUntil() const;
   Duration TimeToMove(const JobRecord& job) const;
   bool PlaceWaiting();
+  void KeepHeadroom(std::vector<NodeRoom>& room) const;
   bool CheckpointOnSchedule(JobRecord& job);
   bool ExpireCheckpoints();
   CheckpointId NextCheckpointId(const JobRecord& job) const;
@@ -157,7 +172,6 @@ class Engine::Impl {
   void Send(const NodeId& node, const TaskId& task, v1::ToAgent command);
   int64_t OpOf(const JobRecord& job) const;
 
-  const Policy policy_;
   Journal& journal_;
   Platform& platform_;
   AgentLink& agents_;

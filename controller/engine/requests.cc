@@ -36,7 +36,7 @@ std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
   const Time now = clock_.Now();
   std::vector<Request> together = {MakeRequest(id, spec)};
   for (const auto& [other, job] : state_.jobs) {
-    if (other != id && WaitsForItsNodes(job) && job.spec.not_before <= now)
+    if (other != id && WaitsForItsNodes(job) && !IsQueued(job) && job.spec.not_before <= now)
       together.push_back(MakeRequest(other, job.spec));
   }
   if (together.size() > 1 && policy_.strategy == Strategy::kLeastLoss) {
@@ -138,7 +138,8 @@ bool Engine::Impl::AdvanceRequests() {
     any |= !request->plans.empty() && OrderWhatIsDue(request->plans.back());
     if (Grant(*request)) {
       any = true;
-    } else if (request->plans.empty() || !StillHolds(*request, request->plans.back())) {
+    } else if (!IsQueued(*request) &&
+               (request->plans.empty() || !StillHolds(*request, request->plans.back()))) {
       Replan(*request);
       any = true;
     }

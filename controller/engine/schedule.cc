@@ -1,6 +1,7 @@
 // Everything that starts without anybody asking at that moment: the queue, periodic checkpoints, and the end
 // of old ones.
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
@@ -20,6 +21,8 @@ Resources FrozenHold(const JobRecord& job, Bytes resident) {
 bool WaitsForItsNodes(const JobRecord& job) {
   return job.spec.kind == JobKind::kOnDemand && job.state == JobState::kPending && !job.plans.empty();
 }
+
+bool IsQueued(const JobRecord& job) { return WaitsForItsNodes(job) && job.plans.back().queued; }
 
 bool Engine::Impl::Usable(const NodeId& node) const {
   auto observed = state_.observed_nodes.find(node);
@@ -83,12 +86,23 @@ bool Engine::Impl::RequestStillWants(JobId request) const {
   return it != state_.jobs.end() && !IsTerminal(it->second.state);
 }
 
+// Nodes that are wholly free and stay so, for requests to come.
+void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room) const {
+  int kept = 0;
+  std::erase_if(room, [&](const NodeRoom& node) {
+    const bool idle = node.free == FromProto(state_.observed_nodes.at(node.id).hello.capacity());
+    return idle && kept++ < policy_.headroom_nodes;
+  });
+}
+
 bool Engine::Impl::PlaceWaiting() {
   std::vector<Waiting> waiting;
   for (const auto& [id, job] : state_.jobs) {
     if (job.state != JobState::kPending && job.state != JobState::kParked) continue;
-    if (job.spec.kind == JobKind::kOnDemand) continue;  // granted by AdvanceRequests
-    Waiting w{id, job.spec.priority, job.submitted, job.spec.nodes, job.spec.per_node, job.target};
+    // Other on-demand jobs are granted by AdvanceRequests.
+    if (job.spec.kind == JobKind::kOnDemand && !IsQueued(job)) continue;
+    const int priority = IsQueued(job) ? std::numeric_limits<int>::max() : job.spec.priority;
+    Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, job.target};
     if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
       const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
       if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
@@ -99,6 +113,7 @@ bool Engine::Impl::PlaceWaiting() {
   if (waiting.empty()) return false;
   std::vector<NodeRoom> room;
   for (const auto& [id, free] : Room({})) room.push_back({id, free});
+  KeepHeadroom(room);
   const std::vector<Placement> placements = platform_.Place(waiting, std::move(room));
   for (const Placement& placement : placements) {
     JobRecord& job = state_.jobs[placement.job];

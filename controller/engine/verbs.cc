@@ -5,7 +5,6 @@
 #include "common/status.h"
 #include "controller/engine/impl.h"
 #include "controller/wire/wire.h"
-#include "planner/planner.h"
 
 namespace siding {
 namespace {
@@ -13,18 +12,6 @@ namespace {
 absl::Status NotInState(const JobRecord& job, const std::string& what) {
   return absl::FailedPreconditionError(
       absl::StrCat("job ", job.id.value(), " is ", ToString(job.state), ": ", what));
-}
-
-absl::Status CheckDeadline(const JobSpec& spec, Time now) {
-  if (spec.start_by > now) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("start_by ", FormatTime(spec.start_by),
-                                                 " has passed; it is ", FormatTime(now),
-                                                 " on the controller's clock"));
-}
-
-std::string RefusalText(const Plan& plan) {
-  if (!plan.earliest) return plan.refusal;
-  return absl::StrCat(plan.refusal, "; the earliest start would be ", FormatTime(*plan.earliest));
 }
 
 }  // namespace
@@ -47,31 +34,6 @@ absl::StatusOr<JobRecord*> Engine::Impl::FindOwner(const Caller& caller, const C
     return absl::NotFoundError(absl::StrCat("there is no checkpoint ", id.value()));
   }
   return Find(caller, it->second.job);
-}
-
-absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
-  const JobId id(state_.jobs.empty() ? 1 : state_.jobs.rbegin()->first.value() + 1);
-  if (spec.kind == JobKind::kBatch) {
-    Record(id, JobSubmitted{std::move(spec)});
-    return Submitted{id, std::nullopt};
-  }
-  SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
-  std::vector<Plan> plans = PlanFor(id, spec);
-  Plan plan = plans.front();
-  if (!plan.feasible) {
-    const std::string text = RefusalText(plan);
-    Record(id, RequestRefused{std::move(spec), std::move(plan)});
-    return absl::FailedPreconditionError(absl::StrCat("request ", id.value(), " is refused: ", text));
-  }
-  Record(id, JobSubmitted{std::move(spec)});
-  Adopt(std::move(plans));
-  return Submitted{id, std::move(plan)};
-}
-
-absl::StatusOr<Plan> Engine::Impl::DryRun(const JobSpec& spec) {
-  if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
-  SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
-  return std::move(PlanFor(JobId(0), spec).front());
 }
 
 absl::Status Engine::Impl::Suspend(JobRecord& job) {

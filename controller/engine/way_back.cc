@@ -53,7 +53,7 @@ std::map<NodeId, Time> Engine::Impl::HeldUntil() const {
     if (job.spec.kind != JobKind::kOnDemand || IsTerminal(job.state)) continue;
     const bool waits = !HoldsNodes(job.state);
     const Time start = waits ? job.spec.start_by : std::max(job.running_since, job.state_since);
-    const Time until = start + (job.spec.hold > Duration(0) ? job.spec.hold : policy_.expected_hold);
+    const Time until = start + HoldOf(job.spec);
     const auto& nodes = waits && !job.plans.empty() ? job.plans.back().nodes : job.nodes;
     for (const NodeId& node : nodes) held[node] = std::max(held[node], until);
   }

@@ -47,6 +47,7 @@ Plan FullPlan() {
   plan.request = JobId(9);
   plan.feasible = true;
   plan.exact = false;
+  plan.queued = true;
   plan.steps = {{.job = JobId(1),
                  .method = Method::kCheckpoint,
                  .tier = Tier::kLocal,

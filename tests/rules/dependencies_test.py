@@ -14,16 +14,17 @@ OURS = {
     "model": ["common"],
     "planner": ["model", "common"],
     "store": ["common"],
-    "controller": ["model", "planner", "common", "siding/v1"],
+    "policy": ["model", "common"],
+    "controller": ["model", "planner", "policy", "common", "siding/v1"],
     "controller/platform": ["model", "common"],
     "controller/journal": ["controller/engine/state.h", "model", "common"],
     "agent": ["model", "store", "common", "siding/v1"],
-    "cli": ["common", "siding/v1"],
+    "cli": ["common", "policy", "model", "siding/v1"],
 }
 # What must stay free of wire, database and logging.
 PURE = ["model", "planner", "controller/platform", "common/units", "common/ids", "common/clock"]
 IMPURE = re.compile(r"^(grpc|grpcpp|google/protobuf|siding/v1|sqlite3|spdlog|yaml-cpp|nlohmann)")
-FOLDERS = ["common", "model", "planner", "store", "controller", "agent", "cli", "siding/v1", "sim", "spank"]
+FOLDERS = ["common", "model", "policy", "planner", "store", "controller", "agent", "cli", "siding/v1", "sim", "spank"]
 
 
 def includes(text):

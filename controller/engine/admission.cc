@@ -1,0 +1,115 @@
+// Whether an on-demand job is taken at all: who may ask, for how much, and what is done if its deadline cannot be
+// met.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/status.h"
+#include "controller/engine/impl.h"
+
+namespace siding {
+namespace {
+
+constexpr Duration kDay = std::chrono::hours(24);
+
+absl::Status CheckDeadline(const JobSpec& spec, Time now) {
+  if (spec.start_by > now) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("start_by ", FormatTime(spec.start_by), " has passed; it is ",
+                                                 FormatTime(now), " on the controller's clock"));
+}
+
+std::string RefusalText(const Plan& plan) {
+  if (!plan.earliest) return plan.refusal;
+  return absl::StrCat(plan.refusal, "; the earliest start would be ", FormatTime(*plan.earliest));
+}
+
+double Hours(Duration d) { return ToSeconds(d) / 3600; }
+
+}  // namespace
+
+// Node-hours that the user's on-demand jobs had in the last day, and what those that wait or run will have
+// had by their end, as far as they say.
+double Engine::Impl::NodeHoursOf(uint32_t uid) const {
+  const Time now = clock_.Now();
+  double hours = 0;
+  for (const auto& [id, job] : state_.jobs) {
+    if (job.spec.uid != uid || job.spec.kind != JobKind::kOnDemand) continue;
+    const Time until = job.ended.value_or(now);
+    if (IsTerminal(job.state) && (!job.first_started || until < now - kDay)) continue;
+    const Duration had = job.first_started ? until - std::max(*job.first_started, now - kDay) : Duration(0);
+    const Duration wants = IsTerminal(job.state) ? Duration(0) : HoldOf(job.spec);
+    hours += job.spec.nodes * Hours(std::max(had, wants));
+  }
+  return hours;
+}
+
+Duration Engine::Impl::HoldOf(const JobSpec& spec) const {
+  return spec.hold > Duration(0) ? spec.hold : policy_.expected_hold;
+}
+
+absl::Status Engine::Impl::CheckRule(const JobSpec& spec) const {
+  if (policy_.on_demand.empty()) return absl::OkStatus();
+  const OnDemandRule* rule = policy_.RuleFor(spec);
+  if (rule == nullptr || !rule->allowed) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the site's policy does not let ", spec.user, " ask for on-demand jobs"));
+  }
+  if (rule->max_nodes && spec.nodes > *rule->max_nodes) {
+    return absl::ResourceExhaustedError(absl::StrCat("nodes: the site's policy lets ", spec.user, " ask for ",
+                                                     *rule->max_nodes, " at most, got ", spec.nodes));
+  }
+  if (!rule->node_hours_per_day) return absl::OkStatus();
+  const double used = NodeHoursOf(spec.uid), wants = spec.nodes * Hours(HoldOf(spec));
+  if (used + wants <= *rule->node_hours_per_day) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrFormat("this would take %.1f node-hours; of the %.1f a day that the site's policy allows %s, %.1f are left",
+                      wants, *rule->node_hours_per_day, spec.user,
+                      std::max(0.0, *rule->node_hours_per_day - used)));
+}
+
+absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
+  const JobId id(state_.jobs.empty() ? 1 : state_.jobs.rbegin()->first.value() + 1);
+  if (spec.kind == JobKind::kBatch) {
+    Record(id, JobSubmitted{std::move(spec)});
+    return Submitted{id, std::nullopt};
+  }
+  SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
+  SIDING_RETURN_IF_ERROR(CheckRule(spec));
+  std::vector<Plan> plans = PlanFor(id, spec);
+  Plan& plan = plans.front();
+  if (!plan.feasible && !Postpone(spec, plan)) {
+    const std::string text = RefusalText(plan);
+    Record(id, RequestRefused{std::move(spec), std::move(plan)});
+    return absl::FailedPreconditionError(absl::StrCat("request ", id.value(), " is refused: ", text));
+  }
+  Submitted submitted{id, plan};
+  Record(id, JobSubmitted{std::move(spec)});
+  Adopt(std::move(plans));
+  return submitted;
+}
+
+// The deadline cannot be met. Makes of the refusal what the policy wants instead; false: it is refused.
+bool Engine::Impl::Postpone(const JobSpec& spec, Plan& plan) const {
+  if (policy_.when_late == WhenLate::kBestEffort && plan.earliest) {
+    const std::string late = plan.refusal;
+    Request request = MakeRequest(plan.request, spec);
+    request.start_by = *plan.earliest;
+    plan = MakePlan(TakeSnapshot({plan.request}), request, policy_);
+    plan.refusal = absl::StrCat("late: ", late);
+    return plan.feasible;
+  }
+  const Waiting as_batch{plan.request, 0, clock_.Now(), spec.nodes, spec.per_node, {}};
+  if (policy_.when_late != WhenLate::kQueue || !CouldFit(as_batch)) return false;
+  plan.queued = true;
+  plan.refusal = absl::StrCat("queued: ", plan.refusal);
+  return true;
+}
+
+absl::StatusOr<Plan> Engine::Impl::DryRun(const JobSpec& spec) {
+  if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
+  SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
+  SIDING_RETURN_IF_ERROR(CheckRule(spec));
+  return std::move(PlanFor(JobId(0), spec).front());
+}
+
+}  // namespace siding

@@ -88,7 +88,8 @@ std::vector<std::string> WarningsOf(const Policy& policy) {
   bool all_matched = false, some_may_leave = false;
   for (size_t i = 0; i < policy.classes.size(); ++i) {
     const JobClass& c = policy.classes[i];
-    if (all_matched) warnings.push_back(absl::StrCat(NameOf(c, i), " is never used: an earlier one matches every job"));
+    if (all_matched)
+      warnings.push_back(absl::StrCat(NameOf(c, i), " is never used: an earlier one matches every job"));
     all_matched |= c.match.any_of.empty();
     some_may_leave |= !c.methods || !c.methods->empty();
   }
@@ -107,8 +108,8 @@ absl::Status CheckClasses(const Policy& policy, const std::string& name) {
   std::set<std::string> names;
   for (const JobClass& c : policy.classes) {
     if (!c.name.empty() && !names.insert(c.name).second)
-      return absl::InvalidArgumentError(absl::StrCat(name, ": classes: two are called ", c.name,
-                                                     "; expected names of their own"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": classes: two are called ", c.name, "; expected names of their own"));
   }
   return absl::OkStatus();
 }
@@ -124,9 +125,9 @@ std::string Words(const JobClass& c) {
   std::string text = Words(c.match);
   if (c.methods && c.methods->empty()) return text + ": protected";
   if (c.methods) {
-    absl::StrAppend(&text, ": ", absl::StrJoin(*c.methods, c.strict ? ", else " : ", ", [](std::string* out, Method m) {
-                      *out += ToString(m);
-                    }));
+    absl::StrAppend(&text, ": ",
+                    absl::StrJoin(*c.methods, c.strict ? ", else " : ", ",
+                                  [](std::string* out, Method m) { *out += ToString(m); }));
   }
   if (c.min_runtime) absl::StrAppend(&text, "; after ", FormatDuration(*c.min_runtime));
   if (c.cooldown) absl::StrAppend(&text, "; cooldown ", FormatDuration(*c.cooldown));
@@ -152,24 +153,23 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
   // Kept in deques while they are read: setters point into them.
   std::deque<JobClass> classes;
   std::deque<OnDemandRule> rules;
-  SIDING_RETURN_IF_ERROR(reader.Read(
-      text,
-      {{"strategy", Named(p.strategy, ParseStrategy)},
-       {"margin", Span(p.margin)},
-       {"confidence", Number(p.confidence, 0.5, 0.9999)},
-       {"min_runtime", Span(p.min_runtime)},
-       {"cooldown", Span(p.cooldown)},
-       {"max_preemptions", Whole(p.max_preemptions, 0, 1000000)},
-       {"delay_weight", Number(p.delay_weight, 0, kMostWeight)},
-       {"unused_node_weight", Number(p.unused_node_weight, 0, kMostWeight)},
-       {"expected_hold", Span(p.expected_hold)},
-       {"headroom_nodes", Whole(p.headroom_nodes, 0, 1000000)},
-       {"budget_steps", Whole(p.budget_steps, 1, 1000000)},
-       {"keep_checkpoints", Whole(p.keep_checkpoints, 1, 1000)},
-       {"when_late", Named(p.when_late, ParseWhenLate)},
-       {"operators", Names(p.operators)},
-       {"classes", reader.MapList([&] { return ClassFields(classes.emplace_back()); })},
-       {"on_demand", reader.MapList([&] { return RuleFields(rules.emplace_back()); })}}));
+  SIDING_RETURN_IF_ERROR(
+      reader.Read(text, {{"strategy", Named(p.strategy, ParseStrategy)},
+                         {"margin", Span(p.margin)},
+                         {"confidence", Number(p.confidence, 0.5, 0.9999)},
+                         {"min_runtime", Span(p.min_runtime)},
+                         {"cooldown", Span(p.cooldown)},
+                         {"max_preemptions", Whole(p.max_preemptions, 0, 1000000)},
+                         {"delay_weight", Number(p.delay_weight, 0, kMostWeight)},
+                         {"unused_node_weight", Number(p.unused_node_weight, 0, kMostWeight)},
+                         {"expected_hold", Span(p.expected_hold)},
+                         {"headroom_nodes", Whole(p.headroom_nodes, 0, 1000000)},
+                         {"budget_steps", Whole(p.budget_steps, 1, 1000000)},
+                         {"keep_checkpoints", Whole(p.keep_checkpoints, 1, 1000)},
+                         {"when_late", Named(p.when_late, ParseWhenLate)},
+                         {"operators", Names(p.operators)},
+                         {"classes", reader.MapList([&] { return ClassFields(classes.emplace_back()); })},
+                         {"on_demand", reader.MapList([&] { return RuleFields(rules.emplace_back()); })}}));
   p.classes.assign(classes.begin(), classes.end());
   p.on_demand.assign(rules.begin(), rules.end());
   SIDING_RETURN_IF_ERROR(CheckClasses(p, name));

@@ -11,7 +11,8 @@ namespace siding {
 
 struct PolicyFile {
   Policy policy;
-  // What is allowed but can hardly be meant: a class that no job can be in, a policy under which nobody makes way.
+  // What is allowed but can hardly be meant: a class that no job can be in, a policy under which nobody makes
+  // way.
   std::vector<std::string> warnings;
 };
 

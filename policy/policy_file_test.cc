@@ -16,7 +16,9 @@ using testing::IsEmpty;
 std::string ErrorOf(const std::string& text) {
   return std::string(ParsePolicyFile(text, "p.yaml").status().message());
 }
-std::vector<std::string> WarningsOf(const std::string& text) { return ParsePolicyFile(text, "p.yaml")->warnings; }
+std::vector<std::string> WarningsOf(const std::string& text) {
+  return ParsePolicyFile(text, "p.yaml")->warnings;
+}
 
 TEST(PolicyFile, ReadsEveryField) {
   const auto file = ParsePolicyFile(R"(
@@ -88,7 +90,8 @@ TEST(PolicyFile, UnknownMethodsSayWhichThereAre) {
             "p.yaml:2: classes[1].methods: expected suspend, checkpoint, app or kill");
 }
 TEST(PolicyFile, UnknownStrategiesSayWhichThereAre) {
-  EXPECT_THAT(ErrorOf("strategy: best\n"), HasSubstr("p.yaml:1: strategy: expected least-loss, slurm-preempt"));
+  EXPECT_THAT(ErrorOf("strategy: best\n"),
+              HasSubstr("p.yaml:1: strategy: expected least-loss, slurm-preempt"));
 }
 TEST(PolicyFile, AMatchNeedsNames) {
   EXPECT_THAT(ErrorOf("classes:\n- match: {user: []}\n"), HasSubstr("for user a name or a list"));
@@ -97,7 +100,8 @@ TEST(PolicyFile, ClassesHaveNamesOfTheirOwn) {
   EXPECT_THAT(ErrorOf("classes:\n- name: a\n- name: a\n"), HasSubstr("two are called a"));
 }
 TEST(PolicyFile, WarnsOfAClassThatNoJobCanBeIn) {
-  EXPECT_THAT(WarningsOf("classes:\n- name: all\n- name: low\n"), ElementsAre(HasSubstr("class low is never used")));
+  EXPECT_THAT(WarningsOf("classes:\n- name: all\n- name: low\n"),
+              ElementsAre(HasSubstr("class low is never used")));
 }
 TEST(PolicyFile, WarnsIfNobodyMayMakeWay) {
   EXPECT_THAT(WarningsOf("max_preemptions: 0\n"), ElementsAre(HasSubstr("no job may ever be a victim")));

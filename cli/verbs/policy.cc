@@ -10,7 +10,8 @@ namespace siding::cli {
 void AddPolicy(CLI::App& app, Session& session) {
   CLI::App& policy = *app.add_subcommand("policy", "policy files: check one before it is put in force");
   policy.require_subcommand(1);
-  CLI::App& check = *policy.add_subcommand("check", "whether the file is good, what it means, and what is odd about it");
+  CLI::App& check =
+      *policy.add_subcommand("check", "whether the file is good, what it means, and what is odd about it");
   static std::string path;
   check.add_option("file", path, "a policy file; see docs/policies.md")->required();
   check.callback([&session] {

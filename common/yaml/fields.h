@@ -1,6 +1,6 @@
-// Reads YAML files of ours: named fields, each with what it takes. Every error names file, line, field and what
-// was expected; unknown and repeated keys are errors, and so is a second document in the same file. yaml-cpp
-// throws; nothing comes out of here.
+// Reads YAML files of ours: named fields, each with what it takes. Every error names file, line, field and
+// what was expected; unknown and repeated keys are errors, and so is a second document in the same file.
+// yaml-cpp throws; nothing comes out of here.
 #pragma once
 
 #include <yaml-cpp/yaml.h>

@@ -72,7 +72,8 @@ TEST_F(FieldsTest, NumbersHaveARange) {
 TEST_F(FieldsTest, ErrorsInsideNameTheWay) {
   items_.reserve(4);
   EXPECT_EQ(Read("inner:\n  text: [a]\n"), "f.yaml:2: inner.text: expected text");
-  EXPECT_EQ(Read("items:\n- name: a\n- nmae: b\n"), "f.yaml:3: unknown key 'items[2].nmae'; expected one of name");
+  EXPECT_EQ(Read("items:\n- name: a\n- nmae: b\n"),
+            "f.yaml:3: unknown key 'items[2].nmae'; expected one of name");
 }
 TEST_F(FieldsTest, BrokenYamlHasALine) { EXPECT_EQ(Read("a: [1,\n").substr(0, 7), "f.yaml:"); }
 TEST_F(FieldsTest, AListIsNoMap) { EXPECT_EQ(Read("- a\n"), "f.yaml:1: expected key: value pairs"); }

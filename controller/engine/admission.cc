@@ -1,5 +1,5 @@
-// Whether an on-demand job is taken at all: who may ask, for how much, and what is done if its deadline cannot be
-// met.
+// Whether an on-demand job is taken at all: who may ask, for how much, and what is done if its deadline
+// cannot be met.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -14,8 +14,9 @@ constexpr Duration kDay = std::chrono::hours(24);
 
 absl::Status CheckDeadline(const JobSpec& spec, Time now) {
   if (spec.start_by > now) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("start_by ", FormatTime(spec.start_by), " has passed; it is ",
-                                                 FormatTime(now), " on the controller's clock"));
+  return absl::InvalidArgumentError(absl::StrCat("start_by ", FormatTime(spec.start_by),
+                                                 " has passed; it is ", FormatTime(now),
+                                                 " on the controller's clock"));
 }
 
 std::string RefusalText(const Plan& plan) {
@@ -61,10 +62,9 @@ absl::Status Engine::Impl::CheckRule(const JobSpec& spec) const {
   if (!rule->node_hours_per_day) return absl::OkStatus();
   const double used = NodeHoursOf(spec.uid), wants = spec.nodes * Hours(HoldOf(spec));
   if (used + wants <= *rule->node_hours_per_day) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrFormat("this would take %.1f node-hours; of the %.1f a day that the site's policy allows %s, %.1f are left",
-                      wants, *rule->node_hours_per_day, spec.user,
-                      std::max(0.0, *rule->node_hours_per_day - used)));
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "this would take %.1f node-hours; of the %.1f a day that the site's policy allows %s, %.1f are left",
+      wants, *rule->node_hours_per_day, spec.user, std::max(0.0, *rule->node_hours_per_day - used)));
 }
 
 absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {

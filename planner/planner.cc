@@ -15,6 +15,7 @@
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
+#include "planner/baselines.h"
 #include "planner/explain.h"
 #include "planner/frontier.h"
 #include "planner/options.h"
@@ -409,6 +410,7 @@ class Planner {
 }  // namespace
 
 Plan MakePlan(const Snapshot& snapshot, const Request& request, const Policy& policy) {
+  if (policy.strategy != Strategy::kLeastLoss) return MakeBaselinePlan(snapshot, request, policy);
   return std::move(Planner(snapshot, {request}, policy).Make().front());
 }
 

@@ -52,7 +52,8 @@ class Baseline {
 
   bool Serves(size_t n) const {
     const NodeState& s = state_[n];
-    const bool ram = s.frozen == Bytes{0} || s.frozen + request_.per_node.memory <= snapshot_.nodes[n].ram_available;
+    const bool ram =
+        s.frozen == Bytes{0} || s.frozen + request_.per_node.memory <= snapshot_.nodes[n].ram_available;
     return s.eligible && ram && s.free.Covers(request_.per_node);
   }
 
@@ -64,7 +65,8 @@ class Baseline {
     const bool by_size = policy_.strategy == Strategy::kSlurmPreempt;
     std::sort(order.begin(), order.end(), [&](const Candidate* a, const Candidate* b) {
       const auto key = [&](const JobView& job) {
-        const int64_t second = by_size ? static_cast<int64_t>(job.nodes.size()) : -ToMicros(job.running_since);
+        const int64_t second =
+            by_size ? static_cast<int64_t>(job.nodes.size()) : -ToMicros(job.running_since);
         return std::tuple(job.priority, second, job.id);
       };
       return key(*a->job) < key(*b->job);
@@ -160,7 +162,8 @@ class Baseline {
       }
     }
     for (const NodeId& node : plan.nodes) {
-      if (auto it = at.find(node); it != at.end()) plan.predicted_start = std::max(plan.predicted_start, it->second);
+      if (auto it = at.find(node); it != at.end())
+        plan.predicted_start = std::max(plan.predicted_start, it->second);
     }
     return plan;
   }

@@ -1,0 +1,178 @@
+// siding-sim: what siding would have done with a site's own trace, beside what other schedulers do.
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/status.h"
+#include "policy/policy_file.h"
+#include "sim/output.h"
+#include "sim/report.h"
+
+namespace siding::sim {
+namespace {
+
+struct Options {
+  std::string trace, strategies = "all", policy, json, csv, notice_mix, checkpoint_fraction;
+  bool strict = false, quiet = false;
+  int limit = 0, threads = 2;
+  Parameters parameters;
+};
+
+// "0:0.5,60:0.5"
+absl::Status ParseMix(const std::string& text, std::map<double, double>& mix) {
+  if (text.empty()) return absl::OkStatus();
+  mix.clear();
+  std::istringstream in(text);
+  for (std::string entry; std::getline(in, entry, ',');) {
+    double seconds = 0, share = 0;
+    char colon = 0, rest = 0;
+    if (std::istringstream fields(entry); !(fields >> seconds >> colon >> share) || colon != ':' || fields >> rest) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--notice-mix: expected SECONDS:SHARE,... such as 0:0.5,300:0.5; got '", entry, "'"));
+    }
+    mix[seconds] += share;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseFraction(const std::string& text, Parameters& p) {
+  if (text.empty()) return absl::OkStatus();
+  char colon = 0, rest = 0;
+  std::istringstream fields(text);
+  if (!(fields >> p.checkpoint_least >> colon >> p.checkpoint_most) || colon != ':' || fields >> rest)
+    return absl::InvalidArgumentError(
+        absl::StrCat("--checkpoint-fraction: expected LEAST:MOST such as 0.1:0.6; got '", text, "'"));
+  return absl::OkStatus();
+}
+
+// Every strategy is independent of the others, so they are replayed side by side.
+std::vector<Metrics> ReplayAll(const Workload& workload, const std::vector<Strategy>& strategies, int threads, bool quiet) {
+  std::vector<Metrics> metrics(strategies.size());
+  std::atomic<size_t> next{0};
+  std::mutex output;
+  const auto work = [&] {
+    for (size_t i; (i = next++) < strategies.size();) {
+      const auto start = std::chrono::steady_clock::now();
+      metrics[i] = Measure(workload, strategies[i].name, Replay(workload, strategies[i]));
+      const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      std::lock_guard lock(output);
+      if (!quiet) std::cerr << absl::StrFormat("%-21s replayed in %.1f s\n", strategies[i].name, took);
+    }
+  };
+  std::vector<std::thread> pool;
+  for (int t = 1; t < threads; ++t) pool.emplace_back(work);
+  work();
+  for (std::thread& thread : pool) thread.join();
+  return metrics;
+}
+
+absl::Status Write(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.flush();
+  return out ? absl::OkStatus() : absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
+}
+
+absl::Status Compare(Options& o) {
+  SIDING_RETURN_IF_ERROR(ParseMix(o.notice_mix, o.parameters.notice_mix));
+  SIDING_RETURN_IF_ERROR(ParseFraction(o.checkpoint_fraction, o.parameters));
+  Policy policy = DefaultPolicy();
+  if (!o.policy.empty()) {
+    SIDING_ASSIGN_OR_RETURN(PolicyFile file, LoadPolicyFile(o.policy));
+    for (const std::string& warning : file.warnings) std::cerr << o.policy << ": warning: " << warning << "\n";
+    policy = std::move(file.policy);
+  }
+  SIDING_ASSIGN_OR_RETURN(const std::vector<Strategy> strategies, ParseStrategies(o.strategies, policy));
+  SIDING_ASSIGN_OR_RETURN(Trace trace, ReadTrace(o.trace, o.strict));
+  if (o.limit > 0 && static_cast<size_t>(o.limit) < trace.jobs.size()) trace.jobs.resize(o.limit);
+  SIDING_ASSIGN_OR_RETURN(const Workload workload, Draw(trace, o.parameters));
+  for (const std::vector<std::string>& skipped : {trace.skipped, workload.dropped}) {
+    if (skipped.empty()) continue;
+    std::cerr << o.trace << ": " << skipped.size() << " jobs skipped; the first: " << skipped.front() << "\n";
+  }
+  const auto result = ToJson(trace, workload, ReplayAll(workload, strategies, o.threads, o.quiet));
+  if (!o.quiet) std::cout << DrawnText(result);
+  std::cout << ToTable(result);
+  if (!o.json.empty()) SIDING_RETURN_IF_ERROR(Write(o.json, result.dump(2) + "\n"));
+  if (!o.csv.empty()) SIDING_RETURN_IF_ERROR(Write(o.csv, ToCsv(result)));
+  return absl::OkStatus();
+}
+
+absl::Status MakeReport(const std::string& path, const std::string& html, const std::string& png) {
+  std::ifstream in(path);
+  if (!in) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
+  const auto result = nlohmann::json::parse(in, nullptr, false);
+  if (result.is_discarded() || !result.contains("strategies") || !result.contains("drawn")) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": expected what siding-sim compare --json wrote"));
+  }
+  if (!html.empty()) SIDING_RETURN_IF_ERROR(Write(html, ReportHtml(result)));
+  if (!png.empty()) SIDING_RETURN_IF_ERROR(WritePng(ReportSvg(result), png));
+  return absl::OkStatus();
+}
+
+void AddCompare(CLI::App& app, Options& o) {
+  app.add_option("--trace", o.trace, "a Standard Workload Format file (.swf), or Philly's csv")->required();
+  app.add_option("--strategies", o.strategies, "all, or names with commas between them")->capture_default_str();
+  app.add_option("--policy", o.policy, "policy file for the strategy 'siding'; else policies/default.yaml's values");
+  app.add_option("--seed", o.parameters.seed, "of everything that is drawn")->capture_default_str();
+  app.add_option("--on-demand-share", o.parameters.on_demand_share, "of the jobs")->capture_default_str();
+  app.add_option("--on-demand-most-nodes", o.parameters.on_demand_most_nodes, "of the machine; larger jobs are batch")
+      ->capture_default_str();
+  app.add_option("--notice-mix", o.notice_mix, "SECONDS:SHARE,...: how long before its start a request is known");
+  app.add_option("--tolerance", o.parameters.tolerance, "seconds that a start may be late")->capture_default_str();
+  app.add_option("--nodes", o.parameters.nodes, "of the machine, instead of what the trace says");
+  app.add_option("--checkpoint-fraction", o.checkpoint_fraction, "LEAST:MOST of a node's memory in an image");
+  app.add_option("--node-memory", o.parameters.node_memory, "bytes")->capture_default_str();
+  app.add_option("--node-bandwidth", o.parameters.node_bandwidth, "bytes/s of a node to shared storage")
+      ->capture_default_str();
+  app.add_option("--shared-bandwidth", o.parameters.shared_bandwidth, "bytes/s of all nodes together")
+      ->capture_default_str();
+  app.add_option("--spread", o.parameters.spread, "of real times around the measured ones")->capture_default_str();
+  app.add_option("--self-checkpointing", o.parameters.self_checkpointing, "share of jobs that save by themselves")
+      ->capture_default_str();
+  app.add_option("--failure-rate", o.parameters.failures_per_node_year, "failures of a node in a year")
+      ->capture_default_str();
+  app.add_option("--limit", o.limit, "only the first so many jobs");
+  app.add_flag("--strict", o.strict, "refuse a trace with a broken line, instead of skipping the line");
+  app.add_option("--threads", o.threads, "strategies at once")->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--json", o.json, "write the result there");
+  app.add_option("--csv", o.csv, "write the result there");
+  app.add_flag("--quiet", o.quiet, "the table only");
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("siding-sim replays a workload trace under siding's planner and under what other schedulers do");
+  app.require_subcommand(1);
+  Options options;
+  CLI::App& compare = *app.add_subcommand("compare", "replay a trace under several strategies");
+  AddCompare(compare, options);
+  CLI::App& report = *app.add_subcommand("report", "a page with plots from what compare --json wrote");
+  std::string result, html, png;
+  report.add_option("result", result, "the JSON file")->required();
+  report.add_option("--html", html, "write one self-contained page there");
+  report.add_option("--png", png, "write the plots there (needs rsvg-convert)");
+  CLI11_PARSE(app, argc, argv);
+  absl::Status status;
+  if (compare.parsed()) {
+    status = Compare(options);
+  } else if (html.empty() && png.empty()) {
+    status = absl::InvalidArgumentError("report: expected --html FILE, --png FILE or both");
+  } else {
+    status = MakeReport(result, html, png);
+  }
+  if (status.ok()) return 0;
+  std::cerr << "siding-sim: " << std::string(status.message()) << "\n";
+  return 1;
+}
+
+}  // namespace
+}  // namespace siding::sim
+
+int main(int argc, char** argv) { return siding::sim::Main(argc, argv); }

@@ -1,0 +1,89 @@
+#include "sim/trace.h"
+
+#include <sstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "sim/draw.h"
+
+namespace siding::sim {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Trace Swf(const std::string& text) {
+  std::istringstream in(text);
+  return *ReadSwf(in, "t.swf");
+}
+
+TEST(Swf, ReadsJobsInTheOrderOfSubmission) {
+  const Trace trace = Swf("; MaxNodes: 64\n2 50 0 7 4 -1 -1 4 9 -1 0 -1 -1 -1 -1 -1 -1 0\n1 20 0 5 2 -1 -1 -1 3\n");
+  EXPECT_EQ(trace.nodes, 64);
+  ASSERT_EQ(trace.jobs.size(), 2u);
+  EXPECT_EQ(trace.jobs[0].nodes, 2);       // what it had, as it does not say what it asked for
+  EXPECT_EQ(trace.jobs[0].requested, 5);   // no less than it took
+  EXPECT_EQ(trace.jobs[1].submit, 30);
+  EXPECT_EQ(trace.jobs[1].requested, 9);
+}
+TEST(Swf, NamesBrokenLinesAndGoesOn) {
+  const Trace trace = Swf("1 20 0 5 2\n2 30 zero 5 2\n3 40 0 -1 2\n\n4 50 0 5\n");
+  EXPECT_EQ(trace.jobs.size(), 1u);
+  EXPECT_THAT(trace.skipped, ElementsAre(HasSubstr("line 2: expected 18 numbers"), HasSubstr("line 3: runtime: expected"),
+                                         HasSubstr("line 5")));
+}
+TEST(Swf, AnEmptyTraceIsAnError) {
+  std::istringstream in("; nothing\n");
+  EXPECT_THAT(ReadSwf(in, "t.swf").status().message(), HasSubstr("t.swf: there is no job in it"));
+}
+TEST(Philly, ReadsItsColumns) {
+  std::istringstream in("timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,2,132.0,x\nsoon,1,1,1,x\n");
+  const Trace trace = *ReadPhilly(in, "p.csv");
+  ASSERT_EQ(trace.jobs.size(), 1u);
+  EXPECT_EQ(trace.jobs[0].runtime, 66);
+  EXPECT_EQ(trace.jobs[0].nodes, 2);
+  EXPECT_THAT(trace.skipped, ElementsAre(HasSubstr("line 3")));
+}
+TEST(Trace, AFileThatIsNotThereIsNamed) {
+  EXPECT_THAT(ReadTrace("/nowhere.swf", false).status().message(), HasSubstr("/nowhere.swf"));
+}
+
+Trace OneJob(int nodes) {
+  Trace trace;
+  trace.name = "t";
+  trace.nodes = 4;
+  trace.jobs = {{0, 10, 10, nodes}};
+  return trace;
+}
+
+TEST(Draw, ImpossibleParametersAreNamed) {
+  Parameters p;
+  p.on_demand_share = 2;
+  EXPECT_THAT(Draw(OneJob(1), p).status().message(), HasSubstr("on-demand-share: expected 0 to 1"));
+  p = {};
+  p.notice_mix = {{0, 0}};
+  EXPECT_THAT(Draw(OneJob(1), p).status().message(), HasSubstr("notice-mix"));
+  p = {};
+  p.checkpoint_least = 0.9;
+  EXPECT_THAT(Draw(OneJob(1), p).status().message(), HasSubstr("checkpoint-fraction"));
+}
+TEST(Draw, AMachineWithoutNodesIsAnError) {
+  Trace trace = OneJob(1);
+  trace.nodes = 0;
+  EXPECT_THAT(Draw(trace, {}).status().message(), HasSubstr("expected --nodes"));
+}
+TEST(Draw, JobsLargerThanTheMachineAreCounted) {
+  Trace trace = OneJob(5);
+  EXPECT_THAT(Draw(trace, {}).status().message(), HasSubstr("every job is larger"));
+  trace.jobs.push_back({0, 10, 10, 1});
+  EXPECT_EQ(Draw(trace, {})->dropped.size(), 1u);
+}
+TEST(Draw, TheSameSeedDrawsTheSame) {
+  Trace trace = OneJob(1);
+  trace.jobs.resize(50, trace.jobs[0]);
+  const Workload a = *Draw(trace, {}), b = *Draw(trace, {});
+  for (size_t j = 0; j < 50; ++j) EXPECT_EQ(a.jobs[j].bytes, b.jobs[j].bytes);
+}
+
+}  // namespace
+}  // namespace siding::sim

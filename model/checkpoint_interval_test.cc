@@ -9,8 +9,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Expected time to finish `work` with failures at rate 1/m and a checkpoint of d after every tau of work; restarts are
-// free. Daly's complete model.
+// Expected time to finish `work` with failures at rate 1/m and a checkpoint of d after every tau of work;
+// restarts are free. Daly's complete model.
 double Expected(double work, double tau, double d, double m) {
   return m * (std::exp((tau + d) / m) - 1) * work / tau;
 }

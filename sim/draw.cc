@@ -46,8 +46,8 @@ Job DrawJob(const TraceJob& trace, const Parameters& p, int nodes, Dice& dice) {
   job.bytes = p.node_memory * dice.Between(p.checkpoint_least, p.checkpoint_most);
   job.speed = std::exp(p.spread * dice.Normal());
   if (dice.Uniform() < p.self_checkpointing && p.failures_per_node_year > 0) {
-    const double cost = p.overhead + std::max(job.bytes / p.node_bandwidth,
-                                              job.bytes * trace.nodes / p.shared_bandwidth);
+    const double cost =
+        p.overhead + std::max(job.bytes / p.node_bandwidth, job.bytes * trace.nodes / p.shared_bandwidth);
     const double mean_time = kYear / p.failures_per_node_year / trace.nodes;
     job.own_interval = ToSeconds(CheckpointInterval(FromSeconds(cost), FromSeconds(mean_time)));
   }
@@ -61,7 +61,8 @@ absl::Status Expect(bool good, const std::string& what) {
 }  // namespace
 
 absl::Status Check(const Parameters& p) {
-  SIDING_RETURN_IF_ERROR(Expect(p.on_demand_share >= 0 && p.on_demand_share <= 1, "on-demand-share: expected 0 to 1"));
+  SIDING_RETURN_IF_ERROR(
+      Expect(p.on_demand_share >= 0 && p.on_demand_share <= 1, "on-demand-share: expected 0 to 1"));
   SIDING_RETURN_IF_ERROR(Expect(p.on_demand_most_nodes > 0 && p.on_demand_most_nodes <= 1,
                                 "on-demand-most-nodes: expected more than 0, at most 1"));
   double shares = 0;
@@ -72,14 +73,14 @@ absl::Status Check(const Parameters& p) {
   SIDING_RETURN_IF_ERROR(Expect(shares > 0, "notice-mix: expected a share above 0"));
   SIDING_RETURN_IF_ERROR(Expect(p.tolerance >= 0, "tolerance: expected no negative time"));
   SIDING_RETURN_IF_ERROR(Expect(p.nodes >= 0, "nodes: expected 1 or more"));
-  SIDING_RETURN_IF_ERROR(Expect(p.checkpoint_least >= 0 && p.checkpoint_least <= p.checkpoint_most &&
-                                    p.checkpoint_most <= 1,
-                                "checkpoint-fraction: expected LEAST:MOST between 0 and 1"));
+  SIDING_RETURN_IF_ERROR(
+      Expect(p.checkpoint_least >= 0 && p.checkpoint_least <= p.checkpoint_most && p.checkpoint_most <= 1,
+             "checkpoint-fraction: expected LEAST:MOST between 0 and 1"));
   SIDING_RETURN_IF_ERROR(Expect(p.node_memory > 0 && p.node_bandwidth > 0 && p.shared_bandwidth > 0,
                                 "memory and bandwidths: expected more than 0"));
   SIDING_RETURN_IF_ERROR(Expect(p.spread >= 0 && p.spread <= 2, "spread: expected 0 to 2"));
-  SIDING_RETURN_IF_ERROR(Expect(p.self_checkpointing >= 0 && p.self_checkpointing <= 1,
-                                "self-checkpointing: expected 0 to 1"));
+  SIDING_RETURN_IF_ERROR(
+      Expect(p.self_checkpointing >= 0 && p.self_checkpointing <= 1, "self-checkpointing: expected 0 to 1"));
   return Expect(p.failures_per_node_year >= 0 && p.failures_per_node_year < 1e4,
                 "failure-rate: expected 0 to 10000 a node and year");
 }
@@ -98,7 +99,8 @@ absl::StatusOr<Workload> Draw(const Trace& trace, const Parameters& parameters) 
   for (const TraceJob& job : trace.jobs) {
     const Job drawn = DrawJob(job, parameters, workload.nodes, dice);
     if (job.nodes > workload.nodes) {
-      workload.dropped.push_back(absl::StrCat("a job of ", job.nodes, " nodes; the machine has ", workload.nodes));
+      workload.dropped.push_back(
+          absl::StrCat("a job of ", job.nodes, " nodes; the machine has ", workload.nodes));
       continue;
     }
     workload.jobs.push_back(drawn);

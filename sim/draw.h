@@ -1,6 +1,7 @@
-// What a trace does not say and a study has to draw: which jobs are on demand, with how much notice, how large
-// checkpoints are, who saves by itself, what fails when, and how far the real speeds are from the measured ones.
-// Everything comes from one seed; a job's figures are drawn in the order of the trace, so every strategy meets the same.
+// What a trace does not say and a study has to draw: which jobs are on demand, with how much notice, how
+// large checkpoints are, who saves by itself, what fails when, and how far the real speeds are from the
+// measured ones. Everything comes from one seed; a job's figures are drawn in the order of the trace, so
+// every strategy meets the same.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +16,20 @@ namespace siding::sim {
 
 struct Parameters {
   uint64_t seed = 1;
-  double on_demand_share = 0.1;      // of the jobs
-  double on_demand_most_nodes = 0.5; // of the machine; larger jobs are never on demand
-  std::map<double, double> notice_mix = {{0, 0.25}, {60, 0.25}, {300, 0.25}, {900, 0.25}};  // seconds -> share
-  double tolerance = 30;             // seconds after the notice within which the start still counts
-  int nodes = 0;                     // of the machine; 0: as the trace says
+  double on_demand_share = 0.1;       // of the jobs
+  double on_demand_most_nodes = 0.5;  // of the machine; larger jobs are never on demand
+  std::map<double, double> notice_mix = {
+      {0, 0.25}, {60, 0.25}, {300, 0.25}, {900, 0.25}};  // seconds -> share
+  double tolerance = 30;  // seconds after the notice within which the start still counts
+  int nodes = 0;          // of the machine; 0: as the trace says
   double node_memory = 192.0 * (1LL << 30);
   double checkpoint_least = 0.1, checkpoint_most = 0.6;  // of the node's memory, uniform
-  double node_bandwidth = 1e9;       // of one node to shared storage, bytes/s
-  double shared_bandwidth = 200e9;   // of all together
-  double overhead = 2;               // seconds of every dump and restore
-  double spread = 0.2;               // standard deviation of the logarithm of real to measured time
-  double kill_grace = 10;            // seconds
-  double self_checkpointing = 0.5;   // share of jobs that save by themselves, at Daly's interval
+  double node_bandwidth = 1e9;                           // of one node to shared storage, bytes/s
+  double shared_bandwidth = 200e9;                       // of all together
+  double overhead = 2;                                   // seconds of every dump and restore
+  double spread = 0.2;              // standard deviation of the logarithm of real to measured time
+  double kill_grace = 10;           // seconds
+  double self_checkpointing = 0.5;  // share of jobs that save by themselves, at Daly's interval
   double failures_per_node_year = 0.2;
 };
 
@@ -37,10 +39,10 @@ absl::Status Check(const Parameters& parameters);
 struct Job {
   TraceJob trace;
   bool on_demand = false;
-  double notice = 0;     // on-demand: known so long before it has to start
-  double bytes = 0;      // of memory on each node: what a checkpoint holds
+  double notice = 0;        // on-demand: known so long before it has to start
+  double bytes = 0;         // of memory on each node: what a checkpoint holds
   double own_interval = 0;  // seconds of work between its own checkpoints; 0: none
-  double speed = 1;      // real time of its dumps and restores over the measured
+  double speed = 1;         // real time of its dumps and restores over the measured
   double start_by() const { return trace.submit + notice; }
 };
 
@@ -53,7 +55,7 @@ struct Workload {
   Parameters parameters;
   int nodes = 0;
   std::vector<Job> jobs;
-  std::vector<Failure> failures;  // by time
+  std::vector<Failure> failures;     // by time
   std::vector<std::string> dropped;  // jobs larger than the machine
 };
 

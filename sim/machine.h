@@ -1,4 +1,5 @@
-// The nodes of the simulated machine: who computes on each, who sleeps in its memory, and for whom it is kept.
+// The nodes of the simulated machine: who computes on each, who sleeps in its memory, and for whom it is
+// kept.
 #pragma once
 
 #include <vector>

@@ -33,7 +33,8 @@ absl::Status ParseMix(const std::string& text, std::map<double, double>& mix) {
   for (std::string entry; std::getline(in, entry, ',');) {
     double seconds = 0, share = 0;
     char colon = 0, rest = 0;
-    if (std::istringstream fields(entry); !(fields >> seconds >> colon >> share) || colon != ':' || fields >> rest) {
+    if (std::istringstream fields(entry);
+        !(fields >> seconds >> colon >> share) || colon != ':' || fields >> rest) {
       return absl::InvalidArgumentError(
           absl::StrCat("--notice-mix: expected SECONDS:SHARE,... such as 0:0.5,300:0.5; got '", entry, "'"));
     }
@@ -53,7 +54,8 @@ absl::Status ParseFraction(const std::string& text, Parameters& p) {
 }
 
 // Every strategy is independent of the others, so they are replayed side by side.
-std::vector<Metrics> ReplayAll(const Workload& workload, const std::vector<Strategy>& strategies, int threads, bool quiet) {
+std::vector<Metrics> ReplayAll(const Workload& workload, const std::vector<Strategy>& strategies, int threads,
+                               bool quiet) {
   std::vector<Metrics> metrics(strategies.size());
   std::atomic<size_t> next{0};
   std::mutex output;
@@ -86,7 +88,8 @@ absl::Status Compare(Options& o) {
   Policy policy = DefaultPolicy();
   if (!o.policy.empty()) {
     SIDING_ASSIGN_OR_RETURN(PolicyFile file, LoadPolicyFile(o.policy));
-    for (const std::string& warning : file.warnings) std::cerr << o.policy << ": warning: " << warning << "\n";
+    for (const std::string& warning : file.warnings)
+      std::cerr << o.policy << ": warning: " << warning << "\n";
     policy = std::move(file.policy);
   }
   SIDING_ASSIGN_OR_RETURN(const std::vector<Strategy> strategies, ParseStrategies(o.strategies, policy));
@@ -119,14 +122,19 @@ absl::Status MakeReport(const std::string& path, const std::string& html, const 
 
 void AddCompare(CLI::App& app, Options& o) {
   app.add_option("--trace", o.trace, "a Standard Workload Format file (.swf), or Philly's csv")->required();
-  app.add_option("--strategies", o.strategies, "all, or names with commas between them")->capture_default_str();
-  app.add_option("--policy", o.policy, "policy file for the strategy 'siding'; else policies/default.yaml's values");
+  app.add_option("--strategies", o.strategies, "all, or names with commas between them")
+      ->capture_default_str();
+  app.add_option("--policy", o.policy,
+                 "policy file for the strategy 'siding'; else policies/default.yaml's values");
   app.add_option("--seed", o.parameters.seed, "of everything that is drawn")->capture_default_str();
   app.add_option("--on-demand-share", o.parameters.on_demand_share, "of the jobs")->capture_default_str();
-  app.add_option("--on-demand-most-nodes", o.parameters.on_demand_most_nodes, "of the machine; larger jobs are batch")
+  app.add_option("--on-demand-most-nodes", o.parameters.on_demand_most_nodes,
+                 "of the machine; larger jobs are batch")
       ->capture_default_str();
-  app.add_option("--notice-mix", o.notice_mix, "SECONDS:SHARE,...: how long before its start a request is known");
-  app.add_option("--tolerance", o.parameters.tolerance, "seconds that a start may be late")->capture_default_str();
+  app.add_option("--notice-mix", o.notice_mix,
+                 "SECONDS:SHARE,...: how long before its start a request is known");
+  app.add_option("--tolerance", o.parameters.tolerance, "seconds that a start may be late")
+      ->capture_default_str();
   app.add_option("--nodes", o.parameters.nodes, "of the machine, instead of what the trace says");
   app.add_option("--checkpoint-fraction", o.checkpoint_fraction, "LEAST:MOST of a node's memory in an image");
   app.add_option("--node-memory", o.parameters.node_memory, "bytes")->capture_default_str();
@@ -134,21 +142,26 @@ void AddCompare(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--shared-bandwidth", o.parameters.shared_bandwidth, "bytes/s of all nodes together")
       ->capture_default_str();
-  app.add_option("--spread", o.parameters.spread, "of real times around the measured ones")->capture_default_str();
-  app.add_option("--self-checkpointing", o.parameters.self_checkpointing, "share of jobs that save by themselves")
+  app.add_option("--spread", o.parameters.spread, "of real times around the measured ones")
+      ->capture_default_str();
+  app.add_option("--self-checkpointing", o.parameters.self_checkpointing,
+                 "share of jobs that save by themselves")
       ->capture_default_str();
   app.add_option("--failure-rate", o.parameters.failures_per_node_year, "failures of a node in a year")
       ->capture_default_str();
   app.add_option("--limit", o.limit, "only the first so many jobs");
   app.add_flag("--strict", o.strict, "refuse a trace with a broken line, instead of skipping the line");
-  app.add_option("--threads", o.threads, "strategies at once")->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--threads", o.threads, "strategies at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_option("--json", o.json, "write the result there");
   app.add_option("--csv", o.csv, "write the result there");
   app.add_flag("--quiet", o.quiet, "the table only");
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("siding-sim replays a workload trace under siding's planner and under what other schedulers do");
+  CLI::App app(
+      "siding-sim replays a workload trace under siding's planner and under what other schedulers do");
   app.require_subcommand(1);
   Options options;
   CLI::App& compare = *app.add_subcommand("compare", "replay a trace under several strategies");

@@ -59,7 +59,8 @@ Metrics Measure(const Workload& workload, const std::string& name, const Replaye
   const double all = replayed.span * workload.nodes;
   m.utilisation = all > 0 ? replayed.busy / all : 0;
   m.useful_utilisation = all > 0 ? useful / all : 0;
-  m.preemption_efficiency = replayed.given_up_nodes == 0 ? 1 : double(replayed.used_nodes) / replayed.given_up_nodes;
+  m.preemption_efficiency =
+      replayed.given_up_nodes == 0 ? 1 : double(replayed.used_nodes) / replayed.given_up_nodes;
   if (m.on_demand > 0) m.on_demand_wait_mean /= m.on_demand;
   if (m.batch == 0) return m;
   m.turnaround_mean = batch.turnaround / m.batch;

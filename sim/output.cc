@@ -90,32 +90,35 @@ std::string ToCsv(const json& result) {
   for (const json& strategy : strategies) {
     std::string line;
     for (const auto& [key, value] : strategies[0].items())
-      absl::StrAppend(&line, line.empty() ? "" : ",",
-                      strategy.at(key).is_string() ? strategy.at(key).get<std::string>() : strategy.at(key).dump());
+      absl::StrAppend(
+          &line, line.empty() ? "" : ",",
+          strategy.at(key).is_string() ? strategy.at(key).get<std::string>() : strategy.at(key).dump());
     absl::StrAppend(&csv, "\n", line);
   }
   return csv + "\n";
 }
 
 std::string ToTable(const json& result) {
-  std::string table = absl::StrFormat("%-21s %8s %8s %8s %11s %10s %10s %10s %8s %6s %9s %7s\n", "strategy", "in time",
-                                      "feasible", "instant", "lost node-h", "dump nd-h", "rest. nd-h", "queue nd-h",
-                                      "victims", "effic.", "slowdown", "useful");
+  std::string table = absl::StrFormat("%-21s %8s %8s %8s %11s %10s %10s %10s %8s %6s %9s %7s\n", "strategy",
+                                      "in time", "feasible", "instant", "lost node-h", "dump nd-h",
+                                      "rest. nd-h", "queue nd-h", "victims", "effic.", "slowdown", "useful");
   for (const json& s : result.at("strategies")) {
     const auto number = [&](const char* key) { return s.at(key).get<double>(); };
-    absl::StrAppendFormat(&table, "%-21s %7.2f%% %7.2f%% %7.2f%% %11.1f %10.1f %10.1f %10.1f %8d %6.2f %9.2f %6.2f%%\n",
-                          s.at("name").get<std::string>(), 100 * number("deadline_hit_rate"),
-                          100 * number("deadline_hit_rate_where_feasible"), 100 * number("instant_start_rate"),
-                          number("lost_node_hours"), number("checkpoint_node_hours"), number("restore_node_hours"),
-                          number("queue_node_hours"), s.at("preemptions").get<int>(), number("preemption_efficiency"),
-                          number("bounded_slowdown_mean"), 100 * number("useful_utilisation"));
+    absl::StrAppendFormat(
+        &table, "%-21s %7.2f%% %7.2f%% %7.2f%% %11.1f %10.1f %10.1f %10.1f %8d %6.2f %9.2f %6.2f%%\n",
+        s.at("name").get<std::string>(), 100 * number("deadline_hit_rate"),
+        100 * number("deadline_hit_rate_where_feasible"), 100 * number("instant_start_rate"),
+        number("lost_node_hours"), number("checkpoint_node_hours"), number("restore_node_hours"),
+        number("queue_node_hours"), s.at("preemptions").get<int>(), number("preemption_efficiency"),
+        number("bounded_slowdown_mean"), 100 * number("useful_utilisation"));
   }
   return table;
 }
 
 std::string DrawnText(const json& result) {
   std::string text = absl::StrCat("trace ", result.at("trace").get<std::string>(), "\n");
-  for (const auto& [key, value] : result.at("drawn").items()) absl::StrAppend(&text, "  ", key, " ", value.dump(), "\n");
+  for (const auto& [key, value] : result.at("drawn").items())
+    absl::StrAppend(&text, "  ", key, " ", value.dump(), "\n");
   return text;
 }
 

@@ -34,10 +34,10 @@ struct SimJob {
   JobState state = JobState::kPending;
   int incarnation = 0;
   std::vector<int> nodes;
-  double since = 0;        // it computes since then, if kRunning
-  double done = 0;         // seconds of work, up to `since`
-  double durable = 0;      // of these, what a kill leaves
-  double stopped = -1;     // made way then and has not come back; -1: has not
+  double since = 0;     // it computes since then, if kRunning
+  double done = 0;      // seconds of work, up to `since`
+  double durable = 0;   // of these, what a kill leaves
+  double stopped = -1;  // made way then and has not come back; -1: has not
   double last_preempted = -1;
   bool has_image = false;
   Method leaving = Method::kKill;
@@ -56,7 +56,8 @@ class Simulation {
     out_.jobs.resize(jobs_.size());
     for (size_t j = 0; j < jobs_.size(); ++j)
       events_.push({w_.jobs[j].trace.submit, SimEvent::Kind::kSubmit, static_cast<int>(j), 0});
-    for (const Failure& failure : w_.failures) events_.push({failure.at, SimEvent::Kind::kFailure, failure.node, 0});
+    for (const Failure& failure : w_.failures)
+      events_.push({failure.at, SimEvent::Kind::kFailure, failure.node, 0});
     if (strategy.kind == Strategy::Kind::kReservation) Reserve();
     PrepareSnapshot();
   }
@@ -211,7 +212,9 @@ class Simulation {
     const Job& spec = Spec(j);
     return spec.speed * (p_.overhead + spec.bytes / bandwidth);
   }
-  double DumpTime(int j) { return std::max(TransferTime(j, p_.node_bandwidth), in_flight_ / p_.shared_bandwidth); }
+  double DumpTime(int j) {
+    return std::max(TransferTime(j, p_.node_bandwidth), in_flight_ / p_.shared_bandwidth);
+  }
   double RestoreTime(int j) {
     const double all = Spec(j).bytes * Spec(j).trace.nodes;
     return std::max(TransferTime(j, p_.node_bandwidth), all / p_.shared_bandwidth);
@@ -262,8 +265,12 @@ class Simulation {
       if (!Spec(v).on_demand && jobs_[v].state == JobState::kRunning) snapshot_.jobs.push_back(View(v));
     }
     const Job& spec = Spec(j);
-    const Request request{JobId(j + 1), spec.trace.nodes, {1, Bytes{static_cast<int64_t>(spec.bytes)}, 0},
-                          At(spec.start_by() + p_.tolerance), {}, FromSeconds(spec.trace.requested)};
+    const Request request{JobId(j + 1),
+                          spec.trace.nodes,
+                          {1, Bytes{static_cast<int64_t>(spec.bytes)}, 0},
+                          At(spec.start_by() + p_.tolerance),
+                          {},
+                          FromSeconds(spec.trace.requested)};
     const auto start = std::chrono::steady_clock::now();
     Plan plan = MakePlan(snapshot_, request, strategy_.policy);
     out_.planning += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -385,7 +392,8 @@ class Simulation {
       if (j == kNobody) continue;
       SimJob& job = jobs_[j];
       if (job.state == JobState::kRunning) CountWork(j);
-      if (job.state == JobState::kKilling || job.state == JobState::kStarting) continue;  // gone in a moment anyway
+      if (job.state == JobState::kKilling || job.state == JobState::kStarting)
+        continue;  // gone in a moment anyway
       if (job.state == JobState::kDumping) in_flight_ -= Spec(j).bytes * Spec(j).trace.nodes;
       if (job.state == JobState::kSuspended || moving_.contains(j)) Thaw(j);
       out_.jobs[j].redone_failures += FallBack(j);
@@ -423,9 +431,8 @@ class Simulation {
 
   void Schedule() {
     WakeFrozen();
-    std::sort(returning_.begin(), returning_.end(), [&](int a, int b) {
-      return std::pair(jobs_[a].stopped, a) < std::pair(jobs_[b].stopped, b);
-    });
+    std::sort(returning_.begin(), returning_.end(),
+              [&](int a, int b) { return std::pair(jobs_[a].stopped, a) < std::pair(jobs_[b].stopped, b); });
     if (late_.empty() && returning_.empty() && queue_.empty()) return;
     double shadow = kNever;  // when the first that does not fit can start
     int extra = 0;           // nodes that it leaves over then
@@ -457,11 +464,12 @@ class Simulation {
 
   void WakeFrozen() {
     std::vector<int> order = frozen_;
-    std::sort(order.begin(), order.end(), [&](int a, int b) {
-      return std::pair(jobs_[a].stopped, a) < std::pair(jobs_[b].stopped, b);
-    });
+    std::sort(order.begin(), order.end(),
+              [&](int a, int b) { return std::pair(jobs_[a].stopped, a) < std::pair(jobs_[b].stopped, b); });
     for (int j : order) {
-      const auto idle = [&](int n) { return machine_.runner(n) == kNobody && machine_.kept_for(n) == kNobody; };
+      const auto idle = [&](int n) {
+        return machine_.runner(n) == kNobody && machine_.kept_for(n) == kNobody;
+      };
       if (!std::all_of(jobs_[j].nodes.begin(), jobs_[j].nodes.end(), idle)) {
         if (MovingIsSooner(j)) MoveAway(j);
         continue;
@@ -477,7 +485,8 @@ class Simulation {
 
   // There are nodes for it, and those who compute where it is frozen will stay longer than moving takes.
   bool MovingIsSooner(int j) {
-    if (machine_.free() - promised_ < Spec(j).trace.nodes || strategy_.policy.strategy != siding::Strategy::kLeastLoss)
+    if (machine_.free() - promised_ < Spec(j).trace.nodes ||
+        strategy_.policy.strategy != siding::Strategy::kLeastLoss)
       return false;
     double until = now_;
     for (int node : jobs_[j].nodes) {
@@ -527,10 +536,10 @@ class Simulation {
   double now_ = 0;
   std::vector<int> late_, returning_, queue_, frozen_;
   Snapshot snapshot_;
-  double in_flight_ = 0;  // bytes on their way to shared storage
-  std::set<int> moving_;   // frozen, and being written to go on elsewhere
-  int promised_ = 0;       // nodes that these will take
-  std::set<int> holders_;  // jobs with nodes, frozen ones left out
+  double in_flight_ = 0;                          // bytes on their way to shared storage
+  std::set<int> moving_;                          // frozen, and being written to go on elsewhere
+  int promised_ = 0;                              // nodes that these will take
+  std::set<int> holders_;                         // jobs with nodes, frozen ones left out
   int held_ = 0, batch_held_ = 0, reserved_ = 0;  // nodes
   size_t finished_ = 0;
   Replayed out_;

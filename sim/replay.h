@@ -1,11 +1,13 @@
-// Replays a workload under one strategy: an event loop around the planner and the lifecycle table of the controller.
+// Replays a workload under one strategy: an event loop around the planner and the lifecycle table of the
+// controller.
 //
-// The base scheduler is EASY backfilling (Lifka 1995; Mu'alem and Feitelson 2001): first come, first served; the first
-// job that does not fit gets a reservation by the requested times of those that run, and later ones may start if they
-// do not delay it. Jobs have their nodes to themselves. On-demand jobs are planned when they arrive; those that
-// cannot be served go to the head of the queue. Jobs that made way go on before the queue, who stands still longest
-// first: frozen ones where they are as soon as nobody computes there, or elsewhere if moving is sooner than waiting and
-// there are nodes; the others on any nodes (the rules of planner/way_back.h).
+// The base scheduler is EASY backfilling (Lifka 1995; Mu'alem and Feitelson 2001): first come, first served;
+// the first job that does not fit gets a reservation by the requested times of those that run, and later ones
+// may start if they do not delay it. Jobs have their nodes to themselves. On-demand jobs are planned when
+// they arrive; those that cannot be served go to the head of the queue. Jobs that made way go on before the
+// queue, who stands still longest first: frozen ones where they are as soon as nobody computes there, or
+// elsewhere if moving is sooner than waiting and there are nodes; the others on any nodes (the rules of
+// planner/way_back.h).
 //
 // A dump or restore takes the measured time times the job's drawn `speed`, or longer if shared storage is the
 // bottleneck: then what is on its way, over the tier's bandwidth.
@@ -35,23 +37,23 @@ struct JobResult {
   double first_start = -1;
   double end = -1;
   int preemptions = 0;
-  int nodes_given = 0;  // up to requests, in all preemptions
-  double redone = 0;            // seconds of work that were done again after it was ended for a request
-  double redone_failures = 0;   // the same after failures of nodes
-  double dumping = 0;       // seconds in which its nodes wrote its image
-  double restoring = 0;     // seconds in which its nodes read it
-  double displaced = 0;     // seconds without nodes, or frozen, after a preemption
+  int nodes_given = 0;         // up to requests, in all preemptions
+  double redone = 0;           // seconds of work that were done again after it was ended for a request
+  double redone_failures = 0;  // the same after failures of nodes
+  double dumping = 0;          // seconds in which its nodes wrote its image
+  double restoring = 0;        // seconds in which its nodes read it
+  double displaced = 0;        // seconds without nodes, or frozen, after a preemption
   double bytes_written = 0;
-  bool feasible = true;     // on-demand: a plan was found when it arrived
+  bool feasible = true;  // on-demand: a plan was found when it arrived
 };
 
 struct Replayed {
   std::vector<JobResult> jobs;
-  int given_up_nodes = 0;   // by victims, in all
-  int used_nodes = 0;       // of these, by the requests that they made way for
-  double busy = 0;          // node-seconds of nodes that somebody held
-  double span = 0;          // seconds until the last job ended
-  double planning = 0;      // seconds that planning took in all, on this machine
+  int given_up_nodes = 0;     // by victims, in all
+  int used_nodes = 0;         // of these, by the requests that they made way for
+  double busy = 0;            // node-seconds of nodes that somebody held
+  double span = 0;            // seconds until the last job ended
+  double planning = 0;        // seconds that planning took in all, on this machine
   std::vector<LogEntry> log;  // if asked for
 };
 

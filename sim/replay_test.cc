@@ -79,8 +79,10 @@ TEST_P(ReplayTest, EveryJobEndsOnceAndNotBeforeItsWorkIsDone) {
       const JobResult& result = replayed.jobs[j];
       ASSERT_EQ(result.state, JobState::kDone) << "seed " << seed << ", job " << j;
       ASSERT_EQ(done[j], 1);
-      const double took = workload.jobs[j].trace.runtime + result.redone + result.redone_failures + result.restoring;
-      ASSERT_GE(result.end - workload.jobs[j].trace.submit, took * (1 - 1e-9)) << "seed " << seed << ", job " << j;
+      const double took =
+          workload.jobs[j].trace.runtime + result.redone + result.redone_failures + result.restoring;
+      ASSERT_GE(result.end - workload.jobs[j].trace.submit, took * (1 - 1e-9))
+          << "seed " << seed << ", job " << j;
     }
   }
 }
@@ -99,7 +101,8 @@ TEST_P(ReplayTest, ADeadlineThatIsReportedMetWasMet) {
     int met = 0;
     for (const auto& [j, at] : first) {
       const Job& job = workload.jobs[j];
-      if (job.on_demand) met += at >= job.trace.submit && at <= job.start_by() + workload.parameters.tolerance;
+      if (job.on_demand)
+        met += at >= job.trace.submit && at <= job.start_by() + workload.parameters.tolerance;
     }
     EXPECT_EQ(Measure(workload, GetParam(), replayed).met, met);
   }
@@ -112,8 +115,9 @@ TEST_P(ReplayTest, TheSameSeedGivesTheSameResult) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Strategies, ReplayTest,
-                         testing::Values("siding", "kill-only", "checkpoint-all", "slurm-preempt", "slurm-youngest-first",
-                                         "pbs-order", "kueue-classical", "static-reservation", "none"),
+                         testing::Values("siding", "kill-only", "checkpoint-all", "slurm-preempt",
+                                         "slurm-youngest-first", "pbs-order", "kueue-classical",
+                                         "static-reservation", "none"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -152,7 +156,9 @@ TEST(Replay, AKilledJobDoesItsWorkAgain) {
   EXPECT_EQ(m.met, 1);
   EXPECT_DOUBLE_EQ(m.lost_node_hours, 2 * 100 / 3600.0);
 }
-TEST(Replay, AHalfOfWhatWasGivenUpIsUsed) { EXPECT_EQ(Of(TwoJobs(0), "kill-only").preemption_efficiency, 0.5); }
+TEST(Replay, AHalfOfWhatWasGivenUpIsUsed) {
+  EXPECT_EQ(Of(TwoJobs(0), "kill-only").preemption_efficiency, 0.5);
+}
 TEST(Replay, WithoutPreemptionItWaits) {
   const Metrics m = Of(TwoJobs(60), "none");
   EXPECT_EQ(m.met, 0);

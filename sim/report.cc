@@ -23,18 +23,17 @@ constexpr int kWidth = 860, kLeft = 170, kRight = 90, kBar = 18, kGap = 7, kTitl
 struct Plot {
   const char* title;
   const char* key;
-  const char* unit;
   double factor;
   int digits;
 };
 
 constexpr Plot kPlots[] = {
-    {"Deadlines met (more is better)", "deadline_hit_rate", "% of on-demand jobs", 100, 1},
-    {"Work done twice (less is better)", "lost_node_hours", "node-hours", 1, 0},
-    {"Nodes writing and reading images (less is better)", "checkpoint_and_restore", "node-hours", 1, 0},
-    {"Mean bounded slowdown of batch jobs (less is better)", "bounded_slowdown_mean", "times the runtime", 1, 1},
-    {"Preemptions", "preemptions", "victims", 1, 0},
-    {"Useful utilisation (more is better)", "useful_utilisation", "% of all node-hours", 100, 2},
+    {"Deadlines met, % of on-demand jobs (more is better)", "deadline_hit_rate", 100, 1},
+    {"Work done twice, node-hours (less is better)", "lost_node_hours", 1, 0},
+    {"Nodes writing and reading images, node-hours (less is better)", "checkpoint_and_restore", 1, 0},
+    {"Mean bounded slowdown of batch jobs (less is better)", "bounded_slowdown_mean", 1, 1},
+    {"Preemptions (victims)", "preemptions", 1, 0},
+    {"Useful utilisation, % of all node-hours (more is better)", "useful_utilisation", 100, 2},
 };
 
 std::string Escape(const std::string& text) {
@@ -43,7 +42,8 @@ std::string Escape(const std::string& text) {
 
 double ValueOf(const json& strategy, const Plot& plot) {
   if (std::string(plot.key) == "checkpoint_and_restore") {
-    return strategy.at("checkpoint_node_hours").get<double>() + strategy.at("restore_node_hours").get<double>();
+    return strategy.at("checkpoint_node_hours").get<double>() +
+           strategy.at("restore_node_hours").get<double>();
   }
   return plot.factor * strategy.at(plot.key).get<double>();
 }
@@ -58,20 +58,31 @@ double RoundUp(double value) {
   return 10 * power;
 }
 
-std::string Text(double x, double y, const std::string& anchor, const std::string& kind, const std::string& text) {
-  return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">%s</text>\n", x, y, anchor, kind,
-                         Escape(text));
+// Digits in threes: 1 494 638.
+std::string WithSpaces(double value, int digits) {
+  std::string text = absl::StrFormat("%.*f", digits, value);
+  const auto point = text.find('.');
+  for (int at = static_cast<int>(point == std::string::npos ? text.size() : point) - 3; at > 0; at -= 3)
+    text.insert(at, " ");
+  return text;
 }
 
-std::string Axis(const Plot& plot, double top, double bottom, double most) {
+std::string Text(double x, double y, const std::string& anchor, const std::string& kind,
+                 const std::string& text) {
+  return absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" class=\"%s\">%s</text>\n", x, y,
+                         anchor, kind, Escape(text));
+}
+
+std::string Axis(double top, double bottom, double most) {
   std::string svg;
   const double width = kWidth - kLeft - kRight;
   for (int tick = 0; tick <= 4; ++tick) {
     const double x = kLeft + width * tick / 4;
-    absl::StrAppendFormat(&svg, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n", x, top, x, bottom);
-    svg += Text(x, bottom + 14, "middle", "tick", absl::StrFormat("%g", most * tick / 4));
+    absl::StrAppendFormat(&svg, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>\n", x,
+                          top, x, bottom);
+    svg += Text(x, bottom + 14, "middle", "tick", WithSpaces(most * tick / 4, 0));
   }
-  return svg + Text(kWidth - kRight + 8, bottom + 14, "start", "tick", plot.unit);
+  return svg;
 }
 
 std::string Bars(const json& strategies, const Plot& plot, double& y) {
@@ -81,14 +92,14 @@ std::string Bars(const json& strategies, const Plot& plot, double& y) {
   most = RoundUp(most);
   y += kTitle;
   const double bottom = y + static_cast<double>(strategies.size()) * (kBar + kGap);
-  svg += Axis(plot, y - 4, bottom, most);
+  svg += Axis(y - 4, bottom, most);
   for (const json& s : strategies) {
     const double value = ValueOf(s, plot), width = (kWidth - kLeft - kRight) * value / most;
     const std::string name = s.at("name");
     svg += Text(kLeft - 8, y + kBar - 4, "end", "label", name);
-    absl::StrAppendFormat(&svg, "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" class=\"%s\"/>\n", kLeft, y, width,
-                          kBar, name == "siding" ? "ours" : "bar");
-    svg += Text(kLeft + width + 5, y + kBar - 4, "start", "value", absl::StrFormat("%.*f", plot.digits, value));
+    absl::StrAppendFormat(&svg, "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" class=\"%s\"/>\n",
+                          kLeft, y, width, kBar, name == "siding" ? "ours" : "bar");
+    svg += Text(kLeft + width + 5, y + kBar - 4, "start", "value", WithSpaces(value, plot.digits));
     y += kBar + kGap;
   }
   y += kAxis;
@@ -100,7 +111,7 @@ std::string Rows(const json& object) {
   for (const auto& [key, value] : object.items()) {
     const std::string name = absl::StrReplaceAll(key, {{"_", " "}});
     absl::StrAppend(&rows, "<tr><td>", Escape(name), "</td><td>",
-                    Escape(value.is_string() ? value.get<std::string>()
+                    Escape(value.is_string()         ? value.get<std::string>()
                            : value.is_number_float() ? absl::StrFormat("%.6g", value.get<double>())
                                                      : value.dump()),
                     "</td></tr>\n");
@@ -115,7 +126,8 @@ std::string StrategyTable(const json& strategies) {
   for (const auto& [key, value] : strategies.at(0).items()) {
     if (key == "name") continue;
     absl::StrAppend(&table, "<tr><td>", Escape(absl::StrReplaceAll(key, {{"_", " "}})), "</td>");
-    for (const json& s : strategies) absl::StrAppend(&table, "<td>", absl::StrFormat("%.6g", s.at(key).get<double>()), "</td>");
+    for (const json& s : strategies)
+      absl::StrAppend(&table, "<td>", absl::StrFormat("%.6g", s.at(key).get<double>()), "</td>");
     table += "</tr>\n";
   }
   return table + "</table>\n";
@@ -141,8 +153,10 @@ std::string ReportSvg(const json& result) {
   double y = 0;
   for (const Plot& plot : kPlots) body += Bars(strategies, plot, y);
   return absl::StrFormat(
-             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" width=\"%d\" height=\"%.0f\">\n"
-             "<style>text { font: 13px sans-serif; fill: #222 } .title { font-weight: bold; font-size: 15px }\n"
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" width=\"%d\" "
+             "height=\"%.0f\">\n"
+             "<style>text { font: 13px sans-serif; fill: #222 } .title { font-weight: bold; font-size: 15px "
+             "}\n"
              ".tick { fill: #666; font-size: 11px } .value { font-size: 12px } .grid { stroke: #ddd }\n"
              ".bar { fill: #9aa5b1 } .ours { fill: #c2410c }</style>\n"
              "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
@@ -154,13 +168,16 @@ std::string ReportHtml(const json& result) {
   const json& drawn = result.at("drawn");
   return absl::StrCat(
       kPage, "<h1>What serving on-demand jobs costs the batch queue</h1>\n<p>The trace <code>",
-      Escape(result.at("trace")), "</code> was replayed under each strategy: ", drawn.at("jobs").dump(), " jobs on ",
-      drawn.at("nodes").dump(), " nodes, of which ", drawn.at("on_demand_jobs").dump(),
-      " were taken to be on demand: they had to start by a deadline. Every strategy met the same jobs, deadlines, "
+      Escape(result.at("trace")), "</code> was replayed under each strategy: ", drawn.at("jobs").dump(),
+      " jobs on ", drawn.at("nodes").dump(), " nodes, of which ", drawn.at("on_demand_jobs").dump(),
+      " were taken to be on demand: they had to start by a deadline. Every strategy met the same jobs, "
+      "deadlines, "
       "checkpoint sizes and failures.</p>\n",
       ReportSvg(result), "<h2>All figures</h2>\n", StrategyTable(result.at("strategies")),
-      "<h2>What was assumed and drawn</h2>\n<p>A trace does not say which jobs were on demand, how large checkpoints are, "
-      "or what fails. These figures were drawn, from one seed.</p>\n<table><tr><th>figure</th><th>value</th></tr>\n",
+      "<h2>What was assumed and drawn</h2>\n<p>A trace does not say which jobs were on demand, how large "
+      "checkpoints are, "
+      "or what fails. These figures were drawn, from one "
+      "seed.</p>\n<table><tr><th>figure</th><th>value</th></tr>\n",
       Rows(drawn), "</table>\n</body></html>\n");
 }
 

@@ -24,15 +24,14 @@ Policy DefaultPolicy() {
 }
 
 std::vector<Strategy> AllStrategies(const Policy& ours) {
-
-
   using Kind = Strategy::Kind;
   return {{"siding", Kind::kPlan, ours},
           {"kill-only", Kind::kPlan, Only({Method::kKill})},
           {"checkpoint-all", Kind::kPlan, Only({Method::kCheckpoint})},
           {"slurm-preempt", Kind::kPlan, Only({Method::kKill}, siding::Strategy::kSlurmPreempt)},
           {"slurm-youngest-first", Kind::kPlan, Only({Method::kKill}, siding::Strategy::kSlurmYoungestFirst)},
-          {"pbs-order", Kind::kPlan, Only({Method::kSuspend, Method::kCheckpoint, Method::kKill}, siding::Strategy::kPbsOrder)},
+          {"pbs-order", Kind::kPlan,
+           Only({Method::kSuspend, Method::kCheckpoint, Method::kKill}, siding::Strategy::kPbsOrder)},
           {"kueue-classical", Kind::kPlan, Only({Method::kKill}, siding::Strategy::kKueueClassical)},
           {"static-reservation", Kind::kReservation, {}},
           {"none", Kind::kWait, {}}};
@@ -44,11 +43,13 @@ absl::StatusOr<std::vector<Strategy>> ParseStrategies(const std::string& names, 
   std::vector<Strategy> chosen;
   std::istringstream in(names);
   for (std::string name; std::getline(in, name, ',');) {
-    const auto found = std::find_if(all.begin(), all.end(), [&](const Strategy& s) { return s.name == name; });
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const Strategy& s) { return s.name == name; });
     if (found == all.end()) {
       std::string expected = "all";
       for (const Strategy& s : all) absl::StrAppend(&expected, ", ", s.name);
-      return absl::InvalidArgumentError(absl::StrCat("strategies: expected ", expected, "; got '", name, "'"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("strategies: expected ", expected, "; got '", name, "'"));
     }
     chosen.push_back(*found);
   }

@@ -48,9 +48,9 @@ void Keep(Trace& trace, int line, const TraceJob& job) {
 // Sorted, and counted from the first.
 absl::StatusOr<Trace> Finished(Trace trace) {
   if (trace.jobs.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(trace.name, ": there is no job in it", trace.skipped.empty() ? "" : "; ",
-                     trace.skipped.empty() ? "" : trace.skipped.front()));
+    return absl::InvalidArgumentError(absl::StrCat(trace.name, ": there is no job in it",
+                                                   trace.skipped.empty() ? "" : "; ",
+                                                   trace.skipped.empty() ? "" : trace.skipped.front()));
   }
   std::stable_sort(trace.jobs.begin(), trace.jobs.end(),
                    [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; });
@@ -101,12 +101,14 @@ absl::StatusOr<Trace> ReadSwf(std::istream& in, const std::string& name) {
       broken |= !values.back();
     }
     if (broken || values.size() < 5) {
-      trace.skipped.push_back(absl::StrCat("line ", number, ": expected 18 numbers, got '", line.substr(0, 60), "'"));
+      trace.skipped.push_back(
+          absl::StrCat("line ", number, ": expected 18 numbers, got '", line.substr(0, 60), "'"));
       continue;
     }
     const double asked = Field(values, 8);
     Keep(trace, number,
-         {Field(values, 2), Field(values, 4), Field(values, 9), static_cast<int>(asked > 0 ? asked : Field(values, 5))});
+         {Field(values, 2), Field(values, 4), Field(values, 9),
+          static_cast<int>(asked > 0 ? asked : Field(values, 5))});
   }
   return Finished(std::move(trace));
 }
@@ -122,8 +124,9 @@ absl::StatusOr<Trace> ReadPhilly(std::istream& in, const std::string& name) {
     const auto duration = fields.size() >= 3 ? NumberOf(fields[1]) : std::nullopt;
     const auto gpus = fields.size() >= 3 ? NumberOf(fields[2]) : std::nullopt;
     if (!submit || !duration || !gpus) {
-      trace.skipped.push_back(
-          absl::StrCat("line ", number, ": expected a timestamp, a duration and a number of GPUs, got '", line.substr(0, 60), "'"));
+      trace.skipped.push_back(absl::StrCat("line ", number,
+                                           ": expected a timestamp, a duration and a number of GPUs, got '",
+                                           line.substr(0, 60), "'"));
       continue;
     }
     Keep(trace, number, {*submit, *duration, 2 * *duration, static_cast<int>(*gpus)});

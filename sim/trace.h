@@ -18,18 +18,20 @@ struct TraceJob {
 
 struct Trace {
   std::string name;
-  int nodes = 0;               // of the machine; 0: the trace does not say
-  std::vector<TraceJob> jobs;  // by time of submission
+  int nodes = 0;                     // of the machine; 0: the trace does not say
+  std::vector<TraceJob> jobs;        // by time of submission
   std::vector<std::string> skipped;  // "line 7: runtime: expected more than 0, got -1"
 };
 
 // Standard Workload Format (Feitelson, Parallel Workloads Archive): 18 fields a line, ';' begins a comment,
-// "; MaxNodes:" says how large the machine is. A processor is taken for a node where MaxNodes equals MaxProcs.
+// "; MaxNodes:" says how large the machine is. A processor is taken for a node where MaxNodes equals
+// MaxProcs.
 absl::StatusOr<Trace> ReadSwf(std::istream& in, const std::string& name);
-// CSV with a header line: timestamp, duration [s], num_gpus, ...; a GPU is taken for a node, and the requested time is
-// twice the duration, as the trace does not say.
+// CSV with a header line: timestamp, duration [s], num_gpus, ...; a GPU is taken for a node, and the
+// requested time is twice the duration, as the trace does not say.
 absl::StatusOr<Trace> ReadPhilly(std::istream& in, const std::string& name);
-// By the file's ending: .swf or .csv. `strict`: the first line that is broken is an error instead of being skipped.
+// By the file's ending: .swf or .csv. `strict`: the first line that is broken is an error instead of being
+// skipped.
 absl::StatusOr<Trace> ReadTrace(const std::string& path, bool strict);
 
 }  // namespace siding::sim

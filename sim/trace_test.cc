@@ -18,26 +18,28 @@ Trace Swf(const std::string& text) {
 }
 
 TEST(Swf, ReadsJobsInTheOrderOfSubmission) {
-  const Trace trace = Swf("; MaxNodes: 64\n2 50 0 7 4 -1 -1 4 9 -1 0 -1 -1 -1 -1 -1 -1 0\n1 20 0 5 2 -1 -1 -1 3\n");
+  const Trace trace =
+      Swf("; MaxNodes: 64\n2 50 0 7 4 -1 -1 4 9 -1 0 -1 -1 -1 -1 -1 -1 0\n1 20 0 5 2 -1 -1 -1 3\n");
   EXPECT_EQ(trace.nodes, 64);
   ASSERT_EQ(trace.jobs.size(), 2u);
-  EXPECT_EQ(trace.jobs[0].nodes, 2);       // what it had, as it does not say what it asked for
-  EXPECT_EQ(trace.jobs[0].requested, 5);   // no less than it took
+  EXPECT_EQ(trace.jobs[0].nodes, 2);      // what it had, as it does not say what it asked for
+  EXPECT_EQ(trace.jobs[0].requested, 5);  // no less than it took
   EXPECT_EQ(trace.jobs[1].submit, 30);
   EXPECT_EQ(trace.jobs[1].requested, 9);
 }
 TEST(Swf, NamesBrokenLinesAndGoesOn) {
   const Trace trace = Swf("1 20 0 5 2\n2 30 zero 5 2\n3 40 0 -1 2\n\n4 50 0 5\n");
   EXPECT_EQ(trace.jobs.size(), 1u);
-  EXPECT_THAT(trace.skipped, ElementsAre(HasSubstr("line 2: expected 18 numbers"), HasSubstr("line 3: runtime: expected"),
-                                         HasSubstr("line 5")));
+  EXPECT_THAT(trace.skipped, ElementsAre(HasSubstr("line 2: expected 18 numbers"),
+                                         HasSubstr("line 3: runtime: expected"), HasSubstr("line 5")));
 }
 TEST(Swf, AnEmptyTraceIsAnError) {
   std::istringstream in("; nothing\n");
   EXPECT_THAT(ReadSwf(in, "t.swf").status().message(), HasSubstr("t.swf: there is no job in it"));
 }
 TEST(Philly, ReadsItsColumns) {
-  std::istringstream in("timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,2,132.0,x\nsoon,1,1,1,x\n");
+  std::istringstream in(
+      "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,2,132.0,x\nsoon,1,1,1,x\n");
   const Trace trace = *ReadPhilly(in, "p.csv");
   ASSERT_EQ(trace.jobs.size(), 1u);
   EXPECT_EQ(trace.jobs[0].runtime, 66);

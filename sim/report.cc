@@ -63,7 +63,7 @@ std::string WithSpaces(double value, int digits) {
   std::string text = absl::StrFormat("%.*f", digits, value);
   const auto point = text.find('.');
   for (int at = static_cast<int>(point == std::string::npos ? text.size() : point) - 3; at > 0; at -= 3)
-    text.insert(at, " ");
+    text.insert(at, 1, ' ');
   return text;
 }
 

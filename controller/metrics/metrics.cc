@@ -69,6 +69,9 @@ class EngineMetrics final : public prometheus::Collectable {
     return {
         job_family,
         node_family,
+        Family("siding_policy_load_errors_total", "Changed policy files that could not be put in force.",
+               MetricType::Counter)
+            .Add(engine_.policy_failures()),
         Family("siding_requests_total", "Deadline jobs by what became of the deadline.", MetricType::Counter)
             .Add(met, "result", "met")
             .Add(missed, "result", "missed")

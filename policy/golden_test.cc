@@ -61,14 +61,16 @@ Snapshot ReadCluster(const json& cluster, const Policy& policy) {
 }
 
 std::string Text(const Request& request, const Plan& plan) {
-  std::string text = absl::StrFormat("%d nodes within %.0f s", request.nodes, ToSeconds(request.start_by - kNow));
+  std::string text =
+      absl::StrFormat("%d nodes within %.0f s", request.nodes, ToSeconds(request.start_by - kNow));
   if (request.not_before > kNow)
     absl::StrAppendFormat(&text, ", not before %.0f s", ToSeconds(request.not_before - kNow));
   if (!plan.feasible) return absl::StrCat(text, "\n  refused: ", plan.refusal, "\n");
-  absl::StrAppendFormat(&text, ": at %.1f s, %.0f node-seconds lost\n", ToSeconds(plan.predicted_start - kNow),
-                        plan.loss_node_seconds);
+  absl::StrAppendFormat(&text, ": at %.1f s, %.0f node-seconds lost\n",
+                        ToSeconds(plan.predicted_start - kNow), plan.loss_node_seconds);
   for (const PlanStep& step : plan.steps) {
-    absl::StrAppend(&text, "  ", step.early ? "in advance, " : "", ToString(step.method), " job ", step.job.value());
+    absl::StrAppend(&text, "  ", step.early ? "in advance, " : "", ToString(step.method), " job ",
+                    step.job.value());
     if (step.method == Method::kCheckpoint) absl::StrAppend(&text, " to ", ToString(step.tier));
     if (step.begin > kNow) absl::StrAppendFormat(&text, ", not before %.1f s", ToSeconds(step.begin - kNow));
     text += "\n";
@@ -83,7 +85,8 @@ std::string PlansOf(const std::string& name) {
   const Snapshot snapshot = ReadCluster(cluster, file->policy);
   std::string text;
   for (const json& r : cluster.at("requests")) {
-    Request request{JobId(99), r.at("nodes"), {1, GiB(r.at("memory")), 0}, kNow + FromSeconds(r.at("within"))};
+    Request request{
+        JobId(99), r.at("nodes"), {1, GiB(r.at("memory")), 0}, kNow + FromSeconds(r.at("within"))};
     request.hold = FromSeconds(r.at("hold"));
     if (r.contains("notice")) request.not_before = kNow + FromSeconds(r.at("notice"));
     text += Text(request, MakePlan(snapshot, request, file->policy));

@@ -126,6 +126,24 @@ TEST_F(RequestsTest, AFrozenJobMovesAwayFromARequestThatStaysLong) {
   EXPECT_EQ(State(express), JobState::kRunning);
 }
 
+TEST_F(RequestsTest, AFrozenJobDoesNotMoveAwayFromARequestThatIsEnding) {
+  AddNodes({"a", "b"});
+  const JobId victim = Submit(Batch(1, {Method::kSuspend, Method::kCheckpoint}));
+  Settle();
+  JobSpec spec = OnDemand(2);
+  spec.hold = 1h;
+  const JobId express = Submit(spec, kBob);
+  Settle();
+  ASSERT_EQ(State(victim), JobState::kSuspended);
+  cluster_.Exit(express, 1, 0);  // the other node is free now
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kSuspended);
+  cluster_.Exit(express, 0, 0);
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(Job(victim).checkpoint_count, 0);
+}
+
 TEST_F(RequestsTest, AVictimWhoseNodeIsNoLongerNeededGoesOn) {
   AddNodes({"a", "b"});
   const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));

@@ -50,7 +50,8 @@ Duration Engine::Impl::TimeToMove(const JobRecord& job) const {
 std::map<NodeId, Time> Engine::Impl::HeldUntil() const {
   std::map<NodeId, Time> held;
   for (const auto& [id, job] : state_.jobs) {
-    if (job.spec.kind != JobKind::kOnDemand || IsTerminal(job.state)) continue;
+    // Where one rank has ended the others will in a moment.
+    if (job.spec.kind != JobKind::kOnDemand || IsTerminal(job.state) || !job.exited.empty()) continue;
     const bool waits = !HoldsNodes(job.state);
     const Time start = waits ? job.spec.start_by : std::max(job.running_since, job.state_since);
     const Time until = start + HoldOf(job.spec);

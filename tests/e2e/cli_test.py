@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """What sidingctl does without a controller."""
 
+import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -24,10 +26,32 @@ class Cli(unittest.TestCase):
         self.assertEqual(ctl("jobz").returncode, 2)
         self.assertEqual(ctl("submit", "--start-by", "soon", "--", "/bin/true").returncode, 2)
 
+    def verbs(self):
+        verbs = re.findall(r"^  (\w+) ", ctl("--help").stdout.split("Subcommands:")[1], re.MULTILINE)
+        self.assertGreater(len(verbs), 15)
+        return verbs
+
     def test_every_verb_has_help(self):
-        for verb in ("submit", "plan", "explain", "jobs", "nodes", "top", "events", "suspend", "resume", "checkpoint",
-                     "vacate", "migrate", "kill", "cordon", "uncordon", "wait", "checkpoints", "completion"):
+        for verb in self.verbs():
             self.assertEqual(ctl(verb, "--help").returncode, 0, verb)
+
+    def test_every_verb_is_in_the_manual(self):
+        manual = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "sidingctl.md").read_text()
+        for verb in self.verbs():
+            self.assertRegex(manual, f"[`|(]{verb}|sidingctl {verb}", verb)
+
+    def test_a_good_policy_is_described_and_a_bad_one_has_its_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "p.yaml"
+            path.write_text("margin: 2s\nclasses:\n- {name: vip, match: {user: ada}, methods: []}\n")
+            good = ctl("policy", "check", str(path))
+            self.assertEqual(good.returncode, 0, good.stderr)
+            self.assertIn("class vip: user ada: protected", good.stdout)
+            path.write_text("margin: 2s\nconfidence: 7\n")
+            bad = ctl("policy", "check", str(path))
+            self.assertEqual(bad.returncode, 1)
+            self.assertIn(f"{path}:2: confidence: expected a number from 0.5 to", bad.stderr)
+            self.assertFalse(json.loads(ctl("policy", "check", "--json", str(path)).stdout)["good"])
 
     def test_bash_completes_verbs_and_flags(self):
         script = f"""

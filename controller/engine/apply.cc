@@ -54,7 +54,10 @@ class Applier {
   }
 
   void operator()(const RankExited& e) {
-    if (JobRecord* job = Find()) job->exited[e.rank] = e.exit_code;
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    job->exited[e.rank] = e.exit_code;
+    job->last_exit = event_.at;
   }
 
   void operator()(const MethodLost& e) {

@@ -145,6 +145,7 @@ class Engine::Impl {
   // What is free on each usable node, as these requests see it, their own reservations included. None: as the
   // batch queue sees it, without what is reserved or held for suspended jobs.
   std::map<NodeId, Resources> Room(const std::vector<JobId>& requests) const;
+  bool IsEnding(const JobRecord& job) const;
   bool Usable(const NodeId& node) const;
   bool CouldFit(const Waiting& job) const;
   // Jobs that made way: frozen ones go on or move elsewhere, parked ones are restored.

@@ -144,6 +144,21 @@ TEST_F(RequestsTest, AFrozenJobDoesNotMoveAwayFromARequestThatIsEnding) {
   EXPECT_EQ(Job(victim).checkpoint_count, 0);
 }
 
+TEST_F(RequestsTest, AGangThatMadeWayFindsItsNodesThoughTheRequestsRanksEndOneByOne) {
+  AddNodes({"a", "b"});
+  const JobId gang = Submit(Batch(2, {Method::kCheckpoint}));
+  Settle();
+  const JobId express = Submit(OnDemand(2), kBob);
+  Submit(Batch());  // would fit on the node that is free first
+  Settle();
+  ASSERT_EQ(State(gang), JobState::kParked);
+  cluster_.Exit(express, 0, 0);
+  Settle(1);
+  cluster_.Exit(express, 1, 0);
+  Settle();
+  EXPECT_EQ(State(gang), JobState::kRunning);
+}
+
 TEST_F(RequestsTest, AVictimWhoseNodeIsNoLongerNeededGoesOn) {
   AddNodes({"a", "b"});
   const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));

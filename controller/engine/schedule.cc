@@ -10,6 +10,8 @@
 namespace siding {
 namespace {
 
+constexpr Duration kRanksEndWithin = std::chrono::seconds(2);
+
 // What a frozen job keeps of a node: its memory (as measured, or as it asked), no slots. GPUs are given up
 // only by jobs that hold none.
 Resources FrozenHold(const JobRecord& job, Bytes resident) {
@@ -43,6 +45,13 @@ bool Engine::Impl::CouldFit(const Waiting& job) const {
   return nodes >= job.nodes;
 }
 
+// The ranks of a request end together, if not in the same instant. Until they have, the nodes of the first
+// are not given away: those who left them come back all at once, and a gang finds its nodes.
+bool Engine::Impl::IsEnding(const JobRecord& job) const {
+  return job.spec.kind == JobKind::kOnDemand && !job.exited.empty() &&
+         clock_.Now() - job.last_exit < kRanksEndWithin;
+}
+
 std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& requests) const {
   std::map<NodeId, Resources> room;
   for (const auto& [id, observed] : state_.observed_nodes) {
@@ -55,6 +64,9 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
   };
   for (const auto& [id, job] : state_.jobs) {
     if (HoldsNodes(job.state)) {
+      if (requests.empty() && IsEnding(job)) {
+        for (const auto& [rank, code] : job.exited) take(job.nodes[rank], job.spec.per_node);
+      }
       for (int rank : LiveRanks(job)) {
         // The batch queue does not take the place of a job that is only frozen for a while.
         const bool frozen = job.state == JobState::kSuspended;

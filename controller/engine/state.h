@@ -107,6 +107,7 @@ struct JobRecord {
   std::vector<NodeId> nodes;       // by rank, while it holds nodes
   std::vector<NodeId> last_nodes;  // that it held before
   std::map<int, int> exited;       // rank -> exit code
+  Time last_exit;                  // of a rank
   std::map<Method, std::string> lost_methods;
   int restore_failures = 0;               // in a row, with the newest checkpoint
   std::vector<CheckpointId> checkpoints;  // visible and good, oldest first

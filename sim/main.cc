@@ -171,7 +171,11 @@ int Main(int argc, char** argv) {
   report.add_option("result", result, "the JSON file")->required();
   report.add_option("--html", html, "write one self-contained page there");
   report.add_option("--png", png, "write the plots there (needs rsvg-convert)");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
   absl::Status status;
   if (compare.parsed()) {
     status = Compare(options);

@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""siding-sim as its users run it: a comparison, its report, and what it says to bad input."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+BIN = pathlib.Path(os.environ["SIDING_BIN"])
+NAMES = ["siding", "kill-only", "checkpoint-all", "slurm-preempt", "slurm-youngest-first", "pbs-order", "kueue-classical",
+         "static-reservation", "none"]
+
+
+def trace(jobs=60):
+    lines = ["; MaxNodes: 16"]
+    for j in range(jobs):
+        runtime, nodes = 300 + 97 * j % 1500, 1 + 7 * j % 12
+        lines.append(f"{j + 1} {1000 + 120 * j} 0 {runtime} {nodes} -1 -1 {nodes} {2 * runtime} -1 1 -1 -1 -1 -1 -1 -1 -1")
+    return "\n".join(lines) + "\n"
+
+
+class Sim(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.trace = self.folder / "t.swf"
+        self.trace.write_text(trace())
+
+    def run_sim(self, *args):
+        return subprocess.run([str(BIN / "siding-sim"), *map(str, args)], capture_output=True, text=True)
+
+    def compare(self, *args):
+        return self.run_sim("compare", "--trace", self.trace, "--on-demand-share", "0.3", *args)
+
+    def fails(self, done, text):
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn(text, done.stderr)
+
+    def test_the_json_has_every_strategy_and_what_was_drawn(self):
+        out = self.folder / "out.json"
+        done = self.compare("--json", out, "--csv", self.folder / "out.csv")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = json.loads(out.read_text())
+        self.assertEqual([s["name"] for s in result["strategies"]], NAMES)
+        for key in ("deadline_hit_rate", "lost_node_hours", "preemptions", "preemption_efficiency", "bounded_slowdown_mean",
+                    "useful_utilisation"):
+            self.assertIn(key, result["strategies"][0])
+        self.assertEqual(result["drawn"]["seed"], 1)
+        self.assertEqual(len((self.folder / "out.csv").read_text().splitlines()), 1 + len(NAMES))
+
+    def test_the_same_seed_gives_the_same_table(self):
+        self.assertEqual(self.compare("--quiet", "--seed", "7").stdout, self.compare("--quiet", "--seed", "7").stdout)
+
+    def test_the_report_is_one_page_that_loads_nothing(self):
+        out, page = self.folder / "out.json", self.folder / "r.html"
+        self.compare("--json", out)
+        self.assertEqual(self.run_sim("report", out, "--html", page).returncode, 0)
+        text = page.read_text()
+        self.assertIn("<svg", text)
+        for forbidden in ("<script", "src=", "href=", "@import"):
+            self.assertNotIn(forbidden, text)
+
+    def test_a_policy_changes_what_siding_does(self):
+        policy = self.folder / "p.yaml"
+        policy.write_text("max_preemptions: 0\n")
+        out = self.folder / "out.json"
+        done = self.compare("--strategies", "siding", "--policy", policy, "--json", out)
+        self.assertIn("no job may ever be a victim", done.stderr)
+        self.assertEqual(json.loads(out.read_text())["strategies"][0]["preemptions"], 0)
+
+    def test_broken_lines_are_counted_and_refused_if_wanted(self):
+        self.trace.write_text(trace() + "61 99999 0 many 1\n")
+        self.assertIn("1 jobs skipped; the first: line 62: expected 18 numbers", self.compare("--quiet").stderr)
+        self.fails(self.compare("--strict"), "line 62: expected 18 numbers")
+
+    def test_usage_errors_are_exit_code_2(self):
+        self.assertEqual(self.run_sim().returncode, 2)
+        self.assertEqual(self.compare("--sed", "1").returncode, 2)
+
+    def test_bad_input_is_named(self):
+        self.fails(self.run_sim("compare", "--trace", self.folder / "none.swf"), "none.swf: cannot be read")
+        self.fails(self.compare("--strategies", "best"), "got 'best'")
+        self.fails(self.compare("--notice-mix", "soon"), "--notice-mix: expected SECONDS:SHARE")
+        self.fails(self.run_sim("compare", "--trace", self.trace, "--on-demand-share", "2"), "on-demand-share: expected 0 to 1")
+        self.fails(self.compare("--checkpoint-fraction", "0.9:0.1"), "checkpoint-fraction")
+        self.trace.write_text("; MaxNodes: 16\n")
+        self.fails(self.compare(), "there is no job in it")
+        self.trace.write_text(trace().replace("; MaxNodes: 16\n", ""))
+        self.fails(self.compare(), "expected --nodes")
+        policy = self.folder / "p.yaml"
+        policy.write_text("confidence: 3\n")
+        self.fails(self.compare("--policy", policy), "p.yaml:1: confidence")
+        (self.folder / "x.json").write_text("{}")
+        self.fails(self.run_sim("report", self.folder / "x.json", "--html", self.folder / "r.html"), "expected what siding-sim")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

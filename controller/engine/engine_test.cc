@@ -329,6 +329,41 @@ TEST_F(EngineTest, TasksOfAJobThatTheJournalDoesNotKnowAreLeftAlone) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
 }
 
+// Appends fail once it is told to.
+class FullJournal final : public Journal {
+ public:
+  absl::Status Append(const std::vector<Event>& events) override {
+    return full ? absl::ResourceExhaustedError("disk is full") : kept_->Append(events);
+  }
+  absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
+    return kept_->Replay(after, visit);
+  }
+  bool full = false;
+
+ private:
+  std::unique_ptr<Journal> kept_ = NewMemoryJournal();
+};
+
+TEST_F(EngineTest, NothingIsDoneThatCouldNotBeRecorded) {
+  auto* journal = new FullJournal;
+  journal_.reset(journal);
+  StartController();
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  journal->full = true;
+  EXPECT_TRUE(absl::IsUnavailable(engine_->Submit(kBob, OnDemand(1)).status()));
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 0);
+  // Started again when there is room, it knows of the job and of nothing else.
+  journal->full = false;
+  StartController();
+  cluster_.Connect("a");
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_NE(Submit(OnDemand(1), kBob), JobId());
+}
+
 TEST_F(EngineTest, WatchersSeeEventsInOrder) {
   AddNodes({"a"});
   Submit(Batch());

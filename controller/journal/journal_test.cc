@@ -1,9 +1,11 @@
 #include "controller/journal/journal.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -190,6 +192,30 @@ TEST_F(SqliteTest, RefusesAGapAndKeepsNothingOfIt) {
   EXPECT_FALSE(journal->Append({Note(1), Note(3)}).ok());
   EXPECT_EQ(Count(*journal), 0);
   EXPECT_TRUE(journal->Append({Note(1)}).ok());
+}
+
+// A limit on the size of files stands for a disk that is full: the write fails half-way all the same.
+TEST_F(SqliteTest, AFullDiskFailsTheAppendWholeAndItGoesOnWhenThereIsRoom) {
+  const pid_t child = fork();  // the limit is the process's
+  if (child == 0) {
+    auto journal = *OpenSqliteJournal(path_);
+    if (!journal->Append({Note(1)}).ok()) _exit(1);
+    signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlim_t most = limit.rlim_cur;
+    limit.rlim_cur = 64 << 10;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    int64_t last = 1;
+    while (journal->Append({Note(last + 1), Note(last + 2)}).ok()) last += 2;
+    limit.rlim_cur = most;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    if (Count(*journal) != last) _exit(2);
+    _exit(journal->Append({Note(last + 1)}).ok() && Count(*journal) == last + 1 ? 0 : 3);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
 }
 
 TEST_F(SqliteTest, AMissingEventIsDamage) {

@@ -1,0 +1,36 @@
+#!/usr/bin/python3
+"""The model, the lifecycle table in it and the planner link neither gRPC nor protobuf; the simulator and the controller
+link the same ones."""
+
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+BUILD = pathlib.Path(os.environ["SIDING_BIN"]).parent
+FORBIDDEN = re.compile(r"grpc|protobuf")
+
+
+def symbols(path):
+    return subprocess.run(["nm", "--demangle", str(path)], capture_output=True, text=True, check=True).stdout
+
+
+class Link(unittest.TestCase):
+    def test_pure_libraries_know_nothing_of_the_wire(self):
+        for library in ("model/libsiding_model.a", "planner/libsiding_planner.a", "policy/libsiding_policy.a",
+                        "sim/libsiding_sim.a"):
+            self.assertIsNone(FORBIDDEN.search(symbols(BUILD / library)), library)
+
+    def test_controller_and_simulator_link_the_same_planner_and_lifecycle(self):
+        for program in ("sidingd", "siding-sim"):
+            names = symbols(BUILD / "bin" / program)
+            for function in ("siding::MakePlan(", "siding::Next(siding::JobState, siding::JobEvent)"):
+                self.assertIn(function, names, program)
+
+    def test_the_check_would_find_it(self):
+        self.assertIsNotNone(FORBIDDEN.search(symbols(BUILD / "bin" / "sidingd")))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -54,6 +54,11 @@ std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
 void Engine::Impl::Adopt(std::vector<Plan> plans) {
   for (Plan& plan : plans) {
     const JobId request = plan.request;
+    // Another's plan that asks nothing new of anybody is not worth an event.
+    const auto known = state_.jobs.find(request);
+    const bool changed = known == state_.jobs.end() || known->second.plans.empty() || !plan.steps.empty() ||
+                         known->second.plans.back().nodes != plan.nodes;
+    if (!changed && &plan != &plans.front()) continue;
     Record(request, RequestPlanned{plan});
     for (const PlanStep& step : plan.steps) {
       if (step.begin == Time{}) Order(plan, step);

@@ -230,6 +230,7 @@ class Solver {
   void Narrow(std::vector<State>& states, size_t width) {
     if (states.size() <= width) return;
     std::vector<double> bounds;
+    bounds.reserve(states.size());
     for (const State& state : states) bounds.push_back(Bound(state));
     std::vector<double> sorted = bounds;
     std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(width), sorted.end());

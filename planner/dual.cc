@@ -45,7 +45,7 @@ class Ellipsoid {
  public:
   // Around the box from 0 to `most`.
   explicit Ellipsoid(const std::vector<double>& most)
-      : n_(static_cast<int>(most.size())), center_(most), shape_(n_ * n_, 0.0) {
+      : n_(static_cast<int>(most.size())), center_(most), shape_(most.size() * most.size(), 0.0) {
     for (int i = 0; i < n_; ++i) {
       center_[i] = most[i] / 2;
       shape_[i * n_ + i] = n_ * most[i] * most[i] / 4;

@@ -47,7 +47,6 @@ class OptionMaker {
  public:
   OptionMaker(const Snapshot& snapshot, const Request& request, const Policy& policy)
       : snapshot_(snapshot),
-        request_(request),
         policy_(policy),
         arrival_(ArrivalOf(snapshot, request)),
         deviations_(DeviationsFor(policy.confidence, request.nodes)),
@@ -148,7 +147,6 @@ class OptionMaker {
   }
 
   const Snapshot& snapshot_;
-  const Request& request_;
   const Policy& policy_;
   const Time arrival_;
   const double deviations_;

@@ -429,6 +429,7 @@ std::vector<Plan> MakePlans(const Snapshot& snapshot, const std::vector<Request>
     return std::tie(requests[a].start_by, requests[a].id) < std::tie(requests[b].start_by, requests[b].id);
   });
   std::vector<Request> by_deadline;
+  by_deadline.reserve(order.size());
   for (size_t i : order) by_deadline.push_back(requests[i]);
   std::vector<Plan> made = Planner(snapshot, by_deadline, policy).Make();
   std::vector<Plan> plans(requests.size());

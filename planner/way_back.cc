@@ -57,6 +57,7 @@ class Returner {
       return key(a) < key(b);
     });
     std::vector<NodeId> nodes;
+    nodes.reserve(job.nodes);
     for (int i = 0; i < job.nodes; ++i) nodes.push_back(fitting[i]->first);
     return nodes;
   }

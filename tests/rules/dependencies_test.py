@@ -19,6 +19,7 @@ OURS = {
     "controller/platform": ["model", "common"],
     "controller/journal": ["controller/engine/state.h", "model", "common"],
     "agent": ["model", "store", "common", "siding/v1"],
+    "sim": ["model", "planner", "policy", "common"],
     "cli": ["common", "policy", "model", "siding/v1"],
 }
 # What must stay free of wire, database and logging.

@@ -184,6 +184,13 @@ grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1
   while (!answer->ready.wait_for(lock, kEventWait, [&] { return answer->by_rank.has_value(); })) {
     if (stopping_ || context->IsCancelled()) return grpc::Status::CANCELLED;
   }
+  for (const auto& [rank, result] : *answer->by_rank) {
+    // Says nothing of the image. Not kUnavailable: to a client that means that there is no controller.
+    if (result.code() == static_cast<int>(absl::StatusCode::kUnavailable)) {
+      return ToGrpc(absl::AbortedError(absl::StrCat("checkpoint ", request->id(), " was not verified: rank ",
+                                                    rank, ": ", result.message())));
+    }
+  }
   response->set_good(true);
   for (const auto& [rank, result] : *answer->by_rank) {
     if (result.code() != 0) {

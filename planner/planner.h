@@ -22,12 +22,18 @@ namespace siding {
 // 16, and its priority from 0 to 15); what is equal still is decided by looking at the jobs in the order of
 // their ids.
 //
+// Known to be wrong: where one node's jobs have more than kCombinations combinations, a request may be
+// refused that could be served, and `exact` does not say so; disk and writing limits of nodes that the
+// request cannot use are not looked at; images in advance on one node are not added up.
+//
 // Needs no lock and touches nothing; may be called from any thread.
 Plan MakePlan(const Snapshot& snapshot, const Request& request, const Policy& policy);
 
 // Several requests together, so that nodes freed early serve those who need them early: one plan each, in the
 // order of `requests`. All are feasible, or none is: then nothing is said but that, as each may be feasible
-// alone. At most kMostTogether requests, all alike in `per_node` and with not_before in the past.
+// alone. Known to be wrong: nodes are not handed out by the deadline that each was freed for, and the
+// confidence is that for the first request's number of nodes. At most kMostTogether requests, all alike in
+// `per_node` and with not_before in the past.
 inline constexpr size_t kMostTogether = 3;
 bool CanPlanTogether(const Snapshot& snapshot, const std::vector<Request>& requests);
 std::vector<Plan> MakePlans(const Snapshot& snapshot, const std::vector<Request>& requests,

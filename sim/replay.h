@@ -37,7 +37,6 @@ struct JobResult {
   double first_start = -1;
   double end = -1;
   int preemptions = 0;
-  int nodes_given = 0;         // up to requests, in all preemptions
   double redone = 0;           // seconds of work that were done again after it was ended for a request
   double redone_failures = 0;  // the same after failures of nodes
   double dumping = 0;          // seconds in which its nodes wrote its image

@@ -9,6 +9,14 @@ namespace {
 // What a setter that has complained by itself answers.
 const char* const kComplained = "\n";
 
+// Errors of parsers read "expected ..." or "...: expected ...".
+std::string WhatWasExpected(const absl::Status& status) {
+  if (status.ok()) return "";
+  const std::string message(status.message());
+  const auto at = message.find("expected ");
+  return at == std::string::npos ? message : message.substr(at + 9);
+}
+
 std::string Known(const Fields& fields) {
   return absl::StrJoin(fields, ", ", [](std::string* out, const auto& field) { *out += field.first; });
 }
@@ -83,11 +91,7 @@ Setter Parsed(std::function<absl::Status(const std::string&)> parse) {
   return [parse = std::move(parse)](const YAML::Node& node) -> std::string {
     if (!node.IsScalar()) return "text";
     const absl::Status status = parse(node.as<std::string>());
-    if (status.ok()) return "";
-    // Errors of parsers read "expected ..." or "...: expected ...".
-    const std::string message(status.message());
-    const auto at = message.find("expected ");
-    return at == std::string::npos ? message : message.substr(at + 9);
+    return WhatWasExpected(status);
   };
 }
 
@@ -152,10 +156,7 @@ Setter NamesOf(std::function<absl::Status(const std::vector<std::string>&)> set)
       names.push_back(name.as<std::string>());
     }
     const absl::Status status = set(names);
-    if (status.ok()) return "";
-    const std::string message(status.message());
-    const auto at = message.find("expected ");
-    return at == std::string::npos ? message : message.substr(at + 9);
+    return WhatWasExpected(status);
   };
 }
 

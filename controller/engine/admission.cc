@@ -91,11 +91,7 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
 // The deadline cannot be met. Makes of the refusal what the policy wants instead; false: it is refused.
 bool Engine::Impl::Postpone(const JobSpec& spec, Plan& plan) const {
   if (policy_.when_late == WhenLate::kBestEffort && plan.earliest) {
-    const std::string late = plan.refusal;
-    Request request = MakeRequest(plan.request, spec);
-    request.start_by = *plan.earliest;
-    plan = MakePlan(TakeSnapshot({plan.request}), request, policy_);
-    plan.refusal = absl::StrCat("late: ", late);
+    plan = LatePlan(spec, plan);
     return plan.feasible;
   }
   const Waiting as_batch{plan.request, 0, clock_.Now(), spec.nodes, spec.per_node, {}};

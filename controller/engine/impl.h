@@ -135,6 +135,7 @@ class Engine::Impl {
   bool IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
   void Replan(JobRecord& request);
+  Plan LatePlan(const JobSpec& spec, const Plan& refused) const;
   void WithdrawOrders();
   Request MakeRequest(JobId id, const JobSpec& spec) const;
   // ---- snapshot.cc ----

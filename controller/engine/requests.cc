@@ -205,15 +205,20 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
   });
 }
 
+// For the earliest start that `refused` says is possible. The refusal stays, to say that it will be late.
+Plan Engine::Impl::LatePlan(const JobSpec& spec, const Plan& refused) const {
+  Request request = MakeRequest(refused.request, spec);
+  request.start_by = *refused.earliest;
+  Plan plan = MakePlan(TakeSnapshot({refused.request}), request, policy_);
+  plan.refusal = absl::StrCat("late: ", refused.refusal);
+  return plan;
+}
+
 void Engine::Impl::Replan(JobRecord& job) {
   std::vector<Plan> plans = PlanFor(job.id, job.spec);
   if (!plans.front().feasible && plans.front().earliest) {
-    // It was admitted, so it is served as soon as can be. `refusal` stays, to say that it will be late.
-    const std::string late = plans.front().refusal;
-    Request request = MakeRequest(job.id, job.spec);
-    request.start_by = *plans.front().earliest;
-    plans = {MakePlan(TakeSnapshot({job.id}), request, policy_)};
-    plans.front().refusal = absl::StrCat("late: ", late);
+    // It was admitted, so it is served as soon as can be.
+    plans = {LatePlan(job.spec, plans.front())};
   }
   // An unchanged answer is not worth an event; the next change of the cluster asks again.
   const Plan& plan = plans.front();

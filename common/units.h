@@ -44,7 +44,11 @@ std::string FormatBytes(Bytes b);
 std::string FormatTime(Time t);
 
 inline double ToSeconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-inline Duration FromSeconds(double s) { return Duration(static_cast<int64_t>(s * 1e6)); }
+// As long as thirty thousand years where it would be longer, so that sums of a few stay in range.
+inline Duration FromSeconds(double s) {
+  constexpr double kMost = 1e18;
+  return Duration(static_cast<int64_t>(s * 1e6 > kMost ? kMost : s * 1e6 < -kMost ? -kMost : s * 1e6));
+}
 inline int64_t ToMicros(Time t) { return t.time_since_epoch().count(); }
 inline Time FromMicros(int64_t us) { return Time(Duration(us)); }
 

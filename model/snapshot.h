@@ -67,6 +67,7 @@ struct JobView {
   // Set while the job is already being taken off its nodes; then it is no longer a choice.
   std::optional<Time> releasing_at;  // predicted
   JobId releasing_for;               // the request that will have the nodes; 0: anybody
+  bool releasing_to_ram = false;     // it is being frozen: its memory and GPUs stay with it
 };
 
 // The way to shared storage that all nodes use together.

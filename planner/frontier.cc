@@ -7,32 +7,10 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "planner/component.h"
+
 namespace siding {
 namespace {
-
-// Of one component; a component with more undominated choices than this counts as thinned out.
-constexpr size_t kMostChoices = 1000;
-
-// A job's part in its component: where its ranks are and what may be done with it in time.
-struct Member {
-  int candidate = 0;
-  std::vector<int> nodes;  // by rank, index into the component's nodes; -1: not eligible, so of no use
-  std::vector<Victim> ways;
-};
-
-struct Component {
-  std::vector<Member> members;
-  std::vector<int> nodes;  // indices into the snapshot's, ascending
-};
-
-// What leaving jobs give back to a node by some deadline, and what they take there.
-struct Returned {
-  Resources resources{0, Bytes{0}, 0};
-  Bytes frozen;
-  Bytes local_disk;
-  Duration local_writing{0};  // one after another: they share the node's way to the tier
-  Duration shared_writing{0};
-};
 
 class FrontierMaker {
  public:
@@ -40,7 +18,7 @@ class FrontierMaker {
       : problem_(problem),
         snapshot_(problem.snapshot),
         deadlines_(static_cast<int>(problem.deadlines.size())),
-        cost_unit_(CostUnit(problem.candidates)) {
+        cost_unit_(CostUnit(problem)) {
     CountSpare();
     index_.reserve(snapshot_.nodes.size());
     for (size_t i = 0; i < snapshot_.nodes.size(); ++i) index_[snapshot_.nodes[i].id] = static_cast<int>(i);
@@ -50,38 +28,33 @@ class FrontierMaker {
   Frontier Make() {
     Frontier frontier;
     frontier.demand = Demand();
-    for (Component& component : Components()) {
-      frontier.exact &= Combinations(component) <= kCombinations;
-      Thin(component);
-      std::vector<FrontierChoice> choices =
-          Combinations(component) <= kCombinations ? Enumerate(component) : Chain(component);
-      if (choices.size() > kMostChoices) {
-        frontier.exact = false;
-        std::stable_sort(choices.begin(), choices.end(),
-                         [](const auto& a, const auto& b) { return a.cover.cost < b.cover.cost; });
-        choices.resize(kMostChoices);
-      }
-      if (!choices.empty()) frontier.groups.push_back(std::move(choices));
+    Effort effort;
+    for (const Component& component : Components()) {
+      Clearances cleared = Clear(problem_, component, frontier.demand, effort);
+      frontier.exact &= cleared.exact;
+      if (!cleared.choices.empty()) frontier.groups.push_back(std::move(cleared.choices));
     }
     LeaveOutIdleRows(frontier);
     return frontier;
   }
 
-  std::vector<int> FreeIf(const std::vector<Victim>& victims) const {
-    const int last = deadlines_ - 1;
-    std::vector<Returned> returned(snapshot_.nodes.size());
+  std::vector<int> FreeIf(const std::vector<Victim>& victims, int k) const {
+    std::vector<Load> loads(snapshot_.nodes.size());
     for (const Victim& victim : victims) {
-      const JobView& job = *problem_.candidates[victim.candidate].job;
-      for (size_t rank = 0; rank < job.nodes.size(); ++rank) {
-        if (auto it = index_.find(job.nodes[rank]); it != index_.end())
-          Give(returned[it->second], OptionOf(victim), job, rank, +1);
+      if (victim.by > k) continue;
+      const Candidate& candidate = problem_.candidates[victim.candidate];
+      for (size_t rank = 0; rank < candidate.job->nodes.size(); ++rank) {
+        auto it = index_.find(candidate.job->nodes[rank]);
+        if (it == index_.end()) continue;
+        const Load load = LoadOf(candidate.options[victim.option], *candidate.job, rank);
+        std::transform(load.begin(), load.end(), loads[it->second].begin(), loads[it->second].begin(),
+                       std::plus<>());
       }
     }
     std::vector<int> nodes;
     for (size_t n = 0; n < snapshot_.nodes.size(); ++n) {
       const int node = static_cast<int>(n);
-      if (FreeByItself(node, last) || (eligible_[n] && IsFree(node, last, returned[n])))
-        nodes.push_back(node);
+      if (FreeByItself(node, k) || IsFreed(LimitsOf(node, k), loads[n])) nodes.push_back(node);
     }
     return nodes;
   }
@@ -150,11 +123,13 @@ class FrontierMaker {
 
   // A loss of one node-millisecond, in the unit of the covering problem's costs: large enough for ties to be
   // told apart below it, small enough for the sum over all jobs.
-  static int64_t CostUnit(const std::vector<Candidate>& candidates) {
+  static int64_t CostUnit(const Problem& problem) {
     double sum = 1;
-    for (const Candidate& candidate : candidates) {
+    for (const Candidate& candidate : problem.candidates) {
       int64_t most = 0;
-      for (const Option& option : candidate.options) most = std::max(most, option.cost_ms);
+      for (const Option& option : candidate.options) {
+        if (option.release <= problem.deadlines.back().within) most = std::max(most, option.cost_ms);
+      }
       sum += static_cast<double>(most);
     }
     int64_t unit = 1 << 17;
@@ -171,12 +146,9 @@ class FrontierMaker {
       for (const NodeView& node : snapshot_.nodes) free.push_back(node.free);
       for (const JobView& job : snapshot_.jobs) {
         if (!job.releasing_at || *job.releasing_at - problem_.arrival > deadline.within) continue;
-        const auto& ours = problem_.requests;
-        if (job.releasing_for != JobId() &&
-            std::find(ours.begin(), ours.end(), job.releasing_for) == ours.end())
-          continue;
+        if (!LeavesForUs(problem_, job)) continue;
         for (const NodeId& node : job.nodes) {
-          if (auto it = index_.find(node); it != index_.end()) free[it->second] += job.per_node;
+          if (auto it = index_.find(node); it != index_.end()) free[it->second] += GivesBack(job);
         }
       }
     }
@@ -186,18 +158,27 @@ class FrontierMaker {
     return eligible_[node] && free_[k][node].Covers(problem_.per_node);
   }
 
-  bool IsFree(int n, int k, const Returned& returned) const {
+  Limits LimitsOf(int n, int k) const {
     const NodeView& node = snapshot_.nodes[n];
-    Resources free = free_[k][n];
-    free += returned.resources;
-    const bool ram_fits =
-        returned.frozen == Bytes{0} || returned.frozen + problem_.per_node.memory <= node.ram_available;
-    return ram_fits && free.Covers(problem_.per_node);
+    const Resources& wanted = problem_.per_node;
+    const Resources& free = free_[k][n];
+    const int64_t within = problem_.deadlines[k].within.count();
+    Limits limits;
+    limits.wanted = eligible_[n] && !FreeByItself(n, k);
+    limits.limit[kSlots] = std::max(0, wanted.slots - free.slots);
+    limits.limit[kMemory] = std::max<int64_t>(0, wanted.memory.value - free.memory.value);
+    limits.limit[kGpus] = std::max(0, wanted.gpus - free.gpus);
+    limits.limit[kFrozen] = std::max<int64_t>(0, node.ram_available.value - wanted.memory.value);
+    limits.limit[kLocalDisk] = node.local_disk_free.value;
+    limits.limit[kLocalWriting] = limits.limit[kSharedWriting] = within;
+    limits.limit[kEarlyWriting] = (problem_.arrival - snapshot_.now).count();
+    return limits;
   }
 
   // ---- components ----
 
   std::vector<Component> Components() const {
+    const std::vector<bool> crowded = Crowded();
     std::vector<Member> members;
     for (size_t c = 0; c < problem_.candidates.size(); ++c) {
       if (problem_.candidates[c].options.empty()) continue;
@@ -206,9 +187,10 @@ class FrontierMaker {
       bool useful = false;
       for (const NodeId& node : problem_.candidates[c].job->nodes) {
         auto it = index_.find(node);
-        const int i = it != index_.end() && eligible_[it->second] ? it->second : -1;
-        member.nodes.push_back(i);
-        useful |= i >= 0 && !FreeByItself(i, 0);
+        const bool wanted = it != index_.end() && IsWanted(it->second);
+        const bool matters = wanted || (it != index_.end() && crowded[it->second]);
+        member.nodes.push_back(matters ? it->second : -1);
+        useful |= wanted;
       }
       if (!useful) continue;
       member.ways = Ways(static_cast<int>(c));
@@ -217,11 +199,38 @@ class FrontierMaker {
     return Group(std::move(members));
   }
 
+  bool IsWanted(int node) const { return eligible_[node] && !FreeByItself(node, 0); }
+
+  // Nodes that need not be freed, but cannot bear that all jobs there leave in the way that takes the most.
+  std::vector<bool> Crowded() const {
+    std::vector<Load> most(snapshot_.nodes.size());
+    for (const Candidate& candidate : problem_.candidates) {
+      for (size_t rank = 0; rank < candidate.job->nodes.size(); ++rank) {
+        auto it = index_.find(candidate.job->nodes[rank]);
+        if (it == index_.end() || IsWanted(it->second)) continue;
+        Load its{};
+        for (const Option& option : candidate.options) {
+          const Load load = LoadOf(option, *candidate.job, rank);
+          for (int q = 0; q < kQuantities; ++q) its[q] = std::max(its[q], load[q]);
+        }
+        for (int q = 0; q < kQuantities; ++q) most[it->second][q] += its[q];
+      }
+    }
+    std::vector<bool> crowded(most.size());
+    for (size_t n = 0; n < most.size(); ++n) {
+      const Limits limits = LimitsOf(static_cast<int>(n), 0);
+      for (int q = kFrozen + 1; q < kQuantities; ++q) {
+        if (most[n][q] > limits.limit[q]) crowded[n] = true;
+      }
+    }
+    return crowded;
+  }
+
   // By the first deadline that it can meet; and, if it writes to shared storage, by any later one instead, as
   // it then leaves more of the tier to those who must be early.
-  std::vector<Victim> Ways(int c) const {
+  std::vector<Way> Ways(int c) const {
     const Candidate& candidate = problem_.candidates[c];
-    std::vector<Victim> ways;
+    std::vector<Way> ways;
     for (size_t o = 0; o < candidate.options.size(); ++o) {
       const Option& option = candidate.options[o];
       if (option.migrates && !MayMigrate(*candidate.job)) continue;
@@ -230,7 +239,8 @@ class FrontierMaker {
         if (option.release > problem_.deadlines[k].within ||
             budget.StepsFor(option.shared_bytes) > budget.steps)
           continue;
-        ways.push_back({c, static_cast<int>(o), k});
+        const Victim victim{c, static_cast<int>(o), k};
+        ways.push_back({victim, Charge(victim)});
         if (option.shared_bytes == Bytes{0} || option.early) break;
       }
       if (candidate.strict && !ways.empty()) break;
@@ -239,7 +249,7 @@ class FrontierMaker {
   }
 
   // Union-find over the nodes that members share.
-  static std::vector<Component> Group(std::vector<Member> members) {
+  std::vector<Component> Group(std::vector<Member> members) const {
     std::vector<int> parent(members.size());
     std::iota(parent.begin(), parent.end(), 0);
     const auto root = [&](int i) {
@@ -261,203 +271,56 @@ class FrontierMaker {
       if (fresh) components.emplace_back();
       components[it->second].members.push_back(std::move(members[m]));
     }
-    for (Component& component : components) NumberNodes(component);
+    for (Component& component : components) Finish(component);
     return components;
   }
 
-  // The members' nodes become indices into the component's.
-  static void NumberNodes(Component& component) {
+  // Members come in the order of their nodes, so that few nodes are open at once (component.cc), and their
+  // nodes become indices into the component's.
+  void Finish(Component& component) const {
+    std::vector<int> nodes;
     for (const Member& member : component.members) {
-      std::copy_if(member.nodes.begin(), member.nodes.end(), std::back_inserter(component.nodes),
+      std::copy_if(member.nodes.begin(), member.nodes.end(), std::back_inserter(nodes),
                    [](int n) { return n >= 0; });
     }
-    std::sort(component.nodes.begin(), component.nodes.end());
-    component.nodes.erase(std::unique(component.nodes.begin(), component.nodes.end()), component.nodes.end());
-    for (Member& member : component.members) {
-      for (int& node : member.nodes) {
+    const auto by_id = [&](int a, int b) { return snapshot_.nodes[a].id < snapshot_.nodes[b].id; };
+    std::sort(nodes.begin(), nodes.end(), by_id);
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    for (int node : nodes) {
+      for (int k = 0; k < deadlines_; ++k) component.limits.push_back(LimitsOf(node, k));
+    }
+    const int none = static_cast<int>(nodes.size());
+    std::vector<std::pair<int, int>> order;  // by the first node, then the candidate
+    for (size_t m = 0; m < component.members.size(); ++m) {
+      int first = none;
+      for (int& node : component.members[m].nodes) {
         if (node < 0) continue;
-        const auto at = std::lower_bound(component.nodes.begin(), component.nodes.end(), node);
-        node = static_cast<int>(at - component.nodes.begin());
+        node = static_cast<int>(std::lower_bound(nodes.begin(), nodes.end(), node, by_id) - nodes.begin());
+        first = std::min(first, node);
       }
+      order.emplace_back(first, static_cast<int>(m));
     }
-  }
-
-  static int64_t Combinations(const Component& component) {
-    int64_t product = 1;
-    for (const Member& member : component.members) {
-      product *= static_cast<int64_t>(member.ways.size()) + 1;
-      if (product > kCombinations) return product;
-    }
-    return product;
-  }
-
-  const Option& OptionOf(const Victim& victim) const {
-    return problem_.candidates[victim.candidate].options[victim.option];
-  }
-
-  void Thin(Component& component) const {
-    if (Combinations(component) <= kCombinations) return;
-    for (Member& member : component.members) {
-      std::map<bool, Victim> cheapest;  // by use of shared storage
-      for (const Victim& way : member.ways) {
-        auto [it, fresh] = cheapest.emplace(OptionOf(way).shared_bytes > Bytes{0}, way);
-        if (!fresh && OptionOf(way).cost_ms < OptionOf(it->second).cost_ms) it->second = way;
-      }
-      member.ways.clear();
-      for (const auto& [shared, way] : cheapest) member.ways.push_back(way);
-    }
-  }
-
-  // ---- combinations ----
-
-  static void Give(Returned& r, const Option& option, const JobView& job, size_t rank, int sign) {
-    r.resources.slots += sign * job.per_node.slots;
-    if (option.stays_in_ram) {
-      r.frozen.value += sign * job.memory[rank].value;
-    } else {
-      r.resources.memory.value += sign * job.per_node.memory.value;
-      r.resources.gpus += sign * job.per_node.gpus;
-    }
-    if (option.to_local_disk) r.local_disk.value += sign * job.memory[rank].value;
-    if (option.by_rank.empty()) return;
-    (option.tier == Tier::kLocal ? r.local_writing : r.shared_writing) += sign * option.by_rank[rank];
-  }
-
-  // returned[node * deadlines_ + k]: given back by deadline k.
-  void Leave(const Member& member, const Victim& way, int sign, std::vector<Returned>& returned) const {
-    const JobView& job = *problem_.candidates[member.candidate].job;
-    for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
-      if (member.nodes[rank] < 0) continue;
-      for (int k = way.by; k < deadlines_; ++k)
-        Give(returned[member.nodes[rank] * deadlines_ + k], OptionOf(way), job, rank, sign);
-    }
-  }
-
-  bool Fits(const NodeView& node, const Returned& returned, int k) const {
-    const Duration within = problem_.deadlines[k].within;
-    return returned.local_disk <= node.local_disk_free && returned.local_writing <= within &&
-           returned.shared_writing <= within;
-  }
-
-  // The choice that these victims make; frees nothing if they do not fit.
-  FrontierChoice Weigh(const Component& component, const std::vector<Victim>& victims,
-                       const std::vector<Returned>& returned) const {
-    FrontierChoice choice;
-    for (size_t at = 0; at < component.nodes.size(); ++at) {
-      const int n = component.nodes[at];
-      for (int k = 0; k < deadlines_; ++k) {
-        const Returned& r = returned[at * deadlines_ + k];
-        if (!Fits(snapshot_.nodes[n], r, k)) return {};
-        if (!FreeByItself(n, k) && IsFree(n, k, r)) ++choice.cover.amounts[NodesRow(k)];
-      }
-    }
-    for (const Victim& victim : victims) Charge(victim, choice.cover);
-    for (int k = 0; k < deadlines_; ++k) {
-      if (-choice.cover.amounts[SharedRow(k)] > problem_.deadlines[k].shared.steps) return {};
-    }
-    choice.victims = victims;
-    return choice;
+    std::sort(order.begin(), order.end());
+    std::vector<Member> members;
+    members.reserve(order.size());
+    for (const auto& [first, m] : order) members.push_back(std::move(component.members[m]));
+    component.members = std::move(members);
   }
 
   // Costs order first by loss, then by the number of victims, each counted 16 and its priority's rank.
-  void Charge(const Victim& victim, CoverChoice& cover) const {
-    const Option& option = OptionOf(victim);
-    const JobView& job = *problem_.candidates[victim.candidate].job;
-    cover.cost += option.cost_ms * cost_unit_ + 16 + std::clamp(job.priority, 0, 15);
+  CoverChoice Charge(const Victim& victim) const {
+    const Candidate& candidate = problem_.candidates[victim.candidate];
+    const Option& option = candidate.options[victim.option];
+    CoverChoice charge;
+    charge.cost = option.cost_ms * cost_unit_ + 16 + std::clamp(candidate.job->priority, 0, 15);
     if (option.early) {
-      cover.amounts[EarlyRow()] -= problem_.early.StepsFor(option.shared_bytes);
+      charge.amounts[EarlyRow()] = -problem_.early.StepsFor(option.shared_bytes);
     } else {
       for (int k = victim.by; k < deadlines_; ++k)
-        cover.amounts[SharedRow(k)] -= problem_.deadlines[k].shared.StepsFor(option.shared_bytes);
+        charge.amounts[SharedRow(k)] = -problem_.deadlines[k].shared.StepsFor(option.shared_bytes);
     }
-    if (option.migrates) cover.amounts[SpareRow()] -= static_cast<int>(job.nodes.size());
-  }
-
-  bool FreesSomething(const FrontierChoice& choice) const {
-    return std::any_of(choice.cover.amounts.begin(), choice.cover.amounts.begin() + deadlines_,
-                       [](int32_t nodes) { return nodes > 0; });
-  }
-
-  std::vector<FrontierChoice> Enumerate(const Component& component) const {
-    std::vector<FrontierChoice> kept;
-    std::vector<Victim> victims;
-    std::vector<Returned> returned(component.nodes.size() * deadlines_);
-    Descend(component, 0, victims, returned, kept);
-    return kept;
-  }
-
-  void Descend(const Component& component, size_t m, std::vector<Victim>& victims,
-               std::vector<Returned>& returned, std::vector<FrontierChoice>& kept) const {
-    if (m == component.members.size()) {
-      FrontierChoice choice = Weigh(component, victims, returned);
-      if (FreesSomething(choice)) Keep(kept, std::move(choice));
-      return;
-    }
-    const Member& member = component.members[m];
-    Descend(component, m + 1, victims, returned, kept);
-    for (const Victim& way : member.ways) {
-      Leave(member, way, +1, returned);
-      victims.push_back(way);
-      Descend(component, m + 1, victims, returned, kept);
-      victims.pop_back();
-      Leave(member, way, -1, returned);
-    }
-  }
-
-  // a is at least as good as b in everything.
-  static bool Beats(const CoverChoice& a, const CoverChoice& b) {
-    for (int r = 0; r < kMostRows; ++r) {
-      if (a.amounts[r] < b.amounts[r]) return false;
-    }
-    return a.cost <= b.cost;
-  }
-
-  static void Keep(std::vector<FrontierChoice>& kept, FrontierChoice choice) {
-    for (const FrontierChoice& other : kept) {
-      if (Beats(other.cover, choice.cover)) return;
-    }
-    std::erase_if(kept, [&](const FrontierChoice& other) { return Beats(choice.cover, other.cover); });
-    kept.push_back(std::move(choice));
-  }
-
-  // For components too large to enumerate: clear the node that is cheapest to clear, then the next.
-  std::vector<FrontierChoice> Chain(const Component& component) const {
-    std::vector<FrontierChoice> kept;
-    std::vector<Victim> victims;
-    std::vector<Returned> returned(component.nodes.size() * deadlines_);
-    std::vector<bool> gone(component.members.size());
-    while (kept.size() < kMostChoices) {
-      const std::vector<int> next = CheapestToClear(component, gone);
-      if (next.empty()) break;
-      for (int m : next) {
-        gone[m] = true;
-        victims.push_back(component.members[m].ways.front());
-        Leave(component.members[m], victims.back(), +1, returned);
-      }
-      FrontierChoice choice = Weigh(component, victims, returned);
-      if (FreesSomething(choice)) Keep(kept, std::move(choice));
-    }
-    return kept;
-  }
-
-  // The members on one node, of those who are not gone.
-  std::vector<int> CheapestToClear(const Component& component, const std::vector<bool>& gone) const {
-    std::vector<int64_t> cost(component.nodes.size(), 0);
-    std::vector<std::vector<int>> on(component.nodes.size());
-    for (size_t m = 0; m < component.members.size(); ++m) {
-      if (gone[m]) continue;
-      const Member& member = component.members[m];
-      for (int node : member.nodes) {
-        if (node < 0) continue;
-        cost[node] += OptionOf(member.ways.front()).cost_ms;
-        on[node].push_back(static_cast<int>(m));
-      }
-    }
-    int best = -1;
-    for (size_t n = 0; n < on.size(); ++n) {
-      if (!on[n].empty() && (best < 0 || cost[n] < cost[best])) best = static_cast<int>(n);
-    }
-    return best < 0 ? std::vector<int>() : on[best];
+    if (option.migrates) charge.amounts[SpareRow()] = -static_cast<int>(candidate.job->nodes.size());
+    return charge;
   }
 
   const Problem& problem_;
@@ -480,6 +343,15 @@ int Budget::StepsFor(Bytes bytes) const {
   return needed > steps ? steps + 1 : static_cast<int>(needed);
 }
 
+bool LeavesForUs(const Problem& problem, const JobView& job) {
+  return job.releasing_for == JobId() || std::find(problem.requests.begin(), problem.requests.end(),
+                                                   job.releasing_for) != problem.requests.end();
+}
+
+Resources GivesBack(const JobView& job) {
+  return job.releasing_to_ram ? Resources{job.per_node.slots, Bytes{0}, 0} : job.per_node;
+}
+
 bool IsEligible(const NodeView& node, const Resources& per_node) {
   return node.usable && node.capacity.Covers(per_node);
 }
@@ -496,8 +368,8 @@ std::vector<int> SpareNodes(const Snapshot& snapshot, const Resources& wanted, c
 
 Frontier MakeFrontier(const Problem& problem) { return FrontierMaker(problem).Make(); }
 
-std::vector<int> FreeNodes(const Problem& problem, const std::vector<Victim>& victims) {
-  return FrontierMaker(problem).FreeIf(victims);
+std::vector<int> FreeNodes(const Problem& problem, const std::vector<Victim>& victims, int deadline) {
+  return FrontierMaker(problem).FreeIf(victims, deadline);
 }
 
 }  // namespace siding

@@ -1,14 +1,7 @@
 // Which nodes can be freed by which moments, and by which jobs leaving: the covering problem of cover.h.
 //
-// Jobs that share a node are not independent: the node is free only when enough of them have left. So jobs
-// are put together that share nodes, directly or through others. Within such a component every combination of
-// its jobs' options is looked at, and those are kept that no other beats in all of nodes freed, use of what
-// is short, and cost. Where jobs have nodes to themselves, a component is one job and its choices are its
-// options.
-//
-// A component with more than kCombinations combinations is thinned out first, to the cheapest option with and
-// without use of shared storage per job, and after that to the nodes' cheapest clearances one after another.
-// Only then may the answer be worse than the best.
+// Where jobs have nodes to themselves, each is a group of the covering problem and its options are the
+// choices. Jobs that share nodes, directly or through others, are one group: component.h finds its choices.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +12,6 @@
 
 namespace siding {
 
-inline constexpr int64_t kCombinations = 20000;
 // Each takes two rows of the covering problem, and two are for what is common to all.
 inline constexpr int kMostDeadlines = (kMostRows - 2) / 2;
 
@@ -60,15 +52,20 @@ struct FrontierChoice {
 };
 
 struct Frontier {
-  bool exact = true;                                // no component had to be thinned out
+  bool exact = true;                                // no component had too many choices to look at all
   std::vector<int> demand;                          // by row
   std::vector<std::vector<FrontierChoice>> groups;  // per component
 };
 
 Frontier MakeFrontier(const Problem& problem);
 
-// The nodes that will be free by the last deadline if just these leave.
-std::vector<int> FreeNodes(const Problem& problem, const std::vector<Victim>& victims);
+// The nodes that will be free by this deadline (index) if just these leave, each by its own.
+std::vector<int> FreeNodes(const Problem& problem, const std::vector<Victim>& victims, int deadline);
+
+// The job is leaving its nodes already, and nobody but these requests will have them.
+bool LeavesForUs(const Problem& problem, const JobView& job);
+// What it gives back then.
+Resources GivesBack(const JobView& job);
 
 // The node could serve the request if nothing ran there.
 bool IsEligible(const NodeView& node, const Resources& per_node);

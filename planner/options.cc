@@ -126,8 +126,6 @@ class OptionMaker {
     if (checkpoint.release > lead) return;
     Option option = checkpoint;
     option.early = true;
-    option.early_dump = checkpoint.release;
-    option.by_rank.clear();
     option.release = job.kill_grace;
     option.loss_ms = Loss(job, dump_and_restore + std::min(lead, 2 * checkpoint.release));
     options.push_back(std::move(option));

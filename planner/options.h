@@ -35,7 +35,8 @@ struct Option {
   Method method = Method::kKill;
   Tier tier = Tier::kShared;
   Duration release{0};            // from the arrival until the nodes are free, at the quantile
-  std::vector<Duration> by_rank;  // of that, what each rank's image takes on its node's way to the tier
+  std::vector<Duration> by_rank;  // what each rank's image takes on its node's way to the tier; if early,
+                                  // before the arrival
   int64_t loss_ms = 0;            // node-milliseconds
   int64_t cost_ms = 0;
   Bytes shared_bytes;         // that go to the shared tier, before the arrival if early, else after it
@@ -43,7 +44,6 @@ struct Option {
   bool to_local_disk = false;
   bool migrates = false;
   bool early = false;
-  Duration early_dump{0};  // what taking the image in advance takes, at the quantile
 };
 
 // A job that could make way, or the reason why it may not.

@@ -8,10 +8,7 @@
 #include "planner/planner.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <set>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +16,7 @@
 #include "planner/explain.h"
 #include "planner/frontier.h"
 #include "planner/options.h"
+#include "planner/write_plans.h"
 
 namespace siding {
 namespace {
@@ -38,7 +36,7 @@ class Planner {
         requests_(std::move(requests)),
         policy_(policy),
         arrival_(ArrivalOf(snapshot, requests_.front())),
-        candidates_(MakeCandidates(snapshot, requests_.front(), policy)) {
+        candidates_(MakeCandidates(snapshot, Common(requests_), policy)) {
     // Any order of the snapshot's jobs gives the same plan: candidates are looked at by id.
     std::sort(candidates_.begin(), candidates_.end(),
               [](const Candidate& a, const Candidate& b) { return a.job->id < b.job->id; });
@@ -54,7 +52,8 @@ class Planner {
     const auto solution =
         static_cast<int>(eligible_.size()) >= problem.deadlines.back().nodes ? Solve(problem) : std::nullopt;
     if (solution) {
-      Fill(problem, *solution, plans);
+      WritePlans(problem, requests_, solution->victims, plans);
+      for (Plan& plan : plans) plan.exact = solution->exact;
     } else if (plans.size() == 1) {
       Refuse(plans.front());
     }
@@ -62,6 +61,17 @@ class Planner {
   }
 
  private:
+  // What a victim costs and how sure its time has to be, if it may make way for any of them: as for the most
+  // nodes and the longest stay.
+  static Request Common(const std::vector<Request>& requests) {
+    Request common = requests.front();
+    for (const Request& request : requests) {
+      common.nodes = std::max(common.nodes, request.nodes);
+      common.hold = std::max(common.hold, request.hold);
+    }
+    return common;
+  }
+
   const Resources& per_node() const { return requests_.front().per_node; }
   Duration Within(const Request& request) const {
     return std::max(Duration(0), request.start_by - policy_.margin - arrival_);
@@ -132,188 +142,12 @@ class Planner {
       std::vector<Victim> without;
       std::copy_if(solution.victims.begin(), solution.victims.end(), std::back_inserter(without),
                    [&](const Victim& v) { return v.candidate != victim.candidate; });
-      if (static_cast<int>(FreeNodes(problem, without).size()) >= problem.deadlines.back().nodes)
+      if (static_cast<int>(FreeNodes(problem, without, 0).size()) >= problem.deadlines.back().nodes)
         solution.victims = std::move(without);
     }
   }
 
   const Option& OptionOf(const Victim& v) const { return candidates_[v.candidate].options[v.option]; }
-
-  // ---- from the solution to plans ----
-
-  struct FreeNode {
-    Time at;
-    int node = 0;
-  };
-
-  void Fill(const Problem& problem, const Solution& solution, std::vector<Plan>& plans) const {
-    const std::vector<Time> releases = PredictedReleases(solution.victims);
-    std::vector<FreeNode> free = WhenFree(problem, solution.victims, releases);
-    // The first to be free go to the first deadline.
-    std::map<NodeId, size_t> plan_of;
-    size_t next = 0;
-    for (size_t i = 0; i < plans.size(); ++i) {
-      plans[i].feasible = true;
-      plans[i].exact = solution.exact;
-      plans[i].predicted_start = arrival_;
-      for (int n = 0; n < requests_[i].nodes; ++n, ++next) {
-        plans[i].nodes.push_back(snapshot_.nodes[free[next].node].id);
-        plans[i].predicted_start = std::max(plans[i].predicted_start, free[next].at);
-        plan_of[plans[i].nodes.back()] = i;
-      }
-    }
-    AddSteps(solution.victims, releases, plan_of, plans);
-    AddKept(solution.victims, plans);
-  }
-
-  // When each victim is predicted to be gone. Those that write over the same way at once share it.
-  std::vector<Time> PredictedReleases(const std::vector<Victim>& victims) const {
-    double shared = std::max(0.0, InFlight() - SharedBytes(snapshot_.now, arrival_));
-    std::map<std::pair<NodeId, Tier>, Duration> writing;
-    for (const Victim& v : victims) {
-      const Option& option = OptionOf(v);
-      if (option.early) continue;
-      shared += static_cast<double>(option.shared_bytes.value);
-      for (size_t rank = 0; rank < option.by_rank.size(); ++rank)
-        writing[{candidates_[v.candidate].job->nodes[rank], option.tier}] += option.by_rank[rank];
-    }
-    std::vector<Time> releases;
-    for (const Victim& v : victims) {
-      const Option& option = OptionOf(v);
-      Duration release = option.release;
-      for (size_t rank = 0; rank < option.by_rank.size(); ++rank)
-        release = std::max(release, writing[{candidates_[v.candidate].job->nodes[rank], option.tier}]);
-      if (!option.early && option.shared_bytes > Bytes{0})
-        release = std::max(release, FromSeconds(shared / snapshot_.shared.bytes_per_second));
-      releases.push_back(arrival_ + release);
-    }
-    return releases;
-  }
-
-  // Something that a node gets back, and when.
-  struct Release {
-    Time at;
-    Resources resources;
-  };
-
-  // The nodes that will be free, the first one first.
-  std::vector<FreeNode> WhenFree(const Problem& problem, const std::vector<Victim>& victims,
-                                 const std::vector<Time>& releases) const {
-    std::unordered_map<NodeId, std::vector<Release>> of_node;
-    for (const JobView& job : snapshot_.jobs) {
-      const bool ours = job.releasing_for == JobId() ||
-                        std::find(problem.requests.begin(), problem.requests.end(), job.releasing_for) !=
-                            problem.requests.end();
-      if (!job.releasing_at || !ours) continue;
-      for (const NodeId& node : job.nodes) of_node[node].push_back({*job.releasing_at, job.per_node});
-    }
-    for (size_t i = 0; i < victims.size(); ++i) {
-      const JobView& job = *candidates_[victims[i].candidate].job;
-      const Resources back =
-          OptionOf(victims[i]).stays_in_ram ? Resources{job.per_node.slots, Bytes{0}, 0} : job.per_node;
-      for (const NodeId& node : job.nodes) of_node[node].push_back({releases[i], back});
-    }
-    std::vector<FreeNode> free;
-    for (int n : FreeNodes(problem, victims)) {
-      const NodeView& node = snapshot_.nodes[n];
-      auto it = of_node.find(node.id);
-      free.push_back({FreeAt(node, it == of_node.end() ? std::vector<Release>() : it->second), n});
-    }
-    std::sort(free.begin(), free.end(), [&](const FreeNode& a, const FreeNode& b) {
-      return std::tie(a.at, snapshot_.nodes[a.node].id) < std::tie(b.at, snapshot_.nodes[b.node].id);
-    });
-    return free;
-  }
-
-  // The first moment at which the node has enough; what leaves later does not matter.
-  Time FreeAt(const NodeView& node, std::vector<Release> releases) const {
-    std::sort(releases.begin(), releases.end(),
-              [](const Release& a, const Release& b) { return a.at < b.at; });
-    Resources free = node.free;
-    Time at = arrival_;
-    for (const Release& release : releases) {
-      if (free.Covers(per_node())) break;
-      free += release.resources;
-      at = std::max(at, release.at);
-    }
-    return at;
-  }
-
-  // A victim's steps stand in the plan of the first request that gets one of its nodes.
-  void AddSteps(const std::vector<Victim>& victims, const std::vector<Time>& releases,
-                const std::map<NodeId, size_t>& plan_of, std::vector<Plan>& plans) const {
-    std::set<int> taken;  // nodes that somebody migrates to
-    for (size_t i = 0; i < victims.size(); ++i) {
-      const JobView& job = *candidates_[victims[i].candidate].job;
-      size_t owner = plans.size() - 1;
-      for (const NodeId& node : job.nodes) {
-        if (auto it = plan_of.find(node); it != plan_of.end()) owner = std::min(owner, it->second);
-      }
-      Plan& plan = plans[owner];
-      const Option& option = OptionOf(victims[i]);
-      PlanStep step;
-      step.job = job.id;
-      step.method = option.early ? Method::kKill : option.method;
-      step.tier = option.tier;
-      step.nodes = job.nodes;
-      if (option.migrates) step.target = Targets(job, taken);
-      step.begin = arrival_ > snapshot_.now ? arrival_ : Time{};
-      step.predicted_release = releases[i];
-      if (option.method == Method::kCheckpoint) {
-        step.bytes = std::accumulate(job.memory.begin(), job.memory.end(), Bytes{0},
-                                     [](Bytes a, Bytes b) { return a += b; });
-      }
-      step.loss_node_seconds = static_cast<double>(option.loss_ms) / 1000;
-      step.reason = WhyChosen(candidates_[victims[i].candidate], option);
-      plan.loss_node_seconds += step.loss_node_seconds;
-      plan.cost_node_seconds += static_cast<double>(option.cost_ms) / 1000;
-      if (option.early) plan.steps.push_back(EarlyStep(step, option));
-      plan.steps.push_back(std::move(step));
-    }
-    // Images in advance first; then what takes longest begins first.
-    for (Plan& plan : plans) {
-      std::sort(plan.steps.begin(), plan.steps.end(), [](const PlanStep& a, const PlanStep& b) {
-        return std::tuple(b.early, b.predicted_release, a.job) <
-               std::tuple(a.early, a.predicted_release, b.job);
-      });
-    }
-  }
-
-  PlanStep EarlyStep(PlanStep step, const Option& option) const {
-    step.method = Method::kCheckpoint;
-    step.early = true;
-    step.begin = std::max(snapshot_.now, arrival_ - 2 * option.early_dump);
-    step.predicted_release = step.begin + option.early_dump;
-    step.loss_node_seconds = 0;  // stands with the step that ends the job
-    step.reason = "its image is taken in advance, while it runs on";
-    return step;
-  }
-
-  std::vector<NodeId> Targets(const JobView& job, std::set<int>& taken) const {
-    std::vector<NodeId> targets;
-    for (int n : SpareNodes(snapshot_, per_node(), job)) {
-      if (targets.size() < job.nodes.size() && taken.insert(n).second)
-        targets.push_back(snapshot_.nodes[n].id);
-    }
-    return targets;
-  }
-
-  bool IsUseful(const JobView& job) const {
-    return std::any_of(job.nodes.begin(), job.nodes.end(),
-                       [&](const NodeId& id) { return eligible_.contains(id); });
-  }
-
-  void AddKept(const std::vector<Victim>& victims, std::vector<Plan>& plans) const {
-    std::set<int> leaving;
-    for (const Victim& v : victims) leaving.insert(v.candidate);
-    const Duration within = Within(requests_.back());
-    for (size_t c = 0; c < candidates_.size(); ++c) {
-      if (leaving.contains(static_cast<int>(c))) continue;
-      const PlanKeep keep{candidates_[c].job->id,
-                          WhyKept(candidates_[c], within, IsUseful(*candidates_[c].job))};
-      for (Plan& plan : plans) plan.kept.push_back(keep);
-    }
-  }
 
   // ---- refusal ----
 
@@ -423,6 +257,11 @@ bool CanPlanTogether(const Snapshot& snapshot, const std::vector<Request>& reque
 
 std::vector<Plan> MakePlans(const Snapshot& snapshot, const std::vector<Request>& requests,
                             const Policy& policy) {
+  if (!CanPlanTogether(snapshot, requests)) {
+    std::vector<Plan> none(requests.size());
+    for (size_t i = 0; i < none.size(); ++i) none[i].request = requests[i].id;
+    return none;
+  }
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {

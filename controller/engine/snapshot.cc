@@ -71,6 +71,7 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
     if (IsReleasing(job)) {
       view.releasing_at = std::max(job.current.predicted, snapshot.now);
       view.releasing_for = job.displaced_by;
+      view.releasing_to_ram = job.state == JobState::kSuspending;
       if (job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared) {
         for (Bytes b : view.memory) snapshot.shared.in_flight += b;
       }

@@ -1,0 +1,423 @@
+// The members are decided one after another. What has been decided so far is summed up in a state: what it
+// cost and used, the nodes that it freed, and the loads on those nodes that later members are on too. Two
+// things keep the states few. A load is only known as far as it can still matter: what is given back beyond
+// what is missing, what is taken where even all later members cannot reach the limit, and a node that
+// cannot be freed any more are all forgotten. And of two states the one that is no better in anything goes.
+//
+// This is variable elimination (Bertele and Brioschi, "Nonserial Dynamic Programming", 1972); on one node with
+// equal jobs the states are what the table of a knapsack has as cells. How many there are depends on how
+// many nodes are open at once, so members are taken in the order of their nodes. If there are too many,
+// the cheapest of each kind of progress stay, and greedy clearances are looked at besides.
+#include "planner/component.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+namespace siding {
+namespace {
+
+constexpr size_t kMostStates = 1000;
+constexpr size_t kFewestStates = 50;
+// Loads held at once by the states of one component.
+constexpr size_t kMostLoads = 1'000'000;
+
+constexpr int64_t kLost = -1;  // as what is given back: the node will not be free whatever follows
+
+bool IsLost(const Load& load) { return load[kSlots] == kLost; }
+
+void Lose(Load& load) {
+  std::fill_n(load.begin(), kGiven, kLost);
+  load[kFrozen] = std::numeric_limits<int64_t>::max();
+}
+
+void Add(Load& to, const Load& load, int sign = +1) {
+  for (int q = IsLost(to) ? kFrozen + 1 : 0; q < kQuantities; ++q) to[q] += sign * load[q];
+}
+
+// Each once: two ranks may be on one node.
+std::vector<int> NodesOf(const Member& member) {
+  std::vector<int> nodes;
+  for (int node : member.nodes) {
+    if (node >= 0) nodes.push_back(node);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+// Forgets what cannot matter when at most `rest` is still to come. False: the node cannot bear it.
+bool Settle(Load& load, const Limits& limits, const Load& rest) {
+  for (int q = kFrozen + 1; q < kQuantities; ++q) {
+    if (load[q] > limits.limit[q]) return false;
+    if (load[q] + rest[q] <= limits.limit[q]) load[q] = 0;
+  }
+  if (IsLost(load)) return true;
+  bool lost = !limits.wanted || load[kFrozen] > limits.limit[kFrozen];
+  for (int q = 0; q < kGiven; ++q) {
+    lost |= load[q] + rest[q] < limits.limit[q];
+    load[q] = std::min(load[q], limits.limit[q]);
+  }
+  if (lost) {
+    Lose(load);
+  } else if (load[kFrozen] + rest[kFrozen] <= limits.limit[kFrozen]) {
+    load[kFrozen] = 0;
+  }
+  return true;
+}
+
+// a is at least as good as b in everything but cost.
+bool AtLeast(const Amounts& a, const Amounts& b) {
+  for (int r = 0; r < kMostRows; ++r) {
+    if (a[r] < b[r]) return false;
+  }
+  return true;
+}
+bool AtLeast(const std::vector<Load>& a, const std::vector<Load>& b) {
+  for (size_t i = 0; i < a.size(); ++i) {
+    for (int q = 0; q < kGiven; ++q) {
+      if (a[i][q] < b[i][q]) return false;
+    }
+    for (int q = kGiven; q < kQuantities; ++q) {
+      if (a[i][q] > b[i][q]) return false;
+    }
+  }
+  return true;
+}
+
+class Sweep {
+ public:
+  Sweep(const Problem& problem, const Component& component, const std::vector<int>& demand, Effort& effort)
+      : problem_(problem),
+        component_(component),
+        demand_(demand),
+        effort_(effort),
+        deadlines_(static_cast<int>(problem.deadlines.size())),
+        rest_(component.limits.size()),
+        members_left_(component.limits.size() / deadlines_, 0),
+        place_(members_left_.size(), -1),
+        everywhere_(members_left_.size()) {
+    std::iota(everywhere_.begin(), everywhere_.end(), 0);
+    for (const Member& member : component.members) {
+      for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
+        if (member.nodes[rank] < 0) continue;
+        ++members_left_[member.nodes[rank]];
+        AddMost(member, rank, +1);
+      }
+    }
+  }
+
+  Clearances Run() {
+    std::vector<State> states(1);
+    for (const Member& member : component_.members) states = Decide(member, states);
+    Clearances answer;
+    for (State& state : states) answer.choices.push_back({state.total, Follow(state.trail)});
+    if (narrowed_) AddGreedy(answer.choices);
+    std::erase_if(answer.choices, [&](const FrontierChoice& c) { return !FreesSomething(c.cover); });
+    answer.exact = !narrowed_;
+    return answer;
+  }
+
+ private:
+  struct State {
+    CoverChoice total;
+    int32_t trail = -1;      // the last victim: index into trail_
+    std::vector<Load> open;  // place * deadlines + deadline
+  };
+  struct Departure {
+    int32_t before = -1;
+    Victim victim;
+  };
+
+  // ---- one member after another ----
+
+  std::vector<State> Decide(const Member& member, const std::vector<State>& states) {
+    for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
+      const int node = member.nodes[rank];
+      if (node < 0) continue;
+      if (place_[node] < 0) {
+        place_[node] = static_cast<int>(open_.size());
+        open_.push_back(node);
+      }
+      --members_left_[node];
+      AddMost(member, rank, -1);
+    }
+    std::vector<int> staying;  // places
+    for (size_t place = 0; place < open_.size(); ++place) {
+      if (members_left_[open_[place]] > 0) staying.push_back(static_cast<int>(place));
+    }
+    const std::vector<int> nodes = NodesOf(member);
+    std::vector<State> next;
+    for (const State& state : states) {
+      Take(member, nodes, nullptr, state, staying, next);
+      for (const Way& way : member.ways) Take(member, nodes, &way, state, staying, next);
+    }
+    for (int node : open_) place_[node] = -1;
+    std::vector<int> open;
+    for (int place : staying) {
+      place_[open_[place]] = static_cast<int>(open.size());
+      open.push_back(open_[place]);
+    }
+    open_ = std::move(open);
+    return Best(std::move(next));
+  }
+
+  // The state after this member has left in this way, or stayed; none if that is not possible.
+  void Take(const Member& member, const std::vector<int>& nodes, const Way* way, const State& from,
+            const std::vector<int>& staying, std::vector<State>& next) {
+    State state{from.total, from.trail, {}};
+    if (way != nullptr && !Charge(*way, state.total)) return;
+    loads_ = from.open;
+    loads_.resize(open_.size() * deadlines_);
+    if (way != nullptr) Leave(member, *way, place_, loads_, +1);
+    for (int node : nodes) {
+      for (int k = 0; k < deadlines_; ++k) {
+        Load& load = loads_[place_[node] * deadlines_ + k];
+        const Limits& limits = component_.limits[node * deadlines_ + k];
+        if (!Settle(load, limits, rest_[node * deadlines_ + k])) return;
+        if (members_left_[node] == 0 && !IsLost(load)) ++state.total.amounts[k];
+      }
+    }
+    state.open.reserve(staying.size() * deadlines_);
+    for (int place : staying) {
+      const auto at = loads_.begin() + place * deadlines_;
+      state.open.insert(state.open.end(), at, at + deadlines_);
+    }
+    if (way != nullptr) {
+      state.trail = static_cast<int32_t>(trail_.size());
+      trail_.push_back({from.trail, way->victim});
+    }
+    next.push_back(std::move(state));
+  }
+
+  bool Charge(const Way& way, CoverChoice& total) const {
+    total.cost += way.charge.cost;
+    for (int r = 0; r < kMostRows; ++r) total.amounts[r] += way.charge.amounts[r];
+    for (size_t r = deadlines_; r < demand_.size(); ++r) {
+      if (total.amounts[r] < demand_[r]) return false;
+    }
+    return true;
+  }
+
+  void Leave(const Member& member, const Way& way, const std::vector<int>& place, std::vector<Load>& loads,
+             int sign) const {
+    for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
+      if (member.nodes[rank] < 0) continue;
+      const Load load = LoadOf(OptionOf(way), *problem_.candidates[member.candidate].job, rank);
+      for (int k = way.victim.by; k < deadlines_; ++k)
+        Add(loads[place[member.nodes[rank]] * deadlines_ + k], load, sign);
+    }
+  }
+
+  // The most that the member can change there.
+  void AddMost(const Member& member, size_t rank, int sign) {
+    for (int k = 0; k < deadlines_; ++k) {
+      Load most{};
+      for (const Way& way : member.ways) {
+        if (way.victim.by > k) continue;
+        const Load load = LoadOf(OptionOf(way), *problem_.candidates[member.candidate].job, rank);
+        for (int q = 0; q < kQuantities; ++q) most[q] = std::max(most[q], load[q]);
+      }
+      for (int q = 0; q < kQuantities; ++q) rest_[member.nodes[rank] * deadlines_ + k][q] += sign * most[q];
+    }
+  }
+
+  // ---- few states ----
+
+  std::vector<State> Best(std::vector<State> states) {
+    std::stable_sort(states.begin(), states.end(),
+                     [](const State& a, const State& b) { return a.total.cost < b.total.cost; });
+    std::vector<State> kept;
+    for (State& state : states) {
+      const auto better = std::find_if(kept.begin(), kept.end(), [&](const State& other) {
+        return AtLeast(other.total.amounts, state.total.amounts) && AtLeast(other.open, state.open);
+      });
+      effort_.left -= better - kept.begin();
+      if (better == kept.end()) kept.push_back(std::move(state));
+    }
+    Narrow(kept);
+    return kept;
+  }
+
+  size_t Width() const {
+    const size_t affordable = kMostLoads / (open_.size() * deadlines_ + 1) / component_.members.size();
+    return std::clamp(affordable, kFewestStates, effort_.left > 0 ? kMostStates : kFewestStates);
+  }
+
+  // The cheapest of each kind of progress first, then the second cheapest.
+  void Narrow(std::vector<State>& states) {
+    const size_t width = Width();
+    if (states.size() <= width) return;
+    narrowed_ = true;
+    std::map<std::vector<int64_t>, int> seen;
+    std::vector<std::pair<int, size_t>> order;  // by how many of its kind are cheaper
+    for (size_t i = 0; i < states.size(); ++i) order.emplace_back(seen[Progress(states[i])]++, i);
+    std::nth_element(order.begin(), order.begin() + static_cast<long>(width), order.end());
+    order.resize(width);
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    std::vector<State> kept;
+    kept.reserve(width);
+    for (const auto& [rank, i] : order) kept.push_back(std::move(states[i]));
+    states = std::move(kept);
+  }
+
+  std::vector<int64_t> Progress(const State& state) const {
+    std::vector<int64_t> progress(state.total.amounts.begin(), state.total.amounts.begin() + deadlines_);
+    for (const Load& load : state.open) progress.insert(progress.end(), load.begin(), load.begin() + kGiven);
+    return progress;
+  }
+
+  bool FreesSomething(const CoverChoice& choice) const {
+    return std::any_of(choice.amounts.begin(), choice.amounts.begin() + deadlines_,
+                       [](int32_t nodes) { return nodes > 0; });
+  }
+
+  std::vector<Victim> Follow(int32_t trail) const {
+    std::vector<Victim> victims;
+    for (; trail >= 0; trail = trail_[trail].before) victims.push_back(trail_[trail].victim);
+    std::sort(victims.begin(), victims.end(),
+              [](const Victim& a, const Victim& b) { return a.candidate < b.candidate; });
+    return victims;
+  }
+
+  // ---- greedy clearances ----
+
+  // The node that is cheapest to clear, then the next; once with all ways of leaving, then without those that
+  // one of the things that can be short forbids.
+  void AddGreedy(std::vector<FrontierChoice>& choices) const {
+    const auto frozen = [&](const Way& way) { return OptionOf(way).stays_in_ram; };
+    const auto shared = [&](const Way& way) { return OptionOf(way).shared_bytes > Bytes{0}; };
+    const auto stored = [&](const Way& way) { return !OptionOf(way).by_rank.empty(); };
+    ClearInTurn([](const Way&) { return true; }, choices);
+    ClearInTurn([&](const Way& way) { return !frozen(way); }, choices);
+    ClearInTurn([&](const Way& way) { return !frozen(way) && !shared(way); }, choices);
+    ClearInTurn([&](const Way& way) { return !frozen(way) && !stored(way); }, choices);
+  }
+
+  const Option& OptionOf(const Way& way) const {
+    return problem_.candidates[way.victim.candidate].options[way.victim.option];
+  }
+
+  template <typename Allowed>
+  void ClearInTurn(Allowed allowed, std::vector<FrontierChoice>& choices) const {
+    const size_t nodes = place_.size();
+    std::vector<std::vector<const Way*>> ways;  // by member, those allowed, the cheapest first
+    std::vector<std::vector<int>> on(nodes);
+    std::vector<int64_t> cost(nodes, 0);
+    for (size_t m = 0; m < component_.members.size(); ++m) {
+      const Member& member = component_.members[m];
+      std::vector<const Way*>& its = ways.emplace_back();
+      for (const Way& way : member.ways) {
+        if (allowed(way)) its.push_back(&way);
+      }
+      std::stable_sort(its.begin(), its.end(),
+                       [](const Way* a, const Way* b) { return a->charge.cost < b->charge.cost; });
+      for (int node : member.nodes) {
+        if (node < 0 || its.empty()) continue;
+        on[node].push_back(static_cast<int>(m));
+        cost[node] += its.front()->charge.cost;
+      }
+    }
+    std::vector<int> order(nodes);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return cost[a] < cost[b]; });
+    FrontierChoice choice;
+    std::vector<Load> loads(component_.limits.size());
+    std::vector<bool> gone(component_.members.size());
+    for (int node : order) {
+      for (int m : on[node]) {
+        if (!gone[m]) gone[m] = LeaveIfPossible(component_.members[m], ways[m], loads, choice);
+      }
+      if (choices.size() < 4 * kMostStates && FreesSomething(choice.cover)) choices.push_back(choice);
+    }
+  }
+
+  // By the cheapest of the ways that everything bears.
+  bool LeaveIfPossible(const Member& member, const std::vector<const Way*>& ways, std::vector<Load>& loads,
+                       FrontierChoice& choice) const {
+    const std::vector<int> nodes = NodesOf(member);
+    for (const Way* way : ways) {
+      CoverChoice total = choice.cover;
+      if (!Charge(*way, total)) continue;
+      CountFreed(nodes, loads, -1, total);
+      Leave(member, *way, everywhere_, loads, +1);
+      if (IsBearable(nodes, loads)) {
+        CountFreed(nodes, loads, +1, total);
+        choice.cover = total;
+        choice.victims.push_back(way->victim);
+        return true;
+      }
+      Leave(member, *way, everywhere_, loads, -1);
+    }
+    return false;
+  }
+
+  bool IsBearable(const std::vector<int>& nodes, const std::vector<Load>& loads) const {
+    for (int node : nodes) {
+      for (int at = node * deadlines_; at < (node + 1) * deadlines_; ++at) {
+        for (int q = kFrozen + 1; q < kQuantities; ++q) {
+          if (loads[at][q] > component_.limits[at].limit[q]) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  void CountFreed(const std::vector<int>& nodes, const std::vector<Load>& loads, int sign,
+                  CoverChoice& cover) const {
+    for (int node : nodes) {
+      for (int k = 0; k < deadlines_; ++k) {
+        const int at = node * deadlines_ + k;
+        if (IsFreed(component_.limits[at], loads[at])) cover.amounts[k] += sign;
+      }
+    }
+  }
+
+  const Problem& problem_;
+  const Component& component_;
+  const std::vector<int>& demand_;
+  Effort& effort_;
+  const int deadlines_;
+  std::vector<Load> rest_;         // the most that members not yet decided can change: as limits
+  std::vector<int> members_left_;  // by node
+  std::vector<int> place_;         // by node: where its loads stand in a state; -1: not open
+  std::vector<int> everywhere_;    // by node: itself, where all are open
+  std::vector<int> open_;          // by place
+  std::vector<Load> loads_;        // scratch
+  std::vector<Departure> trail_;
+  bool narrowed_ = false;
+};
+
+}  // namespace
+
+Load LoadOf(const Option& option, const JobView& job, size_t rank) {
+  Load load{};
+  load[kSlots] = job.per_node.slots;
+  if (option.stays_in_ram) {
+    load[kFrozen] = job.memory[rank].value;
+  } else {
+    load[kMemory] = job.per_node.memory.value;
+    load[kGpus] = job.per_node.gpus;
+  }
+  if (option.to_local_disk) load[kLocalDisk] = job.memory[rank].value;
+  if (!option.by_rank.empty()) {
+    const Quantity way = option.early                  ? kEarlyWriting
+                         : option.tier == Tier::kLocal ? kLocalWriting
+                                                       : kSharedWriting;
+    load[way] = option.by_rank[rank].count();
+  }
+  return load;
+}
+
+bool IsFreed(const Limits& limits, const Load& load) {
+  if (!limits.wanted || load[kFrozen] > limits.limit[kFrozen]) return false;
+  return std::equal(load.begin(), load.begin() + kGiven, limits.limit.begin(), std::greater_equal<>());
+}
+
+Clearances Clear(const Problem& problem, const Component& component, const std::vector<int>& demand,
+                 Effort& effort) {
+  return Sweep(problem, component, demand, effort).Run();
+}
+
+}  // namespace siding

@@ -1,0 +1,64 @@
+// Jobs that share nodes are not independent: a node is free only when enough of them have left. A component is
+// a set of jobs connected by such nodes; this finds every sensible way of clearing them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "planner/frontier.h"
+
+namespace siding {
+
+// What leaving jobs give back to a node, and what they take there. Times in microseconds: those who write over
+// the same way of a node do it one after another.
+enum Quantity { kSlots, kMemory, kGpus, kFrozen, kLocalDisk, kLocalWriting, kSharedWriting, kEarlyWriting };
+inline constexpr int kGiven = 3;  // the quantities before this one are given back, the others are taken
+inline constexpr int kQuantities = 8;
+using Load = std::array<int64_t, kQuantities>;
+
+Load LoadOf(const Option& option, const JobView& job, size_t rank);
+
+// Of one node by one deadline.
+struct Limits {
+  bool wanted = false;  // the node would be of use if it were free, and is not free by itself
+  // Of what is given back: as much as is missing. Frozen: with more than this in RAM the node is of no use.
+  // Of the others: with more than this the jobs cannot leave that way.
+  Load limit{};
+};
+bool IsFreed(const Limits& limits, const Load& load);
+
+struct Way {
+  Victim victim;
+  CoverChoice charge;  // what it costs and uses; frees nothing by itself
+};
+
+// A job's part in its component: where its ranks are and what may be done with it in time.
+struct Member {
+  int candidate = 0;
+  std::vector<int> nodes;  // by rank, index into the component's nodes; -1: nothing there can matter
+  std::vector<Way> ways;
+};
+
+struct Component {
+  std::vector<Member> members;
+  std::vector<Limits> limits;  // node * deadlines + deadline
+};
+
+// Pairwise comparisons that may still be made, for all components together. Counted, so that the same problem
+// always has the same answer.
+struct Effort {
+  int64_t left = 50'000'000;
+};
+
+struct Clearances {
+  std::vector<FrontierChoice> choices;
+  bool exact = true;  // false: too many were possible, so better ones may have been missed
+};
+
+// The choices that no other beats in all of nodes freed by each deadline, use of what is short, and cost;
+// without that in which nobody leaves. `demand`: see Frontier; rows of what is short limit every choice.
+Clearances Clear(const Problem& problem, const Component& component, const std::vector<int>& demand,
+                 Effort& effort);
+
+}  // namespace siding

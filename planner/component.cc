@@ -4,8 +4,8 @@
 // what is missing, what is taken where even all later members cannot reach the limit, and a node that
 // cannot be freed any more are all forgotten. And of two states the one that is no better in anything goes.
 //
-// This is variable elimination (Bertele and Brioschi, "Nonserial Dynamic Programming", 1972); on one node with
-// equal jobs the states are what the table of a knapsack has as cells. How many there are depends on how
+// This is variable elimination (Bertele and Brioschi, "Nonserial Dynamic Programming", 1972); on one node
+// with equal jobs the states are what the table of a knapsack has as cells. How many there are depends on how
 // many nodes are open at once, so members are taken in the order of their nodes. If there are too many,
 // the cheapest of each kind of progress stay, and greedy clearances are looked at besides.
 #include "planner/component.h"

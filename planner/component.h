@@ -1,5 +1,5 @@
-// Jobs that share nodes are not independent: a node is free only when enough of them have left. A component is
-// a set of jobs connected by such nodes; this finds every sensible way of clearing them.
+// Jobs that share nodes are not independent: a node is free only when enough of them have left. A component
+// is a set of jobs connected by such nodes; this finds every sensible way of clearing them.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace siding {
 
-// What leaving jobs give back to a node, and what they take there. Times in microseconds: those who write over
-// the same way of a node do it one after another.
+// What leaving jobs give back to a node, and what they take there. Times in microseconds: those who write
+// over the same way of a node do it one after another.
 enum Quantity { kSlots, kMemory, kGpus, kFrozen, kLocalDisk, kLocalWriting, kSharedWriting, kEarlyWriting };
 inline constexpr int kGiven = 3;  // the quantities before this one are given back, the others are taken
 inline constexpr int kQuantities = 8;

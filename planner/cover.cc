@@ -226,7 +226,7 @@ class Solver {
     if (best_trail_ >= 0) best_ = Follow(best_trail_);
   }
 
-  // Keeps those with the lowest bounds.
+  // Keeps those with the lowest bounds; of equal ones the first.
   void Narrow(std::vector<State>& states, size_t width) {
     if (states.size() <= width) return;
     std::vector<double> bounds;
@@ -236,9 +236,11 @@ class Solver {
     std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(width), sorted.end());
     const double first_out = sorted[width];
     left_out_ = std::min(left_out_, first_out);
+    auto ties = width - std::count_if(bounds.begin(), bounds.end(), [&](double b) { return b < first_out; });
     size_t kept = 0;
     for (size_t i = 0; i < states.size(); ++i) {
-      if (bounds[i] < first_out) states[kept++] = states[i];
+      if (bounds[i] < first_out || (bounds[i] == first_out && ties > 0 && ties-- > 0))
+        states[kept++] = states[i];
     }
     states.resize(kept);
   }
@@ -363,10 +365,15 @@ class Solver {
   mutable std::vector<double> most_gain_;
 };
 
+struct Thrifty {
+  Selection selection;
+  bool proves = false;  // if this one takes too much, every selection does
+};
+
 // Where nothing was found greedily: the selection that takes least of what is short. With one short row this
 // proves that there is none, or gives one to begin with.
-std::optional<Selection> LeastOfWhatIsShort(const std::vector<CoverGroup>& groups,
-                                            const std::vector<int>& demand) {
+std::optional<Thrifty> LeastOfWhatIsShort(const std::vector<CoverGroup>& groups,
+                                          const std::vector<int>& demand) {
   std::vector<int> wanted, wanted_rows;
   for (size_t r = 0; r < demand.size(); ++r) {
     if (demand[r] <= 0) continue;
@@ -392,8 +399,9 @@ std::optional<Selection> LeastOfWhatIsShort(const std::vector<CoverGroup>& group
   }
   const CoverTable table(eased, wanted);
   Solver solver(table);
-  if (!solver.Begin() || !solver.Finish()) return std::nullopt;
-  return solver.best();
+  if (!solver.Begin()) return std::nullopt;  // not even the nodes are there, whatever it takes
+  const auto answer = solver.Finish();
+  return Thrifty{solver.best(), short_rows == 1 && answer->exact};
 }
 
 }  // namespace
@@ -405,7 +413,7 @@ std::optional<CoverAnswer> SolveCover(const std::vector<CoverGroup>& groups, con
   const auto short_rows = std::count_if(demand.begin(), demand.end(), [](int d) { return d <= 0; });
   if (short_rows == 0 || short_rows == static_cast<long>(demand.size())) return std::nullopt;
   const auto least = LeastOfWhatIsShort(groups, demand);
-  if (!least || (!solver.Begin(&*least) && short_rows == 1)) return std::nullopt;
+  if (!least || (!solver.Begin(&least->selection) && least->proves)) return std::nullopt;
   return solver.Finish();
 }
 

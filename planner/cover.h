@@ -1,6 +1,6 @@
 // Multiple-choice covering: from each group take at most one choice, so that every row reaches its demand, at
 // the least cost. A row is something that is wanted (nodes by a moment: amounts and demand are positive) or
-// something that is short (bytes over a link by a moment: amounts and demand are negative). Exact; see
+// something that is short (bytes over a link by a moment: amounts are <= 0, and so is demand). Exact; see
 // cover.cc for how.
 #pragma once
 

@@ -81,13 +81,13 @@ class FrontierMaker {
     return demand;
   }
 
-  // What nobody uses cannot bind.
+  // Nodes of which there are enough already, and what nobody uses, cannot bind.
   static void LeaveOutIdleRows(Frontier& frontier) {
     int rows = 0;
     for (int r = 0; r < static_cast<int>(frontier.demand.size()); ++r) {
       bool used = frontier.demand[r] > 0;
       for (const auto& group : frontier.groups) {
-        for (const FrontierChoice& choice : group) used |= choice.cover.amounts[r] != 0;
+        for (const FrontierChoice& choice : group) used |= choice.cover.amounts[r] < 0;
       }
       if (!used) continue;
       frontier.demand[rows] = frontier.demand[r];
@@ -226,8 +226,8 @@ class FrontierMaker {
     return crowded;
   }
 
-  // By the first deadline that it can meet; and, if it writes to shared storage, by any later one instead, as
-  // it then leaves more of the tier to those who must be early.
+  // By the first deadline that it can meet; and, if it writes, by any later one instead, as it then leaves
+  // more to those who must be early.
   std::vector<Way> Ways(int c) const {
     const Candidate& candidate = problem_.candidates[c];
     std::vector<Way> ways;
@@ -241,7 +241,7 @@ class FrontierMaker {
           continue;
         const Victim victim{c, static_cast<int>(o), k};
         ways.push_back({victim, Charge(victim)});
-        if (option.shared_bytes == Bytes{0} || option.early) break;
+        if (option.by_rank.empty() || option.early) break;
       }
       if (candidate.strict && !ways.empty()) break;
     }

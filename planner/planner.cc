@@ -173,7 +173,7 @@ class Planner {
                                 " can be free by then");
     plan.earliest = Earliest();
     if (!plan.earliest)
-      absl::StrAppend(&plan.refusal, ", nor later: the jobs in the way may not be preempted");
+      absl::StrAppend(&plan.refusal, ", nor later: not all the jobs in the way can be preempted");
   }
 
   bool CanFree(int nodes, Duration within) const {

@@ -1,383 +1,19 @@
-// The planner against every other way of doing it: on thousands of random small clusters all combinations of
-// all jobs' options are tried by code that shares nothing with the planner but its inputs.
+// What the planner does, one fact each.
 #include "planner/planner.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
 #include <random>
-#include <set>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "planner/small_cluster.h"
 
-namespace siding {
+namespace siding::test {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr Time kNow = Time(seconds(1'000'000));
-constexpr int64_t kMiB = 1 << 20;
-
-NodeView MakeNode(int i) {
-  NodeView node;
-  node.id = NodeId("n" + std::to_string(i));
-  node.capacity = {1, Bytes{1024 * kMiB}, 0};
-  node.free = {0, Bytes{1024 * kMiB}, 0};
-  node.ram_available = Bytes{1024 * kMiB};
-  node.local_disk_free = Bytes{1024 * kMiB};
-  node.local = {{100.0 * kMiB, milliseconds(100)}, {200.0 * kMiB, milliseconds(100)}};
-  node.shared = {{50.0 * kMiB, milliseconds(100)}, {50.0 * kMiB, milliseconds(100)}};
-  return node;
-}
-
-// Runs for 1000 s, so killing it is dear; holds one slot and no reserved memory on each node.
-JobView MakeJob(int id, std::vector<int> nodes, MethodSet methods) {
-  JobView job;
-  job.id = JobId(id);
-  for (int n : nodes) job.nodes.push_back(NodeId("n" + std::to_string(n)));
-  job.per_node = {1, Bytes{0}, 0};
-  job.methods = methods;
-  job.memory.assign(nodes.size(), Bytes{100 * kMiB});
-  job.running_since = job.durable_at = kNow - seconds(1000);
-  job.app_grace = seconds(5);
-  job.kill_grace = seconds(2);
-  return job;
-}
-
-Snapshot MakeSnapshot(int nodes, std::vector<JobView> jobs) {
-  Snapshot snapshot;
-  snapshot.now = kNow;
-  for (int i = 0; i < nodes; ++i) snapshot.nodes.push_back(MakeNode(i));
-  snapshot.jobs = std::move(jobs);
-  snapshot.shared.bytes_per_second = 100.0 * kMiB;
-  return snapshot;
-}
-
-Request MakeRequest(int nodes, Duration start_in = seconds(60)) {
-  return {JobId(99), nodes, {1, Bytes{0}, 0}, kNow + start_in};
-}
-
-Policy NoMargin() {
-  Policy policy;
-  policy.margin = seconds(0);
-  return policy;
-}
-
-// ---- brute force
-// -------------------------------------------------------------------------------------------
-
-struct Way {
-  Method method;
-  Tier tier;
-  Duration release{0};
-  int64_t loss_ms = 0;
-  double shared_bytes = 0;
-};
-
-class BruteForce {
- public:
-  BruteForce(const Snapshot& s, const Request& r, const Policy& p)
-      : s_(s),
-        r_(r),
-        within_(r.start_by - p.margin - s.now),
-        steps_(p.budget_steps),
-        way_(s.jobs.size(), -1) {
-    step_bytes_ =
-        std::max(0.0, s.shared.bytes_per_second * ToSeconds(within_) - double(s.shared.in_flight.value)) /
-        steps_;
-    for (const JobView& job : s.jobs) ways_.push_back(WaysOf(job));
-  }
-
-  // Least loss and number of victims; nullopt if no combination serves.
-  std::optional<std::pair<int64_t, int>> Best() {
-    Try(0);
-    return best_;
-  }
-
-  // Whether these victims, and nothing else, make room on every one of these nodes, in time and within all
-  // limits.
-  bool Works(const Plan& plan) {
-    for (const PlanStep& step : plan.steps) {
-      for (size_t j = 0; j < s_.jobs.size(); ++j) {
-        for (size_t w = 0; w < ways_[j].size() && s_.jobs[j].id == step.job; ++w) {
-          if (ways_[j][w].method == step.method &&
-              (step.method != Method::kCheckpoint || ways_[j][w].tier == step.tier))
-            way_[j] = int(w);
-        }
-      }
-    }
-    const int victims = int(std::count_if(way_.begin(), way_.end(), [](int w) { return w >= 0; }));
-    const std::set<NodeId> freed = Freed();
-    return victims == int(plan.steps.size()) && LimitsHold() && int(plan.nodes.size()) == r_.nodes &&
-           std::all_of(plan.nodes.begin(), plan.nodes.end(),
-                       [&](const NodeId& n) { return freed.contains(n); });
-  }
-
- private:
-  const NodeView& NodeOf(const NodeId& id) const {
-    return *std::find_if(s_.nodes.begin(), s_.nodes.end(), [&](const NodeView& n) { return n.id == id; });
-  }
-
-  std::vector<Way> WaysOf(const JobView& job) const {
-    std::vector<Way> ways;
-    if (job.releasing_at || job.kind == JobKind::kOnDemand) return ways;
-    const int64_t n = int64_t(job.nodes.size());
-    if (job.methods.Has(Method::kSuspend)) ways.push_back({Method::kSuspend, Tier::kShared});
-    for (Tier tier : {Tier::kLocal, Tier::kShared}) {
-      Duration dump{0}, restore{0};
-      double bytes = 0;
-      bool known =
-          job.methods.Has(Method::kCheckpoint) && (tier == Tier::kLocal || s_.shared.bytes_per_second > 0);
-      for (size_t rank = 0; rank < job.nodes.size() && known; ++rank) {
-        const TierRates rates =
-            tier == Tier::kLocal ? NodeOf(job.nodes[rank]).local : NodeOf(job.nodes[rank]).shared;
-        known = rates.dump.known() && rates.restore.known();
-        if (!known) break;
-        dump = std::max(dump, rates.dump.For(job.memory[rank]));
-        restore = std::max(restore, rates.restore.For(job.memory[rank]));
-        if (tier == Tier::kShared) bytes += double(job.memory[rank].value);
-      }
-      if (known)
-        ways.push_back({Method::kCheckpoint, tier, dump, n * ((dump + restore).count() / 1000), bytes});
-    }
-    if (job.methods.Has(Method::kApp))
-      ways.push_back({Method::kApp, Tier::kShared, *job.app_grace, n * (job.app_grace->count() / 1000)});
-    if (job.methods.Has(Method::kKill))
-      ways.push_back(
-          {Method::kKill, Tier::kShared, job.kill_grace, n * ((s_.now - job.durable_at).count() / 1000)});
-    std::erase_if(ways, [&](const Way& w) { return w.release > within_; });
-    return ways;
-  }
-
-  void Try(size_t j) {
-    if (j < s_.jobs.size()) {
-      for (way_[j] = -1; way_[j] < int(ways_[j].size()); ++way_[j]) Try(j + 1);
-      return;
-    }
-    if (!LimitsHold() || int(Freed().size()) < r_.nodes) return;
-    std::pair<int64_t, int> cost{0, 0};
-    for (size_t i = 0; i < s_.jobs.size(); ++i) {
-      if (way_[i] < 0) continue;
-      cost.first += ways_[i][way_[i]].loss_ms;
-      ++cost.second;
-    }
-    if (!best_ || cost < *best_) best_ = cost;
-  }
-
-  bool LimitsHold() const {
-    double steps = 0;
-    std::map<NodeId, int64_t> disk;
-    for (size_t j = 0; j < s_.jobs.size(); ++j) {
-      if (way_[j] < 0) continue;
-      const Way& way = ways_[j][way_[j]];
-      if (way.shared_bytes > 0)
-        steps += step_bytes_ > 0 ? std::ceil(way.shared_bytes / step_bytes_) : steps_ + 1;
-      if (way.method != Method::kCheckpoint || way.tier != Tier::kLocal) continue;
-      for (size_t rank = 0; rank < s_.jobs[j].nodes.size(); ++rank)
-        disk[s_.jobs[j].nodes[rank]] += s_.jobs[j].memory[rank].value;
-    }
-    return steps <= steps_ && std::all_of(disk.begin(), disk.end(), [&](const auto& d) {
-             return d.second <= NodeOf(d.first).local_disk_free.value;
-           });
-  }
-
-  std::set<NodeId> Freed() const {
-    std::set<NodeId> freed;
-    for (const NodeView& node : s_.nodes) {
-      Resources free = node.free;
-      const auto leave = [&](const JobView& job, bool frozen) {
-        free.slots += job.per_node.slots;
-        if (!frozen) free.memory += job.per_node.memory, free.gpus += job.per_node.gpus;
-      };
-      int64_t in_ram = 0;
-      const auto covers = [&] {
-        return node.usable && node.capacity.Covers(r_.per_node) && free.Covers(r_.per_node);
-      };
-      for (const JobView& job : s_.jobs) {
-        const bool mine = job.releasing_for == JobId() || job.releasing_for == r_.id;
-        if (!job.releasing_at || !mine || *job.releasing_at - s_.now > within_) continue;
-        for (const NodeId& id : job.nodes)
-          if (id == node.id) leave(job, false);
-      }
-      const bool anyway = covers();
-      for (size_t j = 0; j < s_.jobs.size(); ++j) {
-        if (way_[j] < 0) continue;
-        for (size_t rank = 0; rank < s_.jobs[j].nodes.size(); ++rank) {
-          if (s_.jobs[j].nodes[rank] != node.id) continue;
-          const bool frozen = ways_[j][way_[j]].method == Method::kSuspend;
-          leave(s_.jobs[j], frozen);
-          if (frozen) in_ram += s_.jobs[j].memory[rank].value;
-        }
-      }
-      const bool ram = in_ram == 0 || in_ram + r_.per_node.memory.value <= node.ram_available.value;
-      if (anyway || (ram && covers())) freed.insert(node.id);
-    }
-    return freed;
-  }
-
-  const Snapshot& s_;
-  const Request& r_;
-  const Duration within_;
-  const int steps_;
-  double step_bytes_ = 0;
-  std::vector<std::vector<Way>> ways_;
-  std::vector<int> way_;  // per job: index into its ways, or -1: stays
-  std::optional<std::pair<int64_t, int>> best_;
-};
-
-struct Instance {
-  Snapshot snapshot;
-  Request request;
-  Policy policy = NoMargin();
-};
-
-// Up to 4 nodes of `slots` slots, up to 5 jobs on one to three of them, limits that often bind.
-Instance RandomInstance(std::mt19937& random, int slots) {
-  const auto upto = [&](int n) { return int(random() % unsigned(n + 1)); };
-  Instance x;
-  x.snapshot = MakeSnapshot(2 + upto(2), {});
-  for (NodeView& node : x.snapshot.nodes) {
-    node.capacity = node.free = {slots, Bytes{1024 * kMiB}, 2};
-    node.ram_available = Bytes{(100 + 100 * upto(5)) * kMiB};
-    node.local_disk_free = Bytes{100 * upto(4) * kMiB};
-    if (upto(4) == 0) node.local = {};
-  }
-  const int jobs = 1 + upto(4);
-  for (int j = 1; j <= jobs; ++j) {
-    std::vector<int> on;
-    const Resources holds{1 + upto(slots - 1), Bytes{100 * upto(3) * kMiB}, upto(5) == 0 ? 1 : 0};
-    for (size_t n = 0; n < x.snapshot.nodes.size(); ++n) {
-      if (on.size() < 3 && upto(1) == 0 && x.snapshot.nodes[n].free.Covers(holds)) on.push_back(int(n));
-    }
-    if (on.empty()) continue;
-    MethodSet methods;
-    for (Method m : kAllMethods)
-      if (upto(2) > 0) methods.Add(m);
-    JobView job = MakeJob(j, on, methods);
-    job.per_node = holds;
-    for (Bytes& b : job.memory) b = Bytes{(1 + upto(400)) * kMiB};
-    job.durable_at = kNow - milliseconds(upto(60000));
-    job.kill_grace = seconds(upto(12));
-    job.app_grace = seconds(1 + upto(12));
-    if (upto(7) == 0)
-      job.releasing_at = kNow + seconds(upto(12)), job.releasing_for = JobId(upto(1) ? 0 : 98 + upto(1));
-    for (int n : on) x.snapshot.nodes[n].free -= holds;
-    x.snapshot.jobs.push_back(std::move(job));
-  }
-  x.snapshot.shared.bytes_per_second = 50.0 * kMiB * upto(3);
-  x.snapshot.shared.in_flight = Bytes{100 * upto(2) * kMiB};
-  x.policy.budget_steps = 3 + upto(8);
-  x.request = MakeRequest(1 + upto(int(x.snapshot.nodes.size()) - 1), milliseconds(upto(14000)));
-  x.request.per_node = {1 + upto(slots - 1), Bytes{200 * upto(3) * kMiB}, upto(5) == 0 ? 1 : 0};
-  return x;
-}
-
-class PlannerBruteForceTest : public testing::TestWithParam<int> {};
-
-TEST_P(PlannerBruteForceTest, EveryPlanIsTheBest) {
-  std::mt19937 random(7 + GetParam());
-  int feasible = 0;
-  for (int i = 0; i < 3000; ++i) {
-    SCOPED_TRACE(i);
-    const Instance x = RandomInstance(random, GetParam());
-    const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
-    const auto best = BruteForce(x.snapshot, x.request, x.policy).Best();
-    ASSERT_EQ(plan.feasible, best.has_value());
-    if (!best) continue;
-    ++feasible;
-    ASSERT_EQ(std::llround(plan.loss_node_seconds * 1000), best->first);
-    ASSERT_EQ(int(plan.steps.size()), best->second);
-    ASSERT_TRUE(BruteForce(x.snapshot, x.request, x.policy).Works(plan));
-  }
-  EXPECT_GT(feasible, 600);
-  EXPECT_LT(feasible, 2700);
-}
-
-TEST_P(PlannerBruteForceTest, PredictedStartIsInTime) {
-  std::mt19937 random(77 + GetParam());
-  for (int i = 0; i < 1000; ++i) {
-    SCOPED_TRACE(i);
-    const Instance x = RandomInstance(random, GetParam());
-    const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
-    if (plan.feasible) {
-      ASSERT_LE(ToMicros(plan.predicted_start), ToMicros(x.request.start_by));
-    }
-  }
-}
-
-TEST_P(PlannerBruteForceTest, EarliestIsFeasibleAndNotMuchLaterThanCanBe) {
-  std::mt19937 random(70 + GetParam());
-  int refused = 0;
-  for (int i = 0; i < 1000; ++i) {
-    SCOPED_TRACE(i);
-    Instance x = RandomInstance(random, GetParam());
-    const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
-    if (plan.feasible || !plan.earliest) continue;
-    ++refused;
-    x.request.start_by = *plan.earliest;
-    ASSERT_TRUE(BruteForce(x.snapshot, x.request, x.policy).Best().has_value());
-    x.request.start_by -= std::max<Duration>(milliseconds(20), (*plan.earliest - kNow) / 50);
-    ASSERT_FALSE(BruteForce(x.snapshot, x.request, x.policy).Best().has_value());
-  }
-  EXPECT_GT(refused, 50);
-}
-
-TEST_P(PlannerBruteForceTest, NeverMeansNever) {
-  std::mt19937 random(700 + GetParam());
-  int never = 0;
-  for (int i = 0; i < 1000; ++i) {
-    SCOPED_TRACE(i);
-    Instance x = RandomInstance(random, GetParam());
-    const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
-    if (plan.feasible || plan.earliest) continue;
-    ++never;
-    x.request.start_by = kNow + std::chrono::hours(1000);
-    ASSERT_FALSE(BruteForce(x.snapshot, x.request, x.policy).Best().has_value());
-  }
-  EXPECT_GT(never, 20);
-}
-
-TEST_P(PlannerBruteForceTest, OrderOfTheSnapshotDoesNotMatter) {
-  std::mt19937 random(7000 + GetParam());
-  for (int i = 0; i < 1000; ++i) {
-    SCOPED_TRACE(i);
-    Instance x = RandomInstance(random, GetParam());
-    const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
-    std::shuffle(x.snapshot.jobs.begin(), x.snapshot.jobs.end(), random);
-    std::shuffle(x.snapshot.nodes.begin(), x.snapshot.nodes.end(), random);
-    const Plan again = MakePlan(x.snapshot, x.request, x.policy);
-    ASSERT_EQ(plan.nodes, again.nodes);
-    ASSERT_EQ(plan.steps.size(), again.steps.size());
-    for (size_t s = 0; s < plan.steps.size(); ++s) {
-      ASSERT_EQ(plan.steps[s].job, again.steps[s].job);
-      ASSERT_EQ(plan.steps[s].method, again.steps[s].method);
-      ASSERT_EQ(plan.steps[s].tier, again.steps[s].tier);
-    }
-  }
-}
-
-TEST_P(PlannerBruteForceTest, EveryJobIsExplained) {
-  std::mt19937 random(70000 + GetParam());
-  for (int i = 0; i < 500; ++i) {
-    const Instance x = RandomInstance(random, GetParam());
-    const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
-    std::set<JobId> explained;
-    for (const PlanStep& step : plan.steps)
-      if (!step.reason.empty()) explained.insert(step.job);
-    for (const PlanKeep& keep : plan.kept)
-      if (!keep.reason.empty()) explained.insert(keep.job);
-    ASSERT_EQ(explained.size(), x.snapshot.jobs.size());
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Slots, PlannerBruteForceTest, testing::Values(1, 2, 4));
-
-// ---- one fact each
-// -----------------------------------------------------------------------------------------
 
 // The plan for one node of a cluster that this job has to itself.
 Plan PlanAround(const JobView& job, const Policy& policy = NoMargin()) {
@@ -523,6 +159,104 @@ TEST(PlannerTest, RefusalSaysHowManyCanBeFree) {
   EXPECT_TRUE(plan.steps.empty());
 }
 
+// A node with a job on each of its slots and GPUs, all of which have to leave for one request.
+Snapshot CrowdedNode(int jobs, MethodSet methods) {
+  Snapshot snapshot = MakeSnapshot(1, {});
+  snapshot.nodes[0].capacity = {jobs, Bytes{1024 * kMiB}, jobs};
+  snapshot.nodes[0].local_disk_free = Bytes{100 * 1024 * kMiB};
+  for (int j = 1; j <= jobs; ++j) {
+    snapshot.jobs.push_back(MakeJob(j, {0}, methods));
+    snapshot.jobs.back().per_node.gpus = 1;
+    snapshot.jobs.back().memory = {Bytes{(100 + 7 * j) * kMiB}};
+  }
+  return snapshot;
+}
+
+Request WholeNode(int slots, Duration start_in) {
+  Request request = MakeRequest(1, start_in);
+  request.per_node = {slots, Bytes{0}, slots};
+  return request;
+}
+
+TEST(PlannerTest, AllOfManyJobsOnOneNodeCanLeave) {
+  const Snapshot snapshot =
+      CrowdedNode(16, {Method::kSuspend, Method::kCheckpoint, Method::kApp, Method::kKill});
+  const Plan plan = MakePlan(snapshot, WholeNode(16, seconds(600)), NoMargin());
+  EXPECT_TRUE(plan.feasible);
+  EXPECT_TRUE(plan.exact);
+}
+
+TEST(PlannerTest, WhereTooMuchIsPossibleThePlanDoesNotClaimToBeTheBest) {
+  Snapshot snapshot = CrowdedNode(80, {Method::kCheckpoint, Method::kKill});
+  std::mt19937 random(1);
+  for (JobView& job : snapshot.jobs) {
+    job.memory = {Bytes{static_cast<int64_t>(100 * kMiB + random() % (100 * kMiB))}};
+    job.durable_at = kNow - milliseconds(60'000 + job.memory[0].value / 2'000 + random() % 1'000);
+  }
+  snapshot.nodes[0].shared = {};  // all together they need twice the disk
+  snapshot.nodes[0].local_disk_free = Bytes{80 * 75 * kMiB};
+  const Plan plan = MakePlan(snapshot, WholeNode(80, seconds(600)), NoMargin());
+  EXPECT_TRUE(plan.feasible);
+  EXPECT_FALSE(plan.exact);
+}
+
+TEST(PlannerTest, DiskOfANodeThatTheRequestCannotUseIsALimitToo) {
+  Snapshot snapshot =
+      MakeSnapshot(3, {MakeJob(1, {0, 2}, {Method::kCheckpoint}), MakeJob(2, {1, 2}, {Method::kCheckpoint})});
+  for (NodeView& node : snapshot.nodes) node.shared = {};
+  snapshot.nodes[2].usable = false;
+  snapshot.nodes[2].local_disk_free = Bytes{150 * kMiB};
+  EXPECT_FALSE(MakePlan(snapshot, MakeRequest(2), NoMargin()).feasible);
+  snapshot.nodes[2].local_disk_free = Bytes{200 * kMiB};
+  EXPECT_TRUE(MakePlan(snapshot, MakeRequest(2), NoMargin()).feasible);
+}
+
+TEST(PlannerTest, EarlierDeadlineGetsTheNodeThatIsFreedForIt) {
+  Snapshot snapshot =
+      MakeSnapshot(2, {MakeJob(1, {1}, {Method::kCheckpoint}), MakeJob(2, {0}, {Method::kCheckpoint})});
+  for (NodeView& node : snapshot.nodes) node.local = {};
+  snapshot.jobs[1].memory = {Bytes{1000 * kMiB}};
+  const Request soon{JobId(98), 1, {1, Bytes{0}, 0}, kNow + seconds(4)};
+  const auto plans = MakePlans(snapshot, {soon, MakeRequest(1)}, NoMargin());
+  EXPECT_THAT(plans[0].nodes, ElementsAre(NodeId("n1")));
+  EXPECT_THAT(plans[1].nodes, ElementsAre(NodeId("n0")));
+}
+
+TEST(PlannerTest, LaterDeadlineWritesAfterTheEarlier) {
+  Snapshot snapshot =
+      MakeSnapshot(2, {MakeJob(1, {1}, {Method::kCheckpoint}), MakeJob(2, {0}, {Method::kCheckpoint})});
+  for (NodeView& node : snapshot.nodes) node.local = {};
+  snapshot.shared.bytes_per_second = 50.0 * kMiB;
+  snapshot.jobs[1].memory = {Bytes{1000 * kMiB}};
+  const Request soon{JobId(98), 1, {1, Bytes{0}, 0}, kNow + seconds(4)};
+  const auto plans = MakePlans(snapshot, {soon, MakeRequest(1)}, NoMargin());
+  EXPECT_EQ(plans[1].steps.at(0).begin, kNow + seconds(2));
+}
+
+TEST(PlannerTest, RateThatIsHopelesslySlowIsNotTakenForInstant) {
+  Snapshot snapshot = MakeSnapshot(1, {MakeJob(1, {0}, {Method::kCheckpoint})});
+  snapshot.nodes[0].shared = {};
+  snapshot.nodes[0].local.dump.bytes_per_second = 1e-6;
+  EXPECT_FALSE(MakePlan(snapshot, MakeRequest(1), NoMargin()).feasible);
+}
+
+TEST(PlannerTest, FreezingJobDoesNotGiveItsMemoryBack) {
+  JobView job = MakeJob(1, {0}, {Method::kSuspend});
+  job.per_node.memory = Bytes{1024 * kMiB};
+  job.releasing_at = kNow;
+  job.releasing_to_ram = true;
+  Snapshot snapshot = MakeSnapshot(1, {job});
+  snapshot.nodes[0].free.memory = Bytes{0};
+  Request request = MakeRequest(1);
+  request.per_node.memory = Bytes{512 * kMiB};
+  EXPECT_FALSE(MakePlan(snapshot, request, NoMargin()).feasible);
+}
+
+TEST(PlannerTest, TooManyRequestsAtOnceAreNotPlannedTogether) {
+  const std::vector<Request> requests(kMostTogether + 1, MakeRequest(1));
+  for (const Plan& plan : MakePlans(MakeSnapshot(9, {}), requests, NoMargin())) EXPECT_FALSE(plan.feasible);
+}
+
 TEST(PlannerTest, ReasonNamesTheCostAndTheAlternative) {
   const Plan plan = PlanAround(MakeJob(1, {0, 1}, {Method::kCheckpoint, Method::kKill}));
   EXPECT_THAT(plan.steps.at(0).reason, HasSubstr("frees 2 nodes"));
@@ -530,4 +264,4 @@ TEST(PlannerTest, ReasonNamesTheCostAndTheAlternative) {
 }
 
 }  // namespace
-}  // namespace siding
+}  // namespace siding::test

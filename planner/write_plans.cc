@@ -195,7 +195,8 @@ class Writer {
     return step;
   }
 
-  // Twice the time that all images taken in advance on its nodes need is left for it: enough for a second try.
+  // Twice the time that all images taken in advance on its nodes need is left for it: enough for a second
+  // try.
   PlanStep EarlyStep(PlanStep step, Duration writing) const {
     step.method = Method::kCheckpoint;
     step.early = true;

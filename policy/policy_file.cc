@@ -164,7 +164,7 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"unused_node_weight", Number(p.unused_node_weight, 0, kMostWeight)},
                          {"expected_hold", Span(p.expected_hold)},
                          {"headroom_nodes", Whole(p.headroom_nodes, 0, 1000000)},
-                         {"budget_steps", Whole(p.budget_steps, 1, 1000000)},
+                         {"budget_steps", Whole(p.budget_steps, 1, 10000)},
                          {"keep_checkpoints", Whole(p.keep_checkpoints, 1, 1000)},
                          {"when_late", Named(p.when_late, ParseWhenLate)},
                          {"operators", Names(p.operators)},

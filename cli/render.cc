@@ -155,6 +155,8 @@ std::string PlanText(const v1::Plan& plan, const Style& style) {
     }
     absl::StrAppend(&out, ", for ", Seconds(plan.loss_node_seconds()), " node-seconds\n");
   }
+  if (!plan.exact())
+    absl::StrAppend(&out, "  too many combinations to look at them all: there may be a better one\n");
   for (const v1::PlanStep& step : plan.steps()) {
     absl::StrAppend(
         &out, "  ", Bold(MethodName(step.method()), style), " job ", NameOf(step.job(), step.job_name()),

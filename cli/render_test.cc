@@ -14,6 +14,7 @@ const Style kPlain{false, FromMicros(0)};
 v1::Plan GoodPlan() {
   v1::Plan plan;
   plan.set_feasible(true);
+  plan.set_exact(true);
   plan.add_nodes("n1");
   plan.add_nodes("n2");
   plan.set_predicted_start_us(2'000'000);
@@ -45,8 +46,14 @@ TEST(Plan, SaysWhatHappensToWhomAndWhy) {
             "  checkpoint job 4 (heat) to shared storage, 1.0 GiB: cheapest\n"
             "  keep job 5: not needed\n");
 }
+TEST(Plan, SaysIfItMayNotBeTheBest) {
+  v1::Plan plan = GoodPlan();
+  plan.set_exact(false);
+  EXPECT_THAT(PlanText(plan, kPlain), HasSubstr("there may be a better one"));
+}
 TEST(Plan, ARefusalSaysWhenItWouldWork) {
   v1::Plan plan;
+  plan.set_exact(true);
   plan.set_refusal("only 1 of 2 nodes");
   plan.set_earliest_us(5'000'000);
   EXPECT_THAT(

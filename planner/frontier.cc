@@ -38,25 +38,20 @@ class FrontierMaker {
     return frontier;
   }
 
-  std::vector<int> FreeIf(const std::vector<Victim>& victims, int k) const {
+  // By deadline.
+  std::vector<std::vector<int>> FreeIf(const std::vector<Victim>& victims) const {
     std::vector<Load> loads(snapshot_.nodes.size());
-    for (const Victim& victim : victims) {
-      if (victim.by > k) continue;
-      const Candidate& candidate = problem_.candidates[victim.candidate];
-      for (size_t rank = 0; rank < candidate.job->nodes.size(); ++rank) {
-        auto it = index_.find(candidate.job->nodes[rank]);
-        if (it == index_.end()) continue;
-        const Load load = LoadOf(candidate.options[victim.option], *candidate.job, rank);
-        std::transform(load.begin(), load.end(), loads[it->second].begin(), loads[it->second].begin(),
-                       std::plus<>());
+    std::vector<std::vector<int>> free(deadlines_);
+    for (int k = 0; k < deadlines_; ++k) {
+      for (const Victim& victim : victims) {
+        if (victim.by == k) AddTo(loads, victim);
+      }
+      for (size_t n = 0; n < snapshot_.nodes.size(); ++n) {
+        const int node = static_cast<int>(n);
+        if (FreeByItself(node, k) || IsFreed(LimitsOf(node, k), loads[n])) free[k].push_back(node);
       }
     }
-    std::vector<int> nodes;
-    for (size_t n = 0; n < snapshot_.nodes.size(); ++n) {
-      const int node = static_cast<int>(n);
-      if (FreeByItself(node, k) || IsFreed(LimitsOf(node, k), loads[n])) nodes.push_back(node);
-    }
-    return nodes;
+    return free;
   }
 
  private:
@@ -156,6 +151,17 @@ class FrontierMaker {
 
   bool FreeByItself(int node, int k) const {
     return eligible_[node] && free_[k][node].Covers(problem_.per_node);
+  }
+
+  void AddTo(std::vector<Load>& loads, const Victim& victim) const {
+    const Candidate& candidate = problem_.candidates[victim.candidate];
+    for (size_t rank = 0; rank < candidate.job->nodes.size(); ++rank) {
+      auto it = index_.find(candidate.job->nodes[rank]);
+      if (it == index_.end()) continue;
+      const Load load = LoadOf(candidate.options[victim.option], *candidate.job, rank);
+      std::transform(load.begin(), load.end(), loads[it->second].begin(), loads[it->second].begin(),
+                     std::plus<>());
+    }
   }
 
   Limits LimitsOf(int n, int k) const {
@@ -368,8 +374,8 @@ std::vector<int> SpareNodes(const Snapshot& snapshot, const Resources& wanted, c
 
 Frontier MakeFrontier(const Problem& problem) { return FrontierMaker(problem).Make(); }
 
-std::vector<int> FreeNodes(const Problem& problem, const std::vector<Victim>& victims, int deadline) {
-  return FrontierMaker(problem).FreeIf(victims, deadline);
+std::vector<std::vector<int>> FreeNodes(const Problem& problem, const std::vector<Victim>& victims) {
+  return FrontierMaker(problem).FreeIf(victims);
 }
 
 }  // namespace siding

@@ -59,8 +59,8 @@ struct Frontier {
 
 Frontier MakeFrontier(const Problem& problem);
 
-// The nodes that will be free by this deadline (index) if just these leave, each by its own.
-std::vector<int> FreeNodes(const Problem& problem, const std::vector<Victim>& victims, int deadline);
+// By deadline: the nodes (indices, ascending) that will be free by then if just these leave, each by its own.
+std::vector<std::vector<int>> FreeNodes(const Problem& problem, const std::vector<Victim>& victims);
 
 // The job is leaving its nodes already, and nobody but these requests will have them.
 bool LeavesForUs(const Problem& problem, const JobView& job);

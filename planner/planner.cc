@@ -24,6 +24,7 @@ namespace {
 constexpr Duration kEarliestPrecision = std::chrono::milliseconds(10);
 
 struct Solution {
+  bool found = false;
   std::vector<Victim> victims;
   bool exact = true;
 };
@@ -50,10 +51,10 @@ class Planner {
     for (size_t i = 0; i < plans.size(); ++i) plans[i].request = requests_[i].id;
     const Problem problem = MakeProblem();
     const auto solution =
-        static_cast<int>(eligible_.size()) >= problem.deadlines.back().nodes ? Solve(problem) : std::nullopt;
-    if (solution) {
-      WritePlans(problem, requests_, solution->victims, plans);
-      for (Plan& plan : plans) plan.exact = solution->exact;
+        static_cast<int>(eligible_.size()) >= problem.deadlines.back().nodes ? Solve(problem) : Solution{};
+    for (Plan& plan : plans) plan.exact = solution.exact;
+    if (solution.found) {
+      WritePlans(problem, requests_, solution.victims, plans);
     } else if (plans.size() == 1) {
       Refuse(plans.front());
     }
@@ -109,7 +110,7 @@ class Planner {
     return {policy_.budget_steps, std::max(0.0, bytes) / policy_.budget_steps};
   }
 
-  std::optional<Solution> Solve(const Problem& problem) const {
+  Solution Solve(const Problem& problem) const {
     const Frontier frontier = MakeFrontier(problem);
     std::vector<CoverGroup> groups;
     groups.reserve(frontier.groups.size());
@@ -118,9 +119,8 @@ class Planner {
       for (const FrontierChoice& choice : choices) group.push_back(choice.cover);
     }
     const auto answer = SolveCover(groups, frontier.demand);
-    if (!answer) return std::nullopt;
-    Solution solution;
-    solution.exact = frontier.exact && answer->exact;
+    if (!answer) return {false, {}, frontier.exact};
+    Solution solution{true, {}, frontier.exact && answer->exact};
     for (size_t g = 0; g < groups.size(); ++g) {
       if (answer->chosen[g] < 0) continue;
       const auto& victims = frontier.groups[g][answer->chosen[g]].victims;
@@ -142,7 +142,7 @@ class Planner {
       std::vector<Victim> without;
       std::copy_if(solution.victims.begin(), solution.victims.end(), std::back_inserter(without),
                    [&](const Victim& v) { return v.candidate != victim.candidate; });
-      if (static_cast<int>(FreeNodes(problem, without, 0).size()) >= problem.deadlines.back().nodes)
+      if (static_cast<int>(FreeNodes(problem, without).back().size()) >= problem.deadlines.back().nodes)
         solution.victims = std::move(without);
     }
   }
@@ -177,7 +177,7 @@ class Planner {
   }
 
   bool CanFree(int nodes, Duration within) const {
-    return Solve(ProblemWith({DeadlineAt(within, nodes)})).has_value();
+    return Solve(ProblemWith({DeadlineAt(within, nodes)})).found;
   }
 
   int MostNodes(Duration within) const {

@@ -19,8 +19,10 @@ inline NodeView MakeNode(int i) {
   node.free = {0, Bytes{1024 * kMiB}, 0};
   node.ram_available = Bytes{1024 * kMiB};
   node.local_disk_free = Bytes{1024 * kMiB};
-  node.local = {{100.0 * kMiB, std::chrono::milliseconds(100)}, {200.0 * kMiB, std::chrono::milliseconds(100)}};
-  node.shared = {{50.0 * kMiB, std::chrono::milliseconds(100)}, {50.0 * kMiB, std::chrono::milliseconds(100)}};
+  node.local = {{100.0 * kMiB, std::chrono::milliseconds(100)},
+                {200.0 * kMiB, std::chrono::milliseconds(100)}};
+  node.shared = {{50.0 * kMiB, std::chrono::milliseconds(100)},
+                 {50.0 * kMiB, std::chrono::milliseconds(100)}};
   return node;
 }
 

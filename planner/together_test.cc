@@ -198,8 +198,8 @@ class Cluster {
  public:
   explicit Cluster(std::mt19937& random) : random_(random) {}
 
-  // Up to 3 nodes with up to `jobs` jobs; nodes that the request cannot use, gangs across them, and limits that
-  // often bind.
+  // Up to 3 nodes with up to `jobs` jobs; nodes that the request cannot use, gangs across them, and limits
+  // that often bind.
   Instance Make(int jobs, int slots) {
     Instance x;
     x.snapshot = MakeSnapshot(2 + Upto(1), {});
@@ -262,7 +262,8 @@ class Cluster {
   std::mt19937& random_;
 };
 
-// All feasible or none; the least cost; every request's nodes are free by its own deadline, and nobody else's.
+// All feasible or none; the least cost; every request's nodes are free by its own deadline, and nobody
+// else's.
 void ExpectTheBest(const Instance& x, const std::vector<Plan>& plans, int& feasible) {
   const auto best = Everything(x).Best();
   for (const Plan& plan : plans) ASSERT_EQ(plan.feasible, best.has_value());
@@ -317,8 +318,7 @@ TEST(Together, AnAnnouncedRequestGetsTheCheapestPlan) {
     request.not_before = kNow + seconds(cluster.Upto(20));
     request.start_by = request.not_before + milliseconds(cluster.Upto(6000));
     x.requests = {request};
-    ASSERT_NO_FATAL_FAILURE(
-        ExpectTheBest(x, {MakePlan(x.snapshot, request, x.policy)}, feasible));
+    ASSERT_NO_FATAL_FAILURE(ExpectTheBest(x, {MakePlan(x.snapshot, request, x.policy)}, feasible));
   }
   EXPECT_GT(feasible, 500);
 }
@@ -332,8 +332,7 @@ TEST(Together, ManyJobsOnOneNodeAreClearedInTheCheapestWay) {
     Instance x = cluster.Make(7, 5);
     if (x.snapshot.jobs.empty()) continue;
     x.requests = {cluster.MakeRequest(99, 1 + cluster.Upto(1), {1 + cluster.Upto(4), Bytes{0}, 0})};
-    ASSERT_NO_FATAL_FAILURE(
-        ExpectTheBest(x, {MakePlan(x.snapshot, x.requests.front(), x.policy)}, feasible));
+    ASSERT_NO_FATAL_FAILURE(ExpectTheBest(x, {MakePlan(x.snapshot, x.requests.front(), x.policy)}, feasible));
   }
   EXPECT_GT(feasible, 100);
 }

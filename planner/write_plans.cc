@@ -94,7 +94,7 @@ class Writer {
   };
 
   // When each of these nodes is predicted to be free.
-  std::map<int, Time> WhenFree(const std::vector<int>& nodes) const {
+  std::unordered_map<int, Time> WhenFree(const std::vector<int>& nodes) const {
     std::unordered_map<NodeId, std::vector<Release>> of_node;
     for (const JobView& job : snapshot_.jobs) {
       if (!job.releasing_at || !LeavesForUs(problem_, job)) continue;
@@ -106,7 +106,7 @@ class Writer {
           OptionOf(victims_[i]).stays_in_ram ? Resources{job.per_node.slots, Bytes{0}, 0} : job.per_node;
       for (const NodeId& node : job.nodes) of_node[node].push_back({leaving_[i].release, back});
     }
-    std::map<int, Time> when;
+    std::unordered_map<int, Time> when;
     for (int n : nodes) {
       const NodeView& node = snapshot_.nodes[n];
       auto it = of_node.find(node.id);
@@ -133,9 +133,10 @@ class Writer {
 
   // Each request takes, of the nodes that are free by its own deadline, those that are free first.
   void HandOut(std::vector<Plan>& plans, std::map<NodeId, size_t>& plan_of) const {
-    const auto when = WhenFree(FreeNodes(problem_, victims_, static_cast<int>(plans.size()) - 1));
+    const auto free_by = FreeNodes(problem_, victims_);
+    const auto when = WhenFree(free_by.back());
     for (size_t i = 0; i < plans.size(); ++i) {
-      std::vector<int> free = FreeNodes(problem_, victims_, static_cast<int>(i));
+      std::vector<int> free = free_by[i];
       std::erase_if(free, [&](int n) { return plan_of.contains(snapshot_.nodes[n].id); });
       std::sort(free.begin(), free.end(), [&](int a, int b) {
         return std::tie(when.at(a), snapshot_.nodes[a].id) < std::tie(when.at(b), snapshot_.nodes[b].id);

@@ -72,6 +72,8 @@ struct Policy {
   double delay_weight = 0;  // what a node-second counts for which a victim only waits; a lost one is 1
   double unused_node_weight =
       0;  // what a node-second counts that a victim gives up and the request leaves idle
+  double frozen_node_weight =
+      0;  // what a node-second counts for which a frozen victim keeps a node from everybody
   Duration expected_hold =
       std::chrono::minutes(10);  // how long a request keeps its nodes, if it does not say
   int headroom_nodes = 0;        // kept free of batch jobs, for requests to come

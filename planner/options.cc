@@ -49,6 +49,7 @@ class OptionMaker {
       : snapshot_(snapshot),
         policy_(policy),
         arrival_(ArrivalOf(snapshot, request)),
+        wanted_(request.nodes),
         deviations_(DeviationsFor(policy.confidence, request.nodes)),
         hold_(request.hold > Duration(0) ? request.hold : policy.expected_hold) {
     for (const NodeView& node : snapshot.nodes) nodes_[node.id] = &node;
@@ -140,13 +141,17 @@ class OptionMaker {
     const double delay_weight =
         its != nullptr ? its->delay_weight.value_or(policy_.delay_weight) : policy_.delay_weight;
     const double held = static_cast<double>(Loss(job, hold_));
+    const int idle = option.stays_in_ram ? static_cast<int>(job.nodes.size()) - wanted_ : 0;
+    const double kept_idle = std::max(0, idle) * static_cast<double>(Milliseconds(hold_));
     return std::llround(loss_weight * static_cast<double>(option.loss_ms) +
-                        (option.migrates ? 0 : delay_weight) * held + policy_.unused_node_weight * held);
+                        (option.migrates ? 0 : delay_weight) * held + policy_.unused_node_weight * held +
+                        policy_.frozen_node_weight * kept_idle);
   }
 
   const Snapshot& snapshot_;
   const Policy& policy_;
   const Time arrival_;
+  const int wanted_;  // nodes
   const double deviations_;
   const Duration hold_;
   std::unordered_map<NodeId, const NodeView*> nodes_;

@@ -19,6 +19,9 @@
 //                                            migrates: then it goes on at once on nodes the request cannot
 //                                            use
 //   + unused_node_weight * n * hold          less what the request uses, which is the same for all plans
+//   + frozen_node_weight * idle * hold       suspend only; idle = n less the nodes that the request needs:
+//   frozen,
+//                                            a job keeps them from everybody else too
 #pragma once
 
 #include <cstdint>

@@ -257,6 +257,23 @@ TEST(PlannerTest, TooManyRequestsAtOnceAreNotPlannedTogether) {
   for (const Plan& plan : MakePlans(MakeSnapshot(9, {}), requests, NoMargin())) EXPECT_FALSE(plan.feasible);
 }
 
+// A gang of three that can be frozen, and a job of one node that has to be dumped.
+Plan GangOrSingle(double frozen_node_weight) {
+  Policy policy = NoMargin();
+  policy.frozen_node_weight = frozen_node_weight;
+  const Snapshot snapshot =
+      MakeSnapshot(4, {MakeJob(1, {0, 1, 2}, {Method::kSuspend}), MakeJob(2, {3}, {Method::kCheckpoint})});
+  return MakePlan(snapshot, MakeRequest(1), policy);
+}
+
+TEST(PlannerTest, GangIsFrozenForOneNodeIfIdleNodesDoNotCount) {
+  EXPECT_EQ(GangOrSingle(0).steps.at(0).job, JobId(1));
+}
+
+TEST(PlannerTest, GangIsNotFrozenForOneNodeIfIdleNodesCount) {
+  EXPECT_EQ(GangOrSingle(1).steps.at(0).job, JobId(2));
+}
+
 TEST(PlannerTest, ReasonNamesTheCostAndTheAlternative) {
   const Plan plan = PlanAround(MakeJob(1, {0, 1}, {Method::kCheckpoint, Method::kKill}));
   EXPECT_THAT(plan.steps.at(0).reason, HasSubstr("frees 2 nodes"));

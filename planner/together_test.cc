@@ -235,6 +235,7 @@ class Cluster {
     policy.classes[1].delay_weight = 2;
     policy.delay_weight = 0.5 * Upto(2);
     policy.unused_node_weight = 0.25 * Upto(2);
+    policy.frozen_node_weight = 0.5 * Upto(2);
   }
 
   void AddJob(int j, Snapshot& snapshot) {

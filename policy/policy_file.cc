@@ -162,6 +162,7 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"max_preemptions", Whole(p.max_preemptions, 0, 1000000)},
                          {"delay_weight", Number(p.delay_weight, 0, kMostWeight)},
                          {"unused_node_weight", Number(p.unused_node_weight, 0, kMostWeight)},
+                         {"frozen_node_weight", Number(p.frozen_node_weight, 0, kMostWeight)},
                          {"expected_hold", Span(p.expected_hold)},
                          {"headroom_nodes", Whole(p.headroom_nodes, 0, 1000000)},
                          {"budget_steps", Whole(p.budget_steps, 1, 10000)},
@@ -188,7 +189,8 @@ std::string Describe(const Policy& p) {
       FormatDuration(p.margin), " to spare\n", "a job may be a victim after ", FormatDuration(p.min_runtime),
       ", again after ", FormatDuration(p.cooldown), ", ", p.max_preemptions, " times at most\n",
       "a node-second waited counts ", p.delay_weight, ", one given up and not used ", p.unused_node_weight,
-      ", one lost 1\n", "when a deadline cannot be met: ", ToString(p.when_late), "\n");
+      ", one kept idle by a frozen job ", p.frozen_node_weight, ", one lost 1\n",
+      "when a deadline cannot be met: ", ToString(p.when_late), "\n");
   if (p.headroom_nodes > 0) absl::StrAppend(&text, p.headroom_nodes, " nodes are kept free of batch jobs\n");
   for (size_t i = 0; i < p.classes.size(); ++i)
     absl::StrAppend(&text, NameOf(p.classes[i], i), ": ", Words(p.classes[i]), "\n");

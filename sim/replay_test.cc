@@ -124,8 +124,8 @@ INSTANTIATE_TEST_SUITE_P(Strategies, ReplayTest,
                            return name;
                          });
 
-// One batch job on the whole machine of two nodes from 0 on; one on-demand job for one node at 100.
-Workload TwoJobs(double notice) {
+// One batch job on the whole machine of two nodes from 0 on; one on-demand job at 100.
+Workload TwoJobs(double notice, int wanted = 1) {
   Workload w;
   w.nodes = 2;
   w.parameters.spread = 0;
@@ -133,7 +133,7 @@ Workload TwoJobs(double notice) {
   batch.trace = {0, 1000, 1000, 2};
   batch.bytes = 10e9;  // 12 s to write
   Job express;
-  express.trace = {100, 50, 50, 1};
+  express.trace = {100, 50, 50, wanted};
   express.on_demand = true;
   express.notice = notice;
   express.bytes = 10e9;
@@ -146,7 +146,7 @@ Metrics Of(const Workload& workload, const std::string& strategy) {
 }
 
 TEST(Replay, AFrozenJobLosesNothing) {
-  const Metrics m = Of(TwoJobs(0), "siding");
+  const Metrics m = Of(TwoJobs(0, 2), "siding");
   EXPECT_EQ(m.met, 1);
   EXPECT_EQ(m.lost_node_hours, 0);
   EXPECT_DOUBLE_EQ(m.span, 1050);

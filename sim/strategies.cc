@@ -20,6 +20,7 @@ Policy Only(std::vector<Method> methods, siding::Strategy strategy = siding::Str
 Policy DefaultPolicy() {
   Policy policy;
   policy.delay_weight = policy.unused_node_weight = 0.5;
+  policy.frozen_node_weight = 1;
   return policy;
 }
 

@@ -39,7 +39,7 @@ constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max() / 2;
 // is left out limits what the answer can be said to be.
 constexpr size_t kWidths[] = {1'000, 20'000};
 // Departures tried with each width.
-constexpr size_t kMostDepartures = 2'000'000;
+constexpr size_t kMostDepartures = 1'000'000;
 
 // A selection: per group the index of its choice in the table.
 using Selection = std::vector<int>;

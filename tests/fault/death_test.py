@@ -38,6 +38,18 @@ def criu_pids(cluster):
     return found
 
 
+def kill(pids):
+    """How many of them were still there."""
+    killed = 0
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+        except ProcessLookupError:
+            pass
+    return killed
+
+
 class Death(ClusterCase):
     def start_jobs(self):
         self.victim = self.counter(n=250, mib=64, nodes=2)
@@ -93,8 +105,7 @@ def criu_dies_in_the_middle_of_a_dump(self):
     victim = self.counter(n=250, mib=256, nodes=1)
     self.wait_counting(victim)
     self.cluster.ctl("vacate", "--no-wait", victim)
-    for pid in wait_for("criu to work", lambda: criu_pids(self.cluster), 20):
-        os.kill(pid, signal.SIGKILL)
+    self.assertTrue(wait_for("criu to be killed", lambda: kill(criu_pids(self.cluster)), 20))
     self.assert_counted(victim, n=250)
     self.assert_all_quiet()
 

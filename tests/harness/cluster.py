@@ -56,6 +56,7 @@ class Cluster:
         self.criu = find_criu()
         self.controller = None
         self.agents = {}
+        self.submitted = []
         self.logs = self.dir / "logs"
         self.logs.mkdir(exist_ok=True)
 
@@ -130,8 +131,9 @@ class Cluster:
                 pass
         wait_for("our processes to be gone", lambda: not self.task_processes(), 20)
         # Job numbers begin again with the next cluster; what killed jobs left must not meet them.
-        for folder in pathlib.Path("/tmp").glob("siding-*-job-*"):
-            shutil.rmtree(folder, ignore_errors=True)
+        for job in self.submitted:
+            for folder in pathlib.Path("/tmp").glob(f"siding-*-job-{job}.*"):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def task_processes(self):
         """Shims of this cluster, and inits whose shim is one of them or that run with our folder in their
@@ -167,7 +169,8 @@ class Cluster:
         return found if args[0] == "events" else found[0] if found else None
 
     def submit(self, *args, uid=None):
-        return int(self.ctl("submit", *args, uid=uid)["id"])
+        self.submitted.append(int(self.ctl("submit", *args, uid=uid)["id"]))
+        return self.submitted[-1]
 
     def jobs(self):
         return {int(j["id"]): j for j in self.ctl("jobs", "--all").get("jobs", [])}

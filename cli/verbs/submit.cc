@@ -27,34 +27,34 @@ struct Flags {
   std::string hold, not_before;
 };
 
-absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
-  if (!flags.start_by.empty()) {
-    const auto at = ParseTime(flags.start_by, now);
-    if (!at.ok()) return Annotate(at.status(), "--start-by");
-    spec.set_on_demand(true);
-    spec.set_start_by_us(ToMicros(*at));
-  }
-  if (!flags.interval.empty()) {
-    const auto interval = ParseDuration(flags.interval);
-    if (!interval.ok()) return Annotate(interval.status(), "--checkpoint-interval");
-    spec.set_checkpoint_interval_us(interval->count());
-  }
-  if (!flags.not_before.empty()) {
-    const auto at = ParseTime(flags.not_before, now);
-    if (!at.ok()) return Annotate(at.status(), "--not-before");
-    spec.set_not_before_us(ToMicros(*at));
-  }
-  if (!flags.hold.empty()) {
-    const auto hold = ParseDuration(flags.hold);
-    if (!hold.ok()) return Annotate(hold.status(), "--hold");
-    spec.set_hold_us(hold->count());
-  }
-  if (!flags.kill_grace.empty()) {
-    const auto grace = ParseDuration(flags.kill_grace);
-    if (!grace.ok()) return Annotate(grace.status(), "--kill-grace");
-    spec.set_kill_grace_us(grace->count());
-  }
+using SetMicros = void (v1::JobSpec::*)(int64_t);
+
+// Nothing if the flag was not given.
+absl::Status SetTime(const std::string& text, const char* flag, Time now, v1::JobSpec& spec, SetMicros set) {
+  if (text.empty()) return absl::OkStatus();
+  const auto at = ParseTime(text, now);
+  if (!at.ok()) return Annotate(at.status(), flag);
+  (spec.*set)(ToMicros(*at));
   return absl::OkStatus();
+}
+
+absl::Status SetDuration(const std::string& text, const char* flag, v1::JobSpec& spec, SetMicros set) {
+  if (text.empty()) return absl::OkStatus();
+  const auto duration = ParseDuration(text);
+  if (!duration.ok()) return Annotate(duration.status(), flag);
+  (spec.*set)(duration->count());
+  return absl::OkStatus();
+}
+
+absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
+  using S = v1::JobSpec;
+  if (!flags.start_by.empty()) spec.set_on_demand(true);
+  SIDING_RETURN_IF_ERROR(SetTime(flags.start_by, "--start-by", now, spec, &S::set_start_by_us));
+  SIDING_RETURN_IF_ERROR(SetTime(flags.not_before, "--not-before", now, spec, &S::set_not_before_us));
+  SIDING_RETURN_IF_ERROR(SetDuration(flags.hold, "--hold", spec, &S::set_hold_us));
+  SIDING_RETURN_IF_ERROR(
+      SetDuration(flags.interval, "--checkpoint-interval", spec, &S::set_checkpoint_interval_us));
+  return SetDuration(flags.kill_grace, "--kill-grace", spec, &S::set_kill_grace_us);
 }
 
 absl::Status SetPreemption(const Flags& flags, bool from_file, v1::JobSpec& spec) {

@@ -1,0 +1,191 @@
+// sidingctl against a service that records what it is asked: what the verbs send, print and exit with.
+#include "cli/program.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "siding/v1/api.grpc.pb.h"
+
+namespace siding::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class Recorder final : public v1::Siding::Service {
+ public:
+  grpc::Status answer = grpc::Status::OK;  // to everything
+  bool feasible = true;
+  v1::JobSpec submitted;
+  std::vector<std::string> asked;
+
+  grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
+                      v1::SubmitResponse* response) override {
+    submitted = request->spec();
+    response->set_id(7);
+    return answer;
+  }
+  grpc::Status PlanRequest(grpc::ServerContext*, const v1::SubmitRequest* request, v1::Plan* plan) override {
+    submitted = request->spec();
+    plan->set_feasible(feasible);
+    plan->set_exact(true);
+    plan->set_refusal("only 1 of 2 nodes");
+    return answer;
+  }
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* response) override {
+    for (int64_t id : request->ids()) {
+      v1::Job& job = *response->add_jobs();
+      job.set_id(id);
+      job.set_state("running");
+    }
+    return answer;
+  }
+  grpc::Status Suspend(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
+    return Asked("suspend", ref->id());
+  }
+  grpc::Status Resume(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
+    return Asked("resume", ref->id());
+  }
+  grpc::Status Kill(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
+    return Asked("kill", ref->id());
+  }
+  grpc::Status Vacate(grpc::ServerContext*, const v1::CheckpointRequest* request, v1::Empty*) override {
+    return Asked(request->tier() == v1::LOCAL ? "vacate to local" : "vacate to shared", request->id());
+  }
+  grpc::Status Cordon(grpc::ServerContext*, const v1::NodeRef* ref, v1::Empty*) override {
+    asked.push_back("cordon " + ref->name());
+    return answer;
+  }
+
+ private:
+  grpc::Status Asked(const std::string& what, int64_t job) {
+    asked.push_back(what + " " + std::to_string(job));
+    return answer;
+  }
+};
+
+class ProgramTest : public testing::Test {
+ protected:
+  ProgramTest() {
+    char name[] = "/tmp/siding-program-test.XXXXXX";
+    folder_ = mkdtemp(name);
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket(), grpc::InsecureServerCredentials());
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+  }
+  ~ProgramTest() override {
+    server_->Shutdown(std::chrono::system_clock::now());
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::string socket() const { return folder_ + "/siding.sock"; }
+
+  int Run(std::vector<const char*> arguments, std::string at = "") {
+    if (at.empty()) at = socket();
+    arguments.insert(arguments.begin(), {"sidingctl", "--socket", at.c_str()});
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int code = cli::Run(static_cast<int>(arguments.size()), arguments.data());
+    out_ = testing::internal::GetCapturedStdout();
+    err_ = testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  std::string folder_;
+  Recorder service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string out_, err_;
+};
+
+TEST_F(ProgramTest, SubmitSendsTheCommandAndDefaults) {
+  EXPECT_EQ(Run({"submit", "--", "./heat", "-n", "5"}), 0);
+  EXPECT_THAT(service_.submitted.command(), ElementsAre("./heat", "-n", "5"));
+  EXPECT_EQ(service_.submitted.name(), "heat");
+  EXPECT_EQ(service_.submitted.nodes(), 1);
+  EXPECT_THAT(service_.submitted.methods(), ElementsAre(v1::SUSPEND, v1::CHECKPOINT, v1::KILL));
+  EXPECT_EQ(out_, "job 7\n");
+}
+
+TEST_F(ProgramTest, StartByMakesItOnDemand) {
+  EXPECT_EQ(Run({"submit", "--start-by", "2040-01-01T00:00:00Z", "--hold", "20m", "--", "x"}), 0);
+  EXPECT_TRUE(service_.submitted.on_demand());
+  EXPECT_EQ(service_.submitted.start_by_us(), int64_t{2208988800} * 1'000'000);
+  EXPECT_EQ(service_.submitted.hold_us(), 1'200'000'000);
+  EXPECT_THAT(service_.submitted.methods(), IsEmpty());
+}
+
+TEST_F(ProgramTest, FlagsOverrideTheJobFile) {
+  const std::string file = folder_ + "/job.yaml";
+  std::ofstream(file) << "name: from-file\nnodes: 3\ncommand: [./x]\n";
+  EXPECT_EQ(Run({"submit", "--file", file.c_str(), "--nodes", "2"}), 0);
+  EXPECT_EQ(service_.submitted.name(), "from-file");
+  EXPECT_EQ(service_.submitted.nodes(), 2);
+}
+
+TEST_F(ProgramTest, BadValuesAreNamedBeforeAnythingIsSent) {
+  EXPECT_EQ(Run({"submit", "--hold", "soon", "--", "x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--hold"));
+  EXPECT_TRUE(service_.submitted.command().empty());
+}
+
+TEST_F(ProgramTest, LabelsNeedAValue) {
+  EXPECT_EQ(Run({"submit", "--label", "qos", "--", "x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--label 'qos': expected NAME=VALUE"));
+}
+
+TEST_F(ProgramTest, UnknownVerbIsAUsageError) { EXPECT_EQ(Run({"sumbit"}), 2); }
+
+TEST_F(ProgramTest, PlanThatIsRefusedFails) {
+  service_.feasible = false;
+  EXPECT_EQ(Run({"plan", "--start-by", "+60s", "--", "x"}), 1);
+  EXPECT_THAT(out_, HasSubstr("refused: only 1 of 2 nodes"));
+}
+
+TEST_F(ProgramTest, JsonIsTheMessageAsItIs) {
+  EXPECT_EQ(Run({"plan", "--json", "--start-by", "+60s", "--", "x"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\"feasible\":true"));
+}
+
+TEST_F(ProgramTest, VerbsNameTheirJob) {
+  EXPECT_EQ(Run({"suspend", "--no-wait", "5"}), 0);
+  EXPECT_EQ(Run({"resume", "--no-wait", "6"}), 0);
+  EXPECT_EQ(Run({"vacate", "--no-wait", "--tier", "local", "8"}), 0);
+  EXPECT_EQ(Run({"cordon", "n1"}), 0);
+  EXPECT_THAT(service_.asked, ElementsAre("suspend 5", "resume 6", "vacate to local 8", "cordon n1"));
+}
+
+TEST_F(ProgramTest, TheServicesWordsReachTheUser) {
+  service_.answer = grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "job 5 is bob's");
+  EXPECT_EQ(Run({"suspend", "--no-wait", "5"}), 1);
+  EXPECT_EQ(err_, "sidingctl: suspend: job 5 is bob's\n");
+}
+
+TEST_F(ProgramTest, AControllerThatCannotAtTheMomentIsNotCalledAbsent) {
+  service_.answer = grpc::Status(grpc::StatusCode::ABORTED, "the journal cannot be written: disk full");
+  EXPECT_EQ(Run({"suspend", "--no-wait", "5"}), 1);
+  EXPECT_THAT(err_, HasSubstr("disk full"));
+}
+
+TEST_F(ProgramTest, WhatTheControllerFindsMalformedIsAUsageErrorToo) {
+  service_.answer = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "nodes: expected 1 or more");
+  EXPECT_EQ(Run({"submit", "--", "x"}), 2);
+}
+
+TEST_F(ProgramTest, WithoutAControllerItSaysWhereItLooked) {
+  EXPECT_EQ(Run({"suspend", "5"}, folder_ + "/nobody.sock"), 3);
+  EXPECT_THAT(err_, HasSubstr("no controller answers on " + folder_ + "/nobody.sock"));
+}
+
+}  // namespace
+}  // namespace siding::cli

@@ -1,5 +1,6 @@
 // sidingd: flags -> configuration -> construct in dependency order -> run -> reverse shutdown.
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 namespace siding {
 namespace {
 
+constexpr int kMostThreads = 1024;
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kShutdownGrace = std::chrono::seconds(3);
 
@@ -69,6 +71,10 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 
   grpc::ServerBuilder builder;
+  // However many callers there are: beyond this they are refused, and the process lives.
+  grpc::ResourceQuota quota;
+  quota.SetMaxThreads(kMostThreads);
+  builder.SetResourceQuota(quota);
   builder.RegisterService(&gateway);
   builder.RegisterService(&api);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();

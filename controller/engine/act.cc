@@ -165,15 +165,16 @@ void Engine::Impl::ActOnDeletions() {
       if (checkpoint.state == "damaged" && !IsTerminal(state_.jobs[checkpoint.job].state)) continue;
       const NodeId node = NodeWithImage(checkpoint, rank);
       if (!state_.observed_nodes[node].connected) continue;
-      Time& sent = deletions_sent_[{id, rank}];
-      if (sent != Time{} && now - sent < 12 * kSendAgain) continue;
-      sent = now;
+      Deletion& deletion = deletions_[{id, rank}];
+      if (deletion.sent != Time{} && now - deletion.sent < 12 * kSendAgain) continue;
+      deletion.sent = now;
+      if (deletion.op == 0) deletion.op = FreshOp();
+      deletion_by_op_[deletion.op] = {id, rank};
       v1::ToAgent command;
-      command.set_op(FreshOp());
+      command.set_op(deletion.op);
       command.mutable_delete_()->set_checkpoint(id.value());
       command.mutable_delete_()->set_tier(ToProto(checkpoint.tier));
       command.mutable_delete_()->set_rank(rank);
-      deletions_[command.op()] = {id, rank};
       Command(node, std::move(command));
     }
   }

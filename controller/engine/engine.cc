@@ -141,6 +141,7 @@ TaskSeen Engine::Impl::Seen(const JobRecord& job, int rank) const {
   if (task == tasks->second.end()) return seen;
   seen.known = true;
   seen.report = task->second.report;
+  seen.progress = task->second.progress;
   return seen;
 }
 
@@ -172,7 +173,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
     to_judge_.insert(id.job);
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.first == node; });
-  deletions_sent_.clear();
+  for (auto& [image, deletion] : deletions_) deletion.sent = Time{};
   for (const auto& [id, job] : state_.unfinished) {
     if (std::find(job->nodes.begin(), job->nodes.end(), node) != job->nodes.end()) to_judge_.insert(id);
   }

@@ -91,6 +91,20 @@ class FakeCluster final : public AgentLink {
     }
   }
 
+  // How far the job's dumps are, as one rank's agent sees it.
+  void Progress(JobId job, int64_t done, int64_t total, double bytes_per_second) {
+    for (const auto& [key, report] : tasks_) {
+      if (key.second.job != job || report.phase() != v1::DUMPING) continue;
+      v1::FromAgent message;
+      v1::Progress& progress = *message.mutable_progress();
+      *progress.mutable_task() = report.task();
+      progress.set_bytes_done(done);
+      progress.set_bytes_total(total);
+      progress.set_bytes_per_second(bytes_per_second);
+      engine_->OnMessage(key.first, message);
+    }
+  }
+
   // Its processes are gone and nobody saw how.
   void Vanish(JobId job) {
     for (auto& [key, report] : tasks_) {
@@ -115,6 +129,7 @@ class FakeCluster final : public AgentLink {
   }
 
   std::set<std::string> fail_dump;     // nodes on which a dump fails
+  std::set<std::string> slow_dump;     // nodes on which a dump begins and does not end
   std::set<std::string> fail_suspend;  // nodes on which a freeze fails
   std::set<std::string> damaged;       // checkpoints whose images do not verify
   int64_t memory = 1 << 20;            // resident bytes of every task
@@ -163,6 +178,9 @@ class FakeCluster final : public AgentLink {
       case v1::ToAgent::kDump:
         if (fail_dump.contains(node.value())) {
           fail("io_uring is open");
+        } else if (slow_dump.contains(node.value())) {
+          report.set_phase(v1::DUMPING);
+          report.set_op(command.op());
         } else {
           report.set_phase(v1::PREPARED);
           report.set_checkpoint(command.dump().checkpoint());

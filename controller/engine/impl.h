@@ -34,6 +34,7 @@ struct TaskSeen {
   bool known = false;      // there is a report
   bool connected = false;  // the node's agent is connected, so the report is current
   v1::TaskReport report;
+  std::optional<v1::Progress> progress;  // of its dump or restore
   v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
 };
 
@@ -140,11 +141,13 @@ class Engine::Impl {
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
   bool IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
+  bool RunsLate(const JobRecord& request, const Plan& plan) const;
   void Replan(JobRecord& request);
   Plan LatePlan(const JobSpec& spec, const Plan& refused) const;
   void WithdrawOrders();
   Request MakeRequest(JobId id, const JobSpec& spec) const;
   // ---- snapshot.cc ----
+  Time ExpectedRelease(const JobRecord& job) const;
   Snapshot TakeSnapshot(const std::vector<JobId>& requests) const;
   Bytes LastImage(const JobRecord& job) const;
 
@@ -203,7 +206,13 @@ class Engine::Impl {
     Time at;
   };
   std::map<std::pair<NodeId, TaskId>, Sent> sent_;
-  std::map<std::pair<CheckpointId, int>, Time> deletions_sent_;
+  struct Deletion {
+    int64_t op = 0;  // the same each time it is sent
+    Time sent;
+  };
+  using Image = std::pair<CheckpointId, int>;  // and rank
+  std::map<Image, Deletion> deletions_;
+  std::map<int64_t, Image> deletion_by_op_;  // those that have not been answered
   int64_t last_op_ = 0;
 
   struct Verification {
@@ -217,11 +226,6 @@ class Engine::Impl {
     int rank = 0;
   };
   std::map<int64_t, AskedToVerify> verifications_;  // by op
-  struct Deletion {
-    CheckpointId checkpoint;
-    int rank = 0;
-  };
-  std::map<int64_t, Deletion> deletions_;  // op -> what
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
 
   mutable std::condition_variable changed_;

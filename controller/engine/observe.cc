@@ -245,10 +245,10 @@ void Engine::Impl::OnResult(const NodeId& node, const v1::OpResult& result) {
     if (--verification->outstanding == 0) verification->done(std::move(verification->results));
     return;
   }
-  auto it = deletions_.find(result.op());
-  if (it == deletions_.end()) return;
+  auto it = deletion_by_op_.find(result.op());
+  if (it == deletion_by_op_.end()) return;
   const auto [id, rank] = it->second;
-  deletions_.erase(it);
+  deletion_by_op_.erase(it);
   if (result.code() != 0) {
     spdlog::warn("checkpoint {} rank {} on {} could not be deleted: {}", id.value(), rank, node.value(),
                  result.message());
@@ -260,6 +260,7 @@ void Engine::Impl::OnResult(const NodeId& node, const v1::OpResult& result) {
   if (ranks.size() + checkpoint.exited.size() >= checkpoint.nodes.size()) {
     Record(checkpoint.job, CheckpointChanged{id, "gone", checkpoint.note});
     deleted_ranks_.erase(id);
+    for (int r = 0; r < static_cast<int>(checkpoint.nodes.size()); ++r) deletions_.erase({id, r});
   }
 }
 

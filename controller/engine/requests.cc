@@ -144,7 +144,8 @@ bool Engine::Impl::AdvanceRequests() {
     if (Grant(*request)) {
       any = true;
     } else if (!IsQueued(*request) &&
-               (request->plans.empty() || !StillHolds(*request, request->plans.back()))) {
+               (request->plans.empty() || !StillHolds(*request, request->plans.back()) ||
+                RunsLate(*request, request->plans.back()))) {
       Replan(*request);
       any = true;
     }
@@ -203,6 +204,18 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
   return !plan.nodes.empty() && std::all_of(plan.nodes.begin(), plan.nodes.end(), [&](const NodeId& node) {
     auto it = room.find(node);
     return it != room.end() && it->second.Covers(request.spec.per_node);
+  });
+}
+
+// A victim is slower than predicted, and the deadline cannot be met by waiting for it. A plan that is late
+// already is not made again: there was nothing better.
+bool Engine::Impl::RunsLate(const JobRecord& request, const Plan& plan) const {
+  if (!plan.refusal.empty()) return false;
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+    const auto job = state_.unfinished.find(step.job);
+    return job != state_.unfinished.end() && !step.early && IsReleasing(*job->second) &&
+           job->second->current.request == request.id &&
+           ExpectedRelease(*job->second) > request.spec.start_by;
   });
 }
 

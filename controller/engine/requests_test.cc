@@ -40,6 +40,62 @@ TEST_F(RequestsTest, AnAnnouncedRequestIsNotStartedEarlyEvenOnFreeNodes) {
   EXPECT_GE(Job(express).first_started, Job(express).spec.not_before);
 }
 
+// Two jobs of one node each. The first is dumped for a request, which would take 5 s; the second loses more.
+class SlowDump : public RequestsTest {
+ protected:
+  SlowDump() { cluster_.slow_dump = {"a", "b"}; }
+  void Begin(MethodSet methods_of_other = {Method::kKill}) {
+    AddNodes({"a", "b"});
+    cluster_.memory = 5'000'000'000;
+    victim_ = Submit(Batch(1, {Method::kCheckpoint}));
+    JobSpec other = Batch(1, methods_of_other);
+    other.kill_grace = 1s;
+    other_ = Submit(other);
+    Settle();
+    cluster_.Heartbeat("a");
+    cluster_.Heartbeat("b");
+    clock_.Advance(600s);
+    express_ = Submit(OnDemand(1, 60s), kBob);
+    Settle(1);
+    ASSERT_EQ(State(victim_), JobState::kDumping);
+  }
+  JobId victim_, other_, express_;
+};
+
+TEST_F(SlowDump, ThatWouldBeTooLateIsWithdrawnAndAnotherMakesWay) {
+  Begin();
+  cluster_.Progress(victim_, 2'000'000'000, 5'000'000'000, 1e7);  // 300 s more
+  Settle();
+  EXPECT_EQ(State(express_), JobState::kRunning);
+  EXPECT_EQ(Job(express_).nodes, Job(express_).plans.back().nodes);
+  EXPECT_EQ(State(victim_), JobState::kRunning);
+  EXPECT_NE(State(other_), JobState::kRunning);
+}
+
+TEST_F(SlowDump, ThatIsStillInTimeGoesOn) {
+  Begin();
+  cluster_.Progress(victim_, 2'000'000'000, 5'000'000'000, 1e8);  // 30 s more
+  Settle();
+  EXPECT_EQ(State(victim_), JobState::kDumping);
+  EXPECT_EQ(State(other_), JobState::kRunning);
+}
+
+TEST_F(SlowDump, ThatHasHardlyBegunIsNotJudgedByItsSpeed) {
+  Begin();
+  cluster_.Progress(victim_, 1'000'000, 5'000'000'000, 1e6);
+  Settle();
+  EXPECT_EQ(State(victim_), JobState::kDumping);
+}
+
+TEST_F(SlowDump, IsWaitedForWhereNobodyElseCanMakeWay) {
+  Begin({});
+  cluster_.Progress(victim_, 2'000'000'000, 5'000'000'000, 1e7);
+  Settle();
+  EXPECT_EQ(State(victim_), JobState::kDumping);
+  EXPECT_THAT(Job(express_).plans.back().refusal, HasSubstr("late"));
+  EXPECT_EQ(Job(express_).plans.size(), 2u);
+}
+
 // The dump takes too long for the time after the arrival, so the image is taken before it.
 class EarlyImage : public RequestsTest {
  protected:

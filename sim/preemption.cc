@@ -1,0 +1,197 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "sim/simulation.h"
+
+namespace siding::sim {
+
+bool Simulation::ServeAtOnce(int j) {
+  const int nodes = Spec(j).trace.nodes;
+  if (late_.empty() && machine_.free() >= nodes) {
+    Start(j, machine_.Take(nodes, j));
+    return true;
+  }
+  if (strategy_.kind != Strategy::Kind::kPlan) return false;
+  const Plan plan = MakeAPlan(j);
+  out_.jobs[j].feasible = plan.feasible;
+  if (!plan.feasible) return false;
+  Execute(j, plan);
+  return true;
+}
+
+void Simulation::PrepareSnapshot() {
+  snapshot_.shared.bytes_per_second = p_.shared_bandwidth;
+  const Rate to_shared{p_.node_bandwidth, FromSeconds(p_.overhead), p_.spread};
+  for (int n = 0; n < w_.nodes; ++n) {
+    NodeView node;
+    node.id = NodeId("n" + std::to_string(n));
+    node.capacity = {1, Bytes{static_cast<int64_t>(p_.node_memory)}, 0};
+    node.ram_available = node.capacity.memory;
+    node.shared = {to_shared, to_shared};  // images on local disks are not simulated
+    snapshot_.nodes.push_back(std::move(node));
+  }
+}
+
+Plan Simulation::MakeAPlan(int j) {
+  snapshot_.now = At(now_);
+  snapshot_.shared.in_flight = Bytes{static_cast<int64_t>(in_flight_)};
+  for (int n = 0; n < w_.nodes; ++n) {
+    NodeView& node = snapshot_.nodes[n];
+    // A node in whose memory somebody sleeps is nobody's but theirs.
+    node.usable = machine_.sleeper(n) == kNobody && machine_.kept_for(n) == kNobody;
+    node.free = {machine_.is_free(n), node.capacity.memory, 0};
+  }
+  snapshot_.jobs.clear();
+  for (int v : holders_) {
+    if (!Spec(v).on_demand && jobs_[v].state == JobState::kRunning) snapshot_.jobs.push_back(View(v));
+  }
+  const Job& spec = Spec(j);
+  const Request request{JobId(j + 1),
+                        spec.trace.nodes,
+                        {1, Bytes{static_cast<int64_t>(spec.bytes)}, 0},
+                        At(spec.start_by() + p_.tolerance),
+                        {},
+                        FromSeconds(spec.trace.requested)};
+  const auto start = std::chrono::steady_clock::now();
+  Plan plan = MakePlan(snapshot_, request, strategy_.policy);
+  out_.planning += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return plan;
+}
+
+JobView Simulation::View(int v) {
+  CountWork(v);
+  const SimJob& job = jobs_[v];
+  JobView view;
+  view.id = JobId(v + 1);
+  view.job_class = strategy_.policy.classes.empty() ? -1 : 0;
+  view.per_node = {1, Bytes{0}, 0};
+  view.methods = {Method::kSuspend, Method::kCheckpoint, Method::kKill};
+  for (int node : job.nodes) {
+    view.nodes.push_back(snapshot_.nodes[node].id);
+    view.memory.push_back(Bytes{static_cast<int64_t>(Spec(v).bytes)});
+  }
+  view.running_since = At(now_ - job.done);
+  view.durable_at = At(now_ - (job.done - job.durable));
+  view.kill_grace = FromSeconds(p_.kill_grace);
+  view.preemptions = out_.jobs[v].preemptions;
+  if (job.last_preempted >= 0) view.last_preempted = At(job.last_preempted);
+  return view;
+}
+
+void Simulation::Execute(int j, const Plan& plan) {
+  SimJob& request = jobs_[j];
+  std::set<int> its;
+  for (const NodeId& id : plan.nodes) {
+    const int node = std::atoi(id.value().c_str() + 1);
+    its.insert(node);
+    request.nodes.push_back(node);
+    if (!machine_.is_free(node)) ++request.awaited;
+    machine_.Keep(node, j);
+  }
+  for (const PlanStep& step : plan.steps) {
+    const int victim = static_cast<int>(step.job.value()) - 1;
+    for (int node : jobs_[victim].nodes) out_.used_nodes += its.contains(node);
+    Preempt(victim, step.method);
+  }
+  // Without victims, or with only frozen ones, it may have been granted by now.
+  if (request.awaited == 0 && request.state == JobState::kPending) Grant(j);
+}
+
+void Simulation::Preempt(int v, Method method) {
+  SimJob& job = jobs_[v];
+  CountWork(v);
+  ++out_.jobs[v].preemptions;
+  out_.given_up_nodes += static_cast<int>(job.nodes.size());
+  job.last_preempted = job.stopped = now_;
+  job.leaving = method;
+  ++job.incarnation;  // its end will not come as it was foreseen
+  switch (method) {
+    case Method::kSuspend:
+      Move(v, {JobEvent::kOrderSuspend, JobEvent::kFrozen});
+      Freeze(v);
+      break;
+    case Method::kCheckpoint:
+    case Method::kApp:
+      Dump(v);
+      break;
+    case Method::kKill:
+      Move(v, {JobEvent::kOrderKill});
+      events_.push({now_ + p_.kill_grace, SimEvent::Kind::kGone, v, job.incarnation});
+      break;
+  }
+}
+
+void Simulation::Dump(int v) {
+  Move(v, {JobEvent::kOrderDump});
+  const double bytes = Spec(v).bytes * Spec(v).trace.nodes;
+  in_flight_ += bytes;
+  out_.jobs[v].bytes_written += bytes;
+  const double took = DumpTime(v);
+  out_.jobs[v].dumping += took;
+  events_.push({now_ + took, SimEvent::Kind::kGone, v, jobs_[v].incarnation});
+}
+
+void Simulation::Freeze(int v) {
+  Log(v, LogEntry::What::kSleep);
+  Release(v);
+  frozen_.push_back(v);
+  for (int node : jobs_[v].nodes) {
+    machine_.Stop(node);
+    machine_.Sleep(node, v);
+    NodeFree(node);
+  }
+}
+
+void Simulation::Gone(int v) {
+  SimJob& job = jobs_[v];
+  if (job.leaving == Method::kKill) {
+    out_.jobs[v].redone += FallBack(v);
+    Move(v, {After(v) == JobState::kParked ? JobEvent::kReleased : JobEvent::kRequeued});
+  } else {
+    in_flight_ -= Spec(v).bytes * Spec(v).trace.nodes;
+    job.durable = job.done;
+    if (moving_.contains(v)) Thaw(v);
+    Move(v, {JobEvent::kCommit, JobEvent::kReleased});
+  }
+  returning_.push_back(v);
+  Leave(v);
+}
+
+void Simulation::Grant(int j) {
+  std::vector<int> nodes = std::exchange(jobs_[j].nodes, {});
+  for (int node : nodes) {
+    machine_.Run(node, j);
+    machine_.Unkeep(node);
+  }
+  Start(j, std::move(nodes));
+}
+
+void Simulation::Fail(int node) {
+  for (int j : {machine_.runner(node), machine_.sleeper(node)}) {
+    if (j == kNobody) continue;
+    SimJob& job = jobs_[j];
+    if (job.state == JobState::kRunning) CountWork(j);
+    if (job.state == JobState::kKilling || job.state == JobState::kStarting)
+      continue;  // gone in a moment anyway
+    if (job.state == JobState::kDumping) in_flight_ -= Spec(j).bytes * Spec(j).trace.nodes;
+    if (job.state == JobState::kSuspended || moving_.contains(j)) Thaw(j);
+    out_.jobs[j].redone_failures += FallBack(j);
+    Move(j, {After(j) == JobState::kParked ? JobEvent::kRestoreFailed : JobEvent::kRestartNeeded});
+    if (job.stopped < 0) job.stopped = now_;
+    (Spec(j).on_demand ? late_ : returning_).push_back(j);
+    Leave(j);
+  }
+}
+
+void Simulation::Thaw(int j) {
+  if (moving_.erase(j) > 0) {
+    promised_ -= Spec(j).trace.nodes;
+  } else {
+    frozen_.erase(std::find(frozen_.begin(), frozen_.end(), j));
+  }
+  Hold(j);
+  for (int node : jobs_[j].nodes) machine_.Wake(node);
+}
+
+}  // namespace siding::sim

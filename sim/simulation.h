@@ -1,0 +1,136 @@
+// The event loop behind sim/replay.h: the lifecycle of every job (simulation.cc), preemption (preemption.cc),
+// and the base scheduler, EASY backfilling, with the way back of those who made way (backfilling.cc).
+#pragma once
+
+#include <initializer_list>
+#include <limits>
+#include <queue>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "model/snapshot.h"
+#include "planner/planner.h"
+#include "sim/machine.h"
+#include "sim/replay.h"
+
+namespace siding::sim {
+
+inline constexpr double kNever = std::numeric_limits<double>::infinity();
+
+struct SimEvent {
+  // At one moment nodes come free before anybody asks for them.
+  enum class Kind { kEnd, kGone, kRestored, kFailure, kSubmit };
+  double at = 0;
+  Kind kind = Kind::kSubmit;
+  int job = 0;          // kFailure: the node
+  int incarnation = 0;  // of the job; an event of an earlier one means nothing
+  bool operator<(const SimEvent& o) const {
+    return std::tie(o.at, o.kind, o.job, o.incarnation) < std::tie(at, kind, job, incarnation);
+  }
+};
+
+struct SimJob {
+  JobState state = JobState::kPending;
+  int incarnation = 0;
+  std::vector<int> nodes;
+  double since = 0;     // it computes since then, if kRunning
+  double done = 0;      // seconds of work, up to `since`
+  double durable = 0;   // of these, what a kill leaves
+  double stopped = -1;  // made way then and has not come back; -1: has not
+  double last_preempted = -1;
+  bool has_image = false;
+  Method leaving = Method::kKill;
+  int awaited = 0;  // on-demand: nodes that are kept for it and not yet free
+};
+
+// Runs once.
+class Simulation {
+ public:
+  Simulation(const Workload& workload, const Strategy& strategy, bool keep_log);
+  Replayed Run();
+
+ private:
+  bool unfinished() const { return finished_ < jobs_.size(); }
+  const Job& Spec(int j) const { return w_.jobs[j]; }
+
+  // ---- lifecycle ----
+  void Move(int j, std::initializer_list<JobEvent> events);
+  void Log(int j, LogEntry::What what);
+  void Handle(const SimEvent& event);
+  void Submit(int j);
+  // Its nodes are taken already.
+  void Compute(int j, JobEvent event);
+  void Start(int j, std::vector<int> nodes);
+  void ReturnedAt(int j);
+  void End(int j);
+  void Hold(int j);
+  void Release(int j);
+  // Off its nodes, for good or to come back.
+  void Leave(int j);
+  void NodeFree(int node);
+
+  // ---- work ----
+  // What it has done by now, and what of that would survive.
+  void CountWork(int j);
+  // Back to its last durable work. Returns the seconds of work that are lost.
+  double FallBack(int j);
+  // What a kill or a failure leaves goes on from its own last save, or from the beginning.
+  JobState After(int j) const { return jobs_[j].durable > 0 ? JobState::kParked : JobState::kPending; }
+  double TransferTime(int j, double bandwidth);
+  double DumpTime(int j);
+  double RestoreTime(int j);
+
+  // ---- preemption ----
+  bool ServeAtOnce(int j);
+  void PrepareSnapshot();
+  static Time At(double seconds) { return Time(FromSeconds(seconds)); }
+  Plan MakeAPlan(int j);
+  JobView View(int v);
+  void Execute(int j, const Plan& plan);
+  void Preempt(int v, Method method);
+  void Dump(int v);
+  void Freeze(int v);
+  // The victim's processes are gone.
+  void Gone(int v);
+  // All its nodes are free.
+  void Grant(int j);
+  void Fail(int node);
+  // It has its nodes' slots again, if only to lose them.
+  void Thaw(int j);
+
+  // ---- the base scheduler ----
+  void Reserve();
+  bool Fits(int j) const;
+  void Schedule();
+  void WakeFrozen();
+  // There are nodes for it, and those who compute where it is frozen will stay longer than moving takes.
+  bool MovingIsSooner(int j);
+  // Its memory is written where it is; then it takes other nodes like any that made way.
+  void MoveAway(int j);
+  // As its user said.
+  double Remaining(int j) const { return Spec(j).trace.requested - jobs_[j].done; }
+  // When `nodes` nodes are free if everybody takes as long as they said, and how many are left over then.
+  std::pair<double, int> Reservation(int nodes) const;
+
+  const Workload& w_;
+  const Parameters& p_;
+  const Strategy& strategy_;
+  const bool keep_log_;
+  Machine machine_;
+  std::vector<SimJob> jobs_;
+  std::priority_queue<SimEvent> events_;
+  double now_ = 0;
+  std::vector<int> late_, returning_, queue_, frozen_;
+  Snapshot snapshot_;
+  double in_flight_ = 0;                          // bytes on their way to shared storage
+  std::set<int> moving_;                          // frozen, and being written to go on elsewhere
+  int promised_ = 0;                              // nodes that these will take
+  std::set<int> holders_;                         // jobs with nodes, frozen ones left out
+  int held_ = 0, batch_held_ = 0, reserved_ = 0;  // nodes
+  size_t finished_ = 0;
+  Replayed out_;
+};
+
+}  // namespace siding::sim

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ using ::testing::IsEmpty;
 
 class Recorder final : public v1::Siding::Service {
  public:
+  // What handlers wrote is read under it, too.
+  std::mutex mutex;
   grpc::Status answer = grpc::Status::OK;  // to everything
   bool feasible = true;
   v1::JobSpec submitted;
@@ -30,11 +33,13 @@ class Recorder final : public v1::Siding::Service {
 
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
                       v1::SubmitResponse* response) override {
+    std::lock_guard lock(mutex);
     submitted = request->spec();
     response->set_id(7);
     return answer;
   }
   grpc::Status PlanRequest(grpc::ServerContext*, const v1::SubmitRequest* request, v1::Plan* plan) override {
+    std::lock_guard lock(mutex);
     submitted = request->spec();
     plan->set_feasible(feasible);
     plan->set_exact(true);
@@ -63,12 +68,14 @@ class Recorder final : public v1::Siding::Service {
     return Asked(request->tier() == v1::LOCAL ? "vacate to local" : "vacate to shared", request->id());
   }
   grpc::Status Cordon(grpc::ServerContext*, const v1::NodeRef* ref, v1::Empty*) override {
+    std::lock_guard lock(mutex);
     asked.push_back("cordon " + ref->name());
     return answer;
   }
 
  private:
   grpc::Status Asked(const std::string& what, int64_t job) {
+    std::lock_guard lock(mutex);
     asked.push_back(what + " " + std::to_string(job));
     return answer;
   }
@@ -99,6 +106,7 @@ class ProgramTest : public testing::Test {
     const int code = cli::Run(static_cast<int>(arguments.size()), arguments.data());
     out_ = testing::internal::GetCapturedStdout();
     err_ = testing::internal::GetCapturedStderr();
+    std::lock_guard lock(service_.mutex);  // its handlers have returned
     return code;
   }
 

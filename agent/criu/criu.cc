@@ -144,7 +144,8 @@ absl::StatusOr<std::string> FindCriu(const std::string& configured) {
   if (const char* named = std::getenv("SIDING_CRIU"); named != nullptr && *named != '\0')
     return FindCriu(named);
   if (access(kInstalled, X_OK) == 0) return std::string(kInstalled);
-  std::istringstream path(std::getenv("PATH") == nullptr ? "" : std::getenv("PATH"));
+  const char* const folders = std::getenv("PATH");
+  std::istringstream path(folders == nullptr ? "" : folders);
   for (std::string folder; std::getline(path, folder, ':');) {
     if (const std::string file = folder + "/criu"; access(file.c_str(), X_OK) == 0) return file;
   }

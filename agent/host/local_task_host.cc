@@ -89,6 +89,7 @@ class LocalTaskHost final : public TaskHost {
     std::vector<std::shared_ptr<Task>> tasks;
     {
       std::lock_guard lock(mutex_);
+      tasks.reserve(tasks_.size());
       for (const auto& [id, task] : tasks_) tasks.push_back(task);
     }
     std::vector<v1::TaskReport> reports;

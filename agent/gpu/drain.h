@@ -1,0 +1,33 @@
+// All GPU processes of a task, off their GPUs and back.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/gpu/gpu_driver.h"
+#include "common/units.h"
+
+namespace siding {
+
+struct GpuTimes {
+  Duration lock;      // for each process: work it has submitted is waited for
+  Duration transfer;  // for each process: its memory on GPUs to the host's, or back
+};
+
+// Those of these processes that use GPUs, in their order.
+absl::StatusOr<std::vector<pid_t>> GpuProcesses(GpuDriver& driver, const std::vector<pid_t>& pids);
+
+// Locks all, then brings the state of all to host memory: a process that still ran while another's state was
+// taken could wait for it for ever. Processes that are drained already are left so. On failure all run again
+// as before; kDataLoss if that failed as well for one of them.
+absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times);
+
+// The way back, from wherever each process is: all have their state on GPUs again before the first runs on.
+// Goes on with the others if one fails; the first error. Does nothing to those that run.
+absl::Status RefillGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const std::vector<GpuMove>& moves,
+                        const GpuTimes& times);
+
+}  // namespace siding

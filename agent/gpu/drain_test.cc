@@ -1,0 +1,94 @@
+#include "agent/gpu/drain.h"
+
+#include "agent/gpu/fake_gpu_driver.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Pair;
+
+const GpuTimes kTimes{std::chrono::seconds(1), std::chrono::seconds(1)};
+const std::vector<pid_t> kTree = {7, 8, 9};
+
+class DrainTest : public testing::Test {
+ protected:
+  DrainTest() {
+    for (pid_t pid : kTree) driver_.states[pid] = GpuState::kRunning;
+  }
+  void ExpectAll(GpuState state) { EXPECT_THAT(driver_.states, Each(Pair(testing::_, state))); }
+
+  FakeGpuDriver driver_;
+};
+
+TEST_F(DrainTest, LocksAllBeforeTheFirstIsTaken) {
+  ASSERT_TRUE(DrainGpus(driver_, kTree, kTimes).ok());
+  EXPECT_THAT(driver_.calls,
+              ElementsAre("lock 7", "lock 8", "lock 9", "checkpoint 7", "checkpoint 8", "checkpoint 9"));
+  ExpectAll(GpuState::kCheckpointed);
+}
+
+TEST_F(DrainTest, AllAreBackBeforeTheFirstRuns) {
+  ASSERT_TRUE(DrainGpus(driver_, kTree, kTimes).ok());
+  driver_.calls.clear();
+  ASSERT_TRUE(RefillGpus(driver_, kTree, {}, kTimes).ok());
+  EXPECT_THAT(driver_.calls,
+              ElementsAre("restore 7", "restore 8", "restore 9", "unlock 7", "unlock 8", "unlock 9"));
+  ExpectAll(GpuState::kRunning);
+}
+
+TEST_F(DrainTest, OnlyProcessesThatUseGpusAreTouched) {
+  const auto found = GpuProcesses(driver_, {1, 7, 2, 9});
+  ASSERT_TRUE(found.ok());
+  EXPECT_THAT(*found, ElementsAre(7, 9));
+}
+
+TEST_F(DrainTest, ProcessThatIsDrainedAlreadyStaysSo) {
+  driver_.states[8] = GpuState::kCheckpointed;
+  ASSERT_TRUE(DrainGpus(driver_, kTree, kTimes).ok());
+  ExpectAll(GpuState::kCheckpointed);
+}
+
+TEST_F(DrainTest, RefillOfAHalfDrainedTreeSetsAllGoing) {
+  driver_.states = {{7, GpuState::kCheckpointed}, {8, GpuState::kLocked}, {9, GpuState::kRunning}};
+  ASSERT_TRUE(RefillGpus(driver_, kTree, {}, kTimes).ok());
+  ExpectAll(GpuState::kRunning);
+}
+
+TEST_F(DrainTest, OneThatCannotComeBackDoesNotHoldTheOthers) {
+  ASSERT_TRUE(DrainGpus(driver_, kTree, kTimes).ok());
+  driver_.calls.clear();
+  driver_.failing = {1};  // restore 8
+  EXPECT_FALSE(RefillGpus(driver_, kTree, {}, kTimes).ok());
+  EXPECT_EQ(driver_.states[7], GpuState::kRunning);
+  EXPECT_EQ(driver_.states[9], GpuState::kRunning);
+}
+
+TEST_F(DrainTest, LostStateIsAnError) {
+  driver_.states[8] = GpuState::kFailed;
+  EXPECT_TRUE(absl::IsDataLoss(DrainGpus(driver_, kTree, kTimes)));
+  EXPECT_EQ(driver_.states[7], GpuState::kRunning);
+}
+
+// Whichever of the six steps fails, with or without effect, all processes run afterwards.
+class DrainFaultTest : public DrainTest, public testing::WithParamInterface<size_t> {};
+
+TEST_P(DrainFaultTest, StepThatFailsLeavesAllRunning) {
+  driver_.failing = {GetParam()};
+  EXPECT_EQ(DrainGpus(driver_, kTree, kTimes).code(), absl::StatusCode::kInternal);
+  ExpectAll(GpuState::kRunning);
+}
+
+TEST_P(DrainFaultTest, StepThatWorkedAndSaidOtherwiseLeavesAllRunning) {
+  driver_.failing_after_effect = {GetParam()};
+  EXPECT_EQ(DrainGpus(driver_, kTree, kTimes).code(), absl::StatusCode::kUnavailable);
+  ExpectAll(GpuState::kRunning);
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, DrainFaultTest, testing::Range<size_t>(0, 6));
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,51 @@
+// A GPU driver that exists only in memory, for tests. Faults are asked for by the number of the call.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/gpu/gpu_driver.h"
+
+namespace siding {
+
+// Not thread-safe.
+class FakeGpuDriver final : public GpuDriver {
+ public:
+  std::map<pid_t, GpuState> states;
+  std::vector<std::string> calls;         // "lock 7"; State is not among them
+  std::set<size_t> failing;               // calls, counted from 0, that fail and change nothing
+  std::set<size_t> failing_after_effect;  // that fail although they did what was asked
+
+  absl::StatusOr<GpuState> State(pid_t pid) override {
+    auto it = states.find(pid);
+    return it == states.end() ? GpuState::kUnused : it->second;
+  }
+  absl::Status Lock(pid_t pid, Duration) override {
+    return Do("lock", pid, GpuState::kRunning, GpuState::kLocked);
+  }
+  absl::Status Checkpoint(pid_t pid, Duration) override {
+    return Do("checkpoint", pid, GpuState::kLocked, GpuState::kCheckpointed);
+  }
+  absl::Status Restore(pid_t pid, const std::vector<GpuMove>&, Duration) override {
+    return Do("restore", pid, GpuState::kCheckpointed, GpuState::kLocked);
+  }
+  absl::Status Unlock(pid_t pid, Duration) override {
+    return Do("unlock", pid, GpuState::kLocked, GpuState::kRunning);
+  }
+
+ private:
+  absl::Status Do(const char* what, pid_t pid, GpuState from, GpuState to) {
+    const size_t call = calls.size();
+    calls.push_back(absl::StrCat(what, " ", pid));
+    if (states.at(pid) != from) return absl::FailedPreconditionError(calls.back());
+    if (failing.contains(call)) return absl::InternalError(calls.back());
+    states.at(pid) = to;
+    if (failing_after_effect.contains(call)) return absl::UnavailableError(calls.back());
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace siding

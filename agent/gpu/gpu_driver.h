@@ -1,0 +1,56 @@
+// What the GPU driver can do with another process's state on the GPUs. All of it takes one process at a time;
+// drain.h does it to all of a task's.
+//
+// A process is running; Lock makes its calls to the driver wait, after work already submitted is done;
+// Checkpoint brings what it has on GPUs into its own host memory and lets go of the GPUs; Restore and Unlock
+// are the way back. Frozen or dumped may only be what is checkpointed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/units.h"
+
+namespace siding {
+
+enum class GpuState { kUnused, kRunning, kLocked, kCheckpointed, kFailed };
+std::string ToString(GpuState state);
+
+// Where what was on the GPU `before` is to go, by UUID in NVML's form ("GPU-8c1e...").
+struct GpuMove {
+  std::string before;
+  std::string after;
+};
+
+// Thread-safe; calls for different processes run at the same time. Process ids are those of the caller's
+// namespace. Errors:
+//   kUnimplemented       the driver cannot do this to this process (managed memory, MPS, ...), or cannot at
+//   all kFailedPrecondition  the process is in another state kDeadlineExceeded    not done in time. Of a Lock
+//   the driver says so itself and the process runs on. A call
+//                        that hangs is given up with its helper process, and so are all others under way
+//                        then: ask for the State
+//   kUnavailable         no driver here, or the helper ended during the call: ask for the State
+//   kResourceExhausted   the GPU has not memory enough
+class GpuDriver {
+ public:
+  virtual ~GpuDriver() = default;
+  // kUnused if the process has nothing to do with GPUs.
+  virtual absl::StatusOr<GpuState> State(pid_t pid) = 0;
+  virtual absl::Status Lock(pid_t pid, Duration timeout) = 0;
+  virtual absl::Status Checkpoint(pid_t pid, Duration timeout) = 0;
+  // `moves` is empty (back to where it was) or names every GPU that the process used.
+  virtual absl::Status Restore(pid_t pid, const std::vector<GpuMove>& moves, Duration timeout) = 0;
+  virtual absl::Status Unlock(pid_t pid, Duration timeout) = 0;
+};
+
+// The real one: calls go through the helper program, which loads `library`. A helper is started when one is
+// needed; one that hangs or ends is replaced.
+std::unique_ptr<GpuDriver> NewGpuDriver(const std::string& helper,
+                                        const std::string& library = "libcuda.so.1");
+
+}  // namespace siding

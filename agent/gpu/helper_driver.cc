@@ -1,0 +1,240 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/gpu/gpu_driver.h"
+#include "agent/gpu/protocol.h"
+#include "agent/gpu/uuid.h"
+#include "common/files.h"
+#include "common/logging.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+using gpu::Answer;
+using gpu::Call;
+using gpu::Question;
+
+// Beyond the time that the driver itself was given.
+constexpr Duration kSlack = std::chrono::seconds(5);
+constexpr Duration kStateTimeout = std::chrono::seconds(10);
+
+// One life of the helper process.
+class Helper {
+ public:
+  static absl::StatusOr<std::shared_ptr<Helper>> Start(const std::string& program,
+                                                       const std::string& library) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+      return ErrnoError(errno, "socketpair");
+    UniqueFd ours(ends[0]), its(ends[1]);
+    const pid_t pid = fork();
+    if (pid < 0) return ErrnoError(errno, "fork");
+    if (pid == 0) {
+      // Only what may be called between fork and exec.
+      if (dup2(its.get(), gpu::kSocket) < 0) _exit(127);
+      if (its.get() == gpu::kSocket) fcntl(gpu::kSocket, F_SETFD, 0);
+      execl(program.c_str(), program.c_str(), library.c_str(), nullptr);
+      _exit(127);
+    }
+    return std::shared_ptr<Helper>(new Helper(pid, std::move(ours)));
+  }
+
+  ~Helper() {
+    End();
+    reader_.join();
+    waitpid(pid_, nullptr, 0);
+  }
+
+  // Whatever is asked after this is answered "ended".
+  void End() {
+    kill(pid_, SIGKILL);
+    shutdown(socket_.get(), SHUT_RDWR);
+  }
+  bool ended() {
+    std::lock_guard lock(mutex_);
+    return ended_;
+  }
+
+  absl::StatusOr<Answer> Ask(Question question, Duration timeout) {
+    std::unique_lock lock(mutex_);
+    question.id = ++last_id_;
+    answers_.emplace(question.id, std::nullopt);
+    if (!ended_ && send(socket_.get(), &question, sizeof question, MSG_NOSIGNAL) < 0) ended_ = true;
+    const bool done =
+        changed_.wait_for(lock, timeout, [&] { return ended_ || answers_.at(question.id).has_value(); });
+    const std::optional<Answer> answer = std::exchange(answers_.at(question.id), std::nullopt);
+    answers_.erase(question.id);
+    if (answer) return *answer;
+    if (!done) return absl::DeadlineExceededError("the GPU driver did not answer");
+    return absl::UnavailableError("the GPU helper ended");
+  }
+
+ private:
+  Helper(pid_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {
+    reader_ = std::thread([this] { Read(); });
+  }
+
+  void Read() {
+    for (;;) {
+      Answer answer{};
+      const ssize_t n = recv(socket_.get(), &answer, sizeof answer, 0);
+      if (n < 0 && errno == EINTR) continue;
+      std::lock_guard lock(mutex_);
+      if (n != static_cast<ssize_t>(sizeof answer)) {
+        ended_ = true;
+        changed_.notify_all();
+        return;
+      }
+      // Nobody may be waiting any more.
+      if (auto it = answers_.find(answer.id); it != answers_.end()) it->second = answer;
+      changed_.notify_all();
+    }
+  }
+
+  const pid_t pid_;
+  const UniqueFd socket_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t last_id_ = 0;                               // guarded by mutex_, as are the following
+  std::map<uint64_t, std::optional<Answer>> answers_;  // to the questions that somebody waits for
+  bool ended_ = false;
+  std::thread reader_;
+};
+
+class HelperDriver final : public GpuDriver {
+ public:
+  HelperDriver(std::string program, std::string library)
+      : program_(std::move(program)), library_(std::move(library)) {}
+
+  absl::StatusOr<GpuState> State(pid_t pid) override {
+    SIDING_ASSIGN_OR_RETURN(const Answer answer, Ask({.call = Call::kState, .pid = pid}, kStateTimeout));
+    // Of a process that has not called the driver it says one of these.
+    if (answer.result == cuda::kInvalidValue || answer.result == cuda::kNotInitialized)
+      return GpuState::kUnused;
+    SIDING_RETURN_IF_ERROR(ErrorOf(answer, "state", pid));
+    switch (answer.state) {
+      case cuda::kRunning:
+        return GpuState::kRunning;
+      case cuda::kLocked:
+        return GpuState::kLocked;
+      case cuda::kCheckpointed:
+        return GpuState::kCheckpointed;
+      default:
+        return GpuState::kFailed;
+    }
+  }
+
+  absl::Status Lock(pid_t pid, Duration timeout) override {
+    const int64_t ms = std::clamp<int64_t>(timeout.count() / 1000, 1, 3'600'000);
+    Question question{.call = Call::kLock, .pid = pid, .timeout_ms = static_cast<uint32_t>(ms)};
+    return Do(question, "lock", timeout + kSlack);
+  }
+  absl::Status Checkpoint(pid_t pid, Duration timeout) override {
+    return Do({.call = Call::kCheckpoint, .pid = pid}, "checkpoint", timeout);
+  }
+  absl::Status Restore(pid_t pid, const std::vector<GpuMove>& moves, Duration timeout) override {
+    Question question{.call = Call::kRestore, .pid = pid};
+    if (moves.size() > gpu::kMostPairs) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("at most ", gpu::kMostPairs, " GPUs can be exchanged for others, not ", moves.size()));
+    }
+    for (const GpuMove& move : moves) {
+      cuda::GpuPair& pair = question.pair[question.pairs++];
+      SIDING_ASSIGN_OR_RETURN(pair.before, ParseGpuUuid(move.before));
+      SIDING_ASSIGN_OR_RETURN(pair.after, ParseGpuUuid(move.after));
+    }
+    return Do(question, "restore", timeout);
+  }
+  absl::Status Unlock(pid_t pid, Duration timeout) override {
+    return Do({.call = Call::kUnlock, .pid = pid}, "unlock", timeout);
+  }
+
+ private:
+  absl::StatusOr<Answer> Ask(const Question& question, Duration timeout) {
+    std::shared_ptr<Helper> helper;
+    {
+      std::lock_guard lock(mutex_);
+      if (helper_ == nullptr || helper_->ended()) {
+        SIDING_ASSIGN_OR_RETURN(helper_, Helper::Start(program_, library_));
+      }
+      helper = helper_;
+    }
+    auto answer = helper->Ask(question, timeout);
+    if (absl::IsDeadlineExceeded(answer.status())) {
+      spdlog::error("the GPU driver has not answered for {}; its helper is given up",
+                    FormatDuration(timeout));
+      helper->End();
+    }
+    return answer;
+  }
+
+  absl::Status Do(const Question& question, const char* what, Duration timeout) {
+    SIDING_ASSIGN_OR_RETURN(const Answer answer, Ask(question, timeout));
+    return ErrorOf(answer, what, question.pid);
+  }
+
+  static absl::Status ErrorOf(const Answer& answer, const char* what, pid_t pid) {
+    const std::string text = absl::StrCat("GPU driver, ", what, " of process ", pid, ": ", answer.text);
+    switch (answer.result) {
+      case cuda::kSuccess:
+        return absl::OkStatus();
+      case -1:
+        return absl::UnavailableError(answer.text);
+      case cuda::kOutOfMemory:
+        return absl::ResourceExhaustedError(text);
+      case cuda::kIllegalState:
+        return absl::FailedPreconditionError(text);
+      case cuda::kNotReady:
+        return absl::DeadlineExceededError(text);
+      case cuda::kNotPermitted:
+        return absl::PermissionDeniedError(text);
+      case cuda::kNotSupported:
+        return absl::UnimplementedError(text);
+      default:
+        return absl::InternalError(text);
+    }
+  }
+
+  const std::string program_;
+  const std::string library_;
+  std::mutex mutex_;
+  std::shared_ptr<Helper> helper_;  // guarded by mutex_
+};
+
+}  // namespace
+
+std::string ToString(GpuState state) {
+  switch (state) {
+    case GpuState::kUnused:
+      return "unused";
+    case GpuState::kRunning:
+      return "running";
+    case GpuState::kLocked:
+      return "locked";
+    case GpuState::kCheckpointed:
+      return "checkpointed";
+    case GpuState::kFailed:
+      return "failed";
+  }
+  return "?";
+}
+
+std::unique_ptr<GpuDriver> NewGpuDriver(const std::string& helper, const std::string& library) {
+  return std::make_unique<HelperDriver>(helper, library);
+}
+
+}  // namespace siding

@@ -1,0 +1,178 @@
+// The helper process and what the agent makes of it, with a driver library that needs no GPU.
+#include <dirent.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "agent/gpu/gpu_driver.h"
+#include "agent/gpu/uuid.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+constexpr pid_t kJob = 4711;
+constexpr Duration kLong = seconds(30);
+
+class HelperDriverTest : public testing::Test {
+ protected:
+  HelperDriverTest() {
+    char name[] = "/tmp/siding-gpu-test.XXXXXX";
+    folder_ = mkdtemp(name);
+    setenv("FAKE_CUDA", folder_.c_str(), 1);
+    Write(std::to_string(kJob), "0");
+  }
+  ~HelperDriverTest() override {
+    driver_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ + "/" + name) << text;
+  }
+  void Fault(const std::string& text) { Write("fault", text); }
+  void NoFault() { std::filesystem::remove(folder_ + "/fault"); }
+  std::string Read(const std::string& name) {
+    std::string text;
+    std::getline(std::ifstream(folder_ + "/" + name), text);
+    return text;
+  }
+  GpuState State(pid_t pid = kJob) {
+    const auto state = driver_->State(pid);
+    EXPECT_TRUE(state.ok()) << state.status();
+    return state.value_or(GpuState::kFailed);
+  }
+
+  std::string folder_;
+  std::unique_ptr<GpuDriver> driver_ = NewGpuDriver(GPU_HELPER, FAKE_CUDA_LIBRARY);
+};
+
+TEST_F(HelperDriverTest, GoesThroughAllStatesAndBack) {
+  EXPECT_EQ(State(), GpuState::kRunning);
+  EXPECT_TRUE(driver_->Lock(kJob, kLong).ok());
+  EXPECT_EQ(State(), GpuState::kLocked);
+  EXPECT_TRUE(driver_->Checkpoint(kJob, kLong).ok());
+  EXPECT_EQ(State(), GpuState::kCheckpointed);
+  EXPECT_TRUE(driver_->Restore(kJob, {}, kLong).ok());
+  EXPECT_TRUE(driver_->Unlock(kJob, kLong).ok());
+  EXPECT_EQ(State(), GpuState::kRunning);
+}
+
+TEST_F(HelperDriverTest, ProcessThatTheDriverDoesNotKnowUsesNoGpu) { EXPECT_EQ(State(1), GpuState::kUnused); }
+
+TEST_F(HelperDriverTest, CallInTheWrongStateSaysSo) {
+  EXPECT_TRUE(absl::IsFailedPrecondition(driver_->Checkpoint(kJob, kLong)));
+}
+
+TEST_F(HelperDriverTest, WhatIsNotSupportedIsCalledByTheDriversName) {
+  Fault("checkpoint 801");
+  ASSERT_TRUE(driver_->Lock(kJob, kLong).ok());
+  const absl::Status status = driver_->Checkpoint(kJob, kLong);
+  EXPECT_TRUE(absl::IsUnimplemented(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("checkpoint of process 4711: CUDA_ERROR_NOT_SUPPORTED"));
+}
+
+TEST_F(HelperDriverTest, LockThatTheDriverGivesUpIsNotInTime) {
+  Fault("lock 600");
+  EXPECT_TRUE(absl::IsDeadlineExceeded(driver_->Lock(kJob, milliseconds(10))));
+  EXPECT_EQ(State(), GpuState::kRunning);
+}
+
+TEST_F(HelperDriverTest, CrashOfTheDriverIsAnErrorAndTheNextCallHasANewHelper) {
+  Fault("lock crash");
+  EXPECT_TRUE(absl::IsUnavailable(driver_->Lock(kJob, kLong)));
+  NoFault();
+  EXPECT_TRUE(driver_->Lock(kJob, kLong).ok());
+}
+
+TEST_F(HelperDriverTest, CallThatHangsIsGivenUpAndTheNextCallHasANewHelper) {
+  ASSERT_TRUE(driver_->Lock(kJob, kLong).ok());
+  Fault("checkpoint hang");
+  EXPECT_TRUE(absl::IsDeadlineExceeded(driver_->Checkpoint(kJob, milliseconds(50))));
+  NoFault();
+  EXPECT_EQ(State(), GpuState::kLocked);
+}
+
+TEST_F(HelperDriverTest, CallsForOthersGoOnBesideALongOne) {
+  Write("4712", "0");
+  ASSERT_TRUE(driver_->Lock(kJob, kLong).ok());
+  Fault("checkpoint hang");
+  std::thread hangs([&] { EXPECT_FALSE(driver_->Checkpoint(kJob, seconds(2)).ok()); });
+  EXPECT_TRUE(driver_->Lock(4712, kLong).ok());
+  hangs.join();
+}
+
+TEST_F(HelperDriverTest, GpusAreExchangedByTheirUuids) {
+  ASSERT_TRUE(driver_->Lock(kJob, kLong).ok());
+  ASSERT_TRUE(driver_->Checkpoint(kJob, kLong).ok());
+  const GpuMove move{"GPU-00000000-0000-0000-0000-000000000001", "GPU-00000000-0000-0000-0000-000000000002"};
+  ASSERT_TRUE(driver_->Restore(kJob, {move}, kLong).ok());
+  EXPECT_EQ(Read("moves"), "1 to 2");
+}
+
+TEST_F(HelperDriverTest, WithoutADriverItSaysWhy) {
+  driver_ = NewGpuDriver(GPU_HELPER, "libnothing.so.9");
+  const auto state = driver_->State(kJob);
+  EXPECT_TRUE(absl::IsUnavailable(state.status()));
+  EXPECT_THAT(std::string(state.status().message()), HasSubstr("libnothing.so.9"));
+}
+
+TEST_F(HelperDriverTest, DriverThatIsTooOldIsCalledSo) {
+  driver_ = NewGpuDriver(GPU_HELPER, "libm.so.6");
+  EXPECT_THAT(std::string(driver_->State(kJob).status().message()), HasSubstr("too old"));
+}
+
+TEST_F(HelperDriverTest, DriverThatDoesNotStartIsCalledByItsError) {
+  Fault("init 3");
+  EXPECT_THAT(std::string(driver_->State(kJob).status().message()), HasSubstr("does not start"));
+}
+
+TEST_F(HelperDriverTest, MissingHelperIsAnError) {
+  driver_ = NewGpuDriver("/nowhere/helper", FAKE_CUDA_LIBRARY);
+  EXPECT_TRUE(absl::IsUnavailable(driver_->Lock(kJob, kLong)));
+}
+
+int OpenDescriptors() {
+  int count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+TEST_F(HelperDriverTest, ReplacedHelpersLeaveNothingBehind) {
+  const int before = OpenDescriptors();
+  for (int i = 0; i < 20; ++i) {
+    Fault("lock crash");
+    EXPECT_FALSE(driver_->Lock(kJob, kLong).ok());
+  }
+  NoFault();
+  driver_.reset();
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+TEST(GpuUuid, ComesBackAsItWas) {
+  const std::string text = "GPU-8c1e2f30-9d54-4e5b-8a7c-0123456789ab";
+  const auto uuid = ParseGpuUuid(text);
+  ASSERT_TRUE(uuid.ok());
+  EXPECT_EQ(FormatGpuUuid(*uuid), text);
+}
+
+TEST(GpuUuid, OtherFormsAreErrorsThatSayWhatIsExpected) {
+  for (const char* text :
+       {"", "0", "MIG-8c1e2f30-9d54-4e5b-8a7c-0123456789ab", "GPU-8c1e2f30-9d54-4e5b-8a7c-0123456789aX",
+        "GPU-8c1e2f3009d54-4e5b-8a7c-0123456789ab"}) {
+    EXPECT_THAT(std::string(ParseGpuUuid(text).status().message()), HasSubstr("expected a GPU's UUID"))
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace siding

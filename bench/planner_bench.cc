@@ -97,6 +97,7 @@ Snapshot MakeSnapshot(const Case& c) {
 
 std::vector<Request> MakeRequests(const Case& c, const Snapshot& snapshot) {
   std::vector<Request> requests;
+  requests.reserve(c.requests);
   for (int i = 0; i < c.requests; ++i) {
     requests.push_back({JobId(c.jobs + 1 + i),
                         c.need / c.requests,

@@ -83,8 +83,9 @@ void RunStore(siding::ImageStore& store, const std::string& data, Round& round) 
   ::sync();
 }
 
-double Median(std::vector<Round> rounds, const std::function<double(const Round&)>& value) {
+double Median(const std::vector<Round>& rounds, const std::function<double(const Round&)>& value) {
   std::vector<double> values;
+  values.reserve(rounds.size());
   for (const Round& round : rounds) values.push_back(value(round));
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];

@@ -37,6 +37,7 @@ void Push(std::deque<double>& samples, double value) {
 double Spread(const std::deque<double>& samples) {
   if (samples.empty()) return 0;
   std::vector<double> logs;
+  logs.reserve(samples.size());
   for (double sample : samples) logs.push_back(std::log(sample));
   const double measured = (Quantile(logs, 0.8413) - Quantile(logs, 0.1587)) / 2;
   return std::hypot(measured, kUnknownSpread / std::sqrt(static_cast<double>(samples.size())));

@@ -67,12 +67,12 @@ class Task {
   void Conclude();
 
   // Operations: on the worker thread, without mutex_.
-  void DoLaunch(v1::ToAgent command);
-  void DoRestore(v1::ToAgent command);
+  void DoLaunch(const v1::ToAgent& command);
+  void DoRestore(const v1::ToAgent& command);
   void DoSuspend(int64_t op);
   void DoResume();
   void DoDump(v1::ToAgent command);
-  void DoSave(v1::ToAgent command);
+  void DoSave(const v1::ToAgent& command);
   void DoKill(Duration grace);
   void DoAdopt();
 

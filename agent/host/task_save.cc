@@ -42,7 +42,7 @@ std::function<void()> Task::PlanSave(const v1::ToAgent& command) {
   return [this, command] { DoSave(command); };
 }
 
-void Task::DoSave(v1::ToAgent command) {
+void Task::DoSave(const v1::ToAgent& command) {
   const v1::Save& save = command.save();
   std::string marker = save.app().marker();
   if (!marker.empty() && marker.front() != '/') marker = record_.spec().workdir() + "/" + marker;

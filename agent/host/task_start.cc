@@ -37,7 +37,7 @@ std::function<void()> Task::PlanStart(const v1::ToAgent& command) {
   return [this, command, restore] { restore ? DoRestore(command) : DoLaunch(command); };
 }
 
-void Task::DoLaunch(v1::ToAgent command) {
+void Task::DoLaunch(const v1::ToAgent& command) {
   const v1::JobSpec& spec = command.launch().spec();
   agent::ShimRequest request;
   const bool restart = command.launch().restart_after_save() && !spec.app().restart_command().empty();
@@ -46,7 +46,7 @@ void Task::DoLaunch(v1::ToAgent command) {
   StartAndWait(std::move(request), v1::LAUNCH_FAILED);
 }
 
-void Task::DoRestore(v1::ToAgent command) {
+void Task::DoRestore(const v1::ToAgent& command) {
   agent::ShimRequest request;
   *request.mutable_spec() = command.restore().spec();
   bool damaged = false;

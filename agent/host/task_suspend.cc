@@ -35,7 +35,7 @@ absl::Status Task::ThawIfFrozen() {
     std::lock_guard lock(mutex_);
     if (!record_.frozen()) return absl::OkStatus();
   }
-  const absl::Status status = host_.freezer.Thaw(name_, record_.init().pid(), kFreezePatience);
+  absl::Status status = host_.freezer.Thaw(name_, record_.init().pid(), kFreezePatience);
   if (!status.ok()) return status;
   std::lock_guard lock(mutex_);
   record_.set_frozen(false);

@@ -68,12 +68,14 @@ std::vector<std::string> Environment(const agent::ShimRequest& request, const Ac
   env["SIDING_RANK"] = std::to_string(request.rank());
   env["SIDING_NODES"] = std::to_string(request.spec().nodes());
   std::vector<std::string> list;
-  for (const auto& [name, value] : env) list.push_back(name + "=" + value);
+  list.reserve(env.size());
+  for (const auto& [name, value] : env) list.push_back(absl::StrCat(name, "=", value));
   return list;
 }
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
   for (std::string& s : strings) pointers.push_back(s.data());
   pointers.push_back(nullptr);
   return pointers;

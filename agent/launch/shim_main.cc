@@ -49,7 +49,7 @@ absl::Status Run(const std::string& folder) {
   *running.mutable_init() = Identity(task->init);
   running.set_started_us(ToMicros(SystemClock().Now()));
   for (const std::string& note : task->notes) running.add_notes(note);
-  const absl::Status written = WriteJsonFileDurably(folder + "/running.json", running);
+  absl::Status written = WriteJsonFileDurably(folder + "/running.json", running);
   if (!written.ok()) {
     // A task that nobody can find again must not run on.
     kill(task->init, SIGKILL);

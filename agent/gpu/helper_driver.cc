@@ -59,8 +59,13 @@ class Helper {
     waitpid(pid_, nullptr, 0);
   }
 
-  // Whatever is asked after this is answered "ended".
+  // Nothing is asked after this, and what has been asked is answered "ended".
   void End() {
+    {
+      std::lock_guard lock(mutex_);
+      ended_ = true;
+      changed_.notify_all();
+    }
     kill(pid_, SIGKILL);
     shutdown(socket_.get(), SHUT_RDWR);
   }

@@ -41,7 +41,7 @@ absl::StatusOr<int> Await(Session& session, int64_t id, const std::vector<std::s
 }
 
 CLI::App* AddVerb(CLI::App& app, Session& session, const std::string& name, const std::string& help,
-                  Verb run) {
+                  const Verb& run) {
   CLI::App* verb = app.add_subcommand(name, help);
   verb->callback([&session, run] { session.run = run; });
   return verb;

@@ -49,7 +49,7 @@ void AddCheckpoints(CLI::App& app, Session& session) {
       app.add_subcommand("checkpoints", "durable checkpoints: list, show, verify, delete");
   checkpoints->require_subcommand(1);
   const auto add = [&](const std::string& name, const std::string& help,
-                       std::function<absl::StatusOr<int>()> run) {
+                       const std::function<absl::StatusOr<int>()>& run) {
     CLI::App* verb = checkpoints->add_subcommand(name, help);
     verb->callback([&session, run] { session.run = run; });
     return verb;

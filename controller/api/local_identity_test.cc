@@ -50,7 +50,7 @@ class LocalListenerTest : public testing::Test {
   UniqueFd Connect() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::strcpy(address.sun_path, path().c_str());
+    path().copy(address.sun_path, sizeof address.sun_path - 1);
     UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return UniqueFd();
     return fd;

@@ -23,7 +23,7 @@ constexpr size_t kEventBatch = 500;
 #define SIDING_AS_CALLER(context, caller)                     \
   auto caller##_or = CallerOf(context);                       \
   if (!caller##_or.ok()) return ToGrpc(caller##_or.status()); \
-  const Caller& caller = *caller##_or
+  const Caller& caller = *caller##_or /* NOLINT(bugprone-macro-parentheses): a name */
 
 ApiService::ApiService(Engine& engine, Identify identify) : engine_(engine), identify_(std::move(identify)) {}
 

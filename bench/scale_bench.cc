@@ -1,12 +1,14 @@
 // What does the controller need for a cluster of a thousand nodes? Starts the real sidingd and connects N
 // simulated agents to it over its real socket, each with a connection of its own; they register, take 10
-// jobs each, and send heartbeats with the state of all their tasks every 5 s. Prints the controller's CPU
-// time and memory for each phase, beside the bound. Simulated is what an agent does with a command: a
-// launched task is reported as running at once, and nothing runs.
+// jobs each, and send heartbeats with the state of all their tasks every 5 s. Then as many jobs again wait in
+// the queue, and a request takes 1/16 of the nodes. Prints the controller's CPU time and memory for each
+// phase, beside the bound. Simulated is what an agent does with a command: it reports at once that it is
+// done, and nothing runs, is frozen or dumped.
 //
-//   scale_bench [--agents 1000] [--jobs 10000] [--seconds 60] [--sidingd PATH]
+//   scale_bench [--agents 1000] [--jobs 10000] [--queued 10000] [--seconds 60] [--sidingd PATH]
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -42,6 +45,11 @@ constexpr int kSlots = 10;
 constexpr seconds kHeartbeat{5};
 constexpr int64_t kGiB = 1LL << 30;
 
+int64_t MicrosFromNow(seconds later) {
+  const auto then = std::chrono::system_clock::now() + later;
+  return std::chrono::duration_cast<std::chrono::microseconds>(then.time_since_epoch()).count();
+}
+
 double Seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
 // The real controller, on a folder of its own.
@@ -52,6 +60,7 @@ class Controller {
     folder_ = mkdtemp(name);
     pid_ = fork();
     if (pid_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGTERM);  // not left behind if this program is interrupted
       const std::string log = folder_ + "/log";
       if (freopen(log.c_str(), "w", stderr) == nullptr || freopen(log.c_str(), "w", stdout) == nullptr)
         _exit(126);
@@ -144,21 +153,7 @@ class Agent final : public grpc::ClientBidiReactor<v1::FromAgent, v1::ToAgent> {
   void OnReadDone(bool ok) override {
     if (!ok) return;
     if (incoming_.has_welcome()) welcomed_ = true;
-    if (incoming_.has_launch()) {
-      v1::FromAgent message;
-      v1::TaskReport& report = *message.mutable_report();
-      *report.mutable_task() = incoming_.task();
-      report.set_phase(v1::RUNNING);
-      report.set_memory(4 * kGiB);
-      report.set_started_us(std::chrono::duration_cast<std::chrono::microseconds>(
-                                std::chrono::system_clock::now().time_since_epoch())
-                                .count());
-      {
-        std::lock_guard lock(mutex_);
-        tasks_[incoming_.task().SerializeAsString()] = report;
-      }
-      Send(std::move(message));
-    }
+    if (incoming_.has_task()) Execute(incoming_);
     StartRead(&incoming_);
   }
   void OnWriteDone(bool ok) override {
@@ -173,6 +168,46 @@ class Agent final : public grpc::ClientBidiReactor<v1::FromAgent, v1::ToAgent> {
   }
 
  private:
+  // Reports what would be so when the command had been carried out.
+  void Execute(const v1::ToAgent& command) {
+    v1::FromAgent message;
+    v1::TaskReport& task = *message.mutable_report();
+    {
+      std::lock_guard lock(mutex_);
+      const std::string key = command.task().SerializeAsString();
+      task = tasks_[key];
+      *task.mutable_task() = command.task();
+      task.set_memory(4 * kGiB);
+      switch (command.what_case()) {
+        case v1::ToAgent::kLaunch:
+        case v1::ToAgent::kRestore:
+          task.set_phase(v1::RUNNING);
+          task.set_started_us(MicrosFromNow(seconds(0)));
+          break;
+        case v1::ToAgent::kSuspend:
+          task.set_phase(v1::SUSPENDED);
+          break;
+        case v1::ToAgent::kDump:
+          task.set_phase(v1::PREPARED);
+          task.set_op(command.op());
+          task.set_checkpoint(command.dump().checkpoint());
+          task.set_image_bytes(4 * kGiB);
+          break;
+        case v1::ToAgent::kCommit:
+          task.set_phase(v1::CHECKPOINTED);
+          task.set_committed_op(command.op());
+          break;
+        case v1::ToAgent::kForget:
+          tasks_.erase(key);
+          return;
+        default:  // nothing here is ended, saved or resumed
+          return;
+      }
+      tasks_[key] = task;
+    }
+    Send(std::move(message));
+  }
+
   void Send(v1::FromAgent message) {
     std::lock_guard lock(mutex_);
     outgoing_.push_back(std::move(message));
@@ -232,104 +267,177 @@ v1::SubmitRequest JobRequest(int number) {
   spec.add_command("/bin/true");
   spec.set_workdir("/");
   spec.set_output("/dev/null");
-  spec.add_methods(v1::SUSPEND);
+  if (number % 2 == 0) spec.add_methods(v1::SUSPEND);
   spec.add_methods(v1::CHECKPOINT);
   spec.set_kill_grace_us(10'000'000);
   return request;
 }
 
-int Run(int agents, int jobs, int measured, const std::string& program) {
-  Controller controller(program);
-  const auto channel = grpc::CreateChannel("unix:" + controller.socket(), grpc::InsecureChannelCredentials());
-  if (!channel->WaitForConnected(std::chrono::system_clock::now() + seconds(30))) {
-    std::fprintf(stderr, "scale_bench: %s does not answer on its socket\n", program.c_str());
-    return 1;
-  }
-  const auto api = v1::Siding::NewStub(channel);
-  std::printf("%d agents, %d jobs, a heartbeat every %d s\n", agents, jobs,
-              static_cast<int>(kHeartbeat.count()));
-  std::printf("%-34s %10s %11s %10s   %12s\n", "phase", "wall", "CPU", "of a core", "peak memory");
+v1::SubmitRequest DeadlineRequest(int nodes) {
+  v1::SubmitRequest request = JobRequest(0);
+  v1::JobSpec& spec = *request.mutable_spec();
+  spec.set_name("express");
+  spec.set_on_demand(true);
+  spec.set_nodes(nodes);
+  spec.mutable_per_node()->set_slots(kSlots);
+  spec.clear_methods();
+  spec.set_start_by_us(MicrosFromNow(seconds(120)));
+  return request;
+}
 
-  std::vector<std::unique_ptr<Agent>> all;
-  std::atomic<bool> stop{false};
-  Phase registering(controller, "agents register");
-  for (int i = 0; i < agents; ++i) all.push_back(std::make_unique<Agent>(i, controller.socket()));
-  const bool welcome = Await("the agents' welcome", [&] {
-    return std::all_of(all.begin(), all.end(), [](const auto& agent) { return agent->welcomed(); });
-  });
-  registering.End();
+class Bench {
+ public:
+  struct Size {
+    int agents = 1000, jobs = 10000, queued = 10000, seconds = 60;
+  };
+  Bench(Size size, const std::string& program)
+      : size_(size),
+        controller_(program),
+        channel_(grpc::CreateChannel("unix:" + controller_.socket(), grpc::InsecureChannelCredentials())),
+        api_(v1::Siding::NewStub(channel_)) {}
+  ~Bench() {
+    stop_ = true;
+    if (beats_.joinable()) beats_.join();
+    for (auto& agent : agents_) agent->Cancel();
+    for (auto& agent : agents_) agent->AwaitDone();
+  }
+
+  // False if something did not come about; it has been said.
+  bool Run() {
+    if (!channel_->WaitForConnected(std::chrono::system_clock::now() + seconds(30))) {
+      std::fprintf(stderr, "scale_bench: sidingd does not answer on its socket\n");
+      return false;
+    }
+    std::printf("%d agents, %d jobs that run, %d that wait, a heartbeat every %d s\n", size_.agents,
+                size_.jobs, size_.queued, static_cast<int>(kHeartbeat.count()));
+    std::printf("%-34s %10s %11s %10s   %12s\n", "phase", "wall", "CPU", "of a core", "peak memory");
+    if (!Register() || !StartJobs()) return false;
+    Measure("steady, bound: 50 % and 1024 MiB");
+    Phase queueing(controller_, "more jobs are submitted and wait");
+    for (int j = 0; j < size_.queued; ++j) {
+      if (!Submit(JobRequest(j))) return false;
+    }
+    queueing.End();
+    Measure("steady, with the queue");
+    return PlanDeadline() && ServeDeadline();
+  }
+
+ private:
+  bool Register() {
+    Phase phase(controller_, "agents register");
+    for (int i = 0; i < size_.agents; ++i)
+      agents_.push_back(std::make_unique<Agent>(i, controller_.socket()));
+    const bool welcome = Await("the agents' welcome", [&] {
+      return std::all_of(agents_.begin(), agents_.end(), [](const auto& agent) { return agent->welcomed(); });
+    });
+    phase.End();
+    beats_ = std::thread([this] { Beat(); });
+    return welcome;
+  }
+
   // Spread evenly over the interval, as agents that started at different times are.
-  std::thread beats([&] {
+  void Beat() {
     auto next = Clock::now();
-    for (size_t i = 0; !stop; i = (i + 1) % all.size()) {
-      all[i]->Beat();
-      next += std::chrono::nanoseconds(kHeartbeat) / static_cast<int>(all.size());
+    for (size_t i = 0; !stop_; i = (i + 1) % agents_.size()) {
+      agents_[i]->Beat();
+      next += std::chrono::nanoseconds(kHeartbeat) / size_.agents;
       std::this_thread::sleep_until(next);
     }
-  });
-
-  bool good = welcome;
-  Phase submitting(controller, "jobs are submitted and start");
-  for (int j = 0; good && j < jobs; ++j) {
-    grpc::ClientContext context;
-    v1::SubmitResponse response;
-    const grpc::Status status = api->Submit(&context, JobRequest(j), &response);
-    if (status.ok()) continue;
-    std::fprintf(stderr, "scale_bench: job %d: %s\n", j, status.error_message().c_str());
-    good = false;
   }
-  good = good && Await("all jobs to run", [&] {
-           int running = 0;
-           for (const auto& agent : all) running += agent->tasks();
-           return running >= std::min(jobs, agents * kSlots);
-         });
-  submitting.End();
 
-  if (good) {
+  bool StartJobs() {
+    Phase phase(controller_, "jobs are submitted and start");
+    for (int j = 0; j < size_.jobs; ++j) {
+      if (!Submit(JobRequest(j))) return false;
+    }
+    const bool started = Await("all jobs to run", [&] {
+      int running = 0;
+      for (const auto& agent : agents_) running += agent->tasks();
+      return running >= size_.jobs;
+    });
+    phase.End();
+    return started;
+  }
+
+  void Measure(const char* name) {
     std::this_thread::sleep_for(kHeartbeat);  // what was queued by the last phase is over
-    Phase steady(controller, "steady, bound: 50 % and 1024 MiB");
-    std::this_thread::sleep_for(seconds(measured));
-    steady.End();
+    Phase phase(controller_, name);
+    std::this_thread::sleep_for(seconds(size_.seconds));
+    phase.End();
+  }
 
-    v1::SubmitRequest request = JobRequest(jobs);
-    request.mutable_spec()->set_on_demand(true);
-    request.mutable_spec()->set_nodes(std::max(1, agents / 16));
-    request.mutable_spec()->mutable_per_node()->set_slots(kSlots);
-    request.mutable_spec()->clear_methods();
-    request.mutable_spec()->set_start_by_us(
-        std::chrono::duration_cast<std::chrono::microseconds>(
-            (std::chrono::system_clock::now() + seconds(120)).time_since_epoch())
-            .count());
-    Phase planning(controller, "a plan for 1/16 of the nodes");
+  int NodesAsked() const { return std::max(1, size_.agents / 16); }
+
+  bool PlanDeadline() {
+    Phase phase(controller_, "a plan for 1/16 of the nodes");
     grpc::ClientContext context;
     v1::Plan plan;
-    const grpc::Status status = api->PlanRequest(&context, request, &plan);
-    planning.End();
-    if (!status.ok()) std::fprintf(stderr, "scale_bench: plan: %s\n", status.error_message().c_str());
-    std::printf("  %s, %d victims\n", plan.feasible() ? "feasible" : plan.refusal().c_str(),
-                plan.steps_size());
+    const grpc::Status status = api_->PlanRequest(&context, DeadlineRequest(NodesAsked()), &plan);
+    phase.End();
+    std::printf("  %d nodes, %s, %d victims\n", NodesAsked(),
+                plan.feasible() ? "feasible" : plan.refusal().c_str(), plan.steps_size());
+    return Good(status, "plan") && plan.feasible();
   }
-  stop = true;
-  beats.join();
-  for (auto& agent : all) agent->Cancel();
-  for (auto& agent : all) agent->AwaitDone();
-  return good ? 0 : 1;
-}
+
+  bool ServeDeadline() {
+    Phase phase(controller_, "a request for them, until it runs");
+    const std::optional<int64_t> id = Submit(DeadlineRequest(NodesAsked()));
+    const bool runs = id && Await("the request to run", [&] { return StateOf(*id) == "running"; });
+    phase.End();
+    return runs;
+  }
+
+  std::optional<int64_t> Submit(const v1::SubmitRequest& request) {
+    grpc::ClientContext context;
+    v1::SubmitResponse response;
+    if (!Good(api_->Submit(&context, request, &response), request.spec().name())) return std::nullopt;
+    return response.id();
+  }
+
+  std::string StateOf(int64_t id) {
+    grpc::ClientContext context;
+    v1::ListJobsRequest request;
+    request.add_ids(id);
+    v1::ListJobsResponse response;
+    const bool good = Good(api_->ListJobs(&context, request, &response), "jobs");
+    return good && response.jobs_size() == 1 ? response.jobs(0).state() : "";
+  }
+
+  static bool Good(const grpc::Status& status, const std::string& what) {
+    if (!status.ok())
+      std::fprintf(stderr, "scale_bench: %s: %s\n", what.c_str(), status.error_message().c_str());
+    return status.ok();
+  }
+
+  const Size size_;
+  const Controller controller_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Siding::Stub> api_;
+  std::vector<std::unique_ptr<Agent>> agents_;
+  std::atomic<bool> stop_{false};
+  std::thread beats_;
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("CPU and memory of sidingd with many simulated agents");
-  int agents = 1000, jobs = 10000, measured = 60;
+  Bench::Size size;
   std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "sidingd";
-  app.add_option("--agents", agents)->check(CLI::Range(1, 100000))->capture_default_str();
-  app.add_option("--jobs", jobs)->check(CLI::Range(0, 1000000))->capture_default_str();
-  app.add_option("--seconds", measured, "how long the steady phase is measured")->capture_default_str();
+  app.add_option("--agents", size.agents)->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--jobs", size.jobs, "that run; 10 for each agent at most")->check(CLI::Range(0, 1000000));
+  app.add_option("--queued", size.queued, "that wait")->check(CLI::Range(0, 1000000))->capture_default_str();
+  app.add_option("--seconds", size.seconds, "how long a steady phase is measured")->capture_default_str();
   app.add_option("--sidingd", program)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  if (size.jobs > size.agents * kSlots) {
+    std::fprintf(stderr, "scale_bench: --jobs: %d agents run %d at most\n", size.agents,
+                 size.agents * kSlots);
+    return 2;
+  }
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
-  return Run(agents, jobs, measured, program);
+  return Bench(size, program).Run() ? 0 : 1;
 }

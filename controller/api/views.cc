@@ -92,7 +92,8 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id) {
     view.set_last_heard_us(ToMicros(observed->second.last_heard));
   }
   Resources used{0, Bytes{0}, 0};
-  for (const auto& [job_id, job] : state.jobs) {
+  for (const auto& [job_id, unfinished] : state.unfinished) {
+    const JobRecord& job = *unfinished;
     if (std::find(job.nodes.begin(), job.nodes.end(), id) == job.nodes.end()) continue;
     if (UsesSlots(job.state)) {
       view.add_jobs(job_id.value());

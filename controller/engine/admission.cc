@@ -95,7 +95,7 @@ bool Engine::Impl::Postpone(const JobSpec& spec, Plan& plan) const {
     return plan.feasible;
   }
   const Waiting as_batch{plan.request, 0, clock_.Now(), spec.nodes, spec.per_node, {}};
-  if (policy_.when_late != WhenLate::kQueue || !CouldFit(as_batch)) return false;
+  if (policy_.when_late != WhenLate::kQueue || !CouldFit(as_batch, Capacities())) return false;
   plan.queued = true;
   plan.refusal = absl::StrCat("queued: ", plan.refusal);
   return true;

@@ -42,6 +42,7 @@ class Applier {
 
   void operator()(const RequestRefused& e) {
     JobRecord& job = Create(e.spec);
+    state_.unfinished.erase(job.id);
     job.state = JobState::kFailed;
     job.ended = event_.at;
     job.exit_code = -1;
@@ -101,6 +102,7 @@ class Applier {
   JobRecord& Create(const JobSpec& spec) {
     JobRecord& job = state_.jobs[event_.job];
     job.id = event_.job;
+    state_.unfinished[job.id] = &job;
     job.spec = spec;
     job.submitted = job.state_since = job.durable_at = event_.at;
     return job;
@@ -239,6 +241,7 @@ class Applier {
   }
 
   void End(JobRecord& job, const JobMoved& e) {
+    state_.unfinished.erase(job.id);
     CountStandstill(job, event_.at);
     job.ended = event_.at;
     job.exit_code = e.exit_code;

@@ -52,6 +52,19 @@ TEST_F(ApplyTest, PlacingBeginsAnIncarnation) {
   EXPECT_EQ(job().nodes.size(), 2u);
 }
 
+TEST_F(ApplyTest, AJobIsUnfinishedUntilItEnds) {
+  EXPECT_TRUE(state_.unfinished.contains(kJob));
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  Feed(JobEvent::kSucceeded);
+  EXPECT_FALSE(state_.unfinished.contains(kJob));
+}
+
+TEST_F(ApplyTest, ARefusedRequestIsNotUnfinished) {
+  Apply(state_, Event{++seq_, now_, JobId(2), RequestRefused{}});
+  EXPECT_FALSE(state_.unfinished.contains(JobId(2)));
+}
+
 TEST_F(ApplyTest, WhatMeansNothingIsIgnored) {
   Feed(JobEvent::kFrozen);
   EXPECT_EQ(job().state, JobState::kPending);

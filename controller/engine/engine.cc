@@ -10,6 +10,8 @@ namespace {
 
 constexpr size_t kRecentEvents = 20000;
 constexpr Duration kFullLook = std::chrono::seconds(1);
+// A look at the whole cluster that takes no longer may follow on every message.
+constexpr Duration kQuickLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -38,9 +40,7 @@ absl::Status Engine::Impl::Start() {
   // Operation numbers for checkpoint commands only have to differ within one life of the controller and from
   // those before it, whose answers may still arrive.
   last_op_ = ToMicros(clock_.Now());
-  for (const auto& [id, job] : state_.jobs) {
-    if (!IsTerminal(job.state)) to_judge_.insert(id);
-  }
+  JudgeAll();
   return absl::OkStatus();
 }
 
@@ -85,16 +85,13 @@ absl::Status Engine::Impl::Advance() {
       if (it == state_.jobs.end()) continue;
       while (Judge(it->second)) {
       }
+      ExpireCheckpoints(it->second);
       // What Judge recorded put the job on the list again; it has been looked at already.
       to_judge_.erase(id);
       ActOnJob(it->second);
     }
-    if (std::exchange(schedule_, false)) {
-      WithdrawOrders();
-      AdvanceRequests();
-      BringBack();
-      PlaceWaiting();
-      ExpireCheckpoints();
+    if (schedule_ && MayLookAgain()) {
+      LookAtAll();
       more = !to_judge_.empty();
     }
   }
@@ -102,6 +99,29 @@ absl::Status Engine::Impl::Advance() {
   if (!status.ok()) return absl::UnavailableError(status.message());
   for (auto& [node, command] : std::exchange(outbox_, {})) agents_.Send(node, std::move(command));
   return absl::OkStatus();
+}
+
+void Engine::Impl::LookAtAll() {
+  schedule_ = false;
+  const Time began = clock_.Now();
+  WithdrawOrders();
+  AdvanceRequests();
+  BringBack();
+  PlaceWaiting();
+  looked_ = clock_.Now();
+  look_took_ = looked_ - began;
+}
+
+// With a thousand nodes a look takes milliseconds, and hundreds of reports may come at once. At least as much
+// time as a look takes is left for other work until the next, which Tick() makes if nobody does before. (If
+// the clock was set back, time has passed all the same.)
+bool Engine::Impl::MayLookAgain() const {
+  const Duration since = clock_.Now() - looked_;
+  return look_took_ <= kQuickLook || since >= look_took_ || since < Duration(0);
+}
+
+void Engine::Impl::JudgeAll() {
+  for (const auto& [id, job] : state_.jobs) to_judge_.insert(id);
 }
 
 void Engine::Impl::Command(const NodeId& node, v1::ToAgent command) {
@@ -153,8 +173,8 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.first == node; });
   deletions_sent_.clear();
-  for (const auto& [id, job] : state_.jobs) {
-    if (std::find(job.nodes.begin(), job.nodes.end(), node) != job.nodes.end()) to_judge_.insert(id);
+  for (const auto& [id, job] : state_.unfinished) {
+    if (std::find(job->nodes.begin(), job->nodes.end(), node) != job->nodes.end()) to_judge_.insert(id);
   }
   schedule_ = true;
   return absl::OkStatus();
@@ -230,9 +250,8 @@ void Engine::Impl::Tick() {
   const Time now = clock_.Now();
   if (now - last_full_look_ < kFullLook) return;
   last_full_look_ = now;
-  for (auto& [id, job] : state_.jobs) {
-    if (IsTerminal(job.state)) continue;
-    if (job.state != JobState::kRunning || CheckpointOnSchedule(job)) to_judge_.insert(id);
+  for (const auto& [id, job] : state_.unfinished) {
+    if (job->state != JobState::kRunning || CheckpointOnSchedule(*job)) to_judge_.insert(id);
   }
   ActOnStrays();
   ActOnDeletions();
@@ -389,6 +408,7 @@ std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait)
 void Engine::SetPolicy(Policy policy) {
   std::lock_guard lock(impl_->mutex_);
   impl_->policy_ = std::move(policy);
+  impl_->JudgeAll();  // it may want fewer checkpoints to be kept
 }
 
 Policy Engine::policy() const {

@@ -375,5 +375,69 @@ TEST_F(EngineTest, WatchersSeeEventsInOrder) {
   EXPECT_EQ(KindOf(events[2]), "started");
 }
 
+// A look at the cluster that takes its time.
+class SlowPlatform final : public Platform {
+ public:
+  explicit SlowPlatform(FakeClock& clock) : clock_(clock) {}
+  std::vector<Placement> Place(const std::vector<Waiting>& waiting, std::vector<NodeRoom> room) override {
+    ++looks;
+    clock_.Advance(50ms);
+    return standalone_->Place(waiting, std::move(room));
+  }
+  int looks = 0;
+
+ private:
+  FakeClock& clock_;
+  const std::unique_ptr<Platform> standalone_ = NewStandalonePlatform();
+};
+
+TEST_F(EngineTest, ABurstCausesOneLookAtTheClusterIfThatTakesLong) {
+  auto slow = std::make_unique<SlowPlatform>(clock_);
+  const SlowPlatform& platform = *slow;
+  platform_ = std::move(slow);
+  StartController();
+  AddNodes({"a"});
+  for (int i = 0; i < 10; ++i) Submit(Batch());
+  EXPECT_EQ(platform.looks, 1);
+}
+
+TEST_F(EngineTest, ALookThatWasPutOffIsMadeUpFor) {
+  platform_ = std::make_unique<SlowPlatform>(clock_);
+  StartController();
+  AddNodes({"a", "b"});
+  Submit(Batch());
+  const JobId second = Submit(Batch());
+  EXPECT_EQ(State(second), JobState::kPending);
+  clock_.Advance(100ms);
+  engine_->Tick();
+  EXPECT_EQ(State(second), JobState::kStarting);
+}
+
+TEST_F(EngineTest, AQueuedJobThatNoNodeCouldHoldDoesNotHoldBackTheRest) {
+  AddNodes({"a"});
+  JobSpec large = Batch();
+  large.per_node.slots = 5;
+  const JobId waits = Submit(large);
+  const JobId runs = Submit(Batch());
+  Settle();
+  EXPECT_EQ(State(waits), JobState::kPending);
+  EXPECT_EQ(State(runs), JobState::kRunning);
+}
+
+TEST_F(EngineTest, ANewPolicyThatKeepsFewerCheckpointsCountsForThoseThereAre) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+    Settle();
+  }
+  ASSERT_EQ(Job(job).checkpoints.size(), 2u);
+  policy_.keep_checkpoints = 1;
+  engine_->SetPolicy(policy_);
+  Settle();
+  EXPECT_EQ(Job(job).checkpoints.size(), 1u);
+}
+
 }  // namespace
 }  // namespace siding

@@ -45,6 +45,8 @@ bool IsArriving(JobState state);
 bool WaitsForItsNodes(const JobRecord& job);
 // A request that waits its turn like a batch job: it goes first, but nobody makes way.
 bool IsQueued(const JobRecord& job);
+// Nodes of these capacities would hold it, were they empty.
+bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
 // The processes are there (or about to be).
 bool IsLive(v1::TaskPhase phase);
 // The processes are gone.
@@ -82,6 +84,8 @@ class Engine::Impl {
   absl::StatusOr<JobRecord*> Find(const Caller& caller, JobId id);
   absl::StatusOr<JobRecord*> FindOwner(const Caller& caller, const CheckpointId& id);
 
+  // Has every job looked at, whatever its state, by the next Advance().
+  void JudgeAll();
   // After every decision: what follows from it, then the journal, then the commands.
   absl::Status Advance();
 
@@ -92,6 +96,8 @@ class Engine::Impl {
 
  private:
   // ---- engine.cc ----
+  void LookAtAll();
+  bool MayLookAgain() const;
   void Record(JobId job, EventBody body);
   void Move(JobRecord& job, JobMoved move) { Record(job.id, EventBody(std::move(move))); }
   absl::Status Flush();
@@ -148,7 +154,8 @@ class Engine::Impl {
   std::map<NodeId, Resources> Room(const std::vector<JobId>& requests) const;
   bool IsEnding(const JobRecord& job) const;
   bool Usable(const NodeId& node) const;
-  bool CouldFit(const Waiting& job) const;
+  // Of the usable nodes, were they empty.
+  std::map<NodeId, Resources> Capacities() const;
   // Jobs that made way: frozen ones go on or move elsewhere, parked ones are restored.
   bool BringBack();
   std::vector<Returning> WhoMayReturn() const;
@@ -157,7 +164,7 @@ class Engine::Impl {
   bool PlaceWaiting();
   void KeepHeadroom(std::vector<NodeRoom>& room) const;
   bool CheckpointOnSchedule(JobRecord& job);
-  bool ExpireCheckpoints();
+  void ExpireCheckpoints(JobRecord& job);
   CheckpointId NextCheckpointId(const JobRecord& job) const;
   JobMoved OrderDump(const JobRecord& job, Tier tier) const;
   // The request that this job made way for still needs the nodes.
@@ -186,6 +193,8 @@ class Engine::Impl {
   // Jobs whose reports or state changed since they were last judged.
   std::set<JobId> to_judge_;
   bool schedule_ = true;  // something changed that may let a waiting job go on
+  Time looked_;           // when the last look at the whole cluster ended
+  Duration look_took_{0};
   Time last_full_look_;
 
   struct Sent {

@@ -35,9 +35,9 @@ Request Engine::Impl::MakeRequest(JobId id, const JobSpec& spec) const {
 std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
   const Time now = clock_.Now();
   std::vector<Request> together = {MakeRequest(id, spec)};
-  for (const auto& [other, job] : state_.jobs) {
-    if (other != id && WaitsForItsNodes(job) && !IsQueued(job) && job.spec.not_before <= now)
-      together.push_back(MakeRequest(other, job.spec));
+  for (const auto& [other, job] : state_.unfinished) {
+    if (other != id && WaitsForItsNodes(*job) && !IsQueued(*job) && job->spec.not_before <= now)
+      together.push_back(MakeRequest(other, job->spec));
   }
   if (together.size() > 1 && policy_.strategy == Strategy::kLeastLoss) {
     std::vector<JobId> ids;
@@ -132,8 +132,8 @@ bool Engine::Impl::WillLeave(const Plan& plan, const JobRecord& job) const {
 
 bool Engine::Impl::AdvanceRequests() {
   std::vector<JobRecord*> waiting;
-  for (auto& [id, job] : state_.jobs) {
-    if (job.spec.kind == JobKind::kOnDemand && job.state == JobState::kPending) waiting.push_back(&job);
+  for (const auto& [id, job] : state_.unfinished) {
+    if (job->spec.kind == JobKind::kOnDemand && job->state == JobState::kPending) waiting.push_back(job);
   }
   std::sort(waiting.begin(), waiting.end(), [](const JobRecord* a, const JobRecord* b) {
     return std::tie(a->spec.start_by, a->id) < std::tie(b->spec.start_by, b->id);
@@ -180,7 +180,8 @@ bool Engine::Impl::Grant(JobRecord& request) {
 // run.
 bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const {
   std::map<NodeId, Resources> room = Room({request.id});
-  for (const auto& [id, job] : state_.jobs) {
+  for (const auto& [id, unfinished] : state_.unfinished) {
+    const JobRecord& job = *unfinished;
     const bool leaving = IsReleasing(job) || WillLeave(plan, job);
     const bool arriving =
         IsArriving(job.state) && std::any_of(plan.steps.begin(), plan.steps.end(),
@@ -243,18 +244,19 @@ bool Engine::Impl::IsFor(const JobRecord& request, const std::vector<NodeId>& no
 // A victim whose image is not yet committed goes on at once when its nodes are not needed any more: the
 // request is over, has found other nodes, or has been planned anew.
 void Engine::Impl::WithdrawOrders() {
-  for (auto& [id, job] : state_.jobs) {
-    if (job.state != JobState::kDumping || job.current.request == JobId()) continue;
-    const bool needed = std::any_of(state_.jobs.begin(), state_.jobs.end(), [&](const auto& entry) {
-      const JobRecord& request = entry.second;
-      return request.spec.kind == JobKind::kOnDemand && !IsTerminal(request.state) &&
-             IsFor(request, job.nodes);
-    });
+  std::vector<JobRecord*> dumping, requests;
+  for (const auto& [id, job] : state_.unfinished) {
+    if (job->spec.kind == JobKind::kOnDemand) requests.push_back(job);
+    if (job->state == JobState::kDumping && job->current.request != JobId()) dumping.push_back(job);
+  }
+  for (JobRecord* job : dumping) {
+    const bool needed = std::any_of(requests.begin(), requests.end(),
+                                    [&](const JobRecord* request) { return IsFor(*request, job->nodes); });
     if (needed) continue;
     JobMoved move;
     move.event = JobEvent::kDumpFailed;
-    move.reason = absl::StrCat("request ", job.current.request.value(), " no longer needs its nodes");
-    Move(job, std::move(move));
+    move.reason = absl::StrCat("request ", job->current.request.value(), " no longer needs its nodes");
+    Move(*job, std::move(move));
   }
 }
 

@@ -33,16 +33,26 @@ bool Engine::Impl::Usable(const NodeId& node) const {
   return record == state_.nodes.end() || !record->second.cordoned;
 }
 
-bool Engine::Impl::CouldFit(const Waiting& job) const {
-  const auto fits = [&](const NodeId& id) {
-    if (!Usable(id)) return false;
-    const v1::Resources& capacity = state_.observed_nodes.at(id).hello.capacity();
-    return FromProto(capacity).Covers(job.per_node);
-  };
-  if (!job.only_on.empty()) return std::all_of(job.only_on.begin(), job.only_on.end(), fits);
-  int nodes = 0;
-  for (const auto& [id, observed] : state_.observed_nodes) nodes += fits(id);
-  return nodes >= job.nodes;
+std::map<NodeId, Resources> Engine::Impl::Capacities() const {
+  std::map<NodeId, Resources> capacities;
+  for (const auto& [id, observed] : state_.observed_nodes) {
+    if (Usable(id)) capacities.emplace_hint(capacities.end(), id, FromProto(observed.hello.capacity()));
+  }
+  return capacities;
+}
+
+bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities) {
+  if (!job.only_on.empty()) {
+    return std::all_of(job.only_on.begin(), job.only_on.end(), [&](const NodeId& id) {
+      const auto node = capacities.find(id);
+      return node != capacities.end() && node->second.Covers(job.per_node);
+    });
+  }
+  // Ends at the first that are enough: with a long queue this is asked for thousands of jobs in a row.
+  int missing = job.nodes;
+  for (auto it = capacities.begin(); missing > 0 && it != capacities.end(); ++it)
+    missing -= it->second.Covers(job.per_node);
+  return missing <= 0;
 }
 
 // The ranks of a request end together, if not in the same instant. Until they have, the nodes of the first
@@ -53,16 +63,12 @@ bool Engine::Impl::IsEnding(const JobRecord& job) const {
 }
 
 std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& requests) const {
-  std::map<NodeId, Resources> room;
-  for (const auto& [id, observed] : state_.observed_nodes) {
-    if (!Usable(id)) continue;
-    const v1::Resources& capacity = observed.hello.capacity();
-    room[id] = FromProto(capacity);
-  }
+  std::map<NodeId, Resources> room = Capacities();
   const auto take = [&](const NodeId& node, const Resources& what) {
     if (auto it = room.find(node); it != room.end()) it->second -= what;
   };
-  for (const auto& [id, job] : state_.jobs) {
+  for (const auto& [id, unfinished] : state_.unfinished) {
+    const JobRecord& job = *unfinished;
     if (HoldsNodes(job.state)) {
       if (requests.empty() && IsEnding(job)) {
         for (const auto& [rank, code] : job.exited) take(job.nodes[rank], job.spec.per_node);
@@ -109,7 +115,8 @@ void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room) const {
 
 bool Engine::Impl::PlaceWaiting() {
   std::vector<Waiting> waiting;
-  for (const auto& [id, job] : state_.jobs) {
+  for (const auto& [id, unfinished] : state_.unfinished) {
+    const JobRecord& job = *unfinished;
     if (job.state != JobState::kPending && job.state != JobState::kParked) continue;
     // Other on-demand jobs are granted by AdvanceRequests.
     if (job.spec.kind == JobKind::kOnDemand && !IsQueued(job)) continue;
@@ -119,10 +126,12 @@ bool Engine::Impl::PlaceWaiting() {
       const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
       if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
     }
-    // What cannot fit even on empty nodes waits for nodes to come, and must not hold back the rest meanwhile.
-    if (CouldFit(w)) waiting.push_back(std::move(w));
+    waiting.push_back(std::move(w));
   }
   if (waiting.empty()) return false;
+  // What cannot fit even on empty nodes waits for nodes to come, and must not hold back the rest meanwhile.
+  std::erase_if(waiting,
+                [&, capacities = Capacities()](const Waiting& w) { return !CouldFit(w, capacities); });
   std::vector<NodeRoom> room;
   for (const auto& [id, free] : Room({})) room.push_back({id, free});
   KeepHeadroom(room);
@@ -169,19 +178,14 @@ bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
   return true;
 }
 
-bool Engine::Impl::ExpireCheckpoints() {
-  bool any = false;
-  for (auto& [id, job] : state_.jobs) {
-    const bool over = job.state == JobState::kDone || job.state == JobState::kCancelled;
-    const size_t keep = over ? 0 : static_cast<size_t>(policy_.keep_checkpoints);
-    while (job.checkpoints.size() > keep) {
-      // Copied: recording takes it off the list.
-      const CheckpointId oldest = job.checkpoints.front();
-      Record(id, CheckpointChanged{oldest, "deleted", over ? "its job has ended" : "newer ones are kept"});
-      any = true;
-    }
+void Engine::Impl::ExpireCheckpoints(JobRecord& job) {
+  const bool over = job.state == JobState::kDone || job.state == JobState::kCancelled;
+  const size_t keep = over ? 0 : static_cast<size_t>(policy_.keep_checkpoints);
+  while (job.checkpoints.size() > keep) {
+    // Copied: recording takes it off the list.
+    const CheckpointId oldest = job.checkpoints.front();
+    Record(job.id, CheckpointChanged{oldest, "deleted", over ? "its job has ended" : "newer ones are kept"});
   }
-  return any;
 }
 
 }  // namespace siding

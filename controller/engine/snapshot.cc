@@ -33,7 +33,8 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
   std::map<NodeId, Bytes> resident;  // of running jobs
   std::map<NodeId, Bytes> frozen;
 
-  for (const auto& [id, job] : state_.jobs) {
+  for (const auto& [id, unfinished] : state_.unfinished) {
+    const JobRecord& job = *unfinished;
     if (!HoldsNodes(job.state)) continue;
     for (int rank : LiveRanks(job)) {
       const Bytes memory{Seen(job, rank).report.memory()};

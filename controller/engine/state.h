@@ -147,8 +147,14 @@ struct ObservedNode {
 };
 
 struct ClusterState {
+  ClusterState() = default;
+  ClusterState(const ClusterState&) = delete;  // `unfinished` points into `jobs`
+  ClusterState& operator=(const ClusterState&) = delete;
+
   int64_t last_seq = 0;
   std::map<JobId, JobRecord> jobs;
+  // Those of `jobs` that have not ended. What is done often looks only at these: the others only ever grow.
+  std::map<JobId, JobRecord*> unfinished;
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::map<NodeId, NodeRecord> nodes;
 

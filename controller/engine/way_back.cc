@@ -11,7 +11,8 @@ namespace siding {
 // Those whom a request displaced. A job that an administrator froze goes on when they let it.
 std::vector<Returning> Engine::Impl::WhoMayReturn() const {
   std::vector<Returning> jobs;
-  for (const auto& [id, job] : state_.jobs) {
+  for (const auto& [id, unfinished] : state_.unfinished) {
+    const JobRecord& job = *unfinished;
     if (job.displaced_by == JobId()) continue;
     if (job.state != JobState::kSuspended && job.state != JobState::kParked) continue;
     Returning returning;
@@ -49,9 +50,10 @@ Duration Engine::Impl::TimeToMove(const JobRecord& job) const {
 
 std::map<NodeId, Time> Engine::Impl::HeldUntil() const {
   std::map<NodeId, Time> held;
-  for (const auto& [id, job] : state_.jobs) {
+  for (const auto& [id, unfinished] : state_.unfinished) {
+    const JobRecord& job = *unfinished;
     // Where one rank has ended the others will in a moment.
-    if (job.spec.kind != JobKind::kOnDemand || IsTerminal(job.state) || !job.exited.empty()) continue;
+    if (job.spec.kind != JobKind::kOnDemand || !job.exited.empty()) continue;
     const bool waits = !HoldsNodes(job.state);
     const Time start = waits ? job.spec.start_by : std::max(job.running_since, job.state_since);
     const Time until = start + HoldOf(job.spec);

@@ -293,7 +293,7 @@ class Bench {
   Bench(Size size, const std::string& program)
       : size_(size),
         controller_(program),
-        channel_(grpc::CreateChannel("unix:" + controller_.socket(), grpc::InsecureChannelCredentials())),
+        channel_(Dial(controller_.socket())),
         api_(v1::Siding::NewStub(channel_)) {}
   ~Bench() {
     stop_ = true;
@@ -319,10 +319,16 @@ class Bench {
     }
     queueing.End();
     Measure("steady, with the queue");
-    return PlanDeadline() && ServeDeadline();
+    return List() && PlanDeadline() && ServeDeadline();
   }
 
  private:
+  static std::shared_ptr<grpc::Channel> Dial(const std::string& socket) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
+  }
+
   bool Register() {
     Phase phase(controller_, "agents register");
     for (int i = 0; i < size_.agents; ++i)
@@ -364,6 +370,20 @@ class Bench {
     Phase phase(controller_, name);
     std::this_thread::sleep_for(seconds(size_.seconds));
     phase.End();
+  }
+
+  // While it answers, the controller decides nothing.
+  bool List() {
+    Phase phase(controller_, "all jobs and nodes are listed");
+    grpc::ClientContext first, second;
+    v1::ListJobsResponse jobs;
+    v1::ListNodesResponse nodes;
+    const bool good = Good(api_->ListJobs(&first, {}, &jobs), "jobs") &&
+                      Good(api_->ListNodes(&second, {}, &nodes), "nodes");
+    phase.End();
+    std::printf("  %zu MiB of jobs, %zu MiB of nodes\n", jobs.ByteSizeLong() >> 20,
+                nodes.ByteSizeLong() >> 20);
+    return good;
   }
 
   int NodesAsked() const { return std::max(1, size_.agents / 16); }

@@ -11,13 +11,22 @@ namespace siding::cli {
 
 using Stub = v1::Siding::Stub;
 
+namespace {
+
+// gRPC's own limit is 4 MiB for an answer; a long queue is longer.
+std::shared_ptr<grpc::Channel> Dial(const std::string& target) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
 class Client::Impl {
  public:
   explicit Impl(const std::string& socket)
       : socket_(std::filesystem::absolute(socket).string()),
-        stub_(
-            v1::Siding::NewStub(grpc::CreateChannel("unix:" + socket_, grpc::InsecureChannelCredentials()))) {
-  }
+        stub_(v1::Siding::NewStub(Dial("unix:" + socket_))) {}
 
   absl::Status FromGrpc(const grpc::Status& status) const {
     if (status.ok()) return absl::OkStatus();

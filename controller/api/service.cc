@@ -114,9 +114,7 @@ grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListN
                                    v1::ListNodesResponse* response) {
   // Everybody who can connect may see the nodes.
   if (auto caller = CallerOf(context); !caller.ok()) return ToGrpc(caller.status());
-  engine_.Read([&](const ClusterState& state) {
-    for (const auto& [id, observed] : state.observed_nodes) *response->add_nodes() = ShowNode(state, id);
-  });
+  engine_.Read([&](const ClusterState& state) { *response = ShowNodes(state); });
   return grpc::Status::OK;
 }
 

@@ -1,6 +1,7 @@
 #include "controller/api/views.h"
 
-#include <algorithm>
+#include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "controller/wire/wire.h"
@@ -41,6 +42,25 @@ std::string JobName(const ClusterState& state, JobId id) {
   return it == state.jobs.end() ? "" : it->second.spec.name;
 }
 
+// Without the jobs that are there.
+v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNode& observed) {
+  v1::Node view;
+  view.set_name(id.value());
+  auto record = state.nodes.find(id);
+  const bool cordoned = record != state.nodes.end() && record->second.cordoned;
+  view.set_state(!observed.connected ? "down" : cordoned ? "cordoned" : "up");
+  *view.mutable_capacity() = observed.hello.capacity();
+  view.set_criu(observed.hello.criu());
+  view.set_criu_problem(observed.hello.criu_problem());
+  view.set_ram_available(observed.heartbeat.ram_available());
+  view.set_local_disk_free(observed.heartbeat.local_disk_free());
+  view.set_shared_disk_free(observed.heartbeat.shared_disk_free());
+  *view.mutable_local() = observed.heartbeat.local();
+  *view.mutable_shared() = observed.heartbeat.shared();
+  view.set_last_heard_us(ToMicros(observed.last_heard));
+  return view;
+}
+
 }  // namespace
 
 v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
@@ -70,40 +90,33 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
   return view;
 }
 
-v1::Node ShowNode(const ClusterState& state, const NodeId& id) {
-  v1::Node view;
-  view.set_name(id.value());
-  auto record = state.nodes.find(id);
-  const bool cordoned = record != state.nodes.end() && record->second.cordoned;
-  auto observed = state.observed_nodes.find(id);
-  const bool up = observed != state.observed_nodes.end() && observed->second.connected;
-  view.set_state(!up ? "down" : cordoned ? "cordoned" : "up");
-  if (observed != state.observed_nodes.end()) {
-    const v1::Hello& hello = observed->second.hello;
-    const v1::Heartbeat& heartbeat = observed->second.heartbeat;
-    *view.mutable_capacity() = hello.capacity();
-    view.set_criu(hello.criu());
-    view.set_criu_problem(hello.criu_problem());
-    view.set_ram_available(heartbeat.ram_available());
-    view.set_local_disk_free(heartbeat.local_disk_free());
-    view.set_shared_disk_free(heartbeat.shared_disk_free());
-    *view.mutable_local() = heartbeat.local();
-    *view.mutable_shared() = heartbeat.shared();
-    view.set_last_heard_us(ToMicros(observed->second.last_heard));
+v1::ListNodesResponse ShowNodes(const ClusterState& state) {
+  v1::ListNodesResponse nodes;
+  struct Shown {
+    v1::Node* view = nullptr;
+    Resources used{0, Bytes{0}, 0};
+  };
+  std::map<NodeId, Shown> shown;
+  for (const auto& [id, observed] : state.observed_nodes) {
+    v1::Node& view = *nodes.add_nodes();
+    view = ShowNode(state, id, observed);
+    shown[id].view = &view;
   }
-  Resources used{0, Bytes{0}, 0};
-  for (const auto& [job_id, unfinished] : state.unfinished) {
-    const JobRecord& job = *unfinished;
-    if (std::find(job.nodes.begin(), job.nodes.end(), id) == job.nodes.end()) continue;
-    if (UsesSlots(job.state)) {
-      view.add_jobs(job_id.value());
-      used += job.spec.per_node;
-    } else {
-      view.add_suspended_jobs(job_id.value());
+  for (const auto& [id, job] : state.unfinished) {
+    const std::set<NodeId> its(job->nodes.begin(), job->nodes.end());
+    for (const NodeId& node : its) {
+      auto it = shown.find(node);
+      if (it == shown.end()) continue;
+      if (UsesSlots(job->state)) {
+        it->second.view->add_jobs(id.value());
+        it->second.used += job->spec.per_node;
+      } else {
+        it->second.view->add_suspended_jobs(id.value());
+      }
     }
   }
-  *view.mutable_used() = ToProto(used);
-  return view;
+  for (auto& [id, node] : shown) *node.view->mutable_used() = ToProto(node.used);
+  return nodes;
 }
 
 v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {

@@ -7,7 +7,7 @@
 namespace siding {
 
 v1::Job ShowJob(const ClusterState& state, const JobRecord& job);
-v1::Node ShowNode(const ClusterState& state, const NodeId& id);
+v1::ListNodesResponse ShowNodes(const ClusterState& state);
 v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint);
 // With the names of the jobs it speaks of.
 v1::Plan ShowPlan(const ClusterState& state, const Plan& plan);

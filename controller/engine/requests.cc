@@ -180,15 +180,19 @@ bool Engine::Impl::Grant(JobRecord& request) {
 // run.
 bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const {
   std::map<NodeId, Resources> room = Room({request.id});
-  for (const auto& [id, unfinished] : state_.unfinished) {
-    const JobRecord& job = *unfinished;
-    const bool leaving = IsReleasing(job) || WillLeave(plan, job);
-    const bool arriving =
-        IsArriving(job.state) && std::any_of(plan.steps.begin(), plan.steps.end(),
-                                             [&](const PlanStep& step) { return step.job == id; });
-    if (!leaving && !arriving) continue;
-    for (int rank : LiveRanks(job)) {
-      if (auto it = room.find(job.nodes[rank]); it != room.end()) it->second += job.spec.per_node;
+  std::set<const JobRecord*> leaving;
+  for (const auto& [id, job] : state_.unfinished) {
+    if (IsReleasing(*job)) leaving.insert(job);
+  }
+  for (const PlanStep& step : plan.steps) {
+    const auto victim = state_.unfinished.find(step.job);
+    if (victim == state_.unfinished.end() || !HoldsNodes(victim->second->state)) continue;
+    const JobRecord& job = *victim->second;
+    if (IsArriving(job.state) || WillLeave(plan, job)) leaving.insert(&job);
+  }
+  for (const JobRecord* job : leaving) {
+    for (int rank : LiveRanks(*job)) {
+      if (auto it = room.find(job->nodes[rank]); it != room.end()) it->second += job->spec.per_node;
     }
   }
   // Processes of earlier incarnations are being ended; they do not call for another victim.

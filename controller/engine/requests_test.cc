@@ -40,6 +40,27 @@ TEST_F(RequestsTest, AnAnnouncedRequestIsNotStartedEarlyEvenOnFreeNodes) {
   EXPECT_GE(Job(express).first_started, Job(express).spec.not_before);
 }
 
+TEST_F(RequestsTest, AVictimOfAnAnnouncedRequestMayEndBeforeItArrives) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  const JobId express = Submit(Announced(), kBob);
+  ASSERT_TRUE(engine_->Kill(kAda, victim).ok());
+  Settle(65);
+  EXPECT_EQ(State(victim), JobState::kCancelled);
+  EXPECT_EQ(State(express), JobState::kRunning);
+}
+
+TEST_F(RequestsTest, AVictimOfAnAnnouncedRequestMayLeaveBeforeItArrives) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  const JobId express = Submit(Announced(), kBob);
+  ASSERT_TRUE(engine_->Vacate(kAda, victim, Tier::kShared).ok());
+  Settle(65);
+  EXPECT_EQ(State(express), JobState::kRunning);
+}
+
 // The dump takes too long for the time after the arrival, so the image is taken before it.
 class EarlyImage : public RequestsTest {
  protected:

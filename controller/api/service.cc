@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -96,18 +97,27 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
                                   v1::ListJobsResponse* response) {
   SIDING_AS_CALLER(context, caller);
   const std::set<int64_t> ids(request->ids().begin(), request->ids().end());
-  std::set<int64_t> missing = ids;
+  std::optional<int64_t> missing;
   engine_.Read([&](const ClusterState& state) {
-    for (const auto& [id, job] : state.jobs) {
-      if (!engine_.MayAct(caller, job)) continue;
-      if (ids.empty() ? !request->all() && IsTerminal(job.state) : !ids.contains(id.value())) continue;
-      missing.erase(id.value());
-      *response->add_jobs() = ShowJob(state, job);
+    const auto show = [&](const JobRecord& job) {
+      const bool may = engine_.MayAct(caller, job);
+      if (may) *response->add_jobs() = ShowJob(state, job);
+      return may;
+    };
+    if (!ids.empty()) {
+      for (int64_t id : ids) {
+        auto it = state.jobs.find(JobId(id));
+        const bool shown = it != state.jobs.end() && show(it->second);
+        if (!shown && !missing) missing = id;
+      }
+    } else if (request->all()) {
+      for (const auto& [id, job] : state.jobs) show(job);
+    } else {
+      for (const auto& [id, job] : state.unfinished) show(*job);
     }
   });
-  if (missing.empty()) return grpc::Status::OK;
-  return grpc::Status(grpc::StatusCode::NOT_FOUND,
-                      absl::StrCat("there is no job ", *missing.begin(), " of yours"));
+  if (!missing) return grpc::Status::OK;
+  return grpc::Status(grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no job ", *missing, " of yours"));
 }
 
 grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest*,

@@ -1,0 +1,64 @@
+#include "controller/api/views.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Nodes a and b; a job of 3 slots on each of both.
+class NodesTest : public testing::Test {
+ protected:
+  NodesTest() {
+    state_.observed_nodes[NodeId("a")].connected = true;
+    state_.observed_nodes[NodeId("b")].connected = true;
+    JobSpec spec;
+    spec.nodes = 2;
+    spec.per_node.slots = 3;
+    Feed(JobSubmitted{spec});
+    JobMoved placed;
+    placed.nodes = {NodeId("a"), NodeId("b")};
+    Feed(placed);
+    Feed(JobEvent::kStarted);
+  }
+  void Feed(EventBody body) { Apply(state_, Event{++seq_, FromMicros(seq_), JobId(1), std::move(body)}); }
+  void Feed(JobEvent event) {
+    JobMoved move;
+    move.event = event;
+    Feed(move);
+  }
+
+  ClusterState state_;
+  int64_t seq_ = 0;
+};
+
+TEST_F(NodesTest, AGangIsShownOnEachOfItsNodes) {
+  const v1::ListNodesResponse nodes = ShowNodes(state_);
+  ASSERT_EQ(nodes.nodes_size(), 2);
+  EXPECT_THAT(nodes.nodes(0).jobs(), ElementsAre(1));
+  EXPECT_THAT(nodes.nodes(1).jobs(), ElementsAre(1));
+}
+
+TEST_F(NodesTest, WhatItsJobsUseIsAddedUp) { EXPECT_EQ(ShowNodes(state_).nodes(0).used().slots(), 3); }
+
+TEST_F(NodesTest, AFrozenJobIsShownApartAndUsesNoSlots) {
+  Feed(JobEvent::kOrderSuspend);
+  Feed(JobEvent::kFrozen);
+  const v1::Node node = ShowNodes(state_).nodes(0);
+  EXPECT_THAT(node.jobs(), IsEmpty());
+  EXPECT_THAT(node.suspended_jobs(), ElementsAre(1));
+  EXPECT_EQ(node.used().slots(), 0);
+}
+
+TEST_F(NodesTest, ACordonedNodeThatIsAwayIsDown) {
+  state_.nodes[NodeId("a")].cordoned = true;
+  EXPECT_EQ(ShowNodes(state_).nodes(0).state(), "cordoned");
+  state_.observed_nodes[NodeId("a")].connected = false;
+  EXPECT_EQ(ShowNodes(state_).nodes(0).state(), "down");
+}
+
+}  // namespace
+}  // namespace siding

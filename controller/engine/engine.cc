@@ -10,8 +10,6 @@ namespace {
 
 constexpr size_t kRecentEvents = 20000;
 constexpr Duration kFullLook = std::chrono::seconds(1);
-// A look at the whole cluster that takes no longer may follow on every message.
-constexpr Duration kQuickLook = std::chrono::milliseconds(1);
 
 }  // namespace
 
@@ -90,7 +88,7 @@ absl::Status Engine::Impl::Advance() {
       to_judge_.erase(id);
       ActOnJob(it->second);
     }
-    if (schedule_ && MayLookAgain()) {
+    if (schedule_ && pace_.MayBegin(clock_.Now())) {
       LookAtAll();
       more = !to_judge_.empty();
     }
@@ -101,6 +99,8 @@ absl::Status Engine::Impl::Advance() {
   return absl::OkStatus();
 }
 
+// With a thousand nodes this takes milliseconds, and hundreds of reports may come at once. What is put off is
+// made up for by the next call that may look, at the latest by Tick().
 void Engine::Impl::LookAtAll() {
   schedule_ = false;
   const Time began = clock_.Now();
@@ -108,16 +108,7 @@ void Engine::Impl::LookAtAll() {
   AdvanceRequests();
   BringBack();
   PlaceWaiting();
-  looked_ = clock_.Now();
-  look_took_ = looked_ - began;
-}
-
-// With a thousand nodes a look takes milliseconds, and hundreds of reports may come at once. At least as much
-// time as a look takes is left for other work until the next, which Tick() makes if nobody does before. (If
-// the clock was set back, time has passed all the same.)
-bool Engine::Impl::MayLookAgain() const {
-  const Duration since = clock_.Now() - looked_;
-  return look_took_ <= kQuickLook || since >= look_took_ || since < Duration(0);
+  pace_.Took(began, clock_.Now());
 }
 
 void Engine::Impl::JudgeAll() {

@@ -23,6 +23,7 @@
 
 #include "common/logging.h"
 #include "controller/engine/engine.h"
+#include "controller/engine/pace.h"
 #include "model/snapshot.h"
 #include "planner/planner.h"
 #include "planner/way_back.h"
@@ -97,7 +98,6 @@ class Engine::Impl {
  private:
   // ---- engine.cc ----
   void LookAtAll();
-  bool MayLookAgain() const;
   void Record(JobId job, EventBody body);
   void Move(JobRecord& job, JobMoved move) { Record(job.id, EventBody(std::move(move))); }
   absl::Status Flush();
@@ -193,8 +193,7 @@ class Engine::Impl {
   // Jobs whose reports or state changed since they were last judged.
   std::set<JobId> to_judge_;
   bool schedule_ = true;  // something changed that may let a waiting job go on
-  Time looked_;           // when the last look at the whole cluster ended
-  Duration look_took_{0};
+  Pace pace_;             // of the looks at the whole cluster that follow
   Time last_full_look_;
 
   struct Sent {

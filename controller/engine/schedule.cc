@@ -114,6 +114,7 @@ void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room) const {
 }
 
 bool Engine::Impl::PlaceWaiting() {
+  const std::map<NodeId, Resources> capacities = Capacities();
   std::vector<Waiting> waiting;
   for (const auto& [id, unfinished] : state_.unfinished) {
     const JobRecord& job = *unfinished;
@@ -126,12 +127,10 @@ bool Engine::Impl::PlaceWaiting() {
       const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
       if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
     }
-    waiting.push_back(std::move(w));
+    // What cannot fit even on empty nodes waits for nodes to come, and must not hold back the rest meanwhile.
+    if (CouldFit(w, capacities)) waiting.push_back(std::move(w));
   }
   if (waiting.empty()) return false;
-  // What cannot fit even on empty nodes waits for nodes to come, and must not hold back the rest meanwhile.
-  std::erase_if(waiting,
-                [&, capacities = Capacities()](const Waiting& w) { return !CouldFit(w, capacities); });
   std::vector<NodeRoom> room;
   for (const auto& [id, free] : Room({})) room.push_back({id, free});
   KeepHeadroom(room);

@@ -71,6 +71,21 @@ Setter TimeOf(Time now, const std::function<void(int64_t)>& set) {
   });
 }
 
+}  // namespace
+
+absl::Status ParseCheckpointInterval(const std::string& text, v1::JobSpec& spec) {
+  spec.set_auto_checkpoint_interval(text == "auto");
+  spec.clear_checkpoint_interval_us();
+  if (text == "auto") return absl::OkStatus();
+  const auto interval = ParseDuration(text);
+  if (!interval.ok())
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "': expected a duration such as 30m, or auto"));
+  spec.set_checkpoint_interval_us(interval->count());
+  return absl::OkStatus();
+}
+
+namespace {
+
 Fields JobFields(v1::JobSpec& spec, Time now) {
   constexpr int kMany = 1000000;
   return {
@@ -83,7 +98,8 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
       {"workdir", TextOf([&spec](const std::string& v) { spec.set_workdir(v); })},
       {"output", TextOf([&spec](const std::string& v) { spec.set_output(v); })},
       {"kill_grace", MicrosOf([&spec](int64_t v) { spec.set_kill_grace_us(v); })},
-      {"checkpoint_interval", MicrosOf([&spec](int64_t v) { spec.set_checkpoint_interval_us(v); })},
+      {"checkpoint_interval",
+       Parsed([&spec](const std::string& text) { return ParseCheckpointInterval(text, spec); })},
       {"hold", MicrosOf([&spec](int64_t v) { spec.set_hold_us(v); })},
       {"app_marker", TextOf([&spec](const std::string& v) { spec.mutable_app()->set_marker(v); })},
       {"preemptible",

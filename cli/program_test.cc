@@ -147,6 +147,13 @@ TEST_F(ProgramTest, BadValuesAreNamedBeforeAnythingIsSent) {
   EXPECT_TRUE(service_.submitted.command().empty());
 }
 
+TEST_F(ProgramTest, TheCheckpointIntervalMayBeLeftToSiding) {
+  EXPECT_EQ(Run({"submit", "--checkpoint-interval", "auto", "--", "x"}), 0);
+  EXPECT_TRUE(service_.submitted.auto_checkpoint_interval());
+  EXPECT_EQ(Run({"submit", "--checkpoint-interval", "often", "--", "x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--checkpoint-interval: 'often': expected a duration such as 30m, or auto"));
+}
+
 TEST_F(ProgramTest, LabelsNeedAValue) {
   EXPECT_EQ(Run({"submit", "--label", "qos", "--", "x"}), 2);
   EXPECT_THAT(err_, HasSubstr("--label 'qos': expected NAME=VALUE"));

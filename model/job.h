@@ -98,7 +98,8 @@ struct JobSpec {
   MethodSet methods;   // empty: not preemptible
   std::optional<AppMethod> app;
   Duration kill_grace = std::chrono::seconds(10);
-  Duration checkpoint_interval{0};  // 0: only when preempted
+  Duration checkpoint_interval{0};        // 0: only when preempted
+  bool auto_checkpoint_interval = false;  // instead: by what an image costs and how often nodes fail
   std::optional<int> max_preemptions;
   std::map<std::string, std::string> labels;  // what policies may ask for: partition, qos, account, ...
   // On-demand only.

@@ -75,10 +75,11 @@ struct Policy {
   double frozen_node_weight =
       0;  // what a node-second counts for which a frozen victim keeps a node from everybody
   Duration expected_hold =
-      std::chrono::minutes(10);  // how long a request keeps its nodes, if it does not say
-  int headroom_nodes = 0;        // kept free of batch jobs, for requests to come
-  int budget_steps = 4096;       // resolution of the shared-storage budget
-  int keep_checkpoints = 2;      // per job; older ones are deleted
+      std::chrono::minutes(10);       // how long a request keeps its nodes, if it does not say
+  double node_failures_per_year = 0;  // of one node; for jobs that leave the checkpoint interval to siding
+  int headroom_nodes = 0;             // kept free of batch jobs, for requests to come
+  int budget_steps = 4096;            // resolution of the shared-storage budget
+  int keep_checkpoints = 2;           // per job; older ones are deleted
   WhenLate when_late = WhenLate::kRefuse;
   std::set<std::string> operators = {"root"};  // users who may act on every job
   std::vector<JobClass> classes;               // the first that matches a job counts

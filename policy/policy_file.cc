@@ -164,6 +164,7 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"unused_node_weight", Number(p.unused_node_weight, 0, kMostWeight)},
                          {"frozen_node_weight", Number(p.frozen_node_weight, 0, kMostWeight)},
                          {"expected_hold", Span(p.expected_hold)},
+                         {"node_failures_per_year", Number(p.node_failures_per_year, 0, 1000)},
                          {"headroom_nodes", Whole(p.headroom_nodes, 0, 1000000)},
                          {"budget_steps", Whole(p.budget_steps, 1, 10000)},
                          {"keep_checkpoints", Whole(p.keep_checkpoints, 1, 1000)},

@@ -31,6 +31,7 @@ max_preemptions: 4
 delay_weight: 0.5
 unused_node_weight: 0.25
 frozen_node_weight: 0.75
+node_failures_per_year: 0.5
 expected_hold: 20m
 headroom_nodes: 2
 budget_steps: 32
@@ -63,6 +64,7 @@ on_demand:
   EXPECT_EQ(p.delay_weight, 0.5);
   EXPECT_EQ(p.unused_node_weight, 0.25);
   EXPECT_EQ(p.frozen_node_weight, 0.75);
+  EXPECT_EQ(p.node_failures_per_year, 0.5);
   EXPECT_EQ(p.expected_hold, 20min);
   EXPECT_EQ(p.headroom_nodes, 2);
   EXPECT_EQ(p.budget_steps, 32);

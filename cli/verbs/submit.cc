@@ -52,8 +52,10 @@ absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
   SIDING_RETURN_IF_ERROR(SetTime(flags.start_by, "--start-by", now, spec, &S::set_start_by_us));
   SIDING_RETURN_IF_ERROR(SetTime(flags.not_before, "--not-before", now, spec, &S::set_not_before_us));
   SIDING_RETURN_IF_ERROR(SetDuration(flags.hold, "--hold", spec, &S::set_hold_us));
-  SIDING_RETURN_IF_ERROR(
-      SetDuration(flags.interval, "--checkpoint-interval", spec, &S::set_checkpoint_interval_us));
+  if (!flags.interval.empty()) {
+    const absl::Status status = ParseCheckpointInterval(flags.interval, spec);
+    if (!status.ok()) return Annotate(status, "--checkpoint-interval");
+  }
   return SetDuration(flags.kill_grace, "--kill-grace", spec, &S::set_kill_grace_us);
 }
 
@@ -148,7 +150,8 @@ void AddFlags(CLI::App& verb, Flags& f) {
   verb.add_option("--preemptible", f.preemptible,
                   "ways it may be taken off its nodes: suspend,checkpoint,app,kill");
   verb.add_flag("--not-preemptible", f.not_preemptible, "it may not be taken off its nodes");
-  verb.add_option("--checkpoint-interval", f.interval, "checkpoint it this often while it runs, such as 30m");
+  verb.add_option("--checkpoint-interval", f.interval,
+                  "checkpoint it this often while it runs, such as 30m; auto: by cost and failures");
   verb.add_option("--app-signal", f.app_signal,
                   "method app: the signal to save, and how long it may take: USR1@30s");
   verb.add_option("--app-marker", f.app_marker, "method app: file that the program writes when it has saved");

@@ -69,6 +69,11 @@ absl::Status Engine::Impl::CheckRule(const JobSpec& spec) const {
 
 absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
   const JobId id(state_.jobs.empty() ? 1 : state_.jobs.rbegin()->first.value() + 1);
+  if (spec.auto_checkpoint_interval && policy_.node_failures_per_year <= 0) {
+    return absl::InvalidArgumentError(
+        "checkpoint_interval: expected a duration, as the site's policy does not say how often nodes fail "
+        "(node_failures_per_year)");
+  }
   if (spec.kind == JobKind::kBatch) {
     Record(id, JobSubmitted{std::move(spec)});
     return Submitted{id, std::nullopt};

@@ -281,6 +281,32 @@ TEST_F(EngineTest, PeriodicCheckpointsAreTakenAndOldOnesGo) {
   EXPECT_GE(cluster_.Count(v1::ToAgent::kDelete), 2);
 }
 
+TEST_F(EngineTest, AnIntervalLeftToSidingFollowsFromCostAndFailures) {
+  policy_.node_failures_per_year = 100;  // every 88 hours; an image of 1 s is then worth it every 13 minutes
+  StartController();
+  cluster_.memory = 1'000'000'000;
+  AddNodes({"a"});
+  JobSpec spec = Batch();
+  spec.auto_checkpoint_interval = true;
+  const JobId job = Submit(spec);
+  Settle();
+  cluster_.Heartbeat("a");
+  clock_.Advance(12min);
+  Settle(5);
+  EXPECT_EQ(Job(job).checkpoint_count, 0);
+  clock_.Advance(90s);
+  Settle(5);
+  EXPECT_EQ(Job(job).checkpoint_count, 1);
+}
+
+TEST_F(EngineTest, AnIntervalIsNotLeftToSidingWhereThePolicyKnowsNoFailures) {
+  JobSpec spec = Batch();
+  spec.auto_checkpoint_interval = true;
+  const auto submitted = engine_->Submit(kAda, spec);
+  EXPECT_TRUE(absl::IsInvalidArgument(submitted.status()));
+  EXPECT_THAT(std::string(submitted.status().message()), HasSubstr("node_failures_per_year"));
+}
+
 TEST_F(EngineTest, AProgramThatSavesItselfIsToldToOnScheduleAndStartsFromThat) {
   AddNodes({"a"});
   JobSpec spec = Batch(1, {Method::kApp});

@@ -166,6 +166,7 @@ class Engine::Impl {
   Duration TimeToMove(const JobRecord& job) const;
   bool PlaceWaiting();
   void KeepHeadroom(std::vector<NodeRoom>& room) const;
+  Duration CheckpointIntervalOf(const JobRecord& job) const;
   bool CheckpointOnSchedule(JobRecord& job);
   void ExpireCheckpoints(JobRecord& job);
   CheckpointId NextCheckpointId(const JobRecord& job) const;

@@ -6,10 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
 #include "controller/wire/wire.h"
+#include "model/checkpoint_interval.h"
 
 namespace siding {
 namespace {
 
+constexpr double kSecondsPerYear = 365.25 * 86400;
 constexpr Duration kRanksEndWithin = std::chrono::seconds(2);
 
 // What a frozen job keeps of a node: its memory (as measured, or as it asked), no slots. GPUs are given up
@@ -159,10 +161,41 @@ JobMoved Engine::Impl::OrderDump(const JobRecord& job, Tier tier) const {
   return move;
 }
 
+namespace {
+
+bool Can(const JobRecord& job, Method method) {
+  return job.spec.methods.Has(method) && !job.lost_methods.contains(method);
+}
+
+}  // namespace
+
+// How often it is to be saved; 0: never. Left to siding, it follows what an image costs now, so it changes
+// with the job's memory and what the nodes measure.
+Duration Engine::Impl::CheckpointIntervalOf(const JobRecord& job) const {
+  if (!job.spec.auto_checkpoint_interval) return job.spec.checkpoint_interval;
+  if (policy_.node_failures_per_year <= 0) return Duration(0);
+  Duration cost = job.spec.app ? job.spec.app->grace : Duration(0);
+  if (Can(job, Method::kCheckpoint)) {
+    cost = Duration(0);
+    for (int rank : LiveRanks(job)) {
+      const auto node = state_.observed_nodes.find(job.nodes[rank]);
+      if (node == state_.observed_nodes.end()) return Duration(0);
+      const Rate dump = FromProto(node->second.heartbeat.shared()).dump;
+      if (!dump.known()) return Duration(0);
+      cost = std::max(cost, dump.For(Bytes{Seen(job, rank).report.memory()}));
+    }
+  }
+  if (cost <= Duration(0)) return Duration(0);
+  const double mean_seconds = kSecondsPerYear / policy_.node_failures_per_year / job.spec.nodes;
+  return CheckpointInterval(cost, FromSeconds(mean_seconds));
+}
+
 bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
-  if (job.state != JobState::kRunning || job.spec.checkpoint_interval == Duration(0)) return false;
-  if (clock_.Now() - std::max(job.durable_at, job.state_since) < job.spec.checkpoint_interval) return false;
-  const auto can = [&](Method m) { return job.spec.methods.Has(m) && !job.lost_methods.contains(m); };
+  if (job.state != JobState::kRunning) return false;
+  const Duration interval = CheckpointIntervalOf(job);
+  if (interval == Duration(0)) return false;
+  if (clock_.Now() - std::max(job.durable_at, job.state_since) < interval) return false;
+  const auto can = [&](Method m) { return Can(job, m); };
   JobMoved move;
   if (can(Method::kCheckpoint)) {
     move = OrderDump(job, Tier::kShared);
@@ -172,7 +205,7 @@ bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
     return false;
   }
   move.keep_running = true;
-  move.reason = "on schedule";
+  move.reason = absl::StrCat("on schedule, every ", FormatDuration(interval));
   Move(job, std::move(move));
   return true;
 }

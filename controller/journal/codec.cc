@@ -101,8 +101,8 @@ static void from_json(const json& j, JobKind& v) {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, user, nodes, per_node,
                                                 priority, command, env, workdir, output, methods, app,
-                                                kill_grace, checkpoint_interval, max_preemptions, labels,
-                                                start_by, not_before, hold)
+                                                kill_grace, checkpoint_interval, auto_checkpoint_interval,
+                                                max_preemptions, labels, start_by, not_before, hold)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, begin, early,
                                                 predicted_release, bytes, loss_node_seconds, reason)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanKeep, job, reason)

@@ -39,6 +39,7 @@ JobSpec FullSpec() {
   spec.app = AppMethod{12, "/m", 9s, {"again"}};
   spec.kill_grace = 3s;
   spec.checkpoint_interval = 60s;
+  spec.auto_checkpoint_interval = true;
   spec.max_preemptions = 2;
   spec.start_by = FromMicros(99);
   return spec;

@@ -109,6 +109,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   if (spec.app) *out.mutable_app() = ToProto(*spec.app);
   out.set_kill_grace_us(spec.kill_grace.count());
   out.set_checkpoint_interval_us(spec.checkpoint_interval.count());
+  out.set_auto_checkpoint_interval(spec.auto_checkpoint_interval);
   if (spec.max_preemptions) out.set_max_preemptions(*spec.max_preemptions);
   out.set_start_by_us(ToMicros(spec.start_by));
   out.mutable_labels()->insert(spec.labels.begin(), spec.labels.end());
@@ -200,8 +201,9 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
   out.hold = Duration(spec.hold_us());
   out.kill_grace = Duration(spec.kill_grace_us());
   out.checkpoint_interval = Duration(spec.checkpoint_interval_us());
-  if (out.checkpoint_interval > Duration(0) && !out.methods.Has(Method::kCheckpoint) &&
-      !(out.app && GoesOnAfterSave(*out.app))) {
+  out.auto_checkpoint_interval = spec.auto_checkpoint_interval();
+  if ((out.checkpoint_interval > Duration(0) || out.auto_checkpoint_interval) &&
+      !out.methods.Has(Method::kCheckpoint) && !(out.app && GoesOnAfterSave(*out.app))) {
     return Bad("checkpoint_interval", "nothing, unless the job allows checkpoint, or app with a marker");
   }
   if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();

@@ -43,6 +43,23 @@ def wait_for(what, condition, timeout=60.0):
         time.sleep(0.02)  # the polling interval, not a guess at how long something takes
 
 
+def marked_processes(folder):
+    """Living processes outside our own process group with `folder` in their command line or environment."""
+    found = []
+    mark = str(folder).encode()
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if mark in (entry / "cmdline").read_bytes() or mark in (entry / "environ").read_bytes():
+                state, _, group = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:3]
+                if state != "Z" and int(group) != os.getpgid(0):
+                    found.append(int(entry.name))
+        except (OSError, IndexError):
+            pass  # it ended while we looked
+    return found
+
+
 class Cluster:
     def __init__(self, nodes=("n1", "n2"), slots=2, memory="2GiB", policy=None, folder=None, agent_args=()):
         self.dir = pathlib.Path(folder or tempfile.mkdtemp(prefix="siding-"))
@@ -138,20 +155,8 @@ class Cluster:
     def task_processes(self):
         """Shims of this cluster, and inits whose shim is one of them or that run with our folder in their
         environment."""
-        found = []
-        mark = str(self.dir).encode()
-        for entry in pathlib.Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
-                continue
-            try:
-                if mark in (entry / "cmdline").read_bytes() or mark in (entry / "environ").read_bytes():
-                    state, _, group = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:3]
-                    if state != "Z" and int(group) != os.getpgid(0):
-                        found.append(int(entry.name))
-            except (OSError, IndexError):
-                pass  # it ended while we looked
         mine = {p.pid for p in [*self.agents.values(), self.controller] if p and p.poll() is None}
-        return [pid for pid in found if pid not in mine]
+        return [pid for pid in marked_processes(self.dir) if pid not in mine]
 
     def tail(self, name, lines=15):
         path = self.logs / f"{name}.log"

@@ -37,8 +37,9 @@ constexpr MethodName kMethods[] = {{kSuspend, "suspend"},
 constexpr struct {
   const char* name;
   int number;
-} kSignals[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"USR1", SIGUSR1}, {"USR2", SIGUSR2},
-                {"ALRM", SIGALRM}, {"TERM", SIGTERM}, {"CONT", SIGCONT}, {"URG", SIGURG},   {"XCPU", SIGXCPU}};
+} kSignals[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"USR1", SIGUSR1},
+                {"USR2", SIGUSR2}, {"ALRM", SIGALRM}, {"TERM", SIGTERM}, {"CONT", SIGCONT},
+                {"URG", SIGURG},   {"XCPU", SIGXCPU}};
 
 bool Equal(const char* name, const char* text, int length) {
   return static_cast<int>(std::strlen(name)) == length && std::strncmp(name, text, length) == 0;
@@ -141,8 +142,8 @@ bool ParseTime(const char* text, int64_t& microseconds) {
   parts.tm_mon -= 1;
   const std::tm written = parts;
   const time_t seconds = timegm(&parts);  // puts "February 30th" right, which is how it is noticed
-  if (parts.tm_mon != written.tm_mon || parts.tm_mday != written.tm_mday || parts.tm_hour != written.tm_hour ||
-      parts.tm_min != written.tm_min || parts.tm_sec != written.tm_sec) {
+  if (parts.tm_mon != written.tm_mon || parts.tm_mday != written.tm_mday ||
+      parts.tm_hour != written.tm_hour || parts.tm_min != written.tm_min || parts.tm_sec != written.tm_sec) {
     return false;
   }
   const char* rest = text + length;
@@ -200,13 +201,15 @@ const char* Set(Options& options, Flag flag, const char* value) {
 const char* Contradiction(const Options& o) {
   const bool on_demand = o.start_by_us != 0 || o.start_within_us != 0;
   if (on_demand && o.preemptible) return "--siding-start-by and --siding-preemptible exclude each other";
-  if (!o.preemptible &&
-      (o.checkpoint_interval_us != 0 || o.checkpoint_signal != 0 || o.notice_us != 0 || o.max_preemptions >= 0)) {
-    return "--siding-checkpoint-interval, --siding-checkpoint-signal, --siding-notice and --siding-max-preemptions "
+  if (!o.preemptible && (o.checkpoint_interval_us != 0 || o.checkpoint_signal != 0 || o.notice_us != 0 ||
+                         o.max_preemptions >= 0)) {
+    return "--siding-checkpoint-interval, --siding-checkpoint-signal, --siding-notice and "
+           "--siding-max-preemptions "
            "need --siding-preemptible";
   }
   if ((o.methods & kApp) != 0 && o.checkpoint_signal == 0)
-    return "--siding-preemptible=app needs --siding-checkpoint-signal: how is the program told to save itself?";
+    return "--siding-preemptible=app needs --siding-checkpoint-signal: how is the program told to save "
+           "itself?";
   return nullptr;
 }
 

@@ -27,7 +27,8 @@ struct FlagText {
 };
 inline constexpr FlagText kFlags[] = {
     {Flag::kPreemptible, "siding-preemptible", "METHODS",
-     "the job may be preempted: by suspend,checkpoint,migrate,app,kill, or (without a value) as the policy allows",
+     "the job may be preempted: by suspend,checkpoint,migrate,app,kill, or (without a value) as the policy "
+     "allows",
      true},
     {Flag::kCheckpointInterval, "siding-checkpoint-interval", "DURATION",
      "checkpoint the job so often while it runs, such as 30m", false},

@@ -1,0 +1,27 @@
+// At a task's start: talk to the agent, leave the shim behind, become the task. All functions return null, or
+// what went wrong, and then have changed nothing.
+#pragma once
+
+#include "spank/messages.h"
+
+namespace siding::spank {
+
+struct Launch {
+  Answer answer;
+  int task_fd = -1;  // this process's end of the socket pair with the shim
+  const char* signals = nullptr;
+  bool prepared() const { return task_fd >= 0; }
+};
+
+// As root: registers the task with the agent at `socket` and starts the shim as a child of this process.
+// Takes at most two seconds, whatever the agent does.
+const char* Prepare(const char* socket, const Registration& registration, Launch& launch);
+
+// As the user: execs siding-slurm-task in place of the command. Returns only if that fails.
+const char* Become(const Launch& launch, int argc, char** argv, char** environment);
+
+// Which processes of a step Slurm's process tracking plugin sends signals to; see step_wire.h. To be called
+// in slurmstepd, which has the plugin loaded.
+const char* SignalsOfThisSlurm();
+
+}  // namespace siding::spank

@@ -1,0 +1,50 @@
+// What the plugin and a node's agent say to each other; docs/slurm.md, "Between plugin and agent". Texts of
+// lines "key value" in packets of a unix socket (SOCK_SEQPACKET), the first line being what it is and its
+// version. Pure; no exceptions, no allocation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "spank/options.h"
+
+namespace siding::spank {
+
+inline constexpr int kVersion = 1;
+inline constexpr char kDefaultSocket[] = "/run/siding/slurm.sock";
+inline constexpr size_t kMaxMessage = 8192;
+inline constexpr size_t kMaxPath = 1024;
+inline constexpr int kBatchStep = -1;
+
+// One task that is about to start.
+struct Registration {
+  uint32_t job = 0;
+  int step = kBatchStep;  // or the number of an srun step
+  uint32_t task = 0;      // in the step, over all nodes
+  uint32_t tasks = 1;     // of the step, on all nodes
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint32_t restarts = 0;  // how often Slurm has requeued the job
+  Options options;
+};
+
+// The text; returns its length, 0 if it does not fit.
+size_t FormatRegistration(const Registration& registration, char* text, size_t size);
+
+enum class AnswerKind {
+  kAccepted,  // to the registration: start the shim in this folder
+  kRefused,   // to the registration: start the command as if siding were not there
+  kGo,        // to the shim: its orders are in the folder
+  kFailed,    // to the shim: there will be none
+};
+struct Answer {
+  AnswerKind kind = AnswerKind::kRefused;
+  char folder[kMaxPath] = "";     // of an acceptance
+  char shim[kMaxPath] = "";       // of an acceptance: the program to start as root
+  char task_path[kMaxPath] = "";  // of an acceptance: the program to be the task
+  char reason[kMaxPath] = "";     // of a refusal or a failure
+};
+// False if it is no answer of this version.
+bool ParseAnswer(const char* text, size_t size, Answer& answer);
+
+}  // namespace siding::spank

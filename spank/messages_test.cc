@@ -1,0 +1,78 @@
+#include "spank/messages.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace siding::spank {
+namespace {
+
+std::string Format(const Registration& registration) {
+  char text[kMaxMessage];
+  return {text, FormatRegistration(registration, text, sizeof text)};
+}
+
+bool Parse(const std::string& text, Answer& answer) { return ParseAnswer(text.data(), text.size(), answer); }
+
+TEST(Messages, ARegistrationSaysWhoItIs) {
+  Registration r;
+  r.job = 42;
+  r.uid = 1000;
+  r.gid = 100;
+  r.restarts = 2;
+  EXPECT_EQ(Format(r),
+            "siding-register 1\njob 42\nstep batch\ntask 0\ntasks 1\nuid 1000\ngid 100\nrestarts 2\n");
+}
+
+TEST(Messages, ARegistrationSaysWhatWasAsked) {
+  Registration r;
+  r.step = 3;
+  r.options.methods = kCheckpoint | kApp;
+  r.options.checkpoint_interval_us = 5;
+  r.options.checkpoint_signal = 10;
+  r.options.signal_grace_us = 6;
+  r.options.notice_us = 7;
+  r.options.max_preemptions = 0;
+  const std::string text = Format(r);
+  EXPECT_NE(text.find("\nstep 3\n"), std::string::npos);
+  EXPECT_NE(
+      text.find(
+          "\nmethods checkpoint,app\ncheckpoint-interval-us 5\ncheckpoint-signal 10\nsignal-grace-us 6\n"
+          "notice-us 7\nmax-preemptions 0\n"),
+      std::string::npos);
+}
+
+TEST(Messages, ARegistrationThatDoesNotFitIsNone) {
+  char text[40];
+  EXPECT_EQ(FormatRegistration({}, text, sizeof text), 0u);
+}
+
+TEST(Messages, AnAcceptanceNamesFolderAndPrograms) {
+  Answer answer;
+  ASSERT_TRUE(Parse("siding-accepted 1\nfolder /a b\nshim /c\ntask /d\nlater x\n", answer));
+  EXPECT_EQ(answer.kind, AnswerKind::kAccepted);
+  EXPECT_STREQ(answer.folder, "/a b");
+  EXPECT_STREQ(answer.shim, "/c");
+  EXPECT_STREQ(answer.task_path, "/d");
+}
+
+TEST(Messages, ARefusalHasAReason) {
+  Answer answer;
+  ASSERT_TRUE(Parse("siding-refused 1\nreason because\n", answer));
+  EXPECT_EQ(answer.kind, AnswerKind::kRefused);
+  EXPECT_STREQ(answer.reason, "because");
+}
+
+TEST(Messages, WhatIsNoAnswerIsRefused) {
+  for (const std::string text : {"", "\n", "siding-go", "siding-go 2\n", "siding-register 1\n",
+                                 "siding-accepted 1\n", "siding-accepted 1\nfolder a\nshim /c\ntask /d\n",
+                                 "siding-accepted 1\nfolder /a\nshim /c\ntask /d"}) {
+    Answer answer;
+    EXPECT_FALSE(Parse(text, answer)) << text;
+  }
+  Answer answer;
+  EXPECT_FALSE(Parse("siding-refused 1\nreason " + std::string(kMaxPath, 'x') + "\n", answer));
+}
+
+}  // namespace
+}  // namespace siding::spank

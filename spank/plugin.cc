@@ -1,0 +1,140 @@
+// The hooks that Slurm calls. A job that did not ask is not touched; whatever goes wrong on a node costs one
+// line in slurmd's log, and the job runs as if siding were not there.
+#include <cstdlib>
+#include <cstring>
+
+#include "spank/launch.h"
+#include "spank/messages.h"
+#include "spank/options.h"
+
+extern "C" {
+#include <slurm/slurm.h>
+#include <slurm/spank.h>
+}
+
+namespace siding::spank {
+namespace {
+
+constexpr int kFlagCount = sizeof kFlags / sizeof *kFlags;
+
+// One job step's process, or one srun or sbatch: one set of flags.
+struct State {
+  Options options;
+  const char* socket = kDefaultSocket;
+  spank_option flags[kFlagCount];
+  Launch launch;
+} state;
+
+// Slurm calls this at submission, where a wrong value must stop the user, and again on the node, where it
+// cannot be wrong any more (unless plugins of two versions meet: then the flag counts as not given).
+int TakeFlag(int number, const char* value, int remote) {
+  const FlagText& flag = kFlags[number];
+  // A value that was left out travels to the node as an empty one.
+  if (remote != 0 && value != nullptr && *value == '\0') value = nullptr;
+  const char* const problem = Set(state.options, flag.flag, value);
+  if (problem == nullptr) return 0;
+  if (remote != 0) {
+    slurm_info("siding: --%s=%s: %s; ignored", flag.name, value == nullptr ? "" : value, problem);
+    return 0;
+  }
+  slurm_error("siding: --%s=%s: %s", flag.name, value == nullptr ? "" : value, problem);
+  return -1;
+}
+
+bool IsPlainStep(uint32_t step) { return step == SLURM_BATCH_SCRIPT || step <= SLURM_MAX_NORMAL_STEP_ID; }
+
+bool Describe(spank_t spank, Registration& r) {
+  uint32_t step = 0;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  if (spank_get_item(spank, S_JOB_STEPID, &step) != ESPANK_SUCCESS || !IsPlainStep(step)) return false;
+  if (spank_get_item(spank, S_JOB_ID, &r.job) != ESPANK_SUCCESS ||
+      spank_get_item(spank, S_TASK_GLOBAL_ID, &r.task) != ESPANK_SUCCESS ||
+      spank_get_item(spank, S_JOB_TOTAL_TASK_COUNT, &r.tasks) != ESPANK_SUCCESS ||
+      spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS ||
+      spank_get_item(spank, S_JOB_GID, &gid) != ESPANK_SUCCESS) {
+    slurm_info("siding: Slurm does not describe the task; it runs as not preemptible");
+    return false;
+  }
+  if (spank_get_item(spank, S_SLURM_RESTART_COUNT, &r.restarts) != ESPANK_SUCCESS) r.restarts = 0;
+  r.step = step == SLURM_BATCH_SCRIPT ? kBatchStep : static_cast<int>(step);
+  // A batch script is one process, whatever the job asks for.
+  if (r.step == kBatchStep) r.tasks = 1;
+  r.uid = uid;
+  r.gid = gid;
+  r.options = state.options;
+  return true;
+}
+
+}  // namespace
+}  // namespace siding::spank
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+using siding::spank::kFlagCount;
+using siding::spank::kFlags;
+using siding::spank::state;
+
+// Constants are a file's own in C++ unless it is said that they are not.
+extern const char plugin_name[], plugin_type[];
+extern const unsigned int plugin_version, spank_plugin_version;
+SPANK_PLUGIN(siding, 1)
+
+int slurm_spank_init(spank_t spank, int argc, char** argv) {
+  for (int i = 0; i < argc; ++i) {
+    if (std::strncmp(argv[i], "socket=", 7) == 0)
+      state.socket = argv[i] + 7;
+    else
+      slurm_error("siding: plugstack.conf: '%s' is unknown; expected socket=PATH", argv[i]);
+  }
+  const spank_context_t context = spank_context();
+  if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE) return 0;
+  for (int i = 0; i < kFlagCount; ++i) {
+    state.flags[i] = {const_cast<char*>(kFlags[i].name),
+                      const_cast<char*>(kFlags[i].argument),
+                      const_cast<char*>(kFlags[i].usage),
+                      kFlags[i].may_be_bare ? 2 : 1,
+                      i,
+                      siding::spank::TakeFlag};
+    if (spank_option_register(spank, &state.flags[i]) != ESPANK_SUCCESS)
+      slurm_info("siding: --%s cannot be registered", kFlags[i].name);
+  }
+  return 0;
+}
+
+int slurm_spank_init_post_opt(spank_t, int, char**) {
+  const char* const problem = siding::spank::Contradiction(state.options);
+  const spank_context_t context = spank_context();
+  if (problem == nullptr || (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR)) return 0;
+  slurm_error("siding: %s", problem);
+  // Slurm does not care for what an optional plugin returns here.
+  std::exit(1);
+}
+
+// Root, in the forked task, before it becomes the user's.
+int slurm_spank_task_init_privileged(spank_t spank, int, char**) {
+  siding::spank::Registration registration;
+  if (!state.options.preemptible || !siding::spank::Describe(spank, registration)) return 0;
+  const char* const problem = siding::spank::Prepare(state.socket, registration, state.launch);
+  if (problem != nullptr)
+    slurm_info("siding: %s: %s; the task runs as not preemptible", state.socket, problem);
+  return 0;
+}
+
+// The user, in the forked task: all is set up, and Slurm's own execve() would be next.
+int slurm_spank_task_init(spank_t spank, int, char**) {
+  int argc = 0;
+  char** argv = nullptr;
+  char** environment = nullptr;
+  if (!state.launch.prepared() || spank_get_item(spank, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS ||
+      spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS) {
+    return 0;
+  }
+  const char* const problem = siding::spank::Become(state.launch, argc, argv, environment);
+  slurm_info("siding: %s: %s; the task runs as not preemptible", state.launch.answer.task_path, problem);
+  return 0;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

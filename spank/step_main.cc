@@ -1,0 +1,140 @@
+// siding-slurm-task FD SIGNALS -- COMMAND...: the process that Slurm takes for the task. The command itself
+// runs below the shim at the other end of FD, where it can be checkpointed; this process hands over its
+// descriptors, passes signals on and ends as the command ends, or with 99 if it is to be started again. If
+// the shim cannot do its work it becomes the command, as if siding were not there. The user's own process,
+// without any privilege.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "spank/step_wire.h"
+
+namespace siding::spank {
+namespace {
+
+constexpr int kForwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1, SIGUSR2,
+                              SIGALRM, SIGTSTP, SIGWINCH, SIGCONT, SIGXCPU, SIGURG};
+
+struct Task {
+  int shim = -1;
+  int signals = -1;
+  bool forwards = true;
+  sigset_t mask_before;
+  char** command = nullptr;
+  pid_t init = 0;
+};
+
+[[noreturn]] void BecomeCommand(const Task& task) {
+  fcntl(task.shim, F_SETFD, FD_CLOEXEC);
+  sigprocmask(SIG_SETMASK, &task.mask_before, nullptr);
+  execvp(task.command[0], task.command);
+  std::fprintf(stderr, "%s: %s\n", task.command[0], std::strerror(errno));
+  _exit(errno == ENOENT ? 127 : 126);
+}
+
+[[noreturn]] void EndBySignal(int number) {
+  const rlimit no_core = {0, 0};  // the core would be of this process, which nobody wants to see
+  setrlimit(RLIMIT_CORE, &no_core);
+  signal(number, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, number);
+  sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  kill(getpid(), number);
+  _exit(128 + number);
+}
+
+bool HandOverDescriptors(int shim) {
+  const int fds[3] = {0, 1, 2};
+  char byte = 0;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
+  iovec data = {&byte, 1};
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof fds);
+  std::memcpy(CMSG_DATA(header), fds, sizeof fds);
+  return sendmsg(shim, &message, MSG_NOSIGNAL) == 1;
+}
+
+void TakeSignal(const Task& task) {
+  signalfd_siginfo info;
+  if (read(task.signals, &info, sizeof info) != sizeof info) return;
+  const int number = static_cast<int>(info.ssi_signo);
+  if (task.init > 0) {
+    if (task.forwards) kill(task.init, number);
+    return;
+  }
+  // Nothing runs yet: the shim sees this process go, and stops.
+  if (number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT) EndBySignal(number);
+}
+
+// Waits for the shim's next word; false if it has died.
+bool NextWord(const Task& task, StepMessage& message) {
+  for (;;) {
+    pollfd ready[2] = {{task.shim, POLLIN, 0}, {task.signals, POLLIN, 0}};
+    if (poll(ready, 2, -1) < 0 && errno != EINTR) return false;
+    if (ready[1].revents != 0) TakeSignal(task);
+    if (ready[0].revents == 0) continue;
+    const ssize_t size = recv(task.shim, &message, sizeof message, 0);
+    if (size < 0 && errno == EINTR) continue;
+    return size == sizeof message;
+  }
+}
+
+int Run(Task& task) {
+  // A terminal cannot be put into an image.
+  if (isatty(0) || isatty(1) || isatty(2) || !HandOverDescriptors(task.shim)) BecomeCommand(task);
+  StepMessage word{};
+  if (!NextWord(task, word) || word.word != StepWord::kStarted) BecomeCommand(task);
+  task.init = word.first;
+  const bool told = NextWord(task, word);
+  const pid_t init = task.init;
+  if (!told) {
+    kill(init, SIGKILL);
+    EndBySignal(SIGKILL);
+  }
+  if (word.word == StepWord::kComeBack) return kRequeueExit;
+  if (word.second != 0) EndBySignal(word.second);
+  return word.first;
+}
+
+int Main(int argc, char** argv) {
+  if (argc <= kTaskArguments) {
+    std::fprintf(
+        stderr,
+        "usage: siding-slurm-task FD SIGNALS -- COMMAND [ARGUMENT...] (started by siding's plugin)\n");
+    return 2;
+  }
+  Task task;
+  task.shim = std::atoi(argv[1]);
+  task.forwards = std::strcmp(argv[2], kSignalsTask) == 0;
+  task.command = argv + kTaskArguments;
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (int number : kForwarded) sigaddset(&taken, number);
+  sigprocmask(SIG_BLOCK, &taken, &task.mask_before);
+  task.signals = signalfd(-1, &taken, SFD_CLOEXEC);
+  if (task.signals < 0) BecomeCommand(task);
+  return Run(task);
+}
+
+}  // namespace
+}  // namespace siding::spank
+
+int main(int argc, char** argv) { return siding::spank::Main(argc, argv); }

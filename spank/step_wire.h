@@ -1,0 +1,38 @@
+// Between a step's task as Slurm sees it (siding-slurm-task, the user's) and the shim behind it (root's):
+// packets of a socket pair that the plugin makes before either of them is there. Both ends are of one build.
+//
+// The task sends one packet of one byte with its descriptors 0, 1 and 2 (SCM_RIGHTS). The shim answers with
+// one kStarted or kNotStarted and, after the former, with one kEnded or kComeBack. An end that closes without
+// a word has died.
+#pragma once
+
+#include <cstdint>
+
+namespace siding::spank {
+
+enum class StepWord : int32_t {
+  kStarted,     // `first`: pid of the command's init
+  kNotStarted,  // and nothing of it is left: the task runs the command itself
+  kEnded,       // `first`: exit code, `second`: signal number or 0
+  kComeBack,    // it has left with all its state kept: Slurm is to start it again
+};
+struct StepMessage {
+  StepWord word;
+  int32_t first = 0;
+  int32_t second = 0;
+};
+
+// The exit code that RequeueExit= in slurm.conf names.
+inline constexpr int kRequeueExit = 99;
+
+// Which processes Slurm itself sends a step's signals to. The words are arguments of the task and the shim.
+inline constexpr char kSignalsTask[] = "signals-to-task";  // the task only, which passes them on
+inline constexpr char kSignalsAll[] =
+    "signals-to-all";  // every process of the step: nothing is to be passed on
+
+// The plugin's calling conventions: descriptors and arguments of the programs it starts.
+inline constexpr int kShimTaskFd = 3;     // siding-shim FOLDER SIGNALS: its end of the socket pair,
+inline constexpr int kShimAgentFd = 4;    // and the connection to the agent
+inline constexpr int kTaskArguments = 4;  // siding-slurm-task FD SIGNALS -- COMMAND...
+
+}  // namespace siding::spank

@@ -2,10 +2,11 @@
  * passes signals on to the command's process group and returns the command's exit code; 128 + signal number
  * if a signal ended it (the kernel lets no init die of its own signal, so the number is all it can hand on).
  *
- *   siding-init [-s FD] -- COMMAND [ARGUMENT...]
+ *   siding-init [-s FD] [-q] -- COMMAND [ARGUMENT...]
  *
  * With -s, a failure to run the command is written to FD as two ints (the stage, always 0, and errno); FD is
- * closed in every case, so that end of file means that the command runs.
+ * closed in every case, so that end of file means that the command runs. With -q no signal is passed on:
+ * whoever sends them sends them to every process.
  *
  * Plain C and linked statically: it is part of every checkpoint, and must be the same on every node. */
 #define _GNU_SOURCE
@@ -18,7 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int kForwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
+static const int kForwarded[] = {SIGTERM, SIGINT,   SIGHUP,  SIGQUIT, SIGUSR1, SIGUSR2,
+                                 SIGALRM, SIGWINCH, SIGTSTP, SIGCONT, SIGXCPU, SIGURG};
 
 static int ExitCode(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
@@ -38,9 +40,11 @@ int main(int argc, char** argv) {
     status_fd = atoi(argv[at + 1]);
     at += 2;
   }
+  const int quiet = at < argc && strcmp(argv[at], "-q") == 0;
+  at += quiet;
   if (at < argc && strcmp(argv[at], "--") == 0) ++at;
   if (at >= argc) {
-    fprintf(stderr, "usage: siding-init [-s FD] -- COMMAND [ARGUMENT...]\n");
+    fprintf(stderr, "usage: siding-init [-s FD] [-q] -- COMMAND [ARGUMENT...]\n");
     return 2;
   }
   if (status_fd >= 0) fcntl(status_fd, F_SETFD, FD_CLOEXEC);
@@ -67,7 +71,7 @@ int main(int argc, char** argv) {
     const int signal_number = sigwaitinfo(&taken, &info);
     if (signal_number < 0) continue;
     if (signal_number != SIGCHLD) {
-      kill(-child, signal_number);
+      if (!quiet) kill(-child, signal_number);
       continue;
     }
     int status;

@@ -1,0 +1,179 @@
+// Everything between clone() and exec happens in the child in the order of the text below, and every failure
+// travels back through a pipe as (stage, errno).
+#include "agent/launch/start_init.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+#include "common/files.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+enum Stage : int { kRun, kCgroup, kMount, kSession, kOutput, kUser, kWorkdir, kInit };
+
+constexpr int kStatusFd = 3;
+constexpr int kAboveStdio = 10;
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  pointers.reserve(strings.size() + 1);
+  for (std::string& s : strings) pointers.push_back(s.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+[[noreturn]] void Fail(int fd, Stage stage) {
+  const int report[2] = {stage, errno};
+  if (write(fd, report, sizeof report) < 0) _exit(125);
+  _exit(126);
+}
+
+// The name of the file behind the descriptor; false if it has none.
+bool NameOf(int fd, char (&name)[PATH_MAX]) {
+  char link[32];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t size = readlink(link, name, sizeof name - 1);
+  if (size <= 0 || name[0] != '/') return false;
+  name[size] = '\0';
+  return true;
+}
+
+// A file that was opened outside belongs to a mount of another namespace, which CRIU could not find again: it
+// is opened anew, as the user. What has no name (a pipe, a deleted file) stays as it is.
+void OpenAnew(int fd) {
+  char name[PATH_MAX];
+  char before[PATH_MAX];
+  if (!NameOf(fd, name)) return;
+  const int flags = fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_NONBLOCK);
+  // Output and errors in one file share their position.
+  if (fd == 2 && NameOf(1, before) && std::strcmp(name, before) == 0 &&
+      fcntl(1, F_GETFL) == fcntl(2, F_GETFL)) {
+    dup2(1, 2);
+    return;
+  }
+  const off_t at = lseek(fd, 0, SEEK_CUR);
+  const int anew = open(name, flags | O_NOCTTY);
+  if (anew < 0) return;
+  if (at > 0) lseek(anew, at, SEEK_SET);
+  dup2(anew, fd);
+  close(anew);
+}
+
+// As the user; returns false with errno set.
+bool SetStdio(const InitPlan& plan) {
+  if (plan.stdio[0] < 0) {
+    const int in = open("/dev/null", O_RDONLY);
+    const int out = open(plan.output.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY, 0644);
+    return in >= 0 && out >= 0 && dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(out, 2) == 2;
+  }
+  for (int fd = 0; fd < 3; ++fd) {
+    if (dup2(plan.stdio[fd], fd) != fd) return false;
+  }
+  for (int fd = 0; fd < 3; ++fd) OpenAnew(fd);
+  return true;
+}
+
+// In the child, as pid 1 of the new namespace.
+[[noreturn]] void Become(const InitPlan& plan, int status_fd, char* const argv[], char* const envp[]) {
+  if (!plan.cgroup.empty()) {
+    UniqueFd procs(open((plan.cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    if (!procs.valid() || write(procs.get(), "0", 1) != 1) Fail(status_fd, kCgroup);
+  }
+  // What is mounted here must not reach the node, nor the other way round in the middle of a dump. The /proc
+  // of this pid namespace is CRIU's way to the task; without one it would make a folder for it where the task
+  // works.
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) Fail(status_fd, kMount);
+  if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) Fail(status_fd, kMount);
+  if (setsid() < 0) Fail(status_fd, kSession);
+  umask(plan.umask);
+  for (const auto& [resource, limit] : plan.limits)
+    setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  if (setgroups(plan.groups.size(), plan.groups.data()) != 0 && geteuid() == 0) Fail(status_fd, kUser);
+  if (setresgid(plan.gid, plan.gid, plan.gid) != 0) Fail(status_fd, kUser);
+  if (setresuid(plan.uid, plan.uid, plan.uid) != 0) Fail(status_fd, kUser);
+  // As the user from here on: a file that the user may not write stays unwritten.
+  if (!plan.workdir.empty() && chdir(plan.workdir.c_str()) != 0) Fail(status_fd, kWorkdir);
+  if (!SetStdio(plan)) Fail(status_fd, kOutput);
+  if (status_fd != kStatusFd) status_fd = dup2(status_fd, kStatusFd);
+  fcntl(kStatusFd, F_SETFD, 0);
+  syscall(SYS_close_range, kStatusFd + 1, ~0U, 0);
+  for (int signal_number = 1; signal_number < NSIG; ++signal_number) signal(signal_number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve(argv[0], argv, envp);
+  Fail(status_fd, kInit);
+}
+
+std::string Explain(const InitPlan& plan, Stage stage, int error) {
+  const auto because = [&](const std::string& what) { return absl::StrCat(what, ": ", strerror(error)); };
+  switch (stage) {
+    case kRun:
+      return because("cannot run " + plan.command[0]);
+    case kCgroup:
+      return because("cannot join the cgroup " + plan.cgroup);
+    case kMount:
+      return because("cannot mount /proc for the job");
+    case kSession:
+      return because("cannot begin a session");
+    case kOutput:
+      return because("cannot open the output " + plan.output);
+    case kUser:
+      return because(absl::StrCat("cannot become user ", plan.uid));
+    case kWorkdir:
+      return because("cannot enter the working folder " + plan.workdir);
+    case kInit:
+      return because("cannot run " + plan.init_path);
+  }
+  return because("cannot launch");
+}
+
+}  // namespace
+
+absl::StatusOr<pid_t> StartInit(InitPlan plan) {
+  std::vector<std::string> arguments = {plan.init_path, "-s", std::to_string(kStatusFd)};
+  if (!plan.passes_signals_on) arguments.push_back("-q");
+  arguments.push_back("--");
+  arguments.insert(arguments.end(), plan.command.begin(), plan.command.end());
+  std::vector<char*> argv = Pointers(arguments);
+  std::vector<char*> envp = Pointers(plan.environment);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return ErrnoError(errno, "pipe");
+  UniqueFd read_end(ends[0]);
+  // Above 0, 1 and 2, which are about to be replaced, even if the caller has closed its own.
+  UniqueFd write_end(fcntl(ends[1], F_DUPFD_CLOEXEC, kAboveStdio));
+  close(ends[1]);
+  if (!write_end.valid()) return ErrnoError(errno, "pipe");
+  // An ipc namespace of its own: System V segments cannot be dumped otherwise.
+  const long flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS | SIGCHLD;
+  const pid_t init = static_cast<pid_t>(syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr));
+  if (init < 0) return ErrnoError(errno, "cannot make a pid namespace");
+  if (init == 0) Become(plan, write_end.get(), argv.data(), envp.data());
+  write_end.Reset();
+
+  int report[2];
+  ssize_t n;
+  do n = read(read_end.get(), report, sizeof report);
+  while (n < 0 && errno == EINTR);
+  if (n == 0) return init;
+  waitpid(init, nullptr, 0);
+  if (n != sizeof report) return absl::InternalError("the launch ended in an unknown way");
+  return absl::FailedPreconditionError(Explain(plan, static_cast<Stage>(report[0]), report[1]));
+}
+
+}  // namespace siding

@@ -1,0 +1,41 @@
+// The step from a shim to a task's init: new namespaces, then the user's identity, then exec.
+#pragma once
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace siding {
+
+// What a command is started with.
+struct InitPlan {
+  std::string init_path;
+  std::vector<std::string> command;      // not empty
+  std::vector<std::string> environment;  // "NAME=value"
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::vector<gid_t> groups;
+  std::string workdir;  // empty: that of the shim
+  mode_t umask = 022;
+  std::vector<std::pair<int, rlimit>> limits;  // others are the shim's
+  std::string cgroup;                          // its folder; may be empty
+  // Signals that reach the init are passed on to the command. Not so where whoever sends them sends them to
+  // every process.
+  bool passes_signals_on = true;
+  // Descriptors for 0, 1 and 2, the caller's. -1 in the first place: stdin is /dev/null, and `output` is
+  // appended to.
+  std::array<int, 3> stdio = {-1, -1, -1};
+  std::string output;
+};
+
+// Starts the command below siding-init, which becomes a child of this process; returns the init's pid. The
+// error's message is meant for the job's owner.
+absl::StatusOr<pid_t> StartInit(InitPlan plan);
+
+}  // namespace siding

@@ -13,6 +13,7 @@
 
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/stdio.h"
 #include "agent/launch/processes.h"
 #include "common/status.h"
 
@@ -99,6 +100,8 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
     SIDING_ASSIGN_OR_RETURN(const auto files, RecordOpenFiles(plan.init));
     auto metadata = plan.metadata;
     metadata[kMetadataFiles] = OpenFilesToJson(files);
+    if (std::string pipes = PipesToText(RecordPipes(plan.init)); !pipes.empty())
+      metadata[kMetadataPipes] = std::move(pipes);
     SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
     SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest));
     SIDING_RETURN_IF_ERROR(observer.OnCommitting());

@@ -107,8 +107,15 @@ class SwrkCriu final : public Criu {
     options.add_external(kAllMountsExternal);
     options.set_root("/");
     options.set_rst_sibling(true);
+    std::vector<int> handed_over;
+    for (const CriuInherited& inherited : restore.inherited) {
+      criu::InheritFd& entry = *options.add_inherit_fd();
+      entry.set_key(inherited.key);
+      entry.set_fd(Swrk::kFirstHandedOver + static_cast<int>(handed_over.size()));
+      handed_over.push_back(inherited.fd);
+    }
     unlink((restore.work_folder + "/" + kRestoreLog).c_str());
-    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroup));
+    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroup, handed_over));
     auto response = swrk.Call(request);
     if (response.ok() && response->success()) return response->restore().pid();
     return Explain(restore.work_folder + "/" + kRestoreLog, response);

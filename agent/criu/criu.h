@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,11 +33,18 @@ struct CriuDump {
   const std::atomic<bool>* abandon = nullptr;
 };
 
+// A descriptor of the caller's that takes the place of one that the image cannot hold, such as "pipe:[4711]".
+struct CriuInherited {
+  std::string key;
+  int fd = -1;
+};
+
 struct CriuRestore {
   std::string image_folder;
   std::string work_folder;
   std::string cgroup;  // folder that CRIU, and so the restored processes, join; may be empty
   CriuUser user;
+  std::vector<CriuInherited> inherited;
 };
 
 // Thread-safe.

@@ -53,7 +53,8 @@ bool BecomeUser(const CriuUser& user) {
 
 }  // namespace
 
-absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, const std::string& cgroup) {
+absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, const std::string& cgroup,
+                                 const std::vector<int>& handed_over) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return ErrnoError(errno, "socketpair");
@@ -64,20 +65,23 @@ absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, 
     procs.Reset(open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
     if (!procs.valid()) return ErrnoError(errno, "open the cgroup " + cgroup);
   }
+  const int last_fd = kFirstHandedOver + static_cast<int>(handed_over.size()) - 1;
+  std::vector<int> copies(handed_over.size());  // allocated before the fork
   const pid_t pid = fork();
   if (pid < 0) return ErrnoError(errno, "fork");
   if (pid == 0) {
     constexpr int kFd = 3;
+    // Out of the way first: one of them may have a number that another is to get.
+    const int socket = fcntl(theirs.get(), F_DUPFD, last_fd + 1);
+    for (size_t i = 0; i < copies.size(); ++i) copies[i] = fcntl(handed_over[i], F_DUPFD, last_fd + 1);
     if (procs.valid() && write(procs.get(), "0", 1) != 1) _exit(124);
     const int null = open("/dev/null", O_RDWR);
     dup2(null, 0);
     dup2(null, 1);
     dup2(null, 2);
-    if (theirs.get() == kFd)
-      fcntl(kFd, F_SETFD, 0);
-    else
-      dup2(theirs.get(), kFd);
-    syscall(SYS_close_range, kFd + 1, ~0U, 0);
+    dup2(socket, kFd);
+    for (size_t i = 0; i < copies.size(); ++i) dup2(copies[i], kFirstHandedOver + static_cast<int>(i));
+    syscall(SYS_close_range, last_fd + 1, ~0U, 0);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,8 +18,11 @@ namespace siding {
 
 class Swrk {
  public:
-  // Starts `path`, as the given user, in the given cgroup (may be empty).
-  static absl::StatusOr<Swrk> Start(const std::string& path, const CriuUser& user, const std::string& cgroup);
+  // CRIU's numbers of the descriptors that it is handed over begin here.
+  static constexpr int kFirstHandedOver = 4;
+  // Starts `path`, as the given user, in the given cgroup (may be empty), with copies of some descriptors.
+  static absl::StatusOr<Swrk> Start(const std::string& path, const CriuUser& user, const std::string& cgroup,
+                                    const std::vector<int>& handed_over = {});
   Swrk(Swrk&& other) noexcept : pid_(other.pid_), socket_(std::move(other.socket_)) { other.pid_ = 0; }
   Swrk& operator=(Swrk&&) = delete;
   // Closes the socket, which makes CRIU undo whatever is not finished, and waits for its end.

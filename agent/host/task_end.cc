@@ -1,7 +1,6 @@
 // What the end of a task's processes means.
-#include <signal.h>
-
 #include "agent/host/task.h"
+#include "agent/host/task_ending.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.pb.h"
@@ -18,7 +17,6 @@ void Task::Conclude() {
     if (report.started_us() == 0) report.set_started_us(running->started_us());
   }
   const auto exit = ReadJsonFile<agent::ShimExit>(folder_ + "/exit.json");
-  const bool killed = !exit.ok() || exit->signal() == SIGKILL;
   const agent::DumpRecord& dump = record_.dump();
   const auto image_visible = [&] {
     const auto store = host_.Store(dump.tier());
@@ -29,14 +27,15 @@ void Task::Conclude() {
     const pid_t init = IsAlive(record_.init().pid(), record_.init().start_time()) ? record_.init().pid() : 0;
     host_.freezer.KillAll(name_, init);
   }
-  if (dump.committing() && !dump.keep_running() && killed && !record_.kill_ordered() && image_visible()) {
+  const Ending ending = JudgeEnding(record_, exit.ok() ? &*exit : nullptr, image_visible);
+  if (ending == Ending::kCheckpointed) {
     report.set_checkpoint(dump.checkpoint());
     report.set_image_bytes(dump.image_bytes());
     report.set_committed_op(dump.op());
     report.clear_failed_op();
     report.clear_error();
     SetPhase(v1::CHECKPOINTED);
-  } else if (record_.saved() || (record_.saving() && exit.ok() && exit->code() == 0 && exit->signal() == 0)) {
+  } else if (ending == Ending::kSaved) {
     SetPhase(v1::SAVED);
   } else if (exit.ok()) {
     report.set_exit_code(exit->code());

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,10 @@ struct ShimTask {
 absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request);
 
 // Puts the files of the job back to what they were at the checkpoint, then restores the image. `log_folder`
-// gets criu's log.
-absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder);
+// gets criu's log. `stdio` takes the places of the pipes that the task had for its descriptors 0, 1 and 2;
+// -1: there were none.
+absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder,
+                                     const std::array<int, 3>& stdio = {-1, -1, -1});
 
 // Where the job's temporary files go: the same path on every node, since open files keep their names. Apart
 // by user: a folder that another user's job left behind under the same number must not stop this one.

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "agent/checkpoint/open_files.h"
+#include "agent/checkpoint/stdio.h"
 #include "agent/criu/criu.h"
 #include "agent/launch/shim.h"
 #include "common/status.h"
@@ -41,7 +42,8 @@ absl::StatusOr<std::vector<std::string>> PutBackAsUser(const agent::ShimRequest&
 
 }  // namespace
 
-absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder) {
+absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder,
+                                     const std::array<int, 3>& stdio) {
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
   ShimTask task;
   SIDING_ASSIGN_OR_RETURN(task.notes, PutBackAsUser(request));
@@ -52,6 +54,12 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   // As root, whoever dumped it: the new processes are root's own until they become the user's, so nothing
   // needs CAP_SYS_RESOURCE, while the settings of an ipc namespace may be written by nobody else.
   restore.user = {};
+  SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));
+  for (int fd = 0; fd < 3; ++fd) {
+    if (pipes[fd].empty()) continue;
+    if (stdio[fd] < 0) return absl::FailedPreconditionError("nobody has a pipe for the task's output");
+    restore.inherited.push_back({pipes[fd], stdio[fd]});
+  }
   SIDING_ASSIGN_OR_RETURN(task.init, NewCriu(request.restore().criu_path())->Restore(restore));
   return task;
 }

@@ -1,0 +1,22 @@
+// What the end of a task's processes means, given what had been ordered.
+#pragma once
+
+#include <functional>
+
+#include "agent/host/task_record.pb.h"
+#include "agent/launch/shim.pb.h"
+
+namespace siding {
+
+enum class Ending {
+  kItsOwn,        // the command ended, or was ended for good
+  kCheckpointed,  // its state is in an image
+  kSaved,         // it saved itself
+};
+
+// `exit` is null if nobody saw how the processes ended. `image_visible` is asked only if it matters: is the
+// image of the record's dump in its store?
+Ending JudgeEnding(const agent::TaskRecord& record, const agent::ShimExit* exit,
+                   const std::function<bool()>& image_visible);
+
+}  // namespace siding

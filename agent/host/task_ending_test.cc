@@ -1,0 +1,58 @@
+#include "agent/host/task_ending.h"
+
+#include <signal.h>
+
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+constexpr auto kVisible = [] { return true; };
+
+agent::TaskRecord Committing() {
+  agent::TaskRecord record;
+  record.mutable_dump()->set_committing(true);
+  return record;
+}
+
+agent::ShimExit Killed() {
+  agent::ShimExit exit;
+  exit.set_signal(SIGKILL);
+  return exit;
+}
+
+TEST(JudgeEnding, AKillAfterTheCommitIsTheCheckpoints) {
+  const agent::ShimExit exit = Killed();
+  EXPECT_EQ(JudgeEnding(Committing(), &exit, kVisible), Ending::kCheckpointed);
+}
+
+TEST(JudgeEnding, AnEndThatNobodySawAfterTheCommitIsTheCheckpoints) {
+  EXPECT_EQ(JudgeEnding(Committing(), nullptr, kVisible), Ending::kCheckpointed);
+}
+
+TEST(JudgeEnding, WithoutTheImageThereIsNoCheckpoint) {
+  const agent::ShimExit exit = Killed();
+  EXPECT_EQ(JudgeEnding(Committing(), &exit, [] { return false; }), Ending::kItsOwn);
+}
+
+TEST(JudgeEnding, AKillThatWasOrderedIsForGood) {
+  agent::TaskRecord record = Committing();
+  record.set_kill_ordered(true);
+  const agent::ShimExit exit = Killed();
+  EXPECT_EQ(JudgeEnding(record, &exit, kVisible), Ending::kItsOwn);
+}
+
+TEST(JudgeEnding, ACommandThatEndedInTheMomentOfTheCommitHasEnded) {
+  EXPECT_EQ(JudgeEnding(Committing(), &agent::ShimExit::default_instance(), kVisible), Ending::kItsOwn);
+}
+
+TEST(JudgeEnding, AProgramThatWasToldToSaveItselfAndEndedWellDidSo) {
+  agent::TaskRecord record;
+  record.set_saving(true);
+  EXPECT_EQ(JudgeEnding(record, &agent::ShimExit::default_instance(), kVisible), Ending::kSaved);
+  const agent::ShimExit exit = Killed();
+  EXPECT_EQ(JudgeEnding(record, &exit, kVisible), Ending::kItsOwn);
+}
+
+}  // namespace
+}  // namespace siding

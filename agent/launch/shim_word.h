@@ -1,0 +1,24 @@
+// What a shim leaves in its task's folder; see shim.proto.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/launch/shim.h"
+#include "agent/launch/shim.pb.h"
+
+namespace siding {
+
+// That this process is the shim.
+absl::Status WriteShim(const std::string& folder);
+
+// That the task runs, or why it does not. On an error nobody could find the task again: it has been ended.
+absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask>& task);
+
+// What a wait status means: siding-init, like every shell, says 128 + number for a signal.
+agent::ShimExit ExitOf(int wait_status);
+
+absl::Status WriteExit(const std::string& folder, const agent::ShimExit& exit);
+
+}  // namespace siding

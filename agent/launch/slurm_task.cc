@@ -1,0 +1,161 @@
+#include "agent/launch/slurm_task.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <sstream>
+
+#include "agent/launch/processes.h"
+#include "agent/launch/shim.h"
+#include "common/status.h"
+#include "spank/step_wire.h"
+
+namespace siding {
+namespace {
+
+constexpr char kScriptName[] = "slurm_script";
+constexpr char kCgroupRoot[] = "/sys/fs/cgroup";
+
+std::string ProcFile(pid_t pid, const char* name) { return absl::StrCat("/proc/", pid, "/", name); }
+
+std::string ScriptPath(const agent::ShimRequest& request) {
+  return TaskTmpdir(request.spec().uid(), request.job(), request.rank()) + "/" + kScriptName;
+}
+
+// Where a cgroup's folder may be: version 2 alone, both versions side by side, or version 1.
+std::vector<std::string> Candidates(const CgroupFolder& folder) {
+  const std::string root = kCgroupRoot;
+  if (folder.controllers.empty()) return {root + folder.path, root + "/unified" + folder.path};
+  const bool named = folder.controllers.rfind("name=", 0) == 0;
+  return {root + "/" + (named ? folder.controllers.substr(5) : folder.controllers) + folder.path};
+}
+
+absl::Status Join(const CgroupFolder& folder) {
+  for (const std::string& path : Candidates(folder)) {
+    UniqueFd procs(open((path + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    if (procs.valid() && write(procs.get(), "0", 1) == 1) return absl::OkStatus();
+  }
+  return ErrnoError(errno, absl::StrCat("join the cgroup ", folder.controllers, ":", folder.path));
+}
+
+}  // namespace
+
+std::vector<std::string> SplitAtZeros(const std::string& text, int skipped) {
+  std::vector<std::string> strings;
+  std::istringstream in(text);
+  for (std::string item; std::getline(in, item, '\0');) {
+    if (skipped-- <= 0) strings.push_back(item);
+  }
+  return strings;
+}
+
+std::vector<gid_t> GroupsOf(const std::string& status) {
+  const size_t at = status.find("\nGroups:");
+  if (at == std::string::npos) return {};
+  std::istringstream line(status.substr(at + 8, status.find('\n', at + 8) - at - 8));
+  std::vector<gid_t> groups;
+  for (gid_t group; line >> group;) groups.push_back(group);
+  return groups;
+}
+
+std::vector<CgroupFolder> ParseCgroups(const std::string& text) {
+  std::vector<CgroupFolder> folders;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find(':');
+    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    folders.push_back({line.substr(first + 1, second - first - 1), line.substr(second + 1)});
+  }
+  return folders;
+}
+
+absl::Status JoinCgroupsOf(pid_t task) {
+  SIDING_ASSIGN_OR_RETURN(const std::string theirs, ReadFile(ProcFile(task, "cgroup")));
+  SIDING_ASSIGN_OR_RETURN(const std::string ours, ReadFile("/proc/self/cgroup"));
+  const auto before = ParseCgroups(ours);
+  for (const CgroupFolder& folder : ParseCgroups(theirs)) {
+    bool there = false;
+    for (const CgroupFolder& own : before)
+      there |= own.controllers == folder.controllers && own.path == folder.path;
+    if (!there) SIDING_RETURN_IF_ERROR(Join(folder));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<InitPlan> ReadSlurmTask(pid_t task, const agent::ShimRequest& request) {
+  InitPlan plan;
+  SIDING_ASSIGN_OR_RETURN(const std::string command, ReadFile(ProcFile(task, "cmdline")));
+  SIDING_ASSIGN_OR_RETURN(const std::string environment, ReadFile(ProcFile(task, "environ")));
+  SIDING_ASSIGN_OR_RETURN(const std::string status, ReadFile(ProcFile(task, "status")));
+  plan.command = SplitAtZeros(command, spank::kTaskArguments);
+  plan.environment = SplitAtZeros(environment, 0);
+  plan.groups = GroupsOf(status);
+  plan.uid = request.spec().uid();
+  plan.gid = request.spec().gid();
+  plan.init_path = request.init_path();
+  const size_t mask = status.find("\nUmask:");
+  if (mask != std::string::npos)
+    plan.umask = static_cast<mode_t>(std::strtoul(status.c_str() + mask + 7, nullptr, 8));
+  char folder[PATH_MAX];
+  const ssize_t size = readlink(ProcFile(task, "cwd").c_str(), folder, sizeof folder);
+  if (size > 0) plan.workdir.assign(folder, static_cast<size_t>(size));
+  for (int resource = 0; resource < RLIM_NLIMITS; ++resource) {
+    rlimit limit{};
+    if (prlimit(task, static_cast<__rlimit_resource>(resource), nullptr, &limit) == 0)
+      plan.limits.push_back({resource, limit});
+  }
+  if (plan.command.empty()) return absl::NotFoundError("Slurm's task is gone");
+  return plan;
+}
+
+absl::StatusOr<std::array<UniqueFd, 3>> ReceiveStdio(int socket) {
+  int fds[3];
+  char byte = 0;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)];
+  iovec data = {&byte, 1};
+  msghdr message = {};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  ssize_t received;
+  do received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  while (received < 0 && errno == EINTR);
+  const cmsghdr* const header = received == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof fds))
+    return absl::NotFoundError("Slurm's task did not hand over its descriptors");
+  std::memcpy(fds, CMSG_DATA(header), sizeof fds);
+  return std::array<UniqueFd, 3>{UniqueFd(fds[0]), UniqueFd(fds[1]), UniqueFd(fds[2])};
+}
+
+absl::StatusOr<std::string> CopyBatchScript(const std::string& command, const agent::ShimRequest& request) {
+  if (std::filesystem::path(command).filename() != kScriptName) return "";
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(command));
+  SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
+  const std::string path = ScriptPath(request);
+  unlink(path.c_str());
+  UniqueFd script(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!script.valid()) return ErrnoError(errno, path);
+  // The same time wherever and whenever it is written: a restore refuses files that have been changed.
+  const timespec always[2] = {{0, 0}, {0, 0}};
+  if (write(script.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      fchown(script.get(), request.spec().uid(), request.spec().gid()) != 0 ||
+      fchmod(script.get(), 0700) != 0 || futimens(script.get(), always) != 0) {
+    return ErrnoError(errno, path);
+  }
+  return path;
+}
+
+void RemoveBatchScript(const agent::ShimRequest& request) {
+  unlink(ScriptPath(request).c_str());
+  rmdir(TaskTmpdir(request.spec().uid(), request.job(), request.rank()).c_str());
+}
+
+}  // namespace siding

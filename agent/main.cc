@@ -10,6 +10,7 @@
 
 #include "agent/host/local_task_host.h"
 #include "agent/link/link.h"
+#include "agent/slurm/listener.h"
 #include "common/logging.h"
 #include "common/signals.h"
 #include "common/status.h"
@@ -63,7 +64,7 @@ int Main(int argc, char** argv) {
   options.state_dir = "/var/lib/siding/agent";
   options.shim_path = BesideThisProgram("siding-shim");
   options.init_path = BesideThisProgram("siding-init");
-  std::string socket = "/run/siding/siding.sock", level = "info", memory;
+  std::string socket = "/run/siding/siding.sock", level = "info", memory, slurm_socket;
   int slots = static_cast<int>(std::thread::hardware_concurrency()), gpus = 0;
   bool check = false;
   app.add_option("--node", options.node, "this node's name")->capture_default_str();
@@ -75,6 +76,8 @@ int Main(int argc, char** argv) {
   app.add_option("--memory", memory, "memory that jobs may use, such as 64GiB; default: all");
   app.add_option("--gpus", gpus, "GPUs that jobs may use")->check(CLI::Range(0, 1024));
   app.add_option("--criu", options.criu_path, "criu to use; default: the first that works here");
+  app.add_option("--slurm-socket", slurm_socket,
+                 "where Slurm's plugin registers tasks, such as /run/siding/slurm.sock; default: nowhere");
   app.add_option("--log-level", level, "trace, debug, info, warning or error")->capture_default_str();
   app.add_flag("--check", check, "say what works on this machine, then exit");
   app.set_version_flag("--version", "siding-agent " SIDING_VERSION);
@@ -100,10 +103,14 @@ int Main(int argc, char** argv) {
 
   Link link(LinkOptions{"unix:" + std::filesystem::absolute(socket).string()});
   const auto host = NewTaskHost(std::move(options), link, SystemClock());
+  absl::StatusOr<std::unique_ptr<SlurmListener>> listener = nullptr;
+  if (!slurm_socket.empty()) listener = SlurmListener::Start(slurm_socket, *host);
+  if (!listener.ok()) return fail(Annotate(listener.status(), "--slurm-socket"));
   link.Start(*host);
   int received = 0;
   sigwait(&stop_signals, &received);
   spdlog::info("stopping; jobs go on running");
+  listener->reset();
   link.Stop();
   return 0;
 }

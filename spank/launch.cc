@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,9 +18,6 @@
 namespace siding::spank {
 namespace {
 
-// One second to take the registration, one to answer: an agent that hangs must not hang the node.
-constexpr timeval kPatience = {1, 0};
-
 // A connection to the agent. -1 with errno set if there is none, or if whoever listens is not this user: what
 // is started on its word runs as root.
 int Connect(const char* path) {
@@ -32,10 +28,9 @@ int Connect(const char* path) {
     return -1;
   }
   std::strcpy(address.sun_path, path);
-  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  // An agent that hangs must not hang the node: a queue that is full is an error.
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -1;
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   ucred peer = {};
   socklen_t size = sizeof peer;
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
@@ -49,21 +44,8 @@ int Connect(const char* path) {
   return -1;
 }
 
-const char* Register(int agent, const Registration& registration, Answer& answer) {
-  char text[kMaxMessage];
-  const size_t length = FormatRegistration(registration, text, sizeof text);
-  if (length == 0 || send(agent, text, length, MSG_NOSIGNAL) != static_cast<ssize_t>(length))
-    return "the agent does not listen";
-  const ssize_t size = recv(agent, text, sizeof text, 0);
-  if (size <= 0) return "the agent does not answer";
-  if (!ParseAnswer(text, static_cast<size_t>(size), answer))
-    return "the agent's answer is of another version";
-  if (answer.kind == AnswerKind::kRefused) return answer.reason;
-  return answer.kind == AnswerKind::kAccepted ? nullptr : "the agent's answer makes no sense";
-}
-
 // In the child: only the two descriptors go along. Slurm's own stay out of the shim's reach.
-[[noreturn]] void BecomeShim(const Launch& launch, int task, int agent) {
+[[noreturn]] void BecomeShim(const char* program, const char* signals, int task, int agent) {
   const int high_task = fcntl(task, F_DUPFD, 10);
   const int high_agent = fcntl(agent, F_DUPFD, 10);
   const int null = open("/dev/null", O_RDWR);
@@ -72,7 +54,7 @@ const char* Register(int agent, const Registration& registration, Answer& answer
   dup2(high_task, kShimTaskFd);
   dup2(high_agent, kShimAgentFd);
   syscall(SYS_close_range, kShimAgentFd + 1, ~0U, 0);
-  execl(launch.answer.shim, launch.answer.shim, launch.answer.folder, launch.signals, nullptr);
+  execl(program, program, kShimForSlurm, signals, nullptr);
   _exit(127);
 }
 
@@ -86,26 +68,35 @@ const char* SignalsOfThisSlurm() {
   return dl_iterate_phdr(FindLinuxproc, nullptr) != 0 ? kSignalsAll : kSignalsTask;
 }
 
-const char* Prepare(const char* socket, const Registration& registration, Launch& launch) {
+const char* Prepare(const char* socket, const char* programs, const Registration& registration,
+                    Launch& launch) {
+  char shim[kMaxPath];
+  char text[kMaxMessage];
+  const size_t length = FormatRegistration(registration, text, sizeof text);
+  const int shim_length = std::snprintf(shim, sizeof shim, "%s/siding-shim", programs);
+  const int task_length = std::snprintf(launch.task_program, kMaxPath, "%s/siding-slurm-task", programs);
+  if (length == 0 || shim_length >= static_cast<int>(kMaxPath) || task_length >= static_cast<int>(kMaxPath))
+    return "a path or a flag is too long";
+  if (access(shim, X_OK) != 0 || access(launch.task_program, X_OK) != 0)
+    return "siding-shim or siding-slurm-task is missing";
   const int agent = Connect(socket);
   if (agent < 0) return std::strerror(errno);
   int pair[2];
-  const char* problem = Register(agent, registration, launch.answer);
-  if (problem == nullptr && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-    problem = "no socket pair";
-  if (problem == nullptr) {
-    launch.signals = SignalsOfThisSlurm();
-    const pid_t shim = fork();
-    if (shim == 0) BecomeShim(launch, pair[1], agent);
-    if (shim < 0) problem = "no process for the shim";
-    close(pair[1]);
-    if (shim > 0)
-      launch.task_fd = pair[0];
-    else
-      close(pair[0]);
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    close(agent);
+    return "no socket pair";
   }
+  launch.signals = SignalsOfThisSlurm();
+  const bool sent = send(pair[0], text, length, MSG_NOSIGNAL) == static_cast<ssize_t>(length);
+  const pid_t child = sent ? fork() : -1;
+  if (child == 0) BecomeShim(shim, launch.signals, pair[1], agent);
   close(agent);
-  return problem;
+  close(pair[1]);
+  if (child > 0)
+    launch.task_fd = pair[0];
+  else
+    close(pair[0]);
+  return child > 0 ? nullptr : "no process for the shim";
 }
 
 const char* Become(const Launch& launch, int argc, char** argv, char** environment) {
@@ -114,13 +105,13 @@ const char* Become(const Launch& launch, int argc, char** argv, char** environme
   std::snprintf(fd, sizeof fd, "%d", launch.task_fd);
   char** const arguments = static_cast<char**>(std::calloc(kTaskArguments + argc + 1, sizeof *arguments));
   if (arguments == nullptr) return "no memory";
-  arguments[0] = const_cast<char*>(launch.answer.task_path);
+  arguments[0] = const_cast<char*>(launch.task_program);
   arguments[1] = fd;
   arguments[2] = const_cast<char*>(launch.signals);
   arguments[3] = separator;
   for (int i = 0; i < argc; ++i) arguments[kTaskArguments + i] = argv[i];
   fcntl(launch.task_fd, F_SETFD, 0);
-  execve(launch.answer.task_path, arguments, environment);
+  execve(launch.task_program, arguments, environment);
   const int error = errno;
   std::free(arguments);
   close(launch.task_fd);  // the shim sees that, and goes

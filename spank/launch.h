@@ -7,15 +7,16 @@
 namespace siding::spank {
 
 struct Launch {
-  Answer answer;
+  char task_program[kMaxPath] = "";
   int task_fd = -1;  // this process's end of the socket pair with the shim
   const char* signals = nullptr;
   bool prepared() const { return task_fd >= 0; }
 };
 
-// As root: registers the task with the agent at `socket` and starts the shim as a child of this process.
-// Takes at most two seconds, whatever the agent does.
-const char* Prepare(const char* socket, const Registration& registration, Launch& launch);
+// As root: connects to the agent at `socket` and leaves the connection and the registration to the shim,
+// started as a child of this process from the folder `programs`. Never waits for the agent.
+const char* Prepare(const char* socket, const char* programs, const Registration& registration,
+                    Launch& launch);
 
 // As the user: execs siding-slurm-task in place of the command. Returns only if that fails.
 const char* Become(const Launch& launch, int argc, char** argv, char** environment);

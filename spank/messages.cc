@@ -82,7 +82,6 @@ size_t FormatRegistration(const Registration& r, char* text, size_t size) {
   out.AddNumber("tasks", r.tasks);
   out.AddNumber("uid", r.uid);
   out.AddNumber("gid", r.gid);
-  out.AddNumber("restarts", r.restarts);
   const Options& o = r.options;
   if (o.methods != 0) {
     char methods[64];
@@ -98,23 +97,19 @@ size_t FormatRegistration(const Registration& r, char* text, size_t size) {
 }
 
 bool ParseAnswer(const char* text, size_t size, Answer& answer) {
-  const Place places[] = {{"folder", answer.folder},
-                          {"shim", answer.shim},
-                          {"task", answer.task_path},
-                          {"reason", answer.reason}};
+  const Place places[] = {{"folder", answer.folder}, {"reason", answer.reason}};
   bool first = true;
   for (size_t at = 0; at < size;) {
     const void* end = std::memchr(text + at, '\n', size - at);
     if (end == nullptr) return false;  // cut off
     const size_t length = static_cast<const char*>(end) - (text + at);
-    if (first ? !TakeKind(text + at, length, answer.kind) : !TakeLine(places, 4, text + at, length))
+    if (first ? !TakeKind(text + at, length, answer.kind) : !TakeLine(places, 2, text + at, length))
       return false;
     first = false;
     at += length + 1;
   }
   if (first) return false;
-  const bool whole = answer.folder[0] == '/' && answer.shim[0] == '/' && answer.task_path[0] == '/';
-  return answer.kind != AnswerKind::kAccepted || whole;
+  return answer.kind != AnswerKind::kAccepted || answer.folder[0] == '/';
 }
 
 }  // namespace siding::spank

@@ -1,6 +1,6 @@
-// What the plugin and a node's agent say to each other; docs/slurm.md, "Between plugin and agent". Texts of
-// lines "key value" in packets of a unix socket (SOCK_SEQPACKET), the first line being what it is and its
-// version. Pure; no exceptions, no allocation.
+// What a task that starts and a node's agent say to each other; docs/slurm.md, "Between plugin and agent".
+// Texts of lines "key value" in packets of a unix socket (SOCK_SEQPACKET), the first line being what it is
+// and its version. Pure; no exceptions, no allocation.
 #pragma once
 
 #include <cstddef>
@@ -28,21 +28,22 @@ struct Registration {
   Options options;
 };
 
-// The text; returns its length, 0 if it does not fit.
+inline constexpr char kRestarts[] = "restarts";
+// The text but for the last line, kRestarts and a number: Slurm tells how often the job was requeued only
+// when the task is the user's already, while all else is better said by root. Returns the length, 0 if it
+// does not fit.
 size_t FormatRegistration(const Registration& registration, char* text, size_t size);
 
 enum class AnswerKind {
-  kAccepted,  // to the registration: start the shim in this folder
+  kAccepted,  // to the registration: the orders will be in this folder
   kRefused,   // to the registration: start the command as if siding were not there
-  kGo,        // to the shim: its orders are in the folder
-  kFailed,    // to the shim: there will be none
+  kGo,        // later: the orders are there
+  kFailed,    // later: there will be none
 };
 struct Answer {
   AnswerKind kind = AnswerKind::kRefused;
-  char folder[kMaxPath] = "";     // of an acceptance
-  char shim[kMaxPath] = "";       // of an acceptance: the program to start as root
-  char task_path[kMaxPath] = "";  // of an acceptance: the program to be the task
-  char reason[kMaxPath] = "";     // of a refusal or a failure
+  char folder[kMaxPath] = "";  // of an acceptance
+  char reason[kMaxPath] = "";  // of a refusal or a failure
 };
 // False if it is no answer of this version.
 bool ParseAnswer(const char* text, size_t size, Answer& answer);

@@ -19,9 +19,7 @@ TEST(Messages, ARegistrationSaysWhoItIs) {
   r.job = 42;
   r.uid = 1000;
   r.gid = 100;
-  r.restarts = 2;
-  EXPECT_EQ(Format(r),
-            "siding-register 1\njob 42\nstep batch\ntask 0\ntasks 1\nuid 1000\ngid 100\nrestarts 2\n");
+  EXPECT_EQ(Format(r), "siding-register 1\njob 42\nstep batch\ntask 0\ntasks 1\nuid 1000\ngid 100\n");
 }
 
 TEST(Messages, ARegistrationSaysWhatWasAsked) {
@@ -47,13 +45,11 @@ TEST(Messages, ARegistrationThatDoesNotFitIsNone) {
   EXPECT_EQ(FormatRegistration({}, text, sizeof text), 0u);
 }
 
-TEST(Messages, AnAcceptanceNamesFolderAndPrograms) {
+TEST(Messages, AnAcceptanceNamesTheFolder) {
   Answer answer;
-  ASSERT_TRUE(Parse("siding-accepted 1\nfolder /a b\nshim /c\ntask /d\nlater x\n", answer));
+  ASSERT_TRUE(Parse("siding-accepted 1\nfolder /a b\nlater x\n", answer));
   EXPECT_EQ(answer.kind, AnswerKind::kAccepted);
   EXPECT_STREQ(answer.folder, "/a b");
-  EXPECT_STREQ(answer.shim, "/c");
-  EXPECT_STREQ(answer.task_path, "/d");
 }
 
 TEST(Messages, ARefusalHasAReason) {
@@ -64,9 +60,9 @@ TEST(Messages, ARefusalHasAReason) {
 }
 
 TEST(Messages, WhatIsNoAnswerIsRefused) {
-  for (const std::string text : {"", "\n", "siding-go", "siding-go 2\n", "siding-register 1\n",
-                                 "siding-accepted 1\n", "siding-accepted 1\nfolder a\nshim /c\ntask /d\n",
-                                 "siding-accepted 1\nfolder /a\nshim /c\ntask /d"}) {
+  for (const std::string text :
+       {"", "\n", "siding-go", "siding-go 2\n", "siding-register 1\n", "siding-accepted 1\n",
+        "siding-accepted 1\nfolder a\n", "siding-accepted 1\nfolder /a"}) {
     Answer answer;
     EXPECT_FALSE(Parse(text, answer)) << text;
   }

@@ -21,6 +21,7 @@ constexpr int kFlagCount = sizeof kFlags / sizeof *kFlags;
 struct State {
   Options options;
   const char* socket = kDefaultSocket;
+  const char* programs = "/usr/bin";  // the folder of siding-shim and siding-slurm-task
   spank_option flags[kFlagCount];
   Launch launch;
 } state;
@@ -56,7 +57,6 @@ bool Describe(spank_t spank, Registration& r) {
     slurm_info("siding: Slurm does not describe the task; it runs as not preemptible");
     return false;
   }
-  if (spank_get_item(spank, S_SLURM_RESTART_COUNT, &r.restarts) != ESPANK_SUCCESS) r.restarts = 0;
   r.step = step == SLURM_BATCH_SCRIPT ? kBatchStep : static_cast<int>(step);
   // A batch script is one process, whatever the job asks for.
   if (r.step == kBatchStep) r.tasks = 1;
@@ -85,10 +85,16 @@ int slurm_spank_init(spank_t spank, int argc, char** argv) {
   for (int i = 0; i < argc; ++i) {
     if (std::strncmp(argv[i], "socket=", 7) == 0)
       state.socket = argv[i] + 7;
+    else if (std::strncmp(argv[i], "programs=", 9) == 0)
+      state.programs = argv[i] + 9;
     else
-      slurm_error("siding: plugstack.conf: '%s' is unknown; expected socket=PATH", argv[i]);
+      slurm_error("siding: plugstack.conf: '%s' is unknown; expected socket=PATH or programs=FOLDER",
+                  argv[i]);
   }
   const spank_context_t context = spank_context();
+  // Of slurmd's own environment, not of the job's: several nodes on one machine share plugstack.conf.
+  const char* const socket_of_node = context == S_CTX_REMOTE ? std::getenv("SIDING_SLURM_SOCKET") : nullptr;
+  if (socket_of_node != nullptr) state.socket = socket_of_node;
   if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE) return 0;
   for (int i = 0; i < kFlagCount; ++i) {
     state.flags[i] = {const_cast<char*>(kFlags[i].name),
@@ -116,7 +122,8 @@ int slurm_spank_init_post_opt(spank_t, int, char**) {
 int slurm_spank_task_init_privileged(spank_t spank, int, char**) {
   siding::spank::Registration registration;
   if (!state.options.preemptible || !siding::spank::Describe(spank, registration)) return 0;
-  const char* const problem = siding::spank::Prepare(state.socket, registration, state.launch);
+  const char* const problem =
+      siding::spank::Prepare(state.socket, state.programs, registration, state.launch);
   if (problem != nullptr)
     slurm_info("siding: %s: %s; the task runs as not preemptible", state.socket, problem);
   return 0;
@@ -132,7 +139,7 @@ int slurm_spank_task_init(spank_t spank, int, char**) {
     return 0;
   }
   const char* const problem = siding::spank::Become(state.launch, argc, argv, environment);
-  slurm_info("siding: %s: %s; the task runs as not preemptible", state.launch.answer.task_path, problem);
+  slurm_info("siding: %s: %s; the task runs as not preemptible", state.launch.task_program, problem);
   return 0;
 }
 

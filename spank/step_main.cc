@@ -54,11 +54,12 @@ struct Task {
   _exit(128 + number);
 }
 
-bool HandOverDescriptors(int shim) {
+bool HandOver(int shim) {
   const int fds[3] = {0, 1, 2};
-  char byte = 0;
+  const char* const count = std::getenv("SLURM_RESTART_COUNT");
+  StepHandover handover{count == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(count, nullptr, 10))};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
-  iovec data = {&byte, 1};
+  iovec data = {&handover, sizeof handover};
   msghdr message = {};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
@@ -69,7 +70,7 @@ bool HandOverDescriptors(int shim) {
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof fds);
   std::memcpy(CMSG_DATA(header), fds, sizeof fds);
-  return sendmsg(shim, &message, MSG_NOSIGNAL) == 1;
+  return sendmsg(shim, &message, MSG_NOSIGNAL) == sizeof handover;
 }
 
 void TakeSignal(const Task& task) {
@@ -99,7 +100,7 @@ bool NextWord(const Task& task, StepMessage& message) {
 
 int Run(Task& task) {
   // A terminal cannot be put into an image.
-  if (isatty(0) || isatty(1) || isatty(2) || !HandOverDescriptors(task.shim)) BecomeCommand(task);
+  if (isatty(0) || isatty(1) || isatty(2) || !HandOver(task.shim)) BecomeCommand(task);
   StepMessage word{};
   if (!NextWord(task, word) || word.word != StepWord::kStarted) BecomeCommand(task);
   task.init = word.first;

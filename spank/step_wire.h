@@ -1,14 +1,19 @@
 // Between a step's task as Slurm sees it (siding-slurm-task, the user's) and the shim behind it (root's):
 // packets of a socket pair that the plugin makes before either of them is there. Both ends are of one build.
 //
-// The task sends one packet of one byte with its descriptors 0, 1 and 2 (SCM_RIGHTS). The shim answers with
-// one kStarted or kNotStarted and, after the former, with one kEnded or kComeBack. An end that closes without
-// a word has died.
+// The plugin, still root, sends the text of the registration (messages.h); later the task sends a
+// StepHandover with its descriptors 0, 1 and 2 (SCM_RIGHTS). The shim answers with one kStarted or
+// kNotStarted and, after the former, with one kEnded or kComeBack. An end that closes without a word has
+// died.
 #pragma once
 
 #include <cstdint>
 
 namespace siding::spank {
+
+struct StepHandover {
+  uint32_t restarts = 0;  // how often Slurm has requeued the job
+};
 
 enum class StepWord : int32_t {
   kStarted,     // `first`: pid of the command's init
@@ -31,7 +36,8 @@ inline constexpr char kSignalsAll[] =
     "signals-to-all";  // every process of the step: nothing is to be passed on
 
 // The plugin's calling conventions: descriptors and arguments of the programs it starts.
-inline constexpr int kShimTaskFd = 3;     // siding-shim FOLDER SIGNALS: its end of the socket pair,
+inline constexpr char kShimForSlurm[] = "--slurm";
+inline constexpr int kShimTaskFd = 3;     // siding-shim --slurm SIGNALS: its end of the socket pair,
 inline constexpr int kShimAgentFd = 4;    // and the connection to the agent
 inline constexpr int kTaskArguments = 4;  // siding-slurm-task FD SIGNALS -- COMMAND...
 

@@ -16,6 +16,7 @@ namespace siding {
 
 // Keys of the image's metadata.
 inline constexpr char kMetadataFiles[] = "files";  // see open_files.h
+inline constexpr char kMetadataUser[] = "uid";     // whose processes they were
 inline constexpr char kMetadataPipes[] = "pipes";  // see stdio.h; absent: the task has none
 
 struct DumpPlan {

@@ -21,7 +21,8 @@ struct HostContext {
   const Clock& clock;
   std::string boot_id;
   Freezer freezer;
-  std::unique_ptr<Criu> criu;  // null: see criu_problem
+  Freezer signals = Freezer::WithSignals();  // for tasks that a cluster manager keeps in its own cgroups
+  std::unique_ptr<Criu> criu;                // null: see criu_problem
   std::string criu_path;
   std::string criu_version;
   std::string criu_problem;

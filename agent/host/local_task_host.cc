@@ -85,6 +85,26 @@ class LocalTaskHost final : public TaskHost {
     SendUnknown(command);
   }
 
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start,
+                                         std::function<void(absl::Status)> ready) override {
+    const TaskId id = TaskIdOf(start.task());
+    Forget(start);  // one of the same name that is over: cluster managers begin to count anew
+    {
+      std::lock_guard lock(mutex_);
+      if (tasks_.contains(id))
+        return absl::AlreadyExistsError("task " + ToString(id) + " is on this node already");
+    }
+    const std::shared_ptr<Task> task = FindTask(id, true);
+    if (!task) return absl::UnavailableError("the agent cannot write to its state folder");
+    task->ExpectShim(start, std::move(ready));
+    return tasks_folder_ + "/" + ToString(id);
+  }
+
+  absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier tier) override {
+    SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(tier));
+    return store->List();
+  }
+
   std::vector<v1::TaskReport> Reports() override {
     std::vector<std::shared_ptr<Task>> tasks;
     {

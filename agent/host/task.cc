@@ -227,7 +227,7 @@ bool Task::CanForget() {
 }
 
 void Task::RemoveTraces() {
-  if (absl::Status status = host_.freezer.RemoveCgroup(name_); !status.ok()) {
+  if (absl::Status status = freezer().RemoveCgroup(name_); !status.ok()) {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
   std::error_code error;

@@ -40,6 +40,8 @@ class Task {
   Task& operator=(const Task&) = delete;
 
   void Execute(const v1::ToAgent& command);
+  // See TaskHost. To be called once, on a new one.
+  void ExpectShim(const v1::ToAgent& start, std::function<void(absl::Status)> ready);
   void Adopt();
   // The report with fresh figures from /proc.
   v1::TaskReport Report();
@@ -84,6 +86,9 @@ class Task {
   absl::Status ThawIfFrozen();
   // Waits for the task's end, an interruption, or for `more`; true if the task has ended.
   bool WaitEnded(Duration timeout, const std::function<bool()>& more = {});
+  // With mutex_ held, or on the worker after the start.
+  const Freezer& freezer() const { return record_.hosted() ? host_.signals : host_.freezer; }
+  absl::StatusOr<UniqueFd> AwaitShim();
   bool Interrupted() const { return interrupt_ || host_.stopping; }
 
   HostContext& host_;
@@ -93,13 +98,14 @@ class Task {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  agent::TaskRecord record_;             // guarded by mutex_
-  bool busy_ = false;                    // guarded by mutex_: an operation is under way
-  v1::ToAgent current_;                  // guarded by mutex_: its command
-  std::optional<v1::ToAgent> pending_;   // guarded by mutex_: to be carried out next
-  Decision decision_ = Decision::kNone;  // guarded by mutex_
-  bool ended_ = false;                   // guarded by mutex_: the shim is gone
-  std::atomic<bool> interrupt_{false};   // the operation is to make way for a kill
+  agent::TaskRecord record_;                 // guarded by mutex_
+  bool busy_ = false;                        // guarded by mutex_: an operation is under way
+  v1::ToAgent current_;                      // guarded by mutex_: its command
+  std::optional<v1::ToAgent> pending_;       // guarded by mutex_: to be carried out next
+  Decision decision_ = Decision::kNone;      // guarded by mutex_
+  std::function<void(absl::Status)> ready_;  // the worker's: of ExpectShim()
+  bool ended_ = false;                       // guarded by mutex_: the shim is gone
+  std::atomic<bool> interrupt_{false};       // the operation is to make way for a kill
   std::atomic<bool> kill_now_{false};
   std::atomic<bool> abandon_{false};  // CRIU is to be ended by force
   UniqueFd wake_;                     // an eventfd: ends the watcher

@@ -125,6 +125,7 @@ void Task::DoDump(v1::ToAgent command) {
     plan.work_folder = folder_;
     plan.keep_running = command.dump().keep_running();
     plan.user = host_.UserFor(record_.spec());
+    plan.metadata[kMetadataUser] = std::to_string(record_.spec().uid());
     Dumper dumper(*this, command);
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);
   };

@@ -25,7 +25,7 @@ void Task::Conclude() {
   if (!exit.ok()) {
     // The shim died before its task. Nobody would learn of the task's end: it ends now.
     const pid_t init = IsAlive(record_.init().pid(), record_.init().start_time()) ? record_.init().pid() : 0;
-    host_.freezer.KillAll(name_, init);
+    freezer().KillAll(name_, init);
   }
   const Ending ending = JudgeEnding(record_, exit.ok() ? &*exit : nullptr, image_visible);
   if (ending == Ending::kCheckpointed) {

@@ -1,9 +1,14 @@
 // What the stream to the controller (agent/link) needs of the rest of the agent, and the other way round.
 #pragma once
 
+#include <functional>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "siding/v1/agent.pb.h"
+#include "store/store.h"
 
 namespace siding {
 
@@ -22,6 +27,14 @@ class TaskHost {
   // Starts what the command asks and returns at once; what comes of it goes to the sink. Idempotent: a
   // command whose operation is done or under way changes nothing, but the task's report is sent again.
   virtual void Execute(const v1::ToAgent& command) = 0;
+  // As Execute() with a launch or a restore of a task that is new here, or whose earlier life under the same
+  // name is over; but the task's shim is started by a cluster manager, in the folder that is returned.
+  // `ready` is called once, from another thread: OK when the shim's orders are in the folder, else why there
+  // will be none.
+  virtual absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start,
+                                                 std::function<void(absl::Status)> ready) = 0;
+  // The whole images in a tier.
+  virtual absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier tier) = 0;
   // Every task known here, ended ones until they are forgotten.
   virtual std::vector<v1::TaskReport> Reports() = 0;
   // Node name, capacity, criu's state; tasks included.

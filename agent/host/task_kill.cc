@@ -24,7 +24,7 @@ void Task::DoKill(Duration grace) {
     if (host_.stopping) return;
   }
   // The end of the namespace's init is the end of everything in it.
-  host_.freezer.KillAll(name_, alive() ? init : 0);
+  freezer().KillAll(name_, alive() ? init : 0);
   if (!WaitEnded(kEndPatience)) spdlog::error("task {}: some processes do not end", name_);
 }
 

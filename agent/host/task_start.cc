@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
@@ -20,6 +21,8 @@ namespace {
 
 // A restore that takes longer hangs; the largest image is read faster.
 constexpr Duration kStartPatience = std::chrono::minutes(30);
+// The shim of a task that a cluster manager starts is started at once, or not at all.
+constexpr Duration kShimPatience = std::chrono::seconds(10);
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
@@ -52,6 +55,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
   bool damaged = false;
   const auto start = std::chrono::steady_clock::now();
   if (absl::Status status = PrepareImage(command, request, damaged); !status.ok()) {
+    if (ready_) std::exchange(ready_, nullptr)(status);
     std::lock_guard lock(mutex_);
     record_.mutable_report()->set_error(std::string(status.message()));
     record_.mutable_report()->set_image_damaged(damaged);
@@ -96,6 +100,12 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   agent::ShimRestore& order = *request.mutable_restore();
   SIDING_ASSIGN_OR_RETURN(*order.mutable_image_folder(), store->Path(key));
   order.set_criu_path(host_.criu_path);
+  // Numbers of jobs may be given again; nobody is to get another user's processes.
+  const auto user = manifest->metadata.find(kMetadataUser);
+  if (user != manifest->metadata.end() && user->second != std::to_string(restore.spec().uid()))
+    return absl::PermissionDeniedError("checkpoint " + restore.checkpoint() + " is another user's");
+  const auto pipes = manifest->metadata.find(kMetadataPipes);
+  if (pipes != manifest->metadata.end()) order.set_pipes(pipes->second);
   const auto files = manifest->metadata.find(kMetadataFiles);
   order.set_files(files == manifest->metadata.end() ? "[]" : files->second);
   std::lock_guard lock(mutex_);
@@ -108,13 +118,16 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
   request.set_rank(id_.rank);
   request.set_init_path(host_.options.init_path);
   const auto start = [&]() -> absl::Status {
-    SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), host_.freezer.MakeCgroup(name_));
+    SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(name_));
     SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
-    SIDING_ASSIGN_OR_RETURN(UniqueFd shim, StartShim(host_.options.shim_path, folder_));
+    if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
+    SIDING_ASSIGN_OR_RETURN(UniqueFd shim,
+                            record_.hosted() ? AwaitShim() : StartShim(host_.options.shim_path, folder_));
     Watch(std::move(shim));
     return absl::OkStatus();
   };
   if (absl::Status status = start(); !status.ok()) {
+    if (ready_) std::exchange(ready_, nullptr)(status);
     std::lock_guard lock(mutex_);
     record_.mutable_report()->set_error(std::string(status.message()));
     SetPhase(failed);
@@ -123,19 +136,39 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
   AwaitStart(failed);
 }
 
+void Task::ExpectShim(const v1::ToAgent& start, std::function<void(absl::Status)> ready) {
+  {
+    std::lock_guard lock(mutex_);
+    record_.set_hosted(true);
+    ready_ = std::move(ready);
+  }
+  Execute(start);
+}
+
+absl::StatusOr<UniqueFd> Task::AwaitShim() {
+  absl::StatusOr<UniqueFd> shim = absl::UnknownError("");
+  PollUntil(
+      [&] {
+        shim = FindShim(folder_);
+        return shim.ok() || host_.stopping;
+      },
+      kShimPatience);
+  return shim;
+}
+
 void Task::AwaitStart(v1::TaskPhase failed) {
   const std::string running_path = folder_ + "/running.json";
   const auto decided = [&] {
     if (Exists(running_path) || Exists(folder_ + "/failed.json")) return true;
     // A kill that waits for its turn: what there is so far, CRIU included, ends, and the shim says so.
-    if (interrupt_) host_.freezer.KillAll(name_, 0);
+    if (interrupt_) freezer().KillAll(name_, 0);
     std::lock_guard lock(mutex_);
     // The agent is stopping: the shim goes on, and is found again.
     return ended_ || host_.stopping;
   };
   const bool in_time = PollUntil(decided, kStartPatience);
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
-  if (!in_time) host_.freezer.KillAll(name_, 0);
+  if (!in_time) freezer().KillAll(name_, 0);
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
   if (running.ok()) {

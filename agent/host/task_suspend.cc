@@ -20,7 +20,7 @@ std::function<void()> Task::PlanSuspend(const v1::ToAgent& command) {
 }
 
 void Task::DoSuspend(int64_t op) {
-  const absl::Status status = host_.freezer.Freeze(name_, record_.init().pid(), kFreezePatience);
+  const absl::Status status = freezer().Freeze(name_, record_.init().pid(), kFreezePatience);
   std::lock_guard lock(mutex_);
   if (ended_) return;
   if (!status.ok()) {
@@ -35,7 +35,7 @@ absl::Status Task::ThawIfFrozen() {
     std::lock_guard lock(mutex_);
     if (!record_.frozen()) return absl::OkStatus();
   }
-  absl::Status status = host_.freezer.Thaw(name_, record_.init().pid(), kFreezePatience);
+  absl::Status status = freezer().Thaw(name_, record_.init().pid(), kFreezePatience);
   if (!status.ok()) return status;
   std::lock_guard lock(mutex_);
   record_.set_frozen(false);

@@ -30,6 +30,8 @@ class Freezer {
  public:
   // Finds the best way that works here, by trying it. `node` names the folder that all tasks' cgroups are in.
   static Freezer Detect(const std::string& node);
+  // One that makes no cgroups: for tasks that live in those of a cluster manager.
+  static Freezer WithSignals() { return {FreezerKind::kSignals, ""}; }
 
   FreezerKind kind() const { return kind_; }
   // Makes the task's cgroup; returns its folder, empty without cgroups.

@@ -37,25 +37,44 @@ absl::StatusOr<UniqueFd> TakeLock(const std::string& folder) {
   return lock;
 }
 
-// Waits until the agent has written its orders; an error if there will be none, or if the task has gone.
-absl::Status AwaitOrders(int agent, int task) {
-  pollfd ready[2] = {{agent, POLLIN, 0}, {task, POLLRDHUP, 0}};
+// The agent's next word. An error if it says no or has ended, or if the task has gone meanwhile.
+absl::StatusOr<spank::Answer> NextAnswer() {
+  pollfd ready[2] = {{spank::kShimAgentFd, POLLIN, 0}, {spank::kShimTaskFd, POLLRDHUP, 0}};
   while (poll(ready, 2, -1) < 0 && errno == EINTR) {
   }
   if (ready[1].revents != 0) return absl::CancelledError("Slurm's task has ended");
   char text[spank::kMaxMessage];
   spank::Answer answer;
-  const ssize_t size = recv(agent, text, sizeof text, 0);
-  if (size <= 0 || !spank::ParseAnswer(text, static_cast<size_t>(size), answer))
-    return absl::UnavailableError("the agent has ended");
-  if (answer.kind == spank::AnswerKind::kGo) return absl::OkStatus();
-  return absl::FailedPreconditionError(answer.reason);
+  const ssize_t size = recv(spank::kShimAgentFd, text, sizeof text, 0);
+  if (size <= 0) return absl::UnavailableError("the agent has ended");
+  if (!spank::ParseAnswer(text, static_cast<size_t>(size), answer))
+    return absl::UnimplementedError("the agent is of another version");
+  const bool no = answer.kind == spank::AnswerKind::kRefused || answer.kind == spank::AnswerKind::kFailed;
+  if (no) return absl::FailedPreconditionError(answer.reason);
+  return answer;
 }
 
-void Tell(int task, StepWord word, int32_t first = 0, int32_t second = 0) {
+absl::StatusOr<std::string> ReceiveRegistration() {
+  std::string text(spank::kMaxMessage, '\0');
+  const ssize_t size = recv(spank::kShimTaskFd, text.data(), text.size(), 0);
+  if (size <= 0) return absl::InternalError("there is no registration");
+  text.resize(static_cast<size_t>(size));
+  return text;
+}
+
+// Registers the task as the plugin wrote it, still as root; returns the task's folder.
+absl::StatusOr<std::string> Register(const std::string& registration, uint32_t restarts) {
+  const std::string text = absl::StrCat(registration, spank::kRestarts, " ", restarts, "\n");
+  if (send(spank::kShimAgentFd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
+    return ErrnoError(errno, "the agent does not listen");
+  SIDING_ASSIGN_OR_RETURN(const spank::Answer answer, NextAnswer());
+  return std::string(answer.folder);
+}
+
+void Tell(StepWord word, int32_t first = 0, int32_t second = 0) {
   const StepMessage message{word, first, second};
   // A task that has gone does not listen, and does not need to.
-  if (send(task, &message, sizeof message, MSG_NOSIGNAL) < 0) return;
+  if (send(spank::kShimTaskFd, &message, sizeof message, MSG_NOSIGNAL) < 0) return;
 }
 
 absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::string& folder,
@@ -95,42 +114,57 @@ bool ComesBack(const std::string& folder, const agent::ShimExit& exit) {
 // To where the user looks.
 void TellUser(int error_output, const absl::Status& why) {
   const std::string line =
-      absl::StrCat("siding: ", why.message(), "; the command starts from its beginning\n");
+      absl::StrCat("siding: ", why.message(), "; the command starts from its beginning, not preemptible\n");
   if (write(error_output, line.data(), line.size()) < 0) return;
+}
+
+// Everything up to a task that runs.
+absl::StatusOr<ShimTask> Begin(const std::string& folder, const std::string& signals,
+                               const SlurmHandover& handover, agent::ShimRequest& request) {
+  if (const auto go = NextAnswer(); !go.ok()) return go.status();
+  SIDING_ASSIGN_OR_RETURN(request, ReadJsonFile<agent::ShimRequest>(folder + "/request.json"));
+  auto task = Start(request, folder, signals, handover.stdio);
+  if (!task.ok()) RemoveBatchScript(request);
+  return task;
+}
+
+// From the registration to the end of the task. An error if it did not start.
+absl::Status Shepherd(const std::string& signals, const SlurmHandover& handover,
+                      const std::string& registration) {
+  SIDING_ASSIGN_OR_RETURN(const std::string folder, Register(registration, handover.said.restarts));
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd lock, TakeLock(folder));
+  SIDING_RETURN_IF_ERROR(WriteShim(folder));
+  agent::ShimRequest request;
+  const auto task = Begin(folder, signals, handover, request);
+  SIDING_RETURN_IF_ERROR(WriteStart(folder, task));
+  if (!task.ok()) return task.status();
+  Tell(StepWord::kStarted, task->init);
+  const agent::ShimExit exit = AwaitEnd(task->init, spank::kShimTaskFd);
+  const absl::Status written = WriteExit(folder, exit);
+  RemoveBatchScript(request);
+  Tell(ComesBack(folder, exit) ? StepWord::kComeBack : StepWord::kEnded, exit.code(), exit.signal());
+  // Slurm knows how it ended; the agent takes it for lost.
+  if (!written.ok()) fprintf(stderr, "siding-shim: %s\n", std::string(written.message()).c_str());
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status RunForSlurm(const std::string& folder, const std::string& signals) {
-  constexpr int kTask = spank::kShimTaskFd;
-  constexpr int kAgent = spank::kShimAgentFd;
-  fcntl(kTask, F_SETFD, FD_CLOEXEC);
-  fcntl(kAgent, F_SETFD, FD_CLOEXEC);
+absl::Status RunForSlurm(const std::string& signals) {
+  fcntl(spank::kShimTaskFd, F_SETFD, FD_CLOEXEC);
+  fcntl(spank::kShimAgentFd, F_SETFD, FD_CLOEXEC);
+  fcntl(spank::kShimAgentFd, F_SETFL, 0);  // the plugin must not wait for the agent; this process may
   // What Slurm sends to every process of a step is not meant for this one.
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
-  SIDING_ASSIGN_OR_RETURN(const UniqueFd lock, TakeLock(folder));
-  SIDING_RETURN_IF_ERROR(WriteShim(folder));
-  const auto stdio = ReceiveStdio(kTask);
-  absl::Status ordered = stdio.ok() ? AwaitOrders(kAgent, kTask) : stdio.status();
-  const auto request = ordered.ok() ? ReadJsonFile<agent::ShimRequest>(folder + "/request.json") : ordered;
-  const absl::StatusOr<ShimTask> task =
-      request.ok() ? Start(*request, folder, signals, *stdio) : request.status();
-  const absl::Status written = WriteStart(folder, task);
-  if (!task.ok() || !written.ok()) {
-    if (stdio.ok()) TellUser((*stdio)[2].get(), task.ok() ? written : task.status());
-    if (request.ok()) RemoveBatchScript(*request);
-    Tell(kTask, StepWord::kNotStarted);
-    return task.ok() ? written : task.status();
-  }
-  Tell(kTask, StepWord::kStarted, task->init);
-  const agent::ShimExit exit = AwaitEnd(task->init, kTask);
-  const absl::Status said = WriteExit(folder, exit);
-  RemoveBatchScript(*request);
-  const bool back = ComesBack(folder, exit);
-  Tell(kTask, back ? StepWord::kComeBack : StepWord::kEnded, exit.code(), exit.signal());
-  return said;
+  SIDING_ASSIGN_OR_RETURN(const std::string registration, ReceiveRegistration());
+  SIDING_ASSIGN_OR_RETURN(const SlurmHandover handover, ReceiveHandover(spank::kShimTaskFd));
+  const absl::Status status = Shepherd(signals, handover, registration);
+  if (status.ok()) return status;
+  TellUser(handover.stdio[2].get(), status);
+  Tell(StepWord::kNotStarted);
+  return status;
 }
 
 }  // namespace siding

@@ -15,6 +15,6 @@ namespace siding {
 
 // Descriptors and `signals` are as spank/step_wire.h says. Returns when the task has ended. The error is
 // meant for the log; both the task and the agent have been told.
-absl::Status RunForSlurm(const std::string& folder, const std::string& signals);
+absl::Status RunForSlurm(const std::string& signals);
 
 }  // namespace siding

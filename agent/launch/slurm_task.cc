@@ -14,7 +14,6 @@
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
 #include "common/status.h"
-#include "spank/step_wire.h"
 
 namespace siding {
 namespace {
@@ -115,11 +114,11 @@ absl::StatusOr<InitPlan> ReadSlurmTask(pid_t task, const agent::ShimRequest& req
   return plan;
 }
 
-absl::StatusOr<std::array<UniqueFd, 3>> ReceiveStdio(int socket) {
+absl::StatusOr<SlurmHandover> ReceiveHandover(int socket) {
   int fds[3];
-  char byte = 0;
+  spank::StepHandover said;
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)];
-  iovec data = {&byte, 1};
+  iovec data = {&said, sizeof said};
   msghdr message = {};
   message.msg_iov = &data;
   message.msg_iovlen = 1;
@@ -128,11 +127,11 @@ absl::StatusOr<std::array<UniqueFd, 3>> ReceiveStdio(int socket) {
   ssize_t received;
   do received = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
   while (received < 0 && errno == EINTR);
-  const cmsghdr* const header = received == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
+  const cmsghdr* const header = received == sizeof said ? CMSG_FIRSTHDR(&message) : nullptr;
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS || header->cmsg_len != CMSG_LEN(sizeof fds))
     return absl::NotFoundError("Slurm's task did not hand over its descriptors");
   std::memcpy(fds, CMSG_DATA(header), sizeof fds);
-  return std::array<UniqueFd, 3>{UniqueFd(fds[0]), UniqueFd(fds[1]), UniqueFd(fds[2])};
+  return SlurmHandover{said, {UniqueFd(fds[0]), UniqueFd(fds[1]), UniqueFd(fds[2])}};
 }
 
 absl::StatusOr<std::string> CopyBatchScript(const std::string& command, const agent::ShimRequest& request) {

@@ -12,6 +12,7 @@
 #include "agent/launch/shim.pb.h"
 #include "agent/launch/start_init.h"
 #include "common/files.h"
+#include "spank/step_wire.h"
 
 namespace siding {
 
@@ -35,8 +36,12 @@ std::vector<CgroupFolder> ParseCgroups(const std::string& text);
 // forked.
 absl::Status JoinCgroupsOf(pid_t task);
 
-// The descriptors 0, 1 and 2 that siding-slurm-task sends.
-absl::StatusOr<std::array<UniqueFd, 3>> ReceiveStdio(int socket);
+// What siding-slurm-task hands over.
+struct SlurmHandover {
+  spank::StepHandover said;
+  std::array<UniqueFd, 3> stdio;  // its descriptors 0, 1 and 2
+};
+absl::StatusOr<SlurmHandover> ReceiveHandover(int socket);
 
 // Slurm keeps a batch script in a folder of the node's own, while CRIU must find an open file where it was:
 // the script is copied to a path that is the same on every node. Returns that path; empty if the command is

@@ -111,7 +111,11 @@ class Slurm:
         return self
 
     def start_node(self, node):
-        self._spawn(node, "-D", "-N", node, program="slurmd")
+        self._spawn(node, "-D", "-N", node, program="slurmd", SIDING_SLURM_SOCKET=str(self.agent_socket(node)))
+
+    def agent_socket(self, node):
+        """Where this node's plugin looks for its agent."""
+        return self.dir / "run" / f"{node}.sock"
 
     def stop_node(self, node):
         self._end(self.dir / "pid" / f"{node}.ours")
@@ -153,9 +157,9 @@ class Slurm:
         key.touch(0o600)
         key.write_bytes(os.urandom(128))
 
-    def _spawn(self, name, *args, program=None):
+    def _spawn(self, name, *args, program=None, **env):
         with open(self.dir / "log" / f"{name}.out", "ab") as log:
-            child = subprocess.Popen([shutil.which(program or name), *args], env=self.env, stdin=subprocess.DEVNULL,
+            child = subprocess.Popen([shutil.which(program or name), *args], env={**self.env, **env}, stdin=subprocess.DEVNULL,
                                      stdout=log, stderr=log, cwd=self.dir, start_new_session=True)
         self.children.append(child)
         stat = pathlib.Path(f"/proc/{child.pid}/stat").read_text()

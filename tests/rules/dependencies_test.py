@@ -18,7 +18,8 @@ OURS = {
     "controller": ["model", "planner", "policy", "common", "siding/v1"],
     "controller/platform": ["model", "common"],
     "controller/journal": ["controller/engine/state.h", "model", "common"],
-    "agent": ["model", "store", "common", "siding/v1"],
+    "agent": ["model", "store", "common", "siding/v1", "spank/messages.h", "spank/options.h", "spank/step_wire.h"],
+    "spank": [],
     "sim": ["model", "planner", "policy", "common"],
     "cli": ["common", "policy", "model", "siding/v1"],
 }

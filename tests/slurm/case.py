@@ -5,9 +5,14 @@ import pathlib
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+for folder in ("harness", "e2e"):
+    sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / folder))
 from cluster import BIN, ROOT, find_criu, marked_processes, wait_for  # noqa: E402,F401
 from slurm import Slurm, SlurmError, missing  # noqa: E402,F401
+from agents import Agents  # noqa: E402,F401
+import jobs  # noqa: E402,F401
+
+PLUGIN = BIN.parent / "lib" / "siding_spank.so"
 
 
 @unittest.skipUnless(os.geteuid() == 0 and not missing(), "needs root and Slurm's packages (./run setup)")
@@ -25,7 +30,9 @@ class SlurmCase(unittest.TestCase):
 
     def _finish(self):
         self.slurm.stop()
-        if not self._outcome.success:
-            for log in sorted((self.slurm.dir / "log").glob("*.log")):
-                print(f"---- {log.name}\n{self.slurm.tail(log.stem, 40)}", file=sys.stderr)
+        result = self._outcome.result
+        if any(test is self for test, _ in result.failures + result.errors):
+            for log in sorted(self.slurm.dir.glob("*/*.log")):
+                text = "\n".join(log.read_text(errors="replace").splitlines()[-60:])
+                print(f"---- {log.name}\n{text}", file=sys.stderr)
         self.slurm.remove()

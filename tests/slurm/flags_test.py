@@ -3,16 +3,14 @@
 
 import unittest
 
-from case import BIN, SlurmCase, SlurmError
-
-PLUGIN = BIN.parent / "lib" / "siding_spank.so"
+from case import BIN, PLUGIN, SlurmCase, SlurmError
 
 
 class Flags(SlurmCase):
     nodes = 1
 
     def prepare(self):
-        self.slurm.plugstack = f"optional {PLUGIN} socket={self.slurm.dir}/nobody.sock"
+        self.slurm.plugstack = f"optional {PLUGIN} programs={BIN}"
 
     def node_log(self):
         return (self.slurm.dir / "log" / "node1.log").read_text()

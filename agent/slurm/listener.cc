@@ -1,0 +1,154 @@
+#include "agent/slurm/listener.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+
+#include "agent/slurm/registration.h"
+#include "common/status.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+
+constexpr timeval kPatience = {1, 0};
+
+// A shim's connection. Two threads write: the listener says whether the task is
+// accepted, and the task's own thread afterwards when its orders are ready. The shim sees the end of the
+// connection if the agent dies before that.
+class Connection {
+ public:
+  explicit Connection(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  void Accept(const std::string& text) {
+    std::lock_guard lock(mutex_);
+    Send(text);
+    accepted_ = true;
+    if (orders_) Send(*orders_);
+  }
+  void Order(const std::string& text) {
+    std::lock_guard lock(mutex_);
+    if (accepted_)
+      Send(text);
+    else
+      orders_ = text;
+  }
+  void Refuse(const std::string& text) { Send(text); }
+
+ private:
+  void Send(const std::string& text) {
+    // Whoever has gone sees the end of the connection from the other side.
+    if (send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
+  }
+
+  const UniqueFd fd_;
+  std::mutex mutex_;
+  bool accepted_ = false;              // guarded by mutex_
+  std::optional<std::string> orders_;  // guarded by mutex_: came before the acceptance
+};
+
+absl::StatusOr<UniqueFd> Listen(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": the path of a socket has at most ",
+                                                   sizeof address.sun_path - 1, " characters"));
+  }
+  std::strcpy(address.sun_path, path.c_str());
+  SIDING_RETURN_IF_ERROR(MakeDirectories(std::filesystem::path(path).parent_path()));
+  unlink(path.c_str());
+  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd.valid() || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    return ErrnoError(errno, path);
+  }
+  return fd;
+}
+
+bool IsOurUser(int connection) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+absl::StatusOr<spank::Registration> Receive(int connection) {
+  std::string text(spank::kMaxMessage, '\0');
+  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+  const ssize_t size = recv(connection, text.data(), text.size(), 0);
+  if (size < 0) return ErrnoError(errno, "no registration");
+  text.resize(static_cast<size_t>(size));
+  return ParseRegistration(text);
+}
+
+std::vector<ImageKey> ImagesOf(TaskHost& host, v1::Tier tier) {
+  auto images = host.Images(tier);
+  return images.ok() ? *std::move(images) : std::vector<ImageKey>{};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SlurmListener>> SlurmListener::Start(const std::string& path, TaskHost& host) {
+  SIDING_ASSIGN_OR_RETURN(UniqueFd socket, Listen(path));
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC));
+  if (!wake.valid()) return ErrnoError(errno, "eventfd");
+  return std::unique_ptr<SlurmListener>(new SlurmListener(path, host, std::move(socket), std::move(wake)));
+}
+
+SlurmListener::SlurmListener(std::string path, TaskHost& host, UniqueFd socket, UniqueFd wake)
+    : path_(std::move(path)), host_(host), socket_(std::move(socket)), wake_(std::move(wake)) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+SlurmListener::~SlurmListener() {
+  const uint64_t one = 1;
+  if (write(wake_.get(), &one, sizeof one) < 0) spdlog::error("slurm: cannot wake the listener");
+  thread_.join();
+  unlink(path_.c_str());
+}
+
+void SlurmListener::Run() {
+  for (;;) {
+    pollfd ready[2] = {{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    if (poll(ready, 2, -1) < 0) continue;
+    if (ready[1].revents != 0) return;
+    UniqueFd connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (connection.valid() && IsOurUser(connection.get())) Serve(std::move(connection));
+  }
+}
+
+void SlurmListener::Serve(UniqueFd fd) {
+  const auto registration = Receive(fd.get());
+  const auto connection = std::make_shared<Connection>(std::move(fd));
+  const auto accept = [&]() -> absl::Status {
+    if (!registration.ok()) return registration.status();
+    std::optional<FoundCheckpoint> checkpoint;
+    if (registration->restarts > 0) {
+      checkpoint = ChooseCheckpoint(ImagesOf(host_, v1::LOCAL), ImagesOf(host_, v1::SHARED), *registration);
+    }
+    SIDING_ASSIGN_OR_RETURN(const v1::ToAgent start, StartOf(*registration, checkpoint));
+    SIDING_ASSIGN_OR_RETURN(const std::string folder,
+                            host_.ExpectShim(start, [connection](const absl::Status& status) {
+                              connection->Order(OrdersText(status));
+                            }));
+    connection->Accept(AcceptedText(folder));
+    spdlog::info("slurm: job {} step {} task {}, restart {}: {}", registration->job, registration->step,
+                 registration->task, registration->restarts,
+                 checkpoint ? "from " + checkpoint->id.value() : "from the beginning");
+    return absl::OkStatus();
+  };
+  if (const absl::Status status = accept(); !status.ok()) {
+    spdlog::warn("slurm: a task is refused: {}", std::string(status.message()));
+    connection->Refuse(RefusedText(status));
+  }
+}
+
+}  // namespace siding

@@ -1,0 +1,99 @@
+"""Node agents without a controller: a test gives them their orders itself and sees every report."""
+
+import json
+import signal
+import subprocess
+import threading
+
+from cluster import BIN, find_criu, wait_for
+
+
+class Agents:
+    """One agent per node below `folder`, on one shared tier. `slurm_socket(node)`: where Slurm's plugin finds it."""
+
+    def __init__(self, folder, nodes, slurm_socket=None):
+        self.dir, self.nodes, self.slurm_socket = folder, nodes, slurm_socket
+        self.shared = folder / "shared"
+        self.socket = folder / "gateway.sock"
+        self.agents, self.last, self.connected = {}, {}, set()
+        self.gateway = None
+        self.op = 0
+
+    def start(self):
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self.gateway = subprocess.Popen([BIN / "siding-test-gateway", self.socket], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        for node in self.nodes:
+            self.start_agent(node)
+        wait_for("the agents", lambda: self.connected == set(self.nodes), 20)
+        return self
+
+    def start_agent(self, node):
+        self.connected.discard(node)
+        argv = [BIN / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
+                "--shared-dir", self.shared, "--log-level", "debug", "--criu", find_criu()]
+        if self.slurm_socket:
+            argv += ["--slurm-socket", self.slurm_socket(node)]
+        with open(self.dir / f"{node}.log", "ab") as log:
+            self.agents[node] = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                                 start_new_session=True)
+
+    def kill9_agent(self, node):
+        self.agents[node].kill()
+        self.agents[node].wait()
+
+    def stop(self):
+        for process in self.agents.values():
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in self.agents.values():
+            process.wait(20)
+        if self.gateway:
+            self.gateway.stdin.close()
+            self.gateway.wait(10)
+            self.reader.join(10)
+            self.gateway.stdout.close()
+
+    def _read(self):
+        for line in self.gateway.stdout:
+            node, text = line.split(" ", 1)
+            message = json.loads(text)
+            if "hello" in message:
+                self.connected.add(node)
+            tasks = [message["report"]] if "report" in message else []
+            for kind in ("hello", "heartbeat"):
+                tasks += message.get(kind, {}).get("tasks", [])
+            for report in tasks:
+                self.last[node, self.name(report["task"])] = report
+
+    @staticmethod
+    def name(task):
+        return f"{task['job']}.{task['incarnation']}.{task.get('rank', 0)}"
+
+    def report(self, node, task):
+        return self.last.get((node, task), {})
+
+    def wait_phase(self, node, task, phase, timeout=20):
+        return wait_for(f"task {task} on {node} to be {phase}",
+                        lambda: (r := self.report(node, task)).get("phase") == phase and r, timeout)
+
+    def order(self, node, task, op=None, **what):
+        self.op = op or self.op + 1
+        job, incarnation, rank = task.split(".")
+        command = {"op": self.op, "task": {"job": job, "incarnation": int(incarnation), "rank": int(rank)}, **what}
+        self.gateway.stdin.write(f"{node} {json.dumps(command)}\n")
+        self.gateway.stdin.flush()
+        return self.op
+
+    def checkpoint(self, node, *tasks, checkpoint, tier="SHARED"):
+        """Both phases of a checkpoint of these tasks of one node; they leave."""
+        ops = [self.order(node, task, dump={"checkpoint": checkpoint, "tier": tier}) for task in tasks]
+        for task in tasks:
+            self.wait_phase(node, task, "PREPARED")
+        for task, op in zip(tasks, ops):
+            self.order(node, task, op, commit={})
+        self.op = max(ops)
+        for task in tasks:
+            self.wait_phase(node, task, "CHECKPOINTED")

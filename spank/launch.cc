@@ -1,7 +1,6 @@
 #include "spank/launch.h"
 
 #include <fcntl.h>
-#include <link.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -45,7 +44,7 @@ int Connect(const char* path) {
 }
 
 // In the child: only the two descriptors go along. Slurm's own stay out of the shim's reach.
-[[noreturn]] void BecomeShim(const char* program, const char* signals, int task, int agent) {
+[[noreturn]] void BecomeShim(const char* program, int task, int agent) {
   const int high_task = fcntl(task, F_DUPFD, 10);
   const int high_agent = fcntl(agent, F_DUPFD, 10);
   const int null = open("/dev/null", O_RDWR);
@@ -54,19 +53,11 @@ int Connect(const char* path) {
   dup2(high_task, kShimTaskFd);
   dup2(high_agent, kShimAgentFd);
   syscall(SYS_close_range, kShimAgentFd + 1, ~0U, 0);
-  execl(program, program, kShimForSlurm, signals, nullptr);
+  execl(program, program, kShimForSlurm, nullptr);
   _exit(127);
 }
 
-int FindLinuxproc(dl_phdr_info* object, size_t, void*) {
-  return object->dlpi_name != nullptr && std::strstr(object->dlpi_name, "/proctrack_linuxproc.so") != nullptr;
-}
-
 }  // namespace
-
-const char* SignalsOfThisSlurm() {
-  return dl_iterate_phdr(FindLinuxproc, nullptr) != 0 ? kSignalsAll : kSignalsTask;
-}
 
 const char* Prepare(const char* socket, const char* programs, const Registration& registration,
                     Launch& launch) {
@@ -86,10 +77,9 @@ const char* Prepare(const char* socket, const char* programs, const Registration
     close(agent);
     return "no socket pair";
   }
-  launch.signals = SignalsOfThisSlurm();
   const bool sent = send(pair[0], text, length, MSG_NOSIGNAL) == static_cast<ssize_t>(length);
   const pid_t child = sent ? fork() : -1;
-  if (child == 0) BecomeShim(shim, launch.signals, pair[1], agent);
+  if (child == 0) BecomeShim(shim, pair[1], agent);
   close(agent);
   close(pair[1]);
   if (child > 0)
@@ -107,8 +97,7 @@ const char* Become(const Launch& launch, int argc, char** argv, char** environme
   if (arguments == nullptr) return "no memory";
   arguments[0] = const_cast<char*>(launch.task_program);
   arguments[1] = fd;
-  arguments[2] = const_cast<char*>(launch.signals);
-  arguments[3] = separator;
+  arguments[2] = separator;
   for (int i = 0; i < argc; ++i) arguments[kTaskArguments + i] = argv[i];
   fcntl(launch.task_fd, F_SETFD, 0);
   execve(launch.task_program, arguments, environment);

@@ -9,7 +9,6 @@ namespace siding::spank {
 struct Launch {
   char task_program[kMaxPath] = "";
   int task_fd = -1;  // this process's end of the socket pair with the shim
-  const char* signals = nullptr;
   bool prepared() const { return task_fd >= 0; }
 };
 
@@ -20,9 +19,5 @@ const char* Prepare(const char* socket, const char* programs, const Registration
 
 // As the user: execs siding-slurm-task in place of the command. Returns only if that fails.
 const char* Become(const Launch& launch, int argc, char** argv, char** environment);
-
-// Which processes of a step Slurm's process tracking plugin sends signals to; see step_wire.h. To be called
-// in slurmstepd, which has the plugin loaded.
-const char* SignalsOfThisSlurm();
 
 }  // namespace siding::spank

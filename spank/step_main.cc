@@ -1,4 +1,4 @@
-// siding-slurm-task FD SIGNALS -- COMMAND...: the process that Slurm takes for the task. The command itself
+// siding-slurm-task FD -- COMMAND...: the process that Slurm takes for the task. The command itself
 // runs below the shim at the other end of FD, where it can be checkpointed; this process hands over its
 // descriptors, passes signals on and ends as the command ends, or with 99 if it is to be started again. If
 // the shim cannot do its work it becomes the command, as if siding were not there. The user's own process,
@@ -28,7 +28,6 @@ constexpr int kForwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1, SIGU
 struct Task {
   int shim = -1;
   int signals = -1;
-  bool forwards = true;
   sigset_t mask_before;
   char** command = nullptr;
   pid_t init = 0;
@@ -78,7 +77,9 @@ void TakeSignal(const Task& task) {
   if (read(task.signals, &info, sizeof info) != sizeof info) return;
   const int number = static_cast<int>(info.ssi_signo);
   if (task.init > 0) {
-    if (task.forwards) kill(task.init, number);
+    // Queued: what the init is sent in another way is sent to every process of the step, the command
+    // included.
+    sigqueue(task.init, number, {});
     return;
   }
   // Nothing runs yet: the shim sees this process go, and stops.
@@ -117,14 +118,12 @@ int Run(Task& task) {
 
 int Main(int argc, char** argv) {
   if (argc <= kTaskArguments) {
-    std::fprintf(
-        stderr,
-        "usage: siding-slurm-task FD SIGNALS -- COMMAND [ARGUMENT...] (started by siding's plugin)\n");
+    std::fprintf(stderr,
+                 "usage: siding-slurm-task FD -- COMMAND [ARGUMENT...] (started by siding's plugin)\n");
     return 2;
   }
   Task task;
   task.shim = std::atoi(argv[1]);
-  task.forwards = std::strcmp(argv[2], kSignalsTask) == 0;
   task.command = argv + kTaskArguments;
   sigset_t taken;
   sigemptyset(&taken);

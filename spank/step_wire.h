@@ -30,15 +30,10 @@ struct StepMessage {
 // The exit code that RequeueExit= in slurm.conf names.
 inline constexpr int kRequeueExit = 99;
 
-// Which processes Slurm itself sends a step's signals to. The words are arguments of the task and the shim.
-inline constexpr char kSignalsTask[] = "signals-to-task";  // the task only, which passes them on
-inline constexpr char kSignalsAll[] =
-    "signals-to-all";  // every process of the step: nothing is to be passed on
-
 // The plugin's calling conventions: descriptors and arguments of the programs it starts.
 inline constexpr char kShimForSlurm[] = "--slurm";
-inline constexpr int kShimTaskFd = 3;     // siding-shim --slurm SIGNALS: its end of the socket pair,
+inline constexpr int kShimTaskFd = 3;     // siding-shim --slurm: its end of the socket pair,
 inline constexpr int kShimAgentFd = 4;    // and the connection to the agent
-inline constexpr int kTaskArguments = 4;  // siding-slurm-task FD SIGNALS -- COMMAND...
+inline constexpr int kTaskArguments = 3;  // siding-slurm-task FD -- COMMAND...
 
 }  // namespace siding::spank

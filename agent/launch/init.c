@@ -5,8 +5,8 @@
  *   siding-init [-s FD] [-q] -- COMMAND [ARGUMENT...]
  *
  * With -s, a failure to run the command is written to FD as two ints (the stage, always 0, and errno); FD is
- * closed in every case, so that end of file means that the command runs. With -q no signal is passed on:
- * whoever sends them sends them to every process.
+ * closed in every case, so that end of file means that the command runs. With -q only signals that
+ * come by sigqueue(3) are passed on: whoever sends others sends them to every process.
  *
  * Plain C and linked statically: it is part of every checkpoint, and must be the same on every node. */
 #define _GNU_SOURCE
@@ -40,8 +40,8 @@ int main(int argc, char** argv) {
     status_fd = atoi(argv[at + 1]);
     at += 2;
   }
-  const int quiet = at < argc && strcmp(argv[at], "-q") == 0;
-  at += quiet;
+  const int queued_only = at < argc && strcmp(argv[at], "-q") == 0;
+  at += queued_only;
   if (at < argc && strcmp(argv[at], "--") == 0) ++at;
   if (at >= argc) {
     fprintf(stderr, "usage: siding-init [-s FD] [-q] -- COMMAND [ARGUMENT...]\n");
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     const int signal_number = sigwaitinfo(&taken, &info);
     if (signal_number < 0) continue;
     if (signal_number != SIGCHLD) {
-      if (!quiet) kill(-child, signal_number);
+      if (!queued_only || info.si_code == SI_QUEUE) kill(-child, signal_number);
       continue;
     }
     int status;

@@ -1,7 +1,7 @@
 // siding-shim TASKDIR: brings one task to life as TASKDIR/request.json says, waits for its end, and leaves
 // word of both in the folder. It outlives the agent that started it.
 //
-// siding-shim --slurm SIGNALS: the same for a task that Slurm has started; see shim_slurm.h.
+// siding-shim --slurm: the same for a task that Slurm has started; see shim_slurm.h.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -36,16 +36,16 @@ absl::Status Run(const std::string& folder) {
 }  // namespace siding
 
 int main(int argc, char** argv) {
-  const bool slurm = argc == 3 && strcmp(argv[1], siding::spank::kShimForSlurm) == 0;
-  if (argc != 2 && !slurm) {
+  const bool slurm = argc == 2 && strcmp(argv[1], siding::spank::kShimForSlurm) == 0;
+  if (argc != 2) {
     fprintf(stderr,
-            "usage: siding-shim TASKDIR | --slurm SIGNALS (started by siding-agent and by siding's Slurm "
+            "usage: siding-shim TASKDIR | --slurm (started by siding-agent and by siding's Slurm "
             "plugin)\n");
     return 2;
   }
   // What is meant for the agent's terminal or service must not end the tasks.
   for (int signal_number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(signal_number, SIG_IGN);
-  const absl::Status status = slurm ? siding::RunForSlurm(argv[2]) : siding::Run(argv[1]);
+  const absl::Status status = slurm ? siding::RunForSlurm() : siding::Run(argv[1]);
   if (!status.ok()) {
     fprintf(stderr, "siding-shim: %s: %s\n", argv[1], std::string(status.message()).c_str());
     return 1;

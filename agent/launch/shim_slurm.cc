@@ -78,14 +78,14 @@ void Tell(StepWord word, int32_t first = 0, int32_t second = 0) {
 }
 
 absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::string& folder,
-                               const std::string& signals, const std::array<UniqueFd, 3>& stdio) {
+                               const std::array<UniqueFd, 3>& stdio) {
   SIDING_RETURN_IF_ERROR(JoinCgroupsOf(getppid()));
   SIDING_ASSIGN_OR_RETURN(InitPlan plan, ReadSlurmTask(getppid(), request));
   SIDING_ASSIGN_OR_RETURN(const std::string script, CopyBatchScript(plan.command[0], request));
   const std::array<int, 3> fds = {stdio[0].get(), stdio[1].get(), stdio[2].get()};
   if (request.has_restore()) return RestoreTask(request, folder, fds);
   if (!script.empty()) plan.command[0] = script;
-  plan.passes_signals_on = signals == spank::kSignalsTask;
+  plan.passes_on = PassesOn::kQueued;
   plan.stdio = fds;
   SIDING_ASSIGN_OR_RETURN(const pid_t init, StartInit(std::move(plan)));
   return ShimTask{init, {}};
@@ -119,23 +119,22 @@ void TellUser(int error_output, const absl::Status& why) {
 }
 
 // Everything up to a task that runs.
-absl::StatusOr<ShimTask> Begin(const std::string& folder, const std::string& signals,
-                               const SlurmHandover& handover, agent::ShimRequest& request) {
+absl::StatusOr<ShimTask> Begin(const std::string& folder, const SlurmHandover& handover,
+                               agent::ShimRequest& request) {
   if (const auto go = NextAnswer(); !go.ok()) return go.status();
   SIDING_ASSIGN_OR_RETURN(request, ReadJsonFile<agent::ShimRequest>(folder + "/request.json"));
-  auto task = Start(request, folder, signals, handover.stdio);
+  auto task = Start(request, folder, handover.stdio);
   if (!task.ok()) RemoveBatchScript(request);
   return task;
 }
 
 // From the registration to the end of the task. An error if it did not start.
-absl::Status Shepherd(const std::string& signals, const SlurmHandover& handover,
-                      const std::string& registration) {
+absl::Status Shepherd(const SlurmHandover& handover, const std::string& registration) {
   SIDING_ASSIGN_OR_RETURN(const std::string folder, Register(registration, handover.said.restarts));
   SIDING_ASSIGN_OR_RETURN(const UniqueFd lock, TakeLock(folder));
   SIDING_RETURN_IF_ERROR(WriteShim(folder));
   agent::ShimRequest request;
-  const auto task = Begin(folder, signals, handover, request);
+  const auto task = Begin(folder, handover, request);
   SIDING_RETURN_IF_ERROR(WriteStart(folder, task));
   if (!task.ok()) return task.status();
   Tell(StepWord::kStarted, task->init);
@@ -150,7 +149,7 @@ absl::Status Shepherd(const std::string& signals, const SlurmHandover& handover,
 
 }  // namespace
 
-absl::Status RunForSlurm(const std::string& signals) {
+absl::Status RunForSlurm() {
   fcntl(spank::kShimTaskFd, F_SETFD, FD_CLOEXEC);
   fcntl(spank::kShimAgentFd, F_SETFD, FD_CLOEXEC);
   fcntl(spank::kShimAgentFd, F_SETFL, 0);  // the plugin must not wait for the agent; this process may
@@ -160,7 +159,7 @@ absl::Status RunForSlurm(const std::string& signals) {
   sigprocmask(SIG_SETMASK, &all, nullptr);
   SIDING_ASSIGN_OR_RETURN(const std::string registration, ReceiveRegistration());
   SIDING_ASSIGN_OR_RETURN(const SlurmHandover handover, ReceiveHandover(spank::kShimTaskFd));
-  const absl::Status status = Shepherd(signals, handover, registration);
+  const absl::Status status = Shepherd(handover, registration);
   if (status.ok()) return status;
   TellUser(handover.stdio[2].get(), status);
   Tell(StepWord::kNotStarted);

@@ -7,14 +7,12 @@
 // gets the arguments, environment, folder, limits, groups, cgroups and descriptors of siding-slurm-task.
 #pragma once
 
-#include <string>
-
 #include "absl/status/status.h"
 
 namespace siding {
 
-// Descriptors and `signals` are as spank/step_wire.h says. Returns when the task has ended. The error is
+// The descriptors are as spank/step_wire.h says. Returns when the task has ended. The error is
 // meant for the log; both the task and the agent have been told.
-absl::Status RunForSlurm(const std::string& signals);
+absl::Status RunForSlurm();
 
 }  // namespace siding

@@ -147,7 +147,7 @@ std::string Explain(const InitPlan& plan, Stage stage, int error) {
 
 absl::StatusOr<pid_t> StartInit(InitPlan plan) {
   std::vector<std::string> arguments = {plan.init_path, "-s", std::to_string(kStatusFd)};
-  if (!plan.passes_signals_on) arguments.push_back("-q");
+  if (plan.passes_on == PassesOn::kQueued) arguments.push_back("-q");
   arguments.push_back("--");
   arguments.insert(arguments.end(), plan.command.begin(), plan.command.end());
   std::vector<char*> argv = Pointers(arguments);

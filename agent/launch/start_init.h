@@ -13,6 +13,12 @@
 
 namespace siding {
 
+// Which signals the init passes on to the command.
+enum class PassesOn {
+  kAll,
+  kQueued,  // those of sigqueue(3); whoever sends others sends them to the command as well
+};
+
 // What a command is started with.
 struct InitPlan {
   std::string init_path;
@@ -25,9 +31,7 @@ struct InitPlan {
   mode_t umask = 022;
   std::vector<std::pair<int, rlimit>> limits;  // others are the shim's
   std::string cgroup;                          // its folder; may be empty
-  // Signals that reach the init are passed on to the command. Not so where whoever sends them sends them to
-  // every process.
-  bool passes_signals_on = true;
+  PassesOn passes_on = PassesOn::kAll;
   // Descriptors for 0, 1 and 2, the caller's. -1 in the first place: stdin is /dev/null, and `output` is
   // appended to.
   std::array<int, 3> stdio = {-1, -1, -1};

@@ -26,12 +26,17 @@ class Agents:
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         for node in self.nodes:
-            self.start_agent(node)
+            self._spawn(node)
         wait_for("the agents", lambda: self.connected == set(self.nodes), 20)
         return self
 
     def start_agent(self, node):
+        """One that was killed; returns when it has said what it found."""
         self.connected.discard(node)
+        self._spawn(node)
+        wait_for(f"the agent of {node}", lambda: node in self.connected, 20)
+
+    def _spawn(self, node):
         argv = [BIN / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
                 "--shared-dir", self.shared, "--log-level", "debug", "--criu", find_criu()]
         if self.slurm_socket:

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """Jobs of a real Slurm leave their node with all they hold, and go on where they were on another one."""
 
+import json
+import pathlib
 import unittest
 
-from case import BIN, PLUGIN, Agents, SlurmCase, find_criu, jobs, wait_for
+from case import BIN, PLUGIN, Agents, SlurmCase, find_criu, jobs, marked_processes, wait_for
 
 STEPS = 150
 NOBODY = 65534
@@ -59,6 +61,146 @@ class Preemption(PreemptionCase):
         ended = self.slurm.wait_state(job, "FAILED")
         self.assertEqual((ended["ExitCode"], ended["BatchHost"], ended["Restarts"]), ("5:0", "node2", "1"))
         self.assert_counted(job)
+
+    def test_so_does_one_of_an_ordinary_user_and_comes_back_again(self):
+        job = self.submit("--siding-preemptible", self.counter(), uid=NOBODY)
+        self.wait_counting(job)
+        self.vacate(job)
+        self.wait_counting(job, 40)
+        self.vacate(job, incarnation=2, node="node2", to="node1")
+        ended = self.slurm.wait_state(job, "COMPLETED")
+        self.assertEqual((ended["BatchHost"], ended["Restarts"]), ("node1", "2"))
+        self.assert_counted(job)
+
+    def test_a_step_writes_through_the_pipes_of_its_next_srun(self):
+        command = jobs.command(self.work, "counter", jobs.COUNTER, STEPS, 8)
+        script = self.work / "steps.sh"
+        script.write_text(f"#!/bin/bash\nsrun --siding-preemptible {' '.join(command)}\n")
+        job = self.submit(script)
+        self.wait_counting(job)
+        rank = 65536
+        self.agents.wait_phase("node1", f"{job}.1.{rank}", "RUNNING")
+        self.agents.checkpoint("node1", f"{job}.1.{rank}", checkpoint=f"slurm-{job}.1")
+        self.slurm.wait_state(job, "PENDING")
+        self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=node2")
+        self.slurm.wait_state(job, "COMPLETED")
+        lines = [line for line in self.output(job).splitlines() if line.isdigit()]
+        self.assertEqual(lines, [str(i) for i in range(STEPS)])
+
+    def test_a_checkpoint_that_is_called_off_leaves_the_job_running(self):
+        job = self.submit("--siding-preemptible", self.counter())
+        task = f"{job}.1.0"
+        self.wait_counting(job)
+        op = self.agents.order("node1", task, dump={"checkpoint": f"slurm-{job}.1", "tier": "SHARED"})
+        self.agents.wait_phase("node1", task, "PREPARED")
+        self.agents.order("node1", task, op, abort={})
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assert_counted(job)
+
+    def test_a_damaged_image_is_not_restored_and_the_job_begins_anew(self):
+        job = self.submit("--siding-preemptible", self.counter())
+        self.wait_counting(job)
+        self.vacate(job)
+        pages = next((self.agents.shared / "images" / f"slurm-{job}.1" / "0").glob("pages-*.img"))
+        with open(pages, "r+b") as file:
+            file.write(b"damage")
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assertIn("not preemptible", self.output(job))
+        self.assertTrue(self.output(job).endswith("done\n"))
+
+
+class Ordinary(PreemptionCase):
+    """What Slurm's users and tools do with a preemptible job as with any other."""
+
+    def trapper(self):
+        """Says what reaches it; ends with 7 when it is told to terminate."""
+        script = self.work / "trap.sh"
+        script.write_text("#!/bin/bash\ntrap 'echo usr1' USR1\ntrap 'echo term; exit 7' TERM\necho ready\n"
+                          "while true; do sleep 0.05; done\n")
+        return script
+
+    def run_trapper(self):
+        job = self.submit("--siding-preemptible", self.trapper(), uid=NOBODY)
+        self.wait_counting(job, 1)
+        self.agents.wait_phase("node1", f"{job}.1.0", "RUNNING")
+        return job
+
+    def wait_word(self, job, word):
+        wait_for(f"job {job} to say {word}", lambda: word in self.output(job), 20)
+
+    def test_a_signal_reaches_it_once(self):
+        job = self.run_trapper()
+        self.slurm.run("scancel", "--signal=USR1", "--batch", job)
+        self.wait_word(job, "usr1")
+        self.slurm.run("scancel", "--signal=TERM", "--batch", job)
+        self.wait_word(job, "term")
+        ended = self.slurm.wait_state(job, "FAILED")
+        self.assertEqual(ended["ExitCode"], "7:0")
+        self.assertEqual(self.output(job).count("usr1"), 1, self.output(job))
+
+    def test_scancel_ends_it_and_leaves_nothing(self):
+        job = self.run_trapper()
+        self.slurm.run("scancel", job)
+        self.slurm.wait_state(job, "CANCELLED")
+        report = self.agents.wait_phase("node1", f"{job}.1.0", "EXITED")
+        self.assertNotIn("error", report)
+        wait_for("no process of the job to be left", lambda: not self.of_job(job), 20)
+
+    def of_job(self, job):
+        return [pid for pid in marked_processes(self.work) if b"siding-init" in open(f"/proc/{pid}/cmdline", "rb").read()]
+
+    def test_it_is_suspended_and_resumed(self):
+        job = self.submit("--siding-preemptible", self.counter())
+        self.wait_counting(job)
+        self.slurm.run("scontrol", "suspend", job)
+        init = int(self.agents.wait_phase("node1", f"{job}.1.0", "RUNNING") and self.init_of(job))
+        wait_for("the command to be stopped", lambda: self.state_of_children(init) == {"T"}, 20)
+        self.slurm.run("scontrol", "resume", job)
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assert_counted(job)
+
+    def init_of(self, job):
+        return json.loads((self.agents.dir / "node1" / "tasks" / f"{job}.1.0" / "running.json").read_text())["init"]["pid"]
+
+    @staticmethod
+    def state_of_children(pid):
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return {pathlib.Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0] for child in children}
+
+    def test_it_runs_as_submitted(self):
+        script = self.work / "show.sh"
+        script.write_text("#!/bin/bash\npwd; id -u; umask; ulimit -n; echo $X; cat; echo err >&2; echo \"$1\"\n")
+        plain = self.slurm.submit("-o", self.work / "out.plain", "--export=ALL,X=a b", script, "an argument", uid=NOBODY, cwd=self.work)
+        asked = self.slurm.submit("-o", self.work / "out.asked", "--export=ALL,X=a b", "--siding-preemptible", script, "an argument",
+                                  uid=NOBODY, cwd=self.work)
+        for job in (plain, asked):
+            self.slurm.wait_state(job, "COMPLETED")
+        self.assertEqual((self.work / "out.asked").read_text(), (self.work / "out.plain").read_text())
+
+    def test_a_command_that_is_not_there_fails_as_ever(self):
+        codes = []
+        for flags in ([], ["--siding-preemptible"]):
+            job = self.submit(*flags, "--wrap", "exec /nowhere/nothing")
+            codes.append(self.slurm.wait_state(job, "FAILED")["ExitCode"])
+        self.assertEqual(codes, ["127:0", "127:0"])
+
+    def test_an_agent_that_died_finds_it_again(self):
+        job = self.submit("--siding-preemptible", self.counter())
+        self.wait_counting(job)
+        self.agents.kill9_agent("node1")
+        self.agents.start_agent("node1")
+        self.vacate(job)
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assert_counted(job)
+
+
+class UnderCgroups(PreemptionCase):
+    proctrack = "cgroup"
+
+    test_a_batch_job_goes_on_on_another_node = Preemption.test_a_batch_job_goes_on_on_another_node
+    trapper, run_trapper, wait_word = Ordinary.trapper, Ordinary.run_trapper, Ordinary.wait_word
+    of_job, test_a_signal_reaches_it_once = Ordinary.of_job, Ordinary.test_a_signal_reaches_it_once
+    test_scancel_ends_it_and_leaves_nothing = Ordinary.test_scancel_ends_it_and_leaves_nothing
 
 
 if __name__ == "__main__":

@@ -28,6 +28,16 @@ class Link(unittest.TestCase):
             for function in ("siding::MakePlan(", "siding::Next(siding::JobState, siding::JobEvent)"):
                 self.assertIn(function, names, program)
 
+    @unittest.skipUnless((BUILD / "lib" / "siding_spank.so").exists(), "Slurm's headers are not installed")
+    def test_the_plugin_in_slurms_processes_needs_libc_only_and_shows_slurms_names_only(self):
+        plugin = str(BUILD / "lib" / "siding_spank.so")
+        needed = subprocess.run(["objdump", "-p", plugin], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(re.findall(r"NEEDED\s+(\S+)", needed), ["libc.so.6"])
+        shown = subprocess.run(["nm", "-D", "--defined-only", plugin], capture_output=True, text=True, check=True).stdout
+        strangers = [line.split()[-1] for line in shown.splitlines()
+                     if not re.search(r" (slurm_spank_\w+|plugin_(name|type|version)|spank_plugin_version)$", line)]
+        self.assertEqual(strangers, [])
+
     def test_the_check_would_find_it(self):
         self.assertIsNotNone(FORBIDDEN.search(symbols(BUILD / "bin" / "sidingd")))
 

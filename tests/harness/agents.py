@@ -92,13 +92,16 @@ class Agents:
         self.gateway.stdin.flush()
         return self.op
 
-    def checkpoint(self, node, *tasks, checkpoint, tier="SHARED"):
-        """Both phases of a checkpoint of these tasks of one node; they leave."""
-        ops = [self.order(node, task, dump={"checkpoint": checkpoint, "tier": tier}) for task in tasks]
-        for task in tasks:
+    def checkpoint(self, tasks, checkpoint, tier="SHARED"):
+        """Both phases of one checkpoint of all these tasks (node -> names); they leave."""
+        where = [(node, task) for node, names in tasks.items() for task in names]
+        for node, task in where:
+            self.wait_phase(node, task, "RUNNING")
+        ops = {task: self.order(node, task, dump={"checkpoint": checkpoint, "tier": tier}) for node, task in where}
+        for node, task in where:
             self.wait_phase(node, task, "PREPARED")
-        for task, op in zip(tasks, ops):
-            self.order(node, task, op, commit={})
-        self.op = max(ops)
-        for task in tasks:
+        for node, task in where:
+            self.order(node, task, ops[task], commit={})
+        self.op = max(ops.values())
+        for node, task in where:
             self.wait_phase(node, task, "CHECKPOINTED")

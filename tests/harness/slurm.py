@@ -218,9 +218,10 @@ class Slurm:
         return int(self.run("sbatch", "--parsable", *args, uid=uid, cwd=cwd))
 
     def job(self, job):
-        """What `scontrol show job` says, as a dict."""
-        words = self.run("scontrol", "-o", "show", "job", job).split()
-        return dict(word.split("=", 1) for word in words if "=" in word)
+        """What `scontrol show job` says, as a dict. (Asked for an array's first number it tells of all elements.)"""
+        lines = self.run("scontrol", "-o", "show", "job", job).splitlines()
+        found = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
+        return next(one for one in found if one["JobId"] == str(job))
 
     def wait_state(self, job, *states, timeout=60.0):
         return wait_for(f"job {job} to be {' or '.join(states)}",

@@ -42,11 +42,11 @@ class PreemptionCase(SlurmCase):
         wait_for(f"job {job} to have written {lines} lines", lambda: self.output(job).count("\n") >= lines, 30)
 
     def vacate(self, job, incarnation=1, node="node1", to="node2"):
-        """Off its node and back into the queue; it may go on only on the other one."""
-        self.agents.wait_phase(node, f"{job}.{incarnation}.0", "RUNNING")
-        self.agents.checkpoint(node, f"{job}.{incarnation}.0", checkpoint=f"slurm-{job}.{incarnation}")
+        """Off its node and back into the queue; it may go on only on the one named, if one is."""
+        self.agents.checkpoint({node: [f"{job}.{incarnation}.0"]}, f"slurm-{job}.{incarnation}")
         self.slurm.wait_state(job, "PENDING")
-        self.slurm.run("scontrol", "update", f"JobId={job}", f"ReqNodeList={to}")
+        if to:
+            self.slurm.run("scontrol", "update", f"JobId={job}", f"ReqNodeList={to}")
 
     def assert_counted(self, job):
         problem = jobs.counted(self.work / f"out.{job}", STEPS)
@@ -79,13 +79,50 @@ class Preemption(PreemptionCase):
         job = self.submit(script)
         self.wait_counting(job)
         rank = 65536
-        self.agents.wait_phase("node1", f"{job}.1.{rank}", "RUNNING")
-        self.agents.checkpoint("node1", f"{job}.1.{rank}", checkpoint=f"slurm-{job}.1")
+        self.agents.checkpoint({"node1": [f"{job}.1.{rank}"]}, f"slurm-{job}.1")
         self.slurm.wait_state(job, "PENDING")
         self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=node2")
         self.slurm.wait_state(job, "COMPLETED")
         lines = [line for line in self.output(job).splitlines() if line.isdigit()]
         self.assertEqual(lines, [str(i) for i in range(STEPS)])
+
+    def test_a_step_of_several_tasks_on_two_nodes_goes_on_as_one(self):
+        command = " ".join(jobs.command(self.work, "counter", jobs.COUNTER, STEPS, 4))
+        script = self.work / "steps.sh"
+        script.write_text(f"#!/bin/bash\nsrun --siding-preemptible -n4 sh -c 'exec {command} > {self.work}/out.task$SLURM_PROCID'\n")
+        job = self.slurm.submit("-o", self.work / "out.script", "-N2", "--ntasks-per-node=2", script, uid=NOBODY, cwd=self.work)
+        for task in range(4):
+            self.wait_counting(f"task{task}")
+        on = {"node1": (65536, 65537), "node2": (65538, 65539)}
+        self.agents.checkpoint({node: [f"{job}.1.{rank}" for rank in ranks] for node, ranks in on.items()}, f"slurm-{job}.1")
+        ended = self.slurm.wait_state(job, "COMPLETED")
+        self.assertEqual(ended["Restarts"], "1")
+        for task in range(4):
+            self.assert_counted(f"task{task}")
+
+    def test_a_program_that_saves_itself_comes_back_with_its_own_restart(self):
+        command = " ".join(jobs.command(self.work, "saver", jobs.SAVER, self.work / "state", STEPS))
+        script = self.work / "saver.sh"
+        script.write_text(f"#!/bin/bash\nexec {command} $([ -e {self.work}/state ] && echo --resume)\n")
+        job = self.submit("--siding-preemptible=app", "--siding-checkpoint-signal=USR1@20s", script, uid=NOBODY)
+        self.wait_counting(job)
+        task = f"{job}.1.0"
+        self.agents.order("node1", task, save={"app": {"signal": 10, "graceUs": 20_000_000}})
+        self.agents.wait_phase("node1", task, "SAVED")
+        ended = self.slurm.wait_state(job, "COMPLETED")
+        self.assertEqual(ended["Restarts"], "1")
+        self.assert_counted(job)
+
+    def test_each_element_of_an_array_is_a_job_of_its_own(self):
+        first = self.slurm.submit("-o", self.work / "out.%A_%a", "-a", "1-2", "-w", "node1", "--siding-preemptible", self.counter(),
+                                  cwd=self.work)
+        self.wait_counting(f"{first}_1")
+        self.wait_counting(f"{first}_2")
+        rows = dict(row.split() for row in self.slurm.run("squeue", "-h", "-r", "-o", "%K %A").splitlines())
+        self.vacate(rows["2"], to=None)  # Slurm refuses another node for one element
+        for element in ("1", "2"):
+            self.slurm.wait_state(rows[element], "COMPLETED")
+            self.assert_counted(f"{first}_{element}")
 
     def test_a_checkpoint_that_is_called_off_leaves_the_job_running(self):
         job = self.submit("--siding-preemptible", self.counter())

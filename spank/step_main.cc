@@ -34,7 +34,10 @@ struct Task {
 };
 
 [[noreturn]] void BecomeCommand(const Task& task) {
-  fcntl(task.shim, F_SETFD, FD_CLOEXEC);
+  // The shim goes when nobody is there any more. It is waited for: the command would wonder at such a child.
+  close(task.shim);
+  while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
+  }
   sigprocmask(SIG_SETMASK, &task.mask_before, nullptr);
   execvp(task.command[0], task.command);
   std::fprintf(stderr, "%s: %s\n", task.command[0], std::strerror(errno));

@@ -231,6 +231,25 @@ class Ordinary(PreemptionCase):
         self.assert_counted(job)
 
 
+    def test_an_agent_that_dies_in_the_middle_of_a_dump_costs_nothing(self):
+        job = self.submit("--siding-preemptible", self.counter())
+        self.wait_counting(job)
+        self.agents.order("node1", f"{job}.1.0", dump={"checkpoint": f"slurm-{job}.1", "tier": "SHARED"})
+        self.agents.wait_phase("node1", f"{job}.1.0", "PREPARED")
+        self.agents.kill9_agent("node1")
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assert_counted(job)
+
+    def test_a_slurmd_that_was_restarted_requeues_it_as_well(self):
+        job = self.submit("--siding-preemptible", self.counter())
+        self.wait_counting(job)
+        self.slurm.stop_node("node1")
+        self.slurm.start_node("node1")
+        self.vacate(job)
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assert_counted(job)
+
+
 class UnderCgroups(PreemptionCase):
     proctrack = "cgroup"
 

@@ -1,8 +1,8 @@
 // A libcuda.so.1 and libnvidia-ml.so.1 without GPUs, for tests: a shared library with the drivers' names.
 //
-// The state of a process is a number in the file that its environment names as $FAKE_GPU_STATE, and which is
-// the same after a restore of its memory; else in a file named by its pid in $FAKE_CUDA. A process without
-// one does not use GPUs. In $FAKE_CUDA there may be the files
+// The state of a process is a number in a file named by its pid: in the folder that its environment calls
+// $FAKE_GPU_STATES by its pid in its own namespace, which is the same after a restore; else in $FAKE_CUDA. A
+// process without one does not use GPUs. In $FAKE_CUDA there may be the files
 //   fault  what goes wrong: "CALL RESULT" with a number, or "hang" or "crash"
 //   gpus   a line for each GPU: its UUID, MiB in all, MiB in use, and 1 if it is cut into parts
 #include <unistd.h>
@@ -44,9 +44,18 @@ std::string Variable(int pid, const std::string& name) {
   return "";
 }
 
+// In its own namespace.
+std::string PidOf(int pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.compare(0, 6, "NSpid:") == 0) return line.substr(line.find_last_of(" \t") + 1);
+  }
+  return "none";
+}
+
 std::string StateFile(int pid) {
-  const std::string named = Variable(pid, "FAKE_GPU_STATE");
-  return named.empty() ? Folder() + "/" + std::to_string(pid) : named;
+  const std::string folder = Variable(pid, "FAKE_GPU_STATES");
+  return folder.empty() ? Folder() + "/" + std::to_string(pid) : folder + "/" + PidOf(pid);
 }
 
 Result Change(const std::string& call, int pid, int from, int to) {
@@ -103,9 +112,11 @@ NvmlResult nvmlDeviceGetName(Device, char* text, unsigned size) {
   std::snprintf(text, size, "Fake GPU");
   return siding::nvml::kSuccess;
 }
-NvmlResult nvmlDeviceGetMemoryInfo(Device handle, siding::nvml::Memory* memory) {
+NvmlResult nvmlDeviceGetMemoryInfo_v2(Device handle, siding::nvml::Memory* memory) {
   const FakeGpu gpu = GpuOf(handle);
-  *memory = {gpu.total, gpu.total - gpu.used, gpu.used};
+  memory->total = gpu.total;
+  memory->free = gpu.total - gpu.used;
+  memory->used = gpu.used;
   return siding::nvml::kSuccess;
 }
 NvmlResult nvmlDeviceGetMigMode(Device handle, unsigned* current, unsigned* pending) {

@@ -32,7 +32,8 @@ struct GpuDevice {
   std::string uuid;  // "GPU-8c1e..."
   std::string name;  // the chip: what was on one GPU can go on on another of the same name
   Bytes total;
-  Bytes used;
+  Bytes used;           // by programs
+  Bytes free;           // the rest, but for what the driver keeps for itself
   int utilization = 0;  // per cent of the last moments in which it computed
   bool mig = false;     // cut into parts, from which the driver takes nothing off
   std::vector<pid_t> processes;

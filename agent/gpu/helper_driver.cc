@@ -185,6 +185,7 @@ class HelperDriver final : public GpuDriver {
             .name = device.name,
             .total = Bytes{static_cast<int64_t>(device.total)},
             .used = Bytes{static_cast<int64_t>(device.used)},
+            .free = Bytes{static_cast<int64_t>(device.free)},
             .utilization = static_cast<int>(device.utilization),
             .mig = device.mig != 0,
             .processes = {device.process, device.process + device.processes}};

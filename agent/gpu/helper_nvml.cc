@@ -18,7 +18,7 @@ Nvml::Nvml(const char* path) {
   if (!Find(library, "nvmlInit_v2", init) || !Find(library, "nvmlDeviceGetCount_v2", get_count_) ||
       !Find(library, "nvmlDeviceGetHandleByIndex_v2", get_handle_) ||
       !Find(library, "nvmlDeviceGetUUID", get_uuid_) || !Find(library, "nvmlDeviceGetName", get_name_) ||
-      !Find(library, "nvmlDeviceGetMemoryInfo", get_memory_)) {
+      !Find(library, "nvmlDeviceGetMemoryInfo_v2", get_memory_)) {
     std::snprintf(problem_, sizeof problem_, "%s is too old", path);
     return;
   }
@@ -58,6 +58,7 @@ void Nvml::Describe(int index, Answer& answer) const {
   }
   device.total = memory.total;
   device.used = memory.used;
+  device.free = memory.free;
   nvml::Utilization utilization{};
   if (get_utilization_ != nullptr && get_utilization_(handle, &utilization) == nvml::kSuccess)
     device.utilization = utilization.gpu;

@@ -100,7 +100,7 @@ absl::Status NodeGpus::CheckFree(const std::vector<std::string>& uuids, Bytes ne
   std::string processes;
   for (const GpuDevice& device : devices) {
     if (std::find(uuids.begin(), uuids.end(), device.uuid) == uuids.end()) continue;
-    free += device.total - device.used;
+    free += device.free;
     for (pid_t pid : device.processes) absl::StrAppend(&processes, processes.empty() ? "" : ", ", pid);
   }
   if (free >= needed) return absl::OkStatus();

@@ -25,7 +25,9 @@ class NodeGpus {
   int count() const { return static_cast<int>(uuids_.size()); }
   // Why nothing can be taken off these GPUs; empty: it can, if a program does nothing against it.
   const std::string& problem() const { return problem_; }
-  // Which chip it is. Empty: there is no such GPU.
+  // The chips, by UUID.
+  const std::map<std::string, std::string>& names() const { return names_; }
+  // Empty: there is no such GPU.
   std::string NameOf(const std::string& uuid) const;
 
   // So many GPUs for the task, of `preferred` those that nobody has. What it had before counts as nobody's.

@@ -67,7 +67,7 @@ TEST(NodeGpus, PartsOfAGpuCannotBeDrained) {
 
 TEST(NodeGpus, FullGpuIsToldWithWhoIsInTheWay) {
   auto driver = DriverWith({"a"});
-  driver->devices[0].used = Bytes{900 << 20};
+  driver->devices[0].free = Bytes{124 << 20};
   driver->devices[0].processes = {17};
   NodeGpus gpus(std::move(driver), 1);
   EXPECT_TRUE(gpus.CheckFree({"a"}, Bytes{100 << 20}).ok());

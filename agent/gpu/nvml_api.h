@@ -9,7 +9,8 @@ enum Result : int { kSuccess = 0 };
 using Device = struct nvmlDevice_st*;
 
 struct Memory {
-  unsigned long long total, free, used;
+  unsigned version = sizeof(Memory) | 2u << 24;
+  unsigned long long total, reserved, free, used;  // bytes; reserved: the driver's own, in none of the others
 };
 struct Utilization {
   unsigned gpu, memory;  // per cent of the last interval
@@ -24,7 +25,7 @@ using Init = Result (*)();                                                // nvm
 using GetCount = Result (*)(unsigned*);                                   // nvmlDeviceGetCount_v2
 using GetHandle = Result (*)(unsigned index, Device*);                    // nvmlDeviceGetHandleByIndex_v2
 using GetText = Result (*)(Device, char* text, unsigned size);            // nvmlDeviceGetUUID, ...GetName
-using GetMemory = Result (*)(Device, Memory*);                            // nvmlDeviceGetMemoryInfo
+using GetMemory = Result (*)(Device, Memory*);                            // nvmlDeviceGetMemoryInfo_v2
 using GetUtilization = Result (*)(Device, Utilization*);                  // nvmlDeviceGetUtilizationRates
 using GetMig = Result (*)(Device, unsigned* current, unsigned* pending);  // nvmlDeviceGetMigMode
 using GetProcesses = Result (*)(Device, unsigned* count,

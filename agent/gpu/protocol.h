@@ -26,9 +26,9 @@ struct Question {
 struct Device {
   char uuid[48];
   char name[96];
-  uint64_t total, used;  // bytes
-  uint32_t utilization;  // per cent
-  uint32_t mig;          // 1: it is cut into parts
+  uint64_t total, used, free;  // bytes
+  uint32_t utilization;        // per cent
+  uint32_t mig;                // 1: it is cut into parts
   uint32_t processes;
   int32_t process[kMostProcesses];
 };

@@ -41,6 +41,8 @@ int Check(const TaskHostOptions& options) {
   const v1::Hello hello = host->Describe();
   std::cout << "node " << hello.node() << ": " << hello.capacity().slots() << " slots, "
             << FormatBytes(Bytes{hello.capacity().memory()}) << ", " << hello.capacity().gpus() << " GPUs\n";
+  for (const v1::Gpu& gpu : hello.gpus()) std::cout << "GPU: " << gpu.name() << ", " << gpu.uuid() << "\n";
+  if (!hello.gpu_problem().empty()) std::cout << "GPUs: " << hello.gpu_problem() << "\n";
   if (hello.criu_problem().empty()) {
     std::cout << "criu: " << hello.criu() << "\n";
     return 0;
@@ -67,6 +69,8 @@ int Main(int argc, char** argv) {
   app.add_option("--memory", memory, "memory that jobs may use, such as 64GiB; default: all");
   GpuLibraries libraries;
   app.add_option("--gpus", gpus, "GPUs that jobs may use; default: all")->check(CLI::Range(0, 1024));
+  app.add_option("--gpu", options.gpu_uuids,
+                 "UUID of a GPU that jobs may use, as often as needed; default: all");
   app.add_option("--cuda-library", libraries.cuda, "the GPU driver's library")->capture_default_str();
   app.add_option("--nvml-library", libraries.nvml, "the GPU management library")->capture_default_str();
   app.add_option("--criu", options.criu_path, "criu to use; default: the first that works here");

@@ -29,7 +29,8 @@ std::string ProblemOf(GpuDriver& driver, const std::vector<GpuDevice>& devices) 
 
 }  // namespace
 
-NodeGpus::NodeGpus(std::unique_ptr<GpuDriver> driver, int most) : driver_(std::move(driver)) {
+NodeGpus::NodeGpus(std::unique_ptr<GpuDriver> driver, int most, const std::vector<std::string>& only)
+    : driver_(std::move(driver)) {
   const auto devices = driver_->Devices();
   if (!devices.ok()) {
     problem_ = std::string(devices.status().message());
@@ -37,6 +38,7 @@ NodeGpus::NodeGpus(std::unique_ptr<GpuDriver> driver, int most) : driver_(std::m
   }
   for (const GpuDevice& device : *devices) {
     if (count() >= most) break;
+    if (!only.empty() && std::find(only.begin(), only.end(), device.uuid) == only.end()) continue;
     uuids_.push_back(device.uuid);
     names_[device.uuid] = device.name;
   }

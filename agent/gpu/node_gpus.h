@@ -18,8 +18,9 @@ namespace siding {
 // Thread-safe. GPUs are named by their UUIDs throughout, tasks by their names.
 class NodeGpus {
  public:
-  // Those that the driver tells of now, at most the first `most`. Without a driver there are none.
-  NodeGpus(std::unique_ptr<GpuDriver> driver, int most);
+  // Those that the driver tells of now, at most the first `most`; of `only`, if that is not empty. Without a
+  // driver there are none.
+  NodeGpus(std::unique_ptr<GpuDriver> driver, int most, const std::vector<std::string>& only = {});
 
   GpuDriver& driver() { return *driver_; }
   int count() const { return static_cast<int>(uuids_.size()); }

@@ -59,6 +59,12 @@ TEST_F(NodeGpusTest, WhatATaskWasFoundWithIsItsOwn) {
 
 TEST(NodeGpus, TakesNoMoreThanAllowed) { EXPECT_EQ(NodeGpus(DriverWith({"a", "b", "c"}), 2).count(), 2); }
 
+TEST(NodeGpus, TakesOnlyThoseThatAreNamed) {
+  NodeGpus gpus(DriverWith({"a", "b", "c"}), 100, {"b"});
+  EXPECT_THAT(*gpus.Take("1", 1), ElementsAre("b"));
+  EXPECT_EQ(gpus.count(), 1);
+}
+
 TEST(NodeGpus, PartsOfAGpuCannotBeDrained) {
   auto driver = DriverWith({"a"});
   driver->devices[0].mig = true;

@@ -169,7 +169,8 @@ class LocalTaskHost final : public TaskHost {
     const GpuLibraries& libraries = *host_.options.gpu_libraries;
     v1::Resources& capacity = host_.options.capacity;
     const int most = capacity.gpus() < 0 ? INT_MAX : capacity.gpus();
-    host_.gpus = std::make_unique<NodeGpus>(NewGpuDriver(host_.options.gpu_helper_path, libraries), most);
+    host_.gpus = std::make_unique<NodeGpus>(NewGpuDriver(host_.options.gpu_helper_path, libraries), most,
+                                            host_.options.gpu_uuids);
     if (capacity.gpus() < 0) capacity.set_gpus(0);
     if (!host_.AssignsGpus()) return;
     capacity.set_gpus(host_.gpus->count());

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/gpu/gpu_driver.h"
@@ -22,6 +23,7 @@ struct TaskHostOptions {
   std::string criu_path;   // empty: searched, see agent/criu/criu.h
   std::string shim_path;   // of siding-shim and siding-init; empty: beside this program
   std::string init_path;
+  std::vector<std::string> gpu_uuids;         // of the GPUs that are this agent's; empty: all
   std::optional<GpuLibraries> gpu_libraries;  // of the GPU driver; not set: GPUs are not looked for
   std::string gpu_helper_path;                // of siding-gpu-helper and siding-gpu-probe, as above
   std::string gpu_probe_path;

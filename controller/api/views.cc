@@ -29,9 +29,10 @@ void AddObserved(const ClusterState& state, const JobRecord& job, MethodSet work
     memory += task->report.memory();
     const v1::TaskReport& report = task->report;
     memory += report.gpu_memory();
-    if (!report.cannot_drain().empty()) {
+    const bool matters = works.Has(Method::kSuspend) || works.Has(Method::kCheckpoint);
+    if (matters && !report.cannot_drain().empty()) {
       Note(view, absl::StrCat("suspend, checkpoint: ", report.cannot_drain()));
-    } else if (!report.cannot_checkpoint().empty()) {
+    } else if (matters && !report.cannot_checkpoint().empty()) {
       Note(view, absl::StrCat("checkpoint: ", report.cannot_checkpoint()));
     }
     for (const std::string& gpu : report.gpus()) view.add_gpus(gpu);

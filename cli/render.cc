@@ -104,9 +104,13 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style) {
 }
 
 std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
+  // Only where there are GPUs.
+  const bool gpus = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
+                                [](const v1::Node& node) { return node.capacity().gpus() > 0; });
   std::vector<std::vector<std::string>> rows = {{"NODE", "STATE", "SLOTS", "GPUS", "RAM FREE", "DISK FREE",
                                                  "DUMP LOCAL", "DUMP SHARED", "RESTORE SHARED", "JOBS",
                                                  "FROZEN", "CRIU"}};
+  if (gpus) rows[0].insert(rows[0].begin() + 4, {"GPU DRAIN", "GPU REFILL"});
   for (const v1::Node& node : nodes.nodes()) {
     rows.push_back({node.name(), node.state(),
                     absl::StrCat(node.used().slots(), "/", node.capacity().slots()),
@@ -116,6 +120,10 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
                     node.jobs().empty() ? "-" : absl::StrJoin(node.jobs(), ","),
                     node.suspended_jobs().empty() ? "-" : absl::StrJoin(node.suspended_jobs(), ","),
                     node.criu_problem().empty() ? node.criu() : node.criu_problem()});
+    if (!gpus) continue;
+    const bool drains = node.gpu_problem().empty();
+    rows.back().insert(rows.back().begin() + 4, {drains ? Rates(node.gpu().dump()) : node.gpu_problem(),
+                                                 drains ? Rates(node.gpu().restore()) : "-"});
   }
   return Table(rows, style);
 }

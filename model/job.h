@@ -36,6 +36,13 @@ struct Resources {
   }
 };
 
+// What a job gives back that is frozen: all but its memory. What it had on GPUs has been brought there
+// before.
+inline Resources FreedByFreezing(Resources held) {
+  held.memory = Bytes{0};
+  return held;
+}
+
 // A way to take a job off its nodes.
 enum class Method : uint8_t {
   kSuspend,     // freeze in place; memory stays in the node's RAM

@@ -59,6 +59,7 @@ constexpr Row kTable[] = {
 
     {S::kDumping, E::kCommit, S::kCommitting},
     {S::kDumping, E::kDumpFailed, S::kResuming},  // until every task is seen running
+    {S::kDumping, E::kStaysFrozen, S::kSuspended},
     {S::kDumping, E::kOrderKill, S::kKilling},
     {S::kDumping, E::kSucceeded, S::kDone},
     {S::kDumping, E::kFailed, S::kFailed},
@@ -106,10 +107,10 @@ constexpr const char* kStateNames[] = {"pending",   "starting", "running",    "s
 static_assert(std::size(kStateNames) == kJobStateCount);
 
 constexpr const char* kEventNames[] = {
-    "place",          "order-suspend", "order-resume", "order-dump",  "commit",        "order-save",
-    "order-kill",     "started",       "start-failed", "frozen",      "freeze-failed", "thawed",
-    "dump-failed",    "continued",     "released",     "save-failed", "restored",      "restore-failed",
-    "restart-needed", "requeued",      "cancelled",    "succeeded",   "failed"};
+    "place",          "order-suspend",  "order-resume", "order-dump", "commit",        "order-save",
+    "order-kill",     "started",        "start-failed", "frozen",     "freeze-failed", "thawed",
+    "dump-failed",    "stays-frozen",   "continued",    "released",   "save-failed",   "restored",
+    "restore-failed", "restart-needed", "requeued",     "cancelled",  "succeeded",     "failed"};
 static_assert(std::size(kEventNames) == kJobEventCount);
 
 }  // namespace

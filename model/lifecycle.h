@@ -40,10 +40,11 @@ enum class JobEvent {
   kStartFailed,  // could not be launched; the job fails, and says why
   kFrozen,       // all tasks frozen
   kFreezeFailed,
-  kThawed,      // all tasks run again after a freeze
-  kDumpFailed,  // some task could not be dumped; all go on
-  kContinued,   // committed or saved, and the tasks were to keep running
-  kReleased,    // all tasks are gone and an image (or the program's own save) stands for them
+  kThawed,       // all tasks run again after a freeze
+  kDumpFailed,   // some task could not be dumped; all go on
+  kStaysFrozen,  // a frozen job was not dumped; it stays as it was
+  kContinued,    // committed or saved, and the tasks were to keep running
+  kReleased,     // all tasks are gone and an image (or the program's own save) stands for them
   kSaveFailed,
   kRestored,
   kRestoreFailed,  // with another checkpoint to try: parked again
@@ -53,7 +54,7 @@ enum class JobEvent {
   kSucceeded,      // every task exited with 0
   kFailed,         // some task exited otherwise
 };
-inline constexpr int kJobEventCount = 23;
+inline constexpr int kJobEventCount = 24;
 
 // nullopt: the event means nothing in that state and must be ignored (a late report) or refused (an order).
 std::optional<JobState> Next(JobState state, JobEvent event);

@@ -48,8 +48,8 @@ TEST(Lifecycle, Resuming) {
 }
 TEST(Lifecycle, Dumping) {
   EXPECT_EQ(Cells(JobState::kDumping),
-            "commit>committing order-kill>killing dump-failed>resuming restore-failed>parked "
-            "restart-needed>pending succeeded>done failed>failed ");
+            "commit>committing order-kill>killing dump-failed>resuming stays-frozen>suspended "
+            "restore-failed>parked restart-needed>pending succeeded>done failed>failed ");
 }
 TEST(Lifecycle, Committing) {
   EXPECT_EQ(Cells(JobState::kCommitting),

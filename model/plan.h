@@ -18,6 +18,8 @@ struct PlanStep {
   std::vector<NodeId> nodes;   // that the job leaves
   std::vector<NodeId> target;  // kCheckpoint: goes on there at once; empty: waits until nodes are free
   Time begin;                  // not earlier than this
+  bool through_ram =
+      false;           // kCheckpoint: frozen first, which frees the nodes; the image is written behind it
   bool early = false;  // a checkpoint in advance, after which the job runs on: it leaves by a later step
   Time predicted_release;
   Bytes bytes;                   // written, for a checkpoint

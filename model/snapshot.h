@@ -43,6 +43,7 @@ struct NodeView {
   Bytes local_disk_free;
   TierRates local;
   TierRates shared;  // this node's own link to the shared tier, alone on it
+  TierRates gpu;     // dump: GPU memory to RAM, before a job can be frozen or dumped; restore: and back
 };
 
 // A job that holds nodes now.
@@ -53,11 +54,12 @@ struct JobView {
   int job_class = -1;         // of the policy, by index; -1: none
   std::vector<NodeId> nodes;  // by rank
   Resources per_node;
-  MethodSet methods;          // what the job asked for, less what was found not to work
-  std::string methods_note;   // why methods are missing, for the explanation
-  std::vector<Bytes> memory;  // by rank: resident bytes, the predicted image size
-  Time running_since;         // of this incarnation
-  Time durable_at;            // last durable checkpoint, or the start of the work
+  MethodSet methods;              // what the job asked for, less what was found not to work
+  std::string methods_note;       // why methods are missing, for the explanation
+  std::vector<Bytes> memory;      // by rank: resident bytes and those on GPUs, the predicted image size
+  std::vector<Bytes> gpu_memory;  // by rank: the part that is on GPUs; empty: it asked for none
+  Time running_since;             // of this incarnation
+  Time durable_at;                // last durable checkpoint, or the start of the work
   std::optional<Duration> app_grace;
   Duration kill_grace{0};
   int preemptions = 0;
@@ -67,7 +69,7 @@ struct JobView {
   // Set while the job is already being taken off its nodes; then it is no longer a choice.
   std::optional<Time> releasing_at;  // predicted
   JobId releasing_for;               // the request that will have the nodes; 0: anybody
-  bool releasing_to_ram = false;     // it is being frozen: its memory and GPUs stay with it
+  bool releasing_to_ram = false;     // it is being frozen: its memory stays with it
 };
 
 // The way to shared storage that all nodes use together.

@@ -113,7 +113,7 @@ class Baseline {
       enough_ -= Serves(it->second);
       Resources back = job.per_node;
       if (victim.option->stays_in_ram) {
-        back = {job.per_node.slots, Bytes{0}, 0};
+        back = FreedByFreezing(job.per_node);
         state.frozen.value += sign * job.memory[rank].value;
       }
       sign > 0 ? state.free += back : state.free -= back;

@@ -137,7 +137,8 @@ class BruteForce {
       Resources free = node.free;
       const auto leave = [&](const JobView& job, bool frozen) {
         free.slots += job.per_node.slots;
-        if (!frozen) free.memory += job.per_node.memory, free.gpus += job.per_node.gpus;
+        free.gpus += job.per_node.gpus;
+        if (!frozen) free.memory += job.per_node.memory;
       };
       int64_t in_ram = 0;
       const auto covers = [&] {

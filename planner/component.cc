@@ -394,11 +394,11 @@ class Sweep {
 Load LoadOf(const Option& option, const JobView& job, size_t rank) {
   Load load{};
   load[kSlots] = job.per_node.slots;
+  load[kGpus] = job.per_node.gpus;
   if (option.stays_in_ram) {
     load[kFrozen] = job.memory[rank].value;
   } else {
     load[kMemory] = job.per_node.memory.value;
-    load[kGpus] = job.per_node.gpus;
   }
   if (option.to_local_disk) load[kLocalDisk] = job.memory[rank].value;
   if (!option.by_rank.empty()) {

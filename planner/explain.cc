@@ -13,6 +13,7 @@ std::string NodeSeconds(int64_t ms) {
 std::string Way(const Option& option) {
   if (option.early) return "checkpoint it in advance";
   if (option.migrates) return "migrate";
+  if (option.method == Method::kCheckpoint && option.stays_in_ram) return "checkpoint it through RAM";
   return ToString(option.method);
 }
 

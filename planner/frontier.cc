@@ -355,7 +355,7 @@ bool LeavesForUs(const Problem& problem, const JobView& job) {
 }
 
 Resources GivesBack(const JobView& job) {
-  return job.releasing_to_ram ? Resources{job.per_node.slots, Bytes{0}, 0} : job.per_node;
+  return job.releasing_to_ram ? FreedByFreezing(job.per_node) : job.per_node;
 }
 
 bool IsEligible(const NodeView& node, const Resources& per_node) {

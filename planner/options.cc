@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
@@ -74,9 +75,13 @@ class OptionMaker {
   void Add(const JobView& job, Method method, std::vector<Option>& options) const {
     switch (method) {
       case Method::kSuspend:
-        // GPUs stay with a frozen job, so it frees nothing for anybody who needs them; and a freeze is a
-        // matter of milliseconds.
-        options.push_back({.method = method, .stays_in_ram = true});
+        // The freeze itself is a matter of milliseconds.
+        if (const auto drain = DrainOf(job)) {
+          options.push_back({.method = method,
+                             .release = drain->release,
+                             .loss_ms = Loss(job, drain->away),
+                             .stays_in_ram = true});
+        }
         return;
       case Method::kCheckpoint:
         AddCheckpoint(job, Tier::kLocal, options);
@@ -94,9 +99,30 @@ class OptionMaker {
     }
   }
 
+  struct Drain {
+    Duration release{0};  // at the quantile
+    Duration away{0};     // off the GPUs and back, medians
+  };
+  // nullopt: its GPUs' speed is not known. Nothing for a job without GPUs.
+  std::optional<Drain> DrainOf(const JobView& job) const {
+    Drain drain;
+    for (size_t rank = 0; rank < job.gpu_memory.size(); ++rank) {
+      auto it = nodes_.find(job.nodes[rank]);
+      if (it == nodes_.end()) return std::nullopt;
+      const TierRates& rates = it->second->gpu;
+      if (!rates.dump.known() || !rates.restore.known()) return std::nullopt;
+      const Bytes bytes = job.gpu_memory[rank];
+      drain.release = std::max(drain.release, rates.dump.For(bytes, deviations_));
+      drain.away = std::max(drain.away, rates.dump.For(bytes) + rates.restore.For(bytes));
+    }
+    return drain;
+  }
+
   void AddCheckpoint(const JobView& job, Tier tier, std::vector<Option>& options) const {
     Option option{.method = Method::kCheckpoint, .tier = tier, .to_local_disk = tier == Tier::kLocal};
     Duration dump{0}, restore{0};
+    const auto drain = DrainOf(job);
+    if (!drain) return;
     for (size_t rank = 0; rank < job.nodes.size(); ++rank) {
       auto it = nodes_.find(job.nodes[rank]);
       if (it == nodes_.end()) return;
@@ -110,13 +136,25 @@ class OptionMaker {
       restore = std::max(restore, rates.restore.For(size));
       if (tier == Tier::kShared) option.shared_bytes += size;
     }
-    option.loss_ms = Loss(job, dump + restore);
+    option.release += drain->release;
+    const Duration away = drain->away + dump + restore;
+    option.loss_ms = Loss(job, away);
+    if (!job.gpu_memory.empty()) AddThroughRam(*drain, option, options);
     if (tier == Tier::kShared) {
       Option migration = option;
       migration.migrates = true;
       options.push_back(std::move(migration));
-      AddEarly(job, option, dump + restore, options);
+      AddEarly(job, option, away, options);
     }
+    options.push_back(std::move(option));
+  }
+
+  static void AddThroughRam(const Drain& drain, Option option, std::vector<Option>& options) {
+    option.release = drain.release;
+    option.stays_in_ram = true;
+    // Nobody's deadline waits for the writing.
+    option.by_rank.clear();
+    option.shared_bytes = Bytes{0};
     options.push_back(std::move(option));
   }
 
@@ -141,7 +179,7 @@ class OptionMaker {
     const double delay_weight =
         its != nullptr ? its->delay_weight.value_or(policy_.delay_weight) : policy_.delay_weight;
     const double held = static_cast<double>(Loss(job, hold_));
-    const int idle = option.stays_in_ram ? static_cast<int>(job.nodes.size()) - wanted_ : 0;
+    const int idle = option.method == Method::kSuspend ? static_cast<int>(job.nodes.size()) - wanted_ : 0;
     const double kept_idle = std::max(0, idle) * static_cast<double>(Milliseconds(hold_));
     return std::llround(loss_weight * static_cast<double>(option.loss_ms) +
                         (option.migrates ? 0 : delay_weight) * held + policy_.unused_node_weight * held +

@@ -5,13 +5,16 @@
 // nodes are free in time: each of n nodes needed has to be on time with probability confidence^(1/n).
 //
 // Loss, in node-seconds, with n = the job's nodes (all ranks act in parallel, the slowest counts; medians):
-//   suspend     0: nothing is done again
-//   checkpoint  n * (dump + restore): time in which it computes nothing
+//   suspend     n * (drain + refill): what is on GPUs goes to the node's RAM and back; without GPUs 0
+//   checkpoint  n * (drain + dump + restore + refill): time in which it computes nothing
 //   early       n * (dump + restore + from the image to the arrival): the image is taken in advance, while
 //   the
 //               job runs on; at the arrival it is only ended, and what it did since is done again
 //   app         n * grace: the longest that saving may take
 //   kill        n * (arrival - durable_at): work that has to be done again
+//
+// The nodes of a job on GPUs are free as soon as its GPUs are drained, if its memory fits beside the request:
+// it is frozen then, and the image is written from RAM when nobody waits for it any more ("through RAM").
 //
 // What is minimised is a cost in the same unit:
 //   loss_weight * loss                       of the job's class
@@ -43,7 +46,7 @@ struct Option {
   int64_t loss_ms = 0;            // node-milliseconds
   int64_t cost_ms = 0;
   Bytes shared_bytes;         // that go to the shared tier, before the arrival if early, else after it
-  bool stays_in_ram = false;  // memory and GPUs are not given back
+  bool stays_in_ram = false;  // memory is not given back before the deadline
   bool to_local_disk = false;
   bool migrates = false;
   bool early = false;

@@ -280,5 +280,56 @@ TEST(PlannerTest, ReasonNamesTheCostAndTheAlternative) {
   EXPECT_THAT(plan.steps.at(0).reason, HasSubstr("2000.0 node-seconds"));  // what killing it would lose
 }
 
+// A job with a GPU on one node, from which 100 MiB leave in a second and come back in half of one.
+Snapshot OneOnAGpu(MethodSet methods) {
+  JobView job = MakeJob(1, {0}, methods);
+  job.per_node.gpus = 1;
+  job.memory = {Bytes{200 * kMiB}};
+  job.gpu_memory = {Bytes{100 * kMiB}};
+  Snapshot snapshot = MakeSnapshot(1, {job});
+  snapshot.nodes[0].capacity.gpus = 1;
+  snapshot.nodes[0].gpu = {{100.0 * kMiB, seconds(0)}, {200.0 * kMiB, seconds(0)}};
+  return snapshot;
+}
+Request ForAGpu(Duration start_in) {
+  Request request = MakeRequest(1, start_in);
+  request.per_node.gpus = 1;
+  return request;
+}
+
+TEST(PlannerGpuTest, SuspendTakesAsLongAsTheDrainAndCostsTheWayBackToo) {
+  const Plan plan = MakePlan(OneOnAGpu({Method::kSuspend}), ForAGpu(seconds(2)), NoMargin());
+  ASSERT_EQ(plan.steps.size(), 1);
+  EXPECT_EQ(plan.steps[0].predicted_release, kNow + seconds(1));
+  EXPECT_DOUBLE_EQ(plan.steps[0].loss_node_seconds, 1.5);
+  EXPECT_FALSE(MakePlan(OneOnAGpu({Method::kSuspend}), ForAGpu(milliseconds(900)), NoMargin()).feasible);
+}
+
+TEST(PlannerGpuTest, CheckpointThroughRamFreesTheNodeAsSoonAsTheGpuIsDrained) {
+  const Plan plan = MakePlan(OneOnAGpu({Method::kCheckpoint}), ForAGpu(seconds(2)), NoMargin());
+  ASSERT_EQ(plan.steps.size(), 1);
+  EXPECT_TRUE(plan.steps[0].through_ram);
+  EXPECT_EQ(plan.steps[0].predicted_release, kNow + seconds(1));
+}
+
+TEST(PlannerGpuTest, WhereRamDoesNotSufficeTheImageIsWaitedFor) {
+  Snapshot snapshot = OneOnAGpu({Method::kCheckpoint});
+  snapshot.nodes[0].ram_available = Bytes{150 * kMiB};
+  EXPECT_FALSE(MakePlan(snapshot, ForAGpu(seconds(2)), NoMargin()).feasible);
+  const Plan plan = MakePlan(snapshot, ForAGpu(seconds(10)), NoMargin());
+  ASSERT_EQ(plan.steps.size(), 1);
+  EXPECT_FALSE(plan.steps[0].through_ram);
+  EXPECT_EQ(plan.steps[0].predicted_release,
+            kNow + milliseconds(1000 + 100 + 2000));  // drain, dump of 200 MiB
+}
+
+TEST(PlannerGpuTest, AGpuWhoseSpeedIsNotKnownIsNotPlannedWith) {
+  Snapshot snapshot = OneOnAGpu({Method::kSuspend, Method::kCheckpoint});
+  snapshot.nodes[0].gpu = {};
+  const Plan plan = MakePlan(snapshot, ForAGpu(seconds(10)), NoMargin());
+  EXPECT_FALSE(plan.feasible);
+  EXPECT_THAT(plan.kept.at(0).reason, HasSubstr("measured"));
+}
+
 }  // namespace
 }  // namespace siding::test

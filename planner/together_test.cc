@@ -115,11 +115,11 @@ class Everything {
           if (!victims && job.releasing_at && *job.releasing_at - arrival_ <= within) free += job.per_node;
           if (!victims || option == nullptr || leaves_[j].by > k) continue;
           free.slots += job.per_node.slots;
+          free.gpus += job.per_node.gpus;
           if (option->stays_in_ram) {
             frozen += job.memory[rank].value;
           } else {
             free.memory += job.per_node.memory;
-            free.gpus += job.per_node.gpus;
           }
         }
       }

@@ -103,7 +103,7 @@ class Writer {
     for (size_t i = 0; i < victims_.size(); ++i) {
       const JobView& job = JobOf(victims_[i]);
       const Resources back =
-          OptionOf(victims_[i]).stays_in_ram ? Resources{job.per_node.slots, Bytes{0}, 0} : job.per_node;
+          OptionOf(victims_[i]).stays_in_ram ? FreedByFreezing(job.per_node) : job.per_node;
       for (const NodeId& node : job.nodes) of_node[node].push_back({leaving_[i].release, back});
     }
     std::unordered_map<int, Time> when;
@@ -185,6 +185,7 @@ class Writer {
     step.job = job.id;
     step.method = option.early ? Method::kKill : option.method;
     step.tier = option.tier;
+    step.through_ram = option.method == Method::kCheckpoint && option.stays_in_ram;
     step.nodes = job.nodes;
     if (option.migrates) step.target = Targets(job, taken);
     step.begin = leaving_[i].begin > snapshot_.now ? leaving_[i].begin : Time{};

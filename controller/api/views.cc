@@ -16,17 +16,29 @@ const ObservedTask* FindTask(const ClusterState& state, const JobRecord& job, in
   return task == node->second.end() ? nullptr : &task->second;
 }
 
-// What the tasks say of themselves, added up.
-void AddObserved(const ClusterState& state, const JobRecord& job, v1::Job& view) {
+void Note(v1::Job& view, const std::string& why) {
+  absl::StrAppend(view.mutable_methods_note(), view.methods_note().empty() ? "" : "; ", why);
+}
+
+// What the tasks say of themselves, added up; and the methods that are left of `works`.
+void AddObserved(const ClusterState& state, const JobRecord& job, MethodSet works, v1::Job& view) {
   int64_t memory = 0;
   for (int rank = 0; rank < static_cast<int>(job.nodes.size()); ++rank) {
     const ObservedTask* task = FindTask(state, job, rank);
     if (task == nullptr) continue;
     memory += task->report.memory();
-    if (!task->report.cannot_checkpoint().empty()) {
-      absl::StrAppend(view.mutable_methods_note(), view.methods_note().empty() ? "" : "; ",
-                      "checkpoint: ", task->report.cannot_checkpoint());
+    const v1::TaskReport& report = task->report;
+    memory += report.gpu_memory();
+    const bool matters = works.Has(Method::kSuspend) || works.Has(Method::kCheckpoint);
+    if (matters && !report.cannot_drain().empty()) {
+      Note(view, absl::StrCat("suspend, checkpoint: ", report.cannot_drain()));
+    } else if (matters && !report.cannot_checkpoint().empty()) {
+      Note(view, absl::StrCat("checkpoint: ", report.cannot_checkpoint()));
     }
+    for (const std::string& gpu : report.gpus()) view.add_gpus(gpu);
+    if (!report.cannot_drain().empty()) works.Remove(Method::kSuspend);
+    if (!report.cannot_drain().empty() || !report.cannot_checkpoint().empty())
+      works.Remove(Method::kCheckpoint);
     if (!task->progress) continue;
     v1::JobProgress& progress = *view.mutable_progress();
     progress.set_what(job.state == JobState::kRestoring ? "restore" : "dump");
@@ -35,6 +47,9 @@ void AddObserved(const ClusterState& state, const JobRecord& job, v1::Job& view)
     progress.set_bytes_per_second(progress.bytes_per_second() + task->progress->bytes_per_second());
   }
   view.set_memory(memory);
+  for (Method method : kAllMethods) {
+    if (works.Has(method)) view.add_methods(ToProto(method));
+  }
 }
 
 std::string JobName(const ClusterState& state, JobId id) {
@@ -57,6 +72,9 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
   view.set_shared_disk_free(observed.heartbeat.shared_disk_free());
   *view.mutable_local() = observed.heartbeat.local();
   *view.mutable_shared() = observed.heartbeat.shared();
+  *view.mutable_gpu() = observed.heartbeat.gpu();
+  view.set_gpu_problem(observed.hello.gpu_problem());
+  for (const v1::Gpu& gpu : observed.hello.gpus()) view.add_gpu_names(gpu.name());
   view.set_last_heard_us(ToMicros(observed.last_heard));
   return view;
 }
@@ -78,15 +96,13 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
   view.set_preemptions(job.preemptions);
   view.set_lost_node_seconds(job.lost_node_seconds);
   view.set_reason(job.reason);
-  for (Method method : kAllMethods) {
-    if (job.spec.methods.Has(method) && !job.lost_methods.contains(method)) view.add_methods(ToProto(method));
-  }
+  MethodSet works = job.spec.methods;
   for (const auto& [method, why] : job.lost_methods) {
-    absl::StrAppend(view.mutable_methods_note(), view.methods_note().empty() ? "" : "; ", ToString(method),
-                    ": ", why);
+    works.Remove(method);
+    Note(view, absl::StrCat(ToString(method), ": ", why));
   }
   if (!job.checkpoints.empty()) view.set_checkpoint(job.checkpoints.back().value());
-  AddObserved(state, job, view);
+  AddObserved(state, job, works, view);
   return view;
 }
 
@@ -107,7 +123,7 @@ v1::ListNodesResponse ShowNodes(const ClusterState& state) {
     for (const NodeId& node : its) {
       auto it = shown.find(node);
       if (it == shown.end()) continue;
-      if (UsesSlots(job->state)) {
+      if (!job->in_ram) {
         it->second.view->add_jobs(id.value());
         it->second.used += job->spec.per_node;
       } else {

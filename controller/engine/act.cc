@@ -53,6 +53,12 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
       const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
       dump.set_deadline_us(ToMicros(clock_.Now() + 3 * predicted + kDumpPatience));
     };
+    // Whatever still holds the task from before is undone.
+    const auto abort = [&] {
+      if (seen.report.op() != 0) command.set_op(seen.report.op());
+      command.mutable_abort();
+    };
+    const bool being_dumped = phase == v1::PREPARED || phase == v1::DUMPING;
     switch (job.state) {
       case JobState::kStarting:
         send = !seen.known;
@@ -74,10 +80,8 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         break;
       case JobState::kRunning:
       case JobState::kResuming:
-        // Whatever still holds the task from before is undone.
-        if (phase == v1::PREPARED || phase == v1::DUMPING) {
-          if (seen.report.op() != 0) command.set_op(seen.report.op());
-          command.mutable_abort();
+        if (being_dumped) {
+          abort();
         } else {
           send = phase == v1::SUSPENDED;
           command.mutable_resume();
@@ -85,8 +89,12 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         break;
       case JobState::kSuspending:
       case JobState::kSuspended:
-        send = phase == v1::RUNNING;
-        command.mutable_suspend();
+        if (being_dumped) {
+          abort();
+        } else {
+          send = phase == v1::RUNNING;
+          command.mutable_suspend();
+        }
         break;
       case JobState::kDumping:
         send = phase == v1::RUNNING || phase == v1::SUSPENDED;
@@ -98,7 +106,8 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
           command.mutable_commit();
         } else {
           // Its agent went away between the dump and the commit: this rank is dumped again.
-          send = phase == v1::RUNNING && seen.report.committed_op() < op;
+          const bool whole = phase == v1::RUNNING || phase == v1::SUSPENDED;
+          send = whole && seen.report.committed_op() < op;
           dump(std::max(op, seen.report.failed_op()) + 1);
         }
         break;

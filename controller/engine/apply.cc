@@ -26,6 +26,7 @@ void LeaveNodes(JobRecord& job) {
   if (!job.nodes.empty()) job.last_nodes = std::move(job.nodes);
   job.nodes.clear();
   job.running_since = Time{};
+  job.in_ram = false;
 }
 
 void BackToTheStart(JobRecord& job) {
@@ -129,8 +130,10 @@ class Applier {
         job.lost_methods.clear();
         if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
         break;
-      case JobEvent::kOrderSuspend:
       case JobEvent::kOrderResume:
+        job.in_ram = false;
+        [[fallthrough]];
+      case JobEvent::kOrderSuspend:
       case JobEvent::kOrderSave:
       case JobEvent::kOrderKill:
         Order(job, e);
@@ -148,6 +151,7 @@ class Applier {
         Begin(job, e);
         break;
       case JobEvent::kFrozen:
+        job.in_ram = true;
         if (!job.stopped_at) job.stopped_at = event_.at;
         break;
       case JobEvent::kThawed:
@@ -161,6 +165,10 @@ class Applier {
         state_.checkpoints[job.current.checkpoint].state = "failed";
         state_.checkpoints[job.current.checkpoint].note = e.reason;
         job.displaced_by = JobId();
+        break;
+      case JobEvent::kStaysFrozen:
+        state_.checkpoints[job.current.checkpoint].state = "failed";
+        state_.checkpoints[job.current.checkpoint].note = e.reason;
         break;
       case JobEvent::kSaveFailed:
         job.displaced_by = JobId();

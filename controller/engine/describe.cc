@@ -32,7 +32,10 @@ std::string DescribeMove(const JobMoved& e) {
     case JobEvent::kOrderKill:
       return absl::StrCat(e.for_good ? "to be ended for good" : "to be ended and queued again", Because(e));
     case JobEvent::kOrderSuspend:
-      return "freeze ordered" + Because(e);
+      return absl::StrCat(
+          "freeze ordered",
+          e.through_ram ? absl::StrCat(", then a checkpoint to ", ToString(e.tier), " storage") : "",
+          Because(e));
     case JobEvent::kOrderResume:
       return "to go on where it was frozen" + Because(e);
     case JobEvent::kOrderSave:
@@ -65,6 +68,8 @@ std::string DescribeMove(const JobMoved& e) {
       return "could not be started" + Because(e);
     case JobEvent::kDumpFailed:
       return "could not be checkpointed and goes on" + Because(e);
+    case JobEvent::kStaysFrozen:
+      return "was not checkpointed and stays frozen" + Because(e);
     case JobEvent::kFreezeFailed:
       return "could not be frozen and goes on" + Because(e);
     case JobEvent::kSaveFailed:

@@ -106,6 +106,7 @@ void Engine::Impl::LookAtAll() {
   const Time began = clock_.Now();
   WithdrawOrders();
   AdvanceRequests();
+  DumpFrozen();
   BringBack();
   PlaceWaiting();
   pace_.Took(began, clock_.Now());

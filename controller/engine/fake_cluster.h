@@ -19,8 +19,9 @@ class FakeCluster final : public AgentLink {
   explicit FakeCluster(const Clock& clock) : clock_(&clock) {}
   void Attach(Engine& engine) { engine_ = &engine; }
 
-  void AddNode(const std::string& name, int slots = 4) {
+  void AddNode(const std::string& name, int slots = 4, int gpus = 0) {
     slots_[NodeId(name)] = slots;
+    gpus_[NodeId(name)] = gpus;
     Connect(name);
   }
   void Connect(const std::string& name) {
@@ -29,6 +30,7 @@ class FakeCluster final : public AgentLink {
     hello.set_node(name);
     hello.mutable_capacity()->set_slots(slots_[node]);
     hello.mutable_capacity()->set_memory(8LL << 30);
+    hello.mutable_capacity()->set_gpus(gpus_[node]);
     for (const auto& [key, report] : tasks_) {
       if (key.first == node) *hello.add_tasks() = report;
     }
@@ -43,7 +45,8 @@ class FakeCluster final : public AgentLink {
     v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
     heartbeat.set_ram_available(8LL << 30);
     heartbeat.set_local_disk_free(100LL << 30);
-    for (v1::TierRates* rates : {heartbeat.mutable_local(), heartbeat.mutable_shared()}) {
+    for (v1::TierRates* rates :
+         {heartbeat.mutable_local(), heartbeat.mutable_shared(), heartbeat.mutable_gpu()}) {
       rates->mutable_dump()->set_bytes_per_second(1e9);
       rates->mutable_restore()->set_bytes_per_second(1e9);
     }
@@ -132,7 +135,10 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> slow_dump;     // nodes on which a dump begins and does not end
   std::set<std::string> fail_suspend;  // nodes on which a freeze fails
   std::set<std::string> damaged;       // checkpoints whose images do not verify
+  std::set<std::string> keep_gpus;     // nodes on which a frozen task still has its GPUs
+  std::string cannot_drain;            // said of every task
   int64_t memory = 1 << 20;            // resident bytes of every task
+  int64_t gpu_memory = 0;              // of every task on GPUs
 
  private:
   using Key = std::pair<NodeId, TaskId>;
@@ -155,13 +161,17 @@ class FakeCluster final : public AgentLink {
     v1::TaskReport& report = tasks_[{node, id}];
     *report.mutable_task() = command.task();
     report.set_memory(memory);
+    report.set_cannot_drain(cannot_drain);
+    // Running or frozen, as it was before.
+    const auto whole = [&] { return frozen_.contains({node, id}) ? v1::SUSPENDED : v1::RUNNING; };
     const auto fail = [&](const std::string& error) {
-      report.set_phase(v1::RUNNING);
+      report.set_phase(whole());
       report.set_failed_op(command.op());
       report.set_error(error);
     };
     switch (command.what_case()) {
       case v1::ToAgent::kLaunch:
+        TakeGpus(report, command.launch().spec().per_node().gpus());
         report.set_phase(v1::RUNNING);
         report.set_started_us(ToMicros(clock_->Now()));
         break;
@@ -171,6 +181,7 @@ class FakeCluster final : public AgentLink {
           report.set_error("pages-1.img: checksum differs");
           report.set_image_damaged(true);
         } else {
+          TakeGpus(report, command.restore().spec().per_node().gpus());
           report.set_phase(v1::RUNNING);
           report.set_started_us(ToMicros(clock_->Now()));
         }
@@ -194,13 +205,23 @@ class FakeCluster final : public AgentLink {
         report.set_phase(keep_running_[{node, id}] ? v1::RUNNING : v1::CHECKPOINTED);
         break;
       case v1::ToAgent::kAbort:
+        report.set_phase(whole());
+        break;
       case v1::ToAgent::kResume:
+        frozen_.erase({node, id});
+        TakeGpus(report, gpus_of_[id]);
         report.set_phase(v1::RUNNING);
         break;
       case v1::ToAgent::kSuspend:
         if (fail_suspend.contains(node.value())) {
           fail("no freezer");
         } else {
+          frozen_.insert({node, id});
+          gpus_of_[id] = report.gpus_size();
+          if (!keep_gpus.contains(node.value())) {
+            report.clear_gpus();
+            report.clear_gpu_memory();
+          }
           report.set_phase(v1::SUSPENDED);
         }
         break;
@@ -224,12 +245,21 @@ class FakeCluster final : public AgentLink {
     Report(node, v1::TaskReport(report));
   }
 
+  void TakeGpus(v1::TaskReport& report, int count) const {
+    report.clear_gpus();
+    for (int i = 0; i < count; ++i) report.add_gpus("GPU-" + std::to_string(i));
+    if (count > 0) report.set_gpu_memory(gpu_memory);
+  }
+
   const Clock* clock_;
   Engine* engine_ = nullptr;
   std::map<NodeId, int> slots_;
+  std::map<NodeId, int> gpus_;
   std::set<NodeId> connected_;
   std::map<Key, v1::TaskReport> tasks_;
   std::map<Key, bool> keep_running_;
+  std::set<Key> frozen_;
+  std::map<TaskId, int> gpus_of_;  // of frozen tasks: that they had
   std::deque<std::pair<NodeId, v1::ToAgent>> queue_;
   std::vector<v1::ToAgent> commands_;
 };

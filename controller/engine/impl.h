@@ -138,6 +138,7 @@ class Engine::Impl {
   void Adopt(std::vector<Plan> plans);
   void Order(const Plan& plan, const PlanStep& step);
   bool OrderWhatIsDue(const Plan& plan);
+  void DumpFrozen();
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
   bool IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
@@ -150,6 +151,7 @@ class Engine::Impl {
   Time ExpectedRelease(const JobRecord& job) const;
   Snapshot TakeSnapshot(const std::vector<JobId>& requests) const;
   Bytes LastImage(const JobRecord& job) const;
+  Bytes ImageOf(const JobRecord& job) const;
 
   // ---- schedule.cc ----
   // What is free on each usable node, as these requests see it, their own reservations included. None: as the

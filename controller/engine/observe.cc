@@ -146,6 +146,7 @@ bool Engine::Impl::JudgeFreeze(JobRecord& job) {
     if (freezing && seen.report.failed_op() == OpOf(job)) {
       const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
       Record(job.id, MethodLost{Method::kSuspend, why});
+      if (job.current.through_ram) Record(job.id, MethodLost{Method::kCheckpoint, why});
       Move(job, Moved(JobEvent::kFreezeFailed, why));
       return true;
     }
@@ -165,7 +166,7 @@ bool Engine::Impl::JudgeDump(JobRecord& job) {
       const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
       // Not planned with again until the job has been started or restored anew.
       Record(job.id, MethodLost{Method::kCheckpoint, why});
-      Move(job, Moved(JobEvent::kDumpFailed, why));
+      Move(job, Moved(job.in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed, why));
       return true;
     }
     all &= seen.phase() == v1::PREPARED && seen.report.checkpoint() == job.current.checkpoint.value();

@@ -72,8 +72,15 @@ void Engine::Impl::Order(const Plan& plan, const PlanStep& step) {
   if (it == state_.jobs.end()) return;
   JobRecord& job = it->second;
   JobMoved move;
-  if (step.method == Method::kCheckpoint) move = OrderDump(job, step.tier);
-  move.event = OrderFor(step.method);
+  if (step.through_ram) {
+    move.event = JobEvent::kOrderSuspend;
+    move.through_ram = true;
+    move.tier = step.tier;
+  } else if (step.method == Method::kCheckpoint) {
+    move = OrderDump(job, step.tier);
+  } else {
+    move.event = OrderFor(step.method);
+  }
   move.keep_running = step.early;
   if (!step.early) move.request = plan.request;
   move.target = step.target;
@@ -259,21 +266,41 @@ bool Engine::Impl::IsFor(const JobRecord& request, const std::vector<NodeId>& no
   });
 }
 
+// Jobs that made way through RAM. Nobody waits for their images, but without one they can go on nowhere else.
+void Engine::Impl::DumpFrozen() {
+  std::vector<JobRecord*> frozen;
+  for (const auto& [id, job] : state_.unfinished) {
+    const bool ordered = job->state == JobState::kSuspended &&
+                         job->current.event == JobEvent::kOrderSuspend && job->current.through_ram &&
+                         !job->lost_methods.contains(Method::kCheckpoint);
+    if (ordered && RequestStillWants(job->displaced_by)) frozen.push_back(job);
+  }
+  for (JobRecord* job : frozen) {
+    JobMoved move = OrderDump(*job, job->current.tier);
+    move.through_ram = true;
+    move.target = job->current.target;
+    move.reason = absl::StrCat("while request ", job->displaced_by.value(), " has its nodes");
+    Move(*job, std::move(move));
+  }
+}
+
 // A victim whose image is not yet committed goes on at once when its nodes are not needed any more: the
 // request is over, has found other nodes, or has been planned anew.
 void Engine::Impl::WithdrawOrders() {
   std::vector<JobRecord*> dumping, requests;
   for (const auto& [id, job] : state_.unfinished) {
     if (job->spec.kind == JobKind::kOnDemand) requests.push_back(job);
-    if (job->state == JobState::kDumping && job->current.request != JobId()) dumping.push_back(job);
+    if (job->state != JobState::kDumping) continue;
+    if (job->current.through_ram ? !RequestStillWants(job->displaced_by) : job->current.request != JobId())
+      dumping.push_back(job);
   }
   for (JobRecord* job : dumping) {
     const bool needed = std::any_of(requests.begin(), requests.end(),
                                     [&](const JobRecord* request) { return IsFor(*request, job->nodes); });
-    if (needed) continue;
+    if (needed && !job->in_ram) continue;
     JobMoved move;
-    move.event = JobEvent::kDumpFailed;
-    move.reason = absl::StrCat("request ", job->current.request.value(), " no longer needs its nodes");
+    move.event = job->in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed;
+    move.reason = absl::StrCat("request ", job->displaced_by.value(), " no longer needs its nodes");
     Move(*job, std::move(move));
   }
 }

@@ -14,10 +14,10 @@ namespace {
 constexpr double kSecondsPerYear = 365.25 * 86400;
 constexpr Duration kRanksEndWithin = std::chrono::seconds(2);
 
-// What a frozen job keeps of a node: its memory (as measured, or as it asked), no slots. GPUs are given up
-// only by jobs that hold none.
-Resources FrozenHold(const JobRecord& job, Bytes resident) {
-  return Resources{0, std::max(resident, job.spec.per_node.memory), job.spec.per_node.gpus};
+// What a frozen task keeps of its node: its memory (as measured, or as it asked), and GPUs that it has not
+// been seen to leave.
+Resources FrozenHold(const JobRecord& job, const v1::TaskReport& task) {
+  return Resources{0, std::max(Bytes{task.memory()}, job.spec.per_node.memory), task.gpus_size()};
 }
 
 }  // namespace
@@ -77,10 +77,8 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
       }
       for (int rank : LiveRanks(job)) {
         // The batch queue does not take the place of a job that is only frozen for a while.
-        const bool frozen = job.state == JobState::kSuspended;
-        take(job.nodes[rank], frozen && !requests.empty()
-                                  ? FrozenHold(job, Bytes{Seen(job, rank).report.memory()})
-                                  : job.spec.per_node);
+        take(job.nodes[rank],
+             job.in_ram && !requests.empty() ? FrozenHold(job, Seen(job, rank).report) : job.spec.per_node);
       }
     } else if (WaitsForItsNodes(job) && std::find(requests.begin(), requests.end(), id) == requests.end()) {
       for (const NodeId& node : job.plans.back().nodes) take(node, job.spec.per_node);

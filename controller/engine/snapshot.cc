@@ -18,7 +18,8 @@ bool IsReleasing(const JobRecord& job) {
   const bool ordered = job.state == JobState::kSuspending || job.state == JobState::kDumping ||
                        job.state == JobState::kCommitting || job.state == JobState::kSaving ||
                        job.state == JobState::kKilling;
-  return ordered && !job.current.keep_running;
+  // A frozen job has released what it is going to release before the image is written.
+  return ordered && !job.current.keep_running && !job.in_ram;
 }
 
 bool IsArriving(JobState state) {
@@ -30,6 +31,16 @@ bool IsArriving(JobState state) {
 Bytes Engine::Impl::LastImage(const JobRecord& job) const {
   if (job.checkpoints.empty()) return Bytes{0};
   return Bytes{state_.checkpoints.at(job.checkpoints.back()).bytes.value / job.spec.nodes};
+}
+
+// What its tasks hold, and with it the image that is to be expected.
+Bytes Engine::Impl::ImageOf(const JobRecord& job) const {
+  Bytes sum;
+  for (int rank : LiveRanks(job)) {
+    const v1::TaskReport& report = Seen(job, rank).report;
+    sum += std::max({Bytes{report.memory() + report.gpu_memory()}, LastImage(job), Bytes{1}});
+  }
+  return sum;
 }
 
 // What was predicted, or what the dump's own progress says once it has come far enough to say anything.
@@ -60,9 +71,12 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
     if (!HoldsNodes(job.state)) continue;
     for (int rank : LiveRanks(job)) {
       const Bytes memory{Seen(job, rank).report.memory()};
-      (job.state == JobState::kSuspended ? frozen : resident)[job.nodes[rank]] += memory;
+      (job.in_ram ? frozen : resident)[job.nodes[rank]] += memory;
     }
-    if (job.state == JobState::kSuspended) continue;
+    if (job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared &&
+        (IsReleasing(job) || job.in_ram))
+      snapshot.shared.in_flight += ImageOf(job);
+    if (job.in_ram) continue;
     JobView view;
     view.id = id;
     view.kind = job.spec.kind;
@@ -77,12 +91,19 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
     for (int rank : LiveRanks(job)) {
       const TaskSeen seen = Seen(job, rank);
       view.nodes.push_back(job.nodes[rank]);
-      view.memory.push_back(std::max({Bytes{seen.report.memory()}, LastImage(job), Bytes{1}}));
-      if (!seen.report.cannot_checkpoint().empty() && view.methods.Has(Method::kCheckpoint)) {
-        view.methods.Remove(Method::kCheckpoint);
-        absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ",
-                        "checkpoint: ", seen.report.cannot_checkpoint());
-      }
+      const Bytes on_gpus{seen.report.gpu_memory()};
+      const Bytes memory = Bytes{seen.report.memory()} + on_gpus;
+      view.memory.push_back(std::max({memory, LastImage(job), Bytes{1}}));
+      if (job.spec.per_node.gpus > 0) view.gpu_memory.push_back(on_gpus);
+      const auto lose = [&](Method method, const std::string& why) {
+        if (why.empty() || !view.methods.Has(method)) return;
+        view.methods.Remove(method);
+        absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ", ToString(method), ": ",
+                        why);
+      };
+      lose(Method::kSuspend, seen.report.cannot_drain());
+      lose(Method::kCheckpoint, seen.report.cannot_drain());
+      lose(Method::kCheckpoint, seen.report.cannot_checkpoint());
     }
     view.running_since = job.running_since;
     view.durable_at = job.durable_at;
@@ -95,9 +116,6 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
       view.releasing_at = ExpectedRelease(job);
       view.releasing_for = job.displaced_by;
       view.releasing_to_ram = job.state == JobState::kSuspending;
-      if (job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared) {
-        for (Bytes b : view.memory) snapshot.shared.in_flight += b;
-      }
     } else if (job.state != JobState::kRunning && !IsArriving(job.state)) {
       view.methods = {};  // between two states: it can be asked again in a moment
       view.methods_note = absl::StrCat("is ", ToString(job.state));
@@ -118,6 +136,7 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
     node.local_disk_free = Bytes{observed.heartbeat.local_disk_free()};
     node.local = FromProto(observed.heartbeat.local());
     node.shared = FromProto(observed.heartbeat.shared());
+    node.gpu = FromProto(observed.heartbeat.gpu());
     // Each agent measures the tier as it finds it; the best of them is what the tier can take in all.
     if (node.usable) shared_rate = std::max(shared_rate, node.shared.dump.bytes_per_second);
     snapshot.nodes.push_back(std::move(node));

@@ -31,6 +31,7 @@ struct JobMoved {
   CheckpointId checkpoint;     // kPlace (restore from), kOrderDump, kCommit
   Tier tier = Tier::kShared;   // kOrderDump
   bool keep_running = false;   // kOrderDump, kOrderSave
+  bool through_ram = false;    // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that
   bool for_good = false;       // kOrderKill: cancel, instead of back to the queue
   JobId request;               // the on-demand job that this is done for; 0: none
   std::vector<NodeId> target;  // kOrderDump by migrate: where to restore
@@ -122,6 +123,7 @@ struct JobRecord {
   std::vector<NodeId> target;  // restore here (migrate)
   int preemptions = 0;
   std::optional<Time> last_preempted;
+  bool in_ram = false;             // frozen: also while it is being dumped; holds its memory and nothing else
   std::optional<Time> stopped_at;  // while it is not running after having run
   double lost_node_seconds = 0;
 

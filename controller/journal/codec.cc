@@ -104,7 +104,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, u
                                                 kill_grace, checkpoint_interval, auto_checkpoint_interval,
                                                 max_preemptions, labels, start_by, not_before, hold)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, begin, early,
-                                                predicted_release, bytes, loss_node_seconds, reason)
+                                                predicted_release, bytes, loss_node_seconds, reason,
+                                                through_ram)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanKeep, job, reason)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Plan, request, feasible, queued, exact, steps, nodes, kept,
                                                 predicted_start, loss_node_seconds, cost_node_seconds,
@@ -113,7 +114,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Plan, request, feasible, queued,
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSubmitted, spec)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, checkpoint, tier,
                                                 keep_running, for_good, request, target, predicted, bytes,
-                                                started, exit_code)
+                                                started, exit_code, through_ram)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankExited, rank, exit_code)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestPlanned, plan)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestRefused, spec, plan)

@@ -131,6 +131,7 @@ v1::Plan ToProto(const Plan& plan) {
     for (const NodeId& node : step.nodes) s.add_nodes(node.value());
     if (step.begin != Time{}) s.set_begin_us(ToMicros(step.begin));
     s.set_early(step.early);
+    s.set_through_ram(step.through_ram);
     s.set_predicted_release_us(ToMicros(step.predicted_release));
     s.set_bytes(step.bytes.value);
     s.set_loss_node_seconds(step.loss_node_seconds);

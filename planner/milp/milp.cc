@@ -179,9 +179,8 @@ class Program {
       });
     }
     if (want.gpus > free.gpus) {
-      room("gpus", want.gpus, free.gpus, [](const Way& w, const NodeId&) {
-        return w.option->stays_in_ram ? 0.0 : double(w.candidate->job->per_node.gpus);
-      });
+      room("gpus", want.gpus, free.gpus,
+           [](const Way& w, const NodeId&) { return double(w.candidate->job->per_node.gpus); });
     }
     // frozen > 0 and y: frozen + wanted <= available.
     Row(

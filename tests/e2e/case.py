@@ -18,9 +18,12 @@ class ClusterCase(unittest.TestCase):
     nodes, slots, policy = ("n1", "n2"), 1, "min_runtime: 0s\ncooldown: 0s\nmargin: 500ms\n"
 
     def setUp(self):
-        self.cluster = Cluster(self.nodes, self.slots, policy=self.policy)
+        self.cluster = self.make_cluster()
         self.addCleanup(self._finish)
         self.cluster.start()
+
+    def make_cluster(self):
+        return Cluster(self.nodes, self.slots, policy=self.policy)
 
     def _finish(self):
         self.cluster.stop()

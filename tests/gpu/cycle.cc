@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int pid = std::atoi(args[2]), rounds = std::atoi(args[3]);
-  const auto driver = NewGpuDriver(args[1], args[0]);
+  const auto driver = NewGpuDriver(args[1], {.cuda = args[0]});
   const Cycle cycle = bare ? Bare(args[0], pid) : Agent(*driver, pid);
   double drain = 0, refill = 0, most_drain = 0, most_refill = 0;
   int descriptors = 0;

@@ -68,7 +68,7 @@ class Cluster:
         self.socket = self.dir / "siding.sock"
         self.nodes = list(nodes)
         self.slots, self.memory, self.policy = slots, memory, policy
-        self.agent_args = list(agent_args)
+        self.agent_args = agent_args  # for all agents; or a dictionary: for each by its node
         self.shared = self.dir / "shared"
         self.criu = find_criu()
         self.controller = None
@@ -106,7 +106,8 @@ class Cluster:
                 "--shared-dir", self.shared, "--slots", self.slots, "--memory", self.memory, "--log-level", "debug"]
         if self.criu:
             argv += ["--criu", self.criu]
-        self.agents[node] = self._spawn(f"agent-{node}", argv + self.agent_args)
+        more = self.agent_args[node] if isinstance(self.agent_args, dict) else self.agent_args
+        self.agents[node] = self._spawn(f"agent-{node}", [*argv, *more])
 
     def start(self):
         self.start_controller()
@@ -118,8 +119,12 @@ class Cluster:
     def _measured(self):
         nodes = self.node_list()
         rates = [n.get(tier, {}).get(way, {}).get("bytes_per_second", 0)
-                 for n in nodes for tier in ("local", "shared") for way in ("dump", "restore")]
+                 for n in nodes for tier in ("local", "shared", *self._gpu_of(n)) for way in ("dump", "restore")]
         return len(nodes) == len(self.nodes) and all(rates) and all(n["state"] == "up" for n in nodes)
+
+    @staticmethod
+    def _gpu_of(node):
+        return ("gpu",) if node["capacity"].get("gpus") and not node.get("gpu_problem") else ()
 
     def kill9_controller(self):
         self.controller.kill()

@@ -125,7 +125,8 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
   request.set_init_path(host_.options.init_path);
   const auto start = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(TakeGpus());
-    if (host_.AssignsGpus() && !record_.hosted()) request.set_visible_gpus(absl::StrJoin(record_.gpu().held(), ","));
+    if (host_.AssignsGpus() && !record_.hosted())
+      request.set_visible_gpus(absl::StrJoin(record_.gpu().held(), ","));
     SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(name_));
     SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
     if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());

@@ -76,6 +76,7 @@ absl::Status Task::LeaveGpus() {
     gpu.set_chip(gpu.held().empty() ? "" : host_.gpus->NameOf(gpu.held(0)));
     Persist();
   }
+  const auto huge = host_.huge_pages ? host_.huge_pages->Take() : nullptr;
   const auto start = std::chrono::steady_clock::now();
   const absl::Status status = DrainGpus(host_.gpus->driver(), ProcessTree(init), kTimes);
   std::lock_guard lock(mutex_);

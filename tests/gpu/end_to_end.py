@@ -90,7 +90,7 @@ class Gpus(Cluster):
 
     def resume(self, job):
         self.ctl("resume", job)
-        self.wait_state(job, "running", timeout=200)
+        self.wait_state(job, "running", timeout=60)
         return self.when(job, "thawed") - self.when(job, "order-resume")
 
     def vacate(self, job):
@@ -340,7 +340,7 @@ def two_gpus():
             neighbour = cluster.run(BIN / "hold", 1024, methods="kill")
             cluster.wait_more(neighbour)
             cluster.ctl("vacate", job)
-            cluster.wait_event(job, "restored", 100)
+            cluster.wait_event(job, "restored", 60)
             cluster.ctl("kill", neighbour)
 
         report("two_gpus: resumed and restored on another", identical(cluster, plain, moved))

@@ -29,12 +29,6 @@ int64_t MachineMemory() {
   return static_cast<int64_t>(info.totalram) * info.mem_unit;
 }
 
-std::string BesideThisProgram(const std::string& name) {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / name).string();
-}
-
 // Takes nothing: --check only wants to know what the host says of itself.
 class NoSink final : public ReportSink {
  public:
@@ -61,10 +55,8 @@ int Main(int argc, char** argv) {
   TaskHostOptions options;
   options.node = HostName();
   options.state_dir = "/var/lib/siding/agent";
-  options.shim_path = BesideThisProgram("siding-shim");
-  options.init_path = BesideThisProgram("siding-init");
   std::string socket = "/run/siding/siding.sock", level = "info", memory;
-  int slots = static_cast<int>(std::thread::hardware_concurrency()), gpus = 0;
+  int slots = static_cast<int>(std::thread::hardware_concurrency()), gpus = -1;
   bool check = false;
   app.add_option("--node", options.node, "this node's name")->capture_default_str();
   app.add_option("--controller", socket, "the controller's unix socket")->capture_default_str();
@@ -73,7 +65,10 @@ int Main(int argc, char** argv) {
   app.add_option("--slots", slots, "how many slots jobs may use; default: one per core")
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--memory", memory, "memory that jobs may use, such as 64GiB; default: all");
-  app.add_option("--gpus", gpus, "GPUs that jobs may use")->check(CLI::Range(0, 1024));
+  GpuLibraries libraries;
+  app.add_option("--gpus", gpus, "GPUs that jobs may use; default: all")->check(CLI::Range(0, 1024));
+  app.add_option("--cuda-library", libraries.cuda, "the GPU driver's library")->capture_default_str();
+  app.add_option("--nvml-library", libraries.nvml, "the GPU management library")->capture_default_str();
   app.add_option("--criu", options.criu_path, "criu to use; default: the first that works here");
   app.add_option("--log-level", level, "trace, debug, info, warning or error")->capture_default_str();
   app.add_flag("--check", check, "say what works on this machine, then exit");
@@ -93,6 +88,7 @@ int Main(int argc, char** argv) {
   options.capacity.set_slots(slots);
   options.capacity.set_memory(bytes);
   options.capacity.set_gpus(gpus);
+  if (gpus != 0) options.gpu_libraries = libraries;
   if (absl::Status logging = SetUpLogging("siding-agent", level); !logging.ok()) return fail(logging);
   if (check) return Check(options);
 

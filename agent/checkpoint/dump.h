@@ -16,6 +16,7 @@ namespace siding {
 
 // Keys of the image's metadata.
 inline constexpr char kMetadataFiles[] = "files";  // see open_files.h
+inline constexpr char kMetadataGpu[] = "gpu";      // GpuRecord, see agent/host/task_record.proto
 
 struct DumpPlan {
   ImageKey key;

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -28,7 +29,13 @@ std::string WhyNotDumpableLink(const std::string& target, bool is_device) {
   return "has the device " + target + " open";
 }
 
-std::string WhyNotDumpable(pid_t root) {
+namespace {
+
+bool IsGpu(const std::string& name) { return name.rfind("/dev/nvidia", 0) == 0; }
+
+// Calls `visit` for each descriptor of the tree, until it returns true.
+void ForEachLink(pid_t root,
+                 const std::function<bool(pid_t pid, const std::string& target, bool is_device)>& visit) {
   for (pid_t pid : ProcessTree(root)) {
     const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
     std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
@@ -42,14 +49,33 @@ std::string WhyNotDumpable(pid_t root) {
       struct stat info {};
       const bool device = name.rfind("/dev/", 0) == 0 && stat(link.c_str(), &info) == 0 &&
                           (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode));
-      const std::string why = WhyNotDumpableLink(name, device);
-      if (why.empty()) continue;
-      auto program = ReadFile("/proc/" + std::to_string(pid) + "/comm");
-      if (program.ok() && !program->empty()) program->pop_back();
-      return absl::StrCat("process ", pid, " (", program.ok() ? *program : "?", ") ", why);
+      if (visit(pid, name, device)) return;
     }
   }
-  return "";
+}
+
+}  // namespace
+
+std::string WhyNotDumpable(pid_t root, GpuDevices gpus) {
+  std::string reason;
+  ForEachLink(root, [&](pid_t pid, const std::string& target, bool is_device) {
+    if (is_device && gpus == GpuDevices::kLeave && IsGpu(target)) return false;
+    const std::string why = WhyNotDumpableLink(target, is_device);
+    if (why.empty()) return false;
+    auto program = ReadFile("/proc/" + std::to_string(pid) + "/comm");
+    if (program.ok() && !program->empty()) program->pop_back();
+    reason = absl::StrCat("process ", pid, " (", program.ok() ? *program : "?", ") ", why);
+    return true;
+  });
+  return reason;
+}
+
+bool HasGpuOpen(pid_t root) {
+  bool open = false;
+  ForEachLink(root, [&](pid_t, const std::string& target, bool is_device) {
+    return open = is_device && IsGpu(target);
+  });
+  return open;
 }
 
 }  // namespace siding

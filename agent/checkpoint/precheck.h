@@ -7,8 +7,14 @@
 
 namespace siding {
 
+// GPUs that are drained before the dump do not stand in its way.
+enum class GpuDevices { kStay, kLeave };
+
 // Why CRIU could not dump the tree ("process 17 (solver) uses io_uring"); empty: nothing is known against it.
-std::string WhyNotDumpable(pid_t root);
+std::string WhyNotDumpable(pid_t root, GpuDevices gpus = GpuDevices::kStay);
+
+// Some process of the tree has a GPU open.
+bool HasGpuOpen(pid_t root);
 
 // The reason for one descriptor, given where its link in /proc/PID/fd leads; empty: none.
 std::string WhyNotDumpableLink(const std::string& target, bool is_device);

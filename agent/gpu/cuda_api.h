@@ -3,6 +3,7 @@
 // of GPUs 580.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace siding::cuda {
@@ -54,5 +55,15 @@ using Lock = Result (*)(int pid, LockArgs*);                 // cuCheckpointProc
 using Checkpoint = Result (*)(int pid, CheckpointArgs*);     // cuCheckpointProcessCheckpoint
 using Restore = Result (*)(int pid, RestoreArgs*);           // cuCheckpointProcessRestore
 using Unlock = Result (*)(int pid, UnlockArgs*);             // cuCheckpointProcessUnlock
+
+// For a program with state of its own on a GPU.
+using DevicePointer = unsigned long long;
+using Context = struct CUctx_st*;
+using DeviceGet = Result (*)(int* device, int ordinal);                         // cuDeviceGet
+using PrimaryContext = Result (*)(Context*, int device);                        // cuDevicePrimaryCtxRetain
+using SetCurrent = Result (*)(Context);                                         // cuCtxSetCurrent
+using MemAlloc = Result (*)(DevicePointer*, size_t bytes);                      // cuMemAlloc_v2
+using MemsetD8 = Result (*)(DevicePointer, unsigned char value, size_t bytes);  // cuMemsetD8_v2
+using Synchronize = Result (*)();                                               // cuCtxSynchronize
 
 }  // namespace siding::cuda

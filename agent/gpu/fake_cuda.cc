@@ -1,13 +1,21 @@
-// A libcuda.so.1 without GPUs, for tests of the helper: a shared library with the driver's names. The state
-// of a process is a file named by its pid in $FAKE_CUDA; a process without one does not use GPUs. A file
-// "fault" there says what goes wrong: "CALL RESULT" with a number, or "hang" or "crash".
+// A libcuda.so.1 and libnvidia-ml.so.1 without GPUs, for tests: a shared library with the drivers' names.
+//
+// The state of a process is a number in a file named by its pid: in the folder that its environment calls
+// $FAKE_GPU_STATES by its pid in its own namespace, which is the same after a restore; else in $FAKE_CUDA. A
+// process without one does not use GPUs. In $FAKE_CUDA there may be the files
+//   fault  what goes wrong: "CALL RESULT" with a number, or "hang" or "crash"
+//   gpus   a line for each GPU: its UUID, MiB in all, MiB in use, and 1 if it is cut into parts
 #include <unistd.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "agent/gpu/cuda_api.h"
+#include "agent/gpu/nvml_api.h"
 
 namespace {
 
@@ -27,9 +35,32 @@ Result Fault(const std::string& call) {
   return static_cast<Result>(std::stoi(what));
 }
 
+// The value of a variable in that process's environment.
+std::string Variable(int pid, const std::string& name) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/environ");
+  for (std::string entry; std::getline(in, entry, '\0');) {
+    if (entry.compare(0, name.size() + 1, name + "=") == 0) return entry.substr(name.size() + 1);
+  }
+  return "";
+}
+
+// In its own namespace.
+std::string PidOf(int pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.compare(0, 6, "NSpid:") == 0) return line.substr(line.find_last_of(" \t") + 1);
+  }
+  return "none";
+}
+
+std::string StateFile(int pid) {
+  const std::string folder = Variable(pid, "FAKE_GPU_STATES");
+  return folder.empty() ? Folder() + "/" + std::to_string(pid) : folder + "/" + PidOf(pid);
+}
+
 Result Change(const std::string& call, int pid, int from, int to) {
   if (const Result fault = Fault(call); fault != siding::cuda::kSuccess) return fault;
-  const std::string file = Folder() + "/" + std::to_string(pid);
+  const std::string file = StateFile(pid);
   int state = -1;
   if (!(std::ifstream(file) >> state)) return siding::cuda::kInvalidValue;
   if (state != from) return siding::cuda::kIllegalState;
@@ -37,11 +68,76 @@ Result Change(const std::string& call, int pid, int from, int to) {
   return siding::cuda::kSuccess;
 }
 
+struct FakeGpu {
+  std::string uuid;
+  unsigned long long total = 0, used = 0;
+  unsigned mig = 0;
+};
+
+std::vector<FakeGpu> Gpus() {
+  std::vector<FakeGpu> gpus;
+  std::ifstream in(Folder() + "/gpus");
+  for (FakeGpu gpu; in >> gpu.uuid >> gpu.total >> gpu.used >> gpu.mig;) {
+    gpu.total <<= 20;
+    gpu.used <<= 20;
+    gpus.push_back(gpu);
+  }
+  return gpus;
+}
+
+// A handle is the GPU's number, from 1.
+FakeGpu GpuOf(siding::nvml::Device handle) { return Gpus().at(reinterpret_cast<uintptr_t>(handle) - 1); }
+
 }  // namespace
 
 extern "C" {
 
+using NvmlResult = siding::nvml::Result;
+using siding::nvml::Device;
+
+NvmlResult nvmlInit_v2() { return siding::nvml::kSuccess; }
+NvmlResult nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = static_cast<unsigned>(Gpus().size());
+  return siding::nvml::kSuccess;
+}
+NvmlResult nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* handle) {
+  *handle = reinterpret_cast<Device>(static_cast<uintptr_t>(index) + 1);
+  return siding::nvml::kSuccess;
+}
+NvmlResult nvmlDeviceGetUUID(Device handle, char* text, unsigned size) {
+  std::snprintf(text, size, "%s", GpuOf(handle).uuid.c_str());
+  return siding::nvml::kSuccess;
+}
+NvmlResult nvmlDeviceGetName(Device, char* text, unsigned size) {
+  std::snprintf(text, size, "Fake GPU");
+  return siding::nvml::kSuccess;
+}
+NvmlResult nvmlDeviceGetMemoryInfo_v2(Device handle, siding::nvml::Memory* memory) {
+  const FakeGpu gpu = GpuOf(handle);
+  memory->total = gpu.total;
+  memory->free = gpu.total - gpu.used;
+  memory->used = gpu.used;
+  return siding::nvml::kSuccess;
+}
+NvmlResult nvmlDeviceGetMigMode(Device handle, unsigned* current, unsigned* pending) {
+  *current = *pending = GpuOf(handle).mig;
+  return siding::nvml::kSuccess;
+}
+
 Result cuInit(unsigned) { return Fault("init"); }
+
+Result cuDeviceGet(int* device, int) {
+  *device = 0;
+  return Gpus().empty() ? siding::cuda::kInvalidValue : siding::cuda::kSuccess;
+}
+Result cuDevicePrimaryCtxRetain(siding::cuda::Context*, int) { return siding::cuda::kSuccess; }
+Result cuCtxSetCurrent(siding::cuda::Context) { return siding::cuda::kSuccess; }
+Result cuMemAlloc_v2(siding::cuda::DevicePointer*, size_t) {
+  std::ofstream(StateFile(getpid())) << siding::cuda::kRunning;
+  return Fault("alloc");
+}
+Result cuMemsetD8_v2(siding::cuda::DevicePointer, unsigned char, size_t) { return siding::cuda::kSuccess; }
+Result cuCtxSynchronize() { return siding::cuda::kSuccess; }
 
 Result cuGetErrorName(Result result, const char** name) {
   switch (result) {
@@ -63,7 +159,7 @@ Result cuGetErrorName(Result result, const char** name) {
 Result cuCheckpointProcessGetState(int pid, siding::cuda::ProcessState* state) {
   if (const Result fault = Fault("state"); fault != siding::cuda::kSuccess) return fault;
   int value = -1;
-  if (!(std::ifstream(Folder() + "/" + std::to_string(pid)) >> value)) return siding::cuda::kInvalidValue;
+  if (!(std::ifstream(StateFile(pid)) >> value)) return siding::cuda::kInvalidValue;
   *state = static_cast<siding::cuda::ProcessState>(value);
   return siding::cuda::kSuccess;
 }

@@ -15,6 +15,7 @@ namespace siding {
 class FakeGpuDriver final : public GpuDriver {
  public:
   std::map<pid_t, GpuState> states;
+  std::vector<GpuDevice> devices;
   std::vector<std::string> calls;         // "lock 7"; State is not among them
   std::set<size_t> failing;               // calls, counted from 0, that fail and change nothing
   std::set<size_t> failing_after_effect;  // that fail although they did what was asked
@@ -35,6 +36,7 @@ class FakeGpuDriver final : public GpuDriver {
   absl::Status Unlock(pid_t pid, Duration) override {
     return Do("unlock", pid, GpuState::kLocked, GpuState::kRunning);
   }
+  absl::StatusOr<std::vector<GpuDevice>> Devices() override { return devices; }
 
  private:
   absl::Status Do(const char* what, pid_t pid, GpuState from, GpuState to) {

@@ -27,14 +27,32 @@ struct GpuMove {
   std::string after;
 };
 
+// One GPU, as it is now.
+struct GpuDevice {
+  std::string uuid;  // "GPU-8c1e..."
+  std::string name;  // the chip: what was on one GPU can go on on another of the same name
+  Bytes total;
+  Bytes used;           // by programs
+  Bytes free;           // the rest, but for what the driver keeps for itself
+  int utilization = 0;  // per cent of the last moments in which it computed
+  bool mig = false;     // cut into parts, from which the driver takes nothing off
+  std::vector<pid_t> processes;
+};
+
 // Thread-safe; calls for different processes run at the same time. Process ids are those of the caller's
 // namespace. Errors:
-//   kUnimplemented       the driver cannot do this to this process (managed memory, MPS, ...), or cannot at
-//   all kFailedPrecondition  the process is in another state kDeadlineExceeded    not done in time. Of a Lock
-//   the driver says so itself and the process runs on. A call
+//
+//   kUnimplemented       the driver cannot do this to this process (managed memory, MPS, ...)
+//
+//   kFailedPrecondition  the process is in another state
+//
+//   kDeadlineExceeded    not done in time. Of a Lock the driver says so itself and the process runs on. A
+//   call
 //                        that hangs is given up with its helper process, and so are all others under way
 //                        then: ask for the State
+//
 //   kUnavailable         no driver here, or the helper ended during the call: ask for the State
+//
 //   kResourceExhausted   the GPU has not memory enough
 class GpuDriver {
  public:
@@ -46,11 +64,18 @@ class GpuDriver {
   // `moves` is empty (back to where it was) or names every GPU that the process used.
   virtual absl::Status Restore(pid_t pid, const std::vector<GpuMove>& moves, Duration timeout) = 0;
   virtual absl::Status Unlock(pid_t pid, Duration timeout) = 0;
+  // In the driver's order. kUnavailable if there is no driver to ask.
+  virtual absl::StatusOr<std::vector<GpuDevice>> Devices() = 0;
 };
 
-// The real one: calls go through the helper program, which loads `library`. A helper is started when one is
-// needed; one that hangs or ends is replaced.
-std::unique_ptr<GpuDriver> NewGpuDriver(const std::string& helper,
-                                        const std::string& library = "libcuda.so.1");
+// The driver's libraries, by name or path.
+struct GpuLibraries {
+  std::string cuda = "libcuda.so.1";
+  std::string nvml = "libnvidia-ml.so.1";
+};
+
+// The real one: calls go through the helper program, which loads the libraries. A helper is started when one
+// is needed; one that hangs or ends is replaced.
+std::unique_ptr<GpuDriver> NewGpuDriver(const std::string& helper, GpuLibraries libraries = {});
 
 }  // namespace siding

@@ -36,7 +36,7 @@ constexpr Duration kStateTimeout = std::chrono::seconds(10);
 class Helper {
  public:
   static absl::StatusOr<std::shared_ptr<Helper>> Start(const std::string& program,
-                                                       const std::string& library) {
+                                                       const GpuLibraries& libraries) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
       return ErrnoError(errno, "socketpair");
@@ -47,7 +47,7 @@ class Helper {
       // Only what may be called between fork and exec.
       if (dup2(its.get(), gpu::kSocket) < 0) _exit(127);
       if (its.get() == gpu::kSocket) fcntl(gpu::kSocket, F_SETFD, 0);
-      execl(program.c_str(), program.c_str(), library.c_str(), nullptr);
+      execl(program.c_str(), program.c_str(), libraries.cuda.c_str(), libraries.nvml.c_str(), nullptr);
       _exit(127);
     }
     return std::shared_ptr<Helper>(new Helper(pid, std::move(ours)));
@@ -122,8 +122,8 @@ class Helper {
 
 class HelperDriver final : public GpuDriver {
  public:
-  HelperDriver(std::string program, std::string library)
-      : program_(std::move(program)), library_(std::move(library)) {}
+  HelperDriver(std::string program, GpuLibraries libraries)
+      : program_(std::move(program)), libraries_(std::move(libraries)) {}
 
   absl::StatusOr<GpuState> State(pid_t pid) override {
     SIDING_ASSIGN_OR_RETURN(const Answer answer, Ask({.call = Call::kState, .pid = pid}, kStateTimeout));
@@ -168,13 +168,35 @@ class HelperDriver final : public GpuDriver {
     return Do({.call = Call::kUnlock, .pid = pid}, "unlock", timeout);
   }
 
+  absl::StatusOr<std::vector<GpuDevice>> Devices() override {
+    std::vector<GpuDevice> devices;
+    for (int index = 0, count = 1; index < count; ++index) {
+      SIDING_ASSIGN_OR_RETURN(const Answer answer, Ask({.call = Call::kDevice, .pid = index}, kStateTimeout));
+      if (answer.result != 0) return absl::UnavailableError(answer.text);
+      count = answer.state;
+      if (index < count) devices.push_back(FromAnswer(answer.device));
+    }
+    return devices;
+  }
+
  private:
+  static GpuDevice FromAnswer(const gpu::Device& device) {
+    return {.uuid = device.uuid,
+            .name = device.name,
+            .total = Bytes{static_cast<int64_t>(device.total)},
+            .used = Bytes{static_cast<int64_t>(device.used)},
+            .free = Bytes{static_cast<int64_t>(device.free)},
+            .utilization = static_cast<int>(device.utilization),
+            .mig = device.mig != 0,
+            .processes = {device.process, device.process + device.processes}};
+  }
+
   absl::StatusOr<Answer> Ask(const Question& question, Duration timeout) {
     std::shared_ptr<Helper> helper;
     {
       std::lock_guard lock(mutex_);
       if (helper_ == nullptr || helper_->ended()) {
-        SIDING_ASSIGN_OR_RETURN(helper_, Helper::Start(program_, library_));
+        SIDING_ASSIGN_OR_RETURN(helper_, Helper::Start(program_, libraries_));
       }
       helper = helper_;
     }
@@ -215,7 +237,7 @@ class HelperDriver final : public GpuDriver {
   }
 
   const std::string program_;
-  const std::string library_;
+  const GpuLibraries libraries_;
   std::mutex mutex_;
   std::shared_ptr<Helper> helper_;  // guarded by mutex_
 };
@@ -238,8 +260,8 @@ std::string ToString(GpuState state) {
   return "?";
 }
 
-std::unique_ptr<GpuDriver> NewGpuDriver(const std::string& helper, const std::string& library) {
-  return std::make_unique<HelperDriver>(helper, library);
+std::unique_ptr<GpuDriver> NewGpuDriver(const std::string& helper, GpuLibraries libraries) {
+  return std::make_unique<HelperDriver>(helper, std::move(libraries));
 }
 
 }  // namespace siding

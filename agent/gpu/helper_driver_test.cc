@@ -2,12 +2,11 @@
 #include <dirent.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 
+#include "agent/gpu/fake_folder.h"
 #include "agent/gpu/gpu_driver.h"
 #include "agent/gpu/uuid.h"
 #include "gmock/gmock.h"
@@ -25,34 +24,18 @@ constexpr Duration kLong = seconds(30);
 
 class HelperDriverTest : public testing::Test {
  protected:
-  HelperDriverTest() {
-    char name[] = "/tmp/siding-gpu-test.XXXXXX";
-    folder_ = mkdtemp(name);
-    setenv("FAKE_CUDA", folder_.c_str(), 1);
-    Write(std::to_string(kJob), "0");
-  }
-  ~HelperDriverTest() override {
-    driver_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-  void Write(const std::string& name, const std::string& text) {
-    std::ofstream(folder_ + "/" + name) << text;
-  }
-  void Fault(const std::string& text) { Write("fault", text); }
-  void NoFault() { std::filesystem::remove(folder_ + "/fault"); }
-  std::string Read(const std::string& name) {
-    std::string text;
-    std::getline(std::ifstream(folder_ + "/" + name), text);
-    return text;
-  }
+  HelperDriverTest() { folder_.Write(std::to_string(kJob), "0"); }
+  void Write(const std::string& name, const std::string& text) { folder_.Write(name, text); }
+  void Fault(const std::string& text) { folder_.Fault(text); }
+  void NoFault() { folder_.NoFault(); }
   GpuState State(pid_t pid = kJob) {
     const auto state = driver_->State(pid);
     EXPECT_TRUE(state.ok()) << state.status();
     return state.value_or(GpuState::kFailed);
   }
 
-  std::string folder_;
-  std::unique_ptr<GpuDriver> driver_ = NewGpuDriver(GPU_HELPER, FAKE_CUDA_LIBRARY);
+  FakeCudaFolder folder_;
+  std::unique_ptr<GpuDriver> driver_ = NewGpuDriver(GPU_HELPER, {FAKE_CUDA_LIBRARY, FAKE_CUDA_LIBRARY});
 };
 
 TEST_F(HelperDriverTest, GoesThroughAllStatesAndBack) {
@@ -116,18 +99,18 @@ TEST_F(HelperDriverTest, GpusAreExchangedByTheirUuids) {
   ASSERT_TRUE(driver_->Checkpoint(kJob, kLong).ok());
   const GpuMove move{"GPU-00000000-0000-0000-0000-000000000001", "GPU-00000000-0000-0000-0000-000000000002"};
   ASSERT_TRUE(driver_->Restore(kJob, {move}, kLong).ok());
-  EXPECT_EQ(Read("moves"), "1 to 2");
+  EXPECT_EQ(folder_.Read("moves"), "1 to 2");
 }
 
 TEST_F(HelperDriverTest, WithoutADriverItSaysWhy) {
-  driver_ = NewGpuDriver(GPU_HELPER, "libnothing.so.9");
+  driver_ = NewGpuDriver(GPU_HELPER, {"libnothing.so.9", "libnothing.so.9"});
   const auto state = driver_->State(kJob);
   EXPECT_TRUE(absl::IsUnavailable(state.status()));
   EXPECT_THAT(std::string(state.status().message()), HasSubstr("libnothing.so.9"));
 }
 
 TEST_F(HelperDriverTest, DriverThatIsTooOldIsCalledSo) {
-  driver_ = NewGpuDriver(GPU_HELPER, "libm.so.6");
+  driver_ = NewGpuDriver(GPU_HELPER, {"libm.so.6", "libm.so.6"});
   EXPECT_THAT(std::string(driver_->State(kJob).status().message()), HasSubstr("too old"));
 }
 
@@ -137,8 +120,34 @@ TEST_F(HelperDriverTest, DriverThatDoesNotStartIsCalledByItsError) {
 }
 
 TEST_F(HelperDriverTest, MissingHelperIsAnError) {
-  driver_ = NewGpuDriver("/nowhere/helper", FAKE_CUDA_LIBRARY);
+  driver_ = NewGpuDriver("/nowhere/helper");
   EXPECT_TRUE(absl::IsUnavailable(driver_->Lock(kJob, kLong)));
+}
+
+constexpr char kFirst[] = "GPU-00000000-0000-0000-0000-000000000001";
+
+TEST_F(HelperDriverTest, GpusAreToldWithWhatTheyHold) {
+  Write("gpus", std::string(kFirst) + " 1000 300 0\nGPU-00000000-0000-0000-0000-000000000002 1000 0 1\n");
+  const auto devices = driver_->Devices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_EQ(devices->size(), 2);
+  EXPECT_EQ((*devices)[0].uuid, kFirst);
+  EXPECT_EQ((*devices)[0].total, Bytes{1000 << 20});
+  EXPECT_EQ((*devices)[0].used, Bytes{300 << 20});
+  EXPECT_FALSE((*devices)[0].mig);
+  EXPECT_TRUE((*devices)[1].mig);
+}
+
+TEST_F(HelperDriverTest, MachineWithoutGpusHasNone) {
+  const auto devices = driver_->Devices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  EXPECT_TRUE(devices->empty());
+}
+
+TEST_F(HelperDriverTest, WithoutTheLibraryForGpusItSaysWhy) {
+  driver_ = NewGpuDriver(GPU_HELPER, {FAKE_CUDA_LIBRARY, "libnothing.so.9"});
+  EXPECT_TRUE(absl::IsUnavailable(driver_->Devices().status()));
+  EXPECT_THAT(std::string(driver_->Devices().status().message()), HasSubstr("libnothing.so.9"));
 }
 
 int OpenDescriptors() {

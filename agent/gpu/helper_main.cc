@@ -1,10 +1,9 @@
-// siding-gpu-helper LIBRARY: the one process of the agent that has the GPU driver in it. A driver that
-// crashes or hangs takes this process with it and nothing else, and what the driver needs to start is paid
-// once.
+// siding-gpu-helper CUDA NVML: the one process of the agent that has the GPU driver's libraries in it. A
+// driver that crashes or hangs takes this process with it and nothing else, and what the driver needs to
+// start is paid once.
 //
 // Started by the agent with a socket as descriptor 3, and ends when that is closed. Each question has a
 // thread of its own: draining 16 GiB takes seconds, and another task's GPUs need not wait for it.
-#include <dlfcn.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +13,8 @@
 #include <mutex>
 #include <thread>
 
+#include "agent/gpu/find_function.h"
+#include "agent/gpu/helper_nvml.h"
 #include "agent/gpu/protocol.h"
 
 namespace siding::gpu {
@@ -28,12 +29,6 @@ struct Driver {
   cuda::Restore restore = nullptr;
   cuda::Unlock unlock = nullptr;
 };
-
-template <typename Function>
-bool Find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
-}
 
 Driver Load(const char* path) {
   Driver driver;
@@ -88,14 +83,18 @@ cuda::Result Carry(const Driver& driver, Question& question, Answer& answer) {
       cuda::UnlockArgs args{};
       return driver.unlock(question.pid, &args);
     }
+    case Call::kDevice:
+      break;  // not the driver's
   }
   return cuda::kInvalidValue;
 }
 
-void Respond(const Driver& driver, Question question) {
+void Respond(const Driver& driver, const Nvml& nvml, Question question) {
   Answer answer{};
   answer.id = question.id;
-  if (driver.problem[0] != '\0') {
+  if (question.call == Call::kDevice) {
+    nvml.Describe(question.pid, answer);
+  } else if (driver.problem[0] != '\0') {
     answer.result = -1;
     std::memcpy(answer.text, driver.problem, sizeof answer.text);
   } else {
@@ -110,14 +109,15 @@ void Respond(const Driver& driver, Question question) {
   [[maybe_unused]] const ssize_t sent = send(kSocket, &answer, sizeof answer, MSG_NOSIGNAL);
 }
 
-int Main(const char* library) {
-  const Driver driver = Load(library);
+int Main(const char* cuda_library, const char* nvml_library) {
+  const Driver driver = Load(cuda_library);
+  const Nvml nvml(nvml_library);
   for (;;) {
     Question question{};
     const ssize_t n = recv(kSocket, &question, sizeof question, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n != static_cast<ssize_t>(sizeof question)) break;
-    std::thread(Respond, std::cref(driver), question).detach();
+    std::thread(Respond, std::cref(driver), std::cref(nvml), question).detach();
   }
   _exit(0);  // whatever the driver's threads are at
 }
@@ -126,9 +126,9 @@ int Main(const char* library) {
 }  // namespace siding::gpu
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "siding-gpu-helper: is started by siding-agent, with the driver's library\n");
+  if (argc != 3) {
+    std::fprintf(stderr, "siding-gpu-helper: is started by siding-agent, with the driver's libraries\n");
     return 2;
   }
-  return siding::gpu::Main(argv[1]);
+  return siding::gpu::Main(argv[1], argv[2]);
 }

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/criu/criu.h"
+#include "agent/gpu/node_gpus.h"
 #include "agent/host/local_task_host.h"
 #include "agent/host/rates.h"
 #include "agent/launch/freezer.h"
@@ -29,6 +30,7 @@ struct HostContext {
   absl::StatusOr<std::unique_ptr<ImageStore>> local = absl::UnavailableError("not opened");
   absl::StatusOr<std::unique_ptr<ImageStore>> shared =
       absl::FailedPreconditionError("this node has no shared tier");
+  std::unique_ptr<NodeGpus> gpus;  // null: not looked for
   std::unique_ptr<Rates> rates;
   std::atomic<bool> stopping{false};
 
@@ -38,6 +40,8 @@ struct HostContext {
     if (!store.ok()) return store.status();
     return store->get();
   }
+  // Tasks are given their GPUs by UUID.
+  bool AssignsGpus() const { return gpus != nullptr && gpus->count() > 0; }
   // As whom CRIU handles that user's tasks.
   CriuUser UserFor(const v1::JobSpec& spec) const {
     return {criu_as_user && spec.uid() != 0, spec.uid(), spec.gid()};

@@ -64,8 +64,8 @@ HostTest::HostTest() : job_(getpid() * 1000LL + ::testing::UnitTest::GetInstance
   EXPECT_TRUE(MakeDirectories(folder_ + "/n1").ok());
   Rates rates(folder_ + "/n1/rates.json");
   for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
-    for (v1::Tier tier : {v1::LOCAL, v1::SHARED})
-      rates.Add(tier, transfer, Bytes{1 << 30}, std::chrono::seconds(1));
+    for (Medium medium : {Medium::kLocal, Medium::kShared, Medium::kGpu})
+      rates.Add(medium, transfer, Bytes{1 << 30}, std::chrono::seconds(1));
   }
 }
 

@@ -41,7 +41,7 @@ class HostTest : public ::testing::Test {
 
   void NeedRoot();
   void NeedCriu();  // both skip the test with the reason
-  TaskHostOptions Options(const std::string& node = "n1") const;
+  virtual TaskHostOptions Options(const std::string& node = "n1") const;
   void StartHost() { host_ = NewTaskHost(Options(), sink_, SystemClock()); }
   TaskHost& host() { return *host_; }
 

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
 
+#include "agent/gpu/probe.h"
 #include "agent/host/context.h"
 #include "agent/host/errands.h"
 #include "agent/host/task.h"
@@ -19,6 +21,7 @@ namespace siding {
 namespace {
 
 constexpr char kVersion[] = "0.1.0";
+constexpr Bytes kProbeMemory{1 << 30};  // on a GPU
 
 std::string FirstLine(const std::string& path) {
   auto text = ReadFile(path);
@@ -47,11 +50,16 @@ class LocalTaskHost final : public TaskHost {
     host_.freezer = Freezer::Detect(host_.options.node);
     if (host_.options.shim_path.empty()) host_.options.shim_path = BesideThisProgram("siding-shim");
     if (host_.options.init_path.empty()) host_.options.init_path = BesideThisProgram("siding-init");
+    if (host_.options.gpu_helper_path.empty())
+      host_.options.gpu_helper_path = BesideThisProgram("siding-gpu-helper");
+    if (host_.options.gpu_probe_path.empty())
+      host_.options.gpu_probe_path = BesideThisProgram("siding-gpu-probe");
     if (absl::Status status = MakeDirectories(tasks_folder_, 0700); !status.ok()) {
       spdlog::error("{}", std::string(status.message()));
     }
     host_.rates = std::make_unique<Rates>(host_.options.state_dir + "/rates.json");
     OpenStores();
+    LookForGpus();
     LookForCriu();
     AdoptTasks();
     spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, tasks_.size(),
@@ -107,6 +115,14 @@ class LocalTaskHost final : public TaskHost {
       hello.set_criu(host_.criu_version + (host_.criu_as_user ? ", as the job's user" : ", as root"));
     }
     hello.set_criu_problem(host_.criu_problem);
+    if (host_.gpus != nullptr) {
+      if (hello.capacity().gpus() > 0) hello.set_gpu_problem(host_.gpus->problem());
+      for (const auto& [uuid, name] : host_.gpus->names()) {
+        v1::Gpu& gpu = *hello.add_gpus();
+        gpu.set_uuid(uuid);
+        gpu.set_name(name);
+      }
+    }
     for (v1::TaskReport& report : Reports()) *hello.add_tasks() = std::move(report);
     return hello;
   }
@@ -121,8 +137,9 @@ class LocalTaskHost final : public TaskHost {
     };
     heartbeat.set_local_disk_free(free(v1::LOCAL));
     heartbeat.set_shared_disk_free(free(v1::SHARED));
-    *heartbeat.mutable_local() = host_.rates->Get(v1::LOCAL);
-    *heartbeat.mutable_shared() = host_.rates->Get(v1::SHARED);
+    *heartbeat.mutable_local() = host_.rates->Get(Medium::kLocal);
+    *heartbeat.mutable_shared() = host_.rates->Get(Medium::kShared);
+    *heartbeat.mutable_gpu() = host_.rates->Get(Medium::kGpu);
     for (v1::TaskReport& report : Reports()) *heartbeat.add_tasks() = std::move(report);
     return heartbeat;
   }
@@ -134,9 +151,9 @@ class LocalTaskHost final : public TaskHost {
       store = OpenDirectoryStore(root);
       if (!store.ok()) {
         spdlog::error("store {}: {}", root, std::string(store.status().message()));
-      } else if (!host_.rates->Has(tier)) {
+      } else if (!host_.rates->Has(MediumOf(tier))) {
         errands_.Add([this, root, tier] {
-          if (absl::Status status = ProbeTier(root, tier, *host_.rates); !status.ok()) {
+          if (absl::Status status = ProbeTier(root, MediumOf(tier), *host_.rates); !status.ok()) {
             spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));
           }
         });
@@ -144,6 +161,29 @@ class LocalTaskHost final : public TaskHost {
     };
     open(host_.local, host_.options.state_dir + "/store", v1::LOCAL);
     if (!host_.options.shared_dir.empty()) open(host_.shared, host_.options.shared_dir, v1::SHARED);
+  }
+
+  // Where there is no driver, GPUs that the administrator has named are counted, and that is all.
+  void LookForGpus() {
+    if (!host_.options.gpu_libraries) return;
+    const GpuLibraries& libraries = *host_.options.gpu_libraries;
+    v1::Resources& capacity = host_.options.capacity;
+    const int most = capacity.gpus() < 0 ? INT_MAX : capacity.gpus();
+    host_.gpus = std::make_unique<NodeGpus>(NewGpuDriver(host_.options.gpu_helper_path, libraries), most);
+    if (capacity.gpus() < 0) capacity.set_gpus(0);
+    if (!host_.AssignsGpus()) return;
+    capacity.set_gpus(host_.gpus->count());
+    if (!host_.gpus->problem().empty() || host_.rates->Has(Medium::kGpu)) return;
+    errands_.Add([this, libraries] {
+      const auto probe = ProbeGpu(*host_.gpus, host_.options.gpu_probe_path, libraries.cuda, kProbeMemory);
+      if (!probe.ok()) {
+        spdlog::warn("the speed of the GPUs could not be measured: {}",
+                     std::string(probe.status().message()));
+        return;
+      }
+      host_.rates->Add(Medium::kGpu, Transfer::kDump, probe->bytes, probe->drain);
+      host_.rates->Add(Medium::kGpu, Transfer::kRestore, probe->bytes, probe->refill);
+    });
   }
 
   void LookForCriu() {
@@ -166,9 +206,9 @@ class LocalTaskHost final : public TaskHost {
     // Until there is a dump to measure, starting CRIU is all that is known of its overhead.
     const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
     for (v1::Tier tier : {v1::LOCAL, v1::SHARED}) {
-      if (host_.rates->Has(tier)) continue;
+      if (host_.rates->Has(MediumOf(tier))) continue;
       for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
-        host_.rates->Add(tier, transfer, Bytes{0}, took);
+        host_.rates->Add(MediumOf(tier), transfer, Bytes{0}, took);
       }
     }
     host_.criu = std::move(criu);

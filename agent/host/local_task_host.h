@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "agent/gpu/gpu_driver.h"
 #include "agent/host/task_host.h"
 #include "common/clock.h"
 #include "siding/v1/types.pb.h"
@@ -16,10 +18,13 @@ struct TaskHostOptions {
   std::string node;
   std::string state_dir;   // made if missing; one agent each
   std::string shared_dir;  // shared tier; empty: this node has none
-  v1::Resources capacity;
-  std::string criu_path;  // empty: searched, see agent/criu/criu.h
-  std::string shim_path;  // of siding-shim and siding-init; empty: beside this program
+  v1::Resources capacity;  // of GPUs, where they are looked for, at most so many as are found; -1: all
+  std::string criu_path;   // empty: searched, see agent/criu/criu.h
+  std::string shim_path;   // of siding-shim and siding-init; empty: beside this program
   std::string init_path;
+  std::optional<GpuLibraries> gpu_libraries;  // of the GPU driver; not set: GPUs are not looked for
+  std::string gpu_helper_path;                // of siding-gpu-helper and siding-gpu-probe, as above
+  std::string gpu_probe_path;
 };
 
 // `sink` and `clock` must outlive the host. The sink is called with locks held: it must not call the host.

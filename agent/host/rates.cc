@@ -22,9 +22,11 @@ constexpr Bytes kLarge{16 << 20};  // from here on the time says something about
 constexpr double kUnknownSpread = 0.25;
 constexpr size_t kProbeBytes = 64 << 20;
 
-std::string Name(v1::Tier tier, Transfer transfer) {
-  return absl::StrCat(tier == v1::SHARED ? "shared" : "local",
-                      transfer == Transfer::kDump ? ".dump" : ".restore");
+constexpr Medium kMedia[] = {Medium::kLocal, Medium::kShared, Medium::kGpu};
+
+std::string Name(Medium medium, Transfer transfer) {
+  static constexpr const char* kNames[] = {"local", "shared", "gpu"};
+  return absl::StrCat(kNames[static_cast<int>(medium)], transfer == Transfer::kDump ? ".dump" : ".restore");
 }
 
 void Push(std::deque<double>& samples, double value) {
@@ -67,13 +69,13 @@ absl::Status WriteProbe(const std::string& path, const std::string& block, size_
   return absl::OkStatus();
 }
 
-absl::Status ProbeOnce(const std::string& path, size_t bytes, v1::Tier tier, Rates& rates) {
+absl::Status ProbeOnce(const std::string& path, size_t bytes, Medium medium, Rates& rates) {
   std::string block(std::min<size_t>(bytes, 1 << 20), '\0');
   for (size_t i = 0; i < block.size(); ++i) block[i] = static_cast<char>(i * 2654435761u >> 13);
   const Removed removed{path};
   auto start = std::chrono::steady_clock::now();
   SIDING_RETURN_IF_ERROR(WriteProbe(path, block, bytes));
-  rates.Add(tier, Transfer::kDump, Bytes{static_cast<int64_t>(bytes)}, Since(start));
+  rates.Add(medium, Transfer::kDump, Bytes{static_cast<int64_t>(bytes)}, Since(start));
   start = std::chrono::steady_clock::now();
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return ErrnoError(errno, "open " + path);
@@ -81,7 +83,7 @@ absl::Status ProbeOnce(const std::string& path, size_t bytes, v1::Tier tier, Rat
   while ((n = read(fd.get(), block.data(), block.size())) > 0) {
   }
   if (n < 0) return ErrnoError(errno, "read " + path);
-  rates.Add(tier, Transfer::kRestore, Bytes{static_cast<int64_t>(bytes)}, Since(start));
+  rates.Add(medium, Transfer::kRestore, Bytes{static_cast<int64_t>(bytes)}, Since(start));
   return absl::OkStatus();
 }
 
@@ -98,9 +100,9 @@ double Quantile(std::vector<double> values, double q) {
 
 Rates::Rates(std::string file) : file_(std::move(file)) { Load(); }
 
-void Rates::Add(v1::Tier tier, Transfer transfer, Bytes bytes, Duration took) {
+void Rates::Add(Medium medium, Transfer transfer, Bytes bytes, Duration took) {
   std::lock_guard lock(mutex_);
-  Samples& samples = samples_[{tier, transfer}];
+  Samples& samples = samples_[{medium, transfer}];
   const double seconds = std::max(ToSeconds(took), 1e-6);
   if (bytes < kLarge)
     Push(samples.overheads, seconds);
@@ -109,18 +111,18 @@ void Rates::Add(v1::Tier tier, Transfer transfer, Bytes bytes, Duration took) {
   Save();
 }
 
-bool Rates::Has(v1::Tier tier) const {
+bool Rates::Has(Medium medium) const {
   std::lock_guard lock(mutex_);
   for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
-    auto it = samples_.find({tier, transfer});
+    auto it = samples_.find({medium, transfer});
     if (it == samples_.end() || it->second.speeds.empty()) return false;
   }
   return true;
 }
 
-v1::Rate Rates::Summarize(v1::Tier tier, Transfer transfer) const {
+v1::Rate Rates::Summarize(Medium medium, Transfer transfer) const {
   v1::Rate rate;
-  auto it = samples_.find({tier, transfer});
+  auto it = samples_.find({medium, transfer});
   if (it == samples_.end()) return rate;
   const auto& [speeds, overheads] = it->second;
   rate.set_bytes_per_second(Quantile({speeds.begin(), speeds.end()}, 0.5));
@@ -129,11 +131,11 @@ v1::Rate Rates::Summarize(v1::Tier tier, Transfer transfer) const {
   return rate;
 }
 
-v1::TierRates Rates::Get(v1::Tier tier) const {
+v1::TierRates Rates::Get(Medium medium) const {
   std::lock_guard lock(mutex_);
   v1::TierRates rates;
-  *rates.mutable_dump() = Summarize(tier, Transfer::kDump);
-  *rates.mutable_restore() = Summarize(tier, Transfer::kRestore);
+  *rates.mutable_dump() = Summarize(medium, Transfer::kDump);
+  *rates.mutable_restore() = Summarize(medium, Transfer::kRestore);
   return rates;
 }
 
@@ -142,11 +144,11 @@ void Rates::Load() {
   if (!text.ok()) return;
   try {
     const auto json = nlohmann::json::parse(*text);
-    for (v1::Tier tier : {v1::LOCAL, v1::SHARED}) {
+    for (Medium medium : kMedia) {
       for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
-        const auto it = json.find(Name(tier, transfer));
+        const auto it = json.find(Name(medium, transfer));
         if (it == json.end()) continue;
-        Samples& samples = samples_[{tier, transfer}];
+        Samples& samples = samples_[{medium, transfer}];
         for (double speed : it->at("speeds")) Push(samples.speeds, speed);
         for (double overhead : it->at("overheads")) Push(samples.overheads, overhead);
       }
@@ -167,10 +169,10 @@ void Rates::Save() const {
   }
 }
 
-absl::Status ProbeTier(const std::string& tier_folder, v1::Tier tier, Rates& rates) {
+absl::Status ProbeTier(const std::string& tier_folder, Medium medium, Rates& rates) {
   const std::string path = absl::StrCat(tier_folder, "/.probe.", getpid());
-  SIDING_RETURN_IF_ERROR(ProbeOnce(path, 4096, tier, rates));
-  return ProbeOnce(path, kProbeBytes, tier, rates);
+  SIDING_RETURN_IF_ERROR(ProbeOnce(path, 4096, medium, rates));
+  return ProbeOnce(path, kProbeBytes, medium, rates);
 }
 
 }  // namespace siding

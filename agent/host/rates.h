@@ -1,4 +1,5 @@
-// How fast this node dumps into each tier and restores from it, from what was measured here.
+// How fast this node dumps into each tier and restores from it, and drains its GPUs and refills them, from
+// what was measured here.
 //
 // What is reported is the median of the last samples, and how much they spread: how far on the safe side of
 // that a deadline needs to be planned is the controller's policy, not the agent's.
@@ -17,7 +18,9 @@
 
 namespace siding {
 
-enum class Transfer { kDump, kRestore };
+enum class Medium { kLocal, kShared, kGpu };
+inline Medium MediumOf(v1::Tier tier) { return tier == v1::SHARED ? Medium::kShared : Medium::kLocal; }
+enum class Transfer { kDump, kRestore };  // of GPUs: drain, refill
 
 // The q-quantile (0..1) of the values, interpolated linearly. 0 for no values.
 double Quantile(std::vector<double> values, double q);
@@ -28,27 +31,27 @@ class Rates {
   // Keeps its samples in `file`; begins with those that are there. An unreadable file counts as none.
   explicit Rates(std::string file);
 
-  // One dump or restore. Small ones say what the overhead is, large ones what the speed is.
-  void Add(v1::Tier tier, Transfer transfer, Bytes bytes, Duration took);
-  bool Has(v1::Tier tier) const;
-  v1::TierRates Get(v1::Tier tier) const;
+  // Small ones say what the overhead is, large ones what the speed is.
+  void Add(Medium medium, Transfer transfer, Bytes bytes, Duration took);
+  bool Has(Medium medium) const;
+  v1::TierRates Get(Medium medium) const;
 
  private:
   struct Samples {
     std::deque<double> speeds;     // bytes per second
     std::deque<double> overheads;  // seconds
   };
-  v1::Rate Summarize(v1::Tier tier, Transfer transfer) const;
+  v1::Rate Summarize(Medium medium, Transfer transfer) const;
   void Load();
   void Save() const;
 
   const std::string file_;
   mutable std::mutex mutex_;
-  std::map<std::pair<v1::Tier, Transfer>, Samples> samples_;  // guarded by mutex_
+  std::map<std::pair<Medium, Transfer>, Samples> samples_;  // guarded by mutex_
 };
 
 // Writes 64 MiB and one block into the folder, syncs and reads them back, adds what it measured, and leaves
 // nothing behind. `tier_folder` must exist.
-absl::Status ProbeTier(const std::string& tier_folder, v1::Tier tier, Rates& rates);
+absl::Status ProbeTier(const std::string& tier_folder, Medium medium, Rates& rates);
 
 }  // namespace siding

@@ -33,61 +33,61 @@ TEST(Quantile, Interpolates) {
 TEST_F(RatesTest, SpeedIsTheMedian) {
   Rates rates(file());
   for (int seconds : {1, 2, 5, 10, 20}) {
-    rates.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(seconds));
+    rates.Add(Medium::kLocal, Transfer::kDump, kGigabyte, std::chrono::seconds(seconds));
   }
-  EXPECT_DOUBLE_EQ(rates.Get(v1::LOCAL).dump().bytes_per_second(), 1e9 / 5);
-  EXPECT_EQ(rates.Get(v1::LOCAL).restore().bytes_per_second(), 0);
-  EXPECT_EQ(rates.Get(v1::SHARED).dump().bytes_per_second(), 0);
+  EXPECT_DOUBLE_EQ(rates.Get(Medium::kLocal).dump().bytes_per_second(), 1e9 / 5);
+  EXPECT_EQ(rates.Get(Medium::kLocal).restore().bytes_per_second(), 0);
+  EXPECT_EQ(rates.Get(Medium::kShared).dump().bytes_per_second(), 0);
 }
 
 TEST_F(RatesTest, SpreadGrowsWithTheSamplesDifferences) {
   Rates even(file()), uneven(folder_ + "/other.json");
   for (int i = 0; i < 16; ++i) {
-    even.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(4));
-    uneven.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(i % 2 == 0 ? 2 : 8));
+    even.Add(Medium::kLocal, Transfer::kDump, kGigabyte, std::chrono::seconds(4));
+    uneven.Add(Medium::kLocal, Transfer::kDump, kGigabyte, std::chrono::seconds(i % 2 == 0 ? 2 : 8));
   }
-  EXPECT_DOUBLE_EQ(even.Get(v1::LOCAL).dump().spread(), 0.25 / 4);
-  EXPECT_NEAR(uneven.Get(v1::LOCAL).dump().spread(), std::log(2), 0.1);
+  EXPECT_DOUBLE_EQ(even.Get(Medium::kLocal).dump().spread(), 0.25 / 4);
+  EXPECT_NEAR(uneven.Get(Medium::kLocal).dump().spread(), std::log(2), 0.1);
 }
 
 TEST_F(RatesTest, OneSampleIsNotTrustedMuch) {
   Rates rates(file());
-  rates.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(4));
-  EXPECT_DOUBLE_EQ(rates.Get(v1::LOCAL).dump().spread(), 0.25);
+  rates.Add(Medium::kLocal, Transfer::kDump, kGigabyte, std::chrono::seconds(4));
+  EXPECT_DOUBLE_EQ(rates.Get(Medium::kLocal).dump().spread(), 0.25);
 }
 
 TEST_F(RatesTest, SmallTransfersTellTheOverheadOnly) {
   Rates rates(file());
-  rates.Add(v1::SHARED, Transfer::kRestore, Bytes{1000}, std::chrono::milliseconds(80));
-  EXPECT_EQ(rates.Get(v1::SHARED).restore().overhead_us(), 80000);
-  EXPECT_EQ(rates.Get(v1::SHARED).restore().bytes_per_second(), 0);
-  EXPECT_FALSE(rates.Has(v1::SHARED));
+  rates.Add(Medium::kShared, Transfer::kRestore, Bytes{1000}, std::chrono::milliseconds(80));
+  EXPECT_EQ(rates.Get(Medium::kShared).restore().overhead_us(), 80000);
+  EXPECT_EQ(rates.Get(Medium::kShared).restore().bytes_per_second(), 0);
+  EXPECT_FALSE(rates.Has(Medium::kShared));
 }
 
 TEST_F(RatesTest, OldSamplesAreForgotten) {
   Rates rates(file());
-  rates.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(1000));
-  for (int i = 0; i < 40; ++i) rates.Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(1));
-  EXPECT_DOUBLE_EQ(rates.Get(v1::LOCAL).dump().bytes_per_second(), 1e9);
+  rates.Add(Medium::kLocal, Transfer::kDump, kGigabyte, std::chrono::seconds(1000));
+  for (int i = 0; i < 40; ++i) rates.Add(Medium::kLocal, Transfer::kDump, kGigabyte, std::chrono::seconds(1));
+  EXPECT_DOUBLE_EQ(rates.Get(Medium::kLocal).dump().bytes_per_second(), 1e9);
 }
 
 TEST_F(RatesTest, SurviveARestart) {
-  Rates(file()).Add(v1::LOCAL, Transfer::kDump, kGigabyte, std::chrono::seconds(2));
-  EXPECT_DOUBLE_EQ(Rates(file()).Get(v1::LOCAL).dump().bytes_per_second(), 5e8);
+  Rates(file()).Add(Medium::kLocal, Transfer::kDump, kGigabyte, std::chrono::seconds(2));
+  EXPECT_DOUBLE_EQ(Rates(file()).Get(Medium::kLocal).dump().bytes_per_second(), 5e8);
 }
 
 TEST_F(RatesTest, DamagedFileCountsAsNone) {
   ASSERT_TRUE(WriteFileAtomically(file(), "{\"local.dump\": 3").ok());
-  EXPECT_FALSE(Rates(file()).Has(v1::LOCAL));
+  EXPECT_FALSE(Rates(file()).Has(Medium::kLocal));
 }
 
 TEST_F(RatesTest, ProbeMeasuresAndLeavesNothing) {
   Rates rates(file());
   const std::string tier = folder_ + "/tier";
   ASSERT_TRUE(MakeDirectories(tier).ok());
-  ASSERT_TRUE(ProbeTier(tier, v1::LOCAL, rates).ok());
-  EXPECT_TRUE(rates.Has(v1::LOCAL));
-  EXPECT_GT(rates.Get(v1::LOCAL).restore().bytes_per_second(), 0);
+  ASSERT_TRUE(ProbeTier(tier, Medium::kLocal, rates).ok());
+  EXPECT_TRUE(rates.Has(Medium::kLocal));
+  EXPECT_GT(rates.Get(Medium::kLocal).restore().bytes_per_second(), 0);
   EXPECT_TRUE(std::filesystem::is_empty(tier));
 }
 

@@ -175,6 +175,7 @@ void Task::PersistAndSend() {
 }
 
 void Task::SetPhase(v1::TaskPhase phase, int64_t op) {
+  if (IsOver(phase)) GiveGpusBack();
   record_.mutable_report()->set_phase(phase);
   record_.mutable_report()->set_op(op);
   PersistAndSend();
@@ -194,19 +195,29 @@ void Task::Send() {
 
 v1::TaskReport Task::Report() {
   pid_t init = 0;
+  std::vector<std::string> on_gpus;
+  bool uses_gpus = false;
   {
     std::lock_guard lock(mutex_);
     const v1::TaskPhase phase = record_.report().phase();
     if (!IsOver(phase) && IsAlive(record_.init().pid(), record_.init().start_time()))
       init = record_.init().pid();
+    uses_gpus = UsesGpus();
+    if (!record_.gpu().drained()) on_gpus.assign(record_.gpu().held().begin(), record_.gpu().held().end());
   }
   // Outside the lock: adding up the memory of a large process takes the kernel a while.
   const Bytes memory = init > 0 ? TreeMemory(init) : Bytes{};
-  const std::string cannot = init > 0 ? WhyNotDumpable(init) : "";
+  const Bytes gpu_memory = on_gpus.empty() ? Bytes{} : host_.gpus->Used(on_gpus);
+  const auto gpus = uses_gpus ? GpuDevices::kLeave : GpuDevices::kStay;
+  const std::string cannot_dump = init > 0 ? WhyNotDumpable(init, gpus) : "";
+  const std::string cannot_drain = init > 0 && uses_gpus ? WhyNotDrainable(init) : "";
   std::lock_guard lock(mutex_);
-  if (init > 0) record_.mutable_report()->set_memory(memory.value);
-  record_.mutable_report()->set_cannot_checkpoint(cannot);
-  return record_.report();
+  v1::TaskReport& report = *record_.mutable_report();
+  if (init > 0) report.set_memory(memory.value);
+  report.set_gpu_memory(gpu_memory.value);
+  report.set_cannot_checkpoint(cannot_dump);
+  report.set_cannot_drain(cannot_drain);
+  return report;
 }
 
 bool Task::WaitEnded(Duration timeout, const std::function<bool()>& more) {

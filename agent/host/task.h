@@ -5,7 +5,8 @@
 // before each step that cannot be seen from the processes themselves.
 //
 // The operations are split by verb: task_start.cc (launch, restore), task_dump.cc, task_suspend.cc,
-// task_save.cc, task_kill.cc, task_adopt.cc (found again after the agent's death), task_end.cc.
+// task_save.cc, task_kill.cc, task_gpu.cc (off the GPUs and back), task_adopt.cc (found again after the
+// agent's death), task_end.cc.
 #pragma once
 
 #include <atomic>
@@ -23,6 +24,8 @@
 #include "siding/v1/agent.pb.h"
 
 namespace siding {
+
+inline constexpr Duration kFreezePatience = std::chrono::seconds(10);
 
 bool IsOver(v1::TaskPhase phase);
 TaskId TaskIdOf(const v1::TaskRef& ref);
@@ -77,8 +80,18 @@ class Task {
   void DoAdopt();
 
   void Work(std::function<void()> operation);
+  // task_gpu.cc. Without mutex_, and nothing to do for a job without GPUs.
+  bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
+  std::string WhyNotDrainable(pid_t init);
+  absl::Status TakeGpus();
+  absl::Status LeaveGpus();
+  absl::Status ReturnToGpus();
+  void GiveGpusBack();  // with mutex_ held
+  bool FreezeAgain();
+
   void StartAndWait(agent::ShimRequest request, v1::TaskPhase failed);
   void AwaitStart(v1::TaskPhase failed);
+  void OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed);
   void Watch(UniqueFd shim);
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
   absl::Status ThawIfFrozen();

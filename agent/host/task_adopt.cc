@@ -22,6 +22,9 @@ void Task::Adopt() {
     Conclude();
     return;
   }
+  if (host_.AssignsGpus()) {
+    host_.gpus->Keep(name_, {record_.gpu().held().begin(), record_.gpu().held().end()});
+  }
   // The dump was undone by the agent's death: it must not be taken for one that waits for its commit.
   if (phase == v1::PREPARED) record_.mutable_report()->set_phase(v1::DUMPING);
   auto shim = FindShim(folder_);
@@ -70,8 +73,20 @@ void Task::DoAdopt() {
       spdlog::error("task {}: {}", name_, std::string(status.message()));
     }
   }
+  bool parked = is_frozen;
+  absl::Status back;
+  if (phase == v1::DUMPING && record_.dump().was_frozen()) {
+    parked = FreezeAgain();
+  } else if (!is_frozen) {
+    back = ReturnToGpus();
+    parked = !back.ok() && FreezeAgain();
+  }
   std::lock_guard lock(mutex_);
   if (ended_) return;
+  if (!back.ok()) {
+    spdlog::error("task {}: {}", name_, std::string(back.message()));
+    record_.mutable_report()->set_error(std::string(back.message()));
+  }
   record_.mutable_dump()->set_committing(false);
   record_.set_saving(false);
   if (phase == v1::DUMPING) {
@@ -79,7 +94,7 @@ void Task::DoAdopt() {
     record_.mutable_report()->clear_checkpoint();
     record_.mutable_report()->clear_image_bytes();
   }
-  SetPhase(is_frozen ? v1::SUSPENDED : v1::RUNNING);
+  SetPhase(parked ? v1::SUSPENDED : v1::RUNNING);
 }
 
 }  // namespace siding

@@ -50,7 +50,7 @@ class Task::Dumper final : public DumpObserver {
     agent::DumpRecord& dump = *task_.record_.mutable_dump();
     dump.set_image_bytes(manifest.TotalSize().value);
     const auto took = std::chrono::steady_clock::now() - begun_;
-    task_.host_.rates->Add(dump.tier(), Transfer::kDump, manifest.TotalSize(),
+    task_.host_.rates->Add(MediumOf(dump.tier()), Transfer::kDump, manifest.TotalSize(),
                            std::chrono::duration_cast<Duration>(took));
     task_.record_.mutable_report()->set_checkpoint(dump.checkpoint());
     task_.record_.mutable_report()->set_image_bytes(dump.image_bytes());
@@ -102,6 +102,7 @@ std::function<void()> Task::PlanDump(const v1::ToAgent& command) {
   v1::TaskReport& report = *record_.mutable_report();
   if (report.phase() != v1::RUNNING && report.phase() != v1::SUSPENDED) return {};
   if (command.op() <= std::max(report.failed_op(), record_.done_op())) return {};
+  const bool was_frozen = report.phase() == v1::SUSPENDED;
   report.clear_failed_op();
   report.clear_error();
   agent::DumpRecord& dump = *record_.mutable_dump();
@@ -110,6 +111,7 @@ std::function<void()> Task::PlanDump(const v1::ToAgent& command) {
   dump.set_checkpoint(command.dump().checkpoint());
   dump.set_tier(command.dump().tier());
   dump.set_keep_running(command.dump().keep_running());
+  dump.set_was_frozen(was_frozen);
   SetPhase(v1::DUMPING, command.op());
   return [this, command] { DoDump(command); };
 }
@@ -119,18 +121,31 @@ void Task::DoDump(v1::ToAgent command) {
     if (!host_.criu) return absl::UnavailableError("no checkpoint on this node: " + host_.criu_problem);
     SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(command.dump().tier()));
     SIDING_RETURN_IF_ERROR(ThawIfFrozen());
+    SIDING_RETURN_IF_ERROR(LeaveGpus());
     DumpPlan plan;
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = record_.init().pid();
     plan.work_folder = folder_;
     plan.keep_running = command.dump().keep_running();
     plan.user = host_.UserFor(record_.spec());
+    if (UsesGpus()) {
+      SIDING_ASSIGN_OR_RETURN(plan.metadata[kMetadataGpu], ToJson(record_.gpu()));
+    }
     Dumper dumper(*this, command);
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);
   };
-  const absl::Status status = run();
+  absl::Status status = run();
   const bool ends = status.ok() && !command.dump().keep_running();
   if (ends && WaitEnded(kEndPatience)) return;  // Work() concludes
+  if (ends) status = absl::InternalError("the processes did not end after the checkpoint");
+  // As it was before: on its GPUs, or frozen.
+  bool frozen = false;
+  if (record_.dump().was_frozen()) {
+    frozen = FreezeAgain();
+  } else if (absl::Status back = ReturnToGpus(); !back.ok()) {
+    status.Update(back);
+    frozen = FreezeAgain();
+  }
   std::lock_guard lock(mutex_);
   if (ended_) return;
   v1::TaskReport& report = *record_.mutable_report();
@@ -138,8 +153,7 @@ void Task::DoDump(v1::ToAgent command) {
   report.clear_checkpoint();
   report.clear_image_bytes();
   if (!status.ok()) Fail(command.op(), status);
-  if (ends) Fail(command.op(), absl::InternalError("the processes did not end after the checkpoint"));
-  SetPhase(v1::RUNNING);
+  SetPhase(frozen ? v1::SUSPENDED : v1::RUNNING);
 }
 
 }  // namespace siding

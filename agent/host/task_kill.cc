@@ -23,6 +23,11 @@ void Task::DoKill(Duration grace) {
     if (WaitEnded(grace, [&] { return kill_now_.load() || host_.stopping; })) return;
     if (host_.stopping) return;
   }
+  // Hosts have hung when a restored process was killed on its GPU; one that is off it can be.
+  if (alive() && record_.restored()) {
+    if (absl::Status status = LeaveGpus(); !status.ok())
+      spdlog::warn("task {}: {}", name_, std::string(status.message()));
+  }
   // The end of the namespace's init is the end of everything in it.
   host_.freezer.KillAll(name_, alive() ? init : 0);
   if (!WaitEnded(kEndPatience)) spdlog::error("task {}: some processes do not end", name_);

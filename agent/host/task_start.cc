@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "absl/strings/str_join.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
 #include "agent/launch/json_file.h"
@@ -20,6 +21,7 @@ namespace {
 
 // A restore that takes longer hangs; the largest image is read faster.
 constexpr Duration kStartPatience = std::chrono::minutes(30);
+constexpr Duration kEndPatience = std::chrono::seconds(30);
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
@@ -62,8 +64,8 @@ void Task::DoRestore(const v1::ToAgent& command) {
   std::lock_guard lock(mutex_);
   if (record_.report().phase() != v1::RUNNING) return;
   const auto took = std::chrono::steady_clock::now() - start;
-  host_.rates->Add(command.restore().tier(), Transfer::kRestore, Bytes{record_.report().image_bytes()},
-                   std::chrono::duration_cast<Duration>(took));
+  host_.rates->Add(MediumOf(command.restore().tier()), Transfer::kRestore,
+                   Bytes{record_.report().image_bytes()}, std::chrono::duration_cast<Duration>(took));
 }
 
 absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged) {
@@ -100,6 +102,10 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   order.set_files(files == manifest->metadata.end() ? "[]" : files->second);
   std::lock_guard lock(mutex_);
   record_.mutable_report()->set_image_bytes(manifest->TotalSize().value);
+  if (const auto gpu = manifest->metadata.find(kMetadataGpu); gpu != manifest->metadata.end()) {
+    SIDING_ASSIGN_OR_RETURN(*record_.mutable_gpu(), FromJson<agent::GpuRecord>(gpu->second));
+    record_.mutable_gpu()->clear_held();
+  }
   return absl::OkStatus();
 }
 
@@ -108,6 +114,8 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
   request.set_rank(id_.rank);
   request.set_init_path(host_.options.init_path);
   const auto start = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(TakeGpus());
+    if (host_.AssignsGpus()) request.set_visible_gpus(absl::StrJoin(record_.gpu().held(), ","));
     SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), host_.freezer.MakeCgroup(name_));
     SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
     SIDING_ASSIGN_OR_RETURN(UniqueFd shim, StartShim(host_.options.shim_path, folder_));
@@ -136,15 +144,9 @@ void Task::AwaitStart(v1::TaskPhase failed) {
   const bool in_time = PollUntil(decided, kStartPatience);
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
   if (!in_time) host_.freezer.KillAll(name_, 0);
+  if (running.ok()) return OnStarted(*running, failed);
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
-  if (running.ok()) {
-    *record_.mutable_init() = running->init();
-    report.set_started_us(running->started_us());
-    *report.mutable_notes() = running->notes();
-    SetPhase(v1::RUNNING);
-    return;
-  }
   if (host_.stopping && !ended_) return;
   const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
   if (word.ok())
@@ -154,6 +156,26 @@ void Task::AwaitStart(v1::TaskPhase failed) {
   else
     report.set_error("siding-shim ended without a word; see " + folder_ + "/shim.log");
   SetPhase(failed);
+}
+
+// A restored task runs only when it is back on its GPUs as well.
+void Task::OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed) {
+  {
+    std::lock_guard lock(mutex_);
+    *record_.mutable_init() = running.init();
+    record_.mutable_report()->set_started_us(running.started_us());
+    *record_.mutable_report()->mutable_notes() = running.notes();
+  }
+  const bool drained = record_.gpu().drained();
+  const absl::Status status = ReturnToGpus();
+  if (!status.ok()) {
+    host_.freezer.KillAll(name_, running.init().pid());
+    WaitEnded(kEndPatience);
+  }
+  std::lock_guard lock(mutex_);
+  if (drained) record_.mutable_report()->set_started_us(ToMicros(host_.clock.Now()));
+  if (!status.ok()) record_.mutable_report()->set_error(std::string(status.message()));
+  SetPhase(status.ok() ? v1::RUNNING : failed);
 }
 
 }  // namespace siding

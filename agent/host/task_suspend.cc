@@ -1,9 +1,9 @@
+#include "agent/checkpoint/precheck.h"
 #include "agent/host/task.h"
+#include "common/status.h"
+#include "spdlog/spdlog.h"
 
 namespace siding {
-namespace {
-constexpr Duration kFreezePatience = std::chrono::seconds(10);
-}
 
 std::function<void()> Task::PlanSuspend(const v1::ToAgent& command) {
   const v1::TaskPhase phase = record_.report().phase();
@@ -20,14 +20,33 @@ std::function<void()> Task::PlanSuspend(const v1::ToAgent& command) {
 }
 
 void Task::DoSuspend(int64_t op) {
-  const absl::Status status = host_.freezer.Freeze(name_, record_.init().pid(), kFreezePatience);
+  const pid_t init = record_.init().pid();
+  const auto freeze = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(LeaveGpus());
+    absl::Status status = host_.freezer.Freeze(name_, init, kFreezePatience);
+    // A process may have come to its GPU between the two.
+    if (status.ok() && UsesGpus() && HasGpuOpen(init))
+      status = absl::UnavailableError("began to use a GPU while it was being suspended");
+    if (!status.ok()) status.Update(ThawIfFrozen());
+    return status;
+  };
+  absl::Status status = freeze();
+  bool frozen = status.ok();
+  if (!frozen) {
+    if (absl::Status back = ReturnToGpus(); !back.ok()) {
+      spdlog::error("task {}: {}", name_, std::string(back.message()));
+      frozen = FreezeAgain();
+    }
+  }
   std::lock_guard lock(mutex_);
   if (ended_) return;
-  if (!status.ok()) {
+  if (!status.ok()) Fail(op, status);
+  if (frozen) {
+    GiveGpusBack();
+  } else {
     record_.set_frozen(false);
-    Fail(op, status);
   }
-  SetPhase(status.ok() ? v1::SUSPENDED : v1::RUNNING);
+  SetPhase(frozen ? v1::SUSPENDED : v1::RUNNING);
 }
 
 absl::Status Task::ThawIfFrozen() {
@@ -44,13 +63,22 @@ absl::Status Task::ThawIfFrozen() {
 }
 
 void Task::DoResume() {
-  const absl::Status status = ThawIfFrozen();
+  const auto resume = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(TakeGpus());
+    SIDING_RETURN_IF_ERROR(ThawIfFrozen());
+    return ReturnToGpus();
+  };
+  const absl::Status status = resume();
+  // What is off its GPUs has to stay frozen.
+  const bool parked = !status.ok() && UsesGpus() && FreezeAgain();
   std::lock_guard lock(mutex_);
   if (ended_) return;
+  if (!status.ok()) Fail(current_.op(), status);
   if (status.ok()) {
     SetPhase(v1::RUNNING);
+  } else if (parked) {
+    SetPhase(v1::SUSPENDED);
   } else {
-    Fail(current_.op(), status);
     PersistAndSend();
   }
 }

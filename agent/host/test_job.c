@@ -4,8 +4,9 @@
  *     -m MIB      memory to fill with the pattern (default 4)
  *     -r FILE     keep FILE open for reading
  *     -u          open an io_uring first; exits with 77 if the kernel forbids it
- *     -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0)
- *     -x CODE     exit code at the end
+ *     -g          use a fake GPU: the file $FAKE_GPU_STATES/PID, in which the fake driver keeps this
+ * process's state; a step is done only while that is 0 (running) -s MARKER   on SIGUSR1 write MARKER ("-":
+ * none, exit with 0) -x CODE     exit code at the end
  *
  * Exits with 99 if the pattern is damaged. */
 #define _GNU_SOURCE
@@ -26,14 +27,31 @@ static void OnSave(int signal_number) {
   save_ordered = 1;
 }
 
+static int Unlocked(const char* file) {
+  char state = '0';
+  const int fd = open(file, O_RDONLY);
+  if (fd >= 0) {
+    if (read(fd, &state, 1) < 0) state = '?';
+    close(fd);
+  }
+  return state == '0';
+}
+
 int main(int argc, char** argv) {
   long mib = 4;
   int exit_code = 0;
   const char* marker = NULL;
-  for (int option; (option = getopt(argc, argv, "m:r:us:x:")) >= 0;) {
+  char gpu[4096] = "";
+  for (int option; (option = getopt(argc, argv, "m:r:ugs:x:")) >= 0;) {
     if (option == 'm') mib = atol(optarg);
     if (option == 'r' && open(optarg, O_RDONLY) < 0) return 98;
     if (option == 's') marker = optarg;
+    if (option == 'g') {
+      snprintf(gpu, sizeof gpu, "%s/%d", getenv("FAKE_GPU_STATES"), (int)getpid());
+      const int fd = open(gpu, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+      if (fd < 0 || write(fd, "0", 1) != 1) return 95;
+      close(fd);
+    }
     if (option == 'x') exit_code = atoi(optarg);
     if (option == 'u') {
       struct io_uring_params parameters;
@@ -51,6 +69,7 @@ int main(int argc, char** argv) {
     for (size_t i = 0; i < words; i += 509) {
       if (memory[i] != i * 0x9e3779b97f4a7c15u) return 99;
     }
+    while (*gpu && !Unlocked(gpu)) nanosleep(&(struct timespec){0, 1000000}, NULL);
     char line[32];
     const int length = snprintf(line, sizeof line, "%ld\n", step);
     if (write(1, line, (size_t)length) != length) return 97;

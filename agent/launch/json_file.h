@@ -11,22 +11,34 @@
 
 namespace siding {
 
+inline absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message) {
+  std::string text;
+  if (auto status = google::protobuf::util::MessageToJsonString(message, &text); !status.ok())
+    return absl::InternalError(status.ToString());
+  return text;
+}
+
+// kDataLoss if it is no JSON of this message.
+template <class Message>
+absl::StatusOr<Message> FromJson(const std::string& text) {
+  Message message;
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;  // written by a later version
+  if (auto status = google::protobuf::util::JsonStringToMessage(text, &message, options); !status.ok())
+    return absl::DataLossError(status.ToString());
+  return message;
+}
+
 inline absl::Status WriteJsonFile(const std::string& path, const google::protobuf::Message& message,
                                   int mode = 0644) {
-  std::string text;
-  if (auto status = google::protobuf::util::MessageToJsonString(message, &text); !status.ok()) {
-    return absl::InternalError(absl::StrCat(path, ": ", status.ToString()));
-  }
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ToJson(message));
   return WriteFileAtomically(path, text + "\n", mode);
 }
 
 // As above, and it survives a power cut.
 inline absl::Status WriteJsonFileDurably(const std::string& path, const google::protobuf::Message& message,
                                          int mode = 0644) {
-  std::string text;
-  if (auto status = google::protobuf::util::MessageToJsonString(message, &text); !status.ok()) {
-    return absl::InternalError(absl::StrCat(path, ": ", status.ToString()));
-  }
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ToJson(message));
   return WriteFileDurably(path, text + "\n", mode);
 }
 
@@ -34,13 +46,8 @@ inline absl::Status WriteJsonFileDurably(const std::string& path, const google::
 template <class Message>
 absl::StatusOr<Message> ReadJsonFile(const std::string& path) {
   SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  Message message;
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;  // written by a later version
-  if (auto status = google::protobuf::util::JsonStringToMessage(text, &message, options); !status.ok()) {
-    return absl::DataLossError(absl::StrCat(path, ": ", status.ToString()));
-  }
-  return message;
+  auto message = FromJson<Message>(text);
+  return message.ok() ? message : Annotate(message.status(), path);
 }
 
 }  // namespace siding

@@ -67,6 +67,7 @@ std::vector<std::string> Environment(const agent::ShimRequest& request, const Ac
   env["SIDING_JOB_ID"] = std::to_string(request.job());
   env["SIDING_RANK"] = std::to_string(request.rank());
   env["SIDING_NODES"] = std::to_string(request.spec().nodes());
+  if (request.has_visible_gpus()) env["CUDA_VISIBLE_DEVICES"] = request.visible_gpus();
   std::vector<std::string> list;
   list.reserve(env.size());
   for (const auto& [name, value] : env) list.push_back(absl::StrCat(name, "=", value));

@@ -293,7 +293,7 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   return submitted;
 }
 
-absl::StatusOr<Plan> Engine::DryRun(const Caller&, JobSpec spec) {
+absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec) {
   std::lock_guard lock(impl_->mutex_);
   return impl_->DryRun(spec);
 }

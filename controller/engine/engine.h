@@ -54,7 +54,7 @@ class Engine {
   };
   // kFailedPrecondition with the earliest feasible time if an on-demand job cannot be served by its start_by.
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec);
-  absl::StatusOr<Plan> DryRun(const Caller& caller, JobSpec spec);
+  absl::StatusOr<Plan> DryRun(const Caller& caller, const JobSpec& spec);
   absl::Status Suspend(const Caller& caller, JobId job);
   absl::Status Resume(const Caller& caller, JobId job);
   // The job goes on running. Returns the id of the checkpoint that was ordered.

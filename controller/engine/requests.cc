@@ -41,6 +41,7 @@ std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
   }
   if (together.size() > 1 && policy_.strategy == Strategy::kLeastLoss) {
     std::vector<JobId> ids;
+    ids.reserve(together.size());
     for (const Request& request : together) ids.push_back(request.id);
     const Snapshot snapshot = TakeSnapshot(ids);
     if (CanPlanTogether(snapshot, together)) {

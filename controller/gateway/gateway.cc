@@ -83,7 +83,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       }
     }
     node_ = node;
-    const absl::Status status = gateway_.events_->OnConnected(node, incoming_.hello());
+    absl::Status status = gateway_.events_->OnConnected(node, incoming_.hello());
     announced_ = status.ok();
     if (!announced_) return status;
     spdlog::info("agent of node {} is connected", node.value());

@@ -79,7 +79,7 @@ class SqliteJournal final : public Journal {
         return status;
       }
     }
-    const absl::Status status = Run("COMMIT");
+    absl::Status status = Run("COMMIT");
     if (!status.ok()) {
       Run("ROLLBACK").IgnoreError();
       return status;
@@ -178,7 +178,7 @@ class SqliteJournal final : public Journal {
     sqlite3_bind_text(s, 4, kind.data(), static_cast<int>(kind.size()), SQLITE_STATIC);
     sqlite3_bind_text(s, 5, body.data(), static_cast<int>(body.size()), SQLITE_STATIC);
     const int rc = sqlite3_step(s);
-    const absl::Status status = rc == SQLITE_DONE ? absl::OkStatus() : Error("insert");
+    absl::Status status = rc == SQLITE_DONE ? absl::OkStatus() : Error("insert");
     sqlite3_reset(s);
     sqlite3_clear_bindings(s);
     return status;

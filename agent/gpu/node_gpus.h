@@ -1,0 +1,63 @@
+// The GPUs of one node: who has which, how full they are, and whether jobs can be taken off them.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "agent/gpu/gpu_driver.h"
+#include "common/units.h"
+
+namespace siding {
+
+// Thread-safe. GPUs are named by their UUIDs throughout, tasks by their names.
+class NodeGpus {
+ public:
+  // Those that the driver tells of now, at most the first `most`. Without a driver there are none.
+  NodeGpus(std::unique_ptr<GpuDriver> driver, int most);
+
+  GpuDriver& driver() { return *driver_; }
+  int count() const { return static_cast<int>(uuids_.size()); }
+  // Why nothing can be taken off these GPUs; empty: it can, if a program does nothing against it.
+  const std::string& problem() const { return problem_; }
+  // The chips, by UUID.
+  const std::map<std::string, std::string>& names() const { return names_; }
+  // Empty: there is no such GPU.
+  std::string NameOf(const std::string& uuid) const;
+
+  // So many GPUs for the task, of `preferred` those that nobody has. What it had before counts as nobody's.
+  absl::StatusOr<std::vector<std::string>> Take(const std::string& task, int count,
+                                                const std::vector<std::string>& preferred = {});
+  // The task was found to have these.
+  void Keep(const std::string& task, const std::vector<std::string>& uuids);
+  void GiveBack(const std::string& task);
+
+  // What is in use of these GPUs together, seen a second ago or later.
+  Bytes Used(const std::vector<std::string>& uuids);
+  // OK if `needed` fits on these GPUs together now; kResourceExhausted says who is in the way.
+  absl::Status CheckFree(const std::vector<std::string>& uuids, Bytes needed);
+
+ private:
+  const std::unique_ptr<GpuDriver> driver_;
+  std::vector<std::string> uuids_;            // constant after construction, as are names_ and problem_
+  std::map<std::string, std::string> names_;  // by UUID
+  std::string problem_;
+  std::mutex mutex_;
+  std::map<std::string, std::string> holders_;         // guarded by mutex_: UUID -> task
+  std::map<std::string, Bytes> used_;                  // guarded by mutex_, by UUID
+  std::chrono::steady_clock::time_point used_seen_{};  // guarded by mutex_
+};
+
+// Why what the tree has on GPUs cannot be taken off them, as far as can be seen from outside; empty: nothing
+// is known against it.
+std::string WhyNotDrainable(const std::vector<pid_t>& tree);
+
+// The same for one process, given its /proc/PID/maps.
+std::string WhyNotDrainableMaps(const std::string& maps);
+
+}  // namespace siding

@@ -1,0 +1,93 @@
+#include "agent/gpu/node_gpus.h"
+
+#include "agent/gpu/fake_gpu_driver.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr Bytes kGiB{1 << 30};
+
+std::unique_ptr<FakeGpuDriver> DriverWith(std::vector<std::string> uuids) {
+  auto driver = std::make_unique<FakeGpuDriver>();
+  for (std::string& uuid : uuids)
+    driver->devices.push_back({.uuid = std::move(uuid), .name = "chip", .total = kGiB});
+  return driver;
+}
+
+class NodeGpusTest : public testing::Test {
+ protected:
+  NodeGpus gpus_{DriverWith({"a", "b", "c"}), 100};
+};
+
+TEST_F(NodeGpusTest, NoGpuIsGivenTwice) {
+  EXPECT_THAT(*gpus_.Take("1", 2), ElementsAre("a", "b"));
+  EXPECT_THAT(*gpus_.Take("2", 1), ElementsAre("c"));
+  EXPECT_TRUE(absl::IsResourceExhausted(gpus_.Take("3", 1).status()));
+}
+
+TEST_F(NodeGpusTest, WhatIsGivenBackIsGivenAgain) {
+  ASSERT_TRUE(gpus_.Take("1", 3).ok());
+  gpus_.GiveBack("1");
+  EXPECT_THAT(*gpus_.Take("2", 1), ElementsAre("a"));
+}
+
+TEST_F(NodeGpusTest, PreferredOnesComeFirst) {
+  EXPECT_THAT(*gpus_.Take("1", 2, {"c"}), ElementsAre("c", "a"));
+}
+
+TEST_F(NodeGpusTest, PreferredOneOfAnotherTaskIsReplaced) {
+  ASSERT_TRUE(gpus_.Take("1", 1, {"b"}).ok());
+  EXPECT_THAT(*gpus_.Take("2", 1, {"b"}), ElementsAre("a"));
+}
+
+TEST_F(NodeGpusTest, FailureTakesNothing) {
+  ASSERT_TRUE(gpus_.Take("1", 2).ok());
+  EXPECT_FALSE(gpus_.Take("2", 2).ok());
+  EXPECT_TRUE(gpus_.Take("3", 1).ok());
+}
+
+TEST_F(NodeGpusTest, WhatATaskWasFoundWithIsItsOwn) {
+  gpus_.Keep("1", {"a", "c"});
+  EXPECT_THAT(*gpus_.Take("2", 1), ElementsAre("b"));
+}
+
+TEST(NodeGpus, TakesNoMoreThanAllowed) { EXPECT_EQ(NodeGpus(DriverWith({"a", "b", "c"}), 2).count(), 2); }
+
+TEST(NodeGpus, PartsOfAGpuCannotBeDrained) {
+  auto driver = DriverWith({"a"});
+  driver->devices[0].mig = true;
+  EXPECT_THAT(NodeGpus(std::move(driver), 1).problem(), HasSubstr("MIG"));
+}
+
+TEST(NodeGpus, FullGpuIsToldWithWhoIsInTheWay) {
+  auto driver = DriverWith({"a"});
+  driver->devices[0].free = Bytes{124 << 20};
+  driver->devices[0].processes = {17};
+  NodeGpus gpus(std::move(driver), 1);
+  EXPECT_TRUE(gpus.CheckFree({"a"}, Bytes{100 << 20}).ok());
+  const absl::Status status = gpus.CheckFree({"a"}, Bytes{500 << 20});
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("17"));
+}
+
+// As seen with driver 580.
+constexpr char kPlain[] =
+    "200600000-200800000 rw-s 00000000 00:06 143                              /dev/nvidia0\n"
+    "204a00000-204c00000 rw-s 204a00000 00:06 144                             /dev/nvidia-uvm\n";
+constexpr char kManaged[] =
+    "204a00000-204c00000 rw-s 204a00000 00:06 144                             /dev/nvidia-uvm\n"
+    "7f258a000000-7f25aa000000 rw-s 7f258a000000 00:06 144                    /dev/nvidia-uvm\n";
+
+TEST(WhyNotDrainable, ManagedMemoryIsSeen) {
+  EXPECT_THAT(WhyNotDrainableMaps(kManaged), HasSubstr("managed"));
+}
+TEST(WhyNotDrainable, OrdinaryMemoryIsFine) { EXPECT_THAT(WhyNotDrainableMaps(kPlain), IsEmpty()); }
+
+}  // namespace
+}  // namespace siding

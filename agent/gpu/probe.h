@@ -1,0 +1,24 @@
+// How fast this node takes state off its GPUs and puts it back, measured with a program of its own.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/gpu/gpu_driver.h"
+#include "agent/gpu/node_gpus.h"
+#include "common/units.h"
+
+namespace siding {
+
+struct GpuProbe {
+  Bytes bytes;  // that were on the GPU, the driver's own included
+  Duration drain{0};
+  Duration refill{0};
+};
+
+// Runs `program` (siding-gpu-probe) with so much memory on one free GPU, drains and refills it, and ends it.
+// Takes seconds. kResourceExhausted: every GPU is in use.
+absl::StatusOr<GpuProbe> ProbeGpu(NodeGpus& gpus, const std::string& program, const std::string& cuda_library,
+                                  Bytes memory);
+
+}  // namespace siding

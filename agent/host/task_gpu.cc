@@ -1,0 +1,149 @@
+// Off the GPUs and back. A task holds its GPUs from its start until it has been drained and frozen, or has
+// ended. What is drained can be frozen or dumped; whatever fails on the way, the task is back on its GPUs.
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "agent/checkpoint/precheck.h"
+#include "agent/gpu/drain.h"
+#include "agent/gpu/node_gpus.h"
+#include "agent/host/task.h"
+#include "agent/launch/processes.h"
+#include "common/status.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+
+// A kernel that is running has so long to come to its end; a transfer that takes longer hangs.
+constexpr GpuTimes kTimes{std::chrono::seconds(60), std::chrono::minutes(10)};
+
+using Uuids = google::protobuf::RepeatedPtrField<std::string>;
+
+std::vector<std::string> ToVector(const Uuids& uuids) { return {uuids.begin(), uuids.end()}; }
+
+Duration Since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+}
+
+}  // namespace
+
+std::string Task::WhyNotDrainable(pid_t init) {
+  if (!host_.AssignsGpus()) {
+    return host_.gpus == nullptr || host_.gpus->problem().empty() ? "this node's agent drains no GPUs"
+                                                                  : host_.gpus->problem();
+  }
+  if (!host_.gpus->problem().empty()) return host_.gpus->problem();
+  return siding::WhyNotDrainable(ProcessTree(init));
+}
+
+// Those that it had before, if they are free. Which they are is remembered before anything runs on them.
+absl::Status Task::TakeGpus() {
+  std::lock_guard lock(mutex_);
+  if (!UsesGpus() || !host_.AssignsGpus()) return absl::OkStatus();
+  agent::GpuRecord& gpu = *record_.mutable_gpu();
+  SIDING_ASSIGN_OR_RETURN(const auto taken,
+                          host_.gpus->Take(name_, record_.spec().per_node().gpus(),
+                                           ToVector(gpu.held().empty() ? gpu.before() : gpu.held())));
+  gpu.mutable_held()->Assign(taken.begin(), taken.end());
+  *record_.mutable_report()->mutable_gpus() = gpu.held();
+  Persist();
+  return absl::OkStatus();
+}
+
+void Task::GiveGpusBack() {
+  if (!host_.AssignsGpus()) return;
+  record_.mutable_gpu()->clear_held();
+  record_.mutable_report()->clear_gpus();
+  record_.mutable_report()->clear_gpu_memory();
+  host_.gpus->GiveBack(name_);
+}
+
+absl::Status Task::LeaveGpus() {
+  if (!UsesGpus()) return absl::OkStatus();
+  const pid_t init = record_.init().pid();
+  if (std::string why = WhyNotDrainable(init); !why.empty()) return absl::FailedPreconditionError(why);
+  Bytes bytes;
+  {
+    std::lock_guard lock(mutex_);
+    agent::GpuRecord& gpu = *record_.mutable_gpu();
+    if (gpu.drained()) return absl::OkStatus();
+    bytes = host_.gpus->Used(ToVector(gpu.held()));
+    gpu.set_drained(true);
+    *gpu.mutable_before() = gpu.held();
+    gpu.set_bytes(bytes.value);
+    gpu.set_chip(gpu.held().empty() ? "" : host_.gpus->NameOf(gpu.held(0)));
+    Persist();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const absl::Status status = DrainGpus(host_.gpus->driver(), ProcessTree(init), kTimes);
+  std::lock_guard lock(mutex_);
+  if (status.ok()) {
+    host_.rates->Add(Medium::kGpu, Transfer::kDump, bytes, Since(start));
+  } else {
+    record_.mutable_gpu()->set_drained(false);
+    Persist();
+  }
+  return status;
+}
+
+absl::Status Task::ReturnToGpus() {
+  if (!UsesGpus() || !host_.AssignsGpus()) return absl::OkStatus();
+  agent::GpuRecord gpu;
+  {
+    std::lock_guard lock(mutex_);
+    gpu = record_.gpu();
+  }
+  if (!gpu.drained()) return absl::OkStatus();
+  if (gpu.held().empty()) {
+    SIDING_RETURN_IF_ERROR(TakeGpus());
+    std::lock_guard lock(mutex_);
+    gpu = record_.gpu();
+  }
+  std::vector<GpuMove> moves;
+  for (int i = 0; i < gpu.held_size() && i < gpu.before_size(); ++i) {
+    if (const std::string chip = host_.gpus->NameOf(gpu.held(i)); !gpu.chip().empty() && chip != gpu.chip()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("its GPU state is of ", gpu.chip(), " and cannot go on on ", chip));
+    }
+    moves.push_back({gpu.before(i), gpu.held(i)});
+  }
+  const bool same =
+      std::all_of(moves.begin(), moves.end(), [](const GpuMove& m) { return m.before == m.after; });
+  if (same) moves.clear();
+  const std::vector<pid_t> tree = ProcessTree(record_.init().pid());
+  // A restore for which the GPU's memory does not suffice strands the process.
+  SIDING_RETURN_IF_ERROR(host_.gpus->CheckFree(ToVector(gpu.held()), Bytes{gpu.bytes()}));
+  const auto start = std::chrono::steady_clock::now();
+  SIDING_RETURN_IF_ERROR(RefillGpus(host_.gpus->driver(), tree, moves, kTimes));
+  host_.rates->Add(Medium::kGpu, Transfer::kRestore, Bytes{gpu.bytes()}, Since(start));
+  std::lock_guard lock(mutex_);
+  agent::GpuRecord& now = *record_.mutable_gpu();
+  now.set_drained(false);
+  now.clear_before();
+  now.clear_bytes();
+  now.clear_chip();
+  Persist();
+  return absl::OkStatus();
+}
+
+// Parked as it was before, or because it cannot go on now. False, and it is running, if that fails.
+bool Task::FreezeAgain() {
+  {
+    std::lock_guard lock(mutex_);
+    record_.set_frozen(true);
+    Persist();
+  }
+  const absl::Status status = host_.freezer.Freeze(name_, record_.init().pid(), kFreezePatience);
+  std::lock_guard lock(mutex_);
+  if (status.ok()) {
+    GiveGpusBack();
+  } else {
+    spdlog::error("task {}: {}", name_, std::string(status.message()));
+    record_.set_frozen(false);
+  }
+  Persist();
+  return status.ok();
+}
+
+}  // namespace siding

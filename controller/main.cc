@@ -61,7 +61,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
     if (identity.uid == 0 || identity.uid == geteuid()) return absl::OkStatus();
     return absl::PermissionDeniedError(absl::StrCat("user ", identity.user, " may not run an agent"));
   };
-  Gateway gateway(config.heartbeat, may_serve);
+  Gateway gateway({.heartbeat_interval = config.heartbeat, .may_serve = may_serve});
   Engine engine(policy, *journal, *platform, gateway, SystemClock());
   SIDING_RETURN_IF_ERROR(engine.Start());
   EngineAgentEvents events(engine);

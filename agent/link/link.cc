@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "common/logging.h"
 #include "siding/v1/agent.grpc.pb.h"
 
@@ -11,6 +12,11 @@ namespace siding {
 namespace {
 
 using Stream = grpc::ClientReaderWriterInterface<v1::FromAgent, v1::ToAgent>;
+
+std::string FreshName() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
 
 }  // namespace
 
@@ -50,7 +56,7 @@ class Link::Session {
   std::thread reader_;
 };
 
-Link::Link(LinkOptions options) : options_(std::move(options)) {}
+Link::Link(LinkOptions options) : options_(std::move(options)), agent_(FreshName()) {}
 
 Link::~Link() { Stop(); }
 
@@ -111,6 +117,8 @@ bool Link::Serve() {
   session.Open();
   v1::FromAgent hello;
   *hello.mutable_hello() = host_->Describe();
+  hello.mutable_hello()->set_agent(agent_);
+  hello.mutable_hello()->set_connection(++connections_);
   v1::ToAgent welcome;
   const bool answered = session.Write(hello) && session.Read(welcome);
   if (!answered || !welcome.has_welcome()) {

@@ -43,6 +43,8 @@ class Link final : public ReportSink {
   bool Serve();
 
   const LinkOptions options_;
+  const std::string agent_;  // tells this agent from another with the same node's name
+  int64_t connections_ = 0;  // only the link's thread
   TaskHost* host_ = nullptr;
 
   std::mutex mutex_;

@@ -102,6 +102,17 @@ TEST_F(LinkTest, WhatWasLeftUnsentIsNotSentBehindTheNextHello) {
   EXPECT_THAT(received, ElementsAre(v1::FromAgent::kHello, v1::FromAgent::kHeartbeat));
 }
 
+TEST_F(LinkTest, TheConnectionsOfAnAgentAreCounted) {
+  std::vector<v1::Hello> hellos;
+  const auto note_hello = [&](Stream& stream) {
+    hellos.push_back(Receive(stream).hello());
+    return grpc::Status::OK;
+  };
+  Play({note_hello, note_hello});
+  EXPECT_EQ(hellos[0].agent(), hellos[1].agent());
+  EXPECT_EQ(hellos[0].connection() + 1, hellos[1].connection());
+}
+
 TEST_F(LinkTest, CommandsAreExecutedInTheirOrder) {
   Play({[&](Stream& stream) {
     Receive(stream);

@@ -25,7 +25,8 @@ constexpr size_t kEventBatch = 500;
   if (!caller##_or.ok()) return ToGrpc(caller##_or.status()); \
   const Caller& caller = *caller##_or /* NOLINT(bugprone-macro-parentheses): a name */
 
-ApiService::ApiService(Engine& engine, Identify identify) : engine_(engine), identify_(std::move(identify)) {}
+ApiService::ApiService(Engine& engine, Identify identify, const ServiceLimits& limits)
+    : engine_(engine), identify_(std::move(identify)), waiting_calls_(limits) {}
 
 absl::StatusOr<Caller> ApiService::CallerOf(grpc::ServerContext* context, PeerIdentity* identity) const {
   SIDING_ASSIGN_OR_RETURN(PeerIdentity peer, identify_(context->peer()));
@@ -131,7 +132,7 @@ grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListN
 grpc::Status ApiService::Events(grpc::ServerContext* context, const v1::EventsRequest* request,
                                 grpc::ServerWriter<v1::Event>* writer) {
   SIDING_AS_CALLER(context, caller);
-  const LongCalls::Slot slot(long_calls_, caller.uid);
+  const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
   if (!slot.status.ok()) return ToGrpc(slot.status);
   int64_t seq = request->after_seq();
   while (!stopping_ && !context->IsCancelled()) {
@@ -172,7 +173,7 @@ grpc::Status ApiService::ListCheckpoints(grpc::ServerContext* context,
 grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1::CheckpointRef* request,
                                           v1::VerifyResponse* response) {
   SIDING_AS_CALLER(context, caller);
-  const LongCalls::Slot slot(long_calls_, caller.uid);
+  const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
   if (!slot.status.ok()) return ToGrpc(slot.status);
   // Shared with the callback, which may come after this call has given up.
   struct Answer {

@@ -18,7 +18,7 @@ namespace siding {
 class ApiService final : public v1::Siding::Service {
  public:
   using Identify = std::function<absl::StatusOr<PeerIdentity>(const std::string& peer)>;
-  ApiService(Engine& engine, Identify identify);
+  ApiService(Engine& engine, Identify identify, const ServiceLimits& limits);
   // Ends event streams that follow, so that the server can shut down.
   void Stop() { stopping_ = true; }
 
@@ -49,7 +49,7 @@ class ApiService final : public v1::Siding::Service {
 
   Engine& engine_;
   const Identify identify_;
-  LongCalls long_calls_;
+  WaitingCalls waiting_calls_;
   std::atomic<bool> stopping_{false};
 };
 

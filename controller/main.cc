@@ -65,8 +65,8 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   SIDING_RETURN_IF_ERROR(engine.Start());
   EngineAgentEvents events(engine);
   gateway.Attach(events);
-  ApiService api(engine, identify, config.limits);
-  PolicyWatcher policy_watcher(config.policy, engine);
+  PolicyWatcher policy_watcher(config.policy, engine, SystemClock());
+  ApiService api(engine, policy_watcher, identify, config.limits);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 
   grpc::ServerBuilder builder;
@@ -89,7 +89,11 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   // SIGHUP: load the policy again, now.
   for (int signal = 0; signal != SIGTERM && signal != SIGINT;
        signal = sigtimedwait(&signals, nullptr, &tick)) {
-    policy_watcher.Look(signal == SIGHUP);
+    if (signal == SIGHUP) {
+      if (const auto reloaded = policy_watcher.Reload(); !reloaded.ok())
+        spdlog::warn("SIGHUP: {}", std::string(reloaded.status().message()));
+    }
+    policy_watcher.Look();
     engine.Tick();
   }
 

@@ -45,10 +45,11 @@ class ScriptedGateway final : public v1::AgentGateway::Service {
 class LinkTest : public testing::Test, public TaskHost {
  protected:
   LinkTest() : folder_(mkdtemp(name_)), socket_(folder_ + "/socket") {}
-  ~LinkTest() override {
+  ~LinkTest() override { std::filesystem::remove_all(folder_); }
+  // Not in the destructor: until then the link calls this object.
+  void TearDown() override {
     link_.Stop();
     if (server_ != nullptr) server_->Shutdown();
-    std::filesystem::remove_all(folder_);
   }
 
   // Follows the script to its end: until the link has come back from every connection in it.

@@ -100,7 +100,7 @@ LocalListener::LocalListener(std::string path, const ServiceLimits& limits, Uniq
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_max < static_cast<rlim_t>(kFirstNumber + limits.connections)) {
+    if (limit.rlim_max < rlim_t{kFirstNumber} + limits.connections) {
       spdlog::warn("this process may have {} open files, too few for limits.connections ({})", limit.rlim_max,
                    limits.connections);
     }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
 
 class Recorder final : public v1::Siding::Service {
  public:
@@ -72,6 +74,17 @@ class Recorder final : public v1::Siding::Service {
     asked.push_back("cordon " + ref->name());
     return answer;
   }
+  grpc::Status ShowPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyInForce* response) override {
+    *response = policy;
+    return answer;
+  }
+  grpc::Status ReloadPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyReloaded* response) override {
+    response->set_file("/p.yaml");
+    for (const char* change : {"-margin: 1s", "+margin: 2s"}) response->add_changes(change);
+    response->add_warnings("nobody may ask");
+    return answer;
+  }
+  v1::PolicyInForce policy;
 
  private:
   grpc::Status Asked(const std::string& what, int64_t job) {
@@ -195,6 +208,44 @@ TEST_F(ProgramTest, AControllerThatCannotAtTheMomentIsNotCalledAbsent) {
 TEST_F(ProgramTest, WhatTheControllerFindsMalformedIsAUsageErrorToo) {
   service_.answer = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "nodes: expected 1 or more");
   EXPECT_EQ(Run({"submit", "--", "x"}), 2);
+}
+
+TEST_F(ProgramTest, PolicyShowIsAPolicyFile) {
+  service_.policy.set_yaml("margin: 1s\n");
+  service_.policy.set_file("/p.yaml");
+  EXPECT_EQ(Run({"policy", "show"}), 0);
+  EXPECT_THAT(out_, MatchesRegex("# /p.yaml, loaded 1970-01-01T00:00:00.000Z [(].* ago[)]\nmargin: 1s\n"));
+}
+
+TEST_F(ProgramTest, PolicyShowSaysWhenThereIsNoFile) {
+  EXPECT_EQ(Run({"policy", "show"}), 0);
+  EXPECT_THAT(out_, HasSubstr("# the defaults"));
+}
+
+TEST_F(ProgramTest, PolicyShowSaysWhyTheFileIsNotInForce) {
+  service_.policy.set_problem("/p.yaml:3: margin: expected a duration");
+  EXPECT_EQ(Run({"policy", "show"}), 0);
+  EXPECT_THAT(out_, HasSubstr("# not in force as it is now: /p.yaml:3: margin: expected a duration\n"));
+}
+
+TEST_F(ProgramTest, PolicyShowAsJsonHasValuesOfTheirKind) {
+  service_.policy.set_yaml(
+      "margin: 1s\nconfidence: 0.95\noperators: [root, \"1001\"]\nclasses: [{strict: true}]\n");
+  EXPECT_EQ(Run({"policy", "show", "--json"}), 0);
+  EXPECT_EQ(nlohmann::json::parse(out_)["policy"], nlohmann::json::parse(R"({
+    "margin": "1s", "confidence": 0.95, "operators": ["root", "1001"], "classes": [{"strict": true}]})"));
+}
+
+TEST_F(ProgramTest, PolicyReloadSaysWhatHasChanged) {
+  EXPECT_EQ(Run({"policy", "reload"}), 0);
+  EXPECT_EQ(out_, "/p.yaml is in force; it changes\n-margin: 1s\n+margin: 2s\nwarning: nobody may ask\n");
+}
+
+TEST_F(ProgramTest, PolicyReloadThatFailsSaysWhereAndFails) {
+  service_.answer =
+      grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the policy was not changed: /p.yaml:3: margin");
+  EXPECT_EQ(Run({"policy", "reload"}), 1);
+  EXPECT_EQ(err_, "sidingctl: policy: the policy was not changed: /p.yaml:3: margin\n");
 }
 
 TEST_F(ProgramTest, WithoutAControllerItSaysWhereItLooked) {

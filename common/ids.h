@@ -17,7 +17,7 @@ class StrongId {
   StrongId() = default;
   explicit StrongId(Rep value) : value_(std::move(value)) {}
   const Rep& value() const { return value_; }
-  auto operator<=>(const StrongId&) const = default;
+  auto operator<=>(const StrongId&) const = default;  // NOLINT(modernize-use-nullptr): there is none
 
   template <class H>
   friend H AbslHashValue(H h, const StrongId& id) {
@@ -42,7 +42,7 @@ struct TaskId {
   JobId job;
   int incarnation = 0;
   int rank = 0;
-  auto operator<=>(const TaskId&) const = default;
+  auto operator<=>(const TaskId&) const = default;  // NOLINT(modernize-use-nullptr): there is none
 };
 
 // "42.1.0" (job.incarnation.rank), the form used in folder names and messages.

@@ -32,7 +32,9 @@ inline absl::Status ErrnoError(int error, const std::string& what) {
 
 #define SIDING_ASSIGN_OR_RETURN(lhs, expr) \
   SIDING_ASSIGN_OR_RETURN_IMPL(SIDING_CONCAT(siding_or_, __LINE__), lhs, expr)
+// NOLINTBEGIN(bugprone-macro-parentheses): names and a declaration
 #define SIDING_ASSIGN_OR_RETURN_IMPL(var, lhs, expr) \
   auto var = (expr);                                 \
   if (!var.ok()) return var.status();                \
   lhs = *std::move(var)
+// NOLINTEND(bugprone-macro-parentheses)

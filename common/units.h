@@ -16,7 +16,7 @@ using Time = std::chrono::time_point<std::chrono::system_clock, Duration>;
 
 struct Bytes {
   int64_t value = 0;
-  auto operator<=>(const Bytes&) const = default;
+  auto operator<=>(const Bytes&) const = default;  // NOLINT(modernize-use-nullptr): there is none
   Bytes& operator+=(Bytes other) {
     value += other.value;
     return *this;

@@ -1,4 +1,4 @@
-// What sidingd is told: a YAML file, then flags over it.
+// What sidingd is told: a YAML file, then flags over it. docs/sidingd.md says what each field means.
 // Every error names file, line and what was expected; an unknown key is an error.
 #pragma once
 
@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/units.h"
+#include "controller/api/limits.h"
 
 namespace siding {
 
@@ -16,6 +17,7 @@ struct ControllerConfig {
   Duration heartbeat = std::chrono::seconds(5);
   int metrics_port = 0;  // on 127.0.0.1; 0: none
   std::string log_level = "info";
+  ServiceLimits limits;
 };
 
 absl::StatusOr<ControllerConfig> LoadControllerConfig(const std::string& path);

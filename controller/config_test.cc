@@ -29,5 +29,28 @@ TEST(Config, AHeartbeatHasALeastInterval) {
 }
 TEST(Config, PortsHaveARange) { EXPECT_THAT(ErrorOf("metrics_port: 70000"), HasSubstr("from 0 to 65535")); }
 
+TEST(Config, ReadsEveryLimit) {
+  const auto config = ParseControllerConfig(
+      "limits:\n  connections: 1\n  connections_per_user: 2\n  waiting_calls: 3\n"
+      "  waiting_calls_per_user: 4\n  threads: 5\n",
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->limits.connections, 1);
+  EXPECT_EQ(config->limits.connections_per_user, 2);
+  EXPECT_EQ(config->limits.waiting_calls, 3);
+  EXPECT_EQ(config->limits.waiting_calls_per_user, 4);
+  EXPECT_EQ(config->limits.threads, 5);
+}
+TEST(Config, ALimitIsAWholeNumberAboveNothing) {
+  EXPECT_THAT(ErrorOf("limits:\n  connections: 0\n"), HasSubstr("c.yaml:2"));
+}
+TEST(Config, CallsThatWaitLeaveThreadsForOthers) {
+  EXPECT_THAT(ErrorOf("limits:\n  threads: 512\n"),
+              HasSubstr("limits.waiting_calls: 512; expected fewer than limits.threads (512)"));
+}
+TEST(Config, AnUnknownLimitIsAnError) {
+  EXPECT_THAT(ErrorOf("limits:\n  conections: 5\n"), HasSubstr("conections"));
+}
+
 }  // namespace
 }  // namespace siding

@@ -27,7 +27,6 @@
 namespace siding {
 namespace {
 
-constexpr int kMostThreads = 1024;
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kShutdownGrace = std::chrono::seconds(3);
 
@@ -61,19 +60,19 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
     if (identity.uid == 0 || identity.uid == geteuid()) return absl::OkStatus();
     return absl::PermissionDeniedError(absl::StrCat("user ", identity.user, " may not run an agent"));
   };
-  Gateway gateway(config.heartbeat, may_serve);
+  Gateway gateway({.heartbeat_interval = config.heartbeat, .may_serve = may_serve});
   Engine engine(policy, *journal, *platform, gateway, SystemClock());
   SIDING_RETURN_IF_ERROR(engine.Start());
   EngineAgentEvents events(engine);
   gateway.Attach(events);
-  ApiService api(engine, identify);
-  PolicyWatcher policy_watcher(config.policy, engine);
+  PolicyWatcher policy_watcher(config.policy, engine, SystemClock());
+  ApiService api(engine, policy_watcher, identify, config.limits);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 
   grpc::ServerBuilder builder;
   // However many callers there are: beyond this they are refused, and the process lives.
   grpc::ResourceQuota quota;
-  quota.SetMaxThreads(kMostThreads);
+  quota.SetMaxThreads(config.limits.threads);
   builder.SetResourceQuota(quota);
   builder.RegisterService(&gateway);
   builder.RegisterService(&api);
@@ -81,7 +80,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   if (server == nullptr) return absl::InternalError("the gRPC server did not start");
 
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.socket.substr(0, config.socket.rfind('/') + 1)));
-  SIDING_ASSIGN_OR_RETURN(listener, LocalListener::Listen(config.socket, [&server](int fd) {
+  SIDING_ASSIGN_OR_RETURN(listener, LocalListener::Listen(config.socket, config.limits, [&server](int fd) {
                             grpc::AddInsecureChannelFromFd(server.get(), fd);
                           }));
   spdlog::info("listening on {}", config.socket);
@@ -90,7 +89,11 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   // SIGHUP: load the policy again, now.
   for (int signal = 0; signal != SIGTERM && signal != SIGINT;
        signal = sigtimedwait(&signals, nullptr, &tick)) {
-    policy_watcher.Look(signal == SIGHUP);
+    if (signal == SIGHUP) {
+      if (const auto reloaded = policy_watcher.Reload(); !reloaded.ok())
+        spdlog::warn("SIGHUP: {}", std::string(reloaded.status().message()));
+    }
+    policy_watcher.Look();
     engine.Tick();
   }
 

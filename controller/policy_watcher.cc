@@ -2,6 +2,7 @@
 
 #include "common/logging.h"
 #include "policy/policy_file.h"
+#include "policy/policy_text.h"
 
 namespace siding {
 namespace {
@@ -15,31 +16,51 @@ std::filesystem::file_time_type ChangeOf(const std::string& path) {
 
 }  // namespace
 
-PolicyWatcher::PolicyWatcher(std::string path, Engine& engine)
-    : path_(std::move(path)), engine_(engine), changed_(ChangeOf(path_)) {}
+PolicyWatcher::PolicyWatcher(std::string path, Engine& engine, const Clock& clock)
+    : path_(std::move(path)),
+      engine_(engine),
+      clock_(clock),
+      changed_(ChangeOf(path_)),
+      loaded_(clock.Now()) {}
 
-void PolicyWatcher::Look(bool now) {
-  if (path_.empty()) {
-    if (now) spdlog::warn("there is no policy file to load again: sidingd was started without --policy");
-    return;
-  }
-  if (!now && ++calls_ % kCallsPerLook != 0) return;
-  const auto changed = ChangeOf(path_);
-  if (!now && changed == changed_) return;
-  changed_ = changed;
-  Load();
+void PolicyWatcher::Look() {
+  std::lock_guard lock(mutex_);
+  if (path_.empty() || ++calls_ % kCallsPerLook != 0) return;
+  if (ChangeOf(path_) != changed_) Load().IgnoreError();  // it has been logged, and Current() says it
 }
 
-void PolicyWatcher::Load() {
+absl::StatusOr<PolicyWatcher::Reloaded> PolicyWatcher::Reload() {
+  std::lock_guard lock(mutex_);
+  if (path_.empty()) {
+    return absl::FailedPreconditionError(
+        "there is no policy file to load: sidingd was started without --policy, and the defaults are in "
+        "force");
+  }
+  return Load();
+}
+
+PolicyWatcher::InForce PolicyWatcher::Current() const {
+  std::lock_guard lock(mutex_);
+  return {engine_.policy(), loaded_, problem_};
+}
+
+absl::StatusOr<PolicyWatcher::Reloaded> PolicyWatcher::Load() {
+  changed_ = ChangeOf(path_);  // before it is read: what is written after that is looked at again
   const auto file = LoadPolicyFile(path_);
   if (!file.ok()) {
-    spdlog::error("the policy was not changed: {}", std::string(file.status().message()));
+    problem_ = std::string(file.status().message());
+    spdlog::error("the policy was not changed: {}", problem_);
     engine_.PolicyFailed();
-    return;
+    return absl::FailedPreconditionError("the policy was not changed: " + problem_);
   }
   for (const std::string& warning : file->warnings) spdlog::warn("{}: {}", path_, warning);
+  Reloaded reloaded{Changes(engine_.policy(), file->policy), file->warnings};
+  for (const std::string& change : reloaded.changes) spdlog::info("policy: {}", change);
   engine_.SetPolicy(file->policy);
+  loaded_ = clock_.Now();
+  problem_.clear();
   spdlog::info("the policy in {} is in force", path_);
+  return reloaded;
 }
 
 }  // namespace siding

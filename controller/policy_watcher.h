@@ -2,27 +2,54 @@
 #pragma once
 
 #include <filesystem>
+#include <mutex>
 #include <string>
+#include <vector>
 
-#include "common/units.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
 #include "controller/engine/engine.h"
 
 namespace siding {
 
-// Not thread-safe: for the main loop.
+// Thread-safe.
 class PolicyWatcher {
  public:
-  // `path` empty: there is nothing to watch. The file as it is now is in force already.
-  PolicyWatcher(std::string path, Engine& engine);
-  // Looks at the file about once a second, or at once if `now`; loads it if it has changed, or if `now`.
-  void Look(bool now = false);
+  // `path` empty: there is nothing to watch, and the defaults are in force. Otherwise the file as it is now
+  // is in force already. What is passed in must outlive this.
+  PolicyWatcher(std::string path, Engine& engine, const Clock& clock);
+
+  // Empty: none.
+  const std::string& file() const { return path_; }
+
+  // For the main loop: looks at the file about once a second, and loads it if it has changed.
+  void Look();
+
+  struct Reloaded {
+    std::vector<std::string> changes;  // see policy/policy_text.h
+    std::vector<std::string> warnings;
+  };
+  // Loads it now. kFailedPrecondition if it cannot be put in force, naming file, line and what was expected.
+  absl::StatusOr<Reloaded> Reload();
+
+  struct InForce {
+    Policy policy;
+    Time loaded;          // when it was put in force, or found to say what is in force
+    std::string problem;  // why what is in the file now is not in force; empty: it is
+  };
+  InForce Current() const;
 
  private:
-  void Load();
+  absl::StatusOr<Reloaded> Load();  // with mutex_ held
 
   const std::string path_;
   Engine& engine_;
-  std::filesystem::file_time_type changed_;
+  const Clock& clock_;
+
+  mutable std::mutex mutex_;
+  std::filesystem::file_time_type changed_;  // guarded by mutex_, like all below
+  Time loaded_;
+  std::string problem_;
   int calls_ = 0;
 };
 

@@ -5,10 +5,15 @@
 #include "common/clock.h"
 #include "common/files.h"
 #include "controller/engine/fake_cluster.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace siding {
 namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 class PolicyWatcherTest : public testing::Test {
  protected:
@@ -16,9 +21,10 @@ class PolicyWatcherTest : public testing::Test {
     char name[] = "/tmp/siding-policy-XXXXXX";
     folder_ = mkdtemp(name);
     Write("margin: 1s\n", 1);
-    engine_ = std::make_unique<Engine>(Policy(), *journal_, *platform_, cluster_, clock_);
+    engine_ = std::make_unique<Engine>(Policy{.margin = std::chrono::seconds(1)}, *journal_, *platform_,
+                                       cluster_, clock_);
     EXPECT_TRUE(engine_->Start().ok());
-    watcher_ = std::make_unique<PolicyWatcher>(path(), *engine_);
+    watcher_ = std::make_unique<PolicyWatcher>(path(), *engine_, clock_);
   }
   ~PolicyWatcherTest() override { std::filesystem::remove_all(folder_); }
 
@@ -61,8 +67,60 @@ TEST_F(PolicyWatcherTest, AnUnchangedFileIsNotLoaded) {
 }
 TEST_F(PolicyWatcherTest, OnDemandItIsLoadedAtOnce) {
   engine_->SetPolicy(Policy{.operators = {"bob"}});
-  watcher_->Look(true);
+  EXPECT_TRUE(watcher_->Reload().ok());
   EXPECT_FALSE(engine_->IsOperator("bob"));
+}
+TEST_F(PolicyWatcherTest, AReloadSaysWhatItChanged) {
+  Write("margin: 2s\n", 2);
+  EXPECT_THAT(watcher_->Reload()->changes, ElementsAre("-margin: 1s", "+margin: 2s"));
+}
+TEST_F(PolicyWatcherTest, AReloadOfTheSameChangesNothing) {
+  EXPECT_THAT(watcher_->Reload()->changes, IsEmpty());
+}
+TEST_F(PolicyWatcherTest, AReloadSaysWhatIsOdd) {
+  Write("max_preemptions: 0\n", 2);
+  EXPECT_THAT(watcher_->Reload()->warnings, ElementsAre(HasSubstr("no job may ever be a victim")));
+}
+TEST_F(PolicyWatcherTest, AReloadOfABadFileNamesItsLine) {
+  Write("margin: 1s\nconfidence: 7\n", 2);
+  const absl::Status status = watcher_->Reload().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(status.message(), HasSubstr(path() + ":2: confidence: expected"));
+}
+TEST_F(PolicyWatcherTest, AReloadNeedsAFile) {
+  PolicyWatcher none("", *engine_, clock_);
+  EXPECT_THAT(none.Reload().status().message(), HasSubstr("without --policy"));
+}
+TEST_F(PolicyWatcherTest, AReloadedFileIsNotLoadedAgain) {
+  Write("margin: 2s\n", 2);
+  ASSERT_TRUE(watcher_->Reload().ok());
+  engine_->SetPolicy(Policy{.operators = {"bob"}});
+  LookForASecond();
+  EXPECT_TRUE(engine_->IsOperator("bob"));
+}
+
+TEST_F(PolicyWatcherTest, KnowsWhenItWasLoaded) {
+  clock_.Advance(Duration(76));
+  ASSERT_TRUE(watcher_->Reload().ok());
+  EXPECT_EQ(watcher_->Current().loaded, FromMicros(77));
+}
+TEST_F(PolicyWatcherTest, ABadFileDoesNotCountAsLoaded) {
+  Write("margin: 0\n", 2);
+  clock_.Advance(Duration(76));
+  EXPECT_FALSE(watcher_->Reload().ok());
+  EXPECT_EQ(watcher_->Current().loaded, FromMicros(1));
+}
+TEST_F(PolicyWatcherTest, KnowsWhyTheFileIsNotInForce) {
+  Write("margin: 0\n", 2);
+  LookForASecond();
+  EXPECT_THAT(watcher_->Current().problem, HasSubstr("margin"));
+}
+TEST_F(PolicyWatcherTest, AGoodFileEndsTheProblem) {
+  Write("margin: 0\n", 2);
+  LookForASecond();
+  Write("margin: 2s\n", 3);
+  LookForASecond();
+  EXPECT_EQ(watcher_->Current().problem, "");
 }
 
 }  // namespace

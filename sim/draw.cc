@@ -110,8 +110,10 @@ absl::StatusOr<Workload> Draw(const Trace& trace, const Parameters& parameters) 
     return absl::InvalidArgumentError(absl::StrCat(trace.name, ": every job is larger than the machine"));
   if (parameters.failures_per_node_year > 0) {
     const double mean = kYear / parameters.failures_per_node_year / workload.nodes;
-    for (double at = dice.Exponential(mean); at < last; at += dice.Exponential(mean)) {
+    double at = dice.Exponential(mean);
+    while (at < last) {
       workload.failures.push_back({at, static_cast<int>(dice.Uniform() * workload.nodes)});
+      at += dice.Exponential(mean);
     }
   }
   return workload;

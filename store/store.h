@@ -30,7 +30,7 @@ namespace siding {
 struct ImageKey {
   CheckpointId checkpoint;
   int rank = 0;
-  auto operator<=>(const ImageKey&) const = default;
+  auto operator<=>(const ImageKey&) const = default;  // NOLINT(modernize-use-nullptr): there is none
 };
 
 struct ImageFileEntry {

@@ -94,6 +94,7 @@ TEST_F(LaunchTest, OrphansEndWithTheJob) {
 
 TEST_F(LaunchTest, KillWithGraceLetsItCleanUp) {
   Launch(Shell("trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.01; done"));
+  AwaitPhase(v1::RUNNING);  // before that a kill ends it without grace
   AwaitLines(1);
   v1::ToAgent kill = Command(2);
   kill.mutable_kill()->set_grace_us(50'000'000);

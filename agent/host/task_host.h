@@ -13,7 +13,8 @@
 namespace siding {
 
 // Takes messages for the controller. Thread-safe; never blocks. While there is no connection messages are
-// dropped, except results: reports are level-triggered, and all of them are sent again on connection.
+// dropped: all reports are sent again on connection, and a result counts only on the connection on which it
+// was asked for (the controller asks again, or tells the user that the node went away).
 class ReportSink {
  public:
   virtual ~ReportSink() = default;

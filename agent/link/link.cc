@@ -3,9 +3,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
-#include <atomic>
-#include <random>
 
+#include "absl/strings/str_cat.h"
 #include "common/logging.h"
 #include "siding/v1/agent.grpc.pb.h"
 
@@ -13,6 +12,11 @@ namespace siding {
 namespace {
 
 using Stream = grpc::ClientReaderWriterInterface<v1::FromAgent, v1::ToAgent>;
+
+std::string FreshName() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
 
 }  // namespace
 
@@ -25,13 +29,14 @@ class Link::Session {
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     channel_ = grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
     stub_ = v1::AgentGateway::NewStub(channel_);
-    stream_ = stub_->Connect(&context_);
   }
   ~Session() {
     context_.TryCancel();
     if (reader_.joinable()) reader_.join();
   }
 
+  // Blocks while it dials; before everything else. Cancel() ends that as well, and may come before.
+  void Open() { stream_ = stub_->Connect(&context_); }
   bool Write(const v1::FromAgent& message) { return stream_->Write(message); }
   bool Read(v1::ToAgent& command) { return stream_->Read(&command); }
   grpc::Status Finish() { return stream_->Finish(); }
@@ -40,7 +45,8 @@ class Link::Session {
   void JoinReader() {
     if (reader_.joinable()) reader_.join();
   }
-  std::atomic<bool> broken{false};
+
+  bool broken = false;  // the stream can be read no more; guarded by the link's mutex
 
  private:
   std::shared_ptr<grpc::Channel> channel_;
@@ -50,7 +56,7 @@ class Link::Session {
   std::thread reader_;
 };
 
-Link::Link(LinkOptions options) : options_(std::move(options)) {}
+Link::Link(LinkOptions options) : options_(std::move(options)), agent_(FreshName()) {}
 
 Link::~Link() { Stop(); }
 
@@ -73,20 +79,18 @@ void Link::Send(v1::FromAgent message) {
   {
     std::lock_guard lock(mutex_);
     if (session_ == nullptr) return;  // all reports are sent again on connection
+    if (outgoing_.size() == options_.most_waiting) {
+      session_->Cancel();
+      return;
+    }
     outgoing_.push_back(std::move(message));
   }
   wake_.notify_all();
 }
 
 void Link::Run() {
-  std::minstd_rand random(std::random_device{}());
-  Duration backoff = options_.first_backoff;
   for (;;) {
-    const bool welcomed = Serve();
-    if (welcomed) backoff = options_.first_backoff;
-    // Half to all of the back-off, so that a thousand agents do not come back in the same moment.
-    const Duration pause = backoff / 2 + Duration(random() % std::max<int64_t>(1, (backoff / 2).count()));
-    backoff = std::min(2 * backoff, options_.longest_backoff);
+    const Duration pause = options_.pause(Serve());
     std::unique_lock lock(mutex_);
     if (wake_.wait_for(lock, pause, [this] { return stopping_; })) return;
   }
@@ -110,8 +114,11 @@ bool Link::Serve() {
     spdlog::info("no connection to the controller: {}", status.error_message());
   };
 
+  session.Open();
   v1::FromAgent hello;
   *hello.mutable_hello() = host_->Describe();
+  hello.mutable_hello()->set_agent(agent_);
+  hello.mutable_hello()->set_connection(++connections_);
   v1::ToAgent welcome;
   const bool answered = session.Write(hello) && session.Read(welcome);
   if (!answered || !welcome.has_welcome()) {
@@ -124,7 +131,10 @@ bool Link::Serve() {
   session.StartReading([&] {
     v1::ToAgent command;
     while (session.Read(command)) host_->Execute(command);
-    session.broken = true;
+    {
+      std::lock_guard lock(mutex_);
+      session.broken = true;
+    }
     wake_.notify_all();
   });
 

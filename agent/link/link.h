@@ -4,20 +4,26 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 
 #include "agent/host/task_host.h"
+#include "agent/link/backoff.h"
 #include "common/units.h"
 
 namespace siding {
 
 struct LinkOptions {
   std::string target;  // gRPC target, such as "unix:/run/siding/siding.sock"
-  Duration first_backoff = std::chrono::milliseconds(50);
-  Duration longest_backoff = std::chrono::seconds(5);
+  // How long to wait before dialling again, after a connection that was welcomed or was not. Asked by the
+  // link's thread only.
+  std::function<Duration(bool welcomed)> pause = Backoff(std::random_device{}());
+  // A controller that leaves so many messages unread is hung up on: the next Hello says it all again.
+  size_t most_waiting = 10'000;
 };
 
 // Thread-safe.
@@ -37,6 +43,8 @@ class Link final : public ReportSink {
   bool Serve();
 
   const LinkOptions options_;
+  const std::string agent_;  // tells this agent from another with the same node's name
+  int64_t connections_ = 0;  // only the link's thread
   TaskHost* host_ = nullptr;
 
   std::mutex mutex_;

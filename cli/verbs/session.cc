@@ -28,17 +28,21 @@ Style Session::style() const {
   return {isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr, SystemClock().Now()};
 }
 
-void Session::Print(const google::protobuf::Message& message, const std::string& text) const {
-  if (!json) {
-    std::cout << text << std::flush;
-    return;
-  }
+std::string Session::ToJson(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   std::string out;
   (void)google::protobuf::util::MessageToJsonString(message, &out, options);
-  std::cout << out << std::endl;
+  return out;
+}
+
+void Session::Print(const google::protobuf::Message& message, const std::string& text) const {
+  if (json) {
+    std::cout << ToJson(message) << std::endl;
+  } else {
+    std::cout << text << std::flush;
+  }
 }
 
 void Session::Done(const std::string& text) const {

@@ -27,6 +27,8 @@ struct Session {
   Style style() const;
   // The message as JSON, or the text for people.
   void Print(const google::protobuf::Message& message, const std::string& text) const;
+  // The message in the field names of the API.
+  static std::string ToJson(const google::protobuf::Message& message);
   // For verbs with nothing to say but that it is done.
   void Done(const std::string& text) const;
 
@@ -39,7 +41,7 @@ void AddQueries(CLI::App& app, Session& session);  // jobs, nodes, top, explain,
 void AddAdmin(CLI::App& app,
               Session& session);  // suspend, resume, checkpoint, vacate, migrate, kill, cordon, wait
 void AddCheckpoints(CLI::App& app, Session& session);  // checkpoints list|show|verify|delete
-void AddPolicy(CLI::App& app, Session& session);       // policy check
+void AddPolicy(CLI::App& app, Session& session);       // policy check|show|reload
 void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fish
 
 // Follows a job until `over` says so, with a line of progress on stderr: redrawn on a terminal, a line a

@@ -59,6 +59,7 @@ std::string UserName(uint32_t uid) {
 }
 
 absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::string& path,
+                                                                     const ServiceLimits& limits,
                                                                      std::function<void(int)> accepted) {
   SIDING_ASSIGN_OR_RETURN(sockaddr_un address, AddressOf(path));
   if (SomebodyAnswers(address)) {
@@ -84,20 +85,25 @@ absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::
   UniqueFd wake(eventfd(0, EFD_CLOEXEC));
   if (!wake.valid()) return ErrnoError(errno, "eventfd");
   return std::unique_ptr<LocalListener>(
-      new LocalListener(path, std::move(fd), std::move(wake), std::move(accepted)));
+      new LocalListener(path, limits, std::move(fd), std::move(wake), std::move(accepted)));
 }
 
-LocalListener::LocalListener(std::string path, UniqueFd socket, UniqueFd wake,
+LocalListener::LocalListener(std::string path, const ServiceLimits& limits, UniqueFd socket, UniqueFd wake,
                              std::function<void(int)> accepted)
     : path_(std::move(path)),
       socket_(std::move(socket)),
       wake_(std::move(wake)),
       accepted_(std::move(accepted)),
-      next_number_(kFirstNumber) {
+      next_number_(kFirstNumber),
+      connections_(limits, InodeOf) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max < rlim_t{kFirstNumber} + limits.connections) {
+      spdlog::warn("this process may have {} open files, too few for limits.connections ({})", limit.rlim_max,
+                   limits.connections);
+    }
   }
   thread_ = std::thread([this] { Run(); });
 }
@@ -145,8 +151,8 @@ void LocalListener::Accept() {
   }
   {
     std::lock_guard lock(mutex_);
-    if (CountLive(peer.uid) >= kConnectionsPerUser && peer.uid != 0) {
-      spdlog::warn("{}: uid {} has {} connections already", path_, peer.uid, kConnectionsPerUser);
+    if (absl::Status room = connections_.MayAdd(peer.uid); !room.ok()) {
+      spdlog::warn("{}: {}", path_, std::string(room.message()));
       close(accepted);
       return;
     }
@@ -158,25 +164,9 @@ void LocalListener::Accept() {
   }
   {
     std::lock_guard lock(mutex_);
-    by_number_[fd] = {peer.uid, peer.gid, InodeOf(fd)};
+    connections_.Add(fd, {peer.uid, peer.gid});
   }
   accepted_(fd);
-}
-
-int LocalListener::CountLive(uint32_t uid) {
-  int live = 0;
-  for (auto it = by_number_.begin(); it != by_number_.end();) {
-    const auto& [fd, peer] = *it;
-    if (peer.uid != uid) {
-      ++it;
-    } else if (InodeOf(fd) == peer.inode) {
-      ++live;
-      ++it;
-    } else {
-      it = by_number_.erase(it);
-    }
-  }
-  return live;
 }
 
 absl::StatusOr<PeerIdentity> LocalListener::Of(const std::string& peer) const {
@@ -185,15 +175,13 @@ absl::StatusOr<PeerIdentity> LocalListener::Of(const std::string& peer) const {
   if (!absl::ConsumePrefix(&text, "fd:") || !absl::SimpleAtoi(text, &number)) {
     return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " did not come through the local socket"));
   }
-  Peer ids{};
+  std::optional<ConnectionOwner> owner;
   {
     std::lock_guard lock(mutex_);
-    auto it = by_number_.find(number);
-    if (it == by_number_.end())
-      return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " is not known"));
-    ids = it->second;
+    owner = connections_.Find(number);
   }
-  return PeerIdentity{ids.uid, ids.gid, UserName(ids.uid)};
+  if (!owner) return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " is not known"));
+  return PeerIdentity{owner->uid, owner->gid, UserName(owner->uid)};
 }
 
 }  // namespace siding

@@ -10,16 +10,13 @@
 // through the whole range the process may have; it comes round only after tens of thousands of connections,
 // long after any handler of the earlier one has looked.
 //
-// One user but root may have kConnectionsPerUser connections at a time; further ones are closed at once. gRPC
-// owns the descriptors and says nothing when it closes one, so whether a connection still lives is asked of
-// the kernel, by the socket's inode, whenever that user connects again.
+// Connections beyond the limits are closed at once.
 //
 // Remote callers (TLS) will get a second implementation of Of(); nothing else asks who somebody is.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -27,10 +24,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/files.h"
+#include "controller/api/connection_table.h"
 
 namespace siding {
-
-inline constexpr int kConnectionsPerUser = 256;
 
 struct PeerIdentity {
   uint32_t uid = 0;
@@ -44,6 +40,7 @@ class LocalListener {
   // Takes over the path: a socket that nobody answers any more is replaced, one in use is
   // kFailedPrecondition. `accepted` gets each connection and owns it; it is called from this object's thread.
   static absl::StatusOr<std::unique_ptr<LocalListener>> Listen(const std::string& path,
+                                                               const ServiceLimits& limits,
                                                                std::function<void(int fd)> accepted);
   ~LocalListener();
   // No more connections; those that were handed over live on, and are known until destruction. Twice is once.
@@ -52,7 +49,8 @@ class LocalListener {
   absl::StatusOr<PeerIdentity> Of(const std::string& peer) const;
 
  private:
-  LocalListener(std::string path, UniqueFd socket, UniqueFd wake, std::function<void(int)> accepted);
+  LocalListener(std::string path, const ServiceLimits& limits, UniqueFd socket, UniqueFd wake,
+                std::function<void(int)> accepted);
   void Run();
   void Accept();
   int MoveToFreshNumber(int fd);
@@ -64,12 +62,7 @@ class LocalListener {
   int next_number_;  // only Run()'s thread
 
   mutable std::mutex mutex_;
-  struct Peer {
-    uint32_t uid, gid;
-    uint64_t inode;
-  };
-  int CountLive(uint32_t uid);     // with mutex_ held; forgets the others
-  std::map<int, Peer> by_number_;  // guarded by mutex_
+  ConnectionTable connections_;  // guarded by mutex_
   std::thread thread_;
 };
 

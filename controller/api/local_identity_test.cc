@@ -21,11 +21,13 @@ using testing::HasSubstr;
 
 class LocalListenerTest : public testing::Test {
  protected:
+  static constexpr int kPerUser = 10;
+
   LocalListenerTest() {
     char name[] = "/tmp/siding-socket-XXXXXX";
     folder_ = mkdtemp(name);
     std::filesystem::permissions(folder_, std::filesystem::perms::all);
-    listener_ = *LocalListener::Listen(path(), [this](int fd) {
+    listener_ = *LocalListener::Listen(path(), {.connections_per_user = kPerUser}, [this](int fd) {
       std::lock_guard lock(mutex_);
       accepted_.push_back(fd);
       changed_.notify_all();
@@ -105,7 +107,7 @@ TEST_F(LocalListenerTest, KnowsNobodyWhoCameAnotherWay) {
 TEST_F(LocalListenerTest, ClosesWhatIsMoreThanAUserMayHave) {
   if (getuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
   std::vector<UniqueFd> clients;
-  for (int i = 0; i < kConnectionsPerUser; ++i) {
+  for (int i = 0; i < kPerUser; ++i) {
     clients.push_back(ConnectAsNobody());
     Accepted(i);
   }
@@ -115,20 +117,20 @@ TEST_F(LocalListenerTest, ClosesWhatIsMoreThanAUserMayHave) {
 TEST_F(LocalListenerTest, AClosedConnectionMakesRoomForAnother) {
   if (getuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
   std::vector<UniqueFd> clients;
-  for (int i = 0; i < kConnectionsPerUser; ++i) {
+  for (int i = 0; i < kPerUser; ++i) {
     clients.push_back(ConnectAsNobody());
     Accepted(i);
   }
   close(Accepted(7));
   const UniqueFd another = ConnectAsNobody();
-  const int fd = Accepted(kConnectionsPerUser);
+  const int fd = Accepted(kPerUser);
   EXPECT_TRUE(listener_->Of(PeerOf(fd)).ok());
   std::lock_guard lock(mutex_);
   accepted_.erase(accepted_.begin() + 7);
 }
 
 TEST_F(LocalListenerTest, TwoListenersDoNotShareAPath) {
-  EXPECT_THAT(LocalListener::Listen(path(), [](int) {}).status().message(), HasSubstr("in use"));
+  EXPECT_THAT(LocalListener::Listen(path(), {}, [](int) {}).status().message(), HasSubstr("in use"));
 }
 
 }  // namespace

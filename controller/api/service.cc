@@ -6,10 +6,12 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "common/logging.h"
 #include "common/status.h"
 #include "controller/api/views.h"
 #include "controller/wire/grpc_status.h"
 #include "controller/wire/wire.h"
+#include "policy/policy_text.h"
 
 namespace siding {
 namespace {
@@ -25,7 +27,8 @@ constexpr size_t kEventBatch = 500;
   if (!caller##_or.ok()) return ToGrpc(caller##_or.status()); \
   const Caller& caller = *caller##_or /* NOLINT(bugprone-macro-parentheses): a name */
 
-ApiService::ApiService(Engine& engine, Identify identify) : engine_(engine), identify_(std::move(identify)) {}
+ApiService::ApiService(Engine& engine, PolicyWatcher& policy, Identify identify, const ServiceLimits& limits)
+    : engine_(engine), policy_(policy), identify_(std::move(identify)), waiting_calls_(limits) {}
 
 absl::StatusOr<Caller> ApiService::CallerOf(grpc::ServerContext* context, PeerIdentity* identity) const {
   SIDING_ASSIGN_OR_RETURN(PeerIdentity peer, identify_(context->peer()));
@@ -131,7 +134,7 @@ grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListN
 grpc::Status ApiService::Events(grpc::ServerContext* context, const v1::EventsRequest* request,
                                 grpc::ServerWriter<v1::Event>* writer) {
   SIDING_AS_CALLER(context, caller);
-  const LongCalls::Slot slot(long_calls_, caller.uid);
+  const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
   if (!slot.status.ok()) return ToGrpc(slot.status);
   int64_t seq = request->after_seq();
   while (!stopping_ && !context->IsCancelled()) {
@@ -172,7 +175,7 @@ grpc::Status ApiService::ListCheckpoints(grpc::ServerContext* context,
 grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1::CheckpointRef* request,
                                           v1::VerifyResponse* response) {
   SIDING_AS_CALLER(context, caller);
-  const LongCalls::Slot slot(long_calls_, caller.uid);
+  const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
   if (!slot.status.ok()) return ToGrpc(slot.status);
   // Shared with the callback, which may come after this call has given up.
   struct Answer {
@@ -266,6 +269,31 @@ grpc::Status ApiService::Cordon(grpc::ServerContext* context, const v1::NodeRef*
 grpc::Status ApiService::Uncordon(grpc::ServerContext* context, const v1::NodeRef* request, v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
   return ToGrpc(engine_.Cordon(caller, NodeId(request->name()), false));
+}
+
+grpc::Status ApiService::ShowPolicy(grpc::ServerContext* context, const v1::Empty*,
+                                    v1::PolicyInForce* response) {
+  // Everybody who can connect may know the rules.
+  if (auto caller = CallerOf(context); !caller.ok()) return ToGrpc(caller.status());
+  const PolicyWatcher::InForce current = policy_.Current();
+  response->set_yaml(ToYaml(current.policy));
+  response->set_file(policy_.file());
+  response->set_loaded_us(ToMicros(current.loaded));
+  response->set_problem(current.problem);
+  return grpc::Status::OK;
+}
+
+grpc::Status ApiService::ReloadPolicy(grpc::ServerContext* context, const v1::Empty*,
+                                      v1::PolicyReloaded* response) {
+  SIDING_AS_CALLER(context, caller);
+  if (!caller.is_operator) return ToGrpc(absl::PermissionDeniedError("only operators may reload the policy"));
+  spdlog::info("{} asks for the policy to be loaded again", caller.user);
+  const auto reloaded = policy_.Reload();
+  if (!reloaded.ok()) return ToGrpc(reloaded.status());
+  response->set_file(policy_.file());
+  response->mutable_changes()->Assign(reloaded->changes.begin(), reloaded->changes.end());
+  response->mutable_warnings()->Assign(reloaded->warnings.begin(), reloaded->warnings.end());
+  return grpc::Status::OK;
 }
 
 }  // namespace siding

@@ -10,6 +10,7 @@
 #include "controller/api/local_identity.h"
 #include "controller/api/slots.h"
 #include "controller/engine/engine.h"
+#include "controller/policy_watcher.h"
 #include "siding/v1/api.grpc.pb.h"
 
 namespace siding {
@@ -18,7 +19,7 @@ namespace siding {
 class ApiService final : public v1::Siding::Service {
  public:
   using Identify = std::function<absl::StatusOr<PeerIdentity>(const std::string& peer)>;
-  ApiService(Engine& engine, Identify identify);
+  ApiService(Engine& engine, PolicyWatcher& policy, Identify identify, const ServiceLimits& limits);
   // Ends event streams that follow, so that the server can shut down.
   void Stop() { stopping_ = true; }
 
@@ -42,14 +43,17 @@ class ApiService final : public v1::Siding::Service {
   grpc::Status Kill(grpc::ServerContext*, const v1::JobRef*, v1::Empty*) override;
   grpc::Status Cordon(grpc::ServerContext*, const v1::NodeRef*, v1::Empty*) override;
   grpc::Status Uncordon(grpc::ServerContext*, const v1::NodeRef*, v1::Empty*) override;
+  grpc::Status ShowPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyInForce*) override;
+  grpc::Status ReloadPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyReloaded*) override;
 
  private:
   absl::StatusOr<Caller> CallerOf(grpc::ServerContext* context, PeerIdentity* identity = nullptr) const;
   absl::StatusOr<JobSpec> SpecOf(const v1::SubmitRequest& request, const PeerIdentity& identity) const;
 
   Engine& engine_;
+  PolicyWatcher& policy_;
   const Identify identify_;
-  LongCalls long_calls_;
+  WaitingCalls waiting_calls_;
   std::atomic<bool> stopping_{false};
 };
 

@@ -366,7 +366,9 @@ absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& 
 absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->OnConnected(node, hello));
-  return impl_->Advance();
+  absl::Status status = impl_->Advance();
+  if (!status.ok()) impl_->OnDisconnected(node);  // refused: nothing more will be heard of it
+  return status;
 }
 
 void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {

@@ -390,6 +390,21 @@ TEST_F(EngineTest, NothingIsDoneThatCouldNotBeRecorded) {
   EXPECT_NE(Submit(OnDemand(1), kBob), JobId());
 }
 
+TEST_F(EngineTest, AnAgentThatCouldNotBeTakenInIsNotTakenForConnected) {
+  auto* journal = new FullJournal;
+  journal_.reset(journal);
+  StartController();
+  AddNodes({"a"});
+  Submit(Batch());
+  Settle();
+  cluster_.Disconnect("a");
+  journal->full = true;
+  v1::Hello without_the_job;
+  EXPECT_TRUE(absl::IsUnavailable(engine_->OnConnected(NodeId("a"), without_the_job)));
+  engine_->Read(
+      [](const ClusterState& state) { EXPECT_FALSE(state.observed_nodes.at(NodeId("a")).connected); });
+}
+
 TEST_F(EngineTest, WatchersSeeEventsInOrder) {
   AddNodes({"a"});
   Submit(Batch());

@@ -6,13 +6,13 @@
 #include "controller/wire/grpc_status.h"
 
 namespace siding {
+
 // Deletes itself when gRPC is done with it.
 class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::ToAgent> {
  public:
-  Stream(Gateway& gateway, const std::string& peer) : gateway_(gateway) {
-    if (absl::Status allowed = gateway_.may_serve_(peer); !allowed.ok()) {
-      spdlog::warn("agent refused: {}", std::string(allowed.message()));
-      End(ToGrpc(allowed));
+  Stream(Gateway& gateway, grpc::CallbackServerContext& context) : gateway_(gateway), context_(context) {
+    if (absl::Status allowed = gateway_.options_.may_serve(context.peer()); !allowed.ok()) {
+      Refuse(allowed);
       return;
     }
     StartRead(&incoming_);
@@ -21,7 +21,13 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   // Queued; one write is under way at a time, as gRPC demands, and none before the Welcome.
   void Send(v1::ToAgent command) {
     std::lock_guard lock(mutex_);
-    if (ended_) return;
+    if (ended_ || cut_off_) return;
+    if (outgoing_.size() == gateway_.options_.most_waiting) {
+      spdlog::warn("the agent of node {} does not read its commands", node_.value());
+      cut_off_ = true;
+      context_.TryCancel();  // Finish() would wait behind the commands
+      return;
+    }
     outgoing_.push_back(std::move(command));
     if (welcomed_ && outgoing_.size() == 1) StartWrite(&outgoing_.front());
   }
@@ -38,12 +44,15 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       End(grpc::Status::OK);
       return;
     }
-    if (node_) {
-      gateway_.events_->OnMessage(*node_, incoming_);
-    } else if (absl::Status status = Greet(); !status.ok()) {
-      spdlog::warn("agent refused: {}", std::string(status.message()));
-      End(ToGrpc(status));
-      return;
+    if (!greeted_) {
+      greeted_ = true;
+      if (absl::Status status = Greet(); !status.ok()) {
+        Refuse(status);
+        return;
+      }
+    } else {
+      std::lock_guard lock(delivery_);
+      if (serving_) gateway_.events_->OnMessage(node_, incoming_);
     }
     StartRead(&incoming_);
   }
@@ -57,44 +66,71 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   void OnCancel() override { End(grpc::Status::CANCELLED); }
 
   void OnDone() override {
-    if (node_) {
-      // The name is free again only when the engine knows that this agent is gone.
-      if (announced_) gateway_.events_->OnDisconnected(*node_);
-      {
-        std::lock_guard lock(gateway_.mutex_);
-        gateway_.streams_.erase(*node_);
-      }
-      spdlog::info("agent of node {} is gone", node_->value());
+    {
+      std::lock_guard lock(gateway_.changes_);
+      Leave();
     }
     delete this;
   }
 
  private:
+  void Refuse(const absl::Status& why) {
+    spdlog::warn("agent refused: {}", std::string(why.message()));
+    End(ToGrpc(why));
+  }
+
   absl::Status Greet() {
     if (!incoming_.has_hello() || incoming_.hello().node().empty()) {
       return absl::InvalidArgumentError("the first message of an agent must be Hello with its node's name");
     }
-    const NodeId node(incoming_.hello().node());
-    {
-      // Registered first: the engine's answer to OnConnected is commands for this stream.
-      std::lock_guard lock(gateway_.mutex_);
-      if (!gateway_.streams_.emplace(node, this).second) {
-        return absl::FailedPreconditionError("node " + node.value() + " has an agent connected already");
+    node_ = NodeId(incoming_.hello().node());
+    agent_ = incoming_.hello().agent();
+    connection_ = incoming_.hello().connection();
+    std::lock_guard lock(gateway_.changes_);
+    if (Stream* earlier = gateway_.Find(node_); earlier != nullptr) {
+      if (earlier->agent_ != agent_ || earlier->connection_ >= connection_) {
+        return absl::FailedPreconditionError(
+            "node " + node_.value() +
+            " has an agent connected already; is another one running with the same name?");
       }
+      earlier->Leave();
+      earlier->context_.TryCancel();
     }
-    node_ = node;
-    absl::Status status = gateway_.events_->OnConnected(node, incoming_.hello());
-    announced_ = status.ok();
-    if (!announced_) return status;
-    spdlog::info("agent of node {} is connected", node.value());
+    return Join();
+  }
+
+  // With changes_ held, like Leave().
+  absl::Status Join() {
+    // Reachable before the engine knows: its answer is commands for this stream.
+    gateway_.Register(node_, this);
+    if (absl::Status status = gateway_.events_->OnConnected(node_, incoming_.hello()); !status.ok()) {
+      gateway_.Register(node_, nullptr);
+      return status;
+    }
+    SetServing(true);
+    spdlog::info("the agent of node {} is connected", node_.value());
     Welcome();
-    return status;
+    return absl::OkStatus();
+  }
+
+  // Does nothing if it has not joined, or was replaced.
+  void Leave() {
+    if (!serving_) return;
+    SetServing(false);
+    gateway_.Register(node_, nullptr);
+    gateway_.events_->OnDisconnected(node_);
+    spdlog::info("the agent of node {} is gone", node_.value());
+  }
+
+  void SetServing(bool serving) {
+    std::lock_guard lock(delivery_);
+    serving_ = serving;
   }
 
   // Only to an agent that was accepted: it takes its back-off to be over. Commands may be waiting already.
   void Welcome() {
     v1::ToAgent welcome;
-    welcome.mutable_welcome()->set_heartbeat_interval_us(gateway_.heartbeat_interval_.count());
+    welcome.mutable_welcome()->set_heartbeat_interval_us(gateway_.options_.heartbeat_interval.count());
     std::lock_guard lock(mutex_);
     if (ended_) return;
     welcomed_ = true;
@@ -103,22 +139,46 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   }
 
   Gateway& gateway_;
-  v1::FromAgent incoming_;      // only the reading side
-  std::optional<NodeId> node_;  // only the reading side, and OnDone
-  bool announced_ = false;
+  grpc::CallbackServerContext& context_;
+  v1::FromAgent incoming_;  // only the reading side
+  bool greeted_ = false;    // only the reading side
+
+  // What the Hello said; set before anybody else knows this stream.
+  NodeId node_;
+  std::string agent_;
+  int64_t connection_ = 0;
+
+  std::mutex delivery_;  // held while a message is passed on: none comes after OnDisconnected
+  bool serving_ =
+      false;  // whether the engine takes this for its node's agent; changed with changes_ held, too
 
   std::mutex mutex_;
   std::deque<v1::ToAgent> outgoing_;  // guarded by mutex_; the front is being written
   bool welcomed_ = false;             // guarded by mutex_
+  bool cut_off_ = false;              // guarded by mutex_
   bool ended_ = false;                // guarded by mutex_
 };
 
-Gateway::Gateway(Duration heartbeat_interval, std::function<absl::Status(const std::string&)> may_serve)
-    : heartbeat_interval_(heartbeat_interval), may_serve_(std::move(may_serve)) {}
+Gateway::Gateway(GatewayOptions options) : options_(std::move(options)) {}
 Gateway::~Gateway() = default;
 
 grpc::ServerBidiReactor<v1::FromAgent, v1::ToAgent>* Gateway::Connect(grpc::CallbackServerContext* context) {
-  return new Stream(*this, context->peer());
+  return new Stream(*this, *context);
+}
+
+Gateway::Stream* Gateway::Find(const NodeId& node) {
+  std::lock_guard lock(mutex_);
+  auto it = streams_.find(node);
+  return it == streams_.end() ? nullptr : it->second;
+}
+
+void Gateway::Register(const NodeId& node, Stream* stream) {
+  std::lock_guard lock(mutex_);
+  if (stream != nullptr) {
+    streams_[node] = stream;
+  } else {
+    streams_.erase(node);
+  }
 }
 
 void Gateway::Send(const NodeId& node, v1::ToAgent command) {

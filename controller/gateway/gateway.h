@@ -13,20 +13,33 @@
 
 namespace siding {
 
-// What the gateway tells about agents; the engine, or a test. Thread-safe.
+// What the gateway tells about agents; the engine, or a test. Thread-safe. Of one node it hears OnConnected,
+// messages, OnDisconnected, and only then of its next connection.
 class AgentEvents {
  public:
   virtual ~AgentEvents() = default;
+  // An error is the agent's refusal: it is not welcomed, and nothing more is heard of it.
   virtual absl::Status OnConnected(const NodeId& node, const v1::Hello& hello) = 0;
   virtual void OnMessage(const NodeId& node, const v1::FromAgent& message) = 0;
   virtual void OnDisconnected(const NodeId& node) = 0;
 };
 
+struct GatewayOptions {
+  Duration heartbeat_interval = std::chrono::seconds(5);
+  // Whether the peer (ServerContext::peer()) may be an agent; an error is its refusal.
+  std::function<absl::Status(const std::string& peer)> may_serve;
+  // An agent that leaves so many commands unread is cut off. The engine sends what matters again when it is
+  // back.
+  size_t most_waiting = 10'000;
+};
+
 // Thread-safe. Uses gRPC's callback interface: a thousand idle agents cost no threads.
+//
+// A node has one agent: another one with its name is refused as long as the first is connected. Only a later
+// connection of the same agent takes the place of an earlier one, whose end may not have been seen yet.
 class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService {
  public:
-  // `may_serve`: whether the peer (ServerContext::peer()) may be an agent; an error is its refusal.
-  Gateway(Duration heartbeat_interval, std::function<absl::Status(const std::string& peer)> may_serve);
+  explicit Gateway(GatewayOptions options);
   ~Gateway() override;
   // Once, before the server starts. `events` must outlive the server.
   void Attach(AgentEvents& events) { events_ = &events; }
@@ -39,12 +52,18 @@ class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService
  private:
   class Stream;
 
-  const Duration heartbeat_interval_;
-  const std::function<absl::Status(const std::string&)> may_serve_;
+  Stream* Find(const NodeId& node);                   // with changes_ held; nullptr: none
+  void Register(const NodeId& node, Stream* stream);  // nullptr: none from now on
+
+  const GatewayOptions options_;
   AgentEvents* events_ = nullptr;
 
+  // Held while the engine is told of a coming or a going, so that it hears of them in their order. Taken
+  // first.
+  std::mutex changes_;
+  // Guards the map. A stream in it lives; it takes itself out, with both mutexes held, before it is deleted.
   std::mutex mutex_;
-  std::map<NodeId, Stream*> streams_;  // guarded by mutex_; a stream takes itself out before it is deleted
+  std::map<NodeId, Stream*> streams_;
 };
 
 }  // namespace siding

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -53,21 +54,61 @@ TEST(Standalone, WaitsForTheNodesOfALocalImage) {
   EXPECT_TRUE(Place({job}, Room({1})).empty());
 }
 
-TEST(Standalone, NeverPlacesMoreThanThereIs) {
-  std::mt19937 random(1);
-  for (int round = 0; round < 500; ++round) {
-    std::vector<Waiting> waiting;
-    for (int i = 1; i <= 8; ++i) waiting.push_back(Job(i, 1 + random() % 3, 1 + random() % 4, random() % 3));
-    std::vector<NodeRoom> room = Room({static_cast<int>(random() % 6), static_cast<int>(random() % 6), 3});
-    std::map<NodeId, int> left;
-    for (const NodeRoom& r : room) left[r.id] = r.free.slots;
-    for (const auto& [id, nodes] : Place(waiting, room)) {
-      EXPECT_EQ(std::set<NodeId>(nodes.begin(), nodes.end()).size(), nodes.size());
-      for (const NodeId& node : nodes) left[node] -= waiting[id - 1].per_node.slots;
+// Some clusters and queues, the same in every run: every kind of resource runs short in some of them.
+class StandaloneProperty : public testing::TestWithParam<unsigned> {
+ protected:
+  StandaloneProperty() : random_(GetParam()) {
+    for (const char* name : {"a", "b", "c", "d"}) room_.push_back({NodeId(name), Some(6)});
+    for (int i = 1; i <= 8; ++i) waiting_.push_back(SomeJob(i));
+    placed_ = Place(waiting_, room_);
+  }
+
+  int Below(int limit) { return static_cast<int>(random_() % limit); }
+  Resources Some(int most) { return {Below(most), Bytes{Below(most)}, Below(most)}; }
+  Waiting SomeJob(int id) {
+    Waiting job = Job(id, 1 + Below(3), 1, Below(3));
+    job.per_node = Some(4);
+    if (Below(4) == 0) {  // it has an image on some of the nodes
+      for (const NodeRoom& node : room_) job.only_on.push_back(node.id);
+      std::shuffle(job.only_on.begin(), job.only_on.end(), random_);
+      job.only_on.resize(job.nodes);
     }
-    for (const auto& [node, slots] : left) EXPECT_GE(slots, 0);
+    return job;
+  }
+  const Waiting& JobOf(int id) const { return waiting_[id - 1]; }
+
+  std::mt19937 random_;
+  std::vector<NodeRoom> room_;
+  std::vector<Waiting> waiting_;
+  std::map<int, std::vector<NodeId>> placed_;
+};
+
+TEST_P(StandaloneProperty, NeverPlacesMoreThanThereIs) {
+  std::map<NodeId, Resources> left;
+  for (const NodeRoom& node : room_) left[node.id] = node.free;
+  for (const auto& [id, nodes] : placed_) {
+    for (const NodeId& node : nodes) left.at(node) -= JobOf(id).per_node;
+  }
+  for (const auto& [node, rest] : left) {
+    EXPECT_TRUE(rest.Covers(Resources{0, Bytes{0}, 0})) << "on " << node.value();
   }
 }
+
+TEST_P(StandaloneProperty, EveryRankHasANodeOfItsOwn) {
+  for (const auto& [id, nodes] : placed_) {
+    EXPECT_EQ(nodes.size(), static_cast<size_t>(JobOf(id).nodes)) << "job " << id;
+    EXPECT_EQ(std::set<NodeId>(nodes.begin(), nodes.end()).size(), nodes.size()) << "job " << id;
+  }
+}
+
+TEST_P(StandaloneProperty, AnImageIsRestoredWhereItLies) {
+  for (const auto& [id, nodes] : placed_) {
+    if (JobOf(id).only_on.empty()) continue;
+    EXPECT_EQ(nodes, JobOf(id).only_on) << "job " << id;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, StandaloneProperty, testing::Range(1U, 301U));
 
 }  // namespace
 }  // namespace siding

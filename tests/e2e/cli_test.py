@@ -4,10 +4,14 @@
 import json
 import os
 import pathlib
+import pwd
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
+
+from case import Cluster, CtlError
 
 BIN = pathlib.Path(os.environ["SIDING_BIN"])
 
@@ -82,6 +86,45 @@ class Services(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn("is no socket", done.stderr)
             self.assertEqual(path.read_text(), "work of a year")
+
+
+class PolicyInForce(unittest.TestCase):
+    def setUp(self):
+        self.operators = f"operators: [{pwd.getpwuid(os.geteuid()).pw_name}]\n"
+        self.cluster = Cluster(nodes=(), policy=self.operators + "margin: 1s\n")
+        self.addCleanup(shutil.rmtree, self.cluster.dir)
+        self.addCleanup(self.cluster.stop)
+        self.path = self.cluster.dir / "policy.yaml"
+        self.cluster.start_controller()
+
+    def test_it_is_shown_with_its_file(self):
+        shown = self.cluster.ctl("policy", "show")
+        self.assertEqual((shown["file"], shown["policy"]["margin"]), (str(self.path), "1s"))
+
+    def test_what_is_shown_is_a_policy_file(self):
+        shown = ctl("--socket", str(self.cluster.socket), "policy", "show").stdout
+        self.path.write_text(shown)
+        self.assertEqual(self.cluster.ctl("policy", "reload")["changes"], [])
+
+    def test_a_reload_says_what_it_changes(self):
+        self.path.write_text(self.operators + "margin: 2s\n")
+        done = ctl("--socket", str(self.cluster.socket), "policy", "reload")
+        # The controller may have seen the change by itself already.
+        self.assertIn(done.stdout.splitlines()[1:], ([], ["-margin: 1s", "+margin: 2s"]), done.stderr)
+        self.assertEqual(self.cluster.ctl("policy", "show")["policy"]["margin"], "2s")
+
+    def test_a_bad_file_is_named_with_its_line_and_changes_nothing(self):
+        self.path.write_text(self.operators + "margin: soon\n")
+        with self.assertRaisesRegex(CtlError, f"{self.path}:2: margin: expected"):
+            self.cluster.ctl("policy", "reload")
+        shown = self.cluster.ctl("policy", "show")
+        self.assertEqual(shown["policy"]["margin"], "1s")
+        self.assertIn(f"{self.path}:2", shown["problem"])
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to ask as somebody else")
+    def test_only_operators_may_reload_it(self):
+        with self.assertRaisesRegex(CtlError, "only operators may reload the policy"):
+            self.cluster.ctl("policy", "reload", uid=65534)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,122 @@
+// A link, and a controller that follows a script, one part for every connection.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "agent/link/link.h"
+#include "gtest/gtest.h"
+#include "siding/v1/agent.grpc.pb.h"
+
+namespace siding {
+
+using Stream = grpc::ServerReaderWriter<v1::ToAgent, v1::FromAgent>;
+using Connection = std::function<grpc::Status(Stream&)>;
+
+class ScriptedGateway final : public v1::AgentGateway::Service {
+ public:
+  explicit ScriptedGateway(std::vector<Connection> script) : script_(std::move(script)) {}
+  grpc::Status Connect(grpc::ServerContext*, Stream* stream) override {
+    const Connection* connection = nullptr;
+    {
+      std::lock_guard lock(mutex_);
+      if (next_ < script_.size()) connection = &script_[next_++];
+    }
+    if (connection != nullptr) return (*connection)(*stream);
+    v1::FromAgent message;
+    while (stream->Read(&message)) {  // the script is over: nothing happens until the agent stops
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::vector<Connection> script_;
+  std::mutex mutex_;
+  size_t next_ = 0;  // guarded by mutex_
+};
+
+class LinkTest : public testing::Test, public TaskHost {
+ protected:
+  LinkTest() : folder_(mkdtemp(name_)), socket_(folder_ + "/socket") {}
+  ~LinkTest() override { std::filesystem::remove_all(folder_); }
+  // Not in the destructor: until then the link calls this object.
+  void TearDown() override {
+    link_.Stop();
+    if (server_ != nullptr) server_->Shutdown();
+  }
+
+  // Follows the script to its end: until the link has come back from every connection in it.
+  void Play(std::vector<Connection> script) {
+    const size_t connections = script.size();
+    Serve(std::move(script));
+    link_.Start(*this);
+    AwaitPauses(connections);
+  }
+
+  void Serve(std::vector<Connection> script) {
+    gateway_ = std::make_unique<ScriptedGateway>(std::move(script));
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket_, grpc::InsecureServerCredentials());
+    builder.RegisterService(gateway_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+
+  // Until so many connections have ended, or could not be made.
+  void AwaitPauses(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return welcomed_.size() >= count; });
+  }
+  void AwaitCommands(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return executed_.size() >= count; });
+  }
+  bool HasPaused() {
+    std::lock_guard lock(mutex_);
+    return !welcomed_.empty();
+  }
+
+  // TaskHost
+  void Execute(const v1::ToAgent& command) override {
+    std::lock_guard lock(mutex_);
+    executed_.push_back(command.op());
+    changed_.notify_all();
+  }
+  std::vector<v1::TaskReport> Reports() override { return {}; }
+  v1::Hello Describe() override {
+    v1::Hello hello;
+    hello.add_tasks()->set_phase(phase_);
+    return hello;
+  }
+  v1::Heartbeat Measure() override { return {}; }
+
+  // Nothing is waited for between two connections; whether they had been accepted is noted.
+  Duration Pause(bool welcomed) {
+    std::lock_guard lock(mutex_);
+    welcomed_.push_back(welcomed);
+    changed_.notify_all();
+    return Duration(0);
+  }
+
+  char name_[32] = "/tmp/siding-link-XXXXXX";
+  const std::string folder_;
+  const std::string socket_;
+  std::atomic<v1::TaskPhase> phase_ = v1::RUNNING;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::promise<void> moment_;      // of a part of the script that may outlive the test's body
+  std::vector<bool> welcomed_;     // guarded by mutex_, while the link runs
+  std::vector<int64_t> executed_;  // guarded by mutex_, while the link runs
+  std::unique_ptr<ScriptedGateway> gateway_;
+  std::unique_ptr<grpc::Server> server_;
+  Link link_{LinkOptions{"unix:" + socket_, [this](bool welcomed) { return Pause(welcomed); }, 100}};
+};
+
+}  // namespace siding

@@ -1,0 +1,52 @@
+// Whose connection has which descriptor, and whether another one may be let in.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "controller/api/limits.h"
+
+namespace siding {
+
+struct ConnectionOwner {
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+};
+
+// gRPC owns the descriptors and says nothing when it closes one. So whether a connection still lives is asked
+// of the kernel, by the socket's inode, as soon as a limit seems to be reached. Not thread-safe.
+class ConnectionTable {
+ public:
+  // The inode behind a descriptor; 0: it is not open.
+  using InodeOf = std::function<uint64_t(int fd)>;
+  ConnectionTable(const ServiceLimits& limits, InodeOf inode_of);
+
+  // kResourceExhausted, naming the limit. Root may have any number.
+  absl::Status MayAdd(uint32_t uid);
+  // A connection that had this number before is forgotten.
+  void Add(int fd, ConnectionOwner owner);
+  std::optional<ConnectionOwner> Find(int fd) const;
+
+ private:
+  struct Connection {
+    ConnectionOwner owner;
+    uint64_t inode;
+  };
+  using Connections = std::map<int, Connection>;
+  // Of all users but root, if there is no `uid`.
+  void ForgetClosed(std::optional<uint32_t> uid);
+  Connections::iterator Remove(Connections::iterator connection);
+  int CountOf(uint32_t uid) const;
+
+  const ServiceLimits limits_;
+  const InodeOf inode_of_;
+  Connections connections_;
+  // Known ones, closed or not: never less than there are.
+  std::map<uint32_t, int> by_user_;
+  int of_users_ = 0;  // of all but root
+};
+
+}  // namespace siding

@@ -1,0 +1,17 @@
+// How much of the controller its callers may use. Beyond it a caller is refused, and the process lives.
+#pragma once
+
+namespace siding {
+
+struct ServiceLimits {
+  // Open at a time. Root's are not counted: its agents get in however many others there are.
+  int connections = 8192;
+  int connections_per_user = 256;
+  // Calls that follow or wait, each of which holds a thread while it lasts.
+  int waiting_calls = 512;
+  int waiting_calls_per_user = 32;
+  // Of the server. More than waiting_calls, so that the other calls find one.
+  int threads = 1024;
+};
+
+}  // namespace siding

@@ -1,0 +1,106 @@
+// The calls about the policy, over a server in this process.
+#include <grpcpp/grpcpp.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "common/clock.h"
+#include "common/files.h"
+#include "controller/api/service.h"
+#include "controller/engine/fake_cluster.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class PolicyCallsTest : public testing::Test {
+ protected:
+  PolicyCallsTest() : folder_(mkdtemp(name_)) {
+    EXPECT_TRUE(engine_.Start().ok());
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+    stub_ = v1::Siding::NewStub(server_->InProcessChannel({}));
+  }
+  ~PolicyCallsTest() override {
+    server_->Shutdown();
+    std::filesystem::remove_all(folder_);
+  }
+  void Write(const std::string& text) { ASSERT_TRUE(WriteFileAtomically(path_, text).ok()); }
+  grpc::Status Show() {
+    grpc::ClientContext context;
+    return stub_->ShowPolicy(&context, {}, &shown_);
+  }
+  grpc::Status Reload() {
+    grpc::ClientContext context;
+    return stub_->ReloadPolicy(&context, {}, &reloaded_);
+  }
+
+  char name_[32] = "/tmp/siding-calls-XXXXXX";
+  const std::string folder_;
+  const std::string path_ = folder_ + "/p.yaml";
+  PeerIdentity caller_{1000, 1000, "ada"};
+  FakeClock clock_{FromMicros(1)};
+  std::unique_ptr<Journal> journal_ = NewMemoryJournal();
+  std::unique_ptr<Platform> platform_ = NewStandalonePlatform();
+  FakeCluster cluster_{clock_};
+  Engine engine_{Policy{.operators = {"ada"}}, *journal_, *platform_, cluster_, clock_};
+  PolicyWatcher policy_{path_, engine_, clock_};
+  ApiService service_{engine_, policy_, [this](const std::string&) { return caller_; }, {}};
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::Siding::Stub> stub_;
+  v1::PolicyInForce shown_;
+  v1::PolicyReloaded reloaded_;
+};
+
+TEST_F(PolicyCallsTest, ShowSaysWhatIsInForce) {
+  ASSERT_TRUE(Show().ok());
+  EXPECT_THAT(shown_.yaml(), HasSubstr("operators: [ada]\n"));
+}
+TEST_F(PolicyCallsTest, ShowSaysWhereItIsFrom) {
+  ASSERT_TRUE(Show().ok());
+  EXPECT_EQ(shown_.file(), path_);
+}
+TEST_F(PolicyCallsTest, ShowSaysWhenItWasLoaded) {
+  ASSERT_TRUE(Show().ok());
+  EXPECT_EQ(shown_.loaded_us(), 1);
+}
+TEST_F(PolicyCallsTest, ShowIsForEverybody) {
+  caller_ = {1001, 1001, "bob"};
+  EXPECT_TRUE(Show().ok());
+}
+TEST_F(PolicyCallsTest, ShowSaysWhyTheFileIsNotInForce) {
+  Write("margin: soon\n");
+  Reload();
+  ASSERT_TRUE(Show().ok());
+  EXPECT_THAT(shown_.problem(), HasSubstr(path_ + ":1: margin"));
+}
+TEST_F(PolicyCallsTest, ReloadSaysWhatHasChanged) {
+  Write("margin: 2s\noperators: [ada]\n");
+  ASSERT_TRUE(Reload().ok());
+  EXPECT_THAT(reloaded_.changes(), ElementsAre("-margin: 1s", "+margin: 2s"));
+}
+TEST_F(PolicyCallsTest, ReloadPutsItInForce) {
+  Write("margin: 2s\n");
+  ASSERT_TRUE(Reload().ok());
+  EXPECT_EQ(engine_.policy().margin, std::chrono::seconds(2));
+}
+TEST_F(PolicyCallsTest, ReloadSaysWhatIsWrong) {
+  Write("margin: 2s\nconfidence: 7\n");
+  const grpc::Status status = Reload();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr(path_ + ":2: confidence: expected"));
+}
+TEST_F(PolicyCallsTest, ReloadIsForOperators) {
+  Write("operators: [bob]\n");
+  caller_ = {1001, 1001, "bob"};
+  EXPECT_EQ(Reload().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_FALSE(engine_.IsOperator("bob"));
+}
+
+}  // namespace
+}  // namespace siding

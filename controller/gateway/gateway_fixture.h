@@ -1,0 +1,123 @@
+// A gateway in a server of this process, agents that say what a test wants, and a record of what the engine
+// hears.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "controller/gateway/gateway.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+
+// "+n1" connected, "n1:7" the result of operation 7, "-n1" disconnected.
+class RecordingEvents final : public AgentEvents {
+ public:
+  absl::Status OnConnected(const NodeId& node, const v1::Hello&) override {
+    Add("+" + node.value());
+    return on_connected(node);
+  }
+  void OnMessage(const NodeId& node, const v1::FromAgent& message) override {
+    Add(absl::StrCat(node.value(), ":", message.result().op()));
+  }
+  void OnDisconnected(const NodeId& node) override { Add("-" + node.value()); }
+
+  // Everything so far, as soon as there is so much.
+  std::vector<std::string> Await(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return heard_.size() >= count; });
+    return heard_;
+  }
+  std::function<absl::Status(const NodeId&)> on_connected = [](const NodeId&) { return absl::OkStatus(); };
+
+ private:
+  void Add(std::string what) {
+    std::lock_guard lock(mutex_);
+    heard_.push_back(std::move(what));
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> heard_;  // guarded by mutex_
+};
+
+// One connection of an agent. Its end cancels what is left of it.
+class TestAgent {
+ public:
+  explicit TestAgent(grpc::Server& server)
+      : stub_(v1::AgentGateway::NewStub(server.InProcessChannel({}))), stream_(stub_->Connect(&context_)) {}
+  ~TestAgent() { context_.TryCancel(); }
+
+  bool Hello(const std::string& node, const std::string& agent = "", int64_t connection = 0) {
+    v1::FromAgent message;
+    message.mutable_hello()->set_node(node);
+    message.mutable_hello()->set_agent(agent);
+    message.mutable_hello()->set_connection(connection);
+    return stream_->Write(message);
+  }
+  void Answer(int64_t op) {
+    v1::FromAgent message;
+    message.mutable_result()->set_op(op);
+    stream_->Write(message);
+  }
+  // A welcome has no operation: 0. The end of the stream: -1.
+  int64_t Read() {
+    v1::ToAgent message;
+    if (!stream_->Read(&message)) return -1;
+    welcome = message.welcome();
+    return message.op();
+  }
+  bool IsWelcomed() { return Read() == 0; }
+  void HangUp() { stream_->WritesDone(); }
+  // How the gateway ended the stream, once it has.
+  grpc::Status End() {
+    while (Read() != -1) {
+    }
+    return stream_->Finish();
+  }
+  v1::Welcome welcome;  // the last message, if it was one
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<v1::AgentGateway::Stub> stub_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::FromAgent, v1::ToAgent>> stream_;
+};
+
+class GatewayTest : public testing::Test {
+ protected:
+  static constexpr int kMostWaiting = 10;
+
+  GatewayTest() {
+    gateway_.Attach(events_);
+    grpc::ServerBuilder builder;
+    builder.RegisterService(&gateway_);
+    server_ = builder.BuildAndStart();
+  }
+  ~GatewayTest() override {
+    gateway_.CloseAll();
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+  void Command(const std::string& node, int64_t op) {
+    v1::ToAgent command;
+    command.set_op(op);
+    command.mutable_resume();
+    gateway_.Send(NodeId(node), std::move(command));
+  }
+
+  absl::Status allowed_;
+  RecordingEvents events_;
+  Gateway gateway_{{.heartbeat_interval = std::chrono::seconds(7),
+                    .may_serve = [this](const std::string&) { return allowed_; },
+                    .most_waiting = kMostWaiting}};
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace siding

@@ -89,6 +89,10 @@ class LinkTest : public testing::Test, public TaskHost {
     executed_.push_back(command.op());
     changed_.notify_all();
   }
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, std::function<void(absl::Status)>) override {
+    return absl::UnimplementedError("no shims here");
+  }
+  absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier) override { return std::vector<ImageKey>(); }
   std::vector<v1::TaskReport> Reports() override { return {}; }
   v1::Hello Describe() override {
     v1::Hello hello;

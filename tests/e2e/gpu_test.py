@@ -30,13 +30,13 @@ class Gpus(ClusterCase):
         cluster.agent_args = {node: ["--gpu", uuid, *libraries] for node, uuid in zip(self.nodes, UUIDS)}
         return cluster
 
-    def counter_on_gpu(self, steps=600, methods="checkpoint"):
+    def counter_on_gpu(self, steps=600, methods="checkpoint", mib=4):
         """A job that makes a step only while its state on the GPU is 'running'."""
         states = self.gpu / f"states{len(self.cluster.submitted)}"
         states.mkdir()
         return self.cluster.submit("--name", "counter", "--slots", 1, "--gpus", 1, f"--preemptible={methods}",
                                    "--env", f"FAKE_GPU_STATES={states}", "--workdir", self.cluster.dir,
-                                   "--output", f"{self.outputs()}/%j.%r", "--", BIN / "siding-test-job", "-g", steps, 5)
+                                   "--output", f"{self.outputs()}/%j.%r", "--", BIN / "siding-test-job", "-g", "-m", mib, steps, 5)
 
     def express_on_gpu(self, within=20, seconds=1.0):
         return self.cluster.submit("--name", "express", "--slots", 1, "--gpus", 1, "--start-by", f"+{within}s", "--workdir",
@@ -47,8 +47,8 @@ class Gpus(ClusterCase):
         written = (self.outputs() / f"{job}.0").read_text().split()
         self.assertEqual(written, [str(i) for i in range(1, steps + 1)])
 
-    def both_busy(self, methods="checkpoint"):
-        victims = [self.counter_on_gpu(methods=methods) for _ in self.nodes]
+    def both_busy(self, methods="checkpoint", mib=4):
+        victims = [self.counter_on_gpu(methods=methods, mib=mib) for _ in self.nodes]
         for victim in victims:
             self.wait_counting(victim)
         return victims
@@ -70,6 +70,35 @@ class Gpus(ClusterCase):
         for victim in victims:
             self.assert_every_step_once(victim)
         self.assert_all_quiet()
+
+    def in_ram(self):
+        """A victim whose image is being written while a request runs on its GPU, and the request. Its memory makes that
+        take a while."""
+        victims = self.both_busy(mib=512)
+        express = self.express_on_gpu(seconds=4)
+        self.assert_in_time(express)
+        return next(v for v in victims if self.cluster.job(v)["preemptions"]), express, victims
+
+    def assert_all_end_well(self, express, victims):
+        self.cluster.wait_state(express, "done")
+        for victim in victims:
+            self.assert_every_step_once(victim)
+        self.assert_all_quiet()
+
+    def test_agent_that_dies_while_the_image_is_written_costs_nobody_anything(self):
+        victim, express, victims = self.in_ram()
+        node = self.cluster.job(express)["nodes"][0]
+        self.cluster.wait_event(victim, "order-dump")
+        self.cluster.kill9_agent(node)
+        self.cluster.start_agent(node)
+        self.assert_all_end_well(express, victims)
+
+    def test_controller_that_dies_while_the_image_is_written_costs_nobody_anything(self):
+        victim, express, victims = self.in_ram()
+        self.cluster.wait_event(victim, "order-dump")
+        self.cluster.kill9_controller()
+        self.cluster.start_controller()
+        self.assert_all_end_well(express, victims)
 
     def test_suspended_victim_comes_back_to_its_gpu(self):
         victims = self.both_busy(methods="suspend")

@@ -137,16 +137,27 @@ class Everything {
         if (!Bears(node, k)) return false;
       }
     }
-    size_t spare = 0, ranks = 0;
-    for (const NodeView& node : x_.snapshot.nodes) {
-      spare += node.usable && !node.capacity.Covers(x_.requests.front().per_node) &&
-               node.free.Covers(x_.snapshot.jobs.front().per_node);  // all jobs hold the same where it counts
+    return TargetsSuffice();
+  }
+
+  // Jobs differ in their GPUs only, so a node for one that has some is one for all.
+  bool TargetsSuffice() const {
+    size_t ranks = 0;
+    for (int gpus : {1, 0}) {
+      size_t spare = 0;
+      const Resources needed{1, Bytes{100 * kMiB}, gpus};
+      for (const NodeView& node : x_.snapshot.nodes) {
+        spare +=
+            node.usable && !node.capacity.Covers(x_.requests.front().per_node) && node.free.Covers(needed);
+      }
+      for (size_t j = 0; j < candidates_.size(); ++j) {
+        const JobView& job = *candidates_[j].job;
+        if (leaves_[j].option != nullptr && leaves_[j].option->migrates && job.per_node.gpus == gpus)
+          ranks += job.nodes.size();
+      }
+      if (ranks > spare) return false;
     }
-    for (size_t j = 0; j < candidates_.size(); ++j) {
-      if (leaves_[j].option != nullptr && leaves_[j].option->migrates)
-        ranks += candidates_[j].job->nodes.size();
-    }
-    return ranks <= spare;
+    return true;
   }
 
   // Of what the shared tier can take between these times.
@@ -210,6 +221,7 @@ class Cluster {
       node.local_disk_free = Bytes{100 * Upto(6) * kMiB};
       node.local.dump.spread = node.shared.dump.spread = 0.1 * Upto(3);
       if (Upto(4) == 0) node.local = {};
+      if (Upto(4) > 0) node.gpu = {{100.0 * kMiB, milliseconds(100), 0.1 * Upto(2)}, {200.0 * kMiB}};
     }
     Classes(x.policy);
     for (int j = 1; j <= jobs; ++j) AddJob(j, x.snapshot);
@@ -239,7 +251,7 @@ class Cluster {
   }
 
   void AddJob(int j, Snapshot& snapshot) {
-    const Resources holds{1, Bytes{100 * kMiB}, 0};
+    const Resources holds{1, Bytes{100 * kMiB}, Upto(2) == 0 ? 1 : 0};
     std::vector<int> on;
     for (size_t n = 0; n < snapshot.nodes.size(); ++n) {
       if (on.size() < 2 && Upto(1) == 0 && snapshot.nodes[n].free.Covers(holds)) on.push_back(int(n));
@@ -252,6 +264,9 @@ class Cluster {
     job.per_node = holds;
     job.job_class = Upto(2) - 1;
     for (Bytes& b : job.memory) b = Bytes{(1 + Upto(300)) * kMiB};
+    if (holds.gpus > 0) {
+      for (const Bytes& b : job.memory) job.gpu_memory.push_back(Bytes{b.value * Upto(4) / 4});
+    }
     job.durable_at = kNow - milliseconds(Upto(60000));
     job.kill_grace = seconds(Upto(12));
     job.app_grace = seconds(1 + Upto(12));

@@ -85,11 +85,15 @@ void NodeGpus::GiveBack(const std::string& task) {
 }
 
 Bytes NodeGpus::Used(const std::vector<std::string>& uuids) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (std::chrono::steady_clock::now() - used_seen_ > kFresh) {
-    if (const auto devices = driver_->Devices(); devices.ok()) {
+    used_seen_ = std::chrono::steady_clock::now();  // one asks, the others take what is known
+    // A driver that hangs must not keep tasks from being given GPUs, or from giving them back.
+    lock.unlock();
+    const auto devices = driver_->Devices();
+    lock.lock();
+    if (devices.ok()) {
       for (const GpuDevice& device : *devices) used_[device.uuid] = device.used;
-      used_seen_ = std::chrono::steady_clock::now();
     }
   }
   Bytes sum;

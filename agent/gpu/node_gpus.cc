@@ -84,17 +84,27 @@ void NodeGpus::GiveBack(const std::string& task) {
   std::erase_if(holders_, [&](const auto& held) { return held.second == task; });
 }
 
+// Without the mutex: a driver that hangs must not keep tasks from being given GPUs, or from giving them back.
+void NodeGpus::Look() {
+  const auto devices = driver_->Devices();
+  if (!devices.ok()) return;
+  std::lock_guard lock(mutex_);
+  for (const GpuDevice& device : *devices) used_[device.uuid] = device.used;
+  used_seen_ = std::chrono::steady_clock::now();
+}
+
+Bytes NodeGpus::UsedNow(const std::vector<std::string>& uuids) {
+  Look();
+  return Used(uuids);
+}
+
 Bytes NodeGpus::Used(const std::vector<std::string>& uuids) {
   std::unique_lock lock(mutex_);
   if (std::chrono::steady_clock::now() - used_seen_ > kFresh) {
     used_seen_ = std::chrono::steady_clock::now();  // one asks, the others take what is known
-    // A driver that hangs must not keep tasks from being given GPUs, or from giving them back.
     lock.unlock();
-    const auto devices = driver_->Devices();
+    Look();
     lock.lock();
-    if (devices.ok()) {
-      for (const GpuDevice& device : *devices) used_[device.uuid] = device.used;
-    }
   }
   Bytes sum;
   for (const std::string& uuid : uuids) sum += used_[uuid];

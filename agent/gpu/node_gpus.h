@@ -40,12 +40,15 @@ class NodeGpus {
   void Keep(const std::string& task, const std::vector<std::string>& uuids);
   void GiveBack(const std::string& task);
 
-  // What is in use of these GPUs together, seen a second ago or later.
+  // What is in use of these GPUs together, seen a second ago or later; and now.
   Bytes Used(const std::vector<std::string>& uuids);
+  Bytes UsedNow(const std::vector<std::string>& uuids);
   // OK if `needed` fits on these GPUs together now; kResourceExhausted says who is in the way.
   absl::Status CheckFree(const std::vector<std::string>& uuids, Bytes needed);
 
  private:
+  void Look();
+
   const std::unique_ptr<GpuDriver> driver_;
   std::vector<std::string> machine_;  // constant after construction, as are uuids_, names_ and problem_
   std::vector<std::string> uuids_;

@@ -64,12 +64,16 @@ absl::Status Task::LeaveGpus() {
   if (!UsesGpus()) return absl::OkStatus();
   const pid_t init = record_.init().pid();
   if (std::string why = WhyNotDrainable(init); !why.empty()) return absl::FailedPreconditionError(why);
-  Bytes bytes;
+  std::vector<std::string> held;
+  {
+    std::lock_guard lock(mutex_);
+    if (record_.gpu().drained()) return absl::OkStatus();
+    held = ToVector(record_.gpu().held());
+  }
+  const Bytes bytes = host_.gpus->UsedNow(held);
   {
     std::lock_guard lock(mutex_);
     agent::GpuRecord& gpu = *record_.mutable_gpu();
-    if (gpu.drained()) return absl::OkStatus();
-    bytes = host_.gpus->Used(ToVector(gpu.held()));
     gpu.set_drained(true);
     *gpu.mutable_before() = gpu.held();
     gpu.mutable_machine()->Assign(host_.gpus->machine().begin(), host_.gpus->machine().end());

@@ -46,6 +46,7 @@ constexpr Row kTable[] = {
     {S::kSuspended, E::kOrderResume, S::kResuming},
     {S::kSuspended, E::kOrderDump, S::kDumping},
     {S::kSuspended, E::kOrderKill, S::kKilling},
+    {S::kSuspended, E::kSucceeded, S::kDone},  // it ran for a moment, after a dump that was undone
     {S::kSuspended, E::kFailed, S::kFailed},
     {S::kSuspended, E::kRestoreFailed, S::kParked},
     {S::kSuspended, E::kRestartNeeded, S::kPending},

@@ -39,7 +39,7 @@ TEST(Lifecycle, Suspending) {
 TEST(Lifecycle, Suspended) {
   EXPECT_EQ(Cells(JobState::kSuspended),
             "order-resume>resuming order-dump>dumping order-kill>killing restore-failed>parked "
-            "restart-needed>pending failed>failed ");
+            "restart-needed>pending succeeded>done failed>failed ");
 }
 TEST(Lifecycle, Resuming) {
   EXPECT_EQ(Cells(JobState::kResuming),

@@ -92,10 +92,14 @@ class OptionMaker {
         options.push_back(
             {.method = method, .release = *job.app_grace, .loss_ms = Loss(job, *job.app_grace)});
         return;
-      case Method::kKill:
-        options.push_back(
-            {.method = method, .release = job.kill_grace, .loss_ms = Loss(job, arrival_ - job.durable_at)});
+      case Method::kKill: {
+        // A job that has been restored is taken off its GPUs before it is ended.
+        const auto drain = DrainOf(job);
+        options.push_back({.method = method,
+                           .release = job.kill_grace + (drain ? drain->release : Duration(0)),
+                           .loss_ms = Loss(job, arrival_ - job.durable_at)});
         return;
+      }
     }
   }
 
@@ -130,6 +134,8 @@ class OptionMaker {
       if (!rates.dump.known() || !rates.restore.known()) return;
       const Bytes size = job.memory[rank];
       if (tier == Tier::kLocal && size > it->second->local_disk_free) return;
+      // What leaves the GPUs has to be somewhere before it is on disk.
+      if (!job.gpu_memory.empty() && size > it->second->ram_available) return;
       option.by_rank.push_back(rates.dump.For(size, deviations_));
       option.release = std::max(option.release, option.by_rank.back());
       dump = std::max(dump, rates.dump.For(size));

@@ -314,13 +314,24 @@ TEST(PlannerGpuTest, CheckpointThroughRamFreesTheNodeAsSoonAsTheGpuIsDrained) {
 
 TEST(PlannerGpuTest, WhereRamDoesNotSufficeTheImageIsWaitedFor) {
   Snapshot snapshot = OneOnAGpu({Method::kCheckpoint});
-  snapshot.nodes[0].ram_available = Bytes{150 * kMiB};
-  EXPECT_FALSE(MakePlan(snapshot, ForAGpu(seconds(2)), NoMargin()).feasible);
-  const Plan plan = MakePlan(snapshot, ForAGpu(seconds(10)), NoMargin());
+  snapshot.nodes[0].ram_available = Bytes{250 * kMiB};
+  const auto request = [](Duration start_in) {
+    Request request = ForAGpu(start_in);
+    request.per_node.memory = Bytes{100 * kMiB};
+    return request;
+  };
+  EXPECT_FALSE(MakePlan(snapshot, request(seconds(2)), NoMargin()).feasible);
+  const Plan plan = MakePlan(snapshot, request(seconds(10)), NoMargin());
   ASSERT_EQ(plan.steps.size(), 1);
   EXPECT_FALSE(plan.steps[0].through_ram);
   EXPECT_EQ(plan.steps[0].predicted_release,
             kNow + milliseconds(1000 + 100 + 2000));  // drain, dump of 200 MiB
+}
+
+TEST(PlannerGpuTest, AGpuIsNotDrainedIntoRamThatIsNotThere) {
+  Snapshot snapshot = OneOnAGpu({Method::kSuspend, Method::kCheckpoint});
+  snapshot.nodes[0].ram_available = Bytes{150 * kMiB};
+  EXPECT_FALSE(MakePlan(snapshot, ForAGpu(seconds(60)), NoMargin()).feasible);
 }
 
 TEST(PlannerGpuTest, AGpuWhoseSpeedIsNotKnownIsNotPlannedWith) {

@@ -10,22 +10,26 @@ namespace {
 class Returner {
  public:
   Returner(const std::vector<Returning>& jobs, std::map<NodeId, Resources> room) : room_(std::move(room)) {
-    for (const auto& [node, free] : room_) slots_[node] = free.slots;
+    frozen_room_ = room_;
     for (const Returning& job : jobs) {
       needed_.insert(job.frozen_on.begin(), job.frozen_on.end());
       needed_.insert(job.tied_to.begin(), job.tied_to.end());
-      for (const NodeId& node : job.frozen_on) slots_[node] += job.per_node.slots;
+      for (const NodeId& node : job.frozen_on) {
+        if (auto it = frozen_room_.find(node); it != frozen_room_.end())
+          it->second += FreedByFreezing(job.per_node);
+      }
     }
   }
 
-  // What a frozen job needs to go on is its slots; memory and GPUs it has kept.
+  // What a frozen job needs to go on is what it gave up; its memory it has kept.
   bool Resume(const Returning& job) {
+    const Resources needed = FreedByFreezing(job.per_node);
     const auto has_room = [&](const NodeId& node) {
-      auto it = slots_.find(node);
-      return it != slots_.end() && it->second >= job.per_node.slots;
+      auto it = frozen_room_.find(node);
+      return it != frozen_room_.end() && it->second.slots >= needed.slots && it->second.gpus >= needed.gpus;
     };
     if (!std::all_of(job.frozen_on.begin(), job.frozen_on.end(), has_room)) return false;
-    for (const NodeId& node : job.frozen_on) slots_[node] -= job.per_node.slots;
+    for (const NodeId& node : job.frozen_on) frozen_room_[node] -= needed;
     return true;
   }
 
@@ -64,8 +68,8 @@ class Returner {
 
  private:
   std::map<NodeId, Resources> room_;
-  std::map<NodeId, int> slots_;  // that frozen jobs may have back, those of the frozen ones included
-  std::set<NodeId> needed_;      // by frozen and tied jobs
+  std::map<NodeId, Resources> frozen_room_;  // that frozen jobs may have back, what they gave up included
+  std::set<NodeId> needed_;                  // by frozen and tied jobs
 };
 
 }  // namespace

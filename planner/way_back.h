@@ -1,7 +1,8 @@
 // The way back: which of the jobs that made way go on now, where, and whether in place or elsewhere.
 //
 // By priority, then who has stood still longest, then by id. Each in turn:
-//   - a frozen job goes on where it is as soon as its slots are free there. While they are not, it moves to
+//   - a frozen job goes on where it is as soon as its slots and GPUs are free there. While they are not, it
+//   moves to
 //     other nodes if that is sooner: if what holds its slots is expected to stay for longer than it takes to
 //     dump and restore the job;
 //   - a parked job goes to the nodes where its image lies if it lies nowhere else; otherwise to where it ran

@@ -51,7 +51,8 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
       dump.set_tier(ToProto(job.current.tier));
       dump.set_keep_running(job.current.keep_running);
       const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
-      dump.set_deadline_us(ToMicros(clock_.Now() + 3 * predicted + kDumpPatience));
+      // Nobody waits for the image of a job that is parked in RAM.
+      if (!job.in_ram) dump.set_deadline_us(ToMicros(clock_.Now() + 3 * predicted + kDumpPatience));
     };
     // Whatever still holds the task from before is undone.
     const auto abort = [&] {

@@ -94,6 +94,15 @@ class FakeCluster final : public AgentLink {
     }
   }
 
+  // It ran for a moment although it is frozen, and ended.
+  void ExitFrozen(JobId job) {
+    for (auto& [key, report] : tasks_) {
+      if (key.second.job != job || report.phase() != v1::SUSPENDED) continue;
+      report.set_phase(v1::EXITED);
+      Report(key.first, report);
+    }
+  }
+
   // How far the job's dumps are, as one rank's agent sees it.
   void Progress(JobId job, int64_t done, int64_t total, double bytes_per_second) {
     for (const auto& [key, report] : tasks_) {
@@ -137,6 +146,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> damaged;       // checkpoints whose images do not verify
   std::set<std::string> keep_gpus;     // nodes on which a frozen task still has its GPUs
   std::string cannot_drain;            // said of every task
+  bool no_gpu = false;                 // for any restore
   int64_t memory = 1 << 20;            // resident bytes of every task
   int64_t gpu_memory = 0;              // of every task on GPUs
 
@@ -176,7 +186,11 @@ class FakeCluster final : public AgentLink {
         report.set_started_us(ToMicros(clock_->Now()));
         break;
       case v1::ToAgent::kRestore:
-        if (damaged.contains(command.restore().checkpoint())) {
+        if (no_gpu) {
+          report.set_phase(v1::RESTORE_FAILED);
+          report.set_error("no GPU is free");
+          report.set_no_gpu(true);
+        } else if (damaged.contains(command.restore().checkpoint())) {
           report.set_phase(v1::RESTORE_FAILED);
           report.set_error("pages-1.img: checksum differs");
           report.set_image_damaged(true);

@@ -87,14 +87,54 @@ TEST_F(GpuEngineTest, ASuspendedJobGivesItsGpuToARequest) {
 }
 
 TEST_F(GpuEngineTest, WhereRamDoesNotSufficeTheImageIsWrittenFirst) {
-  cluster_.gpu_memory = 9LL << 30;  // the node has 8
+  cluster_.gpu_memory = 5LL << 30;  // the node has 8
   Victim();
   cluster_.slow_dump.insert("n1");
-  const JobId express = Express();
+  JobSpec spec = WithGpu(OnDemand(1));
+  spec.per_node.memory = Bytes{4LL << 30};
+  const JobId express = Submit(spec);
   Settle();
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kSuspend), 0);
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 1);
   EXPECT_EQ(State(express), JobState::kPending);
+}
+
+// The GPU is what a frozen job waits for, even where there are slots to spare.
+TEST_F(GpuEngineTest, AFrozenVictimDoesNotComeBackWhileTheRequestHasItsGpu) {
+  JobSpec spec = WithGpu(Batch(1, {Method::kSuspend}));
+  spec.per_node.slots = 1;
+  const JobId victim = Submit(spec);
+  Settle();
+  spec = WithGpu(OnDemand(1));
+  spec.per_node.slots = 1;
+  const JobId express = Submit(spec);
+  Settle();
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_EQ(State(victim), JobState::kSuspended);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kResume), 0);
+}
+
+TEST_F(GpuEngineTest, AnImageThatFoundNoGpuIsNotCalledDamaged) {
+  const JobId victim = Victim();
+  const JobId express = Express();
+  Settle();
+  cluster_.no_gpu = true;
+  cluster_.Exit(express, 0, 0);
+  Settle(60);
+  EXPECT_EQ(Job(victim).checkpoints.size(), 1);
+  EXPECT_LE(cluster_.Count(v1::ToAgent::kRestore), 8);  // not again and again at once
+  cluster_.no_gpu = false;
+  Settle(15);
+  EXPECT_EQ(State(victim), JobState::kRunning);
+}
+
+TEST_F(GpuEngineTest, AFrozenJobThatEndsAfterAllHasEnded) {
+  const JobId victim = Victim({Method::kSuspend});
+  Express();
+  Settle();
+  cluster_.ExitFrozen(victim);
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kDone);
 }
 
 TEST_F(GpuEngineTest, AJobThatCannotBeDrainedIsNoVictimAndThePlanSaysWhy) {

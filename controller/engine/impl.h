@@ -139,6 +139,7 @@ class Engine::Impl {
   void Order(const Plan& plan, const PlanStep& step);
   bool OrderWhatIsDue(const Plan& plan);
   void DumpFrozen();
+  bool IsInTheWay(const JobRecord& job) const;
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
   bool IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
@@ -164,6 +165,7 @@ class Engine::Impl {
   // Jobs that made way: frozen ones go on or move elsewhere, parked ones are restored.
   bool BringBack();
   std::vector<Returning> WhoMayReturn() const;
+  bool MustWait(const JobRecord& job) const;
   std::map<NodeId, Time> HeldUntil() const;
   Duration TimeToMove(const JobRecord& job) const;
   bool PlaceWaiting();
@@ -172,6 +174,7 @@ class Engine::Impl {
   bool CheckpointOnSchedule(JobRecord& job);
   void ExpireCheckpoints(JobRecord& job);
   CheckpointId NextCheckpointId(const JobRecord& job) const;
+  Duration TimeToDump(const JobRecord& job, Tier tier) const;
   JobMoved OrderDump(const JobRecord& job, Tier tier) const;
   // The request that this job made way for still needs the nodes.
   bool RequestStillWants(JobId request) const;
@@ -201,6 +204,7 @@ class Engine::Impl {
   bool schedule_ = true;  // something changed that may let a waiting job go on
   Pace pace_;             // of the looks at the whole cluster that follow
   Time last_full_look_;
+  std::map<JobId, Time> restore_not_before_;  // of jobs that found no GPU where they were to be restored
 
   struct Sent {
     int64_t op = 0;

@@ -9,6 +9,8 @@ namespace siding {
 namespace {
 
 constexpr int kRestoreAttempts = 3;
+// A node that had no GPU for a job may have one, or another node may be free, after this.
+constexpr Duration kNoGpuPause = std::chrono::seconds(10);
 // Attempts at a dump that failed for a reason that may pass, such as a process that ended in the middle of
 // it.
 constexpr int kDumpAttempts = 2;
@@ -131,8 +133,10 @@ void Engine::Impl::RestoreFailed(JobRecord& job, const v1::TaskReport& report) {
   const std::string why = absl::StrCat(On(job, report.task().rank()), ": ", report.error());
   // A damaged image is never tried again; another failure may be the node's, so it is tried elsewhere first.
   const CheckpointId checkpoint = job.current.checkpoint;
-  if (checkpoint != CheckpointId() &&
-      (report.image_damaged() || job.restore_failures + 1 >= kRestoreAttempts)) {
+  if (report.no_gpu()) {
+    restore_not_before_[job.id] = clock_.Now() + kNoGpuPause;
+  } else if (checkpoint != CheckpointId() &&
+             (report.image_damaged() || job.restore_failures + 1 >= kRestoreAttempts)) {
     Record(job.id, CheckpointChanged{checkpoint, "damaged", why});
   }
   FallBack(job, why);

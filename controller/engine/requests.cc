@@ -266,6 +266,11 @@ bool Engine::Impl::IsFor(const JobRecord& request, const std::vector<NodeId>& no
   });
 }
 
+// The request that it made way for still wants its nodes.
+bool Engine::Impl::IsInTheWay(const JobRecord& job) const {
+  return RequestStillWants(job.displaced_by) && IsFor(state_.jobs.at(job.displaced_by), job.nodes);
+}
+
 // Jobs that made way through RAM. Nobody waits for their images, but without one they can go on nowhere else.
 void Engine::Impl::DumpFrozen() {
   std::vector<JobRecord*> frozen;
@@ -273,7 +278,7 @@ void Engine::Impl::DumpFrozen() {
     const bool ordered = job->state == JobState::kSuspended &&
                          job->current.event == JobEvent::kOrderSuspend && job->current.through_ram &&
                          !job->lost_methods.contains(Method::kCheckpoint);
-    if (ordered && RequestStillWants(job->displaced_by)) frozen.push_back(job);
+    if (ordered && IsInTheWay(*job)) frozen.push_back(job);
   }
   for (JobRecord* job : frozen) {
     JobMoved move = OrderDump(*job, job->current.tier);
@@ -291,7 +296,7 @@ void Engine::Impl::WithdrawOrders() {
   for (const auto& [id, job] : state_.unfinished) {
     if (job->spec.kind == JobKind::kOnDemand) requests.push_back(job);
     if (job->state != JobState::kDumping) continue;
-    if (job->current.through_ram ? !RequestStillWants(job->displaced_by) : job->current.request != JobId())
+    if (job->current.through_ram ? !IsInTheWay(*job) : job->current.request != JobId())
       dumping.push_back(job);
   }
   for (JobRecord* job : dumping) {

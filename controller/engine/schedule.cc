@@ -99,6 +99,11 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
   return room;
 }
 
+bool Engine::Impl::MustWait(const JobRecord& job) const {
+  auto it = restore_not_before_.find(job.id);
+  return it != restore_not_before_.end() && clock_.Now() < it->second;
+}
+
 bool Engine::Impl::RequestStillWants(JobId request) const {
   auto it = state_.jobs.find(request);
   return it != state_.jobs.end() && !IsTerminal(it->second.state);
@@ -119,6 +124,7 @@ bool Engine::Impl::PlaceWaiting() {
   for (const auto& [id, unfinished] : state_.unfinished) {
     const JobRecord& job = *unfinished;
     if (job.state != JobState::kPending && job.state != JobState::kParked) continue;
+    if (MustWait(job)) continue;
     // Other on-demand jobs are granted by AdvanceRequests.
     if (job.spec.kind == JobKind::kOnDemand && !IsQueued(job)) continue;
     const int priority = IsQueued(job) ? std::numeric_limits<int>::max() : job.spec.priority;
@@ -146,6 +152,24 @@ bool Engine::Impl::PlaceWaiting() {
   return !placements.empty();
 }
 
+// From now until its image is durable, its GPUs' state included; 0: not known.
+Duration Engine::Impl::TimeToDump(const JobRecord& job, Tier tier) const {
+  Duration longest{0};
+  for (int rank : LiveRanks(job)) {
+    const auto node = state_.observed_nodes.find(job.nodes[rank]);
+    if (node == state_.observed_nodes.end()) return Duration(0);
+    const v1::Heartbeat& heartbeat = node->second.heartbeat;
+    const Rate dump = FromProto(tier == Tier::kLocal ? heartbeat.local() : heartbeat.shared()).dump;
+    const Rate drain = FromProto(heartbeat.gpu()).dump;
+    const v1::TaskReport& report = Seen(job, rank).report;
+    if (!dump.known()) return Duration(0);
+    Duration takes = dump.For(Bytes{report.memory() + report.gpu_memory()});
+    if (report.gpu_memory() > 0 && drain.known()) takes += drain.For(Bytes{report.gpu_memory()});
+    longest = std::max(longest, takes);
+  }
+  return longest;
+}
+
 CheckpointId Engine::Impl::NextCheckpointId(const JobRecord& job) const {
   return CheckpointId(absl::StrCat(job.id.value(), ".", job.checkpoint_count + 1));
 }
@@ -155,7 +179,7 @@ JobMoved Engine::Impl::OrderDump(const JobRecord& job, Tier tier) const {
   move.event = JobEvent::kOrderDump;
   move.checkpoint = NextCheckpointId(job);
   move.tier = tier;
-  move.predicted = clock_.Now();
+  move.predicted = clock_.Now() + TimeToDump(job, tier);
   return move;
 }
 
@@ -174,14 +198,7 @@ Duration Engine::Impl::CheckpointIntervalOf(const JobRecord& job) const {
   if (policy_.node_failures_per_year <= 0) return Duration(0);
   Duration cost = job.spec.app ? job.spec.app->grace : Duration(0);
   if (Can(job, Method::kCheckpoint)) {
-    cost = Duration(0);
-    for (int rank : LiveRanks(job)) {
-      const auto node = state_.observed_nodes.find(job.nodes[rank]);
-      if (node == state_.observed_nodes.end()) return Duration(0);
-      const Rate dump = FromProto(node->second.heartbeat.shared()).dump;
-      if (!dump.known()) return Duration(0);
-      cost = std::max(cost, dump.For(Bytes{Seen(job, rank).report.memory()}));
-    }
+    cost = TimeToDump(job, Tier::kShared);
   }
   if (cost <= Duration(0)) return Duration(0);
   const double mean_seconds = kSecondsPerYear / policy_.node_failures_per_year / job.spec.nodes;

@@ -65,13 +65,18 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
   double shared_rate = 0;
   std::map<NodeId, Bytes> resident;  // of running jobs
   std::map<NodeId, Bytes> frozen;
+  std::map<NodeId, Bytes> to_come;  // from GPUs into RAM
 
   for (const auto& [id, unfinished] : state_.unfinished) {
     const JobRecord& job = *unfinished;
     if (!HoldsNodes(job.state)) continue;
     for (int rank : LiveRanks(job)) {
-      const Bytes memory{Seen(job, rank).report.memory()};
-      (job.in_ram ? frozen : resident)[job.nodes[rank]] += memory;
+      const v1::TaskReport& report = Seen(job, rank).report;
+      // A job that is being frozen has its memory already as if it were, what is still on GPUs included.
+      const bool stays = job.in_ram || job.state == JobState::kSuspending;
+      (stays ? frozen : resident)[job.nodes[rank]] +=
+          Bytes{report.memory() + (stays ? report.gpu_memory() : 0)};
+      if (stays) to_come[job.nodes[rank]] += Bytes{report.gpu_memory()};
     }
     if (job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared &&
         (IsReleasing(job) || job.in_ram))
@@ -131,8 +136,8 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
     node.capacity = FromProto(capacity);
     if (auto it = room.find(id); it != room.end()) node.free = it->second;
     // A job that is frozen keeps the memory it has, so that counts as available to it.
-    node.ram_available =
-        std::min(node.capacity.memory - frozen[id], Bytes{observed.heartbeat.ram_available()} + resident[id]);
+    node.ram_available = std::min(node.capacity.memory - frozen[id],
+                                  Bytes{observed.heartbeat.ram_available()} + resident[id] - to_come[id]);
     node.local_disk_free = Bytes{observed.heartbeat.local_disk_free()};
     node.local = FromProto(observed.heartbeat.local());
     node.shared = FromProto(observed.heartbeat.shared());

@@ -15,6 +15,8 @@ std::vector<Returning> Engine::Impl::WhoMayReturn() const {
     const JobRecord& job = *unfinished;
     if (job.displaced_by == JobId()) continue;
     if (job.state != JobState::kSuspended && job.state != JobState::kParked) continue;
+    if (job.state == JobState::kSuspended && LiveRanks(job).empty()) continue;
+    if (MustWait(job)) continue;
     Returning returning;
     returning.id = id;
     returning.priority = job.spec.priority;
@@ -85,7 +87,7 @@ bool Engine::Impl::BringBack() {
         if (ResumptionOf(state_, job) == Resumption::kCheckpoint) move.checkpoint = job.checkpoints.back();
         break;
     }
-    Move(job, std::move(move));
+    if (Next(job.state, move.event)) Move(job, std::move(move));
   }
   return !way.empty();
 }

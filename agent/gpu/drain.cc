@@ -17,7 +17,7 @@ absl::Status ForThoseIn(GpuState wanted, GpuDriver& driver, const std::vector<pi
     const auto state = driver.State(pid);
     absl::Status status = state.status();
     if (state.ok() && *state == GpuState::kFailed)
-      status = absl::InternalError(absl::StrCat("the GPU state of process ", pid, " is lost"));
+      status = absl::DataLossError(absl::StrCat("the GPU state of process ", pid, " is lost"));
     if (state.ok() && *state == wanted) status = act(pid);
     first.Update(status);
   }
@@ -85,6 +85,8 @@ absl::Status RefillGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const
   // Restored, a process is locked.
   absl::Status status = ForThoseIn(GpuState::kCheckpointed, driver, pids,
                                    [&](pid_t pid) { return driver.Restore(pid, moves, times.transfer); });
+  // Nothing brings back what is lost: the others go on, and the program finds out by itself.
+  if (!status.ok() && !absl::IsDataLoss(status)) return status;
   status.Update(ForThoseIn(GpuState::kLocked, driver, pids,
                            [&](pid_t pid) { return driver.Unlock(pid, times.transfer); }));
   return status;

@@ -34,7 +34,8 @@ std::vector<GpuMove> PlanMoves(const std::vector<std::string>& before, const std
                                const std::vector<std::string>& machine_after);
 
 // The way back, from wherever each process is: all have their state on GPUs again before the first runs on.
-// Goes on with the others if one fails; the first error. Does nothing to those that run.
+// If one cannot, none does: the first error, and it can be tried again. But kDataLoss if the driver has lost
+// the state of one: the others run. Does nothing to those that run.
 absl::Status RefillGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const std::vector<GpuMove>& moves,
                         const GpuTimes& times);
 

@@ -77,13 +77,15 @@ TEST_F(DrainTest, RefillOfAHalfDrainedTreeSetsAllGoing) {
   ExpectAll(GpuState::kRunning);
 }
 
-TEST_F(DrainTest, OneThatCannotComeBackDoesNotHoldTheOthers) {
+TEST_F(DrainTest, NoneRunsOnBeforeAllAreBackAndTheOthersCanBeTriedAgain) {
   ASSERT_TRUE(DrainGpus(driver_, kTree, kTimes).ok());
   driver_.calls.clear();
   driver_.failing = {1};  // restore 8
   EXPECT_FALSE(RefillGpus(driver_, kTree, {}, kTimes).ok());
-  EXPECT_EQ(driver_.states[7], GpuState::kRunning);
-  EXPECT_EQ(driver_.states[9], GpuState::kRunning);
+  EXPECT_EQ(driver_.states[7], GpuState::kLocked);
+  EXPECT_EQ(driver_.states[8], GpuState::kCheckpointed);
+  ASSERT_TRUE(RefillGpus(driver_, kTree, {}, kTimes).ok());
+  ExpectAll(GpuState::kRunning);
 }
 
 TEST_F(DrainTest, LostStateIsAnError) {

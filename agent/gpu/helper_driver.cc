@@ -30,6 +30,7 @@ using gpu::Question;
 
 // Beyond the time that the driver itself was given.
 constexpr Duration kSlack = std::chrono::seconds(5);
+constexpr Duration kStartTimeout = std::chrono::seconds(60);  // of a driver on a machine with many GPUs
 constexpr Duration kStateTimeout = std::chrono::seconds(10);
 
 // One life of the helper process.
@@ -56,7 +57,8 @@ class Helper {
   ~Helper() {
     End();
     reader_.join();
-    waitpid(pid_, nullptr, 0);
+    // One that hangs in the kernel is not waited for: nobody could ask anything meanwhile.
+    std::thread([pid = pid_] { waitpid(pid, nullptr, 0); }).detach();
   }
 
   // Nothing is asked after this, and what has been asked is answered "ended".
@@ -76,6 +78,7 @@ class Helper {
 
   absl::StatusOr<Answer> Ask(Question question, Duration timeout) {
     std::unique_lock lock(mutex_);
+    if (!answered_) timeout = std::max(timeout, kStartTimeout);
     question.id = ++last_id_;
     answers_.emplace(question.id, std::nullopt);
     if (!ended_ && send(socket_.get(), &question, sizeof question, MSG_NOSIGNAL) < 0) ended_ = true;
@@ -104,6 +107,7 @@ class Helper {
         changed_.notify_all();
         return;
       }
+      answered_ = true;
       // Nobody may be waiting any more.
       if (auto it = answers_.find(answer.id); it != answers_.end()) it->second = answer;
       changed_.notify_all();
@@ -117,6 +121,7 @@ class Helper {
   uint64_t last_id_ = 0;                               // guarded by mutex_, as are the following
   std::map<uint64_t, std::optional<Answer>> answers_;  // to the questions that somebody waits for
   bool ended_ = false;
+  bool answered_ = false;  // anything: the driver has started
   std::thread reader_;
 };
 
@@ -191,14 +196,18 @@ class HelperDriver final : public GpuDriver {
             .processes = {device.process, device.process + device.processes}};
   }
 
+  // Questions about devices have a helper of their own: one that hangs must not take drains with it.
   absl::StatusOr<Answer> Ask(const Question& question, Duration timeout) {
+    const bool devices = question.call == Call::kDevice;
     std::shared_ptr<Helper> helper;
     {
       std::lock_guard lock(mutex_);
-      if (helper_ == nullptr || helper_->ended()) {
-        SIDING_ASSIGN_OR_RETURN(helper_, Helper::Start(program_, libraries_));
+      std::shared_ptr<Helper>& slot = devices ? inspector_ : helper_;
+      if (slot == nullptr || slot->ended()) {
+        SIDING_ASSIGN_OR_RETURN(slot,
+                                Helper::Start(program_, {devices ? "" : libraries_.cuda, libraries_.nvml}));
       }
-      helper = helper_;
+      helper = slot;
     }
     auto answer = helper->Ask(question, timeout);
     if (absl::IsDeadlineExceeded(answer.status())) {
@@ -239,7 +248,8 @@ class HelperDriver final : public GpuDriver {
   const std::string program_;
   const GpuLibraries libraries_;
   std::mutex mutex_;
-  std::shared_ptr<Helper> helper_;  // guarded by mutex_
+  std::shared_ptr<Helper> helper_;     // guarded by mutex_, as is the next
+  std::shared_ptr<Helper> inspector_;  // has no driver for programs, only the one for devices
 };
 
 }  // namespace

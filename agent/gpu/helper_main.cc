@@ -32,6 +32,7 @@ struct Driver {
 
 Driver Load(const char* path) {
   Driver driver;
+  if (*path == '\0') return driver;  // this one is asked about devices only
   void* const library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     std::snprintf(driver.problem, sizeof driver.problem, "no GPU driver: %s", dlerror());

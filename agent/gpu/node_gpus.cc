@@ -74,6 +74,12 @@ absl::StatusOr<std::vector<std::string>> NodeGpus::Take(const std::string& task,
   return taken;
 }
 
+bool NodeGpus::IsBeingProbed() {
+  std::lock_guard lock(mutex_);
+  return std::any_of(holders_.begin(), holders_.end(),
+                     [](const auto& held) { return held.second == kProbeTask; });
+}
+
 void NodeGpus::Keep(const std::string& task, const std::vector<std::string>& uuids) {
   std::lock_guard lock(mutex_);
   for (const std::string& uuid : uuids) holders_[uuid] = task;

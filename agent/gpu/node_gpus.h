@@ -15,6 +15,8 @@
 
 namespace siding {
 
+inline constexpr char kProbeTask[] = "probe";  // holds a GPU while the agent measures it; see probe.h
+
 // Thread-safe. GPUs are named by their UUIDs throughout, tasks by their names.
 class NodeGpus {
  public:
@@ -36,6 +38,7 @@ class NodeGpus {
   // So many GPUs for the task, of `preferred` those that nobody has. What it had before counts as nobody's.
   absl::StatusOr<std::vector<std::string>> Take(const std::string& task, int count,
                                                 const std::vector<std::string>& preferred = {});
+  bool IsBeingProbed();
   // The task was found to have these.
   void Keep(const std::string& task, const std::vector<std::string>& uuids);
   void GiveBack(const std::string& task);

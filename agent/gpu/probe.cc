@@ -19,14 +19,13 @@
 namespace siding {
 namespace {
 
-constexpr char kName[] = "probe";  // no task is called so
 constexpr int kStartMilliseconds = 30000;
 constexpr GpuTimes kTimes{std::chrono::seconds(10), std::chrono::seconds(60)};
 
 // The GPU for as long as it lives.
 struct Taken {
   NodeGpus& gpus;
-  ~Taken() { gpus.GiveBack(kName); }
+  ~Taken() { gpus.GiveBack(kProbeTask); }
 };
 
 class Program {
@@ -89,16 +88,14 @@ Duration Since(std::chrono::steady_clock::time_point start) {
 
 absl::StatusOr<GpuProbe> ProbeGpu(NodeGpus& gpus, const std::string& program, const std::string& cuda_library,
                                   Bytes memory) {
-  SIDING_ASSIGN_OR_RETURN(const auto taken, gpus.Take(kName, 1));
+  SIDING_ASSIGN_OR_RETURN(const auto taken, gpus.Take(kProbeTask, 1));
   const Taken hold{gpus};
   SIDING_RETURN_IF_ERROR(gpus.CheckFree(taken, memory));
+  const Bytes before = gpus.UsedNow(taken);
   SIDING_ASSIGN_OR_RETURN(const Program running, Program::Start(program, cuda_library, memory, taken[0]));
   SIDING_RETURN_IF_ERROR(running.AwaitReady());
   GpuProbe probe;
-  SIDING_ASSIGN_OR_RETURN(const auto devices, gpus.driver().Devices());
-  for (const GpuDevice& device : devices) {
-    if (device.uuid == taken[0]) probe.bytes = std::max(memory, device.used);
-  }
+  probe.bytes = std::max(memory, gpus.UsedNow(taken) - before);
   auto start = std::chrono::steady_clock::now();
   SIDING_RETURN_IF_ERROR(DrainGpus(gpus.driver(), {running.pid()}, kTimes));
   probe.drain = Since(start);

@@ -28,7 +28,7 @@ class ProbeTest : public testing::Test {
 TEST_F(ProbeTest, MeasuresBothWays) {
   const auto probe = Probe();
   ASSERT_TRUE(probe.ok()) << probe.status();
-  EXPECT_EQ(probe->bytes, Bytes{100 << 20});
+  EXPECT_EQ(probe->bytes, kMemory);
   EXPECT_GT(probe->drain, Duration(0));
   EXPECT_GT(probe->refill, Duration(0));
 }

@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <climits>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "agent/host/errands.h"
 #include "agent/host/task.h"
 #include "agent/launch/json_file.h"
+#include "agent/launch/processes.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -34,13 +36,6 @@ std::string BesideThisProgram(const std::string& name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? name : (self.parent_path() / name).string();
-}
-
-Bytes AvailableMemory() {
-  auto text = ReadFile("/proc/meminfo");
-  const size_t at = text.ok() ? text->find("MemAvailable:") : std::string::npos;
-  if (at == std::string::npos) return {};
-  return Bytes{std::strtoll(text->c_str() + at + 13, nullptr, 10) * 1024};
 }
 
 class LocalTaskHost final : public TaskHost {
@@ -64,6 +59,7 @@ class LocalTaskHost final : public TaskHost {
     LookForGpus();
     LookForCriu();
     AdoptTasks();
+    ProbeGpus();
     spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, tasks_.size(),
                  ToString(host_.freezer.kind()), host_.criu ? host_.criu_version : host_.criu_problem);
   }
@@ -162,6 +158,7 @@ class LocalTaskHost final : public TaskHost {
     *heartbeat.mutable_local() = host_.rates->Get(Medium::kLocal);
     *heartbeat.mutable_shared() = host_.rates->Get(Medium::kShared);
     *heartbeat.mutable_gpu() = host_.rates->Get(Medium::kGpu);
+    ProbeGpus();
     for (v1::TaskReport& report : Reports()) *heartbeat.add_tasks() = std::move(report);
     return heartbeat;
   }
@@ -198,10 +195,17 @@ class LocalTaskHost final : public TaskHost {
     capacity.set_gpus(host_.gpus->count());
     if (host_.options.huge_pages)
       host_.huge_pages = std::make_unique<HugePages>(kHugePages, kHugePagesHolders);
-    if (!host_.gpus->problem().empty() || host_.rates->Has(Medium::kGpu)) return;
-    errands_.Add([this, libraries] {
+  }
+
+  // Until there is a job to measure. Tried again where all GPUs were in use.
+  void ProbeGpus() {
+    if (!host_.AssignsGpus() || !host_.gpus->problem().empty() || host_.rates->Has(Medium::kGpu)) return;
+    if (probing_.exchange(true)) return;
+    errands_.Add([this] {
       const auto huge = host_.huge_pages ? host_.huge_pages->Take() : nullptr;
-      const auto probe = ProbeGpu(*host_.gpus, host_.options.gpu_probe_path, libraries.cuda, kProbeMemory);
+      const auto probe = ProbeGpu(*host_.gpus, host_.options.gpu_probe_path,
+                                  host_.options.gpu_libraries->cuda, kProbeMemory);
+      probing_ = false;
       if (!probe.ok()) {
         spdlog::warn("the speed of the GPUs could not be measured: {}",
                      std::string(probe.status().message()));
@@ -254,10 +258,10 @@ class LocalTaskHost final : public TaskHost {
         continue;
       }
       const TaskId id = TaskIdOf(record->report().task());
-      auto task = std::make_shared<Task>(host_, id, folder, *std::move(record));
-      task->Adopt();
-      tasks_[id] = std::move(task);
+      tasks_[id] = std::make_shared<Task>(host_, id, folder, *std::move(record));
     }
+    // When it is known what each of them holds.
+    for (const auto& [id, task] : tasks_) task->Adopt();
   }
 
   // Makes the task if it is not known and `make`. Null: not known, or its folder could not be made.
@@ -342,7 +346,8 @@ class LocalTaskHost final : public TaskHost {
   HostContext host_;
   std::mutex mutex_;
   std::map<TaskId, std::shared_ptr<Task>> tasks_;  // guarded by mutex_
-  Errands errands_;                                // last: they use the others
+  std::atomic<bool> probing_{false};
+  Errands errands_;  // last: they use the others
 };
 
 }  // namespace

@@ -45,7 +45,10 @@ Task::Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord r
       name_(ToString(id)),
       folder_(std::move(folder)),
       record_(std::move(record)),
-      wake_(eventfd(0, EFD_CLOEXEC)) {}
+      wake_(eventfd(0, EFD_CLOEXEC)) {
+  if (host_.AssignsGpus() && !IsOver(record_.report().phase()))
+    host_.gpus->Keep(name_, {record_.gpu().held().begin(), record_.gpu().held().end()});
+}
 
 Task::~Task() {
   {
@@ -207,7 +210,7 @@ v1::TaskReport Task::Report() {
   }
   // Outside the lock: adding up the memory of a large process takes the kernel a while.
   const Bytes memory = init > 0 ? TreeMemory(init) : Bytes{};
-  const Bytes gpu_memory = on_gpus.empty() ? Bytes{} : host_.gpus->Used(on_gpus);
+  const Bytes gpu_memory = on_gpus.empty() || host_.gpus == nullptr ? Bytes{} : host_.gpus->Used(on_gpus);
   const auto gpus = uses_gpus ? GpuDevices::kLeave : GpuDevices::kStay;
   const std::string cannot_dump = init > 0 ? WhyNotDumpable(init, gpus) : "";
   const std::string cannot_drain = init > 0 && uses_gpus ? WhyNotDrainable(init) : "";

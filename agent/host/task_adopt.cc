@@ -22,9 +22,6 @@ void Task::Adopt() {
     Conclude();
     return;
   }
-  if (host_.AssignsGpus()) {
-    host_.gpus->Keep(name_, {record_.gpu().held().begin(), record_.gpu().held().end()});
-  }
   // The dump was undone by the agent's death: it must not be taken for one that waits for its commit.
   if (phase == v1::PREPARED) record_.mutable_report()->set_phase(v1::DUMPING);
   auto shim = FindShim(folder_);

@@ -16,6 +16,7 @@ namespace siding {
 namespace {
 
 // A kernel that is running has so long to come to its end; a transfer that takes longer hangs.
+constexpr Duration kProbePatience = std::chrono::minutes(2);
 constexpr GpuTimes kTimes{std::chrono::seconds(60), std::chrono::minutes(10)};
 
 using Uuids = google::protobuf::RepeatedPtrField<std::string>;
@@ -40,8 +41,10 @@ std::string Task::WhyNotDrainable(pid_t init) {
 // Those that it had before, if they are free. Which they are is remembered before anything runs on them. What
 // a cluster manager has started has its GPUs from there.
 absl::Status Task::TakeGpus() {
-  std::lock_guard lock(mutex_);
   if (!UsesGpus() || !host_.AssignsGpus() || record_.hosted()) return absl::OkStatus();
+  // The agent's own measuring is no reason to refuse a job.
+  PollUntil([&] { return Interrupted() || !host_.gpus->IsBeingProbed(); }, kProbePatience);
+  std::lock_guard lock(mutex_);
   agent::GpuRecord& gpu = *record_.mutable_gpu();
   SIDING_ASSIGN_OR_RETURN(const auto taken,
                           host_.gpus->Take(name_, record_.spec().per_node().gpus(),
@@ -52,8 +55,11 @@ absl::Status Task::TakeGpus() {
   return absl::OkStatus();
 }
 
+// But not those that a process is still on, after a refill that failed half-way: they are not free.
 void Task::GiveGpusBack() {
   if (!host_.AssignsGpus()) return;
+  const pid_t init = record_.init().pid();
+  if (UsesGpus() && IsAlive(init, record_.init().start_time()) && HasGpuOpen(init)) return;
   record_.mutable_gpu()->clear_held();
   record_.mutable_report()->clear_gpus();
   record_.mutable_report()->clear_gpu_memory();
@@ -71,6 +77,11 @@ absl::Status Task::LeaveGpus() {
     held = ToVector(record_.gpu().held());
   }
   const Bytes bytes = host_.gpus->UsedNow(held);
+  if (const Bytes room = AvailableMemory(); room < bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("its GPUs hold ", FormatBytes(bytes),
+                                                     ", and of the node's RAM only ", FormatBytes(room),
+                                                     " are free"));
+  }
   {
     std::lock_guard lock(mutex_);
     agent::GpuRecord& gpu = *record_.mutable_gpu();
@@ -86,8 +97,8 @@ absl::Status Task::LeaveGpus() {
   const absl::Status status = DrainGpus(host_.gpus->driver(), ProcessTree(init), kTimes);
   std::lock_guard lock(mutex_);
   if (status.ok()) {
-    host_.rates->Add(Medium::kGpu, Transfer::kDump, bytes, Since(start));
-  } else {
+    if (bytes > Bytes{0}) host_.rates->Add(Medium::kGpu, Transfer::kDump, bytes, Since(start));
+  } else if (!absl::IsDataLoss(status)) {
     record_.mutable_gpu()->set_drained(false);
     Persist();
   }
@@ -95,13 +106,17 @@ absl::Status Task::LeaveGpus() {
 }
 
 absl::Status Task::ReturnToGpus() {
-  if (!UsesGpus() || !host_.AssignsGpus()) return absl::OkStatus();
+  if (!UsesGpus()) return absl::OkStatus();
   agent::GpuRecord gpu;
   {
     std::lock_guard lock(mutex_);
     gpu = record_.gpu();
   }
   if (!gpu.drained()) return absl::OkStatus();
+  if (!host_.AssignsGpus()) {
+    return absl::UnavailableError(absl::StrCat("it is off its GPUs, and there are none here: ",
+                                               host_.gpus == nullptr ? "" : host_.gpus->problem()));
+  }
   if (gpu.held().empty()) {
     SIDING_RETURN_IF_ERROR(TakeGpus());
     std::lock_guard lock(mutex_);
@@ -117,10 +132,14 @@ absl::Status Task::ReturnToGpus() {
       PlanMoves(ToVector(gpu.before()), ToVector(gpu.held()), ToVector(gpu.machine()), host_.gpus->machine());
   const std::vector<pid_t> tree = ProcessTree(record_.init().pid());
   // A restore for which the GPU's memory does not suffice strands the process.
-  SIDING_RETURN_IF_ERROR(host_.gpus->CheckFree(ToVector(gpu.held()), Bytes{gpu.bytes()}));
+  if (!HasGpuOpen(record_.init().pid()))  // else some are back already
+    SIDING_RETURN_IF_ERROR(host_.gpus->CheckFree(ToVector(gpu.held()), Bytes{gpu.bytes()}));
   const auto start = std::chrono::steady_clock::now();
-  SIDING_RETURN_IF_ERROR(RefillGpus(host_.gpus->driver(), tree, moves, kTimes));
-  host_.rates->Add(Medium::kGpu, Transfer::kRestore, Bytes{gpu.bytes()}, Since(start));
+  const absl::Status status = RefillGpus(host_.gpus->driver(), tree, moves, kTimes);
+  if (!status.ok() && !absl::IsDataLoss(status)) return status;
+  // It runs, and ends by the first call that needs what is lost.
+  if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));
+  if (gpu.bytes() > 0) host_.rates->Add(Medium::kGpu, Transfer::kRestore, Bytes{gpu.bytes()}, Since(start));
   std::lock_guard lock(mutex_);
   agent::GpuRecord& now = *record_.mutable_gpu();
   now.set_drained(false);
@@ -132,7 +151,8 @@ absl::Status Task::ReturnToGpus() {
   return absl::OkStatus();
 }
 
-// Parked as it was before, or because it cannot go on now. False, and it is running, if that fails.
+// Parked as it was before, or because it cannot go on now. False, and it is running, if that fails; what is
+// off its GPUs stays parked even so.
 bool Task::FreezeAgain() {
   {
     std::lock_guard lock(mutex_);
@@ -148,7 +168,7 @@ bool Task::FreezeAgain() {
     record_.set_frozen(false);
   }
   Persist();
-  return status.ok();
+  return status.ok() || record_.gpu().drained();
 }
 
 }  // namespace siding

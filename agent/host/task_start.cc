@@ -139,6 +139,7 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
     if (ready_) std::exchange(ready_, nullptr)(status);
     std::lock_guard lock(mutex_);
     record_.mutable_report()->set_error(std::string(status.message()));
+    record_.mutable_report()->set_no_gpu(absl::IsResourceExhausted(status));
     SetPhase(failed);
     return;
   }
@@ -208,7 +209,11 @@ void Task::OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed) {
   }
   std::lock_guard lock(mutex_);
   if (drained) record_.mutable_report()->set_started_us(ToMicros(host_.clock.Now()));
-  if (!status.ok()) record_.mutable_report()->set_error(std::string(status.message()));
+  if (!status.ok()) {
+    record_.mutable_report()->set_error(std::string(status.message()));
+    record_.mutable_report()->set_no_gpu(
+        !absl::IsInternal(status));  // else the driver refused this very state
+  }
   SetPhase(status.ok() ? v1::RUNNING : failed);
 }
 

@@ -43,6 +43,9 @@ void Task::DoSuspend(int64_t op) {
   if (!status.ok()) Fail(op, status);
   if (frozen) {
     GiveGpusBack();
+    // Until it is measured again: what was on GPUs is in RAM now.
+    v1::TaskReport& report = *record_.mutable_report();
+    if (UsesGpus()) report.set_memory(report.memory() + record_.gpu().bytes());
   } else {
     record_.set_frozen(false);
   }

@@ -117,6 +117,12 @@ Bytes TreeMemory(pid_t root) {
   return sum;
 }
 
+Bytes AvailableMemory() {
+  auto text = ReadFile("/proc/meminfo");
+  const int64_t kib = text.ok() ? FindNumber(*text, "MemAvailable") : -1;
+  return Bytes{std::max<int64_t>(0, kib) * 1024};
+}
+
 bool PollUntil(const std::function<bool()>& done, Duration timeout) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   for (auto pause = std::chrono::microseconds(500);;

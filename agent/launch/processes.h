@@ -43,6 +43,9 @@ pid_t MainProcess(pid_t init);
 // Proportional set size of the tree, or its resident size where the kernel does not tell the former.
 Bytes TreeMemory(pid_t root);
 
+// RAM that programs could have now, of the machine. 0: the kernel does not tell.
+Bytes AvailableMemory();
+
 // Calls `done` until it is true, first at once and then every few milliseconds; false if time runs out.
 bool PollUntil(const std::function<bool()>& done, Duration timeout);
 

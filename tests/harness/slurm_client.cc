@@ -1,0 +1,174 @@
+// Slurm as siding's controller sees it, for tests: one call of a SlurmClient, its answer as JSON.
+//
+//   siding-test-slurm any|library|tools jobs|nodes|partitions|reservations|about
+//   siding-test-slurm BACKEND order suspend|resume|requeue|requeuehold|release|cancel JOB
+//   siding-test-slurm BACKEND update JOB KEY=VALUE...    nodes, reservation, admin_comment, comment
+//   siding-test-slurm BACKEND reserve NAME NODES USERS SECONDS
+//   siding-test-slurm BACKEND unreserve NAME
+//
+// Errors: the code and the message on stderr, exit 1.
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/clock.h"
+#include "common/status.h"
+#include "controller/platform/slurm/open.h"
+#include "controller/platform/slurm/words.h"
+
+namespace siding {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+Json ToJson(const std::vector<NodeId>& nodes) {
+  Json list = Json::array();
+  for (const NodeId& node : nodes) list.push_back(node.value());
+  return list;
+}
+
+Json ToJson(const SlurmJob& j) {
+  return {{"id", j.id.value()},
+          {"array", j.array.value()},
+          {"array_tasks", j.array_tasks},
+          {"name", j.name},
+          {"uid", j.uid},
+          {"gid", j.gid},
+          {"state", static_cast<int>(j.state)},
+          {"state_word", j.state_word},
+          {"reason", j.reason},
+          {"partition", j.partition},
+          {"account", j.account},
+          {"qos", j.qos},
+          {"reservation", j.reservation},
+          {"nodes", ToJson(j.nodes)},
+          {"wanted_nodes", ToJson(j.wanted_nodes)},
+          {"node_count", j.node_count},
+          {"cpus", j.cpus},
+          {"memory_per_node", j.memory_per_node.value},
+          {"gpus_per_node", j.gpus_per_node},
+          {"priority", j.priority},
+          {"held", j.held},
+          {"requeueable", j.requeueable},
+          {"restarts", j.restarts},
+          {"submitted", ToMicros(j.submitted)},
+          {"started", ToMicros(j.started)},
+          {"preempted", ToMicros(j.preempted)},
+          {"time_limit", j.time_limit ? Json(ToSeconds(*j.time_limit)) : Json()},
+          {"comment", j.comment},
+          {"admin_comment", j.admin_comment}};
+}
+
+Json ToJson(const SlurmNode& n) {
+  return {{"id", n.id.value()},
+          {"address", n.address},
+          {"state", static_cast<int>(n.state)},
+          {"drained", n.drained},
+          {"responding", n.responding},
+          {"completing", n.completing},
+          {"maintenance", n.maintenance},
+          {"reason", n.reason},
+          {"cpus", n.cpus},
+          {"allocated_cpus", n.allocated_cpus},
+          {"memory", n.memory.value},
+          {"allocated_memory", n.allocated_memory.value},
+          {"gpus", n.gpus},
+          {"allocated_gpus", n.allocated_gpus}};
+}
+
+Json ToJson(const SlurmPartition& p) {
+  return {{"name", p.name},
+          {"up", p.up},
+          {"is_default", p.is_default},
+          {"nodes", ToJson(p.nodes)},
+          {"max_time", p.max_time ? Json(ToSeconds(*p.max_time)) : Json()},
+          {"priority_tier", p.priority_tier},
+          {"grace", ToSeconds(p.grace)}};
+}
+
+Json ToJson(const SlurmReservation& r) {
+  return {{"name", r.name},
+          {"nodes", ToJson(r.nodes)},
+          {"users", r.users},
+          {"start", ToMicros(r.start)},
+          {"end", ToMicros(r.end)}};
+}
+
+template <class T>
+absl::Status Print(const absl::StatusOr<SlurmClient::List<T>>& list) {
+  if (!list.ok()) return list.status();
+  Json all = Json::array();
+  for (const T& one : **list) all.push_back(ToJson(one));
+  std::cout << all.dump(1) << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status Order(SlurmClient& client, const Words& words) {
+  for (SlurmOrder order : {SlurmOrder::kSuspend, SlurmOrder::kResume, SlurmOrder::kRequeue,
+                           SlurmOrder::kRequeueHeld, SlurmOrder::kRelease, SlurmOrder::kCancel}) {
+    if (ToString(order) == words.at(1)) return client.Order(SlurmJobId(std::stoul(words.at(2))), order);
+  }
+  return absl::InvalidArgumentError("no such order: " + words.at(1));
+}
+
+absl::Status Update(SlurmClient& client, const Words& words) {
+  SlurmJobChange change;
+  for (size_t i = 2; i < words.size(); ++i) {
+    const std::pair<std::string, std::string> word = absl::StrSplit(words[i], absl::MaxSplits('=', 1));
+    if (word.first == "nodes") {
+      SIDING_ASSIGN_OR_RETURN(change.wanted_nodes, ExpandHosts(word.second));
+    } else if (word.first == "reservation") {
+      change.reservation = word.second;
+    } else if (word.first == "admin_comment") {
+      change.admin_comment = word.second;
+    } else if (word.first == "comment") {
+      change.comment = word.second;
+    } else {
+      return absl::InvalidArgumentError("no such key: " + word.first);
+    }
+  }
+  return client.Update(SlurmJobId(std::stoul(words.at(1))), change);
+}
+
+absl::Status Reserve(SlurmClient& client, const Words& words) {
+  SlurmReservation reservation;
+  reservation.name = words.at(1);
+  SIDING_ASSIGN_OR_RETURN(reservation.nodes, ExpandHosts(words.at(2)));
+  reservation.users = absl::StrSplit(words.at(3), ',');
+  reservation.start = SystemClock().Now();
+  reservation.end = reservation.start + std::chrono::seconds(std::stoi(words.at(4)));
+  return client.CreateReservation(reservation);
+}
+
+absl::Status Call(SlurmClient& client, const Words& words) {
+  const std::string& verb = words.at(0);
+  if (verb == "jobs") return Print(client.Jobs());
+  if (verb == "nodes") return Print(client.Nodes());
+  if (verb == "partitions") return Print(client.Partitions());
+  if (verb == "reservations") return Print(client.Reservations());
+  if (verb == "order") return Order(client, words);
+  if (verb == "update") return Update(client, words);
+  if (verb == "reserve") return Reserve(client, words);
+  if (verb == "unreserve") return client.DeleteReservation(words.at(1));
+  if (verb != "about") return absl::InvalidArgumentError("no such verb: " + verb);
+  std::cout << Json(client.Description()) << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status Run(const Words& words) {
+  SIDING_ASSIGN_OR_RETURN(const SlurmBackend backend, ParseSlurmBackend(words.at(0)));
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<SlurmClient> client, OpenSlurm(backend));
+  return Call(*client, Words(words.begin() + 1, words.end()));
+}
+
+}  // namespace
+}  // namespace siding
+
+int main(int argc, char** argv) {
+  const absl::Status status = siding::Run({argv + 1, argv + argc});
+  if (status.ok()) return 0;
+  std::cerr << status << "\n";
+  return 1;
+}

@@ -72,6 +72,10 @@ int Main(int argc, char** argv) {
   app.add_option("--gpus", gpus, "GPUs that jobs may use; default: all")->check(CLI::Range(0, 1024));
   app.add_option("--gpu", options.gpu_uuids,
                  "UUID of a GPU that jobs may use, as often as needed; default: all");
+  bool no_huge_pages = false;
+  app.add_flag(
+      "--no-huge-pages", no_huge_pages,
+      "leave the kernel's setting for huge pages alone while GPUs are drained, which then takes longer");
   app.add_option("--cuda-library", libraries.cuda, "the GPU driver's library")->capture_default_str();
   app.add_option("--nvml-library", libraries.nvml, "the GPU management library")->capture_default_str();
   app.add_option("--criu", options.criu_path, "criu to use; default: the first that works here");
@@ -96,6 +100,7 @@ int Main(int argc, char** argv) {
   options.capacity.set_memory(bytes);
   options.capacity.set_gpus(gpus);
   if (gpus != 0) options.gpu_libraries = libraries;
+  options.huge_pages = !no_huge_pages;
   if (absl::Status logging = SetUpLogging("siding-agent", level); !logging.ok()) return fail(logging);
   if (check) return Check(options);
 

@@ -1,5 +1,8 @@
 #include "agent/gpu/drain.h"
 
+#include <algorithm>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
@@ -51,6 +54,30 @@ absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const 
   if (undone.ok()) return status;
   return absl::DataLossError(
       absl::StrCat(std::string(status.message()), "; and then: ", std::string(undone.message())));
+}
+
+std::vector<GpuMove> PlanMoves(const std::vector<std::string>& before, const std::vector<std::string>& after,
+                               const std::vector<std::string>& machine_before,
+                               const std::vector<std::string>& machine_after) {
+  std::vector<GpuMove> moves;
+  std::set<std::string> from, to;
+  const auto move = [&](const std::string& old, const std::string& now) {
+    if (from.insert(old).second && to.insert(now).second) moves.push_back({old, now});
+  };
+  for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) move(before[i], after[i]);
+  for (const std::string& gpu : machine_before) {
+    const bool there = std::find(machine_after.begin(), machine_after.end(), gpu) != machine_after.end();
+    if (there && !from.contains(gpu) && !to.contains(gpu)) move(gpu, gpu);
+  }
+  for (const std::string& gpu : machine_before) {
+    if (from.contains(gpu)) continue;
+    const auto free = std::find_if(machine_after.begin(), machine_after.end(),
+                                   [&](const std::string& other) { return !to.contains(other); });
+    if (free != machine_after.end()) move(gpu, *free);
+  }
+  const bool stays =
+      std::all_of(moves.begin(), moves.end(), [](const GpuMove& m) { return m.before == m.after; });
+  return stays ? std::vector<GpuMove>() : moves;
 }
 
 absl::Status RefillGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const std::vector<GpuMove>& moves,

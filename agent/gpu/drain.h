@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,6 +25,13 @@ absl::StatusOr<std::vector<pid_t>> GpuProcesses(GpuDriver& driver, const std::ve
 // taken could wait for it for ever. Processes that are drained already are left so. On failure all run again
 // as before; kDataLoss if that failed as well for one of them.
 absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times);
+
+// Where everything goes that was on `before`'s GPUs: to those of `after`, by place. The driver wants to hear
+// of every GPU that a program could have found, so the others of the machine, `machine_before`, are paired
+// with the others of this one, with themselves where that can be. Empty if nothing moves.
+std::vector<GpuMove> PlanMoves(const std::vector<std::string>& before, const std::vector<std::string>& after,
+                               const std::vector<std::string>& machine_before,
+                               const std::vector<std::string>& machine_after);
 
 // The way back, from wherever each process is: all have their state on GPUs again before the first runs on.
 // Goes on with the others if one fails; the first error. Does nothing to those that run.

@@ -31,6 +31,25 @@ TEST_F(DrainTest, LocksAllBeforeTheFirstIsTaken) {
   ExpectAll(GpuState::kCheckpointed);
 }
 
+MATCHER_P2(Moves, before, after, "") { return arg.before == before && arg.after == after; }
+
+TEST(PlanMoves, NothingIsSaidWhereNothingMoves) {
+  EXPECT_THAT(PlanMoves({"a"}, {"a"}, {"a", "b"}, {"a", "b"}), testing::IsEmpty());
+}
+TEST(PlanMoves, OthersOfTheMachineAreExchanged) {
+  EXPECT_THAT(PlanMoves({"a"}, {"b"}, {"a", "b"}, {"a", "b"}), ElementsAre(Moves("a", "b"), Moves("b", "a")));
+}
+TEST(PlanMoves, OthersThatAreNotInTheWayStay) {
+  EXPECT_THAT(PlanMoves({"a"}, {"c"}, {"a", "b", "c"}, {"a", "b", "c"}),
+              ElementsAre(Moves("a", "c"), Moves("b", "b"), Moves("c", "a")));
+}
+TEST(PlanMoves, OthersFindAPlaceOnAnotherMachine) {
+  EXPECT_THAT(PlanMoves({"b"}, {"x"}, {"a", "b"}, {"x", "y"}), ElementsAre(Moves("b", "x"), Moves("a", "y")));
+}
+TEST(PlanMoves, OthersWithoutAPlaceAreLeftOut) {
+  EXPECT_THAT(PlanMoves({"b"}, {"x"}, {"a", "b"}, {"x"}), ElementsAre(Moves("b", "x")));
+}
+
 TEST_F(DrainTest, AllAreBackBeforeTheFirstRuns) {
   ASSERT_TRUE(DrainGpus(driver_, kTree, kTimes).ok());
   driver_.calls.clear();

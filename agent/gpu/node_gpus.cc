@@ -36,6 +36,7 @@ NodeGpus::NodeGpus(std::unique_ptr<GpuDriver> driver, int most, const std::vecto
     problem_ = std::string(devices.status().message());
     return;
   }
+  for (const GpuDevice& device : *devices) machine_.push_back(device.uuid);
   for (const GpuDevice& device : *devices) {
     if (count() >= most) break;
     if (!only.empty() && std::find(only.begin(), only.end(), device.uuid) == only.end()) continue;

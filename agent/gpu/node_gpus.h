@@ -26,7 +26,9 @@ class NodeGpus {
   int count() const { return static_cast<int>(uuids_.size()); }
   // Why nothing can be taken off these GPUs; empty: it can, if a program does nothing against it.
   const std::string& problem() const { return problem_; }
-  // The chips, by UUID.
+  // All that the driver tells of, those that are not given to tasks here included; in its order.
+  const std::vector<std::string>& machine() const { return machine_; }
+  // The chips of those that are given to tasks, by UUID.
   const std::map<std::string, std::string>& names() const { return names_; }
   // Empty: there is no such GPU.
   std::string NameOf(const std::string& uuid) const;
@@ -45,7 +47,8 @@ class NodeGpus {
 
  private:
   const std::unique_ptr<GpuDriver> driver_;
-  std::vector<std::string> uuids_;            // constant after construction, as are names_ and problem_
+  std::vector<std::string> machine_;  // constant after construction, as are uuids_, names_ and problem_
+  std::vector<std::string> uuids_;
   std::map<std::string, std::string> names_;  // by UUID
   std::string problem_;
   std::mutex mutex_;

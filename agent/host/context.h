@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/criu/criu.h"
+#include "agent/gpu/huge_pages.h"
 #include "agent/gpu/node_gpus.h"
 #include "agent/host/local_task_host.h"
 #include "agent/host/rates.h"
@@ -31,7 +32,8 @@ struct HostContext {
   absl::StatusOr<std::unique_ptr<ImageStore>> local = absl::UnavailableError("not opened");
   absl::StatusOr<std::unique_ptr<ImageStore>> shared =
       absl::FailedPreconditionError("this node has no shared tier");
-  std::unique_ptr<NodeGpus> gpus;  // null: not looked for
+  std::unique_ptr<NodeGpus> gpus;         // null: not looked for
+  std::unique_ptr<HugePages> huge_pages;  // for drains; null: the system's setting is left alone
   std::unique_ptr<Rates> rates;
   std::atomic<bool> stopping{false};
 

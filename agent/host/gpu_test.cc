@@ -144,7 +144,7 @@ TEST_F(GpuTest, SuspendedJobGoesOnOnAnotherGpuIfItsOwnIsTaken) {
   LaunchNeighbour();  // gets the first
   Resume(3);
   EXPECT_THAT(AwaitPhase(v1::RUNNING).gpus(), ElementsAre(kSecond));
-  EXPECT_EQ(gpu_.Read("moves"), "1 to 2");
+  EXPECT_EQ(gpu_.Read("moves"), "1 to 2");  // and the other way round
   AwaitMoreLines();
 }
 
@@ -212,7 +212,7 @@ TEST_F(GpuTest, DumpedJobIsRestoredOntoAGpu) {
   LaunchNeighbour();
   Restore(GpuJob(), "1.1");
   EXPECT_THAT(AwaitPhase(v1::RUNNING, 2).gpus(), ElementsAre(kSecond));
-  EXPECT_EQ(gpu_.Read("moves"), "1 to 2");
+  EXPECT_EQ(gpu_.Read("moves"), "1 to 2");  // and the other way round
   EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
   ExpectCompleteOutput(kSteps);
 }

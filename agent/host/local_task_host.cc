@@ -21,6 +21,8 @@ namespace siding {
 namespace {
 
 constexpr char kVersion[] = "0.1.0";
+constexpr char kHugePages[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+constexpr char kHugePagesHolders[] = "/run/siding-huge-pages";
 constexpr Bytes kProbeMemory{1 << 30};  // on a GPU
 
 std::string FirstLine(const std::string& path) {
@@ -194,8 +196,11 @@ class LocalTaskHost final : public TaskHost {
     if (capacity.gpus() < 0) capacity.set_gpus(0);
     if (!host_.AssignsGpus()) return;
     capacity.set_gpus(host_.gpus->count());
+    if (host_.options.huge_pages)
+      host_.huge_pages = std::make_unique<HugePages>(kHugePages, kHugePagesHolders);
     if (!host_.gpus->problem().empty() || host_.rates->Has(Medium::kGpu)) return;
     errands_.Add([this, libraries] {
+      const auto huge = host_.huge_pages ? host_.huge_pages->Take() : nullptr;
       const auto probe = ProbeGpu(*host_.gpus, host_.options.gpu_probe_path, libraries.cuda, kProbeMemory);
       if (!probe.ok()) {
         spdlog::warn("the speed of the GPUs could not be measured: {}",

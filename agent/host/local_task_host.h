@@ -25,6 +25,7 @@ struct TaskHostOptions {
   std::string init_path;
   std::vector<std::string> gpu_uuids;         // of the GPUs that are this agent's; empty: all
   std::optional<GpuLibraries> gpu_libraries;  // of the GPU driver; not set: GPUs are not looked for
+  bool huge_pages = false;                    // see agent/gpu/huge_pages.h
   std::string gpu_helper_path;                // of siding-gpu-helper and siding-gpu-probe, as above
   std::string gpu_probe_path;
 };

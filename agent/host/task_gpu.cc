@@ -72,10 +72,12 @@ absl::Status Task::LeaveGpus() {
     bytes = host_.gpus->Used(ToVector(gpu.held()));
     gpu.set_drained(true);
     *gpu.mutable_before() = gpu.held();
+    gpu.mutable_machine()->Assign(host_.gpus->machine().begin(), host_.gpus->machine().end());
     gpu.set_bytes(bytes.value);
     gpu.set_chip(gpu.held().empty() ? "" : host_.gpus->NameOf(gpu.held(0)));
     Persist();
   }
+  const auto huge = host_.huge_pages ? host_.huge_pages->Take() : nullptr;
   const auto start = std::chrono::steady_clock::now();
   const absl::Status status = DrainGpus(host_.gpus->driver(), ProcessTree(init), kTimes);
   std::lock_guard lock(mutex_);
@@ -101,17 +103,14 @@ absl::Status Task::ReturnToGpus() {
     std::lock_guard lock(mutex_);
     gpu = record_.gpu();
   }
-  std::vector<GpuMove> moves;
-  for (int i = 0; i < gpu.held_size() && i < gpu.before_size(); ++i) {
-    if (const std::string chip = host_.gpus->NameOf(gpu.held(i)); !gpu.chip().empty() && chip != gpu.chip()) {
+  for (const std::string& held : gpu.held()) {
+    if (const std::string chip = host_.gpus->NameOf(held); !gpu.chip().empty() && chip != gpu.chip()) {
       return absl::FailedPreconditionError(
           absl::StrCat("its GPU state is of ", gpu.chip(), " and cannot go on on ", chip));
     }
-    moves.push_back({gpu.before(i), gpu.held(i)});
   }
-  const bool same =
-      std::all_of(moves.begin(), moves.end(), [](const GpuMove& m) { return m.before == m.after; });
-  if (same) moves.clear();
+  const std::vector<GpuMove> moves =
+      PlanMoves(ToVector(gpu.before()), ToVector(gpu.held()), ToVector(gpu.machine()), host_.gpus->machine());
   const std::vector<pid_t> tree = ProcessTree(record_.init().pid());
   // A restore for which the GPU's memory does not suffice strands the process.
   SIDING_RETURN_IF_ERROR(host_.gpus->CheckFree(ToVector(gpu.held()), Bytes{gpu.bytes()}));
@@ -122,6 +121,7 @@ absl::Status Task::ReturnToGpus() {
   agent::GpuRecord& now = *record_.mutable_gpu();
   now.set_drained(false);
   now.clear_before();
+  now.clear_machine();
   now.clear_bytes();
   now.clear_chip();
   Persist();

@@ -37,11 +37,19 @@ absl::StatusOr<UniqueFd> TakeLock(const std::string& folder) {
   return lock;
 }
 
-// The agent's next word. An error if it says no or has ended, or if the task has gone meanwhile.
-absl::StatusOr<spank::Answer> NextAnswer() {
+// How long an agent may take to accept a task: longer than it takes to look for checkpoints on a slow file
+// system. For its orders there is no limit: an image is verified before, however large it is.
+constexpr int kAcceptancePatienceMs = 30'000;
+constexpr int kForEver = -1;
+
+// The agent's next word. An error if it says no, has ended or does not answer, or if the task has gone
+// meanwhile.
+absl::StatusOr<spank::Answer> NextAnswer(int patience_ms) {
   pollfd ready[2] = {{spank::kShimAgentFd, POLLIN, 0}, {spank::kShimTaskFd, POLLRDHUP, 0}};
-  while (poll(ready, 2, -1) < 0 && errno == EINTR) {
-  }
+  int count;
+  do count = poll(ready, 2, patience_ms);
+  while (count < 0 && errno == EINTR);
+  if (count == 0) return absl::DeadlineExceededError("the agent does not answer");
   if (ready[1].revents != 0) return absl::CancelledError("Slurm's task has ended");
   char text[spank::kMaxMessage];
   spank::Answer answer;
@@ -67,7 +75,7 @@ absl::StatusOr<std::string> Register(const std::string& registration, uint32_t r
   const std::string text = absl::StrCat(registration, spank::kRestarts, " ", restarts, "\n");
   if (send(spank::kShimAgentFd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
     return ErrnoError(errno, "the agent does not listen");
-  SIDING_ASSIGN_OR_RETURN(const spank::Answer answer, NextAnswer());
+  SIDING_ASSIGN_OR_RETURN(const spank::Answer answer, NextAnswer(kAcceptancePatienceMs));
   return std::string(answer.folder);
 }
 
@@ -121,7 +129,7 @@ void TellUser(int error_output, const absl::Status& why) {
 // Everything up to a task that runs.
 absl::StatusOr<ShimTask> Begin(const std::string& folder, const SlurmHandover& handover,
                                agent::ShimRequest& request) {
-  if (const auto go = NextAnswer(); !go.ok()) return go.status();
+  if (const auto go = NextAnswer(kForEver); !go.ok()) return go.status();
   SIDING_ASSIGN_OR_RETURN(request, ReadJsonFile<agent::ShimRequest>(folder + "/request.json"));
   auto task = Start(request, folder, handover.stdio);
   if (!task.ok()) RemoveBatchScript(request);
@@ -157,6 +165,7 @@ absl::Status RunForSlurm() {
   sigset_t all;
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
+  signal(SIGCHLD, SIG_DFL);  // ignored, it would make the kernel forget how the command ended
   SIDING_ASSIGN_OR_RETURN(const std::string registration, ReceiveRegistration());
   SIDING_ASSIGN_OR_RETURN(const SlurmHandover handover, ReceiveHandover(spank::kShimTaskFd));
   const absl::Status status = Shepherd(handover, registration);

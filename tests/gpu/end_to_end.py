@@ -90,7 +90,7 @@ class Gpus(Cluster):
 
     def resume(self, job):
         self.ctl("resume", job)
-        self.wait_state(job, "running", timeout=200)
+        self.wait_state(job, "running", timeout=60)
         return self.when(job, "thawed") - self.when(job, "order-resume")
 
     def vacate(self, job):
@@ -211,6 +211,28 @@ def suspend():
 
 
 @scenario
+def huge_pages():
+    """What they are worth at 16 GiB."""
+    times = {}
+    for name, args in {"with": [], "without": ["--no-huge-pages"]}.items():
+        cluster = Gpus(agent_args=args).start()
+        try:
+            job = cluster.run(BIN / "hold", 16384)
+            cluster.wait_more(job)
+            times[name] = [(cluster.suspend(job), cluster.resume(job)) for _ in range(3)]
+            cluster.wait_more(job, 2)
+            assert right(cluster.output(job)), cluster.output(job)[-200:]
+            cluster.ctl("kill", job)
+            cluster.wait_state(job, "cancelled", timeout=100)
+        finally:
+            finish(cluster)
+    setting = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text().strip()
+    report("huge pages: 16384 MiB", "; ".join(
+        f"{name}: suspend {median([s for s, _ in t]):.3f} s, resume {median([r for _, r in t]):.3f} s" for name, t in times.items()))
+    check(f"huge pages: the setting is as before: {setting}", "[madvise]" in setting or "[always]" in setting)
+
+
+@scenario
 def early():
     """A 16 GiB victim is checkpointed to disk: the on-demand job does not wait for the image."""
     cluster = Gpus().start()
@@ -318,7 +340,7 @@ def two_gpus():
             neighbour = cluster.run(BIN / "hold", 1024, methods="kill")
             cluster.wait_more(neighbour)
             cluster.ctl("vacate", job)
-            cluster.wait_event(job, "restored", 100)
+            cluster.wait_event(job, "restored", 60)
             cluster.ctl("kill", neighbour)
 
         report("two_gpus: resumed and restored on another", identical(cluster, plain, moved))

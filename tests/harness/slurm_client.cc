@@ -1,4 +1,4 @@
-// Slurm as siding's controller sees it, for tests: one call of a SlurmClient, its answer as JSON.
+// Slurm as siding's controller sees it, for tests: one call of a Client, its answer as JSON.
 //
 //   siding-test-slurm any|library|tools jobs|nodes|partitions|reservations|about
 //   siding-test-slurm BACKEND order suspend|resume|requeue|requeuehold|release|cancel JOB
@@ -14,10 +14,10 @@
 #include "absl/strings/str_split.h"
 #include "common/clock.h"
 #include "common/status.h"
+#include "controller/platform/slurm/hostlist.h"
 #include "controller/platform/slurm/open.h"
-#include "controller/platform/slurm/words.h"
 
-namespace siding {
+namespace siding::slurm {
 namespace {
 
 using Json = nlohmann::json;
@@ -29,23 +29,25 @@ Json ToJson(const std::vector<NodeId>& nodes) {
   return list;
 }
 
-Json ToJson(const SlurmJob& j) {
+Json Micros(const std::optional<Time>& time) { return time ? Json(ToMicros(*time)) : Json(); }
+
+Json ToJson(const QueueJob& j) {
   return {{"id", j.id.value()},
           {"array", j.array.value()},
           {"array_tasks", j.array_tasks},
           {"name", j.name},
           {"uid", j.uid},
           {"gid", j.gid},
-          {"state", static_cast<int>(j.state)},
-          {"state_word", j.state_word},
+          {"phase", static_cast<int>(j.phase)},
+          {"state", j.state},
           {"reason", j.reason},
           {"partition", j.partition},
           {"account", j.account},
           {"qos", j.qos},
           {"reservation", j.reservation},
-          {"nodes", ToJson(j.nodes)},
-          {"wanted_nodes", ToJson(j.wanted_nodes)},
-          {"node_count", j.node_count},
+          {"on", ToJson(j.on)},
+          {"only_on", ToJson(j.only_on)},
+          {"nodes", j.nodes},
           {"cpus", j.cpus},
           {"memory_per_node", j.memory_per_node.value},
           {"gpus_per_node", j.gpus_per_node},
@@ -53,32 +55,30 @@ Json ToJson(const SlurmJob& j) {
           {"held", j.held},
           {"requeueable", j.requeueable},
           {"restarts", j.restarts},
-          {"submitted", ToMicros(j.submitted)},
-          {"started", ToMicros(j.started)},
-          {"preempted", ToMicros(j.preempted)},
-          {"time_limit", j.time_limit ? Json(ToSeconds(*j.time_limit)) : Json()},
+          {"submitted", Micros(j.submitted)},
+          {"started", Micros(j.started)},
+          {"preempted", Micros(j.preempted)},
+          {"limit", j.limit ? Json(ToSeconds(*j.limit)) : Json()},
           {"comment", j.comment},
           {"admin_comment", j.admin_comment}};
 }
 
-Json ToJson(const SlurmNode& n) {
+Json ToJson(const QueueNode& n) {
   return {{"id", n.id.value()},
           {"address", n.address},
-          {"state", static_cast<int>(n.state)},
+          {"state", n.state},
+          {"up", n.up},
           {"drained", n.drained},
-          {"responding", n.responding},
-          {"completing", n.completing},
-          {"maintenance", n.maintenance},
-          {"reason", n.reason},
           {"cpus", n.cpus},
-          {"allocated_cpus", n.allocated_cpus},
+          {"cpus_used", n.cpus_used},
           {"memory", n.memory.value},
-          {"allocated_memory", n.allocated_memory.value},
+          {"memory_used", n.memory_used.value},
           {"gpus", n.gpus},
-          {"allocated_gpus", n.allocated_gpus}};
+          {"gpus_used", n.gpus_used},
+          {"reason", n.reason}};
 }
 
-Json ToJson(const SlurmPartition& p) {
+Json ToJson(const Partition& p) {
   return {{"name", p.name},
           {"up", p.up},
           {"is_default", p.is_default},
@@ -88,7 +88,7 @@ Json ToJson(const SlurmPartition& p) {
           {"grace", ToSeconds(p.grace)}};
 }
 
-Json ToJson(const SlurmReservation& r) {
+Json ToJson(const Reservation& r) {
   return {{"name", r.name},
           {"nodes", ToJson(r.nodes)},
           {"users", r.users},
@@ -97,7 +97,7 @@ Json ToJson(const SlurmReservation& r) {
 }
 
 template <class T>
-absl::Status Print(const absl::StatusOr<SlurmClient::List<T>>& list) {
+absl::Status Print(const absl::StatusOr<Client::List<T>>& list) {
   if (!list.ok()) return list.status();
   Json all = Json::array();
   for (const T& one : **list) all.push_back(ToJson(one));
@@ -105,20 +105,20 @@ absl::Status Print(const absl::StatusOr<SlurmClient::List<T>>& list) {
   return absl::OkStatus();
 }
 
-absl::Status Order(SlurmClient& client, const Words& words) {
-  for (SlurmOrder order : {SlurmOrder::kSuspend, SlurmOrder::kResume, SlurmOrder::kRequeue,
-                           SlurmOrder::kRequeueHeld, SlurmOrder::kRelease, SlurmOrder::kCancel}) {
-    if (ToString(order) == words.at(1)) return client.Order(SlurmJobId(std::stoul(words.at(2))), order);
+absl::Status Order(Client& client, const Words& words) {
+  for (Verb verb :
+       {Verb::kSuspend, Verb::kResume, Verb::kRequeue, Verb::kRequeueHeld, Verb::kRelease, Verb::kCancel}) {
+    if (ToString(verb) == words.at(1)) return client.Do(JobNumber(std::stoul(words.at(2))), verb);
   }
   return absl::InvalidArgumentError("no such order: " + words.at(1));
 }
 
-absl::Status Update(SlurmClient& client, const Words& words) {
-  SlurmJobChange change;
+absl::Status Update(Client& client, const Words& words) {
+  JobChange change;
   for (size_t i = 2; i < words.size(); ++i) {
     const std::pair<std::string, std::string> word = absl::StrSplit(words[i], absl::MaxSplits('=', 1));
     if (word.first == "nodes") {
-      SIDING_ASSIGN_OR_RETURN(change.wanted_nodes, ExpandHosts(word.second));
+      SIDING_ASSIGN_OR_RETURN(change.only_on, ExpandHostlist(word.second));
     } else if (word.first == "reservation") {
       change.reservation = word.second;
     } else if (word.first == "admin_comment") {
@@ -129,20 +129,20 @@ absl::Status Update(SlurmClient& client, const Words& words) {
       return absl::InvalidArgumentError("no such key: " + word.first);
     }
   }
-  return client.Update(SlurmJobId(std::stoul(words.at(1))), change);
+  return client.Update(JobNumber(std::stoul(words.at(1))), change);
 }
 
-absl::Status Reserve(SlurmClient& client, const Words& words) {
-  SlurmReservation reservation;
+absl::Status Reserve(Client& client, const Words& words) {
+  Reservation reservation;
   reservation.name = words.at(1);
-  SIDING_ASSIGN_OR_RETURN(reservation.nodes, ExpandHosts(words.at(2)));
+  SIDING_ASSIGN_OR_RETURN(reservation.nodes, ExpandHostlist(words.at(2)));
   reservation.users = absl::StrSplit(words.at(3), ',');
   reservation.start = SystemClock().Now();
   reservation.end = reservation.start + std::chrono::seconds(std::stoi(words.at(4)));
   return client.CreateReservation(reservation);
 }
 
-absl::Status Call(SlurmClient& client, const Words& words) {
+absl::Status Call(Client& client, const Words& words) {
   const std::string& verb = words.at(0);
   if (verb == "jobs") return Print(client.Jobs());
   if (verb == "nodes") return Print(client.Nodes());
@@ -158,16 +158,16 @@ absl::Status Call(SlurmClient& client, const Words& words) {
 }
 
 absl::Status Run(const Words& words) {
-  SIDING_ASSIGN_OR_RETURN(const SlurmBackend backend, ParseSlurmBackend(words.at(0)));
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<SlurmClient> client, OpenSlurm(backend));
+  SIDING_ASSIGN_OR_RETURN(const Backend backend, ParseBackend(words.at(0)));
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, OpenClient(backend));
   return Call(*client, Words(words.begin() + 1, words.end()));
 }
 
 }  // namespace
-}  // namespace siding
+}  // namespace siding::slurm
 
 int main(int argc, char** argv) {
-  const absl::Status status = siding::Run({argv + 1, argv + argc});
+  const absl::Status status = siding::slurm::Run({argv + 1, argv + argc});
   if (status.ok()) return 0;
   std::cerr << status << "\n";
   return 1;

@@ -17,9 +17,9 @@
 #include "absl/status/statusor.h"
 #include "controller/platform/slurm/values.h"
 
-namespace siding {
+namespace siding::slurm {
 
-enum class SlurmOrder : uint8_t {
+enum class Verb : uint8_t {
   kSuspend,
   kResume,
   kRequeue,      // ends it; it waits again under the same number
@@ -27,10 +27,12 @@ enum class SlurmOrder : uint8_t {
   kRelease,      // of a hold
   kCancel,       // nothing to do, and no error, where it has ended or is unknown
 };
+// scontrol's word: "suspend", "requeuehold"; "cancel".
+std::string ToString(Verb verb);
 
-class SlurmClient {
+class Client {
  public:
-  virtual ~SlurmClient() = default;
+  virtual ~Client() = default;
 
   // "libslurm 22.05.8" or "command-line tools": for the log.
   virtual std::string Description() const = 0;
@@ -39,19 +41,19 @@ class SlurmClient {
   // and never changes; the same pointer again means that nothing has changed since.
   template <class T>
   using List = std::shared_ptr<const std::vector<T>>;
-  virtual absl::StatusOr<List<SlurmJob>> Jobs() = 0;
-  virtual absl::StatusOr<List<SlurmNode>> Nodes() = 0;
-  virtual absl::StatusOr<List<SlurmPartition>> Partitions() = 0;
-  virtual absl::StatusOr<List<SlurmReservation>> Reservations() = 0;
+  virtual absl::StatusOr<List<QueueJob>> Jobs() = 0;
+  virtual absl::StatusOr<List<QueueNode>> Nodes() = 0;
+  virtual absl::StatusOr<List<Partition>> Partitions() = 0;
+  virtual absl::StatusOr<List<Reservation>> Reservations() = 0;
 
-  virtual absl::Status Order(SlurmJobId job, SlurmOrder order) = 0;
-  virtual absl::Status Update(SlurmJobId job, const SlurmJobChange& change) = 0;
+  virtual absl::Status Do(JobNumber job, Verb verb) = 0;
+  virtual absl::Status Update(JobNumber job, const JobChange& change) = 0;
 
   // Keeps the nodes for these users' jobs that name the reservation. Jobs that run there go on, whoever's
   // they are; its own may run longer than it lasts. Times count in whole seconds.
-  virtual absl::Status CreateReservation(const SlurmReservation& reservation) = 0;
+  virtual absl::Status CreateReservation(const Reservation& reservation) = 0;
   // kFailedPrecondition while a job that waits or runs names it.
   virtual absl::Status DeleteReservation(const std::string& name) = 0;
 };
 
-}  // namespace siding
+}  // namespace siding::slurm

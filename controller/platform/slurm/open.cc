@@ -14,7 +14,7 @@
 #include "controller/platform/slurm/library/entry.h"
 #include "controller/platform/slurm/tool_client.h"
 
-namespace siding {
+namespace siding::slurm {
 namespace {
 
 namespace fs = std::filesystem;
@@ -42,7 +42,7 @@ absl::Status CheckConfiguration() {
   return ErrnoError(error, "Slurm's configuration " + path);
 }
 
-absl::StatusOr<std::unique_ptr<SlurmClient>> OpenLibrary(const std::string& folder) {
+absl::StatusOr<std::unique_ptr<Client>> OpenLibrary(const std::string& folder) {
   SIDING_RETURN_IF_ERROR(CheckConfiguration());
   std::string tried;
   for (const std::string& path : Candidates(folder)) {
@@ -52,9 +52,9 @@ absl::StatusOr<std::unique_ptr<SlurmClient>> OpenLibrary(const std::string& fold
       absl::StrAppend(&tried, "; ", dlerror());
       continue;
     }
-    const auto open = reinterpret_cast<SlurmEntry>(dlsym(library, kSlurmEntry));
-    if (SlurmClient* client = open == nullptr ? nullptr : open(SIDING_VERSION); client != nullptr)
-      return std::unique_ptr<SlurmClient>(client);
+    const auto open = reinterpret_cast<Entry>(dlsym(library, kEntryName));
+    if (Client* client = open == nullptr ? nullptr : open(SIDING_VERSION); client != nullptr)
+      return std::unique_ptr<Client>(client);
     absl::StrAppend(&tried, "; ", path, ": for another version of siding");
   }
   return absl::NotFoundError(
@@ -70,38 +70,37 @@ bool IsInPath(const std::string& program) {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<SlurmClient>> OpenTools() {
+absl::StatusOr<std::unique_ptr<Client>> OpenTools() {
   for (const char* tool : {"squeue", "sinfo", "scontrol", "scancel"}) {
     if (!IsInPath(tool)) return absl::NotFoundError(absl::StrCat("Slurm's ", tool, " is not in PATH"));
   }
-  return NewSlurmToolClient();
+  return NewToolClient();
 }
 
 }  // namespace
 
-absl::StatusOr<SlurmBackend> ParseSlurmBackend(const std::string& name) {
-  if (name == "any") return SlurmBackend::kAny;
-  if (name == "library") return SlurmBackend::kLibrary;
-  if (name == "tools") return SlurmBackend::kTools;
+absl::StatusOr<Backend> ParseBackend(const std::string& name) {
+  if (name == "any") return Backend::kAny;
+  if (name == "library") return Backend::kLibrary;
+  if (name == "tools") return Backend::kTools;
   return absl::InvalidArgumentError(
       absl::StrCat("way to Slurm '", name, "': expected any, library or tools"));
 }
 
-std::string DefaultSlurmLibraryFolder() {
+std::string DefaultLibraryFolder() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   return error ? "/usr/lib/siding" : program.parent_path().parent_path() / "lib" / "siding";
 }
 
-absl::StatusOr<std::unique_ptr<SlurmClient>> OpenSlurm(SlurmBackend backend,
-                                                       const std::string& library_folder) {
-  if (backend == SlurmBackend::kTools) return OpenTools();
+absl::StatusOr<std::unique_ptr<Client>> OpenClient(Backend backend, const std::string& library_folder) {
+  if (backend == Backend::kTools) return OpenTools();
   auto library = OpenLibrary(library_folder);
-  if (library.ok() || backend == SlurmBackend::kLibrary) return library;
+  if (library.ok() || backend == Backend::kLibrary) return library;
   auto tools = OpenTools();
   if (tools.ok()) return tools;
   return absl::NotFoundError(
       absl::StrCat("no way to Slurm: ", library.status().message(), "; ", tools.status().message()));
 }
 
-}  // namespace siding
+}  // namespace siding::slurm

@@ -6,55 +6,56 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status.h"
+#include "controller/platform/slurm/hostlist.h"
+#include "controller/platform/slurm/queue.h"
 #include "controller/platform/slurm/tool_output.h"
-#include "controller/platform/slurm/words.h"
 
-namespace siding {
+namespace siding::slurm {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(15);
 
-class ToolClient final : public SlurmClient {
+class ToolClient final : public Client {
  public:
-  explicit ToolClient(SlurmToolRunner run) : run_(std::move(run)) {}
+  explicit ToolClient(ToolRunner run) : run_(std::move(run)) {}
 
   std::string Description() const override { return "command-line tools"; }
 
-  absl::StatusOr<List<SlurmJob>> Jobs() override {
-    return Load({"squeue", "--all", "--states=all", "--json"}, ParseJobs, jobs_);
+  absl::StatusOr<List<QueueJob>> Jobs() override {
+    return Load({"squeue", "--all", "--states=all", "--json"}, ParseQueue, jobs_);
   }
-  absl::StatusOr<List<SlurmNode>> Nodes() override {
+  absl::StatusOr<List<QueueNode>> Nodes() override {
     return Load({"sinfo", "--all", "--json"}, ParseNodes, nodes_);
   }
-  absl::StatusOr<List<SlurmPartition>> Partitions() override {
+  absl::StatusOr<List<Partition>> Partitions() override {
     return Load({"scontrol", "--all", "--oneliner", "show", "partitions"}, ParsePartitions, partitions_);
   }
-  absl::StatusOr<List<SlurmReservation>> Reservations() override {
+  absl::StatusOr<List<Reservation>> Reservations() override {
     return Load({"scontrol", "--oneliner", "show", "reservations"}, ParseReservations, reservations_);
   }
 
-  absl::Status Order(SlurmJobId job, SlurmOrder order) override {
+  absl::Status Do(JobNumber job, Verb verb) override {
     const std::string number = absl::StrCat(job.value());
-    if (order == SlurmOrder::kCancel) return Run({"scancel", number}).status();
-    return Annotate(Run({"scontrol", ToString(order), number}).status(), "job " + number);
+    if (verb == Verb::kCancel) return Run({"scancel", number}).status();
+    return Annotate(Run({"scontrol", ToString(verb), number}).status(), "job " + number);
   }
 
-  absl::Status Update(SlurmJobId job, const SlurmJobChange& change) override {
+  absl::Status Update(JobNumber job, const JobChange& change) override {
     const std::string number = absl::StrCat(job.value());
     std::vector<std::string> argv = {"scontrol", "update", "JobId=" + number};
-    if (change.wanted_nodes) argv.push_back("ReqNodeList=" + JoinHosts(*change.wanted_nodes));
+    if (change.only_on) argv.push_back("ReqNodeList=" + JoinHostlist(*change.only_on));
     if (change.reservation) argv.push_back("ReservationName=" + *change.reservation);
     if (change.admin_comment) argv.push_back("AdminComment=" + *change.admin_comment);
     if (change.comment) argv.push_back("Comment=" + *change.comment);
     return Annotate(Run(argv).status(), "job " + number);
   }
 
-  absl::Status CreateReservation(const SlurmReservation& reservation) override {
+  absl::Status CreateReservation(const Reservation& reservation) override {
     const auto seconds = [](Time time) { return absl::StrCat("uts", ToMicros(time) / 1'000'000); };
     return Annotate(
         Run({"scontrol", "create", "reservation", "ReservationName=" + reservation.name,
              "StartTime=" + seconds(reservation.start), "EndTime=" + seconds(reservation.end),
-             "Nodes=" + JoinHosts(reservation.nodes), "Users=" + absl::StrJoin(reservation.users, ","),
+             "Nodes=" + JoinHostlist(reservation.nodes), "Users=" + absl::StrJoin(reservation.users, ","),
              "Flags=IGNORE_JOBS,FLEX,NO_HOLD_JOBS_AFTER"})
             .status(),
         "reservation " + reservation.name);
@@ -85,24 +86,22 @@ class ToolClient final : public SlurmClient {
     return last;
   }
 
-  SlurmToolRunner run_;
-  List<SlurmJob> jobs_;
-  List<SlurmNode> nodes_;
-  List<SlurmPartition> partitions_;
-  List<SlurmReservation> reservations_;
+  ToolRunner run_;
+  List<QueueJob> jobs_;
+  List<QueueNode> nodes_;
+  List<Partition> partitions_;
+  List<Reservation> reservations_;
 };
 
 }  // namespace
 
-SlurmToolRunner RealSlurmTools() {
+ToolRunner RealTools() {
   return [](const std::vector<std::string>& argv) {
     // Seconds since 1970 instead of local times.
     return RunProgram(argv, kPatience, {{"SLURM_TIME_FORMAT", "%s"}});
   };
 }
 
-std::unique_ptr<SlurmClient> NewSlurmToolClient(SlurmToolRunner run) {
-  return std::make_unique<ToolClient>(std::move(run));
-}
+std::unique_ptr<Client> NewToolClient(ToolRunner run) { return std::make_unique<ToolClient>(std::move(run)); }
 
-}  // namespace siding
+}  // namespace siding::slurm

@@ -11,14 +11,14 @@
 #include "common/run_program.h"
 #include "controller/platform/slurm/client.h"
 
-namespace siding {
+namespace siding::slurm {
 
 // Runs one tool to its end.
-using SlurmToolRunner = std::function<absl::StatusOr<ProgramResult>(const std::vector<std::string>& argv)>;
+using ToolRunner = std::function<absl::StatusOr<ProgramResult>(const std::vector<std::string>& argv)>;
 
 // The tools of PATH, each killed after a time in which Slurm itself would have given up.
-SlurmToolRunner RealSlurmTools();
+ToolRunner RealTools();
 
-std::unique_ptr<SlurmClient> NewSlurmToolClient(SlurmToolRunner run = RealSlurmTools());
+std::unique_ptr<Client> NewToolClient(ToolRunner run = RealTools());
 
-}  // namespace siding
+}  // namespace siding::slurm

@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace siding {
+namespace siding::slurm {
 namespace {
 
 using testing::ElementsAre;
@@ -12,8 +12,8 @@ using testing::ElementsAre;
 // Answers every call alike and remembers the last one.
 class Tools {
  public:
-  std::unique_ptr<SlurmClient> Client() {
-    return NewSlurmToolClient([this](const std::vector<std::string>& argv) {
+  std::unique_ptr<Client> Open() {
+    return NewToolClient([this](const std::vector<std::string>& argv) {
       last = absl::StrJoin(argv, " ");
       return answer;
     });
@@ -24,30 +24,30 @@ class Tools {
 
 TEST(ToolClient, OrdersAreScontrolsVerbs) {
   Tools tools;
-  EXPECT_TRUE(tools.Client()->Order(SlurmJobId(7), SlurmOrder::kRequeueHeld).ok());
+  EXPECT_TRUE(tools.Open()->Do(JobNumber(7), Verb::kRequeueHeld).ok());
   EXPECT_EQ(tools.last, "scontrol requeuehold 7");
 }
 
 TEST(ToolClient, CancelHasAToolOfItsOwn) {
   Tools tools;
-  EXPECT_TRUE(tools.Client()->Order(SlurmJobId(7), SlurmOrder::kCancel).ok());
+  EXPECT_TRUE(tools.Open()->Do(JobNumber(7), Verb::kCancel).ok());
   EXPECT_EQ(tools.last, "scancel 7");
 }
 
 TEST(ToolClient, AnUpdateSaysOnlyWhatChanges) {
   Tools tools;
-  SlurmJobChange change;
-  change.wanted_nodes = {NodeId("a"), NodeId("b")};
+  JobChange change;
+  change.only_on = {NodeId("a"), NodeId("b")};
   change.admin_comment = "";
-  EXPECT_TRUE(tools.Client()->Update(SlurmJobId(7), change).ok());
+  EXPECT_TRUE(tools.Open()->Update(JobNumber(7), change).ok());
   EXPECT_EQ(tools.last, "scontrol update JobId=7 ReqNodeList=a,b AdminComment=");
 }
 
 TEST(ToolClient, AReservationIsWrittenInSeconds) {
   Tools tools;
-  const SlurmReservation r{
+  const Reservation r{
       "siding-1", {NodeId("a")}, {"ann", "bob"}, FromMicros(5'000'000), FromMicros(65'000'000)};
-  EXPECT_TRUE(tools.Client()->CreateReservation(r).ok());
+  EXPECT_TRUE(tools.Open()->CreateReservation(r).ok());
   EXPECT_EQ(tools.last,
             "scontrol create reservation ReservationName=siding-1 StartTime=uts5 EndTime=uts65 Nodes=a "
             "Users=ann,bob Flags=IGNORE_JOBS,FLEX,NO_HOLD_JOBS_AFTER");
@@ -56,7 +56,7 @@ TEST(ToolClient, AReservationIsWrittenInSeconds) {
 TEST(ToolClient, WhatSlurmSaysNamesTheJob) {
   Tools tools;
   tools.answer = ProgramResult{1, "", "Job is pending execution for job 2\n"};
-  const absl::Status status = tools.Client()->Order(SlurmJobId(2), SlurmOrder::kSuspend);
+  const absl::Status status = tools.Open()->Do(JobNumber(2), Verb::kSuspend);
   EXPECT_TRUE(absl::IsFailedPrecondition(status));
   EXPECT_EQ(status.message(), "job 2: Job is pending execution for job 2");
 }
@@ -64,12 +64,12 @@ TEST(ToolClient, WhatSlurmSaysNamesTheJob) {
 TEST(ToolClient, AToolThatHangsMeansThatSlurmIsNotThere) {
   Tools tools;
   tools.answer = absl::DeadlineExceededError("killed");
-  EXPECT_TRUE(absl::IsUnavailable(tools.Client()->Jobs().status()));
+  EXPECT_TRUE(absl::IsUnavailable(tools.Open()->Jobs().status()));
 }
 
 TEST(ToolClient, TheSameListIsTheSamePointer) {
   Tools tools;
-  const auto client = tools.Client();
+  const auto client = tools.Open();
   tools.answer->output = R"({"jobs": [{"job_id": 1, "job_state": "RUNNING", "last_sched_evaluation": 1}]})";
   const auto first = *client->Jobs();
   tools.answer->output = R"({"jobs": [{"job_id": 1, "job_state": "RUNNING", "last_sched_evaluation": 2}]})";
@@ -80,10 +80,10 @@ TEST(ToolClient, ListsAreInOrder) {
   Tools tools;
   tools.answer->output =
       R"({"jobs": [{"job_id": 5, "job_state": "RUNNING"}, {"job_id": 3, "job_state": "RUNNING"}]})";
-  const auto jobs = *tools.Client()->Jobs();
-  EXPECT_THAT(*jobs, ElementsAre(testing::Field(&SlurmJob::id, SlurmJobId(3)),
-                                 testing::Field(&SlurmJob::id, SlurmJobId(5))));
+  const auto jobs = *tools.Open()->Jobs();
+  EXPECT_THAT(*jobs, ElementsAre(testing::Field(&QueueJob::id, JobNumber(3)),
+                                 testing::Field(&QueueJob::id, JobNumber(5))));
 }
 
 }  // namespace
-}  // namespace siding
+}  // namespace siding::slurm

@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/status.h"
-#include "controller/platform/slurm/job_rules.h"
-#include "controller/platform/slurm/words.h"
+#include "controller/platform/slurm/hostlist.h"
+#include "controller/platform/slurm/queue.h"
 
-namespace siding {
+namespace siding::slurm {
 namespace {
 
 using Json = nlohmann::json;
@@ -63,8 +63,10 @@ bool Flag(const Json& record, const char* key) {
   return field != record.end() && field->is_boolean() && field->get<bool>();
 }
 
-Time Seconds(const Json& record, const char* key) {
-  return Time(std::chrono::seconds(Number(record, key).value_or(0)));
+std::optional<Time> Seconds(const Json& record, const char* key) {
+  const int64_t seconds = Number(record, key).value_or(0);
+  if (seconds == 0) return {};
+  return Time(std::chrono::seconds(seconds));
 }
 
 Bytes Mebibytes(const Json& record, const char* key) {
@@ -72,7 +74,7 @@ Bytes Mebibytes(const Json& record, const char* key) {
 }
 
 absl::StatusOr<std::vector<NodeId>> Hosts(const Json& record, const char* key) {
-  auto hosts = ExpandHosts(Text(record, key));
+  auto hosts = ExpandHostlist(Text(record, key));
   return hosts.ok() ? hosts : absl::InternalError(absl::StrCat(key, ": ", hosts.status().message()));
 }
 
@@ -104,20 +106,20 @@ absl::StatusOr<std::vector<T>> ReadList(const std::string& text, const std::stri
 
 int MostGpus(const Json& record, const char* key) {
   int most = 0;
-  for (const std::string& node : Texts(record, key)) most = std::max(most, CountGpus(node));
+  for (const std::string& node : Texts(record, key)) most = std::max(most, GpusOf(node));
   return most;
 }
 
-absl::StatusOr<SlurmJob> ReadJob(const Json& record) {
+absl::StatusOr<QueueJob> ReadJob(const Json& record) {
   const std::optional<int64_t> id = Number(record, "job_id");
   if (!id || *id <= 0 || *id > std::numeric_limits<uint32_t>::max())
     return absl::InternalError("job_id: expected a number from 1");
-  SlurmJob job;
-  job.id = SlurmJobId(static_cast<uint32_t>(*id));
-  job.state_word = Text(record, "job_state");
-  if (job.state_word.empty()) return absl::InternalError("job_state: expected a word");
-  job.state = JobStateOf(job.state_word);
-  job.array = SlurmJobId(static_cast<uint32_t>(Number(record, "array_job_id").value_or(0)));
+  QueueJob job;
+  job.id = JobNumber(static_cast<uint32_t>(*id));
+  job.state = Text(record, "job_state");
+  if (job.state.empty()) return absl::InternalError("job_state: expected a word");
+  job.phase = PhaseOf(job.state);
+  job.array = JobNumber(static_cast<uint32_t>(Number(record, "array_job_id").value_or(0)));
   job.array_tasks = Text(record, "array_task_string");
   job.name = Text(record, "name");
   job.uid = static_cast<uint32_t>(Number(record, "user_id").value_or(0));
@@ -127,40 +129,31 @@ absl::StatusOr<SlurmJob> ReadJob(const Json& record) {
   job.account = Text(record, "account");
   job.qos = Text(record, "qos");
   job.reservation = Text(record, "resv_name");
-  SIDING_ASSIGN_OR_RETURN(job.nodes, Hosts(record, "nodes"));
-  SIDING_ASSIGN_OR_RETURN(job.wanted_nodes, Hosts(record, "required_nodes"));
-  job.node_count = Count(record, "node_count");
+  job.nodes = Count(record, "node_count");
   job.cpus = Count(record, "cpus");
   job.memory_per_node = Mebibytes(record, "memory_per_node");
-  job.gpus_per_node = std::max(MostGpus(record, "gres_detail"), CountGpus(Text(record, "tres_per_node")));
+  job.gpus_per_node = std::max(MostGpus(record, "gres_detail"), GpusOf(Text(record, "tres_per_node")));
+  SIDING_ASSIGN_OR_RETURN(job.on, Hosts(record, "nodes"));
+  SIDING_ASSIGN_OR_RETURN(job.only_on, Hosts(record, "required_nodes"));
   job.priority = static_cast<uint32_t>(Number(record, "priority").value_or(0));
   job.requeueable = Flag(record, "requeue");
   job.restarts = Count(record, "restart_cnt");
   job.submitted = Seconds(record, "submit_time");
   job.started = Seconds(record, "start_time");
   job.preempted = Seconds(record, "preempt_time");
-  if (const auto limit = Number(record, "time_limit")) job.time_limit = std::chrono::minutes(*limit);
+  if (const auto limit = Number(record, "time_limit")) job.limit = std::chrono::minutes(*limit);
   job.comment = Text(record, "comment");
   job.admin_comment = Text(record, "admin_comment");
-  Complete(job, {CountGpus(Text(record, "tres_per_job")), Mebibytes(record, "memory_per_cpu")});
+  Complete(job, {GpusOf(Text(record, "tres_per_job")), Mebibytes(record, "memory_per_cpu")});
   return job;
 }
 
-SlurmNodeState NodeStateOf(const std::string& word) {
-  const std::string name = absl::AsciiStrToLower(word);
-  if (name == "idle") return SlurmNodeState::kIdle;
-  if (name == "mixed") return SlurmNodeState::kMixed;
-  if (name == "allocated") return SlurmNodeState::kAllocated;
-  if (name == "down" || name == "error") return SlurmNodeState::kDown;
-  return SlurmNodeState::kUnknown;
-}
-
-absl::StatusOr<SlurmNode> ReadNode(const Json& record) {
-  SlurmNode node;
+absl::StatusOr<QueueNode> ReadNode(const Json& record) {
+  QueueNode node;
   node.id = NodeId(Text(record, "name"));
   if (node.id.value().empty()) return absl::InternalError("name: expected a node's name");
   node.address = Text(record, "address");
-  node.state = NodeStateOf(Text(record, "state"));
+  node.state = absl::AsciiStrToLower(Text(record, "state"));
   // Later versions have the flags behind the state.
   std::vector<std::string> flags = Texts(record, "state_flags");
   const std::vector<std::string> more = Texts(record, "state");
@@ -168,17 +161,15 @@ absl::StatusOr<SlurmNode> ReadNode(const Json& record) {
   const auto has = [&flags](const char* flag) {
     return std::find(flags.begin(), flags.end(), flag) != flags.end();
   };
-  node.drained = has("DRAIN");
-  node.responding = !has("NOT_RESPONDING");
-  node.completing = has("COMPLETING");
-  node.maintenance = has("MAINTENANCE");
-  node.reason = Text(record, "reason");
+  node.up = IsUp(node.state) && !has("NOT_RESPONDING");
+  node.drained = has("DRAIN") || has("MAINTENANCE");
   node.cpus = Count(record, "cpus");
-  node.allocated_cpus = Count(record, "alloc_cpus");
+  node.cpus_used = Count(record, "alloc_cpus");
   node.memory = Mebibytes(record, "real_memory");
-  node.allocated_memory = Mebibytes(record, "alloc_memory");
-  node.gpus = CountGpus(Text(record, "gres"));
-  node.allocated_gpus = CountGpus(Text(record, "gres_used"));
+  node.memory_used = Mebibytes(record, "alloc_memory");
+  node.gpus = GpusOf(Text(record, "gres"));
+  node.gpus_used = GpusOf(Text(record, "gres_used"));
+  node.reason = Text(record, "reason");
   return node;
 }
 
@@ -210,25 +201,8 @@ std::string Word(const Line& line, const std::string& key) {
   return found == line.end() || found->second == "(null)" ? "" : found->second;
 }
 
-// "UNLIMITED", "30" minutes, "1:00:00" or "2-00:00:00".
-absl::StatusOr<std::optional<Duration>> TimeLimit(const std::string& text) {
-  if (text == "UNLIMITED" || text == "INFINITE") return std::nullopt;
-  const std::vector<std::string> day_and_rest = absl::StrSplit(text, absl::MaxSplits('-', 1));
-  const std::vector<std::string> clock = absl::StrSplit(day_and_rest.back(), ':');
-  int64_t seconds = 0, days = 0;
-  for (const std::string& part : clock) {
-    int64_t number = 0;
-    if (!absl::SimpleAtoi(part, &number) || number < 0) return absl::InternalError("no duration");
-    seconds = seconds * 60 + number;
-  }
-  if (clock.size() == 1) seconds *= 60;
-  if (day_and_rest.size() == 2 && !absl::SimpleAtoi(day_and_rest.front(), &days))
-    return absl::InternalError("no duration");
-  return std::chrono::seconds(seconds) + std::chrono::hours(24 * days);
-}
-
 absl::StatusOr<std::vector<NodeId>> Hosts(const std::string& what, const Line& line, const std::string& key) {
-  auto hosts = ExpandHosts(Word(line, key));
+  auto hosts = ExpandHostlist(Word(line, key));
   return hosts.ok() ? hosts : Odd(what, line, key, "a list of nodes");
 }
 
@@ -240,25 +214,25 @@ absl::StatusOr<Time> Seconds(const std::string& what, const Line& line, const st
 
 }  // namespace
 
-absl::StatusOr<std::vector<SlurmJob>> ParseJobs(const std::string& json) {
-  return ReadList<SlurmJob>(json, "squeue --json", "jobs", ReadJob);
+absl::StatusOr<std::vector<QueueJob>> ParseQueue(const std::string& json) {
+  return ReadList<QueueJob>(json, "squeue --json", "jobs", ReadJob);
 }
 
-absl::StatusOr<std::vector<SlurmNode>> ParseNodes(const std::string& json) {
-  return ReadList<SlurmNode>(json, "sinfo --json", "nodes", ReadNode);
+absl::StatusOr<std::vector<QueueNode>> ParseNodes(const std::string& json) {
+  return ReadList<QueueNode>(json, "sinfo --json", "nodes", ReadNode);
 }
 
-absl::StatusOr<std::vector<SlurmPartition>> ParsePartitions(const std::string& text) {
-  std::vector<SlurmPartition> partitions;
+absl::StatusOr<std::vector<Partition>> ParsePartitions(const std::string& text) {
+  std::vector<Partition> partitions;
   for (const Line& line : Lines(text, "PartitionName")) {
-    SlurmPartition& partition = partitions.emplace_back();
+    Partition& partition = partitions.emplace_back();
     partition.name = Word(line, "PartitionName");
     const std::string what = "partition " + partition.name;
     partition.up = Word(line, "State") == "UP";
     partition.is_default = Word(line, "Default") == "YES";
     SIDING_ASSIGN_OR_RETURN(partition.nodes, Hosts(what, line, "Nodes"));
-    const auto limit = TimeLimit(Word(line, "MaxTime"));
-    if (!limit.ok()) return Odd(what, line, "MaxTime", "UNLIMITED or a duration");
+    const auto limit = ParseLimit(Word(line, "MaxTime"));
+    if (!limit.ok()) return Odd(what, line, "MaxTime", "UNLIMITED or DAYS-HH:MM:SS");
     partition.max_time = *limit;
     int grace = 0;
     if (!absl::SimpleAtoi(Word(line, "PriorityTier"), &partition.priority_tier))
@@ -269,10 +243,10 @@ absl::StatusOr<std::vector<SlurmPartition>> ParsePartitions(const std::string& t
   return partitions;
 }
 
-absl::StatusOr<std::vector<SlurmReservation>> ParseReservations(const std::string& text) {
-  std::vector<SlurmReservation> reservations;
+absl::StatusOr<std::vector<Reservation>> ParseReservations(const std::string& text) {
+  std::vector<Reservation> reservations;
   for (const Line& line : Lines(text, "ReservationName")) {
-    SlurmReservation& reservation = reservations.emplace_back();
+    Reservation& reservation = reservations.emplace_back();
     reservation.name = Word(line, "ReservationName");
     const std::string what = "reservation " + reservation.name;
     SIDING_ASSIGN_OR_RETURN(reservation.nodes, Hosts(what, line, "Nodes"));
@@ -283,4 +257,4 @@ absl::StatusOr<std::vector<SlurmReservation>> ParseReservations(const std::strin
   return reservations;
 }
 
-}  // namespace siding
+}  // namespace siding::slurm

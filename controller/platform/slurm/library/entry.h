@@ -4,11 +4,11 @@
 
 #include "controller/platform/slurm/client.h"
 
-namespace siding {
+namespace siding::slurm {
 
-inline constexpr char kSlurmEntry[] = "siding_slurm_open";
+inline constexpr char kEntryName[] = "siding_slurm_open";
 // A new client, owned by the caller. nullptr: it was built for another siding. (That libslurm is of the right
 // version its soname sees to: every version of Slurm has its own.)
-using SlurmEntry = SlurmClient* (*)(const char* siding_version);
+using Entry = Client* (*)(const char* siding_version);
 
-}  // namespace siding
+}  // namespace siding::slurm

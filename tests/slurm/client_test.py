@@ -146,6 +146,7 @@ class BothSayTheSame(ClientCase):
     def test_of_jobs_of_all_kinds(self):
         failed = self.slurm.submit("-o", "/dev/null", "--wrap", "false")
         self.slurm.wait_state(failed, "FAILED")
+        self.slurm.run("scancel", self.running())
         self.running("-N2", "--comment=a b", "-t", "5")
         suspended = self.running("--mem=100")
         self.slurm.run("scontrol", "suspend", suspended)
@@ -153,7 +154,6 @@ class BothSayTheSame(ClientCase):
         self.slurm.run("scontrol", "requeuehold", held)
         self.sleeper("--hold", "-w", "node2", "--no-requeue")
         self.sleeper("-a", "1-3%1", "--exclusive")
-        self.slurm.run("scancel", self.running("-c1"))
         self.assertGreaterEqual(len(self.assert_same("jobs")), 7)
 
     def test_of_nodes_in_trouble(self):

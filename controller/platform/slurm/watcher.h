@@ -43,8 +43,8 @@ class ChangeListener {
 
 // Slurm is not asked more often than this.
 inline constexpr Duration kLeastPause = std::chrono::milliseconds(200);
-// The pause after a look that took so long: never less than `interval`, and long enough for looking not to be
-// more than a twentieth of what slurmctld does.
+// The pause after a look that took so long: never less than `interval`, and long enough for looking to take
+// no more than a twentieth of the time.
 Duration PauseAfter(Duration look, Duration interval);
 
 // Looks on a thread of its own from construction to destruction, which waits for a look that is under way.

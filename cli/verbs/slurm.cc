@@ -21,9 +21,9 @@ using Steps = std::vector<slurm::CleanupStep>;
 
 void PrintJson(const Steps& steps, bool dry_run) {
   nlohmann::json answer = {{"dry_run", dry_run}, {"steps", nlohmann::json::array()}};
-  for (const slurm::CleanupStep& step : steps) {
+  for (const auto& [step, status] : steps) {
     nlohmann::json one = {{"target", step.target}, {"actions", step.actions}};
-    if (!step.status.ok()) one["problem"] = std::string(step.status.message());
+    if (!status.ok()) one["problem"] = std::string(status.message());
     answer["steps"].push_back(std::move(one));
   }
   std::cout << answer.dump(2) << "\n";
@@ -31,9 +31,9 @@ void PrintJson(const Steps& steps, bool dry_run) {
 
 void PrintText(const Steps& steps, bool dry_run) {
   if (steps.empty()) std::cout << "siding has left nothing in Slurm\n";
-  for (const slurm::CleanupStep& step : steps) {
-    if (!step.status.ok()) {
-      std::cerr << "sidingctl: slurm cleanup: " << std::string(step.status.message()) << "\n";
+  for (const auto& [step, status] : steps) {
+    if (!status.ok()) {
+      std::cerr << "sidingctl: slurm cleanup: " << std::string(status.message()) << "\n";
       continue;
     }
     std::cout << step.target << (dry_run ? ": would be " : ": ") << absl::StrJoin(step.actions, ", ") << "\n";

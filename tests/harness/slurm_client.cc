@@ -1,10 +1,13 @@
 // Slurm as siding's controller sees it, for tests: one call of a Client, its answer as JSON.
 //
 //   siding-test-slurm any|library|tools jobs|nodes|partitions|reservations|about
-//   siding-test-slurm BACKEND order suspend|resume|requeue|requeuehold|release|cancel JOB
+//   siding-test-slurm BACKEND order suspend|resume|requeue|requeuehold|hold|release|cancel JOB
 //   siding-test-slurm BACKEND update JOB KEY=VALUE...    nodes, reservation, admin_comment, comment
 //   siding-test-slurm BACKEND reserve NAME NODES USERS SECONDS
 //   siding-test-slurm BACKEND unreserve NAME
+//   siding-test-slurm BACKEND want JSON    {"jobs": {"4": {"held": true, "nodes": ["a"], "why": "x"}},
+//                                           "kept": {"7": {"nodes": ["a"], "user": "ann", "seconds": 60}}}
+//                                          takes the steps towards that, and says them
 //
 // Errors: the code and the message on stderr, exit 1.
 #include <iostream>
@@ -16,6 +19,7 @@
 #include "common/status.h"
 #include "controller/platform/slurm/hostlist.h"
 #include "controller/platform/slurm/open.h"
+#include "controller/platform/slurm/wishes.h"
 
 namespace siding::slurm {
 namespace {
@@ -106,8 +110,8 @@ absl::Status Print(const absl::StatusOr<Client::List<T>>& list) {
 }
 
 absl::Status Order(Client& client, const Words& words) {
-  for (Verb verb :
-       {Verb::kSuspend, Verb::kResume, Verb::kRequeue, Verb::kRequeueHeld, Verb::kRelease, Verb::kCancel}) {
+  for (Verb verb : {Verb::kSuspend, Verb::kResume, Verb::kRequeue, Verb::kRequeueHeld, Verb::kHold,
+                    Verb::kRelease, Verb::kCancel}) {
     if (ToString(verb) == words.at(1)) return client.Do(JobNumber(std::stoul(words.at(2))), verb);
   }
   return absl::InvalidArgumentError("no such order: " + words.at(1));
@@ -142,7 +146,40 @@ absl::Status Reserve(Client& client, const Words& words) {
   return client.CreateReservation(reservation);
 }
 
-absl::Status Call(Client& client, const Words& words) {
+std::vector<NodeId> Nodes(const Json& names) {
+  std::vector<NodeId> nodes;
+  for (const Json& name : names) nodes.emplace_back(name.get<std::string>());
+  return nodes;
+}
+
+Wishes ToWishes(const Json& json, Time now) {
+  Wishes wishes;
+  for (const auto& [job, wish] : json.at("jobs").items()) {
+    wishes.jobs[JobNumber(std::stoul(job))] = {
+        wish.value("held", false), Nodes(wish.value("nodes", Json::array())), wish.value("why", "")};
+  }
+  for (const auto& [job, wish] : json.at("kept").items()) {
+    wishes.kept[JobNumber(std::stoul(job))] = {Nodes(wish.at("nodes")), wish.at("user"),
+                                               now + std::chrono::seconds(wish.at("seconds").get<int>())};
+  }
+  return wishes;
+}
+
+absl::Status Want(Client& client, const Words& words) {
+  const Time now = SystemClock().Now();
+  const Wishes wishes = ToWishes(Json::parse(words.at(1)), now);
+  SIDING_ASSIGN_OR_RETURN(const auto jobs, client.Jobs());
+  SIDING_ASSIGN_OR_RETURN(const auto reservations, client.Reservations());
+  Json said = Json::array();
+  for (const Step& step : StepsTowards(wishes, *jobs, *reservations, now)) {
+    for (const std::string& action : step.actions) said.push_back(step.target + ": " + action);
+    SIDING_RETURN_IF_ERROR(Take(client, step));
+  }
+  std::cout << said << "\n";
+  return absl::OkStatus();
+}
+
+absl::Status Run(Client& client, const Words& words) {
   const std::string& verb = words.at(0);
   if (verb == "jobs") return Print(client.Jobs());
   if (verb == "nodes") return Print(client.Nodes());
@@ -151,6 +188,7 @@ absl::Status Call(Client& client, const Words& words) {
   if (verb == "order") return Order(client, words);
   if (verb == "update") return Update(client, words);
   if (verb == "reserve") return Reserve(client, words);
+  if (verb == "want") return Want(client, words);
   if (verb == "unreserve") return client.DeleteReservation(words.at(1));
   if (verb != "about") return absl::InvalidArgumentError("no such verb: " + verb);
   std::cout << Json(client.Description()) << "\n";
@@ -160,7 +198,7 @@ absl::Status Call(Client& client, const Words& words) {
 absl::Status Run(const Words& words) {
   SIDING_ASSIGN_OR_RETURN(const Backend backend, ParseBackend(words.at(0)));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, OpenClient(backend));
-  return Call(*client, Words(words.begin() + 1, words.end()));
+  return Run(*client, Words(words.begin() + 1, words.end()));
 }
 
 }  // namespace

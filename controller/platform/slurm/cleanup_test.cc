@@ -35,8 +35,9 @@ TEST(CleanUp, SaysWhatItDid) {
   Held(slurm, 1);
   const auto steps = CleanUp(slurm, false);
   ASSERT_EQ(steps->size(), 1u);
-  EXPECT_EQ(steps->front().target, "job 1");
-  EXPECT_THAT(steps->front().actions, ElementsAre("free to run on any node", "released", "mark removed"));
+  EXPECT_EQ(steps->front().step.target, "job 1");
+  EXPECT_THAT(steps->front().step.actions,
+              ElementsAre("free to run on any node", "released", "mark removed"));
 }
 
 TEST(CleanUp, LeavesWhatOthersDid) {
@@ -101,7 +102,7 @@ TEST(CleanUp, ARunningJobOnlyLosesItsMark) {
   QueueJob& job = Held(slurm, 1);
   job.phase = JobPhase::kRunning;
   job.held = false;
-  EXPECT_THAT(CleanUp(slurm, false)->front().actions, ElementsAre("mark removed"));
+  EXPECT_THAT(CleanUp(slurm, false)->front().step.actions, ElementsAre("mark removed"));
   EXPECT_THAT(job.only_on, ElementsAre(NodeId("a")));
 }
 

@@ -12,6 +12,8 @@ std::string ToString(Verb verb) {
       return "requeue";
     case Verb::kRequeueHeld:
       return "requeuehold";
+    case Verb::kHold:
+      return "hold";
     case Verb::kRelease:
       return "release";
     case Verb::kCancel:

@@ -24,6 +24,7 @@ enum class Verb : uint8_t {
   kResume,
   kRequeue,      // ends it; it waits again under the same number
   kRequeueHeld,  // the same, and it is held
+  kHold,         // it waits, and will not start
   kRelease,      // of a hold
   kCancel,       // nothing to do, and no error, where it has ended or is unknown
 };

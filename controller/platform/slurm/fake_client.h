@@ -50,8 +50,9 @@ class FakeClient final : public Client {
       case Verb::kCancel:
         job.phase = JobPhase::kEnded;
         break;
+      case Verb::kHold:
       case Verb::kRelease:
-        Hold(job, false);
+        Hold(job, verb == Verb::kHold);
         break;
       case Verb::kRequeue:
       case Verb::kRequeueHeld:

@@ -227,6 +227,14 @@ class LibraryClient final : public Client {
   }
 
  private:
+  static int SetPriority(uint32_t job, uint32_t priority) {
+    job_desc_msg_t message;
+    slurm_init_job_desc_msg(&message);
+    message.job_id = job;
+    message.priority = priority;
+    return slurm_update_job(&message);
+  }
+
   static int Send(uint32_t job, Verb verb) {
     switch (verb) {
       case Verb::kSuspend:
@@ -239,14 +247,12 @@ class LibraryClient final : public Client {
         return slurm_requeue(job, JOB_REQUEUE_HOLD);
       case Verb::kCancel:
         return slurm_kill_job(job, SIGKILL, 0);
+      case Verb::kHold:
+        return SetPriority(job, 0);
       case Verb::kRelease:
-        break;
+        return SetPriority(job, INFINITE);  // Slurm's word for: as it would be
     }
-    job_desc_msg_t message;
-    slurm_init_job_desc_msg(&message);
-    message.job_id = job;
-    message.priority = INFINITE;  // Slurm's word for: as it would be
-    return slurm_update_job(&message);
+    return SLURM_ERROR;
   }
 
   // `ask` asks for what has changed since a time; `array` is where its message holds the records.

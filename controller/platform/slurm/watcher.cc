@@ -1,6 +1,7 @@
 #include "controller/platform/slurm/watcher.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/status.h"
 
@@ -19,16 +20,29 @@ absl::StatusOr<Changes> Looker::Look() {
 
 Duration PauseAfter(Duration look, Duration interval) { return std::max({kLeastPause, interval, look * 19}); }
 
-Watcher::Watcher(Client& client, ChangeListener& listener, Duration interval)
-    : looker_(client), listener_(listener), interval_(interval), thread_([this] { Run(); }) {}
+Watcher::Watcher(Client& client, ChangeListener& listener, const Clock& clock, Duration interval)
+    : looker_(client),
+      steering_(client),
+      listener_(listener),
+      clock_(clock),
+      interval_(interval),
+      thread_([this] { Run(); }) {}
 
 Watcher::~Watcher() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  stop_.notify_all();
+  wake_.notify_all();
   thread_.join();
+}
+
+void Watcher::Want(Wishes wishes) {
+  {
+    std::lock_guard lock(mutex_);
+    wishes_ = std::move(wishes);
+  }
+  wake_.notify_all();
 }
 
 void Watcher::LookOnce() {
@@ -37,7 +51,20 @@ void Watcher::LookOnce() {
     health_ = changes.status();
     listener_.OnHealth(health_);
   }
-  if (changes.ok() && !changes->empty()) listener_.OnChanges(*changes);
+  if (!changes.ok()) return;
+  if (!changes->empty()) listener_.OnChanges(*changes);
+  Steer(!changes->empty());
+}
+
+void Watcher::Steer(bool changed) {
+  std::optional<Wishes> wishes;
+  {
+    std::lock_guard lock(mutex_);
+    wishes_.swap(wishes);
+  }
+  if (wishes) steering_.Want(*std::move(wishes));
+  for (const StepTaken& taken : steering_.Turn(looker_.jobs(), changed, clock_.Now()))
+    listener_.OnStep(taken);
 }
 
 void Watcher::Run() {
@@ -51,7 +78,8 @@ void Watcher::Run() {
     // load.
     const Duration pause = PauseAfter(health_.ok() ? took : Duration(0), interval_);
     lock.lock();
-    stop_.wait_for(lock, pause, [this] { return stopping_; });
+    // Wishes do not wait for the next look, unless Slurm does not answer.
+    wake_.wait_for(lock, pause, [this] { return stopping_ || (wishes_ && health_.ok()); });
   }
 }
 

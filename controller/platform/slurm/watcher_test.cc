@@ -62,6 +62,7 @@ class Heard final : public ChangeListener {
     Add(changes.jobs.front().after ? changes.jobs.front().after->state : "gone");
   }
   void OnHealth(const absl::Status& health) override { Add(health.ok() ? "answers" : "silent"); }
+  void OnStep(const StepTaken& taken) override { Add(taken.step.target); }
 
   std::vector<std::string> Await(size_t count) {
     std::unique_lock lock(mutex_);
@@ -111,8 +112,17 @@ class Film final : public Client {
 TEST(Watcher, TellsChangesAndHealthOnce) {
   Film slurm({"PENDING", "PENDING", "", "", "RUNNING"});
   Heard heard;
-  Watcher watcher(slurm, heard);
+  Watcher watcher(slurm, heard, SystemClock());
   EXPECT_EQ(heard.Await(4), (std::vector<std::string>{"PENDING", "silent", "answers", "RUNNING"}));
+}
+
+TEST(Watcher, TakesUpWishes) {
+  FakeClient slurm;
+  slurm.reservations["siding-7"].name = "siding-7";
+  Heard heard;
+  Watcher watcher(slurm, heard, SystemClock());
+  watcher.Want({});
+  EXPECT_EQ(heard.Await(1).front(), "reservation siding-7");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ std::vector<Returning> Engine::Impl::WhoMayReturn() const {
     const JobRecord& job = *unfinished;
     if (job.displaced_by == JobId()) continue;
     if (job.state != JobState::kSuspended && job.state != JobState::kParked) continue;
+    if (IsHosted(job) && job.state == JobState::kParked) continue;
     Returning returning;
     returning.id = id;
     returning.priority = job.spec.priority;
@@ -23,7 +24,8 @@ std::vector<Returning> Engine::Impl::WhoMayReturn() const {
     returning.nodes = job.spec.nodes;
     if (job.state == JobState::kSuspended) {
       for (int rank : LiveRanks(job)) returning.frozen_on.push_back(job.nodes[rank]);
-      if (job.spec.methods.Has(Method::kCheckpoint) && !job.lost_methods.contains(Method::kCheckpoint))
+      if (!IsHosted(job) && job.spec.methods.Has(Method::kCheckpoint) &&
+          !job.lost_methods.contains(Method::kCheckpoint))
         returning.move = TimeToMove(job);
     } else if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
       const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());

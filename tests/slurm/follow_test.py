@@ -50,6 +50,22 @@ class Follow(PreemptionCase):
         self.slurm.wait_state(job, "COMPLETED")
         self.assert_counted(job)
 
+    def test_it_is_saved_as_often_as_it_asked(self):
+        job = self.submit("--siding-preemptible", "--siding-checkpoint-interval=1s", self.counter(steps=100000), uid=NOBODY)
+        self.running(job)
+        wait_for("two checkpoints", lambda: sum(e["kind"] == "continued" for e in self.siding.events(job)) >= 2, 30)
+        self.assertEqual(self.slurm.job(job)["Restarts"], "0")
+
+    def test_it_is_frozen_and_goes_on(self):
+        job = self.submit("--siding-preemptible", self.counter(), uid=NOBODY)
+        self.wait_counting(job)
+        self.running(job)
+        self.siding.ctl("suspend", job)
+        self.assertEqual(self.siding.state(job), "suspended")
+        self.siding.ctl("resume", job)
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assert_counted(job)
+
     def test_a_controller_that_was_killed_knows_it_again(self):
         job = self.submit("--siding-preemptible", self.counter(), uid=NOBODY)
         self.wait_counting(job)

@@ -30,6 +30,7 @@ int Run(int argc, const char* const* argv) {
   AddAdmin(app, session);
   AddCheckpoints(app, session);
   AddPolicy(app, session);
+  AddSlurm(app, session);
   AddCompletion(app, session);
   try {
     app.parse(argc, argv);

@@ -108,6 +108,7 @@ struct JobSpec {
   Duration checkpoint_interval{0};        // 0: only when preempted
   bool auto_checkpoint_interval = false;  // instead: by what an image costs and how often nodes fail
   std::optional<int> max_preemptions;
+  std::string cluster_manager;                // that starts its tasks; empty: siding does
   std::map<std::string, std::string> labels;  // what policies may ask for: partition, qos, account, ...
   // On-demand only.
   Time start_by;     // the deadline for the first instruction

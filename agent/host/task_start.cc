@@ -38,6 +38,8 @@ std::function<void()> Task::PlanStart(const v1::ToAgent& command) {
   *record_.mutable_spec() = restore ? command.restore().spec() : command.launch().spec();
   record_.set_restored(restore);
   if (restore) record_.mutable_report()->set_checkpoint(command.restore().checkpoint());
+  // The controller did not start it: this is how it learns what the job asked for.
+  if (record_.hosted()) *record_.mutable_report()->mutable_spec() = record_.spec();
   SetPhase(restore ? v1::RESTORING : v1::LAUNCHING, command.op());
   return [this, command, restore] { restore ? DoRestore(command) : DoLaunch(command); };
 }

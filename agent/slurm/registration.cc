@@ -68,6 +68,7 @@ int64_t NumberOf(const CheckpointId& checkpoint, const std::string& prefix) {
 v1::JobSpec SpecOf(const spank::Registration& r) {
   v1::JobSpec spec;
   spec.set_name(absl::StrCat("slurm job ", r.job));
+  spec.set_cluster_manager("slurm");
   spec.set_uid(r.uid);
   spec.set_gid(r.gid);
   const spank::Options& o = r.options;

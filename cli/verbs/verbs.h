@@ -42,6 +42,7 @@ void AddAdmin(CLI::App& app,
               Session& session);  // suspend, resume, checkpoint, vacate, migrate, kill, cordon, wait
 void AddCheckpoints(CLI::App& app, Session& session);  // checkpoints list|show|verify|delete
 void AddPolicy(CLI::App& app, Session& session);       // policy check|show|reload
+void AddSlurm(CLI::App& app, Session& session);        // slurm cleanup
 void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fish
 
 // Follows a job until `over` says so, with a line of progress on stderr: redrawn on a terminal, a line a

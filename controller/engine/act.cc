@@ -62,11 +62,11 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
     const bool being_dumped = phase == v1::PREPARED || phase == v1::DUMPING;
     switch (job.state) {
       case JobState::kStarting:
-        send = !seen.known;
+        send = !seen.known && !IsHosted(job);
         *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
         break;
       case JobState::kRestoring:
-        send = !seen.known;
+        send = !seen.known && !IsHosted(job);
         if (job.current.checkpoint == CheckpointId()) {
           *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
           command.mutable_launch()->set_restart_after_save(true);

@@ -106,6 +106,11 @@ class Applier {
     state_.unfinished[job.id] = &job;
     job.spec = spec;
     job.submitted = job.state_since = job.durable_at = event_.at;
+    // One that had ended, and that its cluster manager has put into its queue again: its checkpoints stay.
+    job.state = JobState::kPending;
+    job.ended.reset();
+    job.exited.clear();
+    job.exit_code = 0;
     return job;
   }
 
@@ -122,7 +127,7 @@ class Applier {
   void Move(JobRecord& job, const JobMoved& e) {
     switch (e.event) {
       case JobEvent::kPlace:
-        ++job.incarnation;
+        job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
         job.order = 0;
         job.current = e;
         job.nodes = e.nodes;

@@ -163,6 +163,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
     const TaskId id{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
     tasks[id].report = report;
     to_judge_.insert(id.job);
+    Follow(node, report);
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.first == node; });
   for (auto& [image, deletion] : deletions_) deletion.sent = Time{};
@@ -205,6 +206,7 @@ void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
     }
     const bool cannot = report.cannot_checkpoint() != task.report.cannot_checkpoint();
     task.report = report;
+    Follow(node, report);
     if (news || cannot) {
       to_judge_.insert(id.job);
       // A stray that is gone makes room, and no event says so.

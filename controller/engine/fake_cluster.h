@@ -84,6 +84,21 @@ class FakeCluster final : public AgentLink {
   }
   void LoseQueue() { queue_.clear(); }
 
+  // A cluster manager starts a task of a job of its own; from an image if one is named.
+  void StartHosted(const std::string& name, const v1::JobSpec& spec, int64_t job, int incarnation,
+                   const std::string& checkpoint = "") {
+    const NodeId node(name);
+    v1::TaskReport& report = tasks_[{node, TaskId{JobId(job), incarnation, 0}}];
+    report.mutable_task()->set_job(job);
+    report.mutable_task()->set_incarnation(incarnation);
+    *report.mutable_spec() = spec;
+    report.set_phase(v1::RUNNING);
+    report.set_started_us(ToMicros(clock_->Now()));
+    report.set_checkpoint(checkpoint);
+    report.set_memory(memory);
+    Report(node, v1::TaskReport(report));
+  }
+
   // The task ends by itself.
   void Exit(JobId job, int rank, int code) {
     for (auto& [key, report] : tasks_) {

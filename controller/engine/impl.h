@@ -3,6 +3,7 @@
 //   admission.cc who may ask for what; what is done when a deadline cannot be met
 //   verbs.cc     what else users and operators ask
 //   observe.cc   reports of agents -> events
+//   hosted.cc    jobs whose tasks a cluster manager starts
 //   snapshot.cc  state and reports -> what the planner may know
 //   requests.cc  deadline jobs: plan, order, grant, plan again
 //   way_back.cc  jobs that made way come back
@@ -47,6 +48,8 @@ bool IsArriving(JobState state);
 bool WaitsForItsNodes(const JobRecord& job);
 // A request that waits its turn like a batch job: it goes first, but nobody makes way.
 bool IsQueued(const JobRecord& job);
+// A cluster manager decides when and where it runs, and starts its tasks.
+bool IsHosted(const JobRecord& job);
 // Nodes of these capacities would hold it, were they empty.
 bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
 // The processes are there (or about to be).
@@ -130,6 +133,10 @@ class Engine::Impl {
   void FallBack(JobRecord& job, const std::string& why);
   void OnResult(const NodeId& node, const v1::OpResult& result);
 
+  // ---- hosted.cc ----
+  void Follow(const NodeId& node, const v1::TaskReport& report);
+  JobRecord* FindHosted(const v1::TaskReport& report);
+
   // ---- requests.cc ----
   bool AdvanceRequests();
   bool Grant(JobRecord& request);
@@ -173,7 +180,7 @@ class Engine::Impl {
   Duration CheckpointIntervalOf(const JobRecord& job) const;
   bool CheckpointOnSchedule(JobRecord& job);
   void ExpireCheckpoints(JobRecord& job);
-  CheckpointId NextCheckpointId(const JobRecord& job) const;
+  CheckpointId CheckpointOf(const JobRecord& job, int number) const;
   Duration TimeToDump(const JobRecord& job, Tier tier) const;
   JobMoved OrderDump(const JobRecord& job, Tier tier) const;
   // The request that this job made way for still needs the nodes.

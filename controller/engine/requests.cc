@@ -76,7 +76,8 @@ void Engine::Impl::Order(const Plan& plan, const PlanStep& step) {
     move.event = JobEvent::kOrderSuspend;
     move.through_ram = true;
     move.tier = step.tier;
-  } else if (step.method == Method::kCheckpoint) {
+  } else if (step.method == Method::kCheckpoint || (step.method == Method::kKill && IsHosted(job))) {
+    // A cluster manager would not start a job again that was ended, not even one with an image.
     move = OrderDump(job, step.tier);
   } else {
     move.event = OrderFor(step.method);
@@ -111,8 +112,7 @@ bool Engine::Impl::OrderWhatIsDue(const Plan& plan) {
     const JobRecord& job = it->second;
     if (job.state != JobState::kRunning) continue;
     if (step.early) {
-      auto newest =
-          state_.checkpoints.find(CheckpointId(absl::StrCat(job.id.value(), ".", job.checkpoint_count)));
+      auto newest = state_.checkpoints.find(CheckpointOf(job, job.checkpoint_count));
       if (newest != state_.checkpoints.end() && newest->second.created >= step.begin) continue;
     } else {
       if (job.last_preempted && *job.last_preempted >= step.begin) continue;

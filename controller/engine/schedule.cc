@@ -125,6 +125,7 @@ bool Engine::Impl::PlaceWaiting() {
     const JobRecord& job = *unfinished;
     if (job.state != JobState::kPending && job.state != JobState::kParked) continue;
     if (MustWait(job)) continue;
+    if (IsHosted(job)) continue;
     // Other on-demand jobs are granted by AdvanceRequests.
     if (job.spec.kind == JobKind::kOnDemand && !IsQueued(job)) continue;
     const int priority = IsQueued(job) ? std::numeric_limits<int>::max() : job.spec.priority;
@@ -170,14 +171,16 @@ Duration Engine::Impl::TimeToDump(const JobRecord& job, Tier tier) const {
   return longest;
 }
 
-CheckpointId Engine::Impl::NextCheckpointId(const JobRecord& job) const {
-  return CheckpointId(absl::StrCat(job.id.value(), ".", job.checkpoint_count + 1));
+CheckpointId Engine::Impl::CheckpointOf(const JobRecord& job, int number) const {
+  // Their agents look for the images of a cluster manager's jobs under its name: it has numbers of its own.
+  const std::string prefix = IsHosted(job) ? job.spec.cluster_manager + "-" : "";
+  return CheckpointId(absl::StrCat(prefix, job.id.value(), ".", number));
 }
 
 JobMoved Engine::Impl::OrderDump(const JobRecord& job, Tier tier) const {
   JobMoved move;
   move.event = JobEvent::kOrderDump;
-  move.checkpoint = NextCheckpointId(job);
+  move.checkpoint = CheckpointOf(job, job.checkpoint_count + 1);
   move.tier = tier;
   move.predicted = clock_.Now() + TimeToDump(job, tier);
   return move;

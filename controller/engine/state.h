@@ -28,6 +28,7 @@ struct JobMoved {
   JobEvent event = JobEvent::kPlace;
   std::string reason;
   std::vector<NodeId> nodes;   // kPlace
+  int incarnation = 0;         // kPlace by a cluster manager: the one that it has started; 0: the next
   CheckpointId checkpoint;     // kPlace (restore from), kOrderDump, kCommit
   Tier tier = Tier::kShared;   // kOrderDump
   bool keep_running = false;   // kOrderDump, kOrderSave

@@ -17,6 +17,7 @@ std::vector<Returning> Engine::Impl::WhoMayReturn() const {
     if (job.state != JobState::kSuspended && job.state != JobState::kParked) continue;
     if (job.state == JobState::kSuspended && LiveRanks(job).empty()) continue;
     if (MustWait(job)) continue;
+    if (IsHosted(job) && job.state == JobState::kParked) continue;
     Returning returning;
     returning.id = id;
     returning.priority = job.spec.priority;
@@ -25,7 +26,8 @@ std::vector<Returning> Engine::Impl::WhoMayReturn() const {
     returning.nodes = job.spec.nodes;
     if (job.state == JobState::kSuspended) {
       for (int rank : LiveRanks(job)) returning.frozen_on.push_back(job.nodes[rank]);
-      if (job.spec.methods.Has(Method::kCheckpoint) && !job.lost_methods.contains(Method::kCheckpoint))
+      if (!IsHosted(job) && job.spec.methods.Has(Method::kCheckpoint) &&
+          !job.lost_methods.contains(Method::kCheckpoint))
         returning.move = TimeToMove(job);
     } else if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
       const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());

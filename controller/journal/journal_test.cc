@@ -30,6 +30,7 @@ JobSpec FullSpec() {
   spec.priority = -4;
   spec.command = {"a", "b c"};
   spec.env = {{"K", "v"}};
+  spec.cluster_manager = "slurm";
   spec.labels = {{"qos", "low"}};
   spec.not_before = FromMicros(98);
   spec.hold = 5s;

@@ -115,6 +115,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   out.mutable_labels()->insert(spec.labels.begin(), spec.labels.end());
   out.set_not_before_us(ToMicros(spec.not_before));
   out.set_hold_us(spec.hold.count());
+  out.set_cluster_manager(spec.cluster_manager);
   return out;
 }
 
@@ -172,8 +173,9 @@ Resources FromProto(const v1::Resources& resources) {
   return Resources{resources.slots(), Bytes{resources.memory()}, resources.gpus()};
 }
 
-absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
-  SIDING_RETURN_IF_ERROR(CheckShape(spec));
+namespace {
+
+absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   JobSpec out;
   out.name = spec.name();
   out.kind = spec.on_demand() ? JobKind::kOnDemand : JobKind::kBatch;
@@ -209,6 +211,21 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
   }
   if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();
   out.start_by = FromMicros(spec.start_by_us());
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
+  SIDING_RETURN_IF_ERROR(CheckShape(spec));
+  if (!spec.cluster_manager().empty()) return Bad("cluster_manager", "nothing: agents say it");
+  return FieldsOf(spec);
+}
+
+absl::StatusOr<JobSpec> HostedFromProto(const v1::JobSpec& spec) {
+  if (spec.cluster_manager().empty()) return Bad("cluster_manager", "a name");
+  SIDING_ASSIGN_OR_RETURN(JobSpec out, FieldsOf(spec));
+  out.cluster_manager = spec.cluster_manager();
   return out;
 }
 

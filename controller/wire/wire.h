@@ -25,5 +25,8 @@ Resources FromProto(const v1::Resources& resources);
 TierRates FromProto(const v1::TierRates& rates);
 // Checks everything that can be checked without knowing the cluster. uid, gid and user are taken as they are.
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec);
+// What an agent says of a job whose tasks a cluster manager starts: how it may be preempted, and whose it is.
+// Its program is not siding's business.
+absl::StatusOr<JobSpec> HostedFromProto(const v1::JobSpec& spec);
 
 }  // namespace siding

@@ -84,5 +84,21 @@ TEST(Wire, RefusesASignalThatCannotBeCaught) {
   EXPECT_THAT(ErrorOf(spec), HasSubstr("catch"));
 }
 
+TEST(Wire, NobodyButAnAgentSaysThatAClusterManagerStartsAJob) {
+  v1::JobSpec spec = Good();
+  spec.set_cluster_manager("manager");
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("cluster_manager"));
+}
+
+TEST(Wire, OfAHostedJobTheProgramNeedNotBeKnown) {
+  v1::JobSpec spec;
+  spec.set_cluster_manager("manager");
+  spec.add_methods(v1::CHECKPOINT);
+  const auto hosted = HostedFromProto(spec);
+  ASSERT_TRUE(hosted.ok()) << hosted.status();
+  EXPECT_EQ(hosted->cluster_manager, "manager");
+  EXPECT_FALSE(HostedFromProto(Good()).ok());
+}
+
 }  // namespace
 }  // namespace siding

@@ -103,7 +103,7 @@ class Slurm:
                     f"--pid-file={self.dir}/pid/munged.own", f"--log-file={self.dir}/log/munged.log",
                     f"--seed-file={self.dir}/munge/seed")
         wait_for("munged", (self.dir / "munge" / "s").exists, 10)
-        self._spawn("slurmctld", "-D")
+        self.start_controller()
         for node in self.nodes:
             (self.dir / "spool" / node).mkdir(exist_ok=True)
             self.start_node(node)
@@ -119,6 +119,12 @@ class Slurm:
 
     def stop_node(self, node):
         self._end(self.dir / "pid" / f"{node}.ours")
+
+    def start_controller(self):
+        self._spawn("slurmctld", "-D")
+
+    def stop_controller(self):
+        self._end(self.dir / "pid" / "slurmctld.ours")
 
     def stop(self):
         """Ends all jobs and daemons. The folder stays: it holds the logs."""

@@ -16,15 +16,16 @@ OURS = {
     "store": ["common"],
     "policy": ["model", "common"],
     "controller": ["model", "planner", "policy", "common", "siding/v1"],
-    "controller/platform": ["model", "common", "spank/step_wire.h"],
+    "controller/platform": ["model", "common"],
+    "controller/platform/slurm": ["common", "spank/step_wire.h"],
     "controller/journal": ["controller/engine/state.h", "model", "common"],
     "agent": ["model", "store", "common", "siding/v1", "spank/messages.h", "spank/options.h", "spank/step_wire.h"],
     "spank": [],
     "sim": ["model", "planner", "policy", "common"],
-    "cli": ["common", "policy", "model", "siding/v1"],
+    "cli": ["common", "policy", "model", "siding/v1", "controller/platform/slurm"],
 }
 # What must stay free of wire, database and logging.
-PURE = ["model", "planner", "controller/platform", "common/units", "common/ids", "common/clock"]
+PURE = ["model", "planner", "controller/platform/platform", "controller/platform/standalone", "common/units", "common/ids", "common/clock"]
 IMPURE = re.compile(r"^(grpc|grpcpp|google/protobuf|siding/v1|sqlite3|spdlog|yaml-cpp|nlohmann)")
 FOLDERS = ["common", "model", "policy", "planner", "store", "controller", "agent", "cli", "siding/v1", "sim", "spank"]
 

@@ -1,18 +1,15 @@
 #include "controller/platform/slurm/queue.h"
 
+#include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/status.h"
-#include "controller/platform/slurm/hostlist.h"
 
 namespace siding::slurm {
-namespace {
-
-constexpr int kFields = 20;
-
 JobPhase PhaseOf(const std::string& state) {
   static const std::map<std::string, JobPhase> kPhases = {
       {"PENDING", JobPhase::kPending},      {"REQUEUED", JobPhase::kPending},
@@ -30,53 +27,6 @@ JobPhase PhaseOf(const std::string& state) {
   const auto found = kPhases.find(state);
   return found == kPhases.end() ? JobPhase::kUnknown : found->second;
 }
-
-std::string OrEmpty(const std::string& text) { return text == "(null)" || text == "N/A" ? "" : text; }
-
-template <class Number>
-absl::Status Take(const std::string& what, const std::string& text, Number& number) {
-  if (absl::SimpleAtoi(text, &number)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(what, " '", text, "' is no number"));
-}
-
-absl::Status TakeTime(const std::string& what, const std::string& text, std::optional<Time>& time) {
-  if (text == "N/A" || text == "Unknown" || text.empty()) return absl::OkStatus();
-  int64_t seconds = 0;
-  SIDING_RETURN_IF_ERROR(Take(what, text, seconds));
-  time = FromMicros(seconds * 1'000'000);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<QueueJob> ParseLine(const std::string& line) {
-  const std::vector<std::string> f = absl::StrSplit(line, absl::MaxSplits('|', kFields - 1));
-  if (f.size() != kFields)
-    return absl::InvalidArgumentError(absl::StrCat("expected ", kFields, " fields, found ", f.size()));
-  QueueJob job;
-  SIDING_RETURN_IF_ERROR(Take("job id", f[0], job.id));
-  SIDING_RETURN_IF_ERROR(Take("array's job id", f[1], job.array));
-  if (f[2] != "N/A") SIDING_RETURN_IF_ERROR(Take("array index", f[2], job.element.emplace()));
-  SIDING_RETURN_IF_ERROR(Take("uid", f[3], job.uid));
-  job.state = f[4];
-  job.phase = PhaseOf(f[4]);
-  job.partition = f[5];
-  job.qos = OrEmpty(f[6]);
-  job.account = OrEmpty(f[7]);
-  SIDING_RETURN_IF_ERROR(Take("nodes", f[8], job.nodes));
-  SIDING_RETURN_IF_ERROR(Take("cpus", f[9], job.cpus));
-  job.gpus_per_node = GpusOf(f[10]);
-  SIDING_ASSIGN_OR_RETURN(job.on, ExpandHostlist(f[11]));
-  SIDING_ASSIGN_OR_RETURN(job.only_on, ExpandHostlist(f[12]));
-  SIDING_RETURN_IF_ERROR(Take("priority", f[13], job.priority));
-  SIDING_RETURN_IF_ERROR(TakeTime("submit time", f[14], job.submitted));
-  SIDING_RETURN_IF_ERROR(TakeTime("start time", f[15], job.started));
-  SIDING_RETURN_IF_ERROR(TakeTime("end time", f[16], job.ends));
-  SIDING_ASSIGN_OR_RETURN(job.limit, ParseLimit(f[17]));
-  job.reason = f[18] == "None" ? "" : f[18];
-  job.name = f[19];
-  return job;
-}
-
-}  // namespace
 
 absl::StatusOr<std::optional<Duration>> ParseLimit(const std::string& text) {
   if (text == "UNLIMITED" || text == "NOT_SET" || text == "INVALID" || text == "Partition_Limit" ||
@@ -107,12 +57,15 @@ absl::StatusOr<std::optional<Duration>> ParseLimit(const std::string& text) {
          std::chrono::seconds(parts[2]);
 }
 
+bool IsUp(const std::string& node_state) {
+  return node_state == "idle" || node_state == "mixed" || node_state == "allocated";
+}
+
 int GpusOf(const std::string& gres) {
   int gpus = 0;
-  // What is in parentheses says where they are.
-  for (std::string item : std::vector<std::string>(absl::StrSplit(gres, ','))) {
-    item = item.substr(0, item.find('('));
-    std::vector<std::string> words = absl::StrSplit(item, ':');
+  for (const std::string& item : std::vector<std::string>(absl::StrSplit(gres, ','))) {
+    // What is in parentheses says where they are.
+    std::vector<std::string> words = absl::StrSplit(item.substr(0, item.find('(')), absl::ByAnyChar(":=/"));
     if (words.front() == "gres") words.erase(words.begin());
     if (words.empty() || words.front() != "gpu") continue;
     int count = 1;
@@ -122,17 +75,51 @@ int GpusOf(const std::string& gres) {
   return gpus;
 }
 
-absl::StatusOr<std::vector<QueueJob>> ParseQueue(const std::string& text) {
-  std::vector<QueueJob> jobs;
-  int number = 0;
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
-    ++number;
-    if (line.empty()) continue;
-    auto job = ParseLine(line);
-    if (!job.ok()) return Annotate(job.status(), absl::StrCat("squeue, line ", number));
-    jobs.push_back(*std::move(job));
+void Complete(QueueJob& job, const Asked& asked) {
+  const int nodes = std::max(job.nodes, 1);
+  const auto spread = [nodes](int whole) { return (whole + nodes - 1) / nodes; };
+  if (job.gpus_per_node == 0) job.gpus_per_node = spread(asked.gpus_of_job);
+  if (job.memory_per_node == Bytes{0})
+    job.memory_per_node = Bytes{asked.memory_per_cpu.value * spread(job.cpus)};
+  // One that runs or is suspended may have a priority of 0 as well.
+  const bool waits = job.phase == JobPhase::kPending;
+  job.held = waits && job.priority == 0;
+  if (waits) job.started.reset();
+  if (job.reason == "None") job.reason.clear();
+}
+
+absl::Status StatusOfMessage(const std::string& message) {
+  using absl::StatusCode;
+  // Parts of Slurm's own messages, which are the same in its library and its tools.
+  static const std::vector<std::pair<const char*, StatusCode>> codes = {
+      {"Invalid job id specified", StatusCode::kNotFound},
+      {"Requested reservation is invalid", StatusCode::kNotFound},
+      {"Access/permission denied", StatusCode::kPermissionDenied},
+      {"Protocol authentication error", StatusCode::kPermissionDenied},
+      {"Unable to contact slurm controller", StatusCode::kUnavailable},
+      {"Socket timed out", StatusCode::kUnavailable},
+      {"Connection refused", StatusCode::kUnavailable},
+      {"Connection timed out", StatusCode::kUnavailable},
+      {"Zero Bytes were transmitted", StatusCode::kUnavailable},
+      {"in standby mode", StatusCode::kUnavailable},
+      {"Job is pending execution", StatusCode::kFailedPrecondition},
+      {"Job is no longer pending execution", StatusCode::kFailedPrecondition},
+      {"Job is not pending nor running", StatusCode::kFailedPrecondition},
+      {"Job is not running", StatusCode::kFailedPrecondition},
+      {"Job is not suspended", StatusCode::kFailedPrecondition},
+      {"Job is current suspended", StatusCode::kFailedPrecondition},
+      {"Job/step already", StatusCode::kFailedPrecondition},
+      {"Requested operation is presently disabled", StatusCode::kFailedPrecondition},
+      {"Requested reservation is in use", StatusCode::kFailedPrecondition},
+      {"Requested nodes are busy", StatusCode::kFailedPrecondition},
+      {"Only batch jobs are accepted or processed", StatusCode::kFailedPrecondition},
+      {"Invalid node name specified", StatusCode::kInvalidArgument},
+      {"uplicate reservation", StatusCode::kAlreadyExists},
+  };
+  for (const auto& [part, code] : codes) {
+    if (absl::StrContains(message, part)) return absl::Status(code, message);
   }
-  return jobs;
+  return absl::InternalError(message);
 }
 
 }  // namespace siding::slurm

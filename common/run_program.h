@@ -1,0 +1,25 @@
+// Runs another program to its end, with a deadline.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/units.h"
+
+namespace siding {
+
+struct ProgramResult {
+  int exit_code = 0;  // 128 + n: it was ended by signal n
+  std::string output;
+  std::string errors;
+};
+
+// argv[0] is looked for in PATH. Standard input is empty; `environment` is added to our own. Blocks until the
+// program has ended and been reaped. kNotFound: there is no such program. kDeadlineExceeded: it was killed
+// after `limit`. What it says and how it ends is the caller's to judge.
+absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& argv, Duration limit,
+                                         const std::map<std::string, std::string>& environment = {});
+
+}  // namespace siding

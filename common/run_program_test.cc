@@ -1,0 +1,49 @@
+#include "common/run_program.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+constexpr Duration kLong = std::chrono::minutes(1);
+
+TEST(RunProgram, ReturnsWhatItWrote) {
+  EXPECT_EQ(RunProgram({"echo", "a", "b c"}, kLong)->output, "a b c\n");
+}
+
+TEST(RunProgram, KeepsErrorsApart) {
+  const auto result = RunProgram({"sh", "-c", "echo out; echo err >&2"}, kLong);
+  EXPECT_EQ(result->output, "out\n");
+  EXPECT_EQ(result->errors, "err\n");
+}
+
+TEST(RunProgram, ReturnsTheExitCode) { EXPECT_EQ(RunProgram({"sh", "-c", "exit 7"}, kLong)->exit_code, 7); }
+
+TEST(RunProgram, ADeathBySignalIsAnExitCodeToo) {
+  EXPECT_EQ(RunProgram({"sh", "-c", "kill -TERM $$"}, kLong)->exit_code, 128 + 15);
+}
+
+TEST(RunProgram, NamesAProgramThatIsMissing) {
+  const auto status = RunProgram({"no-such-program"}, kLong).status();
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("no-such-program"));
+}
+
+TEST(RunProgram, OutputLargerThanAPipeIsWhole) {
+  EXPECT_EQ(RunProgram({"sh", "-c", "head -c 1000000 /dev/zero"}, kLong)->output.size(), 1000000u);
+}
+
+TEST(RunProgram, KillsWhatDoesNotEnd) {
+  const auto status = RunProgram({"sleep", "1000"}, std::chrono::milliseconds(50)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST(RunProgram, AddsToTheEnvironment) {
+  EXPECT_EQ(RunProgram({"sh", "-c", "echo $X"}, kLong, {{"X", "y"}})->output, "y\n");
+}
+
+TEST(RunProgram, StandardInputIsEmpty) { EXPECT_EQ(RunProgram({"cat"}, kLong)->output, ""); }
+
+}  // namespace
+}  // namespace siding

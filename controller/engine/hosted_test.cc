@@ -1,0 +1,164 @@
+// Jobs whose tasks a cluster manager starts: the engine follows it.
+#include "controller/engine/engine_fixture.h"
+
+namespace siding {
+namespace {
+
+const JobId kJob(42);
+
+class HostedTest : public EngineTest {
+ protected:
+  HostedTest() {
+    AddNodes({"a", "b"});
+    spec_.set_name("train");
+    spec_.set_cluster_manager("manager");
+    spec_.set_uid(kAda.uid);
+    spec_.mutable_per_node()->set_slots(4);
+    for (v1::Method method : {v1::SUSPEND, v1::CHECKPOINT, v1::KILL}) spec_.add_methods(method);
+  }
+  void Start(const char* node, int incarnation = 1, const std::string& checkpoint = "") {
+    cluster_.StartHosted(node, spec_, kJob.value(), incarnation, checkpoint);
+    Settle();
+  }
+  void Vacate() {
+    EXPECT_TRUE(engine_->Vacate(kRoot, kJob, Tier::kShared).ok());
+    Settle();
+  }
+  std::string NodeOf(JobId job) { return Job(job).nodes.empty() ? "" : Job(job).nodes.front().value(); }
+
+  v1::JobSpec spec_;
+};
+
+TEST_F(HostedTest, AJobThatWasStartedIsKnownAndNotStartedAgain) {
+  Start("a");
+  EXPECT_EQ(State(kJob), JobState::kRunning);
+  EXPECT_EQ(NodeOf(kJob), "a");
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 0);
+}
+
+TEST_F(HostedTest, ItIsItsOwners) {
+  Start("a");
+  EXPECT_TRUE(engine_->Suspend(kAda, kJob).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(engine_->Resume(kBob, kJob)));
+}
+
+TEST_F(HostedTest, ItLeavesAndIsNotPlacedByUs) {
+  Start("a");
+  Vacate();
+  EXPECT_EQ(State(kJob), JobState::kParked);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 0);
+}
+
+TEST_F(HostedTest, ItsCheckpointsAreCalledAsItsAgentsExpect) {
+  Start("a");
+  Vacate();
+  EXPECT_EQ(Job(kJob).checkpoints.back(), CheckpointId("manager-42.1"));
+}
+
+TEST_F(HostedTest, ItComesBackWhereTheClusterManagerPutsIt) {
+  Start("a");
+  Vacate();
+  Start("b", 2, "manager-42.1");
+  EXPECT_EQ(State(kJob), JobState::kRunning);
+  EXPECT_EQ(NodeOf(kJob), "b");
+  EXPECT_EQ(Job(kJob).incarnation, 2);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 0);
+}
+
+TEST_F(HostedTest, AStartThatNobodyOrderedIsFollowed) {
+  Start("a");
+  Start("b", 4);
+  EXPECT_EQ(State(kJob), JobState::kRunning);
+  EXPECT_EQ(NodeOf(kJob), "b");
+  EXPECT_EQ(Job(kJob).incarnation, 4);
+}
+
+TEST_F(HostedTest, OneThatEndedAndIsStartedAgainIsFollowed) {
+  Start("a");
+  Vacate();
+  Start("b", 2, "manager-42.1");
+  cluster_.Exit(kJob, 0, 143);
+  EXPECT_EQ(State(kJob), JobState::kFailed);
+  Start("a", 3);
+  EXPECT_EQ(State(kJob), JobState::kRunning);
+  EXPECT_EQ(NodeOf(kJob), "a");
+  Vacate();
+  EXPECT_EQ(Job(kJob).checkpoints.back(), CheckpointId("manager-42.2"));
+}
+
+TEST_F(HostedTest, OneThatHasEndedStaysEnded) {
+  Start("a");
+  cluster_.Exit(kJob, 0, 0);
+  Start("a");
+  EXPECT_EQ(State(kJob), JobState::kDone);
+}
+
+TEST_F(HostedTest, AnOldReportChangesNothing) {
+  Start("a");
+  Start("b", 3);
+  Start("a", 2);
+  EXPECT_EQ(NodeOf(kJob), "b");
+}
+
+TEST_F(HostedTest, ItMakesWayForADeadline) {
+  Start("a");
+  const JobId other = Submit(Batch(1, {}));
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  EXPECT_EQ(State(other), JobState::kRunning);
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_EQ(NodeOf(express), "a");
+}
+
+TEST_F(HostedTest, ItIsNeverKilledToMakeWay) {
+  Start("a");
+  EXPECT_FALSE(Job(kJob).spec.methods.Has(Method::kKill));
+}
+
+TEST_F(HostedTest, WithAnImageInAdvanceItStillLeavesByACheckpoint) {
+  cluster_.memory = 20LL << 30;
+  policy_.margin = 0s;
+  StartController();
+  cluster_.Connect("a");
+  cluster_.Connect("b");
+  Start("a");
+  Submit(Batch(1, {}));
+  Settle();
+  JobSpec spec = OnDemand(1, 65s);
+  spec.not_before = clock_.Now() + 60s;
+  const JobId express = Submit(spec, kBob);
+  Settle(70);
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_EQ(State(kJob), JobState::kParked);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
+}
+
+TEST_F(HostedTest, ItEndsAsItsTaskEnds) {
+  Start("a");
+  cluster_.Exit(kJob, 0, 0);
+  EXPECT_EQ(State(kJob), JobState::kDone);
+}
+
+TEST_F(HostedTest, ANewControllerKnowsItAgain) {
+  Start("a");
+  Vacate();
+  StartController();
+  cluster_.Connect("a");
+  cluster_.Connect("b");
+  Start("b", 2, "manager-42.1");
+  EXPECT_EQ(State(kJob), JobState::kRunning);
+  EXPECT_EQ(Job(kJob).preemptions, 0);
+}
+
+TEST_F(HostedTest, OneOfOurOwnOfTheSameNumberIsNotTouched) {
+  const JobId own = Submit(Batch(1));
+  Settle();
+  cluster_.StartHosted("b", spec_, own.value(), 7);
+  Settle();
+  EXPECT_EQ(Job(own).incarnation, 1);
+  EXPECT_EQ(State(own), JobState::kRunning);
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,116 @@
+#include "controller/platform/slurm/cleanup.h"
+
+#include "controller/platform/slurm/fake_client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::slurm {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Held and bound to a node, by siding unless `comment` says otherwise.
+QueueJob& Held(FakeClient& slurm, uint32_t number,
+               const std::string& comment = "[siding held pinned: x] note") {
+  QueueJob& job = slurm.Add(number, JobPhase::kPending);
+  job.held = true;
+  job.priority = 0;
+  job.only_on = {NodeId("a")};
+  job.admin_comment = comment;
+  return job;
+}
+
+TEST(CleanUp, TakesBackWhatSidingDid) {
+  FakeClient slurm;
+  const QueueJob& job = Held(slurm, 1);
+  ASSERT_TRUE(CleanUp(slurm, false).ok());
+  EXPECT_FALSE(job.held);
+  EXPECT_THAT(job.only_on, IsEmpty());
+  EXPECT_EQ(job.admin_comment, "note");
+}
+
+TEST(CleanUp, SaysWhatItDid) {
+  FakeClient slurm;
+  Held(slurm, 1);
+  const auto steps = CleanUp(slurm, false);
+  ASSERT_EQ(steps->size(), 1u);
+  EXPECT_EQ(steps->front().step.target, "job 1");
+  EXPECT_THAT(steps->front().step.actions,
+              ElementsAre("free to run on any node", "released", "mark removed"));
+}
+
+TEST(CleanUp, LeavesWhatOthersDid) {
+  FakeClient slurm;
+  Held(slurm, 1, "");
+  Held(slurm, 2, "siding is to keep off");
+  slurm.reservations["maintenance"].name = "maintenance";
+  EXPECT_THAT(*CleanUp(slurm, false), IsEmpty());
+  EXPECT_EQ(slurm.orders, 0);
+}
+
+TEST(CleanUp, LeavesAHoldThatCameAfterSidings) {
+  FakeClient slurm;
+  const QueueJob& job = Held(slurm, 1, "[siding pinned: x]");
+  ASSERT_TRUE(CleanUp(slurm, false).ok());
+  EXPECT_TRUE(job.held);
+}
+
+TEST(CleanUp, DeletesReservationsAfterTheJobsHaveLeftThem) {
+  FakeClient slurm;
+  slurm.reservations["siding-7"].name = "siding-7";
+  QueueJob& job = slurm.Add(1, JobPhase::kPending);
+  job.reservation = "siding-7";
+  ASSERT_TRUE(CleanUp(slurm, false).ok());
+  EXPECT_EQ(job.reservation, "");
+  EXPECT_THAT(slurm.reservations, IsEmpty());
+}
+
+TEST(CleanUp, SaysWhichReservationARunningJobKeeps) {
+  FakeClient slurm;
+  slurm.reservations["siding-7"].name = "siding-7";
+  slurm.Add(1, JobPhase::kRunning).reservation = "siding-7";
+  const auto steps = CleanUp(slurm, false);
+  ASSERT_EQ(steps->size(), 1u);
+  EXPECT_TRUE(absl::IsFailedPrecondition(steps->front().status));
+}
+
+TEST(CleanUp, OnATrialRunNothingIsDone) {
+  FakeClient slurm;
+  Held(slurm, 1);
+  slurm.reservations["siding-7"].name = "siding-7";
+  EXPECT_EQ(CleanUp(slurm, true)->size(), 2u);
+  EXPECT_EQ(slurm.orders, 0);
+}
+
+TEST(CleanUp, ASecondTimeFindsNothing) {
+  FakeClient slurm;
+  Held(slurm, 1);
+  slurm.reservations["siding-7"].name = "siding-7";
+  ASSERT_TRUE(CleanUp(slurm, false).ok());
+  EXPECT_THAT(*CleanUp(slurm, false), IsEmpty());
+}
+
+TEST(CleanUp, EndedJobsAreLeftAlone) {
+  FakeClient slurm;
+  Held(slurm, 1).phase = JobPhase::kEnded;
+  EXPECT_THAT(*CleanUp(slurm, false), IsEmpty());
+}
+
+TEST(CleanUp, ARunningJobOnlyLosesItsMark) {
+  FakeClient slurm;
+  QueueJob& job = Held(slurm, 1);
+  job.phase = JobPhase::kRunning;
+  job.held = false;
+  EXPECT_THAT(CleanUp(slurm, false)->front().step.actions, ElementsAre("mark removed"));
+  EXPECT_THAT(job.only_on, ElementsAre(NodeId("a")));
+}
+
+TEST(CleanUp, WithoutSlurmItIsAnError) {
+  FakeClient slurm;
+  slurm.health = absl::UnavailableError("connect failure");
+  EXPECT_TRUE(absl::IsUnavailable(CleanUp(slurm, false).status()));
+}
+
+}  // namespace
+}  // namespace siding::slurm

@@ -1,0 +1,42 @@
+#include "controller/platform/slurm/marks.h"
+
+#include "gtest/gtest.h"
+
+namespace siding::slurm {
+namespace {
+
+const Mark kHeld{true, false, "makes way for job 42"};
+
+TEST(Marks, AreReadAsTheyAreWritten) {
+  for (const Mark& mark : {Mark{}, kHeld, Mark{true, true, "a: b"}, Mark{false, true, ""}}) {
+    EXPECT_EQ(MarkOf(WithMark("", mark)), mark) << WithMark("", mark);
+    EXPECT_EQ(MarkOf(WithMark("other words", mark)), mark);
+  }
+}
+
+TEST(Marks, AreMadeForPeople) { EXPECT_EQ(WithMark("", kHeld), "[siding held: makes way for job 42]"); }
+
+TEST(Marks, WhatElseTheCommentSaysStays) {
+  const std::string marked = WithMark("bring back soon", kHeld);
+  EXPECT_EQ(marked, "[siding held: makes way for job 42] bring back soon");
+  EXPECT_EQ(WithMark(marked, std::nullopt), "bring back soon");
+}
+
+TEST(Marks, ASecondTakesThePlaceOfTheFirst) {
+  EXPECT_EQ(WithMark(WithMark("x", kHeld), Mark{false, false, "is back"}), "[siding: is back] x");
+}
+
+TEST(Marks, AReasonCannotEndTheMark) {
+  EXPECT_EQ(MarkOf(WithMark("", Mark{true, false, "node[1]"}))->why, "node[1)");
+}
+
+TEST(Marks, OtherCommentsAreNone) {
+  for (const char* comment :
+       {"", "siding", "[sidings held: x]", "[siding", "[siding held", "see [siding held: x]"}) {
+    EXPECT_FALSE(MarkOf(comment)) << comment;
+    EXPECT_EQ(WithMark(comment, std::nullopt), comment);
+  }
+}
+
+}  // namespace
+}  // namespace siding::slurm

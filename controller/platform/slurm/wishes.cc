@@ -1,0 +1,160 @@
+#include "controller/platform/slurm/wishes.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "controller/platform/slurm/hostlist.h"
+#include "controller/platform/slurm/marks.h"
+
+namespace siding::slurm {
+namespace {
+
+bool IsOurs(const std::string& reservation) { return absl::StartsWith(reservation, kReservationPrefix); }
+std::string ReservationFor(JobNumber job) { return absl::StrCat(kReservationPrefix, job.value()); }
+
+// The steps for one job.
+class JobSteps {
+ public:
+  JobSteps(const QueueJob& job, const JobWish* wish, bool keeps_nodes)
+      : job_(job), wish_(wish), waits_(job.phase == JobPhase::kPending), mark_(MarkOf(job.admin_comment)) {
+    step_.target = absl::StrCat("job ", job.id.value());
+    step_.job = job.id;
+    reservation_ = keeps_nodes && waits_ ? ReservationFor(job.id) : "";
+  }
+
+  // Ends with no calls where all is as it should be.
+  Step Take() {
+    if (job_.phase == JobPhase::kEnded) return std::move(step_);
+    const std::optional<Mark> wanted = WantedMark();
+    // Until it is undone, what is about to be undone stays marked: a mark may say too much, never too little.
+    std::optional<Mark> meanwhile = wanted ? wanted : mark_;
+    if (meanwhile && mark_) {
+      meanwhile->held |= mark_->held;
+      meanwhile->pinned |= mark_->pinned;
+    }
+    if (meanwhile != mark_) Say(meanwhile);
+    Move();
+    Choose(wanted && wanted->pinned);
+    Hold(wanted && wanted->held);
+    if (wanted != meanwhile) Say(wanted);
+    return std::move(step_);
+  }
+
+ private:
+  // Neither a hold nor a choice of nodes by somebody else becomes siding's.
+  std::optional<Mark> WantedMark() const {
+    if (wish_ == nullptr) return {};
+    Mark mark{false, false, wish_->why};
+    mark.held = waits_ && wish_->held && (!job_.held || (mark_ && mark_->held));
+    const bool free_to_choose = job_.only_on.empty() || (mark_ && mark_->pinned);
+    mark.pinned = waits_ && !wish_->nodes.empty() && free_to_choose && job_.array == JobNumber();
+    return mark;
+  }
+
+  void Add(Call call, std::string action) {
+    step_.calls.push_back(std::move(call));
+    step_.actions.push_back(std::move(action));
+  }
+
+  void Say(const std::optional<Mark>& mark) {
+    JobChange change;
+    change.admin_comment = WithMark(job_.admin_comment, mark);
+    Add(change, mark ? "marked: " + mark->why : "mark removed");
+  }
+
+  void Move() {
+    if (!waits_ || job_.reservation == reservation_) return;
+    if (reservation_.empty() && !IsOurs(job_.reservation)) return;
+    if (!job_.reservation.empty() && !IsOurs(job_.reservation)) return;  // its user's choice
+    JobChange change;
+    change.reservation = reservation_;
+    Add(change,
+        reservation_.empty() ? "out of reservation " + job_.reservation : "into reservation " + reservation_);
+  }
+
+  void Choose(bool pin) {
+    if (!waits_) return;
+    JobChange change;
+    if (pin && job_.only_on != wish_->nodes) {
+      change.only_on = wish_->nodes;
+      Add(change, "to start on " + JoinHostlist(wish_->nodes));
+    } else if (!pin && mark_ && mark_->pinned && !job_.only_on.empty()) {
+      change.only_on.emplace();
+      Add(change, "free to run on any node");
+    }
+  }
+
+  void Hold(bool hold) {
+    if (!waits_) return;
+    if (hold && !job_.held) Add(Verb::kHold, "held");
+    if (!hold && job_.held && mark_ && mark_->held) Add(Verb::kRelease, "released");
+  }
+
+  const QueueJob& job_;
+  const JobWish* wish_;
+  const bool waits_;
+  const std::optional<Mark> mark_;
+  std::string reservation_;  // that it is to be in; empty: none of ours
+  Step step_;
+};
+
+Step Deletion(const std::string& name) { return {"reservation " + name, {"deleted"}, {}, {name}}; }
+
+Step Creation(const std::string& name, const NodesWish& wish, Time now) {
+  return {"reservation " + name,
+          {absl::StrCat("keeps ", JoinHostlist(wish.nodes), " for ", wish.user)},
+          {},
+          {Reservation{name, wish.nodes, {wish.user}, now, wish.until}}};
+}
+
+}  // namespace
+
+std::vector<Step> StepsTowards(const Wishes& wishes, const std::vector<QueueJob>& jobs,
+                               const std::vector<Reservation>& reservations, Time now) {
+  std::map<std::string, std::vector<NodeId>> there;
+  for (const Reservation& reservation : reservations) there[reservation.name] = reservation.nodes;
+  std::vector<Step> leave, make, enter;
+  for (const auto& [name, nodes] : there) {
+    if (IsOurs(name)) leave.push_back(Deletion(name));
+  }
+  // Those that are as they should be stay; one with other nodes is made anew when its job has left it.
+  std::map<JobNumber, bool> ready;
+  for (const auto& [job, wish] : wishes.kept) {
+    const std::string name = ReservationFor(job);
+    const auto found = there.find(name);
+    ready[job] = found == there.end() || found->second == wish.nodes;
+    if (found == there.end()) make.push_back(Creation(name, wish, now));
+    if (found != there.end() && ready[job])
+      std::erase_if(leave, [&](const Step& step) { return step.target == "reservation " + name; });
+  }
+  for (const QueueJob& job : jobs) {
+    const auto wish = wishes.jobs.find(job.id);
+    const auto kept = ready.find(job.id);
+    Step step = JobSteps(job, wish == wishes.jobs.end() ? nullptr : &wish->second,
+                         kept != ready.end() && kept->second)
+                    .Take();
+    if (!step.calls.empty()) enter.push_back(std::move(step));
+  }
+  // Made before jobs enter them, deleted after jobs have left them.
+  std::vector<Step> steps = std::move(make);
+  steps.insert(steps.end(), enter.begin(), enter.end());
+  steps.insert(steps.end(), leave.begin(), leave.end());
+  return steps;
+}
+
+absl::Status Take(Client& client, const Step& step) {
+  struct Caller {
+    Client& client;
+    JobNumber job;
+    absl::Status operator()(const JobChange& change) { return client.Update(job, change); }
+    absl::Status operator()(Verb verb) { return client.Do(job, verb); }
+    absl::Status operator()(const Reservation& reservation) { return client.CreateReservation(reservation); }
+    absl::Status operator()(const std::string& name) { return client.DeleteReservation(name); }
+  };
+  for (const Call& call : step.calls) SIDING_RETURN_IF_ERROR(std::visit(Caller{client, step.job}, call));
+  return absl::OkStatus();
+}
+
+}  // namespace siding::slurm

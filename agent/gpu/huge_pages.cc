@@ -58,12 +58,12 @@ bool Write(const std::string& path, const std::string& text) {
 
 HugePages::HugePages(std::string setting, std::string holders)
     : setting_(std::move(setting)), holders_(std::move(holders)) {
-  Apply(Change::kPutBack);
+  Apply(false);
 }
 
 std::unique_ptr<HugePages::Hold> HugePages::Take() {
   std::lock_guard lock(mutex_);
-  if (holds_ == 0) held_ = Apply(Change::kTake);
+  if (holds_ == 0) held_ = Apply(true);
   if (!held_) return nullptr;
   ++holds_;
   return std::make_unique<Hold>(this);
@@ -71,10 +71,10 @@ std::unique_ptr<HugePages::Hold> HugePages::Take() {
 
 void HugePages::LetGo() {
   std::lock_guard lock(mutex_);
-  if (--holds_ == 0) held_ = Apply(Change::kLetGo);
+  if (--holds_ == 0) held_ = Apply(false);
 }
 
-bool HugePages::Apply(Change change) {
+bool HugePages::Apply(bool hold) {
   const UniqueFd lock(open(holders_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!lock.valid() || flock(lock.get(), LOCK_EX) != 0) return false;
   Holders holders = Read(holders_);
@@ -82,7 +82,7 @@ bool HugePages::Apply(Change change) {
   std::erase(holders.living, self);
   // What an earlier holder left behind is not the site's choice.
   if (holders.before.empty()) holders.before = Chosen(setting_);
-  if (change == Change::kTake) {
+  if (hold) {
     if (holders.before != "madvise") return false;
     holders.living.push_back(self);
   }

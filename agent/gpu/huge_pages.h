@@ -38,9 +38,9 @@ class HugePages {
   std::unique_ptr<Hold> Take();
 
  private:
-  enum class Change { kTake, kLetGo, kPutBack };
-  // Whether the setting is held at "always" now.
-  bool Apply(Change change);
+  // Makes this process one of the holders, or not; whether the setting is held at "always" now. Puts it back
+  // if nobody is left.
+  bool Apply(bool hold);
   void LetGo();
 
   const std::string setting_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <set>
 #include <sstream>
 
 #include "absl/strings/match.h"

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/gpu/drain.h"
 #include "common/files.h"
+#include "common/since.h"
 #include "common/status.h"
 
 namespace siding {
@@ -79,10 +80,6 @@ class Program {
   UniqueFd in_;
   UniqueFd out_;
 };
-
-Duration Since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
-}
 
 }  // namespace
 

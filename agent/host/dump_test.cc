@@ -23,11 +23,6 @@ class DumpTest : public HostTest {
     NeedCriu();
     if (!IsSkipped()) StartHost();
   }
-  void Commit(int64_t op) {
-    v1::ToAgent commit = Command(op);
-    commit.mutable_commit();
-    Order(commit);
-  }
   void DumpAndCommit(int64_t op, const std::string& checkpoint, bool keep_running = false) {
     Dump(op, checkpoint, keep_running);
     EXPECT_EQ(AwaitPhase(v1::PREPARED).op(), op);
@@ -73,9 +68,7 @@ TEST_F(DumpTest, AbortLetsTheJobGoOn) {
   LaunchCounter(Counter());
   Dump(2, "1.1");
   AwaitPhase(v1::PREPARED);
-  v1::ToAgent abort = Command(2);
-  abort.mutable_abort();
-  Order(abort);
+  Abort(2);
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("called off"));
   EXPECT_FALSE(DraftsLeft());
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
@@ -101,9 +94,7 @@ TEST_F(DumpTest, FailedDumpIsNotTriedAgainUnderTheSameOperation) {
 
 TEST_F(DumpTest, SuspendedJobCanBeDumped) {
   LaunchCounter(Job({"100000"}));
-  v1::ToAgent suspend = Command(2);
-  suspend.mutable_suspend();
-  Order(suspend);
+  Suspend(2);
   AwaitPhase(v1::SUSPENDED);
   DumpAndCommit(3, "1.1");
 }

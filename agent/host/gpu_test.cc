@@ -51,26 +51,6 @@ class GpuTest : public HostTest {
     (*spec.mutable_env())["FAKE_GPU_STATES"] = gpu_.path();
     return spec;
   }
-  void Suspend(int64_t op) {
-    v1::ToAgent command = Command(op);
-    command.mutable_suspend();
-    Order(command);
-  }
-  void Resume(int64_t op) {
-    v1::ToAgent command = Command(op);
-    command.mutable_resume();
-    Order(command);
-  }
-  void Commit(int64_t op) {
-    v1::ToAgent command = Command(op);
-    command.mutable_commit();
-    Order(command);
-  }
-  void Abort(int64_t op) {
-    v1::ToAgent command = Command(op);
-    command.mutable_abort();
-    Order(command);
-  }
   void DumpAndCommit(int64_t op, const std::string& checkpoint) {
     Dump(op, checkpoint);
     AwaitPhase(v1::PREPARED);

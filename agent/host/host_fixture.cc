@@ -164,6 +164,30 @@ void HostTest::Restore(const v1::JobSpec& spec, const std::string& checkpoint, i
   Order(command);
 }
 
+void HostTest::Suspend(int64_t op) {
+  v1::ToAgent command = Command(op);
+  command.mutable_suspend();
+  Order(command);
+}
+
+void HostTest::Resume(int64_t op) {
+  v1::ToAgent command = Command(op);
+  command.mutable_resume();
+  Order(command);
+}
+
+void HostTest::Commit(int64_t op) {
+  v1::ToAgent command = Command(op);
+  command.mutable_commit();
+  Order(command);
+}
+
+void HostTest::Abort(int64_t op) {
+  v1::ToAgent command = Command(op);
+  command.mutable_abort();
+  Order(command);
+}
+
 v1::TaskReport HostTest::AwaitPhase(v1::TaskPhase phase, int incarnation) {
   return sink_.Await(Task(incarnation), [&](const auto& report) { return report.phase() == phase; });
 }

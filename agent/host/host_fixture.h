@@ -53,6 +53,10 @@ class HostTest : public ::testing::Test {
   void Launch(const v1::JobSpec& spec, int64_t op = 1);
   void Dump(int64_t op, const std::string& checkpoint, bool keep_running = false, int64_t deadline_us = 0);
   void Restore(const v1::JobSpec& spec, const std::string& checkpoint, int incarnation = 2, int64_t op = 100);
+  void Suspend(int64_t op);
+  void Resume(int64_t op);
+  void Commit(int64_t op);
+  void Abort(int64_t op);
   void Order(const v1::ToAgent& command) { host_->Execute(command); }
   v1::ToAgent Command(int64_t op, int incarnation = 1) const;
   v1::TaskReport AwaitPhase(v1::TaskPhase phase, int incarnation = 1);

@@ -114,9 +114,7 @@ TEST_F(LaunchTest, KillWithoutGraceEndsTheStubborn) {
 
 TEST_F(LaunchTest, SuspendStopsProgressAndResumeGoesOn) {
   LaunchCounter(Job({"100000"}));
-  v1::ToAgent suspend = Command(2);
-  suspend.mutable_suspend();
-  Order(suspend);
+  Suspend(2);
   AwaitPhase(v1::SUSPENDED);
   const auto reports = host().Reports();
   ASSERT_EQ(reports.size(), 1u);
@@ -124,18 +122,14 @@ TEST_F(LaunchTest, SuspendStopsProgressAndResumeGoesOn) {
   const int lines = Lines();
   // A frozen job does nothing, however often one looks; a running one writes every few milliseconds.
   EXPECT_FALSE(PollUntil([&] { return Lines() != lines; }, std::chrono::milliseconds(200)));
-  v1::ToAgent resume = Command(3);
-  resume.mutable_resume();
-  Order(resume);
+  Resume(3);
   AwaitPhase(v1::RUNNING);
   AwaitMoreLines();
 }
 
 TEST_F(LaunchTest, SuspendedJobCanBeKilled) {
   LaunchCounter(Job({"100000"}));
-  v1::ToAgent suspend = Command(2);
-  suspend.mutable_suspend();
-  Order(suspend);
+  Suspend(2);
   AwaitPhase(v1::SUSPENDED);
   v1::ToAgent kill = Command(3);
   kill.mutable_kill()->set_grace_us(30'000'000);
@@ -209,9 +203,7 @@ TEST_F(LaunchTest, SaveThatIsIgnoredFailsAndTheJobGoesOn) {
 }
 
 TEST_F(LaunchTest, UnknownTaskIsLost) {
-  v1::ToAgent suspend = Command(2);
-  suspend.mutable_suspend();
-  Order(suspend);
+  Suspend(2);
   AwaitPhase(v1::LOST);
 }
 

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "common/files.h"
+#include "common/since.h"
 #include "common/status.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/spdlog.h"
@@ -43,10 +44,6 @@ double Spread(const std::deque<double>& samples) {
   for (double sample : samples) logs.push_back(std::log(sample));
   const double measured = (Quantile(logs, 0.8413) - Quantile(logs, 0.1587)) / 2;
   return std::hypot(measured, kUnknownSpread / std::sqrt(static_cast<double>(samples.size())));
-}
-
-Duration Since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
 }
 
 // Removes the file when it goes out of sight.

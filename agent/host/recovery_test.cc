@@ -62,15 +62,11 @@ TEST_F(RecoveryTest, EndInTheAgentsAbsenceIsReported) {
 TEST_F(RecoveryTest, SuspendedTaskIsFoundSuspended) {
   RunAndKillAt(v1::SUSPENDED, [&] {
     LaunchCounter(Job({"100000"}));
-    v1::ToAgent suspend = Command(2);
-    suspend.mutable_suspend();
-    Order(suspend);
+    Suspend(2);
   });
   StartHost();
   AwaitPhase(v1::SUSPENDED);
-  v1::ToAgent resume = Command(3);
-  resume.mutable_resume();
-  Order(resume);
+  Resume(3);
   AwaitPhase(v1::RUNNING);
   AwaitMoreLines();
 }
@@ -97,9 +93,7 @@ TEST_F(RecoveryTest, PreparedTaskGoesOnAndCanBeDumpedAgain) {
   AwaitMoreLines();
   Dump(3, "1.1");
   AwaitPhase(v1::PREPARED);
-  v1::ToAgent commit = Command(3);
-  commit.mutable_commit();
-  Order(commit);
+  Commit(3);
   AwaitPhase(v1::CHECKPOINTED);
 }
 
@@ -108,9 +102,7 @@ TEST_F(RecoveryTest, CommittedTaskIsCheckpointed) {
     LaunchCounter(Job({"100000"}));
     Dump(2, "1.1");
     AwaitPhase(v1::PREPARED);
-    v1::ToAgent commit = Command(2);
-    commit.mutable_commit();
-    Order(commit);
+    Commit(2);
   });
   // As if the agent had died right after its commit: the last thing that it wrote down.
   const std::string path = tasks_folder() + "/" + std::to_string(job_) + ".1.0/task.json";

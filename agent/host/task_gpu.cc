@@ -9,23 +9,20 @@
 #include "agent/gpu/node_gpus.h"
 #include "agent/host/task.h"
 #include "agent/launch/processes.h"
+#include "common/since.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
 namespace {
 
-// A kernel that is running has so long to come to its end; a transfer that takes longer hangs.
 constexpr Duration kProbePatience = std::chrono::minutes(2);
+// A kernel that is running has so long to come to its end; a transfer that takes longer hangs.
 constexpr GpuTimes kTimes{std::chrono::seconds(60), std::chrono::minutes(10)};
 
 using Uuids = google::protobuf::RepeatedPtrField<std::string>;
 
 std::vector<std::string> ToVector(const Uuids& uuids) { return {uuids.begin(), uuids.end()}; }
-
-Duration Since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
-}
 
 }  // namespace
 

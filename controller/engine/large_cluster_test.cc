@@ -71,30 +71,31 @@ TEST_F(EngineTest, AQueuedJobThatNoNodeCouldHoldDoesNotHoldBackTheRest) {
   EXPECT_EQ(State(runs), JobState::kRunning);
 }
 
-TEST_F(EngineTest, ANewPolicyThatKeepsFewerCheckpointsCountsForThoseThereAre) {
-  AddNodes({"a"});
-  const JobId job = Submit(Batch());
-  Settle();
-  for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+class FewerCheckpointsTest : public EngineTest {
+ protected:
+  JobId RunWithTwoCheckpoints() {
+    AddNodes({"a"});
+    const JobId job = Submit(Batch());
     Settle();
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+      Settle();
+    }
+    EXPECT_EQ(Job(job).checkpoints.size(), 2u);
+    return job;
   }
-  ASSERT_EQ(Job(job).checkpoints.size(), 2u);
+};
+
+TEST_F(FewerCheckpointsTest, ANewPolicyThatKeepsFewerCheckpointsCountsForThoseThereAre) {
+  const JobId job = RunWithTwoCheckpoints();
   policy_.keep_checkpoints = 1;
   engine_->SetPolicy(policy_);
   engine_->Tick();
   EXPECT_EQ(Job(job).checkpoints.size(), 1u);
 }
 
-TEST_F(EngineTest, APolicyThatKeepsFewerCheckpointsCountsAfterARestart) {
-  AddNodes({"a"});
-  const JobId job = Submit(Batch());
-  Settle();
-  for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
-    Settle();
-  }
-  ASSERT_EQ(Job(job).checkpoints.size(), 2u);
+TEST_F(FewerCheckpointsTest, APolicyThatKeepsFewerCheckpointsCountsAfterARestart) {
+  const JobId job = RunWithTwoCheckpoints();
   policy_.keep_checkpoints = 1;
   StartController();
   engine_->Tick();

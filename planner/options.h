@@ -7,9 +7,9 @@
 // Loss, in node-seconds, with n = the job's nodes (all ranks act in parallel, the slowest counts; medians):
 //   suspend     n * (drain + refill): what is on GPUs goes to the node's RAM and back; without GPUs 0
 //   checkpoint  n * (drain + dump + restore + refill): time in which it computes nothing
-//   early       n * (dump + restore + from the image to the arrival): the image is taken in advance, while
-//   the
-//               job runs on; at the arrival it is only ended, and what it did since is done again
+//   early       n * (drain + dump + restore + refill + from the image to the arrival): the image is taken in
+//               advance, while the job runs on; at the arrival it is only ended, and what it did since is
+//               done again
 //   app         n * grace: the longest that saving may take
 //   kill        n * (arrival - durable_at): work that has to be done again
 //

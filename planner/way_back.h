@@ -2,9 +2,8 @@
 //
 // By priority, then who has stood still longest, then by id. Each in turn:
 //   - a frozen job goes on where it is as soon as its slots and GPUs are free there. While they are not, it
-//   moves to
-//     other nodes if that is sooner: if what holds its slots is expected to stay for longer than it takes to
-//     dump and restore the job;
+//     moves to other nodes if that is sooner: if what holds them is expected to stay for longer than it takes
+//     to dump and restore the job;
 //   - a parked job goes to the nodes where its image lies if it lies nowhere else; otherwise to where it ran
 //     before, then to the nodes with the least left over. Nodes that another frozen or tied job needs are
 //     taken only when there are no others: it can go nowhere else.

@@ -19,6 +19,28 @@ Fields LimitFields(ServiceLimits& limits) {
           {"threads", Whole(limits.threads, 2, kMost)}};
 }
 
+absl::StatusOr<SlurmMode> ParseSlurmMode(const std::string& name) {
+  if (name == "steering") return SlurmMode::kSteering;
+  if (name == "assisting") return SlurmMode::kAssisting;
+  return absl::InvalidArgumentError("expected steering or assisting");
+}
+
+template <class T>
+Setter ParsedInto(T& out, absl::StatusOr<T> (*parse)(const std::string&)) {
+  return Parsed([&out, parse](const std::string& text) -> absl::Status {
+    SIDING_ASSIGN_OR_RETURN(out, parse(text));
+    return absl::OkStatus();
+  });
+}
+
+Fields SlurmFields(SlurmConfig& slurm) {
+  return {{"mode", ParsedInto(slurm.mode, ParseSlurmMode)},
+          {"backend", ParsedInto(slurm.backend, slurm::ParseBackend)},
+          {"interval", Span(slurm.interval)},
+          {"suspend", Flag(slurm.suspend)},
+          {"ask_socket", Text(slurm.ask_socket)}};
+}
+
 // What no field says by itself; "" if all is well.
 std::string ProblemOf(const ControllerConfig& config) {
   const ServiceLimits& limits = config.limits;
@@ -41,6 +63,7 @@ absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, 
                                             {"heartbeat", Span(config.heartbeat)},
                                             {"metrics_port", Whole(config.metrics_port, 0, 65535)},
                                             {"log_level", Text(config.log_level)},
+                                            {"slurm", reader.Map(SlurmFields(config.slurm))},
                                             {"limits", reader.Map(LimitFields(config.limits))}}));
   if (const std::string problem = ProblemOf(config); !problem.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", problem));

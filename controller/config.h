@@ -7,8 +7,21 @@
 #include "absl/status/statusor.h"
 #include "common/units.h"
 #include "controller/api/limits.h"
+#include "controller/platform/slurm/open.h"
 
 namespace siding {
+
+// Off: siding has the queue. Otherwise Slurm has it, and siding chooses the victims (steering), or saves what
+// it can of those that Slurm chooses (assisting).
+enum class SlurmMode : uint8_t { kOff, kSteering, kAssisting };
+
+struct SlurmConfig {
+  SlurmMode mode = SlurmMode::kOff;
+  slurm::Backend backend = slurm::Backend::kAny;
+  Duration interval = std::chrono::milliseconds(200);  // between two looks at it
+  bool suspend = true;                                 // victims may be suspended, which frees their CPUs
+  std::string ask_socket = "/run/siding/ask.sock";     // for the plugin's questions at submission
+};
 
 struct ControllerConfig {
   std::string socket = "/run/siding/siding.sock";
@@ -18,6 +31,7 @@ struct ControllerConfig {
   int metrics_port = 0;  // on 127.0.0.1; 0: none
   std::string log_level = "info";
   ServiceLimits limits;
+  SlurmConfig slurm;
 };
 
 absl::StatusOr<ControllerConfig> LoadControllerConfig(const std::string& path);

@@ -29,6 +29,21 @@ TEST(Config, AHeartbeatHasALeastInterval) {
 }
 TEST(Config, PortsHaveARange) { EXPECT_THAT(ErrorOf("metrics_port: 70000"), HasSubstr("from 0 to 65535")); }
 
+TEST(Config, ReadsWhatASiteWithSlurmSays) {
+  const auto config = ParseControllerConfig(
+      "slurm:\n  mode: steering\n  backend: tools\n  interval: 1s\n  suspend: false\n  ask_socket: /a\n",
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->slurm.mode, SlurmMode::kSteering);
+  EXPECT_EQ(config->slurm.backend, slurm::Backend::kTools);
+  EXPECT_EQ(config->slurm.interval, std::chrono::seconds(1));
+  EXPECT_FALSE(config->slurm.suspend);
+  EXPECT_EQ(config->slurm.ask_socket, "/a");
+}
+TEST(Config, ASlurmModeIsOneOfTwo) {
+  EXPECT_THAT(ErrorOf("slurm:\n  mode: both"), HasSubstr("expected steering or assisting"));
+}
+
 TEST(Config, ReadsEveryLimit) {
   const auto config = ParseControllerConfig(
       "limits:\n  connections: 1\n  connections_per_user: 2\n  waiting_calls: 3\n"

@@ -62,6 +62,7 @@ struct JobView {
   Time durable_at;                // last durable checkpoint, or the start of the work
   std::optional<Duration> app_grace;
   Duration kill_grace{0};
+  bool can_return_to_its_nodes = true;  // so an image on their own disks will do
   int preemptions = 0;
   std::optional<int> max_preemptions;
   std::optional<Time> last_preempted;
@@ -78,8 +79,16 @@ struct SharedTier {
   Bytes in_flight;              // ordered and not yet written
 };
 
+// What the platform lets siding do with jobs.
+struct Capabilities {
+  bool freezing_frees_slots = true;
+  bool freezing_frees_gpus = true;
+  bool operator==(const Capabilities&) const = default;
+};
+
 struct Snapshot {
   Time now;
+  Capabilities capabilities;
   std::vector<NodeView> nodes;
   std::vector<JobView> jobs;
   SharedTier shared;

@@ -76,7 +76,7 @@ class OptionMaker {
     switch (method) {
       case Method::kSuspend:
         // The freeze itself is a matter of milliseconds.
-        if (const auto drain = DrainOf(job)) {
+        if (const auto drain = DrainOf(job); drain && FreezingFrees(job)) {
           options.push_back({.method = method,
                              .release = drain->release,
                              .loss_ms = Loss(job, drain->away),
@@ -84,7 +84,7 @@ class OptionMaker {
         }
         return;
       case Method::kCheckpoint:
-        AddCheckpoint(job, Tier::kLocal, options);
+        if (job.can_return_to_its_nodes) AddCheckpoint(job, Tier::kLocal, options);
         if (snapshot_.shared.bytes_per_second > 0) AddCheckpoint(job, Tier::kShared, options);
         return;
       case Method::kApp:
@@ -101,6 +101,12 @@ class OptionMaker {
         return;
       }
     }
+  }
+
+  // All that it holds, but its memory.
+  bool FreezingFrees(const JobView& job) const {
+    const Capabilities& can = snapshot_.capabilities;
+    return can.freezing_frees_slots && (can.freezing_frees_gpus || job.per_node.gpus == 0);
   }
 
   struct Drain {
@@ -145,7 +151,7 @@ class OptionMaker {
     option.release += drain->release;
     const Duration away = drain->away + dump + restore;
     option.loss_ms = Loss(job, away);
-    if (!job.gpu_memory.empty()) AddThroughRam(*drain, option, options);
+    if (!job.gpu_memory.empty() && FreezingFrees(job)) AddThroughRam(*drain, option, options);
     if (tier == Tier::kShared) {
       Option migration = option;
       migration.migrates = true;

@@ -12,7 +12,7 @@ namespace {
 const ObservedTask* FindTask(const ClusterState& state, const JobRecord& job, int rank) {
   auto node = state.observed_tasks.find(job.nodes[rank]);
   if (node == state.observed_tasks.end()) return nullptr;
-  auto task = node->second.find(TaskId{job.id, job.incarnation, rank});
+  auto task = node->second.find(TaskId{job.id, job.incarnation, job.first_rank + rank});
   return task == node->second.end() ? nullptr : &task->second;
 }
 
@@ -63,8 +63,11 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
   view.set_name(id.value());
   auto record = state.nodes.find(id);
   const bool cordoned = record != state.nodes.end() && record->second.cordoned;
-  view.set_state(!observed.connected ? "down" : cordoned ? "cordoned" : "up");
-  *view.mutable_capacity() = observed.hello.capacity();
+  const auto managed = state.queue.nodes.find(id);
+  const bool drained = managed != state.queue.nodes.end() && !managed->second.usable;
+  view.set_state(!observed.connected ? "down" : cordoned ? "cordoned" : drained ? "drained" : "up");
+  *view.mutable_capacity() =
+      managed == state.queue.nodes.end() ? observed.hello.capacity() : ToProto(managed->second.capacity);
   view.set_criu(observed.hello.criu());
   view.set_criu_problem(observed.hello.criu_problem());
   view.set_ram_available(observed.heartbeat.ram_available());

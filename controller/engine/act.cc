@@ -35,7 +35,7 @@ void Engine::Impl::Send(const NodeId& node, const TaskId& task, v1::ToAgent comm
 }
 
 void Engine::Impl::ActOnJob(JobRecord& job) {
-  if (!HoldsNodes(job.state)) return;
+  if (!HoldsNodes(job.state) || IsSeenInQueueOnly(job)) return;
   const int64_t op = OpOf(job);
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
@@ -184,7 +184,7 @@ void Engine::Impl::ActOnDeletions() {
       command.set_op(deletion.op);
       command.mutable_delete_()->set_checkpoint(id.value());
       command.mutable_delete_()->set_tier(ToProto(checkpoint.tier));
-      command.mutable_delete_()->set_rank(rank);
+      command.mutable_delete_()->set_rank(checkpoint.first_rank + rank);
       Command(node, std::move(command));
     }
   }

@@ -68,6 +68,10 @@ absl::Status Engine::Impl::CheckRule(const JobSpec& spec) const {
 }
 
 absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
+  if (const std::string manager = platform_.manager(); !manager.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("on this site jobs are submitted to ", manager, ", which has the queue"));
+  }
   const JobId id(state_.jobs.empty() ? 1 : state_.jobs.rbegin()->first.value() + 1);
   if (spec.auto_checkpoint_interval && policy_.node_failures_per_year <= 0) {
     return absl::InvalidArgumentError(

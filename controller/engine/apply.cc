@@ -130,7 +130,10 @@ class Applier {
         job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
         job.order = 0;
         job.current = e;
+        job.first_rank = e.first_rank;
         job.nodes = e.nodes;
+        // A cluster manager may have given it more than it asked for at least.
+        job.spec.nodes = static_cast<int>(e.nodes.size());
         job.target.clear();
         job.lost_methods.clear();
         if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
@@ -207,6 +210,7 @@ class Applier {
     checkpoint.id = e.checkpoint;
     checkpoint.job = job.id;
     checkpoint.incarnation = job.incarnation;
+    checkpoint.first_rank = job.first_rank;
     checkpoint.tier = e.tier;
     checkpoint.nodes = job.nodes;
     checkpoint.exited = job.exited;

@@ -96,6 +96,7 @@ absl::Status Engine::Impl::Advance() {
   const absl::Status status = Flush();
   if (!status.ok()) return absl::UnavailableError(status.message());
   for (auto& [node, command] : std::exchange(outbox_, {})) agents_.Send(node, std::move(command));
+  if (std::exchange(wish_, false)) platform_.Want(wishes_);
   return absl::OkStatus();
 }
 
@@ -109,6 +110,11 @@ void Engine::Impl::LookAtAll() {
   DumpFrozen();
   BringBack();
   PlaceWaiting();
+  if (!platform_.manager().empty()) {
+    ManagerWishes wishes = WishesNow();
+    wish_ |= wishes != wishes_;
+    wishes_ = std::move(wishes);
+  }
   pace_.Took(began, clock_.Now());
 }
 
@@ -388,6 +394,12 @@ void Engine::OnDisconnected(const NodeId& node) {
 void Engine::Tick() {
   std::lock_guard lock(impl_->mutex_);
   impl_->Tick();
+  impl_->Advance().IgnoreError();
+}
+
+void Engine::OnManager(ManagerChanges changes) {
+  std::lock_guard lock(impl_->mutex_);
+  impl_->OnManager(std::move(changes));
   impl_->Advance().IgnoreError();
 }
 

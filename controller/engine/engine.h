@@ -80,6 +80,9 @@ class Engine {
   void OnMessage(const NodeId& node, const v1::FromAgent& message);
   void OnDisconnected(const NodeId& node);
 
+  // ---- The cluster manager's queue, if there is one. ----
+  void OnManager(ManagerChanges changes);
+
   // ---- Time. Call about ten times a second. ----
   void Tick();
 

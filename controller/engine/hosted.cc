@@ -1,6 +1,8 @@
 // Jobs whose tasks a cluster manager starts. It decides when and where they run, and the engine follows: what
-// the agents report is how it learns of a job, and of each new start. Orders to such a job go the usual way;
-// its task leaves, and the cluster manager puts it back into its own queue.
+// the agents report is how it learns of a task's start. Orders to such a job go the usual way; its tasks
+// leave, and the cluster manager puts it back into its own queue. What that queue says is queue.cc's.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
 #include "controller/wire/wire.h"
@@ -8,25 +10,64 @@
 namespace siding {
 namespace {
 
-// How it may be preempted comes from its agent. A kill would be the end of it: nothing would start it again.
+// Each step of a job has so many numbers for its tasks' ranks; 0 is the script's.
+constexpr int kRanksPerStep = 65536;
+
+TaskId IdOf(const v1::TaskReport& report) {
+  return TaskId{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
+}
+
+// How it may be preempted comes from its agents. A kill would be the end of it: nothing would start it again.
 absl::StatusOr<JobSpec> SpecOf(const v1::JobSpec& said) {
   absl::StatusOr<JobSpec> spec = HostedFromProto(said);
   if (!spec.ok()) return spec;
-  MethodSet methods;
-  for (Method method : kAllMethods) {
-    if (method != Method::kKill && spec->methods.Has(method)) methods.Add(method);
-  }
-  spec->methods = methods;
-  // One rank on one node, the script.
-  spec->nodes = 1;
+  spec->methods.Remove(Method::kKill);
+  spec->nodes = std::max(1, spec->nodes);
   if (spec->per_node == Resources()) spec->per_node.slots = 1;
   if (spec->user.empty()) spec->user = absl::StrCat(spec->uid);
   return spec;
 }
 
+// What the queue knows better than the agents: who, how much, under which names.
+void Complete(JobSpec& spec, const ManagedJob& queued) {
+  spec.name = queued.spec.name;
+  spec.user = queued.spec.user;
+  spec.labels = queued.spec.labels;
+  const int nodes = std::max<int>(1, static_cast<int>(queued.nodes.size()));
+  const int tasks_per_node = std::max(1, spec.nodes / nodes);
+  const auto share = [&](auto whole) { return (whole + tasks_per_node - 1) / tasks_per_node; };
+  spec.per_node.slots = share(queued.spec.per_node.slots);
+  spec.per_node.gpus = share(queued.spec.per_node.gpus);
+  spec.per_node.memory = Bytes{share(queued.spec.per_node.memory.value)};
+}
+
 }  // namespace
 
 bool IsHosted(const JobRecord& job) { return !job.spec.cluster_manager.empty(); }
+
+bool IsSeenInQueueOnly(const JobRecord& job) { return IsHosted(job) && job.spec.kind == JobKind::kOnDemand; }
+
+// All tasks that the one of this report belongs to, in order; empty: they have not all been seen alive.
+std::vector<Engine::Impl::HostedTask> Engine::Impl::TasksTogether(const NodeId& node,
+                                                                  const v1::TaskReport& report) const {
+  const int count = std::max(1, report.spec().nodes());
+  if (count == 1) return {{node, &report}};
+  TaskId id = IdOf(report);
+  const int first = id.rank - id.rank % kRanksPerStep;
+  std::vector<HostedTask> tasks;
+  for (id.rank = first; id.rank < first + count; ++id.rank) {
+    const size_t before = tasks.size();
+    for (const auto& [other, there] : state_.observed_tasks) {
+      const auto task = there.find(id);
+      if (task != there.end() && IsLive(task->second.report.phase())) {
+        tasks.push_back({other, &task->second.report});
+        break;
+      }
+    }
+    if (tasks.size() == before) return {};
+  }
+  return tasks;
+}
 
 // The record of the job, made if it is new. Nothing: the report is not such a job's, or cannot be followed.
 JobRecord* Engine::Impl::FindHosted(const v1::TaskReport& report) {
@@ -45,22 +86,40 @@ JobRecord* Engine::Impl::FindHosted(const v1::TaskReport& report) {
                  std::string(spec.status().message()));
     return nullptr;
   }
+  if (const ManagedJob* queued = QueuedAs(id)) Complete(*spec, *queued);
   Record(id, JobSubmitted{*std::move(spec)});
   return &state_.jobs[id];
 }
 
+// A job leaves its nodes when these tasks do. A script on one of several nodes is not all of its job.
+bool Engine::Impl::AreWholeJob(JobId id, const std::vector<HostedTask>& tasks) const {
+  const ManagedJob* queued = QueuedAs(id);
+  if (queued == nullptr) return platform_.manager().empty();
+  return queued->phase == ManagedPhase::kRunning &&
+         std::all_of(queued->nodes.begin(), queued->nodes.end(), [&](const NodeId& node) {
+           return std::any_of(tasks.begin(), tasks.end(),
+                              [&](const HostedTask& t) { return t.node == node; });
+         });
+}
+
 void Engine::Impl::Follow(const NodeId& node, const v1::TaskReport& report) {
-  // Of steps with several tasks the planner has no notion yet: only scripts, which are rank 0, come in.
-  if (!report.has_spec() || report.task().rank() != 0 || !IsLive(report.phase())) return;
+  if (!report.has_spec() || !IsLive(report.phase())) return;
+  const TaskId id = IdOf(report);
+  if (auto known = state_.jobs.find(id.job);
+      known != state_.jobs.end() && id.incarnation <= known->second.incarnation)
+    return;
+  const std::vector<HostedTask> tasks = TasksTogether(node, report);
+  if (tasks.empty() || !AreWholeJob(id.job, tasks)) return;
   JobRecord* job = FindHosted(report);
-  if (job == nullptr || report.task().incarnation() <= job->incarnation) return;
+  if (job == nullptr) return;
   if (HoldsNodes(job->state))
     FallBack(*job, absl::StrCat("started again by ", job->spec.cluster_manager, " on ", node.value()));
   JobMoved move;
   move.event = JobEvent::kPlace;
   move.reason = "started by " + job->spec.cluster_manager;
-  move.nodes = {node};
-  move.incarnation = report.task().incarnation();
+  for (const HostedTask& task : tasks) move.nodes.push_back(task.node);
+  move.incarnation = id.incarnation;
+  move.first_rank = tasks.front().report->task().rank();
   if (const CheckpointId from(report.checkpoint()); state_.checkpoints.contains(from)) move.checkpoint = from;
   Move(*job, std::move(move));
 }

@@ -4,6 +4,8 @@
 //   verbs.cc     what else users and operators ask
 //   observe.cc   reports of agents -> events
 //   hosted.cc    jobs whose tasks a cluster manager starts
+//   queue.cc     what a cluster manager's queue says -> events
+//   wishes.cc    recorded state -> what is wished of the cluster manager
 //   snapshot.cc  state and reports -> what the planner may know
 //   requests.cc  deadline jobs: plan, order, grant, plan again
 //   way_back.cc  jobs that made way come back
@@ -50,6 +52,8 @@ bool WaitsForItsNodes(const JobRecord& job);
 bool IsQueued(const JobRecord& job);
 // A cluster manager decides when and where it runs, and starts its tasks.
 bool IsHosted(const JobRecord& job);
+// No agent reports its tasks: all that is known of it is what the cluster manager's queue says.
+bool IsSeenInQueueOnly(const JobRecord& job);
 // Nodes of these capacities would hold it, were they empty.
 bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
 // The processes are there (or about to be).
@@ -68,6 +72,7 @@ class Engine::Impl {
   void OnMessage(const NodeId& node, const v1::FromAgent& message);
   void OnDisconnected(const NodeId& node);
   void Tick();
+  void OnManager(ManagerChanges changes);  // queue.cc
   std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
   bool MayAct(const Caller& caller, const JobRecord& job) const;
 
@@ -107,7 +112,9 @@ class Engine::Impl {
   absl::Status Flush();
   void Command(const NodeId& node, v1::ToAgent command);
   int64_t FreshOp() { return ++last_op_; }
-  TaskId TaskOf(const JobRecord& job, int rank) const { return TaskId{job.id, job.incarnation, rank}; }
+  TaskId TaskOf(const JobRecord& job, int rank) const {
+    return TaskId{job.id, job.incarnation, job.first_rank + rank};
+  }
   TaskSeen Seen(const JobRecord& job, int rank) const;
   // Ranks that have not exited.
   std::vector<int> LiveRanks(const JobRecord& job) const;
@@ -134,8 +141,27 @@ class Engine::Impl {
   void OnResult(const NodeId& node, const v1::OpResult& result);
 
   // ---- hosted.cc ----
+  struct HostedTask {
+    NodeId node;
+    const v1::TaskReport* report;
+  };
   void Follow(const NodeId& node, const v1::TaskReport& report);
   JobRecord* FindHosted(const v1::TaskReport& report);
+  std::vector<HostedTask> TasksTogether(const NodeId& node, const v1::TaskReport& report) const;
+  bool AreWholeJob(JobId id, const std::vector<HostedTask>& tasks) const;
+
+  // ---- queue.cc ----
+  const ManagedJob* QueuedAs(JobId id) const;  // null: it is not in a cluster manager's queue
+  void FollowQueue(JobId id);
+  void Enlist(const ManagedJob& queued);
+  void FollowRequest(JobRecord& job, const ManagedJob* queued);
+  void FollowWaiting(JobRecord& job, const ManagedJob* queued);
+  void TakeOthers(std::map<NodeId, Resources>& room) const;
+  Resources CapacityOf(const NodeId& node, const ObservedNode& observed) const;
+
+  // ---- wishes.cc ----
+  ManagerWishes WishesNow() const;
+  void WishFor(const JobRecord& request, ManagerWishes& wishes) const;
 
   // ---- requests.cc ----
   bool AdvanceRequests();
@@ -209,6 +235,8 @@ class Engine::Impl {
   // Jobs whose reports or state changed since they were last judged.
   std::set<JobId> to_judge_;
   bool schedule_ = true;  // something changed that may let a waiting job go on
+  ManagerWishes wishes_;  // as they follow from the last look
+  bool wish_ = false;     // they are new
   Pace pace_;             // of the looks at the whole cluster that follow
   Time last_full_look_;
   std::map<JobId, Time> restore_not_before_;  // of jobs that found no GPU where they were to be restored

@@ -31,7 +31,7 @@ JobMoved Moved(JobEvent event, std::string reason = "") {
 }  // namespace
 
 bool Engine::Impl::Judge(JobRecord& job) {
-  if (!HoldsNodes(job.state)) return false;
+  if (!HoldsNodes(job.state) || IsSeenInQueueOnly(job)) return false;
   const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
   if (starting && JudgeStart(job)) return true;
   if (job.state != JobState::kKilling) {
@@ -130,7 +130,7 @@ bool Engine::Impl::JudgeStart(JobRecord& job) {
 }
 
 void Engine::Impl::RestoreFailed(JobRecord& job, const v1::TaskReport& report) {
-  const std::string why = absl::StrCat(On(job, report.task().rank()), ": ", report.error());
+  const std::string why = absl::StrCat(On(job, report.task().rank() - job.first_rank), ": ", report.error());
   // A damaged image is never tried again; another failure may be the node's, so it is tried elsewhere first.
   const CheckpointId checkpoint = job.current.checkpoint;
   if (report.no_gpu()) {

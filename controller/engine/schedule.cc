@@ -31,6 +31,8 @@ bool IsQueued(const JobRecord& job) { return WaitsForItsNodes(job) && job.plans.
 bool Engine::Impl::Usable(const NodeId& node) const {
   auto observed = state_.observed_nodes.find(node);
   if (observed == state_.observed_nodes.end() || !observed->second.connected) return false;
+  const auto managed = state_.queue.nodes.find(node);
+  if (managed != state_.queue.nodes.end() && !managed->second.usable) return false;
   auto record = state_.nodes.find(node);
   return record == state_.nodes.end() || !record->second.cordoned;
 }
@@ -38,7 +40,7 @@ bool Engine::Impl::Usable(const NodeId& node) const {
 std::map<NodeId, Resources> Engine::Impl::Capacities() const {
   std::map<NodeId, Resources> capacities;
   for (const auto& [id, observed] : state_.observed_nodes) {
-    if (Usable(id)) capacities.emplace_hint(capacities.end(), id, FromProto(observed.hello.capacity()));
+    if (Usable(id)) capacities.emplace_hint(capacities.end(), id, CapacityOf(id, observed));
   }
   return capacities;
 }
@@ -91,11 +93,12 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
       auto found = state_.jobs.find(id.job);
       if (found == state_.jobs.end()) continue;
       const JobRecord& job = found->second;
-      const bool counted =
-          HoldsNodes(job.state) && id.incarnation == job.incarnation && !job.exited.contains(id.rank);
+      const bool counted = HoldsNodes(job.state) && id.incarnation == job.incarnation &&
+                           !job.exited.contains(id.rank - job.first_rank);
       if (!counted) take(node, job.spec.per_node);
     }
   }
+  TakeOthers(room);
   return room;
 }
 
@@ -113,7 +116,7 @@ bool Engine::Impl::RequestStillWants(JobId request) const {
 void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room) const {
   int kept = 0;
   std::erase_if(room, [&](const NodeRoom& node) {
-    const bool idle = node.free == FromProto(state_.observed_nodes.at(node.id).hello.capacity());
+    const bool idle = node.free == CapacityOf(node.id, state_.observed_nodes.at(node.id));
     return idle && kept++ < policy_.headroom_nodes;
   });
 }

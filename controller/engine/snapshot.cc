@@ -14,6 +14,22 @@ constexpr int64_t kTellingPart = 5;
 
 }  // namespace
 
+namespace {
+
+void AddTask(JobView& view, const NodeId& node, Bytes memory, Bytes on_gpus) {
+  const auto found = std::find(view.nodes.begin(), view.nodes.end(), node);
+  const auto place = static_cast<size_t>(found - view.nodes.begin());
+  if (found == view.nodes.end()) {
+    view.nodes.push_back(node);
+    view.memory.emplace_back();
+    if (view.per_node.gpus > 0) view.gpu_memory.emplace_back();
+  }
+  view.memory[place] += memory;
+  if (view.per_node.gpus > 0) view.gpu_memory[place] += on_gpus;
+}
+
+}  // namespace
+
 bool IsReleasing(const JobRecord& job) {
   const bool ordered = job.state == JobState::kSuspending || job.state == JobState::kDumping ||
                        job.state == JobState::kCommitting || job.state == JobState::kSaving ||
@@ -61,6 +77,7 @@ Time Engine::Impl::ExpectedRelease(const JobRecord& job) const {
 Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
   Snapshot snapshot;
   snapshot.now = clock_.Now();
+  snapshot.capabilities = platform_.capabilities();
   const std::map<NodeId, Resources> room = Room(requests);
   double shared_rate = 0;
   std::map<NodeId, Bytes> resident;  // of running jobs
@@ -95,11 +112,9 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
     }
     for (int rank : LiveRanks(job)) {
       const TaskSeen seen = Seen(job, rank);
-      view.nodes.push_back(job.nodes[rank]);
       const Bytes on_gpus{seen.report.gpu_memory()};
       const Bytes memory = Bytes{seen.report.memory()} + on_gpus;
-      view.memory.push_back(std::max({memory, LastImage(job), Bytes{1}}));
-      if (job.spec.per_node.gpus > 0) view.gpu_memory.push_back(on_gpus);
+      AddTask(view, job.nodes[rank], std::max({memory, LastImage(job), Bytes{1}}), on_gpus);
       const auto lose = [&](Method method, const std::string& why) {
         if (why.empty() || !view.methods.Has(method)) return;
         view.methods.Remove(method);
@@ -110,6 +125,12 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
       lose(Method::kCheckpoint, seen.report.cannot_drain());
       lose(Method::kCheckpoint, seen.report.cannot_checkpoint());
     }
+    if (!view.nodes.empty()) {
+      // A cluster manager may start several tasks on a node; siding starts one.
+      const int together = static_cast<int>(LiveRanks(job).size() / view.nodes.size());
+      for (int i = 1; i < together; ++i) view.per_node += job.spec.per_node;
+    }
+    if (const ManagedJob* queued = QueuedAs(id)) view.can_return_to_its_nodes = queued->can_be_pinned;
     view.running_since = job.running_since;
     view.durable_at = job.durable_at;
     if (job.spec.app) view.app_grace = job.spec.app->grace;
@@ -132,8 +153,7 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
     NodeView node;
     node.id = id;
     node.usable = Usable(id);
-    const v1::Resources& capacity = observed.hello.capacity();
-    node.capacity = FromProto(capacity);
+    node.capacity = CapacityOf(id, observed);
     if (auto it = room.find(id); it != room.end()) node.free = it->second;
     // A job that is frozen keeps the memory it has, so that counts as available to it.
     node.ram_available = std::min(node.capacity.memory - frozen[id],

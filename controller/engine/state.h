@@ -11,6 +11,7 @@
 
 #include "common/ids.h"
 #include "common/units.h"
+#include "controller/platform/manager.h"
 #include "model/job.h"
 #include "model/lifecycle.h"
 #include "model/plan.h"
@@ -29,6 +30,7 @@ struct JobMoved {
   std::string reason;
   std::vector<NodeId> nodes;   // kPlace
   int incarnation = 0;         // kPlace by a cluster manager: the one that it has started; 0: the next
+  int first_rank = 0;          // kPlace by a cluster manager: its agents' number for rank 0
   CheckpointId checkpoint;     // kPlace (restore from), kOrderDump, kCommit
   Tier tier = Tier::kShared;   // kOrderDump
   bool keep_running = false;   // kOrderDump, kOrderSave
@@ -84,6 +86,7 @@ struct CheckpointRecord {
   CheckpointId id;
   JobId job;
   int incarnation = 0;
+  int first_rank = 0;  // agents' number for rank 0
   Tier tier = Tier::kShared;
   std::vector<NodeId> nodes;  // by rank, that dumped it
   std::map<int, int> exited;  // ranks without an image: they had ended before, with this code
@@ -105,6 +108,7 @@ struct JobRecord {
   std::optional<Time> ended;
   int exit_code = 0;
   int incarnation = 0;
+  int first_rank = 0;              // agents' number for rank 0
   int order = 0;                   // counts orders within the incarnation: the operation's number for agents
   std::vector<NodeId> nodes;       // by rank, while it holds nodes
   std::vector<NodeId> last_nodes;  // that it held before
@@ -149,6 +153,13 @@ struct ObservedNode {
   v1::Heartbeat heartbeat;
 };
 
+// What the cluster manager said last, if there is one.
+struct ObservedQueue {
+  bool seen = false;
+  std::map<JobId, ManagedJob> jobs;
+  std::map<NodeId, ManagedNode> nodes;
+};
+
 struct ClusterState {
   ClusterState() = default;
   ClusterState(const ClusterState&) = delete;  // `unfinished` points into `jobs`
@@ -163,6 +174,7 @@ struct ClusterState {
 
   std::map<NodeId, ObservedNode> observed_nodes;
   std::map<NodeId, std::map<TaskId, ObservedTask>> observed_tasks;
+  ObservedQueue queue;
 };
 
 // Where a job that has left its nodes goes on from: whichever is newer, its last good checkpoint or what the

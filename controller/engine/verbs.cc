@@ -72,6 +72,10 @@ absl::Status Engine::Impl::Vacate(JobRecord& job, Tier tier) {
   if (job.state != JobState::kRunning && job.state != JobState::kSuspended) {
     return NotInState(job, "only a running or suspended job can leave its nodes");
   }
+  if (IsHosted(job) && job.state == JobState::kSuspended) {
+    return NotInState(job, absl::StrCat("resume it first: ", job.spec.cluster_manager,
+                                        " would hold a job that left while it was suspended"));
+  }
   JobMoved move = OrderDump(job, tier);
   move.reason = "asked for";
   Move(job, std::move(move));
@@ -106,8 +110,7 @@ absl::Status Engine::Impl::Migrate(JobRecord& job, std::vector<NodeId> nodes) {
     if (!Usable(node)) {
       return absl::FailedPreconditionError(absl::StrCat("node ", node.value(), " is down or cordoned"));
     }
-    const v1::Resources& capacity = observed->second.hello.capacity();
-    if (!FromProto(capacity).Covers(job.spec.per_node)) {
+    if (!CapacityOf(node, observed->second).Covers(job.spec.per_node)) {
       return absl::FailedPreconditionError(
           absl::StrCat("node ", node.value(), " is too small for job ", job.id.value()));
     }
@@ -121,6 +124,8 @@ absl::Status Engine::Impl::Migrate(JobRecord& job, std::vector<NodeId> nodes) {
 
 absl::Status Engine::Impl::Kill(JobRecord& job, const std::string& by) {
   if (IsTerminal(job.state)) return NotInState(job, "it has ended");
+  if (IsHosted(job))
+    return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which can cancel it"));
   JobMoved move;
   move.reason = absl::StrCat("asked for by ", by);
   move.for_good = true;
@@ -166,7 +171,7 @@ absl::Status Engine::Impl::Verify(const CheckpointId& id, VerifyCallback done) {
     command.set_op(FreshOp());
     command.mutable_verify()->set_checkpoint(id.value());
     command.mutable_verify()->set_tier(ToProto(checkpoint.tier));
-    command.mutable_verify()->set_rank(rank);
+    command.mutable_verify()->set_rank(checkpoint.first_rank + rank);
     verifications_[command.op()] = {verification, node, rank};
     commands.emplace_back(node, std::move(command));
   }

@@ -7,7 +7,9 @@
 
 #include "common/ids.h"
 #include "common/units.h"
+#include "controller/platform/manager.h"
 #include "model/job.h"
+#include "model/snapshot.h"
 
 namespace siding {
 
@@ -37,6 +39,13 @@ class Platform {
   virtual ~Platform() = default;
   // Which of the waiting jobs start now, and where. Must not place more than `room` holds.
   virtual std::vector<Placement> Place(const std::vector<Waiting>& waiting, std::vector<NodeRoom> room) = 0;
+
+  // ---- Of a cluster manager. ----
+  // "slurm". It has the queue, and siding places nothing. Empty: siding has the queue.
+  virtual std::string manager() const { return ""; }
+  virtual Capabilities capabilities() const { return {}; }
+  // From now on these are the wishes. Must not block, nor call back into the engine.
+  virtual void Want(const ManagerWishes&) {}
 };
 
 // Highest priority first, then first come first served; a job that does not fit holds back the later ones

@@ -34,8 +34,18 @@ std::optional<Mark> MarkOf(const std::string& admin_comment) {
        std::vector<std::string>(absl::StrSplit(parts.first, ' ', absl::SkipEmpty()))) {
     if (word == "held") mark.held = true;
     if (word == "pinned") mark.pinned = true;
+    if (word == "suspended") mark.suspended = true;
   }
   return mark;
+}
+
+std::optional<Time> StartByOf(const std::string& comment) {
+  constexpr char kBegin[] = "[siding start-by=";
+  const size_t begin = sizeof(kBegin) - 1;
+  const size_t end = comment.find(']');
+  if (comment.compare(0, begin, kBegin) != 0 || end == std::string::npos) return {};
+  const auto time = ParseTime(comment.substr(begin, end - begin), Time());
+  return time.ok() ? std::optional(*time) : std::nullopt;
 }
 
 std::string WithMark(const std::string& admin_comment, const std::optional<Mark>& mark) {
@@ -44,8 +54,8 @@ std::string WithMark(const std::string& admin_comment, const std::optional<Mark>
   if (!mark) return rest;
   std::string why = mark->why;
   std::replace(why.begin(), why.end(), ']', ')');  // it would end the mark
-  return absl::StrCat(kOpen, mark->held ? " held" : "", mark->pinned ? " pinned" : "", ": ", why, "]",
-                      rest.empty() ? "" : " ", rest);
+  return absl::StrCat(kOpen, mark->held ? " held" : "", mark->pinned ? " pinned" : "",
+                      mark->suspended ? " suspended" : "", ": ", why, "]", rest.empty() ? "" : " ", rest);
 }
 
 }  // namespace siding::slurm

@@ -1,5 +1,6 @@
 #include "controller/platform/slurm/wishes.h"
 
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -33,20 +34,25 @@ class JobSteps {
     if (meanwhile && mark_) {
       meanwhile->held |= mark_->held;
       meanwhile->pinned |= mark_->pinned;
+      meanwhile->suspended |= mark_->suspended;
     }
     if (meanwhile != mark_) Say(meanwhile);
     Move();
     Choose(wanted && wanted->pinned);
     Hold(wanted && wanted->held);
+    Suspend(wanted && wanted->suspended);
     if (wanted != meanwhile) Say(wanted);
     return std::move(step_);
   }
 
  private:
-  // Neither a hold nor a choice of nodes by somebody else becomes siding's.
+  // Neither a hold, a choice of nodes nor a suspension by somebody else becomes siding's.
   std::optional<Mark> WantedMark() const {
     if (wish_ == nullptr) return {};
-    Mark mark{false, false, wish_->why};
+    Mark mark;
+    mark.why = wish_->why;
+    mark.suspended = wish_->suspended && (job_.phase == JobPhase::kRunning ||
+                                          (job_.phase == JobPhase::kSuspended && mark_ && mark_->suspended));
     mark.held = waits_ && wish_->held && (!job_.held || (mark_ && mark_->held));
     const bool free_to_choose = job_.only_on.empty() || (mark_ && mark_->pinned);
     mark.pinned = waits_ && !wish_->nodes.empty() && free_to_choose && job_.array == JobNumber();
@@ -92,6 +98,12 @@ class JobSteps {
     if (!hold && job_.held && mark_ && mark_->held) Add(Verb::kRelease, "released");
   }
 
+  void Suspend(bool suspend) {
+    const bool suspended = job_.phase == JobPhase::kSuspended;
+    if (suspend && !suspended) Add(Verb::kSuspend, "suspended");
+    if (!suspend && suspended && mark_ && mark_->suspended) Add(Verb::kResume, "resumed");
+  }
+
   const QueueJob& job_;
   const JobWish* wish_;
   const bool waits_;
@@ -115,6 +127,10 @@ std::vector<Step> StepsTowards(const Wishes& wishes, const std::vector<QueueJob>
                                const std::vector<Reservation>& reservations, Time now) {
   std::map<std::string, std::vector<NodeId>> there;
   for (const Reservation& reservation : reservations) there[reservation.name] = reservation.nodes;
+  std::set<JobNumber> started;
+  for (const QueueJob& job : jobs) {
+    if (job.phase != JobPhase::kPending) started.insert(job.id);
+  }
   std::vector<Step> leave, make, enter;
   for (const auto& [name, nodes] : there) {
     if (IsOurs(name)) leave.push_back(Deletion(name));
@@ -125,7 +141,7 @@ std::vector<Step> StepsTowards(const Wishes& wishes, const std::vector<QueueJob>
     const std::string name = ReservationFor(job);
     const auto found = there.find(name);
     ready[job] = found == there.end() || found->second == wish.nodes;
-    if (found == there.end()) make.push_back(Creation(name, wish, now));
+    if (found == there.end() && !started.contains(job)) make.push_back(Creation(name, wish, now));
     if (found != there.end() && ready[job])
       std::erase_if(leave, [&](const Step& step) { return step.target == "reservation " + name; });
   }

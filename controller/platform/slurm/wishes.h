@@ -14,13 +14,14 @@
 
 namespace siding::slurm {
 
-// For a job that waits; of one that runs only `why` is shown.
 struct JobWish {
-  bool held = false;          // is not to start
-  std::vector<NodeId> nodes;  // where it is to start; empty: anywhere
+  bool held = false;          // while it waits: is not to start
+  std::vector<NodeId> nodes;  // while it waits: where it is to start; empty: anywhere
   std::string why;            // for people: "makes way for job 42"
+  bool suspended = false;     // while it has nodes: others may have its CPUs
 };
-// Nodes that are kept for one job, and that it is to have.
+// Nodes that are kept for one job, and that it is to have. Once it has them they are not kept anew, should
+// the reservation end before the job.
 struct NodesWish {
   std::vector<NodeId> nodes;
   std::string user;  // whose job it is

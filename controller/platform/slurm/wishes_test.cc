@@ -137,6 +137,29 @@ TEST_F(WishesTest, OtherNodesMeanAReservationMadeAnew) {
   EXPECT_THAT(slurm.reservations["siding-7"].nodes, ElementsAre(kB));
 }
 
+TEST_F(WishesTest, NodesAreNotKeptAnewForAJobThatHasThem) {
+  slurm.Add(7, JobPhase::kRunning);
+  wishes.kept[JobNumber(7)] = {{kA}, "ann", {}};
+  EXPECT_THAT(Bring(), IsEmpty());
+}
+
+TEST_F(WishesTest, AJobIsMarkedBeforeItIsSuspendedAndAfterItIsResumed) {
+  slurm.Add(1, JobPhase::kRunning);
+  Wish(1) = {.why = "makes way", .suspended = true};
+  EXPECT_THAT(Bring(), ElementsAre("job 1: marked: makes way", "job 1: suspended"));
+  EXPECT_THAT(Bring(), IsEmpty());
+  wishes.jobs.clear();
+  EXPECT_THAT(Bring(), ElementsAre("job 1: resumed", "job 1: mark removed"));
+}
+
+TEST_F(WishesTest, AJobThatSomebodyElseSuspendedStaysSo) {
+  slurm.Add(1, JobPhase::kSuspended);
+  Wish(1) = {.why = "makes way", .suspended = true};
+  Bring();
+  wishes.jobs.clear();
+  EXPECT_THAT(Bring(), ElementsAre("job 1: mark removed"));
+}
+
 TEST_F(WishesTest, AReservationOfItsUsersStays) {
   QueueJob& job = Waiting(7);
   job.reservation = "course";

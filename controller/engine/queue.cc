@@ -1,0 +1,153 @@
+// What a cluster manager's queue says, turned into the lifecycle's events. Jobs with a deadline come from it,
+// and their whole life is read from it: no agent reports their tasks. Of jobs that can be preempted it tells
+// what agents cannot: how much they hold, and that one is gone while it waits to come back.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/impl.h"
+#include "controller/wire/wire.h"
+
+namespace siding {
+namespace {
+
+// Of what the manager did not say more than that it failed.
+constexpr int kUnknownExit = -1;
+
+bool HasBegun(const ManagedJob& queued) {
+  return !queued.nodes.empty() && queued.phase != ManagedPhase::kWaiting;
+}
+
+}  // namespace
+
+const ManagedJob* Engine::Impl::QueuedAs(JobId id) const {
+  const auto found = state_.queue.jobs.find(id);
+  return found == state_.queue.jobs.end() ? nullptr : &found->second;
+}
+
+void Engine::Impl::OnManager(ManagerChanges changes) {
+  ObservedQueue& queue = state_.queue;
+  for (ManagedNode& node : changes.nodes) queue.nodes[node.id] = std::move(node);
+  for (const NodeId& id : changes.gone_nodes) queue.nodes.erase(id);
+  std::set<JobId> changed(changes.gone_jobs.begin(), changes.gone_jobs.end());
+  for (const JobId& id : changes.gone_jobs) queue.jobs.erase(id);
+  for (ManagedJob& job : changes.jobs) {
+    changed.insert(job.id);
+    queue.jobs[job.id] = std::move(job);
+  }
+  if (!std::exchange(queue.seen, true)) {
+    // What ended while nobody looked is not in the queue any more.
+    for (const auto& [id, job] : state_.unfinished) changed.insert(id);
+    wish_ = true;  // even if there is none: what an earlier controller did is to be taken back
+  }
+  for (JobId id : changed) FollowQueue(id);
+  schedule_ = true;
+}
+
+void Engine::Impl::FollowQueue(JobId id) {
+  const ManagedJob* queued = QueuedAs(id);
+  const auto found = state_.jobs.find(id);
+  if (found == state_.jobs.end()) {
+    const bool lives = queued != nullptr && queued->phase != ManagedPhase::kOver;
+    if (lives && queued->spec.kind == JobKind::kOnDemand) Enlist(*queued);
+  } else if (IsHosted(found->second) && !IsTerminal(found->second.state)) {
+    found->second.spec.kind == JobKind::kOnDemand ? FollowRequest(found->second, queued)
+                                                  : FollowWaiting(found->second, queued);
+  }
+  if (queued == nullptr || queued->phase != ManagedPhase::kRunning) return;
+  // Tasks that were reported before the queue was seen.
+  for (const NodeId& node : queued->nodes) {
+    const auto tasks = state_.observed_tasks.find(node);
+    if (tasks == state_.observed_tasks.end()) continue;
+    for (auto task = tasks->second.lower_bound(TaskId{id, 0, 0});
+         task != tasks->second.end() && task->first.job == id; ++task)
+      Follow(node, task->second.report);
+  }
+}
+
+// A deadline job that the manager has. It has been asked about at its submission, if that was possible; now
+// it is there, and is served as well as can be.
+void Engine::Impl::Enlist(const ManagedJob& queued) {
+  const JobSpec& spec = queued.spec;
+  if (const absl::Status rule = CheckRule(spec); !rule.ok()) {
+    Plan refused;
+    refused.request = queued.id;
+    refused.refusal = std::string(rule.message());
+    Record(queued.id, RequestRefused{spec, std::move(refused)});
+    return;
+  }
+  if (HasBegun(queued)) {
+    Record(queued.id, JobSubmitted{spec});
+    FollowRequest(state_.jobs[queued.id], &queued);
+    return;
+  }
+  std::vector<Plan> plans = PlanFor(queued.id, spec);
+  Plan& plan = plans.front();
+  if (!plan.feasible && plan.earliest) {
+    plans = {LatePlan(spec, plan)};
+  } else if (!plan.feasible && !Postpone(spec, plan)) {
+    Record(queued.id, RequestRefused{spec, std::move(plan)});
+    return;
+  }
+  Record(queued.id, JobSubmitted{spec});
+  Adopt(std::move(plans));
+}
+
+void Engine::Impl::FollowRequest(JobRecord& job, const ManagedJob* queued) {
+  const std::string manager = job.spec.cluster_manager;
+  if (queued != nullptr && HasBegun(*queued) && job.state == JobState::kPending) {
+    JobMoved place;
+    place.event = JobEvent::kPlace;
+    place.nodes = queued->nodes;
+    place.incarnation = queued->starts;
+    place.reason = "started by " + manager;
+    Move(job, std::move(place));
+    JobMoved start;
+    start.event = JobEvent::kStarted;
+    start.started = queued->started.value_or(clock_.Now());
+    Move(job, std::move(start));
+  }
+  const bool over = queued == nullptr || queued->phase == ManagedPhase::kOver;
+  JobMoved move;
+  move.reason = queued == nullptr ? absl::StrCat(manager, " no longer knows it")
+                                  : absl::StrCat(queued->state, " in ", manager);
+  if (over && job.state == JobState::kPending) {
+    move.event = JobEvent::kCancelled;
+  } else if (over) {
+    move.exit_code = queued != nullptr && queued->succeeded ? 0 : kUnknownExit;
+    move.event = move.exit_code == 0 ? JobEvent::kSucceeded : JobEvent::kFailed;
+  } else if (queued->phase == ManagedPhase::kWaiting && job.state == JobState::kRunning) {
+    move.event = JobEvent::kRestartNeeded;
+  } else {
+    return;
+  }
+  Move(job, std::move(move));
+}
+
+// One that is to come back, and was cancelled meanwhile, or came back and ended while nobody looked.
+void Engine::Impl::FollowWaiting(JobRecord& job, const ManagedJob* queued) {
+  if (HoldsNodes(job.state) || (queued != nullptr && queued->phase != ManagedPhase::kOver)) return;
+  JobMoved move;
+  move.event = JobEvent::kCancelled;
+  move.reason = queued == nullptr ? absl::StrCat(job.spec.cluster_manager, " no longer knows it")
+                                  : absl::StrCat(queued->state, " in ", job.spec.cluster_manager);
+  move.exit_code = queued != nullptr && queued->succeeded ? 0 : kUnknownExit;
+  Move(job, std::move(move));
+}
+
+// What the manager's other jobs hold, those that siding does not move.
+void Engine::Impl::TakeOthers(std::map<NodeId, Resources>& room) const {
+  for (const auto& [id, queued] : state_.queue.jobs) {
+    if (queued.phase != ManagedPhase::kRunning || state_.unfinished.contains(id)) continue;
+    for (const NodeId& node : queued.nodes) {
+      if (auto it = room.find(node); it != room.end()) it->second -= queued.spec.per_node;
+    }
+  }
+}
+
+Resources Engine::Impl::CapacityOf(const NodeId& node, const ObservedNode& observed) const {
+  const auto managed = state_.queue.nodes.find(node);
+  return managed == state_.queue.nodes.end() ? FromProto(observed.hello.capacity())
+                                             : managed->second.capacity;
+}
+
+}  // namespace siding

@@ -1,0 +1,333 @@
+// A cluster manager with a queue of its own: deadline jobs come from it, and what siding wants goes to it.
+#include "controller/engine/engine_fixture.h"
+
+namespace siding {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Says nothing by itself; remembers what was wished last.
+class FakeManager final : public Platform {
+ public:
+  std::vector<Placement> Place(const std::vector<Waiting>&, std::vector<NodeRoom>) override { return {}; }
+  std::string manager() const override { return "manager"; }
+  Capabilities capabilities() const override { return can; }
+  void Want(const ManagerWishes& wishes) override {
+    wished = wishes;
+    ++times;
+  }
+
+  Capabilities can{.freezing_frees_slots = false, .freezing_frees_gpus = false};
+  ManagerWishes wished;
+  int times = 0;
+};
+
+const JobId kBatchJob(42), kExpress(50);
+
+class QueueTest : public EngineTest {
+ protected:
+  QueueTest() {
+    platform_ = std::make_unique<FakeManager>();
+    StartController();
+    AddNodes({"a", "b"});
+    tasks_.set_cluster_manager("manager");
+    tasks_.set_uid(kAda.uid);
+    for (v1::Method method : {v1::SUSPEND, v1::CHECKPOINT}) tasks_.add_methods(method);
+  }
+  FakeManager& manager() { return static_cast<FakeManager&>(*platform_); }
+  const ManagerWishes& Wished() { return manager().wished; }
+
+  ManagedJob Managed(JobId id, ManagedPhase phase, std::vector<NodeId> nodes = {}, int starts = 1) {
+    ManagedJob job;
+    job.id = id;
+    job.phase = phase;
+    job.spec = Batch(std::max<int>(1, static_cast<int>(nodes.size())), {});
+    job.spec.cluster_manager = "manager";
+    job.spec.uid = kAda.uid;
+    job.spec.user = kAda.user;
+    job.nodes = std::move(nodes);
+    job.starts = starts;
+    return job;
+  }
+  ManagedJob Express(ManagedPhase phase, std::vector<NodeId> nodes = {}) {
+    ManagedJob job = Managed(kExpress, phase, std::move(nodes));
+    job.spec.kind = JobKind::kOnDemand;
+    job.spec.uid = kBob.uid;
+    job.spec.user = kBob.user;
+    job.spec.start_by = start_by_;
+    return job;
+  }
+  void Say(ManagedJob job) {
+    ManagerChanges changes;
+    changes.jobs = {std::move(job)};
+    engine_->OnManager(std::move(changes));
+    Settle();
+  }
+  void Gone(JobId id) {
+    ManagerChanges changes;
+    changes.gone_jobs = {id};
+    engine_->OnManager(std::move(changes));
+    Settle();
+  }
+  void Task(const char* node, int incarnation = 1, const std::string& checkpoint = "") {
+    cluster_.StartHosted(node, tasks_, kBatchJob.value(), incarnation, checkpoint);
+    Settle();
+  }
+  // The batch job runs on a, another that siding does not know on b.
+  void Fill() {
+    Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
+    Task("a");
+    Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")}));
+  }
+  // The express has come, and the batch job has left for it.
+  void MakeWay() {
+    Fill();
+    Say(Express(ManagedPhase::kWaiting));
+    ASSERT_EQ(State(kBatchJob), JobState::kParked);
+    Say(Managed(kBatchJob, ManagedPhase::kWaiting));
+  }
+  bool Knows(JobId id) {
+    bool knows = false;
+    engine_->Read([&](const ClusterState& state) { knows = state.jobs.contains(id); });
+    return knows;
+  }
+
+  const Time start_by_ = clock_.Now() + 60s;
+  v1::JobSpec tasks_;
+};
+
+TEST_F(QueueTest, ItsQueueIsNotSidings) {
+  EXPECT_THAT(std::string(engine_->Submit(kAda, Batch()).status().message()),
+              HasSubstr("submitted to manager"));
+}
+
+TEST_F(QueueTest, ATaskIsFollowedOnceTheQueueKnowsItsJob) {
+  Task("a");
+  EXPECT_FALSE(Knows(kBatchJob));
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
+TEST_F(QueueTest, AJobHoldsWhatTheQueueSays) {
+  Fill();
+  EXPECT_EQ(Job(kBatchJob).spec.per_node.slots, 4);
+  EXPECT_EQ(Job(kBatchJob).spec.user, "ada");
+}
+
+TEST_F(QueueTest, AScriptOnOneOfTwoNodesIsNotTheWholeJob) {
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a"), NodeId("b")}));
+  Task("a");
+  EXPECT_FALSE(Knows(kBatchJob));
+}
+
+TEST_F(QueueTest, ADeadlineJobIsPlannedWhenItIsSeen) {
+  Fill();
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+  EXPECT_EQ(State(kBatchJob), JobState::kParked);
+}
+
+TEST_F(QueueTest, ItsNodesAreKeptForIt) {
+  MakeWay();
+  ASSERT_TRUE(Wished().kept.contains(kExpress));
+  EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+  EXPECT_EQ(Wished().kept.at(kExpress).user, "bob");
+}
+
+TEST_F(QueueTest, TheVictimIsToldForWhomItMakesWay) {
+  MakeWay();
+  EXPECT_EQ(Wished().jobs.at(kBatchJob).why, "makes way for job 50");
+}
+
+TEST_F(QueueTest, FreeNodesAreKeptWithoutAVictim) {
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(Wished().kept.at(kExpress).nodes.size(), 1u);
+}
+
+TEST_F(QueueTest, SidingDoesNotStartIt) {
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 0);
+}
+
+TEST_F(QueueTest, ItRunsWhenTheQueueSaysSo) {
+  MakeWay();
+  Say(Express(ManagedPhase::kRunning, {NodeId("a")}));
+  EXPECT_EQ(State(kExpress), JobState::kRunning);
+  EXPECT_TRUE(Job(kExpress).first_started.has_value());
+}
+
+TEST_F(QueueTest, ItEndsWhenTheQueueSaysSo) {
+  Say(Express(ManagedPhase::kRunning, {NodeId("a")}));
+  ManagedJob over = Express(ManagedPhase::kOver);
+  over.succeeded = true;
+  Say(over);
+  EXPECT_EQ(State(kExpress), JobState::kDone);
+  EXPECT_THAT(Wished().kept, IsEmpty());
+}
+
+TEST_F(QueueTest, OneThatFailedHasFailed) {
+  Say(Express(ManagedPhase::kRunning, {NodeId("a")}));
+  Say(Express(ManagedPhase::kOver));
+  EXPECT_EQ(State(kExpress), JobState::kFailed);
+}
+
+TEST_F(QueueTest, OneThatWasCancelledWhileItWaitsFreesItsVictim) {
+  cluster_.slow_dump = {"a"};
+  Fill();
+  Say(Express(ManagedPhase::kWaiting));
+  ASSERT_EQ(State(kBatchJob), JobState::kDumping);
+  Say(Express(ManagedPhase::kOver));
+  EXPECT_EQ(State(kExpress), JobState::kCancelled);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
+TEST_F(QueueTest, OneThatIsRequeuedIsPlannedAgain) {
+  Say(Express(ManagedPhase::kRunning, {NodeId("a")}));
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+  EXPECT_TRUE(Wished().kept.contains(kExpress));
+}
+
+TEST_F(QueueTest, WhatTheManagerForgotIsOver) {
+  Say(Express(ManagedPhase::kRunning, {NodeId("a")}));
+  Gone(kExpress);
+  EXPECT_EQ(State(kExpress), JobState::kFailed);
+}
+
+TEST_F(QueueTest, OneThatMayNotIsRefusedAndWaitsLikeAnyOther) {
+  policy_.on_demand = {OnDemandRule{}};
+  policy_.on_demand.front().allowed = false;
+  engine_->SetPolicy(policy_);
+  Fill();
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(State(kExpress), JobState::kFailed);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_THAT(Wished().kept, IsEmpty());
+}
+
+TEST_F(QueueTest, AParkedJobThatWasCancelledIsCancelled) {
+  MakeWay();
+  Say(Managed(kBatchJob, ManagedPhase::kOver));
+  EXPECT_EQ(State(kBatchJob), JobState::kCancelled);
+}
+
+TEST_F(QueueTest, AParkedJobComesBackWhereTheManagerPutsIt) {
+  MakeWay();
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("b")}, 2));
+  Task("b", 2, "manager-42.1");
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_FALSE(Wished().jobs.contains(kBatchJob));
+}
+
+TEST_F(QueueTest, ADrainedNodeIsNotPlannedWith) {
+  ManagerChanges changes;
+  changes.nodes = {ManagedNode{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};
+  engine_->OnManager(std::move(changes));
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
+}
+
+TEST_F(QueueTest, AJobThatSidingCannotMoveHoldsItsNode) {
+  Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("a")}));
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
+}
+
+TEST_F(QueueTest, AFrozenJobIsSuspendedThereTooAndItsNodesStayKept) {
+  manager().can.freezing_frees_slots = true;
+  Fill();
+  Say(Express(ManagedPhase::kWaiting));
+  ASSERT_EQ(State(kBatchJob), JobState::kSuspended);
+  EXPECT_TRUE(Wished().jobs.at(kBatchJob).suspended);
+  Say(Express(ManagedPhase::kRunning, {NodeId("a")}));
+  EXPECT_TRUE(Wished().jobs.at(kBatchJob).suspended);
+  ManagedJob over = Express(ManagedPhase::kOver);
+  over.succeeded = true;
+  Say(over);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_FALSE(Wished().jobs.contains(kBatchJob));
+  EXPECT_THAT(Wished().kept, IsEmpty());
+}
+
+TEST_F(QueueTest, AJobThatCannotReturnToItsNodesLeavesNoImageThere) {
+  Fill();
+  ManagedJob job = Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")});
+  job.can_be_pinned = false;
+  Say(job);
+  Say(Express(ManagedPhase::kWaiting));
+  bool shared = false;
+  engine_->Read([&](const ClusterState& state) {
+    shared = state.checkpoints.at(CheckpointId("manager-42.1")).tier == Tier::kShared;
+  });
+  EXPECT_TRUE(shared);
+}
+
+TEST_F(QueueTest, AVictimIsToStartWhereItsImageLies) {
+  Fill();
+  ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kLocal).ok());
+  Settle();
+  EXPECT_THAT(Wished().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
+}
+
+TEST_F(QueueTest, ANewControllerWishesTheSame) {
+  MakeWay();
+  const ManagerWishes before = Wished();
+  manager().wished = {};
+  StartController();
+  cluster_.Connect("a");
+  cluster_.Connect("b");
+  ManagerChanges changes;
+  changes.jobs = {Managed(kBatchJob, ManagedPhase::kWaiting), Express(ManagedPhase::kWaiting),
+                  Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")})};
+  engine_->OnManager(std::move(changes));
+  EXPECT_EQ(Wished(), before);
+}
+
+TEST_F(QueueTest, ANewControllerConcludesWhatEndedMeanwhile) {
+  MakeWay();
+  StartController();
+  ManagerChanges changes;
+  changes.jobs = {Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")})};
+  engine_->OnManager(std::move(changes));
+  EXPECT_EQ(State(kBatchJob), JobState::kCancelled);
+  EXPECT_EQ(State(kExpress), JobState::kCancelled);
+}
+
+TEST_F(QueueTest, ANewControllerTakesBackWhatNobodyWishes) {
+  StartController();
+  const int before = manager().times;
+  engine_->OnManager({});
+  EXPECT_GT(manager().times, before);
+}
+
+TEST_F(QueueTest, TasksOfAStepAreOneJob) {
+  tasks_.set_nodes(2);
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a"), NodeId("b")}));
+  cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", 65536);
+  Settle();
+  EXPECT_FALSE(Knows(kBatchJob));
+  cluster_.StartHosted("b", tasks_, kBatchJob.value(), 1, "", 65537);
+  Settle();
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(State(kBatchJob), JobState::kParked);
+}
+
+TEST_F(QueueTest, TasksOnOneNodeShareWhatTheJobHas) {
+  tasks_.set_nodes(2);
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
+  cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", 65536);
+  cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", 65537);
+  Settle();
+  EXPECT_EQ(Job(kBatchJob).spec.per_node.slots, 2);
+  Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")}));
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(State(kBatchJob), JobState::kParked);
+  EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,71 @@
+// What siding wants of the cluster manager, from the recorded state alone: the nodes of a plan for the job
+// with the deadline, victims where their images are, and whose slots are free.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/impl.h"
+
+namespace siding {
+namespace {
+
+// Beyond the time at which it should have started. The job itself may run longer than its nodes are kept.
+constexpr Duration kKeptBeyond = std::chrono::minutes(10);
+
+bool IsFrozenBy(const JobRecord& job, JobId request) {
+  return job.displaced_by == request &&
+         (job.in_ram || job.state == JobState::kSuspending || job.state == JobState::kResuming);
+}
+
+}  // namespace
+
+void Engine::Impl::WishFor(const JobRecord& request, ManagerWishes& wishes) const {
+  if (request.plans.empty() || IsQueued(request)) return;
+  // Where nothing is planned at the moment (agents may be away), what was planned before stays kept.
+  const auto last = std::find_if(request.plans.rbegin(), request.plans.rend(),
+                                 [](const Plan& p) { return !p.nodes.empty(); });
+  const Plan& plan = last == request.plans.rend() ? request.plans.back() : *last;
+  const std::vector<NodeId>& nodes = HoldsNodes(request.state) ? request.nodes : plan.nodes;
+  if (nodes.empty() || request.spec.not_before > clock_.Now()) return;
+  wishes.kept[request.id] = {nodes, request.spec.user,
+                             std::max(request.spec.start_by, plan.predicted_start) + kKeptBeyond};
+  std::string why = absl::StrCat("is to start by ", FormatTime(request.spec.start_by));
+  if (!plan.refusal.empty()) absl::StrAppend(&why, "; ", plan.refusal);
+  wishes.jobs[request.id].why = std::move(why);
+}
+
+ManagerWishes Engine::Impl::WishesNow() const {
+  ManagerWishes wishes;
+  for (const auto& [id, unfinished] : state_.unfinished) {
+    const JobRecord& job = *unfinished;
+    if (!IsHosted(job)) continue;
+    if (job.spec.kind == JobKind::kOnDemand) {
+      WishFor(job, wishes);
+      continue;
+    }
+    ManagerWishes::Job wish;
+    wish.suspended = job.in_ram;
+    wish.why = job.displaced_by == JobId() ? "moved by an operator"
+                                           : absl::StrCat("makes way for job ", job.displaced_by.value());
+    if (job.state == JobState::kParked) {
+      wish.nodes = job.target;
+      if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
+        const CheckpointRecord& newest = state_.checkpoints.at(job.checkpoints.back());
+        if (newest.tier == Tier::kLocal) wish.nodes = newest.nodes;
+      }
+    }
+    const bool anything = wish.suspended || !wish.nodes.empty() || job.displaced_by != JobId();
+    if (anything) wishes.jobs[id] = std::move(wish);
+  }
+  // Nodes on which somebody is frozen are kept until he goes on: their slots look free to everybody.
+  for (const auto& [id, job] : state_.unfinished) {
+    if (!IsHosted(*job) || !IsFrozenBy(*job, job->displaced_by) || wishes.kept.contains(job->displaced_by))
+      continue;
+    const auto request = state_.jobs.find(job->displaced_by);
+    if (request == state_.jobs.end() || !request->second.ended) continue;
+    wishes.kept[job->displaced_by] = {request->second.last_nodes, request->second.spec.user,
+                                      *request->second.ended + kKeptBeyond};
+  }
+  return wishes;
+}
+
+}  // namespace siding

@@ -1,0 +1,77 @@
+// A cluster manager with a queue of its own, in siding's words: what it says of its jobs and nodes, and what
+// is wished of it. Plain values.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/units.h"
+#include "model/job.h"
+
+namespace siding {
+
+enum class ManagedPhase : uint8_t {
+  kWaiting,
+  kRunning,  // holds its nodes, suspended ones included
+  kEnding,   // its processes are being ended; its nodes will be free in a moment
+  kOver,
+};
+
+// A job in its queue. The manager's number is siding's, too.
+struct ManagedJob {
+  JobId id;
+  ManagedPhase phase = ManagedPhase::kWaiting;
+  // Name, user, nodes, its share of each node, labels, the manager's name; of a job with a deadline also
+  // kind, start_by and hold. How it may be preempted is not here: its tasks' agents say that.
+  JobSpec spec;
+  std::vector<NodeId> nodes;      // while it has any
+  int starts = 0;                 // how often it has been started, this time included
+  std::optional<Time> started;    // the last time
+  std::optional<Time> preempted;  // the manager has told it to make way by itself
+  bool can_be_pinned = true;      // the manager can be told on which nodes it is to start
+  bool succeeded = false;         // over: and all was well
+  std::string state;              // the manager's word, for people
+  bool operator==(const ManagedJob&) const = default;
+};
+
+struct ManagedNode {
+  NodeId id;
+  Resources capacity;
+  bool usable = true;  // it starts jobs there
+  std::string why;     // not usable: the manager's words
+  bool operator==(const ManagedNode&) const = default;
+};
+
+// Between two looks. At the first one everything is new.
+struct ManagerChanges {
+  std::vector<ManagedJob> jobs;
+  std::vector<JobId> gone_jobs;  // that it no longer knows
+  std::vector<ManagedNode> nodes;
+  std::vector<NodeId> gone_nodes;
+};
+
+// All that siding wants of the manager at a moment. What it was told before and is not in here any more, it
+// is to take back.
+struct ManagerWishes {
+  // Nodes that are given to nobody but this job.
+  struct Kept {
+    std::vector<NodeId> nodes;
+    std::string user;
+    Time until;  // were siding to die, they are to be free again then
+    bool operator==(const Kept&) const = default;
+  };
+  struct Job {
+    bool suspended = false;     // its slots are free for others
+    std::vector<NodeId> nodes;  // where it is to start; empty: anywhere
+    std::string why;            // for people: "makes way for job 42"
+    bool operator==(const Job&) const = default;
+  };
+  std::map<JobId, Kept> kept;
+  std::map<JobId, Job> jobs;
+  bool operator==(const ManagerWishes&) const = default;
+};
+
+}  // namespace siding

@@ -1,0 +1,96 @@
+#include "controller/platform/slurm/slurm_platform.h"
+
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/status.h"
+#include "controller/platform/slurm/translate.h"
+#include "controller/platform/slurm/watcher.h"
+#include "spdlog/spdlog.h"
+
+namespace siding::slurm {
+namespace {
+
+class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
+ public:
+  WatchedSlurm(std::unique_ptr<Client> client, const PlatformOptions& options, const Clock& clock)
+      : client_(std::move(client)), options_(options), clock_(clock) {}
+
+  // Slurm places its jobs itself.
+  std::vector<Placement> Place(const std::vector<Waiting>&, std::vector<NodeRoom>) override { return {}; }
+  std::string manager() const override { return kManager; }
+  // A job that Slurm suspends keeps its memory and all generic resources.
+  Capabilities capabilities() const override {
+    return {.freezing_frees_slots = options_.suspends, .freezing_frees_gpus = false};
+  }
+  void Want(const ManagerWishes& wishes) override {
+    std::lock_guard lock(mutex_);
+    if (watcher_) {
+      watcher_->Want(WishesOf(wishes));
+    } else {
+      early_ = wishes;
+    }
+  }
+
+  void Start(Sink sink) override {
+    spdlog::info("slurm: by {}", client_->Description());
+    sink_ = std::move(sink);
+    std::lock_guard lock(mutex_);
+    watcher_ = std::make_unique<Watcher>(*client_, *this, clock_, options_.interval);
+    if (early_) watcher_->Want(WishesOf(*early_));
+  }
+
+  void Stop() override {
+    // Not under the lock: the sink may be about to wish something.
+    std::unique_ptr<Watcher> watcher;
+    {
+      std::lock_guard lock(mutex_);
+      watcher.swap(watcher_);
+    }
+  }
+
+ private:
+  void OnChanges(const Changes& changes) override { sink_(ManagerChangesOf(changes, options_.user_name)); }
+  void OnHealth(const absl::Status& health) override {
+    if (health.ok()) {
+      spdlog::info("slurm: answers");
+    } else {
+      spdlog::warn("slurm: does not answer: {}; nothing is taken to have changed",
+                   std::string(health.message()));
+    }
+  }
+  void OnStep(const StepTaken& taken) override {
+    const std::string actions = absl::StrJoin(taken.step.actions, ", ");
+    if (taken.status.ok()) {
+      spdlog::info("slurm: {}: {}", taken.step.target, actions);
+    } else {
+      spdlog::warn("slurm: {}: {}: {}", taken.step.target, actions, std::string(taken.status.message()));
+    }
+  }
+
+  const std::unique_ptr<Client> client_;
+  const PlatformOptions options_;
+  const Clock& clock_;
+  Sink sink_;
+  std::mutex mutex_;                    // of the watcher's life, not of its work
+  std::optional<ManagerWishes> early_;  // wished while there was no watcher
+  std::unique_ptr<Watcher> watcher_;    // last: ends before what it uses
+};
+
+}  // namespace
+
+std::unique_ptr<SlurmPlatform> NewSlurmPlatform(std::unique_ptr<Client> client,
+                                                const PlatformOptions& options, const Clock& clock) {
+  return std::make_unique<WatchedSlurm>(std::move(client), options, clock);
+}
+
+absl::StatusOr<std::unique_ptr<SlurmPlatform>> OpenSlurmPlatform(const PlatformOptions& options,
+                                                                 const Clock& clock) {
+  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, OpenClient(options.backend));
+  return NewSlurmPlatform(std::move(client), options, clock);
+}
+
+}  // namespace siding::slurm

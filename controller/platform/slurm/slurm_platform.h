@@ -1,0 +1,39 @@
+// Slurm as siding's platform: what it says goes to a sink, what siding wishes goes to it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "controller/platform/platform.h"
+#include "controller/platform/slurm/open.h"
+
+namespace siding::slurm {
+
+struct PlatformOptions {
+  Backend backend = Backend::kAny;
+  Duration interval = std::chrono::milliseconds(200);  // between two looks, at least
+  bool suspends = true;  // siding may have Slurm suspend jobs, which frees their CPUs
+  std::function<std::string(uint32_t uid)> user_name;
+};
+
+class SlurmPlatform : public Platform {
+ public:
+  // What there is to hear; on a thread of its own, one call at a time.
+  using Sink = std::function<void(ManagerChanges)>;
+  // Begins to look. Once. Wishes may come before.
+  virtual void Start(Sink sink) = 0;
+  // Waits for a look that is under way; nothing is heard or done afterwards.
+  virtual void Stop() = 0;
+};
+
+// kNotFound if there is no way to Slurm on this machine; see open.h.
+absl::StatusOr<std::unique_ptr<SlurmPlatform>> OpenSlurmPlatform(const PlatformOptions& options,
+                                                                 const Clock& clock);
+// The same with a client that is given.
+std::unique_ptr<SlurmPlatform> NewSlurmPlatform(std::unique_ptr<Client> client,
+                                                const PlatformOptions& options, const Clock& clock);
+
+}  // namespace siding::slurm

@@ -1,0 +1,104 @@
+#include "controller/platform/slurm/translate.h"
+
+#include <algorithm>
+
+#include "controller/platform/slurm/marks.h"
+
+namespace siding::slurm {
+namespace {
+
+ManagedPhase PhaseOf(const QueueJob& job) {
+  switch (job.phase) {
+    case JobPhase::kPending:
+      return ManagedPhase::kWaiting;
+    case JobPhase::kEnding:
+      return ManagedPhase::kEnding;
+    case JobPhase::kEnded:
+      return ManagedPhase::kOver;
+    default:
+      // Also in a state that is not known: it may hold nodes.
+      return ManagedPhase::kRunning;
+  }
+}
+
+JobSpec SpecOf(const QueueJob& job, const UserName& user_name) {
+  JobSpec spec;
+  spec.name = job.name;
+  spec.uid = job.uid;
+  spec.gid = job.gid;
+  spec.user = user_name(job.uid);
+  spec.cluster_manager = kManager;
+  spec.nodes = std::max<int>({1, job.nodes, static_cast<int>(job.on.size())});
+  spec.per_node.slots = (job.cpus + spec.nodes - 1) / spec.nodes;
+  spec.per_node.memory = job.memory_per_node;
+  spec.per_node.gpus = job.gpus_per_node;
+  const auto label = [&](const char* name, const std::string& value) {
+    if (!value.empty()) spec.labels[name] = value;
+  };
+  label("partition", job.partition);
+  label("qos", job.qos);
+  label("account", job.account);
+  if (const auto start_by = StartByOf(job.comment)) {
+    spec.kind = JobKind::kOnDemand;
+    spec.start_by = *start_by;
+    spec.hold = job.limit.value_or(Duration(0));
+  }
+  return spec;
+}
+
+ManagedJob JobOf(const QueueJob& job, const UserName& user_name) {
+  ManagedJob managed;
+  managed.id = JobId(job.id.value());
+  managed.phase = PhaseOf(job);
+  managed.spec = SpecOf(job, user_name);
+  if (managed.phase == ManagedPhase::kRunning || managed.phase == ManagedPhase::kEnding)
+    managed.nodes = job.on;
+  managed.starts = job.restarts + 1;
+  managed.started = job.started;
+  managed.preempted = job.preempted;
+  managed.can_be_pinned = job.array == JobNumber();
+  managed.succeeded = job.state == "COMPLETED";
+  managed.state = job.state;
+  return managed;
+}
+
+ManagedNode NodeOf(const QueueNode& node) {
+  return {node.id, Resources{node.cpus, node.memory, node.gpus}, node.up && !node.drained,
+          node.reason.empty() ? node.state : node.state + ": " + node.reason};
+}
+
+// Elements of an array that wait together have the first one's number, which may be a job of its own later.
+bool IsJob(const QueueJob& job) { return job.array_tasks.empty(); }
+
+}  // namespace
+
+ManagerChanges ManagerChangesOf(const Changes& changes, const UserName& user_name) {
+  ManagerChanges managed;
+  for (const Change<QueueJob>& change : changes.jobs) {
+    if (change.after && IsJob(*change.after)) {
+      managed.jobs.push_back(JobOf(*change.after, user_name));
+    } else if (!change.after && IsJob(*change.before)) {
+      managed.gone_jobs.emplace_back(change.before->id.value());
+    }
+  }
+  for (const Change<QueueNode>& change : changes.nodes) {
+    if (change.after) {
+      managed.nodes.push_back(NodeOf(*change.after));
+    } else {
+      managed.gone_nodes.push_back(change.before->id);
+    }
+  }
+  return managed;
+}
+
+Wishes WishesOf(const ManagerWishes& wishes) {
+  Wishes slurm;
+  for (const auto& [id, wish] : wishes.jobs) {
+    slurm.jobs[JobNumber(id.value())] = {.nodes = wish.nodes, .why = wish.why, .suspended = wish.suspended};
+  }
+  for (const auto& [id, kept] : wishes.kept)
+    slurm.kept[JobNumber(id.value())] = {kept.nodes, kept.user, kept.until};
+  return slurm;
+}
+
+}  // namespace siding::slurm

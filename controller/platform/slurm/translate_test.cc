@@ -1,0 +1,110 @@
+#include "controller/platform/slurm/translate.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::slurm {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class TranslateTest : public testing::Test {
+ protected:
+  TranslateTest() {
+    job.id = JobNumber(42);
+    job.phase = JobPhase::kRunning;
+    job.uid = 1000;
+    job.nodes = 2;
+    job.cpus = 7;
+    job.on = {NodeId("a"), NodeId("b")};
+  }
+  ManagerChanges Changes() const {
+    siding::slurm::Changes changes;
+    changes.jobs.push_back({{}, job});
+    return ManagerChangesOf(changes, [](uint32_t uid) { return "user-" + std::to_string(uid); });
+  }
+  ManagedJob Job() const { return Changes().jobs.at(0); }
+
+  QueueJob job;
+};
+
+TEST_F(TranslateTest, AJobIsItsUsers) { EXPECT_EQ(Job().spec.user, "user-1000"); }
+
+TEST_F(TranslateTest, ItHasItsShareOfEachNodeRoundedUp) { EXPECT_EQ(Job().spec.per_node.slots, 4); }
+
+TEST_F(TranslateTest, OneThatWasRequeuedTwiceHasStartedThreeTimes) {
+  job.restarts = 2;
+  EXPECT_EQ(Job().starts, 3);
+}
+
+TEST_F(TranslateTest, OneThatWaitsHasNoNodes) {
+  job.phase = JobPhase::kPending;
+  EXPECT_THAT(Job().nodes, IsEmpty());
+  EXPECT_EQ(Job().spec.nodes, 2);
+}
+
+TEST_F(TranslateTest, ASuspendedOneHoldsItsNodes) {
+  job.phase = JobPhase::kSuspended;
+  EXPECT_EQ(Job().phase, ManagedPhase::kRunning);
+}
+
+TEST_F(TranslateTest, AnUnknownStateMayHoldNodes) {
+  job.phase = JobPhase::kUnknown;
+  EXPECT_EQ(Job().phase, ManagedPhase::kRunning);
+}
+
+TEST_F(TranslateTest, OnlyACompletedOneHasSucceeded) {
+  job.phase = JobPhase::kEnded;
+  job.state = "COMPLETED";
+  EXPECT_TRUE(Job().succeeded);
+  job.state = "TIMEOUT";
+  EXPECT_FALSE(Job().succeeded);
+}
+
+TEST_F(TranslateTest, WithoutAMarkItIsABatchJob) {
+  job.comment = "start soon";
+  EXPECT_EQ(Job().spec.kind, JobKind::kBatch);
+}
+
+TEST_F(TranslateTest, AMarkMakesItADeadlineJob) {
+  job.comment = "[siding start-by=2026-05-01T12:00:00Z] mine";
+  EXPECT_EQ(Job().spec.kind, JobKind::kOnDemand);
+  EXPECT_EQ(FormatTime(Job().spec.start_by), "2026-05-01T12:00:00.000Z");
+}
+
+TEST_F(TranslateTest, ItHoldsItsNodesForItsTimeLimit) {
+  job.comment = "[siding start-by=2026-05-01T12:00:00Z]";
+  job.limit = 20min;
+  EXPECT_EQ(Job().spec.hold, 20min);
+}
+
+TEST_F(TranslateTest, OneElementOfAnArrayCannotBePinned) {
+  EXPECT_TRUE(Job().can_be_pinned);
+  job.array = JobNumber(40);
+  EXPECT_FALSE(Job().can_be_pinned);
+}
+
+TEST_F(TranslateTest, ElementsWithoutNumbersAreNoJobs) {
+  job.array_tasks = "1-3";
+  EXPECT_THAT(Changes().jobs, IsEmpty());
+}
+
+TEST_F(TranslateTest, WhatSlurmForgotIsGone) {
+  siding::slurm::Changes changes;
+  changes.jobs.push_back({job, {}});
+  EXPECT_THAT(ManagerChangesOf(changes, [](uint32_t) { return ""; }).gone_jobs, ElementsAre(JobId(42)));
+}
+
+TEST_F(TranslateTest, ADrainedNodeIsNotUsable) {
+  siding::slurm::Changes changes;
+  changes.nodes.push_back(
+      {{}, QueueNode{.id = NodeId("a"), .state = "idle", .up = true, .drained = true, .cpus = 4}});
+  const auto nodes = ManagerChangesOf(changes, [](uint32_t) { return ""; }).nodes;
+  EXPECT_FALSE(nodes.at(0).usable);
+  EXPECT_EQ(nodes.at(0).capacity.slots, 4);
+}
+
+}  // namespace
+}  // namespace siding::slurm

@@ -61,13 +61,15 @@ def marked_processes(folder):
 
 
 class Cluster:
-    def __init__(self, nodes=("n1", "n2"), slots=2, memory="2GiB", policy=None, folder=None, agent_args=()):
+    def __init__(self, nodes=("n1", "n2"), slots=2, memory="2GiB", policy=None, folder=None, agent_args=(), config=None,
+                 env=None):
         self.dir = pathlib.Path(folder or tempfile.mkdtemp(prefix="siding-"))
         self.dir.mkdir(parents=True, exist_ok=True)
         os.chmod(self.dir, 0o755)
         self.socket = self.dir / "siding.sock"
         self.nodes = list(nodes)
         self.slots, self.memory, self.policy = slots, memory, policy
+        self.config, self.env = config, {**os.environ, **(env or {})}  # of the controller: YAML; of all
         self.agent_args = agent_args  # for all agents; or a dictionary: for each by its node
         self.shared = self.dir / "shared"
         self.criu = find_criu()
@@ -81,11 +83,15 @@ class Cluster:
     def _spawn(self, name, argv):
         with open(self.logs / f"{name}.log", "ab") as log:
             return subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                    start_new_session=True)
+                                    env=self.env, start_new_session=True)
 
     def start_controller(self):
         argv = [BIN / "sidingd", "--socket", self.socket, "--state-dir", self.dir / "controller", "--heartbeat", "1s",
                 "--log-level", "debug"]
+        if self.config:
+            path = self.dir / "sidingd.yaml"
+            path.write_text(self.config)
+            argv += ["--config", path]
         if self.policy:
             path = self.dir / "policy.yaml"
             path.write_text(self.policy)

@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+"""Deadlines on a real Slurm, steered by siding's controller: victims leave with all they hold, the job with the deadline has
+their nodes, and everybody comes back. Nothing but Slurm's own commands is used to submit and to look."""
+
+import datetime
+import unittest
+
+from case import BIN, PLUGIN, jobs, wait_for
+from cluster import Cluster
+from preemption_test import NOBODY, PreemptionCase
+
+POLICY = "min_runtime: 0s\ncooldown: 0s\n"
+CONFIG = "slurm:\n  mode: steering\n  ask_socket: {dir}/run/ask.sock\n"
+
+
+class DeadlineCase(PreemptionCase):
+    policy, config = POLICY, CONFIG
+
+    def prepare(self):
+        self.slurm.plugstack = f"optional {PLUGIN} programs={BIN} controller={self.slurm.dir}/run/ask.sock"
+        self.work = self.slurm.dir / "work"
+        self.work.mkdir()
+        self.work.chmod(0o777)
+
+    def setUp(self):
+        super().setUp()
+        sockets = {node: ("--slurm-socket", self.slurm.agent_socket(node)) for node in self.slurm.nodes}
+        # The agents know nothing of what Slurm's nodes have: one slot would not do for a job of four CPUs.
+        self.siding = Cluster(self.slurm.nodes, slots=1, folder=self.slurm.dir / "siding", agent_args=sockets, policy=self.policy,
+                              config=self.config.format(dir=self.slurm.dir), env=self.slurm.env)
+        self.addCleanup(self.siding.stop)
+        self.siding.start()
+
+    def victim(self, node, *args, uid=NOBODY, steps=400):
+        """A batch job that fills this node, once siding knows that it runs."""
+        job = self.slurm.submit("-o", self.work / "out.%j", "-w", node, "-c", self.slurm.cpus, "--siding-preemptible", *args,
+                                self.counter(steps=steps), uid=uid, cwd=self.work)
+        self.wait_counting(job)
+        # Where it may run is asked for no more: it may come back anywhere.
+        self.running(job)
+        return job
+
+    def running(self, job):
+        return wait_for(f"siding to see job {job} run", lambda: (j := self.siding.jobs().get(job)) and j["state"] == "running" and j, 30)
+
+    def express(self, *args, nodes=1, within=60, command="hostname", uid=NOBODY):
+        by = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=within)
+        return self.slurm.submit("-o", self.work / "express.%j", "-N", nodes, "-c", self.slurm.cpus,
+                                 f"--comment=[siding start-by={by:%Y-%m-%dT%H:%M:%S}Z]", *args, "--wrap", command, uid=uid, cwd=self.work)
+
+    def assert_unharmed(self, ended, job, steps=400):
+        """It gave the result of an uninterrupted run."""
+        self.assertEqual(ended["ExitCode"], "0:0")
+        self.assertIsNone(jobs.counted(self.work / f"out.{job}", steps))
+
+    def assert_nothing_left(self):
+        """Of siding in Slurm."""
+        wait_for("siding to have taken back all it did", lambda: not self.reservations(), 30)
+        for line in self.slurm.run("squeue", "-h", "-t", "all", "-O", "JobID,AdminComment:200").splitlines():
+            self.assertNotIn("siding", line)
+
+    def reservations(self):
+        text = self.slurm.run("scontrol", "-o", "show", "reservation")
+        return [word[16:] for word in text.split() if word.startswith("ReservationName=")]
+
+
+class Steering(DeadlineCase):
+    config = CONFIG + "  suspend: false\n"
+
+    def test_a_job_with_a_deadline_gets_the_node_of_one_that_comes_back_with_its_memory(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        express = self.express()
+        self.slurm.wait_state(express, "COMPLETED", timeout=30)
+        self.assertEqual(self.slurm.job(express)["Restarts"], "0")
+        for job in victims:
+            ended = self.slurm.wait_state(job, "COMPLETED", timeout=90)
+            self.assert_unharmed(ended, job)
+        self.assertEqual(sorted(self.slurm.job(job)["Restarts"] for job in victims), ["0", "1"])
+        self.assert_nothing_left()
+
+    def test_two_of_them_get_a_node_each(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        expresses = [self.express(), self.express()]
+        for express in expresses:
+            self.slurm.wait_state(express, "COMPLETED", timeout=40)
+        for job in victims:
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+        self.assert_nothing_left()
+
+    def test_one_of_two_nodes_gets_both(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        express = self.express(nodes=2, command="srun hostname")
+        self.slurm.wait_state(express, "COMPLETED", timeout=40)
+        for job in victims:
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+
+    def test_one_that_is_cancelled_while_it_waits_leaves_nothing(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        express = self.express()
+        wait_for("its nodes to be kept", self.reservations, 20)
+        self.slurm.run("scancel", express)
+        self.assert_nothing_left()
+        for job in victims:
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+
+    def test_a_controller_that_dies_in_the_middle_goes_on_where_it_was(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        express = self.express()
+        wait_for("its nodes to be kept", self.reservations, 20)
+        self.siding.kill9_controller()
+        self.siding.start_controller()
+        self.slurm.wait_state(express, "COMPLETED", timeout=40)
+        for job in victims:
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+        self.assert_nothing_left()
+
+    def test_a_parked_job_that_is_cancelled_is_gone_for_siding_too(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        express = self.express(command="sleep 1000")
+        self.slurm.wait_state(express, "RUNNING", timeout=30)
+        parked = next(job for job in victims if self.siding.state(job) == "parked")
+        self.slurm.run("scancel", parked)
+        self.siding.wait_state(parked, "cancelled")
+        self.slurm.run("scancel", express)
+        self.assert_nothing_left()
+
+    def test_squeue_says_why(self):
+        self.victim("node1")
+        self.victim("node2")
+        express = self.express(command="sleep 1000")
+        self.slurm.wait_state(express, "RUNNING", timeout=30)
+        said = self.slurm.run("squeue", "-h", "-O", "JobID,AdminComment:100")
+        self.assertIn(f"makes way for job {express}", said)
+        self.assertIn("is to start by", said)
+
+    def test_without_a_controller_it_waits_like_any_other(self):
+        victims = [self.victim("node1", steps=100), self.victim("node2", steps=100)]
+        self.siding.kill9_controller()
+        express = self.express()
+        self.slurm.wait_state(express, "COMPLETED", timeout=60)
+        for job in victims:
+            ended = self.slurm.wait_state(job, "COMPLETED", timeout=60)
+            self.assertEqual(ended["Restarts"], "0")
+
+
+class Suspending(DeadlineCase):
+    """Slurm suspends victims for siding, which frees their CPUs at once."""
+
+    def test_a_frozen_victim_frees_its_node_and_goes_on(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        express = self.express(command="sleep 2")
+        self.slurm.wait_state(express, "RUNNING", timeout=30)
+        states = sorted(self.slurm.job(job)["JobState"] for job in victims)
+        self.assertEqual(states, ["RUNNING", "SUSPENDED"])
+        self.slurm.wait_state(express, "COMPLETED", timeout=30)
+        for job in victims:
+            ended = self.slurm.wait_state(job, "COMPLETED", timeout=60)
+            self.assertEqual(ended["Restarts"], "0")
+            self.assert_unharmed(ended, job)
+        self.assert_nothing_left()
+
+    def test_a_controller_that_dies_leaves_nobody_suspended(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        express = self.express(command="sleep 2")
+        self.slurm.wait_state(express, "RUNNING", timeout=30)
+        self.siding.kill9_controller()
+        self.slurm.wait_state(express, "COMPLETED", timeout=30)
+        self.siding.start_controller()
+        for job in victims:
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=60), job)
+        self.assert_nothing_left()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -32,7 +32,7 @@ class SlurmCase(unittest.TestCase):
         self.slurm.stop()
         result = self._outcome.result
         if any(test is self for test, _ in result.failures + result.errors):
-            for log in sorted(self.slurm.dir.glob("*/*.log")):
+            for log in sorted(self.slurm.dir.rglob("*.log")):
                 text = "\n".join(log.read_text(errors="replace").splitlines()[-60:])
                 print(f"---- {log.name}\n{text}", file=sys.stderr)
         self.slurm.remove()

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "spank/connect.h"
 #include "spank/step_wire.h"
 
 namespace siding::spank {
@@ -19,27 +19,15 @@ namespace {
 
 // A connection to the agent. -1 with errno set if there is none, or if whoever listens is not this user: what
 // is started on its word runs as root.
-int Connect(const char* path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (std::strlen(path) >= sizeof address.sun_path) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  std::strcpy(address.sun_path, path);
-  // An agent that hangs must not hang the node: a queue that is full is an error.
-  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return -1;
+int ConnectToAgent(const char* path) {
+  const int fd = Connect(path);
   ucred peer = {};
   socklen_t size = sizeof peer;
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
-      getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0) {
-    if (peer.uid == geteuid()) return fd;
-    errno = EPERM;
+  if (fd < 0 || (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid())) {
+    return fd;
   }
-  const int error = errno;
   close(fd);
-  errno = error;
+  errno = EPERM;
   return -1;
 }
 
@@ -70,7 +58,7 @@ const char* Prepare(const char* socket, const char* programs, const Registration
     return "a path or a flag is too long";
   if (access(shim, X_OK) != 0 || access(launch.task_program, X_OK) != 0)
     return "siding-shim or siding-slurm-task is missing";
-  const int agent = Connect(socket);
+  const int agent = ConnectToAgent(socket);
   if (agent < 0) return std::strerror(errno);
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {

@@ -2,6 +2,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace siding::spank {
@@ -24,6 +25,15 @@ class Text {
   // Leaves out what was not said.
   void AddIfSet(const char* key, int64_t number) {
     if (number > 0) AddNumber(key, number);
+  }
+  // A line of its own, whatever is in `value`.
+  void AddLine(const char* key, const char* name, const char* value) {
+    const size_t begin = length_;
+    Add("%s %s %s", key, name, value);
+    for (size_t i = begin; i < length_; ++i) {
+      if (text_[i] == '\n') text_[i] = ' ';
+    }
+    Add("\n");
   }
   size_t length() const { return length_; }
 
@@ -57,7 +67,8 @@ bool TakeKind(const char* line, size_t length, AnswerKind& kind) {
   } kWords[] = {{AnswerKind::kAccepted, "siding-accepted"},
                 {AnswerKind::kRefused, "siding-refused"},
                 {AnswerKind::kGo, "siding-go"},
-                {AnswerKind::kFailed, "siding-failed"}};
+                {AnswerKind::kFailed, "siding-failed"},
+                {AnswerKind::kPromised, "siding-promised"}};
   for (const auto& candidate : kWords) {
     char expected[32];
     const int size = std::snprintf(expected, sizeof expected, "%s %d", candidate.word, kVersion);
@@ -96,19 +107,34 @@ size_t FormatRegistration(const Registration& r, char* text, size_t size) {
   return out.length();
 }
 
+size_t FormatQuestion(const Question& question, char* text, size_t size) {
+  Text out(text, size);
+  out.Add("siding-question %d\n", kVersion);
+  out.AddNumber("start-by-us", question.start_by_us);
+  out.AddIfSet("not-before-us", question.not_before_us);
+  for (int i = 0; i < question.option_count; ++i) {
+    const GivenOption& option = question.options[i];
+    if (option.value != nullptr) out.AddLine("option", option.name, option.value);
+  }
+  return out.length();
+}
+
 bool ParseAnswer(const char* text, size_t size, Answer& answer) {
-  const Place places[] = {{"folder", answer.folder}, {"reason", answer.reason}};
+  char starts[kMaxPath] = "";
+  const Place places[] = {{"folder", answer.folder}, {"reason", answer.reason}, {"starts-us", starts}};
   bool first = true;
   for (size_t at = 0; at < size;) {
     const void* end = std::memchr(text + at, '\n', size - at);
     if (end == nullptr) return false;  // cut off
     const size_t length = static_cast<const char*>(end) - (text + at);
-    if (first ? !TakeKind(text + at, length, answer.kind) : !TakeLine(places, 2, text + at, length))
+    if (first ? !TakeKind(text + at, length, answer.kind) : !TakeLine(places, 3, text + at, length))
       return false;
     first = false;
     at += length + 1;
   }
   if (first) return false;
+  answer.starts_us = std::strtoll(starts, nullptr, 10);
+  if (answer.kind == AnswerKind::kPromised) return answer.starts_us > 0;
   return answer.kind != AnswerKind::kAccepted || answer.folder[0] == '/';
 }
 

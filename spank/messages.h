@@ -1,6 +1,7 @@
-// What a task that starts and a node's agent say to each other; docs/slurm.md, "Between plugin and agent".
-// Texts of lines "key value" in packets of a unix socket (SOCK_SEQPACKET), the first line being what it is
-// and its version. Pure; no exceptions, no allocation.
+// What a task that starts and a node's agent say to each other, and what a job with a deadline asks the
+// controller; docs/slurm.md, "Between plugin and agent" and "Asking the controller". Texts of lines "key
+// value" in packets of a unix socket (SOCK_SEQPACKET), the first line being what it is and its version. Pure;
+// no exceptions, no allocation.
 #pragma once
 
 #include <cstddef>
@@ -34,16 +35,34 @@ inline constexpr char kRestarts[] = "restarts";
 // does not fit.
 size_t FormatRegistration(const Registration& registration, char* text, size_t size);
 
+// One of the options of the Slurm command that submits a job, as Slurm writes it.
+struct GivenOption {
+  const char* name;   // without the dashes
+  const char* value;  // null: not given
+};
+// A job that is about to be submitted. Times in microseconds since 1970 UTC.
+struct Question {
+  int64_t start_by_us = 0;
+  int64_t not_before_us = 0;  // 0: at once
+  const GivenOption* options = nullptr;
+  int option_count = 0;
+};
+// Line breaks in values become blanks. Returns the length, 0 if it does not fit.
+size_t FormatQuestion(const Question& question, char* text, size_t size);
+
 enum class AnswerKind {
   kAccepted,  // to the registration: the orders will be in this folder
-  kRefused,   // to the registration: start the command as if siding were not there
-  kGo,        // later: the orders are there
-  kFailed,    // later: there will be none
+  kRefused,  // to the registration: start the command as if siding were not there; to the question: it cannot
+             // start by then
+  kGo,       // after the registration's acceptance: the orders are there
+  kFailed,   // after the registration's acceptance: there will be none
+  kPromised,  // to the question: it can start by then
 };
 struct Answer {
   AnswerKind kind = AnswerKind::kRefused;
   char folder[kMaxPath] = "";  // of an acceptance
   char reason[kMaxPath] = "";  // of a refusal or a failure
+  int64_t starts_us = 0;       // of a promise: when it is to start
 };
 // False if it is no answer of this version.
 bool ParseAnswer(const char* text, size_t size, Answer& answer);

@@ -59,10 +59,38 @@ TEST(Messages, ARefusalHasAReason) {
   EXPECT_STREQ(answer.reason, "because");
 }
 
+TEST(Messages, APromiseSaysWhen) {
+  Answer answer;
+  ASSERT_TRUE(Parse("siding-promised 1\nstarts-us 1795262400000000\n", answer));
+  EXPECT_EQ(answer.kind, AnswerKind::kPromised);
+  EXPECT_EQ(answer.starts_us, 1795262400000000);
+}
+
+TEST(Messages, AQuestionNamesTheOptionsThatWereGiven) {
+  const GivenOption options[] = {{"nodes", "2"}, {"mem", nullptr}, {"job-name", "a\nb"}};
+  char text[kMaxMessage];
+  const size_t length = FormatQuestion({7, 0, options, 3}, text, sizeof text);
+  EXPECT_EQ(std::string(text, length),
+            "siding-question 1\nstart-by-us 7\noption nodes 2\noption job-name a b\n");
+}
+
+TEST(Messages, AQuestionForLaterSaysSo) {
+  char text[kMaxMessage];
+  const size_t length = FormatQuestion({7, 6, nullptr, 0}, text, sizeof text);
+  EXPECT_EQ(std::string(text, length), "siding-question 1\nstart-by-us 7\nnot-before-us 6\n");
+}
+
+TEST(Messages, AQuestionThatDoesNotFitIsNone) {
+  const std::string name(100, 'x');
+  const GivenOption options[] = {{"job-name", name.c_str()}};
+  char text[100];
+  EXPECT_EQ(FormatQuestion({7, 0, options, 1}, text, sizeof text), 0u);
+}
+
 TEST(Messages, WhatIsNoAnswerIsRefused) {
-  for (const std::string text :
-       {"", "\n", "siding-go", "siding-go 2\n", "siding-register 1\n", "siding-accepted 1\n",
-        "siding-accepted 1\nfolder a\n", "siding-accepted 1\nfolder /a"}) {
+  for (const std::string text : {"siding-promised 1\n", "siding-promised 1\nstarts-us soon\n", "", "\n",
+                                 "siding-go", "siding-go 2\n", "siding-register 1\n", "siding-accepted 1\n",
+                                 "siding-accepted 1\nfolder a\n", "siding-accepted 1\nfolder /a"}) {
     Answer answer;
     EXPECT_FALSE(Parse(text, answer)) << text;
   }

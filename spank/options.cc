@@ -79,7 +79,7 @@ const char* SetSignal(Options& options, const char* value) {
 const char* SetStartBy(Options& options, const char* value) {
   int64_t time = 0;
   const bool relative = value[0] == '+';
-  if (relative ? !ParseDuration(value + 1, time) : !ParseTime(value, time))
+  if ((relative ? !ParseDuration(value + 1, time) : !ParseTime(value, time)) || time <= 0)
     return "expected +DURATION, such as +60s, or a time, such as 2026-05-01T12:00:00Z";
   (relative ? options.start_within_us : options.start_by_us) = time;
   (relative ? options.start_by_us : options.start_within_us) = 0;
@@ -199,8 +199,7 @@ const char* Set(Options& options, Flag flag, const char* value) {
 }
 
 const char* Contradiction(const Options& o) {
-  const bool on_demand = o.start_by_us != 0 || o.start_within_us != 0;
-  if (on_demand && o.preemptible) return "--siding-start-by and --siding-preemptible exclude each other";
+  if (o.on_demand() && o.preemptible) return "--siding-start-by and --siding-preemptible exclude each other";
   if (!o.preemptible && (o.checkpoint_interval_us != 0 || o.checkpoint_signal != 0 || o.notice_us != 0 ||
                          o.max_preemptions >= 0)) {
     return "--siding-checkpoint-interval, --siding-checkpoint-signal, --siding-notice and "

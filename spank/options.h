@@ -52,6 +52,8 @@ struct Options {
   int64_t start_within_us = 0;  // or one after the submission
   int64_t notice_us = 0;
   int max_preemptions = -1;  // -1: not limited
+
+  bool on_demand() const { return start_by_us != 0 || start_within_us != 0; }
 };
 
 // Takes one flag; `value` may be null if it was left out. Returns null, or what is wrong with the value: what

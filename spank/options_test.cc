@@ -58,6 +58,13 @@ TEST(Options, TheLastDeadlineCounts) {
   EXPECT_EQ(options.start_within_us, 60'000'000);
 }
 
+TEST(Options, ADeadlineOfNothingIsRefused) {
+  for (const char* text : {"+0s", "1970-01-01T00:00:00Z", "1969-12-31T12:00:00Z"}) {
+    Options options;
+    EXPECT_NE(Set(options, Flag::kStartBy, text), nullptr) << text;
+  }
+}
+
 TEST(Options, CountsAreWholeNumbers) {
   Options options;
   EXPECT_EQ(Set(options, Flag::kMaxPreemptions, "3"), nullptr);

@@ -1,8 +1,12 @@
 // The hooks that Slurm calls. A job that did not ask is not touched; whatever goes wrong on a node costs one
-// line in slurmd's log, and the job runs as if siding were not there.
+// line in slurmd's log, and the job runs as if siding were not there. At submission the user is told.
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
+#include "spank/ask.h"
 #include "spank/launch.h"
 #include "spank/messages.h"
 #include "spank/options.h"
@@ -21,6 +25,7 @@ constexpr int kFlagCount = sizeof kFlags / sizeof *kFlags;
 struct State {
   Options options;
   const char* socket = kDefaultSocket;
+  const char* controller = kDefaultController;
   const char* programs = "/usr/bin";  // the folder of siding-shim and siding-slurm-task
   spank_option flags[kFlagCount];
   Launch launch;
@@ -40,6 +45,34 @@ int TakeFlag(int number, const char* value, int remote) {
   }
   slurm_error("siding: --%s=%s: %s", flag.name, value == nullptr ? "" : value, problem);
   return -1;
+}
+
+// Slurm gives a job the flags that it was submitted with, for what is submitted in it. The deadline is only
+// its own.
+void ForgetDeadlineOfSurroundingJob() { unsetenv("SLURM_SPANK__SLURM_SPANK_OPTION_siding_siding_start_by"); }
+
+// Also for srun, unless it starts a step of a job that is there.
+bool MakesJob(const SlurmCommand& command, spank_context_t context) {
+  if (context == S_CTX_ALLOCATOR) return true;
+  if (std::getenv("SLURM_JOB_ID") != nullptr || std::getenv("SLURM_JOBID") != nullptr) return false;
+  return !command.complete() || Given(command, "jobid") == nullptr;
+}
+
+[[noreturn]] void Refuse(const char* why) {
+  slurm_error("siding: %s", why);
+  // Slurm does not care for what an optional plugin returns.
+  std::exit(1);
+}
+
+void AskController(const SlurmCommand& command) {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const Asked asked =
+      AskAndMark(state.options, now.tv_sec * 1'000'000LL + now.tv_nsec / 1000, command, state.controller);
+  if (asked.verdict == Verdict::kRefused) Refuse(asked.words);
+  // A script wants to hear bad news only.
+  if (asked.verdict == Verdict::kUnanswered || isatty(STDERR_FILENO) == 1)
+    slurm_info("siding: %s", asked.words);
 }
 
 bool IsPlainStep(uint32_t step) { return step == SLURM_BATCH_SCRIPT || step <= SLURM_MAX_NORMAL_STEP_ID; }
@@ -85,17 +118,21 @@ int slurm_spank_init(spank_t spank, int argc, char** argv) {
   for (int i = 0; i < argc; ++i) {
     if (std::strncmp(argv[i], "socket=", 7) == 0)
       state.socket = argv[i] + 7;
+    else if (std::strncmp(argv[i], "controller=", 11) == 0)
+      state.controller = argv[i] + 11;
     else if (std::strncmp(argv[i], "programs=", 9) == 0)
       state.programs = argv[i] + 9;
     else
-      slurm_error("siding: plugstack.conf: '%s' is unknown; expected socket=PATH or programs=FOLDER",
-                  argv[i]);
+      slurm_error(
+          "siding: plugstack.conf: '%s' is unknown; expected socket=PATH, controller=PATH or programs=FOLDER",
+          argv[i]);
   }
   const spank_context_t context = spank_context();
   // Of slurmd's own environment, not of the job's: several nodes on one machine share plugstack.conf.
   const char* const socket_of_node = context == S_CTX_REMOTE ? std::getenv("SIDING_SLURM_SOCKET") : nullptr;
   if (socket_of_node != nullptr) state.socket = socket_of_node;
   if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR && context != S_CTX_REMOTE) return 0;
+  if (context != S_CTX_REMOTE) siding::spank::ForgetDeadlineOfSurroundingJob();
   for (int i = 0; i < kFlagCount; ++i) {
     state.flags[i] = {const_cast<char*>(kFlags[i].name),
                       const_cast<char*>(kFlags[i].argument),
@@ -110,12 +147,14 @@ int slurm_spank_init(spank_t spank, int argc, char** argv) {
 }
 
 int slurm_spank_init_post_opt(spank_t, int, char**) {
-  const char* const problem = siding::spank::Contradiction(state.options);
   const spank_context_t context = spank_context();
-  if (problem == nullptr || (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR)) return 0;
-  slurm_error("siding: %s", problem);
-  // Slurm does not care for what an optional plugin returns here.
-  std::exit(1);
+  if (context != S_CTX_LOCAL && context != S_CTX_ALLOCATOR) return 0;
+  const char* const problem = siding::spank::Contradiction(state.options);
+  if (problem != nullptr) siding::spank::Refuse(problem);
+  if (!state.options.on_demand()) return 0;
+  const siding::spank::SlurmCommand command = siding::spank::CommandOfThisProcess();
+  if (siding::spank::MakesJob(command, context)) siding::spank::AskController(command);
+  return 0;
 }
 
 // Root, in the forked task, before it becomes the user's.

@@ -4,16 +4,14 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <mutex>
 #include <optional>
 
 #include "agent/slurm/registration.h"
+#include "common/packets.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 
@@ -45,10 +43,7 @@ class Connection {
   void Refuse(const std::string& text) { Send(text); }
 
  private:
-  void Send(const std::string& text) {
-    // Whoever has gone sees the end of the connection from the other side.
-    if (send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return;
-  }
+  void Send(const std::string& text) { SendPacket(fd_.get(), text); }
 
   const UniqueFd fd_;
   std::mutex mutex_;
@@ -56,37 +51,16 @@ class Connection {
   std::optional<std::string> orders_;  // guarded by mutex_: came before the acceptance
 };
 
-absl::StatusOr<UniqueFd> Listen(const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": the path of a socket has at most ",
-                                                   sizeof address.sun_path - 1, " characters"));
-  }
-  std::strcpy(address.sun_path, path.c_str());
-  SIDING_RETURN_IF_ERROR(MakeDirectories(std::filesystem::path(path).parent_path()));
-  unlink(path.c_str());
-  UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!fd.valid() || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      listen(fd.get(), SOMAXCONN) != 0) {
-    return ErrnoError(errno, path);
-  }
-  return fd;
-}
-
 bool IsOurUser(int connection) {
-  ucred peer = {};
-  socklen_t size = sizeof peer;
-  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+  const auto user = UserOfPeer(connection);
+  return user.ok() && *user == geteuid();
 }
 
 absl::StatusOr<spank::Registration> Receive(int connection) {
-  std::string text(spank::kMaxMessage, '\0');
   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
-  const ssize_t size = recv(connection, text.data(), text.size(), 0);
-  if (size < 0) return ErrnoError(errno, "no registration");
-  text.resize(static_cast<size_t>(size));
-  return ParseRegistration(text);
+  const auto text = ReceivePacket(connection, spank::kMaxMessage);
+  if (!text.ok()) return Annotate(text.status(), "no registration");
+  return ParseRegistration(*text);
 }
 
 std::vector<ImageKey> ImagesOf(TaskHost& host, v1::Tier tier) {
@@ -97,7 +71,7 @@ std::vector<ImageKey> ImagesOf(TaskHost& host, v1::Tier tier) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SlurmListener>> SlurmListener::Start(const std::string& path, TaskHost& host) {
-  SIDING_ASSIGN_OR_RETURN(UniqueFd socket, Listen(path));
+  SIDING_ASSIGN_OR_RETURN(UniqueFd socket, ListenForPackets(path, 0600));
   UniqueFd wake(eventfd(0, EFD_CLOEXEC));
   if (!wake.valid()) return ErrnoError(errno, "eventfd");
   return std::unique_ptr<SlurmListener>(new SlurmListener(path, host, std::move(socket), std::move(wake)));

@@ -1,6 +1,5 @@
 #include "agent/slurm/registration.h"
 
-#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
@@ -8,8 +7,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/packets.h"
 #include "common/status.h"
 
 namespace siding {
@@ -89,28 +88,13 @@ v1::JobSpec SpecOf(const spank::Registration& r) {
   return spec;
 }
 
-// One line: a reason must not look like two.
-std::string OneLine(const absl::Status& status) {
-  std::string text(status.message());
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text.substr(0, spank::kMaxPath - 1);
-}
-
 }  // namespace
 
 absl::StatusOr<spank::Registration> ParseRegistration(const std::string& text) {
   constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
-  const std::string expected = absl::StrCat("siding-register ", spank::kVersion);
-  std::vector<std::string> all = absl::StrSplit(text, '\n');
-  if (all.front() != expected) {
-    const bool other = all.front().rfind("siding-register ", 0) == 0;
-    const std::string message = absl::StrCat("expected '", expected, "', found '", all.front(), "'");
-    return other ? absl::UnimplementedError(message) : absl::InvalidArgumentError(message);
-  }
-  if (!all.back().empty()) return absl::InvalidArgumentError("the registration does not end with a newline");
+  SIDING_ASSIGN_OR_RETURN(const KeysAndValues all, ParsePacket(text, "siding-register", spank::kVersion));
   Lines lines;
-  for (size_t i = 1; i + 1 < all.size(); ++i) {
-    const std::pair<std::string, std::string> line = absl::StrSplit(all[i], absl::MaxSplits(' ', 1));
+  for (const auto& line : all) {
     if (!lines.insert(line).second)
       return absl::InvalidArgumentError("the registration has the line '" + line.first + "' twice");
   }
@@ -201,12 +185,12 @@ std::string AcceptedText(const std::string& folder) {
 }
 
 std::string RefusedText(const absl::Status& why) {
-  return absl::StrCat("siding-refused ", spank::kVersion, "\nreason ", OneLine(why), "\n");
+  return absl::StrCat("siding-refused ", spank::kVersion, "\nreason ", OneLine(why, spank::kMaxPath), "\n");
 }
 
 std::string OrdersText(const absl::Status& status) {
   if (status.ok()) return absl::StrCat("siding-go ", spank::kVersion, "\n");
-  return absl::StrCat("siding-failed ", spank::kVersion, "\nreason ", OneLine(status), "\n");
+  return absl::StrCat("siding-failed ", spank::kVersion, "\nreason ", OneLine(status, spank::kMaxPath), "\n");
 }
 
 }  // namespace siding

@@ -17,7 +17,7 @@ OURS = {
     "policy": ["model", "common"],
     "controller": ["model", "planner", "policy", "common", "siding/v1"],
     "controller/platform": ["model", "common"],
-    "controller/platform/slurm": ["controller/platform", "model", "common", "spank/step_wire.h"],
+    "controller/platform/slurm": ["controller/platform", "model", "common", "spank/messages.h", "spank/step_wire.h"],
     "controller/journal": ["controller/engine/state.h", "model", "common"],
     "agent": ["model", "store", "common", "siding/v1", "spank/messages.h", "spank/options.h", "spank/step_wire.h"],
     "spank": [],

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace siding::slurm {
 namespace {
@@ -20,32 +22,32 @@ size_t EndOfMark(const std::string& comment) {
   return close == std::string::npos ? 0 : close + 1;
 }
 
-}  // namespace
-
-std::optional<Mark> MarkOf(const std::string& admin_comment) {
-  const size_t end = EndOfMark(admin_comment);
+struct Parts {
+  std::vector<std::string> words;
+  std::string why;
+};
+std::optional<Parts> PartsOfMark(const std::string& comment) {
+  const size_t end = EndOfMark(comment);
   if (end == 0) return {};
   const size_t begin = sizeof(kOpen) - 1;
   const std::pair<std::string, std::string> parts =
-      absl::StrSplit(admin_comment.substr(begin, end - 1 - begin), absl::MaxSplits(": ", 1));
+      absl::StrSplit(comment.substr(begin, end - 1 - begin), absl::MaxSplits(": ", 1));
+  return Parts{absl::StrSplit(parts.first, ' ', absl::SkipEmpty()), parts.second};
+}
+
+}  // namespace
+
+std::optional<Mark> MarkOf(const std::string& admin_comment) {
+  const auto parts = PartsOfMark(admin_comment);
+  if (!parts) return {};
   Mark mark;
-  mark.why = parts.second;
-  for (const std::string& word :
-       std::vector<std::string>(absl::StrSplit(parts.first, ' ', absl::SkipEmpty()))) {
+  mark.why = parts->why;
+  for (const std::string& word : parts->words) {
     if (word == "held") mark.held = true;
     if (word == "pinned") mark.pinned = true;
     if (word == "suspended") mark.suspended = true;
   }
   return mark;
-}
-
-std::optional<Time> StartByOf(const std::string& comment) {
-  constexpr char kBegin[] = "[siding start-by=";
-  const size_t begin = sizeof(kBegin) - 1;
-  const size_t end = comment.find(']');
-  if (comment.compare(0, begin, kBegin) != 0 || end == std::string::npos) return {};
-  const auto time = ParseTime(comment.substr(begin, end - begin), Time());
-  return time.ok() ? std::optional(*time) : std::nullopt;
 }
 
 std::string WithMark(const std::string& admin_comment, const std::optional<Mark>& mark) {
@@ -56,6 +58,18 @@ std::string WithMark(const std::string& admin_comment, const std::optional<Mark>
   std::replace(why.begin(), why.end(), ']', ')');  // it would end the mark
   return absl::StrCat(kOpen, mark->held ? " held" : "", mark->pinned ? " pinned" : "",
                       mark->suspended ? " suspended" : "", ": ", why, "]", rest.empty() ? "" : " ", rest);
+}
+
+std::optional<Time> StartByOf(const std::string& comment) {
+  const auto parts = PartsOfMark(comment);
+  if (!parts) return {};
+  for (const std::string& word : parts->words) {
+    absl::string_view time = word;
+    if (!absl::ConsumePrefix(&time, "start-by=") || absl::StartsWith(time, "+")) continue;
+    const auto start_by = ParseTime(time, Time{});
+    if (start_by.ok()) return *start_by;
+  }
+  return {};
 }
 
 }  // namespace siding::slurm

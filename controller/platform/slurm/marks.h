@@ -1,5 +1,7 @@
 // How Slurm's users see, and siding finds again, what siding has done to a job: a mark before whatever else
-// the job's AdminComment says. "[siding held pinned: makes way for job 42] bring back before Friday". Pure.
+// the job's AdminComment says. "[siding held pinned: makes way for job 42] bring back before Friday". And
+// what the plugin has put before the user's own Comment: "[siding start-by=2026-11-21T12:00:00.000000Z]".
+// Pure.
 #pragma once
 
 #include <optional>
@@ -25,8 +27,7 @@ std::optional<Mark> MarkOf(const std::string& admin_comment);
 // The comment with this mark, or none, in the place of the one it has. What else it says stays.
 std::string WithMark(const std::string& admin_comment, const std::optional<Mark>& mark);
 
-// A job with a deadline says so at the beginning of its comment: "[siding start-by=2026-05-01T12:00:00Z]".
-// Nothing: this one does not.
+// The deadline of a job that was submitted with one; nothing: of any other.
 std::optional<Time> StartByOf(const std::string& comment);
 
 }  // namespace siding::slurm

@@ -38,5 +38,19 @@ TEST(Marks, OtherCommentsAreNone) {
   }
 }
 
+TEST(StartByOf, IsReadFromTheMarkOfThePlugin) {
+  const Time noon = FromMicros(1795262400'000000);
+  EXPECT_EQ(StartByOf("[siding start-by=2026-11-21T12:00:00.000000Z]"), noon);
+  EXPECT_EQ(StartByOf("[siding start-by=2026-11-21T12:00:00.000007Z] my own"), noon + Duration(7));
+}
+
+TEST(StartByOf, OtherCommentsHaveNone) {
+  for (const char* comment :
+       {"", "[siding held: x]", "[siding start-by=soon]", "[siding start-by=+60s]",
+        "[siding start-by=2026-11-21T12:00:00Z", "see [siding start-by=2026-11-21T12:00:00Z]"}) {
+    EXPECT_FALSE(StartByOf(comment)) << comment;
+  }
+}
+
 }  // namespace
 }  // namespace siding::slurm

@@ -1,0 +1,173 @@
+#include "spank/ask.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+namespace siding::spank {
+namespace {
+
+constexpr int64_t kNow = 1795262340'000000;  // 2026-11-21T11:59:00Z
+constexpr char kMarkOfNoon[] = "[siding start-by=2026-11-21T12:00:00.000000Z]";
+
+// A Slurm command's options.
+using Fake = std::map<std::string, std::string>;
+bool IsSet(void* options, const char* name) { return static_cast<Fake*>(options)->count(name) != 0; }
+char* Get(void* options, const char* name) { return static_cast<Fake*>(options)->at(name).data(); }
+int Take(void* options, const char* name, const char* value, bool) {
+  (*static_cast<Fake*>(options))[name] = value;
+  return 0;
+}
+int TakeNothing(void*, const char*, const char*, bool) { return -1; }
+
+class Ask : public ::testing::Test {
+ protected:
+  Ask() {
+    char name[] = "/tmp/siding-ask-XXXXXX";
+    folder_ = mkdtemp(name);
+    path_ = folder_ + "/socket";
+    command_ = {&given_, IsSet, Get, Take};
+    options_.start_within_us = 60'000'000;
+  }
+  ~Ask() override { std::filesystem::remove_all(folder_); }
+
+  // A controller's socket. Without Serve() it takes connections and is silent.
+  int Listen() {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path_.c_str());
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(fd, 1), 0);
+    return fd;
+  }
+  // Asks a controller that answers so; an empty answer is the end of the connection.
+  Asked AskOneThatSays(const std::string& answer) {
+    const int listening = Listen();
+    std::thread controller([&] {
+      char text[kMaxMessage];
+      const int fd = accept(listening, nullptr, nullptr);
+      question_.assign(text, static_cast<size_t>(std::max<ssize_t>(recv(fd, text, sizeof text, 0), 0)));
+      if (!answer.empty()) send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
+      close(fd);
+    });
+    const Asked asked = AskAndMark(options_, kNow, command_, path_.c_str());
+    controller.join();
+    close(listening);
+    return asked;
+  }
+  Asked AskNobody() { return AskAndMark(options_, kNow, command_, path_.c_str()); }
+
+  std::string folder_, path_, question_;
+  Fake given_;
+  SlurmCommand command_;
+  Options options_;
+};
+
+TEST_F(Ask, TheDeadlineIsATimeOfItsOwn) {
+  AskOneThatSays("siding-promised 1\nstarts-us 1\n");
+  EXPECT_EQ(question_, "siding-question 1\nstart-by-us 1795262400000000\n");
+}
+
+TEST_F(Ask, TheControllerIsToldWhatTheJobAsksFor) {
+  given_ = {{"nodes", "2"}, {"mem", "5G"}, {"comment", "mine"}, {"export", "ALL"}};
+  AskOneThatSays("siding-promised 1\nstarts-us 1\n");
+  EXPECT_EQ(question_, "siding-question 1\nstart-by-us 1795262400000000\noption nodes 2\noption mem 5G\n");
+}
+
+TEST_F(Ask, AJobForLaterSaysWhen) {
+  setenv("TZ", "UTC", 1);
+  tzset();
+  given_ = {{"begin", "2026-11-21T11:59:30"}};
+  AskOneThatSays("siding-promised 1\nstarts-us 1\n");
+  EXPECT_EQ(question_, "siding-question 1\nstart-by-us 1795262400000000\nnot-before-us 1795262370000000\n");
+}
+
+TEST_F(Ask, APromisedJobIsMarked) {
+  EXPECT_EQ(AskOneThatSays("siding-promised 1\nstarts-us 1\n").verdict, Verdict::kPromised);
+  EXPECT_EQ(given_["comment"], kMarkOfNoon);
+}
+
+TEST_F(Ask, TheUsersOwnCommentStandsBehindTheMark) {
+  given_["comment"] = "my own";
+  AskOneThatSays("siding-promised 1\nstarts-us 1\n");
+  EXPECT_EQ(given_["comment"], std::string(kMarkOfNoon) + " my own");
+}
+
+TEST_F(Ask, APromiseOfAnotherDayHasItsDate) {
+  setenv("TZ", "UTC", 1);
+  tzset();
+  EXPECT_STREQ(AskOneThatSays("siding-promised 1\nstarts-us 1795348800000000\n").words,
+               "the job is to start by 2026-11-22 12:00:00");
+}
+
+TEST_F(Ask, ARefusedJobIsNotMarked) {
+  const Asked asked = AskOneThatSays("siding-refused 1\nreason not before noon\n");
+  EXPECT_EQ(asked.verdict, Verdict::kRefused);
+  EXPECT_STREQ(asked.words, "not before noon");
+  EXPECT_EQ(given_.count("comment"), 0u);
+}
+
+TEST_F(Ask, WithoutAControllerTheJobIsMarkedAndTheUserIsTold) {
+  const Asked asked = AskNobody();
+  EXPECT_EQ(asked.verdict, Verdict::kUnanswered);
+  EXPECT_EQ(asked.words, "the controller does not answer (" + path_ +
+                             ": No such file or directory); the job waits its turn as any other");
+  EXPECT_EQ(given_["comment"], kMarkOfNoon);
+}
+
+TEST_F(Ask, AControllerThatIsSilentIsNotWaitedForForEver) {
+  const int listening = Listen();
+  const Asked asked = AskAndMark(options_, kNow, command_, path_.c_str(), 10);
+  close(listening);
+  EXPECT_EQ(asked.verdict, Verdict::kUnanswered);
+  EXPECT_NE(std::string(asked.words).find("it is silent"), std::string::npos) << asked.words;
+}
+
+TEST_F(Ask, AControllerThatHangsUpHasNotAnswered) {
+  EXPECT_EQ(AskOneThatSays("").verdict, Verdict::kUnanswered);
+}
+
+TEST_F(Ask, AnAnswerOfAnotherVersionIsNone) {
+  for (const char* answer : {"siding-promised 2\nstarts-us 1\n", "siding-go 1\n"}) {
+    EXPECT_EQ(AskOneThatSays(answer).verdict, Verdict::kUnanswered) << answer;
+    std::filesystem::remove(path_);
+  }
+}
+
+TEST_F(Ask, ACommandThatCannotBeReadIsRefused) {
+  command_.set = nullptr;
+  EXPECT_EQ(AskNobody().verdict, Verdict::kRefused);
+}
+
+TEST_F(Ask, ACommandThatTakesNoCommentIsRefused) {
+  command_.set = TakeNothing;
+  EXPECT_EQ(AskNobody().verdict, Verdict::kRefused);
+}
+
+TEST_F(Ask, OptionsThatAreTooLongAreRefused) {
+  given_["job-name"] = std::string(kMaxMessage, 'x');
+  EXPECT_EQ(AskNobody().verdict, Verdict::kRefused);
+}
+
+TEST_F(Ask, ABeginThatCannotBeReadIsRefused) {
+  given_["begin"] = "tomorrow";
+  const Asked asked = AskNobody();
+  EXPECT_EQ(asked.verdict, Verdict::kRefused);
+  EXPECT_NE(std::string(asked.words).find("--begin"), std::string::npos);
+}
+
+TEST(SlurmCommand, AProcessThatIsNoneHasNone) { EXPECT_FALSE(CommandOfThisProcess().complete()); }
+
+}  // namespace
+}  // namespace siding::spank

@@ -20,9 +20,8 @@
 #include "controller/gateway/gateway.h"
 #include "controller/journal/journal.h"
 #include "controller/metrics/metrics.h"
-#include "controller/platform/platform.h"
-#include "controller/platform/slurm/slurm_platform.h"
 #include "controller/policy_watcher.h"
+#include "controller/site.h"
 #include "policy/policy_file.h"
 
 namespace siding {
@@ -47,21 +46,11 @@ class EngineAgentEvents final : public AgentEvents {
   Engine& engine_;
 };
 
-absl::StatusOr<std::unique_ptr<Platform>> MakePlatform(const SlurmConfig& config,
-                                                       slurm::SlurmPlatform*& slurm) {
-  if (config.mode == SlurmMode::kOff) return NewStandalonePlatform();
-  const slurm::PlatformOptions options{config.backend, config.interval, config.suspend, UserName};
-  SIDING_ASSIGN_OR_RETURN(auto platform, slurm::OpenSlurmPlatform(options, SystemClock()));
-  slurm = platform.get();
-  return platform;
-}
-
 absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& signals) {
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.state_dir, 0700));
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Journal> journal,
                           OpenSqliteJournal(config.state_dir + "/journal.db"));
-  slurm::SlurmPlatform* slurm = nullptr;  // none: siding has the queue itself
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Platform> platform, MakePlatform(config.slurm, slurm));
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Site> site, Site::Open(config.slurm));
 
   // It starts last, but must outlive the server, whose last handlers still ask who is calling.
   std::unique_ptr<LocalListener> listener;
@@ -72,14 +61,8 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
     return absl::PermissionDeniedError(absl::StrCat("user ", identity.user, " may not run an agent"));
   };
   Gateway gateway({.heartbeat_interval = config.heartbeat, .may_serve = may_serve});
-  Engine engine(policy, *journal, *platform, gateway, SystemClock());
+  Engine engine(policy, *journal, site->platform(), gateway, SystemClock());
   SIDING_RETURN_IF_ERROR(engine.Start());
-  // Before the engine ends, and with it whom Slurm's changes are told.
-  const std::unique_ptr<slurm::SlurmPlatform, void (*)(slurm::SlurmPlatform*)> watching(
-      slurm, [](slurm::SlurmPlatform* platform) { platform->Stop(); });
-  if (slurm != nullptr) {
-    slurm->Start([&engine](ManagerChanges changes) { engine.OnManager(std::move(changes)); });
-  }
   EngineAgentEvents events(engine);
   gateway.Attach(events);
   PolicyWatcher policy_watcher(config.policy, engine, SystemClock());
@@ -101,6 +84,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
                             grpc::AddInsecureChannelFromFd(server.get(), fd);
                           }));
   spdlog::info("listening on {}", config.socket);
+  SIDING_ASSIGN_OR_RETURN(const auto watching, site->Watch(engine));
 
   const timespec tick{0, std::chrono::nanoseconds(kTick).count()};
   // SIGHUP: load the policy again, now.

@@ -110,6 +110,12 @@ bool Engine::Impl::Postpone(const JobSpec& spec, Plan& plan) const {
   return true;
 }
 
+absl::StatusOr<Time> Engine::Impl::WouldStart(const JobSpec& spec) {
+  SIDING_ASSIGN_OR_RETURN(Plan plan, DryRun(spec));
+  if (!plan.feasible && !Postpone(spec, plan)) return absl::FailedPreconditionError(RefusalText(plan));
+  return plan.predicted_start;
+}
+
 absl::StatusOr<Plan> Engine::Impl::DryRun(const JobSpec& spec) {
   if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));

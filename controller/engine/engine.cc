@@ -307,6 +307,11 @@ absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec) {
   return impl_->DryRun(spec);
 }
 
+absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->WouldStart(spec);
+}
+
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));

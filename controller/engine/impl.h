@@ -79,6 +79,7 @@ class Engine::Impl {
   // ---- admission.cc ----
   absl::StatusOr<Submitted> Submit(JobSpec spec);
   absl::StatusOr<Plan> DryRun(const JobSpec& spec);
+  absl::StatusOr<Time> WouldStart(const JobSpec& spec);
 
   // ---- verbs.cc ----
   absl::Status Suspend(JobRecord& job);

@@ -1,0 +1,77 @@
+#include "controller/site.h"
+
+#include <utility>
+
+#include "common/status.h"
+#include "controller/api/local_identity.h"
+#include "controller/platform/slurm/question_listener.h"
+#include "controller/platform/slurm/slurm_platform.h"
+
+namespace siding {
+namespace {
+
+class StandaloneSite final : public Site {
+ public:
+  Platform& platform() override { return *platform_; }
+  absl::StatusOr<std::unique_ptr<Watching>> Watch(Engine&) override { return nullptr; }
+
+ private:
+  const std::unique_ptr<Platform> platform_ = NewStandalonePlatform();
+};
+
+class EngineAnswers final : public slurm::Answerer {
+ public:
+  explicit EngineAnswers(Engine& engine) : engine_(engine) {}
+  absl::StatusOr<Time> WhenWouldItStart(const slurm::Question& question) override {
+    SIDING_ASSIGN_OR_RETURN(JobSpec spec, slurm::SpecOf(question));
+    spec.user = UserName(spec.uid);
+    return engine_.WouldStart({spec.uid, spec.user, engine_.IsOperator(spec.user)}, spec);
+  }
+
+ private:
+  Engine& engine_;
+};
+
+class WatchingSlurm final : public Site::Watching {
+ public:
+  WatchingSlurm(Engine& engine, slurm::SlurmPlatform& platform) : platform_(platform), answers_(engine) {
+    platform_.Start([&engine](ManagerChanges changes) { engine.OnManager(std::move(changes)); });
+  }
+  ~WatchingSlurm() override { platform_.Stop(); }
+  absl::Status Listen(const std::string& socket) {
+    SIDING_ASSIGN_OR_RETURN(listener_, slurm::QuestionListener::Start(socket, answers_));
+    return absl::OkStatus();
+  }
+
+ private:
+  slurm::SlurmPlatform& platform_;
+  EngineAnswers answers_;
+  std::unique_ptr<slurm::QuestionListener> listener_;
+};
+
+class SlurmSite final : public Site {
+ public:
+  SlurmSite(const SlurmConfig& config, std::unique_ptr<slurm::SlurmPlatform> platform)
+      : config_(config), platform_(std::move(platform)) {}
+  Platform& platform() override { return *platform_; }
+  absl::StatusOr<std::unique_ptr<Watching>> Watch(Engine& engine) override {
+    auto watching = std::make_unique<WatchingSlurm>(engine, *platform_);
+    SIDING_RETURN_IF_ERROR(watching->Listen(config_.ask_socket));
+    return watching;
+  }
+
+ private:
+  const SlurmConfig config_;
+  const std::unique_ptr<slurm::SlurmPlatform> platform_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Site>> Site::Open(const SlurmConfig& slurm) {
+  if (slurm.mode == SlurmMode::kOff) return std::make_unique<StandaloneSite>();
+  const slurm::PlatformOptions options{slurm.backend, slurm.interval, slurm.suspend, UserName};
+  SIDING_ASSIGN_OR_RETURN(auto platform, slurm::OpenSlurmPlatform(options, SystemClock()));
+  return std::make_unique<SlurmSite>(slurm, std::move(platform));
+}
+
+}  // namespace siding

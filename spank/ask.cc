@@ -111,6 +111,11 @@ bool MarkJob(const SlurmCommand& command, int64_t start_by_us) {
 
 // For a reader of today the time of day is enough.
 void SayPromise(int64_t starts_us, int64_t now_us, Asked& asked) {
+  if (starts_us == 0) {
+    std::snprintf(asked.words, sizeof asked.words,
+                  "the job cannot start in time; it goes before batch jobs, but nobody makes way");
+    return;
+  }
   const time_t starts = starts_us / kSecond, now = now_us / kSecond;
   std::tm then = {}, today = {};
   localtime_r(&starts, &then);

@@ -12,10 +12,13 @@
 #include <string>
 #include <thread>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace siding::spank {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr int64_t kNow = 1795262340'000000;  // 2026-11-21T11:59:00Z
 constexpr char kMarkOfNoon[] = "[siding start-by=2026-11-21T12:00:00.000000Z]";
@@ -109,6 +112,12 @@ TEST_F(Ask, APromiseOfAnotherDayHasItsDate) {
   tzset();
   EXPECT_STREQ(AskOneThatSays("siding-promised 1\nstarts-us 1795348800000000\n").words,
                "the job is to start by 2026-11-22 12:00:00");
+}
+
+TEST_F(Ask, OneThatHasToWaitItsTurnIsToldSo) {
+  const Asked asked = AskOneThatSays("siding-promised 1\nstarts-us 0\n");
+  EXPECT_EQ(asked.verdict, Verdict::kPromised);
+  EXPECT_THAT(asked.words, HasSubstr("cannot start in time"));
 }
 
 TEST_F(Ask, ARefusedJobIsNotMarked) {

@@ -134,7 +134,7 @@ bool ParseAnswer(const char* text, size_t size, Answer& answer) {
   }
   if (first) return false;
   answer.starts_us = std::strtoll(starts, nullptr, 10);
-  if (answer.kind == AnswerKind::kPromised) return answer.starts_us > 0;
+  if (answer.kind == AnswerKind::kPromised) return answer.starts_us > 0 || std::strcmp(starts, "0") == 0;
   return answer.kind != AnswerKind::kAccepted || answer.folder[0] == '/';
 }
 

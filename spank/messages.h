@@ -62,7 +62,7 @@ struct Answer {
   AnswerKind kind = AnswerKind::kRefused;
   char folder[kMaxPath] = "";  // of an acceptance
   char reason[kMaxPath] = "";  // of a refusal or a failure
-  int64_t starts_us = 0;       // of a promise: when it is to start
+  int64_t starts_us = 0;       // of a promise: when it is to start; 0: late, in its turn
 };
 // False if it is no answer of this version.
 bool ParseAnswer(const char* text, size_t size, Answer& answer);

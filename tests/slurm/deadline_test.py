@@ -2,10 +2,9 @@
 """Deadlines on a real Slurm, steered by siding's controller: victims leave with all they hold, the job with the deadline has
 their nodes, and everybody comes back. Nothing but Slurm's own commands is used to submit and to look."""
 
-import datetime
 import unittest
 
-from case import BIN, PLUGIN, jobs, wait_for
+from case import BIN, PLUGIN, SlurmError, jobs, wait_for
 from cluster import Cluster
 from preemption_test import NOBODY, PreemptionCase
 
@@ -44,9 +43,8 @@ class DeadlineCase(PreemptionCase):
         return wait_for(f"siding to see job {job} run", lambda: (j := self.siding.jobs().get(job)) and j["state"] == "running" and j, 30)
 
     def express(self, *args, nodes=1, within=60, command="hostname", uid=NOBODY):
-        by = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=within)
-        return self.slurm.submit("-o", self.work / "express.%j", "-N", nodes, "-c", self.slurm.cpus,
-                                 f"--comment=[siding start-by={by:%Y-%m-%dT%H:%M:%S}Z]", *args, "--wrap", command, uid=uid, cwd=self.work)
+        return self.slurm.submit("-o", self.work / "express.%j", "-N", nodes, "-c", self.slurm.cpus, f"--siding-start-by=+{within}s",
+                                 *args, "--wrap", command, uid=uid, cwd=self.work)
 
     def assert_unharmed(self, ended, job, steps=400):
         """It gave the result of an uninterrupted run."""
@@ -54,13 +52,14 @@ class DeadlineCase(PreemptionCase):
         self.assertIsNone(jobs.counted(self.work / f"out.{job}", steps))
 
     def assert_nothing_left(self):
-        """Of siding in Slurm."""
-        wait_for("siding to have taken back all it did", lambda: not self.reservations(), 30)
-        self.assertNotIn("siding", self.comments())
+        """Of siding in Slurm. What it said of a job stays with one that has ended."""
+        wait_for("siding to have taken back all it did", lambda: not self.reservations() and "siding" not in self.comments(), 30)
 
     def comments(self):
-        """All that Slurm shows of administrators' comments."""
-        return "\n".join(line for line in self.slurm.run("scontrol", "show", "jobs").splitlines() if "AdminComment" in line)
+        """What Slurm shows of administrators' comments on jobs that have not ended."""
+        jobs = self.slurm.run("scontrol", "-o", "show", "jobs").splitlines()
+        return "\n".join(job.split("AdminComment=")[1] for job in jobs
+                         if "AdminComment=" in job and any(f"JobState={s}" in job for s in ("PENDING", "RUNNING", "SUSPENDED")))
 
     def reservations(self):
         text = self.slurm.run("scontrol", "-o", "show", "reservation")
@@ -134,6 +133,15 @@ class Steering(DeadlineCase):
         self.slurm.wait_state(express, "RUNNING", timeout=30)
         self.assertEqual(self.comments().count(f"makes way for job {express}"), 1)
         self.assertIn("is to start by", self.comments())
+
+    def test_one_that_cannot_be_served_is_refused_at_submission(self):
+        self.victim("node1", "--siding-max-preemptions=0")
+        before = self.slurm.run("squeue", "-h", "-o", "%A")
+        with self.assertRaisesRegex(SlurmError, "siding: only 1 of 2 nodes can be free by then"):
+            self.express(nodes=2)
+        with self.assertRaisesRegex(SlurmError, "siding: needs 3 nodes, the cluster has 2"):
+            self.express(nodes=3)
+        self.assertEqual(self.slurm.run("squeue", "-h", "-o", "%A"), before)
 
     def test_without_a_controller_it_waits_like_any_other(self):
         victims = [self.victim("node1", steps=100), self.victim("node2", steps=100)]

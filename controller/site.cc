@@ -69,7 +69,8 @@ class SlurmSite final : public Site {
 
 absl::StatusOr<std::unique_ptr<Site>> Site::Open(const SlurmConfig& slurm) {
   if (slurm.mode == SlurmMode::kOff) return std::make_unique<StandaloneSite>();
-  const slurm::PlatformOptions options{slurm.backend, slurm.interval, slurm.suspend, UserName};
+  const slurm::PlatformOptions options{slurm.backend, slurm.interval, slurm.mode == SlurmMode::kSteering,
+                                       slurm.suspend, UserName};
   SIDING_ASSIGN_OR_RETURN(auto platform, slurm::OpenSlurmPlatform(options, SystemClock()));
   return std::make_unique<SlurmSite>(slurm, std::move(platform));
 }

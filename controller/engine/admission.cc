@@ -111,6 +111,10 @@ bool Engine::Impl::Postpone(const JobSpec& spec, Plan& plan) const {
 }
 
 absl::StatusOr<Time> Engine::Impl::WouldStart(const JobSpec& spec) {
+  if (!platform_.steers()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this site takes no deadlines: ", platform_.manager(), " itself decides who makes way"));
+  }
   SIDING_ASSIGN_OR_RETURN(Plan plan, DryRun(spec));
   if (!plan.feasible && !Postpone(spec, plan)) return absl::FailedPreconditionError(RefusalText(plan));
   return plan.predicted_start;

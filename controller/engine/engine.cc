@@ -105,6 +105,7 @@ absl::Status Engine::Impl::Advance() {
 void Engine::Impl::LookAtAll() {
   schedule_ = false;
   const Time began = clock_.Now();
+  Rescue();
   WithdrawOrders();
   AdvanceRequests();
   DumpFrozen();

@@ -5,6 +5,7 @@
 //   observe.cc   reports of agents -> events
 //   hosted.cc    jobs whose tasks a cluster manager starts
 //   queue.cc     what a cluster manager's queue says -> events
+//   rescue.cc    jobs that a cluster manager preempts by itself
 //   wishes.cc    recorded state -> what is wished of the cluster manager
 //   snapshot.cc  state and reports -> what the planner may know
 //   requests.cc  deadline jobs: plan, order, grant, plan again
@@ -54,6 +55,8 @@ bool IsQueued(const JobRecord& job);
 bool IsHosted(const JobRecord& job);
 // No agent reports its tasks: all that is known of it is what the cluster manager's queue says.
 bool IsSeenInQueueOnly(const JobRecord& job);
+// It asked for this method, which has not been found not to work.
+bool Can(const JobRecord& job, Method method);
 // Nodes of these capacities would hold it, were they empty.
 bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
 // The processes are there (or about to be).
@@ -160,6 +163,15 @@ class Engine::Impl {
   void TakeOthers(std::map<NodeId, Resources>& room) const;
   Resources CapacityOf(const NodeId& node, const ObservedNode& observed) const;
 
+  // ---- rescue.cc ----
+  void Rescue();
+  struct Doomed {
+    JobRecord* job;
+    Time by;
+  };
+  std::vector<Doomed> WhoIsDoomed();
+  bool OrderRescue(JobRecord& job, JobMoved move, Time by);
+
   // ---- wishes.cc ----
   ManagerWishes WishesNow() const;
   void WishFor(const JobRecord& request, ManagerWishes& wishes) const;
@@ -185,6 +197,7 @@ class Engine::Impl {
   // ---- snapshot.cc ----
   Time ExpectedRelease(const JobRecord& job) const;
   Snapshot TakeSnapshot(const std::vector<JobId>& requests) const;
+  Snapshot SnapshotFor(const JobSpec& spec, const std::vector<JobId>& requests) const;
   Bytes LastImage(const JobRecord& job) const;
   Bytes ImageOf(const JobRecord& job) const;
 

@@ -48,7 +48,7 @@ void Engine::Impl::FollowQueue(JobId id) {
   const auto found = state_.jobs.find(id);
   if (found == state_.jobs.end()) {
     const bool lives = queued != nullptr && queued->phase != ManagedPhase::kOver;
-    if (lives && queued->spec.kind == JobKind::kOnDemand) Enlist(*queued);
+    if (lives && platform_.steers() && queued->spec.kind == JobKind::kOnDemand) Enlist(*queued);
   } else if (IsHosted(found->second) && !IsTerminal(found->second.state)) {
     found->second.spec.kind == JobKind::kOnDemand ? FollowRequest(found->second, queued)
                                                   : FollowWaiting(found->second, queued);

@@ -13,12 +13,17 @@ class FakeManager final : public Platform {
   std::vector<Placement> Place(const std::vector<Waiting>&, std::vector<NodeRoom>) override { return {}; }
   std::string manager() const override { return "manager"; }
   Capabilities capabilities() const override { return can; }
+  bool steers() const override { return steering; }
   void Want(const ManagerWishes& wishes) override {
     wished = wishes;
     ++times;
   }
 
+  std::optional<std::set<NodeId>> NodesFor(const JobSpec&) const override { return nodes; }
+
+  std::optional<std::set<NodeId>> nodes;
   Capabilities can{.freezing_frees_slots = false, .freezing_frees_gpus = false};
+  bool steering = true;
   ManagerWishes wished;
   int times = 0;
 };
@@ -229,6 +234,12 @@ TEST_F(QueueTest, ADrainedNodeIsNotPlannedWith) {
   EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
 }
 
+TEST_F(QueueTest, OnlyNodesOfItsPartitionArePlannedWith) {
+  manager().nodes = {NodeId("b")};
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
+}
+
 TEST_F(QueueTest, AJobThatSidingCannotMoveHoldsItsNode) {
   Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("a")}));
   Say(Express(ManagedPhase::kWaiting));
@@ -327,6 +338,65 @@ TEST_F(QueueTest, TasksOnOneNodeShareWhatTheJobHas) {
   Say(Express(ManagedPhase::kWaiting));
   EXPECT_EQ(State(kBatchJob), JobState::kParked);
   EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+}
+
+class RescueTest : public QueueTest {
+ protected:
+  RescueTest() {
+    manager().steering = false;
+    Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
+    Task("a");
+  }
+  void Preempt(Duration grace, bool can_be_pinned = true) {
+    ManagedJob job = Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")});
+    job.leaves_by = clock_.Now() + grace;
+    job.can_be_pinned = can_be_pinned;
+    Say(job);
+  }
+};
+
+TEST_F(RescueTest, AJobThatTheManagerPreemptsIsSaved) {
+  Preempt(30s);
+  EXPECT_EQ(State(kBatchJob), JobState::kParked);
+}
+
+TEST_F(RescueTest, OneThatCannotBeSavedInTimeRunsOn) {
+  cluster_.memory = 60LL << 30;
+  Task("a");
+  Preempt(5s);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
+// Two jobs of 20 GB and a shared tier of 1 GB/s: within 30 s it takes one of them.
+TEST_F(RescueTest, WhoDoesNotFitIntoTheSharedTierInTimeUsesItsOwnDisks) {
+  cluster_.memory = 20'000'000'000;
+  Task("a");
+  cluster_.StartHosted("b", tasks_, 44, 1);
+  Say(Managed(JobId(44), ManagedPhase::kRunning, {NodeId("b")}));
+  ManagerChanges changes;
+  for (const auto& [id, node] : {std::pair(kBatchJob, "a"), std::pair(JobId(44), "b")}) {
+    changes.jobs.push_back(Managed(id, ManagedPhase::kRunning, {NodeId(node)}));
+    changes.jobs.back().leaves_by = clock_.Now() + 30s;
+  }
+  engine_->OnManager(std::move(changes));
+  Settle();
+  std::map<JobId, Tier> tiers;
+  engine_->Read([&](const ClusterState& state) {
+    for (const auto& [id, checkpoint] : state.checkpoints) tiers[checkpoint.job] = checkpoint.tier;
+  });
+  // The older one has more to lose.
+  EXPECT_EQ(tiers, (std::map<JobId, Tier>{{kBatchJob, Tier::kShared}, {JobId(44), Tier::kLocal}}));
+}
+
+TEST_F(RescueTest, DeadlinesAreNotPlannedThere) {
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_FALSE(Knows(kExpress));
+}
+
+TEST_F(RescueTest, NorPromised) {
+  JobSpec spec = OnDemand(1);
+  EXPECT_THAT(std::string(engine_->WouldStart(kBob, spec).status().message()),
+              HasSubstr("takes no deadlines"));
 }
 
 }  // namespace

@@ -36,20 +36,30 @@ std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
   const Time now = clock_.Now();
   std::vector<Request> together = {MakeRequest(id, spec)};
   for (const auto& [other, job] : state_.unfinished) {
-    if (other != id && WaitsForItsNodes(*job) && !IsQueued(*job) && job->spec.not_before <= now)
+    if (other != id && WaitsForItsNodes(*job) && !IsQueued(*job) && job->spec.not_before <= now &&
+        platform_.NodesFor(job->spec) == platform_.NodesFor(spec))
       together.push_back(MakeRequest(other, job->spec));
   }
   if (together.size() > 1 && policy_.strategy == Strategy::kLeastLoss) {
     std::vector<JobId> ids;
     ids.reserve(together.size());
     for (const Request& request : together) ids.push_back(request.id);
-    const Snapshot snapshot = TakeSnapshot(ids);
+    const Snapshot snapshot = SnapshotFor(spec, ids);
     if (CanPlanTogether(snapshot, together)) {
       std::vector<Plan> plans = MakePlans(snapshot, together, policy_);
       if (plans.front().feasible) return plans;
     }
   }
-  return {MakePlan(TakeSnapshot({id}), together.front(), policy_)};
+  return {MakePlan(SnapshotFor(spec, {id}), together.front(), policy_)};
+}
+
+// As these requests see it, which are all of this one's kind.
+Snapshot Engine::Impl::SnapshotFor(const JobSpec& spec, const std::vector<JobId>& requests) const {
+  Snapshot snapshot = TakeSnapshot(requests);
+  if (const auto nodes = platform_.NodesFor(spec)) {
+    for (NodeView& node : snapshot.nodes) node.usable = node.usable && nodes->contains(node.id);
+  }
+  return snapshot;
 }
 
 void Engine::Impl::Adopt(std::vector<Plan> plans) {
@@ -236,7 +246,7 @@ bool Engine::Impl::RunsLate(const JobRecord& request, const Plan& plan) const {
 Plan Engine::Impl::LatePlan(const JobSpec& spec, const Plan& refused) const {
   Request request = MakeRequest(refused.request, spec);
   request.start_by = *refused.earliest;
-  Plan plan = MakePlan(TakeSnapshot({refused.request}), request, policy_);
+  Plan plan = MakePlan(SnapshotFor(spec, {refused.request}), request, policy_);
   plan.refusal = absl::StrCat("late: ", refused.refusal);
   return plan;
 }

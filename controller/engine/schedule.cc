@@ -189,13 +189,9 @@ JobMoved Engine::Impl::OrderDump(const JobRecord& job, Tier tier) const {
   return move;
 }
 
-namespace {
-
 bool Can(const JobRecord& job, Method method) {
   return job.spec.methods.Has(method) && !job.lost_methods.contains(method);
 }
-
-}  // namespace
 
 // How often it is to be saved; 0: never. Left to siding, it follows what an image costs now, so it changes
 // with the job's memory and what the nodes measure.

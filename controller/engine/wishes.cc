@@ -44,7 +44,7 @@ ManagerWishes Engine::Impl::WishesNow() const {
     }
     ManagerWishes::Job wish;
     wish.suspended = job.in_ram;
-    wish.why = job.displaced_by == JobId() ? "moved by an operator"
+    wish.why = job.displaced_by == JobId() ? "is to go on where its image lies"
                                            : absl::StrCat("makes way for job ", job.displaced_by.value());
     if (job.state == JobState::kParked) {
       wish.nodes = job.target;

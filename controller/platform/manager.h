@@ -30,7 +30,7 @@ struct ManagedJob {
   std::vector<NodeId> nodes;      // while it has any
   int starts = 0;                 // how often it has been started, this time included
   std::optional<Time> started;    // the last time
-  std::optional<Time> preempted;  // the manager has told it to make way by itself
+  std::optional<Time> leaves_by;  // the manager makes it make way by itself: it is ended then
   bool can_be_pinned = true;      // the manager can be told on which nodes it is to start
   bool succeeded = false;         // over: and all was well
   std::string state;              // the manager's word, for people

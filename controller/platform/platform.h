@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,7 +45,11 @@ class Platform {
   // ---- Of a cluster manager. ----
   // "slurm". It has the queue, and siding places nothing. Empty: siding has the queue.
   virtual std::string manager() const { return ""; }
+  // siding decides who makes way. Otherwise the manager does, and siding saves what it can.
+  virtual bool steers() const { return true; }
   virtual Capabilities capabilities() const { return {}; }
+  // Where it may start this job; nothing: anywhere.
+  virtual std::optional<std::set<NodeId>> NodesFor(const JobSpec&) const { return {}; }
   // From now on these are the wishes. Must not block, nor call back into the engine.
   virtual void Want(const ManagerWishes&) {}
 };

@@ -14,6 +14,8 @@
 namespace siding::slurm {
 namespace {
 
+constexpr Duration kPartitionsEvery = std::chrono::seconds(10);
+
 class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
  public:
   WatchedSlurm(std::unique_ptr<Client> client, const PlatformOptions& options, const Clock& clock)
@@ -22,9 +24,13 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
   // Slurm places its jobs itself.
   std::vector<Placement> Place(const std::vector<Waiting>&, std::vector<NodeRoom>) override { return {}; }
   std::string manager() const override { return kManager; }
+  bool steers() const override { return options_.steers; }
   // A job that Slurm suspends keeps its memory and all generic resources.
   Capabilities capabilities() const override {
     return {.freezing_frees_slots = options_.suspends, .freezing_frees_gpus = false};
+  }
+  std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const override {
+    return NodesOf(partitions(), job);
   }
   void Want(const ManagerWishes& wishes) override {
     std::lock_guard lock(mutex_);
@@ -53,7 +59,10 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
   }
 
  private:
-  void OnChanges(const Changes& changes) override { sink_(ManagerChangesOf(changes, options_.user_name)); }
+  void OnChanges(const Changes& changes) override {
+    LookAtPartitions();
+    sink_(ManagerChangesOf(changes, partitions(), options_.user_name));
+  }
   void OnHealth(const absl::Status& health) override {
     if (health.ok()) {
       spdlog::info("slurm: answers");
@@ -71,11 +80,29 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
     }
   }
 
+  std::vector<Partition> partitions() const {
+    std::lock_guard lock(mutex_);
+    return partitions_ == nullptr ? std::vector<Partition>() : *partitions_;
+  }
+
+  // On the watcher's thread, whose client it is. They change when an administrator says so, if ever.
+  void LookAtPartitions() {
+    const Time now = clock_.Now();
+    if (partitions_seen_ && now - *partitions_seen_ < kPartitionsEvery) return;
+    auto partitions = client_->Partitions();
+    if (!partitions.ok()) return;  // that Slurm does not answer has been said, or will be
+    partitions_seen_ = now;
+    std::lock_guard lock(mutex_);
+    partitions_ = *std::move(partitions);
+  }
+
   const std::unique_ptr<Client> client_;
   const PlatformOptions options_;
   const Clock& clock_;
   Sink sink_;
-  std::mutex mutex_;                    // of the watcher's life, not of its work
+  std::optional<Time> partitions_seen_;
+  mutable std::mutex mutex_;            // of what follows
+  Client::List<Partition> partitions_;  // null before they have been seen
   std::optional<ManagerWishes> early_;  // wished while there was no watcher
   std::unique_ptr<Watcher> watcher_;    // last: ends before what it uses
 };

@@ -15,6 +15,7 @@ namespace siding::slurm {
 struct PlatformOptions {
   Backend backend = Backend::kAny;
   Duration interval = std::chrono::milliseconds(200);  // between two looks, at least
+  bool steers = true;                                  // siding chooses who makes way; otherwise Slurm does
   bool suspends = true;  // siding may have Slurm suspend jobs, which frees their CPUs
   std::function<std::string(uint32_t uid)> user_name;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_split.h"
 #include "controller/platform/slurm/marks.h"
 
 namespace siding::slurm {
@@ -55,7 +56,6 @@ ManagedJob JobOf(const QueueJob& job, const UserName& user_name) {
     managed.nodes = job.on;
   managed.starts = job.restarts + 1;
   managed.started = job.started;
-  managed.preempted = job.preempted;
   managed.can_be_pinned = job.array == JobNumber();
   managed.succeeded = job.state == "COMPLETED";
   managed.state = job.state;
@@ -67,16 +67,25 @@ ManagedNode NodeOf(const QueueNode& node) {
           node.reason.empty() ? node.state : node.state + ": " + node.reason};
 }
 
+Duration GraceOf(const QueueJob& job, const std::vector<Partition>& partitions) {
+  const auto its = std::find_if(partitions.begin(), partitions.end(),
+                                [&](const Partition& p) { return p.name == job.partition; });
+  return its == partitions.end() ? Duration(0) : its->grace;
+}
+
 // Elements of an array that wait together have the first one's number, which may be a job of its own later.
 bool IsJob(const QueueJob& job) { return job.array_tasks.empty(); }
 
 }  // namespace
 
-ManagerChanges ManagerChangesOf(const Changes& changes, const UserName& user_name) {
+ManagerChanges ManagerChangesOf(const Changes& changes, const std::vector<Partition>& partitions,
+                                const UserName& user_name) {
   ManagerChanges managed;
   for (const Change<QueueJob>& change : changes.jobs) {
     if (change.after && IsJob(*change.after)) {
       managed.jobs.push_back(JobOf(*change.after, user_name));
+      if (change.after->preempted)
+        managed.jobs.back().leaves_by = *change.after->preempted + GraceOf(*change.after, partitions);
     } else if (!change.after && IsJob(*change.before)) {
       managed.gone_jobs.emplace_back(change.before->id.value());
     }
@@ -89,6 +98,21 @@ ManagerChanges ManagerChangesOf(const Changes& changes, const UserName& user_nam
     }
   }
   return managed;
+}
+
+std::optional<std::set<NodeId>> NodesOf(const std::vector<Partition>& partitions, const JobSpec& job) {
+  const auto label = job.labels.find("partition");
+  std::vector<std::string> named;
+  if (label != job.labels.end()) named = absl::StrSplit(label->second, ',');
+  std::optional<std::set<NodeId>> nodes;
+  for (const Partition& partition : partitions) {
+    const bool its = named.empty() ? partition.is_default
+                                   : std::find(named.begin(), named.end(), partition.name) != named.end();
+    if (!its) continue;
+    if (!nodes) nodes.emplace();
+    nodes->insert(partition.nodes.begin(), partition.nodes.end());
+  }
+  return nodes;
 }
 
 Wishes WishesOf(const ManagerWishes& wishes) {

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "controller/platform/manager.h"
 #include "controller/platform/slurm/changes.h"
@@ -17,7 +20,10 @@ inline constexpr char kManager[] = "slurm";
 using UserName = std::function<std::string(uint32_t uid)>;
 
 // Array elements that have no number of their own yet are no jobs, and left out.
-ManagerChanges ManagerChangesOf(const Changes& changes, const UserName& user_name);
+ManagerChanges ManagerChangesOf(const Changes& changes, const std::vector<Partition>& partitions,
+                                const UserName& user_name);
+// Of the partitions that it names ("a,b"), or of the default ones; nothing: these say nothing of it.
+std::optional<std::set<NodeId>> NodesOf(const std::vector<Partition>& partitions, const JobSpec& job);
 Wishes WishesOf(const ManagerWishes& wishes);
 
 }  // namespace siding::slurm

@@ -23,11 +23,12 @@ class TranslateTest : public testing::Test {
   ManagerChanges Changes() const {
     siding::slurm::Changes changes;
     changes.jobs.push_back({{}, job});
-    return ManagerChangesOf(changes, [](uint32_t uid) { return "user-" + std::to_string(uid); });
+    return ManagerChangesOf(changes, partitions, [](uint32_t uid) { return "user-" + std::to_string(uid); });
   }
   ManagedJob Job() const { return Changes().jobs.at(0); }
 
   QueueJob job;
+  std::vector<Partition> partitions;
 };
 
 TEST_F(TranslateTest, AJobIsItsUsers) { EXPECT_EQ(Job().spec.user, "user-1000"); }
@@ -80,6 +81,13 @@ TEST_F(TranslateTest, ItHoldsItsNodesForItsTimeLimit) {
   EXPECT_EQ(Job().spec.hold, 20min);
 }
 
+TEST_F(TranslateTest, OneThatSlurmPreemptsLeavesAfterTheGraceOfItsPartition) {
+  job.partition = "low";
+  job.preempted = FromMicros(1'700'000'000'000'000);
+  partitions = {{.name = "low", .grace = 30s}};
+  EXPECT_EQ(Job().leaves_by, *job.preempted + 30s);
+}
+
 TEST_F(TranslateTest, OneElementOfAnArrayCannotBePinned) {
   EXPECT_TRUE(Job().can_be_pinned);
   job.array = JobNumber(40);
@@ -94,14 +102,28 @@ TEST_F(TranslateTest, ElementsWithoutNumbersAreNoJobs) {
 TEST_F(TranslateTest, WhatSlurmForgotIsGone) {
   siding::slurm::Changes changes;
   changes.jobs.push_back({job, {}});
-  EXPECT_THAT(ManagerChangesOf(changes, [](uint32_t) { return ""; }).gone_jobs, ElementsAre(JobId(42)));
+  EXPECT_THAT(ManagerChangesOf(changes, {}, [](uint32_t) { return ""; }).gone_jobs, ElementsAre(JobId(42)));
+}
+
+TEST(NodesOf, AreThoseOfThePartitionsThatAJobNames) {
+  const std::vector<Partition> partitions = {{.name = "a", .nodes = {NodeId("1")}},
+                                             {.name = "b", .is_default = true, .nodes = {NodeId("2")}},
+                                             {.name = "c", .nodes = {NodeId("3")}}};
+  const auto of = [&](const char* names) {
+    JobSpec job;
+    if (*names != '\0') job.labels["partition"] = names;
+    return NodesOf(partitions, job);
+  };
+  EXPECT_EQ(of("a,c"), (std::set<NodeId>{NodeId("1"), NodeId("3")}));
+  EXPECT_EQ(of(""), (std::set<NodeId>{NodeId("2")}));
+  EXPECT_EQ(of("d"), std::nullopt);
 }
 
 TEST_F(TranslateTest, ADrainedNodeIsNotUsable) {
   siding::slurm::Changes changes;
   changes.nodes.push_back(
       {{}, QueueNode{.id = NodeId("a"), .state = "idle", .up = true, .drained = true, .cpus = 4}});
-  const auto nodes = ManagerChangesOf(changes, [](uint32_t) { return ""; }).nodes;
+  const auto nodes = ManagerChangesOf(changes, {}, [](uint32_t) { return ""; }).nodes;
   EXPECT_FALSE(nodes.at(0).usable);
   EXPECT_EQ(nodes.at(0).capacity.slots, 4);
 }

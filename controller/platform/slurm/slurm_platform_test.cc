@@ -1,0 +1,77 @@
+#include "controller/platform/slurm/slurm_platform.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "controller/platform/slurm/fake_client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::slurm {
+namespace {
+
+using namespace std::chrono_literals;
+
+class SlurmPlatformTest : public testing::Test {
+ protected:
+  SlurmPlatformTest() : slurm_(new FakeClient) {
+    slurm_->Add(1, JobPhase::kPending);
+    platform_ = NewSlurmPlatform(std::unique_ptr<Client>(slurm_), {.interval = 1ms, .user_name = Name},
+                                 SystemClock());
+  }
+  ~SlurmPlatformTest() override { platform_->Stop(); }
+  static std::string Name(uint32_t) { return "ann"; }
+
+  void Start() {
+    platform_->Start([this](ManagerChanges changes) {
+      std::lock_guard lock(mutex_);
+      heard_ = std::move(changes);
+      news_.notify_all();
+    });
+  }
+  ManagerChanges Hear() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(news_.wait_for(lock, 30s, [this] { return heard_.has_value(); }));
+    return heard_.value_or(ManagerChanges());
+  }
+
+  FakeClient* const slurm_;  // the platform's; read only while nobody looks
+  std::unique_ptr<SlurmPlatform> platform_;
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::optional<ManagerChanges> heard_;
+};
+
+TEST_F(SlurmPlatformTest, SaysWhatThereIs) {
+  Start();
+  ASSERT_EQ(Hear().jobs.size(), 1u);
+  EXPECT_EQ(Hear().jobs[0].spec.user, "ann");
+}
+
+TEST_F(SlurmPlatformTest, WishesMayComeBeforeItLooks) {
+  platform_->Want({.kept = {}, .jobs = {{JobId(1), {.nodes = {NodeId("a")}, .why = "x"}}}});
+  Start();
+  Hear();
+  // The changes come first, then what is wished; the second look shows it.
+  std::unique_lock lock(mutex_);
+  heard_.reset();
+  EXPECT_TRUE(news_.wait_for(lock, 30s, [this] { return heard_.has_value(); }));
+  lock.unlock();
+  platform_->Stop();
+  EXPECT_THAT(slurm_->jobs.at(JobNumber(1)).only_on, testing::ElementsAre(NodeId("a")));
+}
+
+TEST_F(SlurmPlatformTest, FreezingFreesCpusAndNoGpus) {
+  EXPECT_TRUE(platform_->capabilities().freezing_frees_slots);
+  EXPECT_FALSE(platform_->capabilities().freezing_frees_gpus);
+}
+
+TEST_F(SlurmPlatformTest, KnowsTheNodesOfAPartition) {
+  slurm_->partitions["p"] = {.name = "p", .is_default = true, .nodes = {NodeId("a")}};
+  Start();
+  Hear();
+  EXPECT_EQ(platform_->NodesFor(JobSpec()), std::set<NodeId>{NodeId("a")});
+}
+
+}  // namespace
+}  // namespace siding::slurm

@@ -173,19 +173,19 @@ def measure_way(kind, args):
             rounds.append(one_round(way, args))
         finally:
             way.stop()
-    return [statistics.median(column) for column in zip(*rounds)]
+    return [f"{statistics.median(column):.2f} s ({min(column):.2f} to {max(column):.2f})" for column in zip(*rounds)]
 
 
 def measure(args):
     print(f"{args.nodes} victims of {args.mib} MiB, each {args.age:g} s at work, on {args.nodes} nodes; an on-demand job for all of them,"
-          f" {args.hold:g} s; medians of {args.rounds}")
-    print(f"{'':50} {'on-demand job':>15} {'victims run':>15} {'work lost by':>15}")
-    print(f"{'':50} {'runs after':>15} {'again after':>15} {'each victim':>15}", flush=True)
+          f" {args.hold:g} s; medians of {args.rounds}, lowest to highest")
+    print(f"{'':48} {'on-demand job':>25} {'victims run':>25} {'work lost by':>25}")
+    print(f"{'':48} {'runs after':>25} {'again after':>25} {'each victim':>25}", flush=True)
     complete = True
     for kind in WAYS:
         try:
-            cells = "".join(f"{value:13.2f} s " for value in measure_way(kind, args))
+            cells = " ".join(f"{cell:>25}" for cell in measure_way(kind, args))
         except (AssertionError, SlurmError) as error:
-            cells, complete = "  not measured: " + " ".join(str(error).split()), False
-        print(f"{kind.name:50} {cells}", flush=True)
+            cells, complete = "not measured: " + " ".join(str(error).split()), False
+        print(f"{kind.name:48} {cells}", flush=True)
     return complete

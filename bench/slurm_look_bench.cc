@@ -1,5 +1,5 @@
 // What looking at Slurm costs slurmctld and us: looks one after the other, and the processor time that both
-// took. bench/slurm-looks runs it on a private Slurm; by hand: slurm_look_bench --controller PID [--job N]
+// took. bench/slurm runs it on a private Slurm; by hand: slurm_look_bench --controller PID [--job N]
 #include <sys/resource.h>
 #include <unistd.h>
 

@@ -9,10 +9,11 @@ from cluster import BIN, find_criu, wait_for
 
 
 class Agents:
-    """One agent per node below `folder`, on one shared tier. `slurm_socket(node)`: where Slurm's plugin finds it."""
+    """One agent per node below `folder`, on one shared tier. `slurm_socket(node)`: where Slurm's plugin finds it.
+    `programs`: the folder of siding-agent."""
 
-    def __init__(self, folder, nodes, slurm_socket=None):
-        self.dir, self.nodes, self.slurm_socket = folder, nodes, slurm_socket
+    def __init__(self, folder, nodes, slurm_socket=None, programs=BIN):
+        self.dir, self.nodes, self.slurm_socket, self.programs = folder, nodes, slurm_socket, programs
         self.shared = folder / "shared"
         self.socket = folder / "gateway.sock"
         self.agents, self.last, self.connected = {}, {}, set()
@@ -37,7 +38,7 @@ class Agents:
         wait_for(f"the agent of {node}", lambda: node in self.connected, 20)
 
     def _spawn(self, node):
-        argv = [BIN / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
+        argv = [self.programs / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
                 "--shared-dir", self.shared, "--log-level", "debug", "--criu", find_criu()]
         if self.slurm_socket:
             argv += ["--slurm-socket", self.slurm_socket(node)]

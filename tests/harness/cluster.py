@@ -11,7 +11,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = pathlib.Path(os.environ.get("SIDING_BIN", ROOT / "build" / "dev" / "bin"))
+BIN = pathlib.Path(os.environ.get("SIDING_BIN", ROOT / "build" / "dev" / "bin")).resolve()
 
 
 class CtlError(Exception):

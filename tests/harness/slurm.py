@@ -200,7 +200,7 @@ class Slurm:
             raise SlurmError("slurmctld ended: " + self.tail("slurmctld"))
         try:
             # A request that comes before a node has registered waits for the scheduler's next round.
-            if self.run("sinfo", "-h", "-N", "-o", "%T").split() != ["idle"] * len(self.nodes):
+            if self.run("sinfo", "-h", "-N", "-p", "batch", "-o", "%T").split() != ["idle"] * len(self.nodes):
                 return False
             return self.run("srun", "-Q", "--immediate=5", "-N", len(self.nodes), "true") is not None
         except SlurmError:

@@ -62,20 +62,21 @@ class Siding(Requeue):
     """What the two ways with siding have in common: a controller, an agent on each node, the plugin."""
 
     victim = ("--siding-preemptible=checkpoint",)
-    settings = ""  # of sidingd
+    config = None  # of sidingd
 
     def __init__(self, args):
         super().__init__(args)
         sockets = {node: ("--slurm-socket", self.slurm.agent_socket(node)) for node in self.slurm.nodes}
-        self.siding = SteeringCluster(self.slurm, self.settings, sockets)
+        self.siding = Cluster(self.slurm.nodes, slots=self.slurm.cpus, memory="8GiB", folder=self.slurm.dir / "siding",
+                              agent_args=sockets, config=self.config and self.config.format(dir=self.slurm.dir), env=self.slurm.env)
         self.slurm.plugstack = f"optional {PLUGIN} programs={BIN}{self.ask()}"
 
     def ask(self):
         return ""
 
     def start(self):
-        self.siding.start()
         self.slurm.start()
+        self.siding.start()
 
     def ready(self, victims):
         for job in victims:
@@ -101,30 +102,22 @@ class ByHand(Siding):
 class StartBy(Siding):
     """siding plans when the job is submitted, and makes room."""
 
-    name = "siding, sbatch --siding-start-by=+30s"
+    name = "siding, --siding-start-by, victims checkpointed"
     extra, on_demand = "", ("--siding-start-by=+30s",)
-    settings = "slurm: {mode: steering}\n"
+    config = "slurm: {{mode: steering, ask_socket: {dir}/ask.sock}}\n"
 
     def ask(self):
-        return f" controller={self.siding.dir}/ask.sock"
+        return f" controller={self.slurm.dir}/ask.sock"
 
 
-class SteeringCluster(Cluster):
-    """siding's controller with a configuration of its own, beside a Slurm."""
+class Suspend(StartBy):
+    """The same, and the policy prefers what loses least: victims stay in memory."""
 
-    def __init__(self, slurm, settings, agent_args):
-        super().__init__(slurm.nodes, slots=slurm.cpus, memory="8GiB", folder=slurm.dir / "siding", agent_args=agent_args)
-        self.slurm, self.settings = slurm, settings
-
-    def start_controller(self):
-        config = self.dir / "sidingd.yaml"
-        config.write_text(f"socket: {self.socket}\nstate_dir: {self.dir}/controller\nheartbeat: 1s\n{self.settings}")
-        self.controller = self._spawn("sidingd", ["/usr/bin/env", f"SLURM_CONF={self.slurm.env['SLURM_CONF']}", BIN / "sidingd",
-                                                  "--config", config])
-        wait_for("the controller to answer", self._answers, 20)
+    name = "siding, --siding-start-by, victims suspended"
+    victim = ("--siding-preemptible=suspend",)
 
 
-WAYS = (Requeue, Grace, ByHand, StartBy)
+WAYS = (Requeue, Grace, ByHand, StartBy, Suspend)
 
 
 def written(path):

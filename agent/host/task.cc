@@ -244,16 +244,19 @@ void Task::RemoveTraces() {
   if (absl::Status status = freezer().RemoveCgroup(name_); !status.ok()) {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
-  std::error_code error;
   // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
-  const std::string tmpdir = TaskTmpdir(record_.spec().uid(), id_.job.value(), id_.rank);
-  struct stat info {};
-  if (record_.report().phase() == v1::EXITED && !record_.kill_ordered() &&
-      lstat(tmpdir.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == record_.spec().uid()) {
-    std::filesystem::remove_all(tmpdir, error);
-  }
+  if (record_.report().phase() == v1::EXITED && !record_.kill_ordered()) RemoveTmpdir();
+  std::error_code error;
   std::filesystem::remove_all(folder_, error);
   if (error) spdlog::warn("task {}: remove {}: {}", name_, folder_, error.message());
+}
+
+void Task::RemoveTmpdir() {
+  const std::string tmpdir = TaskTmpdir(record_.spec().uid(), id_.job.value(), id_.rank);
+  struct stat info {};
+  std::error_code error;
+  if (lstat(tmpdir.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == record_.spec().uid())
+    std::filesystem::remove_all(tmpdir, error);
 }
 
 void Task::Watch(UniqueFd shim) {
@@ -262,6 +265,8 @@ void Task::Watch(UniqueFd shim) {
     if (!WaitForShim(shim, wake_.get())) return;
     std::lock_guard lock(mutex_);
     ended_ = true;
+    // A shim that Slurm killed with everything else of its step could not tidy up.
+    if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
     if (!busy_) Conclude();
     changed_.notify_all();
   });

@@ -96,12 +96,14 @@ class Task {
   void OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed);
   void Watch(UniqueFd shim);
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
+  void RememberIncarnation(const Manifest& manifest);
   absl::Status ThawIfFrozen();
   // Waits for the task's end, an interruption, or for `more`; true if the task has ended.
   bool WaitEnded(Duration timeout, const std::function<bool()>& more = {});
   // With mutex_ held, or on the worker after the start.
   const Freezer& freezer() const { return record_.hosted() ? host_.signals : host_.freezer; }
   absl::StatusOr<UniqueFd> AwaitShim();
+  void RemoveTmpdir();
   bool Interrupted() const { return interrupt_ || host_.stopping; }
 
   HostContext& host_;

@@ -83,6 +83,7 @@ class Task::Dumper final : public DumpObserver {
   // With the task's mutex held. Not OK: the dump is to be undone.
   absl::Status Stop() const {
     if (task_.decision_ == Decision::kAbort) return absl::AbortedError("the checkpoint was called off");
+    if (task_.ended_) return absl::AbortedError("the task has ended");
     if (task_.Interrupted()) return absl::AbortedError("the checkpoint was interrupted");
     const int64_t deadline = command_.dump().deadline_us();
     if (task_.decision_ != Decision::kCommit && deadline > 0 &&
@@ -128,6 +129,7 @@ void Task::DoDump(v1::ToAgent command) {
     plan.work_folder = folder_;
     plan.keep_running = command.dump().keep_running();
     plan.user = host_.UserFor(record_.spec());
+    plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);
     plan.metadata[kMetadataUser] = std::to_string(record_.spec().uid());
     if (UsesGpus()) {
       SIDING_ASSIGN_OR_RETURN(plan.metadata[kMetadataGpu], ToJson(record_.gpu()));

@@ -44,6 +44,7 @@ struct Answer {
   AnswerKind kind = AnswerKind::kRefused;
   char folder[kMaxPath] = "";  // of an acceptance
   char reason[kMaxPath] = "";  // of a refusal or a failure
+  bool for_good = false;       // of a failure: another start would not end otherwise
 };
 // False if it is no answer of this version.
 bool ParseAnswer(const char* text, size_t size, Answer& answer);

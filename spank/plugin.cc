@@ -134,7 +134,11 @@ int slurm_spank_task_init(spank_t spank, int, char**) {
   int argc = 0;
   char** argv = nullptr;
   char** environment = nullptr;
-  if (!state.launch.prepared() || spank_get_item(spank, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS ||
+  char restarts[16];
+  const bool requeued =
+      spank_getenv(spank, "SLURM_RESTART_COUNT", restarts, sizeof restarts) == ESPANK_SUCCESS;
+  const bool wanted = state.launch.prepared() || (requeued && state.launch.tried());
+  if (!wanted || spank_get_item(spank, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS ||
       spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS) {
     return 0;
   }

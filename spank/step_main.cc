@@ -1,7 +1,8 @@
 // siding-slurm-task FD -- COMMAND...: the process that Slurm takes for the task. The command itself
 // runs below the shim at the other end of FD, where it can be checkpointed; this process hands over its
 // descriptors, passes signals on and ends as the command ends, or with 99 if it is to be started again. If
-// the shim cannot do its work it becomes the command, as if siding were not there. The user's own process,
+// the shim cannot do its work it becomes the command, as if siding were not there, unless the job has been
+// requeued: then its work may be in a checkpoint. FD is -1 if there is no shim. The user's own process,
 // without any privilege.
 #include <fcntl.h>
 #include <poll.h>
@@ -56,10 +57,14 @@ struct Task {
   _exit(128 + number);
 }
 
+uint32_t Restarts() {
+  const char* const count = std::getenv("SLURM_RESTART_COUNT");
+  return count == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(count, nullptr, 10));
+}
+
 bool HandOver(int shim) {
   const int fds[3] = {0, 1, 2};
-  const char* const count = std::getenv("SLURM_RESTART_COUNT");
-  StepHandover handover{count == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(count, nullptr, 10))};
+  StepHandover handover{Restarts()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
   iovec data = {&handover, sizeof handover};
   msghdr message = {};
@@ -102,11 +107,23 @@ bool NextWord(const Task& task, StepMessage& message) {
   }
 }
 
+// Nobody could say whether there is a checkpoint. The first start has none; after a requeue the job's work
+// may be in one that the next start finds.
+int GoOnWithoutShim(const Task& task) {
+  if (Restarts() == 0) BecomeCommand(task);
+  std::fprintf(stderr,
+               "siding: this node's agent could not be asked for a checkpoint; the job is not started\n");
+  return AfterStartInVain(static_cast<int>(Restarts())) == StepWord::kHold ? kHoldExit : kRequeueExit;
+}
+
 int Run(Task& task) {
   // A terminal cannot be put into an image.
-  if (isatty(0) || isatty(1) || isatty(2) || !HandOver(task.shim)) BecomeCommand(task);
+  if (isatty(0) || isatty(1) || isatty(2)) BecomeCommand(task);
   StepMessage word{};
-  if (!NextWord(task, word) || word.word != StepWord::kStarted) BecomeCommand(task);
+  if (!HandOver(task.shim) || !NextWord(task, word)) return GoOnWithoutShim(task);
+  if (word.word == StepWord::kComeBack) return kRequeueExit;
+  if (word.word == StepWord::kHold) return kHoldExit;
+  if (word.word != StepWord::kStarted) BecomeCommand(task);
   task.init = word.first;
   const bool told = NextWord(task, word);
   const pid_t init = task.init;

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
@@ -83,6 +84,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   const auto begun = told;
   auto found = store->Read(key);
   const Bytes total = found.ok() ? found->TotalSize() : Bytes{};
+  if (found.ok()) RememberIncarnation(*found);
   const auto manifest = store->Verify(key, [&](Bytes done) {
     const auto now = std::chrono::steady_clock::now();
     if (now - told < kProgressInterval) return;
@@ -99,7 +101,10 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   });
   if (!manifest.ok()) {
     damaged = absl::IsDataLoss(manifest.status()) || absl::IsNotFound(manifest.status());
-    return Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
+    const absl::Status why = Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
+    // Of a hosted task the images there are what says from which one it goes on.
+    if (damaged && record_.hosted()) SIDING_RETURN_IF_ERROR(store->SetAside(key));
+    return why;
   }
   agent::ShimRestore& order = *request.mutable_restore();
   SIDING_ASSIGN_OR_RETURN(*order.mutable_image_folder(), store->Path(key));
@@ -119,6 +124,16 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     record_.mutable_gpu()->clear_held();
   }
   return absl::OkStatus();
+}
+
+// For the shim, whatever comes of the start.
+void Task::RememberIncarnation(const Manifest& manifest) {
+  const auto incarnation = manifest.metadata.find(kMetadataIncarnation);
+  std::lock_guard lock(mutex_);
+  int number = 0;
+  if (incarnation == manifest.metadata.end() || !absl::SimpleAtoi(incarnation->second, &number)) return;
+  record_.set_image_incarnation(number);
+  Persist();
 }
 
 void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {

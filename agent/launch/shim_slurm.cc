@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "agent/host/task_ending.h"
+#include "agent/launch/failed_start.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/shim.h"
 #include "agent/launch/shim_word.h"
@@ -58,6 +59,7 @@ absl::StatusOr<spank::Answer> NextAnswer(int patience_ms) {
   if (!spank::ParseAnswer(text, static_cast<size_t>(size), answer))
     return absl::UnimplementedError("the agent is of another version");
   const bool no = answer.kind == spank::AnswerKind::kRefused || answer.kind == spank::AnswerKind::kFailed;
+  if (no && answer.for_good) return absl::PermissionDeniedError(answer.reason);
   if (no) return absl::FailedPreconditionError(answer.reason);
   return answer;
 }
@@ -119,11 +121,16 @@ bool ComesBack(const std::string& folder, const agent::ShimExit& exit) {
   return record.ok() && JudgeEnding(*record, &exit, [] { return true; }) != Ending::kItsOwn;
 }
 
-// To where the user looks.
-void TellUser(int error_output, const absl::Status& why) {
-  const std::string line =
-      absl::StrCat("siding: ", why.message(), "; the command starts from its beginning, not preemptible\n");
-  if (write(error_output, line.data(), line.size()) < 0) return;
+// The task that the agent has made of the registration; `folder` is empty if it has not.
+void TellFailure(const SlurmHandover& handover, const std::string& folder, const absl::Status& why) {
+  if (absl::IsCancelled(why)) return;  // nobody is there any more
+  const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
+  const StepWord word = JudgeFailedStart(handover.said.restarts, record.ok() ? &*record : nullptr, why);
+  const std::string line = TellFailedStart(word, why);
+  // To where the user looks.
+  if (write(handover.stdio[2].get(), line.data(), line.size()) < 0)
+    fprintf(stderr, "siding-shim: %s", line.c_str());
+  Tell(word);
 }
 
 // Everything up to a task that runs.
@@ -136,9 +143,10 @@ absl::StatusOr<ShimTask> Begin(const std::string& folder, const SlurmHandover& h
   return task;
 }
 
-// From the registration to the end of the task. An error if it did not start.
-absl::Status Shepherd(const SlurmHandover& handover, const std::string& registration) {
-  SIDING_ASSIGN_OR_RETURN(const std::string folder, Register(registration, handover.said.restarts));
+// From the registration to the end of the task. An error if it did not start. `folder` is the task's, once
+// there is one.
+absl::Status Shepherd(const SlurmHandover& handover, const std::string& registration, std::string& folder) {
+  SIDING_ASSIGN_OR_RETURN(folder, Register(registration, handover.said.restarts));
   SIDING_ASSIGN_OR_RETURN(const UniqueFd lock, TakeLock(folder));
   SIDING_RETURN_IF_ERROR(WriteShim(folder));
   agent::ShimRequest request;
@@ -168,10 +176,9 @@ absl::Status RunForSlurm() {
   signal(SIGCHLD, SIG_DFL);  // ignored, it would make the kernel forget how the command ended
   SIDING_ASSIGN_OR_RETURN(const std::string registration, ReceiveRegistration());
   SIDING_ASSIGN_OR_RETURN(const SlurmHandover handover, ReceiveHandover(spank::kShimTaskFd));
-  const absl::Status status = Shepherd(handover, registration);
-  if (status.ok()) return status;
-  TellUser(handover.stdio[2].get(), status);
-  Tell(StepWord::kNotStarted);
+  std::string folder;
+  absl::Status status = Shepherd(handover, registration, folder);
+  if (!status.ok()) TellFailure(handover, folder, status);
   return status;
 }
 

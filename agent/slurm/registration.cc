@@ -206,7 +206,9 @@ std::string RefusedText(const absl::Status& why) {
 
 std::string OrdersText(const absl::Status& status) {
   if (status.ok()) return absl::StrCat("siding-go ", spank::kVersion, "\n");
-  return absl::StrCat("siding-failed ", spank::kVersion, "\nreason ", OneLine(status), "\n");
+  // Whose image it is does not change; everything else may.
+  const char* const for_good = absl::IsPermissionDenied(status) ? "for-good 1\n" : "";
+  return absl::StrCat("siding-failed ", spank::kVersion, "\nreason ", OneLine(status), "\n", for_good);
 }
 
 }  // namespace siding

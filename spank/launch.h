@@ -8,6 +8,7 @@ namespace siding::spank {
 
 struct Launch {
   char task_program[kMaxPath] = "";
+  bool of_script = false;
   int task_fd = -1;  // this process's end of the socket pair with the shim
   bool prepared() const { return task_fd >= 0; }
   bool tried() const { return task_program[0] != '\0'; }

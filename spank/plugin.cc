@@ -30,8 +30,10 @@ struct State {
 // cannot be wrong any more (unless plugins of two versions meet: then the flag counts as not given).
 int TakeFlag(int number, const char* value, int remote) {
   const FlagText& flag = kFlags[number];
-  // A value that was left out travels to the node as an empty one.
+  // A value that was left out travels to the node as an empty one, and from a script to its srun as this
+  // text.
   if (remote != 0 && value != nullptr && *value == '\0') value = nullptr;
+  if (value != nullptr && std::strcmp(value, "(null)") == 0) value = nullptr;
   const char* const problem = Set(state.options, flag.flag, value);
   if (problem == nullptr) return 0;
   if (remote != 0) {

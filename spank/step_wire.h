@@ -40,8 +40,10 @@ inline constexpr StepWord AfterStartInVain(int starts) {
 
 // The plugin's calling conventions: descriptors and arguments of the programs it starts.
 inline constexpr char kShimForSlurm[] = "--slurm";
-inline constexpr int kShimTaskFd = 3;     // siding-shim --slurm: its end of the socket pair,
-inline constexpr int kShimAgentFd = 4;    // and the connection to the agent
-inline constexpr int kTaskArguments = 3;  // siding-slurm-task FD -- COMMAND...
+inline constexpr int kShimTaskFd = 3;   // siding-shim --slurm: its end of the socket pair,
+inline constexpr int kShimAgentFd = 4;  // and the connection to the agent
+inline constexpr char kTaskOfScript[] = "script";
+inline constexpr char kTaskOfStep[] = "step";
+inline constexpr int kTaskArguments = 3;  // siding-slurm-task FD script|step COMMAND...
 
 }  // namespace siding::spank

@@ -45,6 +45,8 @@ class Task {
   void Execute(const v1::ToAgent& command);
   // See TaskHost. To be called once, on a new one.
   void ExpectShim(const v1::ToAgent& start, std::function<void(absl::Status)> ready);
+  // Of a hosted batch script: one of its steps has come.
+  void NoteStep();
   void Adopt();
   // The report with fresh figures from /proc.
   v1::TaskReport Report();
@@ -85,6 +87,7 @@ class Task {
   // task_gpu.cc. Without mutex_, and nothing to do for a job without GPUs.
   bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
   std::string WhyNotDrainable(pid_t init);
+  std::string WhyNoScript(pid_t init);
   absl::Status TakeGpus();
   absl::Status LeaveGpus();
   absl::Status ReturnToGpus();

@@ -121,6 +121,8 @@ void Task::DoDump(v1::ToAgent command) {
   const auto run = [&]() -> absl::Status {
     if (!host_.criu) return absl::UnavailableError("no checkpoint on this node: " + host_.criu_problem);
     SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(command.dump().tier()));
+    if (const std::string why = WhyNoScript(record_.init().pid()); !why.empty())
+      return absl::FailedPreconditionError(why);
     SIDING_RETURN_IF_ERROR(ThawIfFrozen());
     SIDING_RETURN_IF_ERROR(LeaveGpus());
     DumpPlan plan;

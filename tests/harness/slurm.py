@@ -135,6 +135,15 @@ class Slurm:
     def stop_controller(self):
         self._end(self.dir / "pid" / "slurmctld.ours")
 
+    def wait_answer(self):
+        """Until slurmctld, started anew, answers."""
+        def answers():
+            try:
+                return self.run("squeue", "-h", timeout=5) is not None
+            except (SlurmError, subprocess.TimeoutExpired):
+                return False
+        wait_for("slurmctld to answer", answers, 60)
+
     def stop(self):
         """Ends all jobs and daemons. The folder stays: it holds the logs."""
         if self._alive(self.dir / "pid" / "slurmctld.ours"):

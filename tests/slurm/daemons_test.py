@@ -3,9 +3,8 @@
 
 import os
 import signal
-import subprocess
 
-from case import SlurmError, main, marked_processes, wait_for
+from case import main, marked_processes
 from job_case import NOBODY, STEPS, PreemptionCase
 
 WHOLE = "".join(f"{i}\n" for i in range(STEPS)) + "done\n"
@@ -20,13 +19,7 @@ class Daemons(PreemptionCase):
     def restart_controller(self):
         self.slurm.stop_controller()
         self.slurm.start_controller()
-        wait_for("slurmctld to answer", self.answers, 60)
-
-    def answers(self):
-        try:
-            return self.slurm.run("squeue", "-h", timeout=5) is not None
-        except (SlurmError, subprocess.TimeoutExpired):
-            return False
+        self.slurm.wait_answer()
 
     def assert_went_on(self, job):
         ended = self.slurm.wait_state(job, "COMPLETED", timeout=120)
@@ -50,7 +43,7 @@ class Daemons(PreemptionCase):
         self.slurm.stop_controller()
         self.agents.checkpoint({"node1": [f"{job}.1.0"]}, f"slurm-{job}.1")
         self.slurm.start_controller()
-        wait_for("slurmctld to answer", self.answers, 60)
+        self.slurm.wait_answer()
         self.slurm.wait_state(job, "PENDING")
         self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=node2")
         self.assert_went_on(job)

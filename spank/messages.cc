@@ -97,20 +97,18 @@ size_t FormatRegistration(const Registration& r, char* text, size_t size) {
 }
 
 bool ParseAnswer(const char* text, size_t size, Answer& answer) {
-  char for_good[kMaxPath] = "";
-  const Place places[] = {{"folder", answer.folder}, {"reason", answer.reason}, {"for-good", for_good}};
+  const Place places[] = {{"folder", answer.folder}, {"reason", answer.reason}};
   bool first = true;
   for (size_t at = 0; at < size;) {
     const void* end = std::memchr(text + at, '\n', size - at);
     if (end == nullptr) return false;  // cut off
     const size_t length = static_cast<const char*>(end) - (text + at);
-    if (first ? !TakeKind(text + at, length, answer.kind) : !TakeLine(places, 3, text + at, length))
+    if (first ? !TakeKind(text + at, length, answer.kind) : !TakeLine(places, 2, text + at, length))
       return false;
     first = false;
     at += length + 1;
   }
   if (first) return false;
-  answer.for_good = for_good[0] != '\0';
   return answer.kind != AnswerKind::kAccepted || answer.folder[0] == '/';
 }
 

@@ -25,13 +25,15 @@ struct Registration {
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint32_t restarts = 0;  // how often Slurm has requeued the job
+  char command[64] = "";  // a checksum of its command; empty: not said
   Options options;
 };
 
+// The text but for the last two lines: kRestarts and a number, since Slurm tells how often the job was
+// requeued only when the task is the user's already, while all else is better said by root; and kCommand and
+// a checksum, which the shim can do better. Returns the length, 0 if it does not fit.
 inline constexpr char kRestarts[] = "restarts";
-// The text but for the last line, kRestarts and a number: Slurm tells how often the job was requeued only
-// when the task is the user's already, while all else is better said by root. Returns the length, 0 if it
-// does not fit.
+inline constexpr char kCommand[] = "command";
 size_t FormatRegistration(const Registration& registration, char* text, size_t size);
 
 enum class AnswerKind {
@@ -44,7 +46,6 @@ struct Answer {
   AnswerKind kind = AnswerKind::kRefused;
   char folder[kMaxPath] = "";  // of an acceptance
   char reason[kMaxPath] = "";  // of a refusal or a failure
-  bool for_good = false;       // of a failure: another start would not end otherwise
 };
 // False if it is no answer of this version.
 bool ParseAnswer(const char* text, size_t size, Answer& answer);

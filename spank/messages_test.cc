@@ -59,14 +59,6 @@ TEST(Messages, ARefusalHasAReason) {
   EXPECT_STREQ(answer.reason, "because");
 }
 
-TEST(Messages, AFailureIsForGoodOnlyIfItSaysSo) {
-  Answer passing, for_good;
-  ASSERT_TRUE(Parse("siding-failed 1\nreason away\n", passing));
-  ASSERT_TRUE(Parse("siding-failed 1\nreason another user's\nfor-good 1\n", for_good));
-  EXPECT_FALSE(passing.for_good);
-  EXPECT_TRUE(for_good.for_good);
-}
-
 TEST(Messages, WhatIsNoAnswerIsRefused) {
   for (const std::string text :
        {"", "\n", "siding-go", "siding-go 2\n", "siding-register 1\n", "siding-accepted 1\n",

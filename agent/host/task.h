@@ -99,6 +99,7 @@ class Task {
   void OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed);
   void Watch(UniqueFd shim);
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
+  void BeginAnew(const v1::ToAgent& command, const absl::Status& why);
   void RememberIncarnation(const Manifest& manifest);
   absl::Status ThawIfFrozen();
   // Waits for the task's end, an interruption, or for `more`; true if the task has ended.

@@ -131,6 +131,8 @@ void Task::DoDump(v1::ToAgent command) {
     plan.work_folder = folder_;
     plan.keep_running = command.dump().keep_running();
     plan.user = host_.UserFor(record_.spec());
+    if (!record_.spec().command_checksum().empty())
+      plan.metadata[kMetadataCommand] = record_.spec().command_checksum();
     plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);
     plan.metadata[kMetadataUser] = std::to_string(record_.spec().uid());
     if (UsesGpus()) {

@@ -4,10 +4,9 @@
 
 namespace siding {
 
-spank::StepWord JudgeFailedStart(uint32_t restarts, const agent::TaskRecord* record,
-                                 const absl::Status& why) {
+spank::StepWord JudgeFailedStart(uint32_t restarts, const agent::TaskRecord* record) {
   const bool nothing_kept = restarts == 0 || (record != nullptr && !record->restored());
-  if (nothing_kept || absl::IsPermissionDenied(why)) return spank::StepWord::kNotStarted;
+  if (nothing_kept) return spank::StepWord::kNotStarted;
   // An image of the first start is tried at the second one for the first time, and so on. Where it is not
   // known of which start it is, starts that were not in vain count as well: that leads to a hold too early,
   // never to work that is lost.
@@ -21,7 +20,7 @@ std::string TellFailedStart(spank::StepWord word, const absl::Status& why) {
                            : word == spank::StepWord::kHold
                                ? "the job is held after many starts in vain: scontrol release tries again"
                                : "the command starts from its beginning, not preemptible";
-  return absl::StrCat("siding: ", why.message(), "; ", what, "\n");
+  return absl::StrCat(std::string(why.message()), "; ", what);
 }
 
 }  // namespace siding

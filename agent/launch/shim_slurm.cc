@@ -59,7 +59,6 @@ absl::StatusOr<spank::Answer> NextAnswer(int patience_ms) {
   if (!spank::ParseAnswer(text, static_cast<size_t>(size), answer))
     return absl::UnimplementedError("the agent is of another version");
   const bool no = answer.kind == spank::AnswerKind::kRefused || answer.kind == spank::AnswerKind::kFailed;
-  if (no && answer.for_good) return absl::PermissionDeniedError(answer.reason);
   if (no) return absl::FailedPreconditionError(answer.reason);
   return answer;
 }
@@ -74,7 +73,10 @@ absl::StatusOr<std::string> ReceiveRegistration() {
 
 // Registers the task as the plugin wrote it, still as root; returns the task's folder.
 absl::StatusOr<std::string> Register(const std::string& registration, uint32_t restarts) {
-  const std::string text = absl::StrCat(registration, spank::kRestarts, " ", restarts, "\n");
+  SIDING_ASSIGN_OR_RETURN(const std::string command, ReadFile(absl::StrCat("/proc/", getppid(), "/cmdline")));
+  const std::string text =
+      absl::StrCat(registration, spank::kRestarts, " ", restarts, "\n", spank::kCommand, " ",
+                   CommandChecksum(SplitAtZeros(command, spank::kTaskArguments)), "\n");
   if (send(spank::kShimAgentFd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
     return ErrnoError(errno, "the agent does not listen");
   SIDING_ASSIGN_OR_RETURN(const spank::Answer answer, NextAnswer(kAcceptancePatienceMs));
@@ -87,6 +89,12 @@ void Tell(StepWord word, int32_t first = 0, int32_t second = 0) {
   if (send(spank::kShimTaskFd, &message, sizeof message, MSG_NOSIGNAL) < 0) return;
 }
 
+// One line to where the user looks.
+void TellUser(int error_output, const std::string& words) {
+  const std::string line = "siding: " + words + "\n";
+  if (write(error_output, line.data(), line.size()) < 0) fprintf(stderr, "siding-shim: %s\n", words.c_str());
+}
+
 absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::string& folder,
                                const std::array<UniqueFd, 3>& stdio) {
   SIDING_RETURN_IF_ERROR(JoinCgroupsOf(getppid()));
@@ -94,6 +102,7 @@ absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::str
   SIDING_ASSIGN_OR_RETURN(const std::string script, CopyBatchScript(plan.command[0], request));
   const std::array<int, 3> fds = {stdio[0].get(), stdio[1].get(), stdio[2].get()};
   if (request.has_restore()) return RestoreTask(request, folder, fds);
+  if (!request.notice().empty()) TellUser(stdio[2].get(), request.notice());
   if (!script.empty()) plan.command[0] = script;
   plan.passes_on = PassesOn::kQueued;
   plan.stdio = fds;
@@ -125,11 +134,8 @@ bool ComesBack(const std::string& folder, const agent::ShimExit& exit) {
 void TellFailure(const SlurmHandover& handover, const std::string& folder, const absl::Status& why) {
   if (absl::IsCancelled(why)) return;  // nobody is there any more
   const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
-  const StepWord word = JudgeFailedStart(handover.said.restarts, record.ok() ? &*record : nullptr, why);
-  const std::string line = TellFailedStart(word, why);
-  // To where the user looks.
-  if (write(handover.stdio[2].get(), line.data(), line.size()) < 0)
-    fprintf(stderr, "siding-shim: %s", line.c_str());
+  const StepWord word = JudgeFailedStart(handover.said.restarts, record.ok() ? &*record : nullptr);
+  TellUser(handover.stdio[2].get(), TellFailedStart(word, why));
   Tell(word);
 }
 

@@ -89,7 +89,8 @@ absl::StatusOr<spank::Registration> Receive(int connection) {
   return ParseRegistration(text);
 }
 
-// None if the node has no such tier. One that cannot be read now may have the image in which the job's work is.
+// None if the node has no such tier. One that cannot be read now may have the image in which the job's work
+// is.
 absl::StatusOr<std::vector<ImageKey>> ImagesOf(TaskHost& host, v1::Tier tier) {
   auto images = host.Images(tier);
   if (absl::IsFailedPrecondition(images.status())) return std::vector<ImageKey>{};

@@ -119,13 +119,6 @@ TEST_F(Listener, ATierThatCannotBeReadNowIsNoneThatIsEmpty) {
   EXPECT_EQ(Hear(), "siding-refused 1\nreason the disk is away\n");
 }
 
-TEST_F(Listener, AnotherUsersCheckpointIsNoneForGood) {
-  Say(kAfterARequeue);
-  Hear();
-  host_.ready(absl::PermissionDeniedError("another user's"));
-  EXPECT_EQ(Hear(), "siding-failed 1\nreason another user's\nfor-good 1\n");
-}
-
 TEST_F(Listener, ARefusalHasAReason) {
   host_.folder = absl::AlreadyExistsError("it is here already");
   Say(kRegistration);

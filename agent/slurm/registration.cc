@@ -71,6 +71,7 @@ v1::JobSpec SpecOf(const spank::Registration& r) {
   spec.set_cluster_manager("slurm");
   spec.set_uid(r.uid);
   spec.set_gid(r.gid);
+  spec.set_command_checksum(r.command);
   const spank::Options& o = r.options;
   // Migration is a checkpoint that is restored elsewhere, which Slurm decides.
   const unsigned methods = o.methods != 0 ? o.methods
@@ -127,6 +128,8 @@ absl::StatusOr<spank::Registration> ParseRegistration(const std::string& text) {
   SIDING_ASSIGN_OR_RETURN(r.gid, TakeNumber(lines, "gid", kMost));
   SIDING_ASSIGN_OR_RETURN(r.restarts,
                           TakeNumber(lines, spank::kRestarts, std::numeric_limits<int>::max() - 1));
+  // Compared, never looked into: one that is too long is cut.
+  lines[spank::kCommand].copy(r.command, sizeof r.command - 1);
   SIDING_ASSIGN_OR_RETURN(r.options, TakeOptions(lines));
   return r;
 }
@@ -206,9 +209,7 @@ std::string RefusedText(const absl::Status& why) {
 
 std::string OrdersText(const absl::Status& status) {
   if (status.ok()) return absl::StrCat("siding-go ", spank::kVersion, "\n");
-  // Whose image it is does not change; everything else may.
-  const char* const for_good = absl::IsPermissionDenied(status) ? "for-good 1\n" : "";
-  return absl::StrCat("siding-failed ", spank::kVersion, "\nreason ", OneLine(status), "\n", for_good);
+  return absl::StrCat("siding-failed ", spank::kVersion, "\nreason ", OneLine(status), "\n");
 }
 
 }  // namespace siding

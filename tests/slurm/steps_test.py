@@ -43,6 +43,16 @@ class Steps(PreemptionCase):
         words = [line for line in self.output(job).splitlines() if line in ("first", "last")]
         self.assertEqual(words, ["first", "first", "last"])
 
+    def test_a_step_does_not_get_the_checkpoint_of_another(self):
+        again = '[ -n "$SLURM_RESTART_COUNT" ]'
+        script = self.script(f"{again} || srun --siding-preemptible COUNT\nsrun --siding-preemptible echo second\n")
+        job = self.submit(script, uid=NOBODY)
+        self.wait_counting(job)
+        self.park_step(job)
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assertIn(f"siding: checkpoint slurm-{job}.1 is of another command", self.output(job))
+        self.assertEqual(self.output(job).splitlines()[-1], "second")
+
     def test_slurmctld_is_away_when_a_step_leaves(self):
         job = self.submit(self.script("srun --siding-preemptible COUNT\necho after\n"), uid=NOBODY)
         self.wait_counting(job)

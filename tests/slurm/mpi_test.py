@@ -14,7 +14,8 @@ ROUNDS = 150
 
 @unittest.skipUnless(shutil.which("mpicc") and shutil.which("mpirun"), "needs Open MPI (./run setup)")
 class Mpi(PreemptionCase):
-    mpirun = "mpirun --oversubscribe -n 3"
+    # As on a node of its own: here the machine has another name than the node, which mpirun takes for a remote one.
+    mpirun = "mpirun --mca plm ^slurm --mca ras ^slurm --oversubscribe -n 3"
 
     def prepare(self):
         super().prepare()

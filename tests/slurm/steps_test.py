@@ -95,5 +95,12 @@ class Steps(PreemptionCase):
         self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
 
 
+class StepsUnderCgroups(PreemptionCase):
+    proctrack = "cgroup"
+    script, park_step, numbers = Steps.script, Steps.park_step, Steps.numbers
+
+    test_what_follows_a_step_waits_until_the_step_has_ended = Steps.test_what_follows_a_step_waits_until_the_step_has_ended
+
+
 if __name__ == "__main__":
     main()

@@ -3,54 +3,9 @@
 
 import json
 import pathlib
-import unittest
 
-from case import BIN, PLUGIN, Agents, SlurmCase, find_criu, jobs, marked_processes, wait_for
-
-STEPS = 150
-NOBODY = 65534
-
-
-@unittest.skipUnless(find_criu(), "needs a criu that works here (./run setup)")
-class PreemptionCase(SlurmCase):
-    nodes = 2
-
-    def prepare(self):
-        self.slurm.plugstack = f"optional {PLUGIN} programs={BIN}"
-        self.agents = Agents(self.slurm.dir / "agents", self.slurm.nodes, self.slurm.agent_socket)
-        self.addCleanup(self.agents.stop)
-        self.agents.start()
-        self.work = self.slurm.dir / "work"
-        self.work.mkdir()
-        self.work.chmod(0o777)
-
-    def counter(self, ending="", steps=STEPS):
-        """A batch script around a counter that writes each of its numbers once."""
-        command = jobs.command(self.work, "counter", jobs.COUNTER, steps, 8)
-        script = self.work / "job.sh"
-        script.write_text(f"#!/bin/bash\n{' '.join(command)}\n{ending}\n")
-        return script
-
-    def submit(self, *args, uid=None):
-        return self.slurm.submit("-o", self.work / "out.%j", "-w", "node1", *args, uid=uid, cwd=self.work)
-
-    def output(self, job):
-        path = self.work / f"out.{job}"
-        return path.read_text() if path.exists() else ""
-
-    def wait_counting(self, job, lines=20):
-        wait_for(f"job {job} to have written {lines} lines", lambda: self.output(job).count("\n") >= lines, 30)
-
-    def vacate(self, job, incarnation=1, node="node1", to="node2"):
-        """Off its node and back into the queue; it may go on only on the one named, if one is."""
-        self.agents.checkpoint({node: [f"{job}.{incarnation}.0"]}, f"slurm-{job}.{incarnation}")
-        self.slurm.wait_state(job, "PENDING")
-        if to:
-            self.slurm.run("scontrol", "update", f"JobId={job}", f"ReqNodeList={to}")
-
-    def assert_counted(self, job):
-        problem = jobs.counted(self.work / f"out.{job}", STEPS)
-        self.assertIsNone(problem, self.output(job)[-500:])
+from case import jobs, main, marked_processes, wait_for
+from job_case import NOBODY, STEPS, PreemptionCase
 
 
 class Preemption(PreemptionCase):
@@ -133,17 +88,6 @@ class Preemption(PreemptionCase):
         self.agents.order("node1", task, op, abort={})
         self.slurm.wait_state(job, "COMPLETED")
         self.assert_counted(job)
-
-    def test_a_damaged_image_is_not_restored_and_the_job_begins_anew(self):
-        job = self.submit("--siding-preemptible", self.counter())
-        self.wait_counting(job)
-        self.vacate(job)
-        pages = next((self.agents.shared / "images" / f"slurm-{job}.1" / "0").glob("pages-*.img"))
-        with open(pages, "r+b") as file:
-            file.write(b"damage")
-        self.slurm.wait_state(job, "COMPLETED")
-        self.assertIn("not preemptible", self.output(job))
-        self.assertTrue(self.output(job).endswith("done\n"))
 
 
 class Ordinary(PreemptionCase):
@@ -254,10 +198,15 @@ class UnderCgroups(PreemptionCase):
     proctrack = "cgroup"
 
     test_a_batch_job_goes_on_on_another_node = Preemption.test_a_batch_job_goes_on_on_another_node
+    test_so_does_one_of_an_ordinary_user_and_comes_back_again = Preemption.test_so_does_one_of_an_ordinary_user_and_comes_back_again
+    test_a_step_writes_through_the_pipes_of_its_next_srun = Preemption.test_a_step_writes_through_the_pipes_of_its_next_srun
+    test_a_checkpoint_that_is_called_off_leaves_the_job_running = Preemption.test_a_checkpoint_that_is_called_off_leaves_the_job_running
+    test_it_is_suspended_and_resumed = Ordinary.test_it_is_suspended_and_resumed
+    init_of, state_of_children = Ordinary.init_of, staticmethod(Ordinary.state_of_children)
     trapper, run_trapper, wait_word = Ordinary.trapper, Ordinary.run_trapper, Ordinary.wait_word
     of_job, test_a_signal_reaches_it_once = Ordinary.of_job, Ordinary.test_a_signal_reaches_it_once
     test_scancel_ends_it_and_leaves_nothing = Ordinary.test_scancel_ends_it_and_leaves_nothing
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    main()

@@ -22,6 +22,14 @@ void CountRepeatedWork(JobRecord& job, Time now) {
   job.stopped_at = until;
 }
 
+void TakeTasks(JobRecord& job, const std::vector<NodeId>& nodes, int first_rank) {
+  job.first_rank = first_rank;
+  job.nodes = nodes;
+  // A cluster manager may have given it more than it asked for at least.
+  job.spec.nodes = static_cast<int>(nodes.size());
+  job.lost_methods.clear();
+}
+
 void LeaveNodes(JobRecord& job) {
   if (!job.nodes.empty()) job.last_nodes = std::move(job.nodes);
   job.nodes.clear();
@@ -60,6 +68,13 @@ class Applier {
     if (job == nullptr) return;
     job->exited[e.rank] = e.exit_code;
     job->last_exit = event_.at;
+  }
+
+  void operator()(const TasksChanged& e) {
+    JobRecord* job = Find();
+    if (job == nullptr || !HoldsNodes(job->state)) return;
+    TakeTasks(*job, e.nodes, e.first_rank);
+    job->exited.clear();
   }
 
   void operator()(const MethodLost& e) {
@@ -130,12 +145,8 @@ class Applier {
         job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
         job.order = 0;
         job.current = e;
-        job.first_rank = e.first_rank;
-        job.nodes = e.nodes;
-        // A cluster manager may have given it more than it asked for at least.
-        job.spec.nodes = static_cast<int>(e.nodes.size());
+        TakeTasks(job, e.nodes, e.first_rank);
         job.target.clear();
-        job.lost_methods.clear();
         if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
         break;
       case JobEvent::kOrderResume:

@@ -82,6 +82,7 @@ struct Kind {
   std::string operator()(const JobSubmitted&) { return "submitted"; }
   std::string operator()(const JobMoved& e) { return ToString(e.event); }
   std::string operator()(const RankExited&) { return "rank-exited"; }
+  std::string operator()(const TasksChanged&) { return "tasks-changed"; }
   std::string operator()(const RequestPlanned&) { return "planned"; }
   std::string operator()(const RequestRefused&) { return "refused"; }
   std::string operator()(const MethodLost&) { return "method-lost"; }
@@ -96,6 +97,10 @@ struct Words {
                         e.spec.nodes, e.spec.nodes == 1 ? " node" : " nodes");
   }
   std::string operator()(const JobMoved& e) { return DescribeMove(e); }
+  std::string operator()(const TasksChanged& e) {
+    return e.first_rank == 0 ? "its script stands for it again"
+                             : absl::StrCat("a step of ", e.nodes.size(), " tasks stands for it");
+  }
   std::string operator()(const RankExited& e) {
     return absl::StrCat("rank ", e.rank, " exited with ", e.exit_code);
   }

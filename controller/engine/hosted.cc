@@ -28,6 +28,13 @@ absl::StatusOr<JobSpec> SpecOf(const v1::JobSpec& said) {
   return spec;
 }
 
+template <class Tasks>
+std::vector<NodeId> NodesUnder(const Tasks& tasks) {
+  std::vector<NodeId> nodes;
+  for (const auto& task : tasks) nodes.push_back(task.node);
+  return nodes;
+}
+
 // What the queue knows better than the agents: who, how much, under which names.
 void Complete(JobSpec& spec, const ManagedJob& queued) {
   spec.name = queued.spec.name;
@@ -102,14 +109,38 @@ bool Engine::Impl::AreWholeJob(JobId id, const std::vector<HostedTask>& tasks) c
          });
 }
 
+// A script that has started a step cannot be dumped, the step can: it stands for the job while it runs.
+bool Engine::Impl::IsStepOf(const JobRecord& job, const TaskId& task) const {
+  return IsHosted(job) && job.state == JobState::kRunning && job.first_rank == 0 &&
+         task.incarnation == job.incarnation && task.rank >= kRanksPerStep;
+}
+
+// A step has ended, its script goes on, or has ended with it: what that comes to is the job's end.
+bool Engine::Impl::BackToScript(JobRecord& job) {
+  if (!IsHosted(job) || job.first_rank == 0) return false;
+  const TaskId script{job.id, job.incarnation, 0};
+  for (const auto& [node, tasks] : state_.observed_tasks) {
+    if (!tasks.contains(script)) continue;
+    Record(job.id, TasksChanged{{node}, 0});
+    return true;
+  }
+  return false;
+}
+
 void Engine::Impl::Follow(const NodeId& node, const v1::TaskReport& report) {
   if (!report.has_spec() || !IsLive(report.phase())) return;
   const TaskId id = IdOf(report);
-  if (auto known = state_.jobs.find(id.job);
-      known != state_.jobs.end() && id.incarnation <= known->second.incarnation)
-    return;
+  const auto known = state_.jobs.find(id.job);
+  const bool is_step = known != state_.jobs.end() && IsStepOf(known->second, id);
+  if (known != state_.jobs.end() && id.incarnation <= known->second.incarnation && !is_step) return;
   const std::vector<HostedTask> tasks = TasksTogether(node, report);
   if (tasks.empty() || !AreWholeJob(id.job, tasks)) return;
+  const std::vector<NodeId> nodes = NodesUnder(tasks);
+  const int first_rank = tasks.front().report->task().rank();
+  if (is_step) {
+    Record(id.job, TasksChanged{nodes, first_rank});
+    return;
+  }
   JobRecord* job = FindHosted(report);
   if (job == nullptr) return;
   if (HoldsNodes(job->state))
@@ -117,9 +148,9 @@ void Engine::Impl::Follow(const NodeId& node, const v1::TaskReport& report) {
   JobMoved move;
   move.event = JobEvent::kPlace;
   move.reason = "started by " + job->spec.cluster_manager;
-  for (const HostedTask& task : tasks) move.nodes.push_back(task.node);
+  move.nodes = nodes;
   move.incarnation = id.incarnation;
-  move.first_rank = tasks.front().report->task().rank();
+  move.first_rank = first_rank;
   if (const CheckpointId from(report.checkpoint()); state_.checkpoints.contains(from)) move.checkpoint = from;
   Move(*job, std::move(move));
 }

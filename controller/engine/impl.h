@@ -152,6 +152,8 @@ class Engine::Impl {
   void Follow(const NodeId& node, const v1::TaskReport& report);
   JobRecord* FindHosted(const v1::TaskReport& report);
   std::vector<HostedTask> TasksTogether(const NodeId& node, const v1::TaskReport& report) const;
+  bool IsStepOf(const JobRecord& job, const TaskId& task) const;
+  bool BackToScript(JobRecord& job);
   bool AreWholeJob(JobId id, const std::vector<HostedTask>& tasks) const;
 
   // ---- queue.cc ----

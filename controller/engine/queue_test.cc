@@ -327,6 +327,48 @@ TEST_F(QueueTest, TasksOfAStepAreOneJob) {
   EXPECT_EQ(State(kBatchJob), JobState::kParked);
 }
 
+// A script and the step that it started, with this many tasks on a.
+class StepTest : public QueueTest {
+ protected:
+  StepTest() {
+    Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
+    Task("a");
+    StartStep(65536);
+  }
+  void StartStep(int rank) {
+    cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", rank);
+    Settle();
+  }
+};
+
+TEST_F(StepTest, AStepStandsForTheJobThatStartedIt) { EXPECT_EQ(Job(kBatchJob).first_rank, 65536); }
+
+TEST_F(StepTest, ItLeavesForTheJob) {
+  ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(State(kBatchJob), JobState::kParked);
+}
+
+TEST_F(StepTest, WhenItHasEndedTheScriptGoesOn) {
+  cluster_.Exit(kBatchJob, 65536, 3);
+  Settle();
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_EQ(Job(kBatchJob).first_rank, 0);
+}
+
+TEST_F(StepTest, TheNextOneStandsForItAgain) {
+  cluster_.Exit(kBatchJob, 65536, 0);
+  StartStep(2 * 65536);
+  EXPECT_EQ(Job(kBatchJob).first_rank, 2 * 65536);
+}
+
+TEST_F(StepTest, TheJobEndsAsItsScript) {
+  cluster_.Exit(kBatchJob, 65536, 3);
+  cluster_.Exit(kBatchJob, 0, 0);
+  Settle();
+  EXPECT_EQ(State(kBatchJob), JobState::kDone);
+}
+
 TEST_F(QueueTest, TasksOnOneNodeShareWhatTheJobHas) {
   tasks_.set_nodes(2);
   Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));

@@ -47,6 +47,11 @@ struct RankExited {
   int rank = 0;
   int exit_code = 0;
 };
+// Of a cluster manager's job: other tasks than those before stand for it now.
+struct TasksChanged {
+  std::vector<NodeId> nodes;  // by rank
+  int first_rank = 0;         // agents' number for rank 0
+};
 struct RequestPlanned {
   Plan plan;
 };  // job = the request
@@ -72,7 +77,7 @@ struct Noted {
 };  // something its owner should know
 
 using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
-                               CheckpointChanged, NodeCordoned, Noted>;
+                               CheckpointChanged, NodeCordoned, Noted, TasksChanged>;
 struct Event {
   int64_t seq = 0;  // from 1, without gaps
   Time at;

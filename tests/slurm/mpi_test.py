@@ -40,6 +40,17 @@ class Mpi(PreemptionCase):
         self.assertEqual((ended["JobState"], ended["Restarts"]), ("COMPLETED", "1"), self.output(job))
         self.assertEqual(self.lines(job), self.lines(plain))
 
+    def test_ranks_that_srun_starts_run_as_if_siding_were_not_there(self):
+        path = self.work / "srun.sh"
+        path.write_text(f"#!/bin/bash\nsrun --mpi=pmix -n3 {self.ring} 10\n")
+        outputs = []
+        for option in ("--comment=plain", "--siding-preemptible"):
+            job = self.submit("-N1", "-n3", option, path, uid=NOBODY)
+            self.slurm.wait_state(job, "COMPLETED")
+            outputs.append(self.lines(job))
+        self.assertEqual(outputs[0], outputs[1])
+        self.assertEqual(len(outputs[0]), 11)
+
 
 if __name__ == "__main__":
     main()

@@ -52,5 +52,41 @@ TEST(Config, AnUnknownLimitIsAnError) {
   EXPECT_THAT(ErrorOf("limits:\n  conections: 5\n"), HasSubstr("conections"));
 }
 
+TEST(Config, ReadsTheWayInFromTheNetwork) {
+  const auto config = ParseControllerConfig(
+      "listen: 0.0.0.0:7433\ntls: {ca: /ca, certificate: /c, key: /k}\nidentity: munge\nmunge_socket: /m\n",
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->listen, "0.0.0.0:7433");
+  EXPECT_EQ(config->tls.ca, "/ca");
+  EXPECT_EQ(config->tls.certificate, "/c");
+  EXPECT_EQ(config->tls.key, "/k");
+  EXPECT_EQ(config->identity, IdentityBy::kMunge);
+  EXPECT_EQ(config->munge_socket, "/m");
+}
+TEST(Config, NothingListensOnTheNetworkByDefault) { EXPECT_EQ(ControllerConfig().listen, ""); }
+TEST(Config, AnIdentityIsByOneOfTwoMeans) {
+  EXPECT_THAT(ErrorOf("identity: password"), HasSubstr("c.yaml:1: identity: expected certificate or munge"));
+}
+
+const TlsFiles kAllFiles{"/ca", "/c", "/k"};
+
+TEST(Listening, NeedsTls) {
+  EXPECT_THAT(CheckListening({.listen = "0.0.0.0:7433"}).message(), HasSubstr("without TLS"));
+}
+TEST(Listening, NeedsEveryFileOfTls) {
+  EXPECT_FALSE(CheckListening({.listen = "0.0.0.0:7433", .tls = {.ca = "/ca"}}).ok());
+}
+TEST(Listening, NeedsAPort) {
+  EXPECT_THAT(CheckListening({.listen = "0.0.0.0", .tls = kAllFiles}).message(),
+              HasSubstr("expected ADDRESS:PORT"));
+}
+TEST(Listening, IsGoodWithAddressAndFiles) {
+  EXPECT_TRUE(CheckListening({.listen = "[::]:7433", .tls = kAllFiles}).ok());
+}
+TEST(Listening, TlsAloneIsAMistake) {
+  EXPECT_THAT(CheckListening({.tls = kAllFiles}).message(), HasSubstr("listen is not"));
+}
+
 }  // namespace
 }  // namespace siding

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
+#include "common/tls/credentials.h"
 #include "siding/v1/agent.grpc.pb.h"
 
 namespace siding {
@@ -23,11 +24,12 @@ std::string FreshName() {
 // A connected stream: this object's thread reads commands, the link's thread writes.
 class Link::Session {
  public:
-  explicit Session(const std::string& target) {
+  Session(const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
     grpc::ChannelArguments arguments;
+    KeepAlive(arguments);
     // Each session dials by itself: the back-off is ours.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ = grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+    channel_ = grpc::CreateCustomChannel(target, credentials, arguments);
     stub_ = v1::AgentGateway::NewStub(channel_);
   }
   ~Session() {
@@ -97,7 +99,12 @@ void Link::Run() {
 }
 
 bool Link::Serve() {
-  Session session(options_.target);
+  const auto credentials = options_.credentials();
+  if (!credentials.ok()) {
+    spdlog::warn("no connection to the controller: {}", std::string(credentials.status().message()));
+    return false;
+  }
+  Session session(options_.target, *credentials);
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return false;

@@ -1,8 +1,7 @@
-#include "controller/api/local_identity.h"
+#include "controller/identity/local_listener.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pwd.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -12,10 +11,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_cat.h"
 #include "common/logging.h"
 #include "common/status.h"
 
@@ -36,30 +33,27 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   return address;
 }
 
-// 0: not open.
-uint64_t InodeOf(int fd) {
-  struct stat info {};
-  return fstat(fd, &info) == 0 ? info.st_ino : 0;
-}
-
 bool SomebodyAnswers(const sockaddr_un& address) {
   UniqueFd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-}  // namespace
-
-std::string UserName(uint32_t uid) {
-  std::vector<char> buffer(16384);
-  passwd entry{};
-  passwd* found = nullptr;
-  if (getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
-    return found->pw_name;
-  return absl::StrCat("uid:", uid);
+void RaiseDescriptorLimit(const ServiceLimits& limits) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max < rlim_t{kFirstNumber} + limits.connections) {
+    spdlog::warn("this process may have {} open files, too few for limits.connections ({})", limit.rlim_max,
+                 limits.connections);
+  }
 }
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::string& path,
                                                                      const ServiceLimits& limits,
+                                                                     LocalIdentities& peers,
                                                                      std::function<void(int)> accepted) {
   SIDING_ASSIGN_OR_RETURN(sockaddr_un address, AddressOf(path));
   if (SomebodyAnswers(address)) {
@@ -84,27 +78,19 @@ absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::
   if (listen(fd.get(), 1024) != 0) return ErrnoError(errno, absl::StrCat("listen ", path));
   UniqueFd wake(eventfd(0, EFD_CLOEXEC));
   if (!wake.valid()) return ErrnoError(errno, "eventfd");
+  RaiseDescriptorLimit(limits);
   return std::unique_ptr<LocalListener>(
-      new LocalListener(path, limits, std::move(fd), std::move(wake), std::move(accepted)));
+      new LocalListener(path, peers, std::move(fd), std::move(wake), std::move(accepted)));
 }
 
-LocalListener::LocalListener(std::string path, const ServiceLimits& limits, UniqueFd socket, UniqueFd wake,
+LocalListener::LocalListener(std::string path, LocalIdentities& peers, UniqueFd socket, UniqueFd wake,
                              std::function<void(int)> accepted)
     : path_(std::move(path)),
+      peers_(peers),
       socket_(std::move(socket)),
       wake_(std::move(wake)),
       accepted_(std::move(accepted)),
-      next_number_(kFirstNumber),
-      connections_(limits, InodeOf) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_max < rlim_t{kFirstNumber} + limits.connections) {
-      spdlog::warn("this process may have {} open files, too few for limits.connections ({})", limit.rlim_max,
-                   limits.connections);
-    }
-  }
+      next_number_(kFirstNumber) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -149,39 +135,18 @@ void LocalListener::Accept() {
     close(accepted);
     return;
   }
-  {
-    std::lock_guard lock(mutex_);
-    if (absl::Status room = connections_.MayAdd(peer.uid); !room.ok()) {
-      spdlog::warn("{}: {}", path_, std::string(room.message()));
-      close(accepted);
-      return;
-    }
+  if (absl::Status room = peers_.MayAdd(peer.uid); !room.ok()) {
+    spdlog::warn("{}: {}", path_, std::string(room.message()));
+    close(accepted);
+    return;
   }
   const int fd = MoveToFreshNumber(accepted);
   if (fd < 0) {
     spdlog::warn("{}: too many connections", path_);
     return;
   }
-  {
-    std::lock_guard lock(mutex_);
-    connections_.Add(fd, {peer.uid, peer.gid});
-  }
+  peers_.Add(fd, {peer.uid, peer.gid});
   accepted_(fd);
-}
-
-absl::StatusOr<PeerIdentity> LocalListener::Of(const std::string& peer) const {
-  absl::string_view text = peer;
-  int number = -1;
-  if (!absl::ConsumePrefix(&text, "fd:") || !absl::SimpleAtoi(text, &number)) {
-    return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " did not come through the local socket"));
-  }
-  std::optional<ConnectionOwner> owner;
-  {
-    std::lock_guard lock(mutex_);
-    owner = connections_.Find(number);
-  }
-  if (!owner) return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " is not known"));
-  return PeerIdentity{owner->uid, owner->gid, UserName(owner->uid)};
 }
 
 }  // namespace siding

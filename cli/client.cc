@@ -1,5 +1,6 @@
 #include "cli/client.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 
 #include "absl/strings/str_cat.h"
@@ -60,15 +61,21 @@ class Client::Impl {
     arguments.SetMaxReceiveMessageSize(
         -1);  // gRPC's own limit is 4 MiB for an answer; a long queue is longer
     const Endpoint endpoint = ParseEndpoint(controller_);
-    if (endpoint.remote) KeepAlive(arguments);
+    remote_ = endpoint.remote;
+    if (remote_) {
+      KeepAlive(arguments);
+      gpr_set_log_function(
+          [](gpr_log_func_args*) {});  // what it says of a failure is in the failure's status
+    }
     stub_ = v1::Siding::NewStub(grpc::CreateCustomChannel(endpoint.target, *credentials, arguments));
   }
 
   absl::Status FromGrpc(const grpc::Status& status) const {
     if (status.ok()) return absl::OkStatus();
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-      return absl::UnavailableError(absl::StrCat("no controller answers on ", controller_,
-                                                 "; is sidingd running? (", status.error_message(), ")"));
+      const char* advice = remote_ ? "" : "; is sidingd running?";
+      return absl::UnavailableError(
+          absl::StrCat("no controller answers on ", controller_, advice, " (", status.error_message(), ")"));
     }
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
@@ -91,6 +98,7 @@ class Client::Impl {
 
  private:
   const std::string controller_;
+  bool remote_ = false;
   absl::Status problem_;
   std::unique_ptr<Stub> stub_;
 };

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <ctime>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -40,13 +41,29 @@ std::string Describe(X509& certificate) {
   return absl::CHexEscape(subject);
 }
 
-std::string WhyNot(int error, X509& certificate) {
-  const char* text = X509_verify_cert_error_string(error);
-  if (error != X509_V_ERR_CERT_HAS_EXPIRED) return text;
+// "2026-05-01T12:00:00Z"
+std::string EndOf(X509& certificate) {
   tm end{};
-  if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &end) != 1) return text;
-  return absl::StrFormat("it expired on %04d-%02d-%02d at %02d:%02d:%02d UTC", end.tm_year + 1900,
-                         end.tm_mon + 1, end.tm_mday, end.tm_hour, end.tm_min, end.tm_sec);
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &end) != 1) return "an unknown time";
+  char text[32] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &end);
+  return text;
+}
+
+std::string WhyNot(int error, X509& certificate) {
+  switch (error) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+      return "no authority that is believed here has issued it";
+    case X509_V_ERR_INVALID_PURPOSE:
+      return "it is not for this purpose: a client shows a client's certificate, a server a server's";
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return absl::StrCat("it expired at ", EndOf(certificate));
+    default:
+      return X509_verify_cert_error_string(error);
+  }
 }
 
 // Not readable or writable by everybody, and not writable by a group: a group may be let in to read.

@@ -29,7 +29,8 @@ using BioPtr = OpensslPtr<BIO, BIO_free_all>;
 
 // What OpenSSL says of its last failure, which it then forgets; with `doing` before it.
 absl::Status OpensslError(const std::string& doing);
-// OpenSSL keeps a list of failures for each thread; what is of no interest must not stay for the next to find.
+// OpenSSL keeps a list of failures for each thread; what is of no interest must not stay for the next to
+// find.
 void ForgetOpensslErrors();
 
 // All certificates of a PEM text, at least one. kInvalidArgument.

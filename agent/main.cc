@@ -62,6 +62,7 @@ absl::StatusOr<LinkOptions> LinkTo(const std::string& controller, const TlsFiles
     return absl::InvalidArgumentError(
         absl::StrCat("--ca, --certificate and --key are needed to reach the controller at ", controller));
   }
+  KeepAlive(options.arguments);
   options.credentials = [tls] { return TlsChannelCredentials(tls, SystemClock()); };
   SIDING_RETURN_IF_ERROR(options.credentials().status());
   return options;

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
-#include "common/tls/credentials.h"
 #include "siding/v1/agent.grpc.pb.h"
 
 namespace siding {
@@ -24,12 +23,11 @@ std::string FreshName() {
 // A connected stream: this object's thread reads commands, the link's thread writes.
 class Link::Session {
  public:
-  Session(const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-    grpc::ChannelArguments arguments;
-    KeepAlive(arguments);
+  Session(const LinkOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+    grpc::ChannelArguments arguments = options.arguments;
     // Each session dials by itself: the back-off is ours.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ = grpc::CreateCustomChannel(target, credentials, arguments);
+    channel_ = grpc::CreateCustomChannel(options.target, credentials, arguments);
     stub_ = v1::AgentGateway::NewStub(channel_);
   }
   ~Session() {
@@ -104,7 +102,7 @@ bool Link::Serve() {
     spdlog::warn("no connection to the controller: {}", std::string(credentials.status().message()));
     return false;
   }
-  Session session(options_.target, *credentials);
+  Session session(options_, *credentials);
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return false;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
 
 #include <condition_variable>
 #include <deque>
@@ -30,6 +31,7 @@ struct LinkOptions {
   std::function<Duration(bool welcomed)> pause = Backoff(std::random_device{}());
   // A controller that leaves so many messages unread is hung up on: the next Hello says it all again.
   size_t most_waiting = 10'000;
+  grpc::ChannelArguments arguments;
   LinkCredentials credentials = [] { return grpc::InsecureChannelCredentials(); };  // for unix sockets only
 };
 

@@ -2,6 +2,8 @@
 
 #include <deque>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "common/logging.h"
 #include "controller/wire/grpc_status.h"
 
@@ -89,7 +91,8 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
     agent_ = incoming_.hello().agent();
     connection_ = incoming_.hello().connection();
     if (identity_.node && *identity_.node != node_) {
-      return absl::PermissionDeniedError(identity_.who + " may not speak for node " + node_.value());
+      return absl::PermissionDeniedError(
+          absl::StrCat(identity_.who, " may not speak for node ", absl::CHexEscape(node_.value())));
     }
     std::lock_guard lock(gateway_.changes_);
     if (Stream* earlier = gateway_.Find(node_); earlier != nullptr) {

@@ -3,7 +3,6 @@
 
 import os
 import shutil
-import subprocess
 import unittest
 
 from case import BIN, CtlError, RemoteCase, RemoteCluster, run, wait_for
@@ -48,10 +47,12 @@ class MungeCluster(RemoteCluster):
 
 
 @unittest.skipUnless(shutil.which("munged") and shutil.which("munge"), "munge is not installed (./run setup)")
-class Munge(RemoteCase):
+class MungeCase(RemoteCase):
     def make_cluster(self):
         return MungeCluster(self.nodes, slots=1)
 
+
+class Callers(MungeCase):
     def test_the_caller_is_who_asks(self):
         with self.assertRaisesRegex(CtlError, "only operators may cordon nodes"):
             self.cluster.ctl("cordon", "n1", uid=1)
@@ -94,12 +95,8 @@ class Munge(RemoteCase):
         self.assertIn("/nonexistent/s", done.stderr)
 
 
-@unittest.skipUnless(shutil.which("munged"), "munge is not installed (./run setup)")
-class MungeJobs(Munge.__base__):
+class MungeJobs(MungeCase):
     nodes = ("n1",)
-
-    def make_cluster(self):
-        return MungeCluster(self.nodes, slots=1)
 
     def test_a_job_runs_as_who_submitted_it(self):
         job = int(self.cluster.ctl("submit", "--workdir", "/", "--output", "/dev/null", "--", "/bin/true", uid=1)["id"])

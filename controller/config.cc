@@ -15,6 +15,8 @@ constexpr int kMost = 1'000'000;
 Fields LimitFields(ServiceLimits& limits) {
   return {{"connections", Whole(limits.connections, 1, kMost)},
           {"connections_per_user", Whole(limits.connections_per_user, 1, kMost)},
+          {"remote_connections", Whole(limits.remote_connections, 1, kMost)},
+          {"connections_per_host", Whole(limits.connections_per_host, 1, kMost)},
           {"waiting_calls", Whole(limits.waiting_calls, 1, kMost)},
           {"waiting_calls_per_user", Whole(limits.waiting_calls_per_user, 1, kMost)},
           {"threads", Whole(limits.threads, 2, kMost)}};

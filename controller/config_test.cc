@@ -32,7 +32,7 @@ TEST(Config, PortsHaveARange) { EXPECT_THAT(ErrorOf("metrics_port: 70000"), HasS
 TEST(Config, ReadsEveryLimit) {
   const auto config = ParseControllerConfig(
       "limits:\n  connections: 1\n  connections_per_user: 2\n  waiting_calls: 3\n"
-      "  waiting_calls_per_user: 4\n  threads: 5\n",
+      "  waiting_calls_per_user: 4\n  threads: 5\n  remote_connections: 6\n  connections_per_host: 7\n",
       "c.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->limits.connections, 1);
@@ -40,6 +40,8 @@ TEST(Config, ReadsEveryLimit) {
   EXPECT_EQ(config->limits.waiting_calls, 3);
   EXPECT_EQ(config->limits.waiting_calls_per_user, 4);
   EXPECT_EQ(config->limits.threads, 5);
+  EXPECT_EQ(config->limits.remote_connections, 6);
+  EXPECT_EQ(config->limits.connections_per_host, 7);
 }
 TEST(Config, ALimitIsAWholeNumberAboveNothing) {
   EXPECT_THAT(ErrorOf("limits:\n  connections: 0\n"), HasSubstr("c.yaml:2"));

@@ -21,6 +21,7 @@
 #include "controller/identity/certificate_identity.h"
 #include "controller/identity/local_listener.h"
 #include "controller/identity/munge_identity.h"
+#include "controller/identity/remote_listener.h"
 #include "controller/journal/journal.h"
 #include "controller/metrics/metrics.h"
 #include "controller/platform/platform.h"
@@ -31,6 +32,8 @@ namespace siding {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
+using RemoteDoor = grpc::experimental::ExternalConnectionAcceptor;
+
 constexpr auto kShutdownGrace = std::chrono::seconds(3);
 
 // Passes what the gateway hears on to the engine.
@@ -70,33 +73,6 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RemoteCredentials(const
   return credentials;
 }
 
-absl::StatusOr<std::unique_ptr<grpc::Server>> StartServer(const ControllerConfig& config, Gateway& gateway,
-                                                          ApiService& api) {
-  SIDING_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
-                          RemoteCredentials(config));
-  grpc::ServerBuilder builder;
-  // However many callers there are: beyond this they are refused, and the process lives.
-  grpc::ResourceQuota quota;
-  quota.SetMaxThreads(config.limits.threads);
-  builder.SetResourceQuota(quota);
-  builder.RegisterService(&gateway);
-  builder.RegisterService(&api);
-  int port = 0;
-  if (credentials != nullptr) {
-    KeepAlive(builder);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second controller is to be told
-    builder.AddListeningPort(config.listen, credentials, &port);
-  }
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (credentials != nullptr && port == 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "listen: ", config.listen, " cannot be listened on; is the address this machine's, and free?"));
-  }
-  if (server == nullptr) return absl::InternalError("the gRPC server did not start");
-  if (port != 0) spdlog::info("listening on {} (port {}) with TLS", config.listen, port);
-  return server;
-}
-
 absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& signals) {
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.state_dir, 0700));
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Journal> journal,
@@ -115,8 +91,33 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   ApiService api(engine, policy_watcher, identities, config.limits);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<grpc::Server> server, StartServer(config, gateway, api));
+  SIDING_ASSIGN_OR_RETURN(const auto credentials, RemoteCredentials(config));
+  grpc::ServerBuilder builder;
+  // However many callers there are: beyond this they are refused, and the process lives.
+  grpc::ResourceQuota quota;
+  quota.SetMaxThreads(config.limits.threads);
+  builder.SetResourceQuota(quota);
+  builder.RegisterService(&gateway);
+  builder.RegisterService(&api);
+  std::unique_ptr<RemoteDoor> remote_door;
+  if (credentials != nullptr) {
+    KeepAlive(builder);
+    remote_door = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  }
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr) return absl::InternalError("the gRPC server did not start");
 
+  std::unique_ptr<RemoteListener> remote_listener;
+  if (remote_door != nullptr) {
+    SIDING_ASSIGN_OR_RETURN(remote_listener,
+                            RemoteListener::Listen(config.listen, config.limits, [&remote_door](int fd) {
+                              RemoteDoor::NewConnectionParameters connection;
+                              connection.fd = fd;
+                              remote_door->HandleNewConnection(&connection);
+                            }));
+    spdlog::info("listening on {} (port {}) with TLS", config.listen, remote_listener->port());
+  }
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.socket.substr(0, config.socket.rfind('/') + 1)));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<LocalListener> listener,
                           LocalListener::Listen(config.socket, config.limits, local, [&server](int fd) {
@@ -138,6 +139,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
 
   spdlog::info("stopping; jobs go on running");
   listener->Stop();
+  if (remote_listener != nullptr) remote_listener->Stop();
   api.Stop();
   gateway.CloseAll();
   server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);

@@ -1,6 +1,5 @@
 #include "controller/identity/local_identity.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "absl/strings/match.h"
@@ -15,17 +14,11 @@ namespace {
 
 constexpr char kPrefix[] = "fd:";
 
-// 0: not open.
-uint64_t InodeOf(int fd) {
-  struct stat info {};
-  return fstat(fd, &info) == 0 ? info.st_ino : 0;
-}
-
 }  // namespace
 
 bool IsLocalPeer(const std::string& peer) { return absl::StartsWith(peer, kPrefix); }
 
-LocalIdentities::LocalIdentities(const ServiceLimits& limits) : connections_(limits, InodeOf) {}
+LocalIdentities::LocalIdentities(const ServiceLimits& limits) : connections_(limits, InodeOfDescriptor) {}
 
 absl::Status LocalIdentities::MayAdd(uint32_t uid) {
   std::lock_guard lock(mutex_);

@@ -1,8 +1,6 @@
 #include "controller/identity/local_listener.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -76,41 +74,24 @@ absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::
   // Everybody may connect; who may do what is decided by the uid.
   if (chmod(path.c_str(), 0666) != 0) return ErrnoError(errno, absl::StrCat("chmod ", path));
   if (listen(fd.get(), 1024) != 0) return ErrnoError(errno, absl::StrCat("listen ", path));
-  UniqueFd wake(eventfd(0, EFD_CLOEXEC));
-  if (!wake.valid()) return ErrnoError(errno, "eventfd");
   RaiseDescriptorLimit(limits);
-  return std::unique_ptr<LocalListener>(
-      new LocalListener(path, peers, std::move(fd), std::move(wake), std::move(accepted)));
+  std::unique_ptr<LocalListener> listener(new LocalListener(path, peers, std::move(accepted)));
+  SIDING_ASSIGN_OR_RETURN(listener->loop_,
+                          AcceptLoop::Start(path, std::move(fd), [raw = listener.get()](UniqueFd connection) {
+                            raw->Accept(std::move(connection));
+                          }));
+  return listener;
 }
 
-LocalListener::LocalListener(std::string path, LocalIdentities& peers, UniqueFd socket, UniqueFd wake,
-                             std::function<void(int)> accepted)
-    : path_(std::move(path)),
-      peers_(peers),
-      socket_(std::move(socket)),
-      wake_(std::move(wake)),
-      accepted_(std::move(accepted)),
-      next_number_(kFirstNumber) {
-  thread_ = std::thread([this] { Run(); });
-}
+LocalListener::LocalListener(std::string path, LocalIdentities& peers, std::function<void(int)> accepted)
+    : path_(std::move(path)), peers_(peers), accepted_(std::move(accepted)), next_number_(kFirstNumber) {}
 
 LocalListener::~LocalListener() { Stop(); }
 
 void LocalListener::Stop() {
-  if (!thread_.joinable()) return;
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(wake_.get(), &one, sizeof one);
-  thread_.join();
+  if (loop_ == nullptr) return;
+  loop_ = nullptr;
   unlink(path_.c_str());
-}
-
-void LocalListener::Run() {
-  for (;;) {
-    pollfd fds[] = {{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-    if (poll(fds, 2, -1) < 0 && errno != EINTR) return;
-    if (fds[1].revents != 0) return;
-    if (fds[0].revents != 0) Accept();
-  }
 }
 
 int LocalListener::MoveToFreshNumber(int fd) {
@@ -121,26 +102,15 @@ int LocalListener::MoveToFreshNumber(int fd) {
   return moved;
 }
 
-void LocalListener::Accept() {
-  const int accepted = accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (accepted < 0) {
-    if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-      spdlog::warn("{}: accept: {}", path_, std::strerror(errno));
-    }
-    return;
-  }
+void LocalListener::Accept(UniqueFd connection) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    close(accepted);
-    return;
-  }
+  if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
   if (absl::Status room = peers_.MayAdd(peer.uid); !room.ok()) {
     spdlog::warn("{}: {}", path_, std::string(room.message()));
-    close(accepted);
     return;
   }
-  const int fd = MoveToFreshNumber(accepted);
+  const int fd = MoveToFreshNumber(connection.Release());
   if (fd < 0) {
     spdlog::warn("{}: too many connections", path_);
     return;

@@ -16,10 +16,10 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "common/files.h"
+#include "controller/identity/accept_loop.h"
 #include "controller/identity/local_identity.h"
 
 namespace siding {
@@ -39,19 +39,15 @@ class LocalListener {
   void Stop();
 
  private:
-  LocalListener(std::string path, LocalIdentities& peers, UniqueFd socket, UniqueFd wake,
-                std::function<void(int)> accepted);
-  void Run();
-  void Accept();
+  LocalListener(std::string path, LocalIdentities& peers, std::function<void(int)> accepted);
+  void Accept(UniqueFd connection);
   int MoveToFreshNumber(int fd);
 
   const std::string path_;
   LocalIdentities& peers_;
-  const UniqueFd socket_;
-  const UniqueFd wake_;  // an eventfd that ends Run()
   const std::function<void(int)> accepted_;
-  int next_number_;  // only Run()'s thread
-  std::thread thread_;
+  int next_number_;  // only the loop's thread
+  std::unique_ptr<AcceptLoop> loop_;
 };
 
 }  // namespace siding

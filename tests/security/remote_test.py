@@ -8,7 +8,7 @@ import subprocess
 import unittest
 import warnings
 
-from case import BIN, Authority, CtlError, RemoteCase, run, wait_for
+from case import BIN, Authority, CtlError, RemoteCase, RemoteCluster, run, wait_for
 
 UNAVAILABLE = 14  # gRPC's code of a connection that broke
 PERMISSION_DENIED = 7
@@ -201,11 +201,37 @@ class Noise(RemoteCase):
         self.assert_logged("unsupported protocol")
 
 
+class LimitedCluster(RemoteCluster):
+    def controller_args(self):
+        path = self.dir / "sidingd.yaml"
+        path.write_text("limits:\n  connections_per_host: 10\n")
+        return (*super().controller_args(), "--config", path)
+
+
+class Crowd(RemoteCase):
+    def make_cluster(self):
+        return LimitedCluster(self.nodes)
+
+    def test_a_host_cannot_take_all_connections(self):
+        idle = [socket.create_connection(("127.0.0.1", self.cluster.port)) for _ in range(30)]
+        self.assert_logged("127.0.0.1 has 10 connections already", "connections_per_host is 10")
+        self.assertEqual(run(BIN / "sidingctl", "--socket", self.cluster.socket, "nodes").returncode, 0)
+        for one in idle:
+            one.close()
+        wait_for("the closed ones to make room", lambda: self.call("", *self.cluster.authority.files("user", "root"))[0] == 0, 20)
+
+
 class Starting(unittest.TestCase):
     def test_nothing_listens_without_tls(self):
         done = run(BIN / "sidingd", "--listen", "127.0.0.1:0", "--check-config")
         self.assertEqual(done.returncode, 1)
         self.assertIn("nothing goes over a network without TLS", done.stderr)
+
+    def test_a_file_that_is_missing_is_named(self):
+        done = run(BIN / "sidingd", "--listen", "127.0.0.1:0", "--tls-ca", "/nonexistent/ca.pem", "--tls-certificate", "/c",
+                   "--tls-key", "/k", "--check-config")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("tls: ca: open /nonexistent/ca.pem", done.stderr)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ using StorePtr = OpensslPtr<X509_STORE, X509_STORE_free>;
 using StoreContextPtr = OpensslPtr<X509_STORE_CTX, X509_STORE_CTX_free>;
 using NamesPtr = OpensslPtr<GENERAL_NAMES, GENERAL_NAMES_free>;
 
+constexpr size_t kLongestDescription = 256;
+
 std::string TextOf(const ASN1_STRING* text) {
   const auto* data = reinterpret_cast<const char*>(ASN1_STRING_get0_data(text));
   return absl::CHexEscape(std::string(data, static_cast<size_t>(ASN1_STRING_length(text))));
@@ -35,7 +37,7 @@ std::string Describe(X509& certificate) {
     const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
     if (name->type == GEN_URI || name->type == GEN_DNS) found.push_back(TextOf(name->d.ia5));
   }
-  if (!found.empty()) return absl::StrJoin(found, ", ");
+  if (!found.empty()) return absl::StrJoin(found, ", ").substr(0, kLongestDescription);
   char subject[256] = "";
   X509_NAME_oneline(X509_get_subject_name(&certificate), subject, sizeof subject);
   return absl::CHexEscape(subject);

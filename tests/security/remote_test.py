@@ -86,6 +86,35 @@ class Certificates(RemoteCase):
         code, message = self.call("", *self.cluster.authority.files("node", "root"))
         self.assertEqual((code, message), (PERMISSION_DENIED, "the certificate of node root may not act as a user"))
 
+    def test_an_authority_between_may_come_with_the_certificate(self):
+        """As a site's own authority has it: root -> between -> certificate, and only root in the controller's ca."""
+        folder, ca = self.cluster.dir / "site", self.cluster.authority.dir
+        folder.mkdir()
+
+        def openssl(*args):
+            done = run("openssl", *args, cwd=folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+        def issue(name, extensions, issuer):
+            (folder / "extensions").write_text(extensions)
+            openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out",
+                    "csr", "-subj", f"/CN={name}")
+            by = ("-CA", f"{issuer}.pem", "-CAkey", f"{issuer}.key", "-CAcreateserial") if issuer else ("-signkey", f"{name}.key")
+            openssl("x509", "-req", "-in", "csr", "-out", f"{name}.pem", "-days", "1", "-extfile", "extensions", *by)
+
+        issue("root", "basicConstraints=critical,CA:TRUE", None)
+        issue("between", "basicConstraints=critical,CA:TRUE", "root")
+        issue("ada", "extendedKeyUsage=clientAuth\nsubjectAltName=URI:siding://user/nobody", "between")
+        alone, chain, key = folder / "ada.pem", folder / "chain.pem", folder / "ada.key"
+        chain.write_text(alone.read_text() + (folder / "between.pem").read_text())
+        believed = self.cluster.dir / "ours.pem"  # what the client believes: the controller's is of our own
+        believed.write_text((ca / "ca.pem").read_text())
+        self.assertEqual(self.call(believed, chain, key)[0], UNAVAILABLE)
+        (ca / "ca.pem").write_text(believed.read_text() + (folder / "root.pem").read_text())
+        self.assertEqual(self.call(believed, chain, key)[0], 0)
+        self.assertEqual(self.call(believed, alone, key)[0], UNAVAILABLE)
+        self.assert_logged("siding://user/nobody", "no authority that is believed here has issued it")
+
     def test_a_renewed_one_of_the_controllers_is_used_without_a_restart(self):
         def serial():
             context = ssl.create_default_context(cafile=self.cluster.authority.ca)

@@ -58,14 +58,14 @@ class Client::Impl {
       return;
     }
     grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(
-        -1);  // gRPC's own limit is 4 MiB for an answer; a long queue is longer
+    // gRPC's own limit is 4 MiB for an answer; a long queue is longer.
+    arguments.SetMaxReceiveMessageSize(-1);
     const Endpoint endpoint = ParseEndpoint(controller_);
     remote_ = endpoint.remote;
     if (remote_) {
       KeepAlive(arguments);
-      gpr_set_log_function(
-          [](gpr_log_func_args*) {});  // what it says of a failure is in the failure's status
+      // What it would say of a failure is in the failure's status.
+      gpr_set_log_function([](gpr_log_func_args*) {});
     }
     stub_ = v1::Siding::NewStub(grpc::CreateCustomChannel(endpoint.target, *credentials, arguments));
   }

@@ -40,7 +40,7 @@ class TlsTest : public testing::Test {
   absl::StatusOr<Issued> Issue(Kind kind, const std::string& name, Duration lifetime = kHour) const {
     return IssueFor({kind, name}, authority_, lifetime, now_);
   }
-  absl::StatusOr<Issued> IssueServer(const std::string& host = "localhost") const {
+  absl::StatusOr<Issued> IssueServer(const std::string& host = "127.0.0.1") const {
     return IssueForHosts({host}, authority_, kHour, now_);
   }
 

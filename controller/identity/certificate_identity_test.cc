@@ -44,7 +44,7 @@ class CertificateIdentityTest : public TlsTest {
 
   void CallWith(const TlsFiles& files) {
     const auto channel =
-        grpc::CreateChannel(absl::StrCat("localhost:", port_), *TlsChannelCredentials(files, SystemClock()));
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port_), *TlsChannelCredentials(files, SystemClock()));
     grpc::ClientContext context;
     v1::ListNodesResponse response;
     const grpc::Status status = v1::Siding::NewStub(channel)->ListNodes(&context, {}, &response);

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <climits>
-#include <filesystem>
 #include <iostream>
 #include <thread>
 
@@ -14,6 +13,8 @@
 #include "common/logging.h"
 #include "common/signals.h"
 #include "common/status.h"
+#include "common/tls/credentials.h"
+#include "common/tls/endpoint.h"
 
 namespace siding {
 namespace {
@@ -52,17 +53,38 @@ int Check(const TaskHostOptions& options) {
   return 1;
 }
 
+// Over the network only with certificates, which are checked here once and then before each connection.
+absl::StatusOr<LinkOptions> LinkTo(const std::string& controller, const TlsFiles& tls) {
+  const Endpoint endpoint = ParseEndpoint(controller);
+  LinkOptions options{endpoint.target};
+  if (!endpoint.remote) return options;
+  if (tls.ca.empty() || tls.certificate.empty() || tls.key.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ca, --certificate and --key are needed to reach the controller at ", controller));
+  }
+  KeepAlive(options.arguments);
+  options.credentials = [tls] { return TlsChannelCredentials(tls, SystemClock()); };
+  SIDING_RETURN_IF_ERROR(options.credentials().status());
+  return options;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app(
       "siding's node agent: launches tasks, and freezes, dumps, restores and ends them when told to");
   TaskHostOptions options;
   options.node = HostName();
   options.state_dir = "/var/lib/siding/agent";
-  std::string socket = "/run/siding/siding.sock", level = "info", memory, slurm_socket;
+  TlsFiles tls;
+  std::string controller = "/run/siding/siding.sock", level = "info", memory, slurm_socket;
   int slots = static_cast<int>(std::thread::hardware_concurrency()), gpus = -1;
   bool check = false;
   app.add_option("--node", options.node, "this node's name")->capture_default_str();
-  app.add_option("--controller", socket, "the controller's unix socket")->capture_default_str();
+  app.add_option("--controller", controller, "the controller's unix socket, or its HOST:PORT")
+      ->capture_default_str();
+  app.add_option("--ca", tls.ca, "with HOST:PORT: the authority that issued the controller's certificate");
+  app.add_option("--certificate", tls.certificate,
+                 "with HOST:PORT: this node's certificate (sidingctl certs node)");
+  app.add_option("--key", tls.key, "with HOST:PORT: the key to it");
   app.add_option("--state-dir", options.state_dir, "tasks and local checkpoints")->capture_default_str();
   app.add_option("--shared-dir", options.shared_dir, "folder that all nodes see, for shared checkpoints");
   app.add_option("--slots", slots, "how many slots jobs may use; default: one per core")
@@ -102,11 +124,14 @@ int Main(int argc, char** argv) {
   if (gpus != 0) options.gpu_libraries = libraries;
   options.huge_pages = !no_huge_pages;
   if (absl::Status logging = SetUpLogging("siding-agent", level); !logging.ok()) return fail(logging);
+  TakeOverGrpcLog();
   if (check) return Check(options);
+  auto link_options = LinkTo(controller, tls);
+  if (!link_options.ok()) return fail(link_options.status());
 
   const sigset_t stop_signals = BlockStopSignals();
 
-  Link link(LinkOptions{"unix:" + std::filesystem::absolute(socket).string()});
+  Link link(std::move(*link_options));
   const auto host = NewTaskHost(std::move(options), link, SystemClock());
   absl::StatusOr<std::unique_ptr<SlurmListener>> listener = nullptr;
   if (!slurm_socket.empty()) listener = SlurmListener::Start(slurm_socket, *host);

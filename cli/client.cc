@@ -1,10 +1,13 @@
 #include "cli/client.h"
 
+#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 
-#include <filesystem>
-
 #include "absl/strings/str_cat.h"
+#include "common/munge/munge.h"
+#include "common/status.h"
+#include "common/tls/credentials.h"
+#include "common/tls/endpoint.h"
 #include "siding/v1/api.grpc.pb.h"
 
 namespace siding::cli {
@@ -13,26 +16,66 @@ using Stub = v1::Siding::Stub;
 
 namespace {
 
-// gRPC's own limit is 4 MiB for an answer; a long queue is longer.
-std::shared_ptr<grpc::Channel> Dial(const std::string& target) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+// A fresh MUNGE credential with each call.
+class MungeCredentials final : public grpc::MetadataCredentialsPlugin {
+ public:
+  explicit MungeCredentials(std::string socket) : socket_(std::move(socket)) {}
+  grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref method, const grpc::AuthContext&,
+                           std::multimap<std::string, std::string>* metadata) override {
+    auto credential = MungeEncode(MungePayload(std::string(method.data(), method.size())), socket_);
+    if (!credential.ok()) {
+      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(credential.status().message()));
+    }
+    metadata->emplace(kMungeMetadata, *std::move(credential));
+    return grpc::Status::OK;
+  }
+
+ private:
+  const std::string socket_;
+};
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const Connection& connection) {
+  if (!ParseEndpoint(connection.controller).remote) return grpc::InsecureChannelCredentials();
+  if (connection.tls.certificate.empty() && !connection.munge) {
+    return absl::InvalidArgumentError(absl::StrCat("no certificate to show to the controller at ",
+                                                   connection.controller,
+                                                   "; expected --certificate or --munge"));
+  }
+  SIDING_ASSIGN_OR_RETURN(const auto tls, TlsChannelCredentials(connection.tls, SystemClock()));
+  if (!connection.munge) return tls;
+  return grpc::CompositeChannelCredentials(
+      tls, grpc::MetadataCredentialsFromPlugin(std::make_unique<MungeCredentials>(connection.munge_socket)));
 }
 
 }  // namespace
 
 class Client::Impl {
  public:
-  explicit Impl(const std::string& socket)
-      : socket_(std::filesystem::absolute(socket).string()),
-        stub_(v1::Siding::NewStub(Dial("unix:" + socket_))) {}
+  explicit Impl(const Connection& connection) : controller_(connection.controller) {
+    const auto credentials = CredentialsFor(connection);
+    if (!credentials.ok()) {
+      problem_ = credentials.status();
+      return;
+    }
+    grpc::ChannelArguments arguments;
+    // gRPC's own limit is 4 MiB for an answer; a long queue is longer.
+    arguments.SetMaxReceiveMessageSize(-1);
+    const Endpoint endpoint = ParseEndpoint(controller_);
+    remote_ = endpoint.remote;
+    if (remote_) {
+      KeepAlive(arguments);
+      // What it would say of a failure is in the failure's status.
+      gpr_set_log_function([](gpr_log_func_args*) {});
+    }
+    stub_ = v1::Siding::NewStub(grpc::CreateCustomChannel(endpoint.target, *credentials, arguments));
+  }
 
   absl::Status FromGrpc(const grpc::Status& status) const {
     if (status.ok()) return absl::OkStatus();
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-      return absl::UnavailableError(absl::StrCat("no controller answers on ", socket_,
-                                                 "; is sidingd running? (", status.error_message(), ")"));
+      const char* advice = remote_ ? "" : "; is sidingd running?";
+      return absl::UnavailableError(
+          absl::StrCat("no controller answers on ", controller_, advice, " (", status.error_message(), ")"));
     }
     return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   }
@@ -41,6 +84,7 @@ class Client::Impl {
   template <class Request, class Response>
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
                                 const Request& request) {
+    SIDING_RETURN_IF_ERROR(problem_);
     grpc::ClientContext context;
     Response response;
     const absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &response));
@@ -48,11 +92,15 @@ class Client::Impl {
     return response;
   }
 
+  // Why there is no stub; OK if there is one.
+  const absl::Status& problem() const { return problem_; }
   Stub& stub() { return *stub_; }
 
  private:
-  const std::string socket_;
-  const std::unique_ptr<Stub> stub_;
+  const std::string controller_;
+  bool remote_ = false;
+  absl::Status problem_;
+  std::unique_ptr<Stub> stub_;
 };
 
 namespace {
@@ -78,7 +126,7 @@ v1::CheckpointRequest Request(int64_t job, v1::Tier tier) {
 
 }  // namespace
 
-Client::Client(const std::string& socket) : impl_(std::make_unique<Impl>(socket)) {}
+Client::Client(const Connection& connection) : impl_(std::make_unique<Impl>(connection)) {}
 Client::~Client() = default;
 
 absl::StatusOr<v1::SubmitResponse> Client::Submit(const v1::SubmitRequest& request) {
@@ -106,6 +154,7 @@ absl::StatusOr<v1::ListNodesResponse> Client::Nodes() {
 
 absl::Status Client::Events(const v1::EventsRequest& request,
                             const std::function<bool(const v1::Event&)>& visit) {
+  SIDING_RETURN_IF_ERROR(impl_->problem());
   grpc::ClientContext context;
   const auto reader = impl_->stub().Events(&context, request);
   v1::Event event;

@@ -7,14 +7,24 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/tls/certificates.h"
 #include "siding/v1/api.pb.h"
 
 namespace siding::cli {
 
-// One call each; not thread-safe. kUnavailable, naming the socket, if nobody answers there.
+// Where the controller is and how to say who one is.
+struct Connection {
+  std::string controller;    // unix socket or HOST:PORT
+  TlsFiles tls;              // with HOST:PORT; with MUNGE as well, only `ca` is needed
+  bool munge = false;        // with HOST:PORT: a MUNGE credential with each call
+  std::string munge_socket;  // empty: where libmunge looks
+};
+
+// One call each; not thread-safe. kUnavailable, naming the controller, if nobody answers there. What is wrong
+// with the connection's files is every call's error.
 class Client {
  public:
-  explicit Client(const std::string& socket);
+  explicit Client(const Connection& connection);
   ~Client();
 
   absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request);

@@ -43,7 +43,7 @@ class ClientTest : public testing::Test {
 };
 
 TEST_F(ClientTest, ALongQueueCanBeListed) {
-  const auto jobs = Client(socket_).Jobs({});
+  const auto jobs = Client({.controller = socket_}).Jobs({});
   ASSERT_TRUE(jobs.ok()) << jobs.status();
   EXPECT_EQ(jobs->jobs_size(), LongQueue::kJobs);
 }

@@ -1,6 +1,7 @@
 #include "cli/program.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <iostream>
 
 #include "cli/verbs/verbs.h"
@@ -12,15 +13,32 @@ constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kNoController = 3;
 
+// Each has an environment variable, so that a site can say once for all how its controller is reached.
+void AddConnection(CLI::App& app, Connection& connection) {
+  const char* socket = std::getenv("SIDING_SOCKET");  // from before there were controllers elsewhere
+  connection.controller = socket != nullptr ? socket : "/run/siding/siding.sock";
+  app.add_option("--socket,--controller", connection.controller,
+                 "the controller's unix socket, or its HOST:PORT")
+      ->envname("SIDING_CONTROLLER")
+      ->capture_default_str();
+  const std::string with = "with HOST:PORT: ";
+  app.add_option("--ca", connection.tls.ca, with + "the authority that issued the controller's certificate")
+      ->envname("SIDING_CA");
+  app.add_option("--certificate", connection.tls.certificate, with + "your certificate")
+      ->envname("SIDING_CERTIFICATE");
+  app.add_option("--key", connection.tls.key, with + "the key to it")->envname("SIDING_KEY");
+  app.add_flag("--munge", connection.munge, with + "say who you are by MUNGE instead")
+      ->envname("SIDING_MUNGE");
+  app.add_option("--munge-socket", connection.munge_socket, "munged's socket; default: MUNGE's own")
+      ->envname("SIDING_MUNGE_SOCKET");
+}
+
 }  // namespace
 
 int Run(int argc, const char* const* argv) {
   CLI::App app("sidingctl asks siding's controller: submit jobs, see what happens and why, and act by hand");
   Session session;
-  session.socket = "/run/siding/siding.sock";
-  app.add_option("--socket", session.socket, "the controller's socket")
-      ->envname("SIDING_SOCKET")
-      ->capture_default_str();
+  AddConnection(app, session.connection);
   app.add_flag("--json", session.json, "print JSON instead of tables");
   app.set_version_flag("--version", "sidingctl " SIDING_VERSION);
   app.require_subcommand(1);
@@ -31,6 +49,7 @@ int Run(int argc, const char* const* argv) {
   AddCheckpoints(app, session);
   AddPolicy(app, session);
   AddSlurm(app, session);
+  AddCerts(app, session);
   AddCompletion(app, session);
   try {
     app.parse(argc, argv);

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/status.h"
+#include "common/tls/endpoint.h"
 #include "common/yaml/fields.h"
 
 namespace siding {
@@ -14,6 +15,8 @@ constexpr int kMost = 1'000'000;
 Fields LimitFields(ServiceLimits& limits) {
   return {{"connections", Whole(limits.connections, 1, kMost)},
           {"connections_per_user", Whole(limits.connections_per_user, 1, kMost)},
+          {"remote_connections", Whole(limits.remote_connections, 1, kMost)},
+          {"connections_per_host", Whole(limits.connections_per_host, 1, kMost)},
           {"waiting_calls", Whole(limits.waiting_calls, 1, kMost)},
           {"waiting_calls_per_user", Whole(limits.waiting_calls_per_user, 1, kMost)},
           {"threads", Whole(limits.threads, 2, kMost)}};
@@ -41,6 +44,10 @@ Fields SlurmFields(SlurmConfig& slurm) {
           {"ask_socket", Text(slurm.ask_socket)}};
 }
 
+Fields TlsFields(TlsFiles& tls) {
+  return {{"ca", Text(tls.ca)}, {"certificate", Text(tls.certificate)}, {"key", Text(tls.key)}};
+}
+
 // What no field says by itself; "" if all is well.
 std::string ProblemOf(const ControllerConfig& config) {
   const ServiceLimits& limits = config.limits;
@@ -64,7 +71,13 @@ absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, 
                                             {"metrics_port", Whole(config.metrics_port, 0, 65535)},
                                             {"log_level", Text(config.log_level)},
                                             {"slurm", reader.Map(SlurmFields(config.slurm))},
-                                            {"limits", reader.Map(LimitFields(config.limits))}}));
+                                            {"limits", reader.Map(LimitFields(config.limits))},
+                                            {"listen", Text(config.listen)},
+                                            {"tls", reader.Map(TlsFields(config.tls))},
+                                            {"identity", Parsed([&config](const std::string& text) {
+                                               return ParseIdentityBy(text, config.identity);
+                                             })},
+                                            {"munge_socket", Text(config.munge_socket)}}));
   if (const std::string problem = ProblemOf(config); !problem.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", problem));
   }
@@ -74,6 +87,34 @@ absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, 
 absl::StatusOr<ControllerConfig> LoadControllerConfig(const std::string& path) {
   SIDING_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
   return ParseControllerConfig(text, path);
+}
+
+absl::Status ParseIdentityBy(const std::string& text, IdentityBy& identity) {
+  if (text != "certificate" && text != "munge") {
+    return absl::InvalidArgumentError("expected certificate or munge");
+  }
+  identity = text == "munge" ? IdentityBy::kMunge : IdentityBy::kCertificate;
+  return absl::OkStatus();
+}
+
+absl::Status CheckListening(const ControllerConfig& config) {
+  const TlsFiles& tls = config.tls;
+  const bool any = !tls.ca.empty() || !tls.certificate.empty() || !tls.key.empty();
+  const bool all = !tls.ca.empty() && !tls.certificate.empty() && !tls.key.empty();
+  if (config.listen.empty()) {
+    return any ? absl::InvalidArgumentError("tls is given, but listen is not") : absl::OkStatus();
+  }
+  if (!ParseEndpoint(config.listen).remote) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("listen: '", config.listen,
+                     "'; expected ADDRESS:PORT, such as 0.0.0.0:7433, [::]:7433 or 10.0.0.1:7433"));
+  }
+  if (!all) {
+    return absl::InvalidArgumentError(
+        "listen: tls.ca, tls.certificate and tls.key are needed with it; nothing goes over a network without "
+        "TLS");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace siding

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/tls/certificates.h"
 #include "common/units.h"
 #include "controller/api/limits.h"
 #include "controller/platform/slurm/open.h"
@@ -23,6 +24,9 @@ struct SlurmConfig {
   std::string ask_socket = "/run/siding/ask.sock";     // for the plugin's questions at submission
 };
 
+// How remote users say who they are. Agents always have certificates.
+enum class IdentityBy { kCertificate, kMunge };
+
 struct ControllerConfig {
   std::string socket = "/run/siding/siding.sock";
   std::string state_dir = "/var/lib/siding/controller";
@@ -31,11 +35,19 @@ struct ControllerConfig {
   int metrics_port = 0;  // on 127.0.0.1; 0: none
   std::string log_level = "info";
   ServiceLimits limits;
+  std::string listen;  // "ADDRESS:PORT" for remote agents and users; empty: none
+  TlsFiles tls;        // all of them, if it listens
+  IdentityBy identity = IdentityBy::kCertificate;
+  std::string munge_socket;  // empty: where libmunge looks
   SlurmConfig slurm;
 };
 
 absl::StatusOr<ControllerConfig> LoadControllerConfig(const std::string& path);
 // The same, from text; `name` stands for the file in errors.
 absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, const std::string& name);
+// "certificate" or "munge".
+absl::Status ParseIdentityBy(const std::string& text, IdentityBy& identity);
+// What of `listen` and `tls` does not go together, once file and flags are one.
+absl::Status CheckListening(const ControllerConfig& config);
 
 }  // namespace siding

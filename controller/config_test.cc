@@ -47,7 +47,7 @@ TEST(Config, ASlurmModeIsOneOfTwo) {
 TEST(Config, ReadsEveryLimit) {
   const auto config = ParseControllerConfig(
       "limits:\n  connections: 1\n  connections_per_user: 2\n  waiting_calls: 3\n"
-      "  waiting_calls_per_user: 4\n  threads: 5\n",
+      "  waiting_calls_per_user: 4\n  threads: 5\n  remote_connections: 6\n  connections_per_host: 7\n",
       "c.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->limits.connections, 1);
@@ -55,6 +55,8 @@ TEST(Config, ReadsEveryLimit) {
   EXPECT_EQ(config->limits.waiting_calls, 3);
   EXPECT_EQ(config->limits.waiting_calls_per_user, 4);
   EXPECT_EQ(config->limits.threads, 5);
+  EXPECT_EQ(config->limits.remote_connections, 6);
+  EXPECT_EQ(config->limits.connections_per_host, 7);
 }
 TEST(Config, ALimitIsAWholeNumberAboveNothing) {
   EXPECT_THAT(ErrorOf("limits:\n  connections: 0\n"), HasSubstr("c.yaml:2"));
@@ -65,6 +67,42 @@ TEST(Config, CallsThatWaitLeaveThreadsForOthers) {
 }
 TEST(Config, AnUnknownLimitIsAnError) {
   EXPECT_THAT(ErrorOf("limits:\n  conections: 5\n"), HasSubstr("conections"));
+}
+
+TEST(Config, ReadsTheWayInFromTheNetwork) {
+  const auto config = ParseControllerConfig(
+      "listen: 0.0.0.0:7433\ntls: {ca: /ca, certificate: /c, key: /k}\nidentity: munge\nmunge_socket: /m\n",
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->listen, "0.0.0.0:7433");
+  EXPECT_EQ(config->tls.ca, "/ca");
+  EXPECT_EQ(config->tls.certificate, "/c");
+  EXPECT_EQ(config->tls.key, "/k");
+  EXPECT_EQ(config->identity, IdentityBy::kMunge);
+  EXPECT_EQ(config->munge_socket, "/m");
+}
+TEST(Config, NothingListensOnTheNetworkByDefault) { EXPECT_EQ(ControllerConfig().listen, ""); }
+TEST(Config, AnIdentityIsByOneOfTwoMeans) {
+  EXPECT_THAT(ErrorOf("identity: password"), HasSubstr("c.yaml:1: identity: expected certificate or munge"));
+}
+
+const TlsFiles kAllFiles{"/ca", "/c", "/k"};
+
+TEST(Listening, NeedsTls) {
+  EXPECT_THAT(CheckListening({.listen = "0.0.0.0:7433"}).message(), HasSubstr("without TLS"));
+}
+TEST(Listening, NeedsEveryFileOfTls) {
+  EXPECT_FALSE(CheckListening({.listen = "0.0.0.0:7433", .tls = {.ca = "/ca"}}).ok());
+}
+TEST(Listening, NeedsAPort) {
+  EXPECT_THAT(CheckListening({.listen = "0.0.0.0", .tls = kAllFiles}).message(),
+              HasSubstr("expected ADDRESS:PORT"));
+}
+TEST(Listening, IsGoodWithAddressAndFiles) {
+  EXPECT_TRUE(CheckListening({.listen = "[::]:7433", .tls = kAllFiles}).ok());
+}
+TEST(Listening, TlsAloneIsAMistake) {
+  EXPECT_THAT(CheckListening({.tls = kAllFiles}).message(), HasSubstr("listen is not"));
 }
 
 }  // namespace

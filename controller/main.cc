@@ -13,11 +13,15 @@
 #include "common/logging.h"
 #include "common/signals.h"
 #include "common/status.h"
-#include "controller/api/local_identity.h"
+#include "common/tls/credentials.h"
 #include "controller/api/service.h"
 #include "controller/config.h"
 #include "controller/engine/engine.h"
 #include "controller/gateway/gateway.h"
+#include "controller/identity/certificate_identity.h"
+#include "controller/identity/local_listener.h"
+#include "controller/identity/munge_identity.h"
+#include "controller/identity/remote_listener.h"
 #include "controller/journal/journal.h"
 #include "controller/metrics/metrics.h"
 #include "controller/policy_watcher.h"
@@ -28,6 +32,8 @@ namespace siding {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
+using RemoteDoor = grpc::experimental::ExternalConnectionAcceptor;
+
 constexpr auto kShutdownGrace = std::chrono::seconds(3);
 
 // Passes what the gateway hears on to the engine.
@@ -46,29 +52,46 @@ class EngineAgentEvents final : public AgentEvents {
   Engine& engine_;
 };
 
+// How remote callers are known; nullptr if there are none.
+std::unique_ptr<Identities> RemoteIdentities(const ControllerConfig& config) {
+  if (config.listen.empty()) return nullptr;
+  if (config.identity == IdentityBy::kCertificate) return std::make_unique<CertificateIdentities>();
+  return std::make_unique<MungeIdentities>([socket = config.munge_socket](const std::string& credential) {
+    return MungeDecode(credential, socket);
+  });
+}
+
+// What remote callers connect with; nullptr if there are none.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RemoteCredentials(const ControllerConfig& config) {
+  SIDING_RETURN_IF_ERROR(CheckListening(config));
+  if (config.listen.empty()) return nullptr;
+  // MUNGE's users need no certificates; agents that show none are refused by their identity.
+  const auto clients =
+      config.identity == IdentityBy::kMunge ? ClientCertificates::kOptional : ClientCertificates::kRequired;
+  auto credentials = TlsServerCredentials(config.tls, clients, SystemClock());
+  if (!credentials.ok()) return Annotate(credentials.status(), "tls");
+  return credentials;
+}
+
 absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& signals) {
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.state_dir, 0700));
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Journal> journal,
                           OpenSqliteJournal(config.state_dir + "/journal.db"));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Site> site, Site::Open(config.slurm));
 
-  // It starts last, but must outlive the server, whose last handlers still ask who is calling.
-  std::unique_ptr<LocalListener> listener;
-  const auto identify = [&listener](const std::string& peer) { return listener->Of(peer); };
-  const auto may_serve = [&identify](const std::string& peer) -> absl::Status {
-    SIDING_ASSIGN_OR_RETURN(PeerIdentity identity, identify(peer));
-    if (identity.uid == 0 || identity.uid == geteuid()) return absl::OkStatus();
-    return absl::PermissionDeniedError(absl::StrCat("user ", identity.user, " may not run an agent"));
-  };
-  Gateway gateway({.heartbeat_interval = config.heartbeat, .may_serve = may_serve});
+  LocalIdentities local(config.limits);
+  const std::unique_ptr<Identities> remote = RemoteIdentities(config);
+  const IdentitiesByWay identities(local, remote.get());
+  Gateway gateway({.heartbeat_interval = config.heartbeat}, identities);
   Engine engine(policy, *journal, site->platform(), gateway, SystemClock());
   SIDING_RETURN_IF_ERROR(engine.Start());
   EngineAgentEvents events(engine);
   gateway.Attach(events);
   PolicyWatcher policy_watcher(config.policy, engine, SystemClock());
-  ApiService api(engine, policy_watcher, identify, config.limits);
+  ApiService api(engine, policy_watcher, identities, config.limits);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 
+  SIDING_ASSIGN_OR_RETURN(const auto credentials, RemoteCredentials(config));
   grpc::ServerBuilder builder;
   // However many callers there are: beyond this they are refused, and the process lives.
   grpc::ResourceQuota quota;
@@ -76,11 +99,28 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   builder.SetResourceQuota(quota);
   builder.RegisterService(&gateway);
   builder.RegisterService(&api);
+  std::unique_ptr<RemoteDoor> remote_door;
+  if (credentials != nullptr) {
+    KeepAlive(builder);
+    remote_door = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  }
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr) return absl::InternalError("the gRPC server did not start");
 
+  std::unique_ptr<RemoteListener> remote_listener;
+  if (remote_door != nullptr) {
+    SIDING_ASSIGN_OR_RETURN(remote_listener,
+                            RemoteListener::Listen(config.listen, config.limits, [&remote_door](int fd) {
+                              RemoteDoor::NewConnectionParameters connection;
+                              connection.fd = fd;
+                              remote_door->HandleNewConnection(&connection);
+                            }));
+    spdlog::info("listening on {} (port {}) with TLS", config.listen, remote_listener->port());
+  }
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.socket.substr(0, config.socket.rfind('/') + 1)));
-  SIDING_ASSIGN_OR_RETURN(listener, LocalListener::Listen(config.socket, config.limits, [&server](int fd) {
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<LocalListener> listener,
+                          LocalListener::Listen(config.socket, config.limits, local, [&server](int fd) {
                             grpc::AddInsecureChannelFromFd(server.get(), fd);
                           }));
   spdlog::info("listening on {}", config.socket);
@@ -100,6 +140,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
 
   spdlog::info("stopping; jobs go on running");
   listener->Stop();
+  if (remote_listener != nullptr) remote_listener->Stop();
   api.Stop();
   gateway.CloseAll();
   server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
@@ -126,6 +167,16 @@ int Main(int argc, char** argv) {
   auto* port =
       app.add_option("--metrics-port", flags.metrics_port, "Prometheus metrics on 127.0.0.1; 0: none");
   auto* level = app.add_option("--log-level", flags.log_level, "trace, debug, info, warning or error");
+  std::string identity;
+  auto* listen =
+      app.add_option("--listen", flags.listen, "ADDRESS:PORT for remote agents and users, with TLS; none");
+  auto* ca =
+      app.add_option("--tls-ca", flags.tls.ca, "authority that issues agents' and users' certificates");
+  auto* certificate =
+      app.add_option("--tls-certificate", flags.tls.certificate, "the controller's certificate");
+  auto* key = app.add_option("--tls-key", flags.tls.key, "the key to it");
+  auto* by = app.add_option("--identity", identity, "how remote users are known: certificate or munge");
+  auto* munge = app.add_option("--munge-socket", flags.munge_socket, "munged's socket; default: MUNGE's own");
   app.add_flag("--check-config", check, "check configuration and policy, then exit");
   app.set_version_flag("--version", "sidingd " SIDING_VERSION);
   CLI11_PARSE(app, argc, argv);
@@ -141,6 +192,15 @@ int Main(int argc, char** argv) {
   if (*policy_file) config->policy = flags.policy;
   if (*port) config->metrics_port = flags.metrics_port;
   if (*level) config->log_level = flags.log_level;
+  if (*listen) config->listen = flags.listen;
+  if (*ca) config->tls.ca = flags.tls.ca;
+  if (*certificate) config->tls.certificate = flags.tls.certificate;
+  if (*key) config->tls.key = flags.tls.key;
+  if (*munge) config->munge_socket = flags.munge_socket;
+  if (*by) {
+    const absl::Status parsed = ParseIdentityBy(identity, config->identity);
+    if (!parsed.ok()) return fail(Annotate(parsed, "--identity"));
+  }
   if (*beat) {
     const auto parsed = ParseDuration(heartbeat);
     if (!parsed.ok()) return fail(Annotate(parsed.status(), "--heartbeat"));
@@ -150,7 +210,10 @@ int Main(int argc, char** argv) {
       config->policy.empty() ? absl::StatusOr<PolicyFile>(PolicyFile()) : LoadPolicyFile(config->policy);
   if (!policy.ok()) return fail(policy.status());
   if (absl::Status logging = SetUpLogging("sidingd", config->log_level); !logging.ok()) return fail(logging);
+  TakeOverGrpcLog();
   if (check) {
+    if (const auto credentials = RemoteCredentials(*config); !credentials.ok())
+      return fail(credentials.status());
     std::cout << "configuration and policy are good\n";
     return 0;
   }

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/status.h"
-#include "controller/api/local_identity.h"
+#include "controller/identity/accounts.h"
 #include "controller/platform/slurm/question_listener.h"
 #include "controller/platform/slurm/slurm_platform.h"
 

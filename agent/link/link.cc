@@ -23,11 +23,11 @@ std::string FreshName() {
 // A connected stream: this object's thread reads commands, the link's thread writes.
 class Link::Session {
  public:
-  explicit Session(const std::string& target) {
-    grpc::ChannelArguments arguments;
+  Session(const LinkOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+    grpc::ChannelArguments arguments = options.arguments;
     // Each session dials by itself: the back-off is ours.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ = grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+    channel_ = grpc::CreateCustomChannel(options.target, credentials, arguments);
     stub_ = v1::AgentGateway::NewStub(channel_);
   }
   ~Session() {
@@ -97,7 +97,12 @@ void Link::Run() {
 }
 
 bool Link::Serve() {
-  Session session(options_.target);
+  const auto credentials = options_.credentials();
+  if (!credentials.ok()) {
+    spdlog::warn("no connection to the controller: {}", std::string(credentials.status().message()));
+    return false;
+  }
+  Session session(options_, *credentials);
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return false;

@@ -2,6 +2,9 @@
 // breaks. What the tasks do does not depend on it.
 #pragma once
 
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -11,19 +14,25 @@
 #include <string>
 #include <thread>
 
+#include "absl/status/statusor.h"
 #include "agent/host/task_host.h"
 #include "agent/link/backoff.h"
 #include "common/units.h"
 
 namespace siding {
 
+// What to connect with; asked before each connection, so that renewed certificates are used from then on.
+using LinkCredentials = std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>()>;
+
 struct LinkOptions {
-  std::string target;  // gRPC target, such as "unix:/run/siding/siding.sock"
+  std::string target;  // gRPC target, such as "unix:/run/siding/siding.sock" or "head1:7433"
   // How long to wait before dialling again, after a connection that was welcomed or was not. Asked by the
   // link's thread only.
   std::function<Duration(bool welcomed)> pause = Backoff(std::random_device{}());
   // A controller that leaves so many messages unread is hung up on: the next Hello says it all again.
   size_t most_waiting = 10'000;
+  grpc::ChannelArguments arguments;
+  LinkCredentials credentials = [] { return grpc::InsecureChannelCredentials(); };  // for unix sockets only
 };
 
 // Thread-safe.

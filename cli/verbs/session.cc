@@ -20,7 +20,7 @@ constexpr auto kLineInterval = std::chrono::seconds(1);
 }  // namespace
 
 Client& Session::client() {
-  if (client_ == nullptr) client_ = std::make_unique<Client>(socket);
+  if (client_ == nullptr) client_ = std::make_unique<Client>(connection);
   return *client_;
 }
 

@@ -18,7 +18,7 @@ namespace siding::cli {
 
 // What every verb may use. Lives as long as the program.
 struct Session {
-  std::string socket;
+  Connection connection;
   bool json = false;
   // Set by the verb that was given; returns the exit code.
   std::function<absl::StatusOr<int>()> run;
@@ -43,6 +43,7 @@ void AddAdmin(CLI::App& app,
 void AddCheckpoints(CLI::App& app, Session& session);  // checkpoints list|show|verify|delete
 void AddPolicy(CLI::App& app, Session& session);       // policy check|show|reload
 void AddSlurm(CLI::App& app, Session& session);        // slurm cleanup
+void AddCerts(CLI::App& app, Session& session);        // certs init|controller|node|user
 void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fish
 
 // Follows a job until `over` says so, with a line of progress on stderr: redrawn on a terminal, a line a

@@ -7,6 +7,9 @@ struct ServiceLimits {
   // Open at a time. Root's are not counted: its agents get in however many others there are.
   int connections = 8192;
   int connections_per_user = 256;
+  // Of other machines: whose they are is not known before the handshake, so all are counted.
+  int remote_connections = 8192;
+  int connections_per_host = 1024;
   // Calls that follow or wait, each of which holds a thread while it lasts.
   int waiting_calls = 512;
   int waiting_calls_per_user = 32;

@@ -8,6 +8,7 @@
 #include "common/files.h"
 #include "controller/api/service.h"
 #include "controller/engine/fake_cluster.h"
+#include "controller/identity/fake_identities.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -43,14 +44,14 @@ class PolicyCallsTest : public testing::Test {
   char name_[32] = "/tmp/siding-calls-XXXXXX";
   const std::string folder_;
   const std::string path_ = folder_ + "/p.yaml";
-  PeerIdentity caller_{1000, 1000, "ada"};
+  FakeIdentities identities_;  // ada
   FakeClock clock_{FromMicros(1)};
   std::unique_ptr<Journal> journal_ = NewMemoryJournal();
   std::unique_ptr<Platform> platform_ = NewStandalonePlatform();
   FakeCluster cluster_{clock_};
   Engine engine_{Policy{.operators = {"ada"}}, *journal_, *platform_, cluster_, clock_};
   PolicyWatcher policy_{path_, engine_, clock_};
-  ApiService service_{engine_, policy_, [this](const std::string&) { return caller_; }, {}};
+  ApiService service_{engine_, policy_, identities_, {}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::Siding::Stub> stub_;
   v1::PolicyInForce shown_;
@@ -70,7 +71,7 @@ TEST_F(PolicyCallsTest, ShowSaysWhenItWasLoaded) {
   EXPECT_EQ(shown_.loaded_us(), 1);
 }
 TEST_F(PolicyCallsTest, ShowIsForEverybody) {
-  caller_ = {1001, 1001, "bob"};
+  identities_.user = UserIdentity{1001, 1001, "bob"};
   EXPECT_TRUE(Show().ok());
 }
 TEST_F(PolicyCallsTest, ShowSaysWhyTheFileIsNotInForce) {
@@ -97,7 +98,7 @@ TEST_F(PolicyCallsTest, ReloadSaysWhatIsWrong) {
 }
 TEST_F(PolicyCallsTest, ReloadIsForOperators) {
   Write("operators: [bob]\n");
-  caller_ = {1001, 1001, "bob"};
+  identities_.user = UserIdentity{1001, 1001, "bob"};
   EXPECT_EQ(Reload().error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_FALSE(engine_.IsOperator("bob"));
 }

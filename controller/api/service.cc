@@ -19,26 +19,42 @@ namespace {
 constexpr Duration kEventWait = std::chrono::milliseconds(200);
 constexpr size_t kEventBatch = 500;
 
+// The answer to a call that asked the engine for something. The log tells of those who asked for what they
+// may not.
+grpc::Status Reply(const Caller& caller, const char* method, const absl::Status& status) {
+  if (absl::IsPermissionDenied(status)) {
+    spdlog::warn("{} by user {} is refused: {}", method, caller.user, std::string(status.message()));
+  }
+  return ToGrpc(status);
+}
+
 }  // namespace
 
-// Runs `body`, which returns absl::Status, with `caller` in scope.
+// Puts `caller` into scope; for handlers, whose names are those of the calls.
 #define SIDING_AS_CALLER(context, caller)                     \
-  auto caller##_or = CallerOf(context);                       \
+  auto caller##_or = CallerOf(context, __func__);             \
   if (!caller##_or.ok()) return ToGrpc(caller##_or.status()); \
   const Caller& caller = *caller##_or /* NOLINT(bugprone-macro-parentheses): a name */
 
-ApiService::ApiService(Engine& engine, PolicyWatcher& policy, Identify identify, const ServiceLimits& limits)
-    : engine_(engine), policy_(policy), identify_(std::move(identify)), waiting_calls_(limits) {}
+ApiService::ApiService(Engine& engine, PolicyWatcher& policy, const Identities& identities,
+                       const ServiceLimits& limits)
+    : engine_(engine), policy_(policy), identities_(identities), waiting_calls_(limits) {}
 
-absl::StatusOr<Caller> ApiService::CallerOf(grpc::ServerContext* context, PeerIdentity* identity) const {
-  SIDING_ASSIGN_OR_RETURN(PeerIdentity peer, identify_(context->peer()));
+absl::StatusOr<Caller> ApiService::CallerOf(grpc::ServerContext* context, const char* method,
+                                            UserIdentity* identity) const {
+  auto found = identities_.UserOf({*context, method});
+  if (!found.ok()) {
+    spdlog::warn("{} from {} is refused: {}", method, context->peer(), std::string(found.status().message()));
+    return found.status();
+  }
+  UserIdentity& peer = *found;
   Caller caller{peer.uid, peer.user, peer.uid == 0 || engine_.IsOperator(peer.user)};
   if (identity != nullptr) *identity = std::move(peer);
   return caller;
 }
 
 absl::StatusOr<JobSpec> ApiService::SpecOf(const v1::SubmitRequest& request,
-                                           const PeerIdentity& identity) const {
+                                           const UserIdentity& identity) const {
   SIDING_ASSIGN_OR_RETURN(JobSpec spec, FromProto(request.spec()));
   spec.uid = identity.uid;
   spec.gid = identity.gid;
@@ -48,13 +64,13 @@ absl::StatusOr<JobSpec> ApiService::SpecOf(const v1::SubmitRequest& request,
 
 grpc::Status ApiService::Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
                                 v1::SubmitResponse* response) {
-  PeerIdentity identity;
-  const auto caller = CallerOf(context, &identity);
+  UserIdentity identity;
+  const auto caller = CallerOf(context, __func__, &identity);
   if (!caller.ok()) return ToGrpc(caller.status());
   auto spec = SpecOf(*request, identity);
   if (!spec.ok()) return ToGrpc(spec.status());
   const auto submitted = engine_.Submit(*caller, *std::move(spec));
-  if (!submitted.ok()) return ToGrpc(submitted.status());
+  if (!submitted.ok()) return Reply(*caller, __func__, submitted.status());
   response->set_id(submitted->id.value());
   if (submitted->plan) {
     engine_.Read(
@@ -65,13 +81,13 @@ grpc::Status ApiService::Submit(grpc::ServerContext* context, const v1::SubmitRe
 
 grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::SubmitRequest* request,
                                      v1::Plan* response) {
-  PeerIdentity identity;
-  const auto caller = CallerOf(context, &identity);
+  UserIdentity identity;
+  const auto caller = CallerOf(context, __func__, &identity);
   if (!caller.ok()) return ToGrpc(caller.status());
   const auto spec = SpecOf(*request, identity);
   if (!spec.ok()) return ToGrpc(spec.status());
   const auto plan = engine_.DryRun(*caller, *spec);
-  if (!plan.ok()) return ToGrpc(plan.status());
+  if (!plan.ok()) return Reply(*caller, __func__, plan.status());
   engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan); });
   response->set_start_by_us(ToMicros(spec->start_by));
   return grpc::Status::OK;
@@ -80,20 +96,20 @@ grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::Sub
 grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef* request,
                                  v1::ExplainResponse* response) {
   SIDING_AS_CALLER(context, caller);
-  grpc::Status result(grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no job ", request->id()));
+  absl::Status result = absl::NotFoundError(absl::StrCat("there is no job ", request->id()));
   engine_.Read([&](const ClusterState& state) {
     auto it = state.jobs.find(JobId(request->id()));
     if (it == state.jobs.end()) return;
     if (!engine_.MayAct(caller, it->second)) {
-      result = grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
-                            absl::StrCat("job ", request->id(), " belongs to ", it->second.spec.user));
+      result = absl::PermissionDeniedError(
+          absl::StrCat("job ", request->id(), " belongs to ", it->second.spec.user));
       return;
     }
     *response->mutable_job() = ShowJob(state, it->second);
     for (const Plan& plan : it->second.plans) *response->add_plans() = ShowPlan(state, plan);
-    result = grpc::Status::OK;
+    result = absl::OkStatus();
   });
-  return result;
+  return Reply(caller, __func__, result);
 }
 
 grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
@@ -126,7 +142,7 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
 grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest*,
                                    v1::ListNodesResponse* response) {
   // Everybody who can connect may see the nodes.
-  if (auto caller = CallerOf(context); !caller.ok()) return ToGrpc(caller.status());
+  if (auto caller = CallerOf(context, __func__); !caller.ok()) return ToGrpc(caller.status());
   engine_.Read([&](const ClusterState& state) { *response = ShowNodes(state); });
   return grpc::Status::OK;
 }
@@ -190,7 +206,7 @@ grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1
                                                         answer->by_rank = std::move(by_rank);
                                                         answer->ready.notify_all();
                                                       });
-  if (!asked.ok()) return ToGrpc(asked);
+  if (!asked.ok()) return Reply(caller, __func__, asked);
   std::unique_lock lock(answer->mutex);
   while (!answer->ready.wait_for(lock, kEventWait, [&] { return answer->by_rank.has_value(); })) {
     if (stopping_ || context->IsCancelled()) return grpc::Status::CANCELLED;
@@ -220,24 +236,24 @@ grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1
 grpc::Status ApiService::DeleteCheckpoint(grpc::ServerContext* context, const v1::CheckpointRef* request,
                                           v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
-  return ToGrpc(engine_.DeleteCheckpoint(caller, CheckpointId(request->id())));
+  return Reply(caller, __func__, engine_.DeleteCheckpoint(caller, CheckpointId(request->id())));
 }
 
 grpc::Status ApiService::Suspend(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
-  return ToGrpc(engine_.Suspend(caller, JobId(request->id())));
+  return Reply(caller, __func__, engine_.Suspend(caller, JobId(request->id())));
 }
 
 grpc::Status ApiService::Resume(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
-  return ToGrpc(engine_.Resume(caller, JobId(request->id())));
+  return Reply(caller, __func__, engine_.Resume(caller, JobId(request->id())));
 }
 
 grpc::Status ApiService::Checkpoint(grpc::ServerContext* context, const v1::CheckpointRequest* request,
                                     v1::CheckpointResponse* response) {
   SIDING_AS_CALLER(context, caller);
   const auto id = engine_.Checkpoint(caller, JobId(request->id()), FromProto(request->tier()));
-  if (!id.ok()) return ToGrpc(id.status());
+  if (!id.ok()) return Reply(caller, __func__, id.status());
   response->set_checkpoint(id->value());
   return grpc::Status::OK;
 }
@@ -245,7 +261,7 @@ grpc::Status ApiService::Checkpoint(grpc::ServerContext* context, const v1::Chec
 grpc::Status ApiService::Vacate(grpc::ServerContext* context, const v1::CheckpointRequest* request,
                                 v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
-  return ToGrpc(engine_.Vacate(caller, JobId(request->id()), FromProto(request->tier())));
+  return Reply(caller, __func__, engine_.Vacate(caller, JobId(request->id()), FromProto(request->tier())));
 }
 
 grpc::Status ApiService::Migrate(grpc::ServerContext* context, const v1::MigrateRequest* request,
@@ -253,28 +269,28 @@ grpc::Status ApiService::Migrate(grpc::ServerContext* context, const v1::Migrate
   SIDING_AS_CALLER(context, caller);
   std::vector<NodeId> nodes;
   for (const std::string& node : request->nodes()) nodes.emplace_back(node);
-  return ToGrpc(engine_.Migrate(caller, JobId(request->id()), std::move(nodes)));
+  return Reply(caller, __func__, engine_.Migrate(caller, JobId(request->id()), std::move(nodes)));
 }
 
 grpc::Status ApiService::Kill(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
-  return ToGrpc(engine_.Kill(caller, JobId(request->id())));
+  return Reply(caller, __func__, engine_.Kill(caller, JobId(request->id())));
 }
 
 grpc::Status ApiService::Cordon(grpc::ServerContext* context, const v1::NodeRef* request, v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
-  return ToGrpc(engine_.Cordon(caller, NodeId(request->name()), true));
+  return Reply(caller, __func__, engine_.Cordon(caller, NodeId(request->name()), true));
 }
 
 grpc::Status ApiService::Uncordon(grpc::ServerContext* context, const v1::NodeRef* request, v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
-  return ToGrpc(engine_.Cordon(caller, NodeId(request->name()), false));
+  return Reply(caller, __func__, engine_.Cordon(caller, NodeId(request->name()), false));
 }
 
 grpc::Status ApiService::ShowPolicy(grpc::ServerContext* context, const v1::Empty*,
                                     v1::PolicyInForce* response) {
   // Everybody who can connect may know the rules.
-  if (auto caller = CallerOf(context); !caller.ok()) return ToGrpc(caller.status());
+  if (auto caller = CallerOf(context, __func__); !caller.ok()) return ToGrpc(caller.status());
   const PolicyWatcher::InForce current = policy_.Current();
   response->set_yaml(ToYaml(current.policy));
   response->set_file(policy_.file());
@@ -286,7 +302,9 @@ grpc::Status ApiService::ShowPolicy(grpc::ServerContext* context, const v1::Empt
 grpc::Status ApiService::ReloadPolicy(grpc::ServerContext* context, const v1::Empty*,
                                       v1::PolicyReloaded* response) {
   SIDING_AS_CALLER(context, caller);
-  if (!caller.is_operator) return ToGrpc(absl::PermissionDeniedError("only operators may reload the policy"));
+  if (!caller.is_operator) {
+    return Reply(caller, __func__, absl::PermissionDeniedError("only operators may reload the policy"));
+  }
   spdlog::info("{} asks for the policy to be loaded again", caller.user);
   const auto reloaded = policy_.Reload();
   if (!reloaded.ok()) return ToGrpc(reloaded.status());

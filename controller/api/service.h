@@ -3,13 +3,12 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "controller/api/local_identity.h"
 #include "controller/api/slots.h"
 #include "controller/engine/engine.h"
+#include "controller/identity/identity.h"
 #include "controller/policy_watcher.h"
 #include "siding/v1/api.grpc.pb.h"
 
@@ -18,8 +17,8 @@ namespace siding {
 // Thread-safe. Everything passed in must outlive it.
 class ApiService final : public v1::Siding::Service {
  public:
-  using Identify = std::function<absl::StatusOr<PeerIdentity>(const std::string& peer)>;
-  ApiService(Engine& engine, PolicyWatcher& policy, Identify identify, const ServiceLimits& limits);
+  ApiService(Engine& engine, PolicyWatcher& policy, const Identities& identities,
+             const ServiceLimits& limits);
   // Ends event streams that follow, so that the server can shut down.
   void Stop() { stopping_ = true; }
 
@@ -47,12 +46,14 @@ class ApiService final : public v1::Siding::Service {
   grpc::Status ReloadPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyReloaded*) override;
 
  private:
-  absl::StatusOr<Caller> CallerOf(grpc::ServerContext* context, PeerIdentity* identity = nullptr) const;
-  absl::StatusOr<JobSpec> SpecOf(const v1::SubmitRequest& request, const PeerIdentity& identity) const;
+  // `method` is the name of the call. To be asked once for each.
+  absl::StatusOr<Caller> CallerOf(grpc::ServerContext* context, const char* method,
+                                  UserIdentity* identity = nullptr) const;
+  absl::StatusOr<JobSpec> SpecOf(const v1::SubmitRequest& request, const UserIdentity& identity) const;
 
   Engine& engine_;
   PolicyWatcher& policy_;
-  const Identify identify_;
+  const Identities& identities_;
   WaitingCalls waiting_calls_;
   std::atomic<bool> stopping_{false};
 };

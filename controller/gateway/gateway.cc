@@ -2,6 +2,8 @@
 
 #include <deque>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "common/logging.h"
 #include "controller/wire/grpc_status.h"
 
@@ -11,10 +13,12 @@ namespace siding {
 class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::ToAgent> {
  public:
   Stream(Gateway& gateway, grpc::CallbackServerContext& context) : gateway_(gateway), context_(context) {
-    if (absl::Status allowed = gateway_.options_.may_serve(context.peer()); !allowed.ok()) {
-      Refuse(allowed);
+    auto identity = gateway_.identities_.AgentOf({context, "Connect"});
+    if (!identity.ok()) {
+      Refuse(identity.status());
       return;
     }
+    identity_ = *std::move(identity);
     StartRead(&incoming_);
   }
 
@@ -75,7 +79,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
 
  private:
   void Refuse(const absl::Status& why) {
-    spdlog::warn("agent refused: {}", std::string(why.message()));
+    spdlog::warn("agent from {} is refused: {}", context_.peer(), std::string(why.message()));
     End(ToGrpc(why));
   }
 
@@ -86,6 +90,10 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
     node_ = NodeId(incoming_.hello().node());
     agent_ = incoming_.hello().agent();
     connection_ = incoming_.hello().connection();
+    if (identity_.node && *identity_.node != node_) {
+      return absl::PermissionDeniedError(
+          absl::StrCat(identity_.who, " may not speak for node ", absl::CHexEscape(node_.value())));
+    }
     std::lock_guard lock(gateway_.changes_);
     if (Stream* earlier = gateway_.Find(node_); earlier != nullptr) {
       if (earlier->agent_ != agent_ || earlier->connection_ >= connection_) {
@@ -143,6 +151,8 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   v1::FromAgent incoming_;  // only the reading side
   bool greeted_ = false;    // only the reading side
 
+  AgentIdentity identity_;
+
   // What the Hello said; set before anybody else knows this stream.
   NodeId node_;
   std::string agent_;
@@ -159,7 +169,8 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   bool ended_ = false;                // guarded by mutex_
 };
 
-Gateway::Gateway(GatewayOptions options) : options_(std::move(options)) {}
+Gateway::Gateway(GatewayOptions options, const Identities& identities)
+    : options_(std::move(options)), identities_(identities) {}
 Gateway::~Gateway() = default;
 
 grpc::ServerBidiReactor<v1::FromAgent, v1::ToAgent>* Gateway::Connect(grpc::CallbackServerContext* context) {

@@ -1,7 +1,6 @@
 // The agents' end of the controller: one stream per node, messages up to the engine, commands down.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "controller/engine/engine.h"
+#include "controller/identity/identity.h"
 #include "siding/v1/agent.grpc.pb.h"
 
 namespace siding {
@@ -26,8 +26,6 @@ class AgentEvents {
 
 struct GatewayOptions {
   Duration heartbeat_interval = std::chrono::seconds(5);
-  // Whether the peer (ServerContext::peer()) may be an agent; an error is its refusal.
-  std::function<absl::Status(const std::string& peer)> may_serve;
   // An agent that leaves so many commands unread is cut off. The engine sends what matters again when it is
   // back.
   size_t most_waiting = 10'000;
@@ -35,11 +33,14 @@ struct GatewayOptions {
 
 // Thread-safe. Uses gRPC's callback interface: a thousand idle agents cost no threads.
 //
+// An agent speaks for the node that its identity names, or for any if it names none.
+//
 // A node has one agent: another one with its name is refused as long as the first is connected. Only a later
 // connection of the same agent takes the place of an earlier one, whose end may not have been seen yet.
 class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService {
  public:
-  explicit Gateway(GatewayOptions options);
+  // `identities` must outlive it.
+  Gateway(GatewayOptions options, const Identities& identities);
   ~Gateway() override;
   // Once, before the server starts. `events` must outlive the server.
   void Attach(AgentEvents& events) { events_ = &events; }
@@ -56,6 +57,7 @@ class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService
   void Register(const NodeId& node, Stream* stream);  // nullptr: none from now on
 
   const GatewayOptions options_;
+  const Identities& identities_;
   AgentEvents* events_ = nullptr;
 
   // Held while the engine is told of a coming or a going, so that it hears of them in their order. Taken

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/gateway/gateway.h"
+#include "controller/identity/fake_identities.h"
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -112,11 +113,10 @@ class GatewayTest : public testing::Test {
     gateway_.Send(NodeId(node), std::move(command));
   }
 
-  absl::Status allowed_;
+  FakeIdentities identities_;
   RecordingEvents events_;
-  Gateway gateway_{{.heartbeat_interval = std::chrono::seconds(7),
-                    .may_serve = [this](const std::string&) { return allowed_; },
-                    .most_waiting = kMostWaiting}};
+  Gateway gateway_{{.heartbeat_interval = std::chrono::seconds(7), .most_waiting = kMostWaiting},
+                   identities_};
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -61,9 +61,23 @@ TEST_F(GatewayTest, ACommandForANodeWithoutAnAgentIsDropped) {
 // ---- Refusals. ----
 
 TEST_F(GatewayTest, WhoMayNotServeIsRefusedUnheard) {
-  allowed_ = absl::PermissionDeniedError("not you");
+  identities_.agent = absl::PermissionDeniedError("not you");
   TestAgent agent(*server_);
   EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+}
+TEST_F(GatewayTest, AnAgentOfOneNodeMaySpeakForIt) {
+  identities_.agent = AgentIdentity{"the certificate of node n1", NodeId("n1")};
+  TestAgent agent(*server_);
+  agent.Hello("n1");
+  EXPECT_TRUE(agent.IsWelcomed());
+}
+TEST_F(GatewayTest, AnAgentOfOneNodeMaySpeakForNoOther) {
+  identities_.agent = AgentIdentity{"the certificate of node n1", NodeId("n1")};
+  TestAgent agent(*server_);
+  agent.Hello("n2");
+  const grpc::Status end = agent.End();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(end.error_message(), "the certificate of node n1 may not speak for node n2");
 }
 TEST_F(GatewayTest, WhatDoesNotBeginWithHelloIsRefused) {
   TestAgent agent(*server_);

@@ -87,7 +87,7 @@ class Cluster:
 
     def start_controller(self):
         argv = [BIN / "sidingd", "--socket", self.socket, "--state-dir", self.dir / "controller", "--heartbeat", "1s",
-                "--log-level", "debug"]
+                "--log-level", "debug", *self.controller_args()]
         if self.config:
             path = self.dir / "sidingd.yaml"
             path.write_text(self.config)
@@ -99,6 +99,16 @@ class Cluster:
         self.controller = self._spawn("sidingd", argv)
         wait_for("the controller to answer", self._answers, 20)
 
+    # What a cluster over the network says otherwise (tests/security).
+    def controller_args(self):
+        return ()
+
+    def agent_connection(self, node):
+        return ("--controller", self.socket)
+
+    def ctl_connection(self):
+        return ("--socket", self.socket)
+
     def _answers(self):
         assert self.controller.poll() is None, "sidingd ended: " + self.tail("sidingd")
         try:
@@ -108,7 +118,7 @@ class Cluster:
             return False
 
     def start_agent(self, node):
-        argv = [BIN / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
+        argv = [BIN / "siding-agent", "--node", node, *self.agent_connection(node), "--state-dir", self.dir / node,
                 "--shared-dir", self.shared, "--slots", self.slots, "--memory", self.memory, "--log-level", "debug"]
         if self.criu:
             argv += ["--criu", self.criu]
@@ -176,7 +186,7 @@ class Cluster:
     # ---- what a user does ----
     def ctl(self, *args, uid=None):
         """Runs sidingctl with --json; returns what it printed, parsed (None if nothing)."""
-        argv = [str(BIN / "sidingctl"), "--socket", str(self.socket), "--json", *map(str, args)]
+        argv = [str(a) for a in (BIN / "sidingctl", *self.ctl_connection(), "--json", *args)]
         done = subprocess.run(argv, capture_output=True, text=True, user=uid, cwd=self.dir)
         if done.returncode != 0:
             raise CtlError(done.returncode, done.stderr.strip())

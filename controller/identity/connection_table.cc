@@ -1,8 +1,15 @@
-#include "controller/api/connection_table.h"
+#include "controller/identity/connection_table.h"
+
+#include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
 
 namespace siding {
+
+uint64_t InodeOfDescriptor(int fd) {
+  struct stat info {};
+  return fstat(fd, &info) == 0 ? info.st_ino : 0;
+}
 
 ConnectionTable::ConnectionTable(const ServiceLimits& limits, InodeOf inode_of)
     : limits_(limits), inode_of_(std::move(inode_of)) {}

@@ -1,4 +1,4 @@
-#include "controller/api/local_identity.h"
+#include "controller/identity/local_listener.h"
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -27,7 +27,7 @@ class LocalListenerTest : public testing::Test {
     char name[] = "/tmp/siding-socket-XXXXXX";
     folder_ = mkdtemp(name);
     std::filesystem::permissions(folder_, std::filesystem::perms::all);
-    listener_ = *LocalListener::Listen(path(), {.connections_per_user = kPerUser}, [this](int fd) {
+    listener_ = *LocalListener::Listen(path(), limits_, peers_, [this](int fd) {
       std::lock_guard lock(mutex_);
       accepted_.push_back(fd);
       changed_.notify_all();
@@ -73,6 +73,8 @@ class LocalListenerTest : public testing::Test {
   }
 
   std::string folder_;
+  const ServiceLimits limits_{.connections_per_user = kPerUser};
+  LocalIdentities peers_{limits_};
   std::unique_ptr<LocalListener> listener_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -89,7 +91,7 @@ TEST_F(LocalListenerTest, TellsTheUidOfAnotherUsersProcess) {
     _exit(read(fd.get(), &byte, 1) == 1 ? 0 : 1);  // until it has been looked at
   }
   const int fd = Accepted(0);
-  const auto peer = listener_->Of(PeerOf(fd));
+  const auto peer = peers_.Of(PeerOf(fd));
   ASSERT_TRUE(peer.ok()) << peer.status();
   EXPECT_EQ(peer->uid, 65534u);
   EXPECT_EQ(peer->gid, 65534u);
@@ -100,8 +102,8 @@ TEST_F(LocalListenerTest, TellsTheUidOfAnotherUsersProcess) {
 }
 
 TEST_F(LocalListenerTest, KnowsNobodyWhoCameAnotherWay) {
-  EXPECT_THAT(listener_->Of("ipv4:127.0.0.1:5").status().message(), HasSubstr("local socket"));
-  EXPECT_FALSE(listener_->Of("fd:3").ok());
+  EXPECT_THAT(peers_.Of("ipv4:127.0.0.1:5").status().message(), HasSubstr("local socket"));
+  EXPECT_FALSE(peers_.Of("fd:3").ok());
 }
 
 TEST_F(LocalListenerTest, ClosesWhatIsMoreThanAUserMayHave) {
@@ -124,13 +126,14 @@ TEST_F(LocalListenerTest, AClosedConnectionMakesRoomForAnother) {
   close(Accepted(7));
   const UniqueFd another = ConnectAsNobody();
   const int fd = Accepted(kPerUser);
-  EXPECT_TRUE(listener_->Of(PeerOf(fd)).ok());
+  EXPECT_TRUE(peers_.Of(PeerOf(fd)).ok());
   std::lock_guard lock(mutex_);
   accepted_.erase(accepted_.begin() + 7);
 }
 
 TEST_F(LocalListenerTest, TwoListenersDoNotShareAPath) {
-  EXPECT_THAT(LocalListener::Listen(path(), {}, [](int) {}).status().message(), HasSubstr("in use"));
+  EXPECT_THAT(LocalListener::Listen(path(), limits_, peers_, [](int) {}).status().message(),
+              HasSubstr("in use"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "controller/api/connection_table.h"
+#include "controller/identity/connection_table.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -16,11 +16,14 @@ struct ConnectionOwner {
   uint32_t gid = 0;
 };
 
+// The inode behind a descriptor; 0: it is not open.
+uint64_t InodeOfDescriptor(int fd);
+
 // gRPC owns the descriptors and says nothing when it closes one. So whether a connection still lives is asked
 // of the kernel, by the socket's inode, as soon as a limit seems to be reached. Not thread-safe.
 class ConnectionTable {
  public:
-  // The inode behind a descriptor; 0: it is not open.
+  // InodeOfDescriptor, or a test's.
   using InodeOf = std::function<uint64_t(int fd)>;
   ConnectionTable(const ServiceLimits& limits, InodeOf inode_of);
 

@@ -1,0 +1,152 @@
+#include "common/tls/certificates.h"
+
+#include <openssl/x509_vfy.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/files.h"
+#include "common/status.h"
+#include "common/tls/openssl.h"
+
+namespace siding {
+namespace {
+
+using StorePtr = OpensslPtr<X509_STORE, X509_STORE_free>;
+using StoreContextPtr = OpensslPtr<X509_STORE_CTX, X509_STORE_CTX_free>;
+using NamesPtr = OpensslPtr<GENERAL_NAMES, GENERAL_NAMES_free>;
+
+constexpr size_t kLongestDescription = 256;
+
+std::string TextOf(const ASN1_STRING* text) {
+  const auto* data = reinterpret_cast<const char*>(ASN1_STRING_get0_data(text));
+  return absl::CHexEscape(std::string(data, static_cast<size_t>(ASN1_STRING_length(text))));
+}
+
+// Its URIs and host names; its subject if it has none. Written by whoever made it, so escaped.
+std::string Describe(X509& certificate) {
+  std::vector<std::string> found;
+  const NamesPtr names(
+      static_cast<GENERAL_NAMES*>(X509_get_ext_d2i(&certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type == GEN_URI || name->type == GEN_DNS) found.push_back(TextOf(name->d.ia5));
+  }
+  if (!found.empty()) return absl::StrJoin(found, ", ").substr(0, kLongestDescription);
+  char subject[256] = "";
+  X509_NAME_oneline(X509_get_subject_name(&certificate), subject, sizeof subject);
+  return absl::CHexEscape(subject);
+}
+
+// "2026-05-01T12:00:00Z"
+std::string EndOf(X509& certificate) {
+  tm end{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &end) != 1) return "an unknown time";
+  char text[32] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &end);
+  return text;
+}
+
+std::string WhyNot(int error, X509& certificate) {
+  switch (error) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+      return "no authority that is believed here has issued it";
+    case X509_V_ERR_INVALID_PURPOSE:
+      return "it is not for this purpose: a client shows a client's certificate, a server a server's";
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      return absl::StrCat("it expired at ", EndOf(certificate));
+    default:
+      return X509_verify_cert_error_string(error);
+  }
+}
+
+// Not readable or writable by everybody, and not writable by a group: a group may be let in to read.
+absl::Status CheckMode(const std::string& key) {
+  struct stat info {};
+  if (stat(key.c_str(), &info) != 0) return ErrnoError(errno, absl::StrCat("key ", key));
+  if ((info.st_mode & 0027) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrFormat("key %s has mode %04o, so that others could use it; expected 0600", key,
+                      static_cast<unsigned>(info.st_mode & 07777)));
+}
+
+absl::StatusOr<std::string> Read(const std::string& what, const std::string& path) {
+  auto text = ReadFile(path);
+  if (!text.ok()) return Annotate(text.status(), what);
+  return text;
+}
+
+absl::Status CheckOwn(const TlsMaterial& material, const TlsFiles& files, Purpose purpose, Time now) {
+  const auto certificates = ParseCertificates(material.certificate);
+  if (!certificates.ok()) {
+    return Annotate(certificates.status(), absl::StrCat("certificate ", files.certificate));
+  }
+  SIDING_RETURN_IF_ERROR(CheckMode(files.key));
+  const auto key = ParseKey(material.key);
+  if (!key.ok()) return Annotate(key.status(), absl::StrCat("key ", files.key));
+  if (X509_check_private_key(certificates->front().get(), key->get()) != 1) {
+    ForgetOpensslErrors();
+    return absl::FailedPreconditionError(
+        absl::StrCat("key ", files.key, " does not belong to the certificate in ", files.certificate));
+  }
+  return Annotate(VerifyChain(material.certificate, material.ca, purpose, now),
+                  absl::StrCat("certificate ", files.certificate));
+}
+
+}  // namespace
+
+absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpose purpose, Time now) {
+  SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> shown, ParseCertificates(chain));
+  SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> believed, ParseCertificates(ca));
+  const StorePtr store(X509_STORE_new());
+  for (const X509Ptr& one : believed) X509_STORE_add_cert(store.get(), one.get());
+  STACK_OF(X509)* between = sk_X509_new_null();  // owns none of them
+  for (size_t i = 1; i < shown.size(); ++i) sk_X509_push(between, shown[i].get());
+
+  const StoreContextPtr context(X509_STORE_CTX_new());
+  bool good = X509_STORE_CTX_init(context.get(), store.get(), shown.front().get(), between) == 1 &&
+              X509_STORE_CTX_set_default(context.get(),
+                                         purpose == Purpose::kServer ? "ssl_server" : "ssl_client") == 1;
+  if (good) {
+    X509_STORE_CTX_set_time(context.get(), 0, std::chrono::system_clock::to_time_t(now));
+    good = X509_verify_cert(context.get()) == 1;
+  }
+  const int error = X509_STORE_CTX_get_error(context.get());
+  sk_X509_free(between);
+  if (good) return absl::OkStatus();
+  ForgetOpensslErrors();  // the context says more
+  X509* at = X509_STORE_CTX_get_current_cert(context.get());
+  X509& blamed = at == nullptr ? *shown.front() : *at;
+  return absl::UnauthenticatedError(absl::StrCat(
+      Describe(*shown.front()), &blamed == shown.front().get() ? "" : ", issuer " + Describe(blamed), ": ",
+      WhyNot(error, blamed)));
+}
+
+absl::StatusOr<TlsMaterial> LoadTlsFiles(const TlsFiles& files, Purpose purpose, Time now) {
+  if (files.ca.empty()) {
+    return absl::InvalidArgumentError("no file with the certificate authority to believe (ca)");
+  }
+  if (files.certificate.empty() != files.key.empty()) {
+    return absl::InvalidArgumentError("a certificate and its key are needed together");
+  }
+  TlsMaterial material;
+  SIDING_ASSIGN_OR_RETURN(material.ca, Read("ca", files.ca));
+  if (const auto parsed = ParseCertificates(material.ca); !parsed.ok()) {
+    return Annotate(parsed.status(), absl::StrCat("ca ", files.ca));
+  }
+  if (files.certificate.empty()) return material;
+  SIDING_ASSIGN_OR_RETURN(material.certificate, Read("certificate", files.certificate));
+  SIDING_ASSIGN_OR_RETURN(material.key, Read("key", files.key));
+  SIDING_RETURN_IF_ERROR(CheckOwn(material, files, purpose, now));
+  return material;
+}
+
+}  // namespace siding

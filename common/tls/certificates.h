@@ -1,0 +1,39 @@
+// Certificates that exist: the files that a program is told to use, and whether a chain is to be believed.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/units.h"
+
+namespace siding {
+
+// Paths of PEM files. `ca` says whom to believe; certificate (first, then those between it and the CA) and
+// key say who one is oneself: both, or neither.
+struct TlsFiles {
+  std::string ca;
+  std::string certificate;
+  std::string key;
+};
+
+// What is in them.
+struct TlsMaterial {
+  std::string ca;
+  std::string certificate;
+  std::string key;
+};
+
+// What a certificate is shown for.
+enum class Purpose { kServer, kClient };
+
+// Whether the first certificate of `chain` was issued for this purpose by one of the authorities in `ca`,
+// and is valid at `now`. The error says whose certificate it is and what is wrong with it.
+absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpose purpose, Time now);
+
+// Reads the files and finds, with the file's name, whatever would only show as a connection that breaks: a
+// key that does not belong to the certificate, or that everybody may read; a certificate that has expired or
+// was not issued by this CA for this purpose.
+absl::StatusOr<TlsMaterial> LoadTlsFiles(const TlsFiles& files, Purpose purpose, Time now);
+
+}  // namespace siding

@@ -1,0 +1,26 @@
+// Where the controller is.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/numbers.h"
+
+namespace siding {
+
+struct Endpoint {
+  std::string target;   // for gRPC
+  bool remote = false;  // over the network, hence with TLS
+};
+
+// "head1:7433", "10.0.0.1:7433" and "[fd00::1]:7433" are on the network; all else is a unix socket's path.
+inline Endpoint ParseEndpoint(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  int port = 0;
+  const bool remote = colon != std::string::npos && colon > 0 && text.find('/') == std::string::npos &&
+                      absl::SimpleAtoi(text.substr(colon + 1), &port) && port >= 0 && port <= 65535;
+  if (remote) return {text, true};
+  return {"unix:" + std::filesystem::absolute(text).string(), false};
+}
+
+}  // namespace siding

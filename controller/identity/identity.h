@@ -1,0 +1,58 @@
+// Who is at the other end of a call. The services ask this interface, and do not know by what means it
+// answers: the unix socket, a certificate, or MUNGE (docs/security.md).
+#pragma once
+
+#include <grpcpp/server_context.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+
+namespace siding {
+
+// An account of this machine.
+struct UserIdentity {
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::string user;  // "uid:1234" if the system knows no name
+};
+
+// Somebody who may run an agent.
+struct AgentIdentity {
+  std::string who;             // for people
+  std::optional<NodeId> node;  // the one it may speak for; none: any
+};
+
+struct Call {
+  const grpc::ServerContextBase& context;
+  std::string method;  // plain, such as "Submit"
+};
+
+// Thread-safe. kUnauthenticated: nobody knows who calls. kPermissionDenied: it is known, and may not.
+class Identities {
+ public:
+  virtual ~Identities() = default;
+  // The user for whom the call acts. To be asked once for each call: a credential is good for one question.
+  virtual absl::StatusOr<UserIdentity> UserOf(const Call& call) const = 0;
+  virtual absl::StatusOr<AgentIdentity> AgentOf(const Call& call) const = 0;
+};
+
+// Asks `local` about calls that came over the unix socket, and `remote` about all others. Both must outlive
+// it; without `remote`, nobody else is anybody.
+class IdentitiesByWay final : public Identities {
+ public:
+  IdentitiesByWay(const Identities& local, const Identities* remote) : local_(local), remote_(remote) {}
+  absl::StatusOr<UserIdentity> UserOf(const Call& call) const override;
+  absl::StatusOr<AgentIdentity> AgentOf(const Call& call) const override;
+
+ private:
+  absl::StatusOr<const Identities*> For(const Call& call) const;
+
+  const Identities& local_;
+  const Identities* const remote_;
+};
+
+}  // namespace siding

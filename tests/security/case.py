@@ -1,0 +1,125 @@
+"""A cluster whose agents and users come over the network: TLS on the loopback device, with an authority of its own."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+from cluster import BIN, Cluster, CtlError, wait_for  # noqa: E402,F401
+
+
+def run(*argv, **options):
+    return subprocess.run([str(a) for a in argv], capture_output=True, text=True, **options)
+
+
+class Authority:
+    """A folder of `sidingctl certs`."""
+
+    def __init__(self, folder):
+        self.dir = folder
+        self.make("init", folder)
+
+    def make(self, *args):
+        """Makes a certificate; what sidingctl says of it."""
+        where = () if args[0] == "init" else ("--folder", self.dir)
+        done = run(BIN / "sidingctl", "--json", "certs", *args, *where)
+        if done.returncode != 0:
+            raise CtlError(done.returncode, done.stderr.strip())
+        return json.loads(done.stdout)
+
+    @property
+    def ca(self):
+        return self.dir / "ca.pem"
+
+    def files(self, kind, name):
+        """[certificate, key], made when they are first asked for."""
+        found = [self.dir / f"{kind}-{name}.pem", self.dir / f"{kind}-{name}.key"]
+        if not found[0].exists():
+            self.make(kind, name)
+        return found
+
+    def flags(self, kind, name):
+        certificate, key = self.files(kind, name)
+        return ("--ca", self.ca, "--certificate", certificate, "--key", key)
+
+
+class RemoteCluster(Cluster):
+    user = "root"  # of whom ctl() has the certificate
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.authority = Authority(self.dir / "certs")
+        self.authority.make("controller", "localhost", "127.0.0.1")
+
+    def controller_args(self):
+        return ("--listen", "127.0.0.1:0", "--tls-ca", self.authority.ca, "--tls-certificate",
+                self.authority.dir / "controller.pem", "--tls-key", self.authority.dir / "controller.key")
+
+    @property
+    def port(self):
+        """Chosen by the kernel; the controller says it in its log."""
+        found = re.findall(r"\(port (\d+)\) with TLS", self.log())
+        if not found:
+            raise CtlError(3, "the controller has not said its port yet")
+        return int(found[-1])
+
+    @property
+    def address(self):
+        return f"localhost:{self.port}"
+
+    def agent_connection(self, node):
+        return ("--controller", self.address, *self.authority.flags("node", node))
+
+    def ctl_connection(self):
+        return ("--controller", self.address, *self.authority.flags("user", self.user))
+
+    def ctl_as(self, user, *args):
+        before, self.user = self.user, user
+        try:
+            return self.ctl(*args)
+        finally:
+            self.user = before
+
+    def log(self):
+        return self.tail("sidingd", 1000)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, to run jobs as their users")
+class RemoteCase(unittest.TestCase):
+    nodes = ()
+
+    def setUp(self):
+        self.cluster = self.make_cluster()
+        self.addCleanup(self._finish)
+        self.cluster.start()
+
+    def make_cluster(self):
+        return RemoteCluster(self.nodes, slots=1)
+
+    def _finish(self):
+        self.cluster.stop()
+        if not self._outcome.success:
+            for log in sorted(self.cluster.logs.iterdir()):
+                print(f"---- {log.name}\n{self.cluster.tail(log.stem, 40)}", file=sys.stderr)
+        shutil.rmtree(self.cluster.dir, ignore_errors=True)
+
+    def call(self, ca="", certificate="", key="", *credential):
+        """(code, message) of a call by somebody who does not look at his own files first."""
+        ca = ca or self.cluster.authority.ca
+        done = run(BIN / "siding-test-caller", self.cluster.address, ca, certificate, key, *credential)
+        code, message = done.stdout.strip().split(" ", 1) if " " in done.stdout.strip() else (done.stdout, "")
+        return int(code), message
+
+    def assert_logged(self, *texts):
+        """The controller says, in one line of its log, all of this."""
+        wait_for(f"the controller to log {texts}",
+                 lambda: any(all(t in line for t in texts) for line in self.cluster.log().splitlines()), 10)
+
+    def assert_serving(self):
+        self.assertIsNone(self.cluster.controller.poll())
+        self.cluster.ctl("nodes")

@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+"""Remote users who say who they are by MUNGE: a munged of our own, with a key of its own."""
+
+import os
+import shutil
+import unittest
+
+from case import BIN, CtlError, RemoteCase, RemoteCluster, run, wait_for
+
+UNAUTHENTICATED = 16
+
+
+class MungeCluster(RemoteCluster):
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.munge_dir = self.dir / "munge"
+        self.munge_dir.mkdir(mode=0o755)
+        os.chmod(self.authority.dir, 0o755)  # for users, who need the authority's certificate
+        self.munge_socket = self.munge_dir / "s"
+        self.munged = None
+
+    def start_controller(self):
+        if self.munged is None:
+            key = self.munge_dir / "key"
+            key.touch(0o600)
+            key.write_bytes(os.urandom(128))
+            self.munged = self._spawn("munged", [
+                shutil.which("munged"), "--foreground", "--force", f"--key-file={key}", f"--socket={self.munge_socket}",
+                f"--pid-file={self.munge_dir}/pid", f"--log-file={self.munge_dir}/log", f"--seed-file={self.munge_dir}/seed"])
+            wait_for("munged", self.munge_socket.exists, 10)
+        super().start_controller()
+
+    def stop(self):
+        if self.munged:
+            self.munged.terminate()
+            self.munged.wait(10)
+        super().stop()
+
+    def controller_args(self):
+        return (*super().controller_args(), "--identity", "munge", "--munge-socket", self.munge_socket)
+
+    def ctl_connection(self):
+        return ("--controller", self.address, "--ca", self.authority.ca, "--munge", "--munge-socket", self.munge_socket)
+
+    def credential(self, payload):
+        return run("munge", "-S", self.munge_socket, "-s", payload).stdout.strip()
+
+
+@unittest.skipUnless(shutil.which("munged") and shutil.which("munge"), "munge is not installed (./run setup)")
+class MungeCase(RemoteCase):
+    def make_cluster(self):
+        return MungeCluster(self.nodes, slots=1)
+
+
+class Callers(MungeCase):
+    def test_the_caller_is_who_asks(self):
+        with self.assertRaisesRegex(CtlError, "only operators may cordon nodes"):
+            self.cluster.ctl("cordon", "n1", uid=1)
+        self.assert_logged("Cordon by user daemon is refused")
+
+    def test_root_is_root(self):
+        self.assertEqual(self.cluster.ctl("jobs").get("jobs", []), [])
+
+    def test_a_credential_is_good_once(self):
+        credential = self.cluster.credential("siding.v1.Siding/ListNodes")
+        self.assertEqual(self.call("", "", "", credential)[0], 0)
+        code, message = self.call("", "", "", credential)
+        self.assertEqual(code, UNAUTHENTICATED)
+        self.assertIn("Replayed credential", message)
+        self.assert_logged("ListNodes from", "Replayed credential")
+
+    def test_a_credential_is_good_for_one_method(self):
+        code, message = self.call("", "", "", self.cluster.credential("siding.v1.Siding/Kill"))
+        self.assertEqual(code, UNAUTHENTICATED)
+        self.assertIn("is for 'siding.v1.Siding/Kill', not for 'siding.v1.Siding/ListNodes'", message)
+
+    def test_another_keys_credential_is_refused(self):
+        code, message = self.call("", "", "", "MUNGE:AwQFAAC=:")
+        self.assertEqual(code, UNAUTHENTICATED)
+        self.assertIn("MUNGE:", message)
+
+    def test_without_a_credential_nobody_is_known(self):
+        code, message = self.call()
+        self.assertEqual(code, UNAUTHENTICATED)
+        self.assertIn("sidingctl --munge", message)
+
+    def test_a_users_certificate_is_no_credential(self):
+        code, message = self.call("", *self.cluster.authority.files("user", "root"))
+        self.assertEqual(code, UNAUTHENTICATED)
+        self.assertIn("sidingctl --munge", message)
+
+    def test_a_munged_that_is_gone_is_named(self):
+        done = run(BIN / "sidingctl", "--controller", self.cluster.address, "--ca", self.cluster.authority.ca, "--munge",
+                   "--munge-socket", "/nonexistent/s", "nodes")
+        self.assertIn("/nonexistent/s", done.stderr)
+
+
+class MungeJobs(MungeCase):
+    nodes = ("n1",)
+
+    def test_a_job_runs_as_who_submitted_it(self):
+        job = int(self.cluster.ctl("submit", "--workdir", "/", "--output", "/dev/null", "--", "/bin/true", uid=1)["id"])
+        self.cluster.submitted.append(job)
+        self.assertEqual(self.cluster.wait_state(job, "done")["spec"]["user"], "daemon")
+
+
+if __name__ == "__main__":
+    unittest.main()

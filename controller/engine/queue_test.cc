@@ -229,6 +229,8 @@ TEST_F(QueueTest, ADrainedNodeIsNotPlannedWith) {
   EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
 }
 
+TEST_F(QueueTest, WhoAsksIsToldWhoHasTheQueue) { EXPECT_EQ(engine_->ClusterManager(), "manager"); }
+
 TEST_F(QueueTest, AJobThatSidingCannotMoveHoldsItsNode) {
   Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("a")}));
   Say(Express(ManagedPhase::kWaiting));

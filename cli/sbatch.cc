@@ -21,8 +21,7 @@ constexpr int64_t kSecond = 1'000'000;
 int64_t RoundUp(int64_t value, int64_t unit) { return value / unit + (value % unit > 0 ? 1 : 0); }
 
 absl::Status NotUnderSlurm(const std::string& field, const std::string& why) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(field, ": jobs are submitted to Slurm here, and ", why));
+  return absl::InvalidArgumentError(absl::StrCat(field, ": jobs are submitted to Slurm here, and ", why));
 }
 
 // Slurm's own words for what policies ask for.
@@ -50,7 +49,8 @@ absl::Status CheckHasCounterpart(const v1::JobSpec& job) {
 // As one word of a shell.
 std::string Quoted(const std::string& word) {
   const auto plain = [](unsigned char c) {
-    return absl::ascii_isalnum(c) || std::string("-_./:=,+@%").find(static_cast<char>(c)) != std::string::npos;
+    return absl::ascii_isalnum(c) ||
+           std::string("-_./:=,+@%").find(static_cast<char>(c)) != std::string::npos;
   };
   if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
   return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", R"('\'')"}}), "'");
@@ -129,8 +129,8 @@ Words Environment(const v1::JobSpec& job) {
 
 // What a task finds in its environment wherever siding runs it, then the user's own and the command.
 std::string TaskScript(int nodes, const std::string& rank, const std::string& rest) {
-  return absl::StrCat("exec env SIDING_JOB_ID=\"$SLURM_JOB_ID\" SIDING_RANK=", rank, " SIDING_NODES=", nodes, " ",
-                      rest);
+  return absl::StrCat("exec env SIDING_JOB_ID=\"$SLURM_JOB_ID\" SIDING_RANK=", rank, " SIDING_NODES=", nodes,
+                      " ", rest);
 }
 
 // `exec`: a shell in between would get the signals that are meant for the command.
@@ -138,7 +138,8 @@ std::string Script(const v1::JobSpec& job) {
   Words task = Environment(job);
   Append(task, {job.command().begin(), job.command().end()});
   if (job.nodes() == 1) return TaskScript(1, "0", Line(task));
-  // What sbatch is told of CPUs does not reach srun. A script that waits for srun cannot be dumped; its tasks can.
+  // What sbatch is told of CPUs does not reach srun. A script that waits for srun cannot be dumped; its tasks
+  // can.
   Words srun = {"exec", "srun", absl::StrCat("--cpus-per-task=", job.per_node().slots())};
   if (job.output().find("%r") != std::string::npos)
     Append(srun, {"--open-mode=append", "--output=" + OutputPattern(job.output(), "%t")});
@@ -158,7 +159,8 @@ absl::StatusOr<std::vector<std::string>> SbatchCommand(const v1::JobSpec& job) {
   Append(words, Needs(job));
   Append(words, {"--chdir=" + job.workdir(), "--open-mode=append",
                  "--output=" + OutputPattern(job.output(), alone ? "0" : "srun")});
-  for (const auto& [name, value] : std::map<std::string, std::string>(job.labels().begin(), job.labels().end()))
+  for (const auto& [name, value] :
+       std::map<std::string, std::string>(job.labels().begin(), job.labels().end()))
     words.push_back(absl::StrCat("--", name, "=", value));
   Append(words, Times(job));
   if (alone) Append(words, Preemption(job));

@@ -47,9 +47,10 @@ TEST(Sbatch, AJobOfOneNode) {
 
 TEST(Sbatch, SeveralNodesHaveATaskEach) {
   EXPECT_THAT(Words(Job({"./steer"}, 3)), AllOf(Contains("--nodes=3"), Contains("--output=/w/out-%j-srun")));
-  EXPECT_EQ(Script(Job({"./steer"}, 3)),
-            "--wrap=exec srun --cpus-per-task=2 --open-mode=append --output=/w/out-%j-%t sh -c 'exec env "
-            "SIDING_JOB_ID=\"$SLURM_JOB_ID\" SIDING_RANK=\"$SLURM_PROCID\" SIDING_NODES=3 \"$@\"' sh ./steer");
+  EXPECT_EQ(
+      Script(Job({"./steer"}, 3)),
+      "--wrap=exec srun --cpus-per-task=2 --open-mode=append --output=/w/out-%j-%t sh -c 'exec env "
+      "SIDING_JOB_ID=\"$SLURM_JOB_ID\" SIDING_RANK=\"$SLURM_PROCID\" SIDING_NODES=3 \"$@\"' sh ./steer");
 }
 
 TEST(Sbatch, OneOutputForAllRanksIsTheScripts) {
@@ -121,10 +122,10 @@ TEST(Sbatch, HowItMayBePreempted) {
   job.set_max_preemptions(0);
   const std::vector<std::string> words = Words(job);
   const std::vector<std::string> last(words.end() - 6, words.end() - 1);
-  EXPECT_THAT(last, ElementsAre("--siding-preemptible=suspend,checkpoint,app",
-                                "--siding-checkpoint-signal=10@1500000us",
-                                "--siding-checkpoint-interval=1800s", "--siding-max-preemptions=0",
-                                "--requeue"));
+  EXPECT_THAT(
+      last,
+      ElementsAre("--siding-preemptible=suspend,checkpoint,app", "--siding-checkpoint-signal=10@1500000us",
+                  "--siding-checkpoint-interval=1800s", "--siding-max-preemptions=0", "--requeue"));
 }
 
 TEST(Sbatch, OnSeveralNodesItIsTheTasksThatArePreempted) {
@@ -144,7 +145,8 @@ TEST(Sbatch, WhatHasNoCounterpartIsNamed) {
   EXPECT_THAT(refusal([](v1::JobSpec& job) { job.set_kill_grace_us(0); }), StartsWith("kill_grace: "));
   EXPECT_THAT(refusal([](v1::JobSpec& job) { job.set_auto_checkpoint_interval(true); }),
               StartsWith("checkpoint_interval: "));
-  EXPECT_THAT(refusal([](v1::JobSpec& job) { job.mutable_app()->set_marker("m"); }), StartsWith("app_marker: "));
+  EXPECT_THAT(refusal([](v1::JobSpec& job) { job.mutable_app()->set_marker("m"); }),
+              StartsWith("app_marker: "));
   EXPECT_THAT(refusal([](v1::JobSpec& job) { job.mutable_app()->add_restart_command("x"); }),
               StartsWith("restart_command: "));
   EXPECT_THAT(refusal([](v1::JobSpec& job) { (*job.mutable_labels())["team"] = "x"; }),

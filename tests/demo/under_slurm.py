@@ -41,8 +41,10 @@ class Play:
                               config=CONFIG.format(dir=self.dir))
 
     def stop(self):
-        self.slurm.stop()
-        self.siding.stop()
+        try:
+            self.slurm.stop()
+        finally:
+            self.siding.stop()
 
     def perform(self):
         batch = full_nodes()
@@ -58,7 +60,7 @@ class Play:
         for name in ("steer", "surrogate"):
             self.write(name, [f"date +%s.%N > {name}.started", "srun sleep 4"])
         say("A request that cannot be served is refused, and Slurm has no job of it")
-        self.show("sbatch", "--siding-start-by=+30s", "-N5", "steer.sh", code=1)
+        self.show("sbatch --siding-start-by=+30s -N5 steer.sh", code=1)
         requests = [self.on_demand("steer", 2, 30), self.on_demand("surrogate", 4, 30)]
         say("Why, for the second:")
         show_ctl(self.siding, "explain", requests[1][0])
@@ -69,23 +71,24 @@ class Play:
         return verdict(self.siding.jobs(), early, batch, expected, self.dir / "work")
 
     # ---- what users do ----
-    def show(self, *argv, code=0):
-        print("$ " + shlex.join(str(a) for a in argv), flush=True)
-        return show(*argv, code=code, env=self.slurm.env, cwd=self.dir / "work")
+    def show(self, line, code=0):
+        """Runs a command line as if it were typed in the users' folder."""
+        print("$ " + line, flush=True)
+        return show("sh", "-c", line, code=code, env=self.slurm.env, cwd=self.dir / "work")
 
     def sbatch(self, *args):
-        job = int(self.show("sbatch", *args).split()[-1])
+        job = int(self.show(shlex.join(["sbatch", *args])).split()[-1])
         self.siding.submitted.append(job)
         return job
 
     def squeue(self):
         print()
-        self.show("squeue", "--sort=i", "-o", COLUMNS)
+        self.show(f"squeue --sort=i -o '{COLUMNS}'")
         print(flush=True)
 
     def comments(self):
         """What siding has written to Slurm's jobs about what it does to them."""
-        self.show("sh", "-c", r"scontrol -o show jobs | sed -nE 's/(.* JobName=\S*).*(AdminComment=.*\]).*/\1 \2/p'")
+        self.show(r"scontrol -o show jobs | sed -nE 's/(.* JobName=\S*).*(AdminComment=.*\]).*/\1 \2/p'")
 
     @staticmethod
     def flags(job):

@@ -40,21 +40,12 @@ class Submit(DeadlineCase):
             self.assertIsNone(jobs.counted(self.work / f"out.{job}", STEPS))
         self.assert_nothing_left()
 
-    def test_a_gang_of_two_nodes_leaves_and_comes_back_as_one(self):
-        gang = self.gang()
-        express = self.submit("--start-by", "+60s", "--output", "express.%j", "--", "hostname")
-        self.ended(express, timeout=40)
-        self.assertEqual(self.ended(gang)["Restarts"], "1")
-        for rank in range(2):
-            self.assertIsNone(jobs.counted(self.work / f"out.{gang}.{rank}", STEPS))
-
-    def gang(self):
-        command = jobs.command(self.work, "counter", jobs.COUNTER, STEPS, 8)
-        gang = self.submit("--nodes", 2, "--preemptible=checkpoint", "--output", "out.%j.%r", "--", *command)
-        for rank in range(2):
-            self.wait_counting(f"{gang}.{rank}")
-        self.running(gang)
-        return gang
+    def test_on_several_nodes_a_task_runs_on_each_and_knows_its_rank(self):
+        job = self.submit("--nodes", 2, "--env", "WORD=it's", "--output", "out.%j.%r", "--", "sh", "-c",
+                          'echo "$SIDING_RANK of $SIDING_NODES on $SLURMD_NODENAME: $WORD"')
+        self.ended(job)
+        said = [self.output(f"{job}.{rank}") for rank in range(2)]
+        self.assertEqual(said, ["0 of 2 on node1: it's\n", "1 of 2 on node2: it's\n"])
 
     def test_the_job_is_the_callers_and_as_it_was_described(self):
         show = 'id -u; pwd; echo "$WORD" "$SIDING_RANK" "$SIDING_NODES" "$SIDING_JOB_ID"; echo "$1"'

@@ -88,7 +88,7 @@ class Play:
 
     def comments(self):
         """What siding has written to Slurm's jobs about what it does to them."""
-        self.show(r"scontrol -o show jobs | sed -nE 's/(.* JobName=\S*).*(AdminComment=.*\]).*/\1 \2/p'")
+        self.show(r"scontrol -o show jobs | sed -nE 's/(.* JobName=\S*).*(AdminComment=[^]]*]).*/\1 \2/p'")
 
     @staticmethod
     def flags(job):

@@ -84,32 +84,35 @@ def batch_jobs():
 def reference(jobs, folder):
     """Runs every program to its end without siding, as many at a time as there are cores; their digests."""
     say("Each program alone, undisturbed: the digests to compare with")
-    digests, running, waiting = {}, [], list(jobs)
-    while waiting or running:
-        while waiting and len(running) < (os.cpu_count() or 1):
-            job = waiting.pop(0)
-            running.append((job, start_alone(job, folder)))
-        for entry in list(running):
-            job, ranks = entry
-            if all(r.poll() is not None for r in ranks):
-                if any(r.returncode for r in ranks):
+    digests, running, waiting = {}, {}, list(jobs)
+    try:
+        while waiting or running:
+            while waiting and len(running) < (os.cpu_count() or 1):
+                job = waiting.pop(0)
+                running[job] = start_alone(job, folder)
+            for job in [job for job, ranks in running.items() if all(r.poll() is not None for r in ranks)]:
+                if any(r.returncode for r in running.pop(job)):
                     raise Failed(f"{job.name} failed without siding; see {folder / job.name}/log.0")
                 digests[job.name] = digest_in(folder / job.name)
-                running.remove(entry)
-        time.sleep(0.05)
+            time.sleep(0.05)
+    finally:
+        for rank in [rank for ranks in running.values() for rank in ranks]:
+            if rank.poll() is None:
+                os.killpg(rank.pid, signal.SIGKILL)
+                rank.wait()
     for job in jobs:
         print(f"  {job.name:<12} {digests[job.name][:16]}")
     return digests
 
 
 def start_alone(job, folder):
-    """The processes of its ranks."""
+    """Its ranks, each in a process group of its own."""
     place, ranks = job.make_place(folder), []
     for rank in range(job.nodes):
         env = dict(os.environ, SIDING_RANK=str(rank), SIDING_NODES=str(job.nodes), SIDING_JOB_ID="0", OMP_NUM_THREADS="1")
         with open(place / f"log.{rank}", "w") as log:
             ranks.append(subprocess.Popen(job.argv(place), cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=log,
-                                          stderr=subprocess.STDOUT))
+                                          stderr=subprocess.STDOUT, start_new_session=True))
     return ranks
 
 

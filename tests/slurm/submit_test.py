@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """`sidingctl submit` where a real Slurm has the queue: users say what they always say, and Slurm has the job."""
 
+import shlex
+import subprocess
 import unittest
 
-from case import jobs
+from case import BIN, jobs
 from cluster import CtlError
 from deadline_test import CONFIG, DeadlineCase
 from preemption_test import NOBODY
@@ -70,6 +72,22 @@ class Submit(DeadlineCase):
         with self.assertRaises(CtlError) as ended:
             self.submit("--wait", "--output", "/dev/null", "--", "sh", "-c", "exit 3")
         self.assertEqual(ended.exception.code, 3)
+
+    def test_wait_waits_for_a_job_that_leaves_and_comes_back(self):
+        command = jobs.command(self.work, "counter", jobs.COUNTER, STEPS, 8)
+        waiting = subprocess.Popen([BIN / "sidingctl", "--socket", self.siding.socket, "submit", "--wait", "--preemptible=checkpoint",
+                                    "--output", "out.%j", "--", "sh", "-c", f"{shlex.join(command)}; exit 5"],
+                                   env=self.slurm.env, cwd=self.work, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.stdout.close)
+        self.addCleanup(waiting.wait)
+        self.addCleanup(waiting.kill)
+        job = int(waiting.stdout.readline().split()[1])
+        self.wait_counting(job)
+        self.running(job)
+        self.siding.ctl("vacate", job)
+        self.assertEqual(waiting.wait(), 5)
+        self.assertIsNone(jobs.counted(self.work / f"out.{job}", STEPS))
+        self.assertEqual(self.slurm.job(job)["Restarts"], "1")
 
     def test_a_dry_run_asks_siding(self):
         plan = self.siding.ctl("plan", "--start-by", "+60s", "--", "true", uid=NOBODY)

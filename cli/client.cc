@@ -195,6 +195,7 @@ absl::Status Client::Cordon(const std::string& node, bool cordon) {
   ref.set_name(node);
   return impl_->Call(cordon ? &Stub::Cordon : &Stub::Uncordon, ref).status();
 }
+absl::StatusOr<v1::SiteInfo> Client::Site() { return impl_->Call(&Stub::Site, v1::Empty()); }
 absl::StatusOr<v1::PolicyInForce> Client::Policy() { return impl_->Call(&Stub::ShowPolicy, v1::Empty()); }
 absl::StatusOr<v1::PolicyReloaded> Client::ReloadPolicy() {
   return impl_->Call(&Stub::ReloadPolicy, v1::Empty());

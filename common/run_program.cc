@@ -117,4 +117,21 @@ absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& argv, D
       absl::StrCat(argv[0], " did not end within ", FormatDuration(limit), " and was killed"));
 }
 
+absl::StatusOr<int> FollowProgram(const std::vector<std::string>& argv,
+                                  const std::function<void(const std::string& line)>& visit) {
+  SIDING_ASSIGN_OR_RETURN(Pipe output, MakePipe());
+  SIDING_ASSIGN_OR_RETURN(const pid_t pid, Spawn(argv, Environment({}), output.write.get(), STDERR_FILENO));
+  output.write.Reset();
+  std::string text;
+  while (output.read.valid()) {
+    Drain(output.read, text);
+    for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
+      visit(text.substr(0, end));
+      text.erase(0, end + 1);
+    }
+  }
+  if (!text.empty()) visit(text);
+  return Reap(pid);
+}
+
 }  // namespace siding

@@ -1,6 +1,7 @@
 // Runs another program to its end, with a deadline.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,5 +22,10 @@ struct ProgramResult {
 // after `limit`. What it says and how it ends is the caller's to judge.
 absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& argv, Duration limit,
                                          const std::map<std::string, std::string>& environment = {});
+
+// The same for a program that speaks to the user itself: its standard error is ours, and it takes as long as
+// it takes. `visit` gets each line of its output when it comes, without its end. Returns the exit code.
+absl::StatusOr<int> FollowProgram(const std::vector<std::string>& argv,
+                                  const std::function<void(const std::string& line)>& visit);
 
 }  // namespace siding

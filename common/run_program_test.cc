@@ -1,5 +1,7 @@
 #include "common/run_program.h"
 
+#include <unistd.h>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -44,6 +46,37 @@ TEST(RunProgram, AddsToTheEnvironment) {
 }
 
 TEST(RunProgram, StandardInputIsEmpty) { EXPECT_EQ(RunProgram({"cat"}, kLong)->output, ""); }
+
+std::vector<std::string> LinesOf(const std::string& script) {
+  std::vector<std::string> lines;
+  EXPECT_TRUE(
+      FollowProgram({"sh", "-c", script}, [&](const std::string& line) { lines.push_back(line); }).ok());
+  return lines;
+}
+
+TEST(FollowProgram, VisitsEachLine) {
+  EXPECT_THAT(LinesOf("echo a; echo; printf b"), testing::ElementsAre("a", "", "b"));
+}
+
+TEST(FollowProgram, DoesNotWaitForTheEnd) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  // It ends when its first line has been visited, and never if that is not before its end.
+  const std::string wait = "echo first; read line <&" + std::to_string(pipe_ends[0]);
+  const auto code = FollowProgram({"bash", "-c", wait},
+                                  [&](const std::string&) { EXPECT_EQ(write(pipe_ends[1], "\n", 1), 1); });
+  EXPECT_EQ(code.value_or(-1), 0);
+  close(pipe_ends[0]);
+  close(pipe_ends[1]);
+}
+
+TEST(FollowProgram, ReturnsTheExitCode) {
+  EXPECT_EQ(FollowProgram({"sh", "-c", "exit 7"}, [](const std::string&) {}).value_or(-1), 7);
+}
+
+TEST(FollowProgram, NamesAProgramThatIsMissing) {
+  EXPECT_TRUE(absl::IsNotFound(FollowProgram({"no-such-program"}, [](const std::string&) {}).status()));
+}
 
 }  // namespace
 }  // namespace siding

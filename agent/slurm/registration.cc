@@ -68,6 +68,7 @@ v1::JobSpec SpecOf(const spank::Registration& r) {
   v1::JobSpec spec;
   spec.set_name(absl::StrCat("slurm job ", r.job));
   spec.set_cluster_manager("slurm");
+  spec.set_nodes(static_cast<int>(r.tasks));
   spec.set_uid(r.uid);
   spec.set_gid(r.gid);
   spec.set_command_checksum(r.command);

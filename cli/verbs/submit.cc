@@ -130,7 +130,6 @@ absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags) {
     return absl::InvalidArgumentError("no command: give one after --, or in a job file");
   if (spec.nodes() == 0) spec.set_nodes(1);
   if (spec.per_node().slots() == 0) spec.mutable_per_node()->set_slots(1);
-  if (spec.kill_grace_us() == 0 && flags.kill_grace.empty()) spec.set_kill_grace_us(kDefaultKillGraceUs);
   if (spec.name().empty()) spec.set_name(std::filesystem::path(spec.command(0)).filename().string());
   if (spec.workdir().empty()) spec.set_workdir(std::filesystem::current_path().string());
   if (spec.output().empty()) spec.set_output("siding-%j-%r.out");
@@ -171,8 +170,16 @@ void AddFlags(CLI::App& verb, Flags& f) {
   verb.add_option("command", f.command, "the program and its arguments, after --");
 }
 
+// What siding does unless it is told otherwise; a cluster manager has its own ways.
+void SetOwnDefaults(v1::JobSpec& spec) {
+  if (!spec.has_kill_grace_us()) spec.set_kill_grace_us(kDefaultKillGraceUs);
+}
+
 absl::StatusOr<int> Submit(Session& session, const Flags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags));
+  SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
+  if (site.cluster_manager() == "slurm") return SubmitToSlurm(session, request.spec(), flags.wait);
+  SetOwnDefaults(*request.mutable_spec());
   SIDING_ASSIGN_OR_RETURN(v1::SubmitResponse response, session.client().Submit(request));
   std::string text = absl::StrCat("job ", response.id(), "\n");
   if (response.has_plan()) text += PlanText(response.plan(), session.style());
@@ -184,6 +191,7 @@ absl::StatusOr<int> Submit(Session& session, const Flags& flags) {
 
 absl::StatusOr<int> Plan(Session& session, const Flags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags));
+  SetOwnDefaults(*request.mutable_spec());
   SIDING_ASSIGN_OR_RETURN(v1::Plan plan, session.client().Plan(request));
   session.Print(plan, PlanText(plan, session.style()));
   return plan.feasible() ? 0 : 1;

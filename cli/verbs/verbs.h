@@ -52,4 +52,8 @@ absl::StatusOr<v1::Job> Follow(Session& session, int64_t job,
                                const std::function<bool(const v1::Job&)>& over);
 bool HasEnded(const v1::Job& job);
 
+// Has Slurm's sbatch submit the job, as the caller, and prints its number. With `wait` until it has ended.
+// The exit code is sbatch's, which has said what was wrong.
+absl::StatusOr<int> SubmitToSlurm(const Session& session, const v1::JobSpec& spec, bool wait);
+
 }  // namespace siding::cli

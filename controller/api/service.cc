@@ -287,6 +287,13 @@ grpc::Status ApiService::Uncordon(grpc::ServerContext* context, const v1::NodeRe
   return Reply(caller, __func__, engine_.Cordon(caller, NodeId(request->name()), false));
 }
 
+grpc::Status ApiService::Site(grpc::ServerContext* context, const v1::Empty*, v1::SiteInfo* response) {
+  // Everybody who can connect may know where to submit.
+  if (auto caller = CallerOf(context); !caller.ok()) return ToGrpc(caller.status());
+  response->set_cluster_manager(engine_.ClusterManager());
+  return grpc::Status::OK;
+}
+
 grpc::Status ApiService::ShowPolicy(grpc::ServerContext* context, const v1::Empty*,
                                     v1::PolicyInForce* response) {
   // Everybody who can connect may know the rules.

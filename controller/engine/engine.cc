@@ -441,6 +441,11 @@ int Engine::policy_failures() const {
   return impl_->policy_failures_;
 }
 
+std::string Engine::ClusterManager() const {
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->ClusterManager();
+}
+
 bool Engine::IsOperator(const std::string& user) const {
   std::lock_guard lock(impl_->mutex_);
   return impl_->policy_.operators.contains(user);

@@ -91,6 +91,8 @@ class Engine {
 
   // ---- Reading. `visit` runs under the lock: copy out what is needed and return. ----
   void Read(const std::function<void(const ClusterState&)>& visit) const;
+  // That has the queue, "slurm"; empty: siding has it.
+  std::string ClusterManager() const;
   bool MayAct(const Caller& caller, const JobRecord& job) const;
   // Events after `seq`, at most `limit`; waits up to `wait` for the first one.
   std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;

@@ -78,6 +78,7 @@ class Engine::Impl {
   void OnManager(ManagerChanges changes);  // queue.cc
   std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
   bool MayAct(const Caller& caller, const JobRecord& job) const;
+  std::string ClusterManager() const { return platform_.manager(); }
 
   // ---- admission.cc ----
   absl::StatusOr<Submitted> Submit(JobSpec spec);

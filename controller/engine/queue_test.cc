@@ -234,6 +234,8 @@ TEST_F(QueueTest, ADrainedNodeIsNotPlannedWith) {
   EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
 }
 
+TEST_F(QueueTest, WhoAsksIsToldWhoHasTheQueue) { EXPECT_EQ(engine_->ClusterManager(), "manager"); }
+
 TEST_F(QueueTest, OnlyNodesOfItsPartitionArePlannedWith) {
   manager().nodes = {NodeId("b")};
   Say(Express(ManagedPhase::kWaiting));

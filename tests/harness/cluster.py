@@ -187,7 +187,7 @@ class Cluster:
     def ctl(self, *args, uid=None):
         """Runs sidingctl with --json; returns what it printed, parsed (None if nothing)."""
         argv = [str(a) for a in (BIN / "sidingctl", *self.ctl_connection(), "--json", *args)]
-        done = subprocess.run(argv, capture_output=True, text=True, user=uid, cwd=self.dir)
+        done = subprocess.run(argv, capture_output=True, text=True, user=uid, group=uid, env=self.env, cwd=self.dir)
         if done.returncode != 0:
             raise CtlError(done.returncode, done.stderr.strip())
         # Streams (events) are one object a line.

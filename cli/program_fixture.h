@@ -1,0 +1,130 @@
+// sidingctl against a service that records what it is asked.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cli/program.h"
+#include "gtest/gtest.h"
+#include "siding/v1/api.grpc.pb.h"
+
+namespace siding::cli {
+
+class Recorder final : public v1::Siding::Service {
+ public:
+  // What handlers wrote is read under it, too.
+  std::mutex mutex;
+  grpc::Status answer = grpc::Status::OK;  // to everything
+  bool feasible = true;
+  v1::JobSpec submitted;
+  std::vector<std::string> asked;
+
+  grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
+                      v1::SubmitResponse* response) override {
+    std::lock_guard lock(mutex);
+    submitted = request->spec();
+    response->set_id(7);
+    return answer;
+  }
+  grpc::Status PlanRequest(grpc::ServerContext*, const v1::SubmitRequest* request, v1::Plan* plan) override {
+    std::lock_guard lock(mutex);
+    submitted = request->spec();
+    plan->set_feasible(feasible);
+    plan->set_exact(true);
+    plan->set_refusal("only 1 of 2 nodes");
+    return answer;
+  }
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* response) override {
+    for (int64_t id : request->ids()) {
+      v1::Job& job = *response->add_jobs();
+      job.set_id(id);
+      job.set_state("running");
+    }
+    return answer;
+  }
+  grpc::Status Suspend(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
+    return Asked("suspend", ref->id());
+  }
+  grpc::Status Resume(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
+    return Asked("resume", ref->id());
+  }
+  grpc::Status Kill(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
+    return Asked("kill", ref->id());
+  }
+  grpc::Status Vacate(grpc::ServerContext*, const v1::CheckpointRequest* request, v1::Empty*) override {
+    return Asked(request->tier() == v1::LOCAL ? "vacate to local" : "vacate to shared", request->id());
+  }
+  grpc::Status Cordon(grpc::ServerContext*, const v1::NodeRef* ref, v1::Empty*) override {
+    std::lock_guard lock(mutex);
+    asked.push_back("cordon " + ref->name());
+    return answer;
+  }
+  grpc::Status Site(grpc::ServerContext*, const v1::Empty*, v1::SiteInfo* site) override {
+    site->set_cluster_manager(manager);
+    return answer;
+  }
+  std::string manager;
+  grpc::Status ShowPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyInForce* response) override {
+    *response = policy;
+    return answer;
+  }
+  grpc::Status ReloadPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyReloaded* response) override {
+    response->set_file("/p.yaml");
+    for (const char* change : {"-margin: 1s", "+margin: 2s"}) response->add_changes(change);
+    response->add_warnings("nobody may ask");
+    return answer;
+  }
+  v1::PolicyInForce policy;
+
+ private:
+  grpc::Status Asked(const std::string& what, int64_t job) {
+    std::lock_guard lock(mutex);
+    asked.push_back(what + " " + std::to_string(job));
+    return answer;
+  }
+};
+
+class ProgramTest : public testing::Test {
+ protected:
+  ProgramTest() {
+    char name[] = "/tmp/siding-program-test.XXXXXX";
+    folder_ = mkdtemp(name);
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket(), grpc::InsecureServerCredentials());
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+  }
+  ~ProgramTest() override {
+    server_->Shutdown(std::chrono::system_clock::now());
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::string socket() const { return folder_ + "/siding.sock"; }
+
+  int Run(std::vector<const char*> arguments, std::string at = "") {
+    if (at.empty()) at = socket();
+    arguments.insert(arguments.begin(), {"sidingctl", "--socket", at.c_str()});
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int code = cli::Run(static_cast<int>(arguments.size()), arguments.data());
+    out_ = testing::internal::GetCapturedStdout();
+    err_ = testing::internal::GetCapturedStderr();
+    std::lock_guard lock(service_.mutex);  // its handlers have returned
+    return code;
+  }
+
+  std::string folder_;
+  Recorder service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string out_, err_;
+};
+
+}  // namespace siding::cli

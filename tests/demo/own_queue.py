@@ -1,0 +1,60 @@
+"""The play in which siding has the queue: one controller, four nodes, jobs submitted by sidingctl."""
+
+from cluster import Cluster, find_criu
+from stage import LiveTable, batch_jobs, reference, say, show_ctl, verdict
+
+
+def missing():
+    """What the play lacks here, in words; nothing: it can begin."""
+    return "" if find_criu() else "the demo needs a criu that works here: run ./run setup as root and see what it says"
+
+
+class Play:
+    def __init__(self):
+        self.cluster = Cluster(nodes=["n1", "n2", "n3", "n4"], slots=2, memory="2GiB")
+        self.dir = self.cluster.dir
+
+    def stop(self):
+        self.cluster.stop()
+
+    def perform(self):
+        batch = batch_jobs()
+        expected = reference(batch, self.dir / "reference")
+        say("One controller, four nodes, six batch jobs")
+        self.cluster.start()
+        for job in batch:
+            self.submit(job)
+        self.table = LiveTable(self.cluster)
+        self.table.until_run(batch, 30)
+        requests = [self.on_demand("steer", 2, 20), self.on_demand("surrogate", 4, 30)]
+        say("Why, for the second:")
+        show_ctl(self.cluster, "explain", requests[1])
+        say("The way back")
+        self.table.until_ended("all batch jobs", [job.id for job in batch], 120)
+        jobs = self.cluster.jobs()
+        early = {jobs[request]["spec"]["name"]: self.early(jobs[request]) for request in requests}
+        return verdict(jobs, early, batch, expected, self.dir / "work")
+
+    def submit(self, job):
+        place, more = job.make_place(self.dir / "work"), []
+        if job.app_signal:
+            more = ["--app-signal", job.app_signal, "--restart-command", " ".join(job.resuming(place))]
+        job.id = self.cluster.submit("--name", job.name, "--nodes", job.nodes, "--slots", job.slots, f"--preemptible={job.preemptible}",
+                                     *more, "--env", "OMP_NUM_THREADS=1", "--workdir", place, "--output", place / "log.%r",
+                                     "--", *job.argv(place))
+
+    def on_demand(self, name, nodes, within):
+        argv = ["--name", name, "--nodes", nodes, "--slots", self.cluster.slots, "--start-by", f"+{within}s", "--output",
+                self.dir / f"{name}-%r.out", "--", "/bin/sh", "-c", "date +%s.%N; sleep 4; date +%s.%N"]
+        say(f"{name}: {nodes} nodes within {within} s. What would happen (dry run):")
+        show_ctl(self.cluster, "plan", *argv)
+        job = self.cluster.submit(*argv)
+        print(f"submitted as job {job}")
+        self.table.until_ended(name, [job], within + 60)
+        return job
+
+    @staticmethod
+    def early(job):
+        if job["state"] != "done":
+            return None
+        return (int(job["spec"]["start_by_us"]) - int(job["first_started_us"])) / 1e6

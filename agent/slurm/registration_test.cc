@@ -153,6 +153,12 @@ TEST(StartOf, EveryRequeueIsAnIncarnation) {
   EXPECT_EQ(start->launch().spec().uid(), 1000u);
 }
 
+TEST(StartOf, ATaskSaysWithHowManyItBelongsTogether) {
+  const auto start = StartOf(Step(0, 1, 3), {});
+  ASSERT_TRUE(start.ok());
+  EXPECT_EQ(start->launch().spec().nodes(), 3);
+}
+
 TEST(StartOf, FromACheckpointItIsARestore) {
   const auto start =
       StartOf(Step(spank::kBatchStep, 0, 1), FoundCheckpoint{CheckpointId("slurm-42.1"), v1::SHARED});

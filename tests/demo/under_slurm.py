@@ -7,7 +7,7 @@ import time
 import slurm
 from cluster import BIN, Cluster, find_criu
 from slurm import Slurm
-from stage import Batch, LiveTable, batch_jobs, reference, say, show, show_ctl, verdict
+from stage import LiveTable, batch_jobs, reference, say, show, show_ctl, verdict
 
 PLUGIN = BIN.parent / "lib" / "siding_spank.so"
 CONFIG = "slurm:\n  mode: steering\n  ask_socket: {dir}/run/ask.sock\n"
@@ -15,10 +15,10 @@ COLUMNS = "%.5i %11j %10T %.5M %R"  # the last: its nodes, or why it has none
 
 
 def full_nodes():
-    """Six batch jobs that leave no CPU free. Slurm's steps on several nodes cannot be moved yet, so the gang is one wide job."""
-    gang, *others = batch_jobs()
-    others[-1].slots = 2
-    return [Batch("heat-wide", 1, gang.preemptible, gang.command, slots=2), *others]
+    """Six batch jobs that leave no CPU free."""
+    jobs = batch_jobs()
+    jobs[-1].slots = 2
+    return jobs
 
 
 def missing():
@@ -101,7 +101,14 @@ class Play:
         command = shlex.join(job.resuming(place) if job.app_signal else job.argv(place))
         return self.write(job.name, [
             f"#SBATCH --job-name={job.name} --cpus-per-task={job.slots} --output={place}/log --chdir={place}",
-            "export OMP_NUM_THREADS=1", f"exec {command}"])
+            f"#SBATCH --nodes={job.nodes} --ntasks-per-node=1",
+            "export OMP_NUM_THREADS=1", f"exec {command}" if job.nodes == 1 else self.as_step(command)])
+
+    @staticmethod
+    def as_step(command):
+        """A gang is a step; its ranks find in the environment what siding tells its own gangs."""
+        ranks = f"SIDING_JOB_ID=$SLURM_JOB_ID SIDING_RANK=$SLURM_PROCID SIDING_NODES=$SLURM_NTASKS exec {command}"
+        return "srun sh -c " + shlex.quote(ranks)
 
     def write(self, name, lines):
         (self.dir / "work" / f"{name}.sh").write_text("\n".join(["#!/bin/bash", *lines, ""]))

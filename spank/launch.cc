@@ -52,6 +52,7 @@ const char* Prepare(const char* socket, const char* programs, const Registration
   char shim[kMaxPath];
   char text[kMaxMessage];
   const size_t length = FormatRegistration(registration, text, sizeof text);
+  launch.of_script = registration.step == kBatchStep;
   const int shim_length = std::snprintf(shim, sizeof shim, "%s/siding-shim", programs);
   const int task_length = std::snprintf(launch.task_program, kMaxPath, "%s/siding-slurm-task", programs);
   if (length == 0 || shim_length >= static_cast<int>(kMaxPath) || task_length >= static_cast<int>(kMaxPath))
@@ -79,13 +80,12 @@ const char* Prepare(const char* socket, const char* programs, const Registration
 
 const char* Become(const Launch& launch, int argc, char** argv, char** environment) {
   char fd[16];
-  char separator[] = "--";
   std::snprintf(fd, sizeof fd, "%d", launch.task_fd);
   char** const arguments = static_cast<char**>(std::calloc(kTaskArguments + argc + 1, sizeof *arguments));
   if (arguments == nullptr) return "no memory";
   arguments[0] = const_cast<char*>(launch.task_program);
   arguments[1] = fd;
-  arguments[2] = separator;
+  arguments[2] = const_cast<char*>(launch.of_script ? kTaskOfScript : kTaskOfStep);
   for (int i = 0; i < argc; ++i) arguments[kTaskArguments + i] = argv[i];
   fcntl(launch.task_fd, F_SETFD, 0);
   execve(launch.task_program, arguments, environment);

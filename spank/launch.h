@@ -8,8 +8,10 @@ namespace siding::spank {
 
 struct Launch {
   char task_program[kMaxPath] = "";
+  bool of_script = false;
   int task_fd = -1;  // this process's end of the socket pair with the shim
   bool prepared() const { return task_fd >= 0; }
+  bool tried() const { return task_program[0] != '\0'; }
 };
 
 // As root: connects to the agent at `socket` and leaves the connection and the registration to the shim,
@@ -17,7 +19,8 @@ struct Launch {
 const char* Prepare(const char* socket, const char* programs, const Registration& registration,
                     Launch& launch);
 
-// As the user: execs siding-slurm-task in place of the command. Returns only if that fails.
+// As the user: execs siding-slurm-task in place of the command, also if there is no shim. Returns only if
+// that fails.
 const char* Become(const Launch& launch, int argc, char** argv, char** environment);
 
 }  // namespace siding::spank

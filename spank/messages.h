@@ -26,13 +26,15 @@ struct Registration {
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint32_t restarts = 0;  // how often Slurm has requeued the job
+  char command[64] = "";  // a checksum of its command; empty: not said
   Options options;
 };
 
+// The text but for the last two lines: kRestarts and a number, since Slurm tells how often the job was
+// requeued only when the task is the user's already, while all else is better said by root; and kCommand and
+// a checksum, which the shim can do better. Returns the length, 0 if it does not fit.
 inline constexpr char kRestarts[] = "restarts";
-// The text but for the last line, kRestarts and a number: Slurm tells how often the job was requeued only
-// when the task is the user's already, while all else is better said by root. Returns the length, 0 if it
-// does not fit.
+inline constexpr char kCommand[] = "command";
 size_t FormatRegistration(const Registration& registration, char* text, size_t size);
 
 // One of the options of the Slurm command that submits a job, as Slurm writes it.

@@ -35,8 +35,10 @@ struct State {
 // cannot be wrong any more (unless plugins of two versions meet: then the flag counts as not given).
 int TakeFlag(int number, const char* value, int remote) {
   const FlagText& flag = kFlags[number];
-  // A value that was left out travels to the node as an empty one.
+  // A value that was left out travels to the node as an empty one, and from a script to its srun as this
+  // text.
   if (remote != 0 && value != nullptr && *value == '\0') value = nullptr;
+  if (value != nullptr && std::strcmp(value, "(null)") == 0) value = nullptr;
   const char* const problem = Set(state.options, flag.flag, value);
   if (problem == nullptr) return 0;
   if (remote != 0) {
@@ -173,7 +175,11 @@ int slurm_spank_task_init(spank_t spank, int, char**) {
   int argc = 0;
   char** argv = nullptr;
   char** environment = nullptr;
-  if (!state.launch.prepared() || spank_get_item(spank, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS ||
+  char restarts[16];
+  const bool requeued =
+      spank_getenv(spank, "SLURM_RESTART_COUNT", restarts, sizeof restarts) == ESPANK_SUCCESS;
+  const bool wanted = state.launch.prepared() || (requeued && state.launch.tried());
+  if (!wanted || spank_get_item(spank, S_JOB_ARGV, &argc, &argv) != ESPANK_SUCCESS ||
       spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS) {
     return 0;
   }

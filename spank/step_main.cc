@@ -1,7 +1,8 @@
-// siding-slurm-task FD -- COMMAND...: the process that Slurm takes for the task. The command itself
+// siding-slurm-task FD script|step COMMAND...: the process that Slurm takes for the task. The command itself
 // runs below the shim at the other end of FD, where it can be checkpointed; this process hands over its
 // descriptors, passes signals on and ends as the command ends, or with 99 if it is to be started again. If
-// the shim cannot do its work it becomes the command, as if siding were not there. The user's own process,
+// the shim cannot do its work it becomes the command, as if siding were not there, unless the job has been
+// requeued: then its work may be in a checkpoint. FD is -1 if there is no shim. The user's own process,
 // without any privilege.
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "spank/requeue.h"
 #include "spank/step_wire.h"
 
 namespace siding::spank {
@@ -25,11 +27,15 @@ namespace {
 constexpr int kForwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1, SIGUSR2,
                               SIGALRM, SIGTSTP, SIGWINCH, SIGCONT, SIGXCPU, SIGURG};
 
+constexpr int kForEver = -1;
+constexpr int kRetryMs = 1000;  // until Slurm answers again
+
 struct Task {
   int shim = -1;
   int signals = -1;
   sigset_t mask_before;
   char** command = nullptr;
+  bool of_script = false;
   pid_t init = 0;
 };
 
@@ -56,10 +62,14 @@ struct Task {
   _exit(128 + number);
 }
 
+uint32_t Restarts() {
+  const char* const count = std::getenv("SLURM_RESTART_COUNT");
+  return count == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(count, nullptr, 10));
+}
+
 bool HandOver(int shim) {
   const int fds[3] = {0, 1, 2};
-  const char* const count = std::getenv("SLURM_RESTART_COUNT");
-  StepHandover handover{count == nullptr ? 0 : static_cast<uint32_t>(std::strtoul(count, nullptr, 10))};
+  StepHandover handover{Restarts()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
   iovec data = {&handover, sizeof handover};
   msghdr message = {};
@@ -102,11 +112,44 @@ bool NextWord(const Task& task, StepMessage& message) {
   }
 }
 
+// Waits for a signal; one that ends a task ends this one.
+void AwaitSignal(const Task& task, int patience_ms) {
+  pollfd ready = {task.signals, POLLIN, 0};
+  if (poll(&ready, 1, patience_ms) > 0) TakeSignal(task);
+}
+
+// Its state is kept, and nothing is left to do here. The end of a script is the end of its job, for which
+// Slurm's configuration says that it is to be started again. The end of a step would let the script go on
+// with what comes after it: there the whole job is put back.
+int Leave(Task& task, bool hold) {
+  const char* const job = std::getenv("SLURM_JOB_ID");
+  const int code = hold ? kHoldExit : kRequeueExit;
+  if (task.of_script || job == nullptr) return code;
+  task.init = 0;
+  for (;;) {
+    const Requeue answer = AskForRequeue(job, hold, task.mask_before);
+    if (answer == Requeue::kRefused) return code;
+    AwaitSignal(task, answer == Requeue::kDone ? kForEver : kRetryMs);
+  }
+}
+
+// Nobody could say whether there is a checkpoint. The first start has none; after a requeue the job's work
+// may be in one that the next start finds.
+int GoOnWithoutShim(Task& task) {
+  if (Restarts() == 0) BecomeCommand(task);
+  std::fprintf(stderr,
+               "siding: this node's agent could not be asked for a checkpoint; the job is not started\n");
+  return Leave(task, AfterStartInVain(static_cast<int>(Restarts())) == StepWord::kHold);
+}
+
 int Run(Task& task) {
   // A terminal cannot be put into an image.
-  if (isatty(0) || isatty(1) || isatty(2) || !HandOver(task.shim)) BecomeCommand(task);
+  if (isatty(0) || isatty(1) || isatty(2)) BecomeCommand(task);
   StepMessage word{};
-  if (!NextWord(task, word) || word.word != StepWord::kStarted) BecomeCommand(task);
+  if (!HandOver(task.shim) || !NextWord(task, word)) return GoOnWithoutShim(task);
+  if (word.word == StepWord::kComeBack || word.word == StepWord::kHold)
+    return Leave(task, word.word == StepWord::kHold);
+  if (word.word != StepWord::kStarted) BecomeCommand(task);
   task.init = word.first;
   const bool told = NextWord(task, word);
   const pid_t init = task.init;
@@ -114,19 +157,21 @@ int Run(Task& task) {
     kill(init, SIGKILL);
     EndBySignal(SIGKILL);
   }
-  if (word.word == StepWord::kComeBack) return kRequeueExit;
+  if (word.word == StepWord::kComeBack) return Leave(task, false);
   if (word.second != 0) EndBySignal(word.second);
   return word.first;
 }
 
 int Main(int argc, char** argv) {
   if (argc <= kTaskArguments) {
-    std::fprintf(stderr,
-                 "usage: siding-slurm-task FD -- COMMAND [ARGUMENT...] (started by siding's plugin)\n");
+    std::fprintf(
+        stderr,
+        "usage: siding-slurm-task FD script|step COMMAND [ARGUMENT...] (started by siding's plugin)\n");
     return 2;
   }
   Task task;
   task.shim = std::atoi(argv[1]);
+  task.of_script = std::strcmp(argv[2], kTaskOfScript) == 0;
   task.command = argv + kTaskArguments;
   sigset_t taken;
   sigemptyset(&taken);

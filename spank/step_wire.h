@@ -2,9 +2,8 @@
 // packets of a socket pair that the plugin makes before either of them is there. Both ends are of one build.
 //
 // The plugin, still root, sends the text of the registration (messages.h); later the task sends a
-// StepHandover with its descriptors 0, 1 and 2 (SCM_RIGHTS). The shim answers with one kStarted or
-// kNotStarted and, after the former, with one kEnded or kComeBack. An end that closes without a word has
-// died.
+// StepHandover with its descriptors 0, 1 and 2 (SCM_RIGHTS). The shim answers with one kStarted and later
+// one kEnded or kComeBack, or with one of the others. An end that closes without a word has died.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,8 @@ enum class StepWord : int32_t {
   kStarted,     // `first`: pid of the command's init
   kNotStarted,  // and nothing of it is left: the task runs the command itself
   kEnded,       // `first`: exit code, `second`: signal number or 0
-  kComeBack,    // it has left with all its state kept: Slurm is to start it again
+  kComeBack,    // its state is kept, and it has left or could not go on now: Slurm is to start it again
+  kHold,  // its state is kept, but start after start was in vain: Slurm is to keep it until it is released
 };
 struct StepMessage {
   StepWord word;
@@ -27,13 +27,23 @@ struct StepMessage {
   int32_t second = 0;
 };
 
-// The exit code that RequeueExit= in slurm.conf names.
+// The exit codes that RequeueExit= and RequeueExitHold= in slurm.conf name.
 inline constexpr int kRequeueExit = 99;
+inline constexpr int kHoldExit = 98;
+
+// A requeued job whose state is or may be kept, and that could not go on from it, is started so often again
+// before it is held.
+inline constexpr int kMostStarts = 10;
+inline constexpr StepWord AfterStartInVain(int starts) {
+  return starts < kMostStarts ? StepWord::kComeBack : StepWord::kHold;
+}
 
 // The plugin's calling conventions: descriptors and arguments of the programs it starts.
 inline constexpr char kShimForSlurm[] = "--slurm";
-inline constexpr int kShimTaskFd = 3;     // siding-shim --slurm: its end of the socket pair,
-inline constexpr int kShimAgentFd = 4;    // and the connection to the agent
-inline constexpr int kTaskArguments = 3;  // siding-slurm-task FD -- COMMAND...
+inline constexpr int kShimTaskFd = 3;   // siding-shim --slurm: its end of the socket pair,
+inline constexpr int kShimAgentFd = 4;  // and the connection to the agent
+inline constexpr char kTaskOfScript[] = "script";
+inline constexpr char kTaskOfStep[] = "step";
+inline constexpr int kTaskArguments = 3;  // siding-slurm-task FD script|step COMMAND...
 
 }  // namespace siding::spank

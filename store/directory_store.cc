@@ -77,6 +77,8 @@ class DirectoryStore final : public ImageStore {
 
   absl::StatusOr<std::vector<ImageKey>> List() const override {
     std::vector<ImageKey> keys;
+    // It is made when the tier is opened: without it the tier is away, which is not the same as empty.
+    if (!IsFolder(layout_.Images())) return absl::UnavailableError(layout_.Images() + " is not there");
     SIDING_ASSIGN_OR_RETURN(const auto checkpoints, Names(layout_.Images()));
     for (const std::string& checkpoint : checkpoints) {
       SIDING_ASSIGN_OR_RETURN(const auto ranks, Names(layout_.Images() + "/" + checkpoint));
@@ -102,6 +104,15 @@ class DirectoryStore final : public ImageStore {
     SIDING_RETURN_IF_ERROR(IoError(layout_, SyncDirectory(layout_.Staging())));
     rmdir(parent.c_str());  // stays as long as other ranks are in it
     return RemoveTree(trash);
+  }
+
+  absl::Status SetAside(const ImageKey& key) override {
+    SIDING_RETURN_IF_ERROR(CheckKey(key));
+    SIDING_RETURN_IF_ERROR(IoError(layout_, MakeDirectories(layout_.Damaged(), 0700)));
+    if (rename(layout_.ImageFolder(key).c_str(), DamagedPath(layout_, key).c_str()) != 0 && errno != ENOENT)
+      return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
+    rmdir(layout_.CheckpointFolder(key.checkpoint).c_str());  // stays as long as other ranks are in it
+    return absl::OkStatus();
   }
 
   absl::StatusOr<Bytes> FreeSpace() const override { return store::FreeSpace(layout_.root); }

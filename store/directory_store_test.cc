@@ -58,6 +58,26 @@ TEST_F(DirectoryStoreTest, DeletingARankLeavesTheOthers) {
   EXPECT_THAT(store_->List().value(), ElementsAre(other));
 }
 
+TEST_F(DirectoryStoreTest, WhatIsSetAsideIsNotListedButKept) {
+  Put(key_);
+  ASSERT_TRUE(store_->SetAside(key_).ok());
+  EXPECT_THAT(store_->List().value(), IsEmpty());
+  EXPECT_FALSE(std::filesystem::is_empty(folder_ + "/damaged"));
+  EXPECT_TRUE(store_->SetAside(key_).ok());
+}
+
+TEST_F(DirectoryStoreTest, AnImageMayFollowOneThatWasSetAside) {
+  Put(key_);
+  ASSERT_TRUE(store_->SetAside(key_).ok());
+  Put(key_);
+  EXPECT_THAT(store_->List().value(), ElementsAre(key_));
+}
+
+TEST_F(DirectoryStoreTest, ATierThatIsAwayIsNotEmpty) {
+  std::filesystem::rename(folder_ + "/images", folder_ + "/away");
+  EXPECT_TRUE(absl::IsUnavailable(store_->List().status()));
+}
+
 TEST_F(DirectoryStoreTest, FreeSpaceIsThatOfTheDisk) { EXPECT_GT(store_->FreeSpace().value(), Bytes{0}); }
 
 TEST_F(DirectoryStoreTest, FileInPlaceOfTheRootIsAnError) {

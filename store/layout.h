@@ -21,6 +21,7 @@ struct Layout {
 
   std::string Images() const { return root + "/images"; }
   std::string Staging() const { return root + "/staging"; }
+  std::string Damaged() const { return root + "/damaged"; }
   std::string CheckpointFolder(const CheckpointId& id) const { return Images() + "/" + id.value(); }
   std::string ImageFolder(const ImageKey& key) const {
     return CheckpointFolder(key.checkpoint) + "/" + std::to_string(key.rank);

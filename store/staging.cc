@@ -88,6 +88,10 @@ StagingFolder::~StagingFolder() {
 
 std::string TrashPath(const Layout& layout) { return layout.Staging() + "/trash" + UniqueSuffix(); }
 
+std::string DamagedPath(const Layout& layout, const ImageKey& key) {
+  return absl::StrCat(layout.Damaged(), "/", key.checkpoint.value(), ".", key.rank, UniqueSuffix());
+}
+
 absl::Status RemoveTree(const std::string& path) {
   std::error_code error;
   do {

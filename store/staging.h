@@ -42,6 +42,9 @@ class StagingFolder {
 // the next sweep removes the rest.
 std::string TrashPath(const Layout& layout);
 
+// A new path in damaged/ for that image.
+std::string DamagedPath(const Layout& layout, const ImageKey& key);
+
 // OK if there is nothing (any more): two may remove the same tree.
 absl::Status RemoveTree(const std::string& path);
 

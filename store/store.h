@@ -3,6 +3,7 @@
 // On disk, below the root:
 //   images/<checkpoint>/<rank>/...            a whole image; manifest.json is written last
 //   staging/<checkpoint>.<rank>.<unique>/...  a draft; belongs to nobody after its writer died
+//   damaged/<checkpoint>.<rank>.<unique>/...  an image that was set aside, for somebody to look at
 // where <checkpoint> is a CheckpointId ("42.3").
 //
 // An image is visible only when whole: it is written as a draft, hashed, synced, described by its manifest,
@@ -75,6 +76,8 @@ class ImageStore {
   virtual absl::StatusOr<std::vector<ImageKey>> List() const = 0;
   // OK if it is not there: deletion may be asked for twice.
   virtual absl::Status Delete(const ImageKey& key) = 0;
+  // Takes a damaged image out of sight, so that an older one counts, and keeps it. OK if it is not there.
+  virtual absl::Status SetAside(const ImageKey& key) = 0;
   virtual absl::StatusOr<Bytes> FreeSpace() const = 0;
 };
 

@@ -59,8 +59,8 @@ absl::Status CheckContent(const std::string& path, const ImageFileEntry& file,
   (void)posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   StreamHash hash;
   const absl::Status read = HashRange(fd.get(), 0, file.size.value, hash, done);
-  // Bytes that the disk does not give back are lost as well.
-  if (!read.ok()) return absl::DataLossError(absl::StrCat(path, ": ", std::string(read.message())));
+  // Bytes that cannot be read now (a server that is away) are not lost for that.
+  if (!read.ok()) return Annotate(read, path);
   if (const std::string found = hash.Checksum(); found != file.checksum) {
     return absl::DataLossError(
         absl::StrCat(path, " is damaged: checksum ", found, ", expected ", file.checksum));

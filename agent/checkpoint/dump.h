@@ -15,10 +15,12 @@
 namespace siding {
 
 // Keys of the image's metadata.
-inline constexpr char kMetadataFiles[] = "files";  // see open_files.h
-inline constexpr char kMetadataUser[] = "uid";     // whose processes they were
-inline constexpr char kMetadataPipes[] = "pipes";  // see stdio.h; absent: the task has none
-inline constexpr char kMetadataGpu[] = "gpu";      // GpuRecord, see agent/host/task_record.proto
+inline constexpr char kMetadataFiles[] = "files";              // see open_files.h
+inline constexpr char kMetadataUser[] = "uid";                 // whose processes they were
+inline constexpr char kMetadataCommand[] = "command";          // JobSpec::command_checksum; absent: not said
+inline constexpr char kMetadataIncarnation[] = "incarnation";  // of the task
+inline constexpr char kMetadataPipes[] = "pipes";              // see stdio.h; absent: the task has none
+inline constexpr char kMetadataGpu[] = "gpu";                  // GpuRecord, see agent/host/task_record.proto
 
 struct DumpPlan {
   ImageKey key;

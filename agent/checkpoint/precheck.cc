@@ -54,17 +54,34 @@ void ForEachLink(pid_t root,
   }
 }
 
+// Without the newline; "?" if it has ended.
+std::string ProgramOf(pid_t pid) {
+  auto program = ReadFile("/proc/" + std::to_string(pid) + "/comm");
+  if (program.ok() && !program->empty()) program->pop_back();
+  return program.ok() ? *program : "?";
+}
+
 }  // namespace
 
+pid_t FindSrun(pid_t root) {
+  for (pid_t pid : ProcessTree(root)) {
+    if (ProgramOf(pid) == "srun") return pid;
+  }
+  return 0;
+}
+
 std::string WhyNotDumpable(pid_t root, GpuDevices gpus) {
+  if (const pid_t srun = FindSrun(root); srun > 0) {
+    return absl::StrCat(
+        "process ", srun,
+        " (srun) waits for a step of Slurm; ask for the step instead: srun --siding-preemptible");
+  }
   std::string reason;
   ForEachLink(root, [&](pid_t pid, const std::string& target, bool is_device) {
     if (is_device && gpus == GpuDevices::kLeave && IsGpu(target)) return false;
     const std::string why = WhyNotDumpableLink(target, is_device);
     if (why.empty()) return false;
-    auto program = ReadFile("/proc/" + std::to_string(pid) + "/comm");
-    if (program.ok() && !program->empty()) program->pop_back();
-    reason = absl::StrCat("process ", pid, " (", program.ok() ? *program : "?", ") ", why);
+    reason = absl::StrCat("process ", pid, " (", ProgramOf(pid), ") ", why);
     return true;
   });
   return reason;

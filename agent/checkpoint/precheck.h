@@ -13,6 +13,10 @@ enum class GpuDevices { kStay, kLeave };
 // Why CRIU could not dump the tree ("process 17 (solver) uses io_uring"); empty: nothing is known against it.
 std::string WhyNotDumpable(pid_t root, GpuDevices gpus = GpuDevices::kStay);
 
+// A process of the tree is Slurm's srun, which talks to Slurm over the network all the time; its pid, 0 for
+// none.
+pid_t FindSrun(pid_t root);
+
 // Some process of the tree has a GPU open.
 bool HasGpuOpen(pid_t root);
 

@@ -100,6 +100,8 @@ class LocalTaskHost final : public TaskHost {
       if (tasks_.contains(id))
         return absl::AlreadyExistsError("task " + ToString(id) + " is on this node already");
     }
+    const std::shared_ptr<Task> script = id.rank > 0 ? FindTask({id.job, id.incarnation, 0}, false) : nullptr;
+    if (script) script->NoteStep();
     const std::shared_ptr<Task> task = FindTask(id, true);
     if (!task) return absl::UnavailableError("the agent cannot write to its state folder");
     task->ExpectShim(start, std::move(ready));

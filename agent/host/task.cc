@@ -196,6 +196,25 @@ void Task::Send() {
   host_.sink.Send(std::move(message));
 }
 
+void Task::NoteStep() {
+  std::lock_guard lock(mutex_);
+  if (record_.has_steps()) return;
+  record_.set_has_steps(true);
+  Persist();
+}
+
+// Steps are known by their numbers, which begin anew with each start of the job: a script that goes on behind
+// a step would find the images of other steps for those that follow. One that begins anew finds its own.
+std::string Task::WhyNoScript(pid_t init) {
+  if (!record_.hosted() || id_.rank != 0) return "";
+  if (FindSrun(init) > 0) NoteStep();
+  std::lock_guard lock(mutex_);
+  if (!record_.has_steps()) return "";
+  return "the script has started steps with srun, and begins anew after a requeue; ask for the steps "
+         "instead: "
+         "srun --siding-preemptible";
+}
+
 v1::TaskReport Task::Report() {
   pid_t init = 0;
   std::vector<std::string> on_gpus;
@@ -212,7 +231,8 @@ v1::TaskReport Task::Report() {
   const Bytes memory = init > 0 ? TreeMemory(init) : Bytes{};
   const Bytes gpu_memory = on_gpus.empty() || host_.gpus == nullptr ? Bytes{} : host_.gpus->Used(on_gpus);
   const auto gpus = uses_gpus ? GpuDevices::kLeave : GpuDevices::kStay;
-  const std::string cannot_dump = init > 0 ? WhyNotDumpable(init, gpus) : "";
+  std::string cannot_dump = init > 0 ? WhyNoScript(init) : "";
+  if (init > 0 && cannot_dump.empty()) cannot_dump = WhyNotDumpable(init, gpus);
   const std::string cannot_drain = init > 0 && uses_gpus ? WhyNotDrainable(init) : "";
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
@@ -244,16 +264,19 @@ void Task::RemoveTraces() {
   if (absl::Status status = freezer().RemoveCgroup(name_); !status.ok()) {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
-  std::error_code error;
   // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
-  const std::string tmpdir = TaskTmpdir(record_.spec().uid(), id_.job.value(), id_.rank);
-  struct stat info {};
-  if (record_.report().phase() == v1::EXITED && !record_.kill_ordered() &&
-      lstat(tmpdir.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == record_.spec().uid()) {
-    std::filesystem::remove_all(tmpdir, error);
-  }
+  if (record_.report().phase() == v1::EXITED && !record_.kill_ordered()) RemoveTmpdir();
+  std::error_code error;
   std::filesystem::remove_all(folder_, error);
   if (error) spdlog::warn("task {}: remove {}: {}", name_, folder_, error.message());
+}
+
+void Task::RemoveTmpdir() {
+  const std::string tmpdir = TaskTmpdir(record_.spec().uid(), id_.job.value(), id_.rank);
+  struct stat info {};
+  std::error_code error;
+  if (lstat(tmpdir.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == record_.spec().uid())
+    std::filesystem::remove_all(tmpdir, error);
 }
 
 void Task::Watch(UniqueFd shim) {
@@ -262,6 +285,8 @@ void Task::Watch(UniqueFd shim) {
     if (!WaitForShim(shim, wake_.get())) return;
     std::lock_guard lock(mutex_);
     ended_ = true;
+    // A shim that Slurm killed with everything else of its step could not tidy up.
+    if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
     if (!busy_) Conclude();
     changed_.notify_all();
   });

@@ -45,6 +45,8 @@ class Task {
   void Execute(const v1::ToAgent& command);
   // See TaskHost. To be called once, on a new one.
   void ExpectShim(const v1::ToAgent& start, std::function<void(absl::Status)> ready);
+  // Of a hosted batch script: one of its steps has come.
+  void NoteStep();
   void Adopt();
   // The report with fresh figures from /proc.
   v1::TaskReport Report();
@@ -85,6 +87,7 @@ class Task {
   // task_gpu.cc. Without mutex_, and nothing to do for a job without GPUs.
   bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
   std::string WhyNotDrainable(pid_t init);
+  std::string WhyNoScript(pid_t init);
   absl::Status TakeGpus();
   absl::Status LeaveGpus();
   absl::Status ReturnToGpus();
@@ -96,12 +99,15 @@ class Task {
   void OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed);
   void Watch(UniqueFd shim);
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
+  void BeginAnew(const v1::ToAgent& command, const absl::Status& why);
+  void RememberIncarnation(const Manifest& manifest);
   absl::Status ThawIfFrozen();
   // Waits for the task's end, an interruption, or for `more`; true if the task has ended.
   bool WaitEnded(Duration timeout, const std::function<bool()>& more = {});
   // With mutex_ held, or on the worker after the start.
   const Freezer& freezer() const { return record_.hosted() ? host_.signals : host_.freezer; }
   absl::StatusOr<UniqueFd> AwaitShim();
+  void RemoveTmpdir();
   bool Interrupted() const { return interrupt_ || host_.stopping; }
 
   HostContext& host_;

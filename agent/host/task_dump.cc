@@ -83,6 +83,7 @@ class Task::Dumper final : public DumpObserver {
   // With the task's mutex held. Not OK: the dump is to be undone.
   absl::Status Stop() const {
     if (task_.decision_ == Decision::kAbort) return absl::AbortedError("the checkpoint was called off");
+    if (task_.ended_) return absl::AbortedError("the task has ended");
     if (task_.Interrupted()) return absl::AbortedError("the checkpoint was interrupted");
     const int64_t deadline = command_.dump().deadline_us();
     if (task_.decision_ != Decision::kCommit && deadline > 0 &&
@@ -120,6 +121,8 @@ void Task::DoDump(v1::ToAgent command) {
   const auto run = [&]() -> absl::Status {
     if (!host_.criu) return absl::UnavailableError("no checkpoint on this node: " + host_.criu_problem);
     SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(command.dump().tier()));
+    if (const std::string why = WhyNoScript(record_.init().pid()); !why.empty())
+      return absl::FailedPreconditionError(why);
     SIDING_RETURN_IF_ERROR(ThawIfFrozen());
     SIDING_RETURN_IF_ERROR(LeaveGpus());
     DumpPlan plan;
@@ -128,6 +131,9 @@ void Task::DoDump(v1::ToAgent command) {
     plan.work_folder = folder_;
     plan.keep_running = command.dump().keep_running();
     plan.user = host_.UserFor(record_.spec());
+    if (!record_.spec().command_checksum().empty())
+      plan.metadata[kMetadataCommand] = record_.spec().command_checksum();
+    plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);
     plan.metadata[kMetadataUser] = std::to_string(record_.spec().uid());
     if (UsesGpus()) {
       SIDING_ASSIGN_OR_RETURN(plan.metadata[kMetadataGpu], ToJson(record_.gpu()));

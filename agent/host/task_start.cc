@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
@@ -26,6 +27,21 @@ constexpr Duration kStartPatience = std::chrono::minutes(30);
 constexpr Duration kShimPatience = std::chrono::seconds(10);
 constexpr Duration kEndPatience = std::chrono::seconds(30);
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
+
+// Numbers of jobs may be given again, and steps are known by numbers: nobody is to get another user's
+// processes, and no step those of another. kPermissionDenied if they are.
+absl::Status CheckOwner(const Manifest& image, const v1::JobSpec& spec) {
+  const auto says_other = [&](const char* key, const std::string& ours) {
+    const auto theirs = image.metadata.find(key);
+    return theirs != image.metadata.end() && !ours.empty() && theirs->second != ours;
+  };
+  const std::string name = "checkpoint " + image.key.checkpoint.value();
+  if (says_other(kMetadataUser, std::to_string(spec.uid())))
+    return absl::PermissionDeniedError(name + " is another user's");
+  if (says_other(kMetadataCommand, spec.command_checksum()))
+    return absl::PermissionDeniedError(name + " is of another command");
+  return absl::OkStatus();
+}
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
@@ -59,6 +75,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
   bool damaged = false;
   const auto start = std::chrono::steady_clock::now();
   if (absl::Status status = PrepareImage(command, request, damaged); !status.ok()) {
+    if (record_.hosted() && absl::IsPermissionDenied(status)) return BeginAnew(command, status);
     if (ready_) std::exchange(ready_, nullptr)(status);
     std::lock_guard lock(mutex_);
     record_.mutable_report()->set_error(std::string(status.message()));
@@ -74,6 +91,20 @@ void Task::DoRestore(const v1::ToAgent& command) {
                    Bytes{record_.report().image_bytes()}, std::chrono::duration_cast<Duration>(took));
 }
 
+// Of a hosted task, whose checkpoint was found by its number, and is not its own.
+void Task::BeginAnew(const v1::ToAgent& command, const absl::Status& why) {
+  agent::ShimRequest request;
+  *request.mutable_spec() = command.restore().spec();
+  request.set_notice(absl::StrCat(std::string(why.message()), "; the command starts from its beginning"));
+  {
+    std::lock_guard lock(mutex_);
+    record_.set_restored(false);
+    record_.mutable_report()->clear_checkpoint();
+    SetPhase(v1::LAUNCHING, command.op());
+  }
+  StartAndWait(std::move(request), v1::LAUNCH_FAILED);
+}
+
 absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged) {
   if (!host_.criu) return absl::UnavailableError("no restore on this node: " + host_.criu_problem);
   const v1::Restore& restore = command.restore();
@@ -83,6 +114,10 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   const auto begun = told;
   auto found = store->Read(key);
   const Bytes total = found.ok() ? found->TotalSize() : Bytes{};
+  if (found.ok()) {
+    SIDING_RETURN_IF_ERROR(CheckOwner(*found, restore.spec()));
+    RememberIncarnation(*found);
+  }
   const auto manifest = store->Verify(key, [&](Bytes done) {
     const auto now = std::chrono::steady_clock::now();
     if (now - told < kProgressInterval) return;
@@ -99,15 +134,14 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   });
   if (!manifest.ok()) {
     damaged = absl::IsDataLoss(manifest.status()) || absl::IsNotFound(manifest.status());
-    return Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
+    const absl::Status why = Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
+    // Of a hosted task the images there are what says from which one it goes on.
+    if (damaged && record_.hosted()) SIDING_RETURN_IF_ERROR(store->SetAside(key));
+    return why;
   }
   agent::ShimRestore& order = *request.mutable_restore();
   SIDING_ASSIGN_OR_RETURN(*order.mutable_image_folder(), store->Path(key));
   order.set_criu_path(host_.criu_path);
-  // Numbers of jobs may be given again; nobody is to get another user's processes.
-  const auto user = manifest->metadata.find(kMetadataUser);
-  if (user != manifest->metadata.end() && user->second != std::to_string(restore.spec().uid()))
-    return absl::PermissionDeniedError("checkpoint " + restore.checkpoint() + " is another user's");
   const auto pipes = manifest->metadata.find(kMetadataPipes);
   if (pipes != manifest->metadata.end()) order.set_pipes(pipes->second);
   const auto files = manifest->metadata.find(kMetadataFiles);
@@ -119,6 +153,16 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     record_.mutable_gpu()->clear_held();
   }
   return absl::OkStatus();
+}
+
+// For the shim, whatever comes of the start.
+void Task::RememberIncarnation(const Manifest& manifest) {
+  const auto incarnation = manifest.metadata.find(kMetadataIncarnation);
+  std::lock_guard lock(mutex_);
+  int number = 0;
+  if (incarnation == manifest.metadata.end() || !absl::SimpleAtoi(incarnation->second, &number)) return;
+  record_.set_image_incarnation(number);
+  Persist();
 }
 
 void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {

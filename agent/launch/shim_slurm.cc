@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "agent/host/task_ending.h"
+#include "agent/launch/failed_start.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/shim.h"
 #include "agent/launch/shim_word.h"
@@ -72,7 +73,10 @@ absl::StatusOr<std::string> ReceiveRegistration() {
 
 // Registers the task as the plugin wrote it, still as root; returns the task's folder.
 absl::StatusOr<std::string> Register(const std::string& registration, uint32_t restarts) {
-  const std::string text = absl::StrCat(registration, spank::kRestarts, " ", restarts, "\n");
+  SIDING_ASSIGN_OR_RETURN(const std::string command, ReadFile(absl::StrCat("/proc/", getppid(), "/cmdline")));
+  const std::string text =
+      absl::StrCat(registration, spank::kRestarts, " ", restarts, "\n", spank::kCommand, " ",
+                   CommandChecksum(SplitAtZeros(command, spank::kTaskArguments)), "\n");
   if (send(spank::kShimAgentFd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
     return ErrnoError(errno, "the agent does not listen");
   SIDING_ASSIGN_OR_RETURN(const spank::Answer answer, NextAnswer(kAcceptancePatienceMs));
@@ -85,6 +89,12 @@ void Tell(StepWord word, int32_t first = 0, int32_t second = 0) {
   if (send(spank::kShimTaskFd, &message, sizeof message, MSG_NOSIGNAL) < 0) return;
 }
 
+// One line to where the user looks.
+void TellUser(int error_output, const std::string& words) {
+  const std::string line = "siding: " + words + "\n";
+  if (write(error_output, line.data(), line.size()) < 0) fprintf(stderr, "siding-shim: %s\n", words.c_str());
+}
+
 absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::string& folder,
                                const std::array<UniqueFd, 3>& stdio) {
   SIDING_RETURN_IF_ERROR(JoinCgroupsOf(getppid()));
@@ -92,6 +102,7 @@ absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::str
   SIDING_ASSIGN_OR_RETURN(const std::string script, CopyBatchScript(plan.command[0], request));
   const std::array<int, 3> fds = {stdio[0].get(), stdio[1].get(), stdio[2].get()};
   if (request.has_restore()) return RestoreTask(request, folder, fds);
+  if (!request.notice().empty()) TellUser(stdio[2].get(), request.notice());
   if (!script.empty()) plan.command[0] = script;
   plan.passes_on = PassesOn::kQueued;
   plan.stdio = fds;
@@ -119,11 +130,13 @@ bool ComesBack(const std::string& folder, const agent::ShimExit& exit) {
   return record.ok() && JudgeEnding(*record, &exit, [] { return true; }) != Ending::kItsOwn;
 }
 
-// To where the user looks.
-void TellUser(int error_output, const absl::Status& why) {
-  const std::string line =
-      absl::StrCat("siding: ", why.message(), "; the command starts from its beginning, not preemptible\n");
-  if (write(error_output, line.data(), line.size()) < 0) return;
+// The task that the agent has made of the registration; `folder` is empty if it has not.
+void TellFailure(const SlurmHandover& handover, const std::string& folder, const absl::Status& why) {
+  if (absl::IsCancelled(why)) return;  // nobody is there any more
+  const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
+  const StepWord word = JudgeFailedStart(handover.said.restarts, record.ok() ? &*record : nullptr);
+  TellUser(handover.stdio[2].get(), TellFailedStart(word, why));
+  Tell(word);
 }
 
 // Everything up to a task that runs.
@@ -136,9 +149,10 @@ absl::StatusOr<ShimTask> Begin(const std::string& folder, const SlurmHandover& h
   return task;
 }
 
-// From the registration to the end of the task. An error if it did not start.
-absl::Status Shepherd(const SlurmHandover& handover, const std::string& registration) {
-  SIDING_ASSIGN_OR_RETURN(const std::string folder, Register(registration, handover.said.restarts));
+// From the registration to the end of the task. An error if it did not start. `folder` is the task's, once
+// there is one.
+absl::Status Shepherd(const SlurmHandover& handover, const std::string& registration, std::string& folder) {
+  SIDING_ASSIGN_OR_RETURN(folder, Register(registration, handover.said.restarts));
   SIDING_ASSIGN_OR_RETURN(const UniqueFd lock, TakeLock(folder));
   SIDING_RETURN_IF_ERROR(WriteShim(folder));
   agent::ShimRequest request;
@@ -168,10 +182,9 @@ absl::Status RunForSlurm() {
   signal(SIGCHLD, SIG_DFL);  // ignored, it would make the kernel forget how the command ended
   SIDING_ASSIGN_OR_RETURN(const std::string registration, ReceiveRegistration());
   SIDING_ASSIGN_OR_RETURN(const SlurmHandover handover, ReceiveHandover(spank::kShimTaskFd));
-  const absl::Status status = Shepherd(handover, registration);
-  if (status.ok()) return status;
-  TellUser(handover.stdio[2].get(), status);
-  Tell(StepWord::kNotStarted);
+  std::string folder;
+  absl::Status status = Shepherd(handover, registration, folder);
+  if (!status.ok()) TellFailure(handover, folder, status);
   return status;
 }
 

@@ -14,6 +14,7 @@
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
 #include "common/status.h"
+#include "store/checksum.h"
 
 namespace siding {
 namespace {
@@ -22,6 +23,10 @@ constexpr char kScriptName[] = "slurm_script";
 constexpr char kCgroupRoot[] = "/sys/fs/cgroup";
 
 std::string ProcFile(pid_t pid, const char* name) { return absl::StrCat("/proc/", pid, "/", name); }
+
+bool IsBatchScript(const std::string& command) {
+  return std::filesystem::path(command).filename() == kScriptName;
+}
 
 std::string ScriptPath(const agent::ShimRequest& request) {
   return TaskTmpdir(request.spec().uid(), request.job(), request.rank()) + "/" + kScriptName;
@@ -52,6 +57,13 @@ std::vector<std::string> SplitAtZeros(const std::string& text, int skipped) {
     if (skipped-- <= 0) strings.push_back(item);
   }
   return strings;
+}
+
+std::string CommandChecksum(std::vector<std::string> command) {
+  if (!command.empty() && IsBatchScript(command[0])) command[0] = kScriptName;
+  store::StreamHash hash;
+  for (const std::string& word : command) hash.Update(word.c_str(), word.size() + 1);
+  return hash.Checksum();
 }
 
 std::vector<gid_t> GroupsOf(const std::string& status) {
@@ -135,7 +147,7 @@ absl::StatusOr<SlurmHandover> ReceiveHandover(int socket) {
 }
 
 absl::StatusOr<std::string> CopyBatchScript(const std::string& command, const agent::ShimRequest& request) {
-  if (std::filesystem::path(command).filename() != kScriptName) return "";
+  if (!IsBatchScript(command)) return "";
   SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(command));
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
   const std::string path = ScriptPath(request);

@@ -22,6 +22,9 @@ absl::StatusOr<InitPlan> ReadSlurmTask(pid_t task, const agent::ShimRequest& req
 // Strings that end in zeros, as in /proc/PID/cmdline; the first `skipped` are left out.
 std::vector<std::string> SplitAtZeros(const std::string& text, int skipped);
 
+// What tells a command from others; a batch script's own path, another on each node, is left out.
+std::string CommandChecksum(std::vector<std::string> command);
+
 // The numbers of the line "Groups:" of /proc/PID/status.
 std::vector<gid_t> GroupsOf(const std::string& status);
 

@@ -33,6 +33,16 @@ TEST(SplitAtZeros, TheFirstAreSkipped) {
   EXPECT_THAT(SplitAtZeros("", 3), IsEmpty());
 }
 
+TEST(CommandChecksum, TellsCommandsApart) {
+  EXPECT_EQ(CommandChecksum({"a", "b"}), CommandChecksum({"a", "b"}));
+  EXPECT_NE(CommandChecksum({"a", "b"}), CommandChecksum({"a b"}));
+  EXPECT_NE(CommandChecksum({"ab", "c"}), CommandChecksum({"a", "bc"}));
+}
+
+TEST(CommandChecksum, ABatchScriptIsTheSameOnEveryNode) {
+  EXPECT_EQ(CommandChecksum({"/node1/slurm_script", "x"}), CommandChecksum({"/node2/slurm_script", "x"}));
+}
+
 TEST(GroupsOf, AreNumbersOfOneLine) {
   EXPECT_THAT(GroupsOf("Gid:\t1\t1\nGroups:\t4 27 1000 \nNStgid:\t5\n"), ElementsAre(4, 27, 1000));
   EXPECT_THAT(GroupsOf("Name:\tx\nGroups:\t \nNStgid:\t5\n"), IsEmpty());

@@ -63,9 +63,21 @@ absl::StatusOr<spank::Registration> Receive(int connection) {
   return ParseRegistration(*text);
 }
 
-std::vector<ImageKey> ImagesOf(TaskHost& host, v1::Tier tier) {
+// None if the node has no such tier. One that cannot be read now may have the image in which the job's work
+// is.
+absl::StatusOr<std::vector<ImageKey>> ImagesOf(TaskHost& host, v1::Tier tier) {
   auto images = host.Images(tier);
-  return images.ok() ? *std::move(images) : std::vector<ImageKey>{};
+  if (absl::IsFailedPrecondition(images.status())) return std::vector<ImageKey>{};
+  return images;
+}
+
+// What the task goes on from; nothing: it begins at its beginning.
+absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(TaskHost& host,
+                                                              const spank::Registration& registration) {
+  if (registration.restarts == 0) return std::nullopt;
+  SIDING_ASSIGN_OR_RETURN(const auto local, ImagesOf(host, v1::LOCAL));
+  SIDING_ASSIGN_OR_RETURN(const auto shared, ImagesOf(host, v1::SHARED));
+  return ChooseCheckpoint(local, shared, registration);
 }
 
 }  // namespace
@@ -104,10 +116,7 @@ void SlurmListener::Serve(UniqueFd fd) {
   const auto connection = std::make_shared<Connection>(std::move(fd));
   const auto accept = [&]() -> absl::Status {
     if (!registration.ok()) return registration.status();
-    std::optional<FoundCheckpoint> checkpoint;
-    if (registration->restarts > 0) {
-      checkpoint = ChooseCheckpoint(ImagesOf(host_, v1::LOCAL), ImagesOf(host_, v1::SHARED), *registration);
-    }
+    SIDING_ASSIGN_OR_RETURN(const auto checkpoint, FindCheckpoint(host_, *registration));
     SIDING_ASSIGN_OR_RETURN(const v1::ToAgent start, StartOf(*registration, checkpoint));
     SIDING_ASSIGN_OR_RETURN(const std::string folder,
                             host_.ExpectShim(start, [connection](const absl::Status& status) {

@@ -31,7 +31,7 @@ class FakeHost final : public TaskHost {
     return folder;
   }
   absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier tier) override {
-    if (tier == v1::LOCAL) return absl::UnavailableError("not opened");
+    if (tier == v1::LOCAL) return local;
     return std::vector<ImageKey>{{CheckpointId("slurm-42.1"), 0}};
   }
   void Execute(const v1::ToAgent&) override {}
@@ -41,6 +41,7 @@ class FakeHost final : public TaskHost {
 
   absl::StatusOr<std::string> folder = "/tasks/42.1.0";
   bool at_once = false;
+  absl::StatusOr<std::vector<ImageKey>> local = absl::FailedPreconditionError("this node has none");
   v1::ToAgent start;
   std::function<void(absl::Status)> ready;
 };
@@ -110,6 +111,12 @@ TEST_F(Listener, OrdersThatWillNotComeHaveAReason) {
   Hear();
   host_.ready(absl::DataLossError("pages are damaged"));
   EXPECT_EQ(Hear(), "siding-failed 1\nreason pages are damaged\n");
+}
+
+TEST_F(Listener, ATierThatCannotBeReadNowIsNoneThatIsEmpty) {
+  host_.local = absl::UnavailableError("the disk is away");
+  Say(kAfterARequeue);
+  EXPECT_EQ(Hear(), "siding-refused 1\nreason the disk is away\n");
 }
 
 TEST_F(Listener, ARefusalHasAReason) {

@@ -70,6 +70,7 @@ v1::JobSpec SpecOf(const spank::Registration& r) {
   spec.set_cluster_manager("slurm");
   spec.set_uid(r.uid);
   spec.set_gid(r.gid);
+  spec.set_command_checksum(r.command);
   const spank::Options& o = r.options;
   // Migration is a checkpoint that is restored elsewhere, which Slurm decides.
   const unsigned methods = o.methods != 0 ? o.methods
@@ -111,6 +112,8 @@ absl::StatusOr<spank::Registration> ParseRegistration(const std::string& text) {
   SIDING_ASSIGN_OR_RETURN(r.gid, TakeNumber(lines, "gid", kMost));
   SIDING_ASSIGN_OR_RETURN(r.restarts,
                           TakeNumber(lines, spank::kRestarts, std::numeric_limits<int>::max() - 1));
+  // Compared, never looked into: one that is too long is cut.
+  lines[spank::kCommand].copy(r.command, sizeof r.command - 1);
   SIDING_ASSIGN_OR_RETURN(r.options, TakeOptions(lines));
   return r;
 }

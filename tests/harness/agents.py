@@ -11,8 +11,9 @@ from cluster import BIN, find_criu, wait_for
 class Agents:
     """One agent per node below `folder`, on one shared tier. `slurm_socket(node)`: where Slurm's plugin finds it."""
 
-    def __init__(self, folder, nodes, slurm_socket=None):
+    def __init__(self, folder, nodes, slurm_socket=None, criu=None):
         self.dir, self.nodes, self.slurm_socket = folder, nodes, slurm_socket
+        self.criu = criu or find_criu()
         self.shared = folder / "shared"
         self.socket = folder / "gateway.sock"
         self.agents, self.last, self.connected = {}, {}, set()
@@ -38,7 +39,7 @@ class Agents:
 
     def _spawn(self, node):
         argv = [BIN / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
-                "--shared-dir", self.shared, "--log-level", "debug", "--criu", find_criu()]
+                "--shared-dir", self.shared, "--log-level", "debug", "--criu", self.criu]
         if self.slurm_socket:
             argv += ["--slurm-socket", self.slurm_socket(node)]
         with open(self.dir / f"{node}.log", "ab") as log:
@@ -92,16 +93,17 @@ class Agents:
         self.gateway.stdin.flush()
         return self.op
 
-    def checkpoint(self, tasks, checkpoint, tier="SHARED"):
-        """Both phases of one checkpoint of all these tasks (node -> names); they leave."""
+    def checkpoint(self, tasks, checkpoint, tier="SHARED", keep_running=False):
+        """Both phases of one checkpoint of all these tasks (node -> names); they leave, or go on."""
         where = [(node, task) for node, names in tasks.items() for task in names]
         for node, task in where:
             self.wait_phase(node, task, "RUNNING")
-        ops = {task: self.order(node, task, dump={"checkpoint": checkpoint, "tier": tier}) for node, task in where}
+        ops = {task: self.order(node, task, dump={"checkpoint": checkpoint, "tier": tier, "keepRunning": keep_running})
+               for node, task in where}
         for node, task in where:
             self.wait_phase(node, task, "PREPARED")
         for node, task in where:
             self.order(node, task, ops[task], commit={})
         self.op = max(ops.values())
         for node, task in where:
-            self.wait_phase(node, task, "CHECKPOINTED")
+            self.wait_phase(node, task, "RUNNING" if keep_running else "CHECKPOINTED")

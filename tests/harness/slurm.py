@@ -4,6 +4,7 @@ below one folder. Several may run side by side. Needs root and the packages of d
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -19,6 +20,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch")
 # before a requeued job may start again. config_overrides: nodes with more cores than the machine has.
 CONF = """\
 ClusterName=testbed
+FirstJobId={first_job}
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
 SlurmUser=root
@@ -49,6 +51,7 @@ MinJobAge=300
 KillWait=5
 JobRequeue=1
 RequeueExit=99
+RequeueExitHold=98
 JobFileAppend=1
 PlugStackConfig={dir}/etc/plugstack.conf
 SelectType=select/cons_tres
@@ -120,11 +123,26 @@ class Slurm:
     def stop_node(self, node):
         self._end(self.dir / "pid" / f"{node}.ours")
 
+    def kill9_node(self, node):
+        """slurmd only: what it has started goes on."""
+        if pid := self._alive(self.dir / "pid" / f"{node}.ours"):
+            os.kill(pid, signal.SIGKILL)
+        self._end(self.dir / "pid" / f"{node}.ours")
+
     def start_controller(self):
         self._spawn("slurmctld", "-D")
 
     def stop_controller(self):
         self._end(self.dir / "pid" / "slurmctld.ours")
+
+    def wait_answer(self):
+        """Until slurmctld, started anew, answers."""
+        def answers():
+            try:
+                return self.run("squeue", "-h", timeout=5) is not None
+            except (SlurmError, subprocess.TimeoutExpired):
+                return False
+        wait_for("slurmctld to answer", answers, 60)
 
     def stop(self):
         """Ends all jobs and daemons. The folder stays: it holds the logs."""
@@ -152,7 +170,9 @@ class Slurm:
     def _write_configuration(self):
         host = socket.gethostname().split(".")[0]
         port, *node_ports = free_ports(1 + len(self.nodes))
-        text = CONF.format(host=host, port=port, dir=self.dir, proctrack=self.proctrack, extra=self.extra)
+        # Jobs have files in /tmp that are named after their numbers, which several Slurms must not share.
+        first_job = random.randrange(1, 60_000_000)
+        text = CONF.format(host=host, port=port, dir=self.dir, proctrack=self.proctrack, extra=self.extra, first_job=first_job)
         for node, node_port in zip(self.nodes, node_ports):
             text += NODE.format(name=node, host=host, port=node_port, cpus=self.cpus)
         etc = self.dir / "etc"

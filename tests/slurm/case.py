@@ -1,7 +1,9 @@
 """What every test on a real Slurm starts from: one of its own, stopped whatever happens, and its logs on failure."""
 
+import concurrent.futures
 import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -36,3 +38,24 @@ class SlurmCase(unittest.TestCase):
                 text = "\n".join(log.read_text(errors="replace").splitlines()[-60:])
                 print(f"---- {log.name}\n{text}", file=sys.stderr)
         self.slurm.remove()
+
+
+AT_ONCE = 4
+
+
+def main():
+    """Runs the tests of the calling program side by side, each with a Slurm of its own: most of the time they wait for Slurm's delay
+    before it starts a requeued job. Tests named on the command line run as ever."""
+    if len(sys.argv) > 1:
+        unittest.main(verbosity=2)
+    loader = unittest.defaultTestLoader
+    classes = [c for c in vars(sys.modules["__main__"]).values() if isinstance(c, type) and issubclass(c, unittest.TestCase)]
+    names = [f"{c.__name__}.{test}" for c in classes for test in loader.getTestCaseNames(c)]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        sys.exit(max(pool.map(_run_one, names)))
+
+
+def _run_one(name):
+    done = subprocess.run([sys.executable, sys.argv[0], name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    print(done.stdout, flush=True)
+    return done.returncode

@@ -6,7 +6,7 @@ import unittest
 
 from case import BIN, PLUGIN, wait_for
 from cluster import Cluster
-from preemption_test import NOBODY, PreemptionCase
+from job_case import NOBODY, PreemptionCase
 
 
 class Follow(PreemptionCase):

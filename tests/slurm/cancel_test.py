@@ -1,0 +1,59 @@
+#!/usr/bin/python3
+"""scancel in the moments when a job is neither running nor parked: it is gone, and leaves nothing."""
+
+import pathlib
+
+from case import main, marked_processes, wait_for
+from held_criu import HeldCriu
+from job_case import NOBODY, PreemptionCase
+
+
+class Cancel(PreemptionCase):
+    def prepare(self):
+        self.criu = HeldCriu(self.slurm.dir / "criu")
+        self.addCleanup(self.criu.let_go)
+        super().prepare()
+
+    def start_job(self):
+        self.before = self.processes()
+        job = self.submit("--siding-preemptible", self.counter(steps=100000), uid=NOBODY)
+        self.wait_counting(job)
+        return job
+
+    def processes(self):
+        return set(marked_processes(self.slurm.dir))
+
+    def assert_gone(self, job):
+        self.slurm.wait_state(job, "CANCELLED")
+        wait_for("no process of the job to be left", lambda: self.processes() <= self.before, 30)
+        wait_for("its temporary folder to be gone", lambda: not list(pathlib.Path("/tmp").glob(f"siding-*-job-{job}.*")), 30)
+        wait_for("both nodes to be idle", lambda: self.slurm.run("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * 2, 30)
+
+    def test_during_a_dump(self):
+        job = self.start_job()
+        task = f"{job}.1.0"
+        self.agents.wait_phase("node1", task, "RUNNING")
+        op = self.agents.order("node1", task, dump={"checkpoint": f"slurm-{job}.1", "tier": "SHARED"})
+        self.agents.wait_phase("node1", task, "PREPARED")
+        self.slurm.run("scancel", job)
+        self.agents.wait_phase("node1", task, "LOST", 30)
+        self.agents.order("node1", task, op, commit={})
+        self.assert_gone(job)
+        self.assertEqual(list((self.agents.shared / "images").iterdir()), [])
+
+    def test_during_a_restore(self):
+        job = self.start_job()
+        self.vacate(job)
+        self.criu.hold()
+        self.criu.wait_reached()
+        self.slurm.run("scancel", job)
+        self.assert_gone(job)
+        self.agents.wait_phase("node2", f"{job}.2.0", "RESTORE_FAILED", 30)
+
+
+class CancelUnderCgroups(Cancel):
+    proctrack = "cgroup"
+
+
+if __name__ == "__main__":
+    main()

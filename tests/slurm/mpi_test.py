@@ -1,0 +1,44 @@
+#!/usr/bin/python3
+"""Open MPI within one node: its ranks talk through shared memory, and leave and come back together."""
+
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+from case import main
+from job_case import NOBODY, PreemptionCase
+
+ROUNDS = 150
+
+
+@unittest.skipUnless(shutil.which("mpicc") and shutil.which("mpirun"), "needs Open MPI (./run setup)")
+class Mpi(PreemptionCase):
+    mpirun = "mpirun --oversubscribe -n 3"
+
+    def prepare(self):
+        super().prepare()
+        self.ring = self.work / "ring"
+        subprocess.run(["mpicc", "-O1", "-o", self.ring, pathlib.Path(__file__).with_name("ring.c")], check=True)
+
+    def script(self):
+        path = self.work / "mpi.sh"
+        path.write_text(f"#!/bin/bash\n{self.mpirun} {self.ring} {ROUNDS}\n")
+        return path
+
+    def lines(self, job):
+        return [line for line in self.output(job).splitlines() if line.isdigit() or line.startswith("token")]
+
+    def test_a_preempted_run_ends_as_one_that_was_not(self):
+        plain = self.submit(self.script(), uid=NOBODY)
+        self.slurm.wait_state(plain, "COMPLETED")
+        job = self.submit("--siding-preemptible", self.script(), uid=NOBODY)
+        self.wait_counting(job)
+        self.vacate(job)
+        ended = self.slurm.wait_state(job, "COMPLETED", "FAILED")
+        self.assertEqual((ended["JobState"], ended["Restarts"]), ("COMPLETED", "1"), self.output(job))
+        self.assertEqual(self.lines(job), self.lines(plain))
+
+
+if __name__ == "__main__":
+    main()

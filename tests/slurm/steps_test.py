@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""Batch scripts and the steps that they start with srun: which of them is checkpointed, and what becomes of the other."""
+
+from case import jobs, main, wait_for
+from job_case import NOBODY, STEPS, PreemptionCase
+
+STEP = 65536  # the rank of its first task; each step has so many
+
+
+class Steps(PreemptionCase):
+    def script(self, text, steps=STEPS):
+        """A batch script in which COUNT is a command that counts."""
+        command = " ".join(jobs.command(self.work, "counter", jobs.COUNTER, steps, 8))
+        path = self.work / "steps.sh"
+        path.write_text("#!/bin/bash\n" + text.replace("COUNT", command))
+        return path
+
+    def park_step(self, job, rank=STEP):
+        self.agents.checkpoint({"node1": [f"{job}.1.{rank}"]}, f"slurm-{job}.1")
+        self.slurm.wait_state(job, "PENDING")
+        self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=node2")
+
+    def numbers(self, job):
+        return [line for line in self.output(job).splitlines() if line.isdigit()]
+
+    def test_what_follows_a_step_waits_until_the_step_has_ended(self):
+        script = self.script("srun --siding-preemptible COUNT\necho after\n")
+        job = self.submit(script, uid=NOBODY)
+        self.wait_counting(job)
+        self.park_step(job)
+        ended = self.slurm.wait_state(job, "COMPLETED")
+        self.assertEqual(ended["Restarts"], "1")
+        self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
+        self.assertEqual(self.output(job).splitlines()[-2:], ["done", "after"], self.output(job))
+
+    def test_the_step_that_left_goes_on_and_the_one_before_is_done_again(self):
+        script = self.script("srun echo first\nsrun --siding-preemptible COUNT\nsrun echo last\n")
+        job = self.submit(script, uid=NOBODY)
+        self.wait_counting(job)
+        self.park_step(job, STEP * 2)
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
+        words = [line for line in self.output(job).splitlines() if line in ("first", "last")]
+        self.assertEqual(words, ["first", "first", "last"])
+
+    def test_a_step_does_not_get_the_checkpoint_of_another(self):
+        again = '[ -n "$SLURM_RESTART_COUNT" ]'
+        script = self.script(f"{again} || srun --siding-preemptible COUNT\nsrun --siding-preemptible echo second\n")
+        job = self.submit(script, uid=NOBODY)
+        self.wait_counting(job)
+        self.park_step(job)
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assertIn(f"siding: checkpoint slurm-{job}.1 is of another command", self.output(job))
+        self.assertEqual(self.output(job).splitlines()[-1], "second")
+
+    def test_slurmctld_is_away_when_a_step_leaves(self):
+        job = self.submit(self.script("srun --siding-preemptible COUNT\necho after\n"), uid=NOBODY)
+        self.wait_counting(job)
+        self.agents.wait_phase("node1", f"{job}.1.{STEP}", "RUNNING")
+        self.slurm.stop_controller()
+        self.agents.checkpoint({"node1": [f"{job}.1.{STEP}"]}, f"slurm-{job}.1")
+        self.slurm.start_controller()
+        self.slurm.wait_answer()
+        self.slurm.wait_state(job, "COMPLETED", timeout=120)
+        self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
+        self.assertEqual(self.output(job).count("after"), 1)
+
+    def test_a_script_that_waits_for_a_step_cannot_be_checkpointed_and_says_why(self):
+        script = self.script("#SBATCH --siding-preemptible\nsrun COUNT\n")
+        job = self.submit(script, uid=NOBODY)
+        self.wait_counting(job)
+        task = f"{job}.1.0"
+        self.agents.wait_phase("node1", task, "RUNNING")
+        op = self.agents.order("node1", task, dump={"checkpoint": f"slurm-{job}.1", "tier": "SHARED"})
+        report = wait_for("the order to fail", lambda: (r := self.agents.report("node1", task)).get("failedOp") == str(op) and r, 30)
+        self.assertIn("srun --siding-preemptible", report["error"])
+        self.assertEqual(report["phase"], "RUNNING")
+        self.slurm.wait_state(job, "COMPLETED")
+        self.assert_counted(job)
+
+    def test_that_its_steps_have_ended_makes_no_difference(self):
+        job = self.submit(self.script("#SBATCH --siding-preemptible\nsrun true\nCOUNT\n"), uid=NOBODY)
+        self.wait_counting(job)
+        task = f"{job}.1.0"
+        report = wait_for("the reason to be reported", lambda: (r := self.agents.report("node1", task)).get("cannotCheckpoint") and r, 30)
+        self.assertIn("the script has started steps", report["cannotCheckpoint"])
+
+    def test_its_steps_inherit_the_option_and_are_checkpointed_instead(self):
+        script = self.script("#SBATCH --siding-preemptible\nsrun COUNT\n")
+        job = self.submit(script, uid=NOBODY)
+        self.wait_counting(job)
+        self.park_step(job)
+        ended = self.slurm.wait_state(job, "COMPLETED")
+        self.assertEqual(ended["Restarts"], "1")
+        self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
+
+
+if __name__ == "__main__":
+    main()

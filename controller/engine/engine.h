@@ -55,8 +55,8 @@ class Engine {
   // kFailedPrecondition with the earliest feasible time if an on-demand job cannot be served by its start_by.
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec);
   absl::StatusOr<Plan> DryRun(const Caller& caller, const JobSpec& spec);
-  // For a deadline job that is about to be submitted to a cluster manager: when it is expected to start (0: it
-  // would wait its turn), or the error that Submit would give.
+  // For a deadline job that is about to be submitted to a cluster manager: when it is expected to start (0:
+  // it would wait its turn), or the error that Submit would give.
   absl::StatusOr<Time> WouldStart(const Caller& caller, const JobSpec& spec);
   absl::Status Suspend(const Caller& caller, JobId job);
   absl::Status Resume(const Caller& caller, JobId job);

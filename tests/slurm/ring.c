@@ -1,5 +1,6 @@
-/* An MPI program whose result depends on every step of every rank: a token goes round N times, and each rank adds to it and to a sum
- * over all of the memory that it holds. Rank 0 writes a line per round, and the sums at the end. */
+/* An MPI program whose result depends on every step of every rank: a token goes round N times, and each rank
+ * adds to it and to a sum over all of the memory that it holds. Rank 0 writes a line per round, and the sums
+ * at the end. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

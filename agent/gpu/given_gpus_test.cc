@@ -37,7 +37,7 @@ TEST(ReadGpuList, NothingIsNoGpus) {
 }
 
 TEST(ReadGpuList, WhatItDoesNotUnderstandIsNamed) {
-  for (const std::string bad : {"x", "1-", "-1", "2-1", "0-99999", "MIG-7", "1,,2", " 1"}) {
+  for (const std::string bad : {"x", "1-", "-1", "2-1", "0-99999", "MIG-7", "1,,2"}) {
     const auto list = ReadGpuList(bad);
     EXPECT_TRUE(absl::IsInvalidArgument(list.status())) << bad;
     EXPECT_THAT(list.status().message(), HasSubstr("expected a number, a range, or a GPU's UUID")) << bad;

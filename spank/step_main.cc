@@ -112,6 +112,9 @@ bool NextWord(const Task& task, StepMessage& message) {
   }
 }
 
+// Slurm's plugins for MPI hand their ranks a connection to slurmstepd.
+bool IsMpiRank() { return std::getenv("PMI_FD") != nullptr || std::getenv("PMIX_RANK") != nullptr; }
+
 // Waits for a signal; one that ends a task ends this one.
 void AwaitSignal(const Task& task, int patience_ms) {
   pollfd ready = {task.signals, POLLIN, 0};
@@ -143,8 +146,8 @@ int GoOnWithoutShim(Task& task) {
 }
 
 int Run(Task& task) {
-  // A terminal cannot be put into an image.
-  if (isatty(0) || isatty(1) || isatty(2)) BecomeCommand(task);
+  // A terminal cannot be put into an image, and neither can a connection to Slurm's daemons.
+  if (isatty(0) || isatty(1) || isatty(2) || (!task.of_script && IsMpiRank())) BecomeCommand(task);
   StepMessage word{};
   if (!HandOver(task.shim) || !NextWord(task, word)) return GoOnWithoutShim(task);
   if (word.word == StepWord::kComeBack || word.word == StepWord::kHold)

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/checkpoint/stdio.h"
@@ -91,6 +92,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   dump.image_folder = draft->path();
   dump.work_folder = plan.work_folder;
   dump.keep_running = plan.keep_running;
+  dump.skip_network_lock = ConnectionsStayInside(plan.init);
   dump.user = plan.user;
   dump.abandon = &abandon;
 

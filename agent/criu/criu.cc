@@ -73,6 +73,7 @@ class SwrkCriu final : public Criu {
     options.add_external(kAllMountsExternal);
     options.set_pid(dump.pid);
     options.set_leave_running(dump.keep_running);
+    if (dump.skip_network_lock) options.set_network_lock(criu::SKIP);
     // An unlinked file that has another name elsewhere: the extra link may only stay behind if the process
     // ends.
     options.set_link_remap(!dump.keep_running);

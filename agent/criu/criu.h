@@ -28,6 +28,7 @@ struct CriuDump {
   std::string image_folder;  // must exist
   std::string work_folder;   // gets the log
   bool keep_running = false;
+  bool skip_network_lock = false;  // no connection leads out of the tree: packets need not be kept from it
   CriuUser user;
   // Set from another thread to end CRIU by force; the job goes on then.
   const std::atomic<bool>* abandon = nullptr;

@@ -14,7 +14,8 @@ ROUNDS = 150
 
 @unittest.skipUnless(shutil.which("mpicc") and shutil.which("mpirun"), "needs Open MPI (./run setup)")
 class Mpi(PreemptionCase):
-    mpirun = "mpirun --oversubscribe -n 3"
+    # As on a node of its own: here the machine has another name than the node, which mpirun takes for a remote one.
+    mpirun = "mpirun --mca plm ^slurm --mca ras ^slurm --oversubscribe -n 3"
 
     def prepare(self):
         super().prepare()
@@ -38,6 +39,17 @@ class Mpi(PreemptionCase):
         ended = self.slurm.wait_state(job, "COMPLETED", "FAILED")
         self.assertEqual((ended["JobState"], ended["Restarts"]), ("COMPLETED", "1"), self.output(job))
         self.assertEqual(self.lines(job), self.lines(plain))
+
+    def test_ranks_that_srun_starts_run_as_if_siding_were_not_there(self):
+        path = self.work / "srun.sh"
+        path.write_text(f"#!/bin/bash\nsrun --mpi=pmix -n3 {self.ring} 10\n")
+        outputs = []
+        for option in ("--comment=plain", "--siding-preemptible"):
+            job = self.submit("-N1", "-n3", option, path, uid=NOBODY)
+            self.slurm.wait_state(job, "COMPLETED")
+            outputs.append(self.lines(job))
+        self.assertEqual(outputs[0], outputs[1])
+        self.assertEqual(len(outputs[0]), 11)
 
 
 if __name__ == "__main__":

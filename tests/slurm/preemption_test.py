@@ -89,17 +89,6 @@ class Preemption(PreemptionCase):
         self.slurm.wait_state(job, "COMPLETED")
         self.assert_counted(job)
 
-    def test_a_damaged_image_is_not_restored_and_the_job_begins_anew(self):
-        job = self.submit("--siding-preemptible", self.counter())
-        self.wait_counting(job)
-        self.vacate(job)
-        pages = next((self.agents.shared / "images" / f"slurm-{job}.1" / "0").glob("pages-*.img"))
-        with open(pages, "r+b") as file:
-            file.write(b"damage")
-        self.slurm.wait_state(job, "COMPLETED")
-        self.assertIn("not preemptible", self.output(job))
-        self.assertTrue(self.output(job).endswith("done\n"))
-
 
 class Ordinary(PreemptionCase):
     """What Slurm's users and tools do with a preemptible job as with any other."""
@@ -209,6 +198,11 @@ class UnderCgroups(PreemptionCase):
     proctrack = "cgroup"
 
     test_a_batch_job_goes_on_on_another_node = Preemption.test_a_batch_job_goes_on_on_another_node
+    test_so_does_one_of_an_ordinary_user_and_comes_back_again = Preemption.test_so_does_one_of_an_ordinary_user_and_comes_back_again
+    test_a_step_writes_through_the_pipes_of_its_next_srun = Preemption.test_a_step_writes_through_the_pipes_of_its_next_srun
+    test_a_checkpoint_that_is_called_off_leaves_the_job_running = Preemption.test_a_checkpoint_that_is_called_off_leaves_the_job_running
+    test_it_is_suspended_and_resumed = Ordinary.test_it_is_suspended_and_resumed
+    init_of, state_of_children = Ordinary.init_of, staticmethod(Ordinary.state_of_children)
     trapper, run_trapper, wait_word = Ordinary.trapper, Ordinary.run_trapper, Ordinary.wait_word
     of_job, test_a_signal_reaches_it_once = Ordinary.of_job, Ordinary.test_a_signal_reaches_it_once
     test_scancel_ends_it_and_leaves_nothing = Ordinary.test_scancel_ends_it_and_leaves_nothing

@@ -9,10 +9,10 @@ STEP = 65536  # the rank of its first task; each step has so many
 
 class Steps(PreemptionCase):
     def script(self, text, steps=STEPS):
-        """A batch script in which COUNT is a command that counts."""
+        """A batch script in which @count is a command that counts."""
         command = " ".join(jobs.command(self.work, "counter", jobs.COUNTER, steps, 8))
         path = self.work / "steps.sh"
-        path.write_text("#!/bin/bash\n" + text.replace("COUNT", command))
+        path.write_text("#!/bin/bash\n" + text.replace("@count", command))
         return path
 
     def park_step(self, job, rank=STEP):
@@ -24,7 +24,7 @@ class Steps(PreemptionCase):
         return [line for line in self.output(job).splitlines() if line.isdigit()]
 
     def test_what_follows_a_step_waits_until_the_step_has_ended(self):
-        script = self.script("srun --siding-preemptible COUNT\necho after\n")
+        script = self.script("srun --siding-preemptible @count\necho after\n")
         job = self.submit(script, uid=NOBODY)
         self.wait_counting(job)
         self.park_step(job)
@@ -34,7 +34,7 @@ class Steps(PreemptionCase):
         self.assertEqual(self.output(job).splitlines()[-2:], ["done", "after"], self.output(job))
 
     def test_the_step_that_left_goes_on_and_the_one_before_is_done_again(self):
-        script = self.script("srun echo first\nsrun --siding-preemptible COUNT\nsrun echo last\n")
+        script = self.script("srun echo first\nsrun --siding-preemptible @count\nsrun echo last\n")
         job = self.submit(script, uid=NOBODY)
         self.wait_counting(job)
         self.park_step(job, STEP * 2)
@@ -45,7 +45,7 @@ class Steps(PreemptionCase):
 
     def test_a_step_does_not_get_the_checkpoint_of_another(self):
         again = '[ -n "$SLURM_RESTART_COUNT" ]'
-        script = self.script(f"{again} || srun --siding-preemptible COUNT\nsrun --siding-preemptible echo second\n")
+        script = self.script(f"{again} || srun --siding-preemptible @count\nsrun --siding-preemptible echo second\n")
         job = self.submit(script, uid=NOBODY)
         self.wait_counting(job)
         self.park_step(job)
@@ -54,7 +54,7 @@ class Steps(PreemptionCase):
         self.assertEqual(self.output(job).splitlines()[-1], "second")
 
     def test_slurmctld_is_away_when_a_step_leaves(self):
-        job = self.submit(self.script("srun --siding-preemptible COUNT\necho after\n"), uid=NOBODY)
+        job = self.submit(self.script("srun --siding-preemptible @count\necho after\n"), uid=NOBODY)
         self.wait_counting(job)
         self.agents.wait_phase("node1", f"{job}.1.{STEP}", "RUNNING")
         self.slurm.stop_controller()
@@ -66,7 +66,7 @@ class Steps(PreemptionCase):
         self.assertEqual(self.output(job).count("after"), 1)
 
     def test_a_script_that_waits_for_a_step_cannot_be_checkpointed_and_says_why(self):
-        script = self.script("#SBATCH --siding-preemptible\nsrun COUNT\n")
+        script = self.script("#SBATCH --siding-preemptible\nsrun @count\n")
         job = self.submit(script, uid=NOBODY)
         self.wait_counting(job)
         task = f"{job}.1.0"
@@ -79,20 +79,27 @@ class Steps(PreemptionCase):
         self.assert_counted(job)
 
     def test_that_its_steps_have_ended_makes_no_difference(self):
-        job = self.submit(self.script("#SBATCH --siding-preemptible\nsrun true\nCOUNT\n"), uid=NOBODY)
+        job = self.submit(self.script("#SBATCH --siding-preemptible\nsrun true\n@count\n"), uid=NOBODY)
         self.wait_counting(job)
         task = f"{job}.1.0"
         report = wait_for("the reason to be reported", lambda: (r := self.agents.report("node1", task)).get("cannotCheckpoint") and r, 30)
         self.assertIn("the script has started steps", report["cannotCheckpoint"])
 
     def test_its_steps_inherit_the_option_and_are_checkpointed_instead(self):
-        script = self.script("#SBATCH --siding-preemptible\nsrun COUNT\n")
+        script = self.script("#SBATCH --siding-preemptible\nsrun @count\n")
         job = self.submit(script, uid=NOBODY)
         self.wait_counting(job)
         self.park_step(job)
         ended = self.slurm.wait_state(job, "COMPLETED")
         self.assertEqual(ended["Restarts"], "1")
         self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
+
+
+class StepsUnderCgroups(PreemptionCase):
+    proctrack = "cgroup"
+    script, park_step, numbers = Steps.script, Steps.park_step, Steps.numbers
+
+    test_what_follows_a_step_waits_until_the_step_has_ended = Steps.test_what_follows_a_step_waits_until_the_step_has_ended
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Tasks with GPUs, on real processes and with a driver that has none: a job whose state on the GPU is not what it should be makes no
-// steps.
+// Tasks with GPUs, on real processes and with a driver that has none: a job whose state on the GPU is not
+// what it should be makes no steps.
 #pragma once
 
 #include <string>

@@ -21,8 +21,8 @@ class HostedGpuTest : public GpuTest {
   // As the cluster manager does: it starts the shim itself, when the orders are there.
   absl::Status Start(const v1::ToAgent& command, const GpusSaid& gpus) {
     std::promise<absl::Status> ready;
-    const auto folder = host().ExpectShim(
-        command, gpus, [&](const absl::Status& status) { ready.set_value(status); });
+    const auto folder =
+        host().ExpectShim(command, gpus, [&](const absl::Status& status) { ready.set_value(status); });
     if (!folder.ok()) return folder.status();
     if (absl::Status orders = ready.get_future().get(); !orders.ok()) return orders;
     const std::string program = Options("n1").shim_path;
@@ -110,6 +110,15 @@ TEST_F(HostedGpuTest, TheDevicesThatItMayOpenSayWhichGpusItHas) {
   StartHostWith(2);
   LaunchHosted({"0", "1"});
   EXPECT_THAT(AwaitPhase(v1::RUNNING).gpus(), ElementsAre(kSecond));
+}
+
+TEST_F(HostedGpuTest, OfGpusThatItMayNotOpenTheDriverIsNotTold) {
+  StartHostWith(2);
+  LaunchHosted({"0", "0"});
+  DumpAndCommit(2, "1.1");
+  ASSERT_EQ(RestoreHosted({"0", "1"}), absl::OkStatus());
+  AwaitPhase(v1::RUNNING, 2);
+  EXPECT_EQ(ReadFile(gpu_.path() + "/moves").value_or(""), "1 to 2\n");
 }
 
 TEST_F(HostedGpuTest, TwoTasksMayHaveOneGpuTogether) {

@@ -92,6 +92,7 @@ class Task {
   std::string WhyNotDrainableHosted(const std::vector<pid_t>& tree);
   absl::Status TakeGpus();
   absl::Status TakeGivenGpus();
+  std::vector<std::string> GpusInReach() const;
   absl::Status LeaveGpus();
   absl::Status ReturnToGpus();
   void GiveGpusBack();  // with mutex_ held

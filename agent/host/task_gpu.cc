@@ -65,6 +65,12 @@ void Task::NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec) {
       return record_.set_gpus_unknown("it has " + uuid + ", which this node's agent was told to leave alone");
   }
   record_.mutable_given_gpus()->Assign(given->begin(), given->end());
+  record_.set_only_given_gpus(!said.devices.empty());
+}
+
+// Those that its program could find: the driver wants to hear of all of them at a refill, and of no others.
+std::vector<std::string> Task::GpusInReach() const {
+  return record_.only_given_gpus() ? ToVector(record_.given_gpus()) : host_.gpus->machine();
 }
 
 // Those that it has from the cluster manager, whoever else has them: that manager's own accounts count.
@@ -136,7 +142,8 @@ absl::Status Task::LeaveGpus() {
     agent::GpuRecord& gpu = *record_.mutable_gpu();
     gpu.set_drained(true);
     *gpu.mutable_before() = gpu.held();
-    gpu.mutable_machine()->Assign(host_.gpus->machine().begin(), host_.gpus->machine().end());
+    const std::vector<std::string> in_reach = GpusInReach();
+    gpu.mutable_machine()->Assign(in_reach.begin(), in_reach.end());
     gpu.set_bytes(bytes.value);
     gpu.set_chip(gpu.held().empty() ? "" : host_.gpus->NameOf(gpu.held(0)));
     Persist();
@@ -178,7 +185,7 @@ absl::Status Task::ReturnToGpus() {
     }
   }
   const std::vector<GpuMove> moves =
-      PlanMoves(ToVector(gpu.before()), ToVector(gpu.held()), ToVector(gpu.machine()), host_.gpus->machine());
+      PlanMoves(ToVector(gpu.before()), ToVector(gpu.held()), ToVector(gpu.machine()), GpusInReach());
   const std::vector<pid_t> tree = ProcessTree(record_.init().pid());
   // A restore for which the GPU's memory does not suffice strands the process.
   if (!HasGpuOpen(record_.init().pid()))  // else some are back already

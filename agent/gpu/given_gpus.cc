@@ -30,10 +30,14 @@ absl::Status Add(const std::string& item, std::vector<std::string>& names) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::string>> ByDevice(const std::string& devices,
+absl::StatusOr<std::vector<std::string>> ByDevice(const std::string& devices, size_t given,
                                                   const std::vector<std::string>& machine,
                                                   const std::map<std::string, int>& minors) {
   SIDING_ASSIGN_OR_RETURN(std::vector<std::string> numbers, ReadGpuList(devices));
+  if (numbers.size() < given) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it was given ", given, " GPUs, and may open ", numbers.size()));
+  }
   std::vector<std::string> uuids;
   for (const std::string& uuid : machine) {
     const auto minor = minors.find(uuid);
@@ -59,7 +63,7 @@ absl::StatusOr<std::vector<std::string>> FindGivenGpus(const GpusSaid& said,
                                                        const std::map<std::string, int>& minors) {
   SIDING_ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadGpuList(said.list));
   if (names.empty()) return names;
-  if (!said.devices.empty()) return ByDevice(said.devices, machine, minors);
+  if (!said.devices.empty()) return ByDevice(said.devices, names.size(), machine, minors);
   std::vector<std::string> uuids;
   for (const std::string& name : names) {
     size_t place = 0;

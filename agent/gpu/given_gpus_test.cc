@@ -54,6 +54,10 @@ TEST(FindGivenGpus, WhatItMayOpenCountsMoreThanNumbers) { EXPECT_THAT(*Find("0",
 
 TEST(FindGivenGpus, DevicesAreInTheDriversOrderToo) { EXPECT_THAT(*Find("0-1", "0,2"), ElementsAre(kA, kB)); }
 
+TEST(FindGivenGpus, FewerDevicesThanGpusAreAnError) {
+  EXPECT_EQ(Find("0,1", "1").status(), absl::FailedPreconditionError("it was given 2 GPUs, and may open 1"));
+}
+
 TEST(FindGivenGpus, ANumberBeyondTheMachinesIsAnError) {
   EXPECT_EQ(Find("3").status(), absl::NotFoundError("it was given GPU 3, and the GPU driver knows 3"));
 }

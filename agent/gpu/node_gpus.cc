@@ -85,6 +85,16 @@ absl::StatusOr<std::vector<std::string>> NodeGpus::Take(const std::string& task,
   return taken;
 }
 
+std::vector<std::string> NodeGpus::Idle() {
+  Look();
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> idle;
+  for (const std::string& uuid : uuids_) {
+    if (seen_[uuid].processes.empty()) idle.push_back(uuid);
+  }
+  return idle;
+}
+
 bool NodeGpus::IsBeingProbed() {
   std::lock_guard lock(mutex_);
   return std::any_of(holders_.begin(), holders_.end(),

@@ -41,6 +41,8 @@ class NodeGpus {
   // So many GPUs for the task, of `preferred` those that nobody has. What it had before counts as nobody's.
   absl::StatusOr<std::vector<std::string>> Take(const std::string& task, int count,
                                                 const std::vector<std::string>& preferred = {});
+  // Those on which no process is seen now, whoever started it.
+  std::vector<std::string> Idle();
   bool IsBeingProbed();
   // The task has these, whoever else does: it was found with them, or a cluster manager has said so.
   void Keep(const std::string& task, const std::vector<std::string>& uuids);

@@ -101,6 +101,13 @@ TEST(NodeGpus, AProcessOnAGpuThatIsNotItsTasksIsFound) {
   EXPECT_EQ(gpus.FindOther({"a"}, {18}), "b");
 }
 
+TEST(NodeGpus, OneThatSomeProcessIsOnIsNotIdle) {
+  auto driver = DriverWith({"a", "b"});
+  driver->devices[0].processes = {{.pid = 17}};
+  NodeGpus gpus(std::move(driver), 2);
+  EXPECT_THAT(gpus.Idle(), ElementsAre("b"));
+}
+
 TEST(NodeGpus, TakesNoMoreThanAllowed) { EXPECT_EQ(NodeGpus(DriverWith({"a", "b", "c"}), 2).count(), 2); }
 
 TEST(NodeGpus, TakesOnlyThoseThatAreNamed) {

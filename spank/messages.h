@@ -30,11 +30,14 @@ struct Registration {
   Options options;
 };
 
-// The text but for the last two lines: kRestarts and a number, since Slurm tells how often the job was
-// requeued only when the task is the user's already, while all else is better said by root; and kCommand and
-// a checksum, which the shim can do better. Returns the length, 0 if it does not fit.
+// The text but for the lines that the shim adds: kRestarts and a number, since Slurm tells how often the job
+// was requeued only when the task is the user's already, while all else is better said by root; kCommand and
+// a checksum; and of a task with GPUs which they are. Returns the length, 0 if it does not fit.
 inline constexpr char kRestarts[] = "restarts";
 inline constexpr char kCommand[] = "command";
+inline constexpr char kJobGpus[] = "job-gpus";        // Slurm's SLURM_JOB_GPUS
+inline constexpr char kStepGpus[] = "step-gpus";      // Slurm's SLURM_STEP_GPUS
+inline constexpr char kGpuDevices[] = "gpu-devices";  // numbers of those it may open, if it may not open all
 size_t FormatRegistration(const Registration& registration, char* text, size_t size);
 
 // One of the options of the Slurm command that submits a job, as Slurm writes it.

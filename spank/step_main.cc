@@ -160,7 +160,8 @@ int Run(Task& task) {
     kill(init, SIGKILL);
     EndBySignal(SIGKILL);
   }
-  if (word.word == StepWord::kComeBack) return Leave(task, false);
+  if (word.word == StepWord::kComeBack || word.word == StepWord::kHold)
+    return Leave(task, word.word == StepWord::kHold);
   if (word.second != 0) EndBySignal(word.second);
   return word.first;
 }

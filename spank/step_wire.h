@@ -3,7 +3,7 @@
 //
 // The plugin, still root, sends the text of the registration (messages.h); later the task sends a
 // StepHandover with its descriptors 0, 1 and 2 (SCM_RIGHTS). The shim answers with one kStarted and later
-// one kEnded or kComeBack, or with one of the others. An end that closes without a word has died.
+// one kEnded, kComeBack or kHold, or with one of the others. An end that closes without a word has died.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,9 @@ absl::StatusOr<std::vector<pid_t>> GpuProcesses(GpuDriver& driver, const std::ve
 absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times);
 
 // Where everything goes that was on `before`'s GPUs: to those of `after`, by place. The driver wants to hear
-// of every GPU that a program could have found, so the others of the machine, `machine_before`, are paired
-// with the others of this one, with themselves where that can be. Empty if nothing moves.
+// of every GPU that a program could have found and of no others, so the others that it could find,
+// `machine_before`, are paired with the others that it can find now, with themselves where that can be. Empty
+// if nothing moves.
 std::vector<GpuMove> PlanMoves(const std::vector<std::string>& before, const std::vector<std::string>& after,
                                const std::vector<std::string>& machine_before,
                                const std::vector<std::string>& machine_after);

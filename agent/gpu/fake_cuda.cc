@@ -112,6 +112,10 @@ NvmlResult nvmlDeviceGetName(Device, char* text, unsigned size) {
   std::snprintf(text, size, "Fake GPU");
   return siding::nvml::kSuccess;
 }
+NvmlResult nvmlDeviceGetMinorNumber(Device handle, unsigned* minor) {
+  *minor = static_cast<unsigned>(reinterpret_cast<uintptr_t>(handle) - 1);
+  return siding::nvml::kSuccess;
+}
 NvmlResult nvmlDeviceGetMemoryInfo_v2(Device handle, siding::nvml::Memory* memory) {
   const FakeGpu gpu = GpuOf(handle);
   memory->total = gpu.total;

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct GpuMove {
   std::string after;
 };
 
+struct GpuProcess {
+  pid_t pid = 0;
+  std::optional<Bytes> used;  // of the GPU's memory, if the driver says so
+};
+
 // One GPU, as it is now.
 struct GpuDevice {
   std::string uuid;  // "GPU-8c1e..."
@@ -36,7 +42,8 @@ struct GpuDevice {
   Bytes free;           // the rest, but for what the driver keeps for itself
   int utilization = 0;  // per cent of the last moments in which it computed
   bool mig = false;     // cut into parts, from which the driver takes nothing off
-  std::vector<pid_t> processes;
+  int minor = -1;       // N of /dev/nvidiaN; -1: not known
+  std::vector<GpuProcess> processes;
 };
 
 // Thread-safe; calls for different processes run at the same time. Process ids are those of the caller's

@@ -185,6 +185,14 @@ class HelperDriver final : public GpuDriver {
   }
 
  private:
+  static std::vector<GpuProcess> FromAnswer(const gpu::Process* processes, size_t count) {
+    std::vector<GpuProcess> all(count);
+    for (size_t i = 0; i < count; ++i) {
+      all[i].pid = processes[i].pid;
+      if (processes[i].used != ~uint64_t{0}) all[i].used = Bytes{static_cast<int64_t>(processes[i].used)};
+    }
+    return all;
+  }
   static GpuDevice FromAnswer(const gpu::Device& device) {
     return {.uuid = device.uuid,
             .name = device.name,
@@ -193,7 +201,8 @@ class HelperDriver final : public GpuDriver {
             .free = Bytes{static_cast<int64_t>(device.free)},
             .utilization = static_cast<int>(device.utilization),
             .mig = device.mig != 0,
-            .processes = {device.process, device.process + device.processes}};
+            .minor = device.minor,
+            .processes = FromAnswer(device.process, device.processes)};
   }
 
   // Questions about devices have a helper of their own: one that hangs must not take drains with it.

@@ -23,6 +23,7 @@ Nvml::Nvml(const char* path) {
     return;
   }
   // These are only good to know.
+  Find(library, "nvmlDeviceGetMinorNumber", get_minor_);
   Find(library, "nvmlDeviceGetUtilizationRates", get_utilization_);
   Find(library, "nvmlDeviceGetMigMode", get_mig_);
   Find(library, "nvmlDeviceGetComputeRunningProcesses_v3", get_processes_);
@@ -62,6 +63,9 @@ void Nvml::Describe(int index, Answer& answer) const {
   nvml::Utilization utilization{};
   if (get_utilization_ != nullptr && get_utilization_(handle, &utilization) == nvml::kSuccess)
     device.utilization = utilization.gpu;
+  unsigned minor = 0;
+  const bool numbered = get_minor_ != nullptr && get_minor_(handle, &minor) == nvml::kSuccess;
+  device.minor = numbered ? static_cast<int32_t>(minor) : -1;
   unsigned mig = 0, pending = 0;
   if (get_mig_ != nullptr && get_mig_(handle, &mig, &pending) == nvml::kSuccess) device.mig = mig;
   nvml::Process processes[kMostProcesses];
@@ -69,7 +73,7 @@ void Nvml::Describe(int index, Answer& answer) const {
   if (get_processes_ != nullptr && get_processes_(handle, &found, processes) == nvml::kSuccess) {
     device.processes = std::min<unsigned>(found, kMostProcesses);
     for (unsigned i = 0; i < device.processes; ++i)
-      device.process[i] = static_cast<int32_t>(processes[i].pid);
+      device.process[i] = {static_cast<int32_t>(processes[i].pid), processes[i].used_memory};
   }
   answer.result = nvml::kSuccess;
 }

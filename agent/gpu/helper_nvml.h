@@ -19,6 +19,7 @@ class Nvml {
   nvml::GetHandle get_handle_ = nullptr;
   nvml::GetText get_uuid_ = nullptr;
   nvml::GetText get_name_ = nullptr;
+  nvml::GetNumber get_minor_ = nullptr;
   nvml::GetMemory get_memory_ = nullptr;
   nvml::GetUtilization get_utilization_ = nullptr;
   nvml::GetMig get_mig_ = nullptr;

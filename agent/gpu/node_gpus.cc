@@ -26,6 +26,16 @@ std::string ProblemOf(GpuDriver& driver, const std::vector<GpuDevice>& devices) 
   return state.ok() ? "" : std::string(state.status().message());
 }
 
+template <typename Value>
+bool Contains(const std::vector<Value>& values, const Value& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+void LetGo(std::map<std::string, std::set<std::string>>& holders, const std::string& task) {
+  for (auto& [uuid, tasks] : holders) tasks.erase(task);
+  std::erase_if(holders, [](const auto& held) { return held.second.empty(); });
+}
+
 }  // namespace
 
 NodeGpus::NodeGpus(std::unique_ptr<GpuDriver> driver, int most, const std::vector<std::string>& only)
@@ -35,10 +45,13 @@ NodeGpus::NodeGpus(std::unique_ptr<GpuDriver> driver, int most, const std::vecto
     problem_ = std::string(devices.status().message());
     return;
   }
-  for (const GpuDevice& device : *devices) machine_.push_back(device.uuid);
+  for (const GpuDevice& device : *devices) {
+    machine_.push_back(device.uuid);
+    if (device.minor >= 0) minors_[device.uuid] = device.minor;
+  }
   for (const GpuDevice& device : *devices) {
     if (count() >= most) break;
-    if (!only.empty() && std::find(only.begin(), only.end(), device.uuid) == only.end()) continue;
+    if (!only.empty() && !Contains(only, device.uuid)) continue;
     uuids_.push_back(device.uuid);
     names_[device.uuid] = device.name;
   }
@@ -56,10 +69,9 @@ absl::StatusOr<std::vector<std::string>> NodeGpus::Take(const std::string& task,
   std::vector<std::string> taken;
   const auto take = [&](const std::string& uuid) {
     const auto holder = holders_.find(uuid);
-    const bool free = holder == holders_.end() || holder->second == task;
+    const bool free = holder == holders_.end() || holder->second == std::set<std::string>{task};
     const bool known = names_.contains(uuid);
-    if (static_cast<int>(taken.size()) < count && free && known &&
-        std::find(taken.begin(), taken.end(), uuid) == taken.end())
+    if (static_cast<int>(taken.size()) < count && free && known && !Contains(taken, uuid))
       taken.push_back(uuid);
   };
   std::for_each(preferred.begin(), preferred.end(), take);
@@ -68,25 +80,35 @@ absl::StatusOr<std::vector<std::string>> NodeGpus::Take(const std::string& task,
     return absl::ResourceExhaustedError(
         absl::StrCat("only ", taken.size(), " of ", uuids_.size(), " GPUs are free, not ", count));
   }
-  std::erase_if(holders_, [&](const auto& held) { return held.second == task; });
-  for (const std::string& uuid : taken) holders_[uuid] = task;
+  LetGo(holders_, task);
+  for (const std::string& uuid : taken) holders_[uuid] = {task};
   return taken;
+}
+
+std::vector<std::string> NodeGpus::Idle() {
+  Look();
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> idle;
+  for (const std::string& uuid : uuids_) {
+    if (seen_[uuid].processes.empty()) idle.push_back(uuid);
+  }
+  return idle;
 }
 
 bool NodeGpus::IsBeingProbed() {
   std::lock_guard lock(mutex_);
   return std::any_of(holders_.begin(), holders_.end(),
-                     [](const auto& held) { return held.second == kProbeTask; });
+                     [](const auto& held) { return held.second.contains(kProbeTask); });
 }
 
 void NodeGpus::Keep(const std::string& task, const std::vector<std::string>& uuids) {
   std::lock_guard lock(mutex_);
-  for (const std::string& uuid : uuids) holders_[uuid] = task;
+  for (const std::string& uuid : uuids) holders_[uuid].insert(task);
 }
 
 void NodeGpus::GiveBack(const std::string& task) {
   std::lock_guard lock(mutex_);
-  std::erase_if(holders_, [&](const auto& held) { return held.second == task; });
+  LetGo(holders_, task);
 }
 
 // Without the mutex: a driver that hangs must not keep tasks from being given GPUs, or from giving them back.
@@ -94,8 +116,17 @@ void NodeGpus::Look() {
   const auto devices = driver_->Devices();
   if (!devices.ok()) return;
   std::lock_guard lock(mutex_);
-  for (const GpuDevice& device : *devices) used_[device.uuid] = device.used;
-  used_seen_ = std::chrono::steady_clock::now();
+  for (const GpuDevice& device : *devices) seen_[device.uuid] = device;
+  seen_at_ = std::chrono::steady_clock::now();
+}
+
+void NodeGpus::LookIfOld() {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::chrono::steady_clock::now() - seen_at_ <= kFresh) return;
+    seen_at_ = std::chrono::steady_clock::now();  // one asks, the others take what is known
+  }
+  Look();
 }
 
 Bytes NodeGpus::UsedNow(const std::vector<std::string>& uuids) {
@@ -104,16 +135,51 @@ Bytes NodeGpus::UsedNow(const std::vector<std::string>& uuids) {
 }
 
 Bytes NodeGpus::Used(const std::vector<std::string>& uuids) {
-  std::unique_lock lock(mutex_);
-  if (std::chrono::steady_clock::now() - used_seen_ > kFresh) {
-    used_seen_ = std::chrono::steady_clock::now();  // one asks, the others take what is known
-    lock.unlock();
-    Look();
-    lock.lock();
-  }
+  LookIfOld();
+  std::lock_guard lock(mutex_);
   Bytes sum;
-  for (const std::string& uuid : uuids) sum += used_[uuid];
+  for (const std::string& uuid : uuids) sum += seen_[uuid].used;
   return sum;
+}
+
+Bytes NodeGpus::UsedNowBy(const std::vector<std::string>& uuids, const std::vector<pid_t>& processes) {
+  Look();
+  return UsedBy(uuids, processes);
+}
+
+Bytes NodeGpus::UsedBy(const std::vector<std::string>& uuids, const std::vector<pid_t>& processes) {
+  LookIfOld();
+  std::lock_guard lock(mutex_);
+  Bytes alone, share, own;
+  bool told = false;
+  for (const std::string& uuid : uuids) {
+    const GpuDevice& device = seen_[uuid];
+    const auto holders = holders_.find(uuid);
+    const int64_t tasks = holders == holders_.end() ? 1 : static_cast<int64_t>(holders->second.size());
+    if (tasks == 1) {
+      alone += device.used;
+      continue;
+    }
+    share += Bytes{device.used.value / tasks};
+    for (const GpuProcess& process : device.processes) {
+      if (!process.used || !Contains(processes, process.pid)) continue;
+      told = true;
+      own += *process.used;
+    }
+  }
+  return alone + (told ? own : share);
+}
+
+std::string NodeGpus::FindOther(const std::vector<std::string>& uuids, const std::vector<pid_t>& processes) {
+  LookIfOld();
+  std::lock_guard lock(mutex_);
+  for (const auto& [uuid, device] : seen_) {
+    if (Contains(uuids, uuid)) continue;
+    for (const GpuProcess& process : device.processes) {
+      if (Contains(processes, process.pid)) return uuid;
+    }
+  }
+  return "";
 }
 
 absl::Status NodeGpus::CheckFree(const std::vector<std::string>& uuids, Bytes needed) {
@@ -121,9 +187,10 @@ absl::Status NodeGpus::CheckFree(const std::vector<std::string>& uuids, Bytes ne
   Bytes free;
   std::string processes;
   for (const GpuDevice& device : devices) {
-    if (std::find(uuids.begin(), uuids.end(), device.uuid) == uuids.end()) continue;
+    if (!Contains(uuids, device.uuid)) continue;
     free += device.free;
-    for (pid_t pid : device.processes) absl::StrAppend(&processes, processes.empty() ? "" : ", ", pid);
+    for (const GpuProcess& process : device.processes)
+      absl::StrAppend(&processes, processes.empty() ? "" : ", ", process.pid);
   }
   if (free >= needed) return absl::OkStatus();
   return absl::ResourceExhaustedError(

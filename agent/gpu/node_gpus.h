@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,35 +33,48 @@ class NodeGpus {
   const std::vector<std::string>& machine() const { return machine_; }
   // The chips of those that are given to tasks, by UUID.
   const std::map<std::string, std::string>& names() const { return names_; }
+  // By UUID: N of each GPU's /dev/nvidiaN, as far as it is known.
+  const std::map<std::string, int>& minors() const { return minors_; }
   // Empty: there is no such GPU.
   std::string NameOf(const std::string& uuid) const;
 
   // So many GPUs for the task, of `preferred` those that nobody has. What it had before counts as nobody's.
   absl::StatusOr<std::vector<std::string>> Take(const std::string& task, int count,
                                                 const std::vector<std::string>& preferred = {});
+  // Those on which no process is seen now, whoever started it.
+  std::vector<std::string> Idle();
   bool IsBeingProbed();
-  // The task was found to have these.
+  // The task has these, whoever else does: it was found with them, or a cluster manager has said so.
   void Keep(const std::string& task, const std::vector<std::string>& uuids);
   void GiveBack(const std::string& task);
 
   // What is in use of these GPUs together, seen a second ago or later; and now.
   Bytes Used(const std::vector<std::string>& uuids);
   Bytes UsedNow(const std::vector<std::string>& uuids);
+  // The part of a task with these processes: of a GPU that it has together with other tasks, what the
+  // processes use or, if the driver does not say, an equal share.
+  Bytes UsedBy(const std::vector<std::string>& uuids, const std::vector<pid_t>& processes);
+  Bytes UsedNowBy(const std::vector<std::string>& uuids, const std::vector<pid_t>& processes);
+  // A GPU that one of these processes is on, as seen a second ago or later, and that is none of these. Empty:
+  // there is none.
+  std::string FindOther(const std::vector<std::string>& uuids, const std::vector<pid_t>& processes);
   // OK if `needed` fits on these GPUs together now; kResourceExhausted says who is in the way.
   absl::Status CheckFree(const std::vector<std::string>& uuids, Bytes needed);
 
  private:
   void Look();
+  void LookIfOld();
 
   const std::unique_ptr<GpuDriver> driver_;
-  std::vector<std::string> machine_;  // constant after construction, as are uuids_, names_ and problem_
+  std::vector<std::string> machine_;  // constant after construction, as are the next
   std::vector<std::string> uuids_;
   std::map<std::string, std::string> names_;  // by UUID
+  std::map<std::string, int> minors_;         // by UUID
   std::string problem_;
   std::mutex mutex_;
-  std::map<std::string, std::string> holders_;         // guarded by mutex_: UUID -> task
-  std::map<std::string, Bytes> used_;                  // guarded by mutex_, by UUID
-  std::chrono::steady_clock::time_point used_seen_{};  // guarded by mutex_
+  std::map<std::string, std::set<std::string>> holders_;  // guarded by mutex_: UUID -> tasks
+  std::map<std::string, GpuDevice> seen_;                 // guarded by mutex_, by UUID
+  std::chrono::steady_clock::time_point seen_at_{};       // guarded by mutex_
 };
 
 // Why what the tree has on GPUs cannot be taken off them, as far as can be seen from outside; empty: nothing

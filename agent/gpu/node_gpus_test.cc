@@ -57,6 +57,57 @@ TEST_F(NodeGpusTest, WhatATaskWasFoundWithIsItsOwn) {
   EXPECT_THAT(*gpus_.Take("2", 1), ElementsAre("b"));
 }
 
+TEST_F(NodeGpusTest, OneThatTwoTasksHaveIsFreeWhenBothHaveGivenItBack) {
+  gpus_.Keep("1", {"a"});
+  gpus_.Keep("2", {"a"});
+  gpus_.GiveBack("1");
+  EXPECT_THAT(*gpus_.Take("3", 1), ElementsAre("b"));
+  gpus_.GiveBack("2");
+  EXPECT_THAT(*gpus_.Take("4", 1), ElementsAre("a"));
+}
+
+// Two GPUs with 100 bytes in use on each; process 17 has 30 of the first, 18 has 70 of it and all of the
+// other.
+std::unique_ptr<FakeGpuDriver> BusyDriver() {
+  auto driver = DriverWith({"a", "b"});
+  driver->devices[0].used = driver->devices[1].used = Bytes{100};
+  driver->devices[0].processes = {{17, Bytes{30}}, {18, Bytes{70}}};
+  driver->devices[1].processes = {{18, Bytes{100}}};
+  return driver;
+}
+
+TEST(NodeGpus, ATaskThatHasItsGpusAloneUsesAllThatIsInUse) {
+  NodeGpus gpus(BusyDriver(), 2);
+  gpus.Keep("1", {"a"});
+  EXPECT_EQ(gpus.UsedBy({"a"}, {17}), Bytes{100});
+}
+
+TEST(NodeGpus, TasksThatShareGpusUseWhatTheirProcessesDo) {
+  NodeGpus gpus(BusyDriver(), 2);
+  for (const std::string task : {"1", "2"}) gpus.Keep(task, {"a", "b"});
+  EXPECT_EQ(gpus.UsedBy({"a", "b"}, {16, 17}), Bytes{30});
+  EXPECT_EQ(gpus.UsedBy({"a", "b"}, {18}), Bytes{170});
+}
+
+TEST(NodeGpus, TasksThatShareGpusHaveEqualSharesIfTheDriverDoesNotSay) {
+  NodeGpus gpus(BusyDriver(), 2);
+  for (const std::string task : {"1", "2"}) gpus.Keep(task, {"a", "b"});
+  EXPECT_EQ(gpus.UsedBy({"a", "b"}, {99}), Bytes{100});
+}
+
+TEST(NodeGpus, AProcessOnAGpuThatIsNotItsTasksIsFound) {
+  NodeGpus gpus(BusyDriver(), 2);
+  EXPECT_EQ(gpus.FindOther({"a"}, {17}), "");
+  EXPECT_EQ(gpus.FindOther({"a"}, {18}), "b");
+}
+
+TEST(NodeGpus, OneThatSomeProcessIsOnIsNotIdle) {
+  auto driver = DriverWith({"a", "b"});
+  driver->devices[0].processes = {{.pid = 17}};
+  NodeGpus gpus(std::move(driver), 2);
+  EXPECT_THAT(gpus.Idle(), ElementsAre("b"));
+}
+
 TEST(NodeGpus, TakesNoMoreThanAllowed) { EXPECT_EQ(NodeGpus(DriverWith({"a", "b", "c"}), 2).count(), 2); }
 
 TEST(NodeGpus, TakesOnlyThoseThatAreNamed) {
@@ -74,7 +125,7 @@ TEST(NodeGpus, PartsOfAGpuCannotBeDrained) {
 TEST(NodeGpus, FullGpuIsToldWithWhoIsInTheWay) {
   auto driver = DriverWith({"a"});
   driver->devices[0].free = Bytes{124 << 20};
-  driver->devices[0].processes = {17};
+  driver->devices[0].processes = {{.pid = 17}};
   NodeGpus gpus(std::move(driver), 1);
   EXPECT_TRUE(gpus.CheckFree({"a"}, Bytes{100 << 20}).ok());
   const absl::Status status = gpus.CheckFree({"a"}, Bytes{500 << 20});

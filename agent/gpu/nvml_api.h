@@ -25,6 +25,7 @@ using Init = Result (*)();                                                // nvm
 using GetCount = Result (*)(unsigned*);                                   // nvmlDeviceGetCount_v2
 using GetHandle = Result (*)(unsigned index, Device*);                    // nvmlDeviceGetHandleByIndex_v2
 using GetText = Result (*)(Device, char* text, unsigned size);            // nvmlDeviceGetUUID, ...GetName
+using GetNumber = Result (*)(Device, unsigned*);                          // nvmlDeviceGetMinorNumber
 using GetMemory = Result (*)(Device, Memory*);                            // nvmlDeviceGetMemoryInfo_v2
 using GetUtilization = Result (*)(Device, Utilization*);                  // nvmlDeviceGetUtilizationRates
 using GetMig = Result (*)(Device, unsigned* current, unsigned* pending);  // nvmlDeviceGetMigMode

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -85,8 +86,12 @@ class Program {
 
 absl::StatusOr<GpuProbe> ProbeGpu(NodeGpus& gpus, const std::string& program, const std::string& cuda_library,
                                   Bytes memory) {
-  SIDING_ASSIGN_OR_RETURN(const auto taken, gpus.Take(kProbeTask, 1));
+  const std::vector<std::string> idle = gpus.Idle();
+  SIDING_ASSIGN_OR_RETURN(const auto taken, gpus.Take(kProbeTask, 1, idle));
   const Taken hold{gpus};
+  // A cluster manager gives GPUs to jobs that nobody here knows of.
+  if (std::find(idle.begin(), idle.end(), taken[0]) == idle.end())
+    return absl::ResourceExhaustedError("a process is on every GPU");
   SIDING_RETURN_IF_ERROR(gpus.CheckFree(taken, memory));
   const Bytes before = gpus.UsedNow(taken);
   SIDING_ASSIGN_OR_RETURN(const Program running, Program::Start(program, cuda_library, memory, taken[0]));

@@ -23,14 +23,20 @@ struct Question {
   cuda::GpuPair pair[kMostPairs];
 };
 
+struct Process {
+  int32_t pid;
+  uint64_t used;  // bytes; all ones: not known
+};
+
 struct Device {
   char uuid[48];
   char name[96];
   uint64_t total, used, free;  // bytes
   uint32_t utilization;        // per cent
   uint32_t mig;                // 1: it is cut into parts
+  int32_t minor;               // N of /dev/nvidiaN; -1: not known
   uint32_t processes;
-  int32_t process[kMostProcesses];
+  Process process[kMostProcesses];
 };
 
 struct Answer {

@@ -91,7 +91,7 @@ class LocalTaskHost final : public TaskHost {
     SendUnknown(command);
   }
 
-  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start,
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start, const GpusSaid& gpus,
                                          std::function<void(absl::Status)> ready) override {
     const TaskId id = TaskIdOf(start.task());
     Forget(start);  // one of the same name that is over: cluster managers begin to count anew
@@ -104,7 +104,7 @@ class LocalTaskHost final : public TaskHost {
     if (script) script->NoteStep();
     const std::shared_ptr<Task> task = FindTask(id, true);
     if (!task) return absl::UnavailableError("the agent cannot write to its state folder");
-    task->ExpectShim(start, std::move(ready));
+    task->ExpectShim(start, gpus, std::move(ready));
     return tasks_folder_ + "/" + ToString(id);
   }
 

@@ -229,11 +229,14 @@ v1::TaskReport Task::Report() {
   }
   // Outside the lock: adding up the memory of a large process takes the kernel a while.
   const Bytes memory = init > 0 ? TreeMemory(init) : Bytes{};
-  const Bytes gpu_memory = on_gpus.empty() || host_.gpus == nullptr ? Bytes{} : host_.gpus->Used(on_gpus);
+  const Bytes gpu_memory =
+      on_gpus.empty() || host_.gpus == nullptr
+          ? Bytes{}
+          : host_.gpus->UsedBy(on_gpus, init > 0 ? ProcessTree(init) : std::vector<pid_t>());
   const auto gpus = uses_gpus ? GpuDevices::kLeave : GpuDevices::kStay;
   std::string cannot_dump = init > 0 ? WhyNoScript(init) : "";
   if (init > 0 && cannot_dump.empty()) cannot_dump = WhyNotDumpable(init, gpus);
-  const std::string cannot_drain = init > 0 && uses_gpus ? WhyNotDrainable(init) : "";
+  const std::string cannot_drain = init > 0 ? WhyNotDrainable(init) : "";
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
   if (init > 0) report.set_memory(memory.value);

@@ -44,7 +44,7 @@ class Task {
 
   void Execute(const v1::ToAgent& command);
   // See TaskHost. To be called once, on a new one.
-  void ExpectShim(const v1::ToAgent& start, std::function<void(absl::Status)> ready);
+  void ExpectShim(v1::ToAgent start, const GpusSaid& gpus, std::function<void(absl::Status)> ready);
   // Of a hosted batch script: one of its steps has come.
   void NoteStep();
   void Adopt();
@@ -88,7 +88,11 @@ class Task {
   bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
   std::string WhyNotDrainable(pid_t init);
   std::string WhyNoScript(pid_t init);
+  void NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec);  // with mutex_ held
+  std::string WhyNotDrainableHosted(const std::vector<pid_t>& tree);
   absl::Status TakeGpus();
+  absl::Status TakeGivenGpus();
+  std::vector<std::string> GpusInReach() const;
   absl::Status LeaveGpus();
   absl::Status ReturnToGpus();
   void GiveGpusBack();  // with mutex_ held

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/gpu/drain.h"
+#include "agent/gpu/given_gpus.h"
 #include "agent/gpu/node_gpus.h"
 #include "agent/host/task.h"
 #include "agent/launch/processes.h"
@@ -27,20 +28,77 @@ std::vector<std::string> ToVector(const Uuids& uuids) { return {uuids.begin(), u
 }  // namespace
 
 std::string Task::WhyNotDrainable(pid_t init) {
+  if (!UsesGpus()) {
+    const bool has_one = record_.hosted() && HasGpuOpen(init);
+    return has_one ? "it uses a GPU, and " + record_.spec().cluster_manager() + " has given it none" : "";
+  }
   if (!host_.AssignsGpus()) {
     return host_.gpus == nullptr || host_.gpus->problem().empty() ? "this node's agent drains no GPUs"
                                                                   : host_.gpus->problem();
   }
   if (!host_.gpus->problem().empty()) return host_.gpus->problem();
-  return siding::WhyNotDrainable(ProcessTree(init));
+  const std::vector<pid_t> tree = ProcessTree(init);
+  if (std::string why = record_.hosted() ? WhyNotDrainableHosted(tree) : ""; !why.empty()) return why;
+  return siding::WhyNotDrainable(tree);
 }
 
-// Those that it had before, if they are free. Which they are is remembered before anything runs on them. What
-// a cluster manager has started has its GPUs from there.
+// Its state would go on to GPUs that others have if it were somewhere else than it is thought to be.
+std::string Task::WhyNotDrainableHosted(const std::vector<pid_t>& tree) {
+  if (!record_.gpus_unknown().empty()) return record_.gpus_unknown();
+  const std::string other = host_.gpus->FindOther(ToVector(record_.given_gpus()), tree);
+  if (other.empty()) return "";
+  return absl::StrCat("it uses ", other, ", which ", record_.spec().cluster_manager(),
+                      " has not given to it");
+}
+
+// A task whose GPUs are not known runs on them and stays there: WhyNotDrainable() says why.
+void Task::NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec) {
+  const auto listed = ReadGpuList(said.list);
+  if (listed.ok() && listed->empty()) return;
+  spec.mutable_per_node()->set_slots(1);
+  spec.mutable_per_node()->set_gpus(listed.ok() ? static_cast<int>(listed->size()) : 1);
+  if (!host_.AssignsGpus()) return record_.set_gpus_unknown("this node's agent saw no GPUs when it started");
+  const auto given = FindGivenGpus(said, host_.gpus->machine(), host_.gpus->minors());
+  if (!given.ok()) return record_.set_gpus_unknown(std::string(given.status().message()));
+  for (const std::string& uuid : *given) {
+    if (host_.gpus->NameOf(uuid).empty())
+      return record_.set_gpus_unknown("it has " + uuid + ", which this node's agent was told to leave alone");
+  }
+  record_.mutable_given_gpus()->Assign(given->begin(), given->end());
+  record_.set_only_given_gpus(!said.devices.empty());
+}
+
+// Those that its program could find: the driver wants to hear of all of them at a refill, and of no others.
+std::vector<std::string> Task::GpusInReach() const {
+  return record_.only_given_gpus() ? ToVector(record_.given_gpus()) : host_.gpus->machine();
+}
+
+// Those that it has from the cluster manager, whoever else has them: that manager's own accounts count.
+absl::Status Task::TakeGivenGpus() {
+  std::lock_guard lock(mutex_);
+  agent::GpuRecord& gpu = *record_.mutable_gpu();
+  const int given = record_.given_gpus_size();
+  if (gpu.drained() && !record_.gpus_unknown().empty())
+    return absl::FailedPreconditionError("it is off its GPUs, and " + record_.gpus_unknown());
+  if (gpu.drained() && given != gpu.before_size()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it is off its ", gpu.before_size(), " GPUs, and has been given ", given));
+  }
+  if (given == 0) return absl::OkStatus();
+  host_.gpus->Keep(name_, ToVector(record_.given_gpus()));
+  *gpu.mutable_held() = record_.given_gpus();
+  *record_.mutable_report()->mutable_gpus() = record_.given_gpus();
+  Persist();
+  return absl::OkStatus();
+}
+
+// Those that it had before, if they are free. Which they are is remembered before anything runs on them.
 absl::Status Task::TakeGpus() {
-  if (!UsesGpus() || !host_.AssignsGpus() || record_.hosted()) return absl::OkStatus();
   // The agent's own measuring is no reason to refuse a job.
-  PollUntil([&] { return Interrupted() || !host_.gpus->IsBeingProbed(); }, kProbePatience);
+  if (UsesGpus() && host_.AssignsGpus())
+    PollUntil([&] { return Interrupted() || !host_.gpus->IsBeingProbed(); }, kProbePatience);
+  if (record_.hosted()) return TakeGivenGpus();
+  if (!UsesGpus() || !host_.AssignsGpus()) return absl::OkStatus();
   std::lock_guard lock(mutex_);
   agent::GpuRecord& gpu = *record_.mutable_gpu();
   SIDING_ASSIGN_OR_RETURN(const auto taken,
@@ -64,16 +122,16 @@ void Task::GiveGpusBack() {
 }
 
 absl::Status Task::LeaveGpus() {
-  if (!UsesGpus()) return absl::OkStatus();
   const pid_t init = record_.init().pid();
   if (std::string why = WhyNotDrainable(init); !why.empty()) return absl::FailedPreconditionError(why);
+  if (!UsesGpus()) return absl::OkStatus();
   std::vector<std::string> held;
   {
     std::lock_guard lock(mutex_);
     if (record_.gpu().drained()) return absl::OkStatus();
     held = ToVector(record_.gpu().held());
   }
-  const Bytes bytes = host_.gpus->UsedNow(held);
+  const Bytes bytes = host_.gpus->UsedNowBy(held, ProcessTree(init));
   if (const Bytes room = AvailableMemory(); room < bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("its GPUs hold ", FormatBytes(bytes),
                                                      ", and of the node's RAM only ", FormatBytes(room),
@@ -84,7 +142,8 @@ absl::Status Task::LeaveGpus() {
     agent::GpuRecord& gpu = *record_.mutable_gpu();
     gpu.set_drained(true);
     *gpu.mutable_before() = gpu.held();
-    gpu.mutable_machine()->Assign(host_.gpus->machine().begin(), host_.gpus->machine().end());
+    const std::vector<std::string> in_reach = GpusInReach();
+    gpu.mutable_machine()->Assign(in_reach.begin(), in_reach.end());
     gpu.set_bytes(bytes.value);
     gpu.set_chip(gpu.held().empty() ? "" : host_.gpus->NameOf(gpu.held(0)));
     Persist();
@@ -126,7 +185,7 @@ absl::Status Task::ReturnToGpus() {
     }
   }
   const std::vector<GpuMove> moves =
-      PlanMoves(ToVector(gpu.before()), ToVector(gpu.held()), ToVector(gpu.machine()), host_.gpus->machine());
+      PlanMoves(ToVector(gpu.before()), ToVector(gpu.held()), ToVector(gpu.machine()), GpusInReach());
   const std::vector<pid_t> tree = ProcessTree(record_.init().pid());
   // A restore for which the GPU's memory does not suffice strands the process.
   if (!HasGpuOpen(record_.init().pid()))  // else some are back already

@@ -192,10 +192,12 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
   AwaitStart(failed);
 }
 
-void Task::ExpectShim(const v1::ToAgent& start, std::function<void(absl::Status)> ready) {
+void Task::ExpectShim(v1::ToAgent start, const GpusSaid& gpus, std::function<void(absl::Status)> ready) {
   {
     std::lock_guard lock(mutex_);
     record_.set_hosted(true);
+    NoteGivenGpus(gpus, start.has_restore() ? *start.mutable_restore()->mutable_spec()
+                                            : *start.mutable_launch()->mutable_spec());
     ready_ = std::move(ready);
   }
   Execute(start);
@@ -250,6 +252,11 @@ void Task::OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed) {
   const bool drained = record_.gpu().drained();
   const absl::Status status = ReturnToGpus();
   if (!status.ok()) {
+    if (record_.hosted()) {
+      std::lock_guard lock(mutex_);
+      record_.set_put_off(true);  // for the shim, which would take it for the job's own end
+      Persist();
+    }
     freezer().KillAll(name_, running.init().pid());
     WaitEnded(kEndPatience);
   }

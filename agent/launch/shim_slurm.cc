@@ -16,6 +16,7 @@
 #include "agent/launch/json_file.h"
 #include "agent/launch/shim.h"
 #include "agent/launch/shim_word.h"
+#include "agent/launch/slurm_gpus.h"
 #include "agent/launch/slurm_task.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -74,9 +75,11 @@ absl::StatusOr<std::string> ReceiveRegistration() {
 // Registers the task as the plugin wrote it, still as root; returns the task's folder.
 absl::StatusOr<std::string> Register(const std::string& registration, uint32_t restarts) {
   SIDING_ASSIGN_OR_RETURN(const std::string command, ReadFile(absl::StrCat("/proc/", getppid(), "/cmdline")));
-  const std::string text =
-      absl::StrCat(registration, spank::kRestarts, " ", restarts, "\n", spank::kCommand, " ",
-                   CommandChecksum(SplitAtZeros(command, spank::kTaskArguments)), "\n");
+  SIDING_ASSIGN_OR_RETURN(const std::string environment,
+                          ReadFile(absl::StrCat("/proc/", getppid(), "/environ")));
+  const std::string text = absl::StrCat(registration, spank::kRestarts, " ", restarts, "\n", spank::kCommand,
+                                        " ", CommandChecksum(SplitAtZeros(command, spank::kTaskArguments)),
+                                        "\n", GpuLines(SplitAtZeros(environment, 0), DevicesToOpen("/dev")));
   if (send(spank::kShimAgentFd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
     return ErrnoError(errno, "the agent does not listen");
   SIDING_ASSIGN_OR_RETURN(const spank::Answer answer, NextAnswer(kAcceptancePatienceMs));
@@ -97,7 +100,6 @@ void TellUser(int error_output, const std::string& words) {
 
 absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::string& folder,
                                const std::array<UniqueFd, 3>& stdio) {
-  SIDING_RETURN_IF_ERROR(JoinCgroupsOf(getppid()));
   SIDING_ASSIGN_OR_RETURN(InitPlan plan, ReadSlurmTask(getppid(), request));
   SIDING_ASSIGN_OR_RETURN(const std::string script, CopyBatchScript(plan.command[0], request));
   const std::array<int, 3> fds = {stdio[0].get(), stdio[1].get(), stdio[2].get()};
@@ -124,10 +126,12 @@ agent::ShimExit AwaitEnd(pid_t init, int task) {
 }
 
 // The agent concludes the same from the same facts when it sees this process end.
-bool ComesBack(const std::string& folder, const agent::ShimExit& exit) {
+StepWord WhatBecomesOf(uint32_t restarts, const std::string& folder, const agent::ShimExit& exit) {
   const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
+  if (record.ok() && record->put_off()) return JudgeFailedStart(restarts, &*record);
   // The image is visible before CRIU ends the processes; that it is whole is checked when it is needed.
-  return record.ok() && JudgeEnding(*record, &exit, [] { return true; }) != Ending::kItsOwn;
+  const bool comes_back = record.ok() && JudgeEnding(*record, &exit, [] { return true; }) != Ending::kItsOwn;
+  return comes_back ? StepWord::kComeBack : StepWord::kEnded;
 }
 
 // The task that the agent has made of the registration; `folder` is empty if it has not.
@@ -152,6 +156,7 @@ absl::StatusOr<ShimTask> Begin(const std::string& folder, const SlurmHandover& h
 // From the registration to the end of the task. An error if it did not start. `folder` is the task's, once
 // there is one.
 absl::Status Shepherd(const SlurmHandover& handover, const std::string& registration, std::string& folder) {
+  SIDING_RETURN_IF_ERROR(JoinCgroupsOf(getppid()));
   SIDING_ASSIGN_OR_RETURN(folder, Register(registration, handover.said.restarts));
   SIDING_ASSIGN_OR_RETURN(const UniqueFd lock, TakeLock(folder));
   SIDING_RETURN_IF_ERROR(WriteShim(folder));
@@ -163,7 +168,7 @@ absl::Status Shepherd(const SlurmHandover& handover, const std::string& registra
   const agent::ShimExit exit = AwaitEnd(task->init, spank::kShimTaskFd);
   const absl::Status written = WriteExit(folder, exit);
   RemoveBatchScript(request);
-  Tell(ComesBack(folder, exit) ? StepWord::kComeBack : StepWord::kEnded, exit.code(), exit.signal());
+  Tell(WhatBecomesOf(handover.said.restarts, folder, exit), exit.code(), exit.signal());
   // Slurm knows how it ended; the agent takes it for lost.
   if (!written.ok()) fprintf(stderr, "siding-shim: %s\n", std::string(written.message()).c_str());
   return absl::OkStatus();

@@ -89,7 +89,8 @@ class LinkTest : public testing::Test, public TaskHost {
     executed_.push_back(command.op());
     changed_.notify_all();
   }
-  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, std::function<void(absl::Status)>) override {
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, const GpusSaid&,
+                                         std::function<void(absl::Status)>) override {
     return absl::UnimplementedError("no shims here");
   }
   absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier) override { return std::vector<ImageKey>(); }

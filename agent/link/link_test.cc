@@ -226,7 +226,8 @@ TEST(Link, StopsWhileItPauses) {
              }});
   class NoTasks : public TaskHost {
     void Execute(const v1::ToAgent&) override {}
-    absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, std::function<void(absl::Status)>) override {
+    absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, const GpusSaid&,
+                                           std::function<void(absl::Status)>) override {
       return absl::UnimplementedError("no shims here");
     }
     absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier) override { return std::vector<ImageKey>(); }

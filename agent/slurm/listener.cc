@@ -56,7 +56,7 @@ bool IsOurUser(int connection) {
   return user.ok() && *user == geteuid();
 }
 
-absl::StatusOr<spank::Registration> Receive(int connection) {
+absl::StatusOr<Registered> Receive(int connection) {
   setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   const auto text = ReceivePacket(connection, spank::kMaxMessage);
   if (!text.ok()) return Annotate(text.status(), "no registration");
@@ -112,19 +112,20 @@ void SlurmListener::Run() {
 }
 
 void SlurmListener::Serve(UniqueFd fd) {
-  const auto registration = Receive(fd.get());
+  const auto received = Receive(fd.get());
   const auto connection = std::make_shared<Connection>(std::move(fd));
   const auto accept = [&]() -> absl::Status {
-    if (!registration.ok()) return registration.status();
-    SIDING_ASSIGN_OR_RETURN(const auto checkpoint, FindCheckpoint(host_, *registration));
-    SIDING_ASSIGN_OR_RETURN(const v1::ToAgent start, StartOf(*registration, checkpoint));
+    if (!received.ok()) return received.status();
+    const spank::Registration& registration = received->task;
+    SIDING_ASSIGN_OR_RETURN(const auto checkpoint, FindCheckpoint(host_, registration));
+    SIDING_ASSIGN_OR_RETURN(const v1::ToAgent start, StartOf(registration, checkpoint));
     SIDING_ASSIGN_OR_RETURN(const std::string folder,
-                            host_.ExpectShim(start, [connection](const absl::Status& status) {
+                            host_.ExpectShim(start, received->gpus, [connection](const absl::Status& status) {
                               connection->Order(OrdersText(status));
                             }));
     connection->Accept(AcceptedText(folder));
-    spdlog::info("slurm: job {} step {} task {}, restart {}: {}", registration->job, registration->step,
-                 registration->task, registration->restarts,
+    spdlog::info("slurm: job {} step {} task {}, restart {}: {}", registration.job, registration.step,
+                 registration.task, registration.restarts,
                  checkpoint ? "from " + checkpoint->id.value() : "from the beginning");
     return absl::OkStatus();
   };

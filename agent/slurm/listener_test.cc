@@ -23,9 +23,10 @@ constexpr char kAfterARequeue[] =
 // Takes every task; its orders are ready when the test says so, or at once.
 class FakeHost final : public TaskHost {
  public:
-  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& command,
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& command, const GpusSaid& said,
                                          std::function<void(absl::Status)> when_ready) override {
     start = command;
+    gpus = said;
     ready = std::move(when_ready);
     if (at_once) ready(absl::OkStatus());
     return folder;
@@ -43,6 +44,7 @@ class FakeHost final : public TaskHost {
   bool at_once = false;
   absl::StatusOr<std::vector<ImageKey>> local = absl::FailedPreconditionError("this node has none");
   v1::ToAgent start;
+  GpusSaid gpus;
   std::function<void(absl::Status)> ready;
 };
 
@@ -90,6 +92,13 @@ TEST_F(Listener, ATaskIsAcceptedAndGetsItsOrders) {
   EXPECT_TRUE(host_.start.has_launch());
   host_.ready(absl::OkStatus());
   EXPECT_EQ(Hear(), "siding-go 1\n");
+}
+
+TEST_F(Listener, WhatIsSaidOfATasksGpusIsPassedOn) {
+  Say(std::string(kRegistration) + "job-gpus 0,1\ngpu-devices 2,3\n");
+  Hear();
+  EXPECT_EQ(host_.gpus.list, "0,1");
+  EXPECT_EQ(host_.gpus.devices, "2,3");
 }
 
 TEST_F(Listener, OrdersThatAreReadyAtOnceComeAfterTheAcceptance) {

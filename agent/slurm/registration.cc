@@ -92,7 +92,7 @@ v1::JobSpec SpecOf(const spank::Registration& r) {
 
 }  // namespace
 
-absl::StatusOr<spank::Registration> ParseRegistration(const std::string& text) {
+absl::StatusOr<Registered> ParseRegistration(const std::string& text) {
   constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
   SIDING_ASSIGN_OR_RETURN(const KeysAndValues all, ParsePacket(text, "siding-register", spank::kVersion));
   Lines lines;
@@ -100,7 +100,8 @@ absl::StatusOr<spank::Registration> ParseRegistration(const std::string& text) {
     if (!lines.insert(line).second)
       return absl::InvalidArgumentError("the registration has the line '" + line.first + "' twice");
   }
-  spank::Registration r;
+  Registered registered;
+  spank::Registration& r = registered.task;
   SIDING_ASSIGN_OR_RETURN(r.job, TakeNumber(lines, "job", kMost));
   if (lines["step"] == "batch") {
     r.step = spank::kBatchStep;
@@ -116,7 +117,10 @@ absl::StatusOr<spank::Registration> ParseRegistration(const std::string& text) {
   // Compared, never looked into: one that is too long is cut.
   lines[spank::kCommand].copy(r.command, sizeof r.command - 1);
   SIDING_ASSIGN_OR_RETURN(r.options, TakeOptions(lines));
-  return r;
+  // In a step, the job's variable is only what the script has left in the environment.
+  registered.gpus.list = lines[r.step == spank::kBatchStep ? spank::kJobGpus : spank::kStepGpus];
+  registered.gpus.devices = lines[spank::kGpuDevices];
+  return registered;
 }
 
 absl::StatusOr<int> RankOf(const spank::Registration& r) {

@@ -7,14 +7,20 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/gpu/given_gpus.h"
 #include "siding/v1/agent.pb.h"
 #include "spank/messages.h"
 #include "store/store.h"
 
 namespace siding {
 
+// A task that starts, and what is known of its GPUs.
+struct Registered {
+  spank::Registration task;
+  GpusSaid gpus;
+};
 // kInvalidArgument names the line and what was expected; kUnimplemented: of a later version.
-absl::StatusOr<spank::Registration> ParseRegistration(const std::string& text);
+absl::StatusOr<Registered> ParseRegistration(const std::string& text);
 
 // Which rank of the Slurm job the task is: 0 is the batch script; the tasks of srun's step 0 are 65536, 65537
 // and so on, those of step 1 begin at 131072. The same after a requeue, so that an image finds its task.

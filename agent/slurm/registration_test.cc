@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -14,7 +15,10 @@ using spank::Registration;
 absl::StatusOr<Registration> Travel(const Registration& registration) {
   char text[spank::kMaxMessage];
   const std::string first(text, spank::FormatRegistration(registration, text, sizeof text));
-  return ParseRegistration(absl::StrCat(first, spank::kRestarts, " ", registration.restarts, "\n"));
+  SIDING_ASSIGN_OR_RETURN(
+      const Registered registered,
+      ParseRegistration(absl::StrCat(first, spank::kRestarts, " ", registration.restarts, "\n")));
+  return registered.task;
 }
 
 std::string Text(const std::string& more = "") {
@@ -71,6 +75,18 @@ TEST(ParseRegistration, WhatWasNotAskedStaysOpen) {
 
 TEST(ParseRegistration, LinesOfALaterPluginAreSkipped) {
   EXPECT_TRUE(ParseRegistration(Text("colour blue\n")).ok());
+}
+
+TEST(ParseRegistration, AScriptHasTheJobsGpus) {
+  const auto read = ParseRegistration(Text("job-gpus 0,1\nstep-gpus 1\ngpu-devices 4,5\n"));
+  EXPECT_EQ(read->gpus.list, "0,1");
+  EXPECT_EQ(read->gpus.devices, "4,5");
+}
+
+TEST(ParseRegistration, ATaskOfAStepHasTheStepsGpusOnly) {
+  const std::string step = "siding-register 1\njob 42\nstep 0\ntask 0\ntasks 1\nuid 1\ngid 2\nrestarts 0\n";
+  EXPECT_EQ(ParseRegistration(step + "job-gpus 0,1\nstep-gpus 1\n")->gpus.list, "1");
+  EXPECT_EQ(ParseRegistration(step + "job-gpus 0,1\n")->gpus.list, "");
 }
 
 TEST(ParseRegistration, AnotherVersionIsToldApart) {

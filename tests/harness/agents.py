@@ -1,6 +1,7 @@
 """Node agents without a controller: a test gives them their orders itself and sees every report."""
 
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -18,6 +19,7 @@ class Agents:
         self.shared = folder / "shared"
         self.socket = folder / "gateway.sock"
         self.agents, self.last, self.connected = {}, {}, set()
+        self.args, self.env = {}, {}  # by node: more arguments of its agent, and more variables
         self.gateway = None
         self.op = 0
 
@@ -43,9 +45,10 @@ class Agents:
                 "--shared-dir", self.shared, "--log-level", "debug", "--criu", self.criu]
         if self.slurm_socket:
             argv += ["--slurm-socket", self.slurm_socket(node)]
+        argv += self.args.get(node, [])
         with open(self.dir / f"{node}.log", "ab") as log:
             self.agents[node] = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                                 start_new_session=True)
+                                                 env={**os.environ, **self.env.get(node, {})}, start_new_session=True)
 
     def kill9_agent(self, node):
         self.agents[node].kill()

@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -60,7 +61,8 @@ SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,sched_min_interval=200000
 {extra}
 """
-NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} RealMemory=1000 State=UNKNOWN\n"
+NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} RealMemory=1000 State=UNKNOWN{gres}\n"
+GRES = "NodeName={name} Name=gpu File={file}\n"
 PARTITION = "PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
 
 
@@ -86,11 +88,13 @@ class SlurmError(Exception):
 
 
 class Slurm:
-    def __init__(self, nodes=2, cpus=4, folder=None, proctrack="linuxproc", plugstack="", extra=""):
+    def __init__(self, nodes=2, cpus=4, folder=None, proctrack="linuxproc", plugstack="", extra="", gpus=None):
+        """`gpus`: a node's GPUs by their numbers, {"node1": [0, 1]}; Slurm takes any device whose name ends in one."""
         # Short: the path of a unix socket has at most 107 characters.
         self.dir = pathlib.Path(folder or tempfile.mkdtemp(prefix="siding-slurm-"))
         self.nodes = [f"node{i + 1}" for i in range(nodes)]
         self.cpus, self.proctrack, self.plugstack, self.extra = cpus, proctrack, plugstack, extra
+        self.gpus = gpus or {}
         self.children = []  # daemons that this very process started: to be waited for
         self.env = {**os.environ, "SLURM_CONF": str(self.dir / "etc" / "slurm.conf")}
 
@@ -174,8 +178,13 @@ class Slurm:
         first_job = random.randrange(1, 60_000_000)
         text = CONF.format(host=host, port=port, dir=self.dir, proctrack=self.proctrack, extra=self.extra, first_job=first_job)
         for node, node_port in zip(self.nodes, node_ports):
-            text += NODE.format(name=node, host=host, port=node_port, cpus=self.cpus)
+            gres = f" Gres=gpu:{len(self.gpus[node])}" if node in self.gpus else ""
+            text += NODE.format(name=node, host=host, port=node_port, cpus=self.cpus, gres=gres)
         etc = self.dir / "etc"
+        if self.gpus:
+            text += "GresTypes=gpu\n"
+            (etc / "gres.conf").write_text("".join(GRES.format(name=node, file=self._device(number))
+                                                   for node, numbers in self.gpus.items() for number in numbers))
         (etc / "slurm.conf").write_text(text + PARTITION)
         (etc / "cgroup.conf").write_text("CgroupAutomount=no\n")
         (etc / "plugstack.conf").write_text(self.plugstack + "\n")
@@ -183,13 +192,20 @@ class Slurm:
         key.touch(0o600)
         key.write_bytes(os.urandom(128))
 
+    def _device(self, number):
+        path = self.dir / "dev" / f"nvidia{number}"
+        if not path.exists():
+            path.parent.mkdir(exist_ok=True)
+            os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))  # as /dev/null; a plain file is refused
+        return path
+
     def _spawn(self, name, *args, program=None, **env):
         with open(self.dir / "log" / f"{name}.out", "ab") as log:
             child = subprocess.Popen([shutil.which(program or name), *args], env={**self.env, **env}, stdin=subprocess.DEVNULL,
                                      stdout=log, stderr=log, cwd=self.dir, start_new_session=True)
         self.children.append(child)
-        stat = pathlib.Path(f"/proc/{child.pid}/stat").read_text()
-        (self.dir / "pid" / f"{name}.ours").write_text(json.dumps({"pid": child.pid, "start": stat.rsplit(")", 1)[1].split()[19]}))
+        status = pathlib.Path(f"/proc/{child.pid}/stat").read_text()
+        (self.dir / "pid" / f"{name}.ours").write_text(json.dumps({"pid": child.pid, "start": status.rsplit(")", 1)[1].split()[19]}))
 
     @staticmethod
     def _alive(path):

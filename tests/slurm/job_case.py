@@ -18,10 +18,14 @@ class PreemptionCase(SlurmCase):
         self.slurm.plugstack = f"optional {PLUGIN} programs={BIN}"
         self.agents = Agents(self.slurm.dir / "agents", self.slurm.nodes, self.slurm.agent_socket, self.criu and self.criu.path)
         self.addCleanup(self.agents.stop)
+        self.set_up_agents()
         self.agents.start()
         self.work = self.slurm.dir / "work"
         self.work.mkdir()
         self.work.chmod(0o777)
+
+    def set_up_agents(self):
+        """Called before they start."""
 
     def counter(self, ending="", steps=STEPS):
         """A batch script around a counter that writes each of its numbers once."""

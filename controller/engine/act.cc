@@ -142,6 +142,8 @@ void Engine::Impl::ActOnStrays() {
       if (current || id.incarnation > job.incarnation) continue;
       v1::ToAgent command;
       command.set_op(OpOf(job) + kOpsPerOrder - 1);
+      // A cluster manager ends its tasks itself; what siding does not know of may be somebody's work.
+      if (IsLive(task.report.phase()) && task.report.has_spec()) continue;
       if (IsLive(task.report.phase())) {
         command.mutable_kill()->set_grace_us(0);
         Send(node, id, std::move(command));

@@ -11,6 +11,9 @@ namespace siding {
 namespace {
 
 constexpr Duration kDay = std::chrono::hours(24);
+// A job is in the cluster manager's queue a moment after it was promised, or was never submitted.
+constexpr Duration kPromised = std::chrono::minutes(5);
+constexpr size_t kMostPromises = 1000;
 
 absl::Status CheckDeadline(const JobSpec& spec, Time now) {
   if (spec.start_by > now) return absl::OkStatus();
@@ -117,6 +120,11 @@ absl::StatusOr<Time> Engine::Impl::WouldStart(const JobSpec& spec) {
   }
   SIDING_ASSIGN_OR_RETURN(Plan plan, DryRun(spec));
   if (!plan.feasible && !Postpone(spec, plan)) return absl::FailedPreconditionError(RefusalText(plan));
+  const Time now = clock_.Now();
+  while (!promises_.empty() &&
+         (promises_.size() >= kMostPromises || promises_.front().made < now - kPromised))
+    promises_.pop_front();
+  promises_.push_back({spec.uid, spec.start_by, now});
   return plan.predicted_start;
 }
 

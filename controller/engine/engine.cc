@@ -257,6 +257,7 @@ void Engine::Impl::Tick() {
   }
   ActOnStrays();
   ActOnDeletions();
+  FollowWaitingAll();
   schedule_ = true;
 }
 
@@ -316,6 +317,7 @@ absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->MayFreeze(caller, *job));
   SIDING_RETURN_IF_ERROR(impl_->Suspend(*job));
   return impl_->Advance();
 }
@@ -323,6 +325,7 @@ absl::Status Engine::Suspend(const Caller& caller, JobId id) {
 absl::Status Engine::Resume(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->MayFreeze(caller, *job));
   SIDING_RETURN_IF_ERROR(impl_->Resume(*job));
   return impl_->Advance();
 }

@@ -85,7 +85,9 @@ JobRecord* Engine::Impl::FindHosted(const v1::TaskReport& report) {
     if (job.spec.cluster_manager != report.spec().cluster_manager()) return nullptr;
     // One that ended may be started again: for us a requeue by the cluster manager itself looks like an end.
     if (!IsTerminal(job.state)) return &job;
-    if (report.task().incarnation() <= job.incarnation) return nullptr;
+    const ManagedJob* queued = QueuedAs(id);
+    const bool number_used_again = queued != nullptr && job.ended && queued->submitted > *job.ended;
+    if (report.task().incarnation() <= job.incarnation && !number_used_again) return nullptr;
   }
   absl::StatusOr<JobSpec> spec = SpecOf(report.spec());
   if (!spec.ok()) {
@@ -109,10 +111,39 @@ bool Engine::Impl::AreWholeJob(JobId id, const std::vector<HostedTask>& tasks) c
          });
 }
 
-// A script that has started a step cannot be dumped, the step can: it stands for the job while it runs.
+// A script that has started a step cannot be dumped, the step can: it stands for the job while it runs. So
+// does the next one after it.
 bool Engine::Impl::IsStepOf(const JobRecord& job, const TaskId& task) const {
-  return IsHosted(job) && job.state == JobState::kRunning && job.first_rank == 0 &&
-         task.incarnation == job.incarnation && task.rank >= kRanksPerStep;
+  if (!IsHosted(job) || job.state != JobState::kRunning || task.incarnation != job.incarnation ||
+      task.rank < kRanksPerStep)
+    return false;
+  const std::vector<int> ranks = LiveRanks(job);
+  return job.first_rank == 0 || std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+           return task.rank != job.first_rank + rank && IsGone(Seen(job, rank).phase());
+         });
+}
+
+// A step has ended, but the job has not: what else it does, nobody has said. That it is over, the queue will
+// say.
+bool Engine::Impl::GoesOnInQueue(const JobRecord& job) const {
+  if (!IsHosted(job) || job.first_rank == 0 || job.state != JobState::kRunning) return false;
+  const ManagedJob* queued = QueuedAs(job.id);
+  return queued != nullptr && queued->phase == ManagedPhase::kRunning && queued->starts <= job.incarnation;
+}
+
+// Tasks of another step of the job run beside those that stand for it: these cannot leave without them.
+bool Engine::Impl::HasOtherSteps(const JobRecord& job) const {
+  if (!IsHosted(job) || job.first_rank == 0) return false;
+  for (const NodeId& node : job.nodes) {
+    const auto tasks = state_.observed_tasks.find(node);
+    if (tasks == state_.observed_tasks.end()) continue;
+    for (auto task = tasks->second.lower_bound(TaskId{job.id, job.incarnation, kRanksPerStep});
+         task != tasks->second.end() && task->first.job == job.id; ++task) {
+      const bool own = task->first.rank / kRanksPerStep == job.first_rank / kRanksPerStep;
+      if (!own && IsLive(task->second.report.phase())) return true;
+    }
+  }
+  return false;
 }
 
 // A step has ended, its script goes on, or has ended with it: what that comes to is the job's end.
@@ -132,7 +163,8 @@ void Engine::Impl::Follow(const NodeId& node, const v1::TaskReport& report) {
   const TaskId id = IdOf(report);
   const auto known = state_.jobs.find(id.job);
   const bool is_step = known != state_.jobs.end() && IsStepOf(known->second, id);
-  if (known != state_.jobs.end() && id.incarnation <= known->second.incarnation && !is_step) return;
+  const bool seen = known != state_.jobs.end() && id.incarnation <= known->second.incarnation;
+  if (seen && !is_step && !IsTerminal(known->second.state)) return;
   const std::vector<HostedTask> tasks = TasksTogether(node, report);
   if (tasks.empty() || !AreWholeJob(id.job, tasks)) return;
   const std::vector<NodeId> nodes = NodesUnder(tasks);

@@ -14,6 +14,7 @@ class HostedTest : public EngineTest {
     spec_.set_cluster_manager("manager");
     spec_.set_uid(kAda.uid);
     spec_.mutable_per_node()->set_slots(4);
+    spec_.set_kill_grace_us(0);
     for (v1::Method method : {v1::SUSPEND, v1::CHECKPOINT, v1::KILL}) spec_.add_methods(method);
   }
   void Start(const char* node, int incarnation = 1, const std::string& checkpoint = "") {

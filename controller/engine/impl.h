@@ -86,6 +86,7 @@ class Engine::Impl {
   absl::StatusOr<Time> WouldStart(const JobSpec& spec);
 
   // ---- verbs.cc ----
+  absl::Status MayFreeze(const Caller& caller, const JobRecord& job) const;
   absl::Status Suspend(JobRecord& job);
   absl::Status Resume(JobRecord& job);
   absl::StatusOr<CheckpointId> OrderCheckpoint(JobRecord& job, Tier tier);
@@ -155,14 +156,21 @@ class Engine::Impl {
   std::vector<HostedTask> TasksTogether(const NodeId& node, const v1::TaskReport& report) const;
   bool IsStepOf(const JobRecord& job, const TaskId& task) const;
   bool BackToScript(JobRecord& job);
+  bool GoesOnInQueue(const JobRecord& job) const;
+  bool HasOtherSteps(const JobRecord& job) const;
   bool AreWholeJob(JobId id, const std::vector<HostedTask>& tasks) const;
 
   // ---- queue.cc ----
   const ManagedJob* QueuedAs(JobId id) const;  // null: it is not in a cluster manager's queue
   void FollowQueue(JobId id);
   void Enlist(const ManagedJob& queued);
+  bool MayEnlist(const ManagedJob& queued) const;
+  bool TakePromise(const JobSpec& spec);
+  bool GiveUpInVain(JobRecord& request);
+  Resources HeldBy(const JobRecord& job, const NodeId& node) const;
   void FollowRequest(JobRecord& job, const ManagedJob* queued);
   void FollowWaiting(JobRecord& job, const ManagedJob* queued);
+  void FollowWaitingAll();
   void TakeOthers(std::map<NodeId, Resources>& room) const;
   Resources CapacityOf(const NodeId& node, const ObservedNode& observed) const;
 
@@ -191,6 +199,8 @@ class Engine::Impl {
   bool IsInTheWay(const JobRecord& job) const;
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
   bool IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const;
+  bool HasFailed(const JobRecord& request, const Plan& plan);
+  bool IsBrieflyAway(const NodeId& node) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
   bool RunsLate(const JobRecord& request, const Plan& plan) const;
   void Replan(JobRecord& request);
@@ -256,6 +266,13 @@ class Engine::Impl {
   bool wish_ = false;     // they are new
   Pace pace_;             // of the looks at the whole cluster that follow
   Time last_full_look_;
+  std::map<JobId, Time> in_doubt_;  // requests whose plans do not hold, since when
+  struct Promise {
+    uint32_t uid = 0;
+    Time start_by;
+    Time made;
+  };
+  std::deque<Promise> promises_;              // to jobs that a cluster manager does not have yet
   std::map<JobId, Time> restore_not_before_;  // of jobs that found no GPU where they were to be restored
 
   struct Sent {

@@ -62,6 +62,7 @@ bool Engine::Impl::JudgeExits(JobRecord& job) {
     const TaskSeen seen = Seen(job, rank);
     if (seen.phase() != v1::EXITED) continue;
     if (BackToScript(job)) return true;
+    if (GoesOnInQueue(job)) return false;
     const int code =
         seen.report.exit_signal() != 0 ? 128 + seen.report.exit_signal() : seen.report.exit_code();
     Record(job.id, RankExited{rank, code});

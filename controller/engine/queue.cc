@@ -10,6 +10,8 @@
 namespace siding {
 namespace {
 
+// After a request's nodes were to be free.
+constexpr Duration kInVain = std::chrono::minutes(2);
 // Of what the manager did not say more than that it failed.
 constexpr int kUnknownExit = -1;
 
@@ -39,17 +41,19 @@ void Engine::Impl::OnManager(ManagerChanges changes) {
     for (const auto& [id, job] : state_.unfinished) changed.insert(id);
     wish_ = true;  // even if there is none: what an earlier controller did is to be taken back
   }
-  for (JobId id : changed) FollowQueue(id);
+  for (JobId id : changed) {
+    FollowQueue(id);
+    to_judge_.insert(id);  // tasks may have ended before
+  }
   schedule_ = true;
 }
 
 void Engine::Impl::FollowQueue(JobId id) {
   const ManagedJob* queued = QueuedAs(id);
   const auto found = state_.jobs.find(id);
-  if (found == state_.jobs.end()) {
-    const bool lives = queued != nullptr && queued->phase != ManagedPhase::kOver;
-    if (lives && platform_.steers() && queued->spec.kind == JobKind::kOnDemand) Enlist(*queued);
-  } else if (IsHosted(found->second) && !IsTerminal(found->second.state)) {
+  if (queued != nullptr && MayEnlist(*queued)) {
+    Enlist(*queued);
+  } else if (found != state_.jobs.end() && IsHosted(found->second) && !IsTerminal(found->second.state)) {
     found->second.spec.kind == JobKind::kOnDemand ? FollowRequest(found->second, queued)
                                                   : FollowWaiting(found->second, queued);
   }
@@ -62,6 +66,51 @@ void Engine::Impl::FollowQueue(JobId id) {
          task != tasks->second.end() && task->first.job == id; ++task)
       Follow(node, task->second.report);
   }
+}
+
+// A deadline job that is new, was cancelled (here: while it was held), or has a number that is used again.
+bool Engine::Impl::MayEnlist(const ManagedJob& queued) const {
+  if (!platform_.steers() || queued.spec.kind != JobKind::kOnDemand || queued.phase == ManagedPhase::kOver)
+    return false;
+  if (queued.phase == ManagedPhase::kWaiting && !queued.may_start) return false;
+  const auto known = state_.jobs.find(queued.id);
+  if (known == state_.jobs.end()) return true;
+  const JobRecord& job = known->second;
+  return job.state == JobState::kCancelled || (job.ended && queued.submitted > *job.ended);
+}
+
+// Those who were promised are served as soon as can be; for others the policy says what is done if it is
+// late.
+bool Engine::Impl::TakePromise(const JobSpec& spec) {
+  const auto promise = std::find_if(promises_.begin(), promises_.end(), [&](const Promise& p) {
+    return p.uid == spec.uid && p.start_by == spec.start_by;
+  });
+  if (promise == promises_.end()) return false;
+  promises_.erase(promise);
+  return true;
+}
+
+// Its nodes have been free for long, and the manager does not start it, for a reason that siding does not
+// see. Nobody makes way for it any longer.
+bool Engine::Impl::GiveUpInVain(JobRecord& request) {
+  const ManagedJob* queued = IsHosted(request) ? QueuedAs(request.id) : nullptr;
+  if (queued == nullptr || request.plans.empty() || request.plans.back().nodes.empty()) return false;
+  const Time expected = std::max(request.spec.start_by, request.plans.back().predicted_start);
+  if (clock_.Now() < std::max(expected, request.spec.not_before) + kInVain) return false;
+  const std::map<NodeId, Resources> room = Room({request.id});
+  for (const NodeId& node : request.plans.back().nodes) {
+    const auto there = room.find(node);
+    if (there == room.end() || !there->second.Covers(request.spec.per_node)) return false;
+  }
+  Plan plan = request.plans.back();
+  plan.feasible = false;
+  plan.steps.clear();
+  plan.nodes.clear();
+  plan.refusal = absl::StrCat("its nodes were free, and ", request.spec.cluster_manager,
+                              " did not start it: ", queued->state);
+  JobSpec spec = request.spec;
+  Record(request.id, RequestRefused{std::move(spec), std::move(plan)});
+  return true;
 }
 
 // A deadline job that the manager has. It has been asked about at its submission, if that was possible; now
@@ -82,7 +131,7 @@ void Engine::Impl::Enlist(const ManagedJob& queued) {
   }
   std::vector<Plan> plans = PlanFor(queued.id, spec);
   Plan& plan = plans.front();
-  if (!plan.feasible && plan.earliest) {
+  if (!plan.feasible && plan.earliest && TakePromise(spec)) {
     plans = {LatePlan(spec, plan)};
   } else if (!plan.feasible && !Postpone(spec, plan)) {
     Record(queued.id, RequestRefused{spec, std::move(plan)});
@@ -94,7 +143,8 @@ void Engine::Impl::Enlist(const ManagedJob& queued) {
 
 void Engine::Impl::FollowRequest(JobRecord& job, const ManagedJob* queued) {
   const std::string manager = job.spec.cluster_manager;
-  if (queued != nullptr && HasBegun(*queued) && job.state == JobState::kPending) {
+  const bool has_begun = queued != nullptr && HasBegun(*queued) && queued->started;
+  if (has_begun && job.state == JobState::kPending) {
     JobMoved place;
     place.event = JobEvent::kPlace;
     place.nodes = queued->nodes;
@@ -110,7 +160,8 @@ void Engine::Impl::FollowRequest(JobRecord& job, const ManagedJob* queued) {
   JobMoved move;
   move.reason = queued == nullptr ? absl::StrCat(manager, " no longer knows it")
                                   : absl::StrCat(queued->state, " in ", manager);
-  if (over && job.state == JobState::kPending) {
+  const bool held = !over && queued->phase == ManagedPhase::kWaiting && !queued->may_start;
+  if ((over || held) && job.state == JobState::kPending) {
     move.event = JobEvent::kCancelled;
   } else if (over) {
     move.exit_code = queued != nullptr && queued->succeeded ? 0 : kUnknownExit;
@@ -125,23 +176,53 @@ void Engine::Impl::FollowRequest(JobRecord& job, const ManagedJob* queued) {
 
 // One that is to come back, and was cancelled meanwhile, or came back and ended while nobody looked.
 void Engine::Impl::FollowWaiting(JobRecord& job, const ManagedJob* queued) {
-  if (HoldsNodes(job.state) || (queued != nullptr && queued->phase != ManagedPhase::kOver)) return;
+  if (queued != nullptr && queued->phase != ManagedPhase::kOver) return;
+  // What its agents say of its end comes first, if they are there to say it.
+  const bool somebody = std::any_of(job.nodes.begin(), job.nodes.end(), [&](const NodeId& node) {
+    const auto observed = state_.observed_nodes.find(node);
+    return observed != state_.observed_nodes.end() && observed->second.connected;
+  });
+  if (HoldsNodes(job.state) && somebody) return;
   JobMoved move;
-  move.event = JobEvent::kCancelled;
+  move.event = !HoldsNodes(job.state)                   ? JobEvent::kCancelled
+               : queued != nullptr && queued->succeeded ? JobEvent::kSucceeded
+                                                        : JobEvent::kFailed;
   move.reason = queued == nullptr ? absl::StrCat(job.spec.cluster_manager, " no longer knows it")
                                   : absl::StrCat(queued->state, " in ", job.spec.cluster_manager);
   move.exit_code = queued != nullptr && queued->succeeded ? 0 : kUnknownExit;
   Move(job, std::move(move));
 }
 
-// What the manager's other jobs hold, those that siding does not move.
+void Engine::Impl::FollowWaitingAll() {
+  if (!state_.queue.seen) return;
+  std::vector<JobRecord*> hosted;
+  for (const auto& [id, job] : state_.unfinished) {
+    if (IsHosted(*job) && !IsSeenInQueueOnly(*job)) hosted.push_back(job);
+  }
+  for (JobRecord* job : hosted) FollowWaiting(*job, QueuedAs(job->id));
+}
+
+// What the manager's other jobs hold: those that siding does not move, and those that it has started again
+// and no agent has reported yet.
 void Engine::Impl::TakeOthers(std::map<NodeId, Resources>& room) const {
   for (const auto& [id, queued] : state_.queue.jobs) {
-    if (queued.phase != ManagedPhase::kRunning || state_.unfinished.contains(id)) continue;
+    if (queued.phase != ManagedPhase::kRunning) continue;
+    const auto known = state_.unfinished.find(id);
+    if (known != state_.unfinished.end() &&
+        (HoldsNodes(known->second->state) || queued.starts <= known->second->incarnation))
+      continue;
     for (const NodeId& node : queued.nodes) {
       if (auto it = room.find(node); it != room.end()) it->second -= queued.spec.per_node;
     }
   }
+}
+
+// A manager's reservation takes nodes whole.
+Resources Engine::Impl::HeldBy(const JobRecord& job, const NodeId& node) const {
+  const auto observed = state_.observed_nodes.find(node);
+  return IsSeenInQueueOnly(job) && observed != state_.observed_nodes.end()
+             ? CapacityOf(node, observed->second)
+             : job.spec.per_node;
 }
 
 Resources Engine::Impl::CapacityOf(const NodeId& node, const ObservedNode& observed) const {

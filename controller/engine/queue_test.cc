@@ -53,6 +53,7 @@ class QueueTest : public EngineTest {
     job.spec.user = kAda.user;
     job.nodes = std::move(nodes);
     job.starts = starts;
+    if (phase != ManagedPhase::kWaiting) job.started = clock_.Now();
     return job;
   }
   ManagedJob Express(ManagedPhase phase, std::vector<NodeId> nodes = {}) {
@@ -369,6 +370,132 @@ TEST_F(StepTest, TheJobEndsAsItsScript) {
   cluster_.Exit(kBatchJob, 0, 0);
   Settle();
   EXPECT_EQ(State(kBatchJob), JobState::kDone);
+}
+
+// Without a script that carries the flag: salloc, or only some of its steps do.
+class AloneStepTest : public QueueTest {
+ protected:
+  AloneStepTest() {
+    Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
+    StartStep(65536);
+    cluster_.Exit(kBatchJob, 65536, 1);
+    Settle();
+  }
+  void StartStep(int rank) {
+    cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", rank);
+    Settle();
+  }
+};
+
+TEST_F(AloneStepTest, AStepsEndIsNotTheJobs) { EXPECT_EQ(State(kBatchJob), JobState::kRunning); }
+
+TEST_F(AloneStepTest, TheNextStepIsFollowedAndNotKilled) {
+  StartStep(2 * 65536);
+  EXPECT_EQ(Job(kBatchJob).first_rank, 2 * 65536);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
+}
+
+TEST_F(AloneStepTest, BetweenTwoStepsItDoesNotMakeWay) {
+  Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")}));
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
+TEST_F(AloneStepTest, ItEndsWhenTheQueueSaysSo) {
+  Say(Managed(kBatchJob, ManagedPhase::kOver));
+  EXPECT_EQ(State(kBatchJob), JobState::kFailed);
+}
+
+TEST_F(QueueTest, WithTwoStepsAtATimeItDoesNotMakeWay) {
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
+  Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")}));
+  for (int rank : {65536, 2 * 65536}) cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", rank);
+  Settle();
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
+TEST_F(QueueTest, ANumberThatIsUsedAgainIsAnotherJobs) {
+  Fill();
+  cluster_.Exit(kBatchJob, 0, 0);
+  Settle();
+  ASSERT_EQ(State(kBatchJob), JobState::kDone);
+  ManagedJob again = Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")});
+  again.submitted = clock_.Now();
+  Say(again);
+  Task("a");
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
+TEST_F(QueueTest, OneThatWasStartedAgainAndNotReportedYetHoldsItsNode) {
+  MakeWay();
+  Say(Express(ManagedPhase::kOver));
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}, 2));
+  ManagedJob other = Express(ManagedPhase::kWaiting);
+  other.id = JobId(51);
+  Say(other);
+  EXPECT_FALSE(Wished().kept.contains(JobId(51)));
+}
+
+TEST_F(QueueTest, OneThatIsHeldIsNotPlannedFor) {
+  ManagedJob held = Express(ManagedPhase::kWaiting);
+  held.may_start = false;
+  Say(held);
+  EXPECT_FALSE(Knows(kExpress));
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_TRUE(Wished().kept.contains(kExpress));
+  Say(held);
+  EXPECT_THAT(Wished().kept, IsEmpty());
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_TRUE(Wished().kept.contains(kExpress));
+}
+
+TEST_F(QueueTest, OneThatTheManagerDoesNotStartHasItsNodesForAWhileOnly) {
+  MakeWay();
+  Settle(240);
+  EXPECT_EQ(State(kExpress), JobState::kFailed);
+  EXPECT_THAT(Job(kExpress).reason, HasSubstr("manager did not start it"));
+  EXPECT_THAT(Wished().kept, IsEmpty());
+}
+
+TEST_F(QueueTest, AnAgentThatDialsAgainCostsNoVictim) {
+  ManagerChanges changes;
+  for (const char* node : {"a", "b"})
+    changes.nodes.push_back({.id = NodeId(node), .capacity = {4, Bytes{8LL << 30}, 0}});
+  engine_->OnManager(std::move(changes));
+  Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("a")}));
+  Say(Express(ManagedPhase::kWaiting));
+  cluster_.Disconnect("b");
+  Settle(4);
+  EXPECT_EQ(Job(kExpress).plans.size(), 1u);
+}
+
+TEST_F(QueueTest, OneThatWasSuspendedThereIsLeftAlone) {
+  Fill();
+  ManagedJob job = Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")});
+  job.suspended = true;
+  Say(job);
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_FALSE(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).ok());
+}
+
+TEST_F(QueueTest, OnlyOperatorsSuspend) {
+  Fill();
+  EXPECT_TRUE(absl::IsPermissionDenied(engine_->Suspend(kAda, kBatchJob)));
+}
+
+TEST_F(QueueTest, APromiseIsKeptAndAMarkByHandIsNotOne) {
+  Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")}));
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
+  Task("a");
+  cluster_.memory = 60LL << 30;  // a minute's dump
+  Task("a");
+  ManagedJob late = Express(ManagedPhase::kWaiting);
+  late.spec.start_by = clock_.Now() + 10s;
+  Say(late);
+  EXPECT_EQ(State(kExpress), JobState::kFailed);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
 
 TEST_F(QueueTest, TasksOnOneNodeShareWhatTheJobHas) {

@@ -10,6 +10,9 @@
 namespace siding {
 namespace {
 
+constexpr Duration kDoubt = std::chrono::seconds(1);
+constexpr Duration kBriefly = std::chrono::seconds(10);
+
 JobEvent OrderFor(Method method) {
   switch (method) {
     case Method::kSuspend:
@@ -161,9 +164,11 @@ bool Engine::Impl::AdvanceRequests() {
     any |= !request->plans.empty() && OrderWhatIsDue(request->plans.back());
     if (Grant(*request)) {
       any = true;
-    } else if (!IsQueued(*request) &&
-               (request->plans.empty() || !StillHolds(*request, request->plans.back()) ||
-                RunsLate(*request, request->plans.back()))) {
+    } else if (GiveUpInVain(*request)) {
+      any = true;
+    } else if (!IsQueued(*request) && (request->plans.empty() || HasFailed(*request, request->plans.back()) ||
+                                       RunsLate(*request, request->plans.back()))) {
+      in_doubt_.erase(request->id);
       Replan(*request);
       any = true;
     }
@@ -196,6 +201,27 @@ bool Engine::Impl::Grant(JobRecord& request) {
   return true;
 }
 
+// It no longer holds. What a cluster manager shows and what agents report come by different ways, so with one
+// it has to be so for a while: its own view is late by a look, and one more victim is worse than a second.
+bool Engine::Impl::HasFailed(const JobRecord& request, const Plan& plan) {
+  if (StillHolds(request, plan)) {
+    in_doubt_.erase(request.id);
+    return false;
+  }
+  if (!IsHosted(request)) return true;
+  const Time since = in_doubt_.emplace(request.id, clock_.Now()).first->second;
+  return clock_.Now() - since >= kDoubt;
+}
+
+// Its agent will dial again in a moment; the cluster manager, who starts the request, goes on using the node.
+bool Engine::Impl::IsBrieflyAway(const NodeId& node) const {
+  const auto observed = state_.observed_nodes.find(node);
+  const auto managed = state_.queue.nodes.find(node);
+  return observed != state_.observed_nodes.end() && !observed->second.connected &&
+         clock_.Now() - observed->second.last_heard < kBriefly && managed != state_.queue.nodes.end() &&
+         managed->second.usable;
+}
+
 // Every planned node is free, or held only by jobs that are on their way off it, or will be as soon as they
 // run.
 bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const {
@@ -226,7 +252,8 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
   }
   return !plan.nodes.empty() && std::all_of(plan.nodes.begin(), plan.nodes.end(), [&](const NodeId& node) {
     auto it = room.find(node);
-    return it != room.end() && it->second.Covers(request.spec.per_node);
+    return it == room.end() ? IsHosted(request) && IsBrieflyAway(node)
+                            : it->second.Covers(request.spec.per_node);
   });
 }
 

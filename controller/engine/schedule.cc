@@ -79,11 +79,11 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
       }
       for (int rank : LiveRanks(job)) {
         // The batch queue does not take the place of a job that is only frozen for a while.
-        take(job.nodes[rank],
-             job.in_ram && !requests.empty() ? FrozenHold(job, Seen(job, rank).report) : job.spec.per_node);
+        take(job.nodes[rank], job.in_ram && !requests.empty() ? FrozenHold(job, Seen(job, rank).report)
+                                                              : HeldBy(job, job.nodes[rank]));
       }
     } else if (WaitsForItsNodes(job) && std::find(requests.begin(), requests.end(), id) == requests.end()) {
-      for (const NodeId& node : job.plans.back().nodes) take(node, job.spec.per_node);
+      for (const NodeId& node : job.plans.back().nodes) take(node, HeldBy(job, node));
     }
   }
   // Processes that should be gone and are not yet: nothing is granted before it is observed free.

@@ -121,6 +121,10 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
         absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ", ToString(method), ": ",
                         why);
       };
+      if (IsHosted(job) && IsGone(seen.phase())) {
+        view.methods = {};
+        view.methods_note = "its tasks have ended, others of it are not known";
+      }
       lose(Method::kSuspend, seen.report.cannot_drain());
       lose(Method::kCheckpoint, seen.report.cannot_drain());
       lose(Method::kCheckpoint, seen.report.cannot_checkpoint());
@@ -130,7 +134,17 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
       const int together = static_cast<int>(LiveRanks(job).size() / view.nodes.size());
       for (int i = 1; i < together; ++i) view.per_node += job.spec.per_node;
     }
-    if (const ManagedJob* queued = QueuedAs(id)) view.can_return_to_its_nodes = queued->can_be_pinned;
+    if (const ManagedJob* queued = QueuedAs(id)) {
+      view.can_return_to_its_nodes = queued->can_be_pinned;
+      if (queued->suspended) {
+        view.methods = {};
+        view.methods_note = absl::StrCat("was suspended in ", job.spec.cluster_manager);
+      }
+    }
+    if (HasOtherSteps(job)) {
+      view.methods = {};
+      view.methods_note = "another step of it runs beside";
+    }
     view.running_since = job.running_since;
     view.durable_at = job.durable_at;
     if (job.spec.app) view.app_grace = job.spec.app->grace;

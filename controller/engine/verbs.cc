@@ -36,6 +36,14 @@ absl::StatusOr<JobRecord*> Engine::Impl::FindOwner(const Caller& caller, const C
   return Find(caller, it->second.job);
 }
 
+// A cluster manager gives the slots of a suspended job to others, and takes them back without asking for
+// room: with it only its operators suspend and resume.
+absl::Status Engine::Impl::MayFreeze(const Caller& caller, const JobRecord& job) const {
+  if (caller.is_operator || !IsHosted(job) || platform_.manager().empty()) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("only operators suspend and resume jobs of ", platform_.manager()));
+}
+
 absl::Status Engine::Impl::Suspend(JobRecord& job) {
   if (job.state != JobState::kRunning) return NotInState(job, "only a running job can be suspended");
   JobMoved move;
@@ -72,6 +80,8 @@ absl::Status Engine::Impl::Vacate(JobRecord& job, Tier tier) {
   if (job.state != JobState::kRunning && job.state != JobState::kSuspended) {
     return NotInState(job, "only a running or suspended job can leave its nodes");
   }
+  if (const ManagedJob* queued = QueuedAs(job.id); queued != nullptr && queued->suspended)
+    return NotInState(job, absl::StrCat("it was suspended in ", job.spec.cluster_manager));
   if (IsHosted(job) && job.state == JobState::kSuspended) {
     return NotInState(job, absl::StrCat("resume it first: ", job.spec.cluster_manager,
                                         " would hold a job that left while it was suspended"));

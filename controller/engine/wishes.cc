@@ -30,7 +30,10 @@ void Engine::Impl::WishFor(const JobRecord& request, ManagerWishes& wishes) cons
                              std::max(request.spec.start_by, plan.predicted_start) + kKeptBeyond};
   std::string why = absl::StrCat("is to start by ", FormatTime(request.spec.start_by));
   if (!plan.refusal.empty()) absl::StrAppend(&why, "; ", plan.refusal);
-  wishes.jobs[request.id].why = std::move(why);
+  ManagerWishes::Job& wish = wishes.jobs[request.id];
+  wish.why = std::move(why);
+  // Its reservation does not keep it from starting elsewhere.
+  if (!HoldsNodes(request.state)) wish.nodes = nodes;
 }
 
 ManagerWishes Engine::Impl::WishesNow() const {
@@ -43,7 +46,7 @@ ManagerWishes Engine::Impl::WishesNow() const {
       continue;
     }
     ManagerWishes::Job wish;
-    wish.suspended = job.in_ram;
+    wish.suspended = job.in_ram;  // siding's own doing, or an operator's
     wish.why = job.displaced_by == JobId() ? "is to go on where its image lies"
                                            : absl::StrCat("makes way for job ", job.displaced_by.value());
     if (job.state == JobState::kParked) {

@@ -128,8 +128,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksChanged, nodes, first_rank)
 namespace {
 
 // In the order of EventBody's alternatives.
-constexpr const char* kKinds[] = {"submitted", "moved",       "rank-exited",        "planned",
-                                  "refused",   "method-lost", "checkpoint-changed", "node-cordoned",
+constexpr const char* kKinds[] = {"submitted", "moved",        "rank-exited",        "planned",
+                                  "refused",   "method-lost",  "checkpoint-changed", "node-cordoned",
                                   "noted",     "tasks-changed"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 

@@ -99,7 +99,8 @@ std::vector<EventBody> EveryBody() {
           MethodLost{Method::kSuspend, "why"},
           CheckpointChanged{CheckpointId("1.1"), "damaged", "pages"},
           NodeCordoned{NodeId("n"), false},
-          Noted{"text"}};
+          Noted{"text"},
+          TasksChanged{{NodeId("n")}, 65536}};
 }
 
 TEST(Codec, EveryKindOfEventIsTested) { EXPECT_EQ(EveryBody().size(), std::variant_size_v<EventBody>); }
@@ -117,8 +118,9 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 
 TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
-  for (const char* field : {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good",
-                            "request", "target", "predicted", "bytes", "started", "exit_code"}) {
+  for (const char* field :
+       {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good", "request", "target",
+        "predicted", "bytes", "started", "exit_code", "incarnation", "first_rank", "through_ram"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }

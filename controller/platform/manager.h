@@ -27,8 +27,11 @@ struct ManagedJob {
   // Name, user, nodes, its share of each node, labels, the manager's name; of a job with a deadline also
   // kind, start_by and hold. How it may be preempted is not here: its tasks' agents say that.
   JobSpec spec;
-  std::vector<NodeId> nodes;      // while it has any
+  bool may_start = true;          // while it waits: nobody holds it, and what it waits for has happened
+  bool suspended = false;         // has nodes, and is suspended there; not by siding
+  std::vector<NodeId> nodes;      // that it has, or had at its end
   int starts = 0;                 // how often it has been started, this time included
+  Time submitted;                 // or requeued
   std::optional<Time> started;    // the last time
   std::optional<Time> leaves_by;  // the manager makes it make way by itself: it is ended then
   bool can_be_pinned = true;      // the manager can be told on which nodes it is to start

@@ -202,7 +202,7 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   out.labels.insert(spec.labels().begin(), spec.labels().end());
   if (spec.not_before_us() != 0) out.not_before = FromMicros(spec.not_before_us());
   out.hold = Duration(spec.hold_us());
-  out.kill_grace = Duration(spec.kill_grace_us());
+  if (spec.has_kill_grace_us()) out.kill_grace = Duration(spec.kill_grace_us());
   out.checkpoint_interval = Duration(spec.checkpoint_interval_us());
   out.auto_checkpoint_interval = spec.auto_checkpoint_interval();
   if ((out.checkpoint_interval > Duration(0) || out.auto_checkpoint_interval) &&

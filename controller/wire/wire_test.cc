@@ -21,6 +21,10 @@ v1::JobSpec Good() {
 
 std::string ErrorOf(const v1::JobSpec& spec) { return std::string(FromProto(spec).status().message()); }
 
+TEST(Wire, WithoutAGraceAJobHasTheUsualOne) {
+  EXPECT_EQ(FromProto(Good())->kill_grace, JobSpec().kill_grace);
+}
+
 TEST(Wire, AJobSpecComesBackAsItWent) {
   v1::JobSpec spec = Good();
   spec.set_on_demand(true);
@@ -30,6 +34,7 @@ TEST(Wire, AJobSpecComesBackAsItWent) {
   spec.mutable_app()->set_signal(10);
   spec.mutable_app()->set_grace_us(7);
   spec.mutable_app()->set_marker("/m");
+  spec.set_kill_grace_us(0);
   spec.set_max_preemptions(3);
   spec.set_not_before_us(4000000);
   spec.set_hold_us(9);

@@ -52,6 +52,7 @@ Json ToJson(const QueueJob& j) {
           {"on", ToJson(j.on)},
           {"only_on", ToJson(j.only_on)},
           {"nodes", j.nodes},
+          {"eligible", Micros(j.eligible)},
           {"cpus", j.cpus},
           {"memory_per_node", j.memory_per_node.value},
           {"gpus_per_node", j.gpus_per_node},

@@ -30,7 +30,10 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
     return {.freezing_frees_slots = options_.suspends, .freezing_frees_gpus = false};
   }
   std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const override {
-    return NodesOf(partitions(), job);
+    auto nodes = NodesOf(partitions(), job);
+    std::lock_guard lock(mutex_);
+    if (nodes) std::erase_if(*nodes, [&](const NodeId& node) { return reserved_.contains(node); });
+    return nodes;
   }
   void Want(const ManagerWishes& wishes) override {
     std::lock_guard lock(mutex_);
@@ -85,15 +88,19 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
     return partitions_ == nullptr ? std::vector<Partition>() : *partitions_;
   }
 
-  // On the watcher's thread, whose client it is. They change when an administrator says so, if ever.
+  // And at reservations, on the watcher's thread, whose client it is. They change when an administrator says
+  // so.
   void LookAtPartitions() {
     const Time now = clock_.Now();
     if (partitions_seen_ && now - *partitions_seen_ < kPartitionsEvery) return;
     auto partitions = client_->Partitions();
-    if (!partitions.ok()) return;  // that Slurm does not answer has been said, or will be
+    const auto reservations = client_->Reservations();
+    if (!partitions.ok() || !reservations.ok())
+      return;  // that Slurm does not answer has been or will be said
     partitions_seen_ = now;
     std::lock_guard lock(mutex_);
     partitions_ = *std::move(partitions);
+    reserved_ = ReservedByOthers(**reservations, now);
   }
 
   const std::unique_ptr<Client> client_;
@@ -103,6 +110,7 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
   std::optional<Time> partitions_seen_;
   mutable std::mutex mutex_;            // of what follows
   Client::List<Partition> partitions_;  // null before they have been seen
+  std::set<NodeId> reserved_;           // by others than siding
   std::optional<ManagerWishes> early_;  // wished while there was no watcher
   std::unique_ptr<Watcher> watcher_;    // last: ends before what it uses
 };

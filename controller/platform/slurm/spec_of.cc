@@ -11,6 +11,7 @@
 #include "controller/platform/slurm/hostlist.h"
 #include "controller/platform/slurm/question.h"
 #include "controller/platform/slurm/queue.h"
+#include "controller/platform/slurm/translate.h"
 
 namespace siding::slurm {
 namespace {
@@ -161,6 +162,7 @@ absl::StatusOr<JobSpec> SpecOf(const Question& question) {
     if (!limit.ok()) return Annotate(limit.status(), "--time");
     spec.hold = limit->value_or(Duration{0});
   }
+  if (const std::string* const nodelist = options.Find("nodelist")) spec.labels[kNodesLabel] = *nodelist;
   if (const std::string* const name = options.Find("job-name")) spec.name = *name;
   for (const char* const label : {"partition", "qos", "account"}) {
     if (const std::string* const value = options.Find(label)) spec.labels[label] = *value;

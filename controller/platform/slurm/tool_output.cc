@@ -139,6 +139,7 @@ absl::StatusOr<QueueJob> ReadJob(const Json& record) {
   job.requeueable = Flag(record, "requeue");
   job.restarts = Count(record, "restart_cnt");
   job.submitted = Seconds(record, "submit_time");
+  job.eligible = Seconds(record, "eligible_time");
   job.started = Seconds(record, "start_time");
   job.preempted = Seconds(record, "preempt_time");
   if (const auto limit = Number(record, "time_limit")) job.limit = std::chrono::minutes(*limit);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "controller/platform/slurm/hostlist.h"
 #include "controller/platform/slurm/marks.h"
 
 namespace siding::slurm {
@@ -39,10 +41,15 @@ JobSpec SpecOf(const QueueJob& job, const UserName& user_name) {
   label("partition", job.partition);
   label("qos", job.qos);
   label("account", job.account);
-  if (const auto start_by = StartByOf(job.comment)) {
+  const auto start_by = StartByOf(job.comment);
+  if (start_by && job.array == JobNumber()) {
     spec.kind = JobKind::kOnDemand;
     spec.start_by = *start_by;
     spec.hold = job.limit.value_or(Duration(0));
+    spec.not_before = job.eligible.value_or(Time{});
+    // Those that its user named; siding chooses the nodes of no job that runs or has a deadline otherwise.
+    const auto mark = MarkOf(job.admin_comment);
+    if (!job.only_on.empty() && !(mark && mark->pinned)) spec.labels[kNodesLabel] = JoinHostlist(job.only_on);
   }
   return spec;
 }
@@ -52,13 +59,18 @@ ManagedJob JobOf(const QueueJob& job, const UserName& user_name) {
   managed.id = JobId(job.id.value());
   managed.phase = PhaseOf(job);
   managed.spec = SpecOf(job, user_name);
-  if (managed.phase == ManagedPhase::kRunning || managed.phase == ManagedPhase::kEnding)
-    managed.nodes = job.on;
+  const auto mark = MarkOf(job.admin_comment);
+  managed.suspended = job.phase == JobPhase::kSuspended && !(mark && mark->suspended);
+  // Reservations of its user's are not planned with.
+  managed.may_start = !job.held && job.eligible.has_value() &&
+                      (job.reservation.empty() || absl::StartsWith(job.reservation, kReservationPrefix));
+  if (managed.phase != ManagedPhase::kWaiting) managed.nodes = job.on;
+  managed.submitted = job.submitted.value_or(Time{});
   managed.starts = job.restarts + 1;
   managed.started = job.started;
   managed.can_be_pinned = job.array == JobNumber();
   managed.succeeded = job.state == "COMPLETED";
-  managed.state = job.state;
+  managed.state = job.reason.empty() ? job.state : job.state + " (" + job.reason + ")";
   return managed;
 }
 
@@ -101,6 +113,10 @@ ManagerChanges ManagerChangesOf(const Changes& changes, const std::vector<Partit
 }
 
 std::optional<std::set<NodeId>> NodesOf(const std::vector<Partition>& partitions, const JobSpec& job) {
+  if (const auto named = job.labels.find(kNodesLabel); named != job.labels.end()) {
+    const auto nodes = ExpandHostlist(named->second);
+    if (nodes.ok()) return std::set<NodeId>(nodes->begin(), nodes->end());
+  }
   const auto label = job.labels.find("partition");
   std::vector<std::string> named;
   if (label != job.labels.end()) named = absl::StrSplit(label->second, ',');
@@ -111,6 +127,16 @@ std::optional<std::set<NodeId>> NodesOf(const std::vector<Partition>& partitions
     if (!its) continue;
     if (!nodes) nodes.emplace();
     nodes->insert(partition.nodes.begin(), partition.nodes.end());
+  }
+  return nodes;
+}
+
+std::set<NodeId> ReservedByOthers(const std::vector<Reservation>& reservations, Time now) {
+  std::set<NodeId> nodes;
+  for (const Reservation& reservation : reservations) {
+    if (absl::StartsWith(reservation.name, kReservationPrefix)) continue;
+    if (reservation.start > now + std::chrono::hours(1) || reservation.end < now) continue;
+    nodes.insert(reservation.nodes.begin(), reservation.nodes.end());
   }
   return nodes;
 }

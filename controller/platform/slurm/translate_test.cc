@@ -105,6 +105,50 @@ TEST_F(TranslateTest, WhatSlurmForgotIsGone) {
   EXPECT_THAT(ManagerChangesOf(changes, {}, [](uint32_t) { return ""; }).gone_jobs, ElementsAre(JobId(42)));
 }
 
+TEST_F(TranslateTest, OneThatIsHeldOrWaitsForAnotherMayNotStart) {
+  EXPECT_FALSE(Job().may_start);
+  job.eligible = FromMicros(1);
+  EXPECT_TRUE(Job().may_start);
+  job.held = true;
+  EXPECT_FALSE(Job().may_start);
+}
+
+TEST_F(TranslateTest, OneInAReservationOfItsUsersIsNotPlannedFor) {
+  job.eligible = FromMicros(1);
+  job.reservation = "siding-42";
+  EXPECT_TRUE(Job().may_start);
+  job.reservation = "course";
+  EXPECT_FALSE(Job().may_start);
+}
+
+TEST_F(TranslateTest, AnArrayHasNoDeadline) {
+  job.comment = "[siding start-by=2026-05-01T12:00:00Z]";
+  job.array = JobNumber(40);
+  EXPECT_EQ(Job().spec.kind, JobKind::kBatch);
+}
+
+TEST_F(TranslateTest, WhoSuspendedItMatters) {
+  job.phase = JobPhase::kSuspended;
+  EXPECT_TRUE(Job().suspended);
+  job.admin_comment = "[siding suspended: makes way for job 7]";
+  EXPECT_FALSE(Job().suspended);
+}
+
+TEST(ReservedByOthers, AreNodesThatAreNotToBePlannedWith) {
+  const Time now = FromMicros(1'700'000'000'000'000);
+  const std::vector<Reservation> reservations = {{"siding-7", {NodeId("a")}, {}, now, now + 1h},
+                                                 {"course", {NodeId("b")}, {}, now - 1h, now + 1h},
+                                                 {"tomorrow", {NodeId("c")}, {}, now + 24h, now + 25h},
+                                                 {"over", {NodeId("d")}, {}, now - 2h, now - 1h}};
+  EXPECT_THAT(ReservedByOthers(reservations, now), ElementsAre(NodeId("b")));
+}
+
+TEST(NodesOf, AreTheNamedOnesIfThereAreAny) {
+  JobSpec job;
+  job.labels[kNodesLabel] = "n[1-2]";
+  EXPECT_EQ(NodesOf({}, job), (std::set<NodeId>{NodeId("n1"), NodeId("n2")}));
+}
+
 TEST(NodesOf, AreThoseOfThePartitionsThatAJobNames) {
   const std::vector<Partition> partitions = {{.name = "a", .nodes = {NodeId("1")}},
                                              {.name = "b", .is_default = true, .nodes = {NodeId("2")}},

@@ -47,6 +47,7 @@ struct QueueJob {
   bool requeueable = false;
   int restarts = 0;  // how often it was requeued
   std::optional<Time> submitted;
+  std::optional<Time> eligible;   // may start from then on; none: not yet known (a hold, a dependency)
   std::optional<Time> started;    // not what Slurm expects of one that waits
   std::optional<Time> preempted;  // when Slurm told it to make way
   std::optional<Duration> limit;  // nothing: not limited, or not known

@@ -1,5 +1,6 @@
 #include "controller/platform/slurm/wishes.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -14,6 +15,12 @@ namespace {
 
 bool IsOurs(const std::string& reservation) { return absl::StartsWith(reservation, kReservationPrefix); }
 std::string ReservationFor(JobNumber job) { return absl::StrCat(kReservationPrefix, job.value()); }
+
+// Slurm has an order of its own.
+std::vector<NodeId> Sorted(std::vector<NodeId> nodes) {
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
 
 // The steps for one job.
 class JobSteps {
@@ -83,7 +90,7 @@ class JobSteps {
   void Choose(bool pin) {
     if (!waits_) return;
     JobChange change;
-    if (pin && job_.only_on != wish_->nodes) {
+    if (pin && Sorted(job_.only_on) != Sorted(wish_->nodes)) {
       change.only_on = wish_->nodes;
       Add(change, "to start on " + JoinHostlist(wish_->nodes));
     } else if (!pin && mark_ && mark_->pinned && !job_.only_on.empty()) {
@@ -126,7 +133,7 @@ Step Creation(const std::string& name, const NodesWish& wish, Time now) {
 std::vector<Step> StepsTowards(const Wishes& wishes, const std::vector<QueueJob>& jobs,
                                const std::vector<Reservation>& reservations, Time now) {
   std::map<std::string, std::vector<NodeId>> there;
-  for (const Reservation& reservation : reservations) there[reservation.name] = reservation.nodes;
+  for (const Reservation& reservation : reservations) there[reservation.name] = Sorted(reservation.nodes);
   std::set<JobNumber> started;
   for (const QueueJob& job : jobs) {
     if (job.phase != JobPhase::kPending) started.insert(job.id);
@@ -140,7 +147,7 @@ std::vector<Step> StepsTowards(const Wishes& wishes, const std::vector<QueueJob>
   for (const auto& [job, wish] : wishes.kept) {
     const std::string name = ReservationFor(job);
     const auto found = there.find(name);
-    ready[job] = found == there.end() || found->second == wish.nodes;
+    ready[job] = found == there.end() || found->second == Sorted(wish.nodes);
     if (found == there.end() && !started.contains(job)) make.push_back(Creation(name, wish, now));
     if (found != there.end() && ready[job])
       std::erase_if(leave, [&](const Step& step) { return step.target == "reservation " + name; });

@@ -137,6 +137,14 @@ TEST_F(WishesTest, OtherNodesMeanAReservationMadeAnew) {
   EXPECT_THAT(slurm.reservations["siding-7"].nodes, ElementsAre(kB));
 }
 
+TEST_F(WishesTest, NodesInAnotherOrderAreTheSame) {
+  Waiting(7);
+  wishes.kept[JobNumber(7)] = {{kA, kB}, "ann", {}};
+  Bring();
+  wishes.kept[JobNumber(7)].nodes = {kB, kA};
+  EXPECT_THAT(Bring(), IsEmpty());
+}
+
 TEST_F(WishesTest, NodesAreNotKeptAnewForAJobThatHasThem) {
   slurm.Add(7, JobPhase::kRunning);
   wishes.kept[JobNumber(7)] = {{kA}, "ann", {}};

@@ -73,6 +73,7 @@ absl::StatusOr<QueueJob> ToValue(const slurm_job_info_t& in) {
   job.requeueable = in.requeue != 0;
   job.restarts = in.restart_cnt;
   job.submitted = Seconds(in.submit_time);
+  job.eligible = Seconds(in.eligible_time);
   job.started = Seconds(in.start_time);
   job.preempted = Seconds(in.preempt_time);
   job.limit = Minutes(in.time_limit);

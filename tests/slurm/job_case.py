@@ -16,7 +16,7 @@ class PreemptionCase(SlurmCase):
 
     def prepare(self):
         self.slurm.plugstack = f"optional {PLUGIN} programs={BIN}"
-        self.agents = Agents(self.slurm.dir / "agents", self.slurm.nodes, self.slurm.agent_socket, self.criu and self.criu.path)
+        self.agents = Agents(self.slurm.dir / "agents", self.slurm.nodes, self.slurm.agent_socket, criu=self.criu and self.criu.path)
         self.addCleanup(self.agents.stop)
         self.set_up_agents()
         self.agents.start()

@@ -2,6 +2,7 @@
 """Deadlines on a real Slurm, steered by siding's controller: victims leave with all they hold, the job with the deadline has
 their nodes, and everybody comes back. Nothing but Slurm's own commands is used to submit and to look."""
 
+import shlex
 import unittest
 
 from case import BIN, PLUGIN, SlurmError, jobs, wait_for
@@ -95,6 +96,21 @@ class Steering(DeadlineCase):
         self.slurm.wait_state(express, "COMPLETED", timeout=40)
         for job in victims:
             self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+
+    def test_a_step_on_two_nodes_makes_way_as_one_and_its_script_begins_again(self):
+        counter = shlex.join(jobs.command(self.work, "counter", jobs.COUNTER, 400, 8))
+        script = self.work / "gang.sh"
+        script.write_text(f"#!/bin/bash\nsrun sh -c {shlex.quote(f'exec {counter} >> gang.$SLURM_PROCID')}\n")
+        gang = self.slurm.submit("-N2", "--ntasks-per-node=1", "-c", self.slurm.cpus, "--siding-preemptible=checkpoint", script, uid=NOBODY,
+                                 cwd=self.work)
+        wait_for("both ranks to count", lambda: all((p := self.work / f"gang.{r}").exists() and p.stat().st_size > 50 for r in (0, 1)), 30)
+        wait_for("siding to see the step", lambda: len(self.running(gang)["nodes"]) == 2, 30)
+        express = self.express()
+        self.slurm.wait_state(express, "COMPLETED", timeout=40)
+        self.assertEqual(self.slurm.wait_state(gang, "COMPLETED", timeout=120)["Restarts"], "1")
+        for rank in (0, 1):
+            self.assertIsNone(jobs.counted(self.work / f"gang.{rank}", 400))
+        self.assert_nothing_left()
 
     def test_one_that_is_cancelled_while_it_waits_leaves_nothing(self):
         victims = [self.victim("node1"), self.victim("node2")]

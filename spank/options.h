@@ -42,6 +42,8 @@ inline constexpr FlagText kFlags[] = {
 };
 
 // All durations in microseconds, times in microseconds since 1970 UTC.
+inline constexpr int64_t kMostNoticeUs = 24 * 3600 * int64_t{1'000'000};
+
 struct Options {
   bool preemptible = false;
   unsigned methods = 0;  // none: as the policy allows
@@ -50,8 +52,8 @@ struct Options {
   int64_t signal_grace_us = 0;
   int64_t start_by_us = 0;      // an absolute deadline
   int64_t start_within_us = 0;  // or one after the submission
-  int64_t notice_us = 0;
-  int max_preemptions = -1;  // -1: not limited
+  int64_t notice_us = 0;        // at most kMostNoticeUs
+  int max_preemptions = -1;     // -1: not limited
 
   bool on_demand() const { return start_by_us != 0 || start_within_us != 0; }
 };

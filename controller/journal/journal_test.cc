@@ -39,6 +39,7 @@ JobSpec FullSpec() {
   spec.methods = {Method::kApp, Method::kKill};
   spec.app = AppMethod{12, "/m", 9s, {"again"}};
   spec.kill_grace = 3s;
+  spec.notice = 15s;
   spec.checkpoint_interval = 60s;
   spec.auto_checkpoint_interval = true;
   spec.max_preemptions = 2;
@@ -82,6 +83,7 @@ JobMoved FullMove() {
   move.keep_running = move.for_good = true;
   move.request = JobId(4);
   move.target = {NodeId("t")};
+  move.notice = 15s;
   move.predicted = FromMicros(1);
   move.bytes = Bytes{2};
   move.started = FromMicros(3);
@@ -118,7 +120,7 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
   for (const char* field : {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good",
-                            "request", "target", "predicted", "bytes", "started", "exit_code"}) {
+                            "request", "target", "notice", "predicted", "bytes", "started", "exit_code"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }

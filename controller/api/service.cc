@@ -289,7 +289,7 @@ grpc::Status ApiService::Uncordon(grpc::ServerContext* context, const v1::NodeRe
 
 grpc::Status ApiService::Site(grpc::ServerContext* context, const v1::Empty*, v1::SiteInfo* response) {
   // Everybody who can connect may know where to submit.
-  if (auto caller = CallerOf(context); !caller.ok()) return ToGrpc(caller.status());
+  if (auto caller = CallerOf(context, __func__); !caller.ok()) return ToGrpc(caller.status());
   response->set_cluster_manager(engine_.ClusterManager());
   return grpc::Status::OK;
 }

@@ -120,9 +120,15 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
   for (const char* field : {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good",
-                            "request", "target", "notice", "predicted", "bytes", "started", "exit_code"}) {
+                            "request", "target", "predicted", "bytes", "started", "exit_code"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
+}
+
+TEST(Codec, TheNoticeOfAnOrderIsRemembered) {
+  const auto body = DecodeEventBody("moved", EncodeEventBody(Event{1, {}, JobId(1), FullMove()}));
+  ASSERT_TRUE(body.ok()) << body.status();
+  EXPECT_EQ(std::get<JobMoved>(*body).notice, 15s);
 }
 
 TEST(Codec, AbsentFieldsKeepTheirDefaults) {

@@ -62,6 +62,13 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
       command.mutable_abort();
     };
     const bool being_dumped = phase == v1::PREPARED || phase == v1::DUMPING;
+    // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.
+    const bool told = phase == v1::RUNNING && seen.report.op() != 0 && job.state != JobState::kKilling;
+    if (told && !(job.state == JobState::kSuspending && seen.report.op() == op)) {
+      abort();
+      Send(job.nodes[rank], TaskOf(job, rank), std::move(command));
+      continue;
+    }
     switch (job.state) {
       case JobState::kStarting:
         send = !seen.known && !IsHosted(job);
@@ -83,8 +90,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         break;
       case JobState::kRunning:
       case JobState::kResuming:
-        // Running under an operation: it has been told that it will be frozen.
-        if (being_dumped || (phase == v1::RUNNING && seen.report.op() != 0)) {
+        if (being_dumped) {
           abort();
         } else {
           send = phase == v1::SUSPENDED;

@@ -114,6 +114,19 @@ TEST_F(NoticeTest, EndsWithTheRequest) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kAbort), 1);
 }
 
+TEST_F(NoticeTest, OfAnEarlierOrderEndsBeforeTheNext) {
+  cluster_.long_notice.insert("a");
+  const JobId victim = Victim({Method::kSuspend, Method::kCheckpoint});
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  ASSERT_EQ(State(victim), JobState::kSuspending);
+  ASSERT_TRUE(engine_->Kill(kBob, express).ok());
+  ASSERT_TRUE(engine_->Vacate(kAda, victim, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kAbort), 1);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kCommit), 1);
+}
+
 TEST_F(NoticeTest, IsRememberedOverARestart) {
   cluster_.slow_dump.insert("a");
   const JobId victim = Victim({Method::kCheckpoint});

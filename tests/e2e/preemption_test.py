@@ -42,7 +42,9 @@ class Preemption(ClusterCase):
                                      self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", "sh", "-c", script)
         self.wait_counting(victim)
         self.cluster.ctl("suspend", victim)
-        self.assertEqual((self.outputs() / f"{victim}.0").read_text().split().count("told"), 1)
+        told = (self.outputs() / f"{victim}.0").read_text().split().count("told")
+        self.cluster.ctl("kill", victim)
+        self.assertEqual(told, 1)
         with self.assertRaises(CtlError) as refused:
             self.cluster.submit("--notice", "2s", "--preemptible=kill", "--", "/bin/true")
         self.assertIn("notice: expected nothing, unless the job allows suspend or checkpoint", str(refused.exception))

@@ -37,7 +37,7 @@ inline constexpr FlagText kFlags[] = {
     {Flag::kStartBy, "siding-start-by", "TIME|+DURATION",
      "on-demand job: it must run by then, such as +60s or 2026-05-01T12:00:00Z", false},
     {Flag::kNotice, "siding-notice", "DURATION",
-     "how long before its preemption the job is to be told, such as 10s", false},
+     "send it SIGURG so long before it is frozen or dumped, such as 10s", false},
     {Flag::kMaxPreemptions, "siding-max-preemptions", "N", "preempt the job at most so often", false},
 };
 

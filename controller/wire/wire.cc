@@ -206,14 +206,14 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   if (spec.not_before_us() != 0) out.not_before = FromMicros(spec.not_before_us());
   out.hold = Duration(spec.hold_us());
   out.kill_grace = Duration(spec.kill_grace_us());
-  out.notice = Duration(spec.notice_us());
-  if (out.notice < Duration(0) || out.notice > kMostNotice) return Bad("notice", "a duration of up to 24h");
   out.checkpoint_interval = Duration(spec.checkpoint_interval_us());
   out.auto_checkpoint_interval = spec.auto_checkpoint_interval();
   if ((out.checkpoint_interval > Duration(0) || out.auto_checkpoint_interval) &&
       !out.methods.Has(Method::kCheckpoint) && !(out.app && GoesOnAfterSave(*out.app))) {
     return Bad("checkpoint_interval", "nothing, unless the job allows checkpoint, or app with a marker");
   }
+  out.notice = Duration(spec.notice_us());
+  if (out.notice < Duration(0) || out.notice > kMostNotice) return Bad("notice", "a duration of up to 24h");
   if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();
   out.start_by = FromMicros(spec.start_by_us());
   return out;

@@ -98,6 +98,7 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
       {"workdir", TextOf([&spec](const std::string& v) { spec.set_workdir(v); })},
       {"output", TextOf([&spec](const std::string& v) { spec.set_output(v); })},
       {"kill_grace", MicrosOf([&spec](int64_t v) { spec.set_kill_grace_us(v); })},
+      {"notice", MicrosOf([&spec](int64_t v) { spec.set_notice_us(v); })},
       {"checkpoint_interval",
        Parsed([&spec](const std::string& text) { return ParseCheckpointInterval(text, spec); })},
       {"hold", MicrosOf([&spec](int64_t v) { spec.set_hold_us(v); })},

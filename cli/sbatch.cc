@@ -115,6 +115,7 @@ Words Preemption(const v1::JobSpec& job) {
                                  DurationFlag(job.app().grace_us())));
   if (job.checkpoint_interval_us() > 0)
     words.push_back("--siding-checkpoint-interval=" + DurationFlag(job.checkpoint_interval_us()));
+  if (job.notice_us() > 0) words.push_back("--siding-notice=" + DurationFlag(job.notice_us()));
   if (job.has_max_preemptions())
     words.push_back(absl::StrCat("--siding-max-preemptions=", job.max_preemptions()));
   return words;

@@ -105,7 +105,8 @@ struct JobSpec {
   MethodSet methods;   // empty: not preemptible
   std::optional<AppMethod> app;
   Duration kill_grace = std::chrono::seconds(10);
-  Duration checkpoint_interval{0};        // 0: only when preempted
+  Duration notice{0};               // so long before it is frozen or dumped for others it is told; 0: not
+  Duration checkpoint_interval{0};  // 0: only when preempted
   bool auto_checkpoint_interval = false;  // instead: by what an image costs and how often nodes fail
   std::optional<int> max_preemptions;
   std::string cluster_manager;                // that starts its tasks; empty: siding does

@@ -62,6 +62,7 @@ struct JobView {
   Time durable_at;                // last durable checkpoint, or the start of the work
   std::optional<Duration> app_grace;
   Duration kill_grace{0};
+  Duration notice{0};                   // it is told so long before it is frozen or dumped
   bool can_return_to_its_nodes = true;  // so an image on their own disks will do
   int preemptions = 0;
   std::optional<int> max_preemptions;

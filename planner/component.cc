@@ -406,6 +406,7 @@ Load LoadOf(const Option& option, const JobView& job, size_t rank) {
                          : option.tier == Tier::kLocal ? kLocalWriting
                                                        : kSharedWriting;
     load[way] = option.by_rank[rank].count();
+    if (!option.early) load[way] += option.notice.count();
   }
   return load;
 }

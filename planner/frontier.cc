@@ -242,9 +242,7 @@ class FrontierMaker {
       if (option.migrates && !MayMigrate(*candidate.job)) continue;
       for (int k = 0; k < deadlines_; ++k) {
         const Budget& budget = option.early ? problem_.early : problem_.deadlines[k].shared;
-        if (option.release > problem_.deadlines[k].within ||
-            budget.StepsFor(option.shared_bytes) > budget.steps)
-          continue;
+        if (option.release > problem_.deadlines[k].within || SharedSteps(option, k) > budget.steps) continue;
         const Victim victim{c, static_cast<int>(o), k};
         ways.push_back({victim, Charge(victim)});
         if (option.by_rank.empty() || option.early) break;
@@ -313,6 +311,20 @@ class FrontierMaker {
     component.members = std::move(members);
   }
 
+  // What it uses of what can be written to shared storage by the deadline. Bytes that follow a notice have
+  // only what is left of the time then, so they count as so many more: where they fit with all the others,
+  // those that follow a notice as long or longer fit into the time behind it.
+  int SharedSteps(const Option& option, int k) const {
+    if (option.early) return problem_.early.StepsFor(option.shared_bytes);
+    const Deadline& deadline = problem_.deadlines[k];
+    if (option.notice == Duration(0) || option.shared_bytes == Bytes{0})
+      return deadline.shared.StepsFor(option.shared_bytes);
+    if (option.notice >= deadline.within) return deadline.shared.steps + 1;
+    const double more = ToSeconds(deadline.within) / ToSeconds(deadline.within - option.notice);
+    const double bytes = std::ceil(static_cast<double>(option.shared_bytes.value) * more);
+    return deadline.shared.StepsFor(Bytes{static_cast<int64_t>(bytes)});
+  }
+
   // Costs order first by loss, then by the number of victims, each counted 16 and its priority's rank.
   CoverChoice Charge(const Victim& victim) const {
     const Candidate& candidate = problem_.candidates[victim.candidate];
@@ -320,10 +332,9 @@ class FrontierMaker {
     CoverChoice charge;
     charge.cost = option.cost_ms * cost_unit_ + 16 + std::clamp(candidate.job->priority, 0, 15);
     if (option.early) {
-      charge.amounts[EarlyRow()] = -problem_.early.StepsFor(option.shared_bytes);
+      charge.amounts[EarlyRow()] = -SharedSteps(option, victim.by);
     } else {
-      for (int k = victim.by; k < deadlines_; ++k)
-        charge.amounts[SharedRow(k)] = -problem_.deadlines[k].shared.StepsFor(option.shared_bytes);
+      for (int k = victim.by; k < deadlines_; ++k) charge.amounts[SharedRow(k)] = -SharedSteps(option, k);
     }
     if (option.migrates) charge.amounts[SpareRow()] = -static_cast<int>(candidate.job->nodes.size());
     return charge;

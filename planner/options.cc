@@ -78,7 +78,8 @@ class OptionMaker {
         // The freeze itself is a matter of milliseconds.
         if (const auto drain = DrainOf(job); drain && FreezingFrees(job)) {
           options.push_back({.method = method,
-                             .release = drain->release,
+                             .release = job.notice + drain->release,
+                             .notice = job.notice,
                              .loss_ms = Loss(job, drain->away),
                              .stays_in_ram = true});
         }
@@ -151,18 +152,21 @@ class OptionMaker {
     option.release += drain->release;
     const Duration away = drain->away + dump + restore;
     option.loss_ms = Loss(job, away);
+    const Option without_notice = option;
+    option.notice = job.notice;
+    option.release += job.notice;
     if (!job.gpu_memory.empty() && FreezingFrees(job)) AddThroughRam(*drain, option, options);
     if (tier == Tier::kShared) {
       Option migration = option;
       migration.migrates = true;
       options.push_back(std::move(migration));
-      AddEarly(job, option, away, options);
+      AddEarly(job, without_notice, away, options);
     }
     options.push_back(std::move(option));
   }
 
   static void AddThroughRam(const Drain& drain, Option option, std::vector<Option>& options) {
-    option.release = drain.release;
+    option.release = option.notice + drain.release;
     option.stays_in_ram = true;
     // Nobody's deadline waits for the writing.
     option.by_rank.clear();
@@ -177,7 +181,8 @@ class OptionMaker {
     if (checkpoint.release > lead) return;
     Option option = checkpoint;
     option.early = true;
-    option.release = job.kill_grace;
+    option.notice = job.notice;
+    option.release = job.notice + job.kill_grace;
     option.loss_ms = Loss(job, dump_and_restore + std::min(lead, 2 * checkpoint.release));
     options.push_back(std::move(option));
   }

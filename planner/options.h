@@ -16,6 +16,10 @@
 // The nodes of a job on GPUs are free as soon as its GPUs are drained, if its memory fits beside the request:
 // it is frozen then, and the image is written from RAM when nobody waits for it any more ("through RAM").
 //
+// A job that wants notice runs on for that long, at no loss, and then is frozen or dumped: all but the
+// program's own save and a kill release its nodes so much later. A job whose image is taken early is told at
+// the arrival: a cluster manager's is dumped once more then.
+//
 // What is minimised is a cost in the same unit:
 //   loss_weight * loss                       of the job's class
 //   + delay_weight * n * hold                the job waits as long as the request holds the nodes, unless it
@@ -41,6 +45,7 @@ struct Option {
   Method method = Method::kKill;
   Tier tier = Tier::kShared;
   Duration release{0};            // from the arrival until the nodes are free, at the quantile
+  Duration notice{0};             // of release: nothing is written before it is over
   std::vector<Duration> by_rank;  // what each rank's image takes on its node's way to the tier; if early,
                                   // before the arrival
   int64_t loss_ms = 0;            // node-milliseconds

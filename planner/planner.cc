@@ -210,13 +210,14 @@ class Planner {
 
   // By then every way has been walked to its end, and all writing is over, even one after another.
   Duration Latest() const {
-    Duration late = std::chrono::seconds(1), writing{0};
+    Duration late = std::chrono::seconds(1), writing{0}, notice{0};
     double bytes = InFlight();
     for (const Candidate& candidate : candidates_) {
       Bytes most;
       Duration longest{0};
       for (const Option& option : candidate.options) {
         longest = std::max(longest, option.release);
+        notice = std::max(notice, option.notice);
         most = std::max(most, option.shared_bytes);
       }
       late = std::max(late, longest);
@@ -228,7 +229,7 @@ class Planner {
     if (snapshot_.shared.bytes_per_second > 0) {
       // Rounding up may cost each victim a step, so the budget has to hold that many steps more.
       const double rounding = 1 + static_cast<double>(candidates_.size()) / policy_.budget_steps;
-      late = std::max(late, FromSeconds(bytes / snapshot_.shared.bytes_per_second * rounding * 2));
+      late = std::max(late, notice + FromSeconds(bytes / snapshot_.shared.bytes_per_second * rounding * 2));
     }
     return late;
   }

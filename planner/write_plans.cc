@@ -1,6 +1,7 @@
 #include "planner/write_plans.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -45,16 +46,14 @@ class Writer {
   // would then not be done in time by itself.
   void PredictWriting() {
     std::map<Channel, std::map<int, Duration>> writing;  // by deadline
-    std::map<int, double> shared;                        // bytes by deadline
+    SharedWriting shared;
     for (const Victim& v : victims_) {
       const Option& option = OptionOf(v);
+      const Duration notice = option.early ? Duration(0) : option.notice;
       for (size_t rank = 0; rank < option.by_rank.size(); ++rank)
-        writing[{JobOf(v).nodes[rank], option.tier, option.early}][v.by] += option.by_rank[rank];
-      if (!option.early) shared[v.by] += static_cast<double>(option.shared_bytes.value);
+        writing[{JobOf(v).nodes[rank], option.tier, option.early}][v.by] += notice + option.by_rank[rank];
+      if (!option.early) shared[v.by][notice] += static_cast<double>(option.shared_bytes.value);
     }
-    const double rate = snapshot_.shared.bytes_per_second;
-    const double in_flight = std::max(0.0, static_cast<double>(snapshot_.shared.in_flight.value) -
-                                               rate * ToSeconds(problem_.arrival - snapshot_.now));
     for (const Victim& v : victims_) {
       const Option& option = OptionOf(v);
       Duration before{0}, with{0};  // until those who come earlier are done, and until this one is too
@@ -70,15 +69,37 @@ class Writer {
       }
       early_writing_.push_back(Duration(0));
       if (option.shared_bytes > Bytes{0}) {
-        const double earlier = SumBelow(shared, v.by, 0.0);
-        if (earlier > 0) before = std::max(before, FromSeconds((in_flight + earlier) / rate));
-        with = std::max(with, FromSeconds((in_flight + SumBelow(shared, v.by + 1, 0.0)) / rate));
+        before = std::max(before, SharedDone(shared, v.by));
+        with = std::max(with, SharedDone(shared, v.by + 1));
       }
       const Duration latest = std::max(Duration(0), problem_.deadlines[v.by].within - option.release);
       const Duration begin = std::min(before, latest);
       leaving_.push_back(
           {problem_.arrival + begin, problem_.arrival + std::max(begin + option.release, with)});
     }
+  }
+
+  // Bytes to the shared tier: by deadline, and by the notice that they follow.
+  using SharedWriting = std::map<int, std::map<Duration, double>>;
+
+  // From the arrival until all that is written for the deadlines before `end` is there; 0 for nothing. What
+  // follows a notice takes at least the notice and then the time of all that follows one as long or longer.
+  Duration SharedDone(const SharedWriting& shared, int end) const {
+    std::map<Duration, double, std::greater<>> by_notice;
+    for (auto it = shared.begin(); it != shared.lower_bound(end); ++it) {
+      for (const auto& [notice, bytes] : it->second) by_notice[notice] += bytes;
+    }
+    const double rate = snapshot_.shared.bytes_per_second;
+    double sum = 0;
+    Duration done{0};
+    for (const auto& [notice, bytes] : by_notice) {
+      sum += bytes;
+      if (sum > 0) done = std::max(done, notice + FromSeconds(sum / rate));
+    }
+    if (sum == 0) return Duration(0);
+    const double in_flight = std::max(0.0, static_cast<double>(snapshot_.shared.in_flight.value) -
+                                               rate * ToSeconds(problem_.arrival - snapshot_.now));
+    return std::max(done, FromSeconds((in_flight + sum) / rate));
   }
 
   template <typename T>

@@ -94,6 +94,14 @@ const char* SetDuration(int64_t& place, const char* value) {
   return nullptr;
 }
 
+const char* SetNotice(int64_t& place, const char* value) {
+  int64_t notice = 0;
+  if (SetDuration(notice, value) != nullptr || notice > kMostNoticeUs)
+    return "expected a duration of up to 24h with its unit, such as 90s or 5m";
+  place = notice;
+  return nullptr;
+}
+
 const char* SetCount(int& place, const char* value) {
   char* end = nullptr;
   errno = 0;
@@ -191,7 +199,7 @@ const char* Set(Options& options, Flag flag, const char* value) {
     case Flag::kStartBy:
       return SetStartBy(options, value);
     case Flag::kNotice:
-      return SetDuration(options.notice_us, value);
+      return SetNotice(options.notice_us, value);
     case Flag::kMaxPreemptions:
       return SetCount(options.max_preemptions, value);
   }
@@ -209,6 +217,8 @@ const char* Contradiction(const Options& o) {
   if ((o.methods & kApp) != 0 && o.checkpoint_signal == 0)
     return "--siding-preemptible=app needs --siding-checkpoint-signal: how is the program told to save "
            "itself?";
+  if (o.notice_us != 0 && o.methods != 0 && (o.methods & (kSuspend | kCheckpoint | kMigrate)) == 0)
+    return "--siding-notice is for jobs that are suspended, checkpointed or migrated; app has its own grace";
   return nullptr;
 }
 

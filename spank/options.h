@@ -37,11 +37,13 @@ inline constexpr FlagText kFlags[] = {
     {Flag::kStartBy, "siding-start-by", "TIME|+DURATION",
      "on-demand job: it must run by then, such as +60s or 2026-05-01T12:00:00Z", false},
     {Flag::kNotice, "siding-notice", "DURATION",
-     "how long before its preemption the job is to be told, such as 10s", false},
+     "send it SIGURG so long before it is frozen or dumped, such as 10s", false},
     {Flag::kMaxPreemptions, "siding-max-preemptions", "N", "preempt the job at most so often", false},
 };
 
 // All durations in microseconds, times in microseconds since 1970 UTC.
+inline constexpr int64_t kMostNoticeUs = 24 * 3600 * int64_t{1'000'000};
+
 struct Options {
   bool preemptible = false;
   unsigned methods = 0;  // none: as the policy allows
@@ -50,8 +52,8 @@ struct Options {
   int64_t signal_grace_us = 0;
   int64_t start_by_us = 0;      // an absolute deadline
   int64_t start_within_us = 0;  // or one after the submission
-  int64_t notice_us = 0;
-  int max_preemptions = -1;  // -1: not limited
+  int64_t notice_us = 0;        // at most kMostNoticeUs
+  int max_preemptions = -1;     // -1: not limited
 
   bool on_demand() const { return start_by_us != 0 || start_within_us != 0; }
 };

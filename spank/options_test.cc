@@ -91,6 +91,24 @@ TEST(Options, WhatIsSaidOfPreemptionsNeedsAPreemptibleJob) {
   EXPECT_EQ(Contradiction(options), nullptr);
 }
 
+TEST(Options, NoticeIsGivenBeforeTheProgramIsStopped) {
+  Options options;
+  options.preemptible = true;
+  options.notice_us = 1;
+  options.checkpoint_signal = SIGUSR1;
+  options.methods = kApp | kKill;
+  EXPECT_NE(Contradiction(options), nullptr);
+  options.methods = kApp | kSuspend;
+  EXPECT_EQ(Contradiction(options), nullptr);
+}
+
+TEST(Options, NoticeIsOfADayAtMost) {
+  Options options;
+  EXPECT_EQ(Set(options, Flag::kNotice, "24h"), nullptr);
+  EXPECT_NE(Set(options, Flag::kNotice, "25h"), nullptr);
+  EXPECT_EQ(options.notice_us, kMostNoticeUs);
+}
+
 TEST(Options, AProgramThatSavesItselfMustBeTold) {
   Options options;
   options.preemptible = true;

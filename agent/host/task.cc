@@ -71,11 +71,11 @@ void Task::Execute(const v1::ToAgent& command) {
     case v1::ToAgent::kCommit:
     case v1::ToAgent::kAbort: {
       const bool commit = command.has_commit();
-      const bool dumping = busy_ && current_.has_dump();
+      const bool undoable = busy_ && (current_.has_dump() || current_.has_suspend());
       const bool meant =
           commit ? phase == v1::PREPARED && command.op() == current_.op() : command.op() >= current_.op();
       // The first decision counts: after a commit has begun there is no way back.
-      if (dumping && meant && decision_ == Decision::kNone) {
+      if (undoable && meant && decision_ == Decision::kNone) {
         decision_ = commit ? Decision::kCommit : Decision::kAbort;
         changed_.notify_all();
       } else {

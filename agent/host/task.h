@@ -5,8 +5,8 @@
 // before each step that cannot be seen from the processes themselves.
 //
 // The operations are split by verb: task_start.cc (launch, restore), task_dump.cc, task_suspend.cc,
-// task_save.cc, task_kill.cc, task_gpu.cc (off the GPUs and back), task_adopt.cc (found again after the
-// agent's death), task_end.cc.
+// task_notice.cc, task_save.cc, task_kill.cc, task_gpu.cc (off the GPUs and back), task_adopt.cc (found again
+// after the agent's death), task_end.cc.
 #pragma once
 
 #include <atomic>
@@ -76,7 +76,7 @@ class Task {
   // Operations: on the worker thread, without mutex_.
   void DoLaunch(const v1::ToAgent& command);
   void DoRestore(const v1::ToAgent& command);
-  void DoSuspend(int64_t op);
+  void DoSuspend(const v1::ToAgent& command);
   void DoResume();
   void DoDump(v1::ToAgent command);
   void DoSave(const v1::ToAgent& command);
@@ -106,6 +106,8 @@ class Task {
   void BeginAnew(const v1::ToAgent& command, const absl::Status& why);
   void RememberIncarnation(const Manifest& manifest);
   absl::Status ThawIfFrozen();
+  // Tells the task that it is about to be stopped, and waits. Not OK: it is not to be stopped any more.
+  absl::Status GiveNotice(Duration notice);
   // Waits for the task's end, an interruption, or for `more`; true if the task has ended.
   bool WaitEnded(Duration timeout, const std::function<bool()>& more = {});
   // With mutex_ held, or on the worker after the start.

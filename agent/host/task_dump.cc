@@ -123,6 +123,8 @@ void Task::DoDump(v1::ToAgent command) {
     SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(command.dump().tier()));
     if (const std::string why = WhyNoScript(record_.init().pid()); !why.empty())
       return absl::FailedPreconditionError(why);
+    if (!record_.dump().was_frozen())
+      SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.dump().notice_us())));
     SIDING_RETURN_IF_ERROR(ThawIfFrozen());
     SIDING_RETURN_IF_ERROR(LeaveGpus());
     DumpPlan plan;

@@ -16,12 +16,14 @@ std::function<void()> Task::PlanSuspend(const v1::ToAgent& command) {
   record_.mutable_report()->clear_error();
   record_.set_frozen(true);
   Persist();
-  return [this, op = command.op()] { DoSuspend(op); };
+  if (command.suspend().notice_us() > 0) SetPhase(v1::RUNNING, command.op());
+  return [this, command] { DoSuspend(command); };
 }
 
-void Task::DoSuspend(int64_t op) {
+void Task::DoSuspend(const v1::ToAgent& command) {
   const pid_t init = record_.init().pid();
   const auto freeze = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.suspend().notice_us())));
     SIDING_RETURN_IF_ERROR(LeaveGpus());
     absl::Status status = freezer().Freeze(name_, init, kFreezePatience);
     // A process may have come to its GPU between the two.
@@ -40,7 +42,8 @@ void Task::DoSuspend(int64_t op) {
   }
   std::lock_guard lock(mutex_);
   if (ended_) return;
-  if (!status.ok()) Fail(op, status);
+  // An agent that ends says nothing against freezing the task: it is asked again when it is back.
+  if (!status.ok() && !host_.stopping) Fail(command.op(), status);
   if (frozen) {
     GiveGpusBack();
     // Until it is measured again: what was on GPUs is in RAM now.

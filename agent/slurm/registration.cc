@@ -52,7 +52,7 @@ absl::StatusOr<spank::Options> TakeOptions(const Lines& lines) {
                           TakeNumber(lines, "checkpoint-interval-us", kAny, 0));
   SIDING_ASSIGN_OR_RETURN(options.checkpoint_signal, TakeNumber(lines, "checkpoint-signal", 64, 0));
   SIDING_ASSIGN_OR_RETURN(options.signal_grace_us, TakeNumber(lines, "signal-grace-us", kAny, 0));
-  SIDING_ASSIGN_OR_RETURN(options.notice_us, TakeNumber(lines, "notice-us", kAny, 0));
+  SIDING_ASSIGN_OR_RETURN(options.notice_us, TakeNumber(lines, "notice-us", spank::kMostNoticeUs, 0));
   SIDING_ASSIGN_OR_RETURN(options.max_preemptions, TakeNumber(lines, "max-preemptions", 1'000'000, -1));
   return options;
 }
@@ -86,6 +86,7 @@ v1::JobSpec SpecOf(const spank::Registration& r) {
     spec.mutable_app()->set_grace_us(o.signal_grace_us);
   }
   spec.set_checkpoint_interval_us(o.checkpoint_interval_us);
+  spec.set_notice_us(o.notice_us);
   if (o.max_preemptions >= 0) spec.set_max_preemptions(o.max_preemptions);
   return spec;
 }

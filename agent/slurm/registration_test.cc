@@ -175,6 +175,12 @@ TEST(StartOf, ATaskSaysWithHowManyItBelongsTogether) {
   EXPECT_EQ(start->launch().spec().nodes(), 3);
 }
 
+TEST(StartOf, ATaskSaysHowMuchNoticeItWants) {
+  spank::Registration r = Step(0, 0, 1);
+  r.options.notice_us = 12;
+  EXPECT_EQ(StartOf(r, {})->launch().spec().notice_us(), 12);
+}
+
 TEST(StartOf, FromACheckpointItIsARestore) {
   const auto start =
       StartOf(Step(spank::kBatchStep, 0, 1), FoundCheckpoint{CheckpointId("slurm-42.1"), v1::SHARED});

@@ -19,7 +19,7 @@ constexpr int64_t kDefaultKillGraceUs = 10'000'000;
 // The flags of submit and plan. Empty or zero: not given.
 struct Flags {
   std::string file, name, memory, start_by, preemptible, interval, app_signal, app_marker, restart_command,
-      kill_grace;
+      kill_grace, notice;
   std::string workdir, output;
   int nodes = 0, slots = 0, gpus = -1, priority = 0, max_preemptions = -1;
   bool not_preemptible = false, wait = false;
@@ -52,6 +52,7 @@ absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
   SIDING_RETURN_IF_ERROR(SetTime(flags.start_by, "--start-by", now, spec, &S::set_start_by_us));
   SIDING_RETURN_IF_ERROR(SetTime(flags.not_before, "--not-before", now, spec, &S::set_not_before_us));
   SIDING_RETURN_IF_ERROR(SetDuration(flags.hold, "--hold", spec, &S::set_hold_us));
+  SIDING_RETURN_IF_ERROR(SetDuration(flags.notice, "--notice", spec, &S::set_notice_us));
   if (!flags.interval.empty()) {
     const absl::Status status = ParseCheckpointInterval(flags.interval, spec);
     if (!status.ok()) return Annotate(status, "--checkpoint-interval");
@@ -157,6 +158,7 @@ void AddFlags(CLI::App& verb, Flags& f) {
   verb.add_option("--restart-command", f.restart_command,
                   "method app: the command that goes on from what was saved");
   verb.add_option("--kill-grace", f.kill_grace, "between SIGTERM and SIGKILL; default 10s");
+  verb.add_option("--notice", f.notice, "it gets SIGURG so long before it is frozen or dumped for others");
   verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be made to make way");
   verb.add_option("--not-before", f.not_before,
                   "on-demand: announced; it cannot start earlier, +10m or a time");

@@ -50,6 +50,8 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
       dump.set_checkpoint(job.current.checkpoint.value());
       dump.set_tier(ToProto(job.current.tier));
       dump.set_keep_running(job.current.keep_running);
+      // Once the image counts, a rank that has to be dumped again is not made to wait.
+      if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
       const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
       // Nobody waits for the image of a job that is parked in RAM.
       if (!job.in_ram) dump.set_deadline_us(ToMicros(clock_.Now() + 3 * predicted + kDumpPatience));
@@ -60,6 +62,13 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
       command.mutable_abort();
     };
     const bool being_dumped = phase == v1::PREPARED || phase == v1::DUMPING;
+    // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.
+    const bool told = phase == v1::RUNNING && seen.report.op() != 0 && job.state != JobState::kKilling;
+    if (told && !(job.state == JobState::kSuspending && seen.report.op() == op)) {
+      abort();
+      Send(job.nodes[rank], TaskOf(job, rank), std::move(command));
+      continue;
+    }
     switch (job.state) {
       case JobState::kStarting:
         send = !seen.known && !IsHosted(job);
@@ -94,7 +103,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
           abort();
         } else {
           send = phase == v1::RUNNING;
-          command.mutable_suspend();
+          command.mutable_suspend()->set_notice_us(job.current.notice.count());
         }
         break;
       case JobState::kDumping:

@@ -2,6 +2,7 @@
 // does at once what a real agent would do in time, and reports. Faults are asked for by name.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
@@ -142,13 +143,13 @@ class FakeCluster final : public AgentLink {
     }
   }
 
-  v1::Launch LastLaunch() const {
-    v1::Launch last;
-    for (const v1::ToAgent& command : commands_) {
-      if (command.has_launch()) last = command.launch();
-    }
-    return last;
+  // Empty if there was none.
+  v1::ToAgent Last(v1::ToAgent::WhatCase what) const {
+    const auto last = std::find_if(commands_.rbegin(), commands_.rend(),
+                                   [&](const v1::ToAgent& command) { return command.what_case() == what; });
+    return last == commands_.rend() ? v1::ToAgent() : *last;
   }
+  v1::Launch LastLaunch() const { return Last(v1::ToAgent::kLaunch).launch(); }
 
   int Count(v1::ToAgent::WhatCase what) const {
     int n = 0;
@@ -159,6 +160,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> fail_dump;     // nodes on which a dump fails
   std::set<std::string> slow_dump;     // nodes on which a dump begins and does not end
   std::set<std::string> fail_suspend;  // nodes on which a freeze fails
+  std::set<std::string> long_notice;   // nodes on which notice of a freeze does not come to its end
   std::set<std::string> damaged;       // checkpoints whose images do not verify
   std::set<std::string> keep_gpus;     // nodes on which a frozen task still has its GPUs
   std::string cannot_drain;            // said of every task
@@ -188,6 +190,7 @@ class FakeCluster final : public AgentLink {
     *report.mutable_task() = command.task();
     report.set_memory(memory);
     report.set_cannot_drain(cannot_drain);
+    report.clear_op();
     // Running or frozen, as it was before.
     const auto whole = [&] { return frozen_.contains({node, id}) ? v1::SUSPENDED : v1::RUNNING; };
     const auto fail = [&](const std::string& error) {
@@ -245,6 +248,8 @@ class FakeCluster final : public AgentLink {
       case v1::ToAgent::kSuspend:
         if (fail_suspend.contains(node.value())) {
           fail("no freezer");
+        } else if (long_notice.contains(node.value()) && command.suspend().notice_us() > 0) {
+          report.set_op(command.op());
         } else {
           frozen_.insert({node, id});
           gpus_of_[id] = report.gpus_size();

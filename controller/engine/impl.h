@@ -236,6 +236,10 @@ class Engine::Impl {
   CheckpointId CheckpointOf(const JobRecord& job, int number) const;
   Duration TimeToDump(const JobRecord& job, Tier tier) const;
   JobMoved OrderDump(const JobRecord& job, Tier tier) const;
+  // As it asked for; none if it is frozen already.
+  Duration NoticeOf(const JobRecord& job) const;
+  // A dump of which it is told.
+  JobMoved OrderLeave(const JobRecord& job, Tier tier) const;
   // The request that this job made way for still needs the nodes.
   bool RequestStillWants(JobId request) const;
 

@@ -96,7 +96,12 @@ void Engine::Impl::Order(const Plan& plan, const PlanStep& step) {
     move.event = OrderFor(step.method);
   }
   move.keep_running = step.early;
-  if (!step.early) move.request = plan.request;
+  if (!step.early) {
+    move.request = plan.request;
+    // A save and a kill have a grace of their own.
+    if (move.event == JobEvent::kOrderSuspend || move.event == JobEvent::kOrderDump)
+      move.notice = NoticeOf(job);
+  }
   move.target = step.target;
   move.predicted = step.predicted_release;
   move.reason = step.reason;
@@ -327,22 +332,25 @@ void Engine::Impl::DumpFrozen() {
   }
 }
 
-// A victim whose image is not yet committed goes on at once when its nodes are not needed any more: the
-// request is over, has found other nodes, or has been planned anew.
+// A victim that has only been told, or whose image is not yet committed, goes on at once when its nodes are
+// not needed any more: the request is over, has found other nodes, or has been planned anew.
 void Engine::Impl::WithdrawOrders() {
-  std::vector<JobRecord*> dumping, requests;
+  std::vector<JobRecord*> leaving, requests;
   for (const auto& [id, job] : state_.unfinished) {
     if (job->spec.kind == JobKind::kOnDemand) requests.push_back(job);
-    if (job->state != JobState::kDumping) continue;
-    if (job->current.through_ram ? !IsInTheWay(*job) : job->current.request != JobId())
-      dumping.push_back(job);
+    const bool told = job->state == JobState::kSuspending && job->current.notice > Duration(0);
+    if (job->state != JobState::kDumping && !told) continue;
+    const bool behind_it = job->current.through_ram && !told;
+    if (behind_it ? !IsInTheWay(*job) : job->current.request != JobId()) leaving.push_back(job);
   }
-  for (JobRecord* job : dumping) {
+  for (JobRecord* job : leaving) {
     const bool needed = std::any_of(requests.begin(), requests.end(),
                                     [&](const JobRecord* request) { return IsFor(*request, job->nodes); });
     if (needed && !job->in_ram) continue;
     JobMoved move;
-    move.event = job->in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed;
+    move.event = job->state == JobState::kSuspending ? JobEvent::kFreezeFailed
+                 : job->in_ram                       ? JobEvent::kStaysFrozen
+                                                     : JobEvent::kDumpFailed;
     move.reason = absl::StrCat("request ", job->displaced_by.value(), " no longer needs its nodes");
     Move(*job, std::move(move));
   }

@@ -189,6 +189,17 @@ JobMoved Engine::Impl::OrderDump(const JobRecord& job, Tier tier) const {
   return move;
 }
 
+Duration Engine::Impl::NoticeOf(const JobRecord& job) const {
+  return job.state == JobState::kRunning ? job.spec.notice : Duration(0);
+}
+
+JobMoved Engine::Impl::OrderLeave(const JobRecord& job, Tier tier) const {
+  JobMoved move = OrderDump(job, tier);
+  move.notice = NoticeOf(job);
+  move.predicted += move.notice;
+  return move;
+}
+
 bool Can(const JobRecord& job, Method method) {
   return job.spec.methods.Has(method) && !job.lost_methods.contains(method);
 }

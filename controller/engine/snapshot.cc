@@ -149,6 +149,7 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
     view.durable_at = job.durable_at;
     if (job.spec.app) view.app_grace = job.spec.app->grace;
     view.kill_grace = job.spec.kill_grace;
+    view.notice = job.spec.notice;
     view.preemptions = job.preemptions;
     view.max_preemptions = job.spec.max_preemptions;
     view.last_preempted = job.last_preempted;

@@ -38,6 +38,7 @@ struct JobMoved {
   bool for_good = false;       // kOrderKill: cancel, instead of back to the queue
   JobId request;               // the on-demand job that this is done for; 0: none
   std::vector<NodeId> target;  // kOrderDump by migrate: where to restore
+  Duration notice{0};          // kOrderSuspend, kOrderDump: the job is told, and stopped so much later
   Time predicted;              // orders that free nodes: when that should be done
   Bytes bytes;                 // kCommit
   Time started;                // kStarted, kRestored: first instruction

@@ -48,6 +48,7 @@ absl::Status Engine::Impl::Suspend(JobRecord& job) {
   if (job.state != JobState::kRunning) return NotInState(job, "only a running job can be suspended");
   JobMoved move;
   move.event = JobEvent::kOrderSuspend;
+  move.notice = NoticeOf(job);
   move.reason = "asked for";
   Move(job, std::move(move));
   return absl::OkStatus();
@@ -86,7 +87,7 @@ absl::Status Engine::Impl::Vacate(JobRecord& job, Tier tier) {
     return NotInState(job, absl::StrCat("resume it first: ", job.spec.cluster_manager,
                                         " would hold a job that left while it was suspended"));
   }
-  JobMoved move = OrderDump(job, tier);
+  JobMoved move = OrderLeave(job, tier);
   move.reason = "asked for";
   Move(job, std::move(move));
   return absl::OkStatus();
@@ -125,7 +126,7 @@ absl::Status Engine::Impl::Migrate(JobRecord& job, std::vector<NodeId> nodes) {
           absl::StrCat("node ", node.value(), " is too small for job ", job.id.value()));
     }
   }
-  JobMoved move = OrderDump(job, Tier::kShared);
+  JobMoved move = OrderLeave(job, Tier::kShared);
   move.target = std::move(nodes);
   move.reason = "migration asked for";
   Move(job, std::move(move));

@@ -39,6 +39,7 @@ JobSpec FullSpec() {
   spec.methods = {Method::kApp, Method::kKill};
   spec.app = AppMethod{12, "/m", 9s, {"again"}};
   spec.kill_grace = 3s;
+  spec.notice = 15s;
   spec.checkpoint_interval = 60s;
   spec.auto_checkpoint_interval = true;
   spec.max_preemptions = 2;
@@ -82,6 +83,7 @@ JobMoved FullMove() {
   move.keep_running = move.for_good = true;
   move.request = JobId(4);
   move.target = {NodeId("t")};
+  move.notice = 15s;
   move.predicted = FromMicros(1);
   move.bytes = Bytes{2};
   move.started = FromMicros(3);
@@ -123,6 +125,12 @@ TEST(Codec, NoFieldIsLeftOut) {
         "predicted", "bytes", "started", "exit_code", "incarnation", "first_rank", "through_ram"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
+}
+
+TEST(Codec, TheNoticeOfAnOrderIsRemembered) {
+  const auto body = DecodeEventBody("moved", EncodeEventBody(Event{1, {}, JobId(1), FullMove()}));
+  ASSERT_TRUE(body.ok()) << body.status();
+  EXPECT_EQ(std::get<JobMoved>(*body).notice, 15s);
 }
 
 TEST(Codec, AbsentFieldsKeepTheirDefaults) {

@@ -108,6 +108,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   }
   if (spec.app) *out.mutable_app() = ToProto(*spec.app);
   out.set_kill_grace_us(spec.kill_grace.count());
+  out.set_notice_us(spec.notice.count());
   out.set_checkpoint_interval_us(spec.checkpoint_interval.count());
   out.set_auto_checkpoint_interval(spec.auto_checkpoint_interval);
   if (spec.max_preemptions) out.set_max_preemptions(*spec.max_preemptions);
@@ -175,6 +176,8 @@ Resources FromProto(const v1::Resources& resources) {
 
 namespace {
 
+constexpr Duration kMostNotice = std::chrono::hours(24);
+
 absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   JobSpec out;
   out.name = spec.name();
@@ -209,6 +212,8 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
       !out.methods.Has(Method::kCheckpoint) && !(out.app && GoesOnAfterSave(*out.app))) {
     return Bad("checkpoint_interval", "nothing, unless the job allows checkpoint, or app with a marker");
   }
+  out.notice = Duration(spec.notice_us());
+  if (out.notice < Duration(0) || out.notice > kMostNotice) return Bad("notice", "a duration of up to 24h");
   if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();
   out.start_by = FromMicros(spec.start_by_us());
   return out;
@@ -219,7 +224,10 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
   SIDING_RETURN_IF_ERROR(CheckShape(spec));
   if (!spec.cluster_manager().empty()) return Bad("cluster_manager", "nothing: agents say it");
-  return FieldsOf(spec);
+  SIDING_ASSIGN_OR_RETURN(JobSpec out, FieldsOf(spec));
+  if (out.notice > Duration(0) && !out.methods.Has(Method::kSuspend) && !out.methods.Has(Method::kCheckpoint))
+    return Bad("notice", "nothing, unless the job allows suspend or checkpoint");
+  return out;
 }
 
 absl::StatusOr<JobSpec> HostedFromProto(const v1::JobSpec& spec) {

@@ -38,6 +38,7 @@ TEST(Wire, AJobSpecComesBackAsItWent) {
   spec.set_max_preemptions(3);
   spec.set_not_before_us(4000000);
   spec.set_hold_us(9);
+  spec.set_notice_us(11);
   (*spec.mutable_labels())["qos"] = "low";
   (*spec.mutable_env())["A"] = "b";
   const auto model = FromProto(spec);
@@ -80,6 +81,20 @@ TEST(Wire, RefusesAScheduleThatNoMethodCanKeep) {
   EXPECT_THAT(ErrorOf(spec), HasSubstr("checkpoint_interval"));
   spec.mutable_app()->set_marker("/m");
   EXPECT_EQ(ErrorOf(spec), "");
+}
+TEST(Wire, RefusesANoticeThatNoMethodGives) {
+  v1::JobSpec spec = Good();
+  spec.set_notice_us(1);
+  spec.add_methods(v1::KILL);
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("notice"));
+  spec.add_methods(v1::SUSPEND);
+  EXPECT_EQ(ErrorOf(spec), "");
+}
+TEST(Wire, RefusesANoticeOfMoreThanADay) {
+  v1::JobSpec spec = Good();
+  spec.add_methods(v1::SUSPEND);
+  spec.set_notice_us(86'400'000'001);
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("notice"));
 }
 TEST(Wire, RefusesASignalThatCannotBeCaught) {
   v1::JobSpec spec = Good();

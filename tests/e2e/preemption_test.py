@@ -36,6 +36,19 @@ class Preemption(ClusterCase):
             self.cluster.wait_state(victim, "done")
             self.assertEqual((self.outputs() / f"{victim}.0").read_text().splitlines()[-1], "done")
 
+    def test_job_that_asks_for_notice_is_told(self):
+        script = "trap 'echo told' URG; while true; do echo on; sleep 0.05; done"
+        victim = self.cluster.submit("--name", "listener", "--slots", 1, "--preemptible=suspend", "--notice", "2s", "--workdir",
+                                     self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", "sh", "-c", script)
+        self.wait_counting(victim)
+        self.cluster.ctl("suspend", victim)
+        told = (self.outputs() / f"{victim}.0").read_text().split().count("told")
+        self.cluster.ctl("kill", victim)
+        self.assertEqual(told, 1)
+        with self.assertRaises(CtlError) as refused:
+            self.cluster.submit("--notice", "2s", "--preemptible=kill", "--", "/bin/true")
+        self.assertIn("notice: expected nothing, unless the job allows suspend or checkpoint", str(refused.exception))
+
     def test_program_that_saves_itself(self):
         argv = jobs.command(self.cluster.dir, "saver", jobs.SAVER, self.cluster.dir / "state", 150)
         victim = self.cluster.submit("--name", "saver", "--slots", 1, "--preemptible=app", "--app-signal", "USR1@10s",

@@ -40,6 +40,16 @@ class DeadlineCase(PreemptionCase):
         self.running(job)
         return job
 
+    def listener(self, node):
+        """A batch job that says when it is told that it will have to leave."""
+        script = self.work / "listen.sh"
+        script.write_text("#!/bin/bash\ntrap 'echo told' URG\nwhile true; do echo on; sleep 0.05; done\n")
+        job = self.slurm.submit("-o", self.work / "out.%j", "-w", node, "-c", self.slurm.cpus, "--siding-preemptible",
+                                "--siding-notice=3s", script, uid=NOBODY, cwd=self.work)
+        self.wait_counting(job)
+        self.running(job)
+        return job
+
     def running(self, job):
         return wait_for(f"siding to see job {job} run", lambda: (j := self.siding.jobs().get(job)) and j["state"] == "running" and j, 30)
 
@@ -158,6 +168,14 @@ class Steering(DeadlineCase):
         with self.assertRaisesRegex(SlurmError, "siding: needs 3 nodes, the cluster has 2"):
             self.express(nodes=3)
         self.assertEqual(self.slurm.run("squeue", "-h", "-o", "%A"), before)
+
+    def test_a_victim_that_asks_for_notice_is_told_before_it_leaves(self):
+        victims = [self.listener("node1"), self.listener("node2")]
+        express = self.express(command="sleep 1000")
+        self.slurm.wait_state(express, "RUNNING", timeout=40)
+        parked = next(job for job in victims if self.siding.state(job) == "parked")
+        self.assertEqual([job for job in victims if "told" in self.output(job)], [parked])
+        self.slurm.run("scancel", express, *victims)
 
     def test_without_a_controller_it_waits_like_any_other(self):
         victims = [self.victim("node1", steps=100), self.victim("node2", steps=100)]

@@ -1,0 +1,24 @@
+// A task is told that it is about to be frozen or dumped.
+#include <signal.h>
+
+#include "agent/host/task.h"
+#include "agent/launch/processes.h"
+
+namespace siding {
+
+// SIGURG, since a program that does not wait for it never sees it.
+absl::Status Task::GiveNotice(Duration notice) {
+  if (notice <= Duration(0)) return absl::OkStatus();
+  const pid_t init = record_.init().pid();
+  // To every process but the init, which would only pass it on.
+  for (pid_t pid : ProcessTree(init)) {
+    if (pid != init) kill(pid, SIGURG);
+  }
+  const auto called_off = [&] { return decision_ == Decision::kAbort || Interrupted(); };
+  if (WaitEnded(notice, called_off)) return absl::AbortedError("the task has ended");
+  std::lock_guard lock(mutex_);
+  if (called_off()) return absl::AbortedError("called off before the notice was over");
+  return absl::OkStatus();
+}
+
+}  // namespace siding

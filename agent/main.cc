@@ -123,6 +123,7 @@ int Main(int argc, char** argv) {
   options.capacity.set_gpus(gpus);
   if (gpus != 0) options.gpu_libraries = libraries;
   options.huge_pages = !no_huge_pages;
+  options.cluster_manager = !slurm_socket.empty();
   if (absl::Status logging = SetUpLogging("siding-agent", level); !logging.ok()) return fail(logging);
   TakeOverGrpcLog();
   if (check) return Check(options);

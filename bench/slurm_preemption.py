@@ -33,7 +33,7 @@ class Requeue:
     victim, on_demand = (), ("-p", "urgent")
 
     def __init__(self, args):
-        self.slurm = Slurm(args.nodes, extra=self.extra, plugstack=self.plugstack)
+        self.slurm = Slurm(args.nodes, extra=self.extra, plugstack=self.plugstack, memory=4 * args.mib)
 
     def start(self):
         self.slurm.start()

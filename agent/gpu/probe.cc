@@ -84,13 +84,12 @@ class Program {
 
 }  // namespace
 
-absl::StatusOr<GpuProbe> ProbeGpu(NodeGpus& gpus, const std::string& program, const std::string& cuda_library,
-                                  Bytes memory) {
+absl::StatusOr<GpuProbe> ProbeGpu(NodeGpus& gpus, bool others_have_them, const std::string& program,
+                                  const std::string& cuda_library, Bytes memory) {
   const std::vector<std::string> idle = gpus.Idle();
   SIDING_ASSIGN_OR_RETURN(const auto taken, gpus.Take(kProbeTask, 1, idle));
   const Taken hold{gpus};
-  // A cluster manager gives GPUs to jobs that nobody here knows of.
-  if (std::find(idle.begin(), idle.end(), taken[0]) == idle.end())
+  if (others_have_them && std::find(idle.begin(), idle.end(), taken[0]) == idle.end())
     return absl::ResourceExhaustedError("a process is on every GPU");
   SIDING_RETURN_IF_ERROR(gpus.CheckFree(taken, memory));
   const Bytes before = gpus.UsedNow(taken);

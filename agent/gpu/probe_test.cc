@@ -18,7 +18,7 @@ class ProbeTest : public testing::Test {
     if (gpus_ == nullptr) {
       gpus_ = std::make_unique<NodeGpus>(NewGpuDriver(GPU_HELPER, {FAKE_CUDA_LIBRARY, FAKE_CUDA_LIBRARY}), 8);
     }
-    return ProbeGpu(*gpus_, GPU_PROBE, FAKE_CUDA_LIBRARY, kMemory);
+    return ProbeGpu(*gpus_, true, GPU_PROBE, FAKE_CUDA_LIBRARY, kMemory);
   }
 
   FakeCudaFolder folder_;

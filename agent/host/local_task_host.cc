@@ -205,7 +205,7 @@ class LocalTaskHost final : public TaskHost {
     if (probing_.exchange(true)) return;
     errands_.Add([this] {
       const auto huge = host_.huge_pages ? host_.huge_pages->Take() : nullptr;
-      const auto probe = ProbeGpu(*host_.gpus, host_.options.gpu_probe_path,
+      const auto probe = ProbeGpu(*host_.gpus, host_.options.cluster_manager, host_.options.gpu_probe_path,
                                   host_.options.gpu_libraries->cuda, kProbeMemory);
       probing_ = false;
       if (!probe.ok()) {

@@ -61,7 +61,7 @@ SchedulerType=sched/backfill
 SchedulerParameters=sched_interval=2,bf_interval=2,batch_sched_delay=0,sched_min_interval=200000
 {extra}
 """
-NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} RealMemory=1000 State=UNKNOWN{gres}\n"
+NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={cpus} RealMemory={memory} State=UNKNOWN{gres}\n"
 GRES = "NodeName={name} Name=gpu File={file}\n"
 PARTITION = "PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
 
@@ -88,11 +88,12 @@ class SlurmError(Exception):
 
 
 class Slurm:
-    def __init__(self, nodes=2, cpus=4, folder=None, proctrack="linuxproc", plugstack="", extra="", gpus=None):
+    def __init__(self, nodes=2, cpus=4, folder=None, proctrack="linuxproc", plugstack="", extra="", gpus=None, memory=1000):
         """`gpus`: a node's GPUs by their numbers, {"node1": [0, 1]}; Slurm takes any device whose name ends in one."""
         # Short: the path of a unix socket has at most 107 characters.
         self.dir = pathlib.Path(folder or tempfile.mkdtemp(prefix="siding-slurm-"))
         self.nodes = [f"node{i + 1}" for i in range(nodes)]
+        self.memory = memory  # of a node, MiB
         self.cpus, self.proctrack, self.plugstack, self.extra = cpus, proctrack, plugstack, extra
         self.gpus = gpus or {}
         self.children = []  # daemons that this very process started: to be waited for
@@ -179,7 +180,7 @@ class Slurm:
         text = CONF.format(host=host, port=port, dir=self.dir, proctrack=self.proctrack, extra=self.extra, first_job=first_job)
         for node, node_port in zip(self.nodes, node_ports):
             gres = f" Gres=gpu:{len(self.gpus[node])}" if node in self.gpus else ""
-            text += NODE.format(name=node, host=host, port=node_port, cpus=self.cpus, gres=gres)
+            text += NODE.format(name=node, host=host, port=node_port, cpus=self.cpus, memory=self.memory, gres=gres)
         etc = self.dir / "etc"
         if self.gpus:
             text += "GresTypes=gpu\n"

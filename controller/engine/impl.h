@@ -171,6 +171,8 @@ class Engine::Impl {
   void FollowRequest(JobRecord& job, const ManagedJob* queued);
   void FollowWaiting(JobRecord& job, const ManagedJob* queued);
   void FollowWaitingAll();
+  // As the manager has started it again, unless its agents have reported it.
+  const ManagedJob* ComingBack(const JobRecord& job) const;
   void TakeOthers(std::map<NodeId, Resources>& room) const;
   Resources CapacityOf(const NodeId& node, const ObservedNode& observed) const;
 
@@ -209,6 +211,7 @@ class Engine::Impl {
   Request MakeRequest(JobId id, const JobSpec& spec) const;
   // ---- snapshot.cc ----
   Time ExpectedRelease(const JobRecord& job) const;
+  JobView ViewOfComingBack(const JobRecord& job, const ManagedJob& queued) const;
   Snapshot TakeSnapshot(const std::vector<JobId>& requests) const;
   Snapshot SnapshotFor(const JobSpec& spec, const std::vector<JobId>& requests) const;
   Bytes LastImage(const JobRecord& job) const;

@@ -202,15 +202,21 @@ void Engine::Impl::FollowWaitingAll() {
   for (JobRecord* job : hosted) FollowWaiting(*job, QueuedAs(job->id));
 }
 
+const ManagedJob* Engine::Impl::ComingBack(const JobRecord& job) const {
+  if (!IsHosted(job) || HoldsNodes(job.state)) return nullptr;
+  const ManagedJob* queued = QueuedAs(job.id);
+  const bool started =
+      queued != nullptr && queued->phase == ManagedPhase::kRunning && queued->starts > job.incarnation;
+  return started ? queued : nullptr;
+}
+
 // What the manager's other jobs hold: those that siding does not move, and those that it has started again
 // and no agent has reported yet.
 void Engine::Impl::TakeOthers(std::map<NodeId, Resources>& room) const {
   for (const auto& [id, queued] : state_.queue.jobs) {
     if (queued.phase != ManagedPhase::kRunning) continue;
     const auto known = state_.unfinished.find(id);
-    if (known != state_.unfinished.end() &&
-        (HoldsNodes(known->second->state) || queued.starts <= known->second->incarnation))
-      continue;
+    if (known != state_.unfinished.end() && ComingBack(*known->second) == nullptr) continue;
     for (const NodeId& node : queued.nodes) {
       if (auto it = room.find(node); it != room.end()) it->second -= queued.spec.per_node;
     }

@@ -427,14 +427,19 @@ TEST_F(QueueTest, ANumberThatIsUsedAgainIsAnotherJobs) {
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
 
-TEST_F(QueueTest, OneThatWasStartedAgainAndNotReportedYetHoldsItsNode) {
+TEST_F(QueueTest, OneThatWasStartedAgainIsPlannedWithAndLeavesWhenItIsReported) {
+  policy_.cooldown = policy_.min_runtime = 0s;
+  engine_->SetPolicy(policy_);
   MakeWay();
   Say(Express(ManagedPhase::kOver));
   Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}, 2));
   ManagedJob other = Express(ManagedPhase::kWaiting);
   other.id = JobId(51);
   Say(other);
-  EXPECT_FALSE(Wished().kept.contains(JobId(51)));
+  EXPECT_TRUE(Wished().kept.contains(JobId(51)));
+  EXPECT_EQ(State(kBatchJob), JobState::kParked);
+  Task("a", 2, "manager-42.1");
+  EXPECT_EQ(Job(kBatchJob).checkpoints.back(), CheckpointId("manager-42.2"));
 }
 
 TEST_F(QueueTest, OneThatIsHeldIsNotPlannedFor) {

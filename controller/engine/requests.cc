@@ -237,7 +237,13 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
   }
   for (const PlanStep& step : plan.steps) {
     const auto victim = state_.unfinished.find(step.job);
-    if (victim == state_.unfinished.end() || !HoldsNodes(victim->second->state)) continue;
+    if (victim == state_.unfinished.end()) continue;
+    if (const ManagedJob* queued = ComingBack(*victim->second)) {
+      for (const NodeId& node : queued->nodes) {
+        if (auto it = room.find(node); it != room.end()) it->second += queued->spec.per_node;
+      }
+    }
+    if (!HoldsNodes(victim->second->state)) continue;
     const JobRecord& job = *victim->second;
     if (IsArriving(job.state) || WillLeave(plan, job)) leaving.insert(&job);
   }

@@ -74,6 +74,31 @@ Time Engine::Impl::ExpectedRelease(const JobRecord& job) const {
   return expected;
 }
 
+// It will be running in a moment, and can be asked to leave then.
+JobView Engine::Impl::ViewOfComingBack(const JobRecord& job, const ManagedJob& queued) const {
+  JobView view;
+  view.id = job.id;
+  view.kind = job.spec.kind;
+  view.priority = job.spec.priority;
+  view.job_class = policy_.ClassOf(job.spec);
+  view.per_node = queued.spec.per_node;
+  view.methods = job.spec.methods;
+  view.nodes = queued.nodes;
+  const int nodes = std::max<int>(1, static_cast<int>(queued.nodes.size()));
+  const Bytes image{job.checkpoints.empty() ? 1 : state_.checkpoints.at(job.checkpoints.back()).bytes.value};
+  view.memory.assign(queued.nodes.size(), Bytes{std::max<int64_t>(1, image.value / nodes)});
+  if (view.per_node.gpus > 0) view.gpu_memory.assign(queued.nodes.size(), Bytes{0});
+  view.running_since = queued.started.value_or(clock_.Now());
+  view.durable_at = clock_.Now();
+  if (job.spec.app) view.app_grace = job.spec.app->grace;
+  view.kill_grace = job.spec.kill_grace;
+  view.can_return_to_its_nodes = queued.can_be_pinned;
+  view.preemptions = job.preemptions;
+  view.max_preemptions = job.spec.max_preemptions;
+  view.last_preempted = job.last_preempted;
+  return view;
+}
+
 Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
   Snapshot snapshot;
   snapshot.now = clock_.Now();
@@ -86,6 +111,8 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
 
   for (const auto& [id, unfinished] : state_.unfinished) {
     const JobRecord& job = *unfinished;
+    if (const ManagedJob* queued = ComingBack(job); queued != nullptr && !IsSeenInQueueOnly(job))
+      snapshot.jobs.push_back(ViewOfComingBack(job, *queued));
     if (!HoldsNodes(job.state)) continue;
     for (int rank : LiveRanks(job)) {
       const v1::TaskReport& report = Seen(job, rank).report;

@@ -11,7 +11,7 @@ from stage import LiveTable, batch_jobs, reference, say, show, show_ctl, verdict
 
 PLUGIN = BIN.parent / "lib" / "siding_spank.so"
 CONFIG = "slurm:\n  mode: steering\n  ask_socket: {dir}/run/ask.sock\n"
-COLUMNS = "%.5i %11j %10T %.5M %R"  # the last: its nodes, or why it has none
+COLUMNS = "%.9i %11j %10T %.5M %R"  # the last: its nodes, or why it has none
 
 
 def full_nodes():

@@ -82,7 +82,8 @@ void Engine::Impl::Adopt(std::vector<Plan> plans) {
 
 void Engine::Impl::Order(const Plan& plan, const PlanStep& step) {
   auto it = state_.jobs.find(step.job);
-  if (it == state_.jobs.end()) return;
+  // One that a cluster manager is only just starting again gets its order when it runs, as below.
+  if (it == state_.jobs.end() || !HoldsNodes(it->second.state)) return;
   JobRecord& job = it->second;
   JobMoved move;
   if (step.through_ram) {

@@ -31,9 +31,9 @@
 namespace siding {
 namespace {
 
-constexpr auto kTick = std::chrono::milliseconds(100);
 using RemoteDoor = grpc::experimental::ExternalConnectionAcceptor;
 
+constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr auto kShutdownGrace = std::chrono::seconds(3);
 
 // Passes what the gateway hears on to the engine.

@@ -13,6 +13,10 @@ constexpr Duration kFullLook = std::chrono::seconds(1);
 
 }  // namespace
 
+TaskId IdOf(const v1::TaskReport& report) {
+  return TaskId{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
+}
+
 bool IsLive(v1::TaskPhase phase) {
   switch (phase) {
     case v1::LAUNCHING:
@@ -167,7 +171,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   for (const auto& [id, task] : tasks) to_judge_.insert(id.job);
   tasks.clear();
   for (const v1::TaskReport& report : hello.tasks()) {
-    const TaskId id{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
+    const TaskId id = IdOf(report);
     tasks[id].report = report;
     to_judge_.insert(id.job);
     Follow(node, report);
@@ -202,7 +206,7 @@ void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   ObservedNode& observed = state_.observed_nodes[node];
   observed.last_heard = clock_.Now();
   const auto see = [&](const v1::TaskReport& report) {
-    const TaskId id{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
+    const TaskId id = IdOf(report);
     ObservedTask& task = state_.observed_tasks[node][id];
     // Heartbeats repeat what is known; only news is worth a judgement.
     const bool news = task.report.phase() != report.phase() ||

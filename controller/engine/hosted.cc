@@ -13,10 +13,6 @@ namespace {
 // Each step of a job has so many numbers for its tasks' ranks; 0 is the script's.
 constexpr int kRanksPerStep = 65536;
 
-TaskId IdOf(const v1::TaskReport& report) {
-  return TaskId{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
-}
-
 // How it may be preempted comes from its agents. A kill would be the end of it: nothing would start it again.
 absl::StatusOr<JobSpec> SpecOf(const v1::JobSpec& said) {
   absl::StatusOr<JobSpec> spec = HostedFromProto(said);

@@ -43,6 +43,8 @@ struct TaskSeen {
   v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
 };
 
+// The task that a report is of.
+TaskId IdOf(const v1::TaskReport& report);
 // On its way off its nodes.
 bool IsReleasing(const JobRecord& job);
 // Will be running in a moment, and can be taken off its nodes then.
@@ -211,6 +213,7 @@ class Engine::Impl {
   Request MakeRequest(JobId id, const JobSpec& spec) const;
   // ---- snapshot.cc ----
   Time ExpectedRelease(const JobRecord& job) const;
+  JobView ViewOf(const JobRecord& job) const;
   JobView ViewOfComingBack(const JobRecord& job, const ManagedJob& queued) const;
   Snapshot TakeSnapshot(const std::vector<JobId>& requests) const;
   Snapshot SnapshotFor(const JobSpec& spec, const std::vector<JobId>& requests) const;

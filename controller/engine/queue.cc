@@ -19,6 +19,13 @@ bool HasBegun(const ManagedJob& queued) {
   return !queued.nodes.empty() && queued.phase != ManagedPhase::kWaiting;
 }
 
+int ExitCodeOf(const ManagedJob* queued) { return queued != nullptr && queued->succeeded ? 0 : kUnknownExit; }
+
+std::string WhatIsSaid(const std::string& manager, const ManagedJob* queued) {
+  return queued == nullptr ? absl::StrCat(manager, " no longer knows it")
+                           : absl::StrCat(queued->state, " in ", manager);
+}
+
 }  // namespace
 
 const ManagedJob* Engine::Impl::QueuedAs(JobId id) const {
@@ -158,13 +165,12 @@ void Engine::Impl::FollowRequest(JobRecord& job, const ManagedJob* queued) {
   }
   const bool over = queued == nullptr || queued->phase == ManagedPhase::kOver;
   JobMoved move;
-  move.reason = queued == nullptr ? absl::StrCat(manager, " no longer knows it")
-                                  : absl::StrCat(queued->state, " in ", manager);
+  move.reason = WhatIsSaid(manager, queued);
   const bool held = !over && queued->phase == ManagedPhase::kWaiting && !queued->may_start;
   if ((over || held) && job.state == JobState::kPending) {
     move.event = JobEvent::kCancelled;
   } else if (over) {
-    move.exit_code = queued != nullptr && queued->succeeded ? 0 : kUnknownExit;
+    move.exit_code = ExitCodeOf(queued);
     move.event = move.exit_code == 0 ? JobEvent::kSucceeded : JobEvent::kFailed;
   } else if (queued->phase == ManagedPhase::kWaiting && job.state == JobState::kRunning) {
     move.event = JobEvent::kRestartNeeded;
@@ -184,12 +190,10 @@ void Engine::Impl::FollowWaiting(JobRecord& job, const ManagedJob* queued) {
   });
   if (HoldsNodes(job.state) && somebody) return;
   JobMoved move;
-  move.event = !HoldsNodes(job.state)                   ? JobEvent::kCancelled
-               : queued != nullptr && queued->succeeded ? JobEvent::kSucceeded
-                                                        : JobEvent::kFailed;
-  move.reason = queued == nullptr ? absl::StrCat(job.spec.cluster_manager, " no longer knows it")
-                                  : absl::StrCat(queued->state, " in ", job.spec.cluster_manager);
-  move.exit_code = queued != nullptr && queued->succeeded ? 0 : kUnknownExit;
+  move.reason = WhatIsSaid(job.spec.cluster_manager, queued);
+  move.exit_code = ExitCodeOf(queued);
+  move.event = move.exit_code == 0 ? JobEvent::kSucceeded : JobEvent::kFailed;
+  if (!HoldsNodes(job.state)) move.event = JobEvent::kCancelled;
   Move(job, std::move(move));
 }
 

@@ -38,9 +38,10 @@ Request Engine::Impl::MakeRequest(JobId id, const JobSpec& spec) const {
 std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
   const Time now = clock_.Now();
   std::vector<Request> together = {MakeRequest(id, spec)};
+  const auto its_nodes = platform_.NodesFor(spec);
   for (const auto& [other, job] : state_.unfinished) {
     if (other != id && WaitsForItsNodes(*job) && !IsQueued(*job) && job->spec.not_before <= now &&
-        platform_.NodesFor(job->spec) == platform_.NodesFor(spec))
+        platform_.NodesFor(job->spec) == its_nodes)
       together.push_back(MakeRequest(other, job->spec));
   }
   if (together.size() > 1 && policy_.strategy == Strategy::kLeastLoss) {

@@ -74,15 +74,28 @@ Time Engine::Impl::ExpectedRelease(const JobRecord& job) const {
   return expected;
 }
 
-// It will be running in a moment, and can be asked to leave then.
-JobView Engine::Impl::ViewOfComingBack(const JobRecord& job, const ManagedJob& queued) const {
+// What its record says of it, wherever it is.
+JobView Engine::Impl::ViewOf(const JobRecord& job) const {
   JobView view;
   view.id = job.id;
   view.kind = job.spec.kind;
   view.priority = job.spec.priority;
   view.job_class = policy_.ClassOf(job.spec);
-  view.per_node = queued.spec.per_node;
+  view.per_node = job.spec.per_node;
   view.methods = job.spec.methods;
+  if (job.spec.app) view.app_grace = job.spec.app->grace;
+  view.kill_grace = job.spec.kill_grace;
+  view.notice = job.spec.notice;
+  view.preemptions = job.preemptions;
+  view.max_preemptions = job.spec.max_preemptions;
+  view.last_preempted = job.last_preempted;
+  return view;
+}
+
+// It will be running in a moment, and can be asked to leave then.
+JobView Engine::Impl::ViewOfComingBack(const JobRecord& job, const ManagedJob& queued) const {
+  JobView view = ViewOf(job);
+  view.per_node = queued.spec.per_node;
   view.nodes = queued.nodes;
   const int nodes = std::max<int>(1, static_cast<int>(queued.nodes.size()));
   const Bytes image{job.checkpoints.empty() ? 1 : state_.checkpoints.at(job.checkpoints.back()).bytes.value};
@@ -90,12 +103,7 @@ JobView Engine::Impl::ViewOfComingBack(const JobRecord& job, const ManagedJob& q
   if (view.per_node.gpus > 0) view.gpu_memory.assign(queued.nodes.size(), Bytes{0});
   view.running_since = queued.started.value_or(clock_.Now());
   view.durable_at = clock_.Now();
-  if (job.spec.app) view.app_grace = job.spec.app->grace;
-  view.kill_grace = job.spec.kill_grace;
   view.can_return_to_its_nodes = queued.can_be_pinned;
-  view.preemptions = job.preemptions;
-  view.max_preemptions = job.spec.max_preemptions;
-  view.last_preempted = job.last_preempted;
   return view;
 }
 
@@ -126,13 +134,7 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
         (IsReleasing(job) || job.in_ram))
       snapshot.shared.in_flight += ImageOf(job);
     if (job.in_ram) continue;
-    JobView view;
-    view.id = id;
-    view.kind = job.spec.kind;
-    view.priority = job.spec.priority;
-    view.job_class = policy_.ClassOf(job.spec);
-    view.per_node = job.spec.per_node;
-    view.methods = job.spec.methods;
+    JobView view = ViewOf(job);
     for (const auto& [method, why] : job.lost_methods) {
       view.methods.Remove(method);
       absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ", ToString(method), ": ", why);
@@ -174,12 +176,6 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
     }
     view.running_since = job.running_since;
     view.durable_at = job.durable_at;
-    if (job.spec.app) view.app_grace = job.spec.app->grace;
-    view.kill_grace = job.spec.kill_grace;
-    view.notice = job.spec.notice;
-    view.preemptions = job.preemptions;
-    view.max_preemptions = job.spec.max_preemptions;
-    view.last_preempted = job.last_preempted;
     if (IsReleasing(job)) {
       view.releasing_at = ExpectedRelease(job);
       view.releasing_for = job.displaced_by;

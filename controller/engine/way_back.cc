@@ -26,9 +26,7 @@ std::vector<Returning> Engine::Impl::WhoMayReturn() const {
     returning.nodes = job.spec.nodes;
     if (job.state == JobState::kSuspended) {
       for (int rank : LiveRanks(job)) returning.frozen_on.push_back(job.nodes[rank]);
-      if (!IsHosted(job) && job.spec.methods.Has(Method::kCheckpoint) &&
-          !job.lost_methods.contains(Method::kCheckpoint))
-        returning.move = TimeToMove(job);
+      if (!IsHosted(job) && Can(job, Method::kCheckpoint)) returning.move = TimeToMove(job);
     } else if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
       const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());
       if (checkpoint.tier == Tier::kLocal) returning.tied_to = checkpoint.nodes;

@@ -11,9 +11,8 @@ namespace {
 // Beyond the time at which it should have started. The job itself may run longer than its nodes are kept.
 constexpr Duration kKeptBeyond = std::chrono::minutes(10);
 
-bool IsFrozenBy(const JobRecord& job, JobId request) {
-  return job.displaced_by == request &&
-         (job.in_ram || job.state == JobState::kSuspending || job.state == JobState::kResuming);
+bool IsFrozen(const JobRecord& job) {
+  return job.in_ram || job.state == JobState::kSuspending || job.state == JobState::kResuming;
 }
 
 }  // namespace
@@ -41,7 +40,7 @@ ManagerWishes Engine::Impl::WishesNow() const {
   for (const auto& [id, unfinished] : state_.unfinished) {
     const JobRecord& job = *unfinished;
     if (!IsHosted(job)) continue;
-    if (job.spec.kind == JobKind::kOnDemand) {
+    if (IsSeenInQueueOnly(job)) {
       WishFor(job, wishes);
       continue;
     }
@@ -61,8 +60,7 @@ ManagerWishes Engine::Impl::WishesNow() const {
   }
   // Nodes on which somebody is frozen are kept until he goes on: their slots look free to everybody.
   for (const auto& [id, job] : state_.unfinished) {
-    if (!IsHosted(*job) || !IsFrozenBy(*job, job->displaced_by) || wishes.kept.contains(job->displaced_by))
-      continue;
+    if (!IsHosted(*job) || !IsFrozen(*job) || wishes.kept.contains(job->displaced_by)) continue;
     const auto request = state_.jobs.find(job->displaced_by);
     if (request == state_.jobs.end() || !request->second.ended) continue;
     wishes.kept[job->displaced_by] = {request->second.last_nodes, request->second.spec.user,

@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 
+from accounting import Accounting
 from cluster import marked_processes, wait_for
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch")
@@ -43,8 +44,7 @@ MpiDefault=none
 SwitchType=switch/none
 JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=task=1
-AccountingStorageType=accounting_storage/none
-JobCompType=jobcomp/filetxt
+{accounting}JobCompType=jobcomp/filetxt
 JobCompLoc={dir}/log/jobcomp
 SlurmdParameters=config_overrides
 ReturnToService=2
@@ -88,14 +88,15 @@ class SlurmError(Exception):
 
 
 class Slurm:
-    def __init__(self, nodes=2, cpus=4, folder=None, proctrack="linuxproc", plugstack="", extra="", gpus=None, memory=1000):
-        """`gpus`: a node's GPUs by their numbers, {"node1": [0, 1]}; Slurm takes any device whose name ends in one."""
+    def __init__(self, nodes=2, cpus=4, folder=None, proctrack="linuxproc", plugstack="", extra="", gpus=None, memory=1000, accounting=False):
+        """`gpus`: a node's GPUs by their numbers, {"node1": [0, 1]}; Slurm takes any device whose name ends in one. `accounting`: with a database, so that sacct works."""
         # Short: the path of a unix socket has at most 107 characters.
         self.dir = pathlib.Path(folder or tempfile.mkdtemp(prefix="siding-slurm-"))
         self.nodes = [f"node{i + 1}" for i in range(nodes)]
         self.memory = memory  # of a node, MiB
         self.cpus, self.proctrack, self.plugstack, self.extra = cpus, proctrack, plugstack, extra
         self.gpus = gpus or {}
+        self.accounting = Accounting(self, *free_ports(2)) if accounting else None
         self.children = []  # daemons that this very process started: to be waited for
         self.env = {**os.environ, "SLURM_CONF": str(self.dir / "etc" / "slurm.conf")}
 
@@ -107,10 +108,12 @@ class Slurm:
         for path in (self.dir, self.dir / "munge"):
             path.chmod(0o755)
         self._write_configuration()
-        self._spawn("munged", "--foreground", "--force", f"--key-file={self.dir}/munge/key", f"--socket={self.dir}/munge/s",
+        self.spawn("munged", "--foreground", "--force", f"--key-file={self.dir}/munge/key", f"--socket={self.dir}/munge/s",
                     f"--pid-file={self.dir}/pid/munged.own", f"--log-file={self.dir}/log/munged.log",
                     f"--seed-file={self.dir}/munge/seed")
         wait_for("munged", (self.dir / "munge" / "s").exists, 10)
+        if self.accounting:
+            self.accounting.start()
         self.start_controller()
         for node in self.nodes:
             (self.dir / "spool" / node).mkdir(exist_ok=True)
@@ -119,7 +122,7 @@ class Slurm:
         return self
 
     def start_node(self, node):
-        self._spawn(node, "-D", "-N", node, program="slurmd", SIDING_SLURM_SOCKET=str(self.agent_socket(node)))
+        self.spawn(node, "-D", "-N", node, program="slurmd", SIDING_SLURM_SOCKET=str(self.agent_socket(node)))
 
     def agent_socket(self, node):
         """Where this node's plugin looks for its agent."""
@@ -135,7 +138,7 @@ class Slurm:
         self._end(self.dir / "pid" / f"{node}.ours")
 
     def start_controller(self):
-        self._spawn("slurmctld", "-D")
+        self.spawn("slurmctld", "-D")
 
     def stop_controller(self):
         self._end(self.dir / "pid" / "slurmctld.ours")
@@ -158,7 +161,7 @@ class Slurm:
                 wait_for("all jobs to be gone", lambda: not self.run("squeue", "-h"), 20)
             except (AssertionError, SlurmError, subprocess.TimeoutExpired):
                 pass  # they end with their nodes
-        order = [*self.nodes, "slurmctld", "munged"]
+        order = [*self.nodes, "slurmctld", "slurmdbd", "mariadbd", "munged"]
         known = [p.stem for p in (self.dir / "pid").glob("*.ours")]
         for name in sorted(known, key=lambda n: order.index(n) if n in order else -1):
             self._end(self.dir / "pid" / f"{name}.ours")
@@ -177,7 +180,8 @@ class Slurm:
         port, *node_ports = free_ports(1 + len(self.nodes))
         # Jobs have files in /tmp that are named after their numbers, which several Slurms must not share.
         first_job = random.randrange(1, 60_000_000)
-        text = CONF.format(host=host, port=port, dir=self.dir, proctrack=self.proctrack, extra=self.extra, first_job=first_job)
+        text = CONF.format(host=host, port=port, dir=self.dir, proctrack=self.proctrack, extra=self.extra, first_job=first_job,
+                           accounting=self.accounting.lines() if self.accounting else "AccountingStorageType=accounting_storage/none\n")
         for node, node_port in zip(self.nodes, node_ports):
             gres = f" Gres=gpu:{len(self.gpus[node])}" if node in self.gpus else ""
             text += NODE.format(name=node, host=host, port=node_port, cpus=self.cpus, memory=self.memory, gres=gres)
@@ -200,7 +204,7 @@ class Slurm:
             os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))  # as /dev/null; a plain file is refused
         return path
 
-    def _spawn(self, name, *args, program=None, **env):
+    def spawn(self, name, *args, program=None, **env):
         with open(self.dir / "log" / f"{name}.out", "ab") as log:
             child = subprocess.Popen([shutil.which(program or name), *args], env={**self.env, **env}, stdin=subprocess.DEVNULL,
                                      stdout=log, stderr=log, cwd=self.dir, start_new_session=True)

@@ -19,10 +19,10 @@ PLUGIN = BIN.parent / "lib" / "siding_spank.so"
 
 @unittest.skipUnless(os.geteuid() == 0 and not missing(), "needs root and Slurm's packages (./run setup)")
 class SlurmCase(unittest.TestCase):
-    nodes, proctrack = 2, "linuxproc"
+    nodes, proctrack, accounting = 2, "linuxproc", False
 
     def setUp(self):
-        self.slurm = Slurm(self.nodes, proctrack=self.proctrack)
+        self.slurm = Slurm(self.nodes, proctrack=self.proctrack, accounting=self.accounting)
         self.addCleanup(self._finish)
         self.prepare()
         self.slurm.start()

@@ -21,20 +21,24 @@ class StandaloneSite final : public Site {
 
 class EngineAnswers final : public slurm::Answerer {
  public:
-  explicit EngineAnswers(Engine& engine) : engine_(engine) {}
+  EngineAnswers(Engine& engine, const slurm::SlurmPlatform& platform)
+      : engine_(engine), platform_(platform) {}
   absl::StatusOr<Time> WhenWouldItStart(const slurm::Question& question) override {
     SIDING_ASSIGN_OR_RETURN(JobSpec spec, slurm::SpecOf(question));
     spec.user = UserName(spec.uid);
+    platform_.Complete(spec);
     return engine_.WouldStart({spec.uid, spec.user, engine_.IsOperator(spec.user)}, spec);
   }
 
  private:
   Engine& engine_;
+  const slurm::SlurmPlatform& platform_;
 };
 
 class WatchingSlurm final : public Site::Watching {
  public:
-  WatchingSlurm(Engine& engine, slurm::SlurmPlatform& platform) : platform_(platform), answers_(engine) {
+  WatchingSlurm(Engine& engine, slurm::SlurmPlatform& platform)
+      : platform_(platform), answers_(engine, platform) {
     platform_.Start([&engine](ManagerChanges changes) { engine.OnManager(std::move(changes)); });
   }
   ~WatchingSlurm() override { platform_.Stop(); }

@@ -23,7 +23,7 @@ constexpr const char* kTold[] = {"nodes",         "nodelist",     "ntasks",    "
                                  "mem-per-gpu",   "gres",         "gpus",      "gpus-per-node",
                                  "gpus-per-task", "cpus-per-gpu", "exclusive", "partition",
                                  "qos",           "account",      "time",      "job-name",
-                                 "array"};
+                                 "array",         "exclude",      "constraint"};
 constexpr int kToldCount = sizeof kTold / sizeof *kTold;
 
 Asked Refused(const char* why) {

@@ -91,6 +91,22 @@ class Steering(DeadlineCase):
         self.assertEqual(sorted(self.slurm.job(job)["Restarts"] for job in victims), ["0", "1"])
         self.assert_nothing_left()
 
+    def test_only_who_is_on_nodes_that_it_may_have_makes_way(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        express = self.express("--exclude=node1")
+        self.slurm.wait_state(express, "COMPLETED", timeout=30)
+        for job in victims:
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+        self.assertEqual([self.slurm.job(job)["Restarts"] for job in victims], ["0", "1"])
+
+    def test_for_one_that_wants_whole_nodes_everybody_there_makes_way(self):
+        victims = [self.victim("node1", "-c1"), self.victim("node1", "-c1")]
+        express = self.express("-c1", "--exclusive", "--exclude=node2")
+        self.slurm.wait_state(express, "COMPLETED", timeout=30)
+        for job in victims:
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+        self.assertEqual([self.slurm.job(job)["Restarts"] for job in victims], ["1", "1"])
+
     def test_two_of_them_get_a_node_each(self):
         victims = [self.victim("node1"), self.victim("node2")]
         expresses = [self.express(), self.express()]

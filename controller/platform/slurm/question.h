@@ -28,9 +28,9 @@ absl::StatusOr<Question> ParseQuestion(const std::string& text);
 std::string AnswerText(const absl::StatusOr<Time>& starts);
 
 // The request that the job is. Slurm chooses the number of nodes where the user does not say it; here that is
-// as many as --nodelist names or --ntasks and --ntasks-per-node need, or one. That it wants all of each node
-// (--exclusive, --mem=0) is not said: what a node has is not known here. kInvalidArgument names the option
-// that cannot be understood; kUnimplemented: one that a promise cannot be made for.
+// as many as --nodelist names or --ntasks and --ntasks-per-node need, or one. How much that is of each node
+// if it wants all of it (--exclusive) is not known here: TakeWholeNodes of translate.h. kInvalidArgument
+// names the option that cannot be understood; kUnimplemented: one that a promise cannot be made for.
 absl::StatusOr<JobSpec> SpecOf(const Question& question);
 
 }  // namespace siding::slurm

@@ -30,11 +30,12 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
     return {.freezing_frees_slots = options_.suspends, .freezing_frees_gpus = false};
   }
   std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const override {
-    auto nodes = NodesOf(partitions(), job);
+    auto nodes = NodesOf(*inventory(), job);
     std::lock_guard lock(mutex_);
     if (nodes) std::erase_if(*nodes, [&](const NodeId& node) { return reserved_.contains(node); });
     return nodes;
   }
+  void Complete(JobSpec& job) const override { TakeWholeNodes(job, *inventory()); }
   void Want(const ManagerWishes& wishes) override {
     std::lock_guard lock(mutex_);
     if (watcher_) {
@@ -64,7 +65,10 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
  private:
   void OnChanges(const Changes& changes) override {
     LookAtPartitions();
-    sink_(ManagerChangesOf(changes, partitions(), options_.user_name));
+    Inventory seen = WithNodes(*inventory(), changes.nodes);
+    // It seldom changes, and those who read it have it as long as they like.
+    if (seen != *inventory()) Keep(std::move(seen));
+    sink_(ManagerChangesOf(changes, *inventory(), options_.user_name));
   }
   void OnHealth(const absl::Status& health) override {
     if (health.ok()) {
@@ -83,9 +87,13 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
     }
   }
 
-  std::vector<Partition> partitions() const {
+  std::shared_ptr<const Inventory> inventory() const {
     std::lock_guard lock(mutex_);
-    return partitions_ == nullptr ? std::vector<Partition>() : *partitions_;
+    return inventory_;
+  }
+  void Keep(Inventory inventory) {
+    std::lock_guard lock(mutex_);
+    inventory_ = std::make_shared<const Inventory>(std::move(inventory));
   }
 
   // And at reservations, on the watcher's thread, whose client it is. They change when an administrator says
@@ -93,13 +101,13 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
   void LookAtPartitions() {
     const Time now = clock_.Now();
     if (partitions_seen_ && now - *partitions_seen_ < kPartitionsEvery) return;
-    auto partitions = client_->Partitions();
+    const auto partitions = client_->Partitions();
     const auto reservations = client_->Reservations();
     if (!partitions.ok() || !reservations.ok())
       return;  // that Slurm does not answer has been or will be said
     partitions_seen_ = now;
+    Keep({**partitions, inventory()->nodes});
     std::lock_guard lock(mutex_);
-    partitions_ = *std::move(partitions);
     reserved_ = ReservedByOthers(**reservations, now);
   }
 
@@ -108,8 +116,8 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
   const Clock& clock_;
   Sink sink_;
   std::optional<Time> partitions_seen_;
-  mutable std::mutex mutex_;            // of what follows
-  Client::List<Partition> partitions_;  // null before they have been seen
+  mutable std::mutex mutex_;  // of what follows
+  std::shared_ptr<const Inventory> inventory_ = std::make_shared<const Inventory>();
   std::set<NodeId> reserved_;           // by others than siding
   std::optional<ManagerWishes> early_;  // wished while there was no watcher
   std::unique_ptr<Watcher> watcher_;    // last: ends before what it uses

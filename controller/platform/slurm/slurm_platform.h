@@ -28,6 +28,9 @@ class SlurmPlatform : public Platform {
   virtual void Start(Sink sink) = 0;
   // Waits for a look that is under way; nothing is heard or done afterwards.
   virtual void Stop() = 0;
+  // Fills in what only Slurm knows of a job that is about to be submitted: how much a whole node is.
+  // Thread-safe.
+  virtual void Complete(JobSpec& job) const = 0;
 };
 
 // kNotFound if there is no way to Slurm on this machine; see open.h.

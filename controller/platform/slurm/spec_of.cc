@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/status.h"
+#include "controller/platform/slurm/constraint.h"
 #include "controller/platform/slurm/hostlist.h"
 #include "controller/platform/slurm/question.h"
 #include "controller/platform/slurm/queue.h"
@@ -162,10 +163,18 @@ absl::StatusOr<JobSpec> SpecOf(const Question& question) {
     if (!limit.ok()) return Annotate(limit.status(), "--time");
     spec.hold = limit->value_or(Duration{0});
   }
-  if (const std::string* const nodelist = options.Find("nodelist")) spec.labels[kNodesLabel] = *nodelist;
   if (const std::string* const name = options.Find("job-name")) spec.name = *name;
-  for (const char* const label : {"partition", "qos", "account"}) {
-    if (const std::string* const value = options.Find(label)) spec.labels[label] = *value;
+  if (const std::string* const constraint = options.Find("constraint"))
+    SIDING_RETURN_IF_ERROR(Constraint::Parse(*constraint).status());
+  if (options.Find("exclusive") != nullptr) spec.labels[kExclusiveLabel] = "yes";
+  const std::pair<const char*, const char*> labels[] = {{"nodelist", kNodesLabel},
+                                                        {"exclude", kExcludeLabel},
+                                                        {"constraint", kConstraintLabel},
+                                                        {"partition", "partition"},
+                                                        {"qos", "qos"},
+                                                        {"account", "account"}};
+  for (const auto& [option, label] : labels) {
+    if (const std::string* const value = options.Find(option)) spec.labels[label] = *value;
   }
   return spec;
 }

@@ -118,6 +118,17 @@ TEST(SpecOf, MoreThanThereCanBeIsRefused) {
   }
 }
 
+TEST(SpecOf, WhichNodesItMayHaveIsTakenOver) {
+  const JobSpec spec = Of({{"exclude", "n[1-2]"}, {"constraint", "new|fast"}, {"exclusive", "exclusive"}});
+  EXPECT_EQ(spec.labels, (Given{{"exclude", "n[1-2]"}, {"constraint", "new|fast"}, {"exclusive", "yes"}}));
+}
+
+TEST(SpecOf, AConstraintThatIsNotPlannedWithIsRefused) {
+  Question question;
+  question.options = {{"constraint", "[rack1|rack2]"}};
+  EXPECT_TRUE(absl::IsUnimplemented(SpecOf(question).status()));
+}
+
 TEST(SpecOf, AnArrayHasNoDeadline) {
   Question question;
   question.options = {{"array", "1-3"}};

@@ -135,6 +135,10 @@ absl::StatusOr<QueueJob> ReadJob(const Json& record) {
   job.gpus_per_node = std::max(MostGpus(record, "gres_detail"), GpusOf(Text(record, "tres_per_node")));
   SIDING_ASSIGN_OR_RETURN(job.on, Hosts(record, "nodes"));
   SIDING_ASSIGN_OR_RETURN(job.only_on, Hosts(record, "required_nodes"));
+  SIDING_ASSIGN_OR_RETURN(job.not_on, Hosts(record, "excluded_nodes"));
+  job.constraint = Text(record, "features");
+  const std::string shared = Text(record, "shared");
+  job.whole_nodes = shared == "none" || shared == "user";
   job.priority = static_cast<uint32_t>(Number(record, "priority").value_or(0));
   job.requeueable = Flag(record, "requeue");
   job.restarts = Count(record, "restart_cnt");
@@ -170,6 +174,7 @@ absl::StatusOr<QueueNode> ReadNode(const Json& record) {
   node.memory_used = Mebibytes(record, "alloc_memory");
   node.gpus = GpusOf(Text(record, "gres"));
   node.gpus_used = GpusOf(Text(record, "gres_used"));
+  node.features = absl::StrSplit(Text(record, "active_features"), ',', absl::SkipEmpty());
   node.reason = Text(record, "reason");
   return node;
 }

@@ -84,6 +84,23 @@ TEST(Jobs, MemoryByCpuIsReckonedByNode) {
   EXPECT_EQ(jobs->front().memory_per_node, (Bytes{3 * (512LL << 20)}));
 }
 
+TEST(Jobs, SayWhichNodesTheyMayHave) {
+  const auto jobs = ParseQueue(R"({"jobs": [{"job_id": 1, "job_state": "PENDING", "excluded_nodes": "n[1-2]",
+      "features": "new&fast", "shared": "none"}, {"job_id": 2, "job_state": "PENDING", "shared": null}]})");
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  EXPECT_THAT(jobs->front().not_on, testing::ElementsAre(NodeId("n1"), NodeId("n2")));
+  EXPECT_EQ(jobs->front().constraint, "new&fast");
+  EXPECT_TRUE(jobs->front().whole_nodes);
+  EXPECT_FALSE(jobs->back().whole_nodes);
+}
+
+TEST(Nodes, SayTheirFeatures) {
+  const auto nodes =
+      ParseNodes(R"({"nodes": [{"name": "n1", "state": "idle", "active_features": "new,fast"}]})");
+  ASSERT_TRUE(nodes.ok()) << nodes.status();
+  EXPECT_THAT(nodes->front().features, testing::ElementsAre("new", "fast"));
+}
+
 TEST(Jobs, AsLaterVersionsWriteThem) {
   const auto jobs = ParseQueue(R"({"jobs": [{"job_id": 9, "job_state": ["RUNNING", "SIGNALING"],
       "priority": {"set": true, "infinite": false, "number": 7},

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "controller/platform/slurm/constraint.h"
 #include "controller/platform/slurm/hostlist.h"
 #include "controller/platform/slurm/marks.h"
 
@@ -49,7 +50,10 @@ JobSpec SpecOf(const QueueJob& job, const UserName& user_name) {
     spec.not_before = job.eligible.value_or(Time{});
     // Those that its user named; siding chooses the nodes of no job that runs or has a deadline otherwise.
     const auto mark = MarkOf(job.admin_comment);
-    if (!job.only_on.empty() && !(mark && mark->pinned)) spec.labels[kNodesLabel] = JoinHostlist(job.only_on);
+    if (!job.only_on.empty() && !(mark && mark->pinned)) label(kNodesLabel, JoinHostlist(job.only_on));
+    label(kExcludeLabel, JoinHostlist(job.not_on));
+    label(kConstraintLabel, job.constraint);
+    if (job.whole_nodes) label(kExclusiveLabel, "yes");
   }
   return spec;
 }
@@ -88,16 +92,51 @@ Duration GraceOf(const QueueJob& job, const std::vector<Partition>& partitions) 
 // Elements of an array that wait together have the first one's number, which may be a job of its own later.
 bool IsJob(const QueueJob& job) { return job.array_tasks.empty(); }
 
+// Whose labels rule out nodes: is this one left?
+bool IsLeft(const Inventory::Node& node, const JobSpec& job, const absl::StatusOr<Constraint>& constraint) {
+  // One that cannot be read is met by none.
+  if (job.labels.contains(kConstraintLabel) && !(constraint.ok() && constraint->MetBy(node.features)))
+    return false;
+  return !job.labels.contains(kExclusiveLabel) || node.cpus == job.per_node.slots;
+}
+
+std::set<NodeId> NamedBy(const JobSpec& job, const char* label) {
+  const auto named = job.labels.find(label);
+  if (named == job.labels.end()) return {};
+  const auto nodes = ExpandHostlist(named->second);
+  return nodes.ok() ? std::set<NodeId>(nodes->begin(), nodes->end()) : std::set<NodeId>();
+}
+
+// Of the partitions that it may use.
+std::optional<std::set<NodeId>> NodesOfPartitions(const std::vector<Partition>& partitions,
+                                                  const JobSpec& job) {
+  const auto label = job.labels.find("partition");
+  std::vector<std::string> named;
+  if (label != job.labels.end()) named = absl::StrSplit(label->second, ',');
+  std::optional<std::set<NodeId>> nodes;
+  for (const Partition& partition : partitions) {
+    const bool its = named.empty() ? partition.is_default
+                                   : std::find(named.begin(), named.end(), partition.name) != named.end();
+    if (!its) continue;
+    if (!nodes) nodes.emplace();
+    nodes->insert(partition.nodes.begin(), partition.nodes.end());
+  }
+  return nodes;
+}
+
 }  // namespace
 
-ManagerChanges ManagerChangesOf(const Changes& changes, const std::vector<Partition>& partitions,
+ManagerChanges ManagerChangesOf(const Changes& changes, const Inventory& inventory,
                                 const UserName& user_name) {
   ManagerChanges managed;
   for (const Change<QueueJob>& change : changes.jobs) {
     if (change.after && IsJob(*change.after)) {
       managed.jobs.push_back(JobOf(*change.after, user_name));
-      if (change.after->preempted)
-        managed.jobs.back().leaves_by = *change.after->preempted + GraceOf(*change.after, partitions);
+      TakeWholeNodes(managed.jobs.back().spec, inventory);
+      if (change.after->preempted) {
+        managed.jobs.back().leaves_by =
+            *change.after->preempted + GraceOf(*change.after, inventory.partitions);
+      }
     } else if (!change.after && IsJob(*change.before)) {
       managed.gone_jobs.emplace_back(change.before->id.value());
     }
@@ -112,23 +151,42 @@ ManagerChanges ManagerChangesOf(const Changes& changes, const std::vector<Partit
   return managed;
 }
 
-std::optional<std::set<NodeId>> NodesOf(const std::vector<Partition>& partitions, const JobSpec& job) {
-  if (const auto named = job.labels.find(kNodesLabel); named != job.labels.end()) {
-    const auto nodes = ExpandHostlist(named->second);
-    if (nodes.ok()) return std::set<NodeId>(nodes->begin(), nodes->end());
+Inventory WithNodes(Inventory inventory, const std::vector<Change<QueueNode>>& changes) {
+  for (const Change<QueueNode>& change : changes) {
+    if (change.after) {
+      inventory.nodes[change.after->id] = {change.after->cpus, change.after->features};
+    } else {
+      inventory.nodes.erase(change.before->id);
+    }
   }
-  const auto label = job.labels.find("partition");
-  std::vector<std::string> named;
-  if (label != job.labels.end()) named = absl::StrSplit(label->second, ',');
-  std::optional<std::set<NodeId>> nodes;
-  for (const Partition& partition : partitions) {
-    const bool its = named.empty() ? partition.is_default
-                                   : std::find(named.begin(), named.end(), partition.name) != named.end();
-    if (!its) continue;
-    if (!nodes) nodes.emplace();
-    nodes->insert(partition.nodes.begin(), partition.nodes.end());
-  }
+  return inventory;
+}
+
+std::optional<std::set<NodeId>> NodesOf(const Inventory& inventory, const JobSpec& job) {
+  std::optional<std::set<NodeId>> nodes = NamedBy(job, kNodesLabel);
+  if (nodes->empty()) nodes = NodesOfPartitions(inventory.partitions, job);
+  if (!nodes) return nodes;
+  const std::set<NodeId> excluded = NamedBy(job, kExcludeLabel);
+  const auto wanted = job.labels.find(kConstraintLabel);
+  const auto constraint = Constraint::Parse(wanted == job.labels.end() ? "" : wanted->second);
+  std::erase_if(*nodes, [&](const NodeId& id) {
+    const auto node = inventory.nodes.find(id);
+    return excluded.contains(id) || (node != inventory.nodes.end() && !IsLeft(node->second, job, constraint));
+  });
   return nodes;
+}
+
+void TakeWholeNodes(JobSpec& job, const Inventory& inventory) {
+  if (job.kind != JobKind::kOnDemand || job.labels.erase(kExclusiveLabel) == 0) return;
+  std::map<int, int> kinds;  // by CPUs: how many nodes
+  for (const NodeId& id : NodesOf(inventory, job).value_or(std::set<NodeId>())) {
+    const auto node = inventory.nodes.find(id);
+    if (node != inventory.nodes.end() && node->second.cpus >= job.per_node.slots) ++kinds[node->second.cpus];
+  }
+  job.labels[kExclusiveLabel] = "yes";
+  const auto most = std::max_element(kinds.begin(), kinds.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != kinds.end()) job.per_node.slots = most->first;
 }
 
 std::set<NodeId> ReservedByOthers(const std::vector<Reservation>& reservations, Time now) {

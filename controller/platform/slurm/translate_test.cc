@@ -23,12 +23,12 @@ class TranslateTest : public testing::Test {
   ManagerChanges Changes() const {
     siding::slurm::Changes changes;
     changes.jobs.push_back({{}, job});
-    return ManagerChangesOf(changes, partitions, [](uint32_t uid) { return "user-" + std::to_string(uid); });
+    return ManagerChangesOf(changes, inventory, [](uint32_t uid) { return "user-" + std::to_string(uid); });
   }
   ManagedJob Job() const { return Changes().jobs.at(0); }
 
   QueueJob job;
-  std::vector<Partition> partitions;
+  Inventory inventory;
 };
 
 TEST_F(TranslateTest, AJobIsItsUsers) { EXPECT_EQ(Job().spec.user, "user-1000"); }
@@ -84,7 +84,7 @@ TEST_F(TranslateTest, ItHoldsItsNodesForItsTimeLimit) {
 TEST_F(TranslateTest, OneThatSlurmPreemptsLeavesAfterTheGraceOfItsPartition) {
   job.partition = "low";
   job.preempted = FromMicros(1'700'000'000'000'000);
-  partitions = {{.name = "low", .grace = 30s}};
+  inventory.partitions = {{.name = "low", .grace = 30s}};
   EXPECT_EQ(Job().leaves_by, *job.preempted + 30s);
 }
 
@@ -156,11 +156,66 @@ TEST(NodesOf, AreThoseOfThePartitionsThatAJobNames) {
   const auto of = [&](const char* names) {
     JobSpec job;
     if (*names != '\0') job.labels["partition"] = names;
-    return NodesOf(partitions, job);
+    return NodesOf({partitions, {}}, job);
   };
   EXPECT_EQ(of("a,c"), (std::set<NodeId>{NodeId("1"), NodeId("3")}));
   EXPECT_EQ(of(""), (std::set<NodeId>{NodeId("2")}));
   EXPECT_EQ(of("d"), std::nullopt);
+}
+
+class NodesAJobMayHave : public testing::Test {
+ protected:
+  NodesAJobMayHave() {
+    inventory.partitions = {{.name = "p", .is_default = true, .nodes = {kA, kB, kC}}};
+    inventory.nodes = {{kA, {4, {"old"}}}, {kB, {8, {"new", "fast"}}}, {kC, {8, {"new"}}}};
+    job.kind = JobKind::kOnDemand;
+  }
+  const NodeId kA{"a"}, kB{"b"}, kC{"c"};
+  Inventory inventory;
+  JobSpec job;
+};
+
+TEST_F(NodesAJobMayHave, ExcludedOnesAreNone) {
+  job.labels[kExcludeLabel] = "a,b";
+  EXPECT_EQ(NodesOf(inventory, job), std::set<NodeId>{kC});
+}
+
+TEST_F(NodesAJobMayHave, TheyHaveTheFeaturesThatItWants) {
+  job.labels[kConstraintLabel] = "new&fast";
+  EXPECT_EQ(NodesOf(inventory, job), std::set<NodeId>{kB});
+  job.labels[kConstraintLabel] = "[not|planned]";
+  EXPECT_EQ(NodesOf(inventory, job), std::set<NodeId>());
+}
+
+TEST_F(NodesAJobMayHave, AnExclusiveOneTakesAllOfNodesThatAreAlike) {
+  job.labels[kExclusiveLabel] = "yes";
+  TakeWholeNodes(job, inventory);
+  EXPECT_EQ(job.per_node.slots, 8);
+  EXPECT_EQ(NodesOf(inventory, job), (std::set<NodeId>{kB, kC}));
+}
+
+TEST_F(NodesAJobMayHave, ABatchJobTakesWhatSlurmSays) {
+  job.kind = JobKind::kBatch;
+  job.labels[kExclusiveLabel] = "yes";
+  TakeWholeNodes(job, inventory);
+  EXPECT_EQ(job.per_node.slots, 1);
+}
+
+TEST_F(TranslateTest, ADeadlineJobIsAskedForWithWhatItsUserWants) {
+  job.comment = "[siding start-by=2026-05-01T12:00:00Z]";
+  job.not_on = {NodeId("a")};
+  job.constraint = "new";
+  job.whole_nodes = true;
+  EXPECT_THAT(Job().spec.labels, testing::UnorderedElementsAre(testing::Pair(kExcludeLabel, "a"),
+                                                               testing::Pair(kConstraintLabel, "new"),
+                                                               testing::Pair(kExclusiveLabel, "yes")));
+}
+
+TEST_F(TranslateTest, WhatChangesAboutNodesIsKept) {
+  const QueueNode node{.id = NodeId("a"), .cpus = 4, .features = {"new"}};
+  const Inventory with = WithNodes({}, {{{}, node}});
+  EXPECT_EQ(with.nodes, (std::map<NodeId, Inventory::Node>{{NodeId("a"), {4, {"new"}}}}));
+  EXPECT_EQ(WithNodes(with, {{node, {}}}), Inventory());
 }
 
 TEST_F(TranslateTest, ADrainedNodeIsNotUsable) {

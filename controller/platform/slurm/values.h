@@ -42,6 +42,9 @@ struct QueueJob {
   int gpus_per_node = 0;        // most on any node
   std::vector<NodeId> on;       // empty while it has none
   std::vector<NodeId> only_on;  // asked for by name
+  std::vector<NodeId> not_on;   // excluded by name
+  std::string constraint;       // features that its nodes are to have, as the user wrote it
+  bool whole_nodes = false;     // shares its nodes with nobody, or with jobs of its user only
   uint32_t priority = 0;
   bool held = false;  // waits, and will not start before it is released
   bool requeueable = false;
@@ -68,6 +71,7 @@ struct QueueNode {
   Bytes memory_used;
   int gpus = 0;
   int gpus_used = 0;
+  std::vector<std::string> features;
   std::string reason;  // why it is down or drained
   bool operator==(const QueueNode&) const = default;
 };

@@ -64,6 +64,9 @@ absl::StatusOr<QueueJob> ToValue(const slurm_job_info_t& in) {
   job.reservation = Text(in.resv_name);
   SIDING_ASSIGN_OR_RETURN(job.on, ExpandHostlist(Text(in.nodes)));
   SIDING_ASSIGN_OR_RETURN(job.only_on, ExpandHostlist(Text(in.req_nodes)));
+  SIDING_ASSIGN_OR_RETURN(job.not_on, ExpandHostlist(Text(in.exc_nodes)));
+  job.constraint = Text(in.features);
+  job.whole_nodes = in.shared == JOB_SHARED_NONE || in.shared == JOB_SHARED_USER;
   job.nodes = static_cast<int>(in.num_nodes);
   job.cpus = static_cast<int>(in.num_cpus);
   job.gpus_per_node = GpusOf(Text(in.tres_per_node));
@@ -124,6 +127,7 @@ absl::StatusOr<QueueNode> ToValue(const node_info_t& in) {
   node.memory_used = Bytes{static_cast<int64_t>(memory) * kMebi};
   node.gpus = GpusOf(Text(in.gres));
   node.gpus_used = GpusOf(Text(in.gres_used));
+  node.features = absl::StrSplit(Text(in.features_act), ',', absl::SkipEmpty());
   node.reason = Text(in.reason);
   return node;
 }

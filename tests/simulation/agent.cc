@@ -126,7 +126,7 @@ void Agent::DialAgain() {
   welcomed_ = false;
   stream_ = nullptr;
   outgoing_.clear();
-  After(lab_.random.Between(100ms, 1s) * std::min(8, 1 << failures_), [this] { Dial(); });
+  After(lab_.random.Between(100ms, 1s) * (1 << std::min(failures_, 3)), [this] { Dial(); });
 }
 
 void Agent::Dial() {
@@ -137,7 +137,7 @@ void Agent::Dial() {
   // What is reported from here on waits behind the Hello, which takes a while to be put together.
   v1::FromAgent hello = Hello();
   After(lab_.random.Between(0ms, 20ms), [this, stream = stream_, hello = std::move(hello)] {
-    if (stream == stream_) network_.SendUp(stream, hello);
+    if (stream == stream_) network_.SendUp(stream, hello, true);
   });
 }
 

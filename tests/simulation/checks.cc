@@ -10,6 +10,11 @@ namespace {
 
 bool IsOnDisk(const std::string& state) { return state == "good"; }
 
+ImageName ImageOf(const CheckpointRecord& checkpoint, int rank) {
+  const std::string disk = checkpoint.tier == Tier::kLocal ? checkpoint.nodes[rank].value() : "";
+  return {disk, checkpoint.id.value(), rank};
+}
+
 }  // namespace
 
 const JobRecord* Checks::Find(JobId id) const {
@@ -49,6 +54,13 @@ void Checks::CheckStart(const Event& event, const JobMoved& move) {
   if (!IsOnDisk(recorded_.checkpoints.at(move.checkpoint).state))
     lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is to go on from ", move.checkpoint.value(),
                                     ", which is not good"));
+  for (int rank = 0; rank < job.spec.nodes; ++rank) {
+    if (job.exited.contains(rank)) continue;
+    const ImageName image = ImageOf(recorded_.checkpoints.at(move.checkpoint), rank);
+    if (!lab_.store.images.contains(image))
+      lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is to go on from image ", ToString(image),
+                                      ", which does not exist"));
+  }
 }
 
 void Checks::OnRunning() {
@@ -157,11 +169,10 @@ void Checks::CheckImages() {
   for (const auto& [id, checkpoint] : recorded_.checkpoints) {
     if (!IsOnDisk(checkpoint.state)) continue;
     for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
-      if (checkpoint.exited.contains(rank)) continue;
-      const std::string disk = checkpoint.tier == Tier::kLocal ? checkpoint.nodes[rank].value() : "";
-      const ImageName name{disk, id.value(), rank};
+      // One that ended while it was being dumped may have one or not.
+      const ImageName name = ImageOf(checkpoint, rank);
       wanted.insert(name);
-      if (!lab_.store.images.contains(name))
+      if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(name))
         lab_.trace.Violate(absl::StrCat("checkpoint ", id.value(), " is good, and image ", ToString(name),
                                         " does not exist"));
     }

@@ -61,6 +61,7 @@ void Controller::Crash() {
   engine_.reset();
   const int life = ++life_;
   for (const auto& [node, stream] : std::exchange(serving_, {})) network_.CloseByController(stream);
+  network_.CloseAllByController();
   lab_.timeline.After(lab_.random.Between(100ms, 20s), [this, life] {
     if (life == life_) Start();
   });
@@ -125,7 +126,7 @@ void Controller::Greet(const StreamPtr& stream, const v1::Hello& hello) {
   v1::ToAgent welcome;
   welcome.mutable_welcome()->set_heartbeat_interval_us(1);
   serving_[stream->node] = stream;
-  network_.SendDown(stream, welcome);
+  network_.SendDown(stream, welcome, true);
   Inside([&](Engine& engine) {
     if (engine.OnConnected(stream->node, hello).ok()) return;
     serving_.erase(stream->node);

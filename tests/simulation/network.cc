@@ -22,31 +22,32 @@ StreamPtr Network::Dial(const NodeId& node, const std::string& agent, int64_t nu
   return newest_[node] = stream;
 }
 
-void Network::SendUp(const StreamPtr& stream, v1::FromAgent message) {
+void Network::SendUp(const StreamPtr& stream, v1::FromAgent message, bool greeting) {
   if (!stream->agent_open) return;
-  Carry(stream, stream->up, [this, stream, message = std::move(message)] {
+  Carry(stream, stream->up, greeting, [this, stream, message = std::move(message)] {
     if (stream->controller_open) server_->OnMessage(stream, message);
   });
 }
 
-void Network::SendDown(const StreamPtr& stream, v1::ToAgent command) {
+void Network::SendDown(const StreamPtr& stream, v1::ToAgent command, bool greeting) {
   if (!stream->controller_open) return;
-  Carry(stream, stream->down, [stream, command = std::move(command)] {
+  Carry(stream, stream->down, greeting, [stream, command = std::move(command)] {
     if (stream->agent_open && stream->on_command) stream->on_command(command);
   });
 }
 
-void Network::Carry(const StreamPtr& stream, Stream::Direction& way, std::function<void()> deliver) {
+void Network::Carry(const StreamPtr& stream, Stream::Direction& way, bool greeting,
+                    std::function<void()> deliver) {
   Random& random = lab_.random;
-  if (stream->broken || random.Chance(lab_.odds.message_lost)) return;
+  if (stream->broken || (!greeting && random.Chance(lab_.odds.message_lost))) return;
   if (random.Chance(lab_.odds.connection_breaks)) return Break(stream);
   Time arrives = std::max(way.last, lab_.timeline.Now() + random.Between(100us, 20ms));
-  if (random.Chance(lab_.odds.message_late)) {
+  if (!greeting && random.Chance(lab_.odds.message_late)) {
     arrives += random.Between(10ms, 10s);
   } else {
     way.last = arrives;
   }
-  const int copies = random.Chance(lab_.odds.message_doubled) ? 2 : 1;
+  const int copies = !greeting && random.Chance(lab_.odds.message_doubled) ? 2 : 1;
   for (int i = 0; i < copies; ++i)
     lab_.timeline.At(arrives, [this, stream, &way, deliver] { Deliver(stream, way, deliver); });
 }
@@ -98,6 +99,10 @@ void Network::CloseByController(const StreamPtr& stream) {
   stream->controller_open = false;
   if (std::exchange(stream->broken, true)) return;
   TellAgent(stream, cut_off_.contains(stream->node) ? kKeepAlive : 50ms);
+}
+
+void Network::CloseAllByController() {
+  for (const auto& [node, stream] : newest_) CloseByController(stream);
 }
 
 void Network::TellAgent(const StreamPtr& stream, Duration most) {

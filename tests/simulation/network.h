@@ -58,11 +58,14 @@ class Network {
 
   // Null: nobody answers.
   StreamPtr Dial(const NodeId& node, const std::string& agent, int64_t number);
-  void SendUp(const StreamPtr& stream, v1::FromAgent message);
-  void SendDown(const StreamPtr& stream, v1::ToAgent command);
+  // `greeting`: it belongs to the stream itself, and never goes astray alone.
+  void SendUp(const StreamPtr& stream, v1::FromAgent message, bool greeting = false);
+  void SendDown(const StreamPtr& stream, v1::ToAgent command, bool greeting = false);
   // An end goes away: the other learns of it when it can.
   void CloseByAgent(const StreamPtr& stream);
   void CloseByController(const StreamPtr& stream);
+  // It is gone, and with it every connection, those that nobody has greeted included.
+  void CloseAllByController();
 
   void Break(const StreamPtr& stream);
   void BreakOneOf(const NodeId& node);
@@ -71,7 +74,7 @@ class Network {
   bool IsCutOff(const NodeId& node) const { return cut_off_.contains(node); }
 
  private:
-  void Carry(const StreamPtr& stream, Stream::Direction& way, std::function<void()> deliver);
+  void Carry(const StreamPtr& stream, Stream::Direction& way, bool greeting, std::function<void()> deliver);
   void Deliver(const StreamPtr& stream, Stream::Direction& way, std::function<void()> deliver);
   void TellAgent(const StreamPtr& stream, Duration most);
   void TellController(const StreamPtr& stream, Duration most);

@@ -19,10 +19,11 @@ std::string Text(const std::vector<CheckpointId>& ids) {
 }
 std::string Text(double number) { return absl::StrCat(number); }
 
-// As the journal writes it. What a plan or a move holds beyond that is lost by a restart, so it is written
-// out as well.
+// Not only as the journal writes it: what it leaves out is what a restart forgets.
 std::string Text(const JobMoved& move) {
-  return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", Text(move.target));
+  return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", Text(move.target), " keep-running ",
+                      move.keep_running, " through-ram ", move.through_ram, " for-good ", move.for_good, " notice ",
+                      move.notice.count(), " request ", move.request.value());
 }
 std::string Text(const Plan& plan) {
   std::string text = EncodeEventBody(Event{0, {}, {}, RequestPlanned{plan}});
@@ -40,7 +41,7 @@ void Add(std::string& text, const JobRecord& job) {
   line("numbers ", job.exit_code, " ", job.incarnation, " ", job.first_rank, " ", job.order, " ",
        job.restore_failures, " ", job.checkpoint_count, " ", job.displaced_by.value(), " ", job.preemptions, " ",
        job.in_ram, " ", Text(job.lost_node_seconds));
-  line("nodes ", Text(job.nodes), " last ", Text(job.last_nodes), " target ", Text(job.target), " exited ",
+  line("nodes ", Text(job.nodes), " last ", Text(job.last_nodes), " left on ", Text(job.left_on), " target ", Text(job.target), " exited ",
        Text(job.exited));
   for (const auto& [method, why] : job.lost_methods) line("lost ", ToString(method), " ", why);
   line("checkpoints ", Text(job.checkpoints), " reason ", job.reason);

@@ -1,4 +1,5 @@
 // Launch, restore, and a task that is found again: agent/host/task_start.cc and task_adopt.cc.
+#include "agent/host/task_ending.h"
 #include "controller/wire/wire.h"
 #include "tests/simulation/task.h"
 
@@ -98,7 +99,7 @@ void Task::DoAdopt() {
       host_.machine.Freeze(id_, true);
     }
     record_.mutable_dump()->set_committing(false);
-    record_.set_saving(false);
+    if (!EndsBySaving(record_.spec().app())) record_.set_saving(false);
     if (phase == v1::DUMPING) {
       Fail(record_.dump().op(), "the agent ended during the checkpoint");
       record_.mutable_report()->clear_checkpoint();

@@ -1,4 +1,5 @@
 // Suspend, resume, save and kill: the files of these names in agent/host.
+#include "agent/host/task_ending.h"
 #include "tests/simulation/task.h"
 
 namespace siding::simulation {
@@ -101,7 +102,7 @@ void Task::DoSave(const v1::ToAgent& command) {
     const bool failed = !ended_ && !has_marker;
     if (has_marker && !keep) record_.set_saved(true);
     if (failed) {
-      record_.set_saving(false);
+      record_.set_saving(EndsBySaving(command.save().app()));
       Fail(command.op(), interrupt_ ? "the save was interrupted" : "the program did not save itself in time");
     } else {
       record_.set_done_op(command.op());

@@ -34,9 +34,9 @@ void World::DrawTrouble() {
   DrawOdds();
 }
 
-Policy World::DrawPolicy() {
+void World::DrawPolicy() {
   Random& random = lab_.random;
-  Policy policy;
+  Policy& policy = policy_;
   policy.margin = 2s;
   policy.budget_steps = 512;
   policy.keep_checkpoints = random.Between(1, 3);
@@ -44,7 +44,6 @@ Policy World::DrawPolicy() {
   policy.headroom_nodes = random.Chance(0.1) ? 1 : 0;
   policy.delay_weight = random.Chance(0.3) ? 0.2 : 0;
   policy.when_late = random.OneOf(std::vector{WhenLate::kRefuse, WhenLate::kBestEffort, WhenLate::kQueue});
-  return policy;
 }
 
 JobSpec World::DrawSpec() {
@@ -56,7 +55,9 @@ JobSpec World::DrawSpec() {
   if (random.Chance(0.03)) program.fails_at_rank = 0;
 
   JobSpec spec;
-  spec.nodes = random.Chance(0.5) ? 1 : random.Between(1, static_cast<int>(nodes_.size()));
+  // With one node less than there are: what is kept free for requests is never a batch job's.
+  const int most = static_cast<int>(nodes_.size()) - policy_.headroom_nodes;
+  spec.nodes = random.Chance(0.5) ? 1 : random.Between(1, most);
   spec.per_node = {random.OneOf(std::vector{4, 4, 4, 2, 1}), program.memory};
   spec.priority = random.Between(0, 2);
   spec.methods = DrawMethods(random);

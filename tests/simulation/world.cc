@@ -17,7 +17,8 @@ constexpr Duration kPatience = 2h;
 
 World::World(uint64_t seed, bool print) : lab_(seed, print) {
   DrawTrouble();
-  controller_ = std::make_unique<Controller>(lab_, network_, DrawPolicy());
+  DrawPolicy();
+  controller_ = std::make_unique<Controller>(lab_, network_, policy_);
   checks_ = std::make_unique<Checks>(lab_, controller_->journal().state());
   controller_->journal().on_event = [this](const Event& event) { checks_->OnEvent(event); };
   lab_.on_running = [this] { checks_->OnRunning(); };

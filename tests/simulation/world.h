@@ -56,7 +56,7 @@ class World {
 
   // ---- workload.cc ----
   void DrawTrouble();
-  Policy DrawPolicy();
+  void DrawPolicy();
   void DrawJobs();
   JobSpec DrawSpec();
   void Submit(JobSpec spec, Duration start_within);
@@ -71,6 +71,7 @@ class World {
   Lab lab_;
   Network network_{lab_};
   Trouble trouble_;
+  Policy policy_;
   std::unique_ptr<Controller> controller_;
   std::unique_ptr<Checks> checks_;
   std::vector<Node> nodes_;

@@ -43,7 +43,7 @@ void World::DrawMishaps() {
 void World::Mishap() {
   if (calm_) return;
   Random& random = lab_.random;
-  lab_.timeline.After(random.Between(1s, 60s), [this] { Mishap(); });
+  lab_.timeline.After(random.Between(1s, 25s), [this] { Mishap(); });
   Node& node = AnyNode();
   const NodeId& name = node.machine->node();
   const int what = random.Below(9);

@@ -13,6 +13,7 @@ const Caller kOperator{0, "root", true};
 
 MethodSet DrawMethods(Random& random) {
   MethodSet methods;
+  if (random.Chance(0.2)) return {Method::kApp};
   if (random.Chance(0.6)) methods.Add(Method::kSuspend);
   if (random.Chance(0.8)) methods.Add(Method::kCheckpoint);
   if (random.Chance(0.25)) methods.Add(Method::kApp);
@@ -78,10 +79,10 @@ JobSpec World::DrawSpec() {
 
 void World::DrawJobs() {
   Random& random = lab_.random;
-  const int batch = random.Between(1, 6), on_demand = random.Between(0, 3);
+  const int batch = random.Between(2, 10), on_demand = random.Between(0, 6);
   to_submit_ = batch + on_demand;
   for (int i = 0; i < batch; ++i) {
-    lab_.timeline.After(random.Between(0s, 60s), [this, spec = DrawSpec()] { Submit(spec, 0s); });
+    lab_.timeline.After(random.Between(0s, 90s), [this, spec = DrawSpec()] { Submit(spec, 0s); });
   }
   for (int i = 0; i < on_demand; ++i) {
     JobSpec spec = DrawSpec();
@@ -90,7 +91,7 @@ void World::DrawJobs() {
     spec.app.reset();
     spec.checkpoint_interval = 0s;
     if (random.Chance(0.5)) spec.hold = lab_.programs.back().work;
-    lab_.timeline.After(random.Between(5s, 120s), [this, spec, within = random.Between(2s, 90s)] {
+    lab_.timeline.After(random.Between(5s, 200s), [this, spec, within = random.Between(2s, 90s)] {
       Submit(spec, within);
     });
   }
@@ -120,7 +121,7 @@ void World::Submit(JobSpec spec, Duration start_within) {
 void World::AskSomething() {
   Random& random = lab_.random;
   if (calm_) return;
-  lab_.timeline.After(random.Between(1s, 40s), [this] { AskSomething(); });
+  lab_.timeline.After(random.Between(1s, 20s), [this] { AskSomething(); });
   if (jobs_.empty()) return;
   const JobId job = random.OneOf(jobs_);
   const Tier tier = random.Chance(0.5) ? Tier::kLocal : Tier::kShared;
@@ -164,7 +165,7 @@ void World::AskSomething() {
       case 15:
       case 16:
         lab_.trace("user", "migrate ", job.value());
-        status = engine.Migrate(kUser, job, {});
+        status = engine.Migrate(kUser, job, cordon ? std::vector{node} : std::vector<NodeId>());
         break;
       case 17: {
         lab_.trace("user", "delete a checkpoint of ", job.value());

@@ -35,7 +35,7 @@ void World::MakeNodes() {
   agent_options_.dump = {speed, random.Between(10ms, 2s), 0};
   agent_options_.restore = {2 * speed, random.Between(10ms, 1s), 0};
   agent_options_.heartbeat = random.Between(1s, 5s);
-  nodes_.resize(random.Between(2, 6));
+  nodes_.resize(random.Chance(0.5) ? 2 : random.Between(3, 6));
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const NodeId name(absl::StrCat("n", i + 1));
     nodes_[i].machine = std::make_unique<Machine>(lab_, name, Resources{4, Bytes{8LL << 30}});
@@ -64,7 +64,7 @@ Outcome World::Run() {
   const Time begun = lab_.timeline.Now();
   controller_->Start();
   for (Node& node : nodes_) StartAgent(node);
-  lab_.timeline.After(lab_.random.Between(120s, 300s), [this] { CalmDown(); });
+  lab_.timeline.After(lab_.random.Between(150s, 400s), [this] { CalmDown(); });
   while (lab_.trace.violation().empty() && !rests_) lab_.timeline.Step();
   if (rests_) {
     controller_->CompareWithJournal();

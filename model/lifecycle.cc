@@ -52,6 +52,7 @@ constexpr Row kTable[] = {
     {S::kSuspended, E::kRestartNeeded, S::kPending},
 
     {S::kResuming, E::kThawed, S::kRunning},
+    {S::kResuming, E::kStaysFrozen, S::kSuspended},
     {S::kResuming, E::kOrderKill, S::kKilling},
     {S::kResuming, E::kSucceeded, S::kDone},
     {S::kResuming, E::kFailed, S::kFailed},

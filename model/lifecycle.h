@@ -42,7 +42,7 @@ enum class JobEvent {
   kFreezeFailed,
   kThawed,       // all tasks run again after a freeze
   kDumpFailed,   // some task could not be dumped; all go on
-  kStaysFrozen,  // a frozen job was not dumped; it stays as it was
+  kStaysFrozen,  // a frozen job could not be dumped or resumed; it stays as it was
   kContinued,    // committed or saved, and the tasks were to keep running
   kReleased,     // all tasks are gone and an image (or the program's own save) stands for them
   kSaveFailed,

@@ -43,8 +43,8 @@ TEST(Lifecycle, Suspended) {
 }
 TEST(Lifecycle, Resuming) {
   EXPECT_EQ(Cells(JobState::kResuming),
-            "order-kill>killing thawed>running restore-failed>parked restart-needed>pending succeeded>done "
-            "failed>failed ");
+            "order-kill>killing thawed>running stays-frozen>suspended restore-failed>parked "
+            "restart-needed>pending succeeded>done failed>failed ");
 }
 TEST(Lifecycle, Dumping) {
   EXPECT_EQ(Cells(JobState::kDumping),

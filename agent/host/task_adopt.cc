@@ -1,6 +1,7 @@
 // A task found again by a new agent.
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
+#include "agent/host/task_ending.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
@@ -85,7 +86,7 @@ void Task::DoAdopt() {
     record_.mutable_report()->set_error(std::string(back.message()));
   }
   record_.mutable_dump()->set_committing(false);
-  record_.set_saving(false);
+  if (!EndsBySaving(record_.spec().app())) record_.set_saving(false);
   if (phase == v1::DUMPING) {
     Fail(record_.dump().op(), absl::AbortedError("the agent ended during the checkpoint"));
     record_.mutable_report()->clear_checkpoint();

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "agent/host/task.h"
+#include "agent/host/task_ending.h"
 #include "agent/launch/processes.h"
 #include "common/status.h"
 
@@ -73,7 +74,8 @@ void Task::DoSave(const v1::ToAgent& command) {
     std::lock_guard lock(mutex_);
     if (has_marker && !save.keep_running()) record_.set_saved(true);
     if (!status.ok()) {
-      record_.set_saving(false);
+      // One that ends by saving itself may still do so: that would not be the end of its work.
+      record_.set_saving(EndsBySaving(save.app()));
       Fail(command.op(), status);
     } else {
       record_.set_done_op(command.op());

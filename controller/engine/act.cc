@@ -64,7 +64,8 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
     const bool being_dumped = phase == v1::PREPARED || phase == v1::DUMPING;
     // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.
     const bool told = phase == v1::RUNNING && seen.report.op() != 0 && job.state != JobState::kKilling;
-    if (told && !(job.state == JobState::kSuspending && seen.report.op() == op)) {
+    const bool as_ordered = seen.report.op() >= op && seen.report.op() < op + kOpsPerOrder;
+    if (told && !(job.state == JobState::kSuspending && as_ordered)) {
       abort();
       Send(job.nodes[rank], TaskOf(job, rank), std::move(command));
       continue;
@@ -94,6 +95,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
           abort();
         } else {
           send = phase == v1::SUSPENDED;
+          command.set_op(std::max(op, seen.report.failed_op() + 1));
           command.mutable_resume();
         }
         break;
@@ -103,7 +105,10 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
           abort();
         } else {
           send = phase == v1::RUNNING;
-          command.mutable_suspend()->set_notice_us(job.current.notice.count());
+          // One that has had its notice is not told again.
+          if (seen.report.failed_op() < op) command.mutable_suspend()->set_notice_us(job.current.notice.count());
+          command.set_op(std::max(op, seen.report.failed_op() + 1));
+          command.mutable_suspend();
         }
         break;
       case JobState::kDumping:
@@ -149,14 +154,13 @@ void Engine::Impl::ActOnStrays() {
       const JobRecord& job = found->second;
       const bool current = HoldsNodes(job.state) && id.incarnation == job.incarnation;
       if (current || id.incarnation > job.incarnation) continue;
-      v1::ToAgent command;
-      command.set_op(OpOf(job) + kOpsPerOrder - 1);
       // A cluster manager ends its tasks itself; what siding does not know of may be somebody's work.
       if (IsLive(task.report.phase()) && task.report.has_spec()) continue;
       if (IsLive(task.report.phase())) {
-        command.mutable_kill()->set_grace_us(0);
-        Send(node, id, std::move(command));
-      } else {
+        EndStray(node, id, OpOf(job) + kOpsPerOrder - 1);
+      } else if (!IsLeftTask(job, node, id)) {
+        v1::ToAgent command;
+        command.set_op(OpOf(job) + kOpsPerOrder - 1);
         command.mutable_forget();
         Send(node, id, std::move(command));
         forgotten.push_back(id);
@@ -164,6 +168,32 @@ void Engine::Impl::ActOnStrays() {
     }
     // The agent sends nothing in answer to Forget; were it lost, the next Hello would bring the task back.
     for (const TaskId& id : forgotten) state_.observed_tasks[node].erase(id);
+  }
+}
+
+void Engine::Impl::EndStray(const NodeId& node, const TaskId& task, int64_t op) {
+  v1::ToAgent command;
+  command.set_op(op);
+  command.mutable_kill()->set_grace_us(0);
+  Send(node, task, std::move(command));
+}
+
+bool Engine::Impl::IsLeftTask(const JobRecord& job, const NodeId& node, const TaskId& task) {
+  return !IsTerminal(job.state) && task.incarnation == job.incarnation &&
+         std::find(job.left_on.begin(), job.left_on.end(), node) != job.left_on.end();
+}
+
+// Of jobs that are to start again: an agent that knows nothing of the task says so when it is told to end it,
+// and it comes behind an order to start it that may still be on its way.
+void Engine::Impl::ActOnLeftTasks() {
+  for (const auto& [id, job] : state_.unfinished) {
+    if (HoldsNodes(job->state) || IsHosted(*job) || job->left_on.empty()) continue;
+    for (int rank = 0; rank < static_cast<int>(job->last_nodes.size()); ++rank) {
+      const NodeId& node = job->last_nodes[rank];
+      const TaskId task = TaskOf(*job, rank);
+      if (!IsLeftTask(*job, node, task) || !state_.observed_nodes[node].connected) continue;
+      if (!state_.observed_tasks[node].contains(task)) EndStray(node, task, OpOf(*job) + kOpsPerOrder - 1);
+    }
   }
 }
 
@@ -180,12 +210,19 @@ void Engine::Impl::ActOnDeletions() {
   const Time now = clock_.Now();
   for (const auto& [id, checkpoint] : state_.checkpoints) {
     if (checkpoint.state != "deleted" && checkpoint.state != "damaged") continue;
+    // Ranks that have ended, too: one may have ended after its image had been put in its place.
     for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
-      if (checkpoint.exited.contains(rank)) continue;
       // A damaged image is kept for a look at what happened until its job has ended.
       if (checkpoint.state == "damaged" && !IsTerminal(state_.jobs[checkpoint.job].state)) continue;
       const NodeId node = NodeWithImage(checkpoint, rank);
       if (!state_.observed_nodes[node].connected) continue;
+      // Its task may be about to put the image in its place.
+      const auto writer = state_.observed_tasks[checkpoint.nodes[rank]].find(
+          TaskId{checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank});
+      if (writer != state_.observed_tasks[checkpoint.nodes[rank]].end() &&
+          writer->second.report.phase() == v1::PREPARED &&
+          writer->second.report.checkpoint() == id.value())
+        continue;
       Deletion& deletion = deletions_[{id, rank}];
       if (deletion.sent != Time{} && now - deletion.sent < 12 * kSendAgain) continue;
       deletion.sent = now;

@@ -102,7 +102,9 @@ class Applier {
     JobRecord& job = *found;
     const auto next = Next(job.state, e.event);
     if (!next) return;
+    const CheckpointId under_way = job.current.checkpoint;
     Move(job, e);
+    if (IsCheckpointing(job.state) && !IsCheckpointing(*next)) AbandonCheckpoint(job, under_way);
     job.state = *next;
     job.state_since = event_.at;
     job.reason = e.reason;
@@ -110,6 +112,19 @@ class Applier {
   }
 
  private:
+  static bool IsCheckpointing(JobState state) {
+    return state == JobState::kDumping || state == JobState::kCommitting;
+  }
+
+  // The job leaves in the middle of it: no rank's image will count, and those that are in place already are
+  // to go.
+  void AbandonCheckpoint(const JobRecord& job, const CheckpointId& id) {
+    CheckpointRecord& checkpoint = state_.checkpoints[id];
+    if (!checkpoint.state.empty()) return;
+    checkpoint.state = job.state == JobState::kCommitting ? "deleted" : "failed";
+    checkpoint.note = "its job left before all ranks had one";
+  }
+
   JobRecord* Find() {
     auto it = state_.jobs.find(event_.job);
     return it == state_.jobs.end() ? nullptr : &it->second;
@@ -147,6 +162,7 @@ class Applier {
         job.current = e;
         TakeTasks(job, e.nodes, e.first_rank);
         job.target.clear();
+        job.left_on.clear();
         if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
         break;
       case JobEvent::kOrderResume:
@@ -186,6 +202,8 @@ class Applier {
         job.displaced_by = JobId();
         break;
       case JobEvent::kStaysFrozen:
+        job.in_ram = true;
+        if (job.state != JobState::kDumping) break;  // it was to be resumed
         state_.checkpoints[job.current.checkpoint].state = "failed";
         state_.checkpoints[job.current.checkpoint].note = e.reason;
         break;
@@ -200,11 +218,11 @@ class Applier {
         break;
       case JobEvent::kRestoreFailed:
         ++job.restore_failures;
-        FallBack(job);
+        FallBack(job, e);
         break;
       case JobEvent::kRestartNeeded:
       case JobEvent::kRequeued:
-        FallBack(job);
+        FallBack(job, e);
         BackToTheStart(job);
         break;
       case JobEvent::kStartFailed:
@@ -263,8 +281,13 @@ class Applier {
     LeaveNodes(job);
   }
 
-  void FallBack(JobRecord& job) {
+  void FallBack(JobRecord& job, const JobMoved& e) {
     CountRepeatedWork(job, event_.at);
+    // A parked job that has to start from the beginning has left nothing new behind.
+    if (HoldsNodes(job.state)) job.left_on = e.nodes;
+    // What it goes on from was saved when a rank that has ended since was still there: that one is needed
+    // again. A checkpoint says for itself who had ended.
+    if (job.saved_at && job.last_exit > *job.saved_at) job.exited.clear();
     LeaveNodes(job);
   }
 

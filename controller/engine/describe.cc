@@ -69,7 +69,7 @@ std::string DescribeMove(const JobMoved& e) {
     case JobEvent::kDumpFailed:
       return "could not be checkpointed and goes on" + Because(e);
     case JobEvent::kStaysFrozen:
-      return "was not checkpointed and stays frozen" + Because(e);
+      return "stays frozen" + Because(e);
     case JobEvent::kFreezeFailed:
       return "could not be frozen and goes on" + Because(e);
     case JobEvent::kSaveFailed:

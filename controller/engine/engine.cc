@@ -260,6 +260,7 @@ void Engine::Impl::Tick() {
     if (job->state != JobState::kRunning || CheckpointOnSchedule(*job)) to_judge_.insert(id);
   }
   ActOnStrays();
+  ActOnLeftTasks();
   ActOnDeletions();
   FollowWaitingAll();
   schedule_ = true;

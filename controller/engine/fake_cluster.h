@@ -160,6 +160,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> fail_dump;     // nodes on which a dump fails
   std::set<std::string> slow_dump;     // nodes on which a dump begins and does not end
   std::set<std::string> fail_suspend;  // nodes on which a freeze fails
+  std::set<std::string> fail_resume;   // nodes on which a frozen task cannot go on
   std::set<std::string> long_notice;   // nodes on which notice of a freeze does not come to its end
   std::set<std::string> damaged;       // checkpoints whose images do not verify
   std::set<std::string> keep_gpus;     // nodes on which a frozen task still has its GPUs
@@ -241,6 +242,10 @@ class FakeCluster final : public AgentLink {
         report.set_phase(whole());
         break;
       case v1::ToAgent::kResume:
+        if (fail_resume.contains(node.value())) {
+          fail("it does not thaw");
+          break;
+        }
         frozen_.erase({node, id});
         TakeGpus(report, gpus_of_[id]);
         report.set_phase(v1::RUNNING);

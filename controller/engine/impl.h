@@ -91,6 +91,7 @@ class Engine::Impl {
   absl::Status MayFreeze(const Caller& caller, const JobRecord& job) const;
   absl::Status Suspend(JobRecord& job);
   absl::Status Resume(JobRecord& job);
+  bool HasRoomToGoOn(const JobRecord& job) const;
   absl::StatusOr<CheckpointId> OrderCheckpoint(JobRecord& job, Tier tier);
   absl::Status Vacate(JobRecord& job, Tier tier);
   absl::Status Migrate(JobRecord& job, std::vector<NodeId> nodes);
@@ -146,6 +147,8 @@ class Engine::Impl {
   bool JudgeKill(JobRecord& job);
   void RestoreFailed(JobRecord& job, const v1::TaskReport& report);
   void FallBack(JobRecord& job, const std::string& why);
+  void StartAnew(JobRecord& job, const std::string& why);
+  std::vector<NodeId> WhereTasksMayLive(const JobRecord& job) const;
   void OnResult(const NodeId& node, const v1::OpResult& result);
 
   // ---- hosted.cc ----
@@ -232,10 +235,11 @@ class Engine::Impl {
   bool BringBack();
   std::vector<Returning> WhoMayReturn() const;
   bool MustWait(const JobRecord& job) const;
+  bool HasLeftTasks(const JobRecord& job) const;
   std::map<NodeId, Time> HeldUntil() const;
   Duration TimeToMove(const JobRecord& job) const;
   bool PlaceWaiting();
-  void KeepHeadroom(std::vector<NodeRoom>& room) const;
+  void KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const;
   Duration CheckpointIntervalOf(const JobRecord& job) const;
   bool CheckpointOnSchedule(JobRecord& job);
   void ExpireCheckpoints(JobRecord& job);
@@ -253,6 +257,10 @@ class Engine::Impl {
   void Act();
   void ActOnJob(JobRecord& job);
   void ActOnStrays();
+  void ActOnLeftTasks();
+  // A task of this job's last incarnation whose end is waited for: its report is kept until then.
+  static bool IsLeftTask(const JobRecord& job, const NodeId& node, const TaskId& task);
+  void EndStray(const NodeId& node, const TaskId& task, int64_t op);
   void ActOnDeletions();
   // The node to ask for an image: the one that dumped it, or for a shared one any that is there.
   NodeId NodeWithImage(const CheckpointRecord& checkpoint, int rank);

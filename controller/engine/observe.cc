@@ -9,11 +9,14 @@ namespace siding {
 namespace {
 
 constexpr int kRestoreAttempts = 3;
-// A node that had no GPU for a job may have one, or another node may be free, after this.
-constexpr Duration kNoGpuPause = std::chrono::seconds(10);
+// A node that had no GPU for a job may have one, or another node may be free, after this; a frozen job that
+// could not go on may be able to.
+constexpr Duration kPause = std::chrono::seconds(10);
 // Attempts at a dump that failed for a reason that may pass, such as a process that ended in the middle of
 // it.
 constexpr int kDumpAttempts = 2;
+// Attempts to freeze or thaw a task, before that is taken for impossible.
+constexpr int kFreezeAttempts = 2;
 // Attempts to dump one rank again after its peers have been parked.
 constexpr int kCommitAttempts = 5;
 
@@ -101,9 +104,29 @@ bool Engine::Impl::JudgeLost(JobRecord& job) {
 // Back to the newest checkpoint that is good, or to the beginning.
 void Engine::Impl::FallBack(JobRecord& job, const std::string& why) {
   const bool can_restore = ResumptionOf(state_, job) != Resumption::kBeginning;
-  Move(job, Moved(can_restore && job.state != JobState::kStarting ? JobEvent::kRestoreFailed
-                                                                  : JobEvent::kRestartNeeded,
-                  why));
+  if (!can_restore || job.state == JobState::kStarting) return StartAnew(job, why);
+  JobMoved move = Moved(JobEvent::kRestoreFailed, why);
+  move.nodes = WhereTasksMayLive(job);
+  Move(job, std::move(move));
+}
+
+void Engine::Impl::StartAnew(JobRecord& job, const std::string& why) {
+  JobMoved move = Moved(JobEvent::kRestartNeeded, why);
+  move.nodes = WhereTasksMayLive(job);
+  Move(job, std::move(move));
+}
+
+// Those whose ranks have not been seen gone. That an agent knows nothing of a task says so, unless the order
+// to start it may still be on its way.
+std::vector<NodeId> Engine::Impl::WhereTasksMayLive(const JobRecord& job) const {
+  const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
+  std::vector<NodeId> nodes;
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    const bool never_there = seen.connected && !seen.known && !starting;
+    if (!IsGone(seen.phase()) && !never_there) nodes.push_back(job.nodes[rank]);
+  }
+  return nodes;
 }
 
 bool Engine::Impl::JudgeStart(JobRecord& job) {
@@ -112,8 +135,8 @@ bool Engine::Impl::JudgeStart(JobRecord& job) {
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
     if (seen.phase() == v1::LAUNCH_FAILED) {
-      Move(job, Moved(job.state == JobState::kStarting ? JobEvent::kStartFailed : JobEvent::kRestartNeeded,
-                      absl::StrCat(On(job, rank), ": ", seen.report.error())));
+      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+      job.state == JobState::kStarting ? Move(job, Moved(JobEvent::kStartFailed, why)) : StartAnew(job, why);
       return true;
     }
     if (seen.phase() == v1::RESTORE_FAILED) {
@@ -136,7 +159,7 @@ void Engine::Impl::RestoreFailed(JobRecord& job, const v1::TaskReport& report) {
   // A damaged image is never tried again; another failure may be the node's, so it is tried elsewhere first.
   const CheckpointId checkpoint = job.current.checkpoint;
   if (report.no_gpu()) {
-    restore_not_before_[job.id] = clock_.Now() + kNoGpuPause;
+    restore_not_before_[job.id] = clock_.Now() + kPause;
   } else if (checkpoint != CheckpointId() &&
              (report.image_damaged() || job.restore_failures + 1 >= kRestoreAttempts)) {
     Record(job.id, CheckpointChanged{checkpoint, "damaged", why});
@@ -149,8 +172,14 @@ bool Engine::Impl::JudgeFreeze(JobRecord& job) {
   bool all = true;
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
-    if (freezing && seen.report.failed_op() == OpOf(job)) {
-      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+    const bool failed = seen.report.failed_op() - OpOf(job) + 1 >= kFreezeAttempts;
+    const std::string why = failed ? absl::StrCat(On(job, rank), ": ", seen.report.error()) : "";
+    if (failed && !freezing && job.current.event == JobEvent::kOrderResume && seen.phase() == v1::SUSPENDED) {
+      restore_not_before_[job.id] = clock_.Now() + kPause;
+      Move(job, Moved(JobEvent::kStaysFrozen, why));
+      return true;
+    }
+    if (failed && freezing) {
       Record(job.id, MethodLost{Method::kSuspend, why});
       if (job.current.through_ram) Record(job.id, MethodLost{Method::kCheckpoint, why});
       Move(job, Moved(JobEvent::kFreezeFailed, why));
@@ -226,11 +255,9 @@ bool Engine::Impl::JudgeSave(JobRecord& job) {
 
 bool Engine::Impl::JudgeKill(JobRecord& job) {
   for (int rank : LiveRanks(job)) {
-    const TaskSeen seen = Seen(job, rank);
-    // An agent that is connected and knows nothing of the task has never started it, and never will: the
-    // kill that it was sent names this incarnation.
-    const bool gone = IsGone(seen.phase()) || (seen.connected && !seen.known);
-    if (!gone) return false;
+    // An agent that knows nothing of the task says so when it is told to kill it. Before, the order to start
+    // it may still be on its way.
+    if (!IsGone(Seen(job, rank).phase())) return false;
   }
   JobEvent event = JobEvent::kRequeued;
   if (job.current.for_good) {
@@ -264,7 +291,7 @@ void Engine::Impl::OnResult(const NodeId& node, const v1::OpResult& result) {
   std::set<int>& ranks = deleted_ranks_[id];
   ranks.insert(rank);
   const CheckpointRecord& checkpoint = state_.checkpoints[id];
-  if (ranks.size() + checkpoint.exited.size() >= checkpoint.nodes.size()) {
+  if (ranks.size() >= checkpoint.nodes.size()) {
     Record(checkpoint.job, CheckpointChanged{id, "gone", checkpoint.note});
     deleted_ranks_.erase(id);
     for (int r = 0; r < static_cast<int>(checkpoint.nodes.size()); ++r) deletions_.erase({id, r});

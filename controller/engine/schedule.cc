@@ -79,8 +79,10 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
       }
       for (int rank : LiveRanks(job)) {
         // The batch queue does not take the place of a job that is only frozen for a while.
-        take(job.nodes[rank], job.in_ram && !requests.empty() ? FrozenHold(job, Seen(job, rank).report)
-                                                              : HeldBy(job, job.nodes[rank]));
+        const TaskSeen seen = Seen(job, rank);
+        const bool frozen = job.in_ram && seen.phase() != v1::RUNNING;
+        take(job.nodes[rank], frozen && !requests.empty() ? FrozenHold(job, seen.report)
+                                                          : HeldBy(job, job.nodes[rank]));
       }
     } else if (WaitsForItsNodes(job) && std::find(requests.begin(), requests.end(), id) == requests.end()) {
       for (const NodeId& node : job.plans.back().nodes) take(node, HeldBy(job, node));
@@ -104,7 +106,20 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
 
 bool Engine::Impl::MustWait(const JobRecord& job) const {
   auto it = restore_not_before_.find(job.id);
-  return it != restore_not_before_.end() && clock_.Now() < it->second;
+  return (it != restore_not_before_.end() && clock_.Now() < it->second) || HasLeftTasks(job);
+}
+
+// Were it started again now, it might run twice.
+bool Engine::Impl::HasLeftTasks(const JobRecord& job) const {
+  for (int rank = 0; rank < static_cast<int>(job.last_nodes.size()); ++rank) {
+    const NodeId& node = job.last_nodes[rank];
+    if (!IsLeftTask(job, node, TaskOf(job, rank))) continue;
+    const auto tasks = state_.observed_tasks.find(node);
+    if (tasks == state_.observed_tasks.end()) return true;
+    const auto task = tasks->second.find(TaskOf(job, rank));
+    if (task == tasks->second.end() || !IsGone(task->second.report.phase())) return true;
+  }
+  return false;
 }
 
 bool Engine::Impl::RequestStillWants(JobId request) const {
@@ -112,38 +127,49 @@ bool Engine::Impl::RequestStillWants(JobId request) const {
   return it != state_.jobs.end() && !IsTerminal(it->second.state);
 }
 
-// Nodes that are wholly free and stay so, for requests to come.
-void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room) const {
+// Nodes that are wholly free and stay so, for requests to come. Not those on which alone somebody can go on:
+// he would wait for ever.
+void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const {
+  std::set<NodeId> needed;
+  for (const Waiting& job : waiting) needed.insert(job.only_on.begin(), job.only_on.end());
   int kept = 0;
   std::erase_if(room, [&](const NodeRoom& node) {
     const bool idle = node.free == CapacityOf(node.id, state_.observed_nodes.at(node.id));
-    return idle && kept++ < policy_.headroom_nodes;
+    return idle && !needed.contains(node.id) && kept++ < policy_.headroom_nodes;
   });
 }
 
 bool Engine::Impl::PlaceWaiting() {
-  const std::map<NodeId, Resources> capacities = Capacities();
   std::vector<Waiting> waiting;
   for (const auto& [id, unfinished] : state_.unfinished) {
     const JobRecord& job = *unfinished;
     if (job.state != JobState::kPending && job.state != JobState::kParked) continue;
     if (MustWait(job)) continue;
     if (IsHosted(job)) continue;
-    // Other on-demand jobs are granted by AdvanceRequests.
-    if (job.spec.kind == JobKind::kOnDemand && !IsQueued(job)) continue;
-    const int priority = IsQueued(job) ? std::numeric_limits<int>::max() : job.spec.priority;
+    // Other on-demand jobs that are to start from the beginning are granted by AdvanceRequests.
+    const bool on_demand = job.spec.kind == JobKind::kOnDemand;
+    if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;
+    const int priority = on_demand ? std::numeric_limits<int>::max() : job.spec.priority;
     Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, job.target};
     if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
       const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
       if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
     }
-    // What cannot fit even on empty nodes waits for nodes to come, and must not hold back the rest meanwhile.
-    if (CouldFit(w, capacities)) waiting.push_back(std::move(w));
+    waiting.push_back(std::move(w));
   }
   if (waiting.empty()) return false;
-  std::vector<NodeRoom> room;
-  for (const auto& [id, free] : Room({})) room.push_back({id, free});
-  KeepHeadroom(room);
+  const auto without_headroom = [&](const std::map<NodeId, Resources>& nodes) {
+    std::vector<NodeRoom> room;
+    for (const auto& [id, free] : nodes) room.push_back({id, free});
+    KeepHeadroom(room, waiting);
+    return room;
+  };
+  // What cannot fit even on empty nodes waits for nodes to come, and must not hold back the rest meanwhile.
+  std::map<NodeId, Resources> empty;
+  for (NodeRoom& node : without_headroom(Capacities())) empty.emplace(std::move(node.id), node.free);
+  std::erase_if(waiting, [&](const Waiting& job) { return !CouldFit(job, empty); });
+  if (waiting.empty()) return false;
+  std::vector<NodeRoom> room = without_headroom(Room({}));
   const std::vector<Placement> placements = platform_.Place(waiting, std::move(room));
   for (const Placement& placement : placements) {
     JobRecord& job = state_.jobs[placement.job];

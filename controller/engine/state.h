@@ -28,7 +28,7 @@ struct JobSubmitted {
 struct JobMoved {
   JobEvent event = JobEvent::kPlace;
   std::string reason;
-  std::vector<NodeId> nodes;   // kPlace
+  std::vector<NodeId> nodes;   // kPlace; kRestoreFailed, kRestartNeeded: where its tasks may still live
   int incarnation = 0;         // kPlace by a cluster manager: the one that it has started; 0: the next
   int first_rank = 0;          // kPlace by a cluster manager: its agents' number for rank 0
   CheckpointId checkpoint;     // kPlace (restore from), kOrderDump, kCommit
@@ -118,6 +118,8 @@ struct JobRecord {
   int order = 0;                   // counts orders within the incarnation: the operation's number for agents
   std::vector<NodeId> nodes;       // by rank, while it holds nodes
   std::vector<NodeId> last_nodes;  // that it held before
+  // Of these, where tasks of its last incarnation have not been seen gone: it is not started again before.
+  std::vector<NodeId> left_on;
   std::map<int, int> exited;       // rank -> exit code
   Time last_exit;                  // of a rank
   std::map<Method, std::string> lost_methods;

@@ -60,11 +60,32 @@ absl::Status Engine::Impl::Resume(JobRecord& job) {
     return NotInState(job, absl::StrCat("it made way for request ", job.displaced_by.value(),
                                         ", which still uses its nodes"));
   }
+  if (!HasRoomToGoOn(job)) return NotInState(job, "others use its nodes, or one of them is away");
   JobMoved move;
   move.event = JobEvent::kOrderResume;
   move.reason = "asked for";
   Move(job, std::move(move));
   return absl::OkStatus();
+}
+
+// What it gave up when it was frozen may be a request's now, though it did not make way for one.
+bool Engine::Impl::HasRoomToGoOn(const JobRecord& job) const {
+  if (IsHosted(job)) return true;  // its cluster manager makes room
+  std::map<NodeId, Resources> room;  // those that are cordoned, too: it is there already
+  for (int rank : LiveRanks(job)) {
+    const auto observed = state_.observed_nodes.find(job.nodes[rank]);
+    if (observed == state_.observed_nodes.end() || !observed->second.connected) return false;
+    room[observed->first] = CapacityOf(observed->first, observed->second);
+  }
+  for (const auto& [id, other] : state_.unfinished) {
+    if (!HoldsNodes(other->state) || other->in_ram) continue;
+    for (int rank : LiveRanks(*other)) {
+      if (auto node = room.find(other->nodes[rank]); node != room.end()) node->second -= other->spec.per_node;
+    }
+  }
+  return std::all_of(room.begin(), room.end(), [&](const auto& node) {
+    return node.second.slots >= job.spec.per_node.slots && node.second.gpus >= job.spec.per_node.gpus;
+  });
 }
 
 absl::StatusOr<CheckpointId> Engine::Impl::OrderCheckpoint(JobRecord& job, Tier tier) {

@@ -57,6 +57,7 @@ Plan FullPlan() {
                  .method = Method::kCheckpoint,
                  .tier = Tier::kLocal,
                  .nodes = {NodeId("n")},
+                 .target = {NodeId("t")},
                  .begin = FromMicros(4),
                  .early = true,
                  .predicted_release = FromMicros(5),
@@ -125,6 +126,12 @@ TEST(Codec, NoFieldIsLeftOut) {
         "predicted", "bytes", "started", "exit_code", "incarnation", "first_rank", "through_ram"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
+}
+
+TEST(Codec, WhereAStepOfAPlanMovesAJobIsRemembered) {
+  const auto body = DecodeEventBody("planned", EncodeEventBody(Event{1, {}, JobId(1), RequestPlanned{FullPlan()}}));
+  ASSERT_TRUE(body.ok()) << body.status();
+  EXPECT_EQ(std::get<RequestPlanned>(*body).plan.steps.front().target, std::vector{NodeId("t")});
 }
 
 TEST(Codec, TheNoticeOfAnOrderIsRemembered) {

@@ -1,0 +1,180 @@
+// What simulated worlds (tests/simulation) have found.
+#include "controller/engine/engine_fixture.h"
+
+namespace siding {
+namespace {
+
+class Mishaps : public EngineTest {
+ protected:
+  std::string StateOf(const std::string& checkpoint) {
+    std::string state;
+    engine_->Read([&](const ClusterState& s) { state = s.checkpoints.at(CheckpointId(checkpoint)).state; });
+    return state;
+  }
+};
+
+// ---- A checkpoint whose job leaves in the middle of it. ----
+
+TEST_F(Mishaps, ACheckpointThatIsNotFinishedHasFailedWhenItsJobIsGone) {
+  AddNodes({"a"});
+  cluster_.slow_dump = {"a"};
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  ASSERT_TRUE(engine_->Kill(kAda, job).ok());
+  Settle();
+  EXPECT_EQ(StateOf("1.1"), "failed");
+}
+
+TEST_F(Mishaps, ImagesThatAreInPlaceAlreadyAreDeletedWhenTheOtherRanksNeverGetOne) {
+  AddNodes({"a", "b"});
+  const JobId job = Submit(Batch(2));
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  while (State(job) != JobState::kCommitting) ASSERT_TRUE(cluster_.Step());
+  ASSERT_TRUE(cluster_.Step());  // the first rank's commit
+  cluster_.LoseQueue();
+  ASSERT_TRUE(engine_->Kill(kAda, job).ok());
+  Settle(5);
+  EXPECT_EQ(StateOf("1.1"), "gone");
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 2);
+}
+
+// ---- Nothing runs twice, or on what is not free. ----
+
+TEST_F(Mishaps, AGangIsNotStartedAgainWhileARankOfItMayLiveOnANodeThatIsAway) {
+  AddNodes({"a", "b", "c", "d"});
+  const JobId job = Submit(Batch(2));
+  Settle();
+  ASSERT_EQ(Job(job).nodes[1], NodeId("b"));
+  cluster_.Disconnect("b");
+  cluster_.Vanish(job);
+  Settle(20);
+  EXPECT_EQ(State(job), JobState::kPending);
+  cluster_.Connect("b");
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+TEST_F(Mishaps, ARestartedControllerStillKnowsWhereARankMayLive) {
+  AddNodes({"a", "b", "c", "d"});
+  const JobId job = Submit(Batch(2));
+  Settle();
+  cluster_.Disconnect("b");
+  cluster_.Vanish(job);
+  StartController();
+  for (const char* node : {"a", "c", "d"}) cluster_.Connect(node);
+  Settle(20);
+  EXPECT_EQ(State(job), JobState::kPending);
+}
+
+TEST_F(Mishaps, AJobThatIsKilledAtItsStartHoldsItsNodesUntilItsAgentHasAnswered) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  ASSERT_TRUE(engine_->Kill(kAda, job).ok());
+  EXPECT_EQ(State(job), JobState::kKilling);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kCancelled);
+}
+
+TEST_F(Mishaps, AJobIsNotResumedWhileARequestUsesItsNode) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(1, {Method::kSuspend}));
+  Settle();
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  ASSERT_EQ(State(express), JobState::kRunning);
+  EXPECT_THAT(std::string(engine_->Resume(kAda, job).message()), HasSubstr("others use its nodes"));
+  cluster_.Exit(express, 0, 0);
+  Settle(5);
+  EXPECT_TRUE(engine_->Resume(kAda, job).ok());
+}
+
+// ---- Nobody waits for ever. ----
+
+TEST_F(Mishaps, AnOnDemandJobThatLeftItsNodesGoesOn) {
+  AddNodes({"a"});
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  ASSERT_TRUE(engine_->Vacate(kRoot, express, Tier::kShared).ok());
+  Settle(5);
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_EQ(Job(express).incarnation, 2);
+}
+
+class Headroom : public Mishaps {
+ protected:
+  Headroom() {
+    policy_.headroom_nodes = 1;
+    StartController();
+  }
+};
+
+TEST_F(Headroom, AJobThatNeedsTheNodesKeptFreeHoldsBackNobody) {
+  AddNodes({"a", "b"});
+  const JobId large = Submit(Batch(2));
+  const JobId small = Submit(Batch(1));
+  Settle();
+  EXPECT_EQ(State(large), JobState::kPending);
+  EXPECT_EQ(State(small), JobState::kRunning);
+}
+
+TEST_F(Headroom, ANodeIsNotKeptFreeFromTheJobWhoseImageLiesThere) {
+  AddNodes({"a", "b"});
+  const JobId job = Submit(Batch(1));
+  Settle();
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kLocal).ok());
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+// ---- A failure that passes. ----
+
+TEST_F(Mishaps, AFreezeThatFailsOnceIsTriedAgain) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  cluster_.fail_suspend = {"a"};
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  ASSERT_TRUE(cluster_.Step());
+  cluster_.fail_suspend.clear();
+  Settle();
+  EXPECT_EQ(State(job), JobState::kSuspended);
+  EXPECT_TRUE(Job(job).lost_methods.empty());
+}
+
+TEST_F(Mishaps, AJobThatCannotGoOnStaysFrozenAndSaysWhy) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  Settle();
+  cluster_.fail_resume = {"a"};
+  ASSERT_TRUE(engine_->Resume(kAda, job).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kSuspended);
+  EXPECT_THAT(Job(job).reason, HasSubstr("rank 0 on a: it does not thaw"));
+  EXPECT_TRUE(Job(job).in_ram);
+}
+
+TEST_F(Mishaps, AJobThatMadeWayAndCannotGoOnTriesAgainLater) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(1, {Method::kSuspend}));
+  Settle();
+  cluster_.fail_resume = {"a"};
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  cluster_.Exit(express, 0, 0);
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kSuspended);
+  EXPECT_LE(cluster_.Count(v1::ToAgent::kResume), 2);
+  cluster_.fail_resume.clear();
+  Settle(15);
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+}  // namespace
+}  // namespace siding

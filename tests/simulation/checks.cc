@@ -1,0 +1,186 @@
+#include "tests/simulation/checks.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace siding::simulation {
+
+namespace {
+
+bool IsOnDisk(const std::string& state) { return state == "good"; }
+
+ImageName ImageOf(const CheckpointRecord& checkpoint, int rank) {
+  const std::string disk = checkpoint.tier == Tier::kLocal ? checkpoint.nodes[rank].value() : "";
+  return {disk, checkpoint.id.value(), rank};
+}
+
+}  // namespace
+
+const JobRecord* Checks::Find(JobId id) const {
+  const auto found = recorded_.jobs.find(id);
+  return found == recorded_.jobs.end() ? nullptr : &found->second;
+}
+
+// ---- At every moment. ----
+
+void Checks::OnEvent(const Event& event) {
+  if (const auto* changed = std::get_if<CheckpointChanged>(&event.body)) CheckRestorable(event, *changed);
+  if (const auto* exited = std::get_if<RankExited>(&event.body)) {
+    const JobRecord& job = *Find(event.job);
+    const auto done = lab_.finished.find({event.job, exited->rank});
+    if (exited->exit_code == 0 && (done == lab_.finished.end() || done->second != job.incarnation))
+      lab_.trace.Violate(absl::StrCat("rank ", exited->rank, " of job ", event.job.value(),
+                                      " is recorded to have done its work, and has not"));
+  }
+  const auto* move = std::get_if<JobMoved>(&event.body);
+  if (move == nullptr) return;
+  if (move->event == JobEvent::kCommit) committed_.insert(move->checkpoint);
+  if (move->event == JobEvent::kPlace) CheckStart(event, *move);
+}
+
+// One that is deleted because there are newer ones must not have been the last from which the job can go on.
+void Checks::CheckRestorable(const Event& event, const CheckpointChanged& changed) {
+  const JobRecord& job = *Find(event.job);
+  if (changed.state == "deleted" && !IsTerminal(job.state) && changed.note != "asked for" && job.checkpoints.empty())
+    lab_.trace.Violate(absl::StrCat("the last checkpoint of job ", job.id.value(), " is deleted"));
+}
+
+void Checks::CheckStart(const Event& event, const JobMoved& move) {
+  const JobRecord& job = *Find(event.job);
+  if (move.nodes.size() != static_cast<size_t>(job.spec.nodes))
+    lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " has got ", move.nodes.size(), " nodes"));
+  if (move.checkpoint == CheckpointId()) return;
+  if (!IsOnDisk(recorded_.checkpoints.at(move.checkpoint).state))
+    lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is to go on from ", move.checkpoint.value(),
+                                    ", which is not good"));
+  for (int rank = 0; rank < job.spec.nodes; ++rank) {
+    if (job.exited.contains(rank)) continue;
+    const ImageName image = ImageOf(recorded_.checkpoints.at(move.checkpoint), rank);
+    if (!lab_.store.images.contains(image))
+      lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is to go on from image ", ToString(image),
+                                      ", which does not exist"));
+  }
+}
+
+void Checks::OnRunning() {
+  std::map<JobId, TaskId> seen;
+  for (const Machine* machine : machines_) CheckProcesses(*machine, seen);
+}
+
+void Checks::CheckProcesses(const Machine& machine, std::map<JobId, TaskId>& seen) {
+  Resources used{0};
+  for (const auto& [id, process] : machine.processes()) {
+    used.memory += process.uses.memory;
+    if (!process.parked) used.slots += process.uses.slots;
+    const JobRecord* job = Find(id.job);
+    if (job == nullptr || id.incarnation > job->incarnation) {
+      lab_.trace.Violate(absl::StrCat("task ", ToString(id), " runs, and is not recorded"));
+      continue;
+    }
+    const auto rank = static_cast<size_t>(id.rank);
+    if (id.incarnation == job->incarnation && HoldsNodes(job->state) &&
+        (rank >= job->nodes.size() || job->nodes[rank] != machine.node()))
+      lab_.trace.Violate(absl::StrCat("task ", ToString(id), " runs on ", machine.node().value(),
+                                      ", which is not its own"));
+    const auto [other, first] = seen.emplace(id.job, id);
+    if (!first && (other->second.incarnation != id.incarnation || other->second.rank == id.rank))
+      lab_.trace.Violate(absl::StrCat("tasks ", ToString(other->second), " and ", ToString(id),
+                                      " live at the same time"));
+  }
+  if (!machine.capacity().Covers(used))
+    lab_.trace.Violate(absl::StrCat("node ", machine.node().value(), " has ", machine.capacity().slots,
+                                    " slots, and ", used.slots, " are in use"));
+}
+
+void Checks::OnImage(const ImageName& name) {
+  if (!committed_.contains(CheckpointId(name.checkpoint)))
+    lab_.trace.Violate(absl::StrCat("image ", ToString(name), " is in place before its commit is recorded"));
+}
+
+void Checks::OnDelete(const ImageName& name) {
+  const auto found = recorded_.checkpoints.find(CheckpointId(name.checkpoint));
+  if (found == recorded_.checkpoints.end() || found->second.state == "good" || found->second.state.empty())
+    lab_.trace.Violate(absl::StrCat("image ", ToString(name), " is deleted, and its checkpoint is not"));
+}
+
+// ---- At the end. ----
+
+std::string Checks::Unrest() const {
+  for (const auto& [id, job] : recorded_.jobs) {
+    if (!IsTerminal(job.state))
+      return absl::StrCat("job ", id.value(), " is ", ToString(job.state), " since ",
+                          FormatDuration(lab_.timeline.Now() - job.state_since), " (", job.reason, ")");
+  }
+  for (const Machine* machine : machines_) {
+    for (const auto& [id, process] : machine->processes())
+      return absl::StrCat("task ", ToString(id), " lives on ", machine->node().value(), ", ",
+                          process.frozen ? "frozen" : "running", ", and its job is over");
+    for (const auto& [id, folder] : machine->folders)
+      return absl::StrCat("task ", ToString(id), " is not forgotten on ", machine->node().value());
+  }
+  for (const auto& [name, writer] : lab_.store.drafts) return absl::StrCat("a draft is left: ", ToString(name));
+  for (const auto& [id, checkpoint] : recorded_.checkpoints) {
+    if (checkpoint.state.empty()) return absl::StrCat("checkpoint ", id.value(), " is still being made");
+    if (checkpoint.state == "deleted" || checkpoint.state == "damaged")
+      return absl::StrCat("checkpoint ", id.value(), " is ", checkpoint.state, " and not gone");
+  }
+  return "";
+}
+
+void Checks::AtTheEnd() {
+  for (const auto& [id, job] : recorded_.jobs) CheckEndOfJob(job);
+  CheckImages();
+}
+
+void Checks::CheckEndOfJob(const JobRecord& job) {
+  const auto violate = [&](const std::string& what) {
+    lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " ", what, " (", job.reason, ")"));
+  };
+  if (promises_.contains(job.id) && (!job.first_started || *job.first_started > job.spec.start_by))
+    violate(absl::StrCat("was to start by its deadline, and ",
+                         job.first_started ? absl::StrCat("was late by ", FormatDuration(*job.first_started -
+                                                                                           job.spec.start_by))
+                                           : "never did"));
+  switch (job.state) {
+    case JobState::kDone:
+      for (int rank = 0; rank < job.spec.nodes; ++rank) {
+        if (!lab_.finished.contains({job.id, rank})) violate(absl::StrCat("is done, and rank ", rank, " is not"));
+      }
+      return;
+    case JobState::kFailed: {
+      const bool refused = job.incarnation == 0 && job.spec.kind == JobKind::kOnDemand;
+      const bool meant = job.spec.command.size() > 1 &&
+                         ProgramOf(lab_.programs, job.spec.command[1]).fails_at_rank >= 0 && job.exit_code == 1;
+      const bool not_launched = job.reason.find("could not be started") != std::string::npos;
+      if (!refused && !meant && !not_launched) violate("has failed, and should not have");
+      return;
+    }
+    case JobState::kCancelled:
+      if (!killed_by_user_.contains(job.id)) violate("was cancelled, and nobody asked for it");
+      return;
+    default:
+      return violate("has not ended");
+  }
+}
+
+void Checks::CheckImages() {
+  std::set<ImageName> wanted;
+  for (const auto& [id, checkpoint] : recorded_.checkpoints) {
+    if (!IsOnDisk(checkpoint.state)) continue;
+    for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+      // One that ended while it was being dumped may have one or not.
+      const ImageName name = ImageOf(checkpoint, rank);
+      wanted.insert(name);
+      if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(name))
+        lab_.trace.Violate(absl::StrCat("checkpoint ", id.value(), " is good, and image ", ToString(name),
+                                        " does not exist"));
+    }
+  }
+  for (const auto& [name, image] : lab_.store.images) {
+    if (!wanted.contains(name))
+      lab_.trace.Violate(absl::StrCat("image ", ToString(name), " is left, and no good checkpoint has it"));
+  }
+}
+
+}  // namespace siding::simulation

@@ -1,0 +1,52 @@
+// What must be true of a simulated world: at every moment, and when it has come to rest.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "controller/engine/state.h"
+#include "tests/simulation/machine.h"
+
+namespace siding::simulation {
+
+// Not thread-safe. Looks at what has been recorded and at what there really is, never at what the engine
+// believes.
+class Checks {
+ public:
+  Checks(Lab& lab, const ClusterState& recorded) : lab_(lab), recorded_(recorded) {}
+  void Watch(const Machine& machine) { machines_.push_back(&machine); }
+
+  // ---- At every moment. ----
+  void OnEvent(const Event& event);
+  // A process has begun to run, or goes on.
+  void OnRunning();
+  void OnImage(const ImageName& name);
+  void OnDelete(const ImageName& name);
+  // This job is to have started by its deadline: nothing goes wrong in this world.
+  void OnPromise(JobId job) { promises_.insert(job); }
+  void OnUserKill(JobId job) { killed_by_user_.insert(job); }
+
+  // ---- At the end. ----
+  // What is not at rest yet; empty: everything is.
+  std::string Unrest() const;
+  void AtTheEnd();
+
+ private:
+  void CheckProcesses(const Machine& machine, std::map<JobId, TaskId>& seen);
+  void CheckRestorable(const Event& event, const CheckpointChanged& changed);
+  void CheckStart(const Event& event, const JobMoved& move);
+  void CheckEndOfJob(const JobRecord& job);
+  void CheckImages();
+  const JobRecord* Find(JobId id) const;
+
+  Lab& lab_;
+  const ClusterState& recorded_;
+  std::vector<const Machine*> machines_;
+  std::set<CheckpointId> committed_;
+  std::set<JobId> promises_;
+  std::set<JobId> killed_by_user_;
+};
+
+}  // namespace siding::simulation

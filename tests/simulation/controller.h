@@ -1,0 +1,55 @@
+// The controller: the real engine and platform, behind a gateway that does what controller/gateway does. It
+// dies and is started again from its journal.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "controller/engine/engine.h"
+#include "tests/simulation/journal_disk.h"
+#include "tests/simulation/network.h"
+
+namespace siding::simulation {
+
+// Not thread-safe.
+class Controller final : public StreamServer, public AgentLink {
+ public:
+  Controller(Lab& lab, Network& network, Policy policy);
+  ~Controller() override;
+
+  void Start();
+  void Crash();  // it is started again a while later
+  // Calls it as its API would. False if it is not there to be called.
+  bool Call(const std::function<void(Engine&)>& call);
+  JournalDisk& journal() { return journal_; }
+  bool IsConnected(const NodeId& node) const { return serving_.contains(node); }
+  // The engine's state must be what its journal says.
+  void CompareWithJournal();
+
+  bool IsUp() const override { return engine_ != nullptr; }
+  void OnMessage(const StreamPtr& stream, const v1::FromAgent& message) override;
+  void OnClosed(const StreamPtr& stream) override;
+  void Send(const NodeId& node, v1::ToAgent command) override;
+
+ private:
+  void Greet(const StreamPtr& stream, const v1::Hello& hello);
+  void Leave(const StreamPtr& stream);
+  void Tick();
+  void Restart(Duration after);
+  void Inside(const std::function<void(Engine&)>& call);
+
+  Lab& lab_;
+  Network& network_;
+  const Policy policy_;
+  JournalDisk journal_;
+  std::unique_ptr<Platform> platform_ = NewStandalonePlatform();
+  std::unique_ptr<Engine> engine_;
+  std::map<NodeId, StreamPtr> serving_;
+  bool doomed_ = false;   // dies at the end of the call that is under way, and sends nothing more
+  bool damaged_ = false;  // its journal has failed: it does nothing any more
+  int life_ = 0;
+};
+
+}  // namespace siding::simulation

@@ -1,0 +1,84 @@
+// What goes wrong, and how often.
+#include "tests/simulation/world.h"
+
+namespace siding::simulation {
+
+using namespace std::chrono_literals;
+
+void World::DrawOdds() {
+  Random& random = lab_.random;
+  Odds& odds = lab_.odds;
+  const auto some = [&](double most) { return random.Chance(0.5) ? most * random.Below(1000) / 1000 : 0; };
+  if (trouble_.operations) {
+    odds.launch_fails = some(0.02);
+    odds.restore_fails = some(0.4);
+    odds.freeze_fails = some(0.5);
+    odds.thaw_fails = some(0.5);
+    odds.dump_fails = some(0.5);
+    odds.dump_slow = some(0.4);
+    odds.save_fails = some(0.5);
+  }
+  if (trouble_.storage) {
+    odds.image_rots = some(0.3);
+    odds.append_fails = some(0.03);
+    odds.append_unheard = some(0.03);
+  }
+  if (trouble_.deaths) {
+    odds.crash_after_append = some(0.05);
+    odds.crash_amid_sends = some(0.05);
+  }
+  if (trouble_.network) odds.connection_breaks = some(0.01);
+  if (trouble_.beyond) {
+    odds.message_lost = some(0.1);
+    odds.message_doubled = some(0.1);
+    odds.message_late = some(0.1);
+  }
+}
+
+void World::DrawMishaps() {
+  if (!trouble_.deaths && !trouble_.network && !trouble_.storage) return;
+  lab_.timeline.After(lab_.random.Between(1s, 40s), [this] { Mishap(); });
+}
+
+void World::Mishap() {
+  if (calm_) return;
+  Random& random = lab_.random;
+  lab_.timeline.After(random.Between(1s, 25s), [this] { Mishap(); });
+  Node& node = AnyNode();
+  const NodeId& name = node.machine->node();
+  const int what = random.Below(9);
+  if (what < 2 && trouble_.deaths) return controller_->Crash();
+  if (what < 4 && trouble_.deaths) return StopAgent(node, random.Between(100ms, 60s));
+  if (what == 4 && trouble_.deaths) {
+    lab_.trace(name.value(), "the power is cut");
+    node.has_power = false;
+    node.agent.reset();
+    node.machine->CutPower();
+    lab_.timeline.After(random.Between(5s, 120s), [this, &node, change = ++node.change] {
+      if (change != node.change) return;
+      node.has_power = true;
+      StartAgent(node);
+    });
+    return;
+  }
+  if (what == 5 && trouble_.deaths) {
+    for (const auto& [id, process] : node.machine->processes()) {
+      lab_.trace(name.value(), "the shim of ", ToString(id), " dies");
+      return node.machine->KillShim(id);
+    }
+    return;
+  }
+  if (what == 6 && trouble_.network) return network_.BreakOneOf(name);
+  if (what == 7 && trouble_.network && !network_.IsCutOff(name)) {
+    lab_.trace("network", name.value(), " is cut off");
+    network_.CutOff(name);
+    lab_.timeline.After(random.Between(1s, 180s), [this, name] { network_.Reconnect(name); });
+    return;
+  }
+  if (what == 8 && trouble_.storage) {
+    lab_.trace("world", "the stores are full");
+    lab_.store.full_until = lab_.timeline.Now() + random.Between(5s, 60s);
+  }
+}
+
+}  // namespace siding::simulation

@@ -1,0 +1,49 @@
+#include "tests/simulation/journal_disk.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+
+namespace siding::simulation {
+
+absl::StatusOr<Event> JournalDisk::Decode(const Row& row) const {
+  Event event{row.seq, row.at, row.job, {}};
+  SIDING_ASSIGN_OR_RETURN(event.body, DecodeEventBody(row.kind, row.body));
+  return event;
+}
+
+absl::Status JournalDisk::Append(const std::vector<Event>& events) {
+  Random& random = lab_.random;
+  if (random.Chance(lab_.odds.append_fails)) {
+    lab_.trace("journal", "cannot be written");
+    on_error();
+    return absl::UnavailableError("disk I/O error");
+  }
+  for (const Event& event : events) {
+    if (event.seq != state_.last_seq + 1)
+      return absl::InternalError(absl::StrCat("event ", event.seq, " does not follow on ", state_.last_seq));
+    rows_.push_back({event.seq, event.at, event.job, BodyKind(event.body), EncodeEventBody(event)});
+    const absl::StatusOr<Event> kept = Decode(rows_.back());
+    if (!kept.ok()) return kept.status();
+    Apply(state_, *kept);
+    lab_.trace("journal", event.seq, " job ", event.job.value(), " ", KindOf(event), ": ", Describe(event));
+    on_event(*kept);
+  }
+  if (random.Chance(lab_.odds.append_unheard)) {
+    lab_.trace("journal", "was written, and says that it was not");
+    on_error();
+    return absl::UnavailableError("disk I/O error");
+  }
+  if (random.Chance(lab_.odds.crash_after_append)) on_crash();
+  return absl::OkStatus();
+}
+
+absl::Status JournalDisk::Replay(int64_t after, const std::function<void(const Event&)>& visit) {
+  for (const Row& row : rows_) {
+    if (row.seq <= after) continue;
+    SIDING_ASSIGN_OR_RETURN(const Event event, Decode(row));
+    visit(event);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace siding::simulation

@@ -1,0 +1,37 @@
+// What every part of a simulated world needs of it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "tests/simulation/image_store.h"
+#include "tests/simulation/odds.h"
+#include "tests/simulation/program.h"
+#include "tests/simulation/random.h"
+#include "tests/simulation/timeline.h"
+#include "tests/simulation/trace.h"
+
+namespace siding::simulation {
+
+struct Lab {
+  Lab(uint64_t seed, bool print) : random(seed), timeline(clock), trace(clock, print) {}
+
+  FakeClock clock{FromMicros(1'800'000'000'000'000)};
+  Random random;
+  Timeline timeline;
+  Trace trace;
+  Odds odds;
+  ImageStore store;
+  std::vector<Program> programs;
+  // Who came to the end of its work: in which incarnation, by job and rank.
+  std::map<std::pair<JobId, int>, int> finished;
+  // Called when a process has begun to run, or goes on.
+  std::function<void()> on_running = [] {};
+  // Called when an image has become visible, and when one has been deleted.
+  std::function<void(const ImageName&)> on_image = [](const ImageName&) {};
+  std::function<void(const ImageName&)> on_delete = [](const ImageName&) {};
+};
+
+}  // namespace siding::simulation

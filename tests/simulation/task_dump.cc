@@ -1,0 +1,164 @@
+// A checkpoint in two phases: agent/host/task_dump.cc.
+#include "tests/simulation/task.h"
+
+namespace siding::simulation {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// After the decision to stop, CRIU has so long to come to its next question.
+constexpr Duration kUndoPatience = 5s;
+constexpr Duration kProgress = 1s;
+
+}  // namespace
+
+ImageName Task::NameOfImage(const v1::ToAgent& command) const {
+  return NameImage(command.dump().tier(), host_.machine.node(), command.dump().checkpoint(), id_.rank);
+}
+
+std::string Task::WhyStop(const v1::ToAgent& command) const {
+  if (decision_ == Decision::kAbort) return "the checkpoint was called off";
+  if (ended_) return "the task has ended";
+  if (interrupt_) return "the checkpoint was interrupted";
+  const int64_t deadline = command.dump().deadline_us();
+  if (decision_ != Decision::kCommit && deadline > 0 && ToMicros(host_.lab.timeline.Now()) >= deadline)
+    return "the checkpoint was not committed in time";
+  return "";
+}
+
+Task::Step Task::PlanDump(const v1::ToAgent& command) {
+  v1::TaskReport& report = *record_.mutable_report();
+  if (report.phase() != v1::RUNNING && report.phase() != v1::SUSPENDED) return {};
+  if (command.op() <= std::max(report.failed_op(), record_.done_op())) return {};
+  const bool was_frozen = report.phase() == v1::SUSPENDED;
+  report.clear_failed_op();
+  report.clear_error();
+  agent::DumpRecord& dump = *record_.mutable_dump();
+  dump.Clear();
+  dump.set_op(command.op());
+  dump.set_checkpoint(command.dump().checkpoint());
+  dump.set_tier(command.dump().tier());
+  dump.set_keep_running(command.dump().keep_running());
+  dump.set_was_frozen(was_frozen);
+  SetPhase(v1::DUMPING, command.op());
+  return [this, command] { DoDump(command); };
+}
+
+void Task::DoDump(const v1::ToAgent& command) {
+  const bool was_frozen = record_.dump().was_frozen();
+  const Duration notice = was_frozen ? 0us : Duration(command.dump().notice_us());
+  GiveNotice(notice, [this, command, was_frozen](const std::string& failure) {
+    if (!failure.empty()) return EndDump(command, failure);
+    ThawIfFrozen(was_frozen);
+    Pause(1ms, 20ms, [this, command] { WriteImage(command); });
+  });
+}
+
+void Task::WriteImage(const v1::ToAgent& command) {
+  Lab& lab = host_.lab;
+  if (const std::string why = WhyStop(command); !why.empty()) return EndDump(command, why);
+  host_.machine.Seize(id_);
+  lab.store.drafts[NameOfImage(command)] = host_.machine.node();
+  Duration takes = host_.dump.For(Bytes{MemoryOf()});
+  if (Draws(lab.odds.dump_slow)) takes += lab.random.Between(30s, 240s);
+  const bool fails = Draws(lab.odds.dump_fails) || lab.timeline.Now() < lab.store.full_until;
+  if (fails) takes = takes / 2;
+  const Time written = In(takes);
+  // How far it is, once, in the middle.
+  lab.timeline.After(std::max(takes / 2, kProgress), [this, command, takes, life = std::weak_ptr<int>(life_)] {
+    if (life.expired() || !busy_ || current_.op() != command.op() || record_.report().phase() != v1::DUMPING)
+      return;
+    v1::FromAgent message;
+    v1::Progress& progress = *message.mutable_progress();
+    *progress.mutable_task() = command.task();
+    progress.set_op(command.op());
+    progress.set_bytes_total(MemoryOf());
+    progress.set_bytes_done(MemoryOf() / 2);
+    progress.set_bytes_per_second(static_cast<double>(MemoryOf()) / std::max(0.001, ToSeconds(takes)));
+    host_.send(std::move(message));
+  });
+  std::optional<Time> stop_since;
+  const auto done = [this, command, written, stop_since]() mutable {
+    if (ended_ || abandon_) return true;
+    if (WhyStop(command).empty()) return false;
+    if (!stop_since) {
+      stop_since = host_.lab.timeline.Now();
+      WakeAt(*stop_since + kUndoPatience);
+    }
+    return host_.lab.timeline.Now() - *stop_since >= kUndoPatience;
+  };
+  if (command.dump().deadline_us() > 0) WakeAt(FromMicros(command.dump().deadline_us()));
+  Wait(written, done, [this, command, fails, written] {
+    if (const std::string why = WhyStop(command); !why.empty()) return EndDump(command, why);
+    if (fails || host_.lab.timeline.Now() < written) return EndDump(command, "no space left on device");
+    AwaitDecision(command);
+  });
+}
+
+void Task::AwaitDecision(const v1::ToAgent& command) {
+  v1::TaskReport& report = *record_.mutable_report();
+  record_.mutable_dump()->set_image_bytes(MemoryOf());
+  report.set_checkpoint(command.dump().checkpoint());
+  report.set_image_bytes(MemoryOf());
+  SetPhase(v1::PREPARED, command.op());
+  std::optional<Time> deadline;
+  if (command.dump().deadline_us() > 0) deadline = FromMicros(command.dump().deadline_us());
+  const auto decided = [this, command] {
+    return decision_ == Decision::kCommit || !WhyStop(command).empty();
+  };
+  Wait(deadline, decided, [this, command] {
+    if (decision_ != Decision::kCommit) return EndDump(command, WhyStop(command));
+    Pause(0ms, 2ms, [this, command] { CommitImage(command); });
+  });
+}
+
+void Task::CommitImage(const v1::ToAgent& command) {
+  record_.mutable_dump()->set_committing(true);
+  Persist(true);
+  Pause(0ms, 5ms, [this, command] {
+    const Process* process = InMachine();
+    if (process == nullptr) return EndDump(command, "the task has ended");
+    Lab& lab = host_.lab;
+    const ImageName name = NameOfImage(command);
+    lab.store.drafts.erase(name);
+    lab.store.images[name] = {host_.machine.WorkOf(*process), id_.incarnation};
+    lab.trace(host_.machine.node().value(), "image ", ToString(name), " is in place");
+    lab.on_image(name);
+    Pause(0ms, 5ms, [this, command] {
+      record_.mutable_report()->set_committed_op(command.op());
+      record_.set_done_op(command.op());
+      Persist();
+      Pause(0ms, 5ms, [this, command] {
+        if (command.dump().keep_running()) return EndDump(command, "");
+        host_.machine.EndDumped(id_);
+        Wait(In(30s), [this] { return ended_; }, [this, command] {
+          if (!ended_) return EndDump(command, "the processes did not end after the checkpoint");
+          Finish();
+        });
+      });
+    });
+  });
+}
+
+void Task::EndDump(const v1::ToAgent& command, const std::string& failure) {
+  const ImageName name = NameOfImage(command);
+  if (const auto draft = host_.lab.store.drafts.find(name);
+      draft != host_.lab.store.drafts.end() && draft->second == host_.machine.node())
+    host_.lab.store.drafts.erase(draft);
+  const bool was_frozen = record_.dump().was_frozen();
+  if (was_frozen) {
+    record_.set_frozen(true);
+    host_.machine.Freeze(id_, true);
+  }
+  host_.machine.Release(id_);
+  if (ended_) return Finish();
+  record_.mutable_dump()->set_committing(false);
+  record_.mutable_report()->clear_checkpoint();
+  record_.mutable_report()->clear_image_bytes();
+  if (!failure.empty()) Fail(command.op(), failure);
+  SetPhase(was_frozen ? v1::SUSPENDED : v1::RUNNING);
+  Finish();
+}
+
+}  // namespace siding::simulation

@@ -1,0 +1,190 @@
+// Who asks for what: jobs, and what users and operators do with them.
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/world.h"
+
+namespace siding::simulation {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+const Caller kUser{1000, "ada", false};
+const Caller kOperator{0, "root", true};
+
+MethodSet DrawMethods(Random& random) {
+  MethodSet methods;
+  if (random.Chance(0.2)) return {Method::kApp};
+  if (random.Chance(0.6)) methods.Add(Method::kSuspend);
+  if (random.Chance(0.8)) methods.Add(Method::kCheckpoint);
+  if (random.Chance(0.25)) methods.Add(Method::kApp);
+  if (random.Chance(0.5)) methods.Add(Method::kKill);
+  return methods;
+}
+
+}  // namespace
+
+void World::DrawTrouble() {
+  Random& random = lab_.random;
+  if (random.Chance(0.15)) return;  // nothing at all: promises are kept
+  trouble_.verbs = random.Chance(0.6);
+  trouble_.deaths = random.Chance(0.6);
+  trouble_.network = random.Chance(0.5);
+  trouble_.beyond = random.Chance(0.2);
+  trouble_.operations = random.Chance(0.5);
+  trouble_.storage = random.Chance(0.3);
+  DrawOdds();
+}
+
+void World::DrawPolicy() {
+  Random& random = lab_.random;
+  Policy& policy = policy_;
+  policy.margin = 2s;
+  policy.budget_steps = 512;
+  policy.keep_checkpoints = random.Between(1, 3);
+  policy.expected_hold = random.Between(20s, 300s);
+  policy.headroom_nodes = random.Chance(0.1) ? 1 : 0;
+  policy.delay_weight = random.Chance(0.3) ? 0.2 : 0;
+  policy.when_late = random.OneOf(std::vector{WhenLate::kRefuse, WhenLate::kBestEffort, WhenLate::kQueue});
+}
+
+JobSpec World::DrawSpec() {
+  Random& random = lab_.random;
+  Program program;
+  program.work = random.Between(10s, 120s);
+  program.memory = Bytes{random.Between(16, 1500) * (1LL << 20)};
+  program.heeds_sigterm = random.Chance(0.7);
+  if (random.Chance(0.03)) program.fails_at_rank = 0;
+
+  JobSpec spec;
+  // With one node less than there are: what is kept free for requests is never a batch job's.
+  const int most = static_cast<int>(nodes_.size()) - policy_.headroom_nodes;
+  spec.nodes = random.Chance(0.5) ? 1 : random.Between(1, most);
+  spec.per_node = {random.OneOf(std::vector{4, 4, 4, 2, 1}), program.memory};
+  spec.priority = random.Between(0, 2);
+  spec.methods = DrawMethods(random);
+  spec.kill_grace = random.Between(0s, 10s);
+  if (random.Chance(0.3)) spec.notice = random.Between(100ms, 5s);
+  if (spec.methods.Has(Method::kApp)) {
+    spec.app.emplace();
+    spec.app->grace = 10s;
+    program.save_takes = random.Between(100ms, 12s);
+    program.exits_after_save = random.Chance(0.4);
+    if (!program.exits_after_save) spec.app->marker = "saved";
+  }
+  if (random.Chance(0.3)) spec.checkpoint_interval = random.Between(5s, 40s);
+  spec.command = {"work", absl::StrCat(lab_.programs.size())};
+  lab_.programs.push_back(program);
+  return spec;
+}
+
+void World::DrawJobs() {
+  Random& random = lab_.random;
+  const int batch = random.Between(2, 10), on_demand = random.Between(0, 6);
+  to_submit_ = batch + on_demand;
+  for (int i = 0; i < batch; ++i) {
+    lab_.timeline.After(random.Between(0s, 90s), [this, spec = DrawSpec()] { Submit(spec, 0s); });
+  }
+  for (int i = 0; i < on_demand; ++i) {
+    JobSpec spec = DrawSpec();
+    spec.kind = JobKind::kOnDemand;
+    spec.methods = {};
+    spec.app.reset();
+    spec.checkpoint_interval = 0s;
+    if (random.Chance(0.5)) spec.hold = lab_.programs.back().work;
+    lab_.timeline.After(random.Between(5s, 200s), [this, spec, within = random.Between(2s, 90s)] {
+      Submit(spec, within);
+    });
+  }
+  if (trouble_.verbs) lab_.timeline.After(random.Between(5s, 30s), [this] { AskSomething(); });
+}
+
+// A client tries until it is answered; whoever got no answer does not know that his job was taken.
+void World::Submit(JobSpec spec, Duration start_within) {
+  absl::StatusOr<Engine::Submitted> submitted = absl::UnavailableError("no controller");
+  JobSpec asked = spec;
+  if (start_within > 0s) {
+    asked.start_by = lab_.timeline.Now() + start_within;
+    if (lab_.random.Chance(0.2)) asked.not_before = lab_.timeline.Now() + start_within / 2;
+  }
+  controller_->Call([&](Engine& engine) { submitted = engine.Submit(kUser, asked); });
+  if (absl::IsUnavailable(submitted.status())) {
+    lab_.timeline.After(lab_.random.Between(1s, 5s), [this, spec, start_within] { Submit(spec, start_within); });
+    return;
+  }
+  --to_submit_;
+  if (!submitted.ok()) return;
+  jobs_.push_back(submitted->id);
+  const std::optional<Plan>& plan = submitted->plan;
+  if (plan && plan->feasible && plan->refusal.empty() && !trouble_.any()) checks_->OnPromise(submitted->id);
+}
+
+void World::AskSomething() {
+  Random& random = lab_.random;
+  if (calm_) return;
+  lab_.timeline.After(random.Between(1s, 20s), [this] { AskSomething(); });
+  if (jobs_.empty()) return;
+  const JobId job = random.OneOf(jobs_);
+  const Tier tier = random.Chance(0.5) ? Tier::kLocal : Tier::kShared;
+  const NodeId node = AnyNode().machine->node();
+  const int what = random.Below(20);
+  const bool cordon = random.Chance(0.3);
+  controller_->Call([&](Engine& engine) {
+    absl::Status status;
+    switch (what) {
+      case 0:
+        lab_.trace("user", "kill ", job.value());
+        checks_->OnUserKill(job);
+        status = engine.Kill(kUser, job);
+        break;
+      case 1:
+      case 2:
+      case 3:
+        lab_.trace("user", "suspend ", job.value());
+        status = engine.Suspend(kUser, job);
+        break;
+      case 4:
+      case 5:
+      case 6:
+        lab_.trace("user", "resume ", job.value());
+        status = engine.Resume(kUser, job);
+        break;
+      case 7:
+      case 8:
+      case 9:
+      case 10:
+        lab_.trace("user", "checkpoint ", job.value());
+        status = engine.Checkpoint(kUser, job, tier).status();
+        break;
+      case 11:
+      case 12:
+      case 13:
+        lab_.trace("user", "vacate ", job.value());
+        status = engine.Vacate(kUser, job, tier);
+        break;
+      case 14:
+      case 15:
+      case 16:
+        lab_.trace("user", "migrate ", job.value());
+        status = engine.Migrate(kUser, job, cordon ? std::vector{node} : std::vector<NodeId>());
+        break;
+      case 17: {
+        lab_.trace("user", "delete a checkpoint of ", job.value());
+        const CheckpointId id(absl::StrCat(job.value(), ".1"));
+        status = engine.DeleteCheckpoint(kUser, id);
+        break;
+      }
+      case 18: {
+        lab_.trace("user", "verify a checkpoint of ", job.value());
+        const CheckpointId id(absl::StrCat(job.value(), ".1"));
+        status = engine.VerifyCheckpoint(kUser, id, [](const std::map<int, v1::OpResult>&) {});
+        break;
+      }
+      default:
+        lab_.trace("operator", cordon ? "cordon " : "uncordon ", node.value());
+        status = engine.Cordon(kOperator, node, cordon);
+    }
+    if (!status.ok()) lab_.trace("user", "is refused: ", std::string(status.message()));
+  });
+}
+
+}  // namespace siding::simulation

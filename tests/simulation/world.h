@@ -1,0 +1,87 @@
+// One simulated world, from its first moment until it has come to rest: a controller, nodes with agents,
+// users, and what goes wrong. Everything follows from the seed.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/agent.h"
+#include "tests/simulation/checks.h"
+#include "tests/simulation/controller.h"
+
+namespace siding::simulation {
+
+struct Outcome {
+  std::string violation;  // empty: all was well
+  uint64_t hash = 0;      // of everything that happened
+  Duration simulated{0};
+};
+
+// Prints everything that happens if `print`.
+Outcome RunWorld(uint64_t seed, bool print);
+
+// Which kinds of trouble a world has.
+struct Trouble {
+  bool verbs = false;         // users and operators ask for things
+  bool deaths = false;        // of the controller, agents and nodes
+  bool network = false;       // connections break, nodes are cut off
+  bool beyond = false;        // single messages go astray
+  bool operations = false;    // what agents do fails, or takes long
+  bool storage = false;       // journal and stores fail
+  bool any() const { return verbs || deaths || network || beyond || operations || storage; }
+};
+
+// Not thread-safe.
+class World {
+ public:
+  World(uint64_t seed, bool print);
+  Outcome Run();
+
+ private:
+  struct Node {
+    std::unique_ptr<Machine> machine;
+    std::unique_ptr<Agent> agent;
+    bool has_power = true;
+    int change = 0;  // counts what was done to it, so that an older intention is void
+  };
+
+  // ---- world.cc ----
+  void MakeNodes();
+  void StartAgent(Node& node);
+  void StopAgent(Node& node, Duration for_so_long);
+  void CalmDown();
+  void LookForRest();
+  void ResumeFrozen();
+
+  // ---- workload.cc ----
+  void DrawTrouble();
+  void DrawPolicy();
+  void DrawJobs();
+  JobSpec DrawSpec();
+  void Submit(JobSpec spec, Duration start_within);
+  void AskSomething();
+
+  // ---- faults.cc ----
+  void DrawOdds();
+  void DrawMishaps();
+  void Mishap();
+  Node& AnyNode() { return nodes_[lab_.random.Below(static_cast<int>(nodes_.size()))]; }
+
+  Lab lab_;
+  Network network_{lab_};
+  Trouble trouble_;
+  Policy policy_;
+  std::unique_ptr<Controller> controller_;
+  std::unique_ptr<Checks> checks_;
+  std::vector<Node> nodes_;
+  AgentOptions agent_options_;
+  std::vector<JobId> jobs_;
+  int agents_started_ = 0;
+  int to_submit_ = 0;
+  bool calm_ = false;
+  bool rests_ = false;
+  Time give_up_;
+};
+
+}  // namespace siding::simulation

@@ -9,18 +9,14 @@ CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
 
 
 def enter(kept):
-    """An empty /tmp, with the folder `kept` of before as /tmp/kept, and a loopback device. For the rest of the process."""
+    """An empty /tmp and a loopback device, for the rest of the process. Returns another path of the folder `kept`."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS | CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
     fd = os.open(kept, os.O_RDONLY | os.O_DIRECTORY)
-    run = lambda *argv: subprocess.run(argv, check=True, pass_fds=(fd,))  # noqa: E731
-    run("mount", "--make-rprivate", "/")
-    run("mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/tmp")
-    os.mkdir("/tmp/kept")
-    run("mount", "--bind", f"/proc/self/fd/{fd}", "/tmp/kept")
-    run("ip", "link", "set", "lo", "up")
-    os.close(fd)
+    for command in ("mount --make-rprivate /", "mount -t tmpfs -o mode=1777 tmpfs /tmp", "ip link set lo up"):
+        subprocess.run(command.split(), check=True)
+    return f"/proc/self/fd/{fd}"
 
 
 def packet_rules():

@@ -85,9 +85,13 @@ class Play:
         return self.cluster.point.startswith("shim.")
 
     def wrong_starts(self, name, number):
-        """Each start is of an incarnation of its own."""
+        """Each start is of an incarnation of its own, and none was from the beginning but the first."""
         open_place = False
-        for event in self.cluster.events(number):
+        events = self.cluster.events(number)
+        again = next((e["text"] for e in events if e["kind"] == "restart-needed"), None)
+        if again and not self.may_repeat():
+            return [f"{name}: {again}"]
+        for event in events:
             if event["kind"] == "place":
                 open_place = True
             elif event["kind"] in ("started", "restored"):

@@ -10,6 +10,7 @@
 #include "agent/host/local_task_host.h"
 #include "agent/link/link.h"
 #include "agent/slurm/listener.h"
+#include "common/fault.h"
 #include "common/logging.h"
 #include "common/signals.h"
 #include "common/status.h"
@@ -105,6 +106,8 @@ int Main(int argc, char** argv) {
                  "where Slurm's plugin registers tasks, such as /run/siding/slurm.sock; default: nowhere");
   app.add_option("--log-level", level, "trace, debug, info, warning or error")->capture_default_str();
   app.add_flag("--check", check, "say what works on this machine, then exit");
+  bool fault_points = false;
+  app.add_flag("--fault-points", fault_points, "list the steps at which tests make it fail, then exit");
   app.set_version_flag("--version", "siding-agent " SIDING_VERSION);
   CLI11_PARSE(app, argc, argv);
 
@@ -112,6 +115,10 @@ int Main(int argc, char** argv) {
     std::cerr << "siding-agent: " << std::string(status.message()) << "\n";
     return 1;
   };
+  if (fault_points) {
+    std::cout << ListFaultPoints();
+    return 0;
+  }
   int64_t bytes = MachineMemory();
   if (!memory.empty()) {
     const auto parsed = ParseBytes(memory);
@@ -125,6 +132,7 @@ int Main(int argc, char** argv) {
   options.huge_pages = !no_huge_pages;
   options.cluster_manager = !slurm_socket.empty();
   if (absl::Status logging = SetUpLogging("siding-agent", level); !logging.ok()) return fail(logging);
+  if (absl::Status faults = ArmFaults({"shim"}); !faults.ok()) return fail(faults);
   TakeOverGrpcLog();
   if (check) return Check(options);
   auto link_options = LinkTo(controller, tls);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "common/fault.h"
 #include "common/status.h"
 
 namespace siding {
@@ -33,6 +34,7 @@ absl::Status ReplaceFile(const std::string& path, absl::string_view content, int
   if (status.ok() && durable && fsync(fd.get()) != 0) {
     status = ErrnoError(errno, absl::StrCat("fsync ", temporary));
   }
+  if (status.ok()) status = FaultAt<"file.written: a file's new content lies beside the old">();
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
     status = ErrnoError(errno, absl::StrCat("rename ", temporary, " to ", path));
   }

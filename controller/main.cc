@@ -9,6 +9,7 @@
 #include <iostream>
 #include <thread>
 
+#include "common/fault.h"
 #include "common/files.h"
 #include "common/logging.h"
 #include "common/signals.h"
@@ -178,6 +179,8 @@ int Main(int argc, char** argv) {
   auto* by = app.add_option("--identity", identity, "how remote users are known: certificate or munge");
   auto* munge = app.add_option("--munge-socket", flags.munge_socket, "munged's socket; default: MUNGE's own");
   app.add_flag("--check-config", check, "check configuration and policy, then exit");
+  bool fault_points = false;
+  app.add_flag("--fault-points", fault_points, "list the steps at which tests make it fail, then exit");
   app.set_version_flag("--version", "sidingd " SIDING_VERSION);
   CLI11_PARSE(app, argc, argv);
 
@@ -185,6 +188,10 @@ int Main(int argc, char** argv) {
     std::cerr << "sidingd: " << std::string(status.message()) << "\n";
     return 1;
   };
+  if (fault_points) {
+    std::cout << ListFaultPoints();
+    return 0;
+  }
   auto config = Configure(file);
   if (!config.ok()) return fail(config.status());
   if (*socket) config->socket = flags.socket;
@@ -210,6 +217,7 @@ int Main(int argc, char** argv) {
       config->policy.empty() ? absl::StatusOr<PolicyFile>(PolicyFile()) : LoadPolicyFile(config->policy);
   if (!policy.ok()) return fail(policy.status());
   if (absl::Status logging = SetUpLogging("sidingd", config->log_level); !logging.ok()) return fail(logging);
+  if (absl::Status faults = ArmFaults(); !faults.ok()) return fail(faults);
   TakeOverGrpcLog();
   if (check) {
     if (const auto credentials = RemoteCredentials(*config); !credentials.ok())

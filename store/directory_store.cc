@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "store/draft.h"
@@ -94,6 +95,7 @@ class DirectoryStore final : public ImageStore {
   absl::Status Delete(const ImageKey& key) override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     const std::string parent = layout_.CheckpointFolder(key.checkpoint);
+    SIDING_RETURN_IF_ERROR(FaultAt<"store.delete: an image is about to be deleted">());
     const std::string trash = TrashPath(layout_);
     if (rename(layout_.ImageFolder(key).c_str(), trash.c_str()) != 0) {
       if (errno == ENOENT) return absl::OkStatus();
@@ -102,12 +104,14 @@ class DirectoryStore final : public ImageStore {
     // Before the first file goes: after a power cut the image must be whole or gone.
     SIDING_RETURN_IF_ERROR(IoError(layout_, SyncDirectory(parent)));
     SIDING_RETURN_IF_ERROR(IoError(layout_, SyncDirectory(layout_.Staging())));
+    FaultHere<"store.trashed: a deleted image is out of sight, its files are still there">();
     rmdir(parent.c_str());  // stays as long as other ranks are in it
     return RemoveTree(trash);
   }
 
   absl::Status SetAside(const ImageKey& key) override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
+    SIDING_RETURN_IF_ERROR(FaultAt<"store.set-aside: a damaged image is about to be set aside">());
     SIDING_RETURN_IF_ERROR(IoError(layout_, MakeDirectories(layout_.Damaged(), 0700)));
     if (rename(layout_.ImageFolder(key).c_str(), DamagedPath(layout_, key).c_str()) != 0 && errno != ENOENT)
       return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
@@ -138,6 +142,7 @@ absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string
   }
   SIDING_RETURN_IF_ERROR(store::IoError(layout, SyncDirectory(root)));
   SIDING_RETURN_IF_ERROR(store::SweepStaging(layout));
+  SIDING_RETURN_IF_ERROR(FaultAt<"store.opened: what dead writers have left is removed">());
   return std::unique_ptr<ImageStore>(std::make_unique<store::DirectoryStore>(layout));
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "store/checksum.h"
@@ -30,6 +31,7 @@ constexpr size_t kSealThreads = 4;
 absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& layout, const ImageKey& key) {
   SIDING_RETURN_IF_ERROR(CheckKey(key));
   SIDING_ASSIGN_OR_RETURN(auto folder, StagingFolder::Make(layout, key));
+  SIDING_RETURN_IF_ERROR(FaultAt<"store.draft: a draft is made">());
   return std::unique_ptr<ImageDraft>(new DirectoryDraft(layout, key, std::move(folder)));
 }
 
@@ -93,6 +95,7 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
   });
   for (const absl::Status& result : results) SIDING_RETURN_IF_ERROR(result);
 
+  SIDING_RETURN_IF_ERROR(FaultAt<"store.hashed: all files of a draft are hashed and synced">());
   sealed_size_ = manifest.TotalSize().value;
   SIDING_ASSIGN_OR_RETURN(const std::string text, ManifestToText(manifest));
   // This syncs the folder as well, and with it the names of all files.
@@ -101,6 +104,7 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
     unlink(manifest_path.c_str());
     return IoError(layout_, written);
   }
+  SIDING_RETURN_IF_ERROR(FaultAt<"store.sealed: the manifest of a draft is durable">());
   phase_ = kSealed;
   return manifest;
 }
@@ -127,9 +131,11 @@ absl::Status DirectoryDraft::Commit() {
     return absl::FailedPreconditionError(absl::StrCat(
         "image ", Describe(key_), " is ", phase_ == kWriting ? "not sealed" : "committed already"));
   }
+  SIDING_RETURN_IF_ERROR(FaultAt<"store.commit: a draft is about to be moved into its place">());
   SIDING_RETURN_IF_ERROR(MoveIntoPlace());
   const std::string parent = layout_.CheckpointFolder(key_.checkpoint);
-  absl::Status synced = SyncDirectory(parent);
+  absl::Status synced = FaultAt<"store.moved: an image is in its place, which may not be durable">();
+  if (synced.ok()) synced = SyncDirectory(parent);
   if (synced.ok()) synced = SyncDirectory(layout_.Images());
   if (synced.ok()) synced = SyncDirectory(layout_.Staging());
   if (!synced.ok()) {
@@ -139,6 +145,7 @@ absl::Status DirectoryDraft::Commit() {
   }
   folder_->MovedAway();
   phase_ = kCommitted;
+  FaultHere<"store.committed: an image is in its place, durably">();
   return absl::OkStatus();
 }
 

@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/fault.h"
 #include "common/status.h"
 
 namespace siding::store {
@@ -71,6 +72,7 @@ absl::StatusOr<std::unique_ptr<StagingFolder>> StagingFolder::Make(const Layout&
       return IoError(layout, error, "flock " + lock_path + " (must the file system be mounted with locks?)");
     }
     if (!StillThere(lock.get(), lock_path)) continue;
+    FaultHere<"store.lock: the lock of a new draft is made, its folder is not">();
     if (mkdir(path.c_str(), 0700) != 0) {
       const int error = errno;
       unlink(lock_path.c_str());

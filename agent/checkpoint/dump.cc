@@ -16,6 +16,7 @@
 #include "agent/checkpoint/precheck.h"
 #include "agent/checkpoint/stdio.h"
 #include "agent/launch/processes.h"
+#include "common/fault.h"
 #include "common/status.h"
 
 namespace siding {
@@ -84,6 +85,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
                      const std::atomic<bool>& abandon) {
   if (std::string why = WhyNotDumpable(plan.init); !why.empty()) return absl::FailedPreconditionError(why);
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.draft: the folder of a new image is made">());
   // CRIU as the job's user must be able to write there, but afterwards nobody else may.
   if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), plan.user.uid, plan.user.gid));
 
@@ -98,6 +100,8 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
 
   bool committed = false;
   const auto post_dump = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(
+        FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
     if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), geteuid(), getegid()));
     SIDING_ASSIGN_OR_RETURN(const auto files, RecordOpenFiles(plan.init));
     auto metadata = plan.metadata;
@@ -105,10 +109,15 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
     if (std::string pipes = PipesToText(RecordPipes(plan.init)); !pipes.empty())
       metadata[kMetadataPipes] = std::move(pipes);
     SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
+    SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());
     SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest));
+    SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.decided: the image is to count">());
     SIDING_RETURN_IF_ERROR(observer.OnCommitting());
+    SIDING_RETURN_IF_ERROR(
+        FaultAtCriu<"agent.dump.remembered: that it commits is remembered, the image does not count yet">());
     SIDING_RETURN_IF_ERROR(CommitOver(*draft, store, plan.key));
     committed = true;
+    SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.committed: the image counts, the task is still frozen">());
     observer.OnCommitted();
     return absl::OkStatus();
   };
@@ -117,6 +126,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
     const ProgressTeller teller(*draft, observer);
     status = criu.Dump(dump, post_dump);
   }
+  FaultHere<"agent.dump.over: criu has ended">();
   if (committed && !status.ok() && !plan.keep_running) {
     // CRIU died between the commit and the end of the processes. The image counts: what is left ends here.
     kill(plan.init, SIGKILL);

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "agent/criu/swrk.h"
+#include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
 
@@ -85,7 +86,11 @@ class SwrkCriu final : public Criu {
     absl::StatusOr<criu::Response> response = absl::UnknownError("");
     {
       SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, ""));
+      const CriuOfThisThread criu(swrk.pid());
+      SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.dump: criu is about to be told to dump">());
       const auto on_notify = [&](const criu::Notification& notification) {
+        decision = FaultAtCriu<"criu.dump.step: criu has got to a step of the dump">();
+        if (!decision.ok()) return false;
         if (notification.script() != "post-dump") return true;
         asked = true;
         decision = post_dump();
@@ -117,7 +122,12 @@ class SwrkCriu final : public Criu {
     }
     unlink((restore.work_folder + "/" + kRestoreLog).c_str());
     SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroup, handed_over));
-    auto response = swrk.Call(request);
+    const CriuOfThisThread criu(swrk.pid());
+    SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.restore: criu is about to be told to restore">());
+    const auto on_notify = [](const criu::Notification&) {
+      return FaultAtCriu<"criu.restore.step: criu has got to a step of the restore">().ok();
+    };
+    auto response = swrk.Call(request, on_notify);
     if (response.ok() && response->success()) return response->restore().pid();
     return Explain(restore.work_folder + "/" + kRestoreLog, response);
   }

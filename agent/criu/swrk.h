@@ -28,6 +28,7 @@ class Swrk {
   // Closes the socket, which makes CRIU undo whatever is not finished, and waits for its end.
   ~Swrk();
 
+  pid_t pid() const { return pid_; }
   // Sends one request and returns the answer. Notifications in between are handed to `on_notify`, whose false
   // makes the operation fail. kUnavailable: CRIU died; kAborted: `abandon` became true and CRIU was ended.
   absl::StatusOr<criu::Response> Call(const criu::Request& request,

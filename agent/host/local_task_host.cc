@@ -17,6 +17,7 @@
 #include "agent/host/task.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
+#include "common/fault.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -71,6 +72,7 @@ class LocalTaskHost final : public TaskHost {
   }
 
   void Execute(const v1::ToAgent& command) override {
+    FaultHere<"agent.order: an order has come">();
     switch (command.what_case()) {
       case v1::ToAgent::WHAT_NOT_SET:
       case v1::ToAgent::kWelcome:
@@ -263,6 +265,7 @@ class LocalTaskHost final : public TaskHost {
       tasks_[id] = std::make_shared<Task>(host_, id, folder, *std::move(record));
     }
     // When it is known what each of them holds.
+    FaultHere<"agent.found: the tasks of an earlier agent are found">();
     for (const auto& [id, task] : tasks_) task->Adopt();
   }
 
@@ -273,7 +276,9 @@ class LocalTaskHost final : public TaskHost {
     if (it != tasks_.end()) return it->second;
     if (!make) return nullptr;
     const std::string folder = tasks_folder_ + "/" + ToString(id);
-    if (absl::Status status = MakeDirectories(folder, 0700); !status.ok()) {
+    absl::Status status = MakeDirectories(folder, 0700);
+    status.Update(FaultAt<"agent.folder: the folder of a new task is made, and empty">());
+    if (!status.ok()) {
       spdlog::error("{}", std::string(status.message()));
       return nullptr;
     }
@@ -289,6 +294,7 @@ class LocalTaskHost final : public TaskHost {
       task = std::move(it->second);
       tasks_.erase(it);
     }
+    FaultHere<"agent.forget: a task is forgotten, its folder and cgroup are still there">();
     task->RemoveTraces();
   }
 

@@ -11,6 +11,7 @@
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
 #include "agent/launch/shim_process.h"
+#include "common/fault.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -76,6 +77,7 @@ void Task::Execute(const v1::ToAgent& command) {
           commit ? phase == v1::PREPARED && command.op() == current_.op() : command.op() >= current_.op();
       // The first decision counts: after a commit has begun there is no way back.
       if (undoable && meant && decision_ == Decision::kNone) {
+        FaultHere<"agent.decision: a commit or an abort has come">();
         decision_ = commit ? Decision::kCommit : Decision::kAbort;
         changed_.notify_all();
       } else {
@@ -167,9 +169,10 @@ void Task::Work(std::function<void()> operation) {
 }
 
 void Task::Persist() {
-  if (absl::Status status = WriteJsonFile(folder_ + "/task.json", record_, 0600); !status.ok()) {
-    spdlog::error("task {}: {}", name_, std::string(status.message()));
-  }
+  absl::Status status = FaultAt<"agent.record: what is remembered of a task is about to be written">();
+  if (status.ok()) status = WriteJsonFile(folder_ + "/task.json", record_, 0600);
+  if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));
+  FaultHere<"agent.recorded: what is remembered of a task has been written">();
 }
 
 void Task::PersistAndSend() {
@@ -191,6 +194,7 @@ void Task::Fail(int64_t op, const absl::Status& why) {
 }
 
 void Task::Send() {
+  FaultHere<"agent.report: a report of a task is about to go out">();
   v1::FromAgent message;
   *message.mutable_report() = record_.report();
   host_.sink.Send(std::move(message));
@@ -267,6 +271,7 @@ void Task::RemoveTraces() {
   if (absl::Status status = freezer().RemoveCgroup(name_); !status.ok()) {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
+  FaultHere<"agent.forget.cgroup: the cgroup of a forgotten task is gone, its folder is not">();
   // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
   if (record_.report().phase() == v1::EXITED && !record_.kill_ordered()) RemoveTmpdir();
   std::error_code error;

@@ -5,6 +5,7 @@
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
+#include "common/fault.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -50,6 +51,7 @@ void Task::DoAdopt() {
     return;
   }
   if (ended) return;
+  FaultHere<"agent.adopt: a task of an earlier agent still lives">();
   const pid_t init = record_.init().pid();
   // CRIU, if it is still there, finds its socket closed and undoes the dump; or it was answered, and ends the
   // processes. Either way it lets go of them.

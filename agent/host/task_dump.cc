@@ -5,6 +5,7 @@
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
+#include "common/fault.h"
 #include "common/status.h"
 
 namespace siding {
@@ -56,6 +57,8 @@ class Task::Dumper final : public DumpObserver {
     task_.record_.mutable_report()->set_image_bytes(dump.image_bytes());
     if (absl::Status stop = Stop(); !stop.ok()) return stop;
     task_.SetPhase(v1::PREPARED, command_.op());
+    SIDING_RETURN_IF_ERROR(
+        FaultAtCriu<"agent.dump.prepared: the controller is told that the image is whole">());
     for (;;) {
       if (task_.decision_ == Decision::kCommit) return absl::OkStatus();
       if (absl::Status stop = Stop(); !stop.ok()) return stop;
@@ -67,7 +70,8 @@ class Task::Dumper final : public DumpObserver {
   absl::Status OnCommitting() override {
     std::lock_guard lock(task_.mutex_);
     task_.record_.mutable_dump()->set_committing(true);
-    absl::Status status = WriteJsonFileDurably(task_.folder_ + "/task.json", task_.record_, 0600);
+    absl::Status status = FaultAt<"agent.dump.committing: that it commits is about to be remembered">();
+    if (status.ok()) status = WriteJsonFileDurably(task_.folder_ + "/task.json", task_.record_, 0600);
     if (!status.ok()) task_.record_.mutable_dump()->set_committing(false);
     return status;
   }
@@ -119,6 +123,7 @@ std::function<void()> Task::PlanDump(const v1::ToAgent& command) {
 
 void Task::DoDump(v1::ToAgent command) {
   const auto run = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump: a dump is about to begin">());
     if (!host_.criu) return absl::UnavailableError("no checkpoint on this node: " + host_.criu_problem);
     SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(command.dump().tier()));
     if (const std::string why = WhyNoScript(record_.init().pid()); !why.empty())
@@ -127,6 +132,7 @@ void Task::DoDump(v1::ToAgent command) {
       SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.dump().notice_us())));
     SIDING_RETURN_IF_ERROR(ThawIfFrozen());
     SIDING_RETURN_IF_ERROR(LeaveGpus());
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.ready: the task runs, and is off its GPUs">());
     DumpPlan plan;
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = record_.init().pid();

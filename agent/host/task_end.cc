@@ -4,6 +4,7 @@
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.pb.h"
+#include "common/fault.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -12,6 +13,7 @@ void Task::Conclude() {
   v1::TaskReport& report = *record_.mutable_report();
   if (IsOver(report.phase())) return;
   if (report.phase() == v1::TASK_PHASE_UNSPECIFIED) return;
+  FaultHere<"agent.end: a task's shim has ended, what that means is not yet judged">();
   if (auto running = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json"); running.ok()) {
     *record_.mutable_init() = running->init();
     if (report.started_us() == 0) report.set_started_us(running->started_us());

@@ -10,6 +10,7 @@
 #include "agent/gpu/node_gpus.h"
 #include "agent/host/task.h"
 #include "agent/launch/processes.h"
+#include "common/fault.h"
 #include "common/since.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
@@ -150,7 +151,9 @@ absl::Status Task::LeaveGpus() {
   }
   const auto huge = host_.huge_pages ? host_.huge_pages->Take() : nullptr;
   const auto start = std::chrono::steady_clock::now();
+  FaultHere<"agent.gpu.drain: a task is about to leave its GPUs, which is remembered">();
   const absl::Status status = DrainGpus(host_.gpus->driver(), ProcessTree(init), kTimes);
+  FaultHere<"agent.gpu.drained: a task is off its GPUs">();
   std::lock_guard lock(mutex_);
   if (status.ok()) {
     if (bytes > Bytes{0}) host_.rates->Add(Medium::kGpu, Transfer::kDump, bytes, Since(start));
@@ -191,7 +194,9 @@ absl::Status Task::ReturnToGpus() {
   if (!HasGpuOpen(record_.init().pid()))  // else some are back already
     SIDING_RETURN_IF_ERROR(host_.gpus->CheckFree(ToVector(gpu.held()), Bytes{gpu.bytes()}));
   const auto start = std::chrono::steady_clock::now();
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.gpu.refill: a task is about to return to its GPUs">());
   const absl::Status status = RefillGpus(host_.gpus->driver(), tree, moves, kTimes);
+  FaultHere<"agent.gpu.refilled: a task is back on its GPUs, which is not yet remembered">();
   if (!status.ok() && !absl::IsDataLoss(status)) return status;
   // It runs, and ends by the first call that needs what is lost.
   if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));

@@ -2,6 +2,7 @@
 
 #include "agent/host/task.h"
 #include "agent/launch/processes.h"
+#include "common/fault.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -10,6 +11,7 @@ constexpr Duration kEndPatience = std::chrono::seconds(30);
 }
 
 void Task::DoKill(Duration grace) {
+  FaultHere<"agent.kill: a task is about to be ended">();
   if (absl::Status status = ThawIfFrozen(); !status.ok()) {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
@@ -30,6 +32,7 @@ void Task::DoKill(Duration grace) {
   }
   // The end of the namespace's init is the end of everything in it.
   freezer().KillAll(name_, alive() ? init : 0);
+  FaultHere<"agent.killed: a task's processes are killed">();
   if (!WaitEnded(kEndPatience)) spdlog::error("task {}: some processes do not end", name_);
 }
 

@@ -8,6 +8,7 @@
 #include "agent/host/task.h"
 #include "agent/host/task_ending.h"
 #include "agent/launch/processes.h"
+#include "common/fault.h"
 #include "common/status.h"
 
 namespace siding {
@@ -54,6 +55,7 @@ void Task::DoSave(const v1::ToAgent& command) {
   };
   const auto signal_program = [&]() -> absl::Status {
     const pid_t program = MainProcess(record_.init().pid());
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.save: a program is about to be told to save itself">());
     if (program == 0) return absl::FailedPreconditionError("the job's command is gone");
     if (kill(program, save.app().signal()) != 0) return ErrnoError(errno, "signal the job's command");
     return absl::OkStatus();
@@ -70,6 +72,7 @@ void Task::DoSave(const v1::ToAgent& command) {
                              : absl::DeadlineExceededError("the program did not save itself in time");
     }
   }
+  FaultHere<"agent.saved: a program has saved itself, or has not">();
   {
     std::lock_guard lock(mutex_);
     if (has_marker && !save.keep_running()) record_.set_saved(true);

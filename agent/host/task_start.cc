@@ -15,6 +15,7 @@
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
+#include "common/fault.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 
@@ -107,6 +108,7 @@ void Task::BeginAnew(const v1::ToAgent& command, const absl::Status& why) {
 
 absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged) {
   if (!host_.criu) return absl::UnavailableError("no restore on this node: " + host_.criu_problem);
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore: an image is about to be verified">());
   const v1::Restore& restore = command.restore();
   SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(restore.tier()));
   const ImageKey key{CheckpointId(restore.checkpoint()), id_.rank};
@@ -139,6 +141,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     if (damaged && record_.hosted()) SIDING_RETURN_IF_ERROR(store->SetAside(key));
     return why;
   }
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore.verified: an image is verified">());
   agent::ShimRestore& order = *request.mutable_restore();
   SIDING_ASSIGN_OR_RETURN(*order.mutable_image_folder(), store->Path(key));
   order.set_criu_path(host_.criu_path);
@@ -170,14 +173,18 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
   request.set_rank(id_.rank);
   request.set_init_path(host_.options.init_path);
   const auto start = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.start: a task is about to be given what it needs">());
     SIDING_RETURN_IF_ERROR(TakeGpus());
     if (host_.AssignsGpus() && !record_.hosted())
       request.set_visible_gpus(absl::StrJoin(record_.gpu().held(), ","));
     SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(name_));
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.cgroup: a task's cgroup is made">());
     SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.request: the shim's orders are written">());
     if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
     SIDING_ASSIGN_OR_RETURN(UniqueFd shim,
                             record_.hosted() ? AwaitShim() : StartShim(host_.options.shim_path, folder_));
+    FaultHere<"agent.start.shim: a task's shim is started">();
     Watch(std::move(shim));
     return absl::OkStatus();
   };
@@ -225,6 +232,7 @@ void Task::AwaitStart(v1::TaskPhase failed) {
     return ended_ || host_.stopping;
   };
   const bool in_time = PollUntil(decided, kStartPatience);
+  FaultHere<"agent.started: the shim has said that its task runs, or why not">();
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
   if (!in_time) freezer().KillAll(name_, 0);
   if (running.ok()) return OnStarted(*running, failed);

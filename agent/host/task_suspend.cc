@@ -1,5 +1,6 @@
 #include "agent/checkpoint/precheck.h"
 #include "agent/host/task.h"
+#include "common/fault.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 
@@ -24,8 +25,10 @@ void Task::DoSuspend(const v1::ToAgent& command) {
   const pid_t init = record_.init().pid();
   const auto freeze = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.suspend().notice_us())));
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.suspend: a task is about to be frozen">());
     SIDING_RETURN_IF_ERROR(LeaveGpus());
     absl::Status status = freezer().Freeze(name_, init, kFreezePatience);
+    if (status.ok()) status = FaultAt<"agent.suspend.frozen: a task is frozen, nobody has been told">();
     // A process may have come to its GPU between the two.
     if (status.ok() && UsesGpus() && HasGpuOpen(init))
       status = absl::UnavailableError("began to use a GPU while it was being suspended");
@@ -61,6 +64,7 @@ absl::Status Task::ThawIfFrozen() {
     if (!record_.frozen()) return absl::OkStatus();
   }
   absl::Status status = freezer().Thaw(name_, record_.init().pid(), kFreezePatience);
+  FaultHere<"agent.thawed: a task is thawed, which is not yet remembered">();
   if (!status.ok()) return status;
   std::lock_guard lock(mutex_);
   record_.set_frozen(false);
@@ -71,7 +75,9 @@ absl::Status Task::ThawIfFrozen() {
 void Task::DoResume() {
   const auto resume = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(TakeGpus());
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.resume: a task is about to be thawed">());
     SIDING_RETURN_IF_ERROR(ThawIfFrozen());
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.resume.thawed: a task is thawed, nobody has been told">());
     return ReturnToGpus();
   };
   const absl::Status status = resume();

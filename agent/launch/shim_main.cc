@@ -14,6 +14,7 @@
 #include "agent/launch/shim.h"
 #include "agent/launch/shim_slurm.h"
 #include "agent/launch/shim_word.h"
+#include "common/fault.h"
 #include "spank/step_wire.h"
 
 namespace siding {
@@ -23,29 +24,41 @@ absl::Status Run(const std::string& folder) {
   fcntl(3, F_SETFD, FD_CLOEXEC);  // the lock on shim.lock, handed over by the agent: ours alone
   SIDING_RETURN_IF_ERROR(WriteShim(folder));
   SIDING_ASSIGN_OR_RETURN(const auto request, ReadJsonFile<agent::ShimRequest>(folder + "/request.json"));
+  SIDING_RETURN_IF_ERROR(FaultAt<"shim.begun: a shim is about to start its task">());
   const auto task = request.has_restore() ? RestoreTask(request, folder) : LaunchTask(request);
   SIDING_RETURN_IF_ERROR(WriteStart(folder, task));
   if (!task.ok()) return absl::OkStatus();
+  FaultHere<"shim.told: it is written that the task runs">();
   int status = 0;
   while (waitpid(task->init, &status, 0) < 0 && errno == EINTR) {
   }
-  return WriteExit(folder, ExitOf(status));
+  FaultHere<"shim.ended: the task has ended, which is written nowhere">();
+  SIDING_RETURN_IF_ERROR(WriteExit(folder, ExitOf(status)));
+  FaultHere<"shim.over: it is written how the task ended">();
+  return absl::OkStatus();
 }
 
 }  // namespace
 }  // namespace siding
 
 int main(int argc, char** argv) {
+  if (argc == 2 && strcmp(argv[1], "--fault-points") == 0) {
+    printf("%s", siding::ListFaultPoints().c_str());
+    return 0;
+  }
   const bool slurm = argc == 2 && strcmp(argv[1], siding::spank::kShimForSlurm) == 0;
   if (argc != 2) {
     fprintf(stderr,
-            "usage: siding-shim TASKDIR | --slurm (started by siding-agent and by siding's Slurm "
+            "usage: siding-shim TASKDIR | --slurm | --fault-points (started by siding-agent and by siding's "
+            "Slurm "
             "plugin)\n");
     return 2;
   }
   // What is meant for the agent's terminal or service must not end the tasks.
   for (int signal_number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(signal_number, SIG_IGN);
-  const absl::Status status = slurm ? siding::RunForSlurm() : siding::Run(argv[1]);
+  // With Slurm the environment is the user's.
+  absl::Status status = slurm ? absl::OkStatus() : siding::ArmFaults({"agent", "store"});
+  if (status.ok()) status = slurm ? siding::RunForSlurm() : siding::Run(argv[1]);
   if (!status.ok()) {
     fprintf(stderr, "siding-shim: %s: %s\n", argv[1], std::string(status.message()).c_str());
     return 1;

@@ -7,6 +7,7 @@
 #include "agent/checkpoint/stdio.h"
 #include "agent/criu/criu.h"
 #include "agent/launch/shim.h"
+#include "common/fault.h"
 #include "common/status.h"
 
 namespace siding {
@@ -47,6 +48,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
   ShimTask task;
   SIDING_ASSIGN_OR_RETURN(task.notes, PutBackAsUser(request));
+  SIDING_RETURN_IF_ERROR(FaultAt<"shim.files: the files of a task are as they were at its checkpoint">());
   CriuRestore restore;
   restore.image_folder = request.restore().image_folder();
   restore.work_folder = log_folder;

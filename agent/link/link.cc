@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/fault.h"
 #include "common/logging.h"
 #include "siding/v1/agent.grpc.pb.h"
 
@@ -132,6 +133,7 @@ bool Link::Serve() {
     leave(session.Finish());
     return false;
   }
+  FaultHere<"agent.welcomed: the controller has taken the agent's list of tasks">();
   spdlog::info("connected to the controller");
   session.StartReading([&] {
     v1::ToAgent command;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "common/fault.h"
 #include "common/logging.h"
 #include "common/status.h"
 #include "controller/api/views.h"
@@ -69,8 +70,10 @@ grpc::Status ApiService::Submit(grpc::ServerContext* context, const v1::SubmitRe
   if (!caller.ok()) return ToGrpc(caller.status());
   auto spec = SpecOf(*request, identity);
   if (!spec.ok()) return ToGrpc(spec.status());
+  FaultHere<"api.submit: a job is about to be submitted">();
   const auto submitted = engine_.Submit(*caller, *std::move(spec));
   if (!submitted.ok()) return Reply(*caller, __func__, submitted.status());
+  FaultHere<"api.submitted: a job is recorded, its user has not been told">();
   response->set_id(submitted->id.value());
   if (submitted->plan) {
     engine_.Read(

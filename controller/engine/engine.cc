@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/fault.h"
 #include "common/status.h"
 #include "controller/engine/impl.h"
 
@@ -39,6 +40,7 @@ absl::Status Engine::Impl::Start() {
     recent_.push_back(event);
     if (recent_.size() > kRecentEvents) recent_.pop_front();
   }));
+  SIDING_RETURN_IF_ERROR(FaultAt<"engine.replayed: the journal has been read">());
   // Operation numbers for checkpoint commands only have to differ within one life of the controller and from
   // those before it, whose answers may still arrive.
   last_op_ = ToMicros(clock_.Now());
@@ -56,6 +58,7 @@ void Engine::Impl::Record(JobId job, EventBody body) {
 
 absl::Status Engine::Impl::Flush() {
   if (unflushed_.empty()) return health_;
+  FaultHere<"engine.decided: events are about to be written to the journal">();
   if (health_.ok()) health_ = Annotate(journal_.Append(unflushed_), "journal");
   if (!health_.ok()) {
     spdlog::critical("journal failed ({}): no further decisions are made; restart when this is mended",
@@ -64,6 +67,7 @@ absl::Status Engine::Impl::Flush() {
     unflushed_.clear();
     return health_;
   }
+  FaultHere<"engine.recorded: events are durable, no order has gone out">();
   for (Event& event : unflushed_) {
     spdlog::info("job {} {}: {}", event.job.value(), KindOf(event), Describe(event));
     recent_.push_back(std::move(event));
@@ -99,7 +103,10 @@ absl::Status Engine::Impl::Advance() {
   }
   const absl::Status status = Flush();
   if (!status.ok()) return absl::UnavailableError(status.message());
-  for (auto& [node, command] : std::exchange(outbox_, {})) agents_.Send(node, std::move(command));
+  for (auto& [node, command] : std::exchange(outbox_, {})) {
+    FaultHere<"engine.order: an order is about to go to an agent">();
+    agents_.Send(node, std::move(command));
+  }
   if (std::exchange(wish_, false)) platform_.Want(wishes_);
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/fault.h"
 #include "controller/engine/impl.h"
 #include "controller/wire/wire.h"
 #include "planner/planner.h"
@@ -75,6 +76,7 @@ void Engine::Impl::Adopt(std::vector<Plan> plans) {
                          known->second.plans.back().nodes != plan.nodes;
     if (!changed && &plan != &plans.front()) continue;
     Record(request, RequestPlanned{plan});
+    FaultHere<"engine.planned: a request is planned, which is not yet durable">();
     for (const PlanStep& step : plan.steps) {
       if (step.begin == Time{}) Order(plan, step);
     }
@@ -201,6 +203,7 @@ bool Engine::Impl::Grant(JobRecord& request) {
     }
     if (nodes.size() < static_cast<size_t>(request.spec.nodes)) return false;
   }
+  FaultHere<"engine.grant: a request is about to be granted its nodes">();
   JobMoved move;
   move.event = JobEvent::kPlace;
   move.nodes = nodes;

@@ -4,7 +4,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "common/fault.h"
 #include "common/logging.h"
+#include "common/status.h"
 #include "controller/wire/grpc_status.h"
 
 namespace siding {
@@ -55,6 +57,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
         return;
       }
     } else {
+      FaultHere<"gateway.report: a message of an agent has come">();
       std::lock_guard lock(delivery_);
       if (serving_) gateway_.events_->OnMessage(node_, incoming_);
     }
@@ -94,6 +97,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       return absl::PermissionDeniedError(
           absl::StrCat(identity_.who, " may not speak for node ", absl::CHexEscape(node_.value())));
     }
+    SIDING_RETURN_IF_ERROR(FaultAt<"gateway.hello: an agent has come, the engine does not know yet">());
     std::lock_guard lock(gateway_.changes_);
     if (Stream* earlier = gateway_.Find(node_); earlier != nullptr) {
       if (earlier->agent_ != agent_ || earlier->connection_ >= connection_) {

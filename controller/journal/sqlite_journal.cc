@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "controller/journal/journal.h"
@@ -67,6 +68,7 @@ class SqliteJournal final : public Journal {
   }
 
   absl::Status Append(const std::vector<Event>& events) override {
+    SIDING_RETURN_IF_ERROR(FaultAt<"journal.begin: a transaction is about to begin">());
     SIDING_RETURN_IF_ERROR(Run("BEGIN"));
     int64_t seq = last_seq_;
     for (const Event& event : events) {
@@ -79,13 +81,14 @@ class SqliteJournal final : public Journal {
         return status;
       }
     }
-    absl::Status status = Run("COMMIT");
+    absl::Status status = FaultAt<"journal.commit: a transaction is about to be committed">();
+    if (status.ok()) status = Run("COMMIT");
     if (!status.ok()) {
       Run("ROLLBACK").IgnoreError();
       return status;
     }
     last_seq_ = seq;
-    return absl::OkStatus();
+    return FaultAt<"journal.committed: a transaction is durable, nobody has been told">();
   }
 
   absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
@@ -169,6 +172,7 @@ class SqliteJournal final : public Journal {
   }
 
   absl::Status Insert(const Event& event) {
+    SIDING_RETURN_IF_ERROR(FaultAt<"journal.insert: an event is about to be added to a transaction">());
     const std::string kind = BodyKind(event.body);
     const std::string body = EncodeEventBody(event);
     sqlite3_stmt* s = insert_.get();

@@ -1,0 +1,49 @@
+"""Which fault is tried in which play."""
+
+import collections
+import zlib
+
+from faulty import points
+
+DELAY = "2s"
+
+# Points that only another play comes to.
+PLAY_OF = {
+    "agent.found": "restart", "agent.adopt": "restart", "agent.kill": "others", "agent.killed": "others", "agent.save": "others",
+    "agent.saved": "others",
+}
+# Points that need what a small cluster has not; what tries them.
+ELSEWHERE = {
+    "agent.gpu.drain": "gpu_test.py", "agent.gpu.drained": "gpu_test.py", "agent.gpu.refill": "gpu_test.py",
+    "agent.gpu.refilled": "gpu_test.py", "store.set-aside": "directory_store_test",
+}
+# How many of the first times that a point is reached are tried, where it is reached often. Else the first.
+TIMES = {
+    "engine.decided": 20, "engine.recorded": 20, "engine.order": 12, "agent.order": 4, "agent.record": 8, "agent.recorded": 8,
+    "agent.report": 8, "criu.dump.step": 3, "criu.restore.step": 4, "file.written": 10, "gateway.report": 6,
+}
+# Those of the full matrix that a test runs each time.
+SELECTION = ("engine.recorded=kill@4", "journal.committed=kill", "journal.commit=error", "engine.order=kill@3", "engine.grant=kill",
+             "agent.start.shim=kill", "shim.running=kill", "agent.dump.sealed=kill", "agent.dump.prepared=kill-criu",
+             "agent.dump.remembered=kill", "agent.dump.committed=kill", "store.moved=error", "agent.suspend.frozen=kill",
+             "agent.resume.thawed=error", "criu.dump.step=kill-criu@2", "criu.restore.step=kill-criu", "agent.restore.verified=kill",
+             "agent.adopt=kill", "agent.forget=kill", "store.trashed=kill", "shim.ended=kill", "agent.record=error@3")
+
+Combination = collections.namedtuple("Combination", "name point fault play tag what")
+
+
+def make(point, kind, nth, what):
+    name = f"{point}={kind}" + (f"@{nth}" if nth > 1 else "")
+    fault = f"{point}={kind}" + (f"={DELAY}" if kind == "delay" else "") + f"@{nth}"
+    tag = f"m{zlib.crc32(name.encode()):08x}"
+    return Combination(name, point, fault, PLAY_OF.get(point, "main"), tag, what)
+
+
+def all_of_them(selection=False):
+    made = [make(point, kind, nth, what) for point, (kinds, what) in sorted(points().items()) if point not in ELSEWHERE
+            for kind in kinds for nth in range(1, TIMES.get(point, 1) + 1)]
+    return [c for c in made if c.name in SELECTION] if selection else made
+
+
+def named(name):
+    return next(c for c in all_of_them() if c.name == name)

@@ -1,0 +1,33 @@
+"""A mount and a network namespace of this process's own: whatever lies in /tmp or in nftables afterwards was left there
+by what ran in it."""
+
+import ctypes
+import os
+import subprocess
+
+CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
+
+
+def enter(kept):
+    """An empty /tmp and a loopback device, for the rest of the process. Returns another path of the folder `kept`."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS | CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    fd = os.open(kept, os.O_RDONLY | os.O_DIRECTORY)
+    for command in ("mount --make-rprivate /", "mount -t tmpfs -o mode=1777 tmpfs /tmp", "ip link set lo up"):
+        subprocess.run(command.split(), check=True)
+    return f"/proc/self/fd/{fd}"
+
+
+def packet_rules():
+    """The tables of nftables, where CRIU locks connections."""
+    nft = ctypes.CDLL("libnftables.so.1")
+    nft.nft_ctx_new.restype = ctypes.c_void_p
+    nft.nft_ctx_get_output_buffer.restype = ctypes.c_char_p
+    context = ctypes.c_void_p(nft.nft_ctx_new(0))
+    nft.nft_ctx_buffer_output(context)
+    nft.nft_ctx_buffer_error(context)
+    nft.nft_run_cmd_from_buffer(context, b"list ruleset")
+    rules = nft.nft_ctx_get_output_buffer(context).decode()
+    nft.nft_ctx_free(context)
+    return rules.strip()

@@ -1,0 +1,72 @@
+"""What a cluster must not leave behind when all its jobs have ended, while its daemons still run."""
+
+import os
+import pathlib
+import re
+
+from cluster import marked_processes
+from isolated import packet_rules
+
+FREEZERS = ("/sys/fs/cgroup/freezer/siding", "/sys/fs/cgroup/siding", "/sys/fs/cgroup/unified/siding")
+
+
+def find(cluster):
+    """Every kind of rest, as texts. Empty: it is clean."""
+    return [*processes(cluster), *cgroups(cluster), *files(cluster), *checkpoints(cluster), *descriptors(cluster), *packets()]
+
+
+def processes(cluster):
+    rests = []
+    for pid in cluster.task_processes():
+        try:
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+            line = pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")[:100]
+        except OSError:
+            continue
+        state = re.search(r"^State:\s*(.*)$", status, re.M).group(1)
+        rests.append(f"process {pid} {state}: {line}")
+    return rests
+
+
+def cgroups(cluster):
+    return [f"cgroup {group}" for root in FREEZERS for node in cluster.nodes
+            for group in pathlib.Path(root, node).glob("*/")]
+
+
+def files(cluster):
+    folders = [cluster.dir / node / "tasks" for node in cluster.nodes]
+    for tier in (cluster.shared, *(cluster.dir / node / "store" for node in cluster.nodes)):
+        folders += [tier / "staging", tier / "images", tier / "damaged"]
+    rests = [f"file {path}" for folder in folders if folder.exists() for path in folder.iterdir()]
+    rests += [f"file {path}" for path in cluster.dir.rglob("*.tmp.*")]
+    return rests + [f"file {path}" for path in pathlib.Path("/tmp").glob("siding-*-job-*")]
+
+
+def checkpoints(cluster):
+    """That the journal takes for good ones, though their jobs are over."""
+    listed = cluster.patiently(lambda: cluster.ctl("checkpoints", "list"))
+    return [f"checkpoint {c['id']} is {c['state']}" for c in listed.get("checkpoints", []) if c["state"] in ("good", "deleted")]
+
+
+def descriptors(cluster):
+    """Of namespaces and of files that are gone, in our daemons."""
+    rests = []
+    for name, daemon in [("sidingd", cluster.controller), *cluster.agents.items()]:
+        try:
+            for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir():
+                target = os.readlink(fd)
+                if "(deleted)" in target or re.match(r"(pid|mnt|net|ipc):\[", target):
+                    rests.append(f"{name} has {target} open")
+        except OSError:
+            pass
+    return rests
+
+
+def packets():
+    rules = packet_rules()
+    return [f"nftables: {rules}"] if rules else []
+
+
+def after_the_end(cluster):
+    """What outlives the daemons."""
+    return [f"process {pid}" for pid in marked_processes(cluster.dir)]

@@ -1,0 +1,150 @@
+"""The plays in which faults are made to happen: a request with a deadline, its victims, and the way back of all of them."""
+
+import hashlib
+import json
+import pathlib
+import shutil
+
+from cluster import wait_for
+from faulty import FaultyCluster
+
+WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
+PATIENCE = 60
+
+
+class Play:
+    """One cluster, one fault. perform() returns when everything has ended and is quiet."""
+
+    nodes = 2
+
+    def __init__(self, folder, tag, point, fault):
+        # Cgroups are named after nodes, and other clusters run at the same time.
+        names = [f"{tag}-{i + 1}" for i in range(self.nodes)]
+        self.cluster = FaultyCluster(names, point, fault, folder=folder, **self.options())
+        self.work = self.cluster.dir / "work"
+        self.work.mkdir()
+        self.jobs = {}  # by name: number, steps, ranks
+
+    def options(self):
+        return {}
+
+    def perform(self):
+        self.cluster.start()
+        self.begin()
+        self.preempt()
+        self.end()
+
+    # ---- what the plays are made of ----
+    def submit(self, name, *args, nodes=1, steps=60, command=None):
+        command = command or [str(WORKER), str(steps), str(self.work / name)]
+        number = self.cluster.submit_once(name, "--nodes", nodes, "--slots", 1, "--workdir", self.work, "--output",
+                                          self.work / f"{name}.%r.out", *args, "--", *command)
+        self.jobs[name] = (number, steps, nodes)
+        return number
+
+    def request(self, nodes):
+        """A deadline job that writes down on each node that it ran."""
+        command = ["/bin/sh", "-c", f"echo ran >> {self.work}/express.$SIDING_RANK.ended; sleep 0.3"]
+        self.submit("express", "--start-by", "+30s", nodes=nodes, command=command)
+
+    def wait_for_work(self, *names):
+        """Until every rank of these jobs has done a little."""
+        def lines(name, rank):
+            path = self.work / f"{name}.{rank}.log"
+            return path.read_text().count("\n") if path.exists() else 0
+        wait_for("the jobs to work", lambda: all(lines(name, rank) >= 5 for name in names
+                                                 for rank in range(self.jobs[name][2])), PATIENCE)
+
+    def end(self):
+        """Every job is over, and nothing is left to be done."""
+        def over():
+            views = self.cluster.jobs()
+            for name, (number, _, _) in self.jobs.items():
+                state = views[number]["state"]
+                assert state not in ("failed", "cancelled"), f"{name} {state}: {views[number].get('reason')}"
+            return all(views[number]["state"] == "done" for number, _, _ in self.jobs.values())
+        wait_for("all jobs to end", over, PATIENCE)
+
+    # ---- what must be true of the results ----
+    def wrong_results(self):
+        wrong = []
+        for name, (number, steps, ranks) in self.jobs.items():
+            whole = hashlib.sha256("".join(f"{i}\n" for i in range(steps)).encode()).hexdigest()
+            want = "ran" if name == "express" else whole
+            for rank in range(ranks):
+                path = self.work / f"{name}.{rank}.ended"
+                ended = path.read_text().split() if path.exists() else []
+                if set(ended) != {want} or (len(ended) != 1 and not self.may_repeat()):
+                    wrong.append(f"{name} rank {rank} ended {len(ended)} times" +
+                                 ("" if set(ended) <= {want} else ", with a wrong result"))
+            wrong += self.wrong_starts(name, number)
+        return wrong
+
+    def may_repeat(self):
+        """Nobody saw how the task ended, so it is started again."""
+        return self.cluster.point.startswith("shim.")
+
+    def wrong_starts(self, name, number):
+        """Each start is of an incarnation of its own, and none was from the beginning but the first."""
+        open_place = False
+        events = self.cluster.events(number)
+        again = next((e["text"] for e in events if e["kind"] == "restart-needed"), None)
+        if again and not self.may_repeat():
+            return [f"{name}: {again}"]
+        for event in events:
+            if event["kind"] == "place":
+                open_place = True
+            elif event["kind"] in ("started", "restored"):
+                if not open_place:
+                    return [f"{name}: {event['kind']} twice in one incarnation"]
+                open_place = False
+        return []
+
+
+class Main(Play):
+    """A gang makes way by checkpoint, another job by suspension; both come back."""
+
+    nodes = 3
+
+    def begin(self):
+        self.submit("gang", "--preemptible=checkpoint", nodes=2, steps=70)
+        self.submit("solo", "--preemptible=suspend", steps=70)
+        self.wait_for_work("gang", "solo")
+
+    def preempt(self):
+        self.request(3)
+
+
+class Restart(Main):
+    """The same, but agents and controller are started again, with the fault, while the jobs run."""
+
+    def perform(self):
+        self.cluster.arming = False
+        self.cluster.start()
+        self.begin()
+        self.cluster.arming = True
+        self.cluster.kill9_controller()
+        for node in self.cluster.nodes:
+            self.cluster.kill9_agent(node)  # the caretaker starts them again
+        self.cluster.deaths.append("all")
+        wait_for("the cluster to be back", lambda: self.cluster.patiently(self.cluster._measured), PATIENCE)
+        self.preempt()
+        self.end()
+
+
+class Others(Play):
+    """Victims that save themselves or are killed."""
+
+    def begin(self):
+        state = self.work / "saver.state"
+        saver = [str(WORKER), "70", str(self.work / "saver"), str(state)]
+        self.submit("saver", "--preemptible=app", "--app-signal", "USR1@10s", "--restart-command", " ".join([*saver, "--resume"]),
+                    steps=70, command=saver)
+        self.submit("killed", "--preemptible=kill", "--kill-grace", "200ms", steps=70)
+        self.wait_for_work("saver", "killed")
+
+    def preempt(self):
+        self.request(2)
+
+
+PLAYS = {"main": Main, "restart": Restart, "others": Others}

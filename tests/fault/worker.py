@@ -1,0 +1,49 @@
+#!/usr/bin/python3
+"""A job whose result shows whether anything of it was lost, repeated or changed.
+
+usage: worker.py STEPS OUT [STATE]
+Writes a number a step into OUT.RANK.log and, at its end, a line with the digest of that file into OUT.RANK.ended. With
+STATE it saves itself there at SIGUSR1 and ends; --resume goes on from it."""
+
+import hashlib
+import os
+import signal
+import sys
+import time
+
+arguments = [a for a in sys.argv[1:] if a != "--resume"]
+steps, out = int(arguments[0]), f"{arguments[1]}.{os.environ['SIDING_RANK']}"
+state = arguments[2] if len(arguments) > 2 else None
+resume = "--resume" in sys.argv
+at = int(open(state).read()) if resume else 0
+# From the beginning: what an earlier start has written does not count.
+log = open(out + ".log", "r+" if resume else "w+")
+if resume:
+    lines = log.read().splitlines(keepends=True)[:at]
+    log.seek(0)
+    log.truncate()
+    log.write("".join(lines))
+    log.flush()
+ballast = bytearray(os.urandom(1 << 20) * 4)
+before = hashlib.sha256(ballast).hexdigest()
+
+
+def save(*_):
+    with open(state + ".new", "w") as f:
+        f.write(str(at))
+    os.rename(state + ".new", state)
+    sys.exit(0)
+
+
+if state:
+    signal.signal(signal.SIGUSR1, save)
+while at < steps:
+    log.write(f"{at}\n")
+    log.flush()
+    at += 1
+    time.sleep(0.02)
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+assert hashlib.sha256(ballast).hexdigest() == before, "memory changed"
+log.seek(0)
+with open(out + ".ended", "a") as f:
+    f.write(hashlib.sha256(log.read().encode()).hexdigest() + "\n")

@@ -98,7 +98,9 @@ std::vector<EventBody> EveryBody() {
           CheckpointChanged{CheckpointId("1.1"), "damaged", "pages"},
           NodeCordoned{NodeId("n"), false},
           Noted{"text"},
-          TasksChanged{{NodeId("n")}, 65536}};
+          TasksChanged{{NodeId("n")}, 65536},
+          JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5}},
+          JournalRestored{7, JobId(1000)}};
 }
 
 TEST(Codec, EveryKindOfEventIsTested) { EXPECT_EQ(EveryBody().size(), std::variant_size_v<EventBody>); }

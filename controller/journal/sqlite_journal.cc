@@ -2,6 +2,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -9,13 +10,17 @@
 #include "common/files.h"
 #include "common/status.h"
 #include "controller/journal/checksum.h"
+#include "controller/journal/compaction.h"
 #include "controller/journal/database.h"
+#include "controller/journal/event_row.h"
 #include "controller/journal/journal.h"
 #include "controller/journal/journal_file.h"
 #include "controller/journal/schema.h"
 
 namespace siding {
 namespace {
+
+constexpr int64_t kPagesAtOnce = 256;
 
 class SqliteJournal final : public Journal {
  public:
@@ -28,32 +33,38 @@ class SqliteJournal final : public Journal {
     SIDING_RETURN_IF_ERROR(db_.Run("PRAGMA synchronous=FULL"));
     SIDING_ASSIGN_OR_RETURN(last_seq_, db_.Number("SELECT max(seq) FROM events", 0));
     SIDING_ASSIGN_OR_RETURN(removed_, db_.Meta("removed", 0));
+    SIDING_ASSIGN_OR_RETURN(restored_, db_.Meta("restored", 0));
     SIDING_ASSIGN_OR_RETURN(insert_, db_.Prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"));
     return absl::OkStatus();
   }
 
   absl::Status Append(const std::vector<Event>& events) override {
     SIDING_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db_));
+    // Whether an event could be written is found out by writing something.
+    if (events.empty()) SIDING_RETURN_IF_ERROR(db_.SetMeta("tried", last_seq_));
     int64_t seq = last_seq_;
     for (const Event& event : events) {
       if (event.seq != ++seq)
         return absl::InternalError(absl::StrCat("event ", event.seq, " does not follow on ", seq - 1));
       SIDING_RETURN_IF_ERROR(Insert(event));
+      if (std::holds_alternative<JournalRestored>(event.body))
+        SIDING_RETURN_IF_ERROR(db_.Run("DELETE FROM meta WHERE key='restored'"));
     }
     SIDING_RETURN_IF_ERROR(transaction.Commit());
     last_seq_ = seq;
+    for (const Event& event : events) Note(event);
     return absl::OkStatus();
   }
 
   absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
-    SIDING_ASSIGN_OR_RETURN(Statement select, db_.Prepare("SELECT seq, at_us, job, kind, body, checksum FROM "
-                                                          "events WHERE seq > ? ORDER BY seq"));
-    sqlite3_bind_int64(select.get(), 1, after);
+    SIDING_ASSIGN_OR_RETURN(Statement select, SelectEvents(db_, after));
+    if (after == 0) compaction_ = Compaction();
     int64_t count = 0;
     int rc;
     while ((rc = sqlite3_step(select.get())) == SQLITE_ROW) {
       SIDING_ASSIGN_OR_RETURN(const Event event, EventIn(select.get()));
       ++count;
+      if (after == 0) Note(event);
       visit(event);
     }
     if (rc != SQLITE_DONE) return db_.Error("read");
@@ -63,21 +74,41 @@ class SqliteJournal final : public Journal {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<bool> Compact() override {
+    if (compaction_.Done()) return Shrink();
+    SIDING_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db_));
+    SIDING_ASSIGN_OR_RETURN(const int64_t now_removed, compaction_.RemoveSome(db_));
+    SIDING_RETURN_IF_ERROR(db_.SetMeta("removed", removed_ + now_removed));
+    SIDING_RETURN_IF_ERROR(transaction.Commit());
+    compaction_.Committed();
+    removed_ += now_removed;
+    return true;
+  }
+
+  int64_t restored() const override { return restored_; }
+
  private:
+  // What an event that is in the journal means for the journal itself.
+  void Note(const Event& event) {
+    if (const auto* forgotten = std::get_if<JobsForgotten>(&event.body))
+      compaction_.Add(event.seq, forgotten->jobs);
+    if (std::holds_alternative<JournalRestored>(event.body) && event.seq > restored_) restored_ = 0;
+  }
+
+  // Gives pages back to the file system, if a good part of the file is free. True if there are more.
+  absl::StatusOr<bool> Shrink() {
+    SIDING_ASSIGN_OR_RETURN(const int64_t pages, db_.Number("PRAGMA page_count", 0));
+    SIDING_ASSIGN_OR_RETURN(const int64_t free, db_.Number("PRAGMA freelist_count", 0));
+    if (free < std::max(kPagesAtOnce, pages / 4)) return false;
+    SIDING_RETURN_IF_ERROR(db_.Run(absl::StrCat("PRAGMA incremental_vacuum(", kPagesAtOnce, ")")));
+    return true;
+  }
+
   absl::StatusOr<Event> EventIn(sqlite3_stmt* row) const {
-    const auto text = [&](int column) {
-      const char* data = reinterpret_cast<const char*>(sqlite3_column_text(row, column));
-      return data == nullptr ? std::string()
-                             : std::string(data, static_cast<size_t>(sqlite3_column_bytes(row, column)));
-    };
-    const int64_t seq = sqlite3_column_int64(row, 0), at_us = sqlite3_column_int64(row, 1);
-    const int64_t job = sqlite3_column_int64(row, 2);
-    const std::string kind = text(3), body = text(4);
-    if (sqlite3_column_int64(row, 5) != EventChecksum(seq, at_us, job, kind, body))
-      return Damaged(db_.path(), absl::StrCat("event ", seq, " is not as it was written"));
-    auto decoded = DecodeEventBody(kind, body);
-    if (!decoded.ok()) return Annotate(decoded.status(), absl::StrCat(db_.path(), ": event ", seq));
-    return Event{seq, FromMicros(at_us), JobId(job), *std::move(decoded)};
+    SIDING_ASSIGN_OR_RETURN(const EventRow stored, ReadRow(db_, row));
+    auto body = DecodeEventBody(stored.kind, stored.body);
+    if (!body.ok()) return Annotate(body.status(), absl::StrCat(db_.path(), ": event ", stored.seq));
+    return Event{stored.seq, FromMicros(stored.at_us), JobId(stored.job), *std::move(body)};
   }
 
   absl::Status Insert(const Event& event) {
@@ -102,6 +133,8 @@ class SqliteJournal final : public Journal {
   Statement insert_;  // after db_: it must be finalized first
   int64_t last_seq_ = 0;
   int64_t removed_ = 0;  // events, of forgotten jobs
+  int64_t restored_ = 0;
+  Compaction compaction_;
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ int64_t Engine::Impl::OpOf(const JobRecord& job) const {
 }
 
 void Engine::Impl::Send(const NodeId& node, const TaskId& task, v1::ToAgent command) {
-  Sent& sent = sent_[{node, task}];
+  Sent& sent = sent_[{task, node}];
   const Time now = clock_.Now();
   const int kind = static_cast<int>(command.what_case());
   if (sent.op == command.op() && sent.kind == kind && now - sent.at < kSendAgain) return;
@@ -167,7 +167,10 @@ void Engine::Impl::ActOnStrays() {
       }
     }
     // The agent sends nothing in answer to Forget; were it lost, the next Hello would bring the task back.
-    for (const TaskId& id : forgotten) state_.observed_tasks[node].erase(id);
+    for (const TaskId& id : forgotten) {
+      state_.observed_tasks[node].erase(id);
+      sent_.erase({id, node});
+    }
   }
 }
 
@@ -208,12 +211,13 @@ NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank)
 
 void Engine::Impl::ActOnDeletions() {
   const Time now = clock_.Now();
-  for (const auto& [id, checkpoint] : state_.checkpoints) {
-    if (checkpoint.state != "deleted" && checkpoint.state != "damaged") continue;
+  for (const CheckpointId& id : state_.unwanted) {
+    const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
+    // A damaged image is kept for a look at what happened until its job has ended.
+    const bool is_looked_at = checkpoint.state == "damaged" && state_.unfinished.contains(checkpoint.job);
+    if (is_looked_at) continue;
     // Ranks that have ended, too: one may have ended after its image had been put in its place.
     for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
-      // A damaged image is kept for a look at what happened until its job has ended.
-      if (checkpoint.state == "damaged" && !IsTerminal(state_.jobs[checkpoint.job].state)) continue;
       const NodeId node = NodeWithImage(checkpoint, rank);
       if (!state_.observed_nodes[node].connected) continue;
       // Its task may be about to put the image in its place.

@@ -10,7 +10,6 @@
 namespace siding {
 namespace {
 
-constexpr Duration kDay = std::chrono::hours(24);
 // A job is in the cluster manager's queue a moment after it was promised, or was never submitted.
 constexpr Duration kPromised = std::chrono::minutes(5);
 constexpr size_t kMostPromises = 1000;
@@ -36,14 +35,16 @@ double Hours(Duration d) { return ToSeconds(d) / 3600; }
 double Engine::Impl::NodeHoursOf(uint32_t uid) const {
   const Time now = clock_.Now();
   double hours = 0;
-  for (const auto& [id, job] : state_.jobs) {
-    if (job.spec.uid != uid || job.spec.kind != JobKind::kOnDemand) continue;
-    const Time until = job.ended.value_or(now);
-    if (IsTerminal(job.state) && (!job.first_started || until < now - kDay)) continue;
-    const Duration had = job.first_started ? until - std::max(*job.first_started, now - kDay) : Duration(0);
-    const Duration wants = IsTerminal(job.state) ? Duration(0) : HoldOf(job.spec);
-    hours += job.spec.nodes * Hours(std::max(had, wants));
-  }
+  const auto add = [&](const JobRecord& job) {
+    if (job.spec.uid != uid || job.spec.kind != JobKind::kOnDemand) return;
+    if (job.ended && !job.first_started) return;
+    const Time from = std::max(job.first_started.value_or(now), now - kQuotaWindow);
+    const Duration wants = job.ended ? Duration(0) : HoldOf(job.spec);
+    hours += job.spec.nodes * Hours(std::max(job.ended.value_or(now) - from, wants));
+  };
+  for (const auto& [id, job] : state_.unfinished) add(*job);
+  for (auto it = state_.ended.lower_bound({now - kQuotaWindow, JobId()}); it != state_.ended.end(); ++it)
+    add(state_.jobs.at(it->second));
   return hours;
 }
 
@@ -75,7 +76,7 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
     return absl::FailedPreconditionError(
         absl::StrCat("on this site jobs are submitted to ", manager, ", which has the queue"));
   }
-  const JobId id(state_.jobs.empty() ? 1 : state_.jobs.rbegin()->first.value() + 1);
+  const JobId id(state_.last_job.value() + 1);
   if (spec.auto_checkpoint_interval && policy_.node_failures_per_year <= 0) {
     return absl::InvalidArgumentError(
         "checkpoint_interval: expected a duration, as the site's policy does not say how often nodes fail "

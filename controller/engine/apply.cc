@@ -6,6 +6,9 @@
 namespace siding {
 namespace {
 
+// More than a job is given between two copies of the journal.
+constexpr int kSkippedOrders = 1000;
+
 double NodeSeconds(const JobRecord& job, Duration d) { return job.spec.nodes * ToSeconds(d); }
 
 // The job runs (again): what it stood still for is lost.
@@ -53,7 +56,7 @@ class Applier {
     JobRecord& job = Create(e.spec);
     state_.unfinished.erase(job.id);
     job.state = JobState::kFailed;
-    job.ended = event_.at;
+    SetEnded(job, event_.at);
     job.exit_code = -1;
     job.reason = e.plan.refusal;
     job.plans.push_back(e.plan);
@@ -84,8 +87,7 @@ class Applier {
   void operator()(const CheckpointChanged& e) {
     auto it = state_.checkpoints.find(e.checkpoint);
     if (it == state_.checkpoints.end()) return;
-    it->second.state = e.state;
-    it->second.note = e.note;
+    SetState(it->second, e.state, e.note);
     if (JobRecord* job = Find()) {
       std::erase(job->checkpoints, e.checkpoint);
       job->restore_failures = 0;
@@ -95,6 +97,21 @@ class Applier {
   void operator()(const NodeCordoned& e) { state_.nodes[e.node].cordoned = e.cordoned; }
 
   void operator()(const Noted&) {}
+
+  void operator()(const JobsForgotten& e) {
+    for (const JobId& id : e.jobs) Forget(id);
+    state_.last_job = std::max(state_.last_job, e.last_job);
+    state_.forgotten = e.tally;
+  }
+
+  void operator()(const JournalRestored& e) {
+    state_.last_job = std::max(state_.last_job, e.last_job);
+    // Of orders and images since, only the agents know. None of their numbers is given again.
+    for (const auto& [id, job] : state_.unfinished) {
+      job->order += kSkippedOrders;
+      job->checkpoint_count += kSkippedOrders;
+    }
+  }
 
   void operator()(const JobMoved& e) {
     JobRecord* found = Find();
@@ -121,8 +138,18 @@ class Applier {
   void AbandonCheckpoint(const JobRecord& job, const CheckpointId& id) {
     CheckpointRecord& checkpoint = state_.checkpoints[id];
     if (!checkpoint.state.empty()) return;
-    checkpoint.state = job.state == JobState::kCommitting ? "deleted" : "failed";
-    checkpoint.note = "its job left before all ranks had one";
+    SetState(checkpoint, job.state == JobState::kCommitting ? "deleted" : "failed",
+             "its job left before all ranks had one");
+  }
+
+  void SetState(CheckpointRecord& checkpoint, const std::string& state, const std::string& note) {
+    checkpoint.state = state;
+    checkpoint.note = note;
+    if (state == "deleted" || state == "damaged") {
+      state_.unwanted.insert(checkpoint.id);
+    } else {
+      state_.unwanted.erase(checkpoint.id);
+    }
   }
 
   JobRecord* Find() {
@@ -134,14 +161,32 @@ class Applier {
     JobRecord& job = state_.jobs[event_.job];
     job.id = event_.job;
     state_.unfinished[job.id] = &job;
+    state_.last_job = std::max(state_.last_job, job.id);
     job.spec = spec;
     job.submitted = job.state_since = job.durable_at = event_.at;
     // One that had ended, and that its cluster manager has put into its queue again: its checkpoints stay.
     job.state = JobState::kPending;
-    job.ended.reset();
+    SetEnded(job, std::nullopt);
     job.exited.clear();
     job.exit_code = 0;
     return job;
+  }
+
+  void SetEnded(JobRecord& job, std::optional<Time> at) {
+    if (job.ended) state_.ended.erase({*job.ended, job.id});
+    if (at) state_.ended.insert({*at, job.id});
+    job.ended = at;
+  }
+
+  void Forget(JobId id) {
+    const auto job = state_.jobs.find(id);
+    if (job == state_.jobs.end() || !job->second.ended) return;
+    SetEnded(job->second, std::nullopt);
+    for (const CheckpointId& checkpoint : job->second.ordered) {
+      state_.checkpoints.erase(checkpoint);
+      state_.unwanted.erase(checkpoint);
+    }
+    state_.jobs.erase(job);
   }
 
   void Order(JobRecord& job, const JobMoved& e) {
@@ -235,6 +280,7 @@ class Applier {
 
   void BeginCheckpoint(JobRecord& job, const JobMoved& e) {
     ++job.checkpoint_count;
+    job.ordered.push_back(e.checkpoint);
     CheckpointRecord& checkpoint = state_.checkpoints[e.checkpoint];
     checkpoint.id = e.checkpoint;
     checkpoint.job = job.id;
@@ -294,7 +340,7 @@ class Applier {
   void End(JobRecord& job, const JobMoved& e) {
     state_.unfinished.erase(job.id);
     CountStandstill(job, event_.at);
-    job.ended = event_.at;
+    SetEnded(job, event_.at);
     job.exit_code = e.exit_code;
     job.displaced_by = JobId();
     LeaveNodes(job);
@@ -305,6 +351,17 @@ class Applier {
 };
 
 }  // namespace
+
+void AddTo(Tally& tally, const JobRecord& job) {
+  tally.preemptions += job.preemptions;
+  tally.lost_node_seconds += job.lost_node_seconds;
+  if (job.spec.kind != JobKind::kOnDemand) return;
+  if (job.first_started) {
+    ++(*job.first_started <= job.spec.start_by ? tally.met : tally.missed);
+  } else if (job.state == JobState::kFailed && !job.plans.empty() && !job.plans.back().feasible) {
+    ++tally.refused;
+  }
+}
 
 Resumption ResumptionOf(const ClusterState& state, const JobRecord& job) {
   if (job.checkpoints.empty()) return job.saved_at ? Resumption::kOwnSave : Resumption::kBeginning;

@@ -89,6 +89,8 @@ struct Kind {
   std::string operator()(const CheckpointChanged& e) { return "checkpoint-" + e.state; }
   std::string operator()(const NodeCordoned& e) { return e.cordoned ? "cordoned" : "uncordoned"; }
   std::string operator()(const Noted&) { return "note"; }
+  std::string operator()(const JobsForgotten&) { return "forgotten"; }
+  std::string operator()(const JournalRestored&) { return "restored"; }
 };
 
 struct Words {
@@ -123,9 +125,22 @@ struct Words {
     return absl::StrCat("node ", e.node.value(), e.cordoned ? " takes nothing new" : " takes jobs again");
   }
   std::string operator()(const Noted& e) { return e.text; }
+  std::string operator()(const JobsForgotten& e) {
+    return absl::StrCat(e.jobs.size(), e.jobs.size() == 1 ? " job that" : " jobs that",
+                        " ended long ago left the records");
+  }
+  std::string operator()(const JournalRestored& e) {
+    return absl::StrCat("the journal is a copy that was put back; it knew of nothing after event ", e.copied,
+                        "; new jobs begin with ", e.last_job.value() + 1);
+  }
 };
 
 }  // namespace
+
+std::string WhyUnknown(const ClusterState& state, JobId job) {
+  return absl::StrCat("there is no job ", job.value(),
+                      job <= state.last_job ? "; jobs that ended long ago are forgotten" : "");
+}
 
 std::string KindOf(const Event& event) { return std::visit(Kind(), event.body); }
 std::string Describe(const Event& event) { return std::visit(Words(), event.body); }

@@ -44,8 +44,9 @@ absl::Status Engine::Impl::Start() {
   // Operation numbers for checkpoint commands only have to differ within one life of the controller and from
   // those before it, whose answers may still arrive.
   last_op_ = ToMicros(clock_.Now());
+  NoteRestored();
   JudgeAll();
-  return absl::OkStatus();
+  return Flush();
 }
 
 void Engine::Impl::Record(JobId job, EventBody body) {
@@ -59,15 +60,12 @@ void Engine::Impl::Record(JobId job, EventBody body) {
 absl::Status Engine::Impl::Flush() {
   if (unflushed_.empty()) return health_;
   FaultHere<"engine.decided: events are about to be written to the journal">();
-  if (health_.ok()) health_ = Annotate(journal_.Append(unflushed_), "journal");
-  if (!health_.ok()) {
-    spdlog::critical("journal failed ({}): no further decisions are made; restart when this is mended",
-                     std::string(health_.message()));
-    outbox_.clear();
-    unflushed_.clear();
+  if (const absl::Status appended = journal_.Append(unflushed_); !appended.ok()) {
+    BeginOutage(appended);
     return health_;
   }
   FaultHere<"engine.recorded: events are durable, no order has gone out">();
+  try_after_ = Duration(0);
   for (Event& event : unflushed_) {
     spdlog::info("job {} {}: {}", event.job.value(), KindOf(event), Describe(event));
     recent_.push_back(std::move(event));
@@ -79,7 +77,7 @@ absl::Status Engine::Impl::Flush() {
 }
 
 absl::Status Engine::Impl::Advance() {
-  if (!health_.ok()) return absl::UnavailableError(health_.message());
+  SIDING_RETURN_IF_ERROR(Ready());
   // Each round either records an event or is the last, and the lifecycle table has no cycle that needs no
   // report from outside, so this ends.
   for (bool more = true; more;) {
@@ -101,8 +99,7 @@ absl::Status Engine::Impl::Advance() {
       more = !to_judge_.empty();
     }
   }
-  const absl::Status status = Flush();
-  if (!status.ok()) return absl::UnavailableError(status.message());
+  if (!Flush().ok()) return Ready();
   for (auto& [node, command] : std::exchange(outbox_, {})) {
     FaultHere<"engine.order: an order is about to go to an agent">();
     agents_.Send(node, std::move(command));
@@ -116,6 +113,7 @@ absl::Status Engine::Impl::Advance() {
 void Engine::Impl::LookAtAll() {
   schedule_ = false;
   const Time began = clock_.Now();
+  if (began < place_not_before_) return;
   Rescue();
   WithdrawOrders();
   AdvanceRequests();
@@ -182,8 +180,9 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
     tasks[id].report = report;
     to_judge_.insert(id.job);
     Follow(node, report);
+    CatchUp(report);
   }
-  std::erase_if(sent_, [&](const auto& sent) { return sent.first.first == node; });
+  std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
   for (auto& [image, deletion] : deletions_) deletion.sent = Time{};
   for (const auto& [id, job] : state_.unfinished) {
     if (std::find(job->nodes.begin(), job->nodes.end(), node) != job->nodes.end()) to_judge_.insert(id);
@@ -212,6 +211,8 @@ void Engine::Impl::OnDisconnected(const NodeId& node) {
 void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   ObservedNode& observed = state_.observed_nodes[node];
   observed.last_heard = clock_.Now();
+  // Reports come again, with the next heartbeat; what somebody waits for does not.
+  if (!health_.ok() && !verifications_.contains(message.result().op())) return;
   const auto see = [&](const v1::TaskReport& report) {
     const TaskId id = IdOf(report);
     ObservedTask& task = state_.observed_tasks[node][id];
@@ -219,12 +220,14 @@ void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
     const bool news = task.report.phase() != report.phase() ||
                       task.report.failed_op() != report.failed_op() ||
                       task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
-    for (int i = task.report.notes_size(); i < report.notes_size(); ++i) {
+    const bool known = state_.jobs.contains(id.job);
+    for (int i = task.report.notes_size(); known && i < report.notes_size(); ++i) {
       Record(id.job, Noted{absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", report.notes(i))});
     }
     const bool cannot = report.cannot_checkpoint() != task.report.cannot_checkpoint();
     task.report = report;
     Follow(node, report);
+    CatchUp(report);
     if (news || cannot) {
       to_judge_.insert(id.job);
       // A stray that is gone makes room, and no event says so.
@@ -263,12 +266,16 @@ void Engine::Impl::Tick() {
   const Time now = clock_.Now();
   if (now - last_full_look_ < kFullLook) return;
   last_full_look_ = now;
+  if (!health_.ok()) EndOutage();
+  if (!health_.ok()) return;
   for (const auto& [id, job] : state_.unfinished) {
     if (job->state != JobState::kRunning || CheckpointOnSchedule(*job)) to_judge_.insert(id);
   }
   ActOnStrays();
   ActOnLeftTasks();
+  ForgetEnded();
   ActOnDeletions();
+  CompactJournal();
   FollowWaitingAll();
   schedule_ = true;
 }
@@ -309,6 +316,7 @@ absl::Status Engine::Start() {
 
 absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec spec) {
   std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
   spec.uid = caller.uid;
   spec.user = caller.user;
   auto submitted = impl_->Submit(std::move(spec));
@@ -328,6 +336,7 @@ absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
 
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->MayFreeze(caller, *job));
   SIDING_RETURN_IF_ERROR(impl_->Suspend(*job));
@@ -336,6 +345,7 @@ absl::Status Engine::Suspend(const Caller& caller, JobId id) {
 
 absl::Status Engine::Resume(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->MayFreeze(caller, *job));
   SIDING_RETURN_IF_ERROR(impl_->Resume(*job));
@@ -344,6 +354,7 @@ absl::Status Engine::Resume(const Caller& caller, JobId id) {
 
 absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, Tier tier) {
   std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
   SIDING_ASSIGN_OR_RETURN(CheckpointId checkpoint, impl_->OrderCheckpoint(*job, tier));
   SIDING_RETURN_IF_ERROR(impl_->Advance());
@@ -352,6 +363,7 @@ absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, 
 
 absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
   std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Vacate(*job, tier));
   return impl_->Advance();
@@ -359,6 +371,7 @@ absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
 
 absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId> nodes) {
   std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Migrate(*job, std::move(nodes)));
   return impl_->Advance();
@@ -366,6 +379,7 @@ absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId>
 
 absl::Status Engine::Kill(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Kill(*job, caller.user));
   return impl_->Advance();
@@ -374,12 +388,14 @@ absl::Status Engine::Kill(const Caller& caller, JobId id) {
 absl::Status Engine::Cordon(const Caller& caller, const NodeId& node, bool cordoned) {
   std::lock_guard lock(impl_->mutex_);
   if (!caller.is_operator) return absl::PermissionDeniedError("only operators may cordon nodes");
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_RETURN_IF_ERROR(impl_->Cordon(node, cordoned));
   return impl_->Advance();
 }
 
 absl::Status Engine::VerifyCheckpoint(const Caller& caller, const CheckpointId& id, VerifyCallback done) {
   std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_RETURN_IF_ERROR(impl_->FindOwner(caller, id).status());
   SIDING_RETURN_IF_ERROR(impl_->Verify(id, std::move(done)));
   return impl_->Advance();
@@ -387,6 +403,7 @@ absl::Status Engine::VerifyCheckpoint(const Caller& caller, const CheckpointId& 
 
 absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& id) {
   std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_RETURN_IF_ERROR(impl_->FindOwner(caller, id).status());
   SIDING_RETURN_IF_ERROR(impl_->DeleteCheckpoint(id));
   return impl_->Advance();
@@ -394,6 +411,7 @@ absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& 
 
 absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
   std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());  // it dials again
   SIDING_RETURN_IF_ERROR(impl_->OnConnected(node, hello));
   absl::Status status = impl_->Advance();
   if (!status.ok()) impl_->OnDisconnected(node);  // refused: nothing more will be heard of it
@@ -439,6 +457,11 @@ void Engine::SetPolicy(Policy policy) {
   std::lock_guard lock(impl_->mutex_);
   impl_->policy_ = std::move(policy);
   impl_->JudgeAll();  // it may want fewer checkpoints to be kept
+}
+
+void Engine::SetRetention(Retention retention) {
+  std::lock_guard lock(impl_->mutex_);
+  impl_->retention_ = retention;
 }
 
 Policy Engine::policy() const {

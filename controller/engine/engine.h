@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "controller/engine/retention.h"
 #include "controller/engine/state.h"
 #include "controller/journal/journal.h"
 #include "controller/platform/platform.h"
@@ -76,6 +77,9 @@ class Engine {
   void PolicyFailed();  // a new one could not be loaded; counted
   int policy_failures() const;
   bool IsOperator(const std::string& user) const;
+
+  // How long jobs that have ended are remembered.
+  void SetRetention(Retention retention);
 
   // ---- Agents. ----
   // kFailedPrecondition if the node has an agent connected already.

@@ -10,7 +10,10 @@
 //   snapshot.cc  state and reports -> what the planner may know
 //   requests.cc  deadline jobs: plan, order, grant, plan again
 //   way_back.cc  jobs that made way come back
-//   schedule.cc  the queue, periodic checkpoints, retention
+//   schedule.cc  the queue, periodic checkpoints, how many are kept
+//   outage.cc    what is done while the journal cannot be written
+//   restored.cc  a journal that is older than what it is about
+//   retention.cc the end of the records of jobs that ended long ago
 //   act.cc       recorded state + last reports -> commands
 // Every public call is: lock; decide (Record ...); Advance(). Advance() decides what follows from that until
 // nothing does, makes the events durable, and only then lets commands out.
@@ -33,6 +36,9 @@
 #include "planner/way_back.h"
 
 namespace siding {
+
+// In which the node-hours of a user's on-demand jobs are counted.
+inline constexpr Duration kQuotaWindow = std::chrono::hours(24);
 
 // What an agent last said of a task, or that it knows of none.
 struct TaskSeen {
@@ -99,6 +105,8 @@ class Engine::Impl {
   absl::Status Cordon(const NodeId& node, bool cordoned);
   absl::Status Verify(const CheckpointId& id, VerifyCallback done);
   absl::Status DeleteCheckpoint(const CheckpointId& id);
+  // kUnavailable while the journal cannot be written: nothing may be decided. outage.cc
+  absl::Status Ready() const;
   // The job, if there is one and the caller may act on it.
   absl::StatusOr<JobRecord*> Find(const Caller& caller, JobId id);
   absl::StatusOr<JobRecord*> FindOwner(const Caller& caller, const CheckpointId& id);
@@ -109,6 +117,7 @@ class Engine::Impl {
   absl::Status Advance();
 
   ClusterState state_;
+  Retention retention_;
   mutable std::mutex mutex_;
   Policy policy_;
   int policy_failures_ = 0;
@@ -253,6 +262,26 @@ class Engine::Impl {
   // The request that this job made way for still needs the nodes.
   bool RequestStillWants(JobId request) const;
 
+  // ---- outage.cc ----
+  void BeginOutage(const absl::Status& status);
+  void EndOutage();
+  void TakeBack();
+  void LookAtEverything();
+
+  // ---- restored.cc ----
+  void NoteRestored();
+  void CatchUp(const v1::TaskReport& report);
+  std::vector<NodeId> WhereItLives(const JobRecord& job, int incarnation) const;
+
+  // ---- retention.cc ----
+  void ForgetEnded();
+  std::vector<JobId> WhoMayBeForgotten();
+  std::set<JobId> StillSpokenOf() const;
+  bool HasNoImage(const JobRecord& job);
+  bool ItsNodesAreThere(const JobRecord& job) const;
+  void DropTracesOf(JobId id);
+  void CompactJournal();
+
   // ---- act.cc ----
   void Act();
   void ActOnJob(JobRecord& job);
@@ -275,7 +304,9 @@ class Engine::Impl {
 
   std::vector<Event> unflushed_;
   std::vector<std::pair<NodeId, v1::ToAgent>> outbox_;
-  absl::Status health_;  // not OK once the journal has failed: nothing may be decided or done any more
+  absl::Status health_;  // not OK while the journal cannot be written: nothing may be decided or done
+  Time try_at_;          // when it is tried again, and how long after the last time
+  Duration try_after_{0};
 
   // Jobs whose reports or state changed since they were last judged.
   std::set<JobId> to_judge_;
@@ -298,7 +329,7 @@ class Engine::Impl {
     int kind = 0;
     Time at;
   };
-  std::map<std::pair<NodeId, TaskId>, Sent> sent_;
+  std::map<std::pair<TaskId, NodeId>, Sent> sent_;
   struct Deletion {
     int64_t op = 0;  // the same each time it is sent
     Time sent;
@@ -320,6 +351,8 @@ class Engine::Impl {
   };
   std::map<int64_t, AskedToVerify> verifications_;  // by op
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
+  Time compact_not_before_;
+  Time place_not_before_;  // nor is anything planned
 
   mutable std::condition_variable changed_;
   std::deque<Event> recent_;  // the newest events, for watchers; older ones come from the journal

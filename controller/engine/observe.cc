@@ -288,9 +288,12 @@ void Engine::Impl::OnResult(const NodeId& node, const v1::OpResult& result) {
                  result.message());
     return;
   }
+  // An answer may come twice, and after the job has been forgotten.
+  const auto found = state_.checkpoints.find(id);
+  if (found == state_.checkpoints.end() || found->second.state == "gone") return;
+  const CheckpointRecord& checkpoint = found->second;
   std::set<int>& ranks = deleted_ranks_[id];
   ranks.insert(rank);
-  const CheckpointRecord& checkpoint = state_.checkpoints[id];
   if (ranks.size() >= checkpoint.nodes.size()) {
     Record(checkpoint.job, CheckpointChanged{id, "gone", checkpoint.note});
     deleted_ranks_.erase(id);

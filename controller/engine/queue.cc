@@ -43,6 +43,8 @@ void Engine::Impl::OnManager(ManagerChanges changes) {
     changed.insert(job.id);
     queue.jobs[job.id] = std::move(job);
   }
+  // Looked at when something can be decided again.
+  if (!health_.ok()) return;
   if (!std::exchange(queue.seen, true)) {
     // What ended while nobody looked is not in the queue any more.
     for (const auto& [id, job] : state_.unfinished) changed.insert(id);

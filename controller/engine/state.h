@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -77,12 +78,31 @@ struct Noted {
   std::string text;
 };  // something its owner should know
 
-using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
-                               CheckpointChanged, NodeCordoned, Noted, TasksChanged>;
+// What jobs that are over add up to, for counters that must never fall.
+struct Tally {
+  int64_t met = 0, missed = 0, refused = 0;  // deadlines
+  int64_t preemptions = 0;
+  double lost_node_seconds = 0;
+};
+// Jobs that ended long ago, and that nothing refers to any more, leave the state.
+struct JobsForgotten {
+  std::vector<JobId> jobs;
+  JobId last_job;  // the highest number so far: none is given twice
+  Tally tally;     // of all that have ever been forgotten, these included
+};
+// The journal is a copy that was put back: jobs may have been submitted after it was made.
+struct JournalRestored {
+  int64_t copied = 0;  // the last event before
+  JobId last_job;      // no number up to this one is given again
+};
+
+using EventBody =
+    std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
+                 CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten, JournalRestored>;
 struct Event {
-  int64_t seq = 0;  // from 1, without gaps
+  int64_t seq = 0;  // from 1, each one more than the last
   Time at;
-  JobId job;  // 0 for NodeCordoned
+  JobId job;  // 0: it is not about one job
   EventBody body;
 };
 
@@ -126,6 +146,7 @@ struct JobRecord {
   int restore_failures = 0;               // in a row, with the newest checkpoint
   std::vector<CheckpointId> checkpoints;  // visible and good, oldest first
   int checkpoint_count = 0;               // ever ordered: numbers the next
+  std::vector<CheckpointId> ordered;      // all of them, whatever became of them
   std::optional<Time> saved_at;           // the program's own newest save: no older than this
   std::string reason;
 
@@ -175,9 +196,13 @@ struct ClusterState {
 
   int64_t last_seq = 0;
   std::map<JobId, JobRecord> jobs;
-  // Those of `jobs` that have not ended. What is done often looks only at these: the others only ever grow.
+  // Those of `jobs` that have not ended. What is done often looks only at these: the others are many.
   std::map<JobId, JobRecord*> unfinished;
+  std::set<std::pair<Time, JobId>> ended;  // the others, by when they ended
+  JobId last_job;                          // the highest number so far
+  Tally forgotten;
   std::map<CheckpointId, CheckpointRecord> checkpoints;
+  std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
 
   std::map<NodeId, ObservedNode> observed_nodes;
@@ -189,6 +214,10 @@ struct ClusterState {
 // program saved itself.
 enum class Resumption { kBeginning, kCheckpoint, kOwnSave };
 Resumption ResumptionOf(const ClusterState& state, const JobRecord& job);
+
+void AddTo(Tally& tally, const JobRecord& job);
+// Why there is no such job.
+std::string WhyUnknown(const ClusterState& state, JobId job);
 
 // Pure: changes only the durable part. An event that means nothing in the present state is ignored, so that
 // a replay can never fail half-way.

@@ -18,7 +18,7 @@ absl::Status NotInState(const JobRecord& job, const std::string& what) {
 
 absl::StatusOr<JobRecord*> Engine::Impl::Find(const Caller& caller, JobId id) {
   auto it = state_.jobs.find(id);
-  if (it == state_.jobs.end()) return absl::NotFoundError(absl::StrCat("there is no job ", id.value()));
+  if (it == state_.jobs.end()) return absl::NotFoundError(WhyUnknown(state_, id));
   if (!MayAct(caller, it->second)) {
     spdlog::warn("user {} (uid {}) was refused an action on job {} of {}", caller.user, caller.uid,
                  id.value(), it->second.spec.user);
@@ -217,7 +217,7 @@ absl::Status Engine::Impl::Verify(const CheckpointId& id, VerifyCallback done) {
 
 absl::Status Engine::Impl::DeleteCheckpoint(const CheckpointId& id) {
   const CheckpointRecord& checkpoint = state_.checkpoints[id];
-  const JobRecord& job = state_.jobs[checkpoint.job];
+  const JobRecord& job = state_.jobs.at(checkpoint.job);
   if (checkpoint.state.empty()) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(), " is still being made"));
   }

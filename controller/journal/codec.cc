@@ -125,13 +125,16 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CheckpointChanged, checkpoint, s
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeCordoned, node, cordoned)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Noted, text)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksChanged, nodes, first_rank)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Tally, met, missed, refused, preemptions, lost_node_seconds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobsForgotten, jobs, last_job, tally)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JournalRestored, copied, last_job)
 
 namespace {
 
 // In the order of EventBody's alternatives.
-constexpr const char* kKinds[] = {"submitted", "moved",        "rank-exited",        "planned",
-                                  "refused",   "method-lost",  "checkpoint-changed", "node-cordoned",
-                                  "noted",     "tasks-changed"};
+constexpr const char* kKinds[] = {"submitted", "moved",         "rank-exited",        "planned",
+                                  "refused",   "method-lost",   "checkpoint-changed", "node-cordoned",
+                                  "noted",     "tasks-changed", "forgotten",          "restored"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 
 template <size_t I = 0>

@@ -20,6 +20,11 @@ class Journal {
   virtual absl::Status Append(const std::vector<Event>& events) = 0;
   // Events with seq > after, in order.
   virtual absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) = 0;
+  // Takes some of the events of forgotten jobs out of it, in one transaction that takes milliseconds. True if
+  // there is more to do.
+  virtual absl::StatusOr<bool> Compact() { return false; }
+  // The last event of a copy that was put back, until a JournalRestored is appended; 0: it is none.
+  virtual int64_t restored() const { return 0; }
 };
 
 // Opens or makes the database at `path`. kDataLoss if it is damaged, kFailedPrecondition if a newer siding

@@ -1,174 +1,117 @@
 #include <fcntl.h>
-#include <sqlite3.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
+#include "controller/journal/checksum.h"
+#include "controller/journal/compaction.h"
+#include "controller/journal/database.h"
+#include "controller/journal/event_row.h"
 #include "controller/journal/journal.h"
+#include "controller/journal/journal_file.h"
+#include "controller/journal/schema.h"
 
 namespace siding {
 namespace {
 
-constexpr int kSchemaVersion = 1;
-
-constexpr const char* kSchema = R"sql(
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS events (
-  seq   INTEGER PRIMARY KEY,
-  at_us INTEGER NOT NULL,
-  job   INTEGER NOT NULL,
-  kind  TEXT NOT NULL,
-  body  TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS events_by_job ON events (job, seq);
-)sql";
-
-struct CloseDatabase {
-  void operator()(sqlite3* db) const { sqlite3_close(db); }
-};
-struct FinalizeStatement {
-  void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
-};
-using Database = std::unique_ptr<sqlite3, CloseDatabase>;
-using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
+constexpr int64_t kPagesAtOnce = 256;
 
 class SqliteJournal final : public Journal {
  public:
-  SqliteJournal(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  SqliteJournal(UniqueFd lock, Database db) : lock_(std::move(lock)), db_(std::move(db)) {}
 
   absl::Status Open() {
-    sqlite3* db = nullptr;
-    const int rc = sqlite3_open_v2(path_.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
-    db_.reset(db);
-    if (rc != SQLITE_OK) return Error("open");
-    SIDING_RETURN_IF_ERROR(Check());
-    // Before anything is changed: a newer database stays as it is.
-    SIDING_ASSIGN_OR_RETURN(int64_t tables,
-                            Number("SELECT count(*) FROM sqlite_master WHERE name='meta'", 0));
-    SIDING_ASSIGN_OR_RETURN(
-        int64_t version,
-        Number(tables == 0 ? "SELECT NULL" : "SELECT value FROM meta WHERE key='schema'", kSchemaVersion));
-    if (version > kSchemaVersion) {
-      return absl::FailedPreconditionError(absl::StrCat(path_, " was written by a newer siding (schema ",
-                                                        version, ", this one knows ", kSchemaVersion, ")"));
-    }
-    SIDING_RETURN_IF_ERROR(Run("PRAGMA journal_mode=WAL"));
-    SIDING_RETURN_IF_ERROR(Run("PRAGMA synchronous=FULL"));
-    SIDING_RETURN_IF_ERROR(Run(kSchema));
-    SIDING_RETURN_IF_ERROR(
-        Run(absl::StrCat("INSERT OR IGNORE INTO meta VALUES ('schema', ", kSchemaVersion, ")")));
-    SIDING_ASSIGN_OR_RETURN(last_seq_, Number("SELECT max(seq) FROM events", 0));
-    SIDING_ASSIGN_OR_RETURN(insert_, Prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?)"));
+    SIDING_RETURN_IF_ERROR(db_.Check());
+    SIDING_RETURN_IF_ERROR(Migrate(db_));
+    SIDING_RETURN_IF_ERROR(db_.Run("PRAGMA journal_mode=WAL"));
+    SIDING_RETURN_IF_ERROR(db_.Run("PRAGMA synchronous=FULL"));
+    SIDING_ASSIGN_OR_RETURN(last_seq_, db_.Number("SELECT max(seq) FROM events", 0));
+    SIDING_ASSIGN_OR_RETURN(removed_, db_.Meta("removed", 0));
+    SIDING_ASSIGN_OR_RETURN(restored_, db_.Meta("restored", 0));
+    SIDING_ASSIGN_OR_RETURN(insert_, db_.Prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"));
     return absl::OkStatus();
   }
 
   absl::Status Append(const std::vector<Event>& events) override {
     SIDING_RETURN_IF_ERROR(FaultAt<"journal.begin: a transaction is about to begin">());
-    SIDING_RETURN_IF_ERROR(Run("BEGIN"));
+    SIDING_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db_));
+    // Whether an event could be written is found out by writing something.
+    if (events.empty()) SIDING_RETURN_IF_ERROR(db_.SetMeta("tried", last_seq_));
     int64_t seq = last_seq_;
     for (const Event& event : events) {
-      absl::Status status =
-          event.seq == ++seq
-              ? Insert(event)
-              : absl::InternalError(absl::StrCat("event ", event.seq, " does not follow on ", seq - 1));
-      if (!status.ok()) {
-        Run("ROLLBACK").IgnoreError();
-        return status;
-      }
+      if (event.seq != ++seq)
+        return absl::InternalError(absl::StrCat("event ", event.seq, " does not follow on ", seq - 1));
+      SIDING_RETURN_IF_ERROR(Insert(event));
+      if (std::holds_alternative<JournalRestored>(event.body))
+        SIDING_RETURN_IF_ERROR(db_.Run("DELETE FROM meta WHERE key='restored'"));
     }
-    absl::Status status = FaultAt<"journal.commit: a transaction is about to be committed">();
-    if (status.ok()) status = Run("COMMIT");
-    if (!status.ok()) {
-      Run("ROLLBACK").IgnoreError();
-      return status;
-    }
+    SIDING_RETURN_IF_ERROR(FaultAt<"journal.commit: a transaction is about to be committed">());
+    SIDING_RETURN_IF_ERROR(transaction.Commit());
     last_seq_ = seq;
+    for (const Event& event : events) Note(event);
     return FaultAt<"journal.committed: a transaction is durable, nobody has been told">();
   }
 
   absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
-    SIDING_ASSIGN_OR_RETURN(
-        Statement select,
-        Prepare("SELECT seq, at_us, job, kind, body FROM events WHERE seq > ? ORDER BY seq"));
-    sqlite3_bind_int64(select.get(), 1, after);
+    SIDING_ASSIGN_OR_RETURN(Statement select, SelectEvents(db_, after));
+    if (after == 0) compaction_ = Compaction();
+    int64_t count = 0;
     int rc;
     while ((rc = sqlite3_step(select.get())) == SQLITE_ROW) {
-      const auto text = [&](int column) {
-        return std::string(reinterpret_cast<const char*>(sqlite3_column_text(select.get(), column)),
-                           static_cast<size_t>(sqlite3_column_bytes(select.get(), column)));
-      };
-      Event event;
-      event.seq = sqlite3_column_int64(select.get(), 0);
-      event.at = FromMicros(sqlite3_column_int64(select.get(), 1));
-      event.job = JobId(sqlite3_column_int64(select.get(), 2));
-      auto body = DecodeEventBody(text(3), text(4));
-      if (event.seq != ++after) return Damaged(absl::StrCat("event ", after, " is missing"));
-      if (!body.ok()) return Annotate(body.status(), absl::StrCat(path_, ": event ", event.seq));
-      event.body = *std::move(body);
+      SIDING_ASSIGN_OR_RETURN(const Event event, EventIn(select.get()));
+      ++count;
+      if (after == 0) Note(event);
       visit(event);
     }
-    return rc == SQLITE_DONE ? absl::OkStatus() : Error("read");
+    if (rc != SQLITE_DONE) return db_.Error("read");
+    // Events of forgotten jobs have been removed, one knows how many. Any other is missing.
+    const int64_t missing = last_seq_ - removed_ - count;
+    if (after == 0 && missing != 0) return Damaged(db_.path(), absl::StrCat(missing, " events are missing"));
+    return absl::OkStatus();
   }
+
+  absl::StatusOr<bool> Compact() override {
+    if (compaction_.Done()) return Shrink();
+    SIDING_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db_));
+    SIDING_ASSIGN_OR_RETURN(const int64_t now_removed, compaction_.RemoveSome(db_));
+    SIDING_RETURN_IF_ERROR(db_.SetMeta("removed", removed_ + now_removed));
+    SIDING_RETURN_IF_ERROR(transaction.Commit());
+    compaction_.Committed();
+    removed_ += now_removed;
+    return true;
+  }
+
+  int64_t restored() const override { return restored_; }
 
  private:
-  absl::Status Error(const std::string& what) const {
-    const std::string text = absl::StrCat(path_, ": ", what, ": ", sqlite3_errmsg(db_.get()));
-    switch (sqlite3_errcode(db_.get())) {
-      case SQLITE_FULL:
-        return absl::ResourceExhaustedError(text);
-      case SQLITE_CORRUPT:
-      case SQLITE_NOTADB:
-        return Damaged(sqlite3_errmsg(db_.get()));
-      case SQLITE_READONLY:
-      case SQLITE_CANTOPEN:
-      case SQLITE_PERM:
-        return absl::PermissionDeniedError(text);
-      default:
-        return absl::InternalError(text);
-    }
+  // What an event that is in the journal means for the journal itself.
+  void Note(const Event& event) {
+    if (const auto* forgotten = std::get_if<JobsForgotten>(&event.body))
+      compaction_.Add(event.seq, forgotten->jobs);
+    if (std::holds_alternative<JournalRestored>(event.body) && event.seq > restored_) restored_ = 0;
   }
 
-  absl::Status Damaged(const std::string& how) const {
-    return absl::DataLossError(absl::StrCat(
-        path_, " is damaged (", how,
-        "). Nothing has been changed. Put back a copy of it, or rescue what is in it with: sqlite3 ", path_,
-        " .recover | sqlite3 rescued.db"));
+  // Gives pages back to the file system, if a good part of the file is free. True if there are more.
+  absl::StatusOr<bool> Shrink() {
+    SIDING_ASSIGN_OR_RETURN(const int64_t pages, db_.Number("PRAGMA page_count", 0));
+    SIDING_ASSIGN_OR_RETURN(const int64_t free, db_.Number("PRAGMA freelist_count", 0));
+    if (free < std::max(kPagesAtOnce, pages / 4)) return false;
+    SIDING_RETURN_IF_ERROR(db_.Run(absl::StrCat("PRAGMA incremental_vacuum(", kPagesAtOnce, ")")));
+    return true;
   }
 
-  absl::Status Check() {
-    auto check = Prepare("PRAGMA quick_check(1)");
-    if (!check.ok()) return check.status();
-    if (sqlite3_step(check->get()) != SQLITE_ROW) return Error("check");
-    const std::string answer = reinterpret_cast<const char*>(sqlite3_column_text(check->get(), 0));
-    return answer == "ok" ? absl::OkStatus() : Damaged(answer);
-  }
-
-  absl::Status Run(const std::string& sql) {
-    return sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK
-               ? absl::OkStatus()
-               : Error(sql.substr(0, 30));
-  }
-
-  absl::StatusOr<Statement> Prepare(const std::string& sql) {
-    sqlite3_stmt* statement = nullptr;
-    if (sqlite3_prepare_v2(db_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK)
-      return Error("prepare");
-    return Statement(statement);
-  }
-
-  // The first column of the first row, or `otherwise` if there is none or it is NULL.
-  absl::StatusOr<int64_t> Number(const std::string& sql, int64_t otherwise) {
-    SIDING_ASSIGN_OR_RETURN(Statement select, Prepare(sql));
-    const int rc = sqlite3_step(select.get());
-    if (rc == SQLITE_DONE) return otherwise;
-    if (rc != SQLITE_ROW) return Error("read");
-    return sqlite3_column_type(select.get(), 0) == SQLITE_NULL ? otherwise
-                                                               : sqlite3_column_int64(select.get(), 0);
+  absl::StatusOr<Event> EventIn(sqlite3_stmt* row) const {
+    SIDING_ASSIGN_OR_RETURN(const EventRow stored, ReadRow(db_, row));
+    auto body = DecodeEventBody(stored.kind, stored.body);
+    if (!body.ok()) return Annotate(body.status(), absl::StrCat(db_.path(), ": event ", stored.seq));
+    return Event{stored.seq, FromMicros(stored.at_us), JobId(stored.job), *std::move(body)};
   }
 
   absl::Status Insert(const Event& event) {
@@ -181,18 +124,21 @@ class SqliteJournal final : public Journal {
     sqlite3_bind_int64(s, 3, event.job.value());
     sqlite3_bind_text(s, 4, kind.data(), static_cast<int>(kind.size()), SQLITE_STATIC);
     sqlite3_bind_text(s, 5, body.data(), static_cast<int>(body.size()), SQLITE_STATIC);
+    sqlite3_bind_int64(s, 6, EventChecksum(event.seq, ToMicros(event.at), event.job.value(), kind, body));
     const int rc = sqlite3_step(s);
-    absl::Status status = rc == SQLITE_DONE ? absl::OkStatus() : Error("insert");
+    absl::Status status = rc == SQLITE_DONE ? absl::OkStatus() : db_.Error("insert");
     sqlite3_reset(s);
     sqlite3_clear_bindings(s);
     return status;
   }
 
-  const std::string path_;
   const UniqueFd lock_;  // held for as long as this process has the journal
   Database db_;
   Statement insert_;  // after db_: it must be finalized first
   int64_t last_seq_ = 0;
+  int64_t removed_ = 0;  // events, of forgotten jobs
+  int64_t restored_ = 0;
+  Compaction compaction_;
 };
 
 }  // namespace
@@ -204,7 +150,9 @@ absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& pa
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is in use by another sidingd"));
   }
-  auto journal = std::make_unique<SqliteJournal>(path, std::move(lock));
+  SIDING_RETURN_IF_ERROR(PrepareJournalFile(path));
+  SIDING_ASSIGN_OR_RETURN(Database db, Database::Open(path, Database::Mode::kReadWrite));
+  auto journal = std::make_unique<SqliteJournal>(std::move(lock), std::move(db));
   SIDING_RETURN_IF_ERROR(journal->Open());
   return journal;
 }

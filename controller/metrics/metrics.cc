@@ -41,21 +41,15 @@ class EngineMetrics final : public prometheus::Collectable {
 
   std::vector<MetricFamily> Collect() const override {
     std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}};
-    int met = 0, missed = 0, refused = 0;
-    double preemptions = 0, lost = 0, bytes = 0, events = 0;
+    Tally tally;  // of all jobs that there have ever been
+    double bytes = 0, events = 0;
     for (int i = 0; i < kJobStateCount; ++i) jobs[ToString(static_cast<JobState>(i))] = 0;
     engine_.Read([&](const ClusterState& state) {
       events = static_cast<double>(state.last_seq);
+      tally = state.forgotten;
       for (const auto& [id, job] : state.jobs) {
         ++jobs[ToString(job.state)];
-        preemptions += job.preemptions;
-        lost += job.lost_node_seconds;
-        if (job.spec.kind != JobKind::kOnDemand) continue;
-        if (job.first_started) {
-          ++(*job.first_started <= job.spec.start_by ? met : missed);
-        } else if (job.state == JobState::kFailed && !job.plans.empty() && !job.plans.back().feasible) {
-          ++refused;
-        }
+        AddTo(tally, job);
       }
       for (const auto& [id, node] : state.observed_nodes) ++nodes[node.connected ? "up" : "down"];
       for (const auto& [id, checkpoint] : state.checkpoints) {
@@ -73,13 +67,13 @@ class EngineMetrics final : public prometheus::Collectable {
                MetricType::Counter)
             .Add(engine_.policy_failures()),
         Family("siding_requests_total", "Deadline jobs by what became of the deadline.", MetricType::Counter)
-            .Add(met, "result", "met")
-            .Add(missed, "result", "missed")
-            .Add(refused, "result", "refused"),
+            .Add(static_cast<double>(tally.met), "result", "met")
+            .Add(static_cast<double>(tally.missed), "result", "missed")
+            .Add(static_cast<double>(tally.refused), "result", "refused"),
         Family("siding_preemptions_total", "Times a job was made to make way.", MetricType::Counter)
-            .Add(preemptions),
+            .Add(static_cast<double>(tally.preemptions)),
         Family("siding_lost_node_seconds_total", "Node-seconds stopped or repeated.", MetricType::Counter)
-            .Add(lost),
+            .Add(tally.lost_node_seconds),
         Family("siding_checkpoint_bytes", "Size of all good checkpoints.", MetricType::Gauge).Add(bytes),
         Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events)};
   }

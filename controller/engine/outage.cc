@@ -1,0 +1,85 @@
+// The journal could not be written: the disk is full, say. What was decided and not recorded is taken back,
+// so that nothing is shown or done that a restart would not know; then nothing is decided until something can
+// be written again. What is observed meanwhile is said again by those who see it.
+#include <algorithm>
+
+#include "controller/engine/impl.h"
+
+namespace siding {
+namespace {
+
+constexpr Duration kTryAgain = std::chrono::seconds(1);
+constexpr Duration kTryAgainAtLatest = std::chrono::seconds(30);
+
+}  // namespace
+
+absl::Status Engine::Impl::Ready() const {
+  return health_.ok() ? absl::OkStatus() : absl::UnavailableError(health_.message());
+}
+
+void Engine::Impl::BeginOutage(const absl::Status& status) {
+  health_ =
+      absl::Status(status.code(), absl::StrCat("journal: ", status.message(),
+                                               "; nothing was changed, and nothing is until this is mended"));
+  spdlog::critical("{}", std::string(health_.message()));
+  outbox_.clear();
+  unflushed_.clear();
+  TakeBack();
+  try_after_ = std::clamp(2 * try_after_, kTryAgain, kTryAgainAtLatest);
+  try_at_ = clock_.Now() + try_after_;
+}
+
+// The durable state as the journal has it.
+void Engine::Impl::TakeBack() {
+  state_.unfinished.clear();
+  state_.jobs.clear();
+  state_.ended.clear();
+  state_.checkpoints.clear();
+  state_.unwanted.clear();
+  state_.nodes.clear();
+  state_.last_seq = 0;
+  state_.last_job = JobId();
+  state_.forgotten = Tally();
+  const absl::Status replayed = journal_.Replay(0, [this](const Event& event) { Apply(state_, event); });
+  if (!replayed.ok()) {
+    health_ = absl::DataLossError(absl::StrCat("journal: ", replayed.message()));
+    spdlog::critical("{}; restart when this is mended", std::string(health_.message()));
+  }
+  // Commands that were held back count as sent, and events that were taken back as seen.
+  sent_.clear();
+  for (auto& [image, deletion] : deletions_) deletion.sent = Time{};
+  deleted_ranks_.clear();
+  to_judge_.clear();
+}
+
+// A journal that is damaged or another's does not get well by itself.
+void Engine::Impl::EndOutage() {
+  const Time now = clock_.Now();
+  if (now < try_at_ || absl::IsDataLoss(health_) || absl::IsFailedPrecondition(health_)) return;
+  if (const absl::Status tried = journal_.Append({}); !tried.ok()) {
+    try_after_ = std::min(2 * try_after_, kTryAgainAtLatest);
+    try_at_ = now + try_after_;
+    return;
+  }
+  spdlog::warn("the journal can be written again");
+  health_ = absl::OkStatus();
+  LookAtEverything();
+}
+
+// As after a restart whose agents and cluster manager have said what they see.
+void Engine::Impl::LookAtEverything() {
+  std::set<JobId> queued;
+  for (const auto& [id, job] : state_.queue.jobs) queued.insert(id);
+  if (state_.queue.seen) {
+    for (const auto& [id, job] : state_.unfinished) queued.insert(id);
+  }
+  for (const JobId& id : queued) FollowQueue(id);
+  for (const auto& [node, tasks] : state_.observed_tasks) {
+    for (const auto& [id, task] : tasks) Follow(node, task.report);
+  }
+  JudgeAll();
+  schedule_ = true;
+  wish_ = true;
+}
+
+}  // namespace siding

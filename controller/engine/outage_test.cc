@@ -1,0 +1,129 @@
+// A journal that cannot be written for a while.
+#include "controller/engine/engine_fixture.h"
+
+namespace siding {
+namespace {
+
+// Appends fail while it is told so.
+class FullJournal final : public Journal {
+ public:
+  absl::Status Append(const std::vector<Event>& events) override {
+    return full ? absl::ResourceExhaustedError("disk is full") : kept_->Append(events);
+  }
+  absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
+    return kept_->Replay(after, visit);
+  }
+  bool full = false;
+
+ private:
+  std::unique_ptr<Journal> kept_ = NewMemoryJournal();
+};
+
+class OutageTest : public EngineTest {
+ protected:
+  OutageTest() {
+    journal_.reset(disk_);
+    StartController();
+    AddNodes({"a"});
+  }
+  std::string ErrorOfSubmitting() { return std::string(engine_->Submit(kAda, Batch()).status().message()); }
+  size_t Jobs() {
+    size_t jobs = 0;
+    engine_->Read([&](const ClusterState& state) { jobs = state.jobs.size(); });
+    return jobs;
+  }
+  // Reports come with heartbeats.
+  void Beat() {
+    cluster_.Heartbeat("a");
+    Settle(5);
+  }
+
+  FullJournal* const disk_ = new FullJournal;
+};
+
+TEST_F(OutageTest, ARequestIsRefusedAndSaysWhy) {
+  disk_->full = true;
+  EXPECT_THAT(ErrorOfSubmitting(), HasSubstr("disk is full; nothing was changed"));
+}
+
+TEST_F(OutageTest, WhatWasRefusedIsNotShown) {
+  disk_->full = true;
+  ErrorOfSubmitting();
+  ErrorOfSubmitting();
+  EXPECT_EQ(Jobs(), 0u);
+}
+
+TEST_F(OutageTest, ItGoesOnWhenThereIsRoom) {
+  disk_->full = true;
+  ErrorOfSubmitting();
+  disk_->full = false;
+  Settle();
+  const JobId job = Submit(Batch());
+  Settle();
+  EXPECT_EQ(job, JobId(1));
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+TEST_F(OutageTest, WhatIsObservedMeanwhileIsNotLost) {
+  const JobId job = Submit(Batch());
+  Settle();
+  disk_->full = true;
+  cluster_.Exit(job, 0, 0);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  disk_->full = false;
+  Beat();
+  EXPECT_EQ(State(job), JobState::kDone);
+}
+
+TEST_F(OutageTest, NothingIsActedOnThatIsNotRecorded) {
+  const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  disk_->full = true;
+  EXPECT_FALSE(engine_->Submit(kBob, OnDemand(1)).ok());
+  EXPECT_FALSE(engine_->Vacate(kAda, victim, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 0);
+  EXPECT_EQ(State(victim), JobState::kRunning);
+}
+
+// Its command was held back with the event, so it is sent anew.
+TEST_F(OutageTest, AnOrderThatWasTakenBackCanBeGivenAgain) {
+  const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  disk_->full = true;
+  EXPECT_FALSE(engine_->Vacate(kAda, victim, Tier::kShared).ok());
+  disk_->full = false;
+  Beat();
+  EXPECT_TRUE(engine_->Vacate(kAda, victim, Tier::kShared).ok());
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 1);
+}
+
+TEST_F(OutageTest, AnAgentIsTakenInWhenItIsOver) {
+  disk_->full = true;
+  ErrorOfSubmitting();
+  cluster_.Disconnect("a");
+  EXPECT_TRUE(absl::IsUnavailable(engine_->OnConnected(NodeId("a"), {})));
+  disk_->full = false;
+  Settle();
+  cluster_.Connect("a");
+  const JobId job = Submit(Batch());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+TEST_F(OutageTest, AWaitingJobIsPlacedWhenItIsOver) {
+  const JobId first = Submit(Batch()), second = Submit(Batch());
+  Settle();
+  ASSERT_EQ(State(second), JobState::kPending);
+  disk_->full = true;
+  cluster_.Exit(first, 0, 0);
+  Settle();
+  disk_->full = false;
+  Beat();
+  EXPECT_EQ(State(second), JobState::kRunning);
+}
+
+}  // namespace
+}  // namespace siding

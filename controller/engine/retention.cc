@@ -1,0 +1,113 @@
+// The end of the records of jobs that ended long ago, so that what the controller holds, walks through and
+// replays does not grow for ever.
+#include "controller/engine/retention.h"
+
+#include <algorithm>
+
+#include "controller/engine/impl.h"
+
+namespace siding {
+namespace {
+
+constexpr size_t kForgottenAtOnce = 500;
+// A disk that is full, say, is not asked again at every tick.
+constexpr Duration kCompactAgain = std::chrono::minutes(1);
+
+void AddRequestsOf(const JobRecord& job, std::set<JobId>& needed) {
+  needed.insert(job.displaced_by);
+  needed.insert(job.current.request);
+  if (job.plans.empty()) return;
+  for (const PlanStep& step : job.plans.back().steps) needed.insert(step.job);
+  for (const PlanKeep& keep : job.plans.back().kept) needed.insert(keep.job);
+}
+
+}  // namespace
+
+// Jobs that records of others, reports and the cluster manager's queue still speak of.
+std::set<JobId> Engine::Impl::StillSpokenOf() const {
+  std::set<JobId> needed;
+  for (const auto& [id, job] : state_.unfinished) AddRequestsOf(*job, needed);
+  for (const auto& [node, tasks] : state_.observed_tasks) {
+    for (const auto& [id, task] : tasks) needed.insert(id.job);
+  }
+  for (const auto& [id, job] : state_.queue.jobs) needed.insert(id);
+  return needed;
+}
+
+// Nothing of it is in the store. What is there is given up, and taken out by ActOnDeletions.
+bool Engine::Impl::HasNoImage(const JobRecord& job) {
+  bool none = true;
+  for (const CheckpointId& id : job.ordered) {
+    const auto found = state_.checkpoints.find(id);
+    if (found == state_.checkpoints.end()) continue;
+    const CheckpointRecord& checkpoint = found->second;
+    if (checkpoint.state == "gone" || checkpoint.state == "failed") continue;
+    none = false;
+    if (checkpoint.state == "good")
+      Record(job.id, CheckpointChanged{id, "deleted", "its job ended long ago"});
+    if (checkpoint.state.empty()) Record(job.id, CheckpointChanged{id, "deleted", "it was never whole"});
+  }
+  return none;
+}
+
+// A node that is away may still have a task of it, which would then be nobody's.
+bool Engine::Impl::ItsNodesAreThere(const JobRecord& job) const {
+  return IsSeenInQueueOnly(job) ||
+         std::all_of(job.last_nodes.begin(), job.last_nodes.end(), [&](const NodeId& node) {
+           const auto observed = state_.observed_nodes.find(node);
+           return observed != state_.observed_nodes.end() && observed->second.connected;
+         });
+}
+
+// The oldest of those that have been kept long enough, or are too many.
+std::vector<JobId> Engine::Impl::WhoMayBeForgotten() {
+  const Time now = clock_.Now();
+  const auto most = static_cast<size_t>(retention_.keep_ended_jobs);
+  size_t too_many = state_.ended.size() - std::min(state_.ended.size(), most);
+  std::vector<JobId> found;
+  for (const auto& [ended, id] : state_.ended) {
+    if (found.size() >= kForgottenAtOnce) break;
+    if (too_many == 0 && now - ended < retention_.keep_ended) break;
+    if (too_many > 0) --too_many;
+    const JobRecord& job = state_.jobs.at(id);
+    const bool counts = job.spec.kind == JobKind::kOnDemand && now - ended < kQuotaWindow;
+    if (!counts && HasNoImage(job) && ItsNodesAreThere(job)) found.push_back(id);
+  }
+  return found;
+}
+
+void Engine::Impl::ForgetEnded() {
+  if (!platform_.manager().empty() && !state_.queue.seen) return;
+  std::vector<JobId> jobs = WhoMayBeForgotten();
+  if (jobs.empty()) return;
+  const std::set<JobId> needed = StillSpokenOf();
+  std::erase_if(jobs, [&](const JobId& id) { return needed.contains(id); });
+  if (jobs.empty()) return;
+  JobsForgotten forgotten{std::move(jobs), state_.last_job, state_.forgotten};
+  for (const JobId& id : forgotten.jobs) {
+    AddTo(forgotten.tally, state_.jobs.at(id));
+    DropTracesOf(id);
+  }
+  Record(JobId(), std::move(forgotten));
+}
+
+// What is kept about it beside its record.
+void Engine::Impl::DropTracesOf(JobId id) {
+  restore_not_before_.erase(id);
+  in_doubt_.erase(id);
+  const auto begin = sent_.lower_bound({TaskId{id, 0, 0}, NodeId()});
+  const auto end = sent_.lower_bound({TaskId{JobId(id.value() + 1), 0, 0}, NodeId()});
+  sent_.erase(begin, end);
+}
+
+void Engine::Impl::CompactJournal() {
+  const Time now = clock_.Now();
+  if (now < compact_not_before_) return;
+  const absl::StatusOr<bool> more = journal_.Compact();
+  if (more.ok()) return;
+  compact_not_before_ = now + kCompactAgain;
+  spdlog::warn("events of forgotten jobs stay in the journal for now: {}",
+               std::string(more.status().message()));
+}
+
+}  // namespace siding

@@ -1,0 +1,134 @@
+// Events of forgotten jobs leave the journal, and nobody can tell from its replay.
+#include "controller/engine/state.h"
+#include "controller/journal/journal_fixture.h"
+
+namespace siding {
+namespace {
+
+// A journal of jobs that were submitted and cancelled, ten at a time, and then perhaps forgotten.
+class CompactionTest : public JournalTest {
+ protected:
+  void Append(JobId job, EventBody body) {
+    const Event event{state_.last_seq + 1, FromMicros(state_.last_seq), job, std::move(body)};
+    Apply(state_, event);
+    ASSERT_TRUE(journal_->Append({event}).ok());
+  }
+  void Run(int64_t job, const std::string& note = "n") {
+    Append(JobId(job), JobSubmitted{});
+    Append(JobId(job), Noted{note});
+    JobMoved move;
+    move.event = JobEvent::kCancelled;
+    Append(JobId(job), move);
+  }
+  void Forget(std::vector<JobId> jobs) {
+    Append(JobId(), JobsForgotten{std::move(jobs), state_.last_job, {}});
+  }
+  void CompactAll() {
+    for (bool more = true; more;) {
+      const auto done = journal_->Compact();
+      ASSERT_TRUE(done.ok()) << done.status();
+      more = *done;
+    }
+  }
+  void Reopen() {
+    journal_.reset();
+    auto journal = OpenSqliteJournal(path_);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    journal_ = *std::move(journal);
+  }
+  int64_t Size() const { return static_cast<int64_t>(std::filesystem::file_size(path_)); }
+
+  ClusterState state_;
+  std::unique_ptr<Journal> journal_ = *OpenSqliteJournal(path_);
+};
+
+TEST_F(CompactionTest, EventsOfForgottenJobsAreRemoved) {
+  Run(1);
+  Run(2);
+  Forget({JobId(1)});
+  CompactAll();
+  EXPECT_EQ(Count(*journal_), 3 + 1);
+}
+
+TEST_F(CompactionTest, NothingIsRemovedBeforeAJobIsForgotten) {
+  Run(1);
+  CompactAll();
+  EXPECT_EQ(Count(*journal_), 3);
+}
+
+TEST_F(CompactionTest, ACompactedJournalGoesOn) {
+  Run(1);
+  Forget({JobId(1)});
+  CompactAll();
+  Reopen();
+  EXPECT_TRUE(journal_->Append({Note(state_.last_seq + 1)}).ok());
+  EXPECT_EQ(Count(*journal_), 2);
+}
+
+TEST_F(CompactionTest, OfForgottenEventsTheNewestIsEnough) {
+  Run(1);
+  Forget({JobId(1)});
+  Run(2);
+  Forget({JobId(2)});
+  CompactAll();
+  EXPECT_EQ(Count(*journal_), 1);
+}
+
+TEST_F(CompactionTest, ANumberThatIsUsedAgainIsAnotherJob) {
+  Run(1);
+  Forget({JobId(1)});
+  Run(1);
+  CompactAll();
+  EXPECT_EQ(Count(*journal_), 1 + 3);
+}
+
+TEST_F(CompactionTest, WhatARestartInterruptedIsGoneOnWith) {
+  Run(1);
+  Forget({JobId(1)});
+  Reopen();
+  ASSERT_EQ(Count(*journal_), 4);
+  CompactAll();
+  EXPECT_EQ(Count(*journal_), 1);
+}
+
+TEST_F(CompactionTest, OneThatIsCutShortIsWhole) {
+  std::vector<JobId> jobs;
+  for (int64_t job = 1; job <= 150; ++job) {
+    Run(job);
+    jobs.emplace_back(job);
+  }
+  Forget(jobs);
+  ASSERT_TRUE(*journal_->Compact());
+  Reopen();
+  const int64_t left = Count(*journal_);
+  EXPECT_GT(left, 1);
+  EXPECT_LT(left, 451);
+}
+
+TEST_F(CompactionTest, AnEventThatNobodyRemovedIsMissed) {
+  Run(1);
+  Run(2);
+  Forget({JobId(1)});
+  CompactAll();
+  ASSERT_TRUE(Sql("DELETE FROM events WHERE seq=5").ok());
+  EXPECT_TRUE(absl::IsDataLoss(journal_->Replay(0, [](const Event&) {})));
+}
+
+TEST_F(CompactionTest, TheFileBecomesSmaller) {
+  const std::string long_note(100000, 'n');
+  std::vector<JobId> jobs;
+  for (int64_t job = 1; job <= 50; ++job) {
+    Run(job, long_note);
+    jobs.emplace_back(job);
+  }
+  Forget(jobs);
+  Reopen();
+  const int64_t before = Size();
+  ASSERT_EQ(Count(*journal_), 151);
+  CompactAll();
+  Reopen();
+  EXPECT_LT(Size(), before / 2);
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,24 @@
+// A whole copy of a journal that is in use.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace siding {
+
+// Told of pages now and then; false: stop, with kCancelled.
+using CopyProgress = std::function<bool(int64_t done, int64_t total)>;
+
+// Copies the journal as it is at one moment, over a connection of its own: whoever appends is not kept
+// waiting. The copy (mode 0600) appears all at once, durable, in one file, and says of itself that it is a
+// copy; one that was there is replaced. On failure nothing is left behind. May be called from any thread.
+absl::Status CopyJournal(const std::string& from, const std::string& to,
+                         const CopyProgress& progress = nullptr);
+
+// Makes `draft` durable, and renames it to `path`.
+absl::Status PutInPlace(const std::string& draft, const std::string& path);
+
+}  // namespace siding

@@ -1,0 +1,24 @@
+// One event as it lies in the table, before anybody asks what it means.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "controller/journal/database.h"
+
+namespace siding {
+
+struct EventRow {
+  int64_t seq = 0;
+  int64_t at_us = 0;
+  int64_t job = 0;
+  std::string kind, body;
+};
+
+// Those with seq > after, in order: to be stepped through, and each row given to ReadRow.
+absl::StatusOr<Statement> SelectEvents(Database& db, int64_t after);
+// kDataLoss if it is not as it was written.
+absl::StatusOr<EventRow> ReadRow(const Database& db, sqlite3_stmt* row);
+
+}  // namespace siding

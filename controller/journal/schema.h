@@ -1,0 +1,25 @@
+// The journal's tables, and the way to them from those of earlier versions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "controller/journal/database.h"
+
+namespace siding {
+
+// What this siding writes. docs/journal.md says what was new with each number.
+inline constexpr int64_t kJournalSchema = 2;
+
+// The schema of a journal. kFailedPrecondition if a newer siding wrote it, kDataLoss if it is none.
+absl::StatusOr<int64_t> SchemaOf(Database& db);
+
+// Makes an empty journal of the present schema at `path`, all at once.
+absl::Status MakeJournalFile(const std::string& path);
+
+// Brings an older journal to the present schema, one transaction for each number. Before the first, a copy of
+// it as it is is left beside it, as PATH.schemaN.
+absl::Status Migrate(Database& db);
+
+}  // namespace siding

@@ -1,6 +1,4 @@
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -95,33 +93,41 @@ class DirectoryStore final : public ImageStore {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     const std::string parent = layout_.CheckpointFolder(key.checkpoint);
     const std::string trash = TrashPath(layout_);
-    if (rename(layout_.ImageFolder(key).c_str(), trash.c_str()) != 0) {
+    if (disk().Rename(layout_.ImageFolder(key), trash) != 0) {
       if (errno == ENOENT) return absl::OkStatus();
       return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
     }
     // Before the first file goes: after a power cut the image must be whole or gone.
-    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncDirectory(parent)));
-    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncDirectory(layout_.Staging())));
-    rmdir(parent.c_str());  // stays as long as other ranks are in it
-    return RemoveTree(trash);
+    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), parent)));
+    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), layout_.Staging())));
+    disk().RemoveFolder(parent);  // stays as long as other ranks are in it
+    return IoError(layout_, RemoveTree(disk(), trash));
   }
 
   absl::Status SetAside(const ImageKey& key) override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
-    SIDING_RETURN_IF_ERROR(IoError(layout_, MakeDirectories(layout_.Damaged(), 0700)));
-    if (rename(layout_.ImageFolder(key).c_str(), DamagedPath(layout_, key).c_str()) != 0 && errno != ENOENT)
+    const std::string parent = layout_.CheckpointFolder(key.checkpoint);
+    SIDING_RETURN_IF_ERROR(IoError(layout_, MakeFolders(disk(), layout_.Damaged())));
+    if (disk().Rename(layout_.ImageFolder(key), DamagedPath(layout_, key)) != 0) {
+      if (errno == ENOENT) return absl::OkStatus();
       return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
-    rmdir(layout_.CheckpointFolder(key.checkpoint).c_str());  // stays as long as other ranks are in it
+    }
+    // After a power cut it must not be back among those that count.
+    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), layout_.Damaged())));
+    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), parent)));
+    disk().RemoveFolder(parent);  // stays as long as other ranks are in it
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Bytes> FreeSpace() const override { return store::FreeSpace(layout_.root); }
+  absl::StatusOr<Bytes> FreeSpace() const override { return store::FreeSpace(layout_); }
 
  private:
   static absl::StatusOr<Manifest> Annotated(absl::StatusOr<Manifest> manifest, const std::string& file) {
     if (!manifest.ok()) return Annotate(manifest.status(), file);
     return manifest;
   }
+
+  Disk& disk() const { return *layout_.disk; }
 
   const Layout layout_;
 };
@@ -130,13 +136,16 @@ class DirectoryStore final : public ImageStore {
 }  // namespace store
 
 absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root) {
+  return OpenDirectoryStore(root, store::RealDisk());
+}
+
+absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root, store::Disk& disk) {
   if (root.empty()) return absl::InvalidArgumentError("a checkpoint store needs a folder");
-  const store::Layout layout{root};
-  for (const std::string& folder : {layout.Images(), layout.Staging()}) {
-    const absl::Status made = MakeDirectories(folder);
+  const store::Layout layout{root, &disk};
+  for (const std::string& folder : {root, layout.Images(), layout.Staging()}) {
+    const absl::Status made = store::MakeFolders(disk, folder);
     if (!made.ok()) return Annotate(store::IoError(layout, made), "checkpoint store " + root);
   }
-  SIDING_RETURN_IF_ERROR(store::IoError(layout, SyncDirectory(root)));
   SIDING_RETURN_IF_ERROR(store::SweepStaging(layout));
   return std::unique_ptr<ImageStore>(std::make_unique<store::DirectoryStore>(layout));
 }

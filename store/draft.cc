@@ -1,7 +1,6 @@
 #include "store/draft.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,7 +66,7 @@ absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known
   PartialHash& partial = goes_on ? *known : fresh;
   const absl::Status read = HashRange(fd.get(), partial.hashed, info.st_size, partial.hash);
   if (!read.ok()) return absl::InternalError(absl::StrCat(name, ": ", std::string(read.message())));
-  if (fdatasync(fd.get()) != 0) return IoError(layout_, errno, "fdatasync " + name);
+  if (layout_.disk->SyncFile(fd.get()) != 0) return IoError(layout_, errno, "fdatasync " + name);
   file.size = Bytes{info.st_size};
   file.checksum = partial.hash.Checksum();
   return absl::OkStatus();
@@ -75,7 +74,9 @@ absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known
 
 absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string> metadata) {
   if (phase_ != kWriting)
-    return absl::FailedPreconditionError("image " + Describe(key_) + " is sealed already");
+    return absl::FailedPreconditionError("image " + Describe(key_) + " cannot be sealed twice");
+  // For good: the kernel tells once that a file could not be written, and a second try would succeed.
+  phase_ = kUnsealable;
   std::map<std::string, PartialHash> followed = follower_.Stop();
   Manifest manifest{key_, SystemClock().Now(), {}, std::move(metadata)};
   SIDING_ASSIGN_OR_RETURN(manifest.files, ListFiles());
@@ -95,26 +96,23 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
 
   sealed_size_ = manifest.TotalSize().value;
   SIDING_ASSIGN_OR_RETURN(const std::string text, ManifestToText(manifest));
-  // This syncs the folder as well, and with it the names of all files.
-  const std::string manifest_path = absl::StrCat(path(), "/", kManifestName);
-  if (const absl::Status written = WriteFileDurably(manifest_path, text, 0600); !written.ok()) {
-    unlink(manifest_path.c_str());
-    return IoError(layout_, written);
-  }
+  SIDING_RETURN_IF_ERROR(
+      IoError(layout_, WriteNewFile(*layout_.disk, absl::StrCat(path(), "/", kManifestName), text)));
+  SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(*layout_.disk, path())));
   phase_ = kSealed;
   return manifest;
 }
 
 absl::Status DirectoryDraft::MoveIntoPlace() {
+  Disk& disk = *layout_.disk;
   const std::string parent = layout_.CheckpointFolder(key_.checkpoint);
   const std::string target = layout_.ImageFolder(key_);
   for (;;) {
-    if (mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST)
-      return IoError(layout_, errno, "mkdir " + parent);
-    if (rename(path().c_str(), target.c_str()) == 0) return absl::OkStatus();
-    if (errno == ENOENT && access(path().c_str(), F_OK) == 0) continue;  // Delete() has just removed `parent`
+    if (disk.MakeFolder(parent) != 0 && errno != EEXIST) return IoError(layout_, errno, "mkdir " + parent);
+    if (disk.Rename(path(), target) == 0) return absl::OkStatus();
     const int error = errno;
-    rmdir(parent.c_str());  // only if we made it for nothing
+    if (error == ENOENT && access(path().c_str(), F_OK) == 0) continue;  // Delete() has just removed `parent`
+    disk.RemoveFolder(parent);                                           // only if we made it for nothing
     if (error == EEXIST || error == ENOTEMPTY) {
       return absl::AlreadyExistsError("image " + Describe(key_) + " exists already in " + layout_.root);
     }
@@ -125,16 +123,16 @@ absl::Status DirectoryDraft::MoveIntoPlace() {
 absl::Status DirectoryDraft::Commit() {
   if (phase_ != kSealed) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "image ", Describe(key_), " is ", phase_ == kWriting ? "not sealed" : "committed already"));
+        "image ", Describe(key_), " is ", phase_ == kCommitted ? "committed already" : "not sealed"));
   }
   SIDING_RETURN_IF_ERROR(MoveIntoPlace());
+  Disk& disk = *layout_.disk;
   const std::string parent = layout_.CheckpointFolder(key_.checkpoint);
-  absl::Status synced = SyncDirectory(parent);
-  if (synced.ok()) synced = SyncDirectory(layout_.Images());
-  if (synced.ok()) synced = SyncDirectory(layout_.Staging());
-  if (!synced.ok()) {
+  for (const std::string& folder : {parent, layout_.Images(), layout_.Staging()}) {
+    const absl::Status synced = SyncFolder(disk, folder);
+    if (synced.ok()) continue;
     // Not durable, so not to be seen.
-    if (rename(layout_.ImageFolder(key_).c_str(), path().c_str()) == 0) rmdir(parent.c_str());
+    if (disk.Rename(layout_.ImageFolder(key_), path()) == 0) disk.RemoveFolder(parent);
     return IoError(layout_, synced);
   }
   folder_->MovedAway();

@@ -36,7 +36,7 @@ class DirectoryDraft final : public ImageDraft {
   const std::unique_ptr<StagingFolder> folder_;
   Follower follower_;  // after folder_, which it reads
   std::atomic<int64_t> sealed_size_{0};
-  enum { kWriting, kSealed, kCommitted } phase_ = kWriting;
+  enum { kWriting, kUnsealable, kSealed, kCommitted } phase_ = kWriting;
 };
 
 }  // namespace siding::store

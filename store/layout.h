@@ -9,15 +9,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/units.h"
+#include "store/disk.h"
 #include "store/store.h"
 
 namespace siding::store {
 
 inline constexpr char kManifestName[] = "manifest.json";
 
-// Paths of one tier. A value; cheap enough to copy.
+// Paths of one tier, and the disk that they are on. A value; cheap enough to copy.
 struct Layout {
   std::string root;
+  Disk* disk = &RealDisk();
 
   std::string Images() const { return root + "/images"; }
   std::string Staging() const { return root + "/staging"; }
@@ -39,12 +41,12 @@ absl::Status CheckKey(const ImageKey& key);
 std::optional<ImageKey> KeyOfFolders(const std::string& checkpoint, const std::string& rank);
 
 // What an unprivileged writer may still use.
-absl::StatusOr<Bytes> FreeSpace(const std::string& folder);
+absl::StatusOr<Bytes> FreeSpace(const Layout& layout);
 
 // An error of the tier, from errno: a full disk or quota is kResourceExhausted and says how much room is
 // left, a target that exists is kAlreadyExists, everything else kInternal.
 absl::Status IoError(const Layout& layout, int error, const std::string& what);
-// The same for an error that common/files.h has reported.
+// The same for an error that store/disk.h has reported.
 absl::Status IoError(const Layout& layout, const absl::Status& status);
 
 }  // namespace siding::store

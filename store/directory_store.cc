@@ -56,6 +56,9 @@ class DirectoryStore final : public ImageStore {
   absl::StatusOr<Manifest> Read(const ImageKey& key) const override {
     SIDING_ASSIGN_OR_RETURN(const std::string path, Path(key));
     const std::string file = absl::StrCat(path, "/", kManifestName);
+    struct stat info = {};
+    if (lstat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+      return absl::DataLossError(file + " is not a regular file");
     const auto text = ReadFile(file);
     if (absl::IsNotFound(text.status())) return absl::DataLossError(file + " is missing");
     if (!text.ok()) return absl::InternalError(std::string(text.status().message()));

@@ -59,6 +59,9 @@ absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known
   const UniqueFd fd(open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info = {};
   if (!fd.valid() || fstat(fd.get(), &info) != 0) return IoError(layout_, errno, "open " + name);
+  // What a job had in memory is for nobody else to read, whatever the umask of the one who wrote it.
+  if ((info.st_mode & 07777) != 0600 && fchmod(fd.get(), 0600) != 0)
+    return IoError(layout_, errno, "chmod " + name);
   // The disk works while we hash.
   (void)sync_file_range(fd.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
   PartialHash fresh;

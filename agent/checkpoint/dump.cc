@@ -96,8 +96,9 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   dump.user = plan.user;
   dump.abandon = &abandon;
 
-  bool committed = false;
+  bool written = false, committed = false;
   const auto post_dump = [&]() -> absl::Status {
+    written = true;
     if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), geteuid(), getegid()));
     SIDING_ASSIGN_OR_RETURN(const auto files, RecordOpenFiles(plan.init));
     auto metadata = plan.metadata;
@@ -117,6 +118,8 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
     const ProgressTeller teller(*draft, observer);
     status = criu.Dump(dump, post_dump);
   }
+  // CRIU says that a disk is full, but not which.
+  if (!written && absl::IsResourceExhausted(status)) status = Annotate(status, "writing to " + draft->path());
   if (committed && !status.ok() && !plan.keep_running) {
     // CRIU died between the commit and the end of the processes. The image counts: what is left ends here.
     kill(plan.init, SIGKILL);

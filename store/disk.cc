@@ -41,6 +41,13 @@ class SystemDisk final : public Disk {
 
 std::string ParentOf(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
 
+}  // namespace
+
+Disk& RealDisk() {
+  static SystemDisk disk;
+  return disk;
+}
+
 absl::Status WriteAll(Disk& disk, int fd, absl::string_view data, const std::string& path) {
   while (!data.empty()) {
     const ssize_t n = disk.Write(fd, data.data(), data.size());
@@ -49,13 +56,6 @@ absl::Status WriteAll(Disk& disk, int fd, absl::string_view data, const std::str
     data.remove_prefix(static_cast<size_t>(n));
   }
   return absl::OkStatus();
-}
-
-}  // namespace
-
-Disk& RealDisk() {
-  static SystemDisk disk;
-  return disk;
 }
 
 absl::Status WriteNewFile(Disk& disk, const std::string& path, absl::string_view content) {

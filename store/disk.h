@@ -8,19 +8,13 @@
 #include <sys/types.h>
 
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/units.h"
 
-namespace siding {
-
-class ImageStore;
-
-namespace store {
+namespace siding::store {
 
 // As the system calls: what fails returns -1 and leaves the reason in errno. Thread-safe.
 class Disk {
@@ -45,6 +39,8 @@ class Disk {
 // The one that is there. Lives as long as the program.
 Disk& RealDisk();
 
+absl::Status WriteAll(Disk& disk, int fd, absl::string_view data, const std::string& path);
+
 // A new file with that content, synced; its name is not. On failure nothing is left of it.
 absl::Status WriteNewFile(Disk& disk, const std::string& path, absl::string_view content);
 
@@ -56,9 +52,4 @@ absl::Status SyncFolder(Disk& disk, const std::string& path);
 // A file, or a folder and all in it. OK if there is nothing (any more): two may remove the same tree.
 absl::Status RemoveTree(Disk& disk, const std::string& path);
 
-}  // namespace store
-
-// As in store.h, on that disk, which must outlive the store.
-absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root, store::Disk& disk);
-
-}  // namespace siding
+}  // namespace siding::store

@@ -15,6 +15,7 @@
 #include "common/files.h"
 #include "common/status.h"
 #include "store/checksum.h"
+#include "store/cipher.h"
 #include "store/manifest.h"
 
 namespace siding::store {
@@ -26,10 +27,17 @@ constexpr size_t kSealThreads = 4;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& layout, const ImageKey& key) {
+absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& layout,
+                                                                  const Encryption& encryption,
+                                                                  const ImageKey& key) {
   SIDING_RETURN_IF_ERROR(CheckKey(key));
   SIDING_ASSIGN_OR_RETURN(auto folder, StagingFolder::Make(layout, key));
-  return std::unique_ptr<ImageDraft>(new DirectoryDraft(layout, key, std::move(folder)));
+  std::unique_ptr<StagingFolder> plain;
+  if (encryption.keys) {
+    SIDING_ASSIGN_OR_RETURN(plain, StagingFolder::Make(encryption.plain, key));
+  }
+  return std::unique_ptr<ImageDraft>(
+      new DirectoryDraft(layout, encryption.keys, key, std::move(folder), std::move(plain)));
 }
 
 absl::StatusOr<std::vector<ImageFileEntry>> DirectoryDraft::ListFiles() const {
@@ -75,13 +83,23 @@ absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known
   return absl::OkStatus();
 }
 
+absl::Status DirectoryDraft::EncryptFile(ImageFileEntry& file) const {
+  const auto encrypted = store::EncryptFile(*layout_.disk, absl::StrCat(plain_->path(), "/", file.name),
+                                            absl::StrCat(folder_->path(), "/", file.name),
+                                            BoundName(key_, file.name), keys_->current());
+  if (!encrypted.ok()) return IoError(layout_, encrypted.status());
+  file.size = Bytes{encrypted->size};
+  file.checksum = encrypted->checksum;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string> metadata) {
   if (phase_ != kWriting)
     return absl::FailedPreconditionError("image " + Describe(key_) + " cannot be sealed twice");
   // For good: the kernel tells once that a file could not be written, and a second try would succeed.
   phase_ = kUnsealable;
   std::map<std::string, PartialHash> followed = follower_.Stop();
-  Manifest manifest{key_, SystemClock().Now(), {}, std::move(metadata)};
+  Manifest manifest{key_, keys_ ? keys_->current().Id() : "", SystemClock().Now(), {}, std::move(metadata)};
   SIDING_ASSIGN_OR_RETURN(manifest.files, ListFiles());
 
   // The largest first, so that no thread is left alone with it at the end.
@@ -93,15 +111,17 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
   RunInParallel(order.size(), kSealThreads, [&](size_t i) {
     ImageFileEntry& file = manifest.files[order[i]];
     const auto known = followed.find(file.name);
-    results[order[i]] = FinishFile(file, known == followed.end() ? nullptr : &known->second);
+    results[order[i]] =
+        plain_ ? EncryptFile(file) : FinishFile(file, known == followed.end() ? nullptr : &known->second);
   });
   for (const absl::Status& result : results) SIDING_RETURN_IF_ERROR(result);
 
   sealed_size_ = manifest.TotalSize().value;
   SIDING_ASSIGN_OR_RETURN(const std::string text, ManifestToText(manifest));
   SIDING_RETURN_IF_ERROR(
-      IoError(layout_, WriteNewFile(*layout_.disk, absl::StrCat(path(), "/", kManifestName), text)));
-  SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(*layout_.disk, path())));
+      IoError(layout_, WriteNewFile(*layout_.disk, absl::StrCat(folder_->path(), "/", kManifestName), text)));
+  SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(*layout_.disk, folder_->path())));
+  plain_.reset();
   phase_ = kSealed;
   return manifest;
 }
@@ -110,16 +130,17 @@ absl::Status DirectoryDraft::MoveIntoPlace() {
   Disk& disk = *layout_.disk;
   const std::string parent = layout_.CheckpointFolder(key_.checkpoint);
   const std::string target = layout_.ImageFolder(key_);
+  const std::string& draft = folder_->path();
   for (;;) {
     if (disk.MakeFolder(parent) != 0 && errno != EEXIST) return IoError(layout_, errno, "mkdir " + parent);
-    if (disk.Rename(path(), target) == 0) return absl::OkStatus();
+    if (disk.Rename(draft, target) == 0) return absl::OkStatus();
     const int error = errno;
-    if (error == ENOENT && access(path().c_str(), F_OK) == 0) continue;  // Delete() has just removed `parent`
-    disk.RemoveFolder(parent);                                           // only if we made it for nothing
+    if (error == ENOENT && access(draft.c_str(), F_OK) == 0) continue;  // Delete() has just removed `parent`
+    disk.RemoveFolder(parent);                                          // only if we made it for nothing
     if (error == EEXIST || error == ENOTEMPTY) {
       return absl::AlreadyExistsError("image " + Describe(key_) + " exists already in " + layout_.root);
     }
-    return IoError(layout_, error, "rename " + path() + " to " + target);
+    return IoError(layout_, error, "rename " + draft + " to " + target);
   }
 }
 
@@ -135,7 +156,7 @@ absl::Status DirectoryDraft::Commit() {
     const absl::Status synced = SyncFolder(disk, folder);
     if (synced.ok()) continue;
     // Not durable, so not to be seen.
-    if (disk.Rename(layout_.ImageFolder(key_), path()) == 0) disk.RemoveFolder(parent);
+    if (disk.Rename(layout_.ImageFolder(key_), folder_->path()) == 0) disk.RemoveFolder(parent);
     return IoError(layout_, synced);
   }
   folder_->MovedAway();

@@ -25,7 +25,7 @@ class FaultyDiskTest : public FolderTest {
   FaultyDiskTest() : FolderTest(kMemory) {}
 
   std::string Root() const { return folder_ + "/store"; }
-  absl::StatusOr<std::unique_ptr<ImageStore>> Open() { return OpenDirectoryStore(Root(), disk_); }
+  absl::StatusOr<std::unique_ptr<ImageStore>> Open() { return OpenDirectoryStore(Root(), {.disk = &disk_}); }
 
   absl::Status TryPut(ImageStore& store) {
     SIDING_ASSIGN_OR_RETURN(const auto draft, store.Begin(key_));

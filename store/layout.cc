@@ -22,6 +22,10 @@ absl::Status Full(const Layout& layout, const std::string& what) {
 
 std::string Describe(const ImageKey& key) { return absl::StrCat(key.checkpoint.value(), " rank ", key.rank); }
 
+std::string BoundName(const ImageKey& key, const std::string& file) {
+  return absl::StrCat(key.checkpoint.value(), "/", key.rank, "/", file);
+}
+
 absl::Status CheckKey(const ImageKey& key) {
   const std::string& name = key.checkpoint.value();
   const bool legal = std::all_of(name.begin(), name.end(), [](unsigned char c) {

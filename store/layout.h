@@ -3,6 +3,7 @@
 // Everything here is a pure function of its arguments, except FreeSpace and IoError, which ask the disk.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/units.h"
 #include "store/disk.h"
+#include "store/secret_key.h"
 #include "store/store.h"
 
 namespace siding::store {
@@ -30,8 +32,17 @@ struct Layout {
   }
 };
 
+// How a tier encrypts.
+struct Encryption {
+  std::shared_ptr<const KeyRing> keys;  // null: it does not
+  Layout plain;                         // where drafts lie until they are sealed
+};
+
 // "42.3 rank 0", for messages.
 std::string Describe(const ImageKey& key);
+
+// What an encrypted file is bound to: "42.3/0/core-1.img".
+std::string BoundName(const ImageKey& key, const std::string& file);
 
 // kInvalidArgument unless the key can be a folder's name: a checkpoint of letters, digits, '.', '-' and '_'
 // that does not start with a dot, and a rank that is not negative.

@@ -22,7 +22,10 @@ namespace {
 using nlohmann::json;
 
 constexpr char kFormat[] = "siding-image";
-constexpr int kVersion = 1;
+// Who knows no encryption must refuse what is encrypted; everything else stays readable for the older ones.
+constexpr int kPlainVersion = 1;
+constexpr int kVersion = 2;
+constexpr char kCipher[] = "xchacha20poly1305-secretstream";
 constexpr char kChecksumPrefix[] = "xxh3:";
 constexpr size_t kDigits = 32;
 
@@ -57,6 +60,17 @@ bool IsChecksum(const std::string& text) {
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name != kManifestName &&
          name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+}
+
+absl::Status ParseEncryption(const json& root, std::string& key) {
+  const auto object = root.find("encryption");
+  if (object == root.end() || !object->is_object()) return Expected("encryption", "an object");
+  std::string cipher;
+  SIDING_RETURN_IF_ERROR(GetString(*object, "cipher", "encryption.", cipher));
+  if (cipher != kCipher) return Expected("encryption.cipher", absl::StrCat("\"", kCipher, "\""));
+  SIDING_RETURN_IF_ERROR(GetString(*object, "key", "encryption.", key));
+  if (key.empty()) return Expected("encryption.key", "the name of a key");
+  return absl::OkStatus();
 }
 
 absl::Status ParseFiles(const json& root, std::vector<ImageFileEntry>& files) {
@@ -118,10 +132,12 @@ std::string WithOwnChecksum(std::string text) {
 absl::StatusOr<std::string> ManifestToText(const Manifest& manifest) {
   nlohmann::ordered_json root;
   root["format"] = kFormat;
-  root["version"] = kVersion;
+  root["version"] = manifest.encryption_key.empty() ? kPlainVersion : kVersion;
   root["checkpoint"] = manifest.key.checkpoint.value();
   root["rank"] = manifest.key.rank;
   root["created_us"] = ToMicros(manifest.created);
+  if (!manifest.encryption_key.empty())
+    root["encryption"] = {{"cipher", kCipher}, {"key", manifest.encryption_key}};
   root["files"] = nlohmann::ordered_json::array();
   for (const ImageFileEntry& file : manifest.files) {
     root["files"].push_back({{"name", file.name}, {"size", file.size.value}, {"checksum", file.checksum}});
@@ -152,7 +168,7 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
     return absl::FailedPreconditionError(
         absl::StrCat("version: written by a newer siding (", version, ", this one knows ", kVersion, ")"));
   }
-  if (version != kVersion && as_written) return Expected("version", std::to_string(kVersion));
+  if (version < kPlainVersion && as_written) return Expected("version", "at least 1");
   Manifest manifest;
   std::string checkpoint;
   SIDING_RETURN_IF_ERROR(GetString(root, "checkpoint", "", checkpoint));
@@ -160,6 +176,7 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
   SIDING_RETURN_IF_ERROR(GetInteger(root, "created_us", "", created));
   manifest.key = {CheckpointId(checkpoint), static_cast<int>(rank)};
   manifest.created = FromMicros(created);
+  if (version == kVersion) SIDING_RETURN_IF_ERROR(ParseEncryption(root, manifest.encryption_key));
   SIDING_RETURN_IF_ERROR(ParseFiles(root, manifest.files));
   SIDING_RETURN_IF_ERROR(ParseMetadata(root, manifest.metadata));
   // Last, because a message about a field says more than one about the whole.

@@ -12,6 +12,7 @@ constexpr char kSum[] = "xxh3:000102030405060708090a0b0c0d0e0f";
 
 Manifest Example() {
   return {{CheckpointId("42.3"), 1},
+          "",
           FromMicros(1'767'225'600'250'000),
           {{"core-1.img", Bytes{617}, kSum}, {"pages-1.img", Bytes{5'000'000'000}, kSum}},
           {{"pid", "1"}, {"quoted", "a \"b\"\n\\ \"checksum\": \"xxh3:0\""}}};

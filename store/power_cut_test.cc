@@ -73,7 +73,7 @@ class PowerCutTest : public FolderTest {
 
 TEST_F(PowerCutTest, FirstImageOfANewStore) {
   RecordingDisk disk(world_);
-  const auto store = OpenDirectoryStore(world_ + "/store", disk).value();
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
   Put(disk, *store, kKey);
   const size_t acknowledged = disk.operations() - 1;  // after it the lock file is removed
   CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
@@ -87,7 +87,7 @@ TEST_F(PowerCutTest, FirstImageOfANewStore) {
 TEST_F(PowerCutTest, RankBesideAnother) {
   PutBefore({kKey});
   RecordingDisk disk(world_);
-  const auto store = OpenDirectoryStore(world_ + "/store", disk).value();
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
   Put(disk, *store, kOther);
   const size_t acknowledged = disk.operations() - 1;
   CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
@@ -100,7 +100,7 @@ TEST_F(PowerCutTest, RankBesideAnother) {
 
 TEST_F(PowerCutTest, DraftThatIsGivenUp) {
   RecordingDisk disk(world_);
-  const auto store = OpenDirectoryStore(world_ + "/store", disk).value();
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
   auto draft = store->Begin(kKey).value();
   Fill(disk, *draft);
   ASSERT_TRUE(draft->Seal({}).ok());
@@ -111,7 +111,7 @@ TEST_F(PowerCutTest, DraftThatIsGivenUp) {
 TEST_F(PowerCutTest, Deletion) {
   PutBefore({kKey, kOther});
   RecordingDisk disk(world_);
-  const auto store = OpenDirectoryStore(world_ + "/store", disk).value();
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
   ASSERT_TRUE(store->Delete(kKey).ok());
   const size_t end = disk.operations();
   CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
@@ -125,7 +125,7 @@ TEST_F(PowerCutTest, Deletion) {
 TEST_F(PowerCutTest, SettingAside) {
   PutBefore({kKey});
   RecordingDisk disk(world_);
-  const auto store = OpenDirectoryStore(world_ + "/store", disk).value();
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
   ASSERT_TRUE(store->SetAside(kKey).ok());
   const size_t end = disk.operations();
   CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {

@@ -104,8 +104,22 @@ TEST_F(VerifyTest, ImageUnderAnotherKeyIsFound) {
 
 TEST_F(VerifyTest, ProgressEndsAtTheTotal) {
   Bytes last;
-  const Manifest manifest = store_->Verify(key_, [&](Bytes done) { last = done; }).value();
+  const auto note = [&](Bytes done) {
+    last = done;
+    return true;
+  };
+  const Manifest manifest = store_->Verify(key_, {.progress = note}).value();
   EXPECT_EQ(last, manifest.TotalSize());
+}
+
+TEST_F(VerifyTest, CanBeCalledOff) {
+  EXPECT_TRUE(absl::IsCancelled(store_->Verify(key_, {.progress = [](Bytes) { return false; }}).status()));
+}
+
+TEST_F(VerifyTest, FlippedBitOnTheDiskIsFound) {
+  EXPECT_TRUE(store_->Verify(key_, {.from_disk = true}).ok());
+  ASSERT_TRUE(WriteAt(image_ + "/core-1.img", "x", 7));
+  EXPECT_TRUE(absl::IsDataLoss(store_->Verify(key_, {.from_disk = true}).status()));
 }
 
 }  // namespace

@@ -121,6 +121,57 @@ TEST_F(ImageTest, ImageOfAnyUserIsForRootOnly) {
   }
 }
 
+class EncryptedImageTest : public ImageTest {
+ protected:
+  TaskHostOptions Options(const std::string& node) const override {
+    TaskHostOptions options = ImageTest::Options(node);
+    options.keys = std::make_shared<store::KeyRing>(store::ParseSecretKey(std::string(64, digit_)).value());
+    options.plain_dir = folder_ + "/plain";
+    return options;
+  }
+  size_t PlainFiles() const {
+    size_t files = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ + "/plain"))
+      files += entry.is_regular_file();
+    return files;
+  }
+  char digit_ = '1';
+};
+
+TEST_F(EncryptedImageTest, JobGoesOnAndNothingPlainIsLeft) {
+  const v1::JobSpec spec = Job({"400"});
+  MakeImage(spec);
+  EXPECT_EQ(PlainFiles(), 0u);
+  EXPECT_FALSE(store_->Read({CheckpointId("1.1"), 0})->encryption_key.empty());
+  Restore(spec, "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  EXPECT_EQ(PlainFiles(), 0u);
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+  ExpectCompleteOutput(400);
+}
+
+TEST_F(EncryptedImageTest, WithAnotherKeyNothingIsRestoredAndTheImageIsNotBlamed) {
+  MakeImage(Endless());
+  digit_ = '2';
+  host_.reset();
+  StartHost();
+  Restore(Endless(), "1.1");
+  const auto report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_THAT(report.error(), HasSubstr("is encrypted with key "));
+  EXPECT_TRUE(report.no_key());
+  EXPECT_FALSE(report.image_damaged());
+  EXPECT_EQ(PlainFiles(), 0u);
+}
+
+TEST_F(EncryptedImageTest, AbortedDumpLeavesNothingPlain) {
+  LaunchCounter(Endless());
+  Dump(2, "1.1");
+  AwaitPhase(v1::PREPARED);
+  Abort(2);
+  AwaitFailure(2);
+  EXPECT_EQ(PlainFiles(), 0u);
+}
+
 // A tier on a disk that is full at one moment of the dump after the other.
 class FullTierTest : public ImageTest {
  protected:

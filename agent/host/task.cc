@@ -269,9 +269,16 @@ void Task::RemoveTraces() {
   }
   // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
   if (record_.report().phase() == v1::EXITED && !record_.kill_ordered()) RemoveTmpdir();
+  RemovePlainFolder();
   std::error_code error;
   std::filesystem::remove_all(folder_, error);
   if (error) spdlog::warn("task {}: remove {}: {}", name_, folder_, error.message());
+}
+
+void Task::RemovePlainFolder() {
+  std::error_code error;
+  std::filesystem::remove_all(PlainFolder(), error);
+  if (error) spdlog::warn("task {}: remove {}: {}", name_, PlainFolder(), error.message());
 }
 
 void Task::RemoveTmpdir() {

@@ -84,6 +84,7 @@ class Applier {
   void operator()(const CheckpointChanged& e) {
     auto it = state_.checkpoints.find(e.checkpoint);
     if (it == state_.checkpoints.end()) return;
+    if (e.state == "damaged" && it->second.state != "damaged") ++state_.damaged_checkpoints;
     it->second.state = e.state;
     it->second.note = e.note;
     if (JobRecord* job = Find()) {

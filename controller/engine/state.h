@@ -177,6 +177,7 @@ struct ClusterState {
   std::map<JobId, JobRecord*> unfinished;
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::map<NodeId, NodeRecord> nodes;
+  int64_t damaged_checkpoints = 0;  // ever found
 
   std::map<NodeId, ObservedNode> observed_nodes;
   std::map<NodeId, std::map<TaskId, ObservedTask>> observed_tasks;

@@ -41,8 +41,9 @@ class EngineMetrics final : public prometheus::Collectable {
 
   std::vector<MetricFamily> Collect() const override {
     std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}};
+    std::map<std::string, double> scrubbed;
     int met = 0, missed = 0, refused = 0;
-    double preemptions = 0, lost = 0, bytes = 0, events = 0;
+    double preemptions = 0, lost = 0, bytes = 0, events = 0, damaged = 0;
     for (int i = 0; i < kJobStateCount; ++i) jobs[ToString(static_cast<JobState>(i))] = 0;
     engine_.Read([&](const ClusterState& state) {
       events = static_cast<double>(state.last_seq);
@@ -57,7 +58,11 @@ class EngineMetrics final : public prometheus::Collectable {
           ++refused;
         }
       }
-      for (const auto& [id, node] : state.observed_nodes) ++nodes[node.connected ? "up" : "down"];
+      damaged = static_cast<double>(state.damaged_checkpoints);
+      for (const auto& [id, node] : state.observed_nodes) {
+        ++nodes[node.connected ? "up" : "down"];
+        scrubbed[id.value()] = static_cast<double>(node.heartbeat.scrubbed_bytes());
+      }
       for (const auto& [id, checkpoint] : state.checkpoints) {
         if (checkpoint.state == "good") bytes += static_cast<double>(checkpoint.bytes.value);
       }
@@ -66,6 +71,9 @@ class EngineMetrics final : public prometheus::Collectable {
     for (const auto& [name, count] : jobs) job_family.Add(count, "state", name);
     Family node_family("siding_nodes", "Nodes by state.", MetricType::Gauge);
     for (const auto& [name, count] : nodes) node_family.Add(count, "state", name);
+    Family scrub_family("siding_scrubbed_bytes_total", "Bytes of images read back, by node.",
+                        MetricType::Counter);
+    for (const auto& [name, count] : scrubbed) scrub_family.Add(count, "node", name);
     return {
         job_family,
         node_family,
@@ -81,6 +89,10 @@ class EngineMetrics final : public prometheus::Collectable {
         Family("siding_lost_node_seconds_total", "Node-seconds stopped or repeated.", MetricType::Counter)
             .Add(lost),
         Family("siding_checkpoint_bytes", "Size of all good checkpoints.", MetricType::Gauge).Add(bytes),
+        Family("siding_damaged_checkpoints_total", "Checkpoints that were found to be damaged.",
+               MetricType::Counter)
+            .Add(damaged),
+        scrub_family,
         Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events)};
   }
 

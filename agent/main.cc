@@ -69,6 +69,21 @@ absl::StatusOr<LinkOptions> LinkTo(const std::string& controller, const TlsFiles
   return options;
 }
 
+absl::StatusOr<ScrubOptions> ScrubBy(const std::string& interval, const std::string& rate) {
+  ScrubOptions options;
+  const auto bytes = ParseBytes(rate);
+  if (!bytes.ok()) return Annotate(bytes.status(), "--scrub-rate");
+  if (bytes->value == 0) return absl::InvalidArgumentError("--scrub-rate: expected more than 0");
+  options.rate = *bytes;
+  if (interval == "off") return options;
+  const auto parsed = ParseDuration(interval);
+  if (!parsed.ok()) return Annotate(parsed.status(), "--scrub-interval");
+  if (*parsed < std::chrono::minutes(1))
+    return absl::InvalidArgumentError("--scrub-interval: expected off, or 1m or more");
+  options.interval = *parsed;
+  return options;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app(
       "siding's node agent: launches tasks, and freezes, dumps, restores and ends them when told to");
@@ -77,6 +92,7 @@ int Main(int argc, char** argv) {
   options.state_dir = "/var/lib/siding/agent";
   TlsFiles tls;
   std::string controller = "/run/siding/siding.sock", level = "info", memory, slurm_socket;
+  std::string scrub_interval = "1d", scrub_rate = "16MiB", encryption_key;
   int slots = static_cast<int>(std::thread::hardware_concurrency()), gpus = -1;
   bool check = false;
   app.add_option("--node", options.node, "this node's name")->capture_default_str();
@@ -104,6 +120,18 @@ int Main(int argc, char** argv) {
   app.add_option("--criu", options.criu_path, "criu to use; default: the first that works here");
   app.add_option("--slurm-socket", slurm_socket,
                  "where Slurm's plugin registers tasks, such as /run/siding/slurm.sock; default: nowhere");
+  app.add_option("--scrub-interval", scrub_interval,
+                 "how often to read back the checkpoints that this node made, such as 1d; off: never")
+      ->capture_default_str();
+  app.add_option("--scrub-rate", scrub_rate, "how much of them to read in a second, at most")
+      ->capture_default_str();
+  app.add_option(
+      "--encryption-key", encryption_key,
+      "file with the key that new checkpoints are encrypted with; without a slash: a systemd credential");
+  app.add_option("--plain-dir", options.plain_dir,
+                 "with --encryption-key: where checkpoints lie before they are encrypted and while they are "
+                 "restored, best "
+                 "in memory; default: plain in the --state-dir");
   app.add_option("--log-level", level, "trace, debug, info, warning or error")->capture_default_str();
   app.add_flag("--check", check, "say what works on this machine, then exit");
   bool fault_points = false;
@@ -124,6 +152,14 @@ int Main(int argc, char** argv) {
     const auto parsed = ParseBytes(memory);
     if (!parsed.ok()) return fail(Annotate(parsed.status(), "--memory"));
     bytes = parsed->value;
+  }
+  const auto scrub = ScrubBy(scrub_interval, scrub_rate);
+  if (!scrub.ok()) return fail(scrub.status());
+  options.scrub = *scrub;
+  if (!encryption_key.empty()) {
+    auto keys = store::KeyRing::Load(encryption_key);
+    if (!keys.ok()) return fail(Annotate(keys.status(), "--encryption-key"));
+    options.keys = std::make_shared<const store::KeyRing>(*std::move(keys));
   }
   options.capacity.set_slots(slots);
   options.capacity.set_memory(bytes);

@@ -2,7 +2,9 @@
 // plain file with fsync and as an image of the store (hashed while it grows, sealed, committed), then
 // verifies the image.
 //
-//   store_bench [FOLDER [MIB [ROUNDS]]]     default: . 1024 9
+// With a folder for plain files, say in memory, the image is encrypted, and decrypted again in the end.
+//
+//   store_bench [FOLDER [MIB [ROUNDS [PLAIN]]]]     default: . 1024 9, not encrypted
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "common/files.h"
+#include "store/secret_key.h"
 #include "store/store.h"
 
 namespace {
@@ -48,7 +51,7 @@ UniqueFd WritePages(const std::string& path, const std::string& data) {
 }
 
 struct Round {
-  double plain_write = 0, plain_sync = 0, write = 0, seal = 0, commit = 0, verify = 0;
+  double plain_write = 0, plain_sync = 0, write = 0, seal = 0, commit = 0, verify = 0, decrypt = 0;
   double Plain() const { return plain_write + plain_sync; }
   double Store() const { return write + seal + commit; }
 };
@@ -65,7 +68,7 @@ void RunPlain(const std::string& folder, const std::string& data, Round& round) 
   ::sync();  // the other half starts with a quiet disk
 }
 
-void RunStore(siding::ImageStore& store, const std::string& data, Round& round) {
+void RunStore(siding::ImageStore& store, const std::string& plain, const std::string& data, Round& round) {
   const siding::ImageKey key{siding::CheckpointId("1.1"), 0};
   auto draft = store.Begin(key);
   if (!draft.ok()) Die(draft.status().ToString());
@@ -79,6 +82,11 @@ void RunStore(siding::ImageStore& store, const std::string& data, Round& round) 
   round.verify = Seconds([&] {
     if (const auto verified = store.Verify(key); !verified.ok()) Die(verified.status().ToString());
   });
+  round.decrypt = Seconds([&] {
+    if (const auto decrypted = store.Decrypt(key, plain + "/restore"); !decrypted.ok())
+      Die(decrypted.status().ToString());
+  });
+  std::filesystem::remove_all(plain + "/restore");
   if (const auto deleted = store.Delete(key); !deleted.ok()) Die(deleted.ToString());
   ::sync();
 }
@@ -97,11 +105,18 @@ int main(int argc, char** argv) {
   const std::string parent = argc > 1 ? argv[1] : ".";
   const size_t mib = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 1024;
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 9;
-  if (mib == 0 || rounds <= 0) Die("usage: store_bench [FOLDER [MIB [ROUNDS]]]");
+  if (mib == 0 || rounds <= 0) Die("usage: store_bench [FOLDER [MIB [ROUNDS [PLAIN]]]]");
 
   std::string folder = parent + "/store-bench-XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) Die("cannot make a folder in " + parent);
-  auto store = siding::OpenDirectoryStore(folder + "/store");
+  siding::StoreOptions options;
+  if (argc > 4) {
+    options.plain_folder = std::string(argv[4]) + "/store-bench";
+    const auto key = siding::store::ParseSecretKey(std::string(64, '1'));
+    options.keys = std::make_shared<siding::store::KeyRing>(*key);
+  }
+  const std::string& in_plain = options.plain_folder;
+  auto store = siding::OpenDirectoryStore(folder + "/store", options);
   if (!store.ok()) Die(store.status().ToString());
   std::string data(mib << 20, '\0');
   uint64_t x = 88172645463325252u;  // xorshift: bytes that no disk can compress
@@ -113,25 +128,33 @@ int main(int argc, char** argv) {
   // Not counted: the first gigabyte pays for memory and disk blocks that nobody has touched before.
   Round warm_up;
   RunPlain(folder, data, warm_up);
-  RunStore(**store, data, warm_up);
+  RunStore(**store, in_plain, data, warm_up);
 
   std::vector<Round> results;
-  std::printf("%zu MiB in %s\n%6s | %8s %8s %8s | %8s %8s %8s %8s | %8s\n", mib, parent.c_str(), "round",
-              "plain", "write", "fsync", "store", "write", "seal", "commit", "verify");
+  std::printf("%zu MiB in %s%s\n%6s | %8s %8s %8s | %8s %8s %8s %8s | %8s %8s\n", mib, parent.c_str(),
+              in_plain.empty() ? "" : ", encrypted", "round", "plain", "write", "fsync", "store", "write",
+              "seal", "commit", "verify", "decrypt");
   for (int i = 0; i < rounds; ++i) {
     // Who goes first changes, since the first one finds the disk and the memory in another state.
     Round r;
     if (i % 2 == 0) RunPlain(folder, data, r);
-    RunStore(**store, data, r);
+    RunStore(**store, in_plain, data, r);
     if (i % 2 == 1) RunPlain(folder, data, r);
     results.push_back(r);
-    std::printf("%6d | %7.3fs %7.3fs %7.3fs | %7.3fs %7.3fs %7.3fs %7.4fs | %7.3fs\n", i + 1, r.Plain(),
-                r.plain_write, r.plain_sync, r.Store(), r.write, r.seal, r.commit, r.verify);
+    std::printf("%6d | %7.3fs %7.3fs %7.3fs | %7.3fs %7.3fs %7.3fs %7.4fs | %7.3fs %7.3fs\n", i + 1,
+                r.Plain(), r.plain_write, r.plain_sync, r.Store(), r.write, r.seal, r.commit, r.verify,
+                r.decrypt);
   }
   std::filesystem::remove_all(folder);
+  if (!in_plain.empty()) std::filesystem::remove_all(in_plain);
   const double plain = Median(results, [](const Round& r) { return r.Plain(); });
   const double total = Median(results, [](const Round& r) { return r.Store(); });
   const double verify = Median(results, [](const Round& r) { return r.verify; });
-  std::printf("median: store %.3f s = %.2f x plain %.3f s; verify %.3f s = %.2f GiB/s\n", total,
-              total / plain, plain, verify, static_cast<double>(mib) / 1024 / verify);
+  const double decrypt = Median(results, [](const Round& r) { return r.decrypt; });
+  const double size = static_cast<double>(mib);
+  std::printf(
+      "median: store %.3f s (%.0f MiB/s) = %.2f x plain %.3f s (%.0f MiB/s); verify %.3f s (%.0f MiB/s)",
+      total, size / total, total / plain, plain, size / plain, verify, size / verify);
+  if (!in_plain.empty()) std::printf("; decrypt %.3f s (%.0f MiB/s)", decrypt, size / decrypt);
+  std::printf("\n");
 }

@@ -44,7 +44,7 @@ std::string StreamHash::Checksum() const { return Format(XXH3_128bits_digest(sta
 std::string ChecksumOf(absl::string_view data) { return Format(XXH3_128bits(data.data(), data.size())); }
 
 absl::Status HashRange(int fd, int64_t begin, int64_t end, StreamHash& hash,
-                       const std::function<void(int64_t)>& done) {
+                       const std::function<bool(int64_t)>& done) {
   if (begin >= end) return absl::OkStatus();
   const auto buffer =
       std::make_unique_for_overwrite<char[]>(static_cast<size_t>(std::min(kPiece, end - begin)));
@@ -55,7 +55,7 @@ absl::Status HashRange(int fd, int64_t begin, int64_t end, StreamHash& hash,
     if (n == 0) return absl::DataLossError(absl::StrCat("ends at byte ", begin, ", expected ", end));
     hash.Update(buffer.get(), static_cast<size_t>(n));
     begin += n;
-    if (done) done(n);
+    if (done && !done(n)) return absl::CancelledError("called off");
   }
   return absl::OkStatus();
 }

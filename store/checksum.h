@@ -31,11 +31,11 @@ class StreamHash {
 
 std::string ChecksumOf(absl::string_view data);
 
-// Feeds the bytes [begin, end) of `fd` to `hash`; `done` (may be empty) gets the size of each piece read. A
-// file that ends before `end` is kDataLoss, a failing read an errno status; both without the file's name,
-// which the caller knows.
+// Feeds the bytes [begin, end) of `fd` to `hash`; `done` (may be empty) gets the size of each piece read, and
+// ends it with kCancelled by false. A file that ends before `end` is kDataLoss, a failing read an errno
+// status; both without the file's name, which the caller knows.
 absl::Status HashRange(int fd, int64_t begin, int64_t end, StreamHash& hash,
-                       const std::function<void(int64_t)>& done = {});
+                       const std::function<bool(int64_t)>& done = {});
 
 // Calls work(0) ... work(count - 1) from at most `threads` threads, the caller's among them. Returns when all
 // have returned.

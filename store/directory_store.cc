@@ -1,6 +1,4 @@
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +8,8 @@
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
+#include "store/checksum.h"
+#include "store/cipher.h"
 #include "store/draft.h"
 #include "store/layout.h"
 #include "store/manifest.h"
@@ -20,6 +20,8 @@
 namespace siding {
 namespace store {
 namespace {
+
+constexpr size_t kDecryptThreads = 4;
 
 bool IsFolder(const std::string& path) {
   struct stat info = {};
@@ -43,10 +45,11 @@ absl::StatusOr<std::vector<std::string>> Names(const std::string& folder) {
 // Has no state but its root; the file system's renames are what makes it thread-safe.
 class DirectoryStore final : public ImageStore {
  public:
-  explicit DirectoryStore(Layout layout) : layout_(std::move(layout)) {}
+  explicit DirectoryStore(Layout layout, Encryption encryption = {})
+      : layout_(std::move(layout)), encryption_(std::move(encryption)) {}
 
   absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const ImageKey& key) override {
-    return DirectoryDraft::Begin(layout_, key);
+    return DirectoryDraft::Begin(layout_, encryption_, key);
   }
 
   absl::StatusOr<std::string> Path(const ImageKey& key) const override {
@@ -59,6 +62,9 @@ class DirectoryStore final : public ImageStore {
   absl::StatusOr<Manifest> Read(const ImageKey& key) const override {
     SIDING_ASSIGN_OR_RETURN(const std::string path, Path(key));
     const std::string file = absl::StrCat(path, "/", kManifestName);
+    struct stat info = {};
+    if (lstat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+      return absl::DataLossError(file + " is not a regular file");
     const auto text = ReadFile(file);
     if (absl::IsNotFound(text.status())) return absl::DataLossError(file + " is missing");
     if (!text.ok()) return absl::InternalError(std::string(text.status().message()));
@@ -69,11 +75,28 @@ class DirectoryStore final : public ImageStore {
     return manifest;
   }
 
-  absl::StatusOr<Manifest> Verify(const ImageKey& key,
-                                  const std::function<void(Bytes)>& progress) const override {
+  absl::StatusOr<Manifest> Verify(const ImageKey& key, const VerifyOptions& options) const override {
     SIDING_ASSIGN_OR_RETURN(Manifest manifest, Read(key));
-    SIDING_RETURN_IF_ERROR(VerifyFolder(layout_.ImageFolder(key), manifest, progress));
+    SIDING_RETURN_IF_ERROR(VerifyFolder(layout_.ImageFolder(key), manifest, options));
     return manifest;
+  }
+
+  absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder) const override {
+    SIDING_ASSIGN_OR_RETURN(const Manifest manifest, Read(key));
+    if (manifest.encryption_key.empty()) return Path(key);
+    const std::string what =
+        absl::StrCat("image ", Describe(key), " is encrypted with key ", manifest.encryption_key, ", ");
+    if (!encryption_.keys) return absl::FailedPreconditionError(what + "and no key is configured here");
+    const auto secret = encryption_.keys->Find(manifest.encryption_key);
+    if (!secret.ok())
+      return absl::FailedPreconditionError(what + "which is not among those that are configured here");
+    SIDING_RETURN_IF_ERROR(RemoveTree(disk(), folder));
+    SIDING_RETURN_IF_ERROR(MakeFolders(disk(), folder));
+    if (const absl::Status status = DecryptFiles(manifest, *secret, folder); !status.ok()) {
+      (void)RemoveTree(disk(), folder);
+      return status;
+    }
+    return folder;
   }
 
   absl::StatusOr<std::vector<ImageKey>> List() const override {
@@ -97,29 +120,35 @@ class DirectoryStore final : public ImageStore {
     const std::string parent = layout_.CheckpointFolder(key.checkpoint);
     SIDING_RETURN_IF_ERROR(FaultAt<"store.delete: an image is about to be deleted">());
     const std::string trash = TrashPath(layout_);
-    if (rename(layout_.ImageFolder(key).c_str(), trash.c_str()) != 0) {
+    if (disk().Rename(layout_.ImageFolder(key), trash) != 0) {
       if (errno == ENOENT) return absl::OkStatus();
       return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
     }
     // Before the first file goes: after a power cut the image must be whole or gone.
-    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncDirectory(parent)));
-    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncDirectory(layout_.Staging())));
+    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), parent)));
+    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), layout_.Staging())));
     FaultHere<"store.trashed: a deleted image is out of sight, its files are still there">();
-    rmdir(parent.c_str());  // stays as long as other ranks are in it
-    return RemoveTree(trash);
+    disk().RemoveFolder(parent);  // stays as long as other ranks are in it
+    return IoError(layout_, RemoveTree(disk(), trash));
   }
 
   absl::Status SetAside(const ImageKey& key) override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     SIDING_RETURN_IF_ERROR(FaultAt<"store.set-aside: a damaged image is about to be set aside">());
-    SIDING_RETURN_IF_ERROR(IoError(layout_, MakeDirectories(layout_.Damaged(), 0700)));
-    if (rename(layout_.ImageFolder(key).c_str(), DamagedPath(layout_, key).c_str()) != 0 && errno != ENOENT)
+    const std::string parent = layout_.CheckpointFolder(key.checkpoint);
+    SIDING_RETURN_IF_ERROR(IoError(layout_, MakeFolders(disk(), layout_.Damaged())));
+    if (disk().Rename(layout_.ImageFolder(key), DamagedPath(layout_, key)) != 0) {
+      if (errno == ENOENT) return absl::OkStatus();
       return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
-    rmdir(layout_.CheckpointFolder(key.checkpoint).c_str());  // stays as long as other ranks are in it
+    }
+    // After a power cut it must not be back among those that count.
+    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), layout_.Damaged())));
+    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), parent)));
+    disk().RemoveFolder(parent);  // stays as long as other ranks are in it
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Bytes> FreeSpace() const override { return store::FreeSpace(layout_.root); }
+  absl::StatusOr<Bytes> FreeSpace() const override { return store::FreeSpace(layout_); }
 
  private:
   static absl::StatusOr<Manifest> Annotated(absl::StatusOr<Manifest> manifest, const std::string& file) {
@@ -127,23 +156,58 @@ class DirectoryStore final : public ImageStore {
     return manifest;
   }
 
+  Disk& disk() const { return *layout_.disk; }
+
+  absl::Status DecryptFiles(const Manifest& manifest, const SecretKey& key, const std::string& folder) const {
+    std::vector<absl::Status> results(manifest.files.size());
+    RunInParallel(results.size(), kDecryptThreads, [&](size_t i) {
+      const std::string& name = manifest.files[i].name;
+      results[i] = DecryptFile(disk(), layout_.ImageFolder(manifest.key) + "/" + name, folder + "/" + name,
+                               BoundName(manifest.key, name), key);
+    });
+    for (const absl::Status& result : results) SIDING_RETURN_IF_ERROR(result);
+    return absl::OkStatus();
+  }
+
   const Layout layout_;
+  const Encryption encryption_;
 };
+
+// Makes the folders, and removes what the dead have left in staging.
+absl::Status Prepare(const Layout& layout, const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    const absl::Status made = MakeFolders(*layout.disk, folder);
+    if (!made.ok()) return Annotate(IoError(layout, made), "checkpoint store " + layout.root);
+  }
+  return SweepStaging(layout);
+}
 
 }  // namespace
 }  // namespace store
 
-absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root) {
-  if (root.empty()) return absl::InvalidArgumentError("a checkpoint store needs a folder");
+absl::StatusOr<std::unique_ptr<const ImageStore>> InspectDirectoryStore(const std::string& root) {
   const store::Layout layout{root};
-  for (const std::string& folder : {layout.Images(), layout.Staging()}) {
-    const absl::Status made = MakeDirectories(folder);
-    if (!made.ok()) return Annotate(store::IoError(layout, made), "checkpoint store " + root);
+  if (!store::IsFolder(layout.Images())) {
+    return absl::NotFoundError(
+        absl::StrCat(root, " is no checkpoint store: ", layout.Images(), " is not there"));
   }
-  SIDING_RETURN_IF_ERROR(store::IoError(layout, SyncDirectory(root)));
-  SIDING_RETURN_IF_ERROR(store::SweepStaging(layout));
+  return std::make_unique<const store::DirectoryStore>(layout);
+}
+
+absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root,
+                                                               const StoreOptions& options) {
+  if (root.empty()) return absl::InvalidArgumentError("a checkpoint store needs a folder");
+  const store::Layout layout{root, options.disk != nullptr ? options.disk : &store::RealDisk()};
+  SIDING_RETURN_IF_ERROR(store::Prepare(layout, {root, layout.Images(), layout.Staging()}));
+  store::Encryption encryption{options.keys, {options.plain_folder, layout.disk}};
+  if (encryption.keys) {
+    if (options.plain_folder.empty())
+      return absl::InvalidArgumentError("encryption needs a folder for plain files");
+    const store::Layout& plain = encryption.plain;
+    SIDING_RETURN_IF_ERROR(store::Prepare(plain, {plain.root, plain.Staging()}));
+  }
   SIDING_RETURN_IF_ERROR(FaultAt<"store.opened: what dead writers have left is removed">());
-  return std::unique_ptr<ImageStore>(std::make_unique<store::DirectoryStore>(layout));
+  return std::make_unique<store::DirectoryStore>(layout, std::move(encryption));
 }
 
 }  // namespace siding

@@ -1,7 +1,6 @@
 #include "store/draft.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "common/files.h"
 #include "common/status.h"
 #include "store/checksum.h"
+#include "store/cipher.h"
 #include "store/manifest.h"
 
 namespace siding::store {
@@ -28,11 +28,18 @@ constexpr size_t kSealThreads = 4;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& layout, const ImageKey& key) {
+absl::StatusOr<std::unique_ptr<ImageDraft>> DirectoryDraft::Begin(const Layout& layout,
+                                                                  const Encryption& encryption,
+                                                                  const ImageKey& key) {
   SIDING_RETURN_IF_ERROR(CheckKey(key));
   SIDING_ASSIGN_OR_RETURN(auto folder, StagingFolder::Make(layout, key));
   SIDING_RETURN_IF_ERROR(FaultAt<"store.draft: a draft is made">());
-  return std::unique_ptr<ImageDraft>(new DirectoryDraft(layout, key, std::move(folder)));
+  std::unique_ptr<StagingFolder> plain;
+  if (encryption.keys) {
+    SIDING_ASSIGN_OR_RETURN(plain, StagingFolder::Make(encryption.plain, key));
+  }
+  return std::unique_ptr<ImageDraft>(
+      new DirectoryDraft(layout, encryption.keys, key, std::move(folder), std::move(plain)));
 }
 
 absl::StatusOr<std::vector<ImageFileEntry>> DirectoryDraft::ListFiles() const {
@@ -62,6 +69,9 @@ absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known
   const UniqueFd fd(open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info = {};
   if (!fd.valid() || fstat(fd.get(), &info) != 0) return IoError(layout_, errno, "open " + name);
+  // What a job had in memory is for nobody else to read, whatever the umask of the one who wrote it.
+  if ((info.st_mode & 07777) != 0600 && fchmod(fd.get(), 0600) != 0)
+    return IoError(layout_, errno, "chmod " + name);
   // The disk works while we hash.
   (void)sync_file_range(fd.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
   PartialHash fresh;
@@ -69,17 +79,29 @@ absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known
   PartialHash& partial = goes_on ? *known : fresh;
   const absl::Status read = HashRange(fd.get(), partial.hashed, info.st_size, partial.hash);
   if (!read.ok()) return absl::InternalError(absl::StrCat(name, ": ", std::string(read.message())));
-  if (fdatasync(fd.get()) != 0) return IoError(layout_, errno, "fdatasync " + name);
+  if (layout_.disk->SyncFile(fd.get()) != 0) return IoError(layout_, errno, "fdatasync " + name);
   file.size = Bytes{info.st_size};
   file.checksum = partial.hash.Checksum();
   return absl::OkStatus();
 }
 
+absl::Status DirectoryDraft::EncryptFile(ImageFileEntry& file) const {
+  const auto encrypted = store::EncryptFile(*layout_.disk, absl::StrCat(plain_->path(), "/", file.name),
+                                            absl::StrCat(folder_->path(), "/", file.name),
+                                            BoundName(key_, file.name), keys_->current());
+  if (!encrypted.ok()) return IoError(layout_, encrypted.status());
+  file.size = Bytes{encrypted->size};
+  file.checksum = encrypted->checksum;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string> metadata) {
   if (phase_ != kWriting)
-    return absl::FailedPreconditionError("image " + Describe(key_) + " is sealed already");
+    return absl::FailedPreconditionError("image " + Describe(key_) + " cannot be sealed twice");
+  // For good: the kernel tells once that a file could not be written, and a second try would succeed.
+  phase_ = kUnsealable;
   std::map<std::string, PartialHash> followed = follower_.Stop();
-  Manifest manifest{key_, SystemClock().Now(), {}, std::move(metadata)};
+  Manifest manifest{key_, keys_ ? keys_->current().Id() : "", SystemClock().Now(), {}, std::move(metadata)};
   SIDING_ASSIGN_OR_RETURN(manifest.files, ListFiles());
 
   // The largest first, so that no thread is left alone with it at the end.
@@ -91,56 +113,56 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
   RunInParallel(order.size(), kSealThreads, [&](size_t i) {
     ImageFileEntry& file = manifest.files[order[i]];
     const auto known = followed.find(file.name);
-    results[order[i]] = FinishFile(file, known == followed.end() ? nullptr : &known->second);
+    results[order[i]] =
+        plain_ ? EncryptFile(file) : FinishFile(file, known == followed.end() ? nullptr : &known->second);
   });
   for (const absl::Status& result : results) SIDING_RETURN_IF_ERROR(result);
 
   SIDING_RETURN_IF_ERROR(FaultAt<"store.hashed: all files of a draft are hashed and synced">());
   sealed_size_ = manifest.TotalSize().value;
   SIDING_ASSIGN_OR_RETURN(const std::string text, ManifestToText(manifest));
-  // This syncs the folder as well, and with it the names of all files.
-  const std::string manifest_path = absl::StrCat(path(), "/", kManifestName);
-  if (const absl::Status written = WriteFileDurably(manifest_path, text, 0600); !written.ok()) {
-    unlink(manifest_path.c_str());
-    return IoError(layout_, written);
-  }
+  SIDING_RETURN_IF_ERROR(
+      IoError(layout_, WriteNewFile(*layout_.disk, absl::StrCat(folder_->path(), "/", kManifestName), text)));
+  SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(*layout_.disk, folder_->path())));
   SIDING_RETURN_IF_ERROR(FaultAt<"store.sealed: the manifest of a draft is durable">());
+  plain_.reset();
   phase_ = kSealed;
   return manifest;
 }
 
 absl::Status DirectoryDraft::MoveIntoPlace() {
+  Disk& disk = *layout_.disk;
   const std::string parent = layout_.CheckpointFolder(key_.checkpoint);
   const std::string target = layout_.ImageFolder(key_);
+  const std::string& draft = folder_->path();
   for (;;) {
-    if (mkdir(parent.c_str(), 0755) != 0 && errno != EEXIST)
-      return IoError(layout_, errno, "mkdir " + parent);
-    if (rename(path().c_str(), target.c_str()) == 0) return absl::OkStatus();
-    if (errno == ENOENT && access(path().c_str(), F_OK) == 0) continue;  // Delete() has just removed `parent`
+    if (disk.MakeFolder(parent) != 0 && errno != EEXIST) return IoError(layout_, errno, "mkdir " + parent);
+    if (disk.Rename(draft, target) == 0) return absl::OkStatus();
     const int error = errno;
-    rmdir(parent.c_str());  // only if we made it for nothing
+    if (error == ENOENT && access(draft.c_str(), F_OK) == 0) continue;  // Delete() has just removed `parent`
+    disk.RemoveFolder(parent);                                          // only if we made it for nothing
     if (error == EEXIST || error == ENOTEMPTY) {
       return absl::AlreadyExistsError("image " + Describe(key_) + " exists already in " + layout_.root);
     }
-    return IoError(layout_, error, "rename " + path() + " to " + target);
+    return IoError(layout_, error, "rename " + draft + " to " + target);
   }
 }
 
 absl::Status DirectoryDraft::Commit() {
   if (phase_ != kSealed) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "image ", Describe(key_), " is ", phase_ == kWriting ? "not sealed" : "committed already"));
+        "image ", Describe(key_), " is ", phase_ == kCommitted ? "committed already" : "not sealed"));
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"store.commit: a draft is about to be moved into its place">());
   SIDING_RETURN_IF_ERROR(MoveIntoPlace());
+  Disk& disk = *layout_.disk;
   const std::string parent = layout_.CheckpointFolder(key_.checkpoint);
-  absl::Status synced = FaultAt<"store.moved: an image is in its place, which may not be durable">();
-  if (synced.ok()) synced = SyncDirectory(parent);
-  if (synced.ok()) synced = SyncDirectory(layout_.Images());
-  if (synced.ok()) synced = SyncDirectory(layout_.Staging());
-  if (!synced.ok()) {
+  const absl::Status moved = FaultAt<"store.moved: an image is in its place, which may not be durable">();
+  for (const std::string& folder : {parent, layout_.Images(), layout_.Staging()}) {
+    const absl::Status synced = moved.ok() ? SyncFolder(disk, folder) : moved;
+    if (synced.ok()) continue;
     // Not durable, so not to be seen.
-    if (rename(layout_.ImageFolder(key_).c_str(), path().c_str()) == 0) rmdir(parent.c_str());
+    if (disk.Rename(layout_.ImageFolder(key_), folder_->path()) == 0) disk.RemoveFolder(parent);
     return IoError(layout_, synced);
   }
   folder_->MovedAway();

@@ -16,27 +16,37 @@ namespace siding::store {
 
 class DirectoryDraft final : public ImageDraft {
  public:
-  static absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const Layout& layout, const ImageKey& key);
+  static absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const Layout& layout, const Encryption& encryption,
+                                                           const ImageKey& key);
 
-  const std::string& path() const override { return folder_->path(); }
+  const std::string& path() const override { return plain_ ? plain_->path() : folder_->path(); }
   Bytes BytesSoFar() const override { return std::max(follower_.seen(), Bytes{sealed_size_.load()}); }
   absl::StatusOr<Manifest> Seal(std::map<std::string, std::string> metadata) override;
   absl::Status Commit() override;
 
  private:
-  DirectoryDraft(const Layout& layout, const ImageKey& key, std::unique_ptr<StagingFolder> folder)
-      : layout_(layout), key_(key), folder_(std::move(folder)), follower_(folder_->path()) {}
+  DirectoryDraft(const Layout& layout, std::shared_ptr<const KeyRing> keys, const ImageKey& key,
+                 std::unique_ptr<StagingFolder> folder, std::unique_ptr<StagingFolder> plain)
+      : layout_(layout),
+        keys_(std::move(keys)),
+        key_(key),
+        folder_(std::move(folder)),
+        plain_(std::move(plain)),
+        follower_(path(), /*only_count=*/plain_ != nullptr) {}
 
   absl::StatusOr<std::vector<ImageFileEntry>> ListFiles() const;
   absl::Status FinishFile(ImageFileEntry& file, PartialHash* known) const;
+  absl::Status EncryptFile(ImageFileEntry& file) const;
   absl::Status MoveIntoPlace();
 
   const Layout layout_;
+  const std::shared_ptr<const KeyRing> keys_;  // null: it is not encrypted
   const ImageKey key_;
   const std::unique_ptr<StagingFolder> folder_;
-  Follower follower_;  // after folder_, which it reads
+  std::unique_ptr<StagingFolder> plain_;  // if it is encrypted, until it is sealed; then removed
+  Follower follower_;                     // after the folder that it reads
   std::atomic<int64_t> sealed_size_{0};
-  enum { kWriting, kSealed, kCommitted } phase_ = kWriting;
+  enum { kWriting, kUnsealable, kSealed, kCommitted } phase_ = kWriting;
 };
 
 }  // namespace siding::store

@@ -31,7 +31,8 @@ bool IsPagesFile(const std::string& name) {
 
 }  // namespace
 
-Follower::Follower(std::string folder) : folder_(std::move(folder)), thread_([this] { Run(); }) {}
+Follower::Follower(std::string folder, bool only_count)
+    : folder_(std::move(folder)), only_count_(only_count), thread_([this] { Run(); }) {}
 
 Follower::~Follower() { Stop(); }
 
@@ -74,7 +75,8 @@ bool Follower::Scan() {
     if (fstatat(folder.get(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode))
       continue;
     total += info.st_size;
-    if (info.st_size >= kMinimumSize && IsPagesFile(entry->d_name)) pages.emplace_back(entry->d_name);
+    if (!only_count_ && info.st_size >= kMinimumSize && IsPagesFile(entry->d_name))
+      pages.emplace_back(entry->d_name);
   }
   // A followed file that has become small was rewritten.
   for (auto& [name, file] : files_) {

@@ -30,7 +30,8 @@ struct PartialHash {
 // Owns a thread. The counters may be read from any thread; Stop() is for the owner.
 class Follower {
  public:
-  explicit Follower(std::string folder);
+  // With `only_count` nothing is hashed and nothing sent to the disk.
+  explicit Follower(std::string folder, bool only_count = false);
   ~Follower();
   Follower(const Follower&) = delete;
   Follower& operator=(const Follower&) = delete;
@@ -57,6 +58,7 @@ class Follower {
   bool Follow(int folder, const std::string& name, Followed& file, bool& more);
 
   const std::string folder_;
+  const bool only_count_;
   std::atomic<int64_t> seen_{0};
   std::atomic<int64_t> hashed_{0};
   std::map<std::string, Followed> files_;  // the thread's, until it is joined

@@ -1,7 +1,5 @@
 #include "store/layout.h"
 
-#include <sys/statvfs.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
@@ -14,7 +12,7 @@ namespace siding::store {
 namespace {
 
 absl::Status Full(const Layout& layout, const std::string& what) {
-  const auto space = FreeSpace(layout.root);
+  const auto space = FreeSpace(layout);
   return absl::ResourceExhaustedError(absl::StrCat("checkpoint store ", layout.root, " is full (",
                                                    space.ok() ? FormatBytes(*space) : std::string("unknown"),
                                                    " free): ", what));
@@ -23,6 +21,10 @@ absl::Status Full(const Layout& layout, const std::string& what) {
 }  // namespace
 
 std::string Describe(const ImageKey& key) { return absl::StrCat(key.checkpoint.value(), " rank ", key.rank); }
+
+std::string BoundName(const ImageKey& key, const std::string& file) {
+  return absl::StrCat(key.checkpoint.value(), "/", key.rank, "/", file);
+}
 
 absl::Status CheckKey(const ImageKey& key) {
   const std::string& name = key.checkpoint.value();
@@ -43,10 +45,10 @@ std::optional<ImageKey> KeyOfFolders(const std::string& checkpoint, const std::s
   return key;
 }
 
-absl::StatusOr<Bytes> FreeSpace(const std::string& folder) {
-  struct statvfs info = {};
-  if (statvfs(folder.c_str(), &info) != 0) return ErrnoError(errno, "statvfs " + folder);
-  return Bytes{static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize)};
+absl::StatusOr<Bytes> FreeSpace(const Layout& layout) {
+  const int64_t free = layout.disk->FreeSpace(layout.root);
+  if (free < 0) return ErrnoError(errno, "statvfs " + layout.root);
+  return Bytes{free};
 }
 
 absl::Status IoError(const Layout& layout, int error, const std::string& what) {

@@ -3,21 +3,25 @@
 // Everything here is a pure function of its arguments, except FreeSpace and IoError, which ask the disk.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/units.h"
+#include "store/disk.h"
+#include "store/secret_key.h"
 #include "store/store.h"
 
 namespace siding::store {
 
 inline constexpr char kManifestName[] = "manifest.json";
 
-// Paths of one tier. A value; cheap enough to copy.
+// Paths of one tier, and the disk that they are on. A value; cheap enough to copy.
 struct Layout {
   std::string root;
+  Disk* disk = &RealDisk();
 
   std::string Images() const { return root + "/images"; }
   std::string Staging() const { return root + "/staging"; }
@@ -28,8 +32,17 @@ struct Layout {
   }
 };
 
+// How a tier encrypts.
+struct Encryption {
+  std::shared_ptr<const KeyRing> keys;  // null: it does not
+  Layout plain;                         // where drafts lie until they are sealed
+};
+
 // "42.3 rank 0", for messages.
 std::string Describe(const ImageKey& key);
+
+// What an encrypted file is bound to: "42.3/0/core-1.img".
+std::string BoundName(const ImageKey& key, const std::string& file);
 
 // kInvalidArgument unless the key can be a folder's name: a checkpoint of letters, digits, '.', '-' and '_'
 // that does not start with a dot, and a rank that is not negative.
@@ -39,12 +52,12 @@ absl::Status CheckKey(const ImageKey& key);
 std::optional<ImageKey> KeyOfFolders(const std::string& checkpoint, const std::string& rank);
 
 // What an unprivileged writer may still use.
-absl::StatusOr<Bytes> FreeSpace(const std::string& folder);
+absl::StatusOr<Bytes> FreeSpace(const Layout& layout);
 
 // An error of the tier, from errno: a full disk or quota is kResourceExhausted and says how much room is
 // left, a target that exists is kAlreadyExists, everything else kInternal.
 absl::Status IoError(const Layout& layout, int error, const std::string& what);
-// The same for an error that common/files.h has reported.
+// The same for an error that store/disk.h has reported.
 absl::Status IoError(const Layout& layout, const absl::Status& status);
 
 }  // namespace siding::store

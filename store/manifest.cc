@@ -22,7 +22,10 @@ namespace {
 using nlohmann::json;
 
 constexpr char kFormat[] = "siding-image";
-constexpr int kVersion = 1;
+// Who knows no encryption must refuse what is encrypted; everything else stays readable for the older ones.
+constexpr int kPlainVersion = 1;
+constexpr int kVersion = 2;
+constexpr char kCipher[] = "xchacha20poly1305-secretstream";
 constexpr char kChecksumPrefix[] = "xxh3:";
 constexpr size_t kDigits = 32;
 
@@ -57,6 +60,17 @@ bool IsChecksum(const std::string& text) {
 bool IsPlainName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name != kManifestName &&
          name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+}
+
+absl::Status ParseEncryption(const json& root, std::string& key) {
+  const auto object = root.find("encryption");
+  if (object == root.end() || !object->is_object()) return Expected("encryption", "an object");
+  std::string cipher;
+  SIDING_RETURN_IF_ERROR(GetString(*object, "cipher", "encryption.", cipher));
+  if (cipher != kCipher) return Expected("encryption.cipher", absl::StrCat("\"", kCipher, "\""));
+  SIDING_RETURN_IF_ERROR(GetString(*object, "key", "encryption.", key));
+  if (key.empty()) return Expected("encryption.key", "the name of a key");
+  return absl::OkStatus();
 }
 
 absl::Status ParseFiles(const json& root, std::vector<ImageFileEntry>& files) {
@@ -102,15 +116,28 @@ std::string DigitsOf(std::string text, size_t at) {
   return ChecksumOf(text).substr(sizeof kChecksumPrefix - 1);
 }
 
+bool HasOwnChecksum(const std::string& text) {
+  const size_t at = OwnDigits(text);
+  return at != std::string::npos && text.substr(at, kDigits) == DigitsOf(text, at);
+}
+
 }  // namespace
+
+std::string WithOwnChecksum(std::string text) {
+  const size_t at = OwnDigits(text);
+  if (at != std::string::npos) text.replace(at, kDigits, DigitsOf(text, at));
+  return text;
+}
 
 absl::StatusOr<std::string> ManifestToText(const Manifest& manifest) {
   nlohmann::ordered_json root;
   root["format"] = kFormat;
-  root["version"] = kVersion;
+  root["version"] = manifest.encryption_key.empty() ? kPlainVersion : kVersion;
   root["checkpoint"] = manifest.key.checkpoint.value();
   root["rank"] = manifest.key.rank;
   root["created_us"] = ToMicros(manifest.created);
+  if (!manifest.encryption_key.empty())
+    root["encryption"] = {{"cipher", kCipher}, {"key", manifest.encryption_key}};
   root["files"] = nlohmann::ordered_json::array();
   for (const ImageFileEntry& file : manifest.files) {
     root["files"].push_back({{"name", file.name}, {"size", file.size.value}, {"checksum", file.checksum}});
@@ -124,9 +151,7 @@ absl::StatusOr<std::string> ManifestToText(const Manifest& manifest) {
   } catch (const nlohmann::json::exception& e) {
     return absl::InvalidArgumentError(absl::StrCat("the manifest cannot be written as JSON: ", e.what()));
   }
-  const size_t at = OwnDigits(text);
-  text.replace(at, kDigits, DigitsOf(text, at));
-  return text;
+  return WithOwnChecksum(std::move(text));
 }
 
 absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
@@ -137,11 +162,13 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
   if (format != kFormat) return Expected("format", absl::StrCat("\"", kFormat, "\""));
   int64_t version = 0, rank = 0, created = 0;
   SIDING_RETURN_IF_ERROR(GetInteger(root, "version", "", version));
-  if (version > kVersion) {
+  // Of any version, so that a flipped bit is not taken for a newer siding.
+  const bool as_written = HasOwnChecksum(text);
+  if (version > kVersion && as_written) {
     return absl::FailedPreconditionError(
         absl::StrCat("version: written by a newer siding (", version, ", this one knows ", kVersion, ")"));
   }
-  if (version != kVersion) return Expected("version", std::to_string(kVersion));
+  if (version < kPlainVersion && as_written) return Expected("version", "at least 1");
   Manifest manifest;
   std::string checkpoint;
   SIDING_RETURN_IF_ERROR(GetString(root, "checkpoint", "", checkpoint));
@@ -149,14 +176,14 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
   SIDING_RETURN_IF_ERROR(GetInteger(root, "created_us", "", created));
   manifest.key = {CheckpointId(checkpoint), static_cast<int>(rank)};
   manifest.created = FromMicros(created);
+  if (version == kVersion) SIDING_RETURN_IF_ERROR(ParseEncryption(root, manifest.encryption_key));
   SIDING_RETURN_IF_ERROR(ParseFiles(root, manifest.files));
   SIDING_RETURN_IF_ERROR(ParseMetadata(root, manifest.metadata));
   // Last, because a message about a field says more than one about the whole.
-  const size_t at = OwnDigits(text);
-  if (at == std::string::npos) return Expected("checksum", "\"xxh3:\" and 32 hex digits at the end");
-  if (text.substr(at, kDigits) != DigitsOf(text, at)) {
-    return absl::DataLossError("checksum: the manifest was changed after it was written");
+  if (OwnDigits(text) == std::string::npos) {
+    return Expected("checksum", "\"xxh3:\" and 32 hex digits at the end");
   }
+  if (!as_written) return absl::DataLossError("checksum: the manifest was changed after it was written");
   return manifest;
 }
 

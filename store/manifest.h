@@ -15,4 +15,7 @@ absl::StatusOr<std::string> ManifestToText(const Manifest& manifest);
 // kFailedPrecondition if a newer program wrote it.
 absl::StatusOr<Manifest> ParseManifest(const std::string& text);
 
+// A manifest's text, with its own checksum made to fit the rest of it.
+std::string WithOwnChecksum(std::string text);
+
 }  // namespace siding::store

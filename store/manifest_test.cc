@@ -12,6 +12,7 @@ constexpr char kSum[] = "xxh3:000102030405060708090a0b0c0d0e0f";
 
 Manifest Example() {
   return {{CheckpointId("42.3"), 1},
+          "",
           FromMicros(1'767'225'600'250'000),
           {{"core-1.img", Bytes{617}, kSum}, {"pages-1.img", Bytes{5'000'000'000}, kSum}},
           {{"pid", "1"}, {"quoted", "a \"b\"\n\\ \"checksum\": \"xxh3:0\""}}};
@@ -51,8 +52,29 @@ TEST(ManifestTest, EmptyText) {
 }
 
 TEST(ManifestTest, NewerVersionIsNotDamage) {
-  const std::string text = Replaced(ManifestToText(Example()).value(), "\"version\": 1", "\"version\": 2");
-  EXPECT_TRUE(absl::IsFailedPrecondition(ParseManifest(text).status()));
+  const std::string text = Replaced(ManifestToText(Example()).value(), "\"version\": 1", "\"version\": 9");
+  const absl::Status status = ParseManifest(WithOwnChecksum(text)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("written by a newer siding (9, this one knows"));
+}
+
+TEST(ManifestTest, FlippedBitInTheVersionIsNoNewerSiding) {
+  EXPECT_THAT(Complaint("\"version\": 1", "\"version\": 9"), HasSubstr("changed after it was written"));
+}
+
+TEST(ManifestTest, EveryFlippedBitIsFound) {
+  const std::string good = ManifestToText(Example()).value();
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::string text = good;
+    text[bit / 8] = static_cast<char>(text[bit / 8] ^ (1 << bit % 8));
+    EXPECT_TRUE(absl::IsDataLoss(ParseManifest(text).status())) << "bit " << bit;
+  }
+}
+
+TEST(ManifestTest, EveryTruncationIsFound) {
+  const std::string good = ManifestToText(Example()).value();
+  for (size_t size = 0; size < good.size(); ++size)
+    EXPECT_TRUE(absl::IsDataLoss(ParseManifest(good.substr(0, size)).status())) << size << " bytes";
 }
 
 TEST(ManifestTest, SizeThatIsNoNumber) {
@@ -62,7 +84,9 @@ TEST(ManifestTest, SizeThatIsNoNumber) {
 TEST(ManifestTest, NegativeSize) { EXPECT_THAT(Complaint("617", "-617"), HasSubstr("files[0].size")); }
 
 TEST(ManifestTest, NameThatLeavesTheFolder) {
-  EXPECT_THAT(Complaint("core-1.img", "../core"), HasSubstr("files[0].name"));
+  for (const char* name :
+       {"../core", "/etc/passwd", "..", ".", "", "a/core-1.img", "core\\u0000", "manifest.json"})
+    EXPECT_THAT(Complaint("core-1.img", name), HasSubstr("files[0].name")) << name;
 }
 
 TEST(ManifestTest, MissingField) {

@@ -62,45 +62,36 @@ absl::StatusOr<std::unique_ptr<StagingFolder>> StagingFolder::Make(const Layout&
   for (;;) {
     const std::string path = stem + UniqueSuffix();
     const std::string lock_path = path + kLockSuffix;
-    UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    UniqueFd lock(layout.disk->Create(lock_path));
     if (!lock.valid() && errno == EEXIST) continue;
     if (!lock.valid()) return IoError(layout, errno, "create " + lock_path);
     if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
       if (error == EWOULDBLOCK) continue;
-      unlink(lock_path.c_str());
+      layout.disk->RemoveFile(lock_path);
       return IoError(layout, error, "flock " + lock_path + " (must the file system be mounted with locks?)");
     }
     if (!StillThere(lock.get(), lock_path)) continue;
     FaultHere<"store.lock: the lock of a new draft is made, its folder is not">();
-    if (mkdir(path.c_str(), 0700) != 0) {
+    if (layout.disk->MakeFolder(path) != 0) {
       const int error = errno;
-      unlink(lock_path.c_str());
+      layout.disk->RemoveFile(lock_path);
       return IoError(layout, error, "mkdir " + path);
     }
-    return std::unique_ptr<StagingFolder>(new StagingFolder(path, std::move(lock)));
+    return std::unique_ptr<StagingFolder>(new StagingFolder(*layout.disk, path, std::move(lock)));
   }
 }
 
 StagingFolder::~StagingFolder() {
   // A folder that cannot be removed keeps its lock file out of the way: the next sweep tries again.
-  if (!moved_away_) (void)RemoveTree(path_);
-  unlink((path_ + kLockSuffix).c_str());
+  if (!moved_away_) (void)RemoveTree(disk_, path_);
+  disk_.RemoveFile(path_ + kLockSuffix);
 }
 
 std::string TrashPath(const Layout& layout) { return layout.Staging() + "/trash" + UniqueSuffix(); }
 
 std::string DamagedPath(const Layout& layout, const ImageKey& key) {
   return absl::StrCat(layout.Damaged(), "/", key.checkpoint.value(), ".", key.rank, UniqueSuffix());
-}
-
-absl::Status RemoveTree(const std::string& path) {
-  std::error_code error;
-  do {
-    std::filesystem::remove_all(path, error);
-  } while (error == std::errc::no_such_file_or_directory && std::filesystem::exists(path));
-  if (!error || error == std::errc::no_such_file_or_directory) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("remove ", path, ": ", error.message()));
 }
 
 absl::Status SweepStaging(const Layout& layout) {
@@ -119,8 +110,8 @@ absl::Status SweepStaging(const Layout& layout) {
     const UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     if (!lock.valid() && errno != ENOENT) return IoError(layout, errno, "open " + lock_path);
     if (lock.valid() && flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;  // its writer lives
-    SIDING_RETURN_IF_ERROR(RemoveTree(path));
-    if (lock.valid()) unlink(lock_path.c_str());
+    SIDING_RETURN_IF_ERROR(IoError(layout, RemoveTree(*layout.disk, path)));
+    if (lock.valid()) layout.disk->RemoveFile(lock_path);
   }
   return absl::OkStatus();
 }

@@ -31,8 +31,10 @@ class StagingFolder {
   void MovedAway() { moved_away_ = true; }
 
  private:
-  StagingFolder(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  StagingFolder(Disk& disk, std::string path, UniqueFd lock)
+      : disk_(disk), path_(std::move(path)), lock_(std::move(lock)) {}
 
+  Disk& disk_;
   const std::string path_;
   UniqueFd lock_;
   bool moved_away_ = false;
@@ -44,9 +46,6 @@ std::string TrashPath(const Layout& layout);
 
 // A new path in damaged/ for that image.
 std::string DamagedPath(const Layout& layout, const ImageKey& key);
-
-// OK if there is nothing (any more): two may remove the same tree.
-absl::Status RemoveTree(const std::string& path);
 
 // Removes what dead writers and removers of this host have left.
 absl::Status SweepStaging(const Layout& layout);

@@ -42,6 +42,7 @@ struct ImageFileEntry {
 
 struct Manifest {
   ImageKey key;
+  std::string encryption_key;  // the name of the key that the files are encrypted with; empty: they are not
   Time created;
   std::vector<ImageFileEntry> files;            // sorted by name
   std::map<std::string, std::string> metadata;  // the agent's: what a restore needs to know beside the image
@@ -63,16 +64,27 @@ class ImageDraft {
   virtual absl::Status Commit() = 0;
 };
 
+struct VerifyOptions {
+  // Gets the bytes done so far; false ends it, with kCancelled. May be empty. Called from one thread at a
+  // time.
+  std::function<bool(Bytes)> progress;
+  // What the disk holds, not what memory remembers of it; and memory is left as it was.
+  bool from_disk = false;
+};
+
 class ImageStore {
  public:
   virtual ~ImageStore() = default;
   virtual absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const ImageKey& key) = 0;
   virtual absl::StatusOr<Manifest> Read(const ImageKey& key) const = 0;
-  // Reads everything back and compares; `progress` (may be empty) gets the bytes done so far.
-  virtual absl::StatusOr<Manifest> Verify(const ImageKey& key,
-                                          const std::function<void(Bytes)>& progress = {}) const = 0;
+  // Reads everything back and compares.
+  virtual absl::StatusOr<Manifest> Verify(const ImageKey& key, const VerifyOptions& options = {}) const = 0;
   // The folder of a visible image.
   virtual absl::StatusOr<std::string> Path(const ImageKey& key) const = 0;
+  // The folder of its files as they were written: that of Path(), or if they are encrypted `folder`, which is
+  // made (and emptied, if it was there) for the caller to remove. To be verified first. kFailedPrecondition
+  // if the key is not there.
+  virtual absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder) const = 0;
   virtual absl::StatusOr<std::vector<ImageKey>> List() const = 0;
   // OK if it is not there: deletion may be asked for twice.
   virtual absl::Status Delete(const ImageKey& key) = 0;
@@ -81,7 +93,24 @@ class ImageStore {
   virtual absl::StatusOr<Bytes> FreeSpace() const = 0;
 };
 
+namespace store {
+class Disk;
+class KeyRing;
+}  // namespace store
+
+struct StoreOptions {
+  // New images are encrypted, and encrypted ones can be read; null: neither.
+  std::shared_ptr<const store::KeyRing> keys;
+  // Where a draft's plain files lie until it is sealed; best in memory. Needed with `keys`; made if missing.
+  std::string plain_folder;
+  store::Disk* disk = nullptr;  // null: the real one. Outlives the store
+};
+
 // Opens (and makes) a directory tier at `root`. Removes drafts whose writer on this machine is dead.
-absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root);
+absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root,
+                                                               const StoreOptions& options = {});
+
+// To look at only: nothing is made and nothing removed. kNotFound if there is no store at `root`.
+absl::StatusOr<std::unique_ptr<const ImageStore>> InspectDirectoryStore(const std::string& root);
 
 }  // namespace siding

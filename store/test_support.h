@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -56,11 +58,13 @@ inline size_t CountEntries(const std::string& folder) {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
+// In memory: a test that makes hundreds of stores cannot wait for a disk.
+inline constexpr char kMemory[] = "/dev/shm";
+
 class FolderTest : public testing::Test {
  protected:
-  FolderTest() {
-    char name[] = "/tmp/siding-store-XXXXXX";
-    folder_ = mkdtemp(name);
+  explicit FolderTest(const std::string& parent = "/tmp") : folder_(parent + "/siding-store-XXXXXX") {
+    EXPECT_NE(mkdtemp(folder_.data()), nullptr) << strerror(errno);
   }
   ~FolderTest() override { std::filesystem::remove_all(folder_); }
   std::string folder_;

@@ -52,13 +52,18 @@ absl::Status CheckNamesAndSizes(const std::string& folder, const Manifest& manif
   return absl::OkStatus();
 }
 
-absl::Status CheckContent(const std::string& path, const ImageFileEntry& file,
-                          const std::function<void(int64_t)>& done) {
+absl::Status CheckContent(const std::string& path, const ImageFileEntry& file, bool from_disk,
+                          const std::function<bool(int64_t)>& done) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return absl::InternalError(absl::StrCat("open ", path, ": ", strerror(errno)));
   (void)posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+  const auto forget = [&] {
+    if (from_disk) (void)posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+  };
+  forget();
   StreamHash hash;
   const absl::Status read = HashRange(fd.get(), 0, file.size.value, hash, done);
+  forget();
   // Bytes that cannot be read now (a server that is away) are not lost for that.
   if (!read.ok()) return Annotate(read, path);
   if (const std::string found = hash.Checksum(); found != file.checksum) {
@@ -70,17 +75,16 @@ absl::Status CheckContent(const std::string& path, const ImageFileEntry& file,
 
 }  // namespace
 
-absl::Status VerifyFolder(const std::string& folder, const Manifest& manifest,
-                          const std::function<void(Bytes)>& progress) {
+absl::Status VerifyFolder(const std::string& folder, const Manifest& manifest, const VerifyOptions& options) {
   SIDING_RETURN_IF_ERROR(CheckNamesAndSizes(folder, manifest));
   std::mutex mutex;
   Bytes total;  // guarded by mutex
-  std::function<void(int64_t)> done;
-  if (progress) {
+  std::function<bool(int64_t)> done;
+  if (options.progress) {
     done = [&](int64_t piece) {
       std::lock_guard lock(mutex);
       total += Bytes{piece};
-      progress(total);
+      return options.progress(total);
     };
   }
   const auto& files = manifest.files;
@@ -92,7 +96,7 @@ absl::Status VerifyFolder(const std::string& folder, const Manifest& manifest,
   const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMaximumThreads);
   RunInParallel(files.size(), threads, [&](size_t i) {
     const ImageFileEntry& file = files[order[i]];
-    results[order[i]] = CheckContent(folder + "/" + file.name, file, done);
+    results[order[i]] = CheckContent(folder + "/" + file.name, file, options.from_disk, done);
   });
   for (const absl::Status& result : results) SIDING_RETURN_IF_ERROR(result);
   return absl::OkStatus();

@@ -1,7 +1,6 @@
 // Compares the files of an image with its manifest.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,9 +9,7 @@
 namespace siding::store {
 
 // Reads every file of `folder`. kDataLoss names the first file, in name order, that is missing, too many, of
-// another size or of other content. `progress` (may be empty) gets the bytes done so far, from one thread at
-// a time.
-absl::Status VerifyFolder(const std::string& folder, const Manifest& manifest,
-                          const std::function<void(Bytes)>& progress);
+// another size or of other content.
+absl::Status VerifyFolder(const std::string& folder, const Manifest& manifest, const VerifyOptions& options);
 
 }  // namespace siding::store

@@ -39,6 +39,26 @@ TEST_F(VerifyTest, FlippedBitIsNamed) {
   EXPECT_THAT(Finding(), AllOf(HasSubstr("pages-1.img is damaged"), HasSubstr("checksum")));
 }
 
+TEST_F(VerifyTest, EveryFlippedBitOfASmallImageIsNamed) {
+  const ImageKey small{CheckpointId("43.1"), 0};
+  auto draft = BeginWith(small, Pattern(100));
+  EXPECT_TRUE(WriteAt(draft->path() + "/pages-1.img", Pattern(200, 2)));
+  EXPECT_TRUE(draft->Seal({{"uid", "0"}}).ok());
+  EXPECT_TRUE(draft->Commit().ok());
+  for (const std::string name : {"core-1.img", "pages-1.img", "manifest.json"}) {
+    const std::string path = store_->Path(small).value() + "/" + name;
+    const std::string good = ReadFile(path).value();
+    for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+      const char flipped = static_cast<char>(good[bit / 8] ^ (1 << bit % 8));
+      ASSERT_TRUE(WriteAt(path, std::string(1, flipped), static_cast<off_t>(bit / 8)));
+      const absl::Status status = store_->Verify(small).status();
+      EXPECT_TRUE(absl::IsDataLoss(status)) << name << " bit " << bit << ": " << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+      ASSERT_TRUE(WriteAt(path, good.substr(bit / 8, 1), static_cast<off_t>(bit / 8)));
+    }
+  }
+}
+
 TEST_F(VerifyTest, TruncatedFileIsNamedWithBothSizes) {
   std::filesystem::resize_file(image_ + "/core-1.img", 99'999);
   EXPECT_THAT(Finding(), HasSubstr("core-1.img has 99999 bytes, expected 100000"));
@@ -60,6 +80,17 @@ TEST_F(VerifyTest, LinkInPlaceOfAFileIsNamed) {
   EXPECT_THAT(Finding(), HasSubstr("core-1.img is not a regular file"));
 }
 
+TEST_F(VerifyTest, LinkInPlaceOfTheManifestIsNamed) {
+  std::filesystem::rename(image_ + "/manifest.json", folder_ + "/elsewhere");
+  std::filesystem::create_symlink(folder_ + "/elsewhere", image_ + "/manifest.json");
+  EXPECT_THAT(Finding(), HasSubstr("manifest.json is not a regular file"));
+}
+
+TEST_F(VerifyTest, FolderInTheImageIsNamed) {
+  std::filesystem::create_directory(image_ + "/more");
+  EXPECT_THAT(Finding(), HasSubstr("more does not belong to the image"));
+}
+
 TEST_F(VerifyTest, MissingManifestIsNamed) {
   std::filesystem::remove(image_ + "/manifest.json");
   EXPECT_THAT(Finding(), HasSubstr("manifest.json is missing"));
@@ -73,8 +104,22 @@ TEST_F(VerifyTest, ImageUnderAnotherKeyIsFound) {
 
 TEST_F(VerifyTest, ProgressEndsAtTheTotal) {
   Bytes last;
-  const Manifest manifest = store_->Verify(key_, [&](Bytes done) { last = done; }).value();
+  const auto note = [&](Bytes done) {
+    last = done;
+    return true;
+  };
+  const Manifest manifest = store_->Verify(key_, {.progress = note}).value();
   EXPECT_EQ(last, manifest.TotalSize());
+}
+
+TEST_F(VerifyTest, CanBeCalledOff) {
+  EXPECT_TRUE(absl::IsCancelled(store_->Verify(key_, {.progress = [](Bytes) { return false; }}).status()));
+}
+
+TEST_F(VerifyTest, FlippedBitOnTheDiskIsFound) {
+  EXPECT_TRUE(store_->Verify(key_, {.from_disk = true}).ok());
+  ASSERT_TRUE(WriteAt(image_ + "/core-1.img", "x", 7));
+  EXPECT_TRUE(absl::IsDataLoss(store_->Verify(key_, {.from_disk = true}).status()));
 }
 
 }  // namespace

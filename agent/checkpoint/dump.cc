@@ -98,8 +98,9 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   dump.user = plan.user;
   dump.abandon = &abandon;
 
-  bool committed = false;
+  bool written = false, committed = false;
   const auto post_dump = [&]() -> absl::Status {
+    written = true;
     SIDING_RETURN_IF_ERROR(
         FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
     if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), geteuid(), getegid()));
@@ -127,6 +128,8 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
     status = criu.Dump(dump, post_dump);
   }
   FaultHere<"agent.dump.over: criu has ended">();
+  // CRIU says that a disk is full, but not which.
+  if (!written && absl::IsResourceExhausted(status)) status = Annotate(status, "writing to " + draft->path());
   if (committed && !status.ok() && !plan.keep_running) {
     // CRIU died between the commit and the end of the processes. The image counts: what is left ends here.
     kill(plan.init, SIGKILL);

@@ -43,6 +43,10 @@ struct HostContext {
     if (!store.ok()) return store.status();
     return store->get();
   }
+  // Where the plain files of encrypted images lie for a moment.
+  std::string PlainFolder() const {
+    return options.plain_dir.empty() ? options.state_dir + "/plain" : options.plain_dir;
+  }
   // Tasks are given their GPUs by UUID.
   bool AssignsGpus() const { return gpus != nullptr && gpus->count() > 0; }
   // As whom CRIU handles that user's tasks.

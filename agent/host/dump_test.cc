@@ -1,6 +1,4 @@
 #include <fcntl.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -172,20 +170,6 @@ TEST_F(DumpTest, IoUringIsSeenBeforehandAndRefused) {
   AwaitMoreLines();
 }
 
-TEST_F(DumpTest, FullDiskLetsTheJobGoOn) {
-  host_.reset();
-  const std::string shared = folder_ + "/shared";
-  if (mount("none", shared.c_str(), "tmpfs", 0, "size=2m") != 0) GTEST_SKIP() << "cannot mount a small tmpfs";
-  StartHost();
-  LaunchCounter(Job({"100000"}));
-  Dump(2, "1.1");
-  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("No space left"));
-  EXPECT_FALSE(DraftsLeft());
-  AwaitMoreLines();
-  host_.reset();
-  EXPECT_EQ(umount2(shared.c_str(), MNT_DETACH), 0);
-}
-
 TEST_F(DumpTest, KillWhilePreparedEndsTheJob) {
   LaunchCounter(Job({"100000"}));
   Dump(2, "1.1");
@@ -215,19 +199,6 @@ TEST_F(DumpTest, AnotherUsersJobIsDumpedAndRestored) {
   EXPECT_THAT(*status, HasSubstr("CapAmb:\t0000000000000000"));
   EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
   ExpectCompleteOutput(kSteps);
-}
-
-TEST_F(DumpTest, ImagesOfOtherUsersJobsBelongToTheAgent) {
-  v1::JobSpec spec = Job({"100000"});
-  spec.set_uid(65534);
-  spec.set_gid(65534);
-  LaunchCounter(spec);
-  DumpAndCommit(2, "1.1");
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ + "/shared/images")) {
-    struct stat info {};
-    ASSERT_EQ(stat(entry.path().c_str(), &info), 0);
-    EXPECT_EQ(info.st_uid, geteuid()) << entry.path();
-  }
 }
 
 TEST_F(DumpTest, ImagesCanBeVerifiedAndDeleted) {

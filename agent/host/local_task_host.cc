@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 
+#include "agent/checkpoint/dump.h"
 #include "agent/gpu/probe.h"
 #include "agent/host/context.h"
 #include "agent/host/errands.h"
@@ -57,6 +58,7 @@ class LocalTaskHost final : public TaskHost {
     }
     host_.rates = std::make_unique<Rates>(host_.options.state_dir + "/rates.json");
     OpenStores();
+    StartScrubber();
     LookForGpus();
     LookForCriu();
     AdoptTasks();
@@ -162,6 +164,8 @@ class LocalTaskHost final : public TaskHost {
     *heartbeat.mutable_local() = host_.rates->Get(Medium::kLocal);
     *heartbeat.mutable_shared() = host_.rates->Get(Medium::kShared);
     *heartbeat.mutable_gpu() = host_.rates->Get(Medium::kGpu);
+    for (v1::DamagedImage& image : scrubber_->Damaged()) *heartbeat.add_damaged() = std::move(image);
+    heartbeat.set_scrubbed_bytes(scrubber_->read().value);
     ProbeGpus();
     for (v1::TaskReport& report : Reports()) *heartbeat.add_tasks() = std::move(report);
     return heartbeat;
@@ -171,7 +175,7 @@ class LocalTaskHost final : public TaskHost {
   void OpenStores() {
     const auto open = [&](absl::StatusOr<std::unique_ptr<ImageStore>>& store, const std::string& root,
                           v1::Tier tier) {
-      store = OpenDirectoryStore(root);
+      store = OpenDirectoryStore(root, {.keys = host_.options.keys, .plain_folder = host_.PlainFolder()});
       if (!store.ok()) {
         spdlog::error("store {}: {}", root, std::string(store.status().message()));
       } else if (!host_.rates->Has(MediumOf(tier))) {
@@ -184,6 +188,22 @@ class LocalTaskHost final : public TaskHost {
     };
     open(host_.local, host_.options.state_dir + "/store", v1::LOCAL);
     if (!host_.options.shared_dir.empty()) open(host_.shared, host_.options.shared_dir, v1::SHARED);
+  }
+
+  // Of the shared tier each node reads back what it has made itself.
+  void StartScrubber() {
+    std::vector<Scrubber::Tier> tiers;
+    if (host_.local.ok())
+      tiers.push_back({v1::LOCAL, host_.local->get(), [](const Manifest&) { return true; }});
+    if (host_.shared.ok()) {
+      tiers.push_back({v1::SHARED, host_.shared->get(), [this](const Manifest& manifest) {
+                         const auto node = manifest.metadata.find(kMetadataNode);
+                         return node != manifest.metadata.end() && node->second == host_.options.node;
+                       }});
+    }
+    scrubber_ = std::make_unique<Scrubber>(host_.options.scrub, host_.options.state_dir + "/scrubbed",
+                                           std::move(tiers), host_.clock);
+    scrubber_->Start();
   }
 
   // Where there is no driver, GPUs that the administrator has named are counted, and that is all.
@@ -355,6 +375,7 @@ class LocalTaskHost final : public TaskHost {
   std::mutex mutex_;
   std::map<TaskId, std::shared_ptr<Task>> tasks_;  // guarded by mutex_
   std::atomic<bool> probing_{false};
+  std::unique_ptr<Scrubber> scrubber_;
   Errands errands_;  // last: they use the others
 };
 

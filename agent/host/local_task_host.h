@@ -9,9 +9,11 @@
 
 #include "absl/status/statusor.h"
 #include "agent/gpu/gpu_driver.h"
+#include "agent/host/scrubber.h"
 #include "agent/host/task_host.h"
 #include "common/clock.h"
 #include "siding/v1/types.pb.h"
+#include "store/secret_key.h"
 
 namespace siding {
 
@@ -27,7 +29,10 @@ struct TaskHostOptions {
   std::vector<std::string> gpu_uuids;         // of the GPUs that are this agent's; empty: all
   std::optional<GpuLibraries> gpu_libraries;  // of the GPU driver; not set: GPUs are not looked for
   bool huge_pages = false;                    // see agent/gpu/huge_pages.h
-  std::string gpu_helper_path;                // of siding-gpu-helper and siding-gpu-probe, as above
+  ScrubOptions scrub;
+  std::shared_ptr<const store::KeyRing> keys;  // for encrypted checkpoints; null: there are none
+  std::string plain_dir;                       // see StoreOptions; empty: `plain` in the state_dir
+  std::string gpu_helper_path;                 // of siding-gpu-helper and siding-gpu-probe, as above
   std::string gpu_probe_path;
 };
 

@@ -274,9 +274,16 @@ void Task::RemoveTraces() {
   FaultHere<"agent.forget.cgroup: the cgroup of a forgotten task is gone, its folder is not">();
   // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
   if (record_.report().phase() == v1::EXITED && !record_.kill_ordered()) RemoveTmpdir();
+  RemovePlainFolder();
   std::error_code error;
   std::filesystem::remove_all(folder_, error);
   if (error) spdlog::warn("task {}: remove {}: {}", name_, folder_, error.message());
+}
+
+void Task::RemovePlainFolder() {
+  std::error_code error;
+  std::filesystem::remove_all(PlainFolder(), error);
+  if (error) spdlog::warn("task {}: remove {}: {}", name_, PlainFolder(), error.message());
 }
 
 void Task::RemoveTmpdir() {

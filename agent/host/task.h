@@ -113,6 +113,9 @@ class Task {
   // With mutex_ held, or on the worker after the start.
   const Freezer& freezer() const { return record_.hosted() ? host_.signals : host_.freezer; }
   absl::StatusOr<UniqueFd> AwaitShim();
+  // For the files of an encrypted image while it is being restored.
+  std::string PlainFolder() const { return host_.PlainFolder() + "/restore/" + name_; }
+  void RemovePlainFolder();
   void RemoveTmpdir();
   bool Interrupted() const { return interrupt_ || host_.stopping; }
 

@@ -142,6 +142,7 @@ void Task::DoDump(v1::ToAgent command) {
     if (!record_.spec().command_checksum().empty())
       plan.metadata[kMetadataCommand] = record_.spec().command_checksum();
     plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);
+    plan.metadata[kMetadataNode] = host_.options.node;
     plan.metadata[kMetadataUser] = std::to_string(record_.spec().uid());
     if (UsesGpus()) {
       SIDING_ASSIGN_OR_RETURN(plan.metadata[kMetadataGpu], ToJson(record_.gpu()));

@@ -76,6 +76,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
   bool damaged = false;
   const auto start = std::chrono::steady_clock::now();
   if (absl::Status status = PrepareImage(command, request, damaged); !status.ok()) {
+    RemovePlainFolder();
     if (record_.hosted() && absl::IsPermissionDenied(status)) return BeginAnew(command, status);
     if (ready_) std::exchange(ready_, nullptr)(status);
     std::lock_guard lock(mutex_);
@@ -120,9 +121,9 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     SIDING_RETURN_IF_ERROR(CheckOwner(*found, restore.spec()));
     RememberIncarnation(*found);
   }
-  const auto manifest = store->Verify(key, [&](Bytes done) {
+  const auto tell = [&](Bytes done) {
     const auto now = std::chrono::steady_clock::now();
-    if (now - told < kProgressInterval) return;
+    if (now - told < kProgressInterval) return true;
     told = now;
     v1::FromAgent message;
     v1::Progress& progress = *message.mutable_progress();
@@ -133,7 +134,9 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     progress.set_bytes_per_second(static_cast<double>(done.value) /
                                   std::chrono::duration<double>(now - begun).count());
     host_.sink.Send(std::move(message));
-  });
+    return true;
+  };
+  const auto manifest = store->Verify(key, {.progress = tell});
   if (!manifest.ok()) {
     damaged = absl::IsDataLoss(manifest.status()) || absl::IsNotFound(manifest.status());
     const absl::Status why = Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
@@ -143,7 +146,14 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore.verified: an image is verified">());
   agent::ShimRestore& order = *request.mutable_restore();
-  SIDING_ASSIGN_OR_RETURN(*order.mutable_image_folder(), store->Path(key));
+  auto folder = store->Decrypt(key, PlainFolder());
+  if (!folder.ok()) {
+    damaged = absl::IsDataLoss(folder.status());
+    std::lock_guard lock(mutex_);
+    record_.mutable_report()->set_no_key(absl::IsFailedPrecondition(folder.status()));
+    return Annotate(folder.status(), "checkpoint " + restore.checkpoint());
+  }
+  order.set_image_folder(*std::move(folder));
   order.set_criu_path(host_.criu_path);
   const auto pipes = manifest->metadata.find(kMetadataPipes);
   if (pipes != manifest->metadata.end()) order.set_pipes(pipes->second);
@@ -189,6 +199,7 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
     return absl::OkStatus();
   };
   if (absl::Status status = start(); !status.ok()) {
+    RemovePlainFolder();
     if (ready_) std::exchange(ready_, nullptr)(status);
     std::lock_guard lock(mutex_);
     record_.mutable_report()->set_error(std::string(status.message()));
@@ -233,6 +244,8 @@ void Task::AwaitStart(v1::TaskPhase failed) {
   };
   const bool in_time = PollUntil(decided, kStartPatience);
   FaultHere<"agent.started: the shim has said that its task runs, or why not">();
+  // A restore that goes on without us needs its files; the next agent finds it.
+  if (!host_.stopping) RemovePlainFolder();
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
   if (!in_time) freezer().KillAll(name_, 0);
   if (running.ok()) return OnStarted(*running, failed);

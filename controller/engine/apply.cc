@@ -143,6 +143,7 @@ class Applier {
   }
 
   void SetState(CheckpointRecord& checkpoint, const std::string& state, const std::string& note) {
+    if (state == "damaged" && checkpoint.state != "damaged") ++state_.damaged_checkpoints;
     checkpoint.state = state;
     checkpoint.note = note;
     if (state == "deleted" || state == "damaged") {

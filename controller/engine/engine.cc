@@ -240,6 +240,8 @@ void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
       const bool first = observed.heartbeat.ram_available() == 0;
       observed.heartbeat = message.heartbeat();
       observed.heartbeat.clear_tasks();
+      observed.heartbeat.clear_damaged();
+      for (const v1::DamagedImage& image : message.heartbeat().damaged()) OnDamaged(node, image);
       for (const v1::TaskReport& report : message.heartbeat().tasks()) see(report);
       schedule_ |= first;
       break;

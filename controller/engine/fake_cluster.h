@@ -120,6 +120,17 @@ class FakeCluster final : public AgentLink {
     }
   }
 
+  // The node has read that image back.
+  void FindDamaged(const std::string& name, const std::string& checkpoint, int rank = 0) {
+    v1::FromAgent message;
+    v1::DamagedImage& image = *message.mutable_heartbeat()->add_damaged();
+    image.set_checkpoint(checkpoint);
+    image.set_tier(v1::SHARED);
+    image.set_rank(rank);
+    image.set_problem("pages-1.img is damaged");
+    engine_->OnMessage(NodeId(name), message);
+  }
+
   // How far the job's dumps are, as one rank's agent sees it.
   void Progress(JobId job, int64_t done, int64_t total, double bytes_per_second) {
     for (const auto& [key, report] : tasks_) {

@@ -158,6 +158,7 @@ class Engine::Impl {
   void FallBack(JobRecord& job, const std::string& why);
   void StartAnew(JobRecord& job, const std::string& why);
   std::vector<NodeId> WhereTasksMayLive(const JobRecord& job) const;
+  void OnDamaged(const NodeId& node, const v1::DamagedImage& image);
   void OnResult(const NodeId& node, const v1::OpResult& result);
 
   // ---- hosted.cc ----
@@ -322,7 +323,7 @@ class Engine::Impl {
     Time made;
   };
   std::deque<Promise> promises_;              // to jobs that a cluster manager does not have yet
-  std::map<JobId, Time> restore_not_before_;  // of jobs that found no GPU where they were to be restored
+  std::map<JobId, Time> restore_not_before_;  // of jobs whose node lacked what a restore needs
 
   struct Sent {
     int64_t op = 0;

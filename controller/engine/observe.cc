@@ -4,13 +4,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
+#include "controller/wire/wire.h"
 
 namespace siding {
 namespace {
 
 constexpr int kRestoreAttempts = 3;
-// A node that had no GPU for a job may have one, or another node may be free, after this; a frozen job that
-// could not go on may be able to.
+// A node that had no GPU for a job, or not the image's key, may have it after this, or another node may be free;
+// a frozen job that could not go on may be able to.
 constexpr Duration kPause = std::chrono::seconds(10);
 // Attempts at a dump that failed for a reason that may pass, such as a process that ended in the middle of
 // it.
@@ -158,7 +159,7 @@ void Engine::Impl::RestoreFailed(JobRecord& job, const v1::TaskReport& report) {
   const std::string why = absl::StrCat(On(job, report.task().rank() - job.first_rank), ": ", report.error());
   // A damaged image is never tried again; another failure may be the node's, so it is tried elsewhere first.
   const CheckpointId checkpoint = job.current.checkpoint;
-  if (report.no_gpu()) {
+  if (report.no_gpu() || report.no_key()) {
     restore_not_before_[job.id] = clock_.Now() + kPause;
   } else if (checkpoint != CheckpointId() &&
              (report.image_damaged() || job.restore_failures + 1 >= kRestoreAttempts)) {
@@ -269,6 +270,22 @@ bool Engine::Impl::JudgeKill(JobRecord& job) {
   if (job.current.for_good) move.exit_code = 128 + 15;
   Move(job, std::move(move));
   return true;
+}
+
+// An image that its node has read back. It says so until the image is gone, so this may be the second time.
+void Engine::Impl::OnDamaged(const NodeId& node, const v1::DamagedImage& image) {
+  const auto found = state_.checkpoints.find(CheckpointId(image.checkpoint()));
+  if (found == state_.checkpoints.end() || found->second.state != "good") return;
+  const CheckpointRecord& checkpoint = found->second;
+  const int rank = image.rank() - checkpoint.first_rank;
+  // Of its own images only: a node is not to take away those of others.
+  if (rank < 0 || rank >= static_cast<int>(checkpoint.nodes.size()) || checkpoint.nodes[rank] != node) return;
+  if (checkpoint.exited.contains(rank) || image.tier() != ToProto(checkpoint.tier)) return;
+  const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", image.problem());
+  Record(checkpoint.job, CheckpointChanged{checkpoint.id, "damaged", why});
+  JobRecord& job = state_.jobs[checkpoint.job];
+  if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)
+    FallBack(job, why);
 }
 
 void Engine::Impl::OnResult(const NodeId& node, const v1::OpResult& result) {

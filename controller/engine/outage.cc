@@ -36,6 +36,7 @@ void Engine::Impl::TakeBack() {
   state_.ended.clear();
   state_.checkpoints.clear();
   state_.unwanted.clear();
+  state_.damaged_checkpoints = 0;
   state_.nodes.clear();
   state_.last_seq = 0;
   state_.last_job = JobId();

@@ -264,9 +264,13 @@ bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
   return true;
 }
 
+// Of a job that is not over the newest good ones are kept, and one at least. Those that are damaged are none
+// of them: they are not counted, and do not push others out. An order to delete is recorded before it is
+// given, and a checkpoint counts only when the images of all ranks are there, so an older one never goes
+// before that.
 void Engine::Impl::ExpireCheckpoints(JobRecord& job) {
   const bool over = job.state == JobState::kDone || job.state == JobState::kCancelled;
-  const size_t keep = over ? 0 : static_cast<size_t>(policy_.keep_checkpoints);
+  const size_t keep = over ? 0 : static_cast<size_t>(std::max(1, policy_.keep_checkpoints));
   while (job.checkpoints.size() > keep) {
     // Copied: recording takes it off the list.
     const CheckpointId oldest = job.checkpoints.front();

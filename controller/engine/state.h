@@ -204,6 +204,7 @@ struct ClusterState {
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
+  int64_t damaged_checkpoints = 0;  // ever found
 
   std::map<NodeId, ObservedNode> observed_nodes;
   std::map<NodeId, std::map<TaskId, ObservedTask>> observed_tasks;

@@ -222,11 +222,15 @@ absl::Status Engine::Impl::DeleteCheckpoint(const CheckpointId& id) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(), " is still being made"));
   }
   const bool in_use = job.state == JobState::kRestoring && job.current.checkpoint == id;
-  const bool last_hope =
-      job.state == JobState::kParked && job.checkpoints.size() == 1 && job.checkpoints[0] == id;
-  if (in_use || last_hope) {
+  if (in_use) {
     return absl::FailedPreconditionError(absl::StrCat("job ", job.id.value(), " is ", ToString(job.state),
                                                       " and goes on from checkpoint ", id.value()));
+  }
+  // Retention leaves it, too: see ExpireCheckpoints().
+  if (!IsTerminal(job.state) && job.checkpoints == std::vector<CheckpointId>{id}) {
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(),
+                                                      " is the last good one of job ", job.id.value(),
+                                                      ", which is ", ToString(job.state)));
   }
   if (checkpoint.state == "good" || checkpoint.state == "damaged") {
     Record(job.id, CheckpointChanged{id, "deleted", "asked for"});

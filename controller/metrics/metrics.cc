@@ -41,8 +41,9 @@ class EngineMetrics final : public prometheus::Collectable {
 
   std::vector<MetricFamily> Collect() const override {
     std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}};
+    std::map<std::string, double> scrubbed;
     Tally tally;  // of all jobs that there have ever been
-    double bytes = 0, events = 0;
+    double bytes = 0, events = 0, damaged = 0;
     for (int i = 0; i < kJobStateCount; ++i) jobs[ToString(static_cast<JobState>(i))] = 0;
     engine_.Read([&](const ClusterState& state) {
       events = static_cast<double>(state.last_seq);
@@ -51,7 +52,11 @@ class EngineMetrics final : public prometheus::Collectable {
         ++jobs[ToString(job.state)];
         AddTo(tally, job);
       }
-      for (const auto& [id, node] : state.observed_nodes) ++nodes[node.connected ? "up" : "down"];
+      damaged = static_cast<double>(state.damaged_checkpoints);
+      for (const auto& [id, node] : state.observed_nodes) {
+        ++nodes[node.connected ? "up" : "down"];
+        scrubbed[id.value()] = static_cast<double>(node.heartbeat.scrubbed_bytes());
+      }
       for (const auto& [id, checkpoint] : state.checkpoints) {
         if (checkpoint.state == "good") bytes += static_cast<double>(checkpoint.bytes.value);
       }
@@ -60,6 +65,9 @@ class EngineMetrics final : public prometheus::Collectable {
     for (const auto& [name, count] : jobs) job_family.Add(count, "state", name);
     Family node_family("siding_nodes", "Nodes by state.", MetricType::Gauge);
     for (const auto& [name, count] : nodes) node_family.Add(count, "state", name);
+    Family scrub_family("siding_scrubbed_bytes_total", "Bytes of images read back, by node.",
+                        MetricType::Counter);
+    for (const auto& [name, count] : scrubbed) scrub_family.Add(count, "node", name);
     return {
         job_family,
         node_family,
@@ -75,6 +83,10 @@ class EngineMetrics final : public prometheus::Collectable {
         Family("siding_lost_node_seconds_total", "Node-seconds stopped or repeated.", MetricType::Counter)
             .Add(tally.lost_node_seconds),
         Family("siding_checkpoint_bytes", "Size of all good checkpoints.", MetricType::Gauge).Add(bytes),
+        Family("siding_damaged_checkpoints_total", "Checkpoints that were found to be damaged.",
+               MetricType::Counter)
+            .Add(damaged),
+        scrub_family,
         Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events)};
   }
 

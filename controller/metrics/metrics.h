@@ -10,7 +10,8 @@
 namespace siding {
 
 // siding_jobs{state}, siding_nodes{state}, siding_requests_total{result}, siding_preemptions_total,
-// siding_lost_node_seconds_total, siding_checkpoint_bytes, siding_journal_events_total.
+// siding_lost_node_seconds_total, siding_checkpoint_bytes, siding_damaged_checkpoints_total,
+// siding_scrubbed_bytes_total{node}, siding_journal_events_total.
 class Metrics {
  public:
   // Serves /metrics on 127.0.0.1:`port` until destroyed; 0: serves nothing. `engine` must outlive it.

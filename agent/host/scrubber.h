@@ -1,0 +1,76 @@
+// Reads the images of a node back, slowly, so that a damaged one is found while there is an older one to fall
+// back to.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/clock.h"
+#include "common/units.h"
+#include "siding/v1/agent.pb.h"
+#include "store/store.h"
+
+namespace siding {
+
+struct ScrubOptions {
+  Duration interval{0};  // from the beginning of one round to that of the next; 0: never
+  Bytes rate{16 << 20};  // read in a second, at most
+};
+
+// How long to wait so that `done` bytes, of which the reading alone took `taken`, are no more than `rate`
+// allows.
+Duration PauseFor(Bytes done, Duration taken, Bytes rate);
+
+// Thread-safe.
+class Scrubber {
+ public:
+  struct Tier {
+    v1::Tier tier = v1::LOCAL;
+    const ImageStore* store = nullptr;  // outlives the scrubber
+    // Whether an image is this node's to read: of a shared tier each node reads those that it made.
+    std::function<bool(const Manifest&)> is_ours;
+  };
+
+  // `file` remembers over the agent's death when the last round began.
+  Scrubber(ScrubOptions options, std::string file, std::vector<Tier> tiers, const Clock& clock);
+  ~Scrubber();  // ends a round that is under way
+  Scrubber(const Scrubber&) = delete;
+  Scrubber& operator=(const Scrubber&) = delete;
+
+  // Rounds at the interval, on a thread of its own.
+  void Start();
+  // Reads everything once; returns early if the scrubber is being destroyed.
+  void Round();
+  // When the next round is due.
+  Time NextRound() const;
+
+  // What was found and is still there.
+  std::vector<v1::DamagedImage> Damaged() const;
+  // Read back by this object.
+  Bytes read() const { return {read_.load()}; }
+
+ private:
+  void Run();
+  void ReadBack(const Tier& tier, const ImageKey& key);
+  absl::Status Verify(const Tier& tier, const ImageKey& key);
+  bool Stopping() const;
+
+  const ScrubOptions options_;
+  const std::string file_;
+  const std::vector<Tier> tiers_;
+  const Clock& clock_;
+  std::atomic<int64_t> read_{0};
+  mutable std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;                                         // guarded by mutex_
+  std::map<std::pair<v1::Tier, ImageKey>, std::string> damaged_;  // guarded by mutex_: and what is wrong
+  std::thread thread_;                                            // last: it uses the others
+};
+
+}  // namespace siding

@@ -1,0 +1,128 @@
+// Which checkpoints are deleted, and that none is without which a job would have to begin anew.
+#include "controller/engine/engine_fixture.h"
+
+namespace siding {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class RetentionTest : public EngineTest {
+ protected:
+  // A running job with that many checkpoints, of which `keep` are kept.
+  JobId JobWithCheckpoints(int count, int keep) {
+    policy_.keep_checkpoints = keep;
+    StartController();
+    AddNodes({"a"});
+    const JobId job = Submit(Batch());
+    Settle();
+    for (int i = 0; i < count; ++i) {
+      EXPECT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+      Settle();
+    }
+    return job;
+  }
+  std::vector<std::string> Good(JobId job) {
+    std::vector<std::string> ids;
+    for (const CheckpointId& id : Job(job).checkpoints) ids.push_back(id.value());
+    return ids;
+  }
+  std::string StateOf(const std::string& id) {
+    std::string state;
+    engine_->Read([&](const ClusterState& s) { state = s.checkpoints.at(CheckpointId(id)).state; });
+    return state;
+  }
+  absl::Status Delete(const std::string& id) { return engine_->DeleteCheckpoint(kAda, CheckpointId(id)); }
+};
+
+TEST_F(RetentionTest, TheNewestStaysHoweverFewAreKept) {
+  const JobId job = JobWithCheckpoints(3, 1);
+  EXPECT_THAT(Good(job), ElementsAre("1.3"));
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 2);
+}
+
+TEST_F(RetentionTest, AnOlderOneStaysWhenTheNewestIsFoundDamaged) {
+  const JobId job = JobWithCheckpoints(3, 2);
+  cluster_.FindDamaged("a", "1.3");
+  Settle();
+  EXPECT_EQ(StateOf("1.3"), "damaged");
+  EXPECT_THAT(Good(job), ElementsAre("1.2"));
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kDelete).delete_().checkpoint(), "1.1");
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 1);
+}
+
+TEST_F(RetentionTest, ADamagedOneDoesNotPushAnOlderOneOut) {
+  const JobId job = JobWithCheckpoints(2, 2);
+  cluster_.FindDamaged("a", "1.2");
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  EXPECT_THAT(Good(job), ElementsAre("1.1", "1.3"));
+}
+
+TEST_F(RetentionTest, TheJobGoesOnFromTheOlderOne) {
+  const JobId job = JobWithCheckpoints(2, 2);
+  cluster_.FindDamaged("a", "1.2");
+  cluster_.Vanish(job);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.1");
+}
+
+TEST_F(RetentionTest, AParkedJobWhoseOnlyImageIsDamagedBeginsAnew) {
+  const JobId job = JobWithCheckpoints(0, 2);
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle();
+  ASSERT_EQ(State(job), JobState::kParked);
+  cluster_.FindDamaged("a", "1.1");
+  EXPECT_EQ(State(job), JobState::kPending);
+}
+
+TEST_F(RetentionTest, ADamagedOneIsCountedOnce) {
+  JobWithCheckpoints(1, 2);
+  cluster_.FindDamaged("a", "1.1");
+  cluster_.FindDamaged("a", "1.1");
+  engine_->Read([](const ClusterState& state) { EXPECT_EQ(state.damaged_checkpoints, 1); });
+}
+
+TEST_F(RetentionTest, ANodeSpeaksOfItsOwnImagesOnly) {
+  const JobId job = JobWithCheckpoints(1, 2);
+  AddNodes({"b"});
+  cluster_.FindDamaged("b", "1.1");
+  cluster_.FindDamaged("a", "1.1", 1);
+  EXPECT_THAT(Good(job), ElementsAre("1.1"));
+}
+
+TEST_F(RetentionTest, TheLastOneOfARunningJobIsNotDeleted) {
+  const JobId job = JobWithCheckpoints(1, 2);
+  const absl::Status refused = Delete("1.1");
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("is the last good one of job 1, which is running"));
+  EXPECT_THAT(Good(job), ElementsAre("1.1"));
+}
+
+TEST_F(RetentionTest, NorWhenTheOthersAreDamaged) {
+  const JobId job = JobWithCheckpoints(2, 2);
+  cluster_.FindDamaged("a", "1.2");
+  EXPECT_FALSE(Delete("1.1").ok());
+  EXPECT_TRUE(Delete("1.2").ok());
+  EXPECT_THAT(Good(job), ElementsAre("1.1"));
+}
+
+TEST_F(RetentionTest, OneOfSeveralIsDeletedWhenItIsAskedFor) {
+  const JobId job = JobWithCheckpoints(2, 2);
+  EXPECT_TRUE(Delete("1.2").ok());
+  EXPECT_THAT(Good(job), ElementsAre("1.1"));
+  EXPECT_FALSE(Delete("1.1").ok());
+}
+
+TEST_F(RetentionTest, AllGoWhenTheJobIsOver) {
+  const JobId job = JobWithCheckpoints(2, 2);
+  ASSERT_TRUE(engine_->Kill(kAda, job).ok());
+  Settle();
+  EXPECT_THAT(Good(job), IsEmpty());
+  EXPECT_EQ(StateOf("1.1"), "gone");
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,106 @@
+#include "store/disk.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "common/files.h"
+#include "common/status.h"
+
+namespace siding::store {
+namespace {
+
+class SystemDisk final : public Disk {
+ public:
+  int Create(const std::string& path) override {
+    return open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  }
+  ssize_t Write(int fd, const void* data, size_t size) override { return write(fd, data, size); }
+  int SyncFile(int fd) override { return fdatasync(fd); }
+  int SyncFolder(const std::string& path) override {
+    const UniqueFd fd(open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return fd.valid() ? fsync(fd.get()) : -1;
+  }
+  int MakeFolder(const std::string& path) override { return mkdir(path.c_str(), 0700); }
+  int Rename(const std::string& from, const std::string& to) override {
+    return rename(from.c_str(), to.c_str());
+  }
+  int RemoveFile(const std::string& path) override { return unlink(path.c_str()); }
+  int RemoveFolder(const std::string& path) override { return rmdir(path.c_str()); }
+  int64_t FreeSpace(const std::string& path) override {
+    struct statvfs info = {};
+    if (statvfs(path.c_str(), &info) != 0) return -1;
+    return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+  }
+};
+
+std::string ParentOf(const std::string& path) { return std::filesystem::path(path).parent_path().string(); }
+
+}  // namespace
+
+Disk& RealDisk() {
+  static SystemDisk disk;
+  return disk;
+}
+
+absl::Status WriteAll(Disk& disk, int fd, absl::string_view data, const std::string& path) {
+  while (!data.empty()) {
+    const ssize_t n = disk.Write(fd, data.data(), data.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError(errno, "write " + path);
+    data.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteNewFile(Disk& disk, const std::string& path, absl::string_view content) {
+  const UniqueFd fd(disk.Create(path));
+  if (!fd.valid()) return ErrnoError(errno, "create " + path);
+  absl::Status status = WriteAll(disk, fd.get(), content, path);
+  if (status.ok() && disk.SyncFile(fd.get()) != 0) status = ErrnoError(errno, "fdatasync " + path);
+  if (!status.ok()) disk.RemoveFile(path);
+  return status;
+}
+
+absl::Status SyncFolder(Disk& disk, const std::string& path) {
+  if (disk.SyncFolder(path) != 0) return ErrnoError(errno, "fsync folder " + path);
+  return absl::OkStatus();
+}
+
+absl::Status MakeFolders(Disk& disk, const std::string& path) {
+  if (disk.MakeFolder(path) != 0 && errno != EEXIST) {
+    if (errno != ENOENT || ParentOf(path) == path) return ErrnoError(errno, "mkdir " + path);
+    SIDING_RETURN_IF_ERROR(MakeFolders(disk, ParentOf(path)));
+    if (disk.MakeFolder(path) != 0 && errno != EEXIST) return ErrnoError(errno, "mkdir " + path);
+  }
+  if (!std::filesystem::is_directory(path)) return absl::FailedPreconditionError(path + " is not a folder");
+  // Also if it was there: whoever made it may have died before this.
+  return SyncFolder(disk, ParentOf(path));
+}
+
+absl::Status RemoveTree(Disk& disk, const std::string& path) {
+  struct stat info = {};
+  if (lstat(path.c_str(), &info) != 0) {
+    return errno == ENOENT ? absl::OkStatus() : ErrnoError(errno, "stat " + path);
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    if (disk.RemoveFile(path) == 0 || errno == ENOENT) return absl::OkStatus();
+    return ErrnoError(errno, "remove " + path);
+  }
+  std::error_code error;
+  for (auto it = std::filesystem::directory_iterator(path, error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    SIDING_RETURN_IF_ERROR(RemoveTree(disk, it->path().string()));
+  }
+  if (error && error != std::errc::no_such_file_or_directory)
+    return absl::InternalError(absl::StrCat("list ", path, ": ", error.message()));
+  if (disk.RemoveFolder(path) == 0 || errno == ENOENT) return absl::OkStatus();
+  return ErrnoError(errno, "remove " + path);
+}
+
+}  // namespace siding::store

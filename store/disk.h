@@ -1,0 +1,55 @@
+// What the store changes on a file system, one call each, so that tests can make any of them fail and cut the
+// power between any two. Reading is not here: what was read wrongly shows as a wrong checksum.
+//
+// CRIU writes past this, straight into the draft; it is the sealing of the draft that makes its files
+// durable.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace siding::store {
+
+// As the system calls: what fails returns -1 and leaves the reason in errno. Thread-safe.
+class Disk {
+ public:
+  virtual ~Disk() = default;
+  // A new file of mode 0600, open for writing.
+  virtual int Create(const std::string& path) = 0;
+  virtual ssize_t Write(int fd, const void* data, size_t size) = 0;
+  // The file's content and size; not its name, which is its folder's.
+  virtual int SyncFile(int fd) = 0;
+  // Which names are in the folder.
+  virtual int SyncFolder(const std::string& path) = 0;
+  // Of mode 0700.
+  virtual int MakeFolder(const std::string& path) = 0;
+  virtual int Rename(const std::string& from, const std::string& to) = 0;
+  virtual int RemoveFile(const std::string& path) = 0;
+  virtual int RemoveFolder(const std::string& path) = 0;
+  // What an unprivileged writer may still use; negative if it fails.
+  virtual int64_t FreeSpace(const std::string& path) = 0;
+};
+
+// The one that is there. Lives as long as the program.
+Disk& RealDisk();
+
+absl::Status WriteAll(Disk& disk, int fd, absl::string_view data, const std::string& path);
+
+// A new file with that content, synced; its name is not. On failure nothing is left of it.
+absl::Status WriteNewFile(Disk& disk, const std::string& path, absl::string_view content);
+
+// A folder and those above it that are missing, durably.
+absl::Status MakeFolders(Disk& disk, const std::string& path);
+
+absl::Status SyncFolder(Disk& disk, const std::string& path);
+
+// A file, or a folder and all in it. OK if there is nothing (any more): two may remove the same tree.
+absl::Status RemoveTree(Disk& disk, const std::string& path);
+
+}  // namespace siding::store

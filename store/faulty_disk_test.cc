@@ -1,0 +1,147 @@
+// Whatever operation fails, an image is whole or it is not there, and the next attempt works.
+#include "store/faulty_disk.h"
+
+#include <cstring>
+#include <iostream>
+
+#include "common/status.h"
+#include "gmock/gmock.h"
+#include "store/test_support.h"
+
+namespace siding::store {
+namespace {
+
+using testing::AnyOf;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct Failure {
+  Fault fault;
+  int error;
+};
+
+class FaultyDiskTest : public FolderTest {
+ protected:
+  FaultyDiskTest() : FolderTest(kMemory) {}
+
+  std::string Root() const { return folder_ + "/store"; }
+  absl::StatusOr<std::unique_ptr<ImageStore>> Open() { return OpenDirectoryStore(Root(), {.disk = &disk_}); }
+
+  absl::Status TryPut(ImageStore& store) {
+    SIDING_ASSIGN_OR_RETURN(const auto draft, store.Begin(key_));
+    EXPECT_TRUE(WriteAt(draft->path() + "/core-1.img", "registers"));
+    EXPECT_TRUE(WriteAt(draft->path() + "/pages-1.img", Pattern(10'000)));
+    SIDING_RETURN_IF_ERROR(draft->Seal({}).status());
+    return draft->Commit();
+  }
+
+  // Has `work` meet each failure at each of its operations, in a new store every time, and `check` look at
+  // what came of it, on a disk that is whole again.
+  void FailEverywhere(const std::function<void(ImageStore&)>& before,
+                      const std::function<absl::Status(ImageStore&)>& work,
+                      const std::function<void(ImageStore&, const absl::Status&)>& check) {
+    int operations = 0, failures = 0;
+    for (const Failure& failure : kFailures) {
+      for (int at = 0;; ++at, ++failures) {
+        SCOPED_TRACE(testing::Message() << strerror(failure.error) << ", way "
+                                        << static_cast<int>(failure.fault) << ", at operation " << at);
+        disk_.Heal();
+        std::filesystem::remove_all(Root());
+        auto store = Open().value();
+        before(*store);
+        disk_.Fail(at, failure.fault, failure.error);
+        const absl::Status status = work(*store);
+        const bool all_tried = disk_.operations() <= at;
+        disk_.Heal();
+        if (all_tried) {
+          operations = at;
+          break;
+        }
+        const std::vector<ImageKey> keys = store->List().value();
+        for (const ImageKey& key : keys) EXPECT_TRUE(store->Verify(key).ok());
+        check(*store, status);
+        ASSERT_TRUE(Open().ok());
+        EXPECT_EQ(CountEntries(Root() + "/staging"), 0u) << "no draft is left";
+      }
+    }
+    std::cout << operations << " operations, " << failures << " failures\n";
+  }
+
+  static constexpr Failure kFailures[] = {
+      {Fault::kOnce, ENOSPC},  {Fault::kOnce, EIO},         {Fault::kForGood, ENOSPC}, {Fault::kForGood, EIO},
+      {Fault::kShortWrite, 0}, {Fault::kTornWrite, ENOSPC}, {Fault::kTornWrite, EIO},
+  };
+  const ImageKey key_{CheckpointId("42.3"), 0};
+  FaultyDisk disk_;
+};
+
+TEST_F(FaultyDiskTest, MakingAnImage) {
+  FailEverywhere([](ImageStore&) {}, [&](ImageStore& store) { return TryPut(store); },
+                 [&](ImageStore& store, const absl::Status& status) {
+                   if (status.ok()) {
+                     EXPECT_THAT(store.List().value(), ElementsAre(key_));
+                   }
+                   const absl::Status again = TryPut(store);
+                   EXPECT_TRUE(again.ok() || absl::IsAlreadyExists(again)) << again;
+                   EXPECT_TRUE(store.Verify(key_).ok());
+                 });
+}
+
+TEST_F(FaultyDiskTest, FullDiskIsCalledSo) {
+  auto store = Open().value();
+  disk_.Fail(0, Fault::kForGood, ENOSPC);
+  const absl::Status status = store->Begin(key_).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr(Root() + " is full"));
+}
+
+TEST_F(FaultyDiskTest, DeletingAnImage) {
+  FailEverywhere([&](ImageStore& store) { ASSERT_TRUE(TryPut(store).ok()); },
+                 [&](ImageStore& store) { return store.Delete(key_); },
+                 [&](ImageStore& store, const absl::Status& status) {
+                   if (status.ok()) {
+                     EXPECT_THAT(store.List().value(), IsEmpty());
+                   }
+                   EXPECT_TRUE(store.Delete(key_).ok());
+                   EXPECT_THAT(store.List().value(), IsEmpty());
+                 });
+}
+
+TEST_F(FaultyDiskTest, SettingAnImageAside) {
+  FailEverywhere([&](ImageStore& store) { ASSERT_TRUE(TryPut(store).ok()); },
+                 [&](ImageStore& store) { return store.SetAside(key_); },
+                 [&](ImageStore& store, const absl::Status& status) {
+                   if (status.ok()) {
+                     EXPECT_THAT(store.List().value(), IsEmpty());
+                   }
+                   EXPECT_TRUE(store.SetAside(key_).ok());
+                   EXPECT_EQ(CountEntries(Root() + "/damaged"), 1u);
+                 });
+}
+
+TEST_F(FaultyDiskTest, OpeningAStore) {
+  int at = 0;
+  for (bool opened = false; !opened; ++at) {
+    SCOPED_TRACE(testing::Message() << "at operation " << at);
+    std::filesystem::remove_all(Root());
+    disk_.Fail(at, Fault::kOnce, EIO);
+    opened = Open().ok();
+    EXPECT_EQ(opened, disk_.operations() <= at);
+    disk_.Heal();
+    EXPECT_TRUE(TryPut(*Open().value()).ok());
+  }
+  std::cout << at - 1 << " operations\n";
+}
+
+TEST_F(FaultyDiskTest, DraftWhoseFilesWereNotSyncedIsNotSealedBySecondTry) {
+  auto store = Open().value();
+  auto draft = store->Begin(key_).value();
+  ASSERT_TRUE(WriteAt(draft->path() + "/core-1.img", "registers"));
+  disk_.Fail(0, Fault::kOnce, EIO);
+  EXPECT_FALSE(draft->Seal({}).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(draft->Seal({}).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(draft->Commit()));
+}
+
+}  // namespace
+}  // namespace siding::store

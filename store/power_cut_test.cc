@@ -1,0 +1,142 @@
+// Whenever the power goes, an image is whole or it is not there; and one that was committed is there.
+#include "store/power_cut.h"
+
+#include <iostream>
+
+#include "common/files.h"
+#include "gmock/gmock.h"
+#include "store/test_support.h"
+
+namespace siding::store {
+namespace {
+
+using testing::AnyOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const ImageKey kKey{CheckpointId("42.3"), 0};
+const ImageKey kOther{CheckpointId("42.3"), 1};
+
+class PowerCutTest : public FolderTest {
+ protected:
+  PowerCutTest() : FolderTest(kMemory), world_(folder_ + "/world"), after_(folder_ + "/after") {
+    std::filesystem::create_directory(world_);
+  }
+
+  // As CRIU does it: without a sync.
+  static void Write(Disk& disk, const std::string& path, const std::string& data) {
+    const UniqueFd fd(disk.Create(path));
+    ASSERT_EQ(disk.Write(fd.get(), data.data(), data.size()), static_cast<ssize_t>(data.size()));
+  }
+  static void Fill(Disk& disk, const ImageDraft& draft) {
+    Write(disk, draft.path() + "/core-1.img", "registers");
+    Write(disk, draft.path() + "/pages-1.img", Pattern(10'000));
+  }
+  static void Put(Disk& disk, ImageStore& store, const ImageKey& key) {
+    const auto draft = store.Begin(key).value();
+    Fill(disk, *draft);
+    ASSERT_TRUE(draft->Seal({}).ok());
+    ASSERT_TRUE(draft->Commit().ok());
+  }
+  // Not recorded, so taken to be on the disk since long.
+  void PutBefore(const std::vector<ImageKey>& keys) {
+    const auto store = OpenDirectoryStore(world_ + "/store").value();
+    for (const ImageKey& key : keys) Put(RealDisk(), *store, key);
+  }
+
+  // Cuts the power at each moment of what `disk` has recorded. `check` gets the keys of the images that are
+  // there afterwards, each of which is whole, and the number of the operation before which the power went.
+  void CutEverywhere(const RecordingDisk& disk,
+                     const std::function<void(size_t, const std::vector<ImageKey>&)>& check) {
+    size_t states = 0;
+    for (size_t n = 0; n <= disk.operations(); ++n) {
+      states += disk.CutBefore(n, after_, [&] {
+        SCOPED_TRACE(testing::Message() << "before operation " << n);
+        const auto store = OpenDirectoryStore(after_ + "/store");
+        ASSERT_TRUE(store.ok()) << store.status();
+        const std::vector<ImageKey> keys = (*store)->List().value();
+        for (const ImageKey& key : keys) EXPECT_TRUE((*store)->Verify(key).ok());
+        EXPECT_EQ(CountEntries(after_ + "/store/staging"), 0u) << "no draft is left";
+        check(n, keys);
+        const ImageKey next{CheckpointId("42.4"), 0};
+        Put(RealDisk(), **store, next);
+        EXPECT_TRUE((*store)->Verify(next).ok()) << "the store can be used";
+      });
+    }
+    std::cout << disk.operations() << " operations, " << states << " states of the disk\n";
+  }
+
+  const std::string world_;
+  const std::string after_;
+};
+
+TEST_F(PowerCutTest, FirstImageOfANewStore) {
+  RecordingDisk disk(world_);
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
+  Put(disk, *store, kKey);
+  const size_t acknowledged = disk.operations() - 1;  // after it the lock file is removed
+  CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
+    EXPECT_THAT(keys, AnyOf(IsEmpty(), ElementsAre(kKey)));
+    if (n >= acknowledged) {
+      EXPECT_THAT(keys, ElementsAre(kKey));
+    }
+  });
+}
+
+TEST_F(PowerCutTest, RankBesideAnother) {
+  PutBefore({kKey});
+  RecordingDisk disk(world_);
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
+  Put(disk, *store, kOther);
+  const size_t acknowledged = disk.operations() - 1;
+  CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
+    EXPECT_THAT(keys, Contains(kKey));
+    if (n >= acknowledged) {
+      EXPECT_THAT(keys, ElementsAre(kKey, kOther));
+    }
+  });
+}
+
+TEST_F(PowerCutTest, DraftThatIsGivenUp) {
+  RecordingDisk disk(world_);
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
+  auto draft = store->Begin(kKey).value();
+  Fill(disk, *draft);
+  ASSERT_TRUE(draft->Seal({}).ok());
+  draft.reset();
+  CutEverywhere(disk, [](size_t, const std::vector<ImageKey>& keys) { EXPECT_THAT(keys, IsEmpty()); });
+}
+
+TEST_F(PowerCutTest, Deletion) {
+  PutBefore({kKey, kOther});
+  RecordingDisk disk(world_);
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
+  ASSERT_TRUE(store->Delete(kKey).ok());
+  const size_t end = disk.operations();
+  CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
+    EXPECT_THAT(keys, Contains(kOther));
+    if (n == end) {
+      EXPECT_THAT(keys, ElementsAre(kOther));
+    }
+  });
+}
+
+TEST_F(PowerCutTest, SettingAside) {
+  PutBefore({kKey});
+  RecordingDisk disk(world_);
+  const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
+  ASSERT_TRUE(store->SetAside(kKey).ok());
+  const size_t end = disk.operations();
+  CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
+    const bool kept = std::filesystem::exists(after_ + "/store/damaged") &&
+                      !std::filesystem::is_empty(after_ + "/store/damaged");
+    EXPECT_NE(kept, keys == std::vector<ImageKey>{kKey}) << "it is in one of the two places";
+    if (n == end) {
+      EXPECT_THAT(keys, IsEmpty());
+    }
+  });
+}
+
+}  // namespace
+}  // namespace siding::store

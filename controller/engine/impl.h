@@ -80,10 +80,13 @@ class Engine::Impl {
   void OnManager(ManagerChanges changes);  // queue.cc
   std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
   bool MayAct(const Caller& caller, const JobRecord& job) const;
+  bool MaySee(const Caller& caller, const JobRecord& job) const {
+    return !policy_.private_jobs || MayAct(caller, job);
+  }
   std::string ClusterManager() const { return platform_.manager(); }
 
   // ---- admission.cc ----
-  absl::StatusOr<Submitted> Submit(JobSpec spec);
+  absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec);
   absl::StatusOr<Plan> DryRun(const JobSpec& spec);
   absl::StatusOr<Time> WouldStart(const JobSpec& spec);
 
@@ -129,6 +132,7 @@ class Engine::Impl {
 
   // ---- admission.cc ----
   absl::Status CheckRule(const JobSpec& spec) const;
+  absl::Status CheckCount(const Caller& caller) const;
   double NodeHoursOf(uint32_t uid) const;
   Duration HoldOf(const JobSpec& spec) const;
   bool Postpone(const JobSpec& spec, Plan& plan) const;
@@ -146,7 +150,12 @@ class Engine::Impl {
   bool JudgeKill(JobRecord& job);
   void RestoreFailed(JobRecord& job, const v1::TaskReport& report);
   void FallBack(JobRecord& job, const std::string& why);
+  void OnReport(const NodeId& node, const v1::TaskReport& report);
+  void TakeNotes(const NodeId& node, ObservedTask& task);
+  bool IsPlacedOn(const NodeId& node, const TaskId& task) const;
   void OnResult(const NodeId& node, const v1::OpResult& result);
+  void OnVerified(const v1::OpResult& result);
+  void OnDeleted(const NodeId& node, const v1::OpResult& result);
 
   // ---- hosted.cc ----
   struct HostedTask {
@@ -161,6 +170,7 @@ class Engine::Impl {
   bool GoesOnInQueue(const JobRecord& job) const;
   bool HasOtherSteps(const JobRecord& job) const;
   bool AreWholeJob(JobId id, const std::vector<HostedTask>& tasks) const;
+  bool MayRunOn(JobId id, const NodeId& node) const;
 
   // ---- queue.cc ----
   const ManagedJob* QueuedAs(JobId id) const;  // null: it is not in a cluster manager's queue
@@ -297,7 +307,11 @@ class Engine::Impl {
   };
   using Image = std::pair<CheckpointId, int>;  // and rank
   std::map<Image, Deletion> deletions_;
-  std::map<int64_t, Image> deletion_by_op_;  // those that have not been answered
+  struct AskedToDelete {
+    Image image;
+    NodeId node;
+  };
+  std::map<int64_t, AskedToDelete> deletion_by_op_;  // those that have not been answered
   int64_t last_op_ = 0;
 
   struct Verification {

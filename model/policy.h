@@ -82,8 +82,10 @@ struct Policy {
   int keep_checkpoints = 2;           // per job; older ones are deleted
   WhenLate when_late = WhenLate::kRefuse;
   std::set<std::string> operators = {"root"};  // users who may act on every job
-  std::vector<JobClass> classes;               // the first that matches a job counts
-  std::vector<OnDemandRule> on_demand;         // none: everybody may, without limit
+  bool private_jobs = true;       // users see their own jobs only, operators all; false: everybody sees all
+  int max_jobs_per_user = 10000;  // that wait or run; operators may have any number
+  std::vector<JobClass> classes;  // the first that matches a job counts
+  std::vector<OnDemandRule> on_demand;  // none: everybody may, without limit
 
   // Index into `classes`, or -1.
   int ClassOf(const JobSpec& spec) const;

@@ -170,6 +170,8 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"keep_checkpoints", Whole(p.keep_checkpoints, 1, 1000)},
                          {"when_late", Named(p.when_late, ParseWhenLate)},
                          {"operators", Names(p.operators)},
+                         {"private_jobs", Flag(p.private_jobs)},
+                         {"max_jobs_per_user", Whole(p.max_jobs_per_user, 1, 100000000)},
                          {"classes", reader.MapList([&] { return ClassFields(classes.emplace_back()); })},
                          {"on_demand", reader.MapList([&] { return RuleFields(rules.emplace_back()); })}}));
   p.classes.assign(classes.begin(), classes.end());

@@ -38,6 +38,8 @@ budget_steps: 32
 keep_checkpoints: 1
 when_late: queue
 operators: [ada, bob]
+private_jobs: false
+max_jobs_per_user: 7
 classes:
 - name: low
   match: {qos: low, user: [eve, mallory]}

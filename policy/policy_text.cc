@@ -143,6 +143,8 @@ std::string ToYaml(const Policy& p) {
   writer.Put("budget_steps", p.budget_steps);
   writer.Put("keep_checkpoints", p.keep_checkpoints);
   writer.Put("operators", p.operators);
+  writer.Put("private_jobs", p.private_jobs);
+  writer.Put("max_jobs_per_user", p.max_jobs_per_user);
   writer.PutList("classes", p.classes);
   writer.PutList("on_demand", p.on_demand);
   writer.out() << YAML::EndMap;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -42,6 +43,30 @@ absl::Status Explain(const std::string& log_path, const absl::StatusOr<criu::Res
   const bool disk_full = why.find("No space left") != std::string::npos;
   return disk_full ? absl::ResourceExhaustedError("criu: " + why) : absl::InternalError("criu: " + why);
 }
+
+// Whether restored processes may run. CRIU tells their root's pid some time before it asks the last question,
+// and to that one takes no for an answer only if it is ended, and they with it.
+class Verdict {
+ public:
+  explicit Verdict(const std::function<absl::Status(pid_t)>& may_resume) : may_resume_(may_resume) {}
+
+  bool Hear(const criu::Notification& notice) {
+    if (notice.script() == "post-restore") init_ = notice.pid();
+    if (notice.script() != "pre-resume" || !may_resume_) return true;
+    status_ = init_ > 0 ? may_resume_(init_) : absl::InternalError("criu does not say what it has restored");
+    refused_ = !status_.ok();
+    if (refused_ && init_ > 0) kill(init_, SIGKILL);
+    return status_.ok();
+  }
+  const absl::Status& status() const { return status_; }
+  const std::atomic<bool>* refused() const { return &refused_; }
+
+ private:
+  const std::function<absl::Status(pid_t)>& may_resume_;
+  pid_t init_ = 0;
+  absl::Status status_;
+  std::atomic<bool> refused_{false};
+};
 
 class SwrkCriu final : public Criu {
  public:
@@ -124,10 +149,13 @@ class SwrkCriu final : public Criu {
     SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroup, handed_over));
     const CriuOfThisThread criu(swrk.pid());
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.restore: criu is about to be told to restore">());
-    const auto on_notify = [](const criu::Notification&) {
-      return FaultAtCriu<"criu.restore.step: criu has got to a step of the restore">().ok();
+    Verdict verdict(restore.may_resume);
+    const auto hear = [&](const criu::Notification& notice) {
+      return FaultAtCriu<"criu.restore.step: criu has got to a step of the restore">().ok() &&
+             verdict.Hear(notice);
     };
-    auto response = swrk.Call(request, on_notify);
+    auto response = swrk.Call(request, hear, verdict.refused());
+    if (!verdict.status().ok()) return verdict.status();
     if (response.ok() && response->success()) return response->restore().pid();
     return Explain(restore.work_folder + "/" + kRestoreLog, response);
   }

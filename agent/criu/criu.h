@@ -46,6 +46,9 @@ struct CriuRestore {
   std::string cgroup;  // folder that CRIU, and so the restored processes, join; may be empty
   CriuUser user;
   std::vector<CriuInherited> inherited;
+  // Asked when all is restored, before the first instruction: not OK ends the processes, and the restore
+  // fails with that.
+  std::function<absl::Status(pid_t init)> may_resume;
 };
 
 // Thread-safe.

@@ -14,7 +14,7 @@
 #include "agent/launch/freezer.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
-#include "agent/launch/shim.h"
+#include "agent/launch/tmpdir.h"
 
 namespace siding {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "agent/host/host_fixture.h"
 #include "agent/launch/processes.h"
-#include "agent/launch/shim.h"
+#include "agent/launch/tmpdir.h"
 #include "common/files.h"
 
 namespace siding {

@@ -9,8 +9,8 @@
 #include "agent/checkpoint/precheck.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
-#include "agent/launch/shim.h"
 #include "agent/launch/shim_process.h"
+#include "agent/launch/tmpdir.h"
 #include "common/fault.h"
 #include "spdlog/spdlog.h"
 
@@ -287,11 +287,8 @@ void Task::RemovePlainFolder() {
 }
 
 void Task::RemoveTmpdir() {
-  const std::string tmpdir = TaskTmpdir(record_.spec().uid(), id_.job.value(), id_.rank);
-  struct stat info {};
-  std::error_code error;
-  if (lstat(tmpdir.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == record_.spec().uid())
-    std::filesystem::remove_all(tmpdir, error);
+  const v1::JobSpec& spec = record_.spec();
+  RemoveUserFolder(TaskTmpdir(spec.uid(), id_.job.value(), id_.rank), AccountOf(spec.uid(), spec.gid()));
 }
 
 void Task::Watch(UniqueFd shim) {

@@ -7,6 +7,7 @@
 
 #include "agent/host/task.h"
 #include "agent/host/task_ending.h"
+#include "agent/launch/account.h"
 #include "agent/launch/processes.h"
 #include "common/fault.h"
 #include "common/status.h"
@@ -23,9 +24,12 @@ struct MarkerState {
   bool operator==(const MarkerState&) const = default;
 };
 
-MarkerState LookAt(const std::string& path) {
+// With the user's eyes: what root sees is not for users to learn.
+MarkerState LookAt(const std::string& path, const Account& user) {
+  if (path.empty()) return {};
+  const FilesAsUser as_user(user);
   struct stat info {};
-  if (path.empty() || stat(path.c_str(), &info) != 0) return {};
+  if (!as_user.ok() || stat(path.c_str(), &info) != 0) return {};
   return {true, info.st_ino, info.st_mtim.tv_sec * 1'000'000'000LL + info.st_mtim.tv_nsec, info.st_size};
 }
 
@@ -48,9 +52,10 @@ void Task::DoSave(const v1::ToAgent& command) {
   const v1::Save& save = command.save();
   std::string marker = save.app().marker();
   if (!marker.empty() && marker.front() != '/') marker = record_.spec().workdir() + "/" + marker;
-  const MarkerState before = LookAt(marker);
+  const Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
+  const MarkerState before = LookAt(marker, user);
   const auto marked = [&] {
-    const MarkerState now = LookAt(marker);
+    const MarkerState now = LookAt(marker, user);
     return now.exists && !(now == before);
   };
   const auto signal_program = [&]() -> absl::Status {

@@ -28,12 +28,7 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request);
 absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder,
                                      const std::array<int, 3>& stdio = {-1, -1, -1});
 
-// Where the job's temporary files go: the same path on every node, since open files keep their names. Apart
-// by user: a folder that another user's job left behind under the same number must not stop this one.
-inline std::string TaskTmpdir(uint32_t uid, int64_t job, int rank) {
-  return "/tmp/siding-" + std::to_string(uid) + "-job-" + std::to_string(job) + "." + std::to_string(rank);
-}
-// Makes the task's folder for temporary files, as the job's user. Fails if it belongs to somebody else.
+// Makes the task's folder for temporary files (tmpdir.h).
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request);
 
 // The output path of the spec with %j (job) and %r (rank) filled in.

@@ -1,43 +1,17 @@
 // Launching what the agent was told to: the environment, account and output of a job of siding's own.
-#include <grp.h>
-#include <pwd.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <algorithm>
 #include <map>
 
+#include "agent/launch/account.h"
 #include "agent/launch/shim.h"
 #include "agent/launch/start_init.h"
+#include "agent/launch/tmpdir.h"
 #include "common/status.h"
 
 namespace siding {
 namespace {
 
-struct Account {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::string name;
-  std::string home = "/";
-  std::vector<gid_t> groups;
-};
-
-Account LookUp(const v1::JobSpec& spec) {
-  Account account{spec.uid(), spec.gid(), spec.user(), "/", {static_cast<gid_t>(spec.gid())}};
-  if (const passwd* entry = getpwuid(spec.uid())) {
-    account.name = entry->pw_name;
-    account.home = entry->pw_dir;
-    int count = 64;
-    std::vector<gid_t> groups(count);
-    if (getgrouplist(entry->pw_name, spec.gid(), groups.data(), &count) < 0) {
-      groups.resize(count);
-      if (getgrouplist(entry->pw_name, spec.gid(), groups.data(), &count) < 0) count = 0;
-    }
-    groups.resize(count);
-    if (count > 0) account.groups = groups;
-  }
-  return account;
-}
+constexpr rlim_t kUsualOpenFiles = 1024;  // of a login
 
 std::vector<std::string> Environment(const agent::ShimRequest& request, const Account& account) {
   std::map<std::string, std::string> env = {
@@ -58,6 +32,20 @@ std::vector<std::string> Environment(const agent::ShimRequest& request, const Ac
   list.reserve(env.size());
   for (const auto& [name, value] : env) list.push_back(absl::StrCat(name, "=", value));
   return list;
+}
+
+// Those of the agent, which its unit sets, but for two that are meant for the agent alone: a job that wants
+// cores or thousands of files says so itself, up to the agent's hard limits.
+std::vector<std::pair<int, rlimit>> Limits() {
+  std::vector<std::pair<int, rlimit>> limits;
+  const auto soft = [&](__rlimit_resource resource, rlim_t most) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0) return;
+    limits.push_back({resource, {std::min(most, limit.rlim_max), limit.rlim_max}});
+  };
+  soft(RLIMIT_CORE, 0);
+  soft(RLIMIT_NOFILE, kUsualOpenFiles);
+  return limits;
 }
 
 }  // namespace
@@ -82,27 +70,15 @@ std::string OutputPath(const std::string& pattern, int64_t job, int rank) {
 }
 
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request) {
-  const std::string path = TaskTmpdir(request.spec().uid(), request.job(), request.rank());
-  if (mkdir(path.c_str(), 0700) == 0) {
-    if (lchown(path.c_str(), request.spec().uid(), request.spec().gid()) != 0) {
-      return ErrnoError(errno, "chown " + path);
-    }
-    return absl::OkStatus();
-  }
-  if (errno != EEXIST) return ErrnoError(errno, "mkdir " + path);
-  struct stat info {};
-  if (lstat(path.c_str(), &info) != 0) return ErrnoError(errno, "stat " + path);
-  // /tmp is everybody's: somebody may have been there first.
-  if (!S_ISDIR(info.st_mode) || info.st_uid != request.spec().uid()) {
-    return absl::FailedPreconditionError(path + " exists and does not belong to the job's user");
-  }
-  return absl::OkStatus();
+  const v1::JobSpec& spec = request.spec();
+  return MakeUserFolder(TaskTmpdir(spec.uid(), request.job(), request.rank()), spec.uid(), spec.gid());
 }
 
 absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request) {
   if (request.command().empty()) return absl::InvalidArgumentError("the job has no command");
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
-  const Account account = LookUp(request.spec());
+  Account account = AccountOf(request.spec().uid(), request.spec().gid());
+  if (account.name.empty()) account.name = request.spec().user();
   InitPlan plan;
   plan.init_path = request.init_path();
   plan.command.assign(request.command().begin(), request.command().end());
@@ -113,8 +89,7 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request) {
   plan.workdir = request.spec().workdir();
   plan.cgroup = request.cgroup();
   plan.output = OutputPath(request.spec().output(), request.job(), request.rank());
-  rlimit core{};
-  if (getrlimit(RLIMIT_CORE, &core) == 0) plan.limits.push_back({RLIMIT_CORE, {0, core.rlim_max}});
+  plan.limits = Limits();
   SIDING_ASSIGN_OR_RETURN(const pid_t init, StartInit(std::move(plan)));
   return ShimTask{init, {}};
 }

@@ -3,7 +3,9 @@
 //
 // siding-shim --slurm: the same for a task that Slurm has started; see shim_slurm.h.
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +24,9 @@ namespace {
 
 absl::Status Run(const std::string& folder) {
   fcntl(3, F_SETFD, FD_CLOEXEC);  // the lock on shim.lock, handed over by the agent: ours alone
+  // Not the agent's, in which jobs of different users would find each other's keys. Where the kernel has
+  // none, or a container may not ask for one, nobody has.
+  syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   SIDING_RETURN_IF_ERROR(WriteShim(folder));
   SIDING_ASSIGN_OR_RETURN(const auto request, ReadJsonFile<agent::ShimRequest>(folder + "/request.json"));
   SIDING_RETURN_IF_ERROR(FaultAt<"shim.begun: a shim is about to start its task">());

@@ -1,11 +1,8 @@
-#include <grp.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/stdio.h"
 #include "agent/criu/criu.h"
+#include "agent/launch/account.h"
+#include "agent/launch/restored_files.h"
 #include "agent/launch/shim.h"
 #include "common/fault.h"
 #include "common/status.h"
@@ -13,31 +10,11 @@
 namespace siding {
 namespace {
 
-// Acts as another user for as long as it lives. For a process with one thread.
-class ActAs {
- public:
-  ActAs(uid_t uid, gid_t gid) : groups_(getgroups(0, nullptr)) {
-    groups_.resize(getgroups(static_cast<int>(groups_.size()), groups_.data()));
-    ok_ = setgroups(1, &gid) == 0 && setegid(gid) == 0 && seteuid(uid) == 0;
-  }
-  ~ActAs() {
-    // Failing to come back would leave a shim that cannot do its work: nothing sensible can follow.
-    if (seteuid(getuid()) != 0 || setegid(getgid()) != 0 || setgroups(groups_.size(), groups_.data()) != 0)
-      abort();
-  }
-  ActAs(const ActAs&) = delete;
-  ActAs& operator=(const ActAs&) = delete;
-  bool ok() const { return ok_; }
-
- private:
-  std::vector<gid_t> groups_;
-  bool ok_ = false;
-};
-
-absl::StatusOr<std::vector<std::string>> PutBackAsUser(const agent::ShimRequest& request) {
+absl::StatusOr<std::vector<std::string>> PutBackAsUser(const agent::ShimRequest& request,
+                                                       const Account& account) {
   SIDING_ASSIGN_OR_RETURN(const auto files, OpenFilesFromJson(request.restore().files()));
-  const ActAs user(request.spec().uid(), request.spec().gid());
-  if (!user.ok()) return ErrnoError(errno, "cannot act as the job's user");
+  const FilesAsUser user(account);
+  if (!user.ok()) return absl::PermissionDeniedError("cannot act as the job's user");
   return PutFilesBack(files);
 }
 
@@ -47,7 +24,8 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
                                      const std::array<int, 3>& stdio) {
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
   ShimTask task;
-  SIDING_ASSIGN_OR_RETURN(task.notes, PutBackAsUser(request));
+  const Account account = AccountOf(request.spec().uid(), request.spec().gid());
+  SIDING_ASSIGN_OR_RETURN(task.notes, PutBackAsUser(request, account));
   SIDING_RETURN_IF_ERROR(FaultAt<"shim.files: the files of a task are as they were at its checkpoint">());
   CriuRestore restore;
   restore.image_folder = request.restore().image_folder();
@@ -56,6 +34,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   // As root, whoever dumped it: the new processes are root's own until they become the user's, so nothing
   // needs CAP_SYS_RESOURCE, while the settings of an ipc namespace may be written by nobody else.
   restore.user = {};
+  restore.may_resume = [&account](pid_t init) { return CheckRestoredFiles(init, account); };
   SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));
   for (int fd = 0; fd < 3; ++fd) {
     if (pipes[fd].empty()) continue;

@@ -11,8 +11,10 @@
 #include <filesystem>
 #include <sstream>
 
+#include "agent/launch/account.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
+#include "agent/launch/tmpdir.h"
 #include "common/status.h"
 #include "store/checksum.h"
 
@@ -30,6 +32,10 @@ bool IsBatchScript(const std::string& command) {
 
 std::string ScriptPath(const agent::ShimRequest& request) {
   return TaskTmpdir(request.spec().uid(), request.job(), request.rank()) + "/" + kScriptName;
+}
+
+Account UserOf(const agent::ShimRequest& request) {
+  return AccountOf(request.spec().uid(), request.spec().gid());
 }
 
 // Where a cgroup's folder may be: version 2 alone, both versions side by side, or version 1.
@@ -148,16 +154,18 @@ absl::StatusOr<SlurmHandover> ReceiveHandover(int socket) {
 
 absl::StatusOr<std::string> CopyBatchScript(const std::string& command, const agent::ShimRequest& request) {
   if (!IsBatchScript(command)) return "";
-  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(command));
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
+  // Both the script's name and the folder of the copy are in the user's hands.
+  const FilesAsUser as_user(UserOf(request));
+  if (!as_user.ok()) return absl::PermissionDeniedError("cannot act as the job's user");
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(command));
   const std::string path = ScriptPath(request);
   unlink(path.c_str());
-  UniqueFd script(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  UniqueFd script(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700));
   if (!script.valid()) return ErrnoError(errno, path);
   // The same time wherever and whenever it is written: a restore refuses files that have been changed.
   const timespec always[2] = {{0, 0}, {0, 0}};
   if (write(script.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      fchown(script.get(), request.spec().uid(), request.spec().gid()) != 0 ||
       fchmod(script.get(), 0700) != 0 || futimens(script.get(), always) != 0) {
     return ErrnoError(errno, path);
   }
@@ -165,6 +173,8 @@ absl::StatusOr<std::string> CopyBatchScript(const std::string& command, const ag
 }
 
 void RemoveBatchScript(const agent::ShimRequest& request) {
+  const FilesAsUser as_user(UserOf(request));
+  if (!as_user.ok()) return;
   unlink(ScriptPath(request).c_str());
   rmdir(TaskTmpdir(request.spec().uid(), request.job(), request.rank()).c_str());
 }

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "agent/launch/shim.h"
+#include "agent/launch/tmpdir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -78,7 +78,9 @@ void OpenAnew(int fd) {
 bool SetStdio(const InitPlan& plan) {
   if (plan.stdio[0] < 0) {
     const int in = open("/dev/null", O_RDONLY);
-    const int out = open(plan.output.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY, 0644);
+    // A named pipe without a reader would hold everybody up for ever.
+    const int out = open(plan.output.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK, 0644);
+    if (out >= 0) fcntl(out, F_SETFL, O_APPEND);
     return in >= 0 && out >= 0 && dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(out, 2) == 2;
   }
   for (int fd = 0; fd < 3; ++fd) {

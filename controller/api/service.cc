@@ -54,6 +54,10 @@ absl::StatusOr<Caller> ApiService::CallerOf(grpc::ServerContext* context, const 
   return caller;
 }
 
+MaySeeJob ApiService::SeenBy(const Caller& caller) const {
+  return [this, caller](const JobRecord& job) { return engine_.MaySee(caller, job); };
+}
+
 absl::StatusOr<JobSpec> ApiService::SpecOf(const v1::SubmitRequest& request,
                                            const UserIdentity& identity) const {
   SIDING_ASSIGN_OR_RETURN(JobSpec spec, FromProto(request.spec()));
@@ -76,8 +80,9 @@ grpc::Status ApiService::Submit(grpc::ServerContext* context, const v1::SubmitRe
   FaultHere<"api.submitted: a job is recorded, its user has not been told">();
   response->set_id(submitted->id.value());
   if (submitted->plan) {
-    engine_.Read(
-        [&](const ClusterState& state) { *response->mutable_plan() = ShowPlan(state, *submitted->plan); });
+    engine_.Read([&](const ClusterState& state) {
+      *response->mutable_plan() = ShowPlan(state, *submitted->plan, SeenBy(*caller));
+    });
   }
   return grpc::Status::OK;
 }
@@ -91,7 +96,7 @@ grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::Sub
   if (!spec.ok()) return ToGrpc(spec.status());
   const auto plan = engine_.DryRun(*caller, *spec);
   if (!plan.ok()) return Reply(*caller, __func__, plan.status());
-  engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan); });
+  engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan, SeenBy(*caller)); });
   response->set_start_by_us(ToMicros(spec->start_by));
   return grpc::Status::OK;
 }
@@ -109,7 +114,8 @@ grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef*
       return;
     }
     *response->mutable_job() = ShowJob(state, it->second);
-    for (const Plan& plan : it->second.plans) *response->add_plans() = ShowPlan(state, plan);
+    const MaySeeJob may_see = SeenBy(caller);
+    for (const Plan& plan : it->second.plans) *response->add_plans() = ShowPlan(state, plan, may_see);
     result = absl::OkStatus();
   });
   return Reply(caller, __func__, result);
@@ -122,8 +128,10 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
   std::optional<int64_t> missing;
   engine_.Read([&](const ClusterState& state) {
     const auto show = [&](const JobRecord& job) {
-      const bool may = engine_.MayAct(caller, job);
-      if (may) *response->add_jobs() = ShowJob(state, job);
+      const bool may = engine_.MaySee(caller, job);
+      if (may) {
+        *response->add_jobs() = engine_.MayAct(caller, job) ? ShowJob(state, job) : ShowOthersJob(state, job);
+      }
       return may;
     };
     if (!ids.empty()) {
@@ -139,6 +147,7 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
     }
   });
   if (!missing) return grpc::Status::OK;
+  spdlog::warn("{} by user {} is refused: there is no job {} of theirs", __func__, caller.user, *missing);
   return grpc::Status(grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no job ", *missing, " of yours"));
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "controller/api/slots.h"
+#include "controller/api/views.h"
 #include "controller/engine/engine.h"
 #include "controller/identity/identity.h"
 #include "controller/policy_watcher.h"
@@ -50,6 +51,8 @@ class ApiService final : public v1::Siding::Service {
   // `method` is the name of the call. To be asked once for each.
   absl::StatusOr<Caller> CallerOf(grpc::ServerContext* context, const char* method,
                                   UserIdentity* identity = nullptr) const;
+  // For the views, below the engine's Read().
+  MaySeeJob SeenBy(const Caller& caller) const;
   absl::StatusOr<JobSpec> SpecOf(const v1::SubmitRequest& request, const UserIdentity& identity) const;
 
   Engine& engine_;

@@ -52,9 +52,10 @@ void AddObserved(const ClusterState& state, const JobRecord& job, MethodSet work
   }
 }
 
-std::string JobName(const ClusterState& state, JobId id) {
-  auto it = state.jobs.find(id);
-  return it == state.jobs.end() ? "" : it->second.spec.name;
+// Null: there is none, or it may not be seen.
+const JobRecord* SeenJob(const ClusterState& state, const MaySeeJob& may_see, JobId id) {
+  const auto it = state.jobs.find(id);
+  return it == state.jobs.end() || !may_see(it->second) ? nullptr : &it->second;
 }
 
 // Without the jobs that are there.
@@ -109,6 +110,19 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
   return view;
 }
 
+v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job) {
+  v1::Job view = ShowJob(state, job);
+  v1::JobSpec& spec = *view.mutable_spec();
+  spec.clear_command();
+  spec.clear_env();
+  spec.clear_workdir();
+  spec.clear_output();
+  spec.clear_app();
+  view.clear_reason();
+  view.clear_methods_note();
+  return view;
+}
+
 v1::ListNodesResponse ShowNodes(const ClusterState& state) {
   v1::ListNodesResponse nodes;
   struct Shown {
@@ -151,10 +165,20 @@ v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {
   return view;
 }
 
-v1::Plan ShowPlan(const ClusterState& state, const Plan& plan) {
+v1::Plan ShowPlan(const ClusterState& state, const Plan& plan, const MaySeeJob& may_see) {
   v1::Plan view = ToProto(plan);
-  for (v1::PlanStep& step : *view.mutable_steps()) step.set_job_name(JobName(state, JobId(step.job())));
-  for (v1::PlanKeep& keep : *view.mutable_kept()) keep.set_job_name(JobName(state, JobId(keep.job())));
+  for (v1::PlanStep& step : *view.mutable_steps()) {
+    if (const JobRecord* job = SeenJob(state, may_see, JobId(step.job()))) step.set_job_name(job->spec.name);
+  }
+  view.clear_kept();
+  for (const PlanKeep& keep : plan.kept) {
+    const JobRecord* const job = SeenJob(state, may_see, keep.job);
+    if (job == nullptr) continue;
+    v1::PlanKeep& kept = *view.add_kept();
+    kept.set_job(keep.job.value());
+    kept.set_job_name(job->spec.name);
+    kept.set_reason(keep.reason);
+  }
   auto request = state.jobs.find(plan.request);
   if (request != state.jobs.end()) view.set_start_by_us(ToMicros(request->second.spec.start_by));
   return view;

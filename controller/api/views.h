@@ -1,16 +1,23 @@
 // The controller's state as the API shows it. Pure functions.
 #pragma once
 
+#include <functional>
+
 #include "controller/engine/state.h"
 #include "siding/v1/api.pb.h"
 
 namespace siding {
 
+using MaySeeJob = std::function<bool(const JobRecord&)>;
+
 v1::Job ShowJob(const ClusterState& state, const JobRecord& job);
+// To somebody who may not act on it: without what it runs, where, and why it fails.
+v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job);
 v1::ListNodesResponse ShowNodes(const ClusterState& state);
 v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint);
-// With the names of the jobs it speaks of.
-v1::Plan ShowPlan(const ClusterState& state, const Plan& plan);
+// With the names of the jobs it speaks of. Of those that may not be seen it says only which of them make way:
+// their numbers, not their names.
+v1::Plan ShowPlan(const ClusterState& state, const Plan& plan, const MaySeeJob& may_see);
 v1::Event ShowEvent(const Event& event);
 
 }  // namespace siding

@@ -231,7 +231,7 @@ void Engine::Impl::ActOnDeletions() {
       if (deletion.sent != Time{} && now - deletion.sent < 12 * kSendAgain) continue;
       deletion.sent = now;
       if (deletion.op == 0) deletion.op = FreshOp();
-      deletion_by_op_[deletion.op] = {id, rank};
+      deletion_by_op_[deletion.op] = {{id, rank}, node};
       v1::ToAgent command;
       command.set_op(deletion.op);
       command.mutable_delete_()->set_checkpoint(id.value());

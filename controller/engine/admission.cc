@@ -12,7 +12,8 @@ namespace {
 
 // A job is in the cluster manager's queue a moment after it was promised, or was never submitted.
 constexpr Duration kPromised = std::chrono::minutes(5);
-constexpr size_t kMostPromises = 1000;
+constexpr size_t kMostPromises = 10'000;
+constexpr int kMostPromisesOfUser = 100;  // beyond them his own are forgotten, and nobody else's
 
 absl::Status CheckDeadline(const JobSpec& spec, Time now) {
   if (spec.start_by > now) return absl::OkStatus();
@@ -71,11 +72,22 @@ absl::Status Engine::Impl::CheckRule(const JobSpec& spec) const {
       wants, *rule->node_hours_per_day, spec.user, std::max(0.0, *rule->node_hours_per_day - used)));
 }
 
-absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(JobSpec spec) {
+absl::Status Engine::Impl::CheckCount(const Caller& caller) const {
+  if (caller.is_operator) return absl::OkStatus();
+  const auto of_caller = [&](const auto& entry) { return entry.second->spec.uid == caller.uid; };
+  const auto count = std::count_if(state_.unfinished.begin(), state_.unfinished.end(), of_caller);
+  if (count < policy_.max_jobs_per_user) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(caller.user, " has ", count,
+                                                   " jobs that wait or run; the site's policy allows ",
+                                                   policy_.max_jobs_per_user, " (max_jobs_per_user)"));
+}
+
+absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, JobSpec spec) {
   if (const std::string manager = platform_.manager(); !manager.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("on this site jobs are submitted to ", manager, ", which has the queue"));
   }
+  SIDING_RETURN_IF_ERROR(CheckCount(caller));
   const JobId id(state_.last_job.value() + 1);
   if (spec.auto_checkpoint_interval && policy_.node_failures_per_year <= 0) {
     return absl::InvalidArgumentError(
@@ -125,6 +137,9 @@ absl::StatusOr<Time> Engine::Impl::WouldStart(const JobSpec& spec) {
   while (!promises_.empty() &&
          (promises_.size() >= kMostPromises || promises_.front().made < now - kPromised))
     promises_.pop_front();
+  const auto is_users = [&](const Promise& promise) { return promise.uid == spec.uid; };
+  if (std::count_if(promises_.begin(), promises_.end(), is_users) >= kMostPromisesOfUser)
+    promises_.erase(std::find_if(promises_.begin(), promises_.end(), is_users));
   promises_.push_back({spec.uid, spec.start_by, now});
   return plan.predicted_start;
 }

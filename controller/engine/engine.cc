@@ -177,7 +177,8 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   tasks.clear();
   for (const v1::TaskReport& report : hello.tasks()) {
     const TaskId id = IdOf(report);
-    tasks[id].report = report;
+    if (id.job.value() <= 0 || id.rank < 0) continue;
+    tasks[id] = {report, report.notes_size(), std::nullopt};
     to_judge_.insert(id.job);
     Follow(node, report);
     CatchUp(report);
@@ -203,7 +204,7 @@ void Engine::Impl::OnDisconnected(const NodeId& node) {
     result.set_op(op);
     result.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
     result.set_message(absl::StrCat("node ", node.value(), " went away before it had answered"));
-    OnResult(node, result);
+    OnVerified(result);
   }
   schedule_ = true;
 }
@@ -213,28 +214,6 @@ void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   observed.last_heard = clock_.Now();
   // Reports come again, with the next heartbeat; what somebody waits for does not.
   if (!health_.ok() && !verifications_.contains(message.result().op())) return;
-  const auto see = [&](const v1::TaskReport& report) {
-    const TaskId id = IdOf(report);
-    ObservedTask& task = state_.observed_tasks[node][id];
-    // Heartbeats repeat what is known; only news is worth a judgement.
-    const bool news = task.report.phase() != report.phase() ||
-                      task.report.failed_op() != report.failed_op() ||
-                      task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
-    const bool known = state_.jobs.contains(id.job);
-    for (int i = task.report.notes_size(); known && i < report.notes_size(); ++i) {
-      Record(id.job, Noted{absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", report.notes(i))});
-    }
-    const bool cannot = report.cannot_checkpoint() != task.report.cannot_checkpoint();
-    task.report = report;
-    Follow(node, report);
-    CatchUp(report);
-    if (news || cannot) {
-      to_judge_.insert(id.job);
-      // A stray that is gone makes room, and no event says so.
-      if (IsGone(report.phase())) schedule_ = true;
-      if (!IsLive(report.phase()) || report.phase() == v1::RUNNING) task.progress.reset();
-    }
-  };
   switch (message.what_case()) {
     case v1::FromAgent::kHeartbeat: {
       const bool first = observed.heartbeat.ram_available() == 0;
@@ -242,12 +221,12 @@ void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
       observed.heartbeat.clear_tasks();
       observed.heartbeat.clear_damaged();
       for (const v1::DamagedImage& image : message.heartbeat().damaged()) OnDamaged(node, image);
-      for (const v1::TaskReport& report : message.heartbeat().tasks()) see(report);
+      for (const v1::TaskReport& report : message.heartbeat().tasks()) OnReport(node, report);
       schedule_ |= first;
       break;
     }
     case v1::FromAgent::kReport:
-      see(message.report());
+      OnReport(node, message.report());
       break;
     case v1::FromAgent::kProgress: {
       const v1::TaskRef& ref = message.progress().task();
@@ -321,7 +300,7 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   spec.uid = caller.uid;
   spec.user = caller.user;
-  auto submitted = impl_->Submit(std::move(spec));
+  auto submitted = impl_->Submit(caller, std::move(spec));
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return submitted;
 }
@@ -450,6 +429,7 @@ void Engine::Read(const std::function<void(const ClusterState&)>& visit) const {
 }
 
 bool Engine::MayAct(const Caller& caller, const JobRecord& job) const { return impl_->MayAct(caller, job); }
+bool Engine::MaySee(const Caller& caller, const JobRecord& job) const { return impl_->MaySee(caller, job); }
 
 std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait) const {
   return impl_->EventsAfter(seq, limit, wait);

@@ -98,6 +98,8 @@ class Engine {
   // That has the queue, "slurm"; empty: siding has it.
   std::string ClusterManager() const;
   bool MayAct(const Caller& caller, const JobRecord& job) const;
+  // That it is there, whose, and how it fares. For `visit`.
+  bool MaySee(const Caller& caller, const JobRecord& job) const;
   // Events after `seq`, at most `limit`; waits up to `wait` for the first one.
   std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
 

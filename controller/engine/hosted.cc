@@ -2,6 +2,7 @@
 // the agents report is how it learns of a task's start. Orders to such a job go the usual way; its tasks
 // leave, and the cluster manager puts it back into its own queue. What that queue says is queue.cc's.
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
@@ -12,6 +13,8 @@ namespace {
 
 // Each step of a job has so many numbers for its tasks' ranks; 0 is the script's.
 constexpr int kRanksPerStep = 65536;
+// Cluster managers count their jobs with 32 bits. Behind a larger number there would be no room for ours.
+constexpr int64_t kLastHostedJob = std::numeric_limits<uint32_t>::max();
 
 // How it may be preempted comes from its agents. A kill would be the end of it: nothing would start it again.
 absl::StatusOr<JobSpec> SpecOf(const v1::JobSpec& said) {
@@ -34,6 +37,8 @@ std::vector<NodeId> NodesUnder(const Tasks& tasks) {
 // What the queue knows better than the agents: who, how much, under which names.
 void Complete(JobSpec& spec, const ManagedJob& queued) {
   spec.name = queued.spec.name;
+  spec.uid = queued.spec.uid;
+  spec.gid = queued.spec.gid;
   spec.user = queued.spec.user;
   spec.labels = queued.spec.labels;
   const int nodes = std::max<int>(1, static_cast<int>(queued.nodes.size()));
@@ -54,15 +59,17 @@ bool IsSeenInQueueOnly(const JobRecord& job) { return IsHosted(job) && job.spec.
 std::vector<Engine::Impl::HostedTask> Engine::Impl::TasksTogether(const NodeId& node,
                                                                   const v1::TaskReport& report) const {
   const int count = std::max(1, report.spec().nodes());
+  if (!MayRunOn(IdOf(report).job, node) || count > kRanksPerStep) return {};
   if (count == 1) return {{node, &report}};
   TaskId id = IdOf(report);
   const int first = id.rank - id.rank % kRanksPerStep;
   std::vector<HostedTask> tasks;
-  for (id.rank = first; id.rank < first + count; ++id.rank) {
+  for (int i = 0; i < count; ++i) {
+    id.rank = first + i;
     const size_t before = tasks.size();
     for (const auto& [other, there] : state_.observed_tasks) {
       const auto task = there.find(id);
-      if (task != there.end() && IsLive(task->second.report.phase())) {
+      if (task != there.end() && IsLive(task->second.report.phase()) && MayRunOn(id.job, other)) {
         tasks.push_back({other, &task->second.report});
         break;
       }
@@ -94,6 +101,13 @@ JobRecord* Engine::Impl::FindHosted(const v1::TaskReport& report) {
   if (const ManagedJob* queued = QueuedAs(id)) Complete(*spec, *queued);
   Record(id, JobSubmitted{*std::move(spec)});
   return &state_.jobs[id];
+}
+
+// While a job runs, the queue knows where. An agent elsewhere that reports a task of it is not believed.
+bool Engine::Impl::MayRunOn(JobId id, const NodeId& node) const {
+  const ManagedJob* queued = QueuedAs(id);
+  return queued == nullptr || queued->phase != ManagedPhase::kRunning ||
+         std::find(queued->nodes.begin(), queued->nodes.end(), node) != queued->nodes.end();
 }
 
 // A job leaves its nodes when these tasks do. A script on one of several nodes is not all of its job.
@@ -147,7 +161,7 @@ bool Engine::Impl::BackToScript(JobRecord& job) {
   if (!IsHosted(job) || job.first_rank == 0) return false;
   const TaskId script{job.id, job.incarnation, 0};
   for (const auto& [node, tasks] : state_.observed_tasks) {
-    if (!tasks.contains(script)) continue;
+    if (!tasks.contains(script) || !MayRunOn(job.id, node)) continue;
     Record(job.id, TasksChanged{{node}, 0});
     return true;
   }
@@ -155,8 +169,10 @@ bool Engine::Impl::BackToScript(JobRecord& job) {
 }
 
 void Engine::Impl::Follow(const NodeId& node, const v1::TaskReport& report) {
-  if (!report.has_spec() || !IsLive(report.phase())) return;
+  // Where siding's own jobs run is not for agents to say.
+  if (report.spec().cluster_manager().empty() || !IsLive(report.phase())) return;
   const TaskId id = IdOf(report);
+  if (id.job.value() > kLastHostedJob) return;
   const auto known = state_.jobs.find(id.job);
   const bool is_step = known != state_.jobs.end() && IsStepOf(known->second, id);
   const bool seen = known != state_.jobs.end() && id.incarnation <= known->second.incarnation;
@@ -179,7 +195,8 @@ void Engine::Impl::Follow(const NodeId& node, const v1::TaskReport& report) {
   move.nodes = nodes;
   move.incarnation = id.incarnation;
   move.first_rank = first_rank;
-  if (const CheckpointId from(report.checkpoint()); state_.checkpoints.contains(from)) move.checkpoint = from;
+  const auto from = state_.checkpoints.find(CheckpointId(report.checkpoint()));
+  if (from != state_.checkpoints.end() && from->second.job == id.job) move.checkpoint = from->first;
   Move(*job, std::move(move));
 }
 

@@ -86,10 +86,13 @@ class Engine::Impl {
   void OnManager(ManagerChanges changes);  // queue.cc
   std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
   bool MayAct(const Caller& caller, const JobRecord& job) const;
+  bool MaySee(const Caller& caller, const JobRecord& job) const {
+    return !policy_.private_jobs || MayAct(caller, job);
+  }
   std::string ClusterManager() const { return platform_.manager(); }
 
   // ---- admission.cc ----
-  absl::StatusOr<Submitted> Submit(JobSpec spec);
+  absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec);
   absl::StatusOr<Plan> DryRun(const JobSpec& spec);
   absl::StatusOr<Time> WouldStart(const JobSpec& spec);
 
@@ -139,6 +142,7 @@ class Engine::Impl {
 
   // ---- admission.cc ----
   absl::Status CheckRule(const JobSpec& spec) const;
+  absl::Status CheckCount(const Caller& caller) const;
   double NodeHoursOf(uint32_t uid) const;
   Duration HoldOf(const JobSpec& spec) const;
   bool Postpone(const JobSpec& spec, Plan& plan) const;
@@ -159,7 +163,12 @@ class Engine::Impl {
   void StartAnew(JobRecord& job, const std::string& why);
   std::vector<NodeId> WhereTasksMayLive(const JobRecord& job) const;
   void OnDamaged(const NodeId& node, const v1::DamagedImage& image);
+  void OnReport(const NodeId& node, const v1::TaskReport& report);
+  void TakeNotes(const NodeId& node, ObservedTask& task);
+  bool IsPlacedOn(const NodeId& node, const TaskId& task) const;
   void OnResult(const NodeId& node, const v1::OpResult& result);
+  void OnVerified(const v1::OpResult& result);
+  void OnDeleted(const NodeId& node, const v1::OpResult& result);
 
   // ---- hosted.cc ----
   struct HostedTask {
@@ -174,6 +183,7 @@ class Engine::Impl {
   bool GoesOnInQueue(const JobRecord& job) const;
   bool HasOtherSteps(const JobRecord& job) const;
   bool AreWholeJob(JobId id, const std::vector<HostedTask>& tasks) const;
+  bool MayRunOn(JobId id, const NodeId& node) const;
 
   // ---- queue.cc ----
   const ManagedJob* QueuedAs(JobId id) const;  // null: it is not in a cluster manager's queue
@@ -337,7 +347,11 @@ class Engine::Impl {
   };
   using Image = std::pair<CheckpointId, int>;  // and rank
   std::map<Image, Deletion> deletions_;
-  std::map<int64_t, Image> deletion_by_op_;  // those that have not been answered
+  struct AskedToDelete {
+    Image image;
+    NodeId node;
+  };
+  std::map<int64_t, AskedToDelete> deletion_by_op_;  // those that have not been answered
   int64_t last_op_ = 0;
 
   struct Verification {

@@ -173,6 +173,7 @@ struct NodeRecord {
 
 struct ObservedTask {
   v1::TaskReport report;
+  int notes_taken = 0;  // of the report's: those in the journal
   std::optional<v1::Progress> progress;
 };
 struct ObservedNode {

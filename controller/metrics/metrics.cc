@@ -94,12 +94,18 @@ class EngineMetrics final : public prometheus::Collectable {
   const Engine& engine_;
 };
 
+// Of the HTTP server. Who connects and says nothing has a thread for so long, and others have the rest.
+std::vector<std::string> OptionsFor(int port) {
+  return {
+      "listening_ports", absl::StrCat("127.0.0.1:", port), "num_threads", "4", "request_timeout_ms", "2000"};
+}
+
 class NoMetrics final : public Metrics {};
 
 class ServedMetrics final : public Metrics {
  public:
   ServedMetrics(int port, const Engine& engine)
-      : metrics_(std::make_shared<EngineMetrics>(engine)), exposer_(absl::StrCat("127.0.0.1:", port), 1) {
+      : metrics_(std::make_shared<EngineMetrics>(engine)), exposer_(OptionsFor(port)) {
     exposer_.RegisterCollectable(metrics_);
   }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "controller/wire/spec_limits.h"
 
 namespace siding {
 namespace {
@@ -223,6 +224,7 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
 
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
   SIDING_RETURN_IF_ERROR(CheckShape(spec));
+  SIDING_RETURN_IF_ERROR(CheckLimits(spec));
   if (!spec.cluster_manager().empty()) return Bad("cluster_manager", "nothing: agents say it");
   SIDING_ASSIGN_OR_RETURN(JobSpec out, FieldsOf(spec));
   if (out.notice > Duration(0) && !out.methods.Has(Method::kSuspend) && !out.methods.Has(Method::kCheckpoint))

@@ -108,12 +108,16 @@ class RemoteCase(unittest.TestCase):
                 print(f"---- {log.name}\n{self.cluster.tail(log.stem, 40)}", file=sys.stderr)
         shutil.rmtree(self.cluster.dir, ignore_errors=True)
 
-    def call(self, ca="", certificate="", key="", *credential):
-        """(code, message) of a call by somebody who does not look at his own files first."""
-        ca = ca or self.cluster.authority.ca
-        done = run(BIN / "siding-test-caller", self.cluster.address, ca, certificate, key, *credential)
-        code, message = done.stdout.strip().split(" ", 1) if " " in done.stdout.strip() else (done.stdout, "")
-        return int(code), message
+    def answer(self, ca="", certificate="", key="", credential="", method="Siding/ListNodes", messages=({},)):
+        """(code, message, what came) of a call by somebody who does not look at his own files first."""
+        done = run(BIN / "siding-test-caller", self.cluster.address, ca or self.cluster.authority.ca, certificate, key, method,
+                   *([credential] if credential else []), input="".join(json.dumps(m) + "\n" for m in messages))
+        *came, last = done.stdout.splitlines()
+        code, _, message = last.partition(" ")
+        return int(code), message, [json.loads(line) for line in came]
+
+    def call(self, *args, **options):
+        return self.answer(*args, **options)[:2]
 
     def assert_logged(self, *texts):
         """The controller says, in one line of its log, all of this."""

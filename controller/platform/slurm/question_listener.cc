@@ -9,10 +9,12 @@
 #include <cerrno>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <vector>
 
 #include "common/packets.h"
 #include "common/status.h"
+#include "common/units.h"
 #include "spank/messages.h"
 #include "spdlog/spdlog.h"
 
@@ -24,6 +26,7 @@ using Steady = std::chrono::steady_clock;
 // One that has not asked yet.
 struct Connection {
   UniqueFd fd;
+  uint32_t uid = 0;
   Steady::time_point until;
 };
 
@@ -40,9 +43,15 @@ class QuestionListener::Connections {
  public:
   explicit Connections(const Limits& limits) : limits_(limits) {}
 
-  void Add(UniqueFd fd) {
-    if (open_.size() >= limits_.connections) open_.pop_front();
-    open_.push_back({std::move(fd), Steady::now() + limits_.silence});
+  void Add(UniqueFd fd, uint32_t uid) {
+    const auto is_users = [uid](const Connection& connection) { return connection.uid == uid; };
+    const auto of_user = static_cast<size_t>(std::count_if(open_.begin(), open_.end(), is_users));
+    if (of_user >= limits_.connections_per_user) {
+      open_.erase(std::find_if(open_.begin(), open_.end(), is_users));
+    } else if (open_.size() >= limits_.connections) {
+      open_.pop_front();
+    }
+    open_.push_back({std::move(fd), uid, Steady::now() + limits_.silence});
   }
   // For poll(), behind `others`.
   std::vector<pollfd> Watched(std::vector<pollfd> others) const {
@@ -69,6 +78,31 @@ class QuestionListener::Connections {
  private:
   const Limits limits_;
   std::deque<Connection> open_;
+};
+
+// Who has asked lately. An answer is a plan of the whole cluster.
+class QuestionListener::Turns {
+ public:
+  explicit Turns(const Limits& limits) : limits_(limits) {}
+
+  absl::Status Take(uint32_t uid) {
+    const Steady::time_point now = Steady::now();
+    for (auto user = asked_.begin(); user != asked_.end();) {
+      std::erase_if(user->second, [&](Steady::time_point at) { return at <= now - limits_.window; });
+      user = user->second.empty() ? asked_.erase(user) : std::next(user);
+    }
+    std::deque<Steady::time_point>& times = asked_[uid];
+    if (times.size() >= limits_.questions_per_user) {
+      return absl::ResourceExhaustedError(absl::StrCat("you have asked ", times.size(), " times in ",
+                                                       FormatDuration(limits_.window), "; ask again later"));
+    }
+    times.push_back(now);
+    return absl::OkStatus();
+  }
+
+ private:
+  const Limits limits_;
+  std::map<uint32_t, std::deque<Steady::time_point>> asked_;
 };
 
 absl::StatusOr<std::unique_ptr<QuestionListener>> QuestionListener::Start(const std::string& path,
@@ -105,22 +139,25 @@ QuestionListener::~QuestionListener() {
 
 void QuestionListener::Run() {
   Connections connections(limits_);
+  Turns turns(limits_);
   for (;;) {
     std::vector<pollfd> watched = connections.Watched({{wake_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}});
     if (poll(watched.data(), watched.size(), connections.Patience()) < 0) continue;
     if (watched[0].revents != 0) return;
-    for (const UniqueFd& asking : connections.Take(watched.data() + 2)) Serve(asking.get());
+    for (const UniqueFd& asking : connections.Take(watched.data() + 2)) Serve(asking.get(), turns);
     if (watched[1].revents == 0) continue;
     UniqueFd connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (connection.valid()) connections.Add(std::move(connection));
+    if (!connection.valid()) continue;
+    if (const auto uid = UserOfPeer(connection.get()); uid.ok()) connections.Add(std::move(connection), *uid);
   }
 }
 
-void QuestionListener::Serve(int connection) {
+void QuestionListener::Serve(int connection, Turns& turns) {
   const auto answer = [&]() -> absl::StatusOr<Time> {
     SIDING_ASSIGN_OR_RETURN(const std::string text, ReceivePacket(connection, spank::kMaxMessage));
     SIDING_ASSIGN_OR_RETURN(Question question, ParseQuestion(text));
     SIDING_ASSIGN_OR_RETURN(question.uid, UserOfPeer(connection));
+    SIDING_RETURN_IF_ERROR(turns.Take(question.uid));
     return answerer_.WhenWouldItStart(question);
   }();
   SendPacket(connection, AnswerText(answer));

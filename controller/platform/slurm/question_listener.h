@@ -21,12 +21,15 @@ class Answerer {
 };
 
 // Serves questions on a thread of its own until it is destroyed. Any local user may ask; who asks is what the
-// kernel says. One that is silent holds nobody up.
+// kernel says. One that is silent holds nobody up, and one that asks all the time takes no one else's turn.
 class QuestionListener {
  public:
   struct Limits {
     Duration silence = std::chrono::seconds(1);  // after it a connection without a question is closed
     size_t connections = 64;                     // beyond them the one that has been silent longest is closed
+    size_t connections_per_user = 16;            // the same, of this user's
+    size_t questions_per_user = 100;             // in `window`; who asks more is told to ask later
+    Duration window = std::chrono::seconds(10);
   };
 
   // A socket that is there is replaced; its folder is made. The answerer must outlive the listener. The error
@@ -41,10 +44,11 @@ class QuestionListener {
 
  private:
   class Connections;
+  class Turns;
   QuestionListener(std::string path, Answerer& answerer, const Limits& limits, UniqueFd socket,
                    UniqueFd wake);
   void Run();
-  void Serve(int connection);
+  void Serve(int connection, Turns& turns);
 
   const std::string path_;
   Answerer& answerer_;

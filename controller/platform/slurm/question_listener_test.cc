@@ -67,8 +67,11 @@ class Listener : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
   void Start(Duration silence, size_t connections) {
+    Start(QuestionListener::Limits{.silence = silence, .connections = connections});
+  }
+  void Start(const QuestionListener::Limits& limits) {
     listener_.reset();
-    auto listener = QuestionListener::Start(path_, answerer_, {silence, connections});
+    auto listener = QuestionListener::Start(path_, answerer_, limits);
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
   }
@@ -132,6 +135,27 @@ TEST_F(Listener, WhereTooManyAreSilentTheFirstOneIsClosed) {
   EXPECT_EQ(Hear(first), "");
   Say(second, kQuestion);
   EXPECT_EQ(Hear(second), kPromise);
+}
+
+TEST_F(Listener, AUserWhoConnectsTooOftenLosesHisOwnFirst) {
+  Start({.silence = std::chrono::minutes(1), .connections_per_user = 2});
+  const UniqueFd first = Connect(path_), second = Connect(path_), third = Connect(path_);
+  EXPECT_EQ(Hear(first), "");
+  Say(third, kQuestion);
+  EXPECT_EQ(Hear(third), kPromise);
+}
+
+TEST_F(Listener, WhoAsksTooOftenIsToldToWait) {
+  Start({.questions_per_user = 2, .window = std::chrono::hours(1)});
+  Ask(kQuestion);
+  EXPECT_EQ(Ask(kQuestion), kPromise);
+  EXPECT_EQ(Ask(kQuestion), "siding-refused 1\nreason you have asked 2 times in 1h00m; ask again later\n");
+}
+
+TEST_F(Listener, LaterHeMayAskAgain) {
+  Start({.questions_per_user = 1, .window = std::chrono::microseconds(0)});
+  Ask(kQuestion);
+  EXPECT_EQ(Ask(kQuestion), kPromise);
 }
 
 TEST_F(Listener, ItsEndClosesTheConnections) {

@@ -1,0 +1,93 @@
+#include "agent/launch/account.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <future>
+#include <thread>
+
+#include "agent/launch/folder_for_test.h"
+#include "common/files.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using ::testing::Contains;
+
+class FilesAsUserTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+    ASSERT_TRUE(WriteFileAtomically(secret_, "root's", 0600).ok());
+  }
+  FolderForAll folder_;
+  const std::string secret_ = folder_ / "secret";
+};
+
+TEST_F(FilesAsUserTest, RootsFilesAreClosed) {
+  const FilesAsUser as_user(AccountOf(kSomebody, kSomebody));
+  ASSERT_TRUE(as_user.ok());
+  EXPECT_FALSE(ReadFile(secret_).ok());
+}
+
+TEST_F(FilesAsUserTest, WhatIsMadeIsTheUsers) {
+  {
+    const FilesAsUser as_user(AccountOf(kSomebody, kSomebody));
+    ASSERT_TRUE(WriteFileAtomically(folder_ / "made", "").ok());
+  }
+  struct stat info {};
+  ASSERT_EQ(stat((folder_ / "made").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, kSomebody);
+  EXPECT_EQ(info.st_gid, kSomebody);
+}
+
+TEST_F(FilesAsUserTest, AfterwardsRootIsRoot) {
+  { const FilesAsUser as_user(AccountOf(kSomebody, kSomebody)); }
+  EXPECT_EQ(*ReadFile(secret_), "root's");
+  ASSERT_TRUE(WriteFileAtomically(folder_ / "made", "").ok());
+  struct stat info {};
+  ASSERT_EQ(stat((folder_ / "made").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 0u);
+}
+
+TEST_F(FilesAsUserTest, OtherThreadsStayRoot) {
+  std::promise<void> go;
+  bool reads = false;
+  std::thread other([&] {
+    go.get_future().wait();
+    reads = ReadFile(secret_).ok();
+  });
+  const FilesAsUser as_user(AccountOf(kSomebody, kSomebody));
+  go.set_value();
+  other.join();
+  EXPECT_TRUE(reads);
+}
+
+TEST_F(FilesAsUserTest, TheUsersGroupsCount) {
+  ASSERT_EQ(chown(secret_.c_str(), 0, 4711), 0);
+  ASSERT_EQ(chmod(secret_.c_str(), 0640), 0);
+  Account account = AccountOf(kSomebody, kSomebody);
+  account.groups.push_back(4711);
+  const FilesAsUser as_user(account);
+  EXPECT_TRUE(ReadFile(secret_).ok());
+}
+
+TEST_F(FilesAsUserTest, RootsGroupsDoNot) {
+  ASSERT_EQ(chmod(secret_.c_str(), 0640), 0);
+  const FilesAsUser as_user(AccountOf(kSomebody, kSomebody));
+  EXPECT_FALSE(ReadFile(secret_).ok());
+}
+
+TEST(AccountOf, KnowsItsOwnGroup) { EXPECT_THAT(AccountOf(0, 0).groups, Contains(0)); }
+
+TEST(AccountOf, OneThatDoesNotExistHasNothingButItsNumbers) {
+  const Account account = AccountOf(987654, 987655);
+  EXPECT_EQ(account.name, "");
+  EXPECT_EQ(account.home, "/");
+  EXPECT_THAT(account.groups, testing::ElementsAre(987655));
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,142 @@
+#include "agent/launch/restored_files.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "agent/launch/folder_for_test.h"
+#include "common/files.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A process of somebody's that was root before, as those are that CRIU restores.
+class Restored {
+ public:
+  explicit Restored(const std::function<void()>& as_root) {
+    int ready[2];
+    if (pipe(ready) != 0) return;
+    pid_ = fork();
+    if (pid_ == 0) {
+      as_root();
+      if (setgroups(0, nullptr) != 0 || setresgid(kSomebody, kSomebody, kSomebody) != 0 ||
+          setresuid(kSomebody, kSomebody, kSomebody) != 0)
+        _exit(1);
+      close(ready[1]);
+      for (;;) pause();
+    }
+    close(ready[1]);
+    char end;
+    EXPECT_EQ(read(ready[0], &end, 1), 0);
+    close(ready[0]);
+  }
+  ~Restored() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  absl::Status Check() const { return CheckRestoredFiles(pid_, AccountOf(kSomebody, kSomebody)); }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+class RestoredFilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
+    Make(folder_ / "roots", 0600, 0);
+    Make(folder_ / "readable", 0644, 0);
+    Make(folder_ / "own", 0400, kSomebody);
+    ASSERT_TRUE(MakeDirectories(folder_ / "private", 0700).ok());
+    Make(folder_ / "private/readable", 0644, 0);
+    if (chdir("/") != 0) FAIL();
+  }
+  void Make(const std::string& path, int mode, uid_t owner) {
+    ASSERT_TRUE(WriteFileAtomically(path, std::string(4096, 'x'), mode).ok());
+    ASSERT_EQ(chown(path.c_str(), owner, owner), 0);
+  }
+  absl::Status WithOpen(const std::string& name, int flags) {
+    return Restored([&] { (void)!open((folder_ / name).c_str(), flags); }).Check();
+  }
+  absl::Status WithMapped(const std::string& name, int flags) {
+    return Restored([&] {
+             const int fd = open((folder_ / name).c_str(), O_RDWR);
+             mmap(nullptr, 4096, PROT_READ | ((flags & MAP_SHARED) != 0 ? PROT_WRITE : 0), flags, fd, 0);
+             close(fd);
+           })
+        .Check();
+  }
+
+  FolderForAll folder_;
+};
+
+TEST_F(RestoredFilesTest, AProcessWithoutAnythingMayRun) {
+  const absl::Status status = Restored([] {}).Check();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(RestoredFilesTest, PipesAndSocketsAreNobodysNames) {
+  const absl::Status status = Restored([] {
+                                int fds[2];
+                                (void)!pipe(fds);
+                                socketpair(AF_UNIX, SOCK_STREAM, 0, fds);
+                              }).Check();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(RestoredFilesTest, AnUnlinkedFileIsTheProcessOwn) {
+  const absl::Status status = Restored([&] {
+                                (void)!open((folder_ / "gone").c_str(), O_RDWR | O_CREAT, 0600);
+                                unlink((folder_ / "gone").c_str());
+                              }).Check();
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(RestoredFilesTest, AReadableFileMayBeRead) { EXPECT_TRUE(WithOpen("readable", O_RDONLY).ok()); }
+
+TEST_F(RestoredFilesTest, AReadableFileMayNotBeWritten) {
+  EXPECT_TRUE(absl::IsPermissionDenied(WithOpen("readable", O_RDWR)));
+}
+
+TEST_F(RestoredFilesTest, AnOwnersFileMayHaveBeenOpenedBeforeItWasClosed) {
+  EXPECT_TRUE(WithOpen("own", O_RDWR).ok());
+}
+
+TEST_F(RestoredFilesTest, ARootsFileIsRefusedAndNamed) {
+  const absl::Status status = WithOpen("roots", O_RDONLY);
+  EXPECT_TRUE(absl::IsPermissionDenied(status));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("would get " + (folder_ / "roots") + " as its descriptor"));
+}
+
+TEST_F(RestoredFilesTest, AReadableFileOfAPrivateFolderIsRefused) {
+  EXPECT_TRUE(absl::IsPermissionDenied(WithOpen("private/readable", O_RDONLY)));
+}
+
+TEST_F(RestoredFilesTest, ARootsFileIsNotMapped) {
+  EXPECT_THAT(std::string(WithMapped("roots", MAP_PRIVATE).message()), HasSubstr("as its mapping"));
+}
+
+TEST_F(RestoredFilesTest, NorOneWrittenThroughAMapping) {
+  EXPECT_TRUE(absl::IsPermissionDenied(WithMapped("readable", MAP_SHARED)));
+}
+
+TEST_F(RestoredFilesTest, AReadableFileMayBeMapped) { EXPECT_TRUE(WithMapped("readable", MAP_PRIVATE).ok()); }
+
+TEST_F(RestoredFilesTest, APrivateFolderIsNoPlaceToWork) {
+  const absl::Status status = Restored([&] { (void)!chdir((folder_ / "private").c_str()); }).Check();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("as its working folder"));
+}
+
+}  // namespace
+}  // namespace siding

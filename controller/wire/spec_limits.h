@@ -1,0 +1,24 @@
+// How large what a submitter writes may be, and which characters names may have.
+//
+// Everything in a job's spec is kept in the journal and in memory, is shown to people, and goes to the kernel
+// in the end, which has limits of its own: whoever goes beyond them hears of it here, and not from a node.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "siding/v1/types.pb.h"
+
+namespace siding {
+
+inline constexpr size_t kLongestName = 256;             // of a job, of a label, and a label's value
+inline constexpr size_t kLongestPath = 4095;            // PATH_MAX, without the zero
+inline constexpr size_t kLongestArgument = 128 * 1024;  // of execve(2), with its zero
+inline constexpr size_t kMostArguments = 16 * 1024;     // of a command; variables of an environment
+inline constexpr size_t kMostText = 1024 * 1024;        // command and environment together
+inline constexpr int kMostLabels = 64;
+
+// kInvalidArgument, naming the field and what was expected there.
+absl::Status CheckLimits(const v1::JobSpec& spec);
+
+}  // namespace siding

@@ -176,16 +176,26 @@ NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank)
   return own;
 }
 
+// Its agent may still make it count.
+bool Engine::Impl::IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const {
+  const auto tasks = state_.observed_tasks.find(checkpoint.nodes[rank]);
+  if (tasks == state_.observed_tasks.end()) return false;
+  const auto task =
+      tasks->second.find({checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank});
+  if (task == tasks->second.end()) return false;
+  const v1::TaskPhase phase = task->second.report.phase();
+  return phase == v1::DUMPING || phase == v1::PREPARED;
+}
+
 void Engine::Impl::ActOnDeletions() {
   const Time now = clock_.Now();
   for (const auto& [id, checkpoint] : state_.checkpoints) {
     if (checkpoint.state != "deleted" && checkpoint.state != "damaged") continue;
     for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
-      if (checkpoint.exited.contains(rank)) continue;
       // A damaged image is kept for a look at what happened until its job has ended.
       if (checkpoint.state == "damaged" && !IsTerminal(state_.jobs[checkpoint.job].state)) continue;
       const NodeId node = NodeWithImage(checkpoint, rank);
-      if (!state_.observed_nodes[node].connected) continue;
+      if (!state_.observed_nodes[node].connected || IsBeingWritten(checkpoint, rank)) continue;
       Deletion& deletion = deletions_[{id, rank}];
       if (deletion.sent != Time{} && now - deletion.sent < 12 * kSendAgain) continue;
       deletion.sent = now;

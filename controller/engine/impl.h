@@ -144,7 +144,9 @@ class Engine::Impl {
   bool JudgeCommit(JobRecord& job);
   bool JudgeSave(JobRecord& job);
   bool JudgeKill(JobRecord& job);
+  void StartFailed(JobRecord& job, const std::string& where, const v1::TaskReport& report);
   void RestoreFailed(JobRecord& job, const v1::TaskReport& report);
+  void Pause(const JobRecord& job, int failures);
   void FallBack(JobRecord& job, const std::string& why);
   void OnResult(const NodeId& node, const v1::OpResult& result);
 
@@ -254,6 +256,7 @@ class Engine::Impl {
   void ActOnJob(JobRecord& job);
   void ActOnStrays();
   void ActOnDeletions();
+  bool IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const;
   // The node to ask for an image: the one that dumped it, or for a shared one any that is there.
   NodeId NodeWithImage(const CheckpointRecord& checkpoint, int rank);
   // Sends at most once for each (task, op, kind), unless nothing has changed for a while.
@@ -282,8 +285,8 @@ class Engine::Impl {
     Time start_by;
     Time made;
   };
-  std::deque<Promise> promises_;              // to jobs that a cluster manager does not have yet
-  std::map<JobId, Time> restore_not_before_;  // of jobs that found no GPU where they were to be restored
+  std::deque<Promise> promises_;      // to jobs that a cluster manager does not have yet
+  std::map<JobId, Time> not_before_;  // of jobs that a node could not start or restore: the next attempt
 
   struct Sent {
     int64_t op = 0;

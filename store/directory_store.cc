@@ -125,8 +125,15 @@ class DirectoryStore final : public ImageStore {
       return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
     }
     // Before the first file goes: after a power cut the image must be whole or gone.
-    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), parent)));
-    SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(disk(), layout_.Staging())));
+    absl::Status synced =
+        FaultAt<"store.unseen: a deleted image is out of sight, which may not be durable">();
+    if (synced.ok()) synced = SyncRemovalFrom(parent);
+    if (!synced.ok()) {
+      // As it was before: it may be asked for again.
+      disk().MakeFolder(parent);
+      disk().Rename(trash, layout_.ImageFolder(key));
+      return IoError(layout_, synced);
+    }
     FaultHere<"store.trashed: a deleted image is out of sight, its files are still there">();
     disk().RemoveFolder(parent);  // stays as long as other ranks are in it
     return IoError(layout_, RemoveTree(disk(), trash));
@@ -151,6 +158,14 @@ class DirectoryStore final : public ImageStore {
   absl::StatusOr<Bytes> FreeSpace() const override { return store::FreeSpace(layout_); }
 
  private:
+  // `parent` is gone itself if another rank's image, which was the last in it, is deleted at the same time.
+  absl::Status SyncRemovalFrom(const std::string& parent) const {
+    const absl::Status synced = SyncFolder(disk(), parent);
+    if (!synced.ok() && !absl::IsNotFound(synced)) return synced;
+    if (!synced.ok()) SIDING_RETURN_IF_ERROR(SyncFolder(disk(), layout_.Images()));
+    return SyncFolder(disk(), layout_.Staging());
+  }
+
   static absl::StatusOr<Manifest> Annotated(absl::StatusOr<Manifest> manifest, const std::string& file) {
     if (!manifest.ok()) return Annotate(manifest.status(), file);
     return manifest;

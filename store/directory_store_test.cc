@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/fault.h"
 #include "gmock/gmock.h"
 #include "store/test_support.h"
 
@@ -56,6 +57,32 @@ TEST_F(DirectoryStoreTest, DeletingARankLeavesTheOthers) {
   Put(other);
   ASSERT_TRUE(store_->Delete(key_).ok());
   EXPECT_THAT(store_->List().value(), ElementsAre(other));
+}
+
+// Whoever is first comes back from a pause to find that the other has removed their common folder.
+TEST_F(DirectoryStoreTest, TheLastTwoRanksMayBeDeletedAtOnce) {
+  const ImageKey other{key_.checkpoint, 1};
+  Put(key_);
+  Put(other);
+  ASSERT_TRUE(ArmFaults("store.unseen=delay=100ms", "", {}).ok());
+  absl::Status first;
+  std::thread deletes([&] { first = store_->Delete(key_); });
+  EXPECT_TRUE(Eventually([&] { return store_->List()->size() == 1; }));
+  EXPECT_TRUE(store_->Delete(other).ok());
+  deletes.join();
+  EXPECT_TRUE(first.ok()) << first;
+  EXPECT_EQ(CountEntries(Staging()), 0u);
+  ASSERT_TRUE(ArmFaults("", "", {}).ok());
+}
+
+TEST_F(DirectoryStoreTest, AnImageWhoseDeletionFailsIsThereAndCanBeDeleted) {
+  Put(key_);
+  ASSERT_TRUE(ArmFaults("store.unseen=error", "", {}).ok());
+  EXPECT_FALSE(store_->Delete(key_).ok());
+  EXPECT_THAT(store_->List().value(), ElementsAre(key_));
+  EXPECT_TRUE(store_->Delete(key_).ok());
+  EXPECT_EQ(CountEntries(Staging()), 0u);
+  ASSERT_TRUE(ArmFaults("", "", {}).ok());
 }
 
 TEST_F(DirectoryStoreTest, WhatIsSetAsideIsNotListedButKept) {

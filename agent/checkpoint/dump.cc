@@ -99,7 +99,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   dump.abandon = &abandon;
 
   bool written = false, committed = false;
-  const auto post_dump = [&]() -> absl::Status {
+  const auto post_dump = [&](const StillHeld& held) -> absl::Status {
     written = true;
     SIDING_RETURN_IF_ERROR(
         FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
@@ -111,11 +111,12 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
       metadata[kMetadataPipes] = std::move(pipes);
     SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());
-    SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest));
+    SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest, held));
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.decided: the image is to count">());
     SIDING_RETURN_IF_ERROR(observer.OnCommitting());
     SIDING_RETURN_IF_ERROR(
         FaultAtCriu<"agent.dump.remembered: that it commits is remembered, the image does not count yet">());
+    SIDING_RETURN_IF_ERROR(held());
     SIDING_RETURN_IF_ERROR(CommitOver(*draft, store, plan.key));
     committed = true;
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.committed: the image counts, the task is still frozen">());

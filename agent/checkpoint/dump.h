@@ -39,8 +39,8 @@ class DumpObserver {
   virtual ~DumpObserver() = default;
   virtual void OnProgress(Bytes done) = 0;
   // The processes are frozen, the image is whole. Blocks until it is decided; OK means commit, anything else
-  // is why not.
-  virtual absl::Status OnPrepared(const Manifest& manifest) = 0;
+  // is why not. If `held` fails they run again, and the image must not count any more.
+  virtual absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) = 0;
   // Right before the image becomes visible: must be remembered durably.
   virtual absl::Status OnCommitting() = 0;
   // The image is visible; the processes are about to end (or to go on).

@@ -21,14 +21,16 @@ using ::testing::IsEmpty;
 class FaultyCriu final : public Criu {
  public:
   absl::StatusOr<std::string> Check() override { return std::string("1.0"); }
-  absl::Status Dump(const CriuDump& dump, const std::function<absl::Status()>& post_dump) override {
+  absl::Status Dump(const CriuDump& dump,
+                    const std::function<absl::Status(const StillHeld&)>& post_dump) override {
     if (!before.ok()) return before;
     SIDING_RETURN_IF_ERROR(WriteFileAtomically(dump.image_folder + "/pages-1.img", "pages"));
-    SIDING_RETURN_IF_ERROR(post_dump());
+    SIDING_RETURN_IF_ERROR(post_dump([this] { return held; }));
     return after;
   }
   absl::StatusOr<pid_t> Restore(const CriuRestore&) override { return absl::UnimplementedError("not here"); }
 
+  absl::Status held;
   absl::Status before;
   absl::Status after;
 };
@@ -36,7 +38,7 @@ class FaultyCriu final : public Criu {
 class Observer final : public DumpObserver {
  public:
   void OnProgress(Bytes) override {}
-  absl::Status OnPrepared(const Manifest& manifest) override {
+  absl::Status OnPrepared(const Manifest& manifest, const StillHeld&) override {
     steps.push_back("prepared");
     metadata = manifest.metadata;
     return decision;
@@ -88,6 +90,13 @@ TEST_F(RunDumpTest, CommitMakesTheImageVisibleWithItsRecordOfFiles) {
   EXPECT_THAT(observer_.steps, ElementsAre("prepared", "committing", "committed"));
   EXPECT_THAT(Images(), ElementsAre(plan_.key));
   EXPECT_EQ(observer_.metadata.count(kMetadataFiles), 1u);
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(RunDumpTest, AnImageOfATaskThatRunsAgainDoesNotCount) {
+  criu_.held = absl::UnavailableError("criu is dead");
+  EXPECT_TRUE(absl::IsUnavailable(Run()));
+  EXPECT_THAT(Images(), IsEmpty());
   EXPECT_FALSE(DraftsLeft());
 }
 

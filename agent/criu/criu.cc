@@ -89,7 +89,8 @@ class SwrkCriu final : public Criu {
         version.version().sublevel() == 0 ? "" : absl::StrCat(".", version.version().sublevel()));
   }
 
-  absl::Status Dump(const CriuDump& dump, const std::function<absl::Status()>& post_dump) override {
+  absl::Status Dump(const CriuDump& dump,
+                    const std::function<absl::Status(const StillHeld&)>& post_dump) override {
     SIDING_ASSIGN_OR_RETURN(const UniqueFd images, OpenFolder(dump.image_folder));
     SIDING_ASSIGN_OR_RETURN(const UniqueFd work, OpenFolder(dump.work_folder));
     criu::Request request;
@@ -118,7 +119,7 @@ class SwrkCriu final : public Criu {
         if (!decision.ok()) return false;
         if (notification.script() != "post-dump") return true;
         asked = true;
-        decision = post_dump();
+        decision = post_dump([&swrk] { return swrk.Running(); });
         return decision.ok();
       };
       response = swrk.Call(request, on_notify, dump.abandon);

@@ -51,6 +51,9 @@ struct CriuRestore {
   std::function<absl::Status(pid_t init)> may_resume;
 };
 
+// kUnavailable once CRIU has ended, which lets go of the processes: they run.
+using StillHeld = std::function<absl::Status()>;
+
 // Thread-safe.
 class Criu {
  public:
@@ -58,9 +61,10 @@ class Criu {
   // The version, "4.2.1", if it works on this machine.
   virtual absl::StatusOr<std::string> Check() = 0;
   // `post_dump` is called with the processes frozen and the image written; if it fails, so does the dump,
-  // with the same status. Whenever the dump fails, the processes run on. On success they are gone or, with
-  // keep_running, go on.
-  virtual absl::Status Dump(const CriuDump& dump, const std::function<absl::Status()>& post_dump) = 0;
+  // with the same status. It asks `held` whether they are frozen still. Whenever the dump fails, the
+  // processes run on. On success they are gone or, with keep_running, go on.
+  virtual absl::Status Dump(const CriuDump& dump,
+                            const std::function<absl::Status(const StillHeld& held)>& post_dump) = 0;
   // The pid of the restored init, which is a child of the calling process.
   virtual absl::StatusOr<pid_t> Restore(const CriuRestore& restore) = 0;
 };

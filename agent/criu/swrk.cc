@@ -103,6 +103,13 @@ Swrk::~Swrk() {
   waitpid(pid_, nullptr, 0);
 }
 
+absl::Status Swrk::Running() const {
+  siginfo_t info = {};
+  const bool known = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+  if (known && info.si_pid == 0) return absl::OkStatus();
+  return absl::UnavailableError("criu ended in the middle of its work");
+}
+
 absl::StatusOr<criu::Response> Swrk::Call(const criu::Request& request,
                                           const std::function<bool(const criu::Notification&)>& on_notify,
                                           const std::atomic<bool>* abandon) {

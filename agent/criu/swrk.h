@@ -29,6 +29,8 @@ class Swrk {
   ~Swrk();
 
   pid_t pid() const { return pid_; }
+  // kUnavailable once it has ended.
+  absl::Status Running() const;
   // Sends one request and returns the answer. Notifications in between are handed to `on_notify`, whose false
   // makes the operation fail. kUnavailable: CRIU died; kAborted: `abandon` became true and CRIU was ended.
   absl::StatusOr<criu::Response> Call(const criu::Request& request,

@@ -40,6 +40,15 @@ std::string BesideThisProgram(const std::string& name) {
   return error ? name : (self.parent_path() / name).string();
 }
 
+// What an agent that died left beside the files that it was about to replace. The folder has one agent.
+void RemoveHalfWritten(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().find(".tmp.") != std::string::npos)
+      std::filesystem::remove(entry.path(), error);
+  }
+}
+
 class LocalTaskHost final : public TaskHost {
  public:
   LocalTaskHost(TaskHostOptions options, ReportSink& sink, const Clock& clock)
@@ -56,6 +65,7 @@ class LocalTaskHost final : public TaskHost {
     if (absl::Status status = MakeDirectories(tasks_folder_, 0700); !status.ok()) {
       spdlog::error("{}", std::string(status.message()));
     }
+    RemoveHalfWritten(host_.options.state_dir);
     host_.rates = std::make_unique<Rates>(host_.options.state_dir + "/rates.json");
     OpenStores();
     StartScrubber();
@@ -276,6 +286,8 @@ class LocalTaskHost final : public TaskHost {
     for (const auto& entry : std::filesystem::directory_iterator(tasks_folder_, error)) {
       const std::string folder = entry.path().string();
       auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
+      // Made by an agent that died before it could do anything else.
+      if (absl::IsNotFound(record.status()) && rmdir(folder.c_str()) == 0) continue;
       if (!record.ok()) {
         // Not deleted: somebody may want to look at what happened.
         spdlog::error("{}: {}", folder, std::string(record.status().message()));
@@ -300,6 +312,7 @@ class LocalTaskHost final : public TaskHost {
     status.Update(FaultAt<"agent.folder: the folder of a new task is made, and empty">());
     if (!status.ok()) {
       spdlog::error("{}", std::string(status.message()));
+      rmdir(folder.c_str());
       return nullptr;
     }
     return tasks_[id] = std::make_shared<Task>(host_, id, folder);
@@ -325,6 +338,7 @@ class LocalTaskHost final : public TaskHost {
     *report.mutable_task() = command.task();
     const bool start = command.has_launch() || command.has_restore();
     report.set_phase(start ? (command.has_launch() ? v1::LAUNCH_FAILED : v1::RESTORE_FAILED) : v1::LOST);
+    report.set_node_problem(start);
     report.set_error(start ? "the agent cannot write to its state folder"
                            : "there is no such task on this node");
     host_.sink.Send(std::move(message));

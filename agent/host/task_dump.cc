@@ -46,7 +46,7 @@ class Task::Dumper final : public DumpObserver {
     task_.host_.sink.Send(std::move(message));
   }
 
-  absl::Status OnPrepared(const Manifest& manifest) override {
+  absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) override {
     std::unique_lock lock(task_.mutex_);
     agent::DumpRecord& dump = *task_.record_.mutable_dump();
     dump.set_image_bytes(manifest.TotalSize().value);
@@ -60,9 +60,10 @@ class Task::Dumper final : public DumpObserver {
     SIDING_RETURN_IF_ERROR(
         FaultAtCriu<"agent.dump.prepared: the controller is told that the image is whole">());
     for (;;) {
+      SIDING_RETURN_IF_ERROR(held());
       if (task_.decision_ == Decision::kCommit) return absl::OkStatus();
       if (absl::Status stop = Stop(); !stop.ok()) return stop;
-      // Also looks at the clock, which is not this condition's.
+      // Also looks at the clock and at CRIU, which are not this condition's.
       task_.changed_.wait_for(lock, std::chrono::milliseconds(50));
     }
   }

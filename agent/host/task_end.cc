@@ -42,6 +42,7 @@ void Task::Conclude() {
   } else if (exit.ok()) {
     report.set_exit_code(exit->code());
     report.set_exit_signal(exit->signal());
+    report.set_own_end(!record_.killed());
     SetPhase(v1::EXITED);
   } else {
     report.set_error("the processes are gone, and nobody saw how");

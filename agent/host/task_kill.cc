@@ -17,6 +17,11 @@ void Task::DoKill(Duration grace) {
   }
   const pid_t init = record_.init().pid();
   const auto alive = [&] { return init > 0 && IsAlive(init, record_.init().start_time()); };
+  if (alive()) {
+    std::lock_guard lock(mutex_);
+    record_.set_killed(true);
+    Persist();
+  }
   if (grace > Duration(0) && alive()) {
     // To every process but the init, which would only pass it on.
     for (pid_t pid : ProcessTree(init)) {

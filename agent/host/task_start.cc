@@ -82,6 +82,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
     std::lock_guard lock(mutex_);
     record_.mutable_report()->set_error(std::string(status.message()));
     record_.mutable_report()->set_image_damaged(damaged);
+    record_.mutable_report()->set_node_problem(!damaged && !absl::IsPermissionDenied(status));
     SetPhase(v1::RESTORE_FAILED);
     return;
   }
@@ -204,6 +205,7 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
     std::lock_guard lock(mutex_);
     record_.mutable_report()->set_error(std::string(status.message()));
     record_.mutable_report()->set_no_gpu(absl::IsResourceExhausted(status));
+    record_.mutable_report()->set_node_problem(true);
     SetPhase(failed);
     return;
   }
@@ -253,6 +255,7 @@ void Task::AwaitStart(v1::TaskPhase failed) {
   v1::TaskReport& report = *record_.mutable_report();
   if (host_.stopping && !ended_) return;
   const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
+  report.set_node_problem(!word.ok() || word->node_problem());
   if (word.ok())
     report.set_error(word->message());
   else if (!in_time)

@@ -162,7 +162,7 @@ absl::Status Shepherd(const SlurmHandover& handover, const std::string& registra
   SIDING_RETURN_IF_ERROR(WriteShim(folder));
   agent::ShimRequest request;
   const auto task = Begin(folder, handover, request);
-  SIDING_RETURN_IF_ERROR(WriteStart(folder, task));
+  SIDING_RETURN_IF_ERROR(WriteStart(folder, task, request.has_restore()));
   if (!task.ok()) return task.status();
   Tell(StepWord::kStarted, task->init);
   const agent::ShimExit exit = AwaitEnd(task->init, spank::kShimTaskFd);

@@ -19,16 +19,24 @@ agent::ProcessRef Identity(pid_t pid) {
   return ref;
 }
 
+// Whether a task that did not start might do so elsewhere, or later: what the job asked for is not to blame.
+// Of CRIU's failures most are as good as the image.
+bool IsNodeProblem(const absl::Status& status, bool restore) {
+  if (restore) return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+  return !absl::IsFailedPrecondition(status) && !absl::IsInvalidArgument(status);
+}
+
 }  // namespace
 
 absl::Status WriteShim(const std::string& folder) {
   return WriteJsonFile(folder + "/shim.json", Identity(getpid()));
 }
 
-absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask>& task) {
+absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask>& task, bool restore) {
   if (!task.ok()) {
     agent::ShimFailed failed;
     failed.set_message(std::string(task.status().message()));
+    failed.set_node_problem(IsNodeProblem(task.status(), restore));
     return WriteJsonFileDurably(folder + "/failed.json", failed);
   }
   agent::ShimRunning running;

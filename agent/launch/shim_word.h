@@ -14,7 +14,7 @@ namespace siding {
 absl::Status WriteShim(const std::string& folder);
 
 // That the task runs, or why it does not. On an error nobody could find the task again: it has been ended.
-absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask>& task);
+absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask>& task, bool restore);
 
 // What a wait status means: siding-init, like every shell, says 128 + number for a signal.
 agent::ShimExit ExitOf(int wait_status);

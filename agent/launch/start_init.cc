@@ -175,7 +175,10 @@ absl::StatusOr<pid_t> StartInit(InitPlan plan) {
   if (n == 0) return init;
   waitpid(init, nullptr, 0);
   if (n != sizeof report) return absl::InternalError("the launch ended in an unknown way");
-  return absl::FailedPreconditionError(Explain(plan, static_cast<Stage>(report[0]), report[1]));
+  const auto stage = static_cast<Stage>(report[0]);
+  const std::string why = Explain(plan, stage, report[1]);
+  const bool as_asked = stage == kRun || stage == kOutput || stage == kWorkdir;
+  return as_asked ? absl::FailedPreconditionError(why) : absl::InternalError(why);
 }
 
 }  // namespace siding

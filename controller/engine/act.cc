@@ -209,6 +209,17 @@ NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank)
   return own;
 }
 
+// Its agent may still make it count.
+bool Engine::Impl::IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const {
+  const auto tasks = state_.observed_tasks.find(checkpoint.nodes[rank]);
+  if (tasks == state_.observed_tasks.end()) return false;
+  const auto task =
+      tasks->second.find({checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank});
+  if (task == tasks->second.end()) return false;
+  const v1::TaskPhase phase = task->second.report.phase();
+  return phase == v1::DUMPING || phase == v1::PREPARED;
+}
+
 void Engine::Impl::ActOnDeletions() {
   const Time now = clock_.Now();
   for (const CheckpointId& id : state_.unwanted) {
@@ -219,14 +230,7 @@ void Engine::Impl::ActOnDeletions() {
     // Ranks that have ended, too: one may have ended after its image had been put in its place.
     for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
       const NodeId node = NodeWithImage(checkpoint, rank);
-      if (!state_.observed_nodes[node].connected) continue;
-      // Its task may be about to put the image in its place.
-      const auto writer = state_.observed_tasks[checkpoint.nodes[rank]].find(
-          TaskId{checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank});
-      if (writer != state_.observed_tasks[checkpoint.nodes[rank]].end() &&
-          writer->second.report.phase() == v1::PREPARED &&
-          writer->second.report.checkpoint() == id.value())
-        continue;
+      if (!state_.observed_nodes[node].connected || IsBeingWritten(checkpoint, rank)) continue;
       Deletion& deletion = deletions_[{id, rank}];
       if (deletion.sent != Time{} && now - deletion.sent < 12 * kSendAgain) continue;
       deletion.sent = now;

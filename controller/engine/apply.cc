@@ -267,6 +267,8 @@ class Applier {
         FallBack(job, e);
         break;
       case JobEvent::kRestartNeeded:
+        if (job.state == JobState::kStarting) ++job.start_failures;
+        [[fallthrough]];
       case JobEvent::kRequeued:
         FallBack(job, e);
         BackToTheStart(job);
@@ -317,7 +319,7 @@ class Applier {
     // Whatever it goes on from, what may be lost is what it does from now on.
     job.durable_at = started;
     job.displaced_by = JobId();
-    job.restore_failures = 0;
+    job.start_failures = job.restore_failures = 0;
   }
 
   void Release(JobRecord& job) {

@@ -33,6 +33,48 @@ TEST_F(EngineTest, TheNodesOfAFailedGangAreFreeOnlyWhenTheOtherRanksAreGone) {
   EXPECT_EQ(State(next), JobState::kRunning);
 }
 
+TEST_F(EngineTest, AJobThatANodeCouldNotStartIsTriedAgain) {
+  AddNodes({"a"});
+  cluster_.fail_start = {"a"};
+  const JobId job = Submit(Batch());
+  cluster_.Run();
+  EXPECT_EQ(State(job), JobState::kPending);
+  cluster_.fail_start.clear();
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+TEST_F(EngineTest, AJobThatNoNodeCanStartFailsInTheEnd) {
+  AddNodes({"a"});
+  cluster_.fail_start = {"a"};
+  const JobId job = Submit(Batch());
+  Settle(60);
+  EXPECT_EQ(State(job), JobState::kFailed);
+  EXPECT_THAT(Job(job).reason, HasSubstr("disk is full"));
+}
+
+TEST_F(EngineTest, AJobThatEndsBeforeItIsKilledIsDoneAndNotStartedAgain) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kKill}));
+  Settle();
+  Submit(OnDemand(1), kBob);
+  EXPECT_EQ(State(victim), JobState::kKilling);
+  cluster_.Exit(victim, 0, 0);
+  EXPECT_EQ(State(victim), JobState::kDone);
+}
+
+TEST_F(EngineTest, AnImageThatWasNotNeededAnyMoreWhenItBecameVisibleIsDeleted) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  cluster_.Step();
+  ASSERT_EQ(State(job), JobState::kCommitting);
+  ASSERT_TRUE(engine_->Kill(kAda, job).ok());
+  Settle();
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kDelete).delete_().checkpoint(), "1.1");
+}
+
 TEST_F(EngineTest, ADeadlineJobGetsItsNodesAndTheVictimComesBack) {
   AddNodes({"a", "b"});
   const JobId victim = Submit(Batch(2));

@@ -107,6 +107,7 @@ class FakeCluster final : public AgentLink {
       if (key.second.job != job || key.second.rank != rank || report.phase() != v1::RUNNING) continue;
       report.set_phase(v1::EXITED);
       report.set_exit_code(code);
+      report.set_own_end(true);
       Report(key.first, report);
     }
   }
@@ -168,6 +169,7 @@ class FakeCluster final : public AgentLink {
     return n;
   }
 
+  std::set<std::string> fail_start;    // nodes that cannot start anything
   std::set<std::string> fail_dump;     // nodes on which a dump fails
   std::set<std::string> slow_dump;     // nodes on which a dump begins and does not end
   std::set<std::string> fail_suspend;  // nodes on which a freeze fails
@@ -212,6 +214,12 @@ class FakeCluster final : public AgentLink {
     };
     switch (command.what_case()) {
       case v1::ToAgent::kLaunch:
+        if (fail_start.contains(node.value())) {
+          report.set_phase(v1::LAUNCH_FAILED);
+          report.set_error("its disk is full");
+          report.set_node_problem(true);
+          break;
+        }
         TakeGpus(report, command.launch().spec().per_node().gpus());
         report.set_phase(v1::RUNNING);
         report.set_started_us(ToMicros(clock_->Now()));
@@ -284,6 +292,7 @@ class FakeCluster final : public AgentLink {
         }
         break;
       case v1::ToAgent::kKill:
+        if (report.phase() == v1::EXITED) break;
         report.set_phase(v1::EXITED);
         report.set_exit_signal(15);
         break;

@@ -158,7 +158,9 @@ class Engine::Impl {
   bool JudgeCommit(JobRecord& job);
   bool JudgeSave(JobRecord& job);
   bool JudgeKill(JobRecord& job);
+  void StartFailed(JobRecord& job, const std::string& where, const v1::TaskReport& report);
   void RestoreFailed(JobRecord& job, const v1::TaskReport& report);
+  void Pause(const JobRecord& job, int failures);
   void FallBack(JobRecord& job, const std::string& why);
   void StartAnew(JobRecord& job, const std::string& why);
   std::vector<NodeId> WhereTasksMayLive(const JobRecord& job) const;
@@ -302,6 +304,7 @@ class Engine::Impl {
   static bool IsLeftTask(const JobRecord& job, const NodeId& node, const TaskId& task);
   void EndStray(const NodeId& node, const TaskId& task, int64_t op);
   void ActOnDeletions();
+  bool IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const;
   // The node to ask for an image: the one that dumped it, or for a shared one any that is there.
   NodeId NodeWithImage(const CheckpointRecord& checkpoint, int rank);
   // Sends at most once for each (task, op, kind), unless nothing has changed for a while.
@@ -332,8 +335,8 @@ class Engine::Impl {
     Time start_by;
     Time made;
   };
-  std::deque<Promise> promises_;              // to jobs that a cluster manager does not have yet
-  std::map<JobId, Time> restore_not_before_;  // of jobs whose node lacked what a restore needs
+  std::deque<Promise> promises_;      // to jobs that a cluster manager does not have yet
+  std::map<JobId, Time> not_before_;  // of jobs that a node could not start, restore or thaw: the next attempt
 
   struct Sent {
     int64_t op = 0;

@@ -10,9 +10,14 @@ namespace siding {
 namespace {
 
 constexpr int kRestoreAttempts = 3;
+// Attempts to start a job where only the nodes were to blame.
+constexpr int kStartAttempts = 5;
+// What went wrong on a node may be over after this; each further attempt waits for twice as long.
+constexpr Duration kPause = std::chrono::seconds(1);
+constexpr int kMostDoublings = 6;
 // A node that had no GPU for a job, or not the image's key, may have it after this, or another node may be free;
 // a frozen job that could not go on may be able to.
-constexpr Duration kPause = std::chrono::seconds(10);
+constexpr Duration kLackPause = std::chrono::seconds(10);
 // Attempts at a dump that failed for a reason that may pass, such as a process that ended in the middle of
 // it.
 constexpr int kDumpAttempts = 2;
@@ -42,10 +47,8 @@ bool Engine::Impl::Judge(JobRecord& job) {
   if (!HoldsNodes(job.state) || IsSeenInQueueOnly(job)) return false;
   const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
   if (starting && JudgeStart(job)) return true;
-  if (job.state != JobState::kKilling) {
-    if (JudgeExits(job)) return true;
-    if (JudgeLost(job)) return true;
-  }
+  if (JudgeExits(job)) return true;
+  if (job.state != JobState::kKilling && JudgeLost(job)) return true;
   switch (job.state) {
     case JobState::kSuspending:
     case JobState::kResuming:
@@ -63,12 +66,14 @@ bool Engine::Impl::Judge(JobRecord& job) {
   }
 }
 
-// Ranks that ended by themselves. A job is done when all of them exited with 0, and has failed when one did
-// not: the others are ended then, they would wait for it for ever.
+// Ranks that ended by themselves, if only just before they would have been ended. A job is done when all of
+// them exited with 0, and has failed when one did not: the others are ended then, they would wait for it for
+// ever.
 bool Engine::Impl::JudgeExits(JobRecord& job) {
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
     if (seen.phase() != v1::EXITED) continue;
+    if (job.state == JobState::kKilling && !seen.report.own_end()) continue;
     if (BackToScript(job)) return true;
     if (GoesOnInQueue(job)) return false;
     const int code =
@@ -140,8 +145,7 @@ bool Engine::Impl::JudgeStart(JobRecord& job) {
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
     if (seen.phase() == v1::LAUNCH_FAILED) {
-      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
-      job.state == JobState::kStarting ? Move(job, Moved(JobEvent::kStartFailed, why)) : StartAnew(job, why);
+      StartFailed(job, On(job, rank), seen.report);
       return true;
     }
     if (seen.phase() == v1::RESTORE_FAILED) {
@@ -159,15 +163,31 @@ bool Engine::Impl::JudgeStart(JobRecord& job) {
   return true;
 }
 
+// What the job asked for cannot be done, or a node could not do it: then it is tried again.
+void Engine::Impl::StartFailed(JobRecord& job, const std::string& where, const v1::TaskReport& report) {
+  const std::string why = absl::StrCat(where, ": ", report.error());
+  const bool again = report.node_problem() && job.start_failures + 1 < kStartAttempts;
+  if (report.node_problem()) Pause(job, job.start_failures);
+  if (job.state == JobState::kRestoring && again) return FallBack(job, why);
+  if (job.state != JobState::kStarting || again) return StartAnew(job, why);
+  Move(job, Moved(JobEvent::kStartFailed, why));
+}
+
+void Engine::Impl::Pause(const JobRecord& job, int failures) {
+  not_before_[job.id] = clock_.Now() + kPause * (1 << std::min(failures, kMostDoublings));
+}
+
 void Engine::Impl::RestoreFailed(JobRecord& job, const v1::TaskReport& report) {
   const std::string why = absl::StrCat(On(job, report.task().rank() - job.first_rank), ": ", report.error());
   // A damaged image is never tried again; another failure may be the node's, so it is tried elsewhere first.
   const CheckpointId checkpoint = job.current.checkpoint;
   if (report.no_gpu() || report.no_key()) {
-    restore_not_before_[job.id] = clock_.Now() + kPause;
-  } else if (checkpoint != CheckpointId() &&
-             (report.image_damaged() || job.restore_failures + 1 >= kRestoreAttempts)) {
-    Record(job.id, CheckpointChanged{checkpoint, "damaged", why});
+    not_before_[job.id] = clock_.Now() + kLackPause;
+  } else if (report.image_damaged() ||
+             (!report.node_problem() && job.restore_failures + 1 >= kRestoreAttempts)) {
+    if (checkpoint != CheckpointId()) Record(job.id, CheckpointChanged{checkpoint, "damaged", why});
+  } else {
+    Pause(job, job.restore_failures);
   }
   FallBack(job, why);
 }
@@ -180,7 +200,7 @@ bool Engine::Impl::JudgeFreeze(JobRecord& job) {
     const bool failed = seen.report.failed_op() - OpOf(job) + 1 >= kFreezeAttempts;
     const std::string why = failed ? absl::StrCat(On(job, rank), ": ", seen.report.error()) : "";
     if (failed && !freezing && job.current.event == JobEvent::kOrderResume && seen.phase() == v1::SUSPENDED) {
-      restore_not_before_[job.id] = clock_.Now() + kPause;
+      not_before_[job.id] = clock_.Now() + kLackPause;
       Move(job, Moved(JobEvent::kStaysFrozen, why));
       return true;
     }

@@ -187,7 +187,7 @@ bool Engine::Impl::AdvanceRequests() {
 
 bool Engine::Impl::Grant(JobRecord& request) {
   // A cluster manager gives it its nodes, and queue.cc hears of that.
-  if (IsHosted(request) || request.spec.not_before > clock_.Now() || HasLeftTasks(request)) return false;
+  if (IsHosted(request) || request.spec.not_before > clock_.Now() || MustWait(request)) return false;
   const std::map<NodeId, Resources> room = Room({request.id});
   const auto fits = [&](const NodeId& node) {
     auto it = room.find(node);

@@ -93,7 +93,7 @@ void Engine::Impl::ForgetEnded() {
 
 // What is kept about it beside its record.
 void Engine::Impl::DropTracesOf(JobId id) {
-  restore_not_before_.erase(id);
+  not_before_.erase(id);
   in_doubt_.erase(id);
   const auto begin = sent_.lower_bound({TaskId{id, 0, 0}, NodeId()});
   const auto end = sent_.lower_bound({TaskId{JobId(id.value() + 1), 0, 0}, NodeId()});

@@ -105,8 +105,8 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
 }
 
 bool Engine::Impl::MustWait(const JobRecord& job) const {
-  auto it = restore_not_before_.find(job.id);
-  return (it != restore_not_before_.end() && clock_.Now() < it->second) || HasLeftTasks(job);
+  auto it = not_before_.find(job.id);
+  return (it != not_before_.end() && clock_.Now() < it->second) || HasLeftTasks(job);
 }
 
 // Were it started again now, it might run twice.
@@ -269,6 +269,11 @@ bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
 // given, and a checkpoint counts only when the images of all ranks are there, so an older one never goes
 // before that.
 void Engine::Impl::ExpireCheckpoints(JobRecord& job) {
+  // One that was not finished: some ranks' images may count already, and nobody will ask for them.
+  const auto last = state_.checkpoints.find(CheckpointOf(job, job.checkpoint_count));
+  const bool in_the_making = job.state == JobState::kDumping || job.state == JobState::kCommitting;
+  if (last != state_.checkpoints.end() && last->second.state.empty() && !in_the_making)
+    Record(job.id, CheckpointChanged{last->first, "deleted", "it was not finished"});
   const bool over = job.state == JobState::kDone || job.state == JobState::kCancelled;
   const size_t keep = over ? 0 : static_cast<size_t>(std::max(1, policy_.keep_checkpoints));
   while (job.checkpoints.size() > keep) {

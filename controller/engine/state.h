@@ -143,6 +143,7 @@ struct JobRecord {
   std::map<int, int> exited;       // rank -> exit code
   Time last_exit;                  // of a rank
   std::map<Method, std::string> lost_methods;
+  int start_failures = 0;                 // in a row, because of nodes
   int restore_failures = 0;               // in a row, with the newest checkpoint
   std::vector<CheckpointId> checkpoints;  // visible and good, oldest first
   int checkpoint_count = 0;               // ever ordered: numbers the next

@@ -14,7 +14,12 @@ def enter(kept):
     if libc.unshare(CLONE_NEWNS | CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
     fd = os.open(kept, os.O_RDONLY | os.O_DIRECTORY)
-    for command in ("mount --make-rprivate /", "mount -t tmpfs -o mode=1777 tmpfs /tmp", "ip link set lo up"):
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    # What others have mounted there would be a part of every task's mounts, and nowhere to be found.
+    points = [line.split()[4] for line in open("/proc/self/mountinfo")]
+    for point in sorted((p for p in points if p.startswith("/tmp/")), reverse=True):
+        subprocess.run(["umount", "-l", point], stderr=subprocess.DEVNULL, check=False)  # or it has gone
+    for command in ("mount -t tmpfs -o mode=1777 tmpfs /tmp", "ip link set lo up"):
         subprocess.run(command.split(), check=True)
     return f"/proc/self/fd/{fd}"
 

@@ -37,8 +37,8 @@ def files(cluster):
     folders = [cluster.dir / node / "tasks" for node in cluster.nodes]
     for tier in (cluster.shared, *(cluster.dir / node / "store" for node in cluster.nodes)):
         folders += [tier / "staging", tier / "images", tier / "damaged"]
-    rests = [f"file {path}" for folder in folders if folder.exists() for path in folder.iterdir()]
-    rests += [f"file {path}" for path in cluster.dir.rglob("*.tmp.*")]
+    rests = [f"file {path}" for folder in folders for path in folder.glob("*")]
+    rests += [f"file {folder}/{name}" for folder, _, names in os.walk(cluster.dir) for name in names if ".tmp." in name]
     return rests + [f"file {path}" for path in pathlib.Path("/tmp").glob("siding-*-job-*")]
 
 

@@ -1,11 +1,9 @@
 """The plays in which faults are made to happen: a request with a deadline, its victims, and the way back of all of them."""
 
 import hashlib
-import json
 import pathlib
-import shutil
 
-from cluster import wait_for
+from cluster import CtlError, wait_for
 from faulty import FaultyCluster
 
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
@@ -24,6 +22,7 @@ class Play:
         self.work = self.cluster.dir / "work"
         self.work.mkdir()
         self.jobs = {}  # by name: number, steps, ranks
+        self.wrong_images = []  # seen while there were images
 
     def options(self):
         return {}
@@ -32,6 +31,7 @@ class Play:
         self.cluster.start()
         self.begin()
         self.preempt()
+        self.look_at_images()
         self.end()
 
     # ---- what the plays are made of ----
@@ -55,6 +55,30 @@ class Play:
         wait_for("the jobs to work", lambda: all(lines(name, rank) >= 5 for name in names
                                                  for rank in range(self.jobs[name][2])), PATIENCE)
 
+    def look_at_images(self):
+        """While the victims wait for the end of the request: what the journal says of images is true."""
+        number = self.jobs["express"][0]
+        wait_for("the request to run", lambda: self.cluster.jobs()[number]["state"] in ("running", "done"), PATIENCE)
+
+        def listed():
+            answer = self.cluster.patiently(lambda: self.cluster.ctl("checkpoints", "list"))
+            return {c["id"]: c["state"] for c in answer.get("checkpoints", [])}
+
+        def verified(checkpoint):
+            try:
+                return self.cluster.ctl("checkpoints", "verify", checkpoint)["good"]
+            except CtlError:
+                return listed().get(checkpoint) != "good"  # its job may have ended meanwhile
+        for checkpoint, state in listed().items():
+            if state == "good":
+                try:
+                    wait_for("an answer", lambda name=checkpoint: verified(name), 15)
+                except AssertionError:
+                    self.wrong_images.append(f"checkpoint {checkpoint} is good in the journal and not in the store")
+        found = list(self.cluster.dir.glob("*/images/*")) + list(self.cluster.dir.glob("*/store/images/*"))
+        known = listed()  # afterwards: what is not among them is deleted by now
+        self.wrong_images += [f"image {f.name} is in no journal" for f in found if f.name not in known and f.exists()]
+
     def end(self):
         """Every job is over, and nothing is left to be done."""
         def over():
@@ -67,29 +91,33 @@ class Play:
 
     # ---- what must be true of the results ----
     def wrong_results(self):
-        wrong = []
+        wrong = list(self.wrong_images)
         for name, (number, steps, ranks) in self.jobs.items():
             whole = hashlib.sha256("".join(f"{i}\n" for i in range(steps)).encode()).hexdigest()
             want = "ran" if name == "express" else whole
             for rank in range(ranks):
                 path = self.work / f"{name}.{rank}.ended"
                 ended = path.read_text().split() if path.exists() else []
-                if set(ended) != {want} or (len(ended) != 1 and not self.may_repeat()):
+                if set(ended) != {want} or (len(ended) != 1 and not self.may_repeat(number)):
                     wrong.append(f"{name} rank {rank} ended {len(ended)} times" +
                                  ("" if set(ended) <= {want} else ", with a wrong result"))
             wrong += self.wrong_starts(name, number)
         return wrong
 
-    def may_repeat(self):
-        """Nobody saw how the task ended, so it is started again."""
-        return self.cluster.point.startswith("shim.")
+    def may_repeat(self, number):
+        """Nobody saw how a task ended, or not all ranks could be started or restored, and those that could have run for
+        a moment."""
+        kinds = [event["kind"] for event in self.cluster.events(number)]
+        began_again = "restart-needed" in kinds and "started" not in kinds[:kinds.index("restart-needed")]
+        return began_again or "restore-failed" in kinds or self.cluster.point.startswith("shim.")
 
     def wrong_starts(self, name, number):
         """Each start is of an incarnation of its own, and none was from the beginning but the first."""
         open_place = False
         events = self.cluster.events(number)
-        again = next((e["text"] for e in events if e["kind"] == "restart-needed"), None)
-        if again and not self.may_repeat():
+        ran = next((i for i, e in enumerate(events) if e["kind"] == "started"), len(events))
+        again = next((e["text"] for e in events[ran:] if e["kind"] == "restart-needed"), None)
+        if again and not self.may_repeat(number):
             return [f"{name}: {again}"]
         for event in events:
             if event["kind"] == "place":
@@ -107,8 +135,8 @@ class Main(Play):
     nodes = 3
 
     def begin(self):
-        self.submit("gang", "--preemptible=checkpoint", nodes=2, steps=70)
-        self.submit("solo", "--preemptible=suspend", steps=70)
+        self.submit("gang", "--preemptible=checkpoint", nodes=2, steps=120)
+        self.submit("solo", "--preemptible=suspend", steps=120)
         self.wait_for_work("gang", "solo")
 
     def preempt(self):
@@ -126,9 +154,9 @@ class Restart(Main):
         self.cluster.kill9_controller()
         for node in self.cluster.nodes:
             self.cluster.kill9_agent(node)  # the caretaker starts them again
-        self.cluster.deaths.append("all")
         wait_for("the cluster to be back", lambda: self.cluster.patiently(self.cluster._measured), PATIENCE)
         self.preempt()
+        self.look_at_images()
         self.end()
 
 
@@ -137,10 +165,11 @@ class Others(Play):
 
     def begin(self):
         state = self.work / "saver.state"
-        saver = [str(WORKER), "70", str(self.work / "saver"), str(state)]
+        saver = [str(WORKER), "120", str(self.work / "saver"), str(state)]
         self.submit("saver", "--preemptible=app", "--app-signal", "USR1@10s", "--restart-command", " ".join([*saver, "--resume"]),
-                    steps=70, command=saver)
-        self.submit("killed", "--preemptible=kill", "--kill-grace", "200ms", steps=70)
+                    steps=120, command=saver)
+        stubborn = [str(WORKER), "120", str(self.work / "killed"), "--stubborn"]
+        self.submit("killed", "--preemptible=kill", "--kill-grace", "200ms", steps=120, command=stubborn)
         self.wait_for_work("saver", "killed")
 
     def preempt(self):

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """A job whose result shows whether anything of it was lost, repeated or changed.
 
-usage: worker.py STEPS OUT [STATE]
+usage: worker.py STEPS OUT [STATE | --stubborn]
 Writes a number a step into OUT.RANK.log and, at its end, a line with the digest of that file into OUT.RANK.ended. With
-STATE it saves itself there at SIGUSR1 and ends; --resume goes on from it."""
+STATE it saves itself there at SIGUSR1 and ends; --resume goes on from it. --stubborn: it does not end at a SIGTERM."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-arguments = [a for a in sys.argv[1:] if a != "--resume"]
+arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
 steps, out = int(arguments[0]), f"{arguments[1]}.{os.environ['SIDING_RANK']}"
 state = arguments[2] if len(arguments) > 2 else None
 resume = "--resume" in sys.argv
@@ -35,6 +35,8 @@ def save(*_):
     sys.exit(0)
 
 
+if "--stubborn" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if state:
     signal.signal(signal.SIGUSR1, save)
 while at < steps:

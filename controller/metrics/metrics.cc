@@ -97,7 +97,7 @@ class EngineMetrics final : public prometheus::Collectable {
 // Of the HTTP server. Who connects and says nothing has a thread for so long, and others have the rest.
 std::vector<std::string> OptionsFor(int port) {
   return {
-      "listening_ports", absl::StrCat("127.0.0.1:", port), "num_threads", "4", "request_timeout_ms", "2000"};
+      "listening_ports", absl::StrCat("127.0.0.1:", port), "num_threads", "32", "request_timeout_ms", "1000"};
 }
 
 class NoMetrics final : public Metrics {};

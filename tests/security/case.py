@@ -86,7 +86,7 @@ class RemoteCluster(Cluster):
             self.user = before
 
     def log(self):
-        return self.tail("sidingd", 1000)
+        return self.tail("sidingd", 100_000)
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to run jobs as their users")

@@ -116,6 +116,19 @@ TEST_F(RetentionTest, OneOfSeveralIsDeletedWhenItIsAskedFor) {
   EXPECT_FALSE(Delete("1.1").ok());
 }
 
+TEST_F(RetentionTest, AnImageWhoseKeyIsNotThereIsTriedUntilItIs) {
+  const JobId job = JobWithCheckpoints(1, 2);
+  cluster_.no_key = true;
+  cluster_.Vanish(job);
+  Settle(100);
+  EXPECT_GT(cluster_.Count(v1::ToAgent::kRestore), 3);
+  EXPECT_THAT(Good(job), ElementsAre("1.1"));
+  cluster_.no_key = false;
+  Settle(20);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 1) << "it has not begun anew";
+}
+
 TEST_F(RetentionTest, AllGoWhenTheJobIsOver) {
   const JobId job = JobWithCheckpoints(2, 2);
   ASSERT_TRUE(engine_->Kill(kAda, job).ok());

@@ -6,6 +6,7 @@
 
 #include "common/status.h"
 #include "gmock/gmock.h"
+#include "store/secret_key.h"
 #include "store/test_support.h"
 
 namespace siding::store {
@@ -25,7 +26,9 @@ class FaultyDiskTest : public FolderTest {
   FaultyDiskTest() : FolderTest(kMemory) {}
 
   std::string Root() const { return folder_ + "/store"; }
-  absl::StatusOr<std::unique_ptr<ImageStore>> Open() { return OpenDirectoryStore(Root(), {.disk = &disk_}); }
+  absl::StatusOr<std::unique_ptr<ImageStore>> Open() {
+    return OpenDirectoryStore(Root(), {.keys = keys_, .plain_folder = folder_ + "/plain", .disk = &disk_});
+  }
 
   absl::Status TryPut(ImageStore& store) {
     SIDING_ASSIGN_OR_RETURN(const auto draft, store.Begin(key_));
@@ -72,19 +75,31 @@ class FaultyDiskTest : public FolderTest {
       {Fault::kShortWrite, 0}, {Fault::kTornWrite, ENOSPC}, {Fault::kTornWrite, EIO},
   };
   const ImageKey key_{CheckpointId("42.3"), 0};
+  std::shared_ptr<const KeyRing> keys_;  // null: not encrypted
   FaultyDisk disk_;
 };
 
-TEST_F(FaultyDiskTest, MakingAnImage) {
-  FailEverywhere([](ImageStore&) {}, [&](ImageStore& store) { return TryPut(store); },
-                 [&](ImageStore& store, const absl::Status& status) {
-                   if (status.ok()) {
-                     EXPECT_THAT(store.List().value(), ElementsAre(key_));
-                   }
-                   const absl::Status again = TryPut(store);
-                   EXPECT_TRUE(again.ok() || absl::IsAlreadyExists(again)) << again;
-                   EXPECT_TRUE(store.Verify(key_).ok());
-                 });
+class MakingAnImageTest : public FaultyDiskTest {
+ protected:
+  void Make() {
+    FailEverywhere([](ImageStore&) {}, [&](ImageStore& store) { return TryPut(store); },
+                   [&](ImageStore& store, const absl::Status& status) {
+                     if (status.ok()) {
+                       EXPECT_THAT(store.List().value(), ElementsAre(key_));
+                     }
+                     const absl::Status again = TryPut(store);
+                     EXPECT_TRUE(again.ok() || absl::IsAlreadyExists(again)) << again;
+                     EXPECT_TRUE(store.Verify(key_).ok());
+                   });
+  }
+};
+
+TEST_F(MakingAnImageTest, NotEncrypted) { Make(); }
+
+TEST_F(MakingAnImageTest, Encrypted) {
+  keys_ = std::make_shared<KeyRing>(ParseSecretKey(std::string(64, '1')).value());
+  Make();
+  EXPECT_EQ(CountEntries(folder_ + "/plain/staging"), 0u) << "nothing plain is left";
 }
 
 TEST_F(FaultyDiskTest, FullDiskIsCalledSo) {

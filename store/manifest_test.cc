@@ -42,6 +42,26 @@ TEST(ManifestTest, RoundTrip) {
   EXPECT_EQ(manifest.files[1].checksum, kSum);
 }
 
+TEST(ManifestTest, EncryptedRoundTrip) {
+  Manifest manifest = Example();
+  manifest.encryption_key = "0123456789abcdef";
+  const std::string text = ManifestToText(manifest).value();
+  EXPECT_THAT(text, HasSubstr("\"version\": 2"));
+  EXPECT_EQ(ParseManifest(text)->encryption_key, manifest.encryption_key);
+}
+
+TEST(ManifestTest, PlainImageStaysReadableForOlderPrograms) {
+  EXPECT_THAT(ManifestToText(Example()).value(), HasSubstr("\"version\": 1"));
+}
+
+TEST(ManifestTest, UnknownCipher) {
+  Manifest manifest = Example();
+  manifest.encryption_key = "0123456789abcdef";
+  const std::string text = Replaced(ManifestToText(manifest).value(), "xchacha20", "rot13");
+  EXPECT_THAT(std::string(ParseManifest(WithOwnChecksum(text)).status().message()),
+              HasSubstr("encryption.cipher"));
+}
+
 TEST(ManifestTest, TruncatedText) {
   const std::string text = ManifestToText(Example()).value();
   EXPECT_TRUE(absl::IsDataLoss(ParseManifest(text.substr(0, text.size() / 2)).status()));

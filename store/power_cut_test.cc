@@ -5,6 +5,7 @@
 
 #include "common/files.h"
 #include "gmock/gmock.h"
+#include "store/secret_key.h"
 #include "store/test_support.h"
 
 namespace siding::store {
@@ -94,6 +95,22 @@ TEST_F(PowerCutTest, RankBesideAnother) {
     EXPECT_THAT(keys, Contains(kKey));
     if (n >= acknowledged) {
       EXPECT_THAT(keys, ElementsAre(kKey, kOther));
+    }
+  });
+}
+
+TEST_F(PowerCutTest, EncryptedImage) {
+  RecordingDisk disk(world_);
+  const auto ring = std::make_shared<KeyRing>(ParseSecretKey(std::string(64, '1')).value());
+  const auto store =
+      OpenDirectoryStore(world_ + "/store", {.keys = ring, .plain_folder = folder_ + "/plain", .disk = &disk})
+          .value();
+  Put(RealDisk(), *store, kKey);  // the plain files are of no use after a power cut
+  const size_t acknowledged = disk.operations() - 1;
+  CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
+    EXPECT_THAT(keys, AnyOf(IsEmpty(), ElementsAre(kKey)));
+    if (n >= acknowledged) {
+      EXPECT_THAT(keys, ElementsAre(kKey));
     }
   });
 }

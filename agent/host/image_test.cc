@@ -121,6 +121,27 @@ TEST_F(ImageTest, ImageOfAnyUserIsForRootOnly) {
   }
 }
 
+class ScrubbedImageTest : public ImageTest {
+ protected:
+  TaskHostOptions Options(const std::string& node) const override {
+    TaskHostOptions options = ImageTest::Options(node);
+    options.scrub.interval = std::chrono::hours(1);
+    return options;
+  }
+};
+
+TEST_F(ScrubbedImageTest, HeartbeatNamesADamagedImage) {
+  MakeImage(Endless());
+  ASSERT_TRUE(store::WriteAt(files_[0], "x", 3));
+  host_.reset();
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/n1/scrubbed", "0").ok());  // long ago
+  StartHost();
+  ASSERT_TRUE(store::Eventually([&] { return host().Measure().damaged_size() == 1; }));
+  EXPECT_EQ(host().Measure().damaged(0).checkpoint(), "1.1");
+  EXPECT_THAT(host().Measure().damaged(0).problem(), HasSubstr(files_[0]));
+  EXPECT_GT(host().Measure().scrubbed_bytes(), 0);
+}
+
 class EncryptedImageTest : public ImageTest {
  protected:
   TaskHostOptions Options(const std::string& node) const override {

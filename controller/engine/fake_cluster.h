@@ -179,6 +179,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> keep_gpus;     // nodes on which a frozen task still has its GPUs
   std::string cannot_drain;            // said of every task
   bool no_gpu = false;                 // for any restore
+  bool no_key = false;                 // for any image
   int64_t memory = 1 << 20;            // resident bytes of every task
   int64_t gpu_memory = 0;              // of every task on GPUs
 
@@ -225,10 +226,11 @@ class FakeCluster final : public AgentLink {
         report.set_started_us(ToMicros(clock_->Now()));
         break;
       case v1::ToAgent::kRestore:
-        if (no_gpu) {
+        if (no_gpu || no_key) {
           report.set_phase(v1::RESTORE_FAILED);
-          report.set_error("no GPU is free");
-          report.set_no_gpu(true);
+          report.set_error(no_gpu ? "no GPU is free" : "the image is encrypted");
+          report.set_no_gpu(no_gpu);
+          report.set_no_key(no_key);
         } else if (damaged.contains(command.restore().checkpoint())) {
           report.set_phase(v1::RESTORE_FAILED);
           report.set_error("pages-1.img: checksum differs");

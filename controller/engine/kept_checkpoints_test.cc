@@ -7,7 +7,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class RetentionTest : public EngineTest {
+class KeptCheckpointsTest : public EngineTest {
  protected:
   // A running job with that many checkpoints, of which `keep` are kept.
   JobId JobWithCheckpoints(int count, int keep) {
@@ -35,13 +35,13 @@ class RetentionTest : public EngineTest {
   absl::Status Delete(const std::string& id) { return engine_->DeleteCheckpoint(kAda, CheckpointId(id)); }
 };
 
-TEST_F(RetentionTest, TheNewestStaysHoweverFewAreKept) {
+TEST_F(KeptCheckpointsTest, TheNewestStaysHoweverFewAreKept) {
   const JobId job = JobWithCheckpoints(3, 1);
   EXPECT_THAT(Good(job), ElementsAre("1.3"));
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 2);
 }
 
-TEST_F(RetentionTest, AnOlderOneStaysWhenTheNewestIsFoundDamaged) {
+TEST_F(KeptCheckpointsTest, AnOlderOneStaysWhenTheNewestIsFoundDamaged) {
   const JobId job = JobWithCheckpoints(3, 2);
   cluster_.FindDamaged("a", "1.3");
   Settle();
@@ -51,7 +51,7 @@ TEST_F(RetentionTest, AnOlderOneStaysWhenTheNewestIsFoundDamaged) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 1);
 }
 
-TEST_F(RetentionTest, ADamagedOneDoesNotPushAnOlderOneOut) {
+TEST_F(KeptCheckpointsTest, ADamagedOneDoesNotPushAnOlderOneOut) {
   const JobId job = JobWithCheckpoints(2, 2);
   cluster_.FindDamaged("a", "1.2");
   ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
@@ -59,7 +59,7 @@ TEST_F(RetentionTest, ADamagedOneDoesNotPushAnOlderOneOut) {
   EXPECT_THAT(Good(job), ElementsAre("1.1", "1.3"));
 }
 
-TEST_F(RetentionTest, TheJobGoesOnFromTheOlderOne) {
+TEST_F(KeptCheckpointsTest, TheJobGoesOnFromTheOlderOne) {
   const JobId job = JobWithCheckpoints(2, 2);
   cluster_.FindDamaged("a", "1.2");
   cluster_.Vanish(job);
@@ -68,7 +68,7 @@ TEST_F(RetentionTest, TheJobGoesOnFromTheOlderOne) {
   EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.1");
 }
 
-TEST_F(RetentionTest, AParkedJobWhoseOnlyImageIsDamagedBeginsAnew) {
+TEST_F(KeptCheckpointsTest, AParkedJobWhoseOnlyImageIsDamagedBeginsAnew) {
   const JobId job = JobWithCheckpoints(0, 2);
   ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
@@ -78,14 +78,14 @@ TEST_F(RetentionTest, AParkedJobWhoseOnlyImageIsDamagedBeginsAnew) {
   EXPECT_EQ(State(job), JobState::kPending);
 }
 
-TEST_F(RetentionTest, ADamagedOneIsCountedOnce) {
+TEST_F(KeptCheckpointsTest, ADamagedOneIsCountedOnce) {
   JobWithCheckpoints(1, 2);
   cluster_.FindDamaged("a", "1.1");
   cluster_.FindDamaged("a", "1.1");
   engine_->Read([](const ClusterState& state) { EXPECT_EQ(state.damaged_checkpoints, 1); });
 }
 
-TEST_F(RetentionTest, ANodeSpeaksOfItsOwnImagesOnly) {
+TEST_F(KeptCheckpointsTest, ANodeSpeaksOfItsOwnImagesOnly) {
   const JobId job = JobWithCheckpoints(1, 2);
   AddNodes({"b"});
   cluster_.FindDamaged("b", "1.1");
@@ -93,7 +93,7 @@ TEST_F(RetentionTest, ANodeSpeaksOfItsOwnImagesOnly) {
   EXPECT_THAT(Good(job), ElementsAre("1.1"));
 }
 
-TEST_F(RetentionTest, TheLastOneOfARunningJobIsNotDeleted) {
+TEST_F(KeptCheckpointsTest, TheLastOneOfARunningJobIsNotDeleted) {
   const JobId job = JobWithCheckpoints(1, 2);
   const absl::Status refused = Delete("1.1");
   EXPECT_TRUE(absl::IsFailedPrecondition(refused));
@@ -101,7 +101,7 @@ TEST_F(RetentionTest, TheLastOneOfARunningJobIsNotDeleted) {
   EXPECT_THAT(Good(job), ElementsAre("1.1"));
 }
 
-TEST_F(RetentionTest, NorWhenTheOthersAreDamaged) {
+TEST_F(KeptCheckpointsTest, NorWhenTheOthersAreDamaged) {
   const JobId job = JobWithCheckpoints(2, 2);
   cluster_.FindDamaged("a", "1.2");
   EXPECT_FALSE(Delete("1.1").ok());
@@ -109,14 +109,27 @@ TEST_F(RetentionTest, NorWhenTheOthersAreDamaged) {
   EXPECT_THAT(Good(job), ElementsAre("1.1"));
 }
 
-TEST_F(RetentionTest, OneOfSeveralIsDeletedWhenItIsAskedFor) {
+TEST_F(KeptCheckpointsTest, OneOfSeveralIsDeletedWhenItIsAskedFor) {
   const JobId job = JobWithCheckpoints(2, 2);
   EXPECT_TRUE(Delete("1.2").ok());
   EXPECT_THAT(Good(job), ElementsAre("1.1"));
   EXPECT_FALSE(Delete("1.1").ok());
 }
 
-TEST_F(RetentionTest, AllGoWhenTheJobIsOver) {
+TEST_F(KeptCheckpointsTest, AnImageWhoseKeyIsNotThereIsTriedUntilItIs) {
+  const JobId job = JobWithCheckpoints(1, 2);
+  cluster_.no_key = true;
+  cluster_.Vanish(job);
+  Settle(100);
+  EXPECT_GT(cluster_.Count(v1::ToAgent::kRestore), 3);
+  EXPECT_THAT(Good(job), ElementsAre("1.1"));
+  cluster_.no_key = false;
+  Settle(20);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 1) << "it has not begun anew";
+}
+
+TEST_F(KeptCheckpointsTest, AllGoWhenTheJobIsOver) {
   const JobId job = JobWithCheckpoints(2, 2);
   ASSERT_TRUE(engine_->Kill(kAda, job).ok());
   Settle();

@@ -92,9 +92,21 @@ class Client::Impl {
     return response;
   }
 
-  // Why there is no stub; OK if there is one.
-  const absl::Status& problem() const { return problem_; }
-  Stub& stub() { return *stub_; }
+  // Calls a method of the stub that streams, until the stream ends or `visit` returns false.
+  template <class Request, class Part>
+  absl::Status Read(std::unique_ptr<grpc::ClientReader<Part>> (Stub::*method)(grpc::ClientContext*,
+                                                                              const Request&),
+                    const Request& request, const std::function<bool(const Part&)>& visit) {
+    SIDING_RETURN_IF_ERROR(problem_);
+    grpc::ClientContext context;
+    const auto reader = (stub_.get()->*method)(&context, request);
+    Part part;
+    bool wanted = true;
+    while (wanted && reader->Read(&part)) wanted = visit(part);
+    if (!wanted) context.TryCancel();
+    const absl::Status status = FromGrpc(reader->Finish());
+    return wanted ? status : absl::OkStatus();
+  }
 
  private:
   const std::string controller_;
@@ -154,15 +166,10 @@ absl::StatusOr<v1::ListNodesResponse> Client::Nodes() {
 
 absl::Status Client::Events(const v1::EventsRequest& request,
                             const std::function<bool(const v1::Event&)>& visit) {
-  SIDING_RETURN_IF_ERROR(impl_->problem());
-  grpc::ClientContext context;
-  const auto reader = impl_->stub().Events(&context, request);
-  v1::Event event;
-  bool wanted = true;
-  while (wanted && reader->Read(&event)) wanted = visit(event);
-  if (!wanted) context.TryCancel();
-  const absl::Status status = impl_->FromGrpc(reader->Finish());
-  return wanted ? status : absl::OkStatus();
+  return impl_->Read(&Stub::Events, request, visit);
+}
+absl::Status Client::Backup(const std::function<bool(const v1::BackupPart&)>& visit) {
+  return impl_->Read(&Stub::Backup, v1::Empty(), visit);
 }
 
 absl::StatusOr<v1::ListCheckpointsResponse> Client::Checkpoints(int64_t job) {

@@ -48,6 +48,8 @@ class Client {
   absl::StatusOr<v1::SiteInfo> Site();
   absl::StatusOr<v1::PolicyInForce> Policy();
   absl::StatusOr<v1::PolicyReloaded> ReloadPolicy();
+  // Part after part, until the last or until `visit` returns false.
+  absl::Status Backup(const std::function<bool(const v1::BackupPart&)>& visit);
 
  private:
   class Impl;

@@ -50,6 +50,7 @@ int Run(int argc, const char* const* argv) {
   AddPolicy(app, session);
   AddSlurm(app, session);
   AddCerts(app, session);
+  AddBackup(app, session);
   AddCompletion(app, session);
   try {
     app.parse(argc, argv);

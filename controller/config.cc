@@ -64,20 +64,22 @@ std::string ProblemOf(const ControllerConfig& config) {
 absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, const std::string& name) {
   ControllerConfig config;
   FieldReader reader(name);
-  SIDING_RETURN_IF_ERROR(reader.Read(text, {{"socket", Text(config.socket)},
-                                            {"state_dir", Text(config.state_dir)},
-                                            {"policy", Text(config.policy)},
-                                            {"heartbeat", Span(config.heartbeat)},
-                                            {"metrics_port", Whole(config.metrics_port, 0, 65535)},
-                                            {"log_level", Text(config.log_level)},
-                                            {"slurm", reader.Map(SlurmFields(config.slurm))},
-                                            {"limits", reader.Map(LimitFields(config.limits))},
-                                            {"listen", Text(config.listen)},
-                                            {"tls", reader.Map(TlsFields(config.tls))},
-                                            {"identity", Parsed([&config](const std::string& text) {
-                                               return ParseIdentityBy(text, config.identity);
-                                             })},
-                                            {"munge_socket", Text(config.munge_socket)}}));
+  SIDING_RETURN_IF_ERROR(reader.Read(
+      text, {{"socket", Text(config.socket)},
+             {"state_dir", Text(config.state_dir)},
+             {"policy", Text(config.policy)},
+             {"heartbeat", Span(config.heartbeat)},
+             {"metrics_port", Whole(config.metrics_port, 0, 65535)},
+             {"keep_ended", Span(config.retention.keep_ended)},
+             {"keep_ended_jobs", Whole(config.retention.keep_ended_jobs, 0, kMost)},
+             {"log_level", Text(config.log_level)},
+             {"slurm", reader.Map(SlurmFields(config.slurm))},
+             {"limits", reader.Map(LimitFields(config.limits))},
+             {"listen", Text(config.listen)},
+             {"tls", reader.Map(TlsFields(config.tls))},
+             {"identity",
+              Parsed([&config](const std::string& text) { return ParseIdentityBy(text, config.identity); })},
+             {"munge_socket", Text(config.munge_socket)}}));
   if (const std::string problem = ProblemOf(config); !problem.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(name, ": ", problem));
   }

@@ -8,6 +8,7 @@
 #include "common/tls/certificates.h"
 #include "common/units.h"
 #include "controller/api/limits.h"
+#include "controller/engine/retention.h"
 #include "controller/platform/slurm/open.h"
 
 namespace siding {
@@ -35,6 +36,7 @@ struct ControllerConfig {
   int metrics_port = 0;  // on 127.0.0.1; 0: none
   std::string log_level = "info";
   ServiceLimits limits;
+  Retention retention;
   std::string listen;  // "ADDRESS:PORT" for remote agents and users; empty: none
   TlsFiles tls;        // all of them, if it listens
   IdentityBy identity = IdentityBy::kCertificate;

@@ -24,6 +24,12 @@ TEST(Config, ReadsEveryField) {
   EXPECT_EQ(config->metrics_port, 9100);
   EXPECT_EQ(config->log_level, "debug");
 }
+TEST(Config, ReadsHowLongEndedJobsAreKept) {
+  const auto config = ParseControllerConfig("keep_ended: 30d\nkeep_ended_jobs: 5\n", "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->retention.keep_ended, std::chrono::hours(30 * 24));
+  EXPECT_EQ(config->retention.keep_ended_jobs, 5);
+}
 TEST(Config, AHeartbeatHasALeastInterval) {
   EXPECT_THAT(ErrorOf("heartbeat: 1ms"), HasSubstr("heartbeat: expected 100ms or more"));
 }

@@ -76,8 +76,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RemoteCredentials(const
 
 absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& signals) {
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.state_dir, 0700));
-  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Journal> journal,
-                          OpenSqliteJournal(config.state_dir + "/journal.db"));
+  const std::string journal_file = config.state_dir + "/journal.db";
+  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Journal> journal, OpenSqliteJournal(journal_file));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Site> site, Site::Open(config.slurm));
 
   LocalIdentities local(config.limits);
@@ -85,11 +85,13 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   const IdentitiesByWay identities(local, remote.get());
   Gateway gateway({.heartbeat_interval = config.heartbeat}, identities);
   Engine engine(policy, *journal, site->platform(), gateway, SystemClock());
+  engine.SetRetention(config.retention);
   SIDING_RETURN_IF_ERROR(engine.Start());
   EngineAgentEvents events(engine);
   gateway.Attach(events);
   PolicyWatcher policy_watcher(config.policy, engine, SystemClock());
-  ApiService api(engine, policy_watcher, identities, config.limits);
+  JournalBackup backup(journal_file);
+  ApiService api(engine, policy_watcher, identities, config.limits, &backup);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 
   SIDING_ASSIGN_OR_RETURN(const auto credentials, RemoteCredentials(config));

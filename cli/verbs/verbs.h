@@ -44,6 +44,7 @@ void AddCheckpoints(CLI::App& app, Session& session);  // checkpoints list|show|
 void AddPolicy(CLI::App& app, Session& session);       // policy check|show|reload
 void AddSlurm(CLI::App& app, Session& session);        // slurm cleanup
 void AddCerts(CLI::App& app, Session& session);        // certs init|controller|node|user
+void AddBackup(CLI::App& app, Session& session);       // backup
 void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fish
 
 // Follows a job until `over` says so, with a line of progress on stderr: redrawn on a terminal, a line a

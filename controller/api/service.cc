@@ -38,8 +38,8 @@ grpc::Status Reply(const Caller& caller, const char* method, const absl::Status&
   const Caller& caller = *caller##_or /* NOLINT(bugprone-macro-parentheses): a name */
 
 ApiService::ApiService(Engine& engine, PolicyWatcher& policy, const Identities& identities,
-                       const ServiceLimits& limits)
-    : engine_(engine), policy_(policy), identities_(identities), waiting_calls_(limits) {}
+                       const ServiceLimits& limits, JournalBackup* backup)
+    : engine_(engine), policy_(policy), identities_(identities), backup_(backup), waiting_calls_(limits) {}
 
 absl::StatusOr<Caller> ApiService::CallerOf(grpc::ServerContext* context, const char* method,
                                             UserIdentity* identity) const {
@@ -104,10 +104,13 @@ grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::Sub
 grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef* request,
                                  v1::ExplainResponse* response) {
   SIDING_AS_CALLER(context, caller);
-  absl::Status result = absl::NotFoundError(absl::StrCat("there is no job ", request->id()));
+  absl::Status result;
   engine_.Read([&](const ClusterState& state) {
     auto it = state.jobs.find(JobId(request->id()));
-    if (it == state.jobs.end()) return;
+    if (it == state.jobs.end()) {
+      result = absl::NotFoundError(WhyUnknown(state, JobId(request->id())));
+      return;
+    }
     if (!engine_.MayAct(caller, it->second)) {
       result = absl::PermissionDeniedError(
           absl::StrCat("job ", request->id(), " belongs to ", it->second.spec.user));
@@ -116,7 +119,6 @@ grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef*
     *response->mutable_job() = ShowJob(state, it->second);
     const MaySeeJob may_see = SeenBy(caller);
     for (const Plan& plan : it->second.plans) *response->add_plans() = ShowPlan(state, plan, may_see);
-    result = absl::OkStatus();
   });
   return Reply(caller, __func__, result);
 }
@@ -125,7 +127,7 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
                                   v1::ListJobsResponse* response) {
   SIDING_AS_CALLER(context, caller);
   const std::set<int64_t> ids(request->ids().begin(), request->ids().end());
-  std::optional<int64_t> missing;
+  std::string missing;
   engine_.Read([&](const ClusterState& state) {
     const auto show = [&](const JobRecord& job) {
       const bool may = engine_.MaySee(caller, job);
@@ -137,8 +139,12 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
     if (!ids.empty()) {
       for (int64_t id : ids) {
         auto it = state.jobs.find(JobId(id));
-        const bool shown = it != state.jobs.end() && show(it->second);
-        if (!shown && !missing) missing = id;
+        if (!missing.empty()) break;
+        if (it == state.jobs.end()) {
+          missing = WhyUnknown(state, JobId(id));
+        } else if (!show(it->second)) {
+          missing = absl::StrCat("there is no job ", id, " of yours");
+        }
       }
     } else if (request->all()) {
       for (const auto& [id, job] : state.jobs) show(job);
@@ -146,9 +152,9 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
       for (const auto& [id, job] : state.unfinished) show(*job);
     }
   });
-  if (!missing) return grpc::Status::OK;
-  spdlog::warn("{} by user {} is refused: there is no job {} of theirs", __func__, caller.user, *missing);
-  return grpc::Status(grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no job ", *missing, " of yours"));
+  if (missing.empty()) return grpc::Status::OK;
+  spdlog::warn("{} by user {} is refused: {}", __func__, caller.user, missing);
+  return grpc::Status(grpc::StatusCode::NOT_FOUND, missing);
 }
 
 grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest*,
@@ -164,6 +170,13 @@ grpc::Status ApiService::Events(grpc::ServerContext* context, const v1::EventsRe
   SIDING_AS_CALLER(context, caller);
   const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
   if (!slot.status.ok()) return ToGrpc(slot.status);
+  if (const JobId job(request->job()); job != JobId() && !request->follow()) {
+    std::string missing;
+    engine_.Read([&](const ClusterState& state) {
+      if (!state.jobs.contains(job)) missing = WhyUnknown(state, job);
+    });
+    if (!missing.empty()) return grpc::Status(grpc::StatusCode::NOT_FOUND, missing);
+  }
   int64_t seq = request->after_seq();
   while (!stopping_ && !context->IsCancelled()) {
     const std::vector<Event> events =
@@ -331,6 +344,26 @@ grpc::Status ApiService::ReloadPolicy(grpc::ServerContext* context, const v1::Em
   response->mutable_changes()->Assign(reloaded->changes.begin(), reloaded->changes.end());
   response->mutable_warnings()->Assign(reloaded->warnings.begin(), reloaded->warnings.end());
   return grpc::Status::OK;
+}
+
+grpc::Status ApiService::Backup(grpc::ServerContext* context, const v1::Empty*,
+                                grpc::ServerWriter<v1::BackupPart>* writer) {
+  SIDING_AS_CALLER(context, caller);
+  if (!caller.is_operator || backup_ == nullptr) {
+    return Reply(caller, __func__, absl::PermissionDeniedError("only operators may copy the journal"));
+  }
+  const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
+  if (!slot.status.ok()) return ToGrpc(slot.status);
+  spdlog::info("{} takes a copy of the journal", caller.user);
+  JournalBackup::Reader reader;
+  reader.wants = [&] { return !stopping_ && !context->IsCancelled(); };
+  reader.take = [&](int64_t total, const std::string& bytes) {
+    v1::BackupPart part;
+    part.set_total(total);
+    part.set_data(bytes);
+    return !stopping_ && writer->Write(part);
+  };
+  return ToGrpc(backup_->Send(reader));
 }
 
 }  // namespace siding

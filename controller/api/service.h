@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "controller/api/backup.h"
 #include "controller/api/slots.h"
 #include "controller/api/views.h"
 #include "controller/engine/engine.h"
@@ -18,8 +19,9 @@ namespace siding {
 // Thread-safe. Everything passed in must outlive it.
 class ApiService final : public v1::Siding::Service {
  public:
-  ApiService(Engine& engine, PolicyWatcher& policy, const Identities& identities,
-             const ServiceLimits& limits);
+  // Without `backup` there is none to be had.
+  ApiService(Engine& engine, PolicyWatcher& policy, const Identities& identities, const ServiceLimits& limits,
+             JournalBackup* backup = nullptr);
   // Ends event streams that follow, so that the server can shut down.
   void Stop() { stopping_ = true; }
 
@@ -46,6 +48,7 @@ class ApiService final : public v1::Siding::Service {
   grpc::Status Site(grpc::ServerContext*, const v1::Empty*, v1::SiteInfo*) override;
   grpc::Status ShowPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyInForce*) override;
   grpc::Status ReloadPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyReloaded*) override;
+  grpc::Status Backup(grpc::ServerContext*, const v1::Empty*, grpc::ServerWriter<v1::BackupPart>*) override;
 
  private:
   // `method` is the name of the call. To be asked once for each.
@@ -58,6 +61,7 @@ class ApiService final : public v1::Siding::Service {
   Engine& engine_;
   PolicyWatcher& policy_;
   const Identities& identities_;
+  JournalBackup* const backup_;
   WaitingCalls waiting_calls_;
   std::atomic<bool> stopping_{false};
 };

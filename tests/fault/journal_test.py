@@ -1,0 +1,132 @@
+#!/usr/bin/python3
+"""The journal of a controller whose jobs run: copied and put back, without room on its disk, and growing old."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+import jobs  # noqa: E402
+from case import Cluster, ClusterCase, CtlError, wait_for  # noqa: E402
+
+
+class Backup(ClusterCase):
+    def setUp(self):
+        super().setUp()
+        self.copy = self.cluster.dir / "copy.db"
+        self.state = self.cluster.dir / "controller"
+
+    def put_back(self):
+        """The controller dies, its journal is lost, and the copy takes its place."""
+        self.cluster.kill9_controller()
+        for file in self.state.glob("journal.db*"):
+            file.unlink()
+        shutil.copy(self.copy, self.state / "journal.db")
+        self.cluster.start_controller()
+
+    def test_jobs_that_a_copy_knows_go_on_with_it(self):
+        job = self.counter(n=300)
+        self.wait_counting(job)
+        self.cluster.ctl("backup", self.copy)
+        self.put_back()
+        self.assert_counted(job, n=300)
+        self.assertEqual(sum(e["kind"] == "started" for e in self.cluster.events(job)), 1)
+
+    def test_a_job_that_ended_after_the_copy_was_made_has_ended(self):
+        job = self.counter(n=60)
+        self.wait_counting(job)
+        self.cluster.ctl("backup", self.copy)
+        self.cluster.wait_state(job, "done")
+        self.put_back()
+        # As its agent says, unless that has been told to forget it: then the job runs again.
+        self.cluster.wait_state(job, "done")
+
+    def test_a_job_that_a_copy_does_not_know_is_left_alone(self):
+        known = self.counter(n=300)
+        self.wait_counting(known)
+        self.cluster.ctl("backup", self.copy)
+        unknown = self.counter(n=300)
+        self.wait_counting(unknown)
+        self.put_back()
+        self.assert_counted(known, n=300)
+        output = self.outputs() / f"{unknown}.0"
+        wait_for("the unknown job to come to its end", lambda: jobs.counted(output, 300) is None, 30)
+        self.assertNotIn(unknown, self.cluster.jobs())
+        self.assertGreater(self.cluster.submit("--slots", 1, "--workdir", "/", "--", "/bin/true"), unknown)
+
+    def test_a_copy_is_its_owners_and_whole(self):
+        self.cluster.ctl("backup", self.copy)
+        self.assertEqual(self.copy.stat().st_mode & 0o777, 0o600)
+        self.assertGreater(self.cluster.ctl("backup", "--check", self.copy)["schema"], 1)
+        self.assertEqual(list(self.cluster.dir.glob("copy.db?*")), [])
+        self.assertEqual(list(self.state.glob("*.backup*")), [])
+
+    def test_a_copy_that_is_damaged_is_found_out(self):
+        self.cluster.ctl("backup", self.copy)
+        with open(self.copy, "r+b") as file:
+            file.truncate(self.copy.stat().st_size // 2)
+        with self.assertRaisesRegex(CtlError, "damaged"):
+            self.cluster.ctl("backup", "--check", self.copy)
+
+    def test_only_operators_may_have_one(self):
+        with self.assertRaisesRegex(CtlError, "only operators"):
+            self.cluster.ctl("backup", pathlib.Path("/tmp") / f"siding-journal-test-{os.getpid()}", uid=65534)
+
+
+class FullDisk(ClusterCase):
+    """The controller's state lies on a disk of its own."""
+    nodes = ("n1",)
+
+    def make_cluster(self):
+        cluster = Cluster(self.nodes, self.slots, policy=self.policy)
+        self.disk = cluster.dir / "controller"
+        self.disk.mkdir(mode=0o700)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", self.disk], check=True)
+        self.addCleanup(shutil.rmtree, cluster.dir, ignore_errors=True)
+        self.addCleanup(subprocess.run, ["umount", self.disk], check=True)
+        return cluster
+
+    def fill(self):
+        with open(self.disk / "ballast", "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError:
+                pass
+
+    def test_it_refuses_while_there_is_no_room_and_goes_on_after(self):
+        job = self.counter(n=100)
+        self.wait_counting(job)
+        self.fill()
+        with self.assertRaisesRegex(CtlError, "full"):
+            self.cluster.ctl("suspend", "--no-wait", job)
+        self.assertEqual(list(self.cluster.jobs()), [job])
+        # It runs on to its end, which cannot be recorded yet.
+        output = self.outputs() / f"{job}.0"
+        wait_for("the job to come to its end", lambda: jobs.counted(output, 100) is None, 30)
+        self.assertEqual(self.cluster.state(job), "running")
+        (self.disk / "ballast").unlink()
+        self.assert_counted(job, n=100)
+        self.assertNotIn("order-suspend", [e["kind"] for e in self.cluster.events(job)])
+        self.assertEqual(self.cluster.submit("--slots", 1, "--workdir", "/", "--", "/bin/true"), job + 1)
+
+
+class Forgetting(ClusterCase):
+    nodes = ("n1",)
+
+    def make_cluster(self):
+        return Cluster(self.nodes, self.slots, policy=self.policy, config="keep_ended: 1s\n")
+
+    def test_a_job_that_is_forgotten_is_said_to_be(self):
+        job = self.cluster.submit("--slots", 1, "--workdir", "/", "--output", "/dev/null", "--", "/bin/true")
+        wait_for("the job to be forgotten", lambda: job not in self.cluster.jobs())
+        for verb in (("explain", job), ("jobs", job), ("events", "--job", job)):
+            with self.assertRaisesRegex(CtlError, "jobs that ended long ago are forgotten"):
+                self.cluster.ctl(*verb)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -55,8 +55,12 @@ void Engine::Impl::Record(JobId job, EventBody body) {
 }
 
 absl::Status Engine::Impl::Flush() {
-  if (unflushed_.empty()) return health_;
-  if (health_.ok()) health_ = Annotate(journal_.Append(unflushed_), "journal");
+  // What follows from decisions of before must not be done either if somebody else decides by now.
+  const bool acts = !outbox_.empty() || wish_;
+  if (unflushed_.empty() && (!acts || !health_.ok())) return health_;
+  if (health_.ok()) {
+    health_ = Annotate(unflushed_.empty() ? journal_.Confirm() : journal_.Append(unflushed_), "journal");
+  }
   if (!health_.ok()) {
     spdlog::critical("journal failed ({}): no further decisions are made; restart when this is mended",
                      std::string(health_.message()));
@@ -299,11 +303,12 @@ absl::Status Engine::Start() {
   return impl_->Start();
 }
 
-absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec spec) {
+absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec spec,
+                                                 const std::string& request_key) {
   std::lock_guard lock(impl_->mutex_);
   spec.uid = caller.uid;
   spec.user = caller.user;
-  auto submitted = impl_->Submit(std::move(spec));
+  auto submitted = impl_->Submit(std::move(spec), request_key);
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return submitted;
 }

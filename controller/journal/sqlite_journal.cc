@@ -1,19 +1,17 @@
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "common/files.h"
 #include "common/status.h"
 #include "controller/journal/journal.h"
+#include "controller/journal/lease.h"
 
 namespace siding {
 namespace {
 
 constexpr int kSchemaVersion = 1;
+// Others hold the database's lock for milliseconds: the lease, a copy that is being made, one who takes over.
+constexpr int kBusyMs = 5000;
+constexpr int kBusyWhileOpeningMs = 1000;
 
 constexpr const char* kSchema = R"sql(
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL);
@@ -38,13 +36,16 @@ using Statement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
 class SqliteJournal final : public Journal {
  public:
-  SqliteJournal(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+  // `own`: the lease if it is nobody else's.
+  SqliteJournal(std::string path, Lease& lease, std::unique_ptr<Lease> own = nullptr)
+      : path_(std::move(path)), own_(std::move(own)), lease_(lease) {}
 
   absl::Status Open() {
     sqlite3* db = nullptr;
     const int rc = sqlite3_open_v2(path_.c_str(), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
     db_.reset(db);
     if (rc != SQLITE_OK) return Error("open");
+    sqlite3_busy_timeout(db, kBusyWhileOpeningMs);
     SIDING_RETURN_IF_ERROR(Check());
     // Before anything is changed: a newer database stays as it is.
     SIDING_ASSIGN_OR_RETURN(int64_t tables,
@@ -56,8 +57,9 @@ class SqliteJournal final : public Journal {
       return absl::FailedPreconditionError(absl::StrCat(path_, " was written by a newer siding (schema ",
                                                         version, ", this one knows ", kSchemaVersion, ")"));
     }
-    SIDING_RETURN_IF_ERROR(Run("PRAGMA journal_mode=WAL"));
-    SIDING_RETURN_IF_ERROR(Run("PRAGMA synchronous=FULL"));
+    SIDING_RETURN_IF_ERROR(SetMode());
+    SIDING_RETURN_IF_ERROR(lease_.Claim(db_.get()));
+    sqlite3_busy_timeout(db_.get(), kBusyMs);
     SIDING_RETURN_IF_ERROR(Run(kSchema));
     SIDING_RETURN_IF_ERROR(
         Run(absl::StrCat("INSERT OR IGNORE INTO meta VALUES ('schema', ", kSchemaVersion, ")")));
@@ -67,7 +69,11 @@ class SqliteJournal final : public Journal {
   }
 
   absl::Status Append(const std::vector<Event>& events) override {
-    SIDING_RETURN_IF_ERROR(Run("BEGIN"));
+    SIDING_RETURN_IF_ERROR(Run("BEGIN IMMEDIATE"));
+    if (absl::Status ours = lease_.Check(db_.get()); !ours.ok()) {
+      Run("ROLLBACK").IgnoreError();
+      return ours;
+    }
     int64_t seq = last_seq_;
     for (const Event& event : events) {
       absl::Status status =
@@ -87,6 +93,8 @@ class SqliteJournal final : public Journal {
     last_seq_ = seq;
     return absl::OkStatus();
   }
+
+  absl::Status Confirm() override { return lease_.Confirm(); }
 
   absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
     SIDING_ASSIGN_OR_RETURN(
@@ -125,6 +133,9 @@ class SqliteJournal final : public Journal {
       case SQLITE_CANTOPEN:
       case SQLITE_PERM:
         return absl::PermissionDeniedError(text);
+      case SQLITE_BUSY:
+      case SQLITE_LOCKED:
+        return absl::UnavailableError(text);
       default:
         return absl::InternalError(text);
     }
@@ -143,6 +154,18 @@ class SqliteJournal final : public Journal {
     if (sqlite3_step(check->get()) != SQLITE_ROW) return Error("check");
     const std::string answer = reinterpret_cast<const char*>(sqlite3_column_text(check->get(), 0));
     return answer == "ok" ? absl::OkStatus() : Damaged(answer);
+  }
+
+  // The log that SQLite writes ahead is faster, but lies in memory that hosts do not share.
+  absl::Status SetMode() {
+    const std::string mode = lease_.shared() ? "truncate" : "wal";
+    SIDING_ASSIGN_OR_RETURN(Statement set, Prepare("PRAGMA journal_mode=" + mode));
+    if (sqlite3_step(set.get()) != SQLITE_ROW) return Error("journal_mode");
+    const std::string now = reinterpret_cast<const char*>(sqlite3_column_text(set.get(), 0));
+    if (now != mode) {
+      return absl::UnavailableError(absl::StrCat(path_, ": it is in use in mode ", now, " and not ", mode));
+    }
+    return Run("PRAGMA synchronous=FULL");
   }
 
   absl::Status Run(const std::string& sql) {
@@ -185,7 +208,8 @@ class SqliteJournal final : public Journal {
   }
 
   const std::string path_;
-  const UniqueFd lock_;  // held for as long as this process has the journal
+  const std::unique_ptr<Lease> own_;  // before the database: it is given back last
+  Lease& lease_;
   Database db_;
   Statement insert_;  // after db_: it must be finalized first
   int64_t last_seq_ = 0;
@@ -193,14 +217,20 @@ class SqliteJournal final : public Journal {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path, Lease& lease) {
+  auto journal = std::make_unique<SqliteJournal>(path, lease);
+  SIDING_RETURN_IF_ERROR(journal->Open());
+  return journal;
+}
+
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path) {
-  // SQLite's own locks would let a second controller wait and then write; there must be one only.
-  UniqueFd lock(open(absl::StrCat(path, ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!lock.valid()) return ErrnoError(errno, absl::StrCat("open ", path, ".lock"));
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is in use by another sidingd"));
+  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Lease> lease, Lease::Open({.journal = path}));
+  if (lease->Look() != LeaseWatch::Verdict::kFree) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is in use by another sidingd: ", HolderOf(lease->seen())));
   }
-  auto journal = std::make_unique<SqliteJournal>(path, std::move(lock));
+  Lease& own = *lease;
+  auto journal = std::make_unique<SqliteJournal>(path, own, std::move(lease));
   SIDING_RETURN_IF_ERROR(journal->Open());
   return journal;
 }

@@ -30,7 +30,9 @@ enum class IdentityBy { kCertificate, kMunge };
 struct ControllerConfig {
   std::string socket = "/run/siding/siding.sock";
   std::string state_dir = "/var/lib/siding/controller";
-  std::string policy;  // file; empty: the defaults of model/policy.h
+  bool shared_state = false;  // state_dir is on storage that controllers on other hosts see
+  bool standby = false;       // waits while another controller has the journal, instead of failing
+  std::string policy;         // file; empty: the defaults of model/policy.h
   Duration heartbeat = std::chrono::seconds(5);
   int metrics_port = 0;  // on 127.0.0.1; 0: none
   std::string log_level = "info";

@@ -24,6 +24,13 @@ TEST(Config, ReadsEveryField) {
   EXPECT_EQ(config->metrics_port, 9100);
   EXPECT_EQ(config->log_level, "debug");
 }
+TEST(Config, StandsByWhenItIsTold) {
+  const auto config = ParseControllerConfig("standby: true\nshared_state: true\n", "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->standby);
+  EXPECT_TRUE(config->shared_state);
+  EXPECT_FALSE(ParseControllerConfig("", "c.yaml")->standby);
+}
 TEST(Config, AHeartbeatHasALeastInterval) {
   EXPECT_THAT(ErrorOf("heartbeat: 1ms"), HasSubstr("heartbeat: expected 100ms or more"));
 }

@@ -9,8 +9,10 @@
 
 #include "agent/host/local_task_host.h"
 #include "agent/link/link.h"
+#include "agent/link/seen_epoch.h"
 #include "agent/slurm/listener.h"
 #include "common/fault.h"
+#include "common/files.h"
 #include "common/logging.h"
 #include "common/signals.h"
 #include "common/status.h"
@@ -19,6 +21,9 @@
 
 namespace siding {
 namespace {
+
+// One of them will be active within seconds.
+constexpr Duration kLongestPauseOfSeveral = std::chrono::seconds(1);
 
 std::string HostName() {
   char name[HOST_NAME_MAX + 1] = "";
@@ -55,17 +60,33 @@ int Check(const TaskHostOptions& options) {
 }
 
 // Over the network only with certificates, which are checked here once and then before each connection.
-absl::StatusOr<LinkOptions> LinkTo(const std::string& controller, const TlsFiles& tls) {
+// `others`: there are other controllers to turn to.
+absl::StatusOr<LinkTarget> TargetOf(const std::string& controller, bool others, const TlsFiles& tls) {
   const Endpoint endpoint = ParseEndpoint(controller);
-  LinkOptions options{endpoint.target};
-  if (!endpoint.remote) return options;
+  LinkTarget target{endpoint.target};
+  if (others) {
+    KeepAliveClosely(target.arguments);
+  } else if (endpoint.remote) {
+    KeepAlive(target.arguments);
+  }
+  if (!endpoint.remote) return target;
   if (tls.ca.empty() || tls.certificate.empty() || tls.key.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--ca, --certificate and --key are needed to reach the controller at ", controller));
   }
-  KeepAlive(options.arguments);
-  options.credentials = [tls] { return TlsChannelCredentials(tls, SystemClock()); };
-  SIDING_RETURN_IF_ERROR(options.credentials().status());
+  target.credentials = [tls] { return TlsChannelCredentials(tls, SystemClock()); };
+  SIDING_RETURN_IF_ERROR(target.credentials().status());
+  return target;
+}
+
+absl::StatusOr<LinkOptions> LinkTo(const std::vector<std::string>& controllers, const TlsFiles& tls) {
+  LinkOptions options;
+  const bool others = controllers.size() > 1;
+  for (const std::string& controller : controllers) {
+    SIDING_ASSIGN_OR_RETURN(LinkTarget target, TargetOf(controller, others, tls));
+    options.controllers.push_back(std::move(target));
+  }
+  if (others) options.pause = Backoff(std::random_device{}(), Backoff::kFirst, kLongestPauseOfSeveral);
   return options;
 }
 
@@ -91,12 +112,15 @@ int Main(int argc, char** argv) {
   options.node = HostName();
   options.state_dir = "/var/lib/siding/agent";
   TlsFiles tls;
-  std::string controller = "/run/siding/siding.sock", level = "info", memory, slurm_socket;
+  std::vector<std::string> controllers{"/run/siding/siding.sock"};
+  std::string level = "info", memory, slurm_socket;
   std::string scrub_interval = "1d", scrub_rate = "16MiB", encryption_key;
   int slots = static_cast<int>(std::thread::hardware_concurrency()), gpus = -1;
   bool check = false;
   app.add_option("--node", options.node, "this node's name")->capture_default_str();
-  app.add_option("--controller", controller, "the controller's unix socket, or its HOST:PORT")
+  app.add_option("--controller", controllers,
+                 "the controller's unix socket, or its HOST:PORT; with commas, those that may be active")
+      ->delimiter(',')
       ->capture_default_str();
   app.add_option("--ca", tls.ca, "with HOST:PORT: the authority that issued the controller's certificate");
   app.add_option("--certificate", tls.certificate,
@@ -171,8 +195,13 @@ int Main(int argc, char** argv) {
   if (absl::Status faults = ArmFaults({"shim"}); !faults.ok()) return fail(faults);
   TakeOverGrpcLog();
   if (check) return Check(options);
-  auto link_options = LinkTo(controller, tls);
+  auto link_options = LinkTo(controllers, tls);
   if (!link_options.ok()) return fail(link_options.status());
+
+  MakeDirectories(options.state_dir, 0700).IgnoreError();  // the host will say what is wrong with it
+  auto seen_epoch = SeenEpoch::Open(options.state_dir + "/epoch");
+  if (!seen_epoch.ok()) return fail(seen_epoch.status());
+  link_options->accept = [&seen_epoch](int64_t epoch) { return seen_epoch->Accept(epoch); };
 
   const sigset_t stop_signals = BlockStopSignals();
 

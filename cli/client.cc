@@ -1,121 +1,55 @@
 #include "cli/client.h"
 
-#include <grpc/support/log.h>
-#include <grpcpp/grpcpp.h>
+#include <random>
 
 #include "absl/strings/str_cat.h"
-#include "common/munge/munge.h"
-#include "common/status.h"
-#include "common/tls/credentials.h"
-#include "common/tls/endpoint.h"
-#include "siding/v1/api.grpc.pb.h"
+#include "cli/controllers.h"
 
 namespace siding::cli {
 
-using Stub = v1::Siding::Stub;
-
-namespace {
-
-// A fresh MUNGE credential with each call.
-class MungeCredentials final : public grpc::MetadataCredentialsPlugin {
- public:
-  explicit MungeCredentials(std::string socket) : socket_(std::move(socket)) {}
-  grpc::Status GetMetadata(grpc::string_ref, grpc::string_ref method, const grpc::AuthContext&,
-                           std::multimap<std::string, std::string>* metadata) override {
-    auto credential = MungeEncode(MungePayload(std::string(method.data(), method.size())), socket_);
-    if (!credential.ok()) {
-      return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, std::string(credential.status().message()));
-    }
-    metadata->emplace(kMungeMetadata, *std::move(credential));
-    return grpc::Status::OK;
-  }
-
- private:
-  const std::string socket_;
-};
-
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsFor(const Connection& connection) {
-  if (!ParseEndpoint(connection.controller).remote) return grpc::InsecureChannelCredentials();
-  if (connection.tls.certificate.empty() && !connection.munge) {
-    return absl::InvalidArgumentError(absl::StrCat("no certificate to show to the controller at ",
-                                                   connection.controller,
-                                                   "; expected --certificate or --munge"));
-  }
-  SIDING_ASSIGN_OR_RETURN(const auto tls, TlsChannelCredentials(connection.tls, SystemClock()));
-  if (!connection.munge) return tls;
-  return grpc::CompositeChannelCredentials(
-      tls, grpc::MetadataCredentialsFromPlugin(std::make_unique<MungeCredentials>(connection.munge_socket)));
-}
-
-}  // namespace
+using Stub = Controllers::Stub;
 
 class Client::Impl {
  public:
-  explicit Impl(const Connection& connection) : controller_(connection.controller) {
-    const auto credentials = CredentialsFor(connection);
-    if (!credentials.ok()) {
-      problem_ = credentials.status();
-      return;
-    }
-    grpc::ChannelArguments arguments;
-    // gRPC's own limit is 4 MiB for an answer; a long queue is longer.
-    arguments.SetMaxReceiveMessageSize(-1);
-    const Endpoint endpoint = ParseEndpoint(controller_);
-    remote_ = endpoint.remote;
-    if (remote_) {
-      KeepAlive(arguments);
-      // What it would say of a failure is in the failure's status.
-      gpr_set_log_function([](gpr_log_func_args*) {});
-    }
-    stub_ = v1::Siding::NewStub(grpc::CreateCustomChannel(endpoint.target, *credentials, arguments));
-  }
-
-  absl::Status FromGrpc(const grpc::Status& status) const {
-    if (status.ok()) return absl::OkStatus();
-    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-      const char* advice = remote_ ? "" : "; is sidingd running?";
-      return absl::UnavailableError(
-          absl::StrCat("no controller answers on ", controller_, advice, " (", status.error_message(), ")"));
-    }
-    return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
-  }
+  explicit Impl(const Connection& connection) : controllers(connection) {}
 
   // Calls a unary method of the stub.
   template <class Request, class Response>
   absl::StatusOr<Response> Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                                const Request& request) {
-    SIDING_RETURN_IF_ERROR(problem_);
-    grpc::ClientContext context;
+                                const Request& request, Repeat repeat) {
     Response response;
-    const absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &response));
+    const absl::Status status = controllers.Call(
+        [&](Stub& stub, grpc::ClientContext& context) {
+          return (stub.*method)(&context, request, &response);
+        },
+        repeat);
     if (!status.ok()) return status;
     return response;
   }
-
-  // Calls a method of the stub that streams, until the stream ends or `visit` returns false.
-  template <class Request, class Part>
-  absl::Status Read(std::unique_ptr<grpc::ClientReader<Part>> (Stub::*method)(grpc::ClientContext*,
-                                                                              const Request&),
-                    const Request& request, const std::function<bool(const Part&)>& visit) {
-    SIDING_RETURN_IF_ERROR(problem_);
-    grpc::ClientContext context;
-    const auto reader = (stub_.get()->*method)(&context, request);
-    Part part;
-    bool wanted = true;
-    while (wanted && reader->Read(&part)) wanted = visit(part);
-    if (!wanted) context.TryCancel();
-    const absl::Status status = FromGrpc(reader->Finish());
-    return wanted ? status : absl::OkStatus();
+  // One that changes nothing, or nothing more the second time.
+  template <class Request, class Response>
+  absl::StatusOr<Response> Ask(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                               const Request& request) {
+    return Call(method, request, Repeat::kYes);
+  }
+  template <class Request, class Response>
+  absl::StatusOr<Response> Order(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                              Response*),
+                                 const Request& request) {
+    return Call(method, request, Repeat::kNo);
   }
 
- private:
-  const std::string controller_;
-  bool remote_ = false;
-  absl::Status problem_;
-  std::unique_ptr<Stub> stub_;
+  Controllers controllers;
 };
 
 namespace {
+
+std::string FreshKey() {
+  std::random_device random;
+  std::string key;
+  for (int i = 0; i < 4; ++i) absl::StrAppend(&key, absl::Hex(random(), absl::kZeroPad8));
+  return key;
+}
 
 v1::JobRef Ref(int64_t id) {
   v1::JobRef ref;
@@ -142,16 +76,18 @@ Client::Client(const Connection& connection) : impl_(std::make_unique<Impl>(conn
 Client::~Client() = default;
 
 absl::StatusOr<v1::SubmitResponse> Client::Submit(const v1::SubmitRequest& request) {
-  return impl_->Call(&Stub::Submit, request);
+  v1::SubmitRequest keyed = request;
+  if (keyed.request_key().empty()) keyed.set_request_key(FreshKey());
+  return impl_->Ask(&Stub::Submit, keyed);
 }
 absl::StatusOr<v1::Plan> Client::Plan(const v1::SubmitRequest& request) {
-  return impl_->Call(&Stub::PlanRequest, request);
+  return impl_->Ask(&Stub::PlanRequest, request);
 }
 absl::StatusOr<v1::ExplainResponse> Client::Explain(int64_t job) {
-  return impl_->Call(&Stub::Explain, Ref(job));
+  return impl_->Ask(&Stub::Explain, Ref(job));
 }
 absl::StatusOr<v1::ListJobsResponse> Client::Jobs(const v1::ListJobsRequest& request) {
-  return impl_->Call(&Stub::ListJobs, request);
+  return impl_->Ask(&Stub::ListJobs, request);
 }
 absl::StatusOr<v1::Job> Client::Job(int64_t id) {
   v1::ListJobsRequest request;
@@ -161,51 +97,79 @@ absl::StatusOr<v1::Job> Client::Job(int64_t id) {
   return response->jobs(0);
 }
 absl::StatusOr<v1::ListNodesResponse> Client::Nodes() {
-  return impl_->Call(&Stub::ListNodes, v1::ListNodesRequest());
+  return impl_->Ask(&Stub::ListNodes, v1::ListNodesRequest());
 }
 
 absl::Status Client::Events(const v1::EventsRequest& request,
                             const std::function<bool(const v1::Event&)>& visit) {
-  return impl_->Read(&Stub::Events, request, visit);
+  v1::EventsRequest rest = request;
+  bool wanted = true;
+  const auto read = [&](Stub& stub, grpc::ClientContext& context) {
+    const auto reader = stub.Events(&context, rest);
+    v1::Event event;
+    while (wanted && reader->Read(&event)) {
+      rest.set_after_seq(event.seq());
+      wanted = visit(event);
+    }
+    if (!wanted) context.TryCancel();
+    const grpc::Status status = reader->Finish();
+    return wanted ? status : grpc::Status::OK;
+  };
+  // A stream that is followed ends when its controller does. Another one goes on with it.
+  for (;;) {
+    const absl::Status status = impl_->controllers.Call(read, Repeat::kYes);
+    if (!status.ok() || !wanted || !request.follow() || !impl_->controllers.several()) return status;
+  }
 }
+
 absl::Status Client::Backup(const std::function<bool(const v1::BackupPart&)>& visit) {
-  return impl_->Read(&Stub::Backup, v1::Empty(), visit);
+  bool wanted = true;
+  const auto read = [&](Stub& stub, grpc::ClientContext& context) {
+    const auto reader = stub.Backup(&context, v1::Empty());
+    v1::BackupPart part;
+    while (wanted && reader->Read(&part)) wanted = visit(part);
+    if (!wanted) context.TryCancel();
+    const grpc::Status status = reader->Finish();
+    return wanted ? status : grpc::Status::OK;
+  };
+  // Half of one journal and half of another would be none.
+  return impl_->controllers.Call(read, Repeat::kNo);
 }
 
 absl::StatusOr<v1::ListCheckpointsResponse> Client::Checkpoints(int64_t job) {
   v1::ListCheckpointsRequest request;
   request.set_job(job);
-  return impl_->Call(&Stub::ListCheckpoints, request);
+  return impl_->Ask(&Stub::ListCheckpoints, request);
 }
 absl::StatusOr<v1::VerifyResponse> Client::Verify(const std::string& id) {
-  return impl_->Call(&Stub::VerifyCheckpoint, Ref(id));
+  return impl_->Ask(&Stub::VerifyCheckpoint, Ref(id));
 }
 absl::Status Client::Delete(const std::string& id) {
-  return impl_->Call(&Stub::DeleteCheckpoint, Ref(id)).status();
+  return impl_->Order(&Stub::DeleteCheckpoint, Ref(id)).status();
 }
-absl::Status Client::Suspend(int64_t job) { return impl_->Call(&Stub::Suspend, Ref(job)).status(); }
-absl::Status Client::Resume(int64_t job) { return impl_->Call(&Stub::Resume, Ref(job)).status(); }
+absl::Status Client::Suspend(int64_t job) { return impl_->Order(&Stub::Suspend, Ref(job)).status(); }
+absl::Status Client::Resume(int64_t job) { return impl_->Order(&Stub::Resume, Ref(job)).status(); }
 absl::StatusOr<std::string> Client::Checkpoint(int64_t job, v1::Tier tier) {
-  auto response = impl_->Call(&Stub::Checkpoint, Request(job, tier));
+  auto response = impl_->Order(&Stub::Checkpoint, Request(job, tier));
   if (!response.ok()) return response.status();
   return response->checkpoint();
 }
 absl::Status Client::Vacate(int64_t job, v1::Tier tier) {
-  return impl_->Call(&Stub::Vacate, Request(job, tier)).status();
+  return impl_->Order(&Stub::Vacate, Request(job, tier)).status();
 }
 absl::Status Client::Migrate(const v1::MigrateRequest& request) {
-  return impl_->Call(&Stub::Migrate, request).status();
+  return impl_->Order(&Stub::Migrate, request).status();
 }
-absl::Status Client::Kill(int64_t job) { return impl_->Call(&Stub::Kill, Ref(job)).status(); }
+absl::Status Client::Kill(int64_t job) { return impl_->Order(&Stub::Kill, Ref(job)).status(); }
 absl::Status Client::Cordon(const std::string& node, bool cordon) {
   v1::NodeRef ref;
   ref.set_name(node);
-  return impl_->Call(cordon ? &Stub::Cordon : &Stub::Uncordon, ref).status();
+  return impl_->Ask(cordon ? &Stub::Cordon : &Stub::Uncordon, ref).status();
 }
-absl::StatusOr<v1::SiteInfo> Client::Site() { return impl_->Call(&Stub::Site, v1::Empty()); }
-absl::StatusOr<v1::PolicyInForce> Client::Policy() { return impl_->Call(&Stub::ShowPolicy, v1::Empty()); }
+absl::StatusOr<v1::SiteInfo> Client::Site() { return impl_->Ask(&Stub::Site, v1::Empty()); }
+absl::StatusOr<v1::PolicyInForce> Client::Policy() { return impl_->Ask(&Stub::ShowPolicy, v1::Empty()); }
 absl::StatusOr<v1::PolicyReloaded> Client::ReloadPolicy() {
-  return impl_->Call(&Stub::ReloadPolicy, v1::Empty());
+  return impl_->Ask(&Stub::ReloadPolicy, v1::Empty());
 }
 
 }  // namespace siding::cli

@@ -18,7 +18,7 @@ void AddConnection(CLI::App& app, Connection& connection) {
   const char* socket = std::getenv("SIDING_SOCKET");  // from before there were controllers elsewhere
   connection.controller = socket != nullptr ? socket : "/run/siding/siding.sock";
   app.add_option("--socket,--controller", connection.controller,
-                 "the controller's unix socket, or its HOST:PORT")
+                 "the controller's unix socket, or its HOST:PORT; with commas, those that may be active")
       ->envname("SIDING_CONTROLLER")
       ->capture_default_str();
   const std::string with = "with HOST:PORT: ";

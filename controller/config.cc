@@ -67,6 +67,8 @@ absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, 
   SIDING_RETURN_IF_ERROR(reader.Read(
       text, {{"socket", Text(config.socket)},
              {"state_dir", Text(config.state_dir)},
+             {"shared_state", Flag(config.shared_state)},
+             {"standby", Flag(config.standby)},
              {"policy", Text(config.policy)},
              {"heartbeat", Span(config.heartbeat)},
              {"metrics_port", Whole(config.metrics_port, 0, 65535)},

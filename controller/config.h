@@ -31,7 +31,9 @@ enum class IdentityBy { kCertificate, kMunge };
 struct ControllerConfig {
   std::string socket = "/run/siding/siding.sock";
   std::string state_dir = "/var/lib/siding/controller";
-  std::string policy;  // file; empty: the defaults of model/policy.h
+  bool shared_state = false;  // state_dir is on storage that controllers on other hosts see
+  bool standby = false;       // waits while another controller has the journal, instead of failing
+  std::string policy;         // file; empty: the defaults of model/policy.h
   Duration heartbeat = std::chrono::seconds(5);
   int metrics_port = 0;  // on 127.0.0.1; 0: none
   std::string log_level = "info";
@@ -43,6 +45,9 @@ struct ControllerConfig {
   std::string munge_socket;  // empty: where libmunge looks
   SlurmConfig slurm;
 };
+
+// Its journal's file.
+inline std::string JournalOf(const ControllerConfig& config) { return config.state_dir + "/journal.db"; }
 
 absl::StatusOr<ControllerConfig> LoadControllerConfig(const std::string& path);
 // The same, from text; `name` stands for the file in errors.

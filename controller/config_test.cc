@@ -30,6 +30,13 @@ TEST(Config, ReadsHowLongEndedJobsAreKept) {
   EXPECT_EQ(config->retention.keep_ended, std::chrono::hours(30 * 24));
   EXPECT_EQ(config->retention.keep_ended_jobs, 5);
 }
+TEST(Config, StandsByWhenItIsTold) {
+  const auto config = ParseControllerConfig("standby: true\nshared_state: true\n", "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->standby);
+  EXPECT_TRUE(config->shared_state);
+  EXPECT_FALSE(ParseControllerConfig("", "c.yaml")->standby);
+}
 TEST(Config, AHeartbeatHasALeastInterval) {
   EXPECT_THAT(ErrorOf("heartbeat: 1ms"), HasSubstr("heartbeat: expected 100ms or more"));
 }

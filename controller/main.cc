@@ -1,13 +1,7 @@
 // sidingd: flags -> configuration -> construct in dependency order -> run -> reverse shutdown.
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/resource_quota.h>
-#include <grpcpp/server_posix.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
-#include <thread>
 
 #include "common/fault.h"
 #include "common/files.h"
@@ -15,27 +9,26 @@
 #include "common/signals.h"
 #include "common/status.h"
 #include "common/tls/credentials.h"
+#include "controller/api/backup.h"
 #include "controller/api/service.h"
 #include "controller/config.h"
+#include "controller/doors.h"
 #include "controller/engine/engine.h"
 #include "controller/gateway/gateway.h"
 #include "controller/identity/certificate_identity.h"
-#include "controller/identity/local_listener.h"
 #include "controller/identity/munge_identity.h"
-#include "controller/identity/remote_listener.h"
 #include "controller/journal/journal.h"
+#include "controller/journal/lease.h"
 #include "controller/metrics/metrics.h"
 #include "controller/policy_watcher.h"
 #include "controller/site.h"
+#include "controller/standby.h"
 #include "policy/policy_file.h"
 
 namespace siding {
 namespace {
 
-using RemoteDoor = grpc::experimental::ExternalConnectionAcceptor;
-
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr auto kShutdownGrace = std::chrono::seconds(3);
 
 // Passes what the gateway hears on to the engine.
 class EngineAgentEvents final : public AgentEvents {
@@ -62,73 +55,16 @@ std::unique_ptr<Identities> RemoteIdentities(const ControllerConfig& config) {
   });
 }
 
-// What remote callers connect with; nullptr if there are none.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RemoteCredentials(const ControllerConfig& config) {
-  SIDING_RETURN_IF_ERROR(CheckListening(config));
-  if (config.listen.empty()) return nullptr;
-  // MUNGE's users need no certificates; agents that show none are refused by their identity.
-  const auto clients =
-      config.identity == IdentityBy::kMunge ? ClientCertificates::kOptional : ClientCertificates::kRequired;
-  auto credentials = TlsServerCredentials(config.tls, clients, SystemClock());
-  if (!credentials.ok()) return Annotate(credentials.status(), "tls");
-  return credentials;
+LeaseOptions LeaseFor(const ControllerConfig& config) {
+  return {.journal = JournalOf(config),
+          .shared = config.shared_state,
+          .address = AddressOf(config),
+          .end_if_stuck = config.standby};
 }
 
-absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& signals) {
-  SIDING_RETURN_IF_ERROR(MakeDirectories(config.state_dir, 0700));
-  const std::string journal_file = config.state_dir + "/journal.db";
-  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Journal> journal, OpenSqliteJournal(journal_file));
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Site> site, Site::Open(config.slurm));
-
-  LocalIdentities local(config.limits);
-  const std::unique_ptr<Identities> remote = RemoteIdentities(config);
-  const IdentitiesByWay identities(local, remote.get());
-  Gateway gateway({.heartbeat_interval = config.heartbeat}, identities);
-  Engine engine(policy, *journal, site->platform(), gateway, SystemClock());
-  engine.SetRetention(config.retention);
-  SIDING_RETURN_IF_ERROR(engine.Start());
-  EngineAgentEvents events(engine);
-  gateway.Attach(events);
-  PolicyWatcher policy_watcher(config.policy, engine, SystemClock());
-  JournalBackup backup(journal_file);
-  ApiService api(engine, policy_watcher, identities, config.limits, &backup);
-  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
-
-  SIDING_ASSIGN_OR_RETURN(const auto credentials, RemoteCredentials(config));
-  grpc::ServerBuilder builder;
-  // However many callers there are: beyond this they are refused, and the process lives.
-  grpc::ResourceQuota quota;
-  quota.SetMaxThreads(config.limits.threads);
-  builder.SetResourceQuota(quota);
-  builder.RegisterService(&gateway);
-  builder.RegisterService(&api);
-  std::unique_ptr<RemoteDoor> remote_door;
-  if (credentials != nullptr) {
-    KeepAlive(builder);
-    remote_door = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
-  }
-  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) return absl::InternalError("the gRPC server did not start");
-
-  std::unique_ptr<RemoteListener> remote_listener;
-  if (remote_door != nullptr) {
-    SIDING_ASSIGN_OR_RETURN(remote_listener,
-                            RemoteListener::Listen(config.listen, config.limits, [&remote_door](int fd) {
-                              RemoteDoor::NewConnectionParameters connection;
-                              connection.fd = fd;
-                              remote_door->HandleNewConnection(&connection);
-                            }));
-    spdlog::info("listening on {} (port {}) with TLS", config.listen, remote_listener->port());
-  }
-  SIDING_RETURN_IF_ERROR(MakeDirectories(config.socket.substr(0, config.socket.rfind('/') + 1)));
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<LocalListener> listener,
-                          LocalListener::Listen(config.socket, config.limits, local, [&server](int fd) {
-                            grpc::AddInsecureChannelFromFd(server.get(), fd);
-                          }));
-  spdlog::info("listening on {}", config.socket);
-  SIDING_ASSIGN_OR_RETURN(const auto watching, site->Watch(engine));
-
+// Until a signal to stop, or until another controller has taken over, which is an error.
+absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, const Lease& lease,
+                   const sigset_t& signals) {
   const timespec tick{0, std::chrono::nanoseconds(kTick).count()};
   // SIGHUP: load the policy again, now.
   for (int signal = 0; signal != SIGTERM && signal != SIGINT;
@@ -137,18 +73,52 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
       if (const auto reloaded = policy_watcher.Reload(); !reloaded.ok())
         spdlog::warn("SIGHUP: {}", std::string(reloaded.status().message()));
     }
+    SIDING_RETURN_IF_ERROR(lease.standing());
     policy_watcher.Look();
     engine.Tick();
   }
+  return absl::OkStatus();
+}
 
+absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& signals) {
+  SIDING_RETURN_IF_ERROR(MakeDirectories(config.state_dir, 0700));
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Lease> lease, Lease::Open(LeaseFor(config)));
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal, AwaitJournal(config, *lease, signals));
+  if (journal == nullptr) return absl::OkStatus();
+  spdlog::info("active, with epoch {}", lease->epoch());
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Site> site,
+                          Site::Open(config.slurm, [&lease] { return lease->Confirm(); }));
+
+  LocalIdentities local(config.limits);
+  const std::unique_ptr<Identities> remote = RemoteIdentities(config);
+  const IdentitiesByWay identities(local, remote.get());
+  Gateway gateway({.heartbeat_interval = config.heartbeat, .epoch = lease->epoch()}, identities);
+  Engine engine(policy, *journal, site->platform(), gateway, SystemClock());
+  engine.SetRetention(config.retention);
+  SIDING_RETURN_IF_ERROR(engine.Start());
+  EngineAgentEvents events(engine);
+  gateway.Attach(events);
+  PolicyWatcher policy_watcher(config.policy, engine, SystemClock());
+  // It may have changed while this one stood by.
+  if (config.standby && !config.policy.empty()) policy_watcher.Reload().IgnoreError();
+  JournalBackup backup(JournalOf(config));
+  ApiService api(engine, policy_watcher, identities, config.limits, &backup);
+  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
+
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Doors> doors,
+                          Doors::Open(config, local, [&](grpc::ServerBuilder& builder) {
+                            builder.RegisterService(&gateway);
+                            builder.RegisterService(&api);
+                          }));
+  SIDING_ASSIGN_OR_RETURN(const auto watching, site->Watch(engine));
+
+  const absl::Status ended = Serve(engine, policy_watcher, *lease, signals);
   spdlog::info("stopping; jobs go on running");
-  listener->Stop();
-  if (remote_listener != nullptr) remote_listener->Stop();
+  doors->Close();
   api.Stop();
   gateway.CloseAll();
-  server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
-  server->Wait();
-  return absl::OkStatus();
+  doors->Finish();
+  return ended;
 }
 
 absl::StatusOr<ControllerConfig> Configure(const std::string& file) {
@@ -165,6 +135,11 @@ int Main(int argc, char** argv) {
       app.add_option("--socket", flags.socket, "unix socket for users and agents")->capture_default_str();
   auto* state =
       app.add_option("--state-dir", flags.state_dir, "where the journal is kept")->capture_default_str();
+  auto* shared = app.add_flag("--shared-state", flags.shared_state,
+                              "the state folder is on storage that controllers on other hosts see");
+  auto* standby =
+      app.add_flag("--standby", flags.standby,
+                   "wait while another controller has the journal, and take over when it is gone");
   auto* policy_file = app.add_option("--policy", flags.policy, "policy file (see policies/default.yaml)");
   auto* beat = app.add_option("--heartbeat", heartbeat, "how often agents report, such as 5s");
   auto* port =
@@ -198,6 +173,8 @@ int Main(int argc, char** argv) {
   if (!config.ok()) return fail(config.status());
   if (*socket) config->socket = flags.socket;
   if (*state) config->state_dir = flags.state_dir;
+  if (*shared) config->shared_state = flags.shared_state;
+  if (*standby) config->standby = flags.standby;
   if (*policy_file) config->policy = flags.policy;
   if (*port) config->metrics_port = flags.metrics_port;
   if (*level) config->log_level = flags.log_level;

@@ -71,10 +71,11 @@ class SlurmSite final : public Site {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Site>> Site::Open(const SlurmConfig& slurm) {
+absl::StatusOr<std::unique_ptr<Site>> Site::Open(const SlurmConfig& slurm,
+                                                 std::function<absl::Status()> may_act) {
   if (slurm.mode == SlurmMode::kOff) return std::make_unique<StandaloneSite>();
   const slurm::PlatformOptions options{slurm.backend, slurm.interval, slurm.mode == SlurmMode::kSteering,
-                                       slurm.suspend, UserName};
+                                       slurm.suspend, UserName,       std::move(may_act)};
   SIDING_ASSIGN_OR_RETURN(auto platform, slurm::OpenSlurmPlatform(options, SystemClock()));
   return std::make_unique<SlurmSite>(slurm, std::move(platform));
 }

@@ -1,6 +1,7 @@
 // Who has the queue at this site: siding itself, or Slurm.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -19,8 +20,10 @@ class Site {
     virtual ~Watching() = default;
   };
 
-  // An error if the cluster manager cannot be reached by any way that this machine has.
-  static absl::StatusOr<std::unique_ptr<Site>> Open(const SlurmConfig& slurm);
+  // An error if the cluster manager cannot be reached by any way that this machine has. `may_act` is asked
+  // before each change there.
+  static absl::StatusOr<std::unique_ptr<Site>> Open(const SlurmConfig& slurm,
+                                                    std::function<absl::Status()> may_act);
   virtual ~Site() = default;
 
   virtual Platform& platform() = 0;  // lives as long as the site

@@ -16,6 +16,7 @@ namespace siding::spank {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000;
+constexpr size_t kLongestPath = 256;  // longer than a socket's can be
 
 // What the controller is told of a job.
 constexpr const char* kTold[] = {"nodes",         "nodelist",     "ntasks",    "ntasks-per-node",
@@ -83,6 +84,19 @@ const char* Exchange(const char* controller, const char* text, size_t length, in
   return problem;
 }
 
+// The same with the first of them, separated by commas, that answers.
+const char* ExchangeWithOneOf(const char* controllers, const char* text, size_t length, int patience_ms,
+                              Answer& answer) {
+  for (const char* at = controllers;;) {
+    const size_t size = std::strcspn(at, ",");
+    char one[kLongestPath] = "";
+    std::snprintf(one, sizeof one, "%.*s", static_cast<int>(size), at);
+    const char* const problem = Exchange(one, text, length, patience_ms, answer);
+    if (problem == nullptr || at[size] == '\0') return problem;
+    at += size + 1;
+  }
+}
+
 // "[siding start-by=2026-11-21T12:00:00.000000Z]", which controller/platform/slurm/marks.h reads.
 void FormatMark(int64_t start_by_us, char (&mark)[64]) {
   const time_t seconds = start_by_us / kSecond;
@@ -147,7 +161,7 @@ Asked AskAndMark(const Options& options, int64_t now_us, const SlurmCommand& com
 
   Asked asked;
   Answer answer;
-  const char* const silence = Exchange(controller, text, length, patience_ms, answer);
+  const char* const silence = ExchangeWithOneOf(controller, text, length, patience_ms, answer);
   if (silence == nullptr && answer.kind == AnswerKind::kRefused)
     return Refused(answer.reason[0] == '\0' ? "it cannot start by then" : answer.reason);
   if (!MarkJob(command, question.start_by_us))

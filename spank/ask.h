@@ -24,7 +24,8 @@ struct Asked {
   char words[kMaxPath + 256] = "";  // for the user
 };
 
-// Asks at the socket `controller`, for `patience_ms` at most, and marks the job unless it is refused.
+// Asks at the socket `controller`, or with commas at the first of several that answers, for `patience_ms` at
+// most each, and marks the job unless it is refused.
 // `now_us` is what "+60s" counts from.
 Asked AskAndMark(const Options& options, int64_t now_us, const SlurmCommand& command, const char* controller,
                  int patience_ms = kPatienceMs);

@@ -64,7 +64,7 @@ class Ask : public ::testing::Test {
       if (!answer.empty()) send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
       close(fd);
     });
-    const Asked asked = AskAndMark(options_, kNow, command_, path_.c_str());
+    const Asked asked = AskAndMark(options_, kNow, command_, (before_ + path_).c_str());
     controller.join();
     close(listening);
     return asked;
@@ -72,6 +72,7 @@ class Ask : public ::testing::Test {
   Asked AskNobody() { return AskAndMark(options_, kNow, command_, path_.c_str()); }
 
   std::string folder_, path_, question_;
+  std::string before_;  // sockets that are asked before that one
   Fake given_;
   SlurmCommand command_;
   Options options_;
@@ -99,6 +100,11 @@ TEST_F(Ask, AJobForLaterSaysWhen) {
 TEST_F(Ask, APromisedJobIsMarked) {
   EXPECT_EQ(AskOneThatSays("siding-promised 1\nstarts-us 1\n").verdict, Verdict::kPromised);
   EXPECT_EQ(given_["comment"], kMarkOfNoon);
+}
+
+TEST_F(Ask, OfSeveralControllersTheOneThatAnswersIsAsked) {
+  before_ = folder_ + "/nobody," + std::string(300, 'x') + ",";
+  EXPECT_EQ(AskOneThatSays("siding-promised 1\nstarts-us 1\n").verdict, Verdict::kPromised);
 }
 
 TEST_F(Ask, TheUsersOwnCommentStandsBehindTheMark) {

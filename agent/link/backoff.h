@@ -13,8 +13,8 @@ namespace siding {
 // connections and refuses agents must not be dialled in a tight loop. Not thread-safe.
 class Backoff {
  public:
-  explicit Backoff(unsigned seed, Duration first = std::chrono::milliseconds(50),
-                   Duration longest = std::chrono::seconds(5))
+  static constexpr Duration kFirst = std::chrono::milliseconds(50);
+  explicit Backoff(unsigned seed, Duration first = kFirst, Duration longest = std::chrono::seconds(5))
       : random_(seed), first_(first), longest_(longest), next_(first) {}
 
   // `welcomed`: whether the connection that has just ended, or failed, had been accepted.

@@ -24,11 +24,11 @@ std::string FreshName() {
 // A connected stream: this object's thread reads commands, the link's thread writes.
 class Link::Session {
  public:
-  Session(const LinkOptions& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-    grpc::ChannelArguments arguments = options.arguments;
+  Session(const LinkTarget& controller, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+    grpc::ChannelArguments arguments = controller.arguments;
     // Each session dials by itself: the back-off is ours.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ = grpc::CreateCustomChannel(options.target, credentials, arguments);
+    channel_ = grpc::CreateCustomChannel(controller.target, credentials, arguments);
     stub_ = v1::AgentGateway::NewStub(channel_);
   }
   ~Session() {
@@ -90,20 +90,22 @@ void Link::Send(v1::FromAgent message) {
 }
 
 void Link::Run() {
-  for (;;) {
-    const Duration pause = options_.pause(Serve());
+  // Whoever has left or refused us is the last to be asked again.
+  for (size_t turn = 0;; turn = (turn + 1) % options_.controllers.size()) {
+    const Duration pause = options_.pause(Serve(options_.controllers[turn]));
     std::unique_lock lock(mutex_);
     if (wake_.wait_for(lock, pause, [this] { return stopping_; })) return;
   }
 }
 
-bool Link::Serve() {
-  const auto credentials = options_.credentials();
+bool Link::Serve(const LinkTarget& controller) {
+  const auto credentials = controller.credentials();
   if (!credentials.ok()) {
-    spdlog::warn("no connection to the controller: {}", std::string(credentials.status().message()));
+    spdlog::warn("no connection to the controller at {}: {}", controller.target,
+                 std::string(credentials.status().message()));
     return false;
   }
-  Session session(options_, *credentials);
+  Session session(controller, *credentials);
   {
     std::lock_guard lock(mutex_);
     if (stopping_) return false;
@@ -117,7 +119,7 @@ bool Link::Serve() {
       outgoing_.clear();
       if (stopping_) return;
     }
-    spdlog::info("no connection to the controller: {}", status.error_message());
+    spdlog::info("no connection to the controller at {}: {}", controller.target, status.error_message());
   };
 
   session.Open();
@@ -133,8 +135,14 @@ bool Link::Serve() {
     leave(session.Finish());
     return false;
   }
+  if (absl::Status accepted = options_.accept(welcome.welcome().epoch()); !accepted.ok()) {
+    spdlog::warn("the controller at {} is refused: {}", controller.target, std::string(accepted.message()));
+    session.Cancel();
+    leave(session.Finish());
+    return false;
+  }
   FaultHere<"agent.welcomed: the controller has taken the agent's list of tasks">();
-  spdlog::info("connected to the controller");
+  spdlog::info("connected to the controller at {}", controller.target);
   session.StartReading([&] {
     v1::ToAgent command;
     while (session.Read(command)) host_->Execute(command);

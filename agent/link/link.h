@@ -1,4 +1,4 @@
-// The agent's one connection: dials the controller, holds a stream open, and dials again for ever when it
+// The agent's one connection: dials a controller, holds a stream open, and dials again for ever when it
 // breaks. What the tasks do does not depend on it.
 #pragma once
 
@@ -13,6 +13,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/host/task_host.h"
@@ -24,15 +25,23 @@ namespace siding {
 // What to connect with; asked before each connection, so that renewed certificates are used from then on.
 using LinkCredentials = std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>()>;
 
-struct LinkOptions {
+// A controller that may be the active one.
+struct LinkTarget {
   std::string target;  // gRPC target, such as "unix:/run/siding/siding.sock" or "head1:7433"
+  grpc::ChannelArguments arguments;
+  LinkCredentials credentials = [] { return grpc::InsecureChannelCredentials(); };  // for unix sockets only
+};
+
+struct LinkOptions {
+  std::vector<LinkTarget> controllers;  // one at least: dialled in turn, until one takes us
   // How long to wait before dialling again, after a connection that was welcomed or was not. Asked by the
   // link's thread only.
   std::function<Duration(bool welcomed)> pause = Backoff(std::random_device{}());
   // A controller that leaves so many messages unread is hung up on: the next Hello says it all again.
   size_t most_waiting = 10'000;
-  grpc::ChannelArguments arguments;
-  LinkCredentials credentials = [] { return grpc::InsecureChannelCredentials(); };  // for unix sockets only
+  // Told the epoch of a controller that has welcomed us. An error: it is hung up on before it has been
+  // obeyed. Asked by the link's thread only.
+  std::function<absl::Status(int64_t epoch)> accept = [](int64_t) { return absl::OkStatus(); };
 };
 
 // Thread-safe.
@@ -49,7 +58,7 @@ class Link final : public ReportSink {
   class Session;
   void Run();
   // One connection from dialling to its end. True if the controller welcomed us.
-  bool Serve();
+  bool Serve(const LinkTarget& controller);
 
   const LinkOptions options_;
   const std::string agent_;  // tells this agent from another with the same node's name

@@ -121,7 +121,14 @@ class LinkTest : public testing::Test, public TaskHost {
   std::vector<int64_t> executed_;  // guarded by mutex_, while the link runs
   std::unique_ptr<ScriptedGateway> gateway_;
   std::unique_ptr<grpc::Server> server_;
-  Link link_{LinkOptions{"unix:" + socket_, [this](bool welcomed) { return Pause(welcomed); }, 100}};
+  // What the node has worked for so far refuses controllers of an earlier epoch.
+  std::atomic<int64_t> epoch_ = 0;
+  Link link_{LinkOptions{{{"unix:" + socket_}, {"unix:" + socket_}},
+                         [this](bool welcomed) { return Pause(welcomed); },
+                         100,
+                         [this](int64_t epoch) {
+                           return epoch < epoch_ ? absl::FailedPreconditionError("older") : absl::OkStatus();
+                         }}};
 };
 
 }  // namespace siding

@@ -11,14 +11,28 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+class NoTasks final : public TaskHost {
+ public:
+  void Execute(const v1::ToAgent&) override {}
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, const GpusSaid&,
+                                         std::function<void(absl::Status)>) override {
+    return absl::UnimplementedError("no shims here");
+  }
+  absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier) override { return std::vector<ImageKey>(); }
+  std::vector<v1::TaskReport> Reports() override { return {}; }
+  v1::Hello Describe() override { return {}; }
+  v1::Heartbeat Measure() override { return {}; }
+};
+
 v1::FromAgent Receive(Stream& stream) {
   v1::FromAgent message;
   stream.Read(&message);
   return message;
 }
 
-void SendWelcome(Stream& stream) {
+void SendWelcome(Stream& stream, int64_t epoch = 0) {
   v1::ToAgent message;
+  message.mutable_welcome()->set_epoch(epoch);
   message.mutable_welcome()->set_heartbeat_interval_us(3600LL * 1'000'000);
   stream.Write(message);
 }
@@ -161,6 +175,46 @@ TEST_F(LinkTest, ACommandBeforeTheWelcomeIsNotExecuted) {
   EXPECT_THAT(executed_, IsEmpty());
 }
 
+TEST_F(LinkTest, AControllerOfAnEarlierEpochIsHungUpOnBeforeItIsObeyed) {
+  epoch_ = 7;
+  Play({[](Stream& stream) {
+    Receive(stream);
+    SendWelcome(stream, /*epoch=*/6);
+    SendCommand(stream, 1);
+    Receive(stream);  // the agent hangs up
+    return grpc::Status::OK;
+  }});
+  link_.Stop();
+  EXPECT_FALSE(welcomed_[0]);
+  EXPECT_THAT(executed_, IsEmpty());
+}
+
+TEST(Link, ControllersAreDialledInTurn) {
+  std::mutex mutex;
+  std::condition_variable dialled;
+  std::vector<int> turns;
+  const auto controller = [&](int number) {
+    return LinkTarget{"unix:/nonexistent/socket",
+                      {},
+                      [&, number]() -> absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> {
+                        std::lock_guard lock(mutex);
+                        turns.push_back(number);
+                        dialled.notify_all();
+                        return absl::UnavailableError("no");
+                      }};
+  };
+  NoTasks host;
+  Link link({{controller(1), controller(2)}, [](bool) { return Duration(0); }});
+  link.Start(host);
+  {
+    std::unique_lock lock(mutex);
+    dialled.wait(lock, [&] { return turns.size() >= 4; });
+  }
+  link.Stop();
+  turns.resize(4);
+  EXPECT_THAT(turns, ElementsAre(1, 2, 1, 2));
+}
+
 TEST_F(LinkTest, AControllerThatStartsLaterIsFound) {
   link_.Start(*this);
   AwaitPauses(1);
@@ -220,21 +274,11 @@ TEST_F(LinkTest, StopsWhileItDials) {
 
 TEST(Link, StopsWhileItPauses) {
   std::promise<void> pausing;
-  Link link({"unix:/nonexistent/socket", [&](bool) {
+  Link link({{{"unix:/nonexistent/socket"}}, [&](bool) {
                pausing.set_value();
                return Duration(std::chrono::hours(1));
              }});
-  class NoTasks : public TaskHost {
-    void Execute(const v1::ToAgent&) override {}
-    absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, const GpusSaid&,
-                                           std::function<void(absl::Status)>) override {
-      return absl::UnimplementedError("no shims here");
-    }
-    absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier) override { return std::vector<ImageKey>(); }
-    std::vector<v1::TaskReport> Reports() override { return {}; }
-    v1::Hello Describe() override { return {}; }
-    v1::Heartbeat Measure() override { return {}; }
-  } host;
+  NoTasks host;
   link.Start(host);
   pausing.get_future().wait();
   link.Stop();

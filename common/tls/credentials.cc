@@ -18,10 +18,12 @@ namespace tls = grpc::experimental;
 
 constexpr unsigned kSecondsBetweenLooks = 1;  // at the files
 
-constexpr int kQuietMs = 30'000;       // then the other end is asked whether it is there
-constexpr int kNoAnswerMs = 20'000;    // then it is taken to be gone
-constexpr int kHandshakeMs = 10'000;   // that long may a client take to say who it is
-constexpr int kLeastQuietMs = 10'000;  // clients that ask more often are hung up on
+constexpr int kQuietMs = 30'000;        // then the other end is asked whether it is there
+constexpr int kNoAnswerMs = 20'000;     // then it is taken to be gone
+constexpr int kCloselyQuietMs = 2'000;  // the same, for KeepAliveClosely
+constexpr int kCloselyNoAnswerMs = 2'000;
+constexpr int kHandshakeMs = 10'000;  // that long may a client take to say who it is
+constexpr int kLeastQuietMs = 1'000;  // clients that ask more often are hung up on
 
 // gRPC could verify clients by itself, but says nothing of those that it refuses. This is called at the end
 // of every handshake, resumed ones as well, before anything is read from the client.
@@ -69,6 +71,12 @@ void Log(gpr_log_func_args* record) {
               std::filesystem::path(record->file).filename().string(), record->line);
 }
 
+void KeepAlive(grpc::ChannelArguments& arguments, int quiet_ms, int no_answer_ms) {
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, quiet_ms);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, no_answer_ms);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TlsServerCredentials(const TlsFiles& files,
@@ -103,10 +111,11 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
   return tls::TlsCredentials(options);
 }
 
-void KeepAlive(grpc::ChannelArguments& arguments) {
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kQuietMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kNoAnswerMs);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // any number
+void KeepAlive(grpc::ChannelArguments& arguments) { KeepAlive(arguments, kQuietMs, kNoAnswerMs); }
+
+void KeepAliveClosely(grpc::ChannelArguments& arguments) {
+  KeepAlive(arguments, kCloselyQuietMs, kCloselyNoAnswerMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kCloselyNoAnswerMs);  // that long may it take
 }
 
 void KeepAlive(grpc::ServerBuilder& builder) {

@@ -8,6 +8,9 @@
 
 namespace siding {
 
+// In the trailing metadata of every answer of a controller that stands by: it has done nothing.
+inline constexpr char kStandsByMetadata[] = "siding-stands-by";
+
 struct Endpoint {
   std::string target;   // for gRPC
   bool remote = false;  // over the network, hence with TLS

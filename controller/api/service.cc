@@ -19,6 +19,7 @@ namespace {
 
 constexpr Duration kEventWait = std::chrono::milliseconds(200);
 constexpr size_t kEventBatch = 500;
+constexpr size_t kLongestKey = 64;
 
 // The answer to a call that asked the engine for something. The log tells of those who asked for what they
 // may not.
@@ -74,8 +75,12 @@ grpc::Status ApiService::Submit(grpc::ServerContext* context, const v1::SubmitRe
   if (!caller.ok()) return ToGrpc(caller.status());
   auto spec = SpecOf(*request, identity);
   if (!spec.ok()) return ToGrpc(spec.status());
+  if (request->request_key().size() > kLongestKey) {
+    return ToGrpc(absl::InvalidArgumentError(absl::StrCat("request_key: ", request->request_key().size(),
+                                                          " bytes; expected up to ", kLongestKey)));
+  }
   FaultHere<"api.submit: a job is about to be submitted">();
-  const auto submitted = engine_.Submit(*caller, *std::move(spec));
+  const auto submitted = engine_.Submit(*caller, *std::move(spec), request->request_key());
   if (!submitted.ok()) return Reply(*caller, __func__, submitted.status());
   FaultHere<"api.submitted: a job is recorded, its user has not been told">();
   response->set_id(submitted->id.value());

@@ -14,6 +14,8 @@ namespace {
 constexpr Duration kPromised = std::chrono::minutes(5);
 constexpr size_t kMostPromises = 10'000;
 constexpr int kMostPromisesOfUser = 100;  // beyond them his own are forgotten, and nobody else's
+// A client that has not heard the answer asks again within seconds.
+constexpr Duration kKeyKept = std::chrono::hours(1);
 
 absl::Status CheckDeadline(const JobSpec& spec, Time now) {
   if (spec.start_by > now) return absl::OkStatus();
@@ -25,6 +27,11 @@ absl::Status CheckDeadline(const JobSpec& spec, Time now) {
 std::string RefusalText(const Plan& plan) {
   if (!plan.earliest) return plan.refusal;
   return absl::StrCat(plan.refusal, "; the earliest start would be ", FormatTime(*plan.earliest));
+}
+
+absl::Status Refused(JobId id, const Plan& plan) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("request ", id.value(), " is refused: ", RefusalText(plan)));
 }
 
 double Hours(Duration d) { return ToSeconds(d) / 3600; }
@@ -82,10 +89,26 @@ absl::Status Engine::Impl::CheckCount(const Caller& caller) const {
                                                    policy_.max_jobs_per_user, " (max_jobs_per_user)"));
 }
 
-absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, JobSpec spec) {
+const JobRecord* Engine::Impl::AnsweredBefore(uint32_t uid, const std::string& request_key) const {
+  if (request_key.empty()) return nullptr;
+  const Time since = clock_.Now() - kKeyKept;
+  for (auto it = state_.jobs.rbegin(); it != state_.jobs.rend() && it->second.submitted >= since; ++it) {
+    if (it->second.spec.uid == uid && it->second.request_key == request_key) return &it->second;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, JobSpec spec,
+                                                       const std::string& request_key) {
   if (const std::string manager = platform_.manager(); !manager.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("on this site jobs are submitted to ", manager, ", which has the queue"));
+  }
+  if (const JobRecord* before = AnsweredBefore(spec.uid, request_key)) {
+    if (before->plans.empty()) return Submitted{before->id, std::nullopt};
+    const Plan& plan = before->plans.front();
+    if (!plan.feasible && !plan.queued) return Refused(before->id, plan);
+    return Submitted{before->id, plan};
   }
   SIDING_RETURN_IF_ERROR(CheckCount(caller));
   const JobId id(state_.last_job.value() + 1);
@@ -95,7 +118,7 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
         "(node_failures_per_year)");
   }
   if (spec.kind == JobKind::kBatch) {
-    Record(id, JobSubmitted{std::move(spec)});
+    Record(id, JobSubmitted{std::move(spec), request_key});
     return Submitted{id, std::nullopt};
   }
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
@@ -103,12 +126,12 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
   std::vector<Plan> plans = PlanFor(id, spec);
   Plan& plan = plans.front();
   if (!plan.feasible && !Postpone(spec, plan)) {
-    const std::string text = RefusalText(plan);
-    Record(id, RequestRefused{std::move(spec), std::move(plan)});
-    return absl::FailedPreconditionError(absl::StrCat("request ", id.value(), " is refused: ", text));
+    const absl::Status refused = Refused(id, plan);
+    Record(id, RequestRefused{std::move(spec), std::move(plan), request_key});
+    return refused;
   }
   Submitted submitted{id, plan};
-  Record(id, JobSubmitted{std::move(spec)});
+  Record(id, JobSubmitted{std::move(spec), request_key});
   Adopt(std::move(plans));
   return submitted;
 }

@@ -50,10 +50,11 @@ class Applier {
  public:
   Applier(ClusterState& state, const Event& event) : state_(state), event_(event) {}
 
-  void operator()(const JobSubmitted& e) { Create(e.spec); }
+  void operator()(const JobSubmitted& e) { Create(e.spec).request_key = e.request_key; }
 
   void operator()(const RequestRefused& e) {
     JobRecord& job = Create(e.spec);
+    job.request_key = e.request_key;
     state_.unfinished.erase(job.id);
     job.state = JobState::kFailed;
     SetEnded(job, event_.at);

@@ -58,10 +58,13 @@ void Engine::Impl::Record(JobId job, EventBody body) {
 }
 
 absl::Status Engine::Impl::Flush() {
-  if (unflushed_.empty()) return health_;
+  // What follows from decisions of before must not be done either if somebody else decides by now.
+  const bool acts = !outbox_.empty() || wish_;
+  if (unflushed_.empty() && (!acts || !health_.ok())) return health_;
   FaultHere<"engine.decided: events are about to be written to the journal">();
-  if (const absl::Status appended = journal_.Append(unflushed_); !appended.ok()) {
-    BeginOutage(appended);
+  const absl::Status written = unflushed_.empty() ? journal_.Confirm() : journal_.Append(unflushed_);
+  if (!written.ok()) {
+    BeginOutage(written);
     return health_;
   }
   FaultHere<"engine.recorded: events are durable, no order has gone out">();
@@ -295,12 +298,13 @@ absl::Status Engine::Start() {
   return impl_->Start();
 }
 
-absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec spec) {
+absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec spec,
+                                                 const std::string& request_key) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   spec.uid = caller.uid;
   spec.user = caller.user;
-  auto submitted = impl_->Submit(caller, std::move(spec));
+  auto submitted = impl_->Submit(caller, std::move(spec), request_key);
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return submitted;
 }

@@ -92,7 +92,9 @@ class Engine::Impl {
   std::string ClusterManager() const { return platform_.manager(); }
 
   // ---- admission.cc ----
-  absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec);
+  absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key);
+  // As it was answered; nullptr: it has not been.
+  const JobRecord* AnsweredBefore(uint32_t uid, const std::string& request_key) const;
   absl::StatusOr<Plan> DryRun(const JobSpec& spec);
   absl::StatusOr<Time> WouldStart(const JobSpec& spec);
 

@@ -53,10 +53,12 @@ void Engine::Impl::TakeBack() {
   to_judge_.clear();
 }
 
-// A journal that is damaged or another's does not get well by itself.
+// A journal that is damaged, or that another controller has taken over, does not get well by itself.
 void Engine::Impl::EndOutage() {
   const Time now = clock_.Now();
-  if (now < try_at_ || absl::IsDataLoss(health_) || absl::IsFailedPrecondition(health_)) return;
+  if (now < try_at_ || absl::IsDataLoss(health_) || absl::IsAborted(health_) ||
+      absl::IsFailedPrecondition(health_))
+    return;
   if (const absl::Status tried = journal_.Append({}); !tried.ok()) {
     try_after_ = std::min(2 * try_after_, kTryAgainAtLatest);
     try_at_ = now + try_after_;

@@ -24,6 +24,7 @@ namespace siding {
 
 struct JobSubmitted {
   JobSpec spec;
+  std::string request_key;  // drawn by the client, to ask again without submitting twice; empty: none
 };
 // A step through the lifecycle table. Fields beside `event` are set where that event needs them.
 struct JobMoved {
@@ -60,7 +61,8 @@ struct RequestPlanned {
 struct RequestRefused {
   JobSpec spec;
   Plan plan;
-};  // the job's record is kept, as failed, for `explain`
+  std::string request_key;  // as above
+};                          // the job's record is kept, as failed, for `explain`
 struct MethodLost {
   Method method;
   std::string why;
@@ -125,6 +127,7 @@ struct CheckpointRecord {
 struct JobRecord {
   JobId id;
   JobSpec spec;
+  std::string request_key;
   JobState state = JobState::kPending;
   Time submitted;
   Time state_since;

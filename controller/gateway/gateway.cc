@@ -143,6 +143,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   void Welcome() {
     v1::ToAgent welcome;
     welcome.mutable_welcome()->set_heartbeat_interval_us(gateway_.options_.heartbeat_interval.count());
+    welcome.mutable_welcome()->set_epoch(gateway_.options_.epoch);
     std::lock_guard lock(mutex_);
     if (ended_) return;
     welcomed_ = true;

@@ -29,6 +29,7 @@ struct GatewayOptions {
   // An agent that leaves so many commands unread is cut off. The engine sends what matters again when it is
   // back.
   size_t most_waiting = 10'000;
+  int64_t epoch = 0;  // of this controller: agents that have met a later one refuse it
 };
 
 // Thread-safe. Uses gRPC's callback interface: a thousand idle agents cost no threads.

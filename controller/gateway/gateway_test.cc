@@ -17,6 +17,12 @@ TEST_F(GatewayTest, AWelcomeSaysHowOftenToReport) {
   ASSERT_TRUE(agent.IsWelcomed());
   EXPECT_EQ(agent.welcome.heartbeat_interval_us(), 7'000'000);
 }
+TEST_F(GatewayTest, AWelcomeSaysWhichControllerItIs) {
+  TestAgent agent(*server_);
+  agent.Hello("n1");
+  ASSERT_TRUE(agent.IsWelcomed());
+  EXPECT_EQ(agent.welcome.epoch(), 5);
+}
 TEST_F(GatewayTest, TheWelcomeComesBeforeTheCommandsThatTheHelloCaused) {
   events_.on_connected = [&](const NodeId& node) {
     Command(node.value(), 1);

@@ -30,7 +30,7 @@ absl::Status Damaged(const std::string& path, const std::string& how) {
       " .recover | sqlite3 rescued.db"));
 }
 
-absl::StatusOr<Database> Database::Open(const std::string& path, Mode mode) {
+absl::StatusOr<Database> Database::Open(const std::string& path, Mode mode, int busy_ms) {
   const std::string name =
       absl::StrCat("file:", Escaped(path), mode == Mode::kImmutable ? "?immutable=1" : "");
   const int access = mode == Mode::kReadWrite ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
@@ -38,6 +38,7 @@ absl::StatusOr<Database> Database::Open(const std::string& path, Mode mode) {
   const int rc = sqlite3_open_v2(name.c_str(), &opened, access | SQLITE_OPEN_URI, nullptr);
   Database db(path, opened);
   if (rc != SQLITE_OK) return db.Error("open");
+  sqlite3_busy_timeout(db.get(), busy_ms);
   return db;
 }
 
@@ -53,6 +54,9 @@ absl::Status Database::Error(const std::string& what) const {
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
       return absl::PermissionDeniedError(text);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return absl::UnavailableError(text);
     default:
       return absl::InternalError(text);
   }

@@ -23,7 +23,7 @@ absl::Status Damaged(const std::string& path, const std::string& how);
 // Not thread-safe. Statements must be gone before their database.
 //
 // Errors: kDataLoss if the file is damaged, kResourceExhausted if the disk is full, kPermissionDenied if it
-// may not be written; kInternal for what else SQLite says.
+// may not be written, kUnavailable if somebody else has it locked; kInternal for what else SQLite says.
 class Database {
  public:
   enum class Mode {
@@ -31,7 +31,8 @@ class Database {
     kReadOnly,   // beside one who writes
     kImmutable,  // nobody writes, and what lies beside the file (its log) is not looked at
   };
-  static absl::StatusOr<Database> Open(const std::string& path, Mode mode);
+  // Whoever finds it locked waits for so long.
+  static absl::StatusOr<Database> Open(const std::string& path, Mode mode, int busy_ms = 5000);
 
   absl::Status Run(const std::string& sql);
   absl::StatusOr<Statement> Prepare(const std::string& sql);

@@ -1,4 +1,4 @@
-// The event log: what the controller knows after a restart. SQLite, WAL, synchronous=FULL.
+// The event log: what the controller knows after a restart. SQLite, synchronous=FULL.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,17 @@
 
 namespace siding {
 
+class Lease;
+
 // Not thread-safe: the engine calls it under its lock.
 class Journal {
  public:
   virtual ~Journal() = default;
   // All or none; durable when it returns OK. Sequence numbers must follow on the last one.
+  // kAborted if another controller has taken the journal over: nothing may be decided or done any more.
   virtual absl::Status Append(const std::vector<Event>& events) = 0;
+  // OK: no other controller had taken it over by now. For what is done without an Append() before it.
+  virtual absl::Status Confirm() { return absl::OkStatus(); }
   // Events with seq > after, in order.
   virtual absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) = 0;
   // Takes some of the events of forgotten jobs out of it, in one transaction that takes milliseconds. True if
@@ -27,8 +32,11 @@ class Journal {
   virtual int64_t restored() const { return 0; }
 };
 
-// Opens or makes the database at `path`. kDataLoss if it is damaged, kFailedPrecondition if a newer siding
-// wrote it or another process has it open.
+// Opens or makes the database at `path`, and claims `lease` before anything in it is changed. The lease must
+// outlive the journal. kDataLoss if it is damaged, kFailedPrecondition if a newer siding wrote it or another
+// process has been faster, kUnavailable if another process keeps it locked.
+absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path, Lease& lease);
+// The same with a lease of its own, for who has nobody that takes over.
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path);
 // For tests: kept in memory.
 std::unique_ptr<Journal> NewMemoryJournal();

@@ -16,6 +16,7 @@
 #include "controller/journal/event_row.h"
 #include "controller/journal/journal.h"
 #include "controller/journal/journal_file.h"
+#include "controller/journal/lease.h"
 #include "controller/journal/schema.h"
 
 namespace siding {
@@ -25,13 +26,17 @@ constexpr int64_t kPagesAtOnce = 256;
 
 class SqliteJournal final : public Journal {
  public:
-  SqliteJournal(UniqueFd lock, Database db) : lock_(std::move(lock)), db_(std::move(db)) {}
+  // `own`: the lease if it is nobody else's.
+  SqliteJournal(Database db, Lease& lease, std::unique_ptr<Lease> own)
+      : own_(std::move(own)), lease_(lease), db_(std::move(db)) {}
 
   absl::Status Open() {
     SIDING_RETURN_IF_ERROR(db_.Check());
+    // Before anything is changed: a newer journal stays as it is, and so does another controller's.
+    SIDING_RETURN_IF_ERROR(SchemaOf(db_).status());
+    SIDING_RETURN_IF_ERROR(SetMode());
+    SIDING_RETURN_IF_ERROR(lease_.Claim(db_));
     SIDING_RETURN_IF_ERROR(Migrate(db_));
-    SIDING_RETURN_IF_ERROR(db_.Run("PRAGMA journal_mode=WAL"));
-    SIDING_RETURN_IF_ERROR(db_.Run("PRAGMA synchronous=FULL"));
     SIDING_ASSIGN_OR_RETURN(last_seq_, db_.Number("SELECT max(seq) FROM events", 0));
     SIDING_ASSIGN_OR_RETURN(removed_, db_.Meta("removed", 0));
     SIDING_ASSIGN_OR_RETURN(restored_, db_.Meta("restored", 0));
@@ -41,7 +46,7 @@ class SqliteJournal final : public Journal {
 
   absl::Status Append(const std::vector<Event>& events) override {
     SIDING_RETURN_IF_ERROR(FaultAt<"journal.begin: a transaction is about to begin">());
-    SIDING_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db_));
+    SIDING_ASSIGN_OR_RETURN(Transaction transaction, BeginAsHolder());
     // Whether an event could be written is found out by writing something.
     if (events.empty()) SIDING_RETURN_IF_ERROR(db_.SetMeta("tried", last_seq_));
     int64_t seq = last_seq_;
@@ -58,6 +63,8 @@ class SqliteJournal final : public Journal {
     for (const Event& event : events) Note(event);
     return FaultAt<"journal.committed: a transaction is durable, nobody has been told">();
   }
+
+  absl::Status Confirm() override { return lease_.Confirm(); }
 
   absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
     SIDING_ASSIGN_OR_RETURN(Statement select, SelectEvents(db_, after));
@@ -79,7 +86,7 @@ class SqliteJournal final : public Journal {
 
   absl::StatusOr<bool> Compact() override {
     if (compaction_.Done()) return Shrink();
-    SIDING_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db_));
+    SIDING_ASSIGN_OR_RETURN(Transaction transaction, BeginAsHolder());
     SIDING_ASSIGN_OR_RETURN(const int64_t now_removed, compaction_.RemoveSome(db_));
     SIDING_RETURN_IF_ERROR(db_.SetMeta("removed", removed_ + now_removed));
     SIDING_RETURN_IF_ERROR(transaction.Commit());
@@ -91,6 +98,25 @@ class SqliteJournal final : public Journal {
   int64_t restored() const override { return restored_; }
 
  private:
+  // The log that SQLite writes ahead is faster, but lies in memory that hosts do not share.
+  absl::Status SetMode() {
+    const std::string mode = lease_.shared() ? "truncate" : "wal";
+    SIDING_ASSIGN_OR_RETURN(Statement set, db_.Prepare("PRAGMA journal_mode=" + mode));
+    if (sqlite3_step(set.get()) != SQLITE_ROW) return db_.Error("journal_mode");
+    const std::string now = reinterpret_cast<const char*>(sqlite3_column_text(set.get(), 0));
+    if (now != mode) {
+      return absl::UnavailableError(
+          absl::StrCat(db_.path(), ": it is in use in mode ", now, " and not ", mode));
+    }
+    return db_.Run("PRAGMA synchronous=FULL");
+  }
+
+  absl::StatusOr<Transaction> BeginAsHolder() {
+    SIDING_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(db_));
+    SIDING_RETURN_IF_ERROR(lease_.Check(db_));
+    return transaction;
+  }
+
   // What an event that is in the journal means for the journal itself.
   void Note(const Event& event) {
     if (const auto* forgotten = std::get_if<JobsForgotten>(&event.body))
@@ -132,7 +158,8 @@ class SqliteJournal final : public Journal {
     return status;
   }
 
-  const UniqueFd lock_;  // held for as long as this process has the journal
+  const std::unique_ptr<Lease> own_;  // before the database: it is given back last
+  Lease& lease_;
   Database db_;
   Statement insert_;  // after db_: it must be finalized first
   int64_t last_seq_ = 0;
@@ -141,20 +168,34 @@ class SqliteJournal final : public Journal {
   Compaction compaction_;
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path) {
-  // SQLite's own locks would let a second controller wait and then write; there must be one only.
+absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path, Lease& lease,
+                                              std::unique_ptr<Lease> own) {
+  // Of two that find no journal, or a copy that was put back, one prepares it. Others are told by the lease.
   UniqueFd lock(open(absl::StrCat(path, ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock.valid()) return ErrnoError(errno, absl::StrCat("open ", path, ".lock"));
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is in use by another sidingd"));
-  }
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return absl::UnavailableError(absl::StrCat(path, " is being opened by another sidingd"));
   SIDING_RETURN_IF_ERROR(PrepareJournalFile(path));
   SIDING_ASSIGN_OR_RETURN(Database db, Database::Open(path, Database::Mode::kReadWrite));
-  auto journal = std::make_unique<SqliteJournal>(std::move(lock), std::move(db));
+  auto journal = std::make_unique<SqliteJournal>(std::move(db), lease, std::move(own));
   SIDING_RETURN_IF_ERROR(journal->Open());
   return journal;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path, Lease& lease) {
+  return Open(path, lease, nullptr);
+}
+
+absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path) {
+  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Lease> lease, Lease::Open({.journal = path}));
+  if (lease->Look() != LeaseWatch::Verdict::kFree) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " is in use by another sidingd: ", HolderOf(lease->seen())));
+  }
+  Lease& own = *lease;
+  return Open(path, own, std::move(lease));
 }
 
 }  // namespace siding

@@ -35,6 +35,16 @@ class Family {
   MetricFamily family_;
 };
 
+Family Leader(int is) {
+  return Family("siding_leader", "1: this controller is the active one; 0: it stands by.", MetricType::Gauge)
+      .Add(is);
+}
+
+class StandbyMetrics final : public prometheus::Collectable {
+ public:
+  std::vector<MetricFamily> Collect() const override { return {Leader(0)}; }
+};
+
 class EngineMetrics final : public prometheus::Collectable {
  public:
   explicit EngineMetrics(const Engine& engine) : engine_(engine) {}
@@ -87,7 +97,8 @@ class EngineMetrics final : public prometheus::Collectable {
                MetricType::Counter)
             .Add(damaged),
         scrub_family,
-        Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events)};
+        Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events),
+         Leader(1)};
   }
 
  private:
@@ -104,26 +115,35 @@ class NoMetrics final : public Metrics {};
 
 class ServedMetrics final : public Metrics {
  public:
-  ServedMetrics(int port, const Engine& engine)
-      : metrics_(std::make_shared<EngineMetrics>(engine)), exposer_(OptionsFor(port)) {
+  ServedMetrics(int port, std::shared_ptr<prometheus::Collectable> metrics)
+      : metrics_(std::move(metrics)), exposer_(OptionsFor(port)) {
     exposer_.RegisterCollectable(metrics_);
   }
 
  private:
-  const std::shared_ptr<EngineMetrics> metrics_;
+  const std::shared_ptr<prometheus::Collectable> metrics_;
   prometheus::Exposer exposer_;
 };
+
+absl::StatusOr<std::unique_ptr<Metrics>> Serve(int port, std::shared_ptr<prometheus::Collectable> metrics) {
+  // The HTTP server throws when it cannot listen.
+  try {
+    return std::make_unique<ServedMetrics>(port, std::move(metrics));
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(absl::StrCat("metrics on 127.0.0.1:", port, ": ", error.what()));
+  }
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(int port, const Engine& engine) {
   if (port == 0) return std::make_unique<NoMetrics>();
-  // The HTTP server throws when it cannot listen.
-  try {
-    return std::make_unique<ServedMetrics>(port, engine);
-  } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("metrics on 127.0.0.1:", port, ": ", error.what()));
-  }
+  return Serve(port, std::make_shared<EngineMetrics>(engine));
+}
+
+absl::StatusOr<std::unique_ptr<Metrics>> Metrics::StartStandingBy(int port) {
+  if (port == 0) return std::make_unique<NoMetrics>();
+  return Serve(port, std::make_shared<StandbyMetrics>());
 }
 
 }  // namespace siding

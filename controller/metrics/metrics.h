@@ -11,11 +11,13 @@ namespace siding {
 
 // siding_jobs{state}, siding_nodes{state}, siding_requests_total{result}, siding_preemptions_total,
 // siding_lost_node_seconds_total, siding_checkpoint_bytes, siding_damaged_checkpoints_total,
-// siding_scrubbed_bytes_total{node}, siding_journal_events_total.
+// siding_scrubbed_bytes_total{node}, siding_journal_events_total, siding_leader: 1 of the active controller.
 class Metrics {
  public:
   // Serves /metrics on 127.0.0.1:`port` until destroyed; 0: serves nothing. `engine` must outlive it.
   static absl::StatusOr<std::unique_ptr<Metrics>> Start(int port, const Engine& engine);
+  // Of a controller that stands by: siding_leader 0, and nothing else.
+  static absl::StatusOr<std::unique_ptr<Metrics>> StartStandingBy(int port);
   virtual ~Metrics() = default;
 };
 

@@ -86,7 +86,11 @@ class Cluster:
                                     env=self.env, start_new_session=True)
 
     def start_controller(self):
-        argv = [BIN / "sidingd", "--socket", self.socket, "--state-dir", self.dir / "controller", "--heartbeat", "1s",
+        self.controller = self._spawn("sidingd", self.controller_argv(self.socket))
+        wait_for("the controller to answer", self._answers, 20)
+
+    def controller_argv(self, socket):
+        argv = [BIN / "sidingd", "--socket", socket, "--state-dir", self.dir / "controller", "--heartbeat", "1s",
                 "--log-level", "debug", *self.controller_args()]
         if self.config:
             path = self.dir / "sidingd.yaml"
@@ -96,8 +100,10 @@ class Cluster:
             path = self.dir / "policy.yaml"
             path.write_text(self.policy)
             argv += ["--policy", path]
-        self.controller = self._spawn("sidingd", argv)
-        wait_for("the controller to answer", self._answers, 20)
+        return argv
+
+    def controllers(self):
+        return [self.controller]
 
     # What a cluster over the network says otherwise (tests/security).
     def controller_args(self):
@@ -152,10 +158,10 @@ class Cluster:
 
     def stop(self):
         """Ends jobs, agents and controller; whatever still runs below our folders is killed."""
-        for process in [*self.agents.values(), self.controller]:
+        for process in [*self.agents.values(), *self.controllers()]:
             if process and process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-        for process in [*self.agents.values(), self.controller]:
+        for process in [*self.agents.values(), *self.controllers()]:
             if process:
                 try:
                     process.wait(10)
@@ -176,7 +182,7 @@ class Cluster:
     def task_processes(self):
         """Shims of this cluster, and inits whose shim is one of them or that run with our folder in their
         environment."""
-        mine = {p.pid for p in [*self.agents.values(), self.controller] if p and p.poll() is None}
+        mine = {p.pid for p in [*self.agents.values(), *self.controllers()] if p and p.poll() is None}
         return [pid for pid in marked_processes(self.dir) if pid not in mine]
 
     def tail(self, name, lines=15):

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status.h"
+#include "controller/platform/slurm/guarded_client.h"
 #include "controller/platform/slurm/translate.h"
 #include "controller/platform/slurm/watcher.h"
 #include "spdlog/spdlog.h"
@@ -133,6 +134,7 @@ std::unique_ptr<SlurmPlatform> NewSlurmPlatform(std::unique_ptr<Client> client,
 absl::StatusOr<std::unique_ptr<SlurmPlatform>> OpenSlurmPlatform(const PlatformOptions& options,
                                                                  const Clock& clock) {
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, OpenClient(options.backend));
+  if (options.may_act) client = NewGuardedClient(std::move(client), options.may_act);
   return NewSlurmPlatform(std::move(client), options, clock);
 }
 

@@ -18,6 +18,7 @@ struct PlatformOptions {
   bool steers = true;                                  // siding chooses who makes way; otherwise Slurm does
   bool suspends = true;  // siding may have Slurm suspend jobs, which frees their CPUs
   std::function<std::string(uint32_t uid)> user_name;
+  std::function<absl::Status()> may_act;  // asked before each change; empty: all may be changed
 };
 
 class SlurmPlatform : public Platform {

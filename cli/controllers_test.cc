@@ -1,0 +1,139 @@
+// sidingctl with several controllers, of which one is active.
+#include <grpcpp/grpcpp.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <mutex>
+#include <set>
+
+#include "cli/client.h"
+#include "common/tls/endpoint.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "siding/v1/api.grpc.pb.h"
+
+namespace siding::cli {
+namespace {
+
+// Answers, or does so only after it has gone away once, or stands by.
+class Controller final : public v1::Siding::Service {
+ public:
+  enum class Manner { kActive, kStandsBy, kGoesAway };
+  explicit Controller(Manner manner) : manner_(manner) {}
+
+  grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
+                      v1::SubmitResponse* response) override {
+    std::lock_guard lock(mutex_);
+    if (manner_ == Manner::kStandsBy) return Answer(*context);
+    keys_.insert(request->request_key());
+    response->set_id(static_cast<int64_t>(keys_.size()));
+    return Answer(*context);
+  }
+  grpc::Status Kill(grpc::ServerContext* context, const v1::JobRef*, v1::Empty*) override {
+    std::lock_guard lock(mutex_);
+    ++kills_;
+    return Answer(*context);
+  }
+  grpc::Status Events(grpc::ServerContext* context, const v1::EventsRequest* request,
+                      grpc::ServerWriter<v1::Event>* writer) override {
+    std::lock_guard lock(mutex_);
+    if (manner_ == Manner::kStandsBy) return Answer(*context);
+    for (int64_t seq = request->after_seq() + 1; seq <= request->after_seq() + 2; ++seq) {
+      v1::Event event;
+      event.set_seq(seq);
+      writer->Write(event);
+    }
+    return Answer(*context);
+  }
+  int kills() {
+    std::lock_guard lock(mutex_);
+    return kills_;
+  }
+
+ private:
+  grpc::Status Answer(grpc::ServerContext& context) {
+    if (manner_ == Manner::kStandsBy) {
+      context.AddTrailingMetadata(kStandsByMetadata, "1");
+      return {grpc::StatusCode::UNAVAILABLE, "this controller stands by"};
+    }
+    if (manner_ == Manner::kActive) return grpc::Status::OK;
+    manner_ = Manner::kActive;
+    return {grpc::StatusCode::UNAVAILABLE, "socket closed"};
+  }
+
+  std::mutex mutex_;
+  Manner manner_;
+  std::set<std::string> keys_;
+  int kills_ = 0;
+};
+
+using Manner = Controller::Manner;
+
+class ControllersTest : public testing::Test {
+ protected:
+  ControllersTest() : folder_(mkdtemp(name_)) {}
+  ~ControllersTest() override {
+    for (auto& server : servers_) server->Shutdown();
+    std::filesystem::remove_all(folder_);
+  }
+  // Where nobody is, and behind it these.
+  Client ClientOf(std::vector<Controller*> controllers) {
+    std::string addresses = folder_ + "/nobody";
+    for (Controller* controller : controllers) {
+      const std::string socket = folder_ + "/" + std::to_string(servers_.size());
+      addresses += "," + socket;
+      grpc::ServerBuilder builder;
+      builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
+      builder.RegisterService(controller);
+      servers_.push_back(builder.BuildAndStart());
+    }
+    return Client({.controller = addresses});
+  }
+
+  char name_[32] = "/tmp/siding-several-XXXXXX";
+  const std::string folder_;
+  std::vector<std::unique_ptr<grpc::Server>> servers_;
+};
+
+TEST_F(ControllersTest, TheActiveOneIsFound) {
+  Controller standby(Manner::kStandsBy), active(Manner::kActive);
+  EXPECT_TRUE(ClientOf({&standby, &active}).Submit({}).ok());
+}
+TEST_F(ControllersTest, ASubmissionThatWasNotAnsweredIsMadeAgainUnderTheSameKey) {
+  Controller restarted(Manner::kGoesAway);
+  const auto submitted = ClientOf({&restarted}).Submit({});
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  EXPECT_EQ(submitted->id(), 1);
+}
+TEST_F(ControllersTest, EachSubmissionHasAKeyOfItsOwn) {
+  Controller active(Manner::kActive);
+  Client client = ClientOf({&active});
+  EXPECT_EQ(client.Submit({})->id(), 1);
+  EXPECT_EQ(client.Submit({})->id(), 2);
+}
+TEST_F(ControllersTest, WhatMayHaveBeenDoneIsNotDoneAgain) {
+  Controller restarted(Manner::kGoesAway);
+  const absl::Status status = ClientOf({&restarted}).Kill(7);
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_EQ(restarted.kills(), 1);
+}
+TEST_F(ControllersTest, WhatTheOneThatStandsByHasNotDoneIs) {
+  Controller standby(Manner::kStandsBy), active(Manner::kActive);
+  EXPECT_TRUE(ClientOf({&standby, &active}).Kill(7).ok());
+  EXPECT_EQ(active.kills(), 1);
+}
+TEST_F(ControllersTest, EventsGoOnWhereTheyWere) {
+  Controller restarted(Manner::kGoesAway);
+  v1::EventsRequest request;
+  request.set_follow(true);
+  std::vector<int64_t> seen;
+  const absl::Status status = ClientOf({&restarted}).Events(request, [&](const v1::Event& event) {
+    seen.push_back(event.seq());
+    return seen.size() < 6;
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(seen, testing::ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+}  // namespace
+}  // namespace siding::cli

@@ -1,0 +1,95 @@
+#include "controller/doors.h"
+
+#include <grpcpp/resource_quota.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <climits>
+
+#include "absl/strings/str_cat.h"
+#include "common/files.h"
+#include "common/logging.h"
+#include "common/status.h"
+#include "common/tls/credentials.h"
+
+namespace siding {
+namespace {
+
+constexpr auto kShutdownGrace = std::chrono::seconds(3);
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RemoteCredentials(const ControllerConfig& config) {
+  SIDING_RETURN_IF_ERROR(CheckListening(config));
+  if (config.listen.empty()) return nullptr;
+  // MUNGE's users need no certificates; agents that show none are refused by their identity.
+  const auto clients =
+      config.identity == IdentityBy::kMunge ? ClientCertificates::kOptional : ClientCertificates::kRequired;
+  auto credentials = TlsServerCredentials(config.tls, clients, SystemClock());
+  if (!credentials.ok()) return Annotate(credentials.status(), "tls");
+  return credentials;
+}
+
+std::string AddressOf(const ControllerConfig& config) {
+  if (config.listen.empty()) return config.socket;
+  char host[HOST_NAME_MAX + 1] = "";
+  gethostname(host, sizeof host - 1);
+  return absl::StrCat(host, config.listen.substr(config.listen.rfind(':')));
+}
+
+absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(
+    const ControllerConfig& config, LocalIdentities& local,
+    const std::function<void(grpc::ServerBuilder&)>& add_services) {
+  std::unique_ptr<Doors> doors(new Doors);
+  SIDING_ASSIGN_OR_RETURN(const auto credentials, RemoteCredentials(config));
+  grpc::ServerBuilder builder;
+  // However many callers there are: beyond this they are refused, and the process lives.
+  grpc::ResourceQuota quota;
+  quota.SetMaxThreads(config.limits.threads);
+  builder.SetResourceQuota(quota);
+  KeepAlive(builder);
+  add_services(builder);
+  if (credentials != nullptr) {
+    doors->remote_door_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  }
+  doors->server_ = builder.BuildAndStart();
+  if (doors->server_ == nullptr) return absl::InternalError("the gRPC server did not start");
+
+  if (doors->remote_door_ != nullptr) {
+    SIDING_ASSIGN_OR_RETURN(
+        doors->remote_listener_,
+        RemoteListener::Listen(config.listen, config.limits, [door = doors->remote_door_.get()](int fd) {
+          RemoteDoor::NewConnectionParameters connection;
+          connection.fd = fd;
+          door->HandleNewConnection(&connection);
+        }));
+    spdlog::info("listening on {} (port {}) with TLS", config.listen, doors->remote_listener_->port());
+  }
+  SIDING_RETURN_IF_ERROR(MakeDirectories(config.socket.substr(0, config.socket.rfind('/') + 1)));
+  SIDING_ASSIGN_OR_RETURN(
+      doors->local_listener_,
+      LocalListener::Listen(config.socket, config.limits, local, [server = doors->server_.get()](int fd) {
+        grpc::AddInsecureChannelFromFd(server, fd);
+      }));
+  spdlog::info("listening on {}", config.socket);
+  return doors;
+}
+
+void Doors::Close() {
+  if (local_listener_ != nullptr) local_listener_->Stop();
+  if (remote_listener_ != nullptr) remote_listener_->Stop();
+}
+
+void Doors::Finish() {
+  if (server_ == nullptr) return;
+  server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+  server_->Wait();
+}
+
+Doors::~Doors() {
+  Close();
+  Finish();
+}
+
+}  // namespace siding

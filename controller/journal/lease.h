@@ -1,0 +1,88 @@
+// The right to act on a journal: at any time one controller has it, whose epoch is the newest.
+//
+// The epoch is in the journal's database, and every transaction that appends checks within itself that it is
+// still its own controller's; taking over raises it, in a transaction as well. So of two controllers the
+// older one cannot record anything, and what cannot be recorded is not done. That is all that correctness
+// rests on.
+//
+// That the holder lives is said in a file beside the database (lease_file.h), once a second, by a thread of
+// its own. docs/reliability/high-availability.md tells of it at length.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/clock.h"
+#include "controller/journal/database.h"
+#include "controller/journal/lease_file.h"
+#include "controller/journal/lease_watch.h"
+
+namespace siding {
+
+struct LeaseOptions {
+  std::string journal;  // the database's path
+  bool shared = false;  // controllers on other hosts may take over
+  std::string address;  // where this one serves, for people
+  // A holder that cannot renew its lease ends its process, so that what depends on it goes to the one that
+  // takes over. Only for those that have somebody who would.
+  bool end_if_stuck = false;
+};
+
+// First it looks on; Claim() makes it the holder's. Looking is for one thread, the rest is thread-safe.
+class Lease {
+ public:
+  static absl::StatusOr<std::unique_ptr<Lease>> Open(LeaseOptions options);
+  // Gives it back, so that the next one need not wait.
+  ~Lease();
+
+  LeaseWatch::Verdict Look();
+  // As it was seen last.
+  const LeaseRecord& seen() const { return watch_.seen(); }
+  // A holder on this machine that is silent although it lives may have been stopped in the middle of a write,
+  // with the database locked. Ends it; false: there is none that could be ended.
+  bool EndSilentHolder();
+
+  // After a look that said kFree, on an open connection to the database. kFailedPrecondition if another
+  // controller has been faster, kUnavailable if the database is locked.
+  absl::Status Claim(Database& database);
+  int64_t epoch() const { return record_.epoch; }
+  bool shared() const { return options_.shared; }
+
+  // Within a transaction that writes: kAborted if another controller has taken over.
+  absl::Status Check(Database& database) const;
+  // Asks the database, under its lock. kAborted as above, then and for ever.
+  absl::Status Confirm();
+  // Whether it is lost, as far as is known. Blocks on nothing.
+  absl::Status standing() const;
+
+ private:
+  Lease(LeaseOptions options, LeaseFile file, std::string boot);
+  absl::Status Renew(bool released);
+  absl::Status Lost() const;
+  void Beat();
+  void Watchdog();
+
+  const LeaseOptions options_;
+  LeaseFile file_;
+  const std::string boot_;
+  LeaseWatch watch_;
+  LeaseRecord record_;  // ours, once it is claimed; what counts up in it is guarded by renewing_
+
+  std::mutex renewing_;  // held while the lease's own connection is used
+  std::optional<Database> database_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  absl::Status standing_;                          // guarded by mutex_
+  std::chrono::steady_clock::time_point renewed_;  // guarded by mutex_
+  bool stopping_ = false;                          // guarded by mutex_
+  std::thread beat_, watchdog_;
+};
+
+}  // namespace siding

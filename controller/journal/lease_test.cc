@@ -1,0 +1,177 @@
+#include "controller/journal/lease.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "common/files.h"
+#include "controller/journal/journal.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using testing::HasSubstr;
+using Verdict = LeaseWatch::Verdict;
+
+Event Note(int64_t seq) { return Event{seq, FromMicros(seq), JobId(1), Noted{"n"}}; }
+
+// In both ways to write a journal.
+class LeaseTest : public testing::TestWithParam<bool> {
+ protected:
+  LeaseTest() {
+    char name[] = "/tmp/siding-lease-XXXXXX";
+    folder_ = mkdtemp(name);
+    path_ = folder_ + "/journal.db";
+  }
+  ~LeaseTest() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<Lease> Open() {
+    return *Lease::Open({.journal = path_, .shared = GetParam(), .address = "head1:7433"});
+  }
+  // Takes over from a holder that lives, as if it had been silent. It may speak in between.
+  std::unique_ptr<Journal> TakeOver(Lease& lease) {
+    for (;;) {
+      std::filesystem::resize_file(path_ + ".lease", 0);
+      lease.Look();
+      auto journal = OpenSqliteJournal(path_, lease);
+      if (journal.ok()) return *std::move(journal);
+    }
+  }
+
+  std::string folder_, path_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, LeaseTest, testing::Bool(),
+                         [](const auto& shared) { return shared.param ? "Shared" : "Local"; });
+
+TEST_P(LeaseTest, IsHeldWhileItsHolderLives) {
+  const auto first = Open(), second = Open();
+  first->Look();
+  const auto journal = OpenSqliteJournal(path_, *first);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  EXPECT_EQ(second->Look(), Verdict::kHeld);
+  EXPECT_THAT(HolderOf(second->seen()), HasSubstr(absl::StrCat("pid ", getpid(), " on ")));
+  EXPECT_THAT(HolderOf(second->seen()), HasSubstr("(head1:7433)"));
+}
+
+TEST_P(LeaseTest, IsFreeAtOnceWhenItIsGivenBack) {
+  auto first = Open();
+  first->Look();
+  ASSERT_TRUE(OpenSqliteJournal(path_, *first).ok());
+  first.reset();
+  EXPECT_EQ(Open()->Look(), Verdict::kFree);
+}
+
+TEST_P(LeaseTest, IsFreeAtOnceWhenItsHolderWasKilled) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto lease = Open();
+    lease->Look();
+    const auto journal = OpenSqliteJournal(path_, *lease);
+    if (journal.ok()) raise(SIGKILL);
+    _exit(1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(Open()->Look(), Verdict::kFree);
+}
+
+TEST_P(LeaseTest, EachHolderHasAHigherEpoch) {
+  int64_t last = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto lease = Open();
+    lease->Look();
+    ASSERT_TRUE(OpenSqliteJournal(path_, *lease).ok());
+    EXPECT_GT(lease->epoch(), last);
+    last = lease->epoch();
+  }
+}
+
+TEST_P(LeaseTest, OfTwoThatFoundItFreeOneGetsIt) {
+  const auto first = Open(), second = Open();
+  first->Look();
+  second->Look();
+  const auto journal = OpenSqliteJournal(path_, *first);
+  ASSERT_TRUE(journal.ok());
+  const absl::Status late = OpenSqliteJournal(path_, *second).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(late)) << late;
+  EXPECT_TRUE((*journal)->Append({Note(1)}).ok());
+}
+
+class ReplacedLeaseTest : public LeaseTest {
+ protected:
+  void SetUp() override {
+    old_->Look();
+    old_journal_ = *OpenSqliteJournal(path_, *old_);
+    ASSERT_TRUE(old_journal_->Append({Note(1)}).ok());
+    new_journal_ = TakeOver(*new_);
+  }
+
+  std::unique_ptr<Lease> old_ = Open(), new_ = Open();
+  std::unique_ptr<Journal> old_journal_, new_journal_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Modes, ReplacedLeaseTest, testing::Bool(),
+                         [](const auto& shared) { return shared.param ? "Shared" : "Local"; });
+
+TEST_P(ReplacedLeaseTest, TheOlderOneCannotAppend) {
+  const absl::Status fenced = old_journal_->Append({Note(2)});
+  EXPECT_TRUE(absl::IsAborted(fenced)) << fenced;
+  EXPECT_THAT(std::string(fenced.message()), HasSubstr("has taken over"));
+}
+TEST_P(ReplacedLeaseTest, NothingOfWhatItTriedIsThere) {
+  old_journal_->Append({Note(2)}).IgnoreError();
+  int events = 0;
+  EXPECT_TRUE(new_journal_->Replay(0, [&](const Event&) { ++events; }).ok());
+  EXPECT_EQ(events, 1);
+}
+TEST_P(ReplacedLeaseTest, TheNewerOneGoesOnWhereTheOlderOneWas) {
+  EXPECT_TRUE(new_journal_->Append({Note(2)}).ok());
+}
+TEST_P(ReplacedLeaseTest, TheOlderOneMayNotActWithoutAppendingEither) {
+  EXPECT_TRUE(absl::IsAborted(old_journal_->Confirm()));
+  EXPECT_TRUE(new_journal_->Confirm().ok());
+}
+TEST_P(ReplacedLeaseTest, TheOlderOneKnowsItFromThenOn) {
+  old_journal_->Confirm().IgnoreError();
+  EXPECT_TRUE(absl::IsAborted(old_->standing()));
+}
+TEST_P(ReplacedLeaseTest, TheOlderOneDoesNotGiveBackWhatIsNotItsOwn) {
+  old_journal_.reset();
+  old_.reset();
+  EXPECT_EQ(Open()->Look(), Verdict::kHeld);
+}
+
+TEST_P(LeaseTest, SaysThatItLives) {
+  const auto lease = Open();
+  lease->Look();
+  const auto journal = *OpenSqliteJournal(path_, *lease);
+  const auto other = Open();
+  other->Look();
+  const int64_t beat = other->seen().beat;
+  while (other->seen().beat == beat) {
+    other->Look();
+    usleep(1000);
+  }
+  EXPECT_GT(other->seen().beat, beat);
+}
+
+TEST_P(LeaseTest, AFileThatSaysNothingIsNotTakenForALease) {
+  ASSERT_TRUE(WriteFileAtomically(path_ + ".lease", "{what").ok());
+  EXPECT_EQ(Open()->Look(), Verdict::kUnknown);
+}
+
+TEST(LeaseRecord, ComesBackAsItWent) {
+  const LeaseRecord record{7, 8, true, true, "h", "b", 9, "a"};
+  EXPECT_EQ(*DecodeLease(EncodeLease(record)), record);
+}
+TEST(LeaseRecord, AnEmptyFileIsNobodys) { EXPECT_EQ(*DecodeLease(" \n"), LeaseRecord()); }
+
+}  // namespace
+}  // namespace siding

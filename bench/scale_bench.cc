@@ -7,36 +7,27 @@
 //
 //   scale_bench [--agents 1000] [--jobs 10000] [--queued 10000] [--seconds 60] [--sidingd PATH]
 #include <grpcpp/grpcpp.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
-#include <deque>
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
-#include <vector>
 
-#include "siding/v1/agent.grpc.pb.h"
+#include "bench/simulated/controller_process.h"
+#include "bench/simulated/fleet.h"
 #include "siding/v1/api.grpc.pb.h"
 
 namespace {
 
 namespace v1 = siding::v1;
+using Controller = siding::ControllerProcess;
+using siding::Fleet;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -51,179 +42,6 @@ int64_t MicrosFromNow(seconds later) {
 }
 
 double Seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
-
-// The real controller, on a folder of its own.
-class Controller {
- public:
-  explicit Controller(const std::string& program) {
-    char name[] = "/tmp/siding-scale-XXXXXX";
-    folder_ = mkdtemp(name);
-    pid_ = fork();
-    if (pid_ == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGTERM);  // not left behind if this program is interrupted
-      const std::string log = folder_ + "/log";
-      if (freopen(log.c_str(), "w", stderr) == nullptr || freopen(log.c_str(), "w", stdout) == nullptr)
-        _exit(126);
-      execl(program.c_str(), "sidingd", "--socket", socket().c_str(), "--state-dir",
-            (folder_ + "/state").c_str(), "--heartbeat", "5s", "--log-level", "warning", nullptr);
-      _exit(127);
-    }
-  }
-  ~Controller() {
-    kill(pid_, SIGTERM);
-    waitpid(pid_, nullptr, 0);
-    std::filesystem::remove_all(folder_);
-  }
-  std::string socket() const { return folder_ + "/socket"; }
-
-  double CpuSeconds() const {
-    std::ifstream in("/proc/" + std::to_string(pid_) + "/stat");
-    std::string text((std::istreambuf_iterator<char>(in)), {});
-    std::istringstream fields(text.substr(text.rfind(')') + 2));
-    std::string skipped;
-    for (int i = 0; i < 11; ++i) fields >> skipped;
-    double user = 0, system = 0;
-    fields >> user >> system;
-    return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  }
-  double PeakMiB() const {
-    std::ifstream in("/proc/" + std::to_string(pid_) + "/status");
-    for (std::string line; std::getline(in, line);) {
-      if (line.rfind("VmHWM:", 0) == 0) return std::stod(line.substr(6)) / 1024;
-    }
-    return 0;
-  }
-
- private:
-  std::string folder_;
-  pid_t pid_ = 0;
-};
-
-// One simulated agent: a connection, a stream, and the tasks that it was told to launch.
-class Agent final : public grpc::ClientBidiReactor<v1::FromAgent, v1::ToAgent> {
- public:
-  Agent(int number, const std::string& socket) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt("siding.bench.agent", number);  // or gRPC would share one connection among all
-    stub_ = v1::AgentGateway::NewStub(
-        grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
-    stub_->async()->Connect(&context_, this);
-    v1::FromAgent hello;
-    hello.mutable_hello()->set_node("node" + std::to_string(number));
-    hello.mutable_hello()->set_boot_id("1");
-    hello.mutable_hello()->mutable_capacity()->set_slots(kSlots);
-    hello.mutable_hello()->mutable_capacity()->set_memory(256 * kGiB);
-    hello.mutable_hello()->set_criu("simulated");
-    StartCall();
-    Send(std::move(hello));
-    StartRead(&incoming_);
-  }
-
-  void Beat() {
-    v1::FromAgent message;
-    v1::Heartbeat& beat = *message.mutable_heartbeat();
-    beat.set_ram_available(128 * kGiB);
-    beat.set_local_disk_free(1024 * kGiB);
-    beat.set_shared_disk_free(1024 * kGiB);
-    for (v1::TierRates* rates : {beat.mutable_local(), beat.mutable_shared()}) {
-      for (v1::Rate* rate : {rates->mutable_dump(), rates->mutable_restore()}) {
-        rate->set_bytes_per_second(1e9);
-        rate->set_overhead_us(100000);
-        rate->set_spread(0.1);
-      }
-    }
-    {
-      std::lock_guard lock(mutex_);
-      for (const auto& [key, task] : tasks_) *beat.add_tasks() = task;
-    }
-    Send(std::move(message));
-  }
-
-  int tasks() {
-    std::lock_guard lock(mutex_);
-    return static_cast<int>(tasks_.size());
-  }
-  bool welcomed() const { return welcomed_; }
-  void Cancel() { context_.TryCancel(); }
-  void AwaitDone() {
-    std::unique_lock lock(mutex_);
-    over_.wait(lock, [&] { return done_; });
-  }
-
-  void OnReadDone(bool ok) override {
-    if (!ok) return;
-    if (incoming_.has_welcome()) welcomed_ = true;
-    if (incoming_.has_task()) Execute(incoming_);
-    StartRead(&incoming_);
-  }
-  void OnWriteDone(bool ok) override {
-    std::lock_guard lock(mutex_);
-    outgoing_.pop_front();
-    if (ok && !outgoing_.empty()) StartWrite(&outgoing_.front());
-  }
-  void OnDone(const grpc::Status&) override {
-    std::lock_guard lock(mutex_);
-    done_ = true;
-    over_.notify_all();
-  }
-
- private:
-  // Reports what would be so when the command had been carried out.
-  void Execute(const v1::ToAgent& command) {
-    v1::FromAgent message;
-    v1::TaskReport& task = *message.mutable_report();
-    {
-      std::lock_guard lock(mutex_);
-      const std::string key = command.task().SerializeAsString();
-      task = tasks_[key];
-      *task.mutable_task() = command.task();
-      task.set_memory(4 * kGiB);
-      switch (command.what_case()) {
-        case v1::ToAgent::kLaunch:
-        case v1::ToAgent::kRestore:
-          task.set_phase(v1::RUNNING);
-          task.set_started_us(MicrosFromNow(seconds(0)));
-          break;
-        case v1::ToAgent::kSuspend:
-          task.set_phase(v1::SUSPENDED);
-          break;
-        case v1::ToAgent::kDump:
-          task.set_phase(v1::PREPARED);
-          task.set_op(command.op());
-          task.set_checkpoint(command.dump().checkpoint());
-          task.set_image_bytes(4 * kGiB);
-          break;
-        case v1::ToAgent::kCommit:
-          task.set_phase(v1::CHECKPOINTED);
-          task.set_committed_op(command.op());
-          break;
-        case v1::ToAgent::kForget:
-          tasks_.erase(key);
-          return;
-        default:  // nothing here is ended, saved or resumed
-          return;
-      }
-      tasks_[key] = task;
-    }
-    Send(std::move(message));
-  }
-
-  void Send(v1::FromAgent message) {
-    std::lock_guard lock(mutex_);
-    outgoing_.push_back(std::move(message));
-    if (outgoing_.size() == 1) StartWrite(&outgoing_.front());
-  }
-
-  std::unique_ptr<v1::AgentGateway::Stub> stub_;
-  grpc::ClientContext context_;
-  v1::ToAgent incoming_;
-  std::atomic<bool> welcomed_{false};
-  std::mutex mutex_;
-  std::condition_variable over_;
-  std::deque<v1::FromAgent> outgoing_;           // guarded by mutex_
-  std::map<std::string, v1::TaskReport> tasks_;  // guarded by mutex_
-  bool done_ = false;                            // guarded by mutex_
-};
 
 // Prints what the controller used from construction to End().
 class Phase {
@@ -292,15 +110,9 @@ class Bench {
   };
   Bench(Size size, const std::string& program)
       : size_(size),
-        controller_(program),
+        controller_(program, {"--heartbeat", "5s", "--log-level", "warning"}),
         channel_(Dial(controller_.socket())),
         api_(v1::Siding::NewStub(channel_)) {}
-  ~Bench() {
-    stop_ = true;
-    if (beats_.joinable()) beats_.join();
-    for (auto& agent : agents_) agent->Cancel();
-    for (auto& agent : agents_) agent->AwaitDone();
-  }
 
   // False if something did not come about; it has been said.
   bool Run() {
@@ -331,24 +143,14 @@ class Bench {
 
   bool Register() {
     Phase phase(controller_, "agents register");
-    for (int i = 0; i < size_.agents; ++i)
-      agents_.push_back(std::make_unique<Agent>(i, controller_.socket()));
-    const bool welcome = Await("the agents' welcome", [&] {
-      return std::all_of(agents_.begin(), agents_.end(), [](const auto& agent) { return agent->welcomed(); });
-    });
+    siding::FleetOptions options;
+    options.socket = controller_.socket();
+    options.agents = size_.agents;
+    options.node.slots = kSlots;
+    agents_.emplace(std::move(options));
+    const bool welcome = Await("the agents' welcome", [&] { return agents_->Welcomed() == size_.agents; });
     phase.End();
-    beats_ = std::thread([this] { Beat(); });
     return welcome;
-  }
-
-  // Spread evenly over the interval, as agents that started at different times are.
-  void Beat() {
-    auto next = Clock::now();
-    for (size_t i = 0; !stop_; i = (i + 1) % agents_.size()) {
-      agents_[i]->Beat();
-      next += std::chrono::nanoseconds(kHeartbeat) / size_.agents;
-      std::this_thread::sleep_until(next);
-    }
   }
 
   bool StartJobs() {
@@ -356,11 +158,7 @@ class Bench {
     for (int j = 0; j < size_.jobs; ++j) {
       if (!Submit(JobRequest(j))) return false;
     }
-    const bool started = Await("all jobs to run", [&] {
-      int running = 0;
-      for (const auto& agent : agents_) running += agent->tasks();
-      return running >= size_.jobs;
-    });
+    const bool started = Await("all jobs to run", [&] { return agents_->Tasks() >= size_.jobs; });
     phase.End();
     return started;
   }
@@ -433,9 +231,7 @@ class Bench {
   const Controller controller_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Siding::Stub> api_;
-  std::vector<std::unique_ptr<Agent>> agents_;
-  std::atomic<bool> stop_{false};
-  std::thread beats_;
+  std::optional<Fleet> agents_;
 };
 
 }  // namespace

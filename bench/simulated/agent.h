@@ -1,0 +1,65 @@
+// The agent of a simulated node: its stream to the controller, which breaks and is opened again.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "bench/simulated/node.h"
+#include "siding/v1/agent.grpc.pb.h"
+
+namespace siding {
+
+// Thread-safe. Uses gRPC's callback interface: a thousand agents cost no threads.
+class SimulatedAgent {
+ public:
+  // `appoint` is called, from any thread, with the next time at which Advance() has something to do.
+  SimulatedAgent(std::string socket, SimulatedNodeOptions options, std::function<void(Time)> appoint);
+  // Ends the connection and waits for its end.
+  ~SimulatedAgent();
+
+  // Dials if it is not connected, beats if it is time to, and lets the node's tasks go on. Does nothing
+  // before the time that it appointed.
+  void Advance(Time now);
+  // The connection breaks; a moment later the agent dials again.
+  void Break();
+
+  std::optional<Time> ConnectedSince() const;
+  int Tasks() const;
+  int64_t heartbeats() const { return heartbeats_; }
+
+ private:
+  class Stream;
+
+  // Of a stream, from gRPC's threads.
+  void OnCommand(Stream& stream, const v1::ToAgent& command);
+  void OnEnd();
+  void Dial();                                     // with mutex_ held
+  void Send(std::vector<v1::FromAgent> messages);  // with mutex_ held
+  void AppointNext();                              // with mutex_ held
+
+  const std::string socket_, name_;
+  const std::function<void(Time)> appoint_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable over_;
+  SimulatedNode node_;                    // guarded by mutex_
+  std::unique_ptr<Stream> stream_;        // guarded by mutex_
+  std::optional<Time> dial_at_ = Time{};  // guarded by mutex_; set: there is no stream, or it is over
+  bool broken_ = false;                   // guarded by mutex_: stream_ is not to be used any more
+  bool stopping_ = false;                 // guarded by mutex_
+  std::optional<Time> connected_since_;   // guarded by mutex_
+  Duration heartbeat_interval_{0};        // guarded by mutex_; from the Welcome
+  Time next_beat_, appointed_;            // guarded by mutex_
+  int64_t connections_ = 0;               // guarded by mutex_
+  std::atomic<int64_t> heartbeats_{0};
+};
+
+}  // namespace siding

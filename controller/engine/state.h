@@ -61,7 +61,7 @@ struct RequestRefused {
   Plan plan;
 };  // the job's record is kept, as failed, for `explain`
 struct MethodLost {
-  Method method;
+  Method method = Method::kSuspend;
   std::string why;
 };
 struct CheckpointChanged {

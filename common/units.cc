@@ -73,8 +73,7 @@ absl::StatusOr<Duration> ParseDuration(absl::string_view text) {
     if (unit == nullptr) return error();
     total += number * unit->factor;
   }
-  // A century is longer than any job; beyond it arithmetic on times could overflow.
-  if (total > 100.0 * 365 * 86400e6) return error();
+  if (total > static_cast<double>(kLongestDuration.count())) return error();
   return Duration(static_cast<int64_t>(std::llround(total)));
 }
 
@@ -101,7 +100,9 @@ absl::StatusOr<Time> ParseTime(absl::string_view text, Time now) {
   }
   absl::Time time;
   std::string error;
-  if (!absl::ParseTime(absl::RFC3339_full, text, &time, &error)) {
+  // Abseil also reads years of more digits, and "infinite-future".
+  if (!absl::ParseTime(absl::RFC3339_full, text, &time, &error) || time < absl::UnixEpoch() ||
+      time > absl::FromUnixMicros(ToMicros(kLatestTime))) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", text,
         "' is not a time: expected +DURATION (such as +60s) or RFC 3339 (such as 2026-05-01T12:00:00Z)"));
@@ -110,7 +111,8 @@ absl::StatusOr<Time> ParseTime(absl::string_view text, Time now) {
 }
 
 std::string FormatDuration(Duration d) {
-  if (d < Duration(0)) return "-" + FormatDuration(-d);
+  // The least has no opposite.
+  if (d < Duration(0)) return "-" + FormatDuration(d == Duration::min() ? Duration::max() : -d);
   const double s = ToSeconds(d);
   if (s < 0.001) return absl::StrFormat("%dus", d.count());
   if (s < 1) return absl::StrFormat("%.0fms", s * 1e3);

@@ -1,5 +1,7 @@
 #include "common/units.h"
 
+#include <cmath>
+
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -38,6 +40,20 @@ TEST(FormatBytes, PicksTheUnit) {
   EXPECT_EQ(FormatBytes({512}), "512 B");
   EXPECT_EQ(FormatBytes({1610612736}), "1.5 GiB");
 }
+
+TEST(ParseTime, EndsWithTheCalendar) {
+  EXPECT_EQ(*ParseTime("9999-12-31T23:59:59Z", Time{}), kLatestTime);
+  for (const char* text :
+       {"infinite-future", "infinite-past", "10000-01-01T00:00:00Z", "1969-12-31T23:59:59Z"})
+    EXPECT_FALSE(ParseTime(text, Time{}).ok()) << text;
+}
+
+TEST(FromSeconds, WhatIsNoNumberIsAsLongAsCanBe) {
+  EXPECT_EQ(FromSeconds(std::nan("")), FromSeconds(1e300));
+  EXPECT_EQ(FromSeconds(-1e300), -FromSeconds(1e300));
+}
+
+TEST(FormatDuration, TheLeast) { EXPECT_EQ(FormatDuration(Duration::min()).front(), '-'); }
 
 }  // namespace
 }  // namespace siding

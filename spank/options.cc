@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kSecond = 1'000'000;
 // A century is longer than any job; beyond it arithmetic on times could overflow.
 constexpr int64_t kLongest = 100LL * 365 * 86400 * kSecond;
+constexpr int64_t kLatestSecond = 253'402'300'799;  // of the year 9999
 constexpr int64_t kDefaultGrace = 30 * kSecond;
 
 struct Unit {
@@ -165,12 +166,15 @@ bool ParseTime(const char* text, int64_t& microseconds) {
   int hours = 0, minutes = 0, end = 0;
   if (std::strcmp(rest, "Z") != 0) {
     if ((*rest != '+' && *rest != '-') || !IsDigit(rest[1]) ||
-        std::sscanf(rest + 1, "%2d:%2d%n", &hours, &minutes, &end) != 2 || end != 5 || rest[6] != '\0') {
+        std::sscanf(rest + 1, "%2d:%2d%n", &hours, &minutes, &end) != 2 || end != 5 || rest[6] != '\0' ||
+        hours > 23 || minutes < 0 || minutes > 59) {
       return false;
     }
   }
   const int64_t offset = (hours * 3600LL + minutes * 60LL) * (*rest == '-' ? -1 : 1);
-  microseconds = (seconds - offset) * kSecond + static_cast<int64_t>(fraction * 1e6);
+  const int64_t since_1970 = seconds - offset;
+  if (since_1970 < 0 || since_1970 > kLatestSecond) return false;
+  microseconds = since_1970 * kSecond + static_cast<int64_t>(fraction * 1e6);
   return true;
 }
 

@@ -1,6 +1,7 @@
 #include "store/manifest.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "common/status.h"
@@ -28,6 +29,7 @@ constexpr int kVersion = 2;
 constexpr char kCipher[] = "xchacha20poly1305-secretstream";
 constexpr char kChecksumPrefix[] = "xxh3:";
 constexpr size_t kDigits = 32;
+constexpr int64_t kMostBytes = int64_t{1} << 60;  // of all files together
 
 absl::Status Expected(const std::string& field, const std::string& what) {
   return absl::DataLossError(absl::StrCat(field, ": expected ", what));
@@ -74,6 +76,7 @@ absl::Status ParseEncryption(const json& root, std::string& key) {
 }
 
 absl::Status ParseFiles(const json& root, std::vector<ImageFileEntry>& files) {
+  Bytes left{kMostBytes};
   const auto list = root.find("files");
   if (list == root.end() || !list->is_array()) return Expected("files", "a list");
   for (size_t i = 0; i < list->size(); ++i) {
@@ -85,6 +88,8 @@ absl::Status ParseFiles(const json& root, std::vector<ImageFileEntry>& files) {
     if (!IsPlainName(file.name)) return Expected(where + "name", "the name of a file in the image's folder");
     if (i > 0 && file.name <= files.back().name) return Expected(where + "name", "names in order");
     SIDING_RETURN_IF_ERROR(GetInteger(entry, "size", where, file.size.value));
+    if (file.size > left) return Expected(where + "size", "less than an exbibyte in all");
+    left -= file.size;
     SIDING_RETURN_IF_ERROR(GetString(entry, "checksum", where, file.checksum));
     if (!IsChecksum(file.checksum)) return Expected(where + "checksum", "\"xxh3:\" and 32 hex digits");
     files.push_back(std::move(file));
@@ -173,7 +178,9 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
   std::string checkpoint;
   SIDING_RETURN_IF_ERROR(GetString(root, "checkpoint", "", checkpoint));
   SIDING_RETURN_IF_ERROR(GetInteger(root, "rank", "", rank));
+  if (rank > std::numeric_limits<int>::max()) return Expected("rank", "the number of a rank");
   SIDING_RETURN_IF_ERROR(GetInteger(root, "created_us", "", created));
+  if (created > ToMicros(kLatestTime)) return Expected("created_us", "microseconds since 1970");
   manifest.key = {CheckpointId(checkpoint), static_cast<int>(rank)};
   manifest.created = FromMicros(created);
   if (version == kVersion) SIDING_RETURN_IF_ERROR(ParseEncryption(root, manifest.encryption_key));

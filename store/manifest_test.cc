@@ -123,5 +123,13 @@ TEST(ManifestTest, MetadataThatIsNotText) {
   EXPECT_TRUE(absl::IsInvalidArgument(ManifestToText(manifest).status()));
 }
 
+TEST(ManifestTest, SizesThatCannotBeAddedUp) {
+  EXPECT_THAT(Complaint("5000000000", "9223372036854775807"), HasSubstr("files[1].size: expected less"));
+}
+
+TEST(ManifestTest, RankThatIsNone) {
+  EXPECT_THAT(Complaint("\"rank\": 1", "\"rank\": 4294967297"), HasSubstr("rank"));
+}
+
 }  // namespace
 }  // namespace siding::store

@@ -44,14 +44,14 @@ absl::StatusOr<unsigned> TakeMethods(const Lines& lines) {
 }
 
 absl::StatusOr<spank::Options> TakeOptions(const Lines& lines) {
-  constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kLongest = kLongestDuration.count();
   spank::Options options;
   options.preemptible = true;  // others do not register
   SIDING_ASSIGN_OR_RETURN(options.methods, TakeMethods(lines));
   SIDING_ASSIGN_OR_RETURN(options.checkpoint_interval_us,
-                          TakeNumber(lines, "checkpoint-interval-us", kAny, 0));
+                          TakeNumber(lines, "checkpoint-interval-us", kLongest, 0));
   SIDING_ASSIGN_OR_RETURN(options.checkpoint_signal, TakeNumber(lines, "checkpoint-signal", 64, 0));
-  SIDING_ASSIGN_OR_RETURN(options.signal_grace_us, TakeNumber(lines, "signal-grace-us", kAny, 0));
+  SIDING_ASSIGN_OR_RETURN(options.signal_grace_us, TakeNumber(lines, "signal-grace-us", kLongest, 0));
   SIDING_ASSIGN_OR_RETURN(options.notice_us, TakeNumber(lines, "notice-us", spank::kMostNoticeUs, 0));
   SIDING_ASSIGN_OR_RETURN(options.max_preemptions, TakeNumber(lines, "max-preemptions", 1'000'000, -1));
   return options;

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/numbers.h"
 
@@ -23,7 +24,8 @@ inline Endpoint ParseEndpoint(const std::string& text) {
   const bool remote = colon != std::string::npos && colon > 0 && text.find('/') == std::string::npos &&
                       absl::SimpleAtoi(text.substr(colon + 1), &port) && port >= 0 && port <= 65535;
   if (remote) return {text, true};
-  return {"unix:" + std::filesystem::absolute(text).string(), false};
+  std::error_code none;  // an empty path has no absolute one, and nobody listens there
+  return {"unix:" + std::filesystem::absolute(text, none).string(), false};
 }
 
 }  // namespace siding

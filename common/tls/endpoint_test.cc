@@ -18,6 +18,7 @@ TEST(Endpoint, AllElseIsASocketsPath) {
   }
 }
 TEST(Endpoint, ASocketsPathBecomesAbsolute) { EXPECT_EQ(ParseEndpoint("/a/s").target, "unix:/a/s"); }
+TEST(Endpoint, AnEmptyOneLeadsNowhere) { EXPECT_EQ(ParseEndpoint("").target, "unix:"); }
 
 }  // namespace
 }  // namespace siding

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/yaml/documents.h"
 
 namespace siding {
 namespace {
@@ -25,11 +26,10 @@ std::string Known(const Fields& fields) {
 
 absl::Status FieldReader::Read(const std::string& text, const Fields& fields) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      Complain(documents[1].Mark(), "a second document begins here; expected one");
-    } else if (!documents.empty() && !documents[0].IsNull()) {
-      ReadMap(documents[0], fields);
+    if (const auto second = FindSecondDocument(text)) {
+      Complain(*second, "a second document begins here; expected one");
+    } else if (const YAML::Node document = YAML::Load(text); !document.IsNull()) {
+      ReadMap(document, fields);
     }
   } catch (const YAML::Exception& error) {
     Complain(error.mark, error.msg);

@@ -1,5 +1,6 @@
 #include "common/yaml/fields.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -7,6 +8,7 @@ namespace siding {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 class FieldsTest : public testing::Test {
  protected:
@@ -63,8 +65,9 @@ TEST_F(FieldsTest, AKeyIsGivenOnce) {
   EXPECT_EQ(Read("count: 1\ncount: 2\n"), "f.yaml:2: count: is given twice; expected it once");
 }
 TEST_F(FieldsTest, AFileIsOneDocument) {
-  EXPECT_EQ(Read("count: 1\n---\ncount: 2\n"), "f.yaml:3: a second document begins here; expected one");
+  EXPECT_EQ(Read("count: 1\n---\ncount: 2\n"), "f.yaml:2: a second document begins here; expected one");
 }
+TEST_F(FieldsTest, ATextThatTheLibraryTakesForEndlesslyManyDocuments) { EXPECT_NE(Read(",SR1"), ""); }
 TEST_F(FieldsTest, NumbersHaveARange) {
   EXPECT_EQ(Read("count: 10\n"), "f.yaml:1: count: expected a whole number from 1 to 9");
   EXPECT_EQ(Read("share: .nan\n"), "f.yaml:1: share: expected a number from 0 to 1");
@@ -77,6 +80,23 @@ TEST_F(FieldsTest, ErrorsInsideNameTheWay) {
 }
 TEST_F(FieldsTest, BrokenYamlHasALine) { EXPECT_EQ(Read("a: [1,\n").substr(0, 7), "f.yaml:"); }
 TEST_F(FieldsTest, AListIsNoMap) { EXPECT_EQ(Read("- a\n"), "f.yaml:1: expected key: value pairs"); }
+
+// Each name stands for ten of the one before: ten thousand million values in all, if somebody made them.
+TEST_F(FieldsTest, AliasesAreNotMadeIntoCopies) {
+  std::string text = "names: [x]\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 10; ++i) {
+    const std::string before = absl::StrCat("*a", i - 1);
+    text += absl::StrCat("a", i, ": &a", i, " [", before);
+    for (int n = 1; n < 10; ++n) text += ", " + before;
+    text += "]\n";
+  }
+  EXPECT_THAT(Read(text), HasSubstr("unknown key 'a0'"));
+  EXPECT_EQ(Read("names: *nobody\n").substr(0, 7), "f.yaml:");
+}
+TEST_F(FieldsTest, DeepNestingIsAnError) {
+  EXPECT_NE(Read(std::string(100'000, '[')), "");
+  EXPECT_NE(Read("names: " + std::string(100'000, '{')), "");
+}
 
 }  // namespace
 }  // namespace siding

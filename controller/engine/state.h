@@ -64,7 +64,7 @@ struct RequestRefused {
   std::string request_key;  // as above
 };                          // the job's record is kept, as failed, for `explain`
 struct MethodLost {
-  Method method;
+  Method method = Method::kSuspend;
   std::string why;
 };
 struct CheckpointChanged {

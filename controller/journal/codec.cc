@@ -2,6 +2,7 @@
 // that what an older siding wrote stays readable.
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "controller/journal/journal.h"
 
@@ -131,6 +132,20 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JournalRestored, copied, last_jo
 
 namespace {
 
+// Where a whole number belongs the library would make one of a fraction, whatever it is.
+void RefuseFractions(const json& body) {
+  for (std::vector<const json*> left = {&body}; !left.empty();) {
+    const json& one = *left.back();
+    left.pop_back();
+    for (auto item = one.begin(); item != one.end(); ++item) {
+      if (item->is_structured()) left.push_back(&*item);
+      const bool may = one.is_object() && absl::EndsWith(item.key(), "_node_seconds");
+      if (item->is_number_float() && !may)
+        throw std::invalid_argument("expected a whole number, found " + item->dump());
+    }
+  }
+}
+
 // In the order of EventBody's alternatives.
 constexpr const char* kKinds[] = {"submitted", "moved",         "rank-exited",        "planned",
                                   "refused",   "method-lost",   "checkpoint-changed", "node-cordoned",
@@ -160,7 +175,9 @@ std::string EncodeEventBody(const Event& event) {
 absl::StatusOr<EventBody> DecodeEventBody(const std::string& kind, const std::string& text) {
   // nlohmann throws; nothing of ours does.
   try {
-    return DecodeAs(kind, json::parse(text));
+    const json body = json::parse(text);
+    RefuseFractions(body);
+    return DecodeAs(kind, body);
   } catch (const std::exception& error) {
     return absl::DataLossError(absl::StrCat("event '", kind, "': ", error.what()));
   }

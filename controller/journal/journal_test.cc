@@ -151,6 +151,15 @@ TEST(Codec, UnknownKindIsNamed) {
 TEST(Codec, AnUnknownKindOfJobIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(DecodeEventBody("submitted", R"({"spec":{"kind":"bananas"}})").status()));
 }
+TEST(Codec, AFractionIsNoWholeNumber) {
+  EXPECT_TRUE(absl::IsDataLoss(DecodeEventBody("rank-exited", R"({"rank":1e300})").status()));
+  EXPECT_TRUE(DecodeEventBody("planned", R"({"plan":{"loss_node_seconds":1.5}})").ok());
+}
+TEST(Codec, AMethodThatIsNotSaidIsTheDefault) {
+  const auto body = DecodeEventBody("method-lost", R"({"why":"x"})");
+  ASSERT_TRUE(body.ok()) << body.status();
+  EXPECT_EQ(std::get<MethodLost>(*body).method, MethodLost().method);
+}
 TEST(Codec, MalformedBodyIsDataLoss) {
   EXPECT_TRUE(absl::IsDataLoss(DecodeEventBody("moved", "{").status()));
 }

@@ -10,7 +10,10 @@
 namespace siding::slurm {
 namespace {
 
-constexpr size_t kMostNames = 1'000'000;
+// Any user may send a list, and a short one can stand for a long one.
+constexpr size_t kMostNames = 100'000;
+constexpr size_t kLongestName = 255;
+constexpr size_t kMostDigits = 18;
 
 using Names = std::vector<std::string>;
 
@@ -37,7 +40,7 @@ absl::Status AddRange(const std::string& range, Names& numbers) {
   const std::pair<std::string, std::string> ends = absl::StrSplit(range, absl::MaxSplits('-', 1));
   const bool single = range.find('-') == std::string::npos;
   int64_t first = 0, last = 0;
-  if (!absl::SimpleAtoi(ends.first, &first) || first < 0 ||
+  if (ends.first.size() > kMostDigits || !absl::SimpleAtoi(ends.first, &first) || first < 0 ||
       (!single && (!absl::SimpleAtoi(ends.second, &last) || last < first))) {
     return absl::InvalidArgumentError(absl::StrCat("node list: '", range, "' is no range of numbers"));
   }
@@ -57,6 +60,8 @@ absl::StatusOr<Names> ExpandOne(const std::string& part) {
   std::string rest = part;
   while (!rest.empty()) {
     const size_t open = std::min(rest.find('['), rest.size());
+    if (names.front().size() + open > kLongestName)
+      return absl::InvalidArgumentError(absl::StrCat("node list: '", part, "' has too long a name"));
     for (std::string& name : names) name += rest.substr(0, open);
     if (open == rest.size()) break;
     const size_t close = rest.find(']', open);
@@ -86,6 +91,9 @@ absl::StatusOr<std::vector<NodeId>> ExpandHostlist(const std::string& text) {
   SIDING_ASSIGN_OR_RETURN(const Names parts, SplitList(text));
   for (const std::string& part : parts) {
     SIDING_ASSIGN_OR_RETURN(const Names names, ExpandOne(part));
+    if (nodes.size() + names.size() > kMostNames)
+      return absl::InvalidArgumentError(
+          absl::StrCat("node list: there are more than ", kMostNames, " names"));
     for (const std::string& name : names) nodes.emplace_back(name);
   }
   return nodes;

@@ -10,8 +10,8 @@
 namespace siding::slurm {
 
 // The names in the order they are written; "" and "(null)" are none. Several brackets in one name count like
-// an odometer, the last one fastest. kInvalidArgument names the part that is wrong, and a list of more than a
-// million.
+// an odometer, the last one fastest. kInvalidArgument names the part that is wrong, a list of
+// more than a hundred thousand, or a name of more than 255 characters.
 absl::StatusOr<std::vector<NodeId>> ExpandHostlist(const std::string& text);
 
 // The names with commas between them: every Slurm command takes that.

@@ -52,5 +52,14 @@ TEST(Hostlist, IsWrittenWithCommas) {
   EXPECT_EQ(JoinHostlist({}), "");
 }
 
+// A message of a few kilobytes, which any user may send, must not become gigabytes.
+TEST(Hostlist, AShortListDoesNotStandForMoreThanThereCanBe) {
+  std::string many = "n[1-99999]";
+  for (int i = 0; i < 500; ++i) many += ",n[1-99999]";
+  EXPECT_TRUE(absl::IsInvalidArgument(ExpandHostlist(many).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(ExpandHostlist(std::string(8000, 'n') + "[1-99999]").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(ExpandHostlist("n[" + std::string(8000, '0') + "1-99999]").status()));
+}
+
 }  // namespace
 }  // namespace siding::slurm

@@ -12,7 +12,7 @@ namespace {
 
 absl::StatusOr<Time> ParseMicros(const std::string& key, const std::string& value) {
   int64_t micros = 0;
-  if (!absl::SimpleAtoi(value, &micros) || micros <= 0) {
+  if (!absl::SimpleAtoi(value, &micros) || micros <= 0 || micros > ToMicros(kLatestTime)) {
     return absl::InvalidArgumentError(absl::StrCat("the question's line '", key, " ", value,
                                                    "': expected a time in microseconds since 1970"));
   }

@@ -50,5 +50,11 @@ TEST(AnswerText, IsReadByThePlugin) {
   EXPECT_STREQ(answer.reason, "not before noon");
 }
 
+TEST(ParseQuestion, ADeadlineIsInTheCalendar) {
+  EXPECT_EQ(
+      MessageOf("siding-question 1\nstart-by-us 9223372036854775807\n"),
+      "the question's line 'start-by-us 9223372036854775807': expected a time in microseconds since 1970");
+}
+
 }  // namespace
 }  // namespace siding::slurm

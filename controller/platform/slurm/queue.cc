@@ -10,6 +10,16 @@
 #include "absl/strings/str_split.h"
 
 namespace siding::slurm {
+namespace {
+
+constexpr int64_t kMostGpus = 2'000'000;  // more than a question may ask for, so that it is refused
+constexpr int64_t kMostMemory = int64_t{1} << 60;
+// Of the parts of a time limit: no more than can be added up.
+constexpr int64_t kMostDays = 1'000'000;
+constexpr int64_t kMostParts = 1'000'000'000;
+
+}  // namespace
+
 JobPhase PhaseOf(const std::string& state) {
   static const std::map<std::string, JobPhase> kPhases = {
       {"PENDING", JobPhase::kPending},      {"REQUEUED", JobPhase::kPending},
@@ -37,12 +47,13 @@ absl::StatusOr<std::optional<Duration>> ParseLimit(const std::string& text) {
   int64_t days = 0;
   const size_t dash = text.find('-');
   if (dash != std::string::npos) {
-    if (!absl::SimpleAtoi(text.substr(0, dash), &days)) return error;
+    if (!absl::SimpleAtoi(text.substr(0, dash), &days) || days < 0 || days > kMostDays) return error;
     clock = text.substr(dash + 1);
   }
   std::vector<int64_t> parts;
   for (const std::string& part : std::vector<std::string>(absl::StrSplit(clock, ':'))) {
-    if (!absl::SimpleAtoi(part, &parts.emplace_back()) || parts.back() < 0) return error;
+    if (!absl::SimpleAtoi(part, &parts.emplace_back()) || parts.back() < 0 || parts.back() > kMostParts)
+      return error;
   }
   // With days the first is hours, without them the last is seconds.
   if (dash != std::string::npos) {
@@ -52,9 +63,10 @@ absl::StatusOr<std::optional<Duration>> ParseLimit(const std::string& text) {
   } else if (parts.size() == 2) {
     parts.insert(parts.begin(), 0);
   }
-  if (parts.size() != 3 || days < 0) return error;
-  return std::chrono::hours(24 * days + parts[0]) + std::chrono::minutes(parts[1]) +
-         std::chrono::seconds(parts[2]);
+  if (parts.size() != 3) return error;
+  return std::min<Duration>(std::chrono::hours(24 * days + parts[0]) + std::chrono::minutes(parts[1]) +
+                                std::chrono::seconds(parts[2]),
+                            kLongestDuration);
 }
 
 bool IsUp(const std::string& node_state) {
@@ -62,25 +74,26 @@ bool IsUp(const std::string& node_state) {
 }
 
 int GpusOf(const std::string& gres) {
-  int gpus = 0;
+  int64_t gpus = 0;
   for (const std::string& item : std::vector<std::string>(absl::StrSplit(gres, ','))) {
     // What is in parentheses says where they are.
     std::vector<std::string> words = absl::StrSplit(item.substr(0, item.find('(')), absl::ByAnyChar(":=/"));
     if (words.front() == "gres") words.erase(words.begin());
     if (words.empty() || words.front() != "gpu") continue;
     int count = 1;
-    if (words.size() > 1 && !absl::SimpleAtoi(words.back(), &count)) count = 1;
-    gpus += count;
+    if (words.size() > 1 && (!absl::SimpleAtoi(words.back(), &count) || count < 0)) count = 1;
+    gpus = std::min(gpus + count, kMostGpus);
   }
-  return gpus;
+  return static_cast<int>(gpus);
 }
 
 void Complete(QueueJob& job, const Asked& asked) {
-  const int nodes = std::max(job.nodes, 1);
+  const int64_t nodes = std::max(job.nodes, 1);
   const auto spread = [nodes](int whole) { return (whole + nodes - 1) / nodes; };
-  if (job.gpus_per_node == 0) job.gpus_per_node = spread(asked.gpus_of_job);
-  if (job.memory_per_node == Bytes{0})
-    job.memory_per_node = Bytes{asked.memory_per_cpu.value * spread(job.cpus)};
+  if (job.gpus_per_node == 0) job.gpus_per_node = static_cast<int>(spread(asked.gpus_of_job));
+  const int64_t cpus = std::max<int64_t>(1, spread(job.cpus));
+  if (job.memory_per_node == Bytes{0} && job.cpus > 0)
+    job.memory_per_node = Bytes{std::min(asked.memory_per_cpu.value, kMostMemory / cpus) * cpus};
   // One that runs or is suspended may have a priority of 0 as well.
   const bool waits = job.phase == JobPhase::kPending;
   job.held = waits && job.priority == 0;

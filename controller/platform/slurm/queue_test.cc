@@ -45,5 +45,24 @@ TEST(GpusOf, CountsWhateverTheType) {
   EXPECT_EQ(GpusOf("gpu:a100:1(S:0),gpu:h200:2(S:0-1)"), 3);
 }
 
+TEST(GpusOf, SumsStayInRange) {
+  EXPECT_EQ(GpusOf("gpu:a:2147483647,gpu:b:2147483647"), 2'000'000);
+  EXPECT_EQ(GpusOf("gpu:-5"), 1);
+}
+
+TEST(ParseLimit, IsNoLongerThanCanBeReckonedWith) {
+  EXPECT_EQ(**ParseLimit("1000000-00:00:00"), kLongestDuration);
+  EXPECT_FALSE(ParseLimit("9223372036854775807-00:00:00").ok());
+  EXPECT_FALSE(ParseLimit("9223372036854775807:00").ok());
+}
+
+TEST(Complete, MemoryPerCpuStaysInRange) {
+  QueueJob job;
+  job.cpus = 1'000'000'000;
+  Complete(job, {0, Bytes{int64_t{1} << 60}});
+  EXPECT_LE(job.memory_per_node.value, int64_t{1} << 60);
+  EXPECT_GT(job.memory_per_node.value, 0);
+}
+
 }  // namespace
 }  // namespace siding::slurm

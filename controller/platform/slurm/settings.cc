@@ -13,6 +13,7 @@ namespace siding::slurm {
 namespace {
 
 constexpr int64_t kDefaultExpiry = 120;  // seconds, Slurm's own
+constexpr int64_t kLongestExpiry = 365 * 86400;
 
 std::map<std::string, std::string> Lines(const std::string& text) {
   std::map<std::string, std::string> lines;
@@ -41,7 +42,8 @@ int64_t ExpiryOf(const std::string& auth_info) {
   for (const std::string& part : std::vector<std::string>(absl::StrSplit(auth_info, ','))) {
     const std::pair<std::string, std::string> pair = absl::StrSplit(part, absl::MaxSplits('=', 1));
     int64_t said = 0;
-    if (pair.first == "cred_expire" && absl::SimpleAtoi(pair.second, &said)) seconds = said;
+    if (pair.first == "cred_expire" && absl::SimpleAtoi(pair.second, &said))
+      seconds = std::clamp<int64_t>(said, 0, kLongestExpiry);
   }
   return seconds;
 }

@@ -50,5 +50,12 @@ TEST(Settings, AnErrorMessageIsNone) {
       absl::IsInvalidArgument(ParseSettings("slurm_load_ctl_conf error: Unable to contact").status()));
 }
 
+TEST(Settings, AnExpiryThatCannotBeMeantIsCut) {
+  const auto settings =
+      ParseSettings("SLURM_VERSION = 22.05.8\nAuthInfo = cred_expire=9223372036854775807\n");
+  ASSERT_TRUE(settings.ok());
+  EXPECT_EQ(settings->requeue_delay, std::chrono::hours(365 * 24) + std::chrono::seconds(1));
+}
+
 }  // namespace
 }  // namespace siding::slurm

@@ -20,23 +20,33 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kMebi = 1 << 20;
+// Slurm counts, and tells MiB and seconds; what is more than this stands for "not said" or "without limit".
+constexpr int64_t kMost = 1'000'000'000'000;
 
-// ---- JSON: a field that is absent, null or of another type is as good as not set. ----
+// ---- JSON: a field that is absent, null, of another type or out of range is as good as not set. ----
+
+bool Flag(const Json& record, const char* key) {
+  const auto field = record.find(key);
+  return field != record.end() && field->is_boolean() && field->get<bool>();
+}
 
 // 5, or {"set": true, "infinite": false, "number": 5} as later versions write it.
 std::optional<int64_t> Number(const Json& record, const char* key) {
   const auto field = record.find(key);
   if (field == record.end()) return {};
-  if (field->is_number()) return field->get<int64_t>();
-  if (field->is_object() && field->value("set", false) && !field->value("infinite", false)) {
-    return field->value("number", int64_t{0});
+  if (field->is_object()) {
+    if (!Flag(*field, "set") || Flag(*field, "infinite")) return {};
+    return field->contains("number") && (*field)["number"].is_number() ? Number(*field, "number") : 0;
   }
-  return {};
+  if (!field->is_number()) return {};
+  const double value = field->get<double>();
+  if (value < 0 || value > static_cast<double>(kMost)) return {};
+  return static_cast<int64_t>(value);  // exact: it has fewer than 53 bits
 }
 
 int Count(const Json& record, const char* key) {
-  const int64_t most = std::numeric_limits<int>::max();
-  return static_cast<int>(std::clamp<int64_t>(Number(record, key).value_or(0), 0, most));
+  constexpr int64_t kMostCounted = 1'000'000'000;  // two of them can be added
+  return static_cast<int>(std::min(Number(record, key).value_or(0), kMostCounted));
 }
 
 // "a", or ["a", ...] as later versions write it: the first, which for states is the state itself.
@@ -58,15 +68,16 @@ std::vector<std::string> Texts(const Json& record, const char* key) {
   return texts;
 }
 
-bool Flag(const Json& record, const char* key) {
-  const auto field = record.find(key);
-  return field != record.end() && field->is_boolean() && field->get<bool>();
-}
-
 std::optional<Time> Seconds(const Json& record, const char* key) {
   const int64_t seconds = Number(record, key).value_or(0);
   if (seconds == 0) return {};
-  return Time(std::chrono::seconds(seconds));
+  return std::min(Time(std::chrono::seconds(seconds)), kLatestTime);
+}
+
+std::optional<Duration> Minutes(const Json& record, const char* key) {
+  const auto minutes = Number(record, key);
+  if (!minutes || *minutes > std::chrono::floor<std::chrono::minutes>(kLongestDuration).count()) return {};
+  return std::chrono::minutes(*minutes);
 }
 
 Bytes Mebibytes(const Json& record, const char* key) {
@@ -146,7 +157,7 @@ absl::StatusOr<QueueJob> ReadJob(const Json& record) {
   job.eligible = Seconds(record, "eligible_time");
   job.started = Seconds(record, "start_time");
   job.preempted = Seconds(record, "preempt_time");
-  if (const auto limit = Number(record, "time_limit")) job.limit = std::chrono::minutes(*limit);
+  job.limit = Minutes(record, "time_limit");
   job.comment = Text(record, "comment");
   job.admin_comment = Text(record, "admin_comment");
   Complete(job, {GpusOf(Text(record, "tres_per_job")), Mebibytes(record, "memory_per_cpu")});
@@ -214,8 +225,9 @@ absl::StatusOr<std::vector<NodeId>> Hosts(const std::string& what, const Line& l
 
 absl::StatusOr<Time> Seconds(const std::string& what, const Line& line, const std::string& key) {
   int64_t seconds = 0;
-  if (!absl::SimpleAtoi(Word(line, key), &seconds)) return Odd(what, line, key, "seconds since 1970");
-  return Time(std::chrono::seconds(seconds));
+  if (!absl::SimpleAtoi(Word(line, key), &seconds) || seconds < 0)
+    return Odd(what, line, key, "seconds since 1970");
+  return std::min(Time(std::chrono::seconds(std::min(seconds, kMost))), kLatestTime);
 }
 
 }  // namespace

@@ -185,5 +185,32 @@ TEST(Reservations, AreRead) {
 
 TEST(Reservations, None) { EXPECT_TRUE(ParseReservations("No reservations in the system\n")->empty()); }
 
+// What jobs[0] is read as if the tool prints this of it.
+QueueJob Odd(const std::string& fields) {
+  const auto jobs = ParseQueue(R"({"jobs": [{"job_id": 7, "job_state": "RUNNING", )" + fields + "}]}");
+  EXPECT_TRUE(jobs.ok()) << jobs.status();
+  return jobs.ok() && !jobs->empty() ? jobs->front() : QueueJob();
+}
+
+TEST(Jobs, AFieldOfAnotherTypeIsAsGoodAsNotSet) {
+  EXPECT_EQ(Odd(R"("cpus": {"set": "yes", "number": 5})").cpus, 0);
+  EXPECT_EQ(Odd(R"("cpus": {"set": true, "number": "5"})").cpus, 0);
+}
+
+TEST(Jobs, NumbersThatAreOutOfRangeAreAsGoodAsNotSet) {
+  EXPECT_EQ(Odd(R"("cpus": 1e300)").cpus, 0);
+  EXPECT_EQ(Odd(R"("memory_per_node": 18446744073709551614)").memory_per_node, Bytes{0});
+  EXPECT_EQ(Odd(R"("time_limit": 4294967295)").limit, std::nullopt);
+}
+
+TEST(Jobs, TimesEndWithTheCalendar) { EXPECT_EQ(Odd(R"("start_time": 999999999999)").started, kLatestTime); }
+
+TEST(Reservations, TimesEndWithTheCalendar) {
+  const auto reservations =
+      ParseReservations("ReservationName=r Nodes=n StartTime=1 EndTime=9223372036854775807\n");
+  ASSERT_TRUE(reservations.ok()) << reservations.status();
+  EXPECT_EQ(reservations->front().end, kLatestTime);
+}
+
 }  // namespace
 }  // namespace siding::slurm

@@ -2,6 +2,8 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 
@@ -65,6 +67,7 @@ void Task::DoSave(const v1::ToAgent& command) {
     if (kill(program, save.app().signal()) != 0) return ErrnoError(errno, "signal the job's command");
     return absl::OkStatus();
   };
+  const auto end = std::chrono::steady_clock::now() + Duration(save.app().grace_us());
   absl::Status status = signal_program();
   bool has_marker = false;
   if (status.ok()) {
@@ -92,7 +95,10 @@ void Task::DoSave(const v1::ToAgent& command) {
     Persist();
     if (!ended_ && (!status.ok() || save.keep_running())) Send();
   }
-  if (has_marker && !save.keep_running()) DoKill(kEndGrace);
+  if (!has_marker || save.keep_running()) return;
+  // Its work is safe: it has what is left of its grace to end, for somebody may count on its nodes by then.
+  const auto left = std::chrono::duration_cast<Duration>(end - std::chrono::steady_clock::now());
+  DoKill(std::clamp(left, Duration(0), kEndGrace));
 }
 
 }  // namespace siding

@@ -127,6 +127,11 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         }
         break;
       case JobState::kSaving:
+        if (phase == v1::SUSPENDED) {  // a freeze that had been given up came through after all
+          command.set_op(std::max(op, seen.report.failed_op() + 1));
+          command.mutable_resume();
+          break;
+        }
         send = phase == v1::RUNNING && seen.report.committed_op() < op;
         if (job.spec.app) *command.mutable_save()->mutable_app() = ToProto(*job.spec.app);
         command.mutable_save()->set_keep_running(job.current.keep_running);

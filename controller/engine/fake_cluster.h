@@ -146,6 +146,16 @@ class FakeCluster final : public AgentLink {
     }
   }
 
+  // A report that says this of each of its tasks, whatever is so.
+  void Report(JobId job, v1::TaskPhase phase) {
+    for (const auto& [key, report] : tasks_) {
+      if (key.second.job != job) continue;
+      v1::TaskReport said = report;
+      said.set_phase(phase);
+      Report(key.first, said);
+    }
+  }
+
   // Its processes are gone and nobody saw how.
   void Vanish(JobId job) {
     for (auto& [key, report] : tasks_) {

@@ -252,6 +252,8 @@ class Engine::Impl {
   // batch queue sees it, without what is reserved or held for suspended jobs.
   std::map<NodeId, Resources> Room(const std::vector<JobId>& requests) const;
   bool IsEnding(const JobRecord& job) const;
+  // Processes that should be gone and are not yet.
+  void TakeStrays(std::map<NodeId, Resources>& room) const;
   bool Usable(const NodeId& node) const;
   // Of the usable nodes, were they empty.
   std::map<NodeId, Resources> Capacities() const;

@@ -131,6 +131,57 @@ TEST_F(Headroom, ANodeIsNotKeptFreeFromTheJobWhoseImageLiesThere) {
   EXPECT_EQ(State(job), JobState::kRunning);
 }
 
+TEST_F(Mishaps, ARankThatFrozeAfterAllIsResumedBeforeItsProgramIsToldToSave) {
+  AddNodes({"a"});
+  JobSpec spec = Batch(1, {Method::kApp});
+  spec.app.emplace();
+  const JobId job = Submit(spec);
+  Settle();
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  Settle();
+  cluster_.fail_resume = {"a"};
+  ASSERT_TRUE(engine_->Resume(kAda, job).ok());
+  cluster_.Report(job, v1::RUNNING);  // as of before
+  ASSERT_EQ(State(job), JobState::kRunning);
+  Submit(OnDemand(1), kBob);
+  ASSERT_EQ(State(job), JobState::kSaving);
+  cluster_.fail_resume.clear();
+  Settle(10);
+  EXPECT_EQ(State(job), JobState::kParked);
+}
+
+// ---- What is kept, and what is not. ----
+
+TEST_F(Mishaps, TheImageOfARankThatEndedBehindItIsDeletedWithTheOthers) {
+  AddNodes({"a", "b"});
+  const JobId job = Submit(Batch(2));
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  while (State(job) != JobState::kCommitting) ASSERT_TRUE(cluster_.Step());
+  ASSERT_TRUE(cluster_.Step());  // the first rank's commit
+  cluster_.Exit(job, 0, 0);
+  Settle();
+  cluster_.Exit(job, 1, 0);
+  Settle();
+  EXPECT_EQ(StateOf("1.1"), "gone");
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 2);
+}
+
+TEST_F(Mishaps, ARankThatEndedAfterTheSaveIsStartedAgainWithTheOthers) {
+  AddNodes({"a", "b"});
+  JobSpec spec = Batch(2, {Method::kApp});
+  spec.app.emplace().marker = "saved";
+  spec.checkpoint_interval = 10s;
+  const JobId job = Submit(spec);
+  Settle(15);
+  ASSERT_TRUE(Job(job).saved_at);
+  cluster_.Exit(job, 0, 0);
+  cluster_.Vanish(job);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_TRUE(Job(job).exited.empty());
+}
+
 // ---- A failure that passes. ----
 
 TEST_F(Mishaps, AFreezeThatFailsOnceIsTriedAgain) {

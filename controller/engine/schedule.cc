@@ -88,8 +88,16 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
       for (const NodeId& node : job.plans.back().nodes) take(node, HeldBy(job, node));
     }
   }
-  // Processes that should be gone and are not yet: nothing is granted before it is observed free.
+  TakeStrays(room);
+  TakeOthers(room);
+  return room;
+}
+
+// Nothing is granted before it is observed free.
+void Engine::Impl::TakeStrays(std::map<NodeId, Resources>& room) const {
   for (const auto& [node, tasks] : state_.observed_tasks) {
+    const auto free = room.find(node);
+    if (free == room.end()) continue;
     for (const auto& [id, task] : tasks) {
       if (!IsLive(task.report.phase())) continue;
       auto found = state_.jobs.find(id.job);
@@ -97,11 +105,9 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
       const JobRecord& job = found->second;
       const bool counted = HoldsNodes(job.state) && id.incarnation == job.incarnation &&
                            !job.exited.contains(id.rank - job.first_rank);
-      if (!counted) take(node, job.spec.per_node);
+      if (!counted) free->second -= job.spec.per_node;
     }
   }
-  TakeOthers(room);
-  return room;
 }
 
 bool Engine::Impl::MustWait(const JobRecord& job) const {

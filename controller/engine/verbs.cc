@@ -83,6 +83,7 @@ bool Engine::Impl::HasRoomToGoOn(const JobRecord& job) const {
       if (auto node = room.find(other->nodes[rank]); node != room.end()) node->second -= other->spec.per_node;
     }
   }
+  TakeStrays(room);
   return std::all_of(room.begin(), room.end(), [&](const auto& node) {
     return node.second.slots >= job.spec.per_node.slots && node.second.gpus >= job.spec.per_node.gpus;
   });

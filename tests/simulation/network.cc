@@ -42,7 +42,8 @@ void Network::Carry(const StreamPtr& stream, Stream::Direction& way, bool greeti
   if (stream->broken || (!greeting && random.Chance(lab_.odds.message_lost))) return;
   if (random.Chance(lab_.odds.connection_breaks)) return Break(stream);
   Time arrives = std::max(way.last, lab_.timeline.Now() + random.Between(100us, 20ms));
-  if (!greeting && random.Chance(lab_.odds.message_late)) {
+  const bool is_report = &way == &stream->up && !greeting;
+  if (is_report && random.Chance(lab_.odds.message_late)) {
     arrives += random.Between(10ms, 10s);
   } else {
     way.last = arrives;

@@ -25,7 +25,7 @@ struct Odds {
   // Of each message. A stream is ordered and breaks as a whole; these go beyond what it can do.
   double message_lost = 0;
   double message_doubled = 0;
-  double message_late = 0;  // others pass it
+  double message_late = 0;  // others pass it; of an agent's messages only: a command must not come before another
 
   // Of each message: the connection breaks with it.
   double connection_breaks = 0;

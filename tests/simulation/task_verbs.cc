@@ -1,4 +1,6 @@
 // Suspend, resume, save and kill: the files of these names in agent/host.
+#include <algorithm>
+
 #include "agent/host/task_ending.h"
 #include "tests/simulation/task.h"
 
@@ -96,7 +98,8 @@ void Task::DoSave(const v1::ToAgent& command) {
     return !exits && now != nullptr && now->saves > before;
   };
   const auto over = [this, marked] { return ended_ || marked() || interrupt_; };
-  Wait(In(Duration(save.app().grace_us())), over, [this, command, marked] {
+  const Time end = In(Duration(save.app().grace_us()));
+  Wait(end, over, [this, command, marked, end] {
     const bool keep = command.save().keep_running();
     const bool has_marker = marked();
     const bool failed = !ended_ && !has_marker;
@@ -110,7 +113,8 @@ void Task::DoSave(const v1::ToAgent& command) {
     }
     Persist();
     if (!ended_ && (failed || keep)) Send();
-    has_marker && !keep ? DoKill(kEndGrace) : Finish();
+    if (!has_marker || keep) return Finish();
+    DoKill(std::clamp(end - host_.lab.timeline.Now(), Duration(0), kEndGrace));
   });
 }
 

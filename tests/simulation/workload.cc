@@ -67,7 +67,7 @@ JobSpec World::DrawSpec() {
   if (spec.methods.Has(Method::kApp)) {
     spec.app.emplace();
     spec.app->grace = 10s;
-    program.save_takes = random.Between(100ms, 12s);
+    program.save_takes = random.Between(100ms, trouble_.operations ? 12s : 8s);
     program.exits_after_save = random.Chance(0.4);
     if (!program.exits_after_save) spec.app->marker = "saved";
   }

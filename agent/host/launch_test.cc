@@ -6,7 +6,9 @@
 
 #include "agent/host/host_fixture.h"
 #include "agent/launch/processes.h"
+#include "agent/launch/shim.h"
 #include "agent/launch/tmpdir.h"
+#include "common/fault.h"
 #include "common/files.h"
 
 namespace siding {
@@ -41,6 +43,35 @@ TEST_F(LaunchTest, ExitCodeIsReported) {
 TEST_F(LaunchTest, SignalThatEndedItIsReported) {
   Launch(Shell("kill -SEGV $$"));
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_signal(), SIGSEGV);
+}
+
+TEST_F(LaunchTest, AnEndOfItsOwnIsToldFromOneByAKill) {
+  Launch(Shell("true"));
+  EXPECT_TRUE(AwaitPhase(v1::EXITED).own_end());
+}
+
+TEST_F(LaunchTest, AnEndByAKillIsNotItsOwn) {
+  Launch(Shell("sleep 1000"));
+  AwaitPhase(v1::RUNNING);
+  v1::ToAgent kill = Command(2);
+  kill.mutable_kill();
+  Order(kill);
+  EXPECT_FALSE(AwaitPhase(v1::EXITED).own_end());
+}
+
+TEST_F(LaunchTest, WhatTheNodeCannotDoIsNotTheJobsFault) {
+  host_.reset();  // faults are armed before there are threads
+  ASSERT_TRUE(ArmFaults("agent.start.cgroup=error", "", {}).ok());
+  StartHost();
+  Launch(Shell("true"));
+  EXPECT_TRUE(AwaitPhase(v1::LAUNCH_FAILED).node_problem());
+}
+
+TEST_F(LaunchTest, AMissingProgramIsNotTheNodesFault) {
+  v1::JobSpec spec = Job({});
+  spec.set_command(0, "/x/y");
+  Launch(spec);
+  EXPECT_FALSE(AwaitPhase(v1::LAUNCH_FAILED).node_problem());
 }
 
 TEST_F(LaunchTest, MissingProgramIsNamed) {

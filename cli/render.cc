@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/logging.h"
 
 namespace siding::cli {
 namespace {
@@ -37,7 +38,7 @@ std::string Rates(const v1::Rate& rate) {
 }
 
 std::string NameOf(int64_t job, const std::string& name) {
-  return name.empty() ? absl::StrCat(job) : absl::StrCat(job, " (", name, ")");
+  return name.empty() ? absl::StrCat(job) : absl::StrCat(job, " (", OneLogLine(name), ")");
 }
 
 }  // namespace
@@ -51,7 +52,10 @@ std::string Relative(int64_t at_us, Time now) {
   return d >= Duration(0) ? "in " + FormatDuration(d) : FormatDuration(-d) + " ago";
 }
 
-std::string Table(const std::vector<std::vector<std::string>>& rows, const Style& style) {
+std::string Table(const std::vector<std::vector<std::string>>& cells, const Style& style) {
+  // A cluster manager's jobs have names that nobody has looked at before.
+  std::vector<std::vector<std::string>> rows = cells;
+  for (auto& row : rows) std::transform(row.begin(), row.end(), row.begin(), OneLogLine);
   std::vector<size_t> width;
   for (const auto& row : rows) {
     width.resize(std::max(width.size(), row.size()));
@@ -181,8 +185,9 @@ std::string PlanText(const v1::Plan& plan, const Style& style) {
 
 std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style) {
   const v1::Job& job = explanation.job();
-  std::string out = absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ",
-                                 job.state(), job.reason().empty() ? "" : ": ", job.reason(), "\n");
+  std::string out =
+      absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ", job.state(),
+                   job.reason().empty() ? "" : ": ", OneLogLine(job.reason()), "\n");
   if (job.spec().on_demand()) {
     absl::StrAppend(&out, "deadline ", FormatTime(FromMicros(job.spec().start_by_us())));
     if (job.first_started_us() != 0) {
@@ -203,7 +208,7 @@ std::string ExplainText(const v1::ExplainResponse& explanation, const Style& sty
 std::string EventLine(const v1::Event& event) {
   return absl::StrFormat("%6d  %s  %-8s %-18s %s\n", event.seq(), FormatTime(FromMicros(event.at_us())),
                          event.job() == 0 ? "-" : absl::StrCat("job ", event.job()), event.kind(),
-                         event.text());
+                         OneLogLine(event.text()));
 }
 
 }  // namespace siding::cli

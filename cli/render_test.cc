@@ -36,6 +36,9 @@ v1::Plan GoodPlan() {
 TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
   EXPECT_EQ(Table({{"A", "B"}, {"long", "x"}}, kPlain), "A     B\nlong  x\n");
 }
+TEST(Table, ACellIsOneLineAndSpeaksToNoTerminal) {
+  EXPECT_EQ(Table({{"NAME", "X"}, {"a\n\033[2J", "b"}}, kPlain), "NAME        X\na\\n\\x1b[2J  b\n");
+}
 TEST(Table, ColoursOnlyWhenAsked) {
   EXPECT_THAT(Table({{"STATE"}, {"running"}}, kPlain), Not(HasSubstr("\033")));
   EXPECT_THAT(Table({{"STATE"}, {"running"}}, {true, FromMicros(0)}), HasSubstr("\033[32mrunning"));

@@ -97,7 +97,7 @@ absl::Status Engine::Impl::Advance() {
   }
   if (!Flush().ok()) return Ready();
   for (auto& [node, command] : std::exchange(outbox_, {})) agents_.Send(node, std::move(command));
-  if (std::exchange(wish_, false)) platform_.Want(wishes_);
+  if (!IsCatchingUp() && std::exchange(wish_, false)) platform_.Want(wishes_);
   return absl::OkStatus();
 }
 
@@ -105,8 +105,8 @@ absl::Status Engine::Impl::Advance() {
 // made up for by the next call that may look, at the latest by Tick().
 void Engine::Impl::LookAtAll() {
   schedule_ = false;
+  if (IsCatchingUp()) return;
   const Time began = clock_.Now();
-  if (began < place_not_before_) return;
   Rescue();
   WithdrawOrders();
   AdvanceRequests();

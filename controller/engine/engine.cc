@@ -107,7 +107,7 @@ absl::Status Engine::Impl::Advance() {
     FaultHere<"engine.order: an order is about to go to an agent">();
     agents_.Send(node, std::move(command));
   }
-  if (std::exchange(wish_, false)) platform_.Want(wishes_);
+  if (!IsCatchingUp() && std::exchange(wish_, false)) platform_.Want(wishes_);
   return absl::OkStatus();
 }
 
@@ -115,8 +115,8 @@ absl::Status Engine::Impl::Advance() {
 // made up for by the next call that may look, at the latest by Tick().
 void Engine::Impl::LookAtAll() {
   schedule_ = false;
+  if (IsCatchingUp()) return;
   const Time began = clock_.Now();
-  if (began < place_not_before_) return;
   Rescue();
   WithdrawOrders();
   AdvanceRequests();

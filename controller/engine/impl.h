@@ -287,6 +287,7 @@ class Engine::Impl {
 
   // ---- restored.cc ----
   void NoteRestored();
+  bool IsCatchingUp() const { return clock_.Now() < caught_up_at_; }
   void CatchUp(const v1::TaskReport& report);
   std::vector<NodeId> WhereItLives(const JobRecord& job, int incarnation) const;
 
@@ -374,7 +375,7 @@ class Engine::Impl {
   std::map<int64_t, AskedToVerify> verifications_;  // by op
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
   Time compact_not_before_;
-  Time place_not_before_;  // nor is anything planned
+  Time caught_up_at_;
 
   mutable std::condition_variable changed_;
   std::deque<Event> recent_;  // the newest events, for watchers; older ones come from the journal

@@ -19,7 +19,7 @@ void Engine::Impl::NoteRestored() {
   const int64_t copied = journal_.restored();
   if (copied == 0) return;
   Record(JobId(), JournalRestored{copied, JobId(state_.last_job.value() + kSkippedNumbers)});
-  place_not_before_ = clock_.Now() + kAllAreBack;
+  caught_up_at_ = clock_.Now() + kAllAreBack;
 }
 
 // Where each rank of this incarnation lives; empty: not all of them have been seen.

@@ -114,6 +114,7 @@ TEST_F(RestoredTest, NumbersOfOrdersAndImagesAreNotGivenAgain) {
 }
 
 TEST_F(RestoredTest, ThatItWasPutBackIsRecordedOnce) {
+  Submit(Batch());
   TakeCopy();
   PutBack();
   StartController();

@@ -37,10 +37,11 @@ absl::Status CopyPages(Database& from, Database& to, const CopyProgress& progres
   return rc == SQLITE_DONE ? absl::OkStatus() : to.Error("copy");
 }
 
-// Nothing beside the file belongs to it: it has no log. `copied` is the last event that it has.
+// Nothing beside the file belongs to it: it has no log. `copied` is the last event that it has; 1 if it has
+// none, so that it is known for a copy all the same.
 absl::Status Mark(Database& copy) {
   SIDING_RETURN_IF_ERROR(copy.Run("PRAGMA journal_mode=DELETE"));
-  SIDING_ASSIGN_OR_RETURN(const int64_t last, copy.Number("SELECT max(seq) FROM events", 0));
+  SIDING_ASSIGN_OR_RETURN(const int64_t last, copy.Number("SELECT max(seq) FROM events", 1));
   return copy.SetMeta("copied", last);
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -29,6 +30,8 @@ struct HostContext {
   std::string criu_version;
   std::string criu_problem;
   bool criu_as_user = false;
+  // Opened at the start or, where that failed, as soon as it can be; from then on they stay.
+  mutable std::mutex stores_mutex;  // guards which of the two are open
   absl::StatusOr<std::unique_ptr<ImageStore>> local = absl::UnavailableError("not opened");
   absl::StatusOr<std::unique_ptr<ImageStore>> shared =
       absl::FailedPreconditionError("this node has no shared tier");
@@ -39,6 +42,7 @@ struct HostContext {
 
   // The tier's store, or why there is none.
   absl::StatusOr<ImageStore*> Store(v1::Tier tier) const {
+    std::lock_guard lock(stores_mutex);
     const auto& store = tier == v1::SHARED ? shared : local;
     if (!store.ok()) return store.status();
     return store->get();

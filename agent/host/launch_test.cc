@@ -59,6 +59,25 @@ TEST_F(LaunchTest, AnEndByAKillIsNotItsOwn) {
   EXPECT_FALSE(AwaitPhase(v1::EXITED).own_end());
 }
 
+TEST_F(LaunchTest, AnEndByAKillDuringTheStartIsNotItsOwn) {
+  Launch(Shell("sleep 1000"));
+  v1::ToAgent kill = Command(2);
+  kill.mutable_kill();
+  Order(kill);
+  const auto over = [](const auto& r) { return r.phase() == v1::EXITED || r.phase() == v1::LAUNCH_FAILED; };
+  EXPECT_FALSE(sink_.Await(Task(), over).own_end());
+}
+
+TEST_F(LaunchTest, AStoreThatIsNotThereAtTheStartIsOpenedLater) {
+  host_.reset();
+  std::filesystem::remove_all(folder_ + "/shared");
+  ASSERT_TRUE(WriteFileAtomically(folder_ + "/shared", "not a folder").ok());
+  StartHost();
+  EXPECT_EQ(host_->Measure().shared_disk_free(), 0);
+  std::filesystem::remove(folder_ + "/shared");
+  EXPECT_GT(host_->Measure().shared_disk_free(), 0);
+}
+
 TEST_F(LaunchTest, WhatTheNodeCannotDoIsNotTheJobsFault) {
   host_.reset();  // faults are armed before there are threads
   ASSERT_TRUE(ArmFaults("agent.start.cgroup=error", "", {}).ok());

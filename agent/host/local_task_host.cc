@@ -162,6 +162,7 @@ class LocalTaskHost final : public TaskHost {
   }
 
   v1::Heartbeat Measure() override {
+    OpenStores();
     v1::Heartbeat heartbeat;
     heartbeat.set_ram_available(AvailableMemory().value);
     const auto free = [&](v1::Tier tier) -> int64_t {
@@ -182,13 +183,18 @@ class LocalTaskHost final : public TaskHost {
   }
 
  private:
+  // Those that are not open: a file system may be mounted after the agent has started.
   void OpenStores() {
     const auto open = [&](absl::StatusOr<std::unique_ptr<ImageStore>>& store, const std::string& root,
                           v1::Tier tier) {
-      store = OpenDirectoryStore(root, {.keys = host_.options.keys, .plain_folder = host_.PlainFolder()});
-      if (!store.ok()) {
-        spdlog::error("store {}: {}", root, std::string(store.status().message()));
-      } else if (!host_.rates->Has(MediumOf(tier))) {
+      const absl::Status before = host_.Store(tier).status();
+      if (before.ok()) return;
+      auto opened = OpenDirectoryStore(root, {.keys = host_.options.keys, .plain_folder = host_.PlainFolder()});
+      if (!opened.ok() && opened.status() != before)
+        spdlog::error("store {}: {}", root, std::string(opened.status().message()));
+      std::lock_guard lock(host_.stores_mutex);
+      store = std::move(opened);
+      if (store.ok() && !host_.rates->Has(MediumOf(tier))) {
         errands_.Add([this, root, tier] {
           if (absl::Status status = ProbeTier(root, MediumOf(tier), *host_.rates); !status.ok()) {
             spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));

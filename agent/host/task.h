@@ -81,6 +81,7 @@ class Task {
   void DoDump(v1::ToAgent command);
   void DoSave(const v1::ToAgent& command);
   void DoKill(Duration grace);
+  void NoteKill();
   void DoAdopt();
 
   void Work(std::function<void()> operation);

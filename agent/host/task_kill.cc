@@ -10,6 +10,14 @@ namespace {
 constexpr Duration kEndPatience = std::chrono::seconds(30);
 }
 
+// Before anything is done to end it: from here on its end is not its own.
+void Task::NoteKill() {
+  std::lock_guard lock(mutex_);
+  if (record_.killed()) return;
+  record_.set_killed(true);
+  Persist();
+}
+
 void Task::DoKill(Duration grace) {
   FaultHere<"agent.kill: a task is about to be ended">();
   if (absl::Status status = ThawIfFrozen(); !status.ok()) {
@@ -17,11 +25,7 @@ void Task::DoKill(Duration grace) {
   }
   const pid_t init = record_.init().pid();
   const auto alive = [&] { return init > 0 && IsAlive(init, record_.init().start_time()); };
-  if (alive()) {
-    std::lock_guard lock(mutex_);
-    record_.set_killed(true);
-    Persist();
-  }
+  if (alive()) NoteKill();
   if (grace > Duration(0) && alive()) {
     // To every process but the init, which would only pass it on.
     for (pid_t pid : ProcessTree(init)) {

@@ -239,7 +239,10 @@ void Task::AwaitStart(v1::TaskPhase failed) {
   const auto decided = [&] {
     if (Exists(running_path) || Exists(folder_ + "/failed.json")) return true;
     // A kill that waits for its turn: what there is so far, CRIU included, ends, and the shim says so.
-    if (interrupt_) freezer().KillAll(name_, 0);
+    if (interrupt_) {
+      NoteKill();
+      freezer().KillAll(name_, 0);
+    }
     std::lock_guard lock(mutex_);
     // The agent is stopping: the shim goes on, and is found again.
     return ended_ || host_.stopping;

@@ -73,14 +73,17 @@ absl::Status SyncFolder(Disk& disk, const std::string& path) {
 }
 
 absl::Status MakeFolders(Disk& disk, const std::string& path) {
-  if (disk.MakeFolder(path) != 0 && errno != EEXIST) {
-    if (errno != ENOENT || ParentOf(path) == path) return ErrnoError(errno, "mkdir " + path);
+  bool made = disk.MakeFolder(path) == 0;
+  if (!made && errno == ENOENT && ParentOf(path) != path) {
     SIDING_RETURN_IF_ERROR(MakeFolders(disk, ParentOf(path)));
-    if (disk.MakeFolder(path) != 0 && errno != EEXIST) return ErrnoError(errno, "mkdir " + path);
+    made = disk.MakeFolder(path) == 0;
   }
+  if (!made && errno != EEXIST) return ErrnoError(errno, "mkdir " + path);
   if (!std::filesystem::is_directory(path)) return absl::FailedPreconditionError(path + " is not a folder");
-  // Also if it was there: whoever made it may have died before this.
-  return SyncFolder(disk, ParentOf(path));
+  // Also if it was there: whoever made it may have died before this. An administrator who put it where we may
+  // not look has seen to that.
+  const absl::Status synced = SyncFolder(disk, ParentOf(path));
+  return !made && absl::IsPermissionDenied(synced) ? absl::OkStatus() : synced;
 }
 
 absl::Status RemoveTree(Disk& disk, const std::string& path) {

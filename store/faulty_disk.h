@@ -43,7 +43,11 @@ class FaultyDisk final : public Disk {
   }
   int RemoveFile(const std::string& path) override { return Fails() ? -1 : real_.RemoveFile(path); }
   int RemoveFolder(const std::string& path) override { return Fails() ? -1 : real_.RemoveFolder(path); }
-  int64_t FreeSpace(const std::string& path) override { return real_.FreeSpace(path); }
+  // Not counted, since it is asked when something else has failed; but what is broken for good fails here,
+  // too.
+  int64_t FreeSpace(const std::string& path) override {
+    return fault_ == Fault::kForGood && at_ >= 0 ? -1 : real_.FreeSpace(path);
+  }
 
  private:
   bool Fails() {

@@ -62,8 +62,8 @@ absl::Status Engine::Impl::Flush() {
     health_ = Annotate(unflushed_.empty() ? journal_.Confirm() : journal_.Append(unflushed_), "journal");
   }
   if (!health_.ok()) {
-    spdlog::critical("journal failed ({}): no further decisions are made; restart when this is mended",
-                     std::string(health_.message()));
+    spdlog::critical("journal failed ({}): no further decisions are made{}", std::string(health_.message()),
+                     absl::IsAborted(health_) ? "" : "; restart when this is mended");
     outbox_.clear();
     unflushed_.clear();
     return health_;

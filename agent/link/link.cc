@@ -101,7 +101,7 @@ void Link::Run() {
 bool Link::Serve(const LinkTarget& controller) {
   const auto credentials = controller.credentials();
   if (!credentials.ok()) {
-    spdlog::warn("no connection to the controller at {}: {}", controller.target,
+    spdlog::warn("no connection to the controller: {}: {}", controller.target,
                  std::string(credentials.status().message()));
     return false;
   }
@@ -119,7 +119,7 @@ bool Link::Serve(const LinkTarget& controller) {
       outgoing_.clear();
       if (stopping_) return;
     }
-    spdlog::info("no connection to the controller at {}: {}", controller.target, status.error_message());
+    spdlog::info("no connection to the controller: {}: {}", controller.target, status.error_message());
   };
 
   session.Open();

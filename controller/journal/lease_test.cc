@@ -1,10 +1,12 @@
 #include "controller/journal/lease.h"
 
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 
 #include "common/files.h"
@@ -80,6 +82,40 @@ TEST_P(LeaseTest, IsFreeAtOnceWhenItsHolderWasKilled) {
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(Open()->Look(), Verdict::kFree);
+}
+
+TEST_P(LeaseTest, AHolderThatWasStoppedInTheMiddleOfAWriteIsEnded) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto lease = Open();
+    lease->Look();
+    const auto journal = OpenSqliteJournal(path_, *lease);
+    sqlite3* database = nullptr;
+    if (!journal.ok() || sqlite3_open(path_.c_str(), &database) != SQLITE_OK) _exit(1);
+    while (sqlite3_exec(database, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr) != SQLITE_OK) {
+    }
+    raise(SIGSTOP);
+    _exit(2);
+  }
+  int status = 0;
+  waitpid(child, &status, WUNTRACED);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  const auto lease = Open();
+  lease->Look();
+  EXPECT_TRUE(absl::IsUnavailable(OpenSqliteJournal(path_, *lease).status()));
+  EXPECT_TRUE(lease->EndSilentHolder());
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(lease->Look(), Verdict::kFree);
+  EXPECT_TRUE(OpenSqliteJournal(path_, *lease).ok());
+}
+TEST_P(LeaseTest, NobodyElseIsEnded) {
+  const auto own = Open();
+  own->Look();
+  const auto journal = OpenSqliteJournal(path_, *own);
+  const auto other = Open();
+  other->Look();
+  EXPECT_FALSE(other->EndSilentHolder());  // it is this very process
 }
 
 TEST_P(LeaseTest, EachHolderHasAHigherEpoch) {

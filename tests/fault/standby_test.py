@@ -4,6 +4,7 @@ is lost or done twice, and the older one does not act any more. Prints how long 
 
 import pathlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -79,6 +80,20 @@ class Standby(StandbyCase):
         self.assertGreaterEqual(len(self.cluster.events()), before)
         self.assert_everything_came_out_right()
         self.assert_journal_without_gaps()
+
+    def test_active_one_that_cannot_write_any_more_ends_itself(self):
+        job = self.counter(n=600)
+        self.wait_counting(job)
+        # Whoever keeps the database locked stands for storage that hangs.
+        hang = sqlite3.connect(self.cluster.dir / "controller" / "journal.db", isolation_level=None)
+        self.addCleanup(hang.close)
+        hang.execute("BEGIN IMMEDIATE")
+        self.assertEqual(self.cluster.sidingds["a"].wait(20), 1)
+        self.assertIn("could not be renewed", self.cluster.tail("sidingd-a"))
+        hang.execute("ROLLBACK")
+        self.since = time.monotonic()
+        self.take_over("storage that hung and came back")
+        self.assert_counted(job, n=600)
 
     def test_a_second_one_that_does_not_stand_by_is_refused(self):
         argv = [a for a in self.cluster.controller_argv(self.cluster.dir / "c.sock") if a != "--standby"]

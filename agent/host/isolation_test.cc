@@ -191,11 +191,21 @@ TEST_F(DetourTest, ItsOwnFileIsGivenBack) {
   EXPECT_FALSE(HasRootsFile(MainPid(2)));
 }
 
+TEST_F(IsolationTest, WhatWouldNotBeGivenBackIsNotTaken) {
+  const std::string data = folder_ + "/data";
+  ASSERT_TRUE(WriteFileAtomically(data, "public", 0644).ok());
+  LaunchCounter(Somebodys({"-r", data, "100000"}));
+  ASSERT_EQ(chmod(data.c_str(), 0600), 0);
+  Dump(2, "1.1");
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("it could not be restored: process"));
+  AwaitMoreLines();
+}
+
 TEST_F(DetourTest, RootsFileIsNot) {
   Swap();
   Restore(Reader(), "1.1");
   EXPECT_THAT(AwaitPhase(v1::RESTORE_FAILED, 2).error(),
-              HasSubstr(roots_ + "/data as its descriptor 3, which its user may not have"));
+              HasSubstr(roots_ + "/data as its descriptor 3, which its user may not open"));
   EXPECT_EQ(MainPid(2), 0);
 }
 

@@ -2,6 +2,7 @@
 
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
+#include "agent/launch/held_files.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
@@ -134,6 +135,8 @@ void Task::DoDump(v1::ToAgent command) {
     SIDING_RETURN_IF_ERROR(ThawIfFrozen());
     SIDING_RETURN_IF_ERROR(LeaveGpus());
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.ready: the task runs, and is off its GPUs">());
+    const Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
+    SIDING_RETURN_IF_ERROR(Annotate(CheckHeldFiles(record_.init().pid(), user), "it could not be restored"));
     DumpPlan plan;
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = record_.init().pid();

@@ -2,7 +2,7 @@
 #include "agent/checkpoint/stdio.h"
 #include "agent/criu/criu.h"
 #include "agent/launch/account.h"
-#include "agent/launch/restored_files.h"
+#include "agent/launch/held_files.h"
 #include "agent/launch/shim.h"
 #include "common/fault.h"
 #include "common/status.h"
@@ -34,7 +34,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   // As root, whoever dumped it: the new processes are root's own until they become the user's, so nothing
   // needs CAP_SYS_RESOURCE, while the settings of an ipc namespace may be written by nobody else.
   restore.user = {};
-  restore.may_resume = [&account](pid_t init) { return CheckRestoredFiles(init, account); };
+  restore.may_resume = [&account](pid_t init) { return CheckHeldFiles(init, account); };
   SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));
   for (int fd = 0; fd < 3; ++fd) {
     if (pipes[fd].empty()) continue;

@@ -1,4 +1,4 @@
-#include "agent/launch/restored_files.h"
+#include "agent/launch/held_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -145,8 +145,8 @@ class Checker {
     if (!as_user.ok() || !Reaches(root.get(), target, info) ||
         !MayOpen(file.get(), info, held.access, user_.uid)) {
       problem_ = absl::PermissionDeniedError(
-          absl::StrCat("process ", held.pid, " would get ", target, " as its ", held.how,
-                       ", which its user may not have; has something in its path been replaced?"));
+          absl::StrCat("process ", held.pid, " has ", target, " as its ", held.how,
+                       ", which its user may not open; has something in its path been replaced?"));
       return;
     }
     seen |= wanted;
@@ -162,7 +162,7 @@ class Checker {
 
 }  // namespace
 
-absl::Status CheckRestoredFiles(pid_t init, const Account& user) {
+absl::Status CheckHeldFiles(pid_t init, const Account& user) {
   if (user.uid == 0) return absl::OkStatus();
   Checker checker(user);
   for (pid_t pid : ProcessTree(init)) VisitAll(pid, [&](const Held& held) { checker.Check(held); });

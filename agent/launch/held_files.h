@@ -1,4 +1,4 @@
-// What CRIU may have been led to open.
+// What a task has open, and what its user could open.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,9 @@ namespace siding {
 //
 // So before the restored processes run, everything that they have open or mapped, run or work in is looked at
 // itself: its user must be able to reach the very same file by its real name, and to open it in the same way,
-// or own it. kPermissionDenied says which process has what. For root; the processes must not run.
-absl::Status CheckRestoredFiles(pid_t init, const Account& user);
+// or own it. Before a checkpoint the same is asked, so that nothing is saved that would not be given back.
+//
+// kPermissionDenied says which process has what. For root. Thread-safe.
+absl::Status CheckHeldFiles(pid_t init, const Account& user);
 
 }  // namespace siding

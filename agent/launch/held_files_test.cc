@@ -1,4 +1,4 @@
-#include "agent/launch/restored_files.h"
+#include "agent/launch/held_files.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -44,13 +44,13 @@ class Restored {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  absl::Status Check() const { return CheckRestoredFiles(pid_, AccountOf(kSomebody, kSomebody)); }
+  absl::Status Check() const { return CheckHeldFiles(pid_, AccountOf(kSomebody, kSomebody)); }
 
  private:
   pid_t pid_ = 0;
 };
 
-class RestoredFilesTest : public testing::Test {
+class HeldFilesTest : public testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root, to be somebody else";
@@ -80,12 +80,12 @@ class RestoredFilesTest : public testing::Test {
   FolderForAll folder_;
 };
 
-TEST_F(RestoredFilesTest, AProcessWithoutAnythingMayRun) {
+TEST_F(HeldFilesTest, AProcessWithoutAnythingMayRun) {
   const absl::Status status = Restored([] {}).Check();
   EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST_F(RestoredFilesTest, PipesAndSocketsAreNobodysNames) {
+TEST_F(HeldFilesTest, PipesAndSocketsAreNobodysNames) {
   const absl::Status status = Restored([] {
                                 int fds[2];
                                 (void)!pipe(fds);
@@ -94,7 +94,7 @@ TEST_F(RestoredFilesTest, PipesAndSocketsAreNobodysNames) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST_F(RestoredFilesTest, AnUnlinkedFileIsTheProcessOwn) {
+TEST_F(HeldFilesTest, AnUnlinkedFileIsTheProcessOwn) {
   const absl::Status status = Restored([&] {
                                 (void)!open((folder_ / "gone").c_str(), O_RDWR | O_CREAT, 0600);
                                 unlink((folder_ / "gone").c_str());
@@ -102,38 +102,37 @@ TEST_F(RestoredFilesTest, AnUnlinkedFileIsTheProcessOwn) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
-TEST_F(RestoredFilesTest, AReadableFileMayBeRead) { EXPECT_TRUE(WithOpen("readable", O_RDONLY).ok()); }
+TEST_F(HeldFilesTest, AReadableFileMayBeRead) { EXPECT_TRUE(WithOpen("readable", O_RDONLY).ok()); }
 
-TEST_F(RestoredFilesTest, AReadableFileMayNotBeWritten) {
+TEST_F(HeldFilesTest, AReadableFileMayNotBeWritten) {
   EXPECT_TRUE(absl::IsPermissionDenied(WithOpen("readable", O_RDWR)));
 }
 
-TEST_F(RestoredFilesTest, AnOwnersFileMayHaveBeenOpenedBeforeItWasClosed) {
+TEST_F(HeldFilesTest, AnOwnersFileMayHaveBeenOpenedBeforeItWasClosed) {
   EXPECT_TRUE(WithOpen("own", O_RDWR).ok());
 }
 
-TEST_F(RestoredFilesTest, ARootsFileIsRefusedAndNamed) {
+TEST_F(HeldFilesTest, ARootsFileIsRefusedAndNamed) {
   const absl::Status status = WithOpen("roots", O_RDONLY);
   EXPECT_TRUE(absl::IsPermissionDenied(status));
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("would get " + (folder_ / "roots") + " as its descriptor"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has " + (folder_ / "roots") + " as its descriptor"));
 }
 
-TEST_F(RestoredFilesTest, AReadableFileOfAPrivateFolderIsRefused) {
+TEST_F(HeldFilesTest, AReadableFileOfAPrivateFolderIsRefused) {
   EXPECT_TRUE(absl::IsPermissionDenied(WithOpen("private/readable", O_RDONLY)));
 }
 
-TEST_F(RestoredFilesTest, ARootsFileIsNotMapped) {
+TEST_F(HeldFilesTest, ARootsFileIsNotMapped) {
   EXPECT_THAT(std::string(WithMapped("roots", MAP_PRIVATE).message()), HasSubstr("as its mapping"));
 }
 
-TEST_F(RestoredFilesTest, NorOneWrittenThroughAMapping) {
+TEST_F(HeldFilesTest, NorOneWrittenThroughAMapping) {
   EXPECT_TRUE(absl::IsPermissionDenied(WithMapped("readable", MAP_SHARED)));
 }
 
-TEST_F(RestoredFilesTest, AReadableFileMayBeMapped) { EXPECT_TRUE(WithMapped("readable", MAP_PRIVATE).ok()); }
+TEST_F(HeldFilesTest, AReadableFileMayBeMapped) { EXPECT_TRUE(WithMapped("readable", MAP_PRIVATE).ok()); }
 
-TEST_F(RestoredFilesTest, APrivateFolderIsNoPlaceToWork) {
+TEST_F(HeldFilesTest, APrivateFolderIsNoPlaceToWork) {
   const absl::Status status = Restored([&] { (void)!chdir((folder_ / "private").c_str()); }).Check();
   EXPECT_THAT(std::string(status.message()), HasSubstr("as its working folder"));
 }

@@ -21,6 +21,12 @@ std::optional<double> NumberOf(const std::string& text) {
   return value;
 }
 
+// More than any machine has is as good as that.
+int CountOf(double number) {
+  constexpr double kMost = 1e9;
+  return number >= 0 ? static_cast<int>(std::min(number, kMost)) : -1;
+}
+
 std::vector<std::string> Split(const std::string& line, char separator) {
   std::vector<std::string> fields;
   std::istringstream in(line);
@@ -70,7 +76,8 @@ double Field(const std::vector<std::optional<double>>& values, size_t field) {
 void ReadSwfHeader(const std::string& line, Trace& trace) {
   for (const char* key : {"MaxNodes:", "MaxProcs:"}) {
     const auto at = line.find(key);
-    if (at != std::string::npos) trace.nodes = std::max(trace.nodes, std::atoi(line.c_str() + at + 9));
+    if (at != std::string::npos)
+      trace.nodes = std::max(trace.nodes, CountOf(std::strtod(line.c_str() + at + 9, nullptr)));
   }
 }
 
@@ -108,7 +115,7 @@ absl::StatusOr<Trace> ReadSwf(std::istream& in, const std::string& name) {
     const double asked = Field(values, 8);
     Keep(trace, number,
          {Field(values, 2), Field(values, 4), Field(values, 9),
-          static_cast<int>(asked > 0 ? asked : Field(values, 5))});
+          CountOf(asked > 0 ? asked : Field(values, 5))});
   }
   return Finished(std::move(trace));
 }
@@ -129,7 +136,7 @@ absl::StatusOr<Trace> ReadPhilly(std::istream& in, const std::string& name) {
                                            line.substr(0, 60), "'"));
       continue;
     }
-    Keep(trace, number, {*submit, *duration, 2 * *duration, static_cast<int>(*gpus)});
+    Keep(trace, number, {*submit, *duration, 2 * *duration, CountOf(*gpus)});
   }
   return Finished(std::move(trace));
 }

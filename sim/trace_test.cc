@@ -87,5 +87,13 @@ TEST(Draw, TheSameSeedDrawsTheSame) {
   for (size_t j = 0; j < 50; ++j) EXPECT_EQ(a.jobs[j].bytes, b.jobs[j].bytes);
 }
 
+TEST(ReadSwf, NumbersThatNoMachineHasAreCut) {
+  std::istringstream in("; MaxNodes: 1e300\n1 0 5 100 1e300\n");
+  const auto trace = ReadSwf(in, "t");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  EXPECT_EQ(trace->nodes, 1'000'000'000);
+  EXPECT_EQ(trace->jobs[0].nodes, 1'000'000'000);
+}
+
 }  // namespace
 }  // namespace siding::sim

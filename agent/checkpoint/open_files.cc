@@ -126,7 +126,11 @@ absl::StatusOr<std::vector<OpenFile>> OpenFilesFromJson(const std::string& json)
   try {
     std::vector<OpenFile> files;
     for (const auto& item : nlohmann::json::parse(json)) {
-      files.push_back({item.at("path"), item.at("append"), item.at("size"), item.at("mtime_ns")});
+      const auto &size = item.at("size"), &mtime = item.at("mtime_ns");
+      // Of any other number the library would make some integer.
+      if (!size.is_number_integer() || !mtime.is_number_integer())
+        return absl::DataLossError("the image's list of open files: expected whole numbers");
+      files.push_back({item.at("path"), item.at("append"), size, mtime});
     }
     return files;
   } catch (const nlohmann::json::exception& error) {

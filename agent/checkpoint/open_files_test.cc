@@ -115,5 +115,10 @@ TEST(Precheck, KnowsWhatCriuCannotDump) {
   EXPECT_EQ(WhyNotDumpableLink("anon_inode:[eventpoll]", false), "");
 }
 
+TEST(OpenFilesFromJson, NumbersAreWhole) {
+  const std::string file = R"([{"path": "/x", "append": false, "size": 1e300, "mtime_ns": 0}])";
+  EXPECT_TRUE(absl::IsDataLoss(OpenFilesFromJson(file).status()));
+}
+
 }  // namespace
 }  // namespace siding

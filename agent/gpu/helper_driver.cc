@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/gpu/answer.h"
 #include "agent/gpu/gpu_driver.h"
 #include "agent/gpu/protocol.h"
 #include "agent/gpu/uuid.h"
@@ -32,6 +33,7 @@ using gpu::Question;
 constexpr Duration kSlack = std::chrono::seconds(5);
 constexpr Duration kStartTimeout = std::chrono::seconds(60);  // of a driver on a machine with many GPUs
 constexpr Duration kStateTimeout = std::chrono::seconds(10);
+constexpr int32_t kMostDevices = 1024;  // of one machine
 
 // One life of the helper process.
 class Helper {
@@ -135,7 +137,7 @@ class HelperDriver final : public GpuDriver {
     // Of a process that has not called the driver it says one of these.
     if (answer.result == cuda::kInvalidValue || answer.result == cuda::kNotInitialized)
       return GpuState::kUnused;
-    SIDING_RETURN_IF_ERROR(ErrorOf(answer, "state", pid));
+    SIDING_RETURN_IF_ERROR(gpu::StatusOf(answer, "state", pid));
     switch (answer.state) {
       case cuda::kRunning:
         return GpuState::kRunning;
@@ -177,34 +179,14 @@ class HelperDriver final : public GpuDriver {
     std::vector<GpuDevice> devices;
     for (int index = 0, count = 1; index < count; ++index) {
       SIDING_ASSIGN_OR_RETURN(const Answer answer, Ask({.call = Call::kDevice, .pid = index}, kStateTimeout));
-      if (answer.result != 0) return absl::UnavailableError(answer.text);
-      count = answer.state;
-      if (index < count) devices.push_back(FromAnswer(answer.device));
+      if (answer.result != 0) return absl::UnavailableError(gpu::TextOf(answer));
+      count = std::min(answer.state, kMostDevices);
+      if (index < count) devices.push_back(gpu::DeviceOf(answer));
     }
     return devices;
   }
 
  private:
-  static std::vector<GpuProcess> FromAnswer(const gpu::Process* processes, size_t count) {
-    std::vector<GpuProcess> all(count);
-    for (size_t i = 0; i < count; ++i) {
-      all[i].pid = processes[i].pid;
-      if (processes[i].used != ~uint64_t{0}) all[i].used = Bytes{static_cast<int64_t>(processes[i].used)};
-    }
-    return all;
-  }
-  static GpuDevice FromAnswer(const gpu::Device& device) {
-    return {.uuid = device.uuid,
-            .name = device.name,
-            .total = Bytes{static_cast<int64_t>(device.total)},
-            .used = Bytes{static_cast<int64_t>(device.used)},
-            .free = Bytes{static_cast<int64_t>(device.free)},
-            .utilization = static_cast<int>(device.utilization),
-            .mig = device.mig != 0,
-            .minor = device.minor,
-            .processes = FromAnswer(device.process, device.processes)};
-  }
-
   // Questions about devices have a helper of their own: one that hangs must not take drains with it.
   absl::StatusOr<Answer> Ask(const Question& question, Duration timeout) {
     const bool devices = question.call == Call::kDevice;
@@ -229,29 +211,7 @@ class HelperDriver final : public GpuDriver {
 
   absl::Status Do(const Question& question, const char* what, Duration timeout) {
     SIDING_ASSIGN_OR_RETURN(const Answer answer, Ask(question, timeout));
-    return ErrorOf(answer, what, question.pid);
-  }
-
-  static absl::Status ErrorOf(const Answer& answer, const char* what, pid_t pid) {
-    const std::string text = absl::StrCat("GPU driver, ", what, " of process ", pid, ": ", answer.text);
-    switch (answer.result) {
-      case cuda::kSuccess:
-        return absl::OkStatus();
-      case -1:
-        return absl::UnavailableError(answer.text);
-      case cuda::kOutOfMemory:
-        return absl::ResourceExhaustedError(text);
-      case cuda::kIllegalState:
-        return absl::FailedPreconditionError(text);
-      case cuda::kNotReady:
-        return absl::DeadlineExceededError(text);
-      case cuda::kNotPermitted:
-        return absl::PermissionDeniedError(text);
-      case cuda::kNotSupported:
-        return absl::UnimplementedError(text);
-      default:
-        return absl::InternalError(text);
-    }
+    return gpu::StatusOf(answer, what, question.pid);
   }
 
   const std::string program_;

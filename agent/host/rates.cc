@@ -46,6 +46,9 @@ double Spread(const std::deque<double>& samples) {
   return std::hypot(measured, kUnknownSpread / std::sqrt(static_cast<double>(samples.size())));
 }
 
+// Anything else would spread through all that is reckoned with it.
+bool IsSample(double value) { return value > 0 && value < 1e15; }
+
 // Removes the file when it goes out of sight.
 struct Removed {
   const std::string path;
@@ -146,8 +149,12 @@ void Rates::Load() {
         const auto it = json.find(Name(medium, transfer));
         if (it == json.end()) continue;
         Samples& samples = samples_[{medium, transfer}];
-        for (double speed : it->at("speeds")) Push(samples.speeds, speed);
-        for (double overhead : it->at("overheads")) Push(samples.overheads, overhead);
+        for (double speed : it->at("speeds")) {
+          if (IsSample(speed)) Push(samples.speeds, speed);
+        }
+        for (double overhead : it->at("overheads")) {
+          if (IsSample(overhead)) Push(samples.overheads, overhead);
+        }
       }
     }
   } catch (const nlohmann::json::exception& error) {

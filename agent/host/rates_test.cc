@@ -91,5 +91,15 @@ TEST_F(RatesTest, ProbeMeasuresAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(tier));
 }
 
+// They go into all that is reckoned with them.
+TEST_F(RatesTest, SamplesThatCannotBeAreLeftOut) {
+  const std::string odd = R"({"local.dump": {"speeds": [-1, 0, 1e300, 5], "overheads": [-1]}})";
+  ASSERT_TRUE(WriteFileAtomically(file(), odd).ok());
+  const v1::Rate rate = Rates(file()).Get(Medium::kLocal).dump();
+  EXPECT_DOUBLE_EQ(rate.bytes_per_second(), 5);
+  EXPECT_EQ(rate.overhead_us(), 0);
+  EXPECT_TRUE(std::isfinite(rate.spread()));
+}
+
 }  // namespace
 }  // namespace siding

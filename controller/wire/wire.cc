@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "controller/wire/check.h"
 #include "controller/wire/spec_limits.h"
 
 namespace siding {
@@ -180,6 +181,7 @@ namespace {
 constexpr Duration kMostNotice = std::chrono::hours(24);
 
 absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
+  SIDING_RETURN_IF_ERROR(CheckNumbers(spec));
   JobSpec out;
   out.name = spec.name();
   out.kind = spec.on_demand() ? JobKind::kOnDemand : JobKind::kBatch;

@@ -1,0 +1,150 @@
+#include "controller/wire/check.h"
+
+#include <cmath>
+#include <csignal>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "common/status.h"
+#include "common/units.h"
+
+namespace siding {
+namespace {
+
+constexpr int64_t kMostCounted = 1'000'000;        // slots, GPUs, nodes, priorities
+constexpr int64_t kMostMemory = int64_t{1} << 50;  // of one node
+constexpr int64_t kMostDisk = int64_t{1} << 60;    // of a tier
+constexpr int64_t kMostOps = int64_t{1} << 60;     // numbers of operations and jobs
+constexpr int kMostTasks = 65536;                  // of a job that a cluster manager starts
+constexpr int kMostStarts = 1'000'000'000;         // incarnations
+constexpr double kMostSpeed = 1e18;                // bytes per second
+constexpr double kMostSpread = 100;                // of a logarithm
+
+absl::Status Within(const char* field, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ": expected a number from ", least, " to ", most, ", got ", value));
+}
+
+absl::Status Within(const char* field, double value, double most) {
+  if (value >= 0 && value <= most) return absl::OkStatus();  // so not NaN
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, ": expected a number from 0 to ", most, ", got ", value));
+}
+
+absl::Status CheckDuration(const char* field, int64_t value) {
+  return Within(field, value, 0, kLongestDuration.count());
+}
+absl::Status CheckTime(const char* field, int64_t value) {
+  return Within(field, value, 0, ToMicros(kLatestTime));
+}
+
+absl::Status Check(const v1::Resources& resources) {
+  SIDING_RETURN_IF_ERROR(Within("slots", resources.slots(), 0, kMostCounted));
+  SIDING_RETURN_IF_ERROR(Within("memory", resources.memory(), 0, kMostMemory));
+  return Within("gpus", resources.gpus(), 0, kMostCounted);
+}
+
+absl::Status Check(const v1::Rate& rate) {
+  SIDING_RETURN_IF_ERROR(Within("bytes_per_second", rate.bytes_per_second(), kMostSpeed));
+  SIDING_RETURN_IF_ERROR(CheckDuration("overhead", rate.overhead_us()));
+  return Within("spread", rate.spread(), kMostSpread);
+}
+
+absl::Status Check(const v1::TierRates& rates) {
+  SIDING_RETURN_IF_ERROR(Annotate(Check(rates.dump()), "dump"));
+  return Annotate(Check(rates.restore()), "restore");
+}
+
+absl::Status Check(const v1::TaskRef& task) {
+  SIDING_RETURN_IF_ERROR(Within("job", task.job(), 1, kMostOps));
+  SIDING_RETURN_IF_ERROR(Within("incarnation", task.incarnation(), 0, kMostStarts));
+  return Within("rank", task.rank(), 0, std::numeric_limits<int32_t>::max());
+}
+
+absl::Status Check(const v1::TaskReport& report) {
+  SIDING_RETURN_IF_ERROR(Annotate(Check(report.task()), "task"));
+  SIDING_RETURN_IF_ERROR(Within("memory", report.memory(), 0, kMostMemory));
+  SIDING_RETURN_IF_ERROR(Within("gpu_memory", report.gpu_memory(), 0, kMostMemory));
+  SIDING_RETURN_IF_ERROR(Within("image_bytes", report.image_bytes(), 0, 4 * kMostMemory));
+  SIDING_RETURN_IF_ERROR(Within("exit_signal", report.exit_signal(), 0, NSIG));
+  SIDING_RETURN_IF_ERROR(Within("failed_op", report.failed_op(), 0, kMostOps));
+  SIDING_RETURN_IF_ERROR(Within("committed_op", report.committed_op(), 0, kMostOps));
+  SIDING_RETURN_IF_ERROR(Within("op", report.op(), 0, kMostOps));
+  SIDING_RETURN_IF_ERROR(CheckTime("started", report.started_us()));
+  if (!report.has_spec()) return absl::OkStatus();
+  SIDING_RETURN_IF_ERROR(Within("spec: nodes", report.spec().nodes(), 0, kMostTasks));
+  return Annotate(CheckNumbers(report.spec()), "spec");
+}
+
+template <class Reports>
+absl::Status CheckTasks(const Reports& reports) {
+  for (const v1::TaskReport& report : reports) {
+    SIDING_RETURN_IF_ERROR(
+        Annotate(Check(report), absl::StrCat("task ", report.task().job(), ".", report.task().incarnation(),
+                                             ".", report.task().rank())));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const v1::Heartbeat& heartbeat) {
+  SIDING_RETURN_IF_ERROR(Within("ram_available", heartbeat.ram_available(), 0, kMostMemory));
+  SIDING_RETURN_IF_ERROR(Within("local_disk_free", heartbeat.local_disk_free(), 0, kMostDisk));
+  SIDING_RETURN_IF_ERROR(Within("shared_disk_free", heartbeat.shared_disk_free(), 0, kMostDisk));
+  SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.local()), "local"));
+  SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.shared()), "shared"));
+  SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.gpu()), "gpu"));
+  return CheckTasks(heartbeat.tasks());
+}
+
+absl::Status Check(const v1::Progress& progress) {
+  SIDING_RETURN_IF_ERROR(Within("bytes_done", progress.bytes_done(), 0, kMostDisk));
+  SIDING_RETURN_IF_ERROR(Within("bytes_total", progress.bytes_total(), 0, kMostDisk));
+  return Within("bytes_per_second", progress.bytes_per_second(), kMostSpeed);
+}
+
+absl::Status Check(const v1::OpResult& result) {
+  for (const v1::ImageFile& file : result.files()) {
+    SIDING_RETURN_IF_ERROR(Within("size", file.size(), 0, kMostMemory));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckNumbers(const v1::JobSpec& spec) {
+  SIDING_RETURN_IF_ERROR(Within("nodes", spec.nodes(), 0, kMostCounted));
+  SIDING_RETURN_IF_ERROR(Check(spec.per_node()));
+  SIDING_RETURN_IF_ERROR(Within("priority", spec.priority(), -kMostCounted, kMostCounted));
+  SIDING_RETURN_IF_ERROR(CheckDuration("kill_grace", spec.kill_grace_us()));
+  SIDING_RETURN_IF_ERROR(CheckDuration("checkpoint_interval", spec.checkpoint_interval_us()));
+  SIDING_RETURN_IF_ERROR(CheckDuration("hold", spec.hold_us()));
+  SIDING_RETURN_IF_ERROR(CheckDuration("notice", spec.notice_us()));
+  SIDING_RETURN_IF_ERROR(CheckDuration("app.grace", spec.app().grace_us()));
+  SIDING_RETURN_IF_ERROR(CheckTime("start_by", spec.start_by_us()));
+  return CheckTime("not_before", spec.not_before_us());
+}
+
+absl::Status CheckNumbers(const v1::Hello& hello) {
+  SIDING_RETURN_IF_ERROR(Annotate(Check(hello.capacity()), "capacity"));
+  return CheckTasks(hello.tasks());
+}
+
+absl::Status CheckNumbers(const v1::FromAgent& message) {
+  switch (message.what_case()) {
+    case v1::FromAgent::kHello:
+      return CheckNumbers(message.hello());
+    case v1::FromAgent::kHeartbeat:
+      return Annotate(Check(message.heartbeat()), "heartbeat");
+    case v1::FromAgent::kReport:
+      return Annotate(Check(message.report()), "report");
+    case v1::FromAgent::kProgress:
+      return Annotate(Check(message.progress()), "progress");
+    case v1::FromAgent::kResult:
+      return Annotate(Check(message.result()), "result");
+    default:
+      return absl::OkStatus();
+  }
+}
+
+}  // namespace siding

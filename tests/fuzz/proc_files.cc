@@ -1,0 +1,25 @@
+// What the kernel says of processes, with names in it that users choose; and CRIU's log.
+#include "agent/checkpoint/connections.h"
+#include "agent/checkpoint/precheck.h"
+#include "agent/criu/criu.h"
+#include "agent/launch/freezer.h"
+#include "agent/launch/processes.h"
+#include "agent/launch/slurm_gpus.h"
+#include "agent/launch/slurm_task.h"
+#include "tests/fuzz/input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace siding;
+  const std::string text = fuzz::TextOf(data, size);
+  ParseProcessStat(text);
+  StayInside(ParseTcp(text), {1, 2});
+  GroupsOf(text);
+  ParseCgroups(text);
+  CommandChecksum(SplitAtZeros(text, 1));
+  FindFreezerMounts(text);
+  IsFrozenText(FreezerKind::kCgroup2, text);
+  WhyNotDumpableLink(text, true);
+  GpuLines(SplitAtZeros(text, 0), "0,1");
+  LastCriuErrors(text, 2);
+  return 0;
+}

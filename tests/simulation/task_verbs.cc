@@ -8,6 +8,10 @@ namespace siding::simulation {
 
 using namespace std::chrono_literals;
 
+namespace {
+constexpr Duration kEndGrace = 10s;
+}
+
 void Task::GiveNotice(Duration notice, std::function<void(const std::string&)> then) {
   if (notice <= Duration(0)) return then("");
   const auto called_off = [this] { return decision_ == Decision::kAbort || interrupt_; };
@@ -88,7 +92,6 @@ Task::Step Task::PlanSave(const v1::ToAgent& command) {
 }
 
 void Task::DoSave(const v1::ToAgent& command) {
-  constexpr Duration kEndGrace = 10s;
   const v1::Save& save = command.save();
   const Process* process = InMachine();
   const int before = process == nullptr ? 0 : process->saves;

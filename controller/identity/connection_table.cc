@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace siding {
@@ -31,6 +33,10 @@ absl::Status ConnectionTable::MayAdd(uint32_t uid) {
 }
 
 void ConnectionTable::Add(int fd, ConnectionOwner owner) {
+  if (connections_.size() >= look_at_) {
+    ForgetClosed(std::nullopt);
+    look_at_ = std::max(kFirstLook, 2 * connections_.size());
+  }
   if (auto before = connections_.find(fd); before != connections_.end()) Remove(before);
   connections_[fd] = {owner, inode_of_(fd)};
   ++by_user_[owner.uid];
@@ -46,7 +52,7 @@ std::optional<ConnectionOwner> ConnectionTable::Find(int fd) const {
 void ConnectionTable::ForgetClosed(std::optional<uint32_t> uid) {
   for (auto it = connections_.begin(); it != connections_.end();) {
     const auto& [fd, connection] = *it;
-    const bool asked = uid ? connection.owner.uid == *uid : connection.owner.uid != 0;
+    const bool asked = !uid || connection.owner.uid == *uid;
     it = asked && inode_of_(fd) != connection.inode ? Remove(it) : std::next(it);
   }
 }

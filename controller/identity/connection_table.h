@@ -20,7 +20,8 @@ struct ConnectionOwner {
 uint64_t InodeOfDescriptor(int fd);
 
 // gRPC owns the descriptors and says nothing when it closes one. So whether a connection still lives is asked
-// of the kernel, by the socket's inode, as soon as a limit seems to be reached. Not thread-safe.
+// of the kernel, by the socket's inode, as soon as a limit seems to be reached, and whenever there are twice
+// as many as at the last look. Not thread-safe.
 class ConnectionTable {
  public:
   // InodeOfDescriptor, or a test's.
@@ -32,14 +33,18 @@ class ConnectionTable {
   // A connection that had this number before is forgotten.
   void Add(int fd, ConnectionOwner owner);
   std::optional<ConnectionOwner> Find(int fd) const;
+  // Known ones, closed or not.
+  size_t size() const { return connections_.size(); }
 
  private:
+  static constexpr size_t kFirstLook = 1024;
+
   struct Connection {
     ConnectionOwner owner;
     uint64_t inode;
   };
   using Connections = std::map<int, Connection>;
-  // Of all users but root, if there is no `uid`.
+  // Of all users, if there is no `uid`.
   void ForgetClosed(std::optional<uint32_t> uid);
   Connections::iterator Remove(Connections::iterator connection);
   int CountOf(uint32_t uid) const;
@@ -50,6 +55,7 @@ class ConnectionTable {
   // Known ones, closed or not: never less than there are.
   std::map<uint32_t, int> by_user_;
   int of_users_ = 0;  // of all but root
+  size_t look_at_ = kFirstLook;
 };
 
 }  // namespace siding

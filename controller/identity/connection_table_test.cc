@@ -32,6 +32,20 @@ TEST_F(ConnectionTableTest, KnowsWhoseAConnectionIs) {
   EXPECT_EQ(table_.Find(fd_)->uid, kAda);
 }
 TEST_F(ConnectionTableTest, KnowsNothingOfOtherDescriptors) { EXPECT_FALSE(table_.Find(7)); }
+// Agents that come back again and again are root's, whom no limit stops.
+TEST_F(ConnectionTableTest, ClosedConnectionsAreForgottenThoughNoLimitIsReached) {
+  for (int i = 0; i < 10'000; ++i) {
+    Connect(kRoot);
+    Close(fd_);
+  }
+  EXPECT_LE(table_.size(), 1024u);
+}
+TEST_F(ConnectionTableTest, OpenConnectionsAreNotForgotten) {
+  Connect(kRoot);
+  const int first = fd_;
+  for (int i = 0; i < 10'000; ++i) Connect(kRoot);
+  EXPECT_TRUE(table_.Find(first));
+}
 TEST_F(ConnectionTableTest, AUserMayHaveAsManyAsTheLimitSays) {
   Connect(kAda);
   EXPECT_TRUE(table_.MayAdd(kAda).ok());

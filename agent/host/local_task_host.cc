@@ -208,15 +208,15 @@ class LocalTaskHost final : public TaskHost {
 
   // Of the shared tier each node reads back what it has made itself.
   void StartScrubber() {
-    std::vector<Scrubber::Tier> tiers;
-    if (host_.local.ok())
-      tiers.push_back({v1::LOCAL, host_.local->get(), [](const Manifest&) { return true; }});
-    if (host_.shared.ok()) {
-      tiers.push_back({v1::SHARED, host_.shared->get(), [this](const Manifest& manifest) {
-                         const auto node = manifest.metadata.find(kMetadataNode);
-                         return node != manifest.metadata.end() && node->second == host_.options.node;
-                       }});
-    }
+    const auto store = [this](v1::Tier tier) {
+      return [this, tier]() -> const ImageStore* { return host_.Store(tier).value_or(nullptr); };
+    };
+    const auto all = [](const Manifest&) { return true; };
+    const auto own = [this](const Manifest& manifest) {
+      const auto node = manifest.metadata.find(kMetadataNode);
+      return node != manifest.metadata.end() && node->second == host_.options.node;
+    };
+    std::vector<Scrubber::Tier> tiers = {{v1::LOCAL, store(v1::LOCAL), all}, {v1::SHARED, store(v1::SHARED), own}};
     scrubber_ = std::make_unique<Scrubber>(host_.options.scrub, host_.options.state_dir + "/scrubbed",
                                            std::move(tiers), host_.clock);
     scrubber_->Start();

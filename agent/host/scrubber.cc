@@ -74,24 +74,26 @@ bool Scrubber::Stopping() const {
 void Scrubber::Round() {
   const int64_t before = read_;
   for (const Tier& tier : tiers_) {
-    const auto keys = tier.store->List();
+    const ImageStore* const store = tier.store();
+    if (store == nullptr) continue;
+    const auto keys = store->List();
     if (!keys.ok()) spdlog::warn("scrub: {}", std::string(keys.status().message()));
     if (!keys.ok()) continue;
     for (const ImageKey& key : *keys) {
       if (Stopping()) return;
-      ReadBack(tier, key);
+      ReadBack(tier, *store, key);
     }
   }
   spdlog::info("scrub: {} read back, {} images are damaged", FormatBytes(Bytes{read_ - before}),
                Damaged().size());
 }
 
-void Scrubber::ReadBack(const Tier& tier, const ImageKey& key) {
-  const auto manifest = tier.store->Read(key);
+void Scrubber::ReadBack(const Tier& tier, const ImageStore& store, const ImageKey& key) {
+  const auto manifest = store.Read(key);
   if (manifest.ok() && !tier.is_ours(*manifest)) return;
-  absl::Status status = Verify(tier, key);
+  absl::Status status = Verify(store, key);
   // One that was deleted or replaced meanwhile looks damaged once, but not twice.
-  if (absl::IsDataLoss(status)) status = Verify(tier, key);
+  if (absl::IsDataLoss(status)) status = Verify(store, key);
   std::lock_guard lock(mutex_);
   if (!absl::IsDataLoss(status)) {
     damaged_.erase({tier.tier, key});
@@ -101,7 +103,7 @@ void Scrubber::ReadBack(const Tier& tier, const ImageKey& key) {
   damaged_[{tier.tier, key}] = std::string(status.message());
 }
 
-absl::Status Scrubber::Verify(const Tier& tier, const ImageKey& key) {
+absl::Status Scrubber::Verify(const ImageStore& store, const ImageKey& key) {
   const auto begun = Steady::now();
   int64_t done_before = 0;
   const auto pace = [&](Bytes done) {
@@ -111,7 +113,7 @@ absl::Status Scrubber::Verify(const Tier& tier, const ImageKey& key) {
     std::unique_lock lock(mutex_);
     return !stop_.wait_for(lock, PauseFor(done, taken, options_.rate), [this] { return stopping_; });
   };
-  return tier.store->Verify(key, {.progress = pace, .from_disk = true}).status();
+  return store.Verify(key, {.progress = pace, .from_disk = true}).status();
 }
 
 std::vector<v1::DamagedImage> Scrubber::Damaged() const {
@@ -121,8 +123,8 @@ std::vector<v1::DamagedImage> Scrubber::Damaged() const {
     const auto& [tier, key] = where;
     const auto found =
         std::find_if(tiers_.begin(), tiers_.end(), [&](const Tier& t) { return t.tier == tier; });
-    if (found == tiers_.end() || absl::IsNotFound(found->store->Path(key).status()))
-      continue;  // deleted since
+    const ImageStore* const store = found == tiers_.end() ? nullptr : found->store();
+    if (store == nullptr || absl::IsNotFound(store->Path(key).status())) continue;  // deleted since
     v1::DamagedImage& image = images.emplace_back();
     image.set_checkpoint(key.checkpoint.value());
     image.set_tier(tier);

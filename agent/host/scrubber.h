@@ -32,7 +32,8 @@ class Scrubber {
  public:
   struct Tier {
     v1::Tier tier = v1::LOCAL;
-    const ImageStore* store = nullptr;  // outlives the scrubber
+    // Null while it is not open. One that was returned outlives the scrubber.
+    std::function<const ImageStore*()> store;
     // Whether an image is this node's to read: of a shared tier each node reads those that it made.
     std::function<bool(const Manifest&)> is_ours;
   };
@@ -57,8 +58,8 @@ class Scrubber {
 
  private:
   void Run();
-  void ReadBack(const Tier& tier, const ImageKey& key);
-  absl::Status Verify(const Tier& tier, const ImageKey& key);
+  void ReadBack(const Tier& tier, const ImageStore& store, const ImageKey& key);
+  absl::Status Verify(const ImageStore& store, const ImageKey& key);
   bool Stopping() const;
 
   const ScrubOptions options_;

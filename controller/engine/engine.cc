@@ -4,6 +4,7 @@
 
 #include "common/status.h"
 #include "controller/engine/impl.h"
+#include "controller/wire/check.h"
 
 namespace siding {
 namespace {
@@ -385,6 +386,7 @@ absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& 
 }
 
 absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
+  SIDING_RETURN_IF_ERROR(CheckNumbers(hello));
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->OnConnected(node, hello));
   absl::Status status = impl_->Advance();
@@ -393,6 +395,11 @@ absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
 }
 
 void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
+  if (const absl::Status good = CheckNumbers(message); !good.ok()) {
+    spdlog::warn("a message from the agent of node {} is ignored: {}", node.value(),
+                 std::string(good.message()));
+    return;
+  }
   std::lock_guard lock(impl_->mutex_);
   impl_->OnMessage(node, message);
   impl_->Advance().IgnoreError();  // it has been logged, and every caller of the API is told

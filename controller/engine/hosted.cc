@@ -58,12 +58,13 @@ std::vector<Engine::Impl::HostedTask> Engine::Impl::TasksTogether(const NodeId& 
   TaskId id = IdOf(report);
   const int first = id.rank - id.rank % kRanksPerStep;
   std::vector<HostedTask> tasks;
-  for (id.rank = first; id.rank < first + count; ++id.rank) {
+  for (int task = 0; task < count; ++task) {
+    id.rank = first + task;
     const size_t before = tasks.size();
     for (const auto& [other, there] : state_.observed_tasks) {
-      const auto task = there.find(id);
-      if (task != there.end() && IsLive(task->second.report.phase())) {
-        tasks.push_back({other, &task->second.report});
+      const auto found = there.find(id);
+      if (found != there.end() && IsLive(found->second.report.phase())) {
+        tasks.push_back({other, &found->second.report});
         break;
       }
     }

@@ -5,6 +5,7 @@
 #include "common/fault.h"
 #include "common/status.h"
 #include "controller/engine/impl.h"
+#include "controller/wire/check.h"
 
 namespace siding {
 namespace {
@@ -395,6 +396,7 @@ absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& 
 }
 
 absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
+  SIDING_RETURN_IF_ERROR(CheckNumbers(hello));
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());  // it dials again
   SIDING_RETURN_IF_ERROR(impl_->OnConnected(node, hello));
@@ -404,6 +406,11 @@ absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
 }
 
 void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
+  if (const absl::Status good = CheckNumbers(message); !good.ok()) {
+    spdlog::warn("a message from the agent of node {} is ignored: {}", node.value(),
+                 std::string(good.message()));
+    return;
+  }
   std::lock_guard lock(impl_->mutex_);
   impl_->OnMessage(node, message);
   impl_->Advance().IgnoreError();  // it has been logged, and every caller of the API is told

@@ -84,7 +84,8 @@ class Engine {
   void SetRetention(Retention retention);
 
   // ---- Agents. ----
-  // kFailedPrecondition if the node has an agent connected already.
+  // kFailedPrecondition if the node has an agent connected already. What does not pass
+  // controller/wire/check.h is refused, and as a message ignored.
   absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
   void OnMessage(const NodeId& node, const v1::FromAgent& message);
   void OnDisconnected(const NodeId& node);

@@ -2,7 +2,8 @@
 //   engine.cc    construction, locking, reading
 //   admission.cc who may ask for what; what is done when a deadline cannot be met
 //   verbs.cc     what else users and operators ask
-//   observe.cc   reports of agents -> events
+//   reports.cc   what agents say, taken down
+//   observe.cc   what was taken down -> events
 //   hosted.cc    jobs whose tasks a cluster manager starts
 //   queue.cc     what a cluster manager's queue says -> events
 //   rescue.cc    jobs that a cluster manager preempts by itself
@@ -150,6 +151,8 @@ class Engine::Impl {
   bool JudgeKill(JobRecord& job);
   void RestoreFailed(JobRecord& job, const v1::TaskReport& report);
   void FallBack(JobRecord& job, const std::string& why);
+
+  // ---- reports.cc ----
   void OnReport(const NodeId& node, const v1::TaskReport& report);
   void TakeNotes(const NodeId& node, ObservedTask& task);
   bool IsPlacedOn(const NodeId& node, const TaskId& task) const;

@@ -85,10 +85,12 @@ void AddMappings(Record& record, const std::string& process) {
   auto maps = ReadFile(process + "/maps");
   if (!maps.ok()) return;
   for (const char* line = maps->c_str(); line != nullptr && *line != '\0';) {
-    char range[64];
+    unsigned long begin = 0, end = 0;
     char access[8];
     // Only shared writable ones: private ones are copied, and for read-only ones CRIU itself compares.
-    if (std::sscanf(line, "%63s %7s", range, access) == 2 && access[1] == 'w' && access[3] == 's') {
+    if (std::sscanf(line, "%lx-%lx %7s", &begin, &end, access) == 3 && access[1] == 'w' && access[3] == 's') {
+      // Not as it is written in maps, which fills small addresses up with zeros.
+      const std::string range = absl::StrCat(absl::Hex(begin), "-", absl::Hex(end));
       Add(record, process + "/map_files/" + range, false, false, -1);
     }
     line = std::strchr(line, '\n');

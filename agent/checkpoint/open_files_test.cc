@@ -1,6 +1,7 @@
 #include "agent/checkpoint/open_files.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,6 +81,21 @@ TEST(OpenFiles, OurOwnAreSeen) {
   EXPECT_TRUE(find("out")->append);
   ASSERT_NE(find("random"), files->end());
   EXPECT_FALSE(find("random")->append);
+}
+
+TEST(RecordOpenFiles, ASharedMappingCountsWhereverItIs) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, for /proc/PID/map_files";
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder / "mapped", std::string(4096, 'x')).ok());
+  void* const low = reinterpret_cast<void*>(0x1000000);  // maps writes it with a zero before it
+  UniqueFd fd(open((folder / "mapped").c_str(), O_RDWR));
+  ASSERT_EQ(mmap(low, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd.get(), 0), low);
+  fd.Reset();
+  const auto files = RecordOpenFiles(getpid());
+  munmap(low, 4096);
+  ASSERT_TRUE(files.ok());
+  EXPECT_TRUE(std::any_of(files->begin(), files->end(),
+                          [&](const OpenFile& file) { return file.path == folder / "mapped"; }));
 }
 
 TEST(PutFilesBack, CutsBackAndSaysSo) {

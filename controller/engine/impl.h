@@ -2,7 +2,8 @@
 //   engine.cc    construction, locking, reading
 //   admission.cc who may ask for what; what is done when a deadline cannot be met
 //   verbs.cc     what else users and operators ask
-//   observe.cc   reports of agents -> events
+//   reports.cc   what agents say, taken down
+//   observe.cc   what was taken down -> events
 //   hosted.cc    jobs whose tasks a cluster manager starts
 //   queue.cc     what a cluster manager's queue says -> events
 //   rescue.cc    jobs that a cluster manager preempts by itself
@@ -166,6 +167,8 @@ class Engine::Impl {
   void FallBack(JobRecord& job, const std::string& why);
   void StartAnew(JobRecord& job, const std::string& why);
   std::vector<NodeId> WhereTasksMayLive(const JobRecord& job) const;
+
+  // ---- reports.cc ----
   void OnDamaged(const NodeId& node, const v1::DamagedImage& image);
   void OnReport(const NodeId& node, const v1::TaskReport& report);
   void TakeNotes(const NodeId& node, ObservedTask& task);

@@ -25,10 +25,6 @@ constexpr int kDumpAttempts = 2;
 constexpr int kFreezeAttempts = 2;
 // Attempts to dump one rank again after its peers have been parked.
 constexpr int kCommitAttempts = 5;
-// More than any node has; what an agent says beyond this is not kept.
-constexpr size_t kMostTasksOfANode = 100'000;
-constexpr int kMostNotes = 100;
-constexpr size_t kLongestNote = 1000;
 
 std::string On(const JobRecord& job, int rank) {
   return absl::StrCat("rank ", rank, " on ", job.nodes[rank].value());
@@ -294,108 +290,6 @@ bool Engine::Impl::JudgeKill(JobRecord& job) {
   if (job.current.for_good) move.exit_code = 128 + 15;
   Move(job, std::move(move));
   return true;
-}
-
-// An image that its node has read back. It says so until the image is gone, so this may be the second time.
-void Engine::Impl::OnDamaged(const NodeId& node, const v1::DamagedImage& image) {
-  const auto found = state_.checkpoints.find(CheckpointId(image.checkpoint()));
-  if (found == state_.checkpoints.end() || found->second.state != "good") return;
-  const CheckpointRecord& checkpoint = found->second;
-  const int rank = image.rank() - checkpoint.first_rank;
-  // Of its own images only: a node is not to take away those of others.
-  if (rank < 0 || rank >= static_cast<int>(checkpoint.nodes.size()) || checkpoint.nodes[rank] != node) return;
-  if (checkpoint.exited.contains(rank) || image.tier() != ToProto(checkpoint.tier)) return;
-  const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", image.problem());
-  Record(checkpoint.job, CheckpointChanged{checkpoint.id, "damaged", why});
-  JobRecord& job = state_.jobs[checkpoint.job];
-  if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)
-    FallBack(job, why);
-}
-
-// An agent speaks for its own node. What it says of a task is kept with the node's name and is asked for by
-// that name only, so a job is moved by the reports of the nodes that it is placed on, and by no others.
-void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
-  const TaskId id = IdOf(report);
-  auto& tasks = state_.observed_tasks[node];
-  if (id.job.value() <= 0 || id.rank < 0) return;
-  if (tasks.size() >= kMostTasksOfANode && !tasks.contains(id)) {
-    spdlog::warn("node {} reports more than {} tasks; that of job {} is left out", node.value(),
-                 kMostTasksOfANode, id.job.value());
-    return;
-  }
-  ObservedTask& task = tasks[id];
-  // Heartbeats repeat what is known; only news is worth a judgement.
-  const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
-                    task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
-  const bool cannot = report.cannot_checkpoint() != task.report.cannot_checkpoint();
-  task.report = report;
-  Follow(node, report);
-  CatchUp(report);
-  TakeNotes(node, task);
-  if (!news && !cannot) return;
-  to_judge_.insert(id.job);
-  // A stray that is gone makes room, and no event says so.
-  if (IsGone(report.phase())) schedule_ = true;
-  if (!IsLive(report.phase()) || report.phase() == v1::RUNNING) task.progress.reset();
-}
-
-bool Engine::Impl::IsPlacedOn(const NodeId& node, const TaskId& task) const {
-  const auto found = state_.jobs.find(task.job);
-  if (found == state_.jobs.end()) return false;
-  const JobRecord& job = found->second;
-  const int64_t rank = int64_t{task.rank} - job.first_rank;
-  return task.incarnation == job.incarnation && rank >= 0 && rank < std::ssize(job.nodes) &&
-         job.nodes[static_cast<size_t>(rank)] == node;
-}
-
-// Things that the job's owner should know.
-void Engine::Impl::TakeNotes(const NodeId& node, ObservedTask& task) {
-  const TaskId id = IdOf(task.report);
-  if (!IsPlacedOn(node, id)) return;
-  for (; task.notes_taken < std::min(task.report.notes_size(), kMostNotes); ++task.notes_taken) {
-    const std::string note = task.report.notes(task.notes_taken).substr(0, kLongestNote);
-    Record(id.job, Noted{absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", note)});
-  }
-}
-
-// Only from the node that was asked.
-void Engine::Impl::OnResult(const NodeId& node, const v1::OpResult& result) {
-  const auto verified = verifications_.find(result.op());
-  if (verified != verifications_.end() && verified->second.node == node) return OnVerified(result);
-  const auto deleted = deletion_by_op_.find(result.op());
-  if (deleted != deletion_by_op_.end() && deleted->second.node == node) return OnDeleted(node, result);
-  if (verified != verifications_.end() || deleted != deletion_by_op_.end())
-    spdlog::warn("node {} answers operation {}, which it was not asked for", node.value(), result.op());
-}
-
-void Engine::Impl::OnVerified(const v1::OpResult& result) {
-  const auto it = verifications_.find(result.op());
-  const auto [verification, asked, rank] = it->second;
-  verifications_.erase(it);
-  verification->results[rank] = result;
-  if (--verification->outstanding == 0) verification->done(std::move(verification->results));
-}
-
-void Engine::Impl::OnDeleted(const NodeId& node, const v1::OpResult& result) {
-  const auto it = deletion_by_op_.find(result.op());
-  const auto [id, rank] = it->second.image;
-  deletion_by_op_.erase(it);
-  if (result.code() != 0) {
-    spdlog::warn("checkpoint {} rank {} on {} could not be deleted: {}", id.value(), rank, node.value(),
-                 result.message());
-    return;
-  }
-  // An answer may come twice, and after the job has been forgotten.
-  const auto found = state_.checkpoints.find(id);
-  if (found == state_.checkpoints.end() || found->second.state == "gone") return;
-  const CheckpointRecord& checkpoint = found->second;
-  std::set<int>& ranks = deleted_ranks_[id];
-  ranks.insert(rank);
-  if (ranks.size() >= checkpoint.nodes.size()) {
-    Record(checkpoint.job, CheckpointChanged{id, "gone", checkpoint.note});
-    deleted_ranks_.erase(id);
-    for (int r = 0; r < static_cast<int>(checkpoint.nodes.size()); ++r) deletions_.erase({id, r});
-  }
 }
 
 }  // namespace siding

@@ -1,0 +1,99 @@
+// What agents say, taken down. Each speaks for its own node.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/impl.h"
+
+namespace siding {
+namespace {
+
+// More than any node has; what an agent says beyond this is not kept.
+constexpr size_t kMostTasksOfANode = 100'000;
+constexpr int kMostNotes = 100;
+constexpr size_t kLongestNote = 1000;
+
+}  // namespace
+
+// Kept with the node's name and asked for by that name only, so a job is moved by the reports of the nodes
+// that it is placed on, and by no others.
+void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
+  const TaskId id = IdOf(report);
+  auto& tasks = state_.observed_tasks[node];
+  if (id.job.value() <= 0 || id.rank < 0) return;
+  if (tasks.size() >= kMostTasksOfANode && !tasks.contains(id)) {
+    spdlog::warn("node {} reports more than {} tasks; that of job {} is left out", node.value(),
+                 kMostTasksOfANode, id.job.value());
+    return;
+  }
+  ObservedTask& task = tasks[id];
+  // Heartbeats repeat what is known; only news is worth a judgement.
+  const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
+                    task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
+  const bool cannot = report.cannot_checkpoint() != task.report.cannot_checkpoint();
+  task.report = report;
+  Follow(node, report);
+  TakeNotes(node, task);
+  if (!news && !cannot) return;
+  to_judge_.insert(id.job);
+  // A stray that is gone makes room, and no event says so.
+  if (IsGone(report.phase())) schedule_ = true;
+  if (!IsLive(report.phase()) || report.phase() == v1::RUNNING) task.progress.reset();
+}
+
+bool Engine::Impl::IsPlacedOn(const NodeId& node, const TaskId& task) const {
+  const auto found = state_.jobs.find(task.job);
+  if (found == state_.jobs.end()) return false;
+  const JobRecord& job = found->second;
+  const int64_t rank = int64_t{task.rank} - job.first_rank;
+  return task.incarnation == job.incarnation && rank >= 0 && rank < std::ssize(job.nodes) &&
+         job.nodes[static_cast<size_t>(rank)] == node;
+}
+
+// Things that the job's owner should know.
+void Engine::Impl::TakeNotes(const NodeId& node, ObservedTask& task) {
+  const TaskId id = IdOf(task.report);
+  if (!IsPlacedOn(node, id)) return;
+  for (; task.notes_taken < std::min(task.report.notes_size(), kMostNotes); ++task.notes_taken) {
+    const std::string note = task.report.notes(task.notes_taken).substr(0, kLongestNote);
+    Record(id.job, Noted{absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", note)});
+  }
+}
+
+// Only from the node that was asked.
+void Engine::Impl::OnResult(const NodeId& node, const v1::OpResult& result) {
+  const auto verified = verifications_.find(result.op());
+  if (verified != verifications_.end() && verified->second.node == node) return OnVerified(result);
+  const auto deleted = deletion_by_op_.find(result.op());
+  if (deleted != deletion_by_op_.end() && deleted->second.node == node) return OnDeleted(node, result);
+  if (verified != verifications_.end() || deleted != deletion_by_op_.end())
+    spdlog::warn("node {} answers operation {}, which it was not asked for", node.value(), result.op());
+}
+
+void Engine::Impl::OnVerified(const v1::OpResult& result) {
+  const auto it = verifications_.find(result.op());
+  const auto [verification, asked, rank] = it->second;
+  verifications_.erase(it);
+  verification->results[rank] = result;
+  if (--verification->outstanding == 0) verification->done(std::move(verification->results));
+}
+
+void Engine::Impl::OnDeleted(const NodeId& node, const v1::OpResult& result) {
+  const auto it = deletion_by_op_.find(result.op());
+  const auto [id, rank] = it->second.image;
+  deletion_by_op_.erase(it);
+  if (result.code() != 0) {
+    spdlog::warn("checkpoint {} rank {} on {} could not be deleted: {}", id.value(), rank, node.value(),
+                 result.message());
+    return;
+  }
+  std::set<int>& ranks = deleted_ranks_[id];
+  ranks.insert(rank);
+  const CheckpointRecord& checkpoint = state_.checkpoints[id];
+  if (ranks.size() + checkpoint.exited.size() >= checkpoint.nodes.size()) {
+    Record(checkpoint.job, CheckpointChanged{id, "gone", checkpoint.note});
+    deleted_ranks_.erase(id);
+    for (int r = 0; r < static_cast<int>(checkpoint.nodes.size()); ++r) deletions_.erase({id, r});
+  }
+}
+
+}  // namespace siding

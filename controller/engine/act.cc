@@ -106,7 +106,8 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         } else {
           send = phase == v1::RUNNING;
           // One that has had its notice is not told again.
-          if (seen.report.failed_op() < op) command.mutable_suspend()->set_notice_us(job.current.notice.count());
+          if (seen.report.failed_op() < op)
+            command.mutable_suspend()->set_notice_us(job.current.notice.count());
           command.set_op(std::max(op, seen.report.failed_op() + 1));
           command.mutable_suspend();
         }
@@ -225,8 +226,7 @@ void Engine::Impl::ActOnDeletions() {
       const auto writer = state_.observed_tasks[checkpoint.nodes[rank]].find(
           TaskId{checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank});
       if (writer != state_.observed_tasks[checkpoint.nodes[rank]].end() &&
-          writer->second.report.phase() == v1::PREPARED &&
-          writer->second.report.checkpoint() == id.value())
+          writer->second.report.phase() == v1::PREPARED && writer->second.report.checkpoint() == id.value())
         continue;
       Deletion& deletion = deletions_[{id, rank}];
       if (deletion.sent != Time{} && now - deletion.sent < 12 * kSendAgain) continue;

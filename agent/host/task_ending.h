@@ -14,8 +14,8 @@ enum class Ending {
   kSaved,         // it saved itself
 };
 
-// A program without a marker ends when it has saved itself. Once it has been told to, it may do so at any time,
-// even after nobody waits for it any more.
+// A program without a marker ends when it has saved itself. Once it has been told to, it may do so at any
+// time, even after nobody waits for it any more.
 inline bool EndsBySaving(const v1::AppMethod& app) { return app.marker().empty(); }
 
 // `exit` is null if nobody saw how the processes ended. `image_visible` is asked only if it matters: is the

@@ -106,7 +106,8 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         } else {
           send = phase == v1::RUNNING;
           // One that has had its notice is not told again.
-          if (seen.report.failed_op() < op) command.mutable_suspend()->set_notice_us(job.current.notice.count());
+          if (seen.report.failed_op() < op)
+            command.mutable_suspend()->set_notice_us(job.current.notice.count());
           command.set_op(std::max(op, seen.report.failed_op() + 1));
           command.mutable_suspend();
         }

@@ -78,6 +78,16 @@ TEST_F(Mishaps, AJobThatIsKilledAtItsStartHoldsItsNodesUntilItsAgentHasAnswered)
   EXPECT_EQ(State(job), JobState::kCancelled);
 }
 
+TEST_F(Mishaps, ANodeToWhichAStartMayBeOnItsWayIsNotFree) {
+  AddNodes({"a", "b"});
+  Submit(Batch(2));
+  const JobId other = Submit(Batch(1));
+  ASSERT_TRUE(cluster_.Step());  // the first rank's launch
+  cluster_.LoseQueue();
+  cluster_.Vanish(JobId(1));
+  EXPECT_EQ(State(other), JobState::kPending);
+}
+
 TEST_F(Mishaps, AJobIsNotResumedWhileARequestUsesItsNode) {
   AddNodes({"a"});
   const JobId job = Submit(Batch(1, {Method::kSuspend}));

@@ -32,6 +32,7 @@ void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
   const bool cannot = report.cannot_checkpoint() != task.report.cannot_checkpoint();
   task.report = report;
   Follow(node, report);
+  CatchUp(report);
   TakeNotes(node, task);
   if (!news && !cannot) return;
   to_judge_.insert(id.job);
@@ -86,14 +87,33 @@ void Engine::Impl::OnDeleted(const NodeId& node, const v1::OpResult& result) {
                  result.message());
     return;
   }
+  // An answer may come twice, and after the job has been forgotten.
+  const auto found = state_.checkpoints.find(id);
+  if (found == state_.checkpoints.end() || found->second.state == "gone") return;
+  const CheckpointRecord& checkpoint = found->second;
   std::set<int>& ranks = deleted_ranks_[id];
   ranks.insert(rank);
-  const CheckpointRecord& checkpoint = state_.checkpoints[id];
-  if (ranks.size() + checkpoint.exited.size() >= checkpoint.nodes.size()) {
+  if (ranks.size() >= checkpoint.nodes.size()) {
     Record(checkpoint.job, CheckpointChanged{id, "gone", checkpoint.note});
     deleted_ranks_.erase(id);
     for (int r = 0; r < static_cast<int>(checkpoint.nodes.size()); ++r) deletions_.erase({id, r});
   }
+}
+
+// An image that its node has read back. It says so until the image is gone, so this may be the second time.
+void Engine::Impl::OnDamaged(const NodeId& node, const v1::DamagedImage& image) {
+  const auto found = state_.checkpoints.find(CheckpointId(image.checkpoint()));
+  if (found == state_.checkpoints.end() || found->second.state != "good") return;
+  const CheckpointRecord& checkpoint = found->second;
+  const int rank = image.rank() - checkpoint.first_rank;
+  // Of its own images only: a node is not to take away those of others.
+  if (rank < 0 || rank >= static_cast<int>(checkpoint.nodes.size()) || checkpoint.nodes[rank] != node) return;
+  if (checkpoint.exited.contains(rank) || image.tier() != ToProto(checkpoint.tier)) return;
+  const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", image.problem());
+  Record(checkpoint.job, CheckpointChanged{checkpoint.id, "damaged", why});
+  JobRecord& job = state_.jobs[checkpoint.job];
+  if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)
+    FallBack(job, why);
 }
 
 }  // namespace siding

@@ -81,8 +81,8 @@ std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& request
         // The batch queue does not take the place of a job that is only frozen for a while.
         const TaskSeen seen = Seen(job, rank);
         const bool frozen = job.in_ram && seen.phase() != v1::RUNNING;
-        take(job.nodes[rank], frozen && !requests.empty() ? FrozenHold(job, seen.report)
-                                                          : HeldBy(job, job.nodes[rank]));
+        take(job.nodes[rank],
+             frozen && !requests.empty() ? FrozenHold(job, seen.report) : HeldBy(job, job.nodes[rank]));
       }
     } else if (WaitsForItsNodes(job) && std::find(requests.begin(), requests.end(), id) == requests.end()) {
       for (const NodeId& node : job.plans.back().nodes) take(node, HeldBy(job, node));
@@ -106,6 +106,18 @@ void Engine::Impl::TakeStrays(std::map<NodeId, Resources>& room) const {
       const bool counted = HoldsNodes(job.state) && id.incarnation == job.incarnation &&
                            !job.exited.contains(id.rank - job.first_rank);
       if (!counted) free->second -= job.spec.per_node;
+    }
+  }
+  // And those of which nobody has heard: the order to start them may still be on its way.
+  for (const auto& [id, job] : state_.unfinished) {
+    if (HoldsNodes(job->state)) continue;
+    for (int rank = 0; rank < static_cast<int>(job->last_nodes.size()); ++rank) {
+      const NodeId& node = job->last_nodes[rank];
+      const auto free = room.find(node);
+      if (free == room.end() || !IsLeftTask(*job, node, TaskOf(*job, rank))) continue;
+      const auto tasks = state_.observed_tasks.find(node);
+      const bool seen = tasks != state_.observed_tasks.end() && tasks->second.contains(TaskOf(*job, rank));
+      if (!seen) free->second -= job->spec.per_node;
     }
   }
 }

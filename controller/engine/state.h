@@ -143,8 +143,8 @@ struct JobRecord {
   std::vector<NodeId> last_nodes;  // that it held before
   // Of these, where tasks of its last incarnation have not been seen gone: it is not started again before.
   std::vector<NodeId> left_on;
-  std::map<int, int> exited;       // rank -> exit code
-  Time last_exit;                  // of a rank
+  std::map<int, int> exited;  // rank -> exit code
+  Time last_exit;             // of a rank
   std::map<Method, std::string> lost_methods;
   int start_failures = 0;                 // in a row, because of nodes
   int restore_failures = 0;               // in a row, with the newest checkpoint

@@ -70,7 +70,7 @@ absl::Status Engine::Impl::Resume(JobRecord& job) {
 
 // What it gave up when it was frozen may be a request's now, though it did not make way for one.
 bool Engine::Impl::HasRoomToGoOn(const JobRecord& job) const {
-  if (IsHosted(job)) return true;  // its cluster manager makes room
+  if (IsHosted(job)) return true;    // its cluster manager makes room
   std::map<NodeId, Resources> room;  // those that are cordoned, too: it is there already
   for (int rank : LiveRanks(job)) {
     const auto observed = state_.observed_nodes.find(job.nodes[rank]);

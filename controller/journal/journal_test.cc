@@ -127,7 +127,8 @@ TEST(Codec, NoFieldIsLeftOut) {
 }
 
 TEST(Codec, WhereAStepOfAPlanMovesAJobIsRemembered) {
-  const auto body = DecodeEventBody("planned", EncodeEventBody(Event{1, {}, JobId(1), RequestPlanned{FullPlan()}}));
+  const auto body =
+      DecodeEventBody("planned", EncodeEventBody(Event{1, {}, JobId(1), RequestPlanned{FullPlan()}}));
   ASSERT_TRUE(body.ok()) << body.status();
   EXPECT_EQ(std::get<RequestPlanned>(*body).plan.steps.front().target, std::vector{NodeId("t")});
 }

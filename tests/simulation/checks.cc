@@ -42,7 +42,8 @@ void Checks::OnEvent(const Event& event) {
 // One that is deleted because there are newer ones must not have been the last from which the job can go on.
 void Checks::CheckRestorable(const Event& event, const CheckpointChanged& changed) {
   const JobRecord& job = *Find(event.job);
-  if (changed.state == "deleted" && !IsTerminal(job.state) && changed.note != "asked for" && job.checkpoints.empty())
+  if (changed.state == "deleted" && !IsTerminal(job.state) && changed.note != "asked for" &&
+      job.checkpoints.empty())
     lab_.trace.Violate(absl::StrCat("the last checkpoint of job ", job.id.value(), " is deleted"));
 }
 
@@ -81,12 +82,12 @@ void Checks::CheckProcesses(const Machine& machine, std::map<JobId, TaskId>& see
     const auto rank = static_cast<size_t>(id.rank);
     if (id.incarnation == job->incarnation && HoldsNodes(job->state) &&
         (rank >= job->nodes.size() || job->nodes[rank] != machine.node()))
-      lab_.trace.Violate(absl::StrCat("task ", ToString(id), " runs on ", machine.node().value(),
-                                      ", which is not its own"));
+      lab_.trace.Violate(
+          absl::StrCat("task ", ToString(id), " runs on ", machine.node().value(), ", which is not its own"));
     const auto [other, first] = seen.emplace(id.job, id);
     if (!first && (other->second.incarnation != id.incarnation || other->second.rank == id.rank))
-      lab_.trace.Violate(absl::StrCat("tasks ", ToString(other->second), " and ", ToString(id),
-                                      " live at the same time"));
+      lab_.trace.Violate(
+          absl::StrCat("tasks ", ToString(other->second), " and ", ToString(id), " live at the same time"));
   }
   if (!machine.capacity().Covers(used))
     lab_.trace.Violate(absl::StrCat("node ", machine.node().value(), " has ", machine.capacity().slots,
@@ -119,7 +120,8 @@ std::string Checks::Unrest() const {
     for (const auto& [id, folder] : machine->folders)
       return absl::StrCat("task ", ToString(id), " is not forgotten on ", machine->node().value());
   }
-  for (const auto& [name, writer] : lab_.store.drafts) return absl::StrCat("a draft is left: ", ToString(name));
+  for (const auto& [name, writer] : lab_.store.drafts)
+    return absl::StrCat("a draft is left: ", ToString(name));
   for (const auto& [id, checkpoint] : recorded_.checkpoints) {
     if (checkpoint.state.empty()) return absl::StrCat("checkpoint ", id.value(), " is still being made");
     if (checkpoint.state == "deleted" || checkpoint.state == "damaged")
@@ -140,18 +142,20 @@ void Checks::CheckEndOfJob(const JobRecord& job) {
   if (promises_.contains(job.id) && (!job.first_started || *job.first_started > job.spec.start_by))
     violate(absl::StrCat("was to start by its deadline, and ",
                          job.first_started ? absl::StrCat("was late by ", FormatDuration(*job.first_started -
-                                                                                           job.spec.start_by))
+                                                                                         job.spec.start_by))
                                            : "never did"));
   switch (job.state) {
     case JobState::kDone:
       for (int rank = 0; rank < job.spec.nodes; ++rank) {
-        if (!lab_.finished.contains({job.id, rank})) violate(absl::StrCat("is done, and rank ", rank, " is not"));
+        if (!lab_.finished.contains({job.id, rank}))
+          violate(absl::StrCat("is done, and rank ", rank, " is not"));
       }
       return;
     case JobState::kFailed: {
       const bool refused = job.incarnation == 0 && job.spec.kind == JobKind::kOnDemand;
       const bool meant = job.spec.command.size() > 1 &&
-                         ProgramOf(lab_.programs, job.spec.command[1]).fails_at_rank >= 0 && job.exit_code == 1;
+                         ProgramOf(lab_.programs, job.spec.command[1]).fails_at_rank >= 0 &&
+                         job.exit_code == 1;
       const bool not_launched = job.reason.find("could not be started") != std::string::npos;
       if (!refused && !meant && !not_launched) violate("has failed, and should not have");
       return;

@@ -42,7 +42,8 @@ void Controller::Start() {
   doomed_ = damaged_ = false;
   engine_ = std::make_unique<Engine>(policy_, journal_, *platform_, *this, lab_.timeline.clock());
   const absl::Status status = engine_->Start();
-  if (!status.ok()) return lab_.trace.Violate(absl::StrCat("the journal cannot be replayed: ", status.ToString()));
+  if (!status.ok())
+    return lab_.trace.Violate(absl::StrCat("the journal cannot be replayed: ", status.ToString()));
   lab_.trace("controller", "starts");
   CompareWithJournal();
   Tick();

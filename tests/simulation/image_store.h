@@ -35,9 +35,9 @@ struct Image {
 
 // A value; not thread-safe.
 struct ImageStore {
-  std::map<ImageName, Image> images;  // visible ones
+  std::map<ImageName, Image> images;   // visible ones
   std::map<ImageName, NodeId> drafts;  // and who writes them
-  Time full_until;                    // no draft can be written
+  Time full_until;                     // no draft can be written
   // What programs have saved themselves, by job and rank.
   std::map<std::pair<JobId, int>, Duration> own_saves;
 };

@@ -117,7 +117,8 @@ void Machine::TellToSave(const TaskId& id) {
     if (process == nullptr || !process->Runs()) return;
     lab_.store.own_saves[{id.job, id.rank}] = WorkOf(*process);
     ++process->saves;
-    lab_.trace(node_.value(), "task ", ToString(id), " has saved itself at ", FormatDuration(WorkOf(*process)));
+    lab_.trace(node_.value(), "task ", ToString(id), " has saved itself at ",
+               FormatDuration(WorkOf(*process)));
     if (process->program.exits_after_save) return End(id, 0, 0);
     Tell(id);
   });

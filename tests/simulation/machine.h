@@ -52,8 +52,8 @@ class Machine {
   struct Start {
     Program program;
     Resources uses;
-    Duration from{0};                     // the work that is done already
-    Duration takes{0};                    // until it runs
+    Duration from{0};   // the work that is done already
+    Duration takes{0};  // until it runs
     std::optional<std::string> fails_with;
   };
   void StartShim(const TaskId& id, Start start);
@@ -74,7 +74,7 @@ class Machine {
 
   // ---- What happens to it. ----
   void CutPower();
-  void OnAgentDeath();                // CRIU finds that nobody answers
+  void OnAgentDeath();              // CRIU finds that nobody answers
   void KillShim(const TaskId& id);  // nobody will see how its task ends
 
   std::map<TaskId, TaskFolder> folders;

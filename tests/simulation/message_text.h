@@ -17,7 +17,8 @@ inline std::string Words(const v1::TaskReport& report) {
   if (report.op() != 0) absl::StrAppend(&text, " op ", report.op());
   if (report.failed_op() != 0) absl::StrAppend(&text, " failed ", report.failed_op());
   if (report.committed_op() != 0) absl::StrAppend(&text, " committed ", report.committed_op());
-  if (report.phase() == v1::EXITED) absl::StrAppend(&text, " code ", report.exit_code(), " signal ", report.exit_signal());
+  if (report.phase() == v1::EXITED)
+    absl::StrAppend(&text, " code ", report.exit_code(), " signal ", report.exit_signal());
   if (!report.error().empty()) absl::StrAppend(&text, " (", report.error(), ")");
   return text;
 }
@@ -32,12 +33,14 @@ inline std::string Words(const v1::FromAgent& message) {
       return absl::StrCat("answer to ", message.result().op(), ": ", message.result().code());
     case v1::FromAgent::kHeartbeat: {
       std::string text = "heartbeat:";
-      for (const v1::TaskReport& report : message.heartbeat().tasks()) absl::StrAppend(&text, " ", Words(report), ";");
+      for (const v1::TaskReport& report : message.heartbeat().tasks())
+        absl::StrAppend(&text, " ", Words(report), ";");
       return text;
     }
     case v1::FromAgent::kHello: {
       std::string text = absl::StrCat("hello from ", message.hello().agent(), ":");
-      for (const v1::TaskReport& report : message.hello().tasks()) absl::StrAppend(&text, " ", Words(report), ";");
+      for (const v1::TaskReport& report : message.hello().tasks())
+        absl::StrAppend(&text, " ", Words(report), ";");
       return text;
     }
     default:

@@ -3,8 +3,9 @@
 // own time. While a node is cut off nothing gets through; what was sent arrives when it is back, unless the
 // connection was given up before.
 //
-// Odds::message_* go beyond that: single messages are lost or doubled, and reports overtaken by later ones. The order
-// of commands is kept: that a launch never comes behind the kill of the same task is what the protocol rests on.
+// Odds::message_* go beyond that: single messages are lost or doubled, and reports overtaken by later ones.
+// The order of commands is kept: that a launch never comes behind the kill of the same task is what the
+// protocol rests on.
 #pragma once
 
 #include <deque>

@@ -17,15 +17,16 @@ struct Odds {
   double save_fails = 0;
 
   // Of each write of the journal.
-  double append_fails = 0;       // nothing was written, and the engine hears so
-  double append_unheard = 0;     // it was written, and the engine hears that it was not
+  double append_fails = 0;        // nothing was written, and the engine hears so
+  double append_unheard = 0;      // it was written, and the engine hears that it was not
   double crash_after_append = 0;  // written, and the controller dies before it acts on it
-  double crash_amid_sends = 0;   // of each command: the controller dies before it is sent
+  double crash_amid_sends = 0;    // of each command: the controller dies before it is sent
 
   // Of each message. A stream is ordered and breaks as a whole; these go beyond what it can do.
   double message_lost = 0;
   double message_doubled = 0;
-  double message_late = 0;  // others pass it; of an agent's messages only: a command must not come before another
+  double message_late =
+      0;  // others pass it; of an agent's messages only: a command must not come before another
 
   // Of each message: the connection breaks with it.
   double connection_breaks = 0;

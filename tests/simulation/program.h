@@ -10,7 +10,7 @@
 namespace siding::simulation {
 
 struct Program {
-  Duration work{0};       // of every rank
+  Duration work{0};        // of every rank
   int fails_at_rank = -1;  // this one exits with 1, when it has done half of it
   bool heeds_sigterm = true;
   Duration save_takes{0};  // after its signal

@@ -15,9 +15,7 @@ TEST_F(Replay, TheSameSeedGivesTheSameWorld) {
     EXPECT_EQ(RunWorld(seed, false).hash, RunWorld(seed, false).hash) << "seed " << seed;
 }
 
-TEST_F(Replay, AnotherSeedGivesAnotherWorld) {
-  EXPECT_NE(RunWorld(1, false).hash, RunWorld(2, false).hash);
-}
+TEST_F(Replay, AnotherSeedGivesAnotherWorld) { EXPECT_NE(RunWorld(1, false).hash, RunWorld(2, false).hash); }
 
 }  // namespace
 }  // namespace siding::simulation

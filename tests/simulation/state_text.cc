@@ -11,19 +11,22 @@ std::string Text(const std::vector<NodeId>& nodes) {
   return absl::StrJoin(nodes, ",",
                        [](std::string* out, const NodeId& node) { absl::StrAppend(out, node.value()); });
 }
-std::string Text(const std::map<int, int>& codes) { return absl::StrJoin(codes, ",", absl::PairFormatter("=")); }
+std::string Text(const std::map<int, int>& codes) {
+  return absl::StrJoin(codes, ",", absl::PairFormatter("="));
+}
 std::string Text(Time time) { return absl::StrCat(ToMicros(time)); }
 std::string Text(const std::optional<Time>& time) { return time ? Text(*time) : "-"; }
 std::string Text(const std::vector<CheckpointId>& ids) {
-  return absl::StrJoin(ids, ",", [](std::string* out, const CheckpointId& id) { absl::StrAppend(out, id.value()); });
+  return absl::StrJoin(ids, ",",
+                       [](std::string* out, const CheckpointId& id) { absl::StrAppend(out, id.value()); });
 }
 std::string Text(double number) { return absl::StrCat(number); }
 
 // Not only as the journal writes it: what it leaves out is what a restart forgets.
 std::string Text(const JobMoved& move) {
-  return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", Text(move.target), " keep-running ",
-                      move.keep_running, " through-ram ", move.through_ram, " for-good ", move.for_good, " notice ",
-                      move.notice.count(), " request ", move.request.value());
+  return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", Text(move.target),
+                      " keep-running ", move.keep_running, " through-ram ", move.through_ram, " for-good ",
+                      move.for_good, " notice ", move.notice.count(), " request ", move.request.value());
 }
 std::string Text(const Plan& plan) {
   std::string text = EncodeEventBody(Event{0, {}, {}, RequestPlanned{plan}});
@@ -36,13 +39,13 @@ void Add(std::string& text, const JobRecord& job) {
   absl::StrAppend(&text, "job ", job.id.value(), " ", ToString(job.state), "\n");
   line(EncodeEventBody(Event{0, {}, {}, JobSubmitted{job.spec}}));
   line("times ", Text(job.submitted), " ", Text(job.state_since), " ", Text(job.running_since), " ",
-       Text(job.durable_at), " ", Text(job.first_started), " ", Text(job.ended), " ", Text(job.last_exit), " ",
-       Text(job.saved_at), " ", Text(job.last_preempted), " ", Text(job.stopped_at));
+       Text(job.durable_at), " ", Text(job.first_started), " ", Text(job.ended), " ", Text(job.last_exit),
+       " ", Text(job.saved_at), " ", Text(job.last_preempted), " ", Text(job.stopped_at));
   line("numbers ", job.exit_code, " ", job.incarnation, " ", job.first_rank, " ", job.order, " ",
-       job.restore_failures, " ", job.checkpoint_count, " ", job.displaced_by.value(), " ", job.preemptions, " ",
-       job.in_ram, " ", Text(job.lost_node_seconds));
-  line("nodes ", Text(job.nodes), " last ", Text(job.last_nodes), " left on ", Text(job.left_on), " target ", Text(job.target), " exited ",
-       Text(job.exited));
+       job.restore_failures, " ", job.checkpoint_count, " ", job.displaced_by.value(), " ", job.preemptions,
+       " ", job.in_ram, " ", Text(job.lost_node_seconds));
+  line("nodes ", Text(job.nodes), " last ", Text(job.last_nodes), " left on ", Text(job.left_on), " target ",
+       Text(job.target), " exited ", Text(job.exited));
   for (const auto& [method, why] : job.lost_methods) line("lost ", ToString(method), " ", why);
   line("checkpoints ", Text(job.checkpoints), " reason ", job.reason);
   line("current ", Text(job.current));
@@ -50,8 +53,8 @@ void Add(std::string& text, const JobRecord& job) {
 }
 
 void Add(std::string& text, const CheckpointRecord& c) {
-  absl::StrAppend(&text, "checkpoint ", c.id.value(), " ", c.job.value(), " ", c.incarnation, " ", c.first_rank,
-                  " ", ToString(c.tier), " ", Text(c.nodes), " ", Text(c.exited), " ");
+  absl::StrAppend(&text, "checkpoint ", c.id.value(), " ", c.job.value(), " ", c.incarnation, " ",
+                  c.first_rank, " ", ToString(c.tier), " ", Text(c.nodes), " ", Text(c.exited), " ");
   absl::StrAppend(&text, c.bytes.value, " ", Text(c.created), " ", c.state, " ", c.note, "\n");
 }
 

@@ -66,7 +66,8 @@ void Task::WriteImage(const v1::ToAgent& command) {
   if (fails) takes = takes / 2;
   const Time written = In(takes);
   // How far it is, once, in the middle.
-  lab.timeline.After(std::max(takes / 2, kProgress), [this, command, takes, life = std::weak_ptr<int>(life_)] {
+  lab.timeline.After(std::max(takes / 2, kProgress), [this, command, takes,
+                                                      life = std::weak_ptr<int>(life_)] {
     if (life.expired() || !busy_ || current_.op() != command.op() || record_.report().phase() != v1::DUMPING)
       return;
     v1::FromAgent message;
@@ -132,10 +133,12 @@ void Task::CommitImage(const v1::ToAgent& command) {
       Pause(0ms, 5ms, [this, command] {
         if (command.dump().keep_running()) return EndDump(command, "");
         host_.machine.EndDumped(id_);
-        Wait(In(30s), [this] { return ended_; }, [this, command] {
-          if (!ended_) return EndDump(command, "the processes did not end after the checkpoint");
-          Finish();
-        });
+        Wait(
+            In(30s), [this] { return ended_; },
+            [this, command] {
+              if (!ended_) return EndDump(command, "the processes did not end after the checkpoint");
+              Finish();
+            });
       });
     });
   });

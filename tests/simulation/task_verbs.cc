@@ -15,11 +15,11 @@ constexpr Duration kEndGrace = 10s;
 void Task::GiveNotice(Duration notice, std::function<void(const std::string&)> then) {
   if (notice <= Duration(0)) return then("");
   const auto called_off = [this] { return decision_ == Decision::kAbort || interrupt_; };
-  Wait(In(notice), [this, called_off] { return ended_ || called_off(); }, [this, called_off, then] {
-    then(ended_          ? "the task has ended"
-         : called_off() ? "called off before the notice was over"
-                        : "");
-  });
+  Wait(
+      In(notice), [this, called_off] { return ended_ || called_off(); },
+      [this, called_off, then] {
+        then(ended_ ? "the task has ended" : called_off() ? "called off before the notice was over" : "");
+      });
 }
 
 void Task::ThawIfFrozen(bool parked) {
@@ -129,7 +129,8 @@ void Task::DoKill(Duration grace) {
   };
   if (grace <= Duration(0) || InMachine() == nullptr) return kill();
   host_.machine.Terminate(id_);
-  Wait(In(grace), [this] { return ended_ || kill_now_; }, [this, kill] { ended_ ? Finish() : kill(); });
+  Wait(
+      In(grace), [this] { return ended_ || kill_now_; }, [this, kill] { ended_ ? Finish() : kill(); });
 }
 
 }  // namespace siding::simulation

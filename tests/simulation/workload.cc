@@ -91,9 +91,8 @@ void World::DrawJobs() {
     spec.app.reset();
     spec.checkpoint_interval = 0s;
     if (random.Chance(0.5)) spec.hold = lab_.programs.back().work;
-    lab_.timeline.After(random.Between(5s, 200s), [this, spec, within = random.Between(2s, 90s)] {
-      Submit(spec, within);
-    });
+    lab_.timeline.After(random.Between(5s, 200s),
+                        [this, spec, within = random.Between(2s, 90s)] { Submit(spec, within); });
   }
   if (trouble_.verbs) lab_.timeline.After(random.Between(5s, 30s), [this] { AskSomething(); });
 }
@@ -108,7 +107,8 @@ void World::Submit(JobSpec spec, Duration start_within) {
   }
   controller_->Call([&](Engine& engine) { submitted = engine.Submit(kUser, asked); });
   if (absl::IsUnavailable(submitted.status())) {
-    lab_.timeline.After(lab_.random.Between(1s, 5s), [this, spec, start_within] { Submit(spec, start_within); });
+    lab_.timeline.After(lab_.random.Between(1s, 5s),
+                        [this, spec, start_within] { Submit(spec, start_within); });
     return;
   }
   --to_submit_;

@@ -23,12 +23,12 @@ Outcome RunWorld(uint64_t seed, bool print);
 
 // Which kinds of trouble a world has.
 struct Trouble {
-  bool verbs = false;         // users and operators ask for things
-  bool deaths = false;        // of the controller, agents and nodes
-  bool network = false;       // connections break, nodes are cut off
-  bool beyond = false;        // single messages go astray
-  bool operations = false;    // what agents do fails, or takes long
-  bool storage = false;       // journal and stores fail
+  bool verbs = false;       // users and operators ask for things
+  bool deaths = false;      // of the controller, agents and nodes
+  bool network = false;     // connections break, nodes are cut off
+  bool beyond = false;      // single messages go astray
+  bool operations = false;  // what agents do fails, or takes long
+  bool storage = false;     // journal and stores fail
   bool any() const { return verbs || deaths || network || beyond || operations || storage; }
 };
 

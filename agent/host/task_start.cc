@@ -239,11 +239,11 @@ void Task::AwaitStart(v1::TaskPhase failed) {
   const bool in_time = PollUntil(decided, kStartPatience);
   FaultHere<"agent.started: the shim has said that its task runs, or why not">();
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
-  if (!in_time) freezer().KillAll(name_, 0);
   if (running.ok()) return OnStarted(*running, failed);
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
   if (host_.stopping && !ended_) return;
+  freezer().KillAll(name_, 0);  // what a shim or a CRIU that died on the way has left
   const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
   report.set_node_problem(!word.ok() || word->node_problem());
   if (word.ok())

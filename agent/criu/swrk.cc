@@ -24,6 +24,7 @@ constexpr std::array kCriuCapabilities = {
     kCapCheckpointRestore, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,
     CAP_NET_ADMIN,         CAP_SYS_CHROOT, CAP_KILL,      CAP_SETPCAP};
 constexpr Duration kUndoTime = std::chrono::seconds(10);
+constexpr int kLookAgainMs = 100;
 
 // Becomes the user, keeping CRIU's capabilities over the exec. Runs after fork in a process with threads:
 // system calls only.
@@ -122,12 +123,14 @@ absl::StatusOr<criu::Response> Swrk::Call(const criu::Request& request,
   std::string buffer(1 << 16, '\0');
   for (;;) {
     pollfd wait = {socket_.get(), POLLIN, 0};
-    const int ready = poll(&wait, 1, abandon == nullptr ? -1 : 100);
+    const int ready = poll(&wait, 1, kLookAgainMs);
     if (ready < 0 && errno != EINTR) return ErrnoError(errno, "poll");
     if (abandon != nullptr && *abandon) {
       kill(pid_, SIGKILL);
       return absl::AbortedError("criu was stopped");
     }
+    // What it has made of a task may have our socket, too, and so it would never be seen to close.
+    if (ready == 0) SIDING_RETURN_IF_ERROR(Running());
     if (ready <= 0) continue;
     const ssize_t n = recv(socket_.get(), buffer.data(), buffer.size(), 0);
     if (n < 0 && errno == EINTR) continue;

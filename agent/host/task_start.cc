@@ -252,11 +252,11 @@ void Task::AwaitStart(v1::TaskPhase failed) {
   // A restore that goes on without us needs its files; the next agent finds it.
   if (!host_.stopping) RemovePlainFolder();
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
-  if (!in_time) freezer().KillAll(name_, 0);
   if (running.ok()) return OnStarted(*running, failed);
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
   if (host_.stopping && !ended_) return;
+  freezer().KillAll(name_, 0);  // what a shim or a CRIU that died on the way has left
   const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
   report.set_node_problem(!word.ok() || word->node_problem());
   if (word.ok())

@@ -1,14 +1,37 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/stdio.h"
 #include "agent/criu/criu.h"
 #include "agent/launch/account.h"
 #include "agent/launch/held_files.h"
+#include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
 #include "common/fault.h"
 #include "common/status.h"
 
 namespace siding {
 namespace {
+
+constexpr Duration kEndPatience = std::chrono::seconds(10);
+
+// What CRIU has made of a task and leaves behind if it dies on the way: our children, as the task would be.
+void EndChildren() {
+  for (pid_t pid : ProcessTree(getpid())) {
+    if (pid != getpid()) kill(pid, SIGKILL);
+  }
+  PollUntil(
+      [] {
+        while (waitpid(-1, nullptr, WNOHANG) > 0) {
+        }
+        return errno == ECHILD;
+      },
+      kEndPatience);
+}
 
 absl::StatusOr<std::vector<std::string>> PutBackAsUser(const agent::ShimRequest& request,
                                                        const Account& account) {
@@ -41,7 +64,12 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
     if (stdio[fd] < 0) return absl::FailedPreconditionError("nobody has a pipe for the task's output");
     restore.inherited.push_back({pipes[fd], stdio[fd]});
   }
-  SIDING_ASSIGN_OR_RETURN(task.init, NewCriu(request.restore().criu_path())->Restore(restore));
+  const auto init = NewCriu(request.restore().criu_path())->Restore(restore);
+  if (!init.ok()) {
+    EndChildren();
+    return init.status();
+  }
+  task.init = *init;
   return task;
 }
 

@@ -24,6 +24,11 @@ static_assert(crypto_secretstream_xchacha20poly1305_KEYBYTES == SecretKey::kSize
 using Buffer = std::unique_ptr<unsigned char[]>;
 using State = crypto_secretstream_xchacha20poly1305_state;
 
+// Looks, the first time, which instructions this machine has: without that all works as well, but slowly.
+absl::Status PrepareLibrary() {
+  return sodium_init() >= 0 ? absl::OkStatus() : absl::InternalError("libsodium cannot be used");
+}
+
 const unsigned char* AsBytes(const std::string& text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
@@ -81,6 +86,7 @@ absl::StatusOr<UniqueFd> OpenInput(const std::string& path) {
 
 absl::StatusOr<Encrypted> EncryptFile(Disk& disk, const std::string& from, const std::string& to,
                                       const std::string& name, const SecretKey& key) {
+  SIDING_RETURN_IF_ERROR(PrepareLibrary());
   SIDING_ASSIGN_OR_RETURN(const UniqueFd input, OpenInput(from));
   Output output(disk, to);
   SIDING_RETURN_IF_ERROR(output.Created());
@@ -116,6 +122,7 @@ absl::StatusOr<Encrypted> EncryptFile(Disk& disk, const std::string& from, const
 
 absl::Status DecryptFile(Disk& disk, const std::string& from, const std::string& to, const std::string& name,
                          const SecretKey& key) {
+  SIDING_RETURN_IF_ERROR(PrepareLibrary());
   SIDING_ASSIGN_OR_RETURN(const UniqueFd input, OpenInput(from));
   Output output(disk, to);
   SIDING_RETURN_IF_ERROR(output.Created());

@@ -82,7 +82,6 @@ absl::StatusOr<SecretKey> ParseSecretKey(const std::string& text) {
 KeyRing::KeyRing(const SecretKey& current) : current_(current.Id()) { keys_.emplace(current_, current); }
 
 absl::StatusOr<KeyRing> KeyRing::Load(const std::string& file) {
-  if (sodium_init() < 0) return absl::InternalError("libsodium cannot be used");
   const std::string path = Place(file);
   SIDING_ASSIGN_OR_RETURN(const SecretKey current, LoadOne(path));
   KeyRing ring(current);

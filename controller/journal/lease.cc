@@ -16,7 +16,8 @@
 namespace siding {
 namespace {
 
-constexpr auto kBeatEvery = std::chrono::seconds(1);
+constexpr Duration kBeatEvery = std::chrono::seconds(1);
+constexpr Duration kOftenEnough = kBeatEvery / 2;
 // Well within kLeaseLasts: by then another one may have taken over.
 constexpr Duration kStuckAfter = std::chrono::seconds(4);
 // What else may hold the database's lock holds it for milliseconds.
@@ -109,9 +110,29 @@ absl::Status Lease::Claim(Database& database) {
   return absl::OkStatus();
 }
 
-absl::Status Lease::Check(Database& database) const {
+absl::Status Lease::Check(Database& database) {
   SIDING_ASSIGN_OR_RETURN(const int64_t epoch, EpochIn(database));
-  return epoch == record_.epoch ? absl::OkStatus() : Lost();
+  if (epoch != record_.epoch) return Lost();
+  if (Silence() > kOftenEnough) Say(/*released=*/false).IgnoreError();  // the lease's thread will complain
+  return absl::OkStatus();
+}
+
+// With the database's lock held: nobody takes over meanwhile.
+absl::Status Lease::Say(bool released) {
+  {
+    std::lock_guard lock(saying_);
+    ++record_.beat;
+    record_.released = released;
+    SIDING_RETURN_IF_ERROR(file_.Write(record_));
+  }
+  std::lock_guard lock(mutex_);
+  renewed_ = std::chrono::steady_clock::now();
+  return absl::OkStatus();
+}
+
+Duration Lease::Silence() const {
+  std::lock_guard lock(mutex_);
+  return Since(renewed_);
 }
 
 absl::Status Lease::Lost() const {
@@ -125,16 +146,13 @@ absl::Status Lease::Renew(bool released) {
   std::lock_guard lock(renewing_);
   SIDING_ASSIGN_OR_RETURN(const Transaction transaction, Transaction::Begin(*database_));
   SIDING_RETURN_IF_ERROR(Check(*database_));
-  ++record_.beat;
-  record_.released = released;
-  return file_.Write(record_);
+  return released ? Say(released) : absl::OkStatus();
 }
 
 absl::Status Lease::Confirm() {
   SIDING_RETURN_IF_ERROR(standing());
   const absl::Status renewed = Renew(/*released=*/false);
   std::lock_guard lock(mutex_);
-  if (renewed.ok()) renewed_ = std::chrono::steady_clock::now();
   if (absl::IsAborted(renewed)) standing_ = renewed;
   return renewed;
 }
@@ -149,15 +167,21 @@ void Lease::Beat() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kBeatEvery, [this] { return stopping_; })) {
     lock.unlock();
-    const absl::Status now = Confirm();
-    if (now.code() != last.code()) {
-      if (now.ok()) spdlog::info("the lease on {} is renewed again", options_.journal);
-      if (!now.ok())
-        spdlog::error("the lease on {} is not renewed: {}", options_.journal, std::string(now.message()));
-    }
+    absl::Status now;
+    if (Silence() > kOftenEnough) now = Confirm();
+    if (absl::IsUnavailable(now) && Silence() <= kBeatEvery) now = absl::OkStatus();  // by an append
+    if (now.code() != last.code()) Report(now);
     last = now;
     lock.lock();
     if (!standing_.ok()) return;
+  }
+}
+
+void Lease::Report(const absl::Status& renewal) const {
+  if (renewal.ok()) {
+    spdlog::info("the lease on {} is renewed again", options_.journal);
+  } else {
+    spdlog::error("the lease on {} is not renewed: {}", options_.journal, std::string(renewal.message()));
   }
 }
 

@@ -54,8 +54,9 @@ class Lease {
   int64_t epoch() const { return record_.epoch; }
   bool shared() const { return options_.shared; }
 
-  // Within a transaction that writes: kAborted if another controller has taken over.
-  absl::Status Check(Database& database) const;
+  // Within a transaction that writes: kAborted if another controller has taken over. Also says that this one
+  // lives, if it is time: many appends in a row leave the lease's own thread no turn at the database.
+  absl::Status Check(Database& database);
   // Asks the database, under its lock. kAborted as above, then and for ever.
   absl::Status Confirm();
   // Whether it is lost, as far as is known. Blocks on nothing.
@@ -64,20 +65,24 @@ class Lease {
  private:
   Lease(LeaseOptions options, LeaseFile file, std::string boot);
   absl::Status Renew(bool released);
+  absl::Status Say(bool released);
+  Duration Silence() const;
   absl::Status Lost() const;
   void Beat();
+  void Report(const absl::Status& renewal) const;
   void Watchdog();
 
   const LeaseOptions options_;
   LeaseFile file_;
   const std::string boot_;
   LeaseWatch watch_;
-  LeaseRecord record_;  // ours, once it is claimed; what counts up in it is guarded by renewing_
+  LeaseRecord record_;  // ours, once it is claimed; what counts up in it is guarded by saying_
 
-  std::mutex renewing_;  // held while the lease's own connection is used
+  std::mutex saying_;    // held while the file is written
+  std::mutex renewing_;  // held while the lease's own connection is used; taken first
   std::optional<Database> database_;
 
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // never held while something is read or written
   std::condition_variable wake_;
   absl::Status standing_;                          // guarded by mutex_
   std::chrono::steady_clock::time_point renewed_;  // guarded by mutex_

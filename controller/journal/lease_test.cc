@@ -198,6 +198,20 @@ TEST_P(LeaseTest, SaysThatItLives) {
   EXPECT_GT(other->seen().beat, beat);
 }
 
+// They leave nobody else a turn at the database.
+TEST_P(LeaseTest, SaysThatItLivesAlsoWhileItAppendsWithoutAPause) {
+  const auto lease = Open(), other = Open();
+  lease->Look();
+  const auto journal = *OpenSqliteJournal(path_, *lease);
+  other->Look();
+  const int64_t beat = other->seen().beat;
+  for (int64_t seq = 1; other->seen().beat < beat + 2; ++seq) {
+    ASSERT_TRUE(journal->Append({Note(seq)}).ok());
+    other->Look();
+  }
+  EXPECT_TRUE(lease->standing().ok());
+}
+
 TEST_P(LeaseTest, AFileThatSaysNothingIsNotTakenForALease) {
   ASSERT_TRUE(WriteFileAtomically(path_ + ".lease", "{what").ok());
   EXPECT_EQ(Open()->Look(), Verdict::kUnknown);

@@ -46,12 +46,12 @@ class Pair(Cluster):
         """Whether this very controller answers, and does not stand by."""
         argv = [BIN / "sidingctl", "--socket", self.socket_of(name), "--json", "nodes"]
         try:
-            return subprocess.run(argv, capture_output=True, timeout=2).returncode == 0
+            return subprocess.run(argv, capture_output=True, timeout=5).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
     def active(self):
-        return wait_for("one controller to be active", lambda: next((n for n in "ab" if self.is_active(n)), None), 20)
+        return wait_for("one controller to be active", lambda: next((n for n in "ab" if self.is_active(n)), None), 60)
 
     def other(self, name):
         return "b" if name == "a" else "a"

@@ -19,7 +19,7 @@ ELSEWHERE = {
 }
 # How many of the first times that a point is reached are tried, where it is reached often. Else the first.
 TIMES = {
-    "engine.decided": 20, "engine.recorded": 20, "engine.order": 12, "agent.order": 4, "agent.record": 8, "agent.recorded": 8,
+    "engine.decided": 18, "engine.recorded": 18, "engine.order": 12, "agent.order": 4, "agent.record": 8, "agent.recorded": 8,
     "agent.report": 8, "criu.dump.step": 3, "criu.restore.step": 4, "file.written": 10, "gateway.report": 6,
 }
 # Those of the full matrix that a test runs each time.

@@ -46,7 +46,7 @@ class FaultyCluster(Cluster):
         self.caretaker.start()
         try:
             return super().start()
-        except AssertionError:
+        except (AssertionError, CtlError):
             if not self.fired():
                 raise
             wait_for("all nodes to be up and measured after all", lambda: self.patiently(self._measured), 60)

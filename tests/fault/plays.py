@@ -165,11 +165,13 @@ class Others(Play):
 
     def begin(self):
         state = self.work / "saver.state"
-        saver = [str(WORKER), "120", str(self.work / "saver"), str(state)]
+        # Until it knows what to do with the signal, it does not end by it.
+        saver = ["/usr/bin/env", "--ignore-signal=USR1", str(WORKER), "120", str(self.work / "saver"), str(state)]
         self.submit("saver", "--preemptible=app", "--app-signal", "USR1@10s", "--restart-command", " ".join([*saver, "--resume"]),
                     steps=120, command=saver)
-        stubborn = [str(WORKER), "120", str(self.work / "killed"), "--stubborn"]
-        self.submit("killed", "--preemptible=kill", "--kill-grace", "200ms", steps=120, command=stubborn)
+        # Short enough to end by itself where a kill comes late.
+        stubborn = [str(WORKER), "50", str(self.work / "killed"), "--stubborn"]
+        self.submit("killed", "--preemptible=kill", "--kill-grace", "200ms", steps=50, command=stubborn)
         self.wait_for_work("saver", "killed")
 
     def preempt(self):

@@ -189,7 +189,8 @@ class LocalTaskHost final : public TaskHost {
                           v1::Tier tier) {
       const absl::Status before = host_.Store(tier).status();
       if (before.ok()) return;
-      auto opened = OpenDirectoryStore(root, {.keys = host_.options.keys, .plain_folder = host_.PlainFolder()});
+      auto opened =
+          OpenDirectoryStore(root, {.keys = host_.options.keys, .plain_folder = host_.PlainFolder()});
       if (!opened.ok() && opened.status() != before)
         spdlog::error("store {}: {}", root, std::string(opened.status().message()));
       std::lock_guard lock(host_.stores_mutex);
@@ -216,7 +217,8 @@ class LocalTaskHost final : public TaskHost {
       const auto node = manifest.metadata.find(kMetadataNode);
       return node != manifest.metadata.end() && node->second == host_.options.node;
     };
-    std::vector<Scrubber::Tier> tiers = {{v1::LOCAL, store(v1::LOCAL), all}, {v1::SHARED, store(v1::SHARED), own}};
+    std::vector<Scrubber::Tier> tiers = {{v1::LOCAL, store(v1::LOCAL), all},
+                                         {v1::SHARED, store(v1::SHARED), own}};
     scrubber_ = std::make_unique<Scrubber>(host_.options.scrub, host_.options.state_dir + "/scrubbed",
                                            std::move(tiers), host_.clock);
     scrubber_->Start();

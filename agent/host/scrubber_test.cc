@@ -19,9 +19,9 @@ class ScrubberTest : public store::StoreTest {
   }
   std::unique_ptr<Scrubber> Make(Duration interval = 0s) {
     const auto is_ours = [this](const Manifest& manifest) { return !(manifest.key == not_ours_); };
-    return std::make_unique<Scrubber>(ScrubOptions{interval, Bytes{1LL << 40}}, folder_ + "/scrubbed",
-                                      std::vector<Scrubber::Tier>{{v1::SHARED, [this] { return store_.get(); }, is_ours}},
-                                      clock_);
+    return std::make_unique<Scrubber>(
+        ScrubOptions{interval, Bytes{1LL << 40}}, folder_ + "/scrubbed",
+        std::vector<Scrubber::Tier>{{v1::SHARED, [this] { return store_.get(); }, is_ours}}, clock_);
   }
   void Damage(const ImageKey& key) {
     ASSERT_TRUE(store::WriteAt(store_->Path(key).value() + "/core-1.img", "x"));

@@ -343,8 +343,9 @@ class Engine::Impl {
     Time start_by;
     Time made;
   };
-  std::deque<Promise> promises_;      // to jobs that a cluster manager does not have yet
-  std::map<JobId, Time> not_before_;  // of jobs that a node could not start, restore or thaw: the next attempt
+  std::deque<Promise> promises_;  // to jobs that a cluster manager does not have yet
+  std::map<JobId, Time>
+      not_before_;  // of jobs that a node could not start, restore or thaw: the next attempt
 
   struct Sent {
     int64_t op = 0;

@@ -15,8 +15,8 @@ constexpr int kStartAttempts = 5;
 // What went wrong on a node may be over after this; each further attempt waits for twice as long.
 constexpr Duration kPause = std::chrono::seconds(1);
 constexpr int kMostDoublings = 6;
-// A node that had no GPU for a job, or not the image's key, may have it after this, or another node may be free;
-// a frozen job that could not go on may be able to.
+// A node that had no GPU for a job, or not the image's key, may have it after this, or another node may be
+// free; a frozen job that could not go on may be able to.
 constexpr Duration kLackPause = std::chrono::seconds(10);
 // Attempts at a dump that failed for a reason that may pass, such as a process that ended in the middle of
 // it.

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
+#include "controller/wire/wire.h"
 
 namespace siding {
 namespace {

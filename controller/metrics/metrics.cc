@@ -98,7 +98,7 @@ class EngineMetrics final : public prometheus::Collectable {
             .Add(damaged),
         scrub_family,
         Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events),
-         Leader(1)};
+        Leader(1)};
   }
 
  private:

@@ -195,6 +195,8 @@ void Task::Fail(int64_t op, const absl::Status& why) {
 
 void Task::Send() {
   FaultHere<"agent.report: a report of a task is about to go out">();
+  // It waits for its turn to be written, while a heartbeat may say something newer.
+  record_.mutable_report()->set_version(record_.report().version() + 1);
   v1::FromAgent message;
   *message.mutable_report() = record_.report();
   host_.sink.Send(std::move(message));

@@ -146,6 +146,7 @@ TEST_F(HonestyTest, AnotherNodesImageIsNotVerified) {
 
 TEST_F(HonestyTest, AnotherNodesImageIsNotDeleted) {
   const CheckpointId checkpoint = Checkpoint();
+  Checkpoint();  // the last one would not be deleted
   ASSERT_TRUE(engine_->DeleteCheckpoint(kAda, checkpoint).ok());
   clock_.Advance(2s);
   engine_->Tick();  // the order waits to be carried out

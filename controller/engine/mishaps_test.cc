@@ -81,11 +81,32 @@ TEST_F(Mishaps, AJobThatIsKilledAtItsStartHoldsItsNodesUntilItsAgentHasAnswered)
 TEST_F(Mishaps, ANodeToWhichAStartMayBeOnItsWayIsNotFree) {
   AddNodes({"a", "b"});
   Submit(Batch(2));
-  const JobId other = Submit(Batch(1));
+  const JobId second = Submit(Batch(1)), third = Submit(Batch(1));
   ASSERT_TRUE(cluster_.Step());  // the first rank's launch
   cluster_.LoseQueue();
   cluster_.Vanish(JobId(1));
-  EXPECT_EQ(State(other), JobState::kPending);
+  EXPECT_EQ(State(second), JobState::kStarting);  // where the first rank was
+  EXPECT_EQ(State(third), JobState::kPending);
+}
+
+// A report waits for its turn to be written, while a heartbeat may say something newer.
+TEST_F(Mishaps, AReportThatAHeartbeatHasOvertakenSaysNothing) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(1, {Method::kSuspend}));
+  Settle();
+  const auto say = [&](v1::TaskPhase phase, int64_t version) {
+    v1::FromAgent message;
+    v1::TaskReport& report = *message.mutable_report();
+    report.mutable_task()->set_job(job.value());
+    report.mutable_task()->set_incarnation(1);
+    report.set_phase(phase);
+    report.set_version(version);
+    engine_->OnMessage(NodeId("a"), message);
+  };
+  say(v1::RUNNING, 7);
+  say(v1::SUSPENDED, 6);
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  EXPECT_EQ(State(job), JobState::kSuspending);
 }
 
 TEST_F(Mishaps, AJobIsNotResumedWhileARequestUsesItsNode) {

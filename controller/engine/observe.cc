@@ -127,6 +127,7 @@ void Engine::Impl::StartAnew(JobRecord& job, const std::string& why) {
 std::vector<NodeId> Engine::Impl::WhereTasksMayLive(const JobRecord& job) const {
   const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
   std::vector<NodeId> nodes;
+  if (!HoldsNodes(job.state)) return nodes;
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
     const bool never_there = seen.connected && !seen.known && !starting;

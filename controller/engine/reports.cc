@@ -27,6 +27,8 @@ void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
     return;
   }
   ObservedTask& task = tasks[id];
+  // A heartbeat that was newer has overtaken it. What is said of a task that is not there has no version.
+  if (report.version() != 0 && report.version() < task.report.version()) return;
   // Heartbeats repeat what is known; only news is worth a judgement.
   const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
                     task.report.committed_op() != report.committed_op() || task.report.op() != report.op();

@@ -174,6 +174,7 @@ void Task::Fail(int64_t op, const std::string& why) {
 
 void Task::Send() {
   v1::FromAgent message;
+  record_.mutable_report()->set_version(record_.report().version() + 1);
   *message.mutable_report() = record_.report();
   host_.send(std::move(message));
 }

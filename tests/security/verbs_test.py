@@ -35,6 +35,7 @@ TABLE = {
     "Siding/Site": ({}, OK),
     "Siding/ShowPolicy": ({}, OK),
     "Siding/ReloadPolicy": ({}, PERMISSION_DENIED),
+    "Siding/Backup": ({}, PERMISSION_DENIED),
     "AgentGateway/Connect": ({"hello": {"node": "n9"}}, PERMISSION_DENIED),
 }
 AGENTS_ONLY = "AgentGateway/Connect"

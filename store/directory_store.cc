@@ -121,7 +121,10 @@ class DirectoryStore final : public ImageStore {
     SIDING_RETURN_IF_ERROR(FaultAt<"store.delete: an image is about to be deleted">());
     const std::string trash = TrashPath(layout_);
     if (disk().Rename(layout_.ImageFolder(key), trash) != 0) {
-      if (errno == ENOENT) return absl::OkStatus();
+      if (errno == ENOENT) {
+        disk().RemoveFolder(parent);  // whoever deleted the last image in it may have died before this
+        return absl::OkStatus();
+      }
       return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
     }
     // Before the first file goes: after a power cut the image must be whole or gone.

@@ -51,6 +51,12 @@ TEST_F(DirectoryStoreTest, DeletingTwiceIsFine) {
   EXPECT_TRUE(store_->Delete(key_).ok());
 }
 
+TEST_F(DirectoryStoreTest, TheFolderOfADeletionThatWasCutShortGoesWithTheNext) {
+  ASSERT_TRUE(MakeDirectories(folder_ + "/images/" + key_.checkpoint.value()).ok());
+  EXPECT_TRUE(store_->Delete(key_).ok());
+  EXPECT_EQ(CountEntries(folder_ + "/images"), 0u);
+}
+
 TEST_F(DirectoryStoreTest, DeletingARankLeavesTheOthers) {
   const ImageKey other{key_.checkpoint, 1};
   Put(key_);

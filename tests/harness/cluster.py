@@ -60,6 +60,16 @@ def marked_processes(folder):
     return found
 
 
+def is_gpu_helper_of(agents, pid):
+    """One lives as long as its agent, which may have our folder in its environment."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    return fields["Name"].startswith("siding-gpu-help") and int(fields["PPid"]) in agents
+
+
 class Cluster:
     def __init__(self, nodes=("n1", "n2"), slots=2, memory="2GiB", policy=None, folder=None, agent_args=(), config=None,
                  env=None):
@@ -183,7 +193,7 @@ class Cluster:
         """Shims of this cluster, and inits whose shim is one of them or that run with our folder in their
         environment."""
         mine = {p.pid for p in [*self.agents.values(), *self.controllers()] if p and p.poll() is None}
-        return [pid for pid in marked_processes(self.dir) if pid not in mine]
+        return [pid for pid in marked_processes(self.dir) if pid not in mine and not is_gpu_helper_of(mine, pid)]
 
     def tail(self, name, lines=15):
         path = self.logs / f"{name}.log"

@@ -2,6 +2,7 @@
 
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
+#include "agent/host/task_orders.h"
 #include "agent/launch/held_files.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
@@ -106,19 +107,7 @@ class Task::Dumper final : public DumpObserver {
 };
 
 std::function<void()> Task::PlanDump(const v1::ToAgent& command) {
-  v1::TaskReport& report = *record_.mutable_report();
-  if (report.phase() != v1::RUNNING && report.phase() != v1::SUSPENDED) return {};
-  if (command.op() <= std::max(report.failed_op(), record_.done_op())) return {};
-  const bool was_frozen = report.phase() == v1::SUSPENDED;
-  report.clear_failed_op();
-  report.clear_error();
-  agent::DumpRecord& dump = *record_.mutable_dump();
-  dump.Clear();
-  dump.set_op(command.op());
-  dump.set_checkpoint(command.dump().checkpoint());
-  dump.set_tier(command.dump().tier());
-  dump.set_keep_running(command.dump().keep_running());
-  dump.set_was_frozen(was_frozen);
+  if (!TakeDump(record_, command)) return {};
   SetPhase(v1::DUMPING, command.op());
   return [this, command] { DoDump(command); };
 }

@@ -29,25 +29,7 @@ void Task::Conclude() {
     const pid_t init = IsAlive(record_.init().pid(), record_.init().start_time()) ? record_.init().pid() : 0;
     freezer().KillAll(name_, init);
   }
-  const Ending ending = JudgeEnding(record_, exit.ok() ? &*exit : nullptr, image_visible);
-  if (ending == Ending::kCheckpointed) {
-    report.set_checkpoint(dump.checkpoint());
-    report.set_image_bytes(dump.image_bytes());
-    report.set_committed_op(dump.op());
-    report.clear_failed_op();
-    report.clear_error();
-    SetPhase(v1::CHECKPOINTED);
-  } else if (ending == Ending::kSaved) {
-    SetPhase(v1::SAVED);
-  } else if (exit.ok()) {
-    report.set_exit_code(exit->code());
-    report.set_exit_signal(exit->signal());
-    report.set_own_end(!record_.killed());
-    SetPhase(v1::EXITED);
-  } else {
-    report.set_error("the processes are gone, and nobody saw how");
-    SetPhase(v1::LOST);
-  }
+  SetPhase(ReportEnding(record_, exit.ok() ? &*exit : nullptr, image_visible));
 }
 
 }  // namespace siding

@@ -14,4 +14,27 @@ Ending JudgeEnding(const agent::TaskRecord& record, const agent::ShimExit* exit,
   return record.saved() || (record.saving() && ended_well) ? Ending::kSaved : Ending::kItsOwn;
 }
 
+v1::TaskPhase ReportEnding(agent::TaskRecord& record, const agent::ShimExit* exit,
+                           const std::function<bool()>& image_visible) {
+  const Ending ending = JudgeEnding(record, exit, image_visible);
+  v1::TaskReport& report = *record.mutable_report();
+  if (ending == Ending::kSaved) return v1::SAVED;
+  if (ending == Ending::kCheckpointed) {
+    report.set_checkpoint(record.dump().checkpoint());
+    report.set_image_bytes(record.dump().image_bytes());
+    report.set_committed_op(record.dump().op());
+    report.clear_failed_op();
+    report.clear_error();
+    return v1::CHECKPOINTED;
+  }
+  if (exit == nullptr) {
+    report.set_error("the processes are gone, and nobody saw how");
+    return v1::LOST;
+  }
+  report.set_exit_code(exit->code());
+  report.set_exit_signal(exit->signal());
+  report.set_own_end(!record.killed());
+  return v1::EXITED;
+}
+
 }  // namespace siding

@@ -22,5 +22,8 @@ inline bool EndsBySaving(const v1::AppMethod& app) { return app.marker().empty()
 // image of the record's dump in its store?
 Ending JudgeEnding(const agent::TaskRecord& record, const agent::ShimExit* exit,
                    const std::function<bool()>& image_visible);
+// Judges, and puts into the task's report what is to be said of it. Returns the phase that it ends in.
+v1::TaskPhase ReportEnding(agent::TaskRecord& record, const agent::ShimExit* exit,
+                           const std::function<bool()>& image_visible);
 
 }  // namespace siding

@@ -9,6 +9,7 @@
 
 #include "agent/host/task.h"
 #include "agent/host/task_ending.h"
+#include "agent/host/task_orders.h"
 #include "agent/launch/account.h"
 #include "agent/launch/processes.h"
 #include "common/fault.h"
@@ -40,12 +41,7 @@ constexpr Duration kEndGrace = std::chrono::seconds(10);
 }  // namespace
 
 std::function<void()> Task::PlanSave(const v1::ToAgent& command) {
-  v1::TaskReport& report = *record_.mutable_report();
-  if (report.phase() != v1::RUNNING) return {};
-  if (command.op() <= std::max(report.failed_op(), record_.done_op())) return {};
-  report.clear_failed_op();
-  report.clear_error();
-  record_.set_saving(!command.save().keep_running());
+  if (!TakeSave(record_, command)) return {};
   Persist();
   return [this, command] { DoSave(command); };
 }

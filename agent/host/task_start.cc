@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
+#include "agent/host/task_orders.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
@@ -49,14 +50,8 @@ bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 }  // namespace
 
 std::function<void()> Task::PlanStart(const v1::ToAgent& command) {
-  // Anything but a fresh task: launched already.
-  if (record_.report().phase() != v1::TASK_PHASE_UNSPECIFIED) return {};
+  if (!TakeStart(record_, command)) return {};
   const bool restore = command.has_restore();
-  *record_.mutable_spec() = restore ? command.restore().spec() : command.launch().spec();
-  record_.set_restored(restore);
-  if (restore) record_.mutable_report()->set_checkpoint(command.restore().checkpoint());
-  // The controller did not start it: this is how it learns what the job asked for.
-  if (record_.hosted()) *record_.mutable_report()->mutable_spec() = record_.spec();
   SetPhase(restore ? v1::RESTORING : v1::LAUNCHING, command.op());
   return [this, command, restore] { restore ? DoRestore(command) : DoLaunch(command); };
 }

@@ -1,5 +1,6 @@
 #include "agent/checkpoint/precheck.h"
 #include "agent/host/task.h"
+#include "agent/host/task_orders.h"
 #include "common/fault.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
@@ -12,10 +13,7 @@ std::function<void()> Task::PlanSuspend(const v1::ToAgent& command) {
     if (phase != v1::SUSPENDED) return {};
     return [this] { DoResume(); };
   }
-  if (phase != v1::RUNNING || command.op() == record_.report().failed_op()) return {};
-  record_.mutable_report()->clear_failed_op();
-  record_.mutable_report()->clear_error();
-  record_.set_frozen(true);
+  if (!TakeSuspend(record_, command)) return {};
   Persist();
   if (command.suspend().notice_us() > 0) SetPhase(v1::RUNNING, command.op());
   return [this, command] { DoSuspend(command); };

@@ -48,7 +48,7 @@ void BackToTheStart(JobRecord& job) {
 
 class Applier {
  public:
-  Applier(ClusterState& state, const Event& event) : state_(state), event_(event) {}
+  Applier(DurableState& state, const Event& event) : state_(state), event_(event) {}
 
   void operator()(const JobSubmitted& e) { Create(e.spec).request_key = e.request_key; }
 
@@ -350,7 +350,7 @@ class Applier {
     LeaveNodes(job);
   }
 
-  ClusterState& state_;
+  DurableState& state_;
   const Event& event_;
 };
 
@@ -367,13 +367,13 @@ void AddTo(Tally& tally, const JobRecord& job) {
   }
 }
 
-Resumption ResumptionOf(const ClusterState& state, const JobRecord& job) {
+Resumption ResumptionOf(const DurableState& state, const JobRecord& job) {
   if (job.checkpoints.empty()) return job.saved_at ? Resumption::kOwnSave : Resumption::kBeginning;
   const Time newest = state.checkpoints.at(job.checkpoints.back()).created;
   return job.saved_at && *job.saved_at >= newest ? Resumption::kOwnSave : Resumption::kCheckpoint;
 }
 
-void Apply(ClusterState& state, const Event& event) {
+void Apply(DurableState& state, const Event& event) {
   state.last_seq = std::max(state.last_seq, event.seq);
   std::visit(Applier(state, event), event.body);
 }

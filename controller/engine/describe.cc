@@ -137,7 +137,7 @@ struct Words {
 
 }  // namespace
 
-std::string WhyUnknown(const ClusterState& state, JobId job) {
+std::string WhyUnknown(const DurableState& state, JobId job) {
   return absl::StrCat("there is no job ", job.value(),
                       job <= state.last_job ? "; jobs that ended long ago are forgotten" : "");
 }

@@ -31,16 +31,7 @@ void Engine::Impl::BeginOutage(const absl::Status& status) {
 
 // The durable state as the journal has it.
 void Engine::Impl::TakeBack() {
-  state_.unfinished.clear();
-  state_.jobs.clear();
-  state_.ended.clear();
-  state_.checkpoints.clear();
-  state_.unwanted.clear();
-  state_.damaged_checkpoints = 0;
-  state_.nodes.clear();
-  state_.last_seq = 0;
-  state_.last_job = JobId();
-  state_.forgotten = Tally();
+  static_cast<DurableState&>(state_) = DurableState();
   const absl::Status replayed = journal_.Replay(0, [this](const Event& event) { Apply(state_, event); });
   if (!replayed.ok()) {
     health_ = absl::DataLossError(absl::StrCat("journal: ", replayed.message()));

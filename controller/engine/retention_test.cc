@@ -35,7 +35,7 @@ class RetentionTest : public EngineTest {
   }
   std::string Text() {
     std::string text;
-    engine_->Read([&](const ClusterState& state) { text = TextOf(state); });
+    engine_->Read([&](const ClusterState& state) { text = StateText(state); });
     return text;
   }
 };

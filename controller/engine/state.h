@@ -194,10 +194,12 @@ struct ObservedQueue {
   std::map<NodeId, ManagedNode> nodes;
 };
 
-struct ClusterState {
-  ClusterState() = default;
-  ClusterState(const ClusterState&) = delete;  // `unfinished` points into `jobs`
-  ClusterState& operator=(const ClusterState&) = delete;
+// What the journal says.
+struct DurableState {
+  DurableState() = default;
+  DurableState(const DurableState&) = delete;  // `unfinished` points into `jobs`
+  DurableState& operator=(const DurableState&) = delete;
+  DurableState& operator=(DurableState&&) = default;
 
   int64_t last_seq = 0;
   std::map<JobId, JobRecord> jobs;
@@ -210,7 +212,9 @@ struct ClusterState {
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
   int64_t damaged_checkpoints = 0;  // ever found
+};
 
+struct ClusterState : DurableState {
   std::map<NodeId, ObservedNode> observed_nodes;
   std::map<NodeId, std::map<TaskId, ObservedTask>> observed_tasks;
   ObservedQueue queue;
@@ -219,15 +223,15 @@ struct ClusterState {
 // Where a job that has left its nodes goes on from: whichever is newer, its last good checkpoint or what the
 // program saved itself.
 enum class Resumption { kBeginning, kCheckpoint, kOwnSave };
-Resumption ResumptionOf(const ClusterState& state, const JobRecord& job);
+Resumption ResumptionOf(const DurableState& state, const JobRecord& job);
 
 void AddTo(Tally& tally, const JobRecord& job);
 // Why there is no such job.
-std::string WhyUnknown(const ClusterState& state, JobId job);
+std::string WhyUnknown(const DurableState& state, JobId job);
 
-// Pure: changes only the durable part. An event that means nothing in the present state is ignored, so that
+// Pure. An event that means nothing in the present state is ignored, so that
 // a replay can never fail half-way.
-void Apply(ClusterState& state, const Event& event);
+void Apply(DurableState& state, const Event& event);
 
 // "order-dump", "submitted", ...
 std::string KindOf(const Event& event);

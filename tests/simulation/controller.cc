@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "controller/engine/state_text.h"
 #include "tests/simulation/message_text.h"
-#include "tests/simulation/state_text.h"
 
 namespace siding::simulation {
 

@@ -1,6 +1,7 @@
 #include "tests/simulation/task.h"
 
 #include "agent/host/task_ending.h"
+#include "agent/host/task_orders.h"
 
 namespace siding::simulation {
 
@@ -102,16 +103,12 @@ void Task::Execute(const v1::ToAgent& command) {
 }
 
 Task::Step Task::Plan(const v1::ToAgent& command) {
-  v1::TaskReport& report = *record_.mutable_report();
-  if (IsOver(report.phase())) return {};
+  if (IsOver(record_.report().phase())) return {};
   switch (command.what_case()) {
     case v1::ToAgent::kLaunch:
     case v1::ToAgent::kRestore: {
-      if (report.phase() != v1::TASK_PHASE_UNSPECIFIED) return {};
+      if (!TakeStart(record_, command)) return {};
       const bool restore = command.has_restore();
-      *record_.mutable_spec() = restore ? command.restore().spec() : command.launch().spec();
-      record_.set_restored(restore);
-      if (restore) report.set_checkpoint(command.restore().checkpoint());
       SetPhase(restore ? v1::RESTORING : v1::LAUNCHING, command.op());
       return [this, command, restore] { restore ? DoRestore(command) : DoLaunch(command); };
     }
@@ -202,26 +199,7 @@ void Task::Conclude() {
     return host_.lab.store.images.contains(
         NameImage(dump.tier(), host_.machine.node(), dump.checkpoint(), id_.rank));
   };
-  switch (JudgeEnding(record_, folder.exit ? &*folder.exit : nullptr, image_visible)) {
-    case Ending::kCheckpointed:
-      report.set_checkpoint(dump.checkpoint());
-      report.set_image_bytes(dump.image_bytes());
-      report.set_committed_op(dump.op());
-      report.clear_failed_op();
-      report.clear_error();
-      return SetPhase(v1::CHECKPOINTED);
-    case Ending::kSaved:
-      return SetPhase(v1::SAVED);
-    case Ending::kItsOwn:
-      break;
-  }
-  if (!folder.exit) {
-    report.set_error("the processes are gone, and nobody saw how");
-    return SetPhase(v1::LOST);
-  }
-  report.set_exit_code(folder.exit->code());
-  report.set_exit_signal(folder.exit->signal());
-  SetPhase(v1::EXITED);
+  SetPhase(ReportEnding(record_, folder.exit ? &*folder.exit : nullptr, image_visible));
 }
 
 }  // namespace siding::simulation

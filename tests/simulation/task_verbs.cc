@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "agent/host/task_ending.h"
+#include "agent/host/task_orders.h"
 #include "tests/simulation/task.h"
 
 namespace siding::simulation {
@@ -35,10 +36,7 @@ Task::Step Task::PlanSuspend(const v1::ToAgent& command) {
     if (phase != v1::SUSPENDED) return {};
     return [this] { DoResume(); };
   }
-  if (phase != v1::RUNNING || command.op() == record_.report().failed_op()) return {};
-  record_.mutable_report()->clear_failed_op();
-  record_.mutable_report()->clear_error();
-  record_.set_frozen(true);
+  if (!TakeSuspend(record_, command)) return {};
   Persist();
   if (command.suspend().notice_us() > 0) SetPhase(v1::RUNNING, command.op());
   return [this, command] { DoSuspend(command); };
@@ -81,12 +79,7 @@ void Task::DoResume() {
 }
 
 Task::Step Task::PlanSave(const v1::ToAgent& command) {
-  v1::TaskReport& report = *record_.mutable_report();
-  if (report.phase() != v1::RUNNING) return {};
-  if (command.op() <= std::max(report.failed_op(), record_.done_op())) return {};
-  report.clear_failed_op();
-  report.clear_error();
-  record_.set_saving(!command.save().keep_running());
+  if (!TakeSave(record_, command)) return {};
   Persist();
   return [this, command] { DoSave(command); };
 }
@@ -123,6 +116,10 @@ void Task::DoSave(const v1::ToAgent& command) {
 
 void Task::DoKill(Duration grace) {
   ThawIfFrozen(InMachine() != nullptr && InMachine()->parked);
+  if (InMachine() != nullptr) {
+    record_.set_killed(true);
+    Persist();
+  }
   const auto kill = [this] {
     host_.machine.KillAll(id_);
     Pause(1ms, 50ms, [this] { Finish(); });

@@ -1,36 +1,32 @@
-#include "tests/simulation/state_text.h"
+#include "controller/engine/state_text.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "controller/journal/journal.h"
 
-namespace siding::simulation {
+namespace siding {
 namespace {
 
-std::string Text(const std::vector<NodeId>& nodes) {
-  return absl::StrJoin(nodes, ",",
-                       [](std::string* out, const NodeId& node) { absl::StrAppend(out, node.value()); });
+// Of any list of ids.
+template <class Ids>
+std::string IdsText(const Ids& ids) {
+  return absl::StrJoin(ids, ",", [](std::string* out, const auto& id) { absl::StrAppend(out, id.value()); });
 }
 std::string Text(const std::map<int, int>& codes) {
   return absl::StrJoin(codes, ",", absl::PairFormatter("="));
 }
 std::string Text(Time time) { return absl::StrCat(ToMicros(time)); }
 std::string Text(const std::optional<Time>& time) { return time ? Text(*time) : "-"; }
-std::string Text(const std::vector<CheckpointId>& ids) {
-  return absl::StrJoin(ids, ",",
-                       [](std::string* out, const CheckpointId& id) { absl::StrAppend(out, id.value()); });
-}
-std::string Text(double number) { return absl::StrCat(number); }
 
 // Not only as the journal writes it: what it leaves out is what a restart forgets.
 std::string Text(const JobMoved& move) {
-  return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", Text(move.target),
+  return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", IdsText(move.target),
                       " keep-running ", move.keep_running, " through-ram ", move.through_ram, " for-good ",
                       move.for_good, " notice ", move.notice.count(), " request ", move.request.value());
 }
 std::string Text(const Plan& plan) {
   std::string text = EncodeEventBody(Event{0, {}, {}, RequestPlanned{plan}});
-  for (const PlanStep& step : plan.steps) absl::StrAppend(&text, " target ", Text(step.target));
+  for (const PlanStep& step : plan.steps) absl::StrAppend(&text, " target ", IdsText(step.target));
   return text;
 }
 
@@ -41,34 +37,39 @@ void Add(std::string& text, const JobRecord& job) {
   line("times ", Text(job.submitted), " ", Text(job.state_since), " ", Text(job.running_since), " ",
        Text(job.durable_at), " ", Text(job.first_started), " ", Text(job.ended), " ", Text(job.last_exit),
        " ", Text(job.saved_at), " ", Text(job.last_preempted), " ", Text(job.stopped_at));
-  line("numbers ", job.exit_code, " ", job.incarnation, " ", job.first_rank, " ", job.order, " ",
-       job.restore_failures, " ", job.checkpoint_count, " ", job.displaced_by.value(), " ", job.preemptions,
-       " ", job.in_ram, " ", Text(job.lost_node_seconds));
-  line("nodes ", Text(job.nodes), " last ", Text(job.last_nodes), " left on ", Text(job.left_on), " target ",
-       Text(job.target), " exited ", Text(job.exited));
+  line("key ", job.request_key);
+  line("numbers ", job.start_failures, " ", job.exit_code, " ", job.incarnation, " ", job.first_rank, " ",
+       job.order, " ", job.restore_failures, " ", job.checkpoint_count, " ", job.displaced_by.value(), " ",
+       job.preemptions, " ", job.in_ram, " ", job.lost_node_seconds);
+  line("nodes ", IdsText(job.nodes), " last ", IdsText(job.last_nodes), " left on ", IdsText(job.left_on),
+       " target ", IdsText(job.target), " exited ", Text(job.exited));
   for (const auto& [method, why] : job.lost_methods) line("lost ", ToString(method), " ", why);
-  line("checkpoints ", Text(job.checkpoints), " reason ", job.reason);
+  line("checkpoints ", IdsText(job.checkpoints), " ordered ", IdsText(job.ordered), " reason ", job.reason);
   line("current ", Text(job.current));
   for (const Plan& plan : job.plans) line("plan ", Text(plan));
 }
 
 void Add(std::string& text, const CheckpointRecord& c) {
   absl::StrAppend(&text, "checkpoint ", c.id.value(), " ", c.job.value(), " ", c.incarnation, " ",
-                  c.first_rank, " ", ToString(c.tier), " ", Text(c.nodes), " ", Text(c.exited), " ");
+                  c.first_rank, " ", ToString(c.tier), " ", IdsText(c.nodes), " ", Text(c.exited), " ");
   absl::StrAppend(&text, c.bytes.value, " ", Text(c.created), " ", c.state, " ", c.note, "\n");
 }
 
 }  // namespace
 
-std::string StateText(const ClusterState& state) {
-  std::string text = absl::StrCat("seq ", state.last_seq, "\n");
+std::string StateText(const DurableState& state) {
+  const Tally& t = state.forgotten;
+  std::string text =
+      absl::StrCat("seq ", state.last_seq, " last job ", state.last_job.value(), "\nforgotten ", t.met, " ",
+                   t.missed, " ", t.refused, " ", t.preemptions, " ", t.lost_node_seconds, "\nunwanted ",
+                   IdsText(state.unwanted), " damaged ", state.damaged_checkpoints, "\n");
   for (const auto& [id, job] : state.jobs) Add(text, job);
   for (const auto& [id, job] : state.unfinished) absl::StrAppend(&text, "unfinished ", id.value(), "\n");
+  for (const auto& [at, id] : state.ended) absl::StrAppend(&text, "ended ", Text(at), " ", id.value(), "\n");
   for (const auto& [id, checkpoint] : state.checkpoints) Add(text, checkpoint);
-  for (const auto& [id, node] : state.nodes) {
+  for (const auto& [id, node] : state.nodes)
     if (node.cordoned) absl::StrAppend(&text, "cordoned ", id.value(), "\n");
-  }
   return text;
 }
 
-}  // namespace siding::simulation
+}  // namespace siding

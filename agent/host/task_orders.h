@@ -1,0 +1,17 @@
+// What an order does to a task's record before anything is done about it. Pure: the caller writes the record
+// down and reports it.
+#pragma once
+
+#include "agent/host/task_record.pb.h"
+#include "siding/v1/agent.pb.h"
+
+namespace siding {
+
+// Each is for the order that it is named after, and is false if there is nothing to do: it has been carried
+// out, has failed, or makes no sense in the task's phase. Then the record stays as it is.
+bool TakeStart(agent::TaskRecord& record, const v1::ToAgent& order);  // Launch, Restore
+bool TakeSuspend(agent::TaskRecord& record, const v1::ToAgent& order);
+bool TakeDump(agent::TaskRecord& record, const v1::ToAgent& order);
+bool TakeSave(agent::TaskRecord& record, const v1::ToAgent& order);
+
+}  // namespace siding

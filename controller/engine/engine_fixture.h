@@ -17,6 +17,21 @@ inline const Caller kAda{1000, "ada", false};
 inline const Caller kBob{1001, "bob", false};
 inline const Caller kRoot{0, "root", true};
 
+// Appends fail while it is told so.
+class FullJournal final : public Journal {
+ public:
+  absl::Status Append(const std::vector<Event>& events) override {
+    return full ? absl::ResourceExhaustedError("disk is full") : kept_->Append(events);
+  }
+  absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
+    return kept_->Replay(after, visit);
+  }
+  bool full = false;
+
+ private:
+  std::unique_ptr<Journal> kept_ = NewMemoryJournal();
+};
+
 // An engine with a cluster of nodes of 4 slots, a journal that outlives it, and a clock that stands still
 // unless it is told to move.
 class EngineTest : public testing::Test {

@@ -397,21 +397,6 @@ TEST_F(EngineTest, TasksOfAJobThatTheJournalDoesNotKnowAreLeftAlone) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
 }
 
-// Appends fail once it is told to.
-class FullJournal final : public Journal {
- public:
-  absl::Status Append(const std::vector<Event>& events) override {
-    return full ? absl::ResourceExhaustedError("disk is full") : kept_->Append(events);
-  }
-  absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
-    return kept_->Replay(after, visit);
-  }
-  bool full = false;
-
- private:
-  std::unique_ptr<Journal> kept_ = NewMemoryJournal();
-};
-
 TEST_F(EngineTest, NothingIsDoneThatCouldNotBeRecorded) {
   auto* journal = new FullJournal;
   journal_.reset(journal);

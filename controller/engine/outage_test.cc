@@ -4,21 +4,6 @@
 namespace siding {
 namespace {
 
-// Appends fail while it is told so.
-class FullJournal final : public Journal {
- public:
-  absl::Status Append(const std::vector<Event>& events) override {
-    return full ? absl::ResourceExhaustedError("disk is full") : kept_->Append(events);
-  }
-  absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
-    return kept_->Replay(after, visit);
-  }
-  bool full = false;
-
- private:
-  std::unique_ptr<Journal> kept_ = NewMemoryJournal();
-};
-
 class OutageTest : public EngineTest {
  protected:
   OutageTest() {

@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -188,13 +189,13 @@ TEST_P(LeaseTest, SaysThatItLives) {
   const auto lease = Open();
   lease->Look();
   const auto journal = *OpenSqliteJournal(path_, *lease);
+  const UniqueFd changes(inotify_init1(IN_CLOEXEC));
+  ASSERT_GE(inotify_add_watch(changes.get(), (path_ + ".lease").c_str(), IN_MODIFY), 0);
   const auto other = Open();
   other->Look();
   const int64_t beat = other->seen().beat;
-  while (other->seen().beat == beat) {
-    other->Look();
-    usleep(1000);
-  }
+  for (char event[4096]; other->seen().beat == beat; other->Look())
+    ASSERT_GT(read(changes.get(), event, sizeof event), 0);
   EXPECT_GT(other->seen().beat, beat);
 }
 

@@ -5,8 +5,10 @@
  *     -r FILE     keep FILE open for reading
  *     -u          open an io_uring first; exits with 77 if the kernel forbids it
  *     -g          use a fake GPU: the file $FAKE_GPU_STATES/PID, in which the fake driver keeps this
- * process's state; a step is done only while that is 0 (running) -s MARKER   on SIGUSR1 write MARKER ("-":
- * none, exit with 0) -x CODE     exit code at the end
+ *                 process's state; a step is done only while that is 0 (running)
+ *     -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0)
+ *     -w FILE     wait half-way for as long as FILE is there
+ *     -x CODE     exit code at the end
  *
  * Exits with 99 if the pattern is damaged. */
 #define _GNU_SOURCE
@@ -41,11 +43,13 @@ int main(int argc, char** argv) {
   long mib = 4;
   int exit_code = 0;
   const char* marker = NULL;
+  const char* gate = NULL;
   char gpu[4096] = "";
-  for (int option; (option = getopt(argc, argv, "m:r:ugs:x:")) >= 0;) {
+  for (int option; (option = getopt(argc, argv, "m:r:ugs:w:x:")) >= 0;) {
     if (option == 'm') mib = atol(optarg);
     if (option == 'r' && open(optarg, O_RDONLY) < 0) return 98;
     if (option == 's') marker = optarg;
+    if (option == 'w') gate = optarg;
     if (option == 'g') {
       snprintf(gpu, sizeof gpu, "%s/%d", getenv("FAKE_GPU_STATES"), (int)getpid());
       const int fd = open(gpu, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -66,6 +70,8 @@ int main(int argc, char** argv) {
   uint64_t* memory = malloc(words * 8);
   for (size_t i = 0; i < words; ++i) memory[i] = i * 0x9e3779b97f4a7c15u;
   for (long step = 1; step <= steps; ++step) {
+    while (gate && step == steps / 2 && access(gate, F_OK) == 0)
+      nanosleep(&(struct timespec){0, 1000000}, NULL);
     for (size_t i = 0; i < words; i += 509) {
       if (memory[i] != i * 0x9e3779b97f4a7c15u) return 99;
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Jobs with GPUs on a real Slurm, off their nodes and back: real processes and dumps, and a GPU driver without GPUs. A job's program
-makes a step only while its state on the GPU is what it should be."""
+makes a step only while its state on the GPU is what it should be, and waits half-way until the test has done with it what it wants."""
 
 from case import BIN, main, wait_for
 from job_case import NOBODY, STEPS, PreemptionCase
@@ -30,14 +30,20 @@ class Gpus(PreemptionCase):
         states = self.work / "states"
         states.mkdir(exist_ok=True)
         states.chmod(0o777)
+        self.gate = self.work / "gate"
+        self.gate.touch()
         script = self.work / "gpu.sh"
         script.write_text(f"#!/bin/bash\n{before}\nexport FAKE_GPU_STATES={states}\n"
-                          f"{with_what} {BIN}/siding-test-job -g {steps} 8\n")
+                          f"{with_what} {BIN}/siding-test-job -g -w {self.gate} {steps} 8\n")
         return script
 
-    def assert_every_step_once(self, job):
+    def assert_goes_on(self, job):
+        """From where it was, to its end; returns what Slurm says of it."""
+        self.gate.unlink()
+        ended = self.slurm.wait_state(job, "COMPLETED")
         numbers = [line for line in self.output(job).splitlines() if line.isdigit()]  # not what Slurm says of a step
         self.assertEqual(numbers, [str(i + 1) for i in range(STEPS)])
+        return ended
 
     def gpus_of(self, node, task):
         return self.agents.wait_phase(node, task, "RUNNING", 40).get("gpus")
@@ -54,9 +60,8 @@ class Gpus(PreemptionCase):
         self.take_first_gpu_of("node2")
         self.vacate(job)
         self.assertEqual(self.gpus_of("node2", f"{job}.2.0"), GPUS["node2"][1:])
-        ended = self.slurm.wait_state(job, "COMPLETED")
+        ended = self.assert_goes_on(job)
         self.assertEqual((ended["BatchHost"], ended["Restarts"]), ("node2", "1"))
-        self.assert_every_step_once(job)
         self.assertEqual((self.drivers["node2"] / "moves").read_text().split("\n")[0], f"{0x11} to {0x22}")
         self.assertEqual(self.slurm.wait_state(bystander, "COMPLETED")["Restarts"], "0")
         self.assert_counted(bystander)
@@ -74,8 +79,7 @@ class Gpus(PreemptionCase):
         self.slurm.wait_state(job, "PENDING")
         self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=node2")
         self.assertEqual(self.gpus_of("node2", f"{job}.2.{STEP}"), GPUS["node2"])
-        self.slurm.wait_state(job, "COMPLETED")
-        self.assert_every_step_once(job)
+        self.assert_goes_on(job)
 
     def test_a_job_without_gpus_has_none_beside_one_that_has(self):
         job = self.submit("--siding-preemptible", self.counter(), uid=NOBODY)
@@ -92,9 +96,7 @@ class Gpus(PreemptionCase):
         self.agents.wait_phase("node2", f"{job}.2.0", "RESTORE_FAILED", 40)
         self.slurm.wait_state(job, "PENDING")
         fault.unlink()
-        ended = self.slurm.wait_state(job, "COMPLETED")
-        self.assertEqual(ended["Restarts"], "2")
-        self.assert_every_step_once(job)
+        self.assertEqual(self.assert_goes_on(job)["Restarts"], "2")
 
     def test_a_job_that_the_driver_does_not_let_go_runs_on(self):
         job = self.submit("--siding-preemptible", "--gres=gpu:1", self.gpu_counter(), uid=NOBODY)
@@ -104,8 +106,7 @@ class Gpus(PreemptionCase):
         op = self.agents.order("node1", task, dump={"checkpoint": f"slurm-{job}.1", "tier": "SHARED"})
         wait_for("the dump to fail", lambda: self.agents.report("node1", task).get("failedOp") == str(op), 20)
         self.assertIn("CUDA_ERROR_NOT_SUPPORTED", self.agents.report("node1", task)["error"])
-        self.slurm.wait_state(job, "COMPLETED")
-        self.assert_every_step_once(job)
+        self.assert_goes_on(job)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "common/fault.h"
+#include "common/private_mounts_for_test.h"
 #include "gmock/gmock.h"
 #include "store/test_support.h"
 
@@ -174,7 +175,7 @@ class FullDiskTest : public FolderTest {
   void SetUp() override {
     disk_ = folder_ + "/disk";
     std::filesystem::create_directory(disk_);
-    if (mount("tmpfs", disk_.c_str(), "tmpfs", 0, "size=1m") != 0) {
+    if (!EnterPrivateMounts() || mount("tmpfs", disk_.c_str(), "tmpfs", 0, "size=1m") != 0) {
       GTEST_SKIP() << "cannot mount a small tmpfs: " << strerror(errno);
     }
     mounted_ = true;

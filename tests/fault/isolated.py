@@ -8,13 +8,19 @@ import subprocess
 CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
 
 
+def enter_mounts(also=0):
+    """Mounts that only this process and its children see, for the rest of the process: one in everybody's namespace would become
+    a part of whatever task is started meanwhile, which nobody could restore once the mount is gone."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS | also) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
 def enter(kept):
     """An empty /tmp and a loopback device, for the rest of the process. Returns another path of the folder `kept`."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS | CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), "unshare")
     fd = os.open(kept, os.O_RDONLY | os.O_DIRECTORY)
-    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    enter_mounts(CLONE_NEWNET)
     # What others have mounted there would be a part of every task's mounts, and nowhere to be found.
     points = [line.split()[4] for line in open("/proc/self/mountinfo")]
     for point in sorted((p for p in points if p.startswith("/tmp/")), reverse=True):

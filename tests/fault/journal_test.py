@@ -9,6 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+import isolated  # noqa: E402
 import jobs  # noqa: E402
 from case import Cluster, ClusterCase, CtlError, wait_for  # noqa: E402
 
@@ -84,6 +85,7 @@ class FullDisk(ClusterCase):
         cluster = Cluster(self.nodes, self.slots, policy=self.policy)
         self.disk = cluster.dir / "controller"
         self.disk.mkdir(mode=0o700)
+        isolated.enter_mounts()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", self.disk], check=True)
         self.addCleanup(shutil.rmtree, cluster.dir, ignore_errors=True)
         self.addCleanup(subprocess.run, ["umount", self.disk], check=True)

@@ -62,8 +62,6 @@ std::optional<JobState> Next(JobState state, JobEvent event);
 bool IsTerminal(JobState state);
 // It has tasks on its nodes, frozen ones included.
 bool HoldsNodes(JobState state);
-// Its slots are in use: as HoldsNodes, without kSuspended.
-bool UsesSlots(JobState state);
 
 std::string ToString(JobState state);
 std::string ToString(JobEvent event);

@@ -33,15 +33,6 @@ absl::Status UntilOneFails(GpuState wanted, GpuDriver& driver, const std::vector
 
 }  // namespace
 
-absl::StatusOr<std::vector<pid_t>> GpuProcesses(GpuDriver& driver, const std::vector<pid_t>& pids) {
-  std::vector<pid_t> using_gpus;
-  for (pid_t pid : pids) {
-    SIDING_ASSIGN_OR_RETURN(const GpuState state, driver.State(pid));
-    if (state != GpuState::kUnused) using_gpus.push_back(pid);
-  }
-  return using_gpus;
-}
-
 absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times) {
   absl::Status status = UntilOneFails(GpuState::kRunning, driver, pids,
                                       [&](pid_t pid) { return driver.Lock(pid, times.lock); });

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "agent/gpu/gpu_driver.h"
 #include "common/units.h"
 
@@ -17,9 +17,6 @@ struct GpuTimes {
   Duration lock;      // for each process: work it has submitted is waited for
   Duration transfer;  // for each process: its memory on GPUs to the host's, or back
 };
-
-// Those of these processes that use GPUs, in their order.
-absl::StatusOr<std::vector<pid_t>> GpuProcesses(GpuDriver& driver, const std::vector<pid_t>& pids);
 
 // Locks all, then brings the state of all to host memory: a process that still ran while another's state was
 // taken could wait for it for ever. Processes that are drained already are left so. On failure all run again

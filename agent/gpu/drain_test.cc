@@ -60,9 +60,8 @@ TEST_F(DrainTest, AllAreBackBeforeTheFirstRuns) {
 }
 
 TEST_F(DrainTest, OnlyProcessesThatUseGpusAreTouched) {
-  const auto found = GpuProcesses(driver_, {1, 7, 2, 9});
-  ASSERT_TRUE(found.ok());
-  EXPECT_THAT(*found, ElementsAre(7, 9));
+  ASSERT_TRUE(DrainGpus(driver_, {1, 7, 2, 9}, kTimes).ok());
+  EXPECT_THAT(driver_.calls, ElementsAre("lock 7", "lock 9", "checkpoint 7", "checkpoint 9"));
 }
 
 TEST_F(DrainTest, ProcessThatIsDrainedAlreadyStaysSo) {

@@ -37,7 +37,6 @@ struct ManagedJob {
   bool can_be_pinned = true;      // the manager can be told on which nodes it is to start
   bool succeeded = false;         // over: and all was well
   std::string state;              // the manager's word, for people
-  bool operator==(const ManagedJob&) const = default;
 };
 
 struct ManagedNode {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/status.h"
 #include "agent/gpu/gpu_driver.h"
 #include "common/units.h"
 

@@ -102,9 +102,12 @@ TEST_F(FileTest, AnEmptyFileIsDamage) {
 }
 
 TEST_F(FileTest, ALogWithoutItsJournalIsNotThrownAway) {
-  std::ofstream(path_ + "-wal") << "frames";
-  EXPECT_TRUE(absl::IsDataLoss(OpenSqliteJournal(path_).status()));
-  EXPECT_TRUE(Exists("-wal"));
+  for (const char* log : {"-wal", "-journal"}) {
+    std::ofstream(path_ + log) << "frames";
+    EXPECT_TRUE(absl::IsDataLoss(OpenSqliteJournal(path_).status()));
+    EXPECT_TRUE(Exists(log));
+    std::filesystem::remove(path_ + log);
+  }
 }
 
 class CopyTest : public JournalTest {
@@ -153,8 +156,19 @@ TEST_F(CopyTest, ACopyNeedsNoFileBesideIt) {
 // SQLite would take that log for the copy's.
 TEST_F(CopyTest, ACopyBesideAnotherJournalsLogIsRefused) {
   ASSERT_TRUE(CopyJournal(path_, copy_).ok());
-  std::ofstream(copy_ + "-wal") << "frames";
-  EXPECT_THAT(std::string(OpenSqliteJournal(copy_).status().message()), HasSubstr("Remove"));
+  for (const std::string log : {copy_ + "-wal", copy_ + "-journal"}) {
+    std::ofstream(log) << "frames";
+    EXPECT_THAT(std::string(OpenSqliteJournal(copy_).status().message()), HasSubstr("Remove " + log));
+    std::filesystem::remove(log);
+  }
+}
+
+TEST_F(CopyTest, ACopyWhoseTakingOverWasInterruptedIsTakenOver) {
+  ASSERT_TRUE(CopyJournal(path_, copy_).ok());
+  for (const std::string left : {copy_ + ".new", copy_ + ".new-journal"}) std::ofstream(left) << "half";
+  const auto journal = OpenSqliteJournal(copy_);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  EXPECT_EQ((*journal)->restored(), 3);
 }
 
 }  // namespace

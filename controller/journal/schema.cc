@@ -89,12 +89,17 @@ absl::StatusOr<int64_t> SchemaOf(Database& db) {
   return version;
 }
 
-absl::Status MakeJournalFile(const std::string& path) {
-  const std::string draft = path + ".new";
+absl::StatusOr<std::string> StartDraft(const std::string& path) {
+  std::string draft = path + ".new";
   // Left by one that died here; it was never the journal.
   for (const char* part : {"", "-journal"}) unlink((draft + part).c_str());
   UniqueFd file(open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid()) return ErrnoError(errno, absl::StrCat("make ", draft));
+  return draft;
+}
+
+absl::Status MakeJournalFile(const std::string& path) {
+  SIDING_ASSIGN_OR_RETURN(const std::string draft, StartDraft(path));
   {
     SIDING_ASSIGN_OR_RETURN(Database db, Database::Open(draft, Database::Mode::kReadWrite));
     SIDING_RETURN_IF_ERROR(LetItShrink(db));

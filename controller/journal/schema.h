@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "controller/journal/database.h"
 
 namespace siding {
@@ -14,6 +15,10 @@ inline constexpr int64_t kJournalSchema = 2;
 
 // The schema of a journal. kFailedPrecondition if a newer siding wrote it, kDataLoss if it is none.
 absl::StatusOr<int64_t> SchemaOf(Database& db);
+
+// An empty file of root's own beside `path`, to become it once it is whole (PutInPlace in copy.h). What was
+// left of one that was never finished is removed.
+absl::StatusOr<std::string> StartDraft(const std::string& path);
 
 // Makes an empty journal of the present schema at `path`, all at once.
 absl::Status MakeJournalFile(const std::string& path);

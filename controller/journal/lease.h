@@ -9,6 +9,7 @@
 // its own. docs/reliability/high-availability.md tells of it at length.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,9 @@ class Lease {
   // Within a transaction that writes: kAborted if another controller has taken over. Also says that this one
   // lives, if it is time: many appends in a row leave the lease's own thread no turn at the database.
   absl::Status Check(Database& database);
+  // For as long as what it returns lives, that this controller lives is said without a turn at the database,
+  // which is to be kept locked for long by the holder itself: a file is written anew, say.
+  [[nodiscard]] std::shared_ptr<void> WithoutTurns();
   // Asks the database, under its lock. kAborted as above, then and for ever.
   absl::Status Confirm();
   // Whether it is lost, as far as is known. Blocks on nothing.
@@ -66,6 +70,7 @@ class Lease {
   Lease(LeaseOptions options, LeaseFile file, std::string boot);
   absl::Status Renew(bool released);
   absl::Status Say(bool released);
+  absl::Status SayIfItIsOurs();
   Duration Silence() const;
   absl::Status Lost() const;
   void Beat();
@@ -81,6 +86,8 @@ class Lease {
   std::mutex saying_;    // held while the file is written
   std::mutex renewing_;  // held while the lease's own connection is used; taken first
   std::optional<Database> database_;
+
+  std::atomic<bool> without_turns_ = false;
 
   mutable std::mutex mutex_;  // never held while something is read or written
   std::condition_variable wake_;

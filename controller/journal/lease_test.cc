@@ -45,6 +45,16 @@ class LeaseTest : public testing::TestWithParam<bool> {
       if (journal.ok()) return *std::move(journal);
     }
   }
+  // Until the holder has spoken once more.
+  void AwaitBeat() {
+    const UniqueFd changes(inotify_init1(IN_CLOEXEC));
+    ASSERT_GE(inotify_add_watch(changes.get(), (path_ + ".lease").c_str(), IN_MODIFY), 0);
+    const auto other = Open();
+    other->Look();
+    const int64_t beat = other->seen().beat;
+    for (char event[4096]; other->seen().beat == beat; other->Look())
+      ASSERT_GT(read(changes.get(), event, sizeof event), 0);
+  }
 
   std::string folder_, path_;
 };
@@ -189,14 +199,18 @@ TEST_P(LeaseTest, SaysThatItLives) {
   const auto lease = Open();
   lease->Look();
   const auto journal = *OpenSqliteJournal(path_, *lease);
-  const UniqueFd changes(inotify_init1(IN_CLOEXEC));
-  ASSERT_GE(inotify_add_watch(changes.get(), (path_ + ".lease").c_str(), IN_MODIFY), 0);
-  const auto other = Open();
-  other->Look();
-  const int64_t beat = other->seen().beat;
-  for (char event[4096]; other->seen().beat == beat; other->Look())
-    ASSERT_GT(read(changes.get(), event, sizeof event), 0);
-  EXPECT_GT(other->seen().beat, beat);
+  AwaitBeat();
+}
+
+// As a migration does that writes the whole file anew.
+TEST_P(LeaseTest, SaysThatItLivesWhileItKeepsTheJournalLocked) {
+  const auto lease = Open();
+  lease->Look();
+  const auto journal = *OpenSqliteJournal(path_, *lease);
+  const auto work = lease->WithoutTurns();
+  Database database = *Database::Open(path_, Database::Mode::kReadWrite);
+  const Transaction locked = *Transaction::Begin(database);
+  AwaitBeat();
 }
 
 // They leave nobody else a turn at the database.

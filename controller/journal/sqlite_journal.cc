@@ -36,7 +36,10 @@ class SqliteJournal final : public Journal {
     SIDING_RETURN_IF_ERROR(SchemaOf(db_).status());
     SIDING_RETURN_IF_ERROR(SetMode());
     SIDING_RETURN_IF_ERROR(lease_.Claim(db_));
-    SIDING_RETURN_IF_ERROR(Migrate(db_));
+    {
+      const auto long_work = lease_.WithoutTurns();
+      SIDING_RETURN_IF_ERROR(Migrate(db_));
+    }
     SIDING_ASSIGN_OR_RETURN(last_seq_, db_.Number("SELECT max(seq) FROM events", 0));
     SIDING_ASSIGN_OR_RETURN(removed_, db_.Meta("removed", 0));
     SIDING_ASSIGN_OR_RETURN(restored_, db_.Meta("restored", 0));

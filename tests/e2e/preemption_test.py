@@ -163,9 +163,9 @@ class OtherUsers(ClusterCase):
         self.assert_counted(job)
 
 
-class Store(ClusterCase):
-    def checkpointed(self):
-        job = self.counter(n=400)
+class StoreCase(ClusterCase):
+    def checkpointed(self, n=400):
+        job = self.counter(n=n)
         self.wait_counting(job)
         self.cluster.ctl("checkpoint", job)
         return job, self.cluster.ctl("checkpoints", "list")["checkpoints"][0]["id"]
@@ -179,6 +179,8 @@ class Store(ClusterCase):
             f.write(bytes([byte[0] ^ 1]))
         return pages.name
 
+
+class Store(StoreCase):
     def test_verify_names_the_damaged_file(self):
         _, checkpoint = self.checkpointed()
         self.assertTrue(self.cluster.ctl("checkpoints", "verify", checkpoint)["good"])
@@ -204,6 +206,19 @@ class Store(ClusterCase):
         job, checkpoint = self.checkpointed()
         self.cluster.ctl("kill", job)
         wait_for("the image to be gone", lambda: not (self.cluster.shared / "images" / checkpoint).exists(), 20)
+
+
+class Scrubbed(StoreCase):
+    nodes = ("n1",)
+
+    def test_an_image_that_nobody_asks_for_is_found_damaged_while_its_job_runs(self):
+        job, checkpoint = self.checkpointed(n=10000)
+        name = self.damage(checkpoint)
+        self.cluster.kill9_agent("n1")
+        (self.cluster.dir / "n1" / "scrubbed").write_text("0")  # it has been away for long: to read everything is overdue
+        self.cluster.start_agent("n1")
+        self.assertIn(name, self.cluster.wait_event(job, "checkpoint-damaged")["text"])
+        self.assertEqual(self.cluster.state(job), "running")
 
 
 if __name__ == "__main__":

@@ -6,17 +6,20 @@ import zlib
 from faulty import points
 
 DELAY = "2s"
+# Longer than anybody waits for a small dump (kDumpPatience in controller/engine/act.cc, and thrice the predicted time).
+LATE = "75s"
 
 # Points that only another play comes to.
 PLAY_OF = {
     "agent.found": "restart", "agent.adopt": "restart", "agent.kill": "others", "agent.killed": "others", "agent.save": "others",
-    "agent.saved": "others",
+    "agent.saved": "others", "agent.gpu.drain": "gpu", "agent.gpu.drained": "gpu", "agent.gpu.refill": "gpu",
+    "agent.gpu.refilled": "gpu",
 }
 # Points that need what a small cluster has not; what tries them.
-ELSEWHERE = {
-    "agent.gpu.drain": "gpu_test.py", "agent.gpu.drained": "gpu_test.py", "agent.gpu.refill": "gpu_test.py",
-    "agent.gpu.refilled": "gpu_test.py", "store.set-aside": "directory_store_test",
-}
+ELSEWHERE = {"store.set-aside": "directory_store_test"}
+# Steps that are delayed beyond the dump's deadline as well: those up to the decision that the image counts.
+LATE_AT = ("agent.dump", "agent.dump.draft", "agent.dump.ready", "criu.dump", "criu.dump.step", "agent.dump.frozen",
+           "agent.dump.sealed", "agent.dump.prepared")
 # How many of the first times that a point is reached are tried, where it is reached often. Else the first.
 TIMES = {
     "engine.decided": 18, "engine.recorded": 18, "engine.order": 12, "agent.order": 4, "agent.record": 8, "agent.recorded": 8,
@@ -27,21 +30,23 @@ SELECTION = ("engine.recorded=kill@4", "journal.committed=kill", "journal.commit
              "agent.start.shim=kill", "shim.running=kill", "agent.dump.sealed=kill", "agent.dump.prepared=kill-criu",
              "agent.dump.remembered=kill", "agent.dump.committed=kill", "store.moved=error", "agent.suspend.frozen=kill",
              "agent.resume.thawed=error", "criu.dump.step=kill-criu@2", "criu.restore.step=kill-criu", "agent.restore.verified=kill",
-             "agent.adopt=kill", "agent.forget=kill", "store.trashed=kill", "shim.ended=kill", "agent.record=error@3")
+             "agent.adopt=kill", "agent.forget=kill", "store.trashed=kill", "shim.ended=kill", "agent.record=error@3", "agent.gpu.drained=kill")
 
 Combination = collections.namedtuple("Combination", "name point fault play tag what")
 
 
 def make(point, kind, nth, what):
     name = f"{point}={kind}" + (f"@{nth}" if nth > 1 else "")
-    fault = f"{point}={kind}" + (f"={DELAY}" if kind == "delay" else "") + f"@{nth}"
+    fault = {"delay": f"{point}=delay={DELAY}", "late": f"{point}=delay={LATE}"}.get(kind, f"{point}={kind}") + f"@{nth}"
     tag = f"m{zlib.crc32(name.encode()):08x}"
-    return Combination(name, point, fault, PLAY_OF.get(point, "main"), tag, what)
+    return Combination(name, point, fault, "late" if kind == "late" else PLAY_OF.get(point, "main"), tag, what)
 
 
 def all_of_them(selection=False):
-    made = [make(point, kind, nth, what) for point, (kinds, what) in sorted(points().items()) if point not in ELSEWHERE
+    known = points()
+    made = [make(point, kind, nth, what) for point, (kinds, what) in sorted(known.items()) if point not in ELSEWHERE
             for kind in kinds for nth in range(1, TIMES.get(point, 1) + 1)]
+    made += [make(point, "late", 1, known[point][1]) for point in LATE_AT]
     return [c for c in made if c.name in SELECTION] if selection else made
 
 

@@ -3,28 +3,29 @@
 import hashlib
 import pathlib
 
-from cluster import CtlError, wait_for
+from cluster import BIN, CtlError, wait_for
 from faulty import FaultyCluster
 
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
-PATIENCE = 60
+FAKE_DRIVER = BIN.parent / "agent" / "gpu" / "libfake_cuda.so"
 
 
 class Play:
     """One cluster, one fault. perform() returns when everything has ended and is quiet."""
 
     nodes = 2
+    patience = 60
 
     def __init__(self, folder, tag, point, fault):
         # Cgroups are named after nodes, and other clusters run at the same time.
         names = [f"{tag}-{i + 1}" for i in range(self.nodes)]
-        self.cluster = FaultyCluster(names, point, fault, folder=folder, **self.options())
+        self.cluster = FaultyCluster(names, point, fault, folder=folder, **self.options(folder, names))
         self.work = self.cluster.dir / "work"
         self.work.mkdir()
         self.jobs = {}  # by name: number, steps, ranks
         self.wrong_images = []  # seen while there were images
 
-    def options(self):
+    def options(self, folder, names):
         return {}
 
     def perform(self):
@@ -42,10 +43,10 @@ class Play:
         self.jobs[name] = (number, steps, nodes)
         return number
 
-    def request(self, nodes):
+    def request(self, nodes, *args):
         """A deadline job that writes down on each node that it ran."""
         command = ["/bin/sh", "-c", f"echo ran >> {self.work}/express.$SIDING_RANK.ended; sleep 0.3"]
-        self.submit("express", "--start-by", "+30s", nodes=nodes, command=command)
+        self.submit("express", "--start-by", "+30s", *args, nodes=nodes, command=command)
 
     def wait_for_work(self, *names):
         """Until every rank of these jobs has done a little."""
@@ -53,12 +54,12 @@ class Play:
             path = self.work / f"{name}.{rank}.log"
             return path.read_text().count("\n") if path.exists() else 0
         wait_for("the jobs to work", lambda: all(lines(name, rank) >= 5 for name in names
-                                                 for rank in range(self.jobs[name][2])), PATIENCE)
+                                                 for rank in range(self.jobs[name][2])), self.patience)
 
     def look_at_images(self):
         """While the victims wait for the end of the request: what the journal says of images is true."""
         number = self.jobs["express"][0]
-        wait_for("the request to run", lambda: self.cluster.jobs()[number]["state"] in ("running", "done"), PATIENCE)
+        wait_for("the request to run", lambda: self.cluster.jobs()[number]["state"] in ("running", "done"), self.patience)
 
         def listed():
             answer = self.cluster.patiently(lambda: self.cluster.ctl("checkpoints", "list"))
@@ -87,7 +88,7 @@ class Play:
                 state = views[number]["state"]
                 assert state not in ("failed", "cancelled"), f"{name} {state}: {views[number].get('reason')}"
             return all(views[number]["state"] == "done" for number, _, _ in self.jobs.values())
-        wait_for("all jobs to end", over, PATIENCE)
+        wait_for("all jobs to end", over, self.patience)
 
     # ---- what must be true of the results ----
     def wrong_results(self):
@@ -143,6 +144,12 @@ class Main(Play):
         self.request(3)
 
 
+class Late(Main):
+    """The same, but a dump takes longer than anybody waits for it: it is undone, and made once more."""
+
+    patience = 180
+
+
 class Restart(Main):
     """The same, but agents and controller are started again, with the fault, while the jobs run."""
 
@@ -154,7 +161,7 @@ class Restart(Main):
         self.cluster.kill9_controller()
         for node in self.cluster.nodes:
             self.cluster.kill9_agent(node)  # the caretaker starts them again
-        wait_for("the cluster to be back", lambda: self.cluster.patiently(self.cluster._measured), PATIENCE)
+        wait_for("the cluster to be back", lambda: self.cluster.patiently(self.cluster._measured), self.patience)
         self.preempt()
         self.look_at_images()
         self.end()
@@ -178,4 +185,27 @@ class Others(Play):
         self.request(2)
 
 
-PLAYS = {"main": Main, "restart": Restart, "others": Others}
+class Gpu(Play):
+    """Jobs on GPUs make way by checkpoint and by suspension; the driver is one that has no GPU."""
+
+    def options(self, folder, names):
+        self.states = folder / "states"
+        self.states.mkdir()
+        uuids = [f"GPU-00000000-0000-0000-0000-00000000000{i}" for i, _ in enumerate(names)]
+        (folder / "gpus").write_text("".join(f"{uuid} 80000 200 0\n" for uuid in uuids))
+        libraries = ["--cuda-library", FAKE_DRIVER, "--nvml-library", FAKE_DRIVER]
+        return {"env": {"FAKE_CUDA": str(folder)},
+                "agent_args": {name: ["--gpu", uuid, *libraries] for name, uuid in zip(names, uuids)}}
+
+    def begin(self):
+        for method in ("checkpoint", "suspend"):
+            states = self.states / method
+            states.mkdir()
+            self.submit(method, f"--preemptible={method}", "--gpus", 1, "--env", f"FAKE_GPU_STATES={states}", steps=120)
+        self.wait_for_work("checkpoint", "suspend")
+
+    def preempt(self):
+        self.request(2, "--gpus", 1)
+
+
+PLAYS = {"main": Main, "late": Late, "restart": Restart, "others": Others, "gpu": Gpu}

@@ -3,13 +3,16 @@
 
 usage: worker.py STEPS OUT [STATE | --stubborn]
 Writes a number a step into OUT.RANK.log and, at its end, a line with the digest of that file into OUT.RANK.ended. With
-STATE it saves itself there at SIGUSR1 and ends; --resume goes on from it. --stubborn: it does not end at a SIGTERM."""
+STATE it saves itself there at SIGUSR1 and ends; --resume goes on from it. --stubborn: it does not end at a SIGTERM. With
+$FAKE_GPU_STATES it uses the GPU of a driver that has none: a step is done only while its state there is "running"."""
 
 import hashlib
 import os
 import signal
 import sys
 import time
+
+RUNNING = "0"
 
 arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
 steps, out = int(arguments[0]), f"{arguments[1]}.{os.environ['SIDING_RANK']}"
@@ -39,7 +42,12 @@ if "--stubborn" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if state:
     signal.signal(signal.SIGUSR1, save)
+gpu = os.environ.get("FAKE_GPU_STATES") and f"{os.environ['FAKE_GPU_STATES']}/{os.getpid()}"
+if gpu:
+    open(gpu, "w").write(RUNNING)
 while at < steps:
+    while gpu and open(gpu).read(1) != RUNNING:
+        time.sleep(0.001)
     log.write(f"{at}\n")
     log.flush()
     at += 1

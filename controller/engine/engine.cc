@@ -188,7 +188,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
     CatchUp(report);
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
-  for (auto& [image, deletion] : deletions_) deletion.sent = Time{};
+  for (auto& [image, deletion] : deletions_) deletion.again_at = Time{};
   for (const auto& [id, job] : state_.unfinished) {
     if (std::find(job->nodes.begin(), job->nodes.end(), node) != job->nodes.end()) to_judge_.insert(id);
   }

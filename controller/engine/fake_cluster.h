@@ -181,6 +181,7 @@ class FakeCluster final : public AgentLink {
 
   std::set<std::string> fail_start;    // nodes that cannot start anything
   std::set<std::string> fail_dump;     // nodes on which a dump fails
+  std::set<std::string> fail_delete;   // nodes on which no image can be deleted
   std::set<std::string> slow_dump;     // nodes on which a dump begins and does not end
   std::set<std::string> fail_suspend;  // nodes on which a freeze fails
   std::set<std::string> fail_resume;   // nodes on which a frozen task cannot go on
@@ -208,6 +209,8 @@ class FakeCluster final : public AgentLink {
     if (command.has_verify() || command.has_delete_()) {
       v1::FromAgent message;
       message.mutable_result()->set_op(command.op());
+      if (command.has_delete_() && fail_delete.contains(node.value()))
+        message.mutable_result()->set_code(static_cast<int>(absl::StatusCode::kUnavailable));
       engine_->OnMessage(node, message);
       return;
     }

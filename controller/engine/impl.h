@@ -66,6 +66,8 @@ bool IsHosted(const JobRecord& job);
 bool IsSeenInQueueOnly(const JobRecord& job);
 // It asked for this method, which has not been found not to work.
 bool Can(const JobRecord& job, Method method);
+// Before what has failed so often is tried again: a second, and each time twice as long, up to a minute.
+Duration PauseAfter(int failures);
 // Nodes of these capacities would hold it, were they empty.
 bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
 // The processes are there (or about to be).
@@ -355,7 +357,8 @@ class Engine::Impl {
   std::map<std::pair<TaskId, NodeId>, Sent> sent_;
   struct Deletion {
     int64_t op = 0;  // the same each time it is sent
-    Time sent;
+    Time again_at;   // unless it has been carried out by then
+    int failures = 0;
   };
   using Image = std::pair<CheckpointId, int>;  // and rank
   std::map<Image, Deletion> deletions_;

@@ -12,9 +12,10 @@ namespace {
 constexpr int kRestoreAttempts = 3;
 // Attempts to start a job where only the nodes were to blame.
 constexpr int kStartAttempts = 5;
-// What went wrong on a node may be over after this; each further attempt waits for twice as long.
+// What went wrong on a node may be over after this.
 constexpr Duration kPause = std::chrono::seconds(1);
-constexpr int kMostDoublings = 6;
+constexpr Duration kLongestPause = std::chrono::minutes(1);
+constexpr int kDoublings = 6;  // from one to the other
 // A node that had no GPU for a job, or not the image's key, may have it after this, or another node may be
 // free; a frozen job that could not go on may be able to.
 constexpr Duration kLackPause = std::chrono::seconds(10);
@@ -38,6 +39,10 @@ JobMoved Moved(JobEvent event, std::string reason = "") {
 }
 
 }  // namespace
+
+Duration PauseAfter(int failures) {
+  return std::min(kPause * (1 << std::clamp(failures - 1, 0, kDoublings)), kLongestPause);
+}
 
 bool Engine::Impl::Judge(JobRecord& job) {
   if (!HoldsNodes(job.state) || IsSeenInQueueOnly(job)) return false;
@@ -171,7 +176,7 @@ void Engine::Impl::StartFailed(JobRecord& job, const std::string& where, const v
 }
 
 void Engine::Impl::Pause(const JobRecord& job, int failures) {
-  not_before_[job.id] = clock_.Now() + kPause * (1 << std::min(failures, kMostDoublings));
+  not_before_[job.id] = clock_.Now() + PauseAfter(failures + 1);
 }
 
 void Engine::Impl::RestoreFailed(JobRecord& job, const v1::TaskReport& report) {

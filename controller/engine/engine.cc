@@ -44,7 +44,8 @@ absl::Status Engine::Impl::Start() {
   SIDING_RETURN_IF_ERROR(FaultAt<"engine.replayed: the journal has been read">());
   // Operation numbers for checkpoint commands only have to differ within one life of the controller and from
   // those before it, whose answers may still arrive.
-  last_op_ = ToMicros(clock_.Now());
+  started_ = clock_.Now();
+  last_op_ = ToMicros(started_);
   NoteRestored();
   JudgeAll();
   return Flush();
@@ -198,6 +199,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
 
 void Engine::Impl::OnDisconnected(const NodeId& node) {
   state_.observed_nodes[node].connected = false;
+  state_.observed_nodes[node].gone_since = clock_.Now();
   // Its answers are lost with the connection. Deletions are asked for again.
   std::vector<int64_t> lost;
   for (const auto& [op, asked] : verifications_) {

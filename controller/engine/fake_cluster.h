@@ -56,6 +56,17 @@ class FakeCluster final : public AgentLink {
     }
     engine_->OnMessage(node, message);
   }
+  // Its agent is started anew, which undoes dumps that were not committed.
+  void Restart(const std::string& name) {
+    for (auto& [key, report] : tasks_) {
+      const bool dumping = report.phase() == v1::DUMPING || report.phase() == v1::PREPARED;
+      if (key.first != NodeId(name) || !dumping) continue;
+      report.set_phase(frozen_.contains(key) ? v1::SUSPENDED : v1::RUNNING);
+      report.set_failed_op(report.op());
+      report.clear_op();
+    }
+    Connect(name);
+  }
   void Disconnect(const std::string& name) {
     connected_.erase(NodeId(name));
     engine_->OnDisconnected(NodeId(name));

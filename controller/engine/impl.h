@@ -236,7 +236,7 @@ class Engine::Impl {
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
   bool IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const;
   bool HasFailed(const JobRecord& request, const Plan& plan);
-  bool IsBrieflyAway(const NodeId& node) const;
+  bool IsBrieflyAway(const NodeId& node, Time start_by) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
   bool RunsLate(const JobRecord& request, const Plan& plan) const;
   void Replan(JobRecord& request);
@@ -383,6 +383,7 @@ class Engine::Impl {
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
   Time compact_not_before_;
   Time caught_up_at_;
+  Time started_;  // no agent has been heard before
 
   mutable std::condition_variable changed_;
   std::deque<Event> recent_;  // the newest events, for watchers; older ones come from the journal

@@ -184,6 +184,7 @@ struct ObservedNode {
   bool connected = false;
   Time last_heard;
   v1::Hello hello;
+  Time gone_since;  // while it is not connected
   v1::Heartbeat heartbeat;
 };
 

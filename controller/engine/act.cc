@@ -56,7 +56,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
       if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
       const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
       // Nobody waits for the image of a job that is parked in RAM.
-      if (!job.in_ram) dump.set_deadline_us(ToMicros(clock_.Now() + 3 * predicted + kDumpPatience));
+      if (!job.in_ram) dump.set_patience_us((3 * predicted + kDumpPatience).count());
     };
     // Whatever still holds the task from before is undone.
     const auto abort = [&] {

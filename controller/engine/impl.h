@@ -161,6 +161,7 @@ class Engine::Impl {
   bool JudgeFreeze(JobRecord& job);
   bool JudgeDump(JobRecord& job);
   bool JudgeCommit(JobRecord& job);
+  void NoteFailure(const JobRecord& job, int rank);
   bool JudgeSave(JobRecord& job);
   bool JudgeKill(JobRecord& job);
   void StartFailed(JobRecord& job, const std::string& where, const v1::TaskReport& report);

@@ -222,6 +222,14 @@ bool Engine::Impl::JudgeDump(JobRecord& job) {
   bool all = true;
   Bytes bytes;
   for (int rank : LiveRanks(job)) {
+// Its owner should know: it may have been frozen for a while in vain.
+void Engine::Impl::NoteFailure(const JobRecord& job, int rank) {
+  ObservedTask& task = state_.observed_tasks[job.nodes[rank]][TaskOf(job, rank)];
+  if (task.failure_noted == task.report.failed_op()) return;
+  task.failure_noted = task.report.failed_op();
+  Record(job.id, Noted{absl::StrCat(On(job, rank), ": ", task.report.error(), "; it is dumped again")});
+}
+
     const TaskSeen seen = Seen(job, rank);
     const int64_t attempts = seen.report.failed_op() - OpOf(job) + 1;
     if (attempts >= kDumpAttempts || (attempts >= 1 && !seen.report.cannot_checkpoint().empty())) {
@@ -235,6 +243,7 @@ bool Engine::Impl::JudgeDump(JobRecord& job) {
     bytes += Bytes{seen.report.image_bytes()};
   }
   if (!all) return false;
+    if (attempts >= 1) NoteFailure(job, rank);
   JobMoved move = Moved(JobEvent::kCommit);
   move.checkpoint = job.current.checkpoint;
   move.bytes = bytes;

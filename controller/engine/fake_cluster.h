@@ -106,7 +106,7 @@ class FakeCluster final : public AgentLink {
     report.mutable_task()->set_incarnation(incarnation);
     *report.mutable_spec() = spec;
     report.set_phase(v1::RUNNING);
-    report.set_started_us(ToMicros(clock_->Now()));
+    report.set_started_us(ToMicros(clock_->Now() + clock_off));
     report.set_checkpoint(checkpoint);
     report.set_memory(memory);
     Report(node, v1::TaskReport(report));
@@ -202,6 +202,7 @@ class FakeCluster final : public AgentLink {
   std::string cannot_drain;            // said of every task
   bool no_gpu = false;                 // for any restore
   bool no_key = false;                 // for any image
+  Duration clock_off{0};               // of all nodes, against the controller's
   int64_t memory = 1 << 20;            // resident bytes of every task
   int64_t gpu_memory = 0;              // of every task on GPUs
 
@@ -247,7 +248,7 @@ class FakeCluster final : public AgentLink {
         }
         TakeGpus(report, command.launch().spec().per_node().gpus());
         report.set_phase(v1::RUNNING);
-        report.set_started_us(ToMicros(clock_->Now()));
+        report.set_started_us(ToMicros(clock_->Now() + clock_off));
         break;
       case v1::ToAgent::kRestore:
         if (no_gpu || no_key) {
@@ -262,7 +263,7 @@ class FakeCluster final : public AgentLink {
         } else {
           TakeGpus(report, command.restore().spec().per_node().gpus());
           report.set_phase(v1::RUNNING);
-          report.set_started_us(ToMicros(clock_->Now()));
+          report.set_started_us(ToMicros(clock_->Now() + clock_off));
         }
         break;
       case v1::ToAgent::kDump:

@@ -160,7 +160,11 @@ bool Engine::Impl::JudgeStart(JobRecord& job) {
   }
   if (!all) return false;
   JobMoved move = Moved(job.state == JobState::kStarting ? JobEvent::kStarted : JobEvent::kRestored);
-  move.started = started;
+  // By the nodes' clocks, which may be hours off: believed as far as it can be true. What a cluster manager
+  // has started has begun before that was known here.
+  const Time now = clock_.Now();
+  const bool can_be = started <= now && (started >= job.state_since || IsHosted(job));
+  move.started = can_be ? started : now;
   Move(job, std::move(move));
   return true;
 }
@@ -218,10 +222,6 @@ bool Engine::Impl::JudgeFreeze(JobRecord& job) {
   return all;
 }
 
-bool Engine::Impl::JudgeDump(JobRecord& job) {
-  bool all = true;
-  Bytes bytes;
-  for (int rank : LiveRanks(job)) {
 // Its owner should know: it may have been frozen for a while in vain.
 void Engine::Impl::NoteFailure(const JobRecord& job, int rank) {
   ObservedTask& task = state_.observed_tasks[job.nodes[rank]][TaskOf(job, rank)];
@@ -230,6 +230,10 @@ void Engine::Impl::NoteFailure(const JobRecord& job, int rank) {
   Record(job.id, Noted{absl::StrCat(On(job, rank), ": ", task.report.error(), "; it is dumped again")});
 }
 
+bool Engine::Impl::JudgeDump(JobRecord& job) {
+  bool all = true;
+  Bytes bytes;
+  for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
     const int64_t attempts = seen.report.failed_op() - OpOf(job) + 1;
     if (attempts >= kDumpAttempts || (attempts >= 1 && !seen.report.cannot_checkpoint().empty())) {
@@ -239,11 +243,11 @@ void Engine::Impl::NoteFailure(const JobRecord& job, int rank) {
       Move(job, Moved(job.in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed, why));
       return true;
     }
+    if (attempts >= 1) NoteFailure(job, rank);
     all &= seen.phase() == v1::PREPARED && seen.report.checkpoint() == job.current.checkpoint.value();
     bytes += Bytes{seen.report.image_bytes()};
   }
   if (!all) return false;
-    if (attempts >= 1) NoteFailure(job, rank);
   JobMoved move = Moved(JobEvent::kCommit);
   move.checkpoint = job.current.checkpoint;
   move.bytes = bytes;

@@ -474,6 +474,8 @@ int Engine::policy_failures() const {
   return impl_->policy_failures_;
 }
 
+Time Engine::Now() const { return impl_->Now(); }
+
 std::string Engine::ClusterManager() const {
   std::lock_guard lock(impl_->mutex_);
   return impl_->ClusterManager();

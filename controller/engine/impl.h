@@ -93,6 +93,7 @@ class Engine::Impl {
     return !policy_.private_jobs || MayAct(caller, job);
   }
   std::string ClusterManager() const { return platform_.manager(); }
+  Time Now() const { return clock_.Now(); }
 
   // ---- admission.cc ----
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key);
@@ -160,8 +161,8 @@ class Engine::Impl {
   bool JudgeStart(JobRecord& job);
   bool JudgeFreeze(JobRecord& job);
   bool JudgeDump(JobRecord& job);
-  bool JudgeCommit(JobRecord& job);
   void NoteFailure(const JobRecord& job, int rank);
+  bool JudgeCommit(JobRecord& job);
   bool JudgeSave(JobRecord& job);
   bool JudgeKill(JobRecord& job);
   void StartFailed(JobRecord& job, const std::string& where, const v1::TaskReport& report);
@@ -382,9 +383,9 @@ class Engine::Impl {
   };
   std::map<int64_t, AskedToVerify> verifications_;  // by op
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
+  Time started_;  // no agent has been heard before
   Time compact_not_before_;
   Time caught_up_at_;
-  Time started_;  // no agent has been heard before
 
   mutable std::condition_variable changed_;
   std::deque<Event> recent_;  // the newest events, for watchers; older ones come from the journal

@@ -184,8 +184,8 @@ struct ObservedTask {
 struct ObservedNode {
   bool connected = false;
   Time last_heard;
-  v1::Hello hello;
   Time gone_since;  // while it is not connected
+  v1::Hello hello;
   v1::Heartbeat heartbeat;
 };
 

@@ -69,9 +69,11 @@ class Recorder final : public v1::Siding::Service {
   }
   grpc::Status Site(grpc::ServerContext*, const v1::Empty*, v1::SiteInfo* site) override {
     site->set_cluster_manager(manager);
+    site->set_now_us(now_us);
     return answer;
   }
   std::string manager;
+  int64_t now_us = 0;  // the controller's time; 0: it does not say
   grpc::Status ShowPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyInForce* response) override {
     *response = policy;
     return answer;

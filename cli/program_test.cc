@@ -59,6 +59,12 @@ TEST_F(ProgramTest, LabelsNeedAValue) {
   EXPECT_THAT(err_, HasSubstr("--label 'qos': expected NAME=VALUE"));
 }
 
+TEST_F(ProgramTest, RelativeTimesCountByTheControllersClock) {
+  service_.now_us = 1'000'000'000;
+  EXPECT_EQ(Run({"submit", "--start-by", "+60s", "--", "x"}), 0);
+  EXPECT_EQ(service_.submitted.start_by_us(), 1'060'000'000);
+}
+
 TEST_F(ProgramTest, UnknownVerbIsAUsageError) { EXPECT_EQ(Run({"sumbit"}), 2); }
 
 TEST_F(ProgramTest, PlanThatIsRefusedFails) {

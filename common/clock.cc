@@ -1,5 +1,7 @@
 #include "common/clock.h"
 
+#include <time.h>
+
 namespace siding {
 namespace {
 
@@ -10,7 +12,19 @@ class RealClock final : public Clock {
   }
 };
 
+Duration SinceTheMachineStarted() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::chrono::duration_cast<Duration>(std::chrono::seconds(now.tv_sec) +
+                                              std::chrono::nanoseconds(now.tv_nsec));
+}
+
 }  // namespace
+
+SteadyClock::SteadyClock(const Clock& day)
+    : day_(day), before_(day.Now().time_since_epoch() - SinceTheMachineStarted()) {}
+
+Time SteadyClock::Now() const { return Time(before_ + SinceTheMachineStarted()); }
 
 const Clock& SystemClock() {
   static const RealClock clock;

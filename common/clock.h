@@ -17,6 +17,21 @@ class Clock {
 // The machine's real-time clock. Lives for the whole process.
 const Clock& SystemClock();
 
+// The time of day when it was made, and from then on so much later as has passed since, the machine's sleep
+// included: it never jumps, whatever becomes of the machine's clock. Thread-safe.
+class SteadyClock final : public Clock {
+ public:
+  // `day` must outlive it.
+  explicit SteadyClock(const Clock& day = SystemClock());
+  Time Now() const override;
+  // How far the time of day is ahead of it by now; negative: behind.
+  Duration Off() const { return day_.Now() - Now(); }
+
+ private:
+  const Clock& day_;
+  const Duration before_;  // between the machine's start and that of the time of day
+};
+
 class FakeClock final : public Clock {
  public:
   explicit FakeClock(Time start = FromMicros(0)) : now_(start) {}
@@ -24,7 +39,7 @@ class FakeClock final : public Clock {
     std::lock_guard lock(mutex_);
     return now_;
   }
-  void Advance(Duration d) {
+  void Advance(Duration d) {  // negative: it is set back
     std::lock_guard lock(mutex_);
     now_ += d;
   }

@@ -29,6 +29,7 @@ namespace siding {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr Duration kClockWasSet = std::chrono::seconds(1);
 
 // Passes what the gateway hears on to the engine.
 class EngineAgentEvents final : public AgentEvents {
@@ -62,8 +63,27 @@ LeaseOptions LeaseFor(const ControllerConfig& config) {
           .end_if_stuck = config.standby};
 }
 
+// Says so whenever the machine's clock has been set.
+class ClockWatch {
+ public:
+  explicit ClockWatch(const SteadyClock& clock) : clock_(clock) {}
+  void Look() {
+    const Duration off = clock_.Off();
+    if (std::chrono::abs(off - told_) < kClockWasSet) return;
+    told_ = off;
+    spdlog::warn(
+        "the machine's clock was set: it is {} {} the time that this controller has counted since its start "
+        "and goes on with; restart sidingd to follow it",
+        FormatDuration(std::chrono::abs(off)), off < Duration(0) ? "behind" : "ahead of");
+  }
+
+ private:
+  const SteadyClock& clock_;
+  Duration told_{0};
+};
+
 // Until a signal to stop, or until another controller has taken over, which is an error.
-absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, const Lease& lease,
+absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, const Lease& lease, ClockWatch clock_watch,
                    const sigset_t& signals) {
   const timespec tick{0, std::chrono::nanoseconds(kTick).count()};
   // SIGHUP: load the policy again, now.
@@ -75,6 +95,7 @@ absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, const Lease& l
     }
     SIDING_RETURN_IF_ERROR(lease.standing());
     policy_watcher.Look();
+    clock_watch.Look();
     engine.Tick();
   }
   return absl::OkStatus();
@@ -93,12 +114,13 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   const std::unique_ptr<Identities> remote = RemoteIdentities(config);
   const IdentitiesByWay identities(local, remote.get());
   Gateway gateway({.heartbeat_interval = config.heartbeat, .epoch = lease->epoch()}, identities);
-  Engine engine(policy, *journal, site->platform(), gateway, SystemClock());
+  const SteadyClock clock;
+  Engine engine(policy, *journal, site->platform(), gateway, clock);
   engine.SetRetention(config.retention);
   SIDING_RETURN_IF_ERROR(engine.Start());
   EngineAgentEvents events(engine);
   gateway.Attach(events);
-  PolicyWatcher policy_watcher(config.policy, engine, SystemClock());
+  PolicyWatcher policy_watcher(config.policy, engine, clock);
   // It may have changed while this one stood by.
   if (config.standby && !config.policy.empty()) policy_watcher.Reload().IgnoreError();
   JournalBackup backup(JournalOf(config));
@@ -112,7 +134,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
                           }));
   SIDING_ASSIGN_OR_RETURN(const auto watching, site->Watch(engine));
 
-  const absl::Status ended = Serve(engine, policy_watcher, *lease, signals);
+  const absl::Status ended = Serve(engine, policy_watcher, *lease, ClockWatch(clock), signals);
   spdlog::info("stopping; jobs go on running");
   doors->Close();
   api.Stop();

@@ -75,7 +75,7 @@ TEST_F(DumpTest, AbortLetsTheJobGoOn) {
 
 TEST_F(DumpTest, DeadlineLetsTheJobGoOn) {
   LaunchCounter(Counter());
-  Dump(2, "1.1", false, ToMicros(SystemClock().Now() + std::chrono::milliseconds(500)));
+  Dump(2, "1.1", false, 500'000);
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("not committed in time"));
   EXPECT_FALSE(DraftsLeft());
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);

@@ -144,13 +144,13 @@ void HostTest::Launch(const v1::JobSpec& spec, int64_t op) {
   Order(command);
 }
 
-void HostTest::Dump(int64_t op, const std::string& checkpoint, bool keep_running, int64_t deadline_us) {
+void HostTest::Dump(int64_t op, const std::string& checkpoint, bool keep_running, int64_t patience_us) {
   v1::ToAgent command = Command(op);
   v1::Dump& dump = *command.mutable_dump();
   dump.set_checkpoint(checkpoint);
   dump.set_tier(v1::SHARED);
   dump.set_keep_running(keep_running);
-  dump.set_deadline_us(deadline_us);
+  dump.set_patience_us(patience_us);
   Order(command);
 }
 

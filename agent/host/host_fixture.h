@@ -51,7 +51,7 @@ class HostTest : public ::testing::Test {
   std::string tasks_folder() const { return folder_ + "/n1/tasks"; }
 
   void Launch(const v1::JobSpec& spec, int64_t op = 1);
-  void Dump(int64_t op, const std::string& checkpoint, bool keep_running = false, int64_t deadline_us = 0);
+  void Dump(int64_t op, const std::string& checkpoint, bool keep_running = false, int64_t patience_us = 0);
   void Restore(const v1::JobSpec& spec, const std::string& checkpoint, int incarnation = 2, int64_t op = 100);
   void Suspend(int64_t op);
   void Resume(int64_t op);

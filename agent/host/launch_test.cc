@@ -210,13 +210,29 @@ TEST_F(LaunchTest, ForgetLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(TaskTmpdir(getuid(), job_, 0)));
 }
 
+v1::ToAgent SaveByExit(v1::ToAgent save, int64_t grace_us) {
+  save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
+  save.mutable_save()->mutable_app()->set_grace_us(grace_us);
+  return save;
+}
+
 TEST_F(LaunchTest, SaveByExitIsSaved) {
   LaunchCounter(Job({"-s", "-", "100000"}));
-  v1::ToAgent save = Command(2);
-  save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
-  save.mutable_save()->mutable_app()->set_grace_us(50'000'000);
-  Order(save);
+  Order(SaveByExit(Command(2), 50'000'000));
   AwaitPhase(v1::SAVED);
+}
+
+TEST_F(LaunchTest, AProgramThatDoesNotHandleTheSignalIsNotSentIt) {
+  LaunchCounter(Job({"100000"}));
+  Order(SaveByExit(Command(2), 100'000));
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("does not handle signal"));
+  AwaitMoreLines();
+}
+
+TEST_F(LaunchTest, AnEndBeforeTheProgramCouldBeToldToSaveIsItsOwn) {
+  LaunchCounter(Job({"200"}));
+  Order(SaveByExit(Command(2), 50'000'000));
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
 }
 
 TEST_F(LaunchTest, SaveByMarkerEndsTheProgram) {

@@ -275,7 +275,7 @@ void Task::RemoveTraces() {
   }
   FaultHere<"agent.forget.cgroup: the cgroup of a forgotten task is gone, its folder is not">();
   // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
-  if (record_.report().phase() == v1::EXITED && !record_.kill_ordered()) RemoveTmpdir();
+  if (record_.report().phase() == v1::EXITED && record_.report().own_end()) RemoveTmpdir();
   RemovePlainFolder();
   std::error_code error;
   std::filesystem::remove_all(folder_, error);

@@ -80,6 +80,7 @@ class Task {
   void DoResume();
   void DoDump(v1::ToAgent command);
   void DoSave(const v1::ToAgent& command);
+  absl::Status TellToSave(const v1::Save& save, Duration patience);
   void DoKill(Duration grace);
   void NoteKill();
   void DoAdopt();

@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include "absl/strings/str_cat.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
 #include "agent/host/task_orders.h"
@@ -22,8 +23,14 @@ constexpr Duration kEndPatience = std::chrono::seconds(30);
 // What a dump tells the task, and asks of it.
 class Task::Dumper final : public DumpObserver {
  public:
-  Dumper(Task& task, const v1::ToAgent& command)
-      : task_(task), command_(command), begun_(std::chrono::steady_clock::now()) {}
+  using Steady = std::chrono::steady_clock;
+
+  // `ordered`: when it was begun, which may be some notice ago.
+  Dumper(Task& task, const v1::ToAgent& command, Steady::time_point ordered)
+      : task_(task),
+        command_(command),
+        begun_(Steady::now()),
+        patience_ends_(ordered + std::chrono::microseconds(command.dump().patience_us())) {}
 
   void OnProgress(Bytes done) override {
     v1::FromAgent message;
@@ -31,7 +38,7 @@ class Task::Dumper final : public DumpObserver {
     *progress.mutable_task() = command_.task();
     progress.set_op(command_.op());
     progress.set_bytes_done(done.value);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begun_;
+    const std::chrono::duration<double> taken = Steady::now() - begun_;
     progress.set_bytes_per_second(static_cast<double>(done.value) / taken.count());
     bool prepared = false;
     {
@@ -41,10 +48,10 @@ class Task::Dumper final : public DumpObserver {
       if (!prepared && Stop().ok())
         stop_since_.reset();
       else if (!prepared && !stop_since_)
-        stop_since_ = std::chrono::steady_clock::now();
+        stop_since_ = Steady::now();
     }
     if (prepared) return;
-    if (stop_since_ && std::chrono::steady_clock::now() - *stop_since_ > kUndoPatience) task_.abandon_ = true;
+    if (stop_since_ && Steady::now() - *stop_since_ > kUndoPatience) task_.abandon_ = true;
     task_.host_.sink.Send(std::move(message));
   }
 
@@ -52,7 +59,7 @@ class Task::Dumper final : public DumpObserver {
     std::unique_lock lock(task_.mutex_);
     agent::DumpRecord& dump = *task_.record_.mutable_dump();
     dump.set_image_bytes(manifest.TotalSize().value);
-    const auto took = std::chrono::steady_clock::now() - begun_;
+    const auto took = Steady::now() - begun_;
     task_.host_.rates->Add(MediumOf(dump.tier()), Transfer::kDump, manifest.TotalSize(),
                            std::chrono::duration_cast<Duration>(took));
     task_.record_.mutable_report()->set_checkpoint(dump.checkpoint());
@@ -92,18 +99,20 @@ class Task::Dumper final : public DumpObserver {
     if (task_.decision_ == Decision::kAbort) return absl::AbortedError("the checkpoint was called off");
     if (task_.ended_) return absl::AbortedError("the task has ended");
     if (task_.Interrupted()) return absl::AbortedError("the checkpoint was interrupted");
-    const int64_t deadline = command_.dump().deadline_us();
-    if (task_.decision_ != Decision::kCommit && deadline > 0 &&
-        ToMicros(task_.host_.clock.Now()) >= deadline) {
-      return absl::DeadlineExceededError("the checkpoint was not committed in time");
+    const bool is_late = command_.dump().patience_us() > 0 && Steady::now() >= patience_ends_;
+    if (task_.decision_ != Decision::kCommit && is_late) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the checkpoint was not committed in time, which was ",
+                       FormatDuration(Duration(command_.dump().patience_us()))));
     }
     return absl::OkStatus();
   }
 
   Task& task_;
   const v1::ToAgent& command_;
-  const std::chrono::steady_clock::time_point begun_;
-  std::optional<std::chrono::steady_clock::time_point> stop_since_;  // the progress thread's
+  const Steady::time_point begun_;
+  const Steady::time_point patience_ends_;
+  std::optional<Steady::time_point> stop_since_;  // the progress thread's
 };
 
 std::function<void()> Task::PlanDump(const v1::ToAgent& command) {
@@ -113,6 +122,7 @@ std::function<void()> Task::PlanDump(const v1::ToAgent& command) {
 }
 
 void Task::DoDump(v1::ToAgent command) {
+  const auto ordered = std::chrono::steady_clock::now();
   const auto run = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump: a dump is about to begin">());
     if (!host_.criu) return absl::UnavailableError("no checkpoint on this node: " + host_.criu_problem);
@@ -140,7 +150,7 @@ void Task::DoDump(v1::ToAgent command) {
     if (UsesGpus()) {
       SIDING_ASSIGN_OR_RETURN(plan.metadata[kMetadataGpu], ToJson(record_.gpu()));
     }
-    Dumper dumper(*this, command);
+    Dumper dumper(*this, command, ordered);
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);
   };
   absl::Status status = run();

@@ -4,6 +4,14 @@
 
 namespace siding {
 
+void NoteTold(agent::TaskRecord& record, const v1::Save& save) { record.set_saving(!save.keep_running()); }
+
+void NoteSave(agent::TaskRecord& record, const v1::Save& save, bool marked) {
+  if (marked && !save.keep_running()) record.set_saved(true);
+  // One with a marker that has not written it has not saved itself, and its end is its own.
+  if (!EndsBySaving(save.app())) record.set_saving(false);
+}
+
 Ending JudgeEnding(const agent::TaskRecord& record, const agent::ShimExit* exit,
                    const std::function<bool()>& image_visible) {
   const agent::DumpRecord& dump = record.dump();

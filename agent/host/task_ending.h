@@ -17,6 +17,12 @@ enum class Ending {
 // A program without a marker ends when it has saved itself. Once it has been told to, it may do so at any
 // time, even after nobody waits for it any more.
 inline bool EndsBySaving(const v1::AppMethod& app) { return app.marker().empty(); }
+// Right before the program is told. If the agent dies now, an end with 0 is taken for a save: a job that goes
+// on from what it saved last loses less than one that is taken for done.
+void NoteTold(agent::TaskRecord& record, const v1::Save& save);
+// When nobody waits for the save any more, however it went, and whether or not the program has been told.
+// `marked`: it has written its marker.
+void NoteSave(agent::TaskRecord& record, const v1::Save& save, bool marked);
 
 // `exit` is null if nobody saw how the processes ended. `image_visible` is asked only if it matters: is the
 // image of the record's dump in its store?

@@ -54,5 +54,47 @@ TEST(JudgeEnding, AProgramThatWasToldToSaveItselfAndEndedWellDidSo) {
   EXPECT_EQ(JudgeEnding(record, &exit, kVisible), Ending::kItsOwn);
 }
 
+v1::Save SaveWith(const char* marker) {
+  v1::Save save;
+  save.mutable_app()->set_marker(marker);
+  return save;
+}
+
+TEST(NoteSave, AProgramThatWasNotToldEndsByItself) {
+  agent::TaskRecord record;
+  NoteSave(record, SaveWith(""), false);
+  EXPECT_EQ(JudgeEnding(record, &agent::ShimExit::default_instance(), kVisible), Ending::kItsOwn);
+}
+
+TEST(NoteSave, OneThatWasToldMayEndByItsSaveLater) {
+  agent::TaskRecord record;
+  NoteTold(record, SaveWith(""));
+  NoteSave(record, SaveWith(""), false);
+  EXPECT_EQ(JudgeEnding(record, &agent::ShimExit::default_instance(), kVisible), Ending::kSaved);
+}
+
+TEST(NoteSave, OneThatWasToldBeforeMayStillEndByThatSave) {
+  agent::TaskRecord record;
+  NoteTold(record, SaveWith(""));
+  NoteSave(record, SaveWith(""), false);
+  NoteSave(record, SaveWith(""), false);
+  EXPECT_EQ(JudgeEnding(record, &agent::ShimExit::default_instance(), kVisible), Ending::kSaved);
+}
+
+TEST(NoteSave, OneThatEndsWithoutItsMarkerEndsByItself) {
+  agent::TaskRecord record;
+  NoteTold(record, SaveWith("marker"));
+  NoteSave(record, SaveWith("marker"), false);
+  EXPECT_EQ(JudgeEnding(record, &agent::ShimExit::default_instance(), kVisible), Ending::kItsOwn);
+}
+
+TEST(NoteSave, OneWithItsMarkerHasSavedItselfHoweverItEnds) {
+  agent::TaskRecord record;
+  NoteTold(record, SaveWith("marker"));
+  NoteSave(record, SaveWith("marker"), true);
+  const agent::ShimExit exit = Killed();
+  EXPECT_EQ(JudgeEnding(record, &exit, kVisible), Ending::kSaved);
+}
+
 }  // namespace
 }  // namespace siding

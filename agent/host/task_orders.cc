@@ -57,7 +57,6 @@ bool TakeSave(agent::TaskRecord& record, const v1::ToAgent& order) {
   v1::TaskReport& report = *record.mutable_report();
   if (report.phase() != v1::RUNNING || IsBehind(record, order.op())) return false;
   ForgetFailure(report);
-  record.set_saving(!order.save().keep_running());
   return true;
 }
 

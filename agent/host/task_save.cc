@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "agent/host/task.h"
 #include "agent/host/task_ending.h"
 #include "agent/host/task_orders.h"
@@ -46,6 +47,29 @@ std::function<void()> Task::PlanSave(const v1::ToAgent& command) {
   return [this, command] { DoSave(command); };
 }
 
+// Not before it hears the signal, which would end it or be lost: it may not have come so far, or be about to
+// end by itself, which must not be taken for a save.
+absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
+  const pid_t init = record_.init().pid();
+  const int signal = save.app().signal();
+  const auto hears = [&] { return HearsSignal(MainProcess(init), signal); };
+  const bool ended = WaitEnded(patience, [&] { return hears() || Interrupted(); });
+  if (ended) return absl::FailedPreconditionError("the task ended before it was told to save itself");
+  if (Interrupted()) return absl::AbortedError("the save was interrupted");
+  if (!hears()) {
+    return absl::FailedPreconditionError(absl::StrCat("the program does not handle signal ", signal,
+                                                      ", with which it is told to save itself"));
+  }
+  {
+    std::lock_guard lock(mutex_);
+    NoteTold(record_, save);
+    Persist();
+  }
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.save: a program is about to be told to save itself">());
+  if (kill(MainProcess(init), signal) != 0) return ErrnoError(errno, "signal the job's command");
+  return absl::OkStatus();
+}
+
 void Task::DoSave(const v1::ToAgent& command) {
   const v1::Save& save = command.save();
   std::string marker = save.app().marker();
@@ -56,19 +80,15 @@ void Task::DoSave(const v1::ToAgent& command) {
     const MarkerState now = LookAt(marker, user);
     return now.exists && !(now == before);
   };
-  const auto signal_program = [&]() -> absl::Status {
-    const pid_t program = MainProcess(record_.init().pid());
-    SIDING_RETURN_IF_ERROR(FaultAt<"agent.save: a program is about to be told to save itself">());
-    if (program == 0) return absl::FailedPreconditionError("the job's command is gone");
-    if (kill(program, save.app().signal()) != 0) return ErrnoError(errno, "signal the job's command");
-    return absl::OkStatus();
-  };
   const auto end = std::chrono::steady_clock::now() + Duration(save.app().grace_us());
-  absl::Status status = signal_program();
+  const auto left = [&] {
+    return std::chrono::duration_cast<Duration>(end - std::chrono::steady_clock::now());
+  };
+  absl::Status status = TellToSave(save, left());
   bool has_marker = false;
   if (status.ok()) {
     const auto over = [&] { return (has_marker = marked()) || Interrupted(); };
-    const bool ended = WaitEnded(Duration(save.app().grace_us()), over);
+    const bool ended = WaitEnded(left(), over);
     // Written, then ended at once: both count.
     has_marker |= marked();
     if (!ended && !has_marker) {
@@ -79,10 +99,8 @@ void Task::DoSave(const v1::ToAgent& command) {
   FaultHere<"agent.saved: a program has saved itself, or has not">();
   {
     std::lock_guard lock(mutex_);
-    if (has_marker && !save.keep_running()) record_.set_saved(true);
+    NoteSave(record_, save, has_marker);
     if (!status.ok()) {
-      // One that ends by saving itself may still do so: that would not be the end of its work.
-      record_.set_saving(EndsBySaving(save.app()));
       Fail(command.op(), status);
     } else {
       record_.set_done_op(command.op());
@@ -93,8 +111,7 @@ void Task::DoSave(const v1::ToAgent& command) {
   }
   if (!has_marker || save.keep_running()) return;
   // Its work is safe: it has what is left of its grace to end, for somebody may count on its nodes by then.
-  const auto left = std::chrono::duration_cast<Duration>(end - std::chrono::steady_clock::now());
-  DoKill(std::clamp(left, Duration(0), kEndGrace));
+  DoKill(std::clamp(left(), Duration(0), kEndGrace));
 }
 
 }  // namespace siding

@@ -106,6 +106,19 @@ pid_t MainProcess(pid_t init) {
   return 0;
 }
 
+bool HearsSignal(pid_t pid, int signal) {
+  if (pid <= 0 || signal < 1 || signal > 64) return false;
+  const auto status = ReadFile(ProcPath(pid, "status"));
+  if (!status.ok()) return false;
+  const auto has = [&](const std::string& mask) {
+    const size_t at = status->find("\n" + mask + ":");
+    if (at == std::string::npos) return false;
+    const uint64_t bits = std::strtoull(status->c_str() + at + mask.size() + 2, nullptr, 16);
+    return (bits >> (signal - 1) & 1) != 0;
+  };
+  return !has("SigIgn") && (has("SigCgt") || has("SigBlk"));
+}
+
 Bytes TreeMemory(pid_t root) {
   Bytes sum;
   for (pid_t pid : ProcessTree(root)) {

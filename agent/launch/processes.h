@@ -40,6 +40,10 @@ pid_t FindTracer(pid_t root);
 // The job's command: the process whose pid inside the namespace of `init` is 2. 0 if it is gone.
 pid_t MainProcess(pid_t init);
 
+// True if the process has a handler for the signal, or takes it from those that it has blocked: it is neither
+// ended by it nor without notice of it. False if it is gone.
+bool HearsSignal(pid_t pid, int signal);
+
 // Proportional set size of the tree, or its resident size where the kernel does not tell the former.
 Bytes TreeMemory(pid_t root);
 

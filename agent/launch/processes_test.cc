@@ -1,5 +1,6 @@
 #include "agent/launch/processes.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "gtest/gtest.h"
@@ -36,6 +37,23 @@ TEST(Processes, TreeBeginsWithItsRootAndIsEmptyForNobody) {
   EXPECT_EQ(tree[0], getpid());
   EXPECT_TRUE(ProcessTree(1 << 30).empty());
 }
+
+TEST(HearsSignal, WhoHandlesOrBlocksItDoes) {
+  EXPECT_FALSE(HearsSignal(getpid(), SIGUSR2));  // it would end us
+  signal(SIGUSR2, [](int) {});
+  EXPECT_TRUE(HearsSignal(getpid(), SIGUSR2));
+  signal(SIGUSR2, SIG_IGN);
+  EXPECT_FALSE(HearsSignal(getpid(), SIGUSR2));
+  signal(SIGUSR2, SIG_DFL);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR2);
+  sigprocmask(SIG_BLOCK, &blocked, nullptr);
+  EXPECT_TRUE(HearsSignal(getpid(), SIGUSR2));  // by sigwait() or a signalfd
+  sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
+}
+
+TEST(HearsSignal, NobodyDoesNot) { EXPECT_FALSE(HearsSignal(0, SIGUSR2)); }
 
 TEST(Processes, MemoryIsMeasured) { EXPECT_GT(TreeMemory(getpid()).value, 100000); }
 

@@ -101,10 +101,10 @@ absl::Status SetPairs(const std::vector<std::string>& entries, const std::string
 }
 
 // The job file, then the flags over it, then what is left to defaults.
-absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags) {
+// `now`: from which relative times count.
+absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags, Time now) {
   v1::SubmitRequest request;
   v1::JobSpec& spec = *request.mutable_spec();
-  const Time now = SystemClock().Now();
   if (!flags.file.empty()) {
     SIDING_ASSIGN_OR_RETURN(std::string text, ReadFile(flags.file));
     SIDING_RETURN_IF_ERROR(ParseJobFile(text, flags.file, now, spec));
@@ -177,9 +177,15 @@ void SetOwnDefaults(v1::JobSpec& spec) {
   if (!spec.has_kill_grace_us()) spec.set_kill_grace_us(kDefaultKillGraceUs);
 }
 
+// The controller's time, which keeps the deadlines: this machine's clock may be another.
+Time NowAt(const v1::SiteInfo& site) {
+  return site.now_us() == 0 ? SystemClock().Now() : FromMicros(site.now_us());
+}
+
 absl::StatusOr<int> Submit(Session& session, const Flags& flags) {
-  SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags));
+  SIDING_RETURN_IF_ERROR(Build(flags, SystemClock().Now()).status());  // what is wrong is said first
   SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
+  SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags, NowAt(site)));
   if (site.cluster_manager() == "slurm") return SubmitToSlurm(session, request.spec(), flags.wait);
   SetOwnDefaults(*request.mutable_spec());
   SIDING_ASSIGN_OR_RETURN(v1::SubmitResponse response, session.client().Submit(request));
@@ -192,7 +198,9 @@ absl::StatusOr<int> Submit(Session& session, const Flags& flags) {
 }
 
 absl::StatusOr<int> Plan(Session& session, const Flags& flags) {
-  SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags));
+  SIDING_RETURN_IF_ERROR(Build(flags, SystemClock().Now()).status());
+  SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
+  SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags, NowAt(site)));
   SetOwnDefaults(*request.mutable_spec());
   SIDING_ASSIGN_OR_RETURN(v1::Plan plan, session.client().Plan(request));
   session.Print(plan, PlanText(plan, session.style()));

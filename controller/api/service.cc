@@ -321,6 +321,7 @@ grpc::Status ApiService::Site(grpc::ServerContext* context, const v1::Empty*, v1
   // Everybody who can connect may know where to submit.
   if (auto caller = CallerOf(context, __func__); !caller.ok()) return ToGrpc(caller.status());
   response->set_cluster_manager(engine_.ClusterManager());
+  response->set_now_us(ToMicros(engine_.Now()));
   return grpc::Status::OK;
 }
 

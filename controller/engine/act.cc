@@ -10,6 +10,8 @@ namespace {
 
 // A command that has changed nothing for so long is sent again; the agent may have dropped it.
 constexpr Duration kSendAgain = std::chrono::seconds(5);
+// Large images take their time to go away.
+constexpr Duration kDeleteAgain = std::chrono::minutes(1);
 // After an order to dump, an agent undoes it by itself when this much time has passed on top of three times
 // the predicted time.
 constexpr Duration kDumpPatience = std::chrono::seconds(60);
@@ -54,7 +56,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
       if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
       const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
       // Nobody waits for the image of a job that is parked in RAM.
-      if (!job.in_ram) dump.set_deadline_us(ToMicros(clock_.Now() + 3 * predicted + kDumpPatience));
+      if (!job.in_ram) dump.set_patience_us((3 * predicted + kDumpPatience).count());
     };
     // Whatever still holds the task from before is undone.
     const auto abort = [&] {
@@ -238,8 +240,8 @@ void Engine::Impl::ActOnDeletions() {
       const NodeId node = NodeWithImage(checkpoint, rank);
       if (!state_.observed_nodes[node].connected || IsBeingWritten(checkpoint, rank)) continue;
       Deletion& deletion = deletions_[{id, rank}];
-      if (deletion.sent != Time{} && now - deletion.sent < 12 * kSendAgain) continue;
-      deletion.sent = now;
+      if (now < deletion.again_at) continue;
+      deletion.again_at = now + kDeleteAgain;
       if (deletion.op == 0) deletion.op = FreshOp();
       deletion_by_op_[deletion.op] = {{id, rank}, node};
       v1::ToAgent command;

@@ -44,7 +44,8 @@ absl::Status Engine::Impl::Start() {
   SIDING_RETURN_IF_ERROR(FaultAt<"engine.replayed: the journal has been read">());
   // Operation numbers for checkpoint commands only have to differ within one life of the controller and from
   // those before it, whose answers may still arrive.
-  last_op_ = ToMicros(clock_.Now());
+  started_ = clock_.Now();
+  last_op_ = ToMicros(started_);
   NoteRestored();
   JudgeAll();
   return Flush();
@@ -182,13 +183,13 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   for (const v1::TaskReport& report : hello.tasks()) {
     const TaskId id = IdOf(report);
     if (id.job.value() <= 0 || id.rank < 0) continue;
-    tasks[id] = {report, report.notes_size(), std::nullopt};
+    tasks[id] = {report, report.notes_size(), 0, std::nullopt};
     to_judge_.insert(id.job);
     Follow(node, report);
     CatchUp(report);
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
-  for (auto& [image, deletion] : deletions_) deletion.sent = Time{};
+  for (auto& [image, deletion] : deletions_) deletion.again_at = Time{};
   for (const auto& [id, job] : state_.unfinished) {
     if (std::find(job->nodes.begin(), job->nodes.end(), node) != job->nodes.end()) to_judge_.insert(id);
   }
@@ -198,6 +199,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
 
 void Engine::Impl::OnDisconnected(const NodeId& node) {
   state_.observed_nodes[node].connected = false;
+  state_.observed_nodes[node].gone_since = clock_.Now();
   // Its answers are lost with the connection. Deletions are asked for again.
   std::vector<int64_t> lost;
   for (const auto& [op, asked] : verifications_) {
@@ -471,6 +473,8 @@ int Engine::policy_failures() const {
   std::lock_guard lock(impl_->mutex_);
   return impl_->policy_failures_;
 }
+
+Time Engine::Now() const { return impl_->Now(); }
 
 std::string Engine::ClusterManager() const {
   std::lock_guard lock(impl_->mutex_);

@@ -98,6 +98,8 @@ class Engine {
 
   // ---- Reading. `visit` runs under the lock: copy out what is needed and return. ----
   void Read(const std::function<void(const ClusterState&)>& visit) const;
+  // By which deadlines are kept.
+  Time Now() const;
   // That has the queue, "slurm"; empty: siding has it.
   std::string ClusterManager() const;
   bool MayAct(const Caller& caller, const JobRecord& job) const;

@@ -443,5 +443,33 @@ TEST_F(EngineTest, WatchersSeeEventsInOrder) {
   EXPECT_EQ(KindOf(events[2]), "started");
 }
 
+// ---- Clocks. Deadlines are kept by the controller's. ----
+
+TEST_F(EngineTest, ANodeWhoseClockIsAheadMakesNoRequestLate) {
+  cluster_.clock_off = 3h;
+  AddNodes({"a"});
+  const JobId request = Submit(OnDemand(1));
+  Settle();
+  EXPECT_LE(Job(request).first_started, Job(request).spec.start_by);
+}
+
+TEST_F(EngineTest, ANodeWhoseClockIsBehindMakesNoRequestEarly) {
+  cluster_.clock_off = -3h;
+  AddNodes({"a"});
+  const JobId request = Submit(OnDemand(1));
+  Settle();
+  EXPECT_GE(Job(request).first_started, Job(request).submitted);
+}
+
+TEST_F(EngineTest, AStartThatIsHeardOfLaterIsBelieved) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  const Time ordered = clock_.Now();
+  clock_.Advance(5s);
+  cluster_.clock_off = -2s;  // as if that were how long the report takes
+  cluster_.Run();
+  EXPECT_EQ(Job(job).first_started, ordered + 3s);
+}
+
 }  // namespace
 }  // namespace siding

@@ -56,6 +56,17 @@ class FakeCluster final : public AgentLink {
     }
     engine_->OnMessage(node, message);
   }
+  // Its agent is started anew, which undoes dumps that were not committed.
+  void Restart(const std::string& name) {
+    for (auto& [key, report] : tasks_) {
+      const bool dumping = report.phase() == v1::DUMPING || report.phase() == v1::PREPARED;
+      if (key.first != NodeId(name) || !dumping) continue;
+      report.set_phase(frozen_.contains(key) ? v1::SUSPENDED : v1::RUNNING);
+      report.set_failed_op(report.op());
+      report.clear_op();
+    }
+    Connect(name);
+  }
   void Disconnect(const std::string& name) {
     connected_.erase(NodeId(name));
     engine_->OnDisconnected(NodeId(name));
@@ -95,7 +106,7 @@ class FakeCluster final : public AgentLink {
     report.mutable_task()->set_incarnation(incarnation);
     *report.mutable_spec() = spec;
     report.set_phase(v1::RUNNING);
-    report.set_started_us(ToMicros(clock_->Now()));
+    report.set_started_us(ToMicros(clock_->Now() + clock_off));
     report.set_checkpoint(checkpoint);
     report.set_memory(memory);
     Report(node, v1::TaskReport(report));
@@ -181,6 +192,7 @@ class FakeCluster final : public AgentLink {
 
   std::set<std::string> fail_start;    // nodes that cannot start anything
   std::set<std::string> fail_dump;     // nodes on which a dump fails
+  std::set<std::string> fail_delete;   // nodes on which no image can be deleted
   std::set<std::string> slow_dump;     // nodes on which a dump begins and does not end
   std::set<std::string> fail_suspend;  // nodes on which a freeze fails
   std::set<std::string> fail_resume;   // nodes on which a frozen task cannot go on
@@ -190,6 +202,7 @@ class FakeCluster final : public AgentLink {
   std::string cannot_drain;            // said of every task
   bool no_gpu = false;                 // for any restore
   bool no_key = false;                 // for any image
+  Duration clock_off{0};               // of all nodes, against the controller's
   int64_t memory = 1 << 20;            // resident bytes of every task
   int64_t gpu_memory = 0;              // of every task on GPUs
 
@@ -208,6 +221,8 @@ class FakeCluster final : public AgentLink {
     if (command.has_verify() || command.has_delete_()) {
       v1::FromAgent message;
       message.mutable_result()->set_op(command.op());
+      if (command.has_delete_() && fail_delete.contains(node.value()))
+        message.mutable_result()->set_code(static_cast<int>(absl::StatusCode::kUnavailable));
       engine_->OnMessage(node, message);
       return;
     }
@@ -233,7 +248,7 @@ class FakeCluster final : public AgentLink {
         }
         TakeGpus(report, command.launch().spec().per_node().gpus());
         report.set_phase(v1::RUNNING);
-        report.set_started_us(ToMicros(clock_->Now()));
+        report.set_started_us(ToMicros(clock_->Now() + clock_off));
         break;
       case v1::ToAgent::kRestore:
         if (no_gpu || no_key) {
@@ -248,7 +263,7 @@ class FakeCluster final : public AgentLink {
         } else {
           TakeGpus(report, command.restore().spec().per_node().gpus());
           report.set_phase(v1::RUNNING);
-          report.set_started_us(ToMicros(clock_->Now()));
+          report.set_started_us(ToMicros(clock_->Now() + clock_off));
         }
         break;
       case v1::ToAgent::kDump:

@@ -66,6 +66,8 @@ bool IsHosted(const JobRecord& job);
 bool IsSeenInQueueOnly(const JobRecord& job);
 // It asked for this method, which has not been found not to work.
 bool Can(const JobRecord& job, Method method);
+// Before what has failed so often is tried again: a second, and each time twice as long, up to a minute.
+Duration PauseAfter(int failures);
 // Nodes of these capacities would hold it, were they empty.
 bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
 // The processes are there (or about to be).
@@ -91,6 +93,7 @@ class Engine::Impl {
     return !policy_.private_jobs || MayAct(caller, job);
   }
   std::string ClusterManager() const { return platform_.manager(); }
+  Time Now() const { return clock_.Now(); }
 
   // ---- admission.cc ----
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key);
@@ -158,6 +161,7 @@ class Engine::Impl {
   bool JudgeStart(JobRecord& job);
   bool JudgeFreeze(JobRecord& job);
   bool JudgeDump(JobRecord& job);
+  void NoteFailure(const JobRecord& job, int rank);
   bool JudgeCommit(JobRecord& job);
   bool JudgeSave(JobRecord& job);
   bool JudgeKill(JobRecord& job);
@@ -234,7 +238,7 @@ class Engine::Impl {
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
   bool IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const;
   bool HasFailed(const JobRecord& request, const Plan& plan);
-  bool IsBrieflyAway(const NodeId& node) const;
+  bool IsBrieflyAway(const NodeId& node, Time start_by) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
   bool RunsLate(const JobRecord& request, const Plan& plan) const;
   void Replan(JobRecord& request);
@@ -355,7 +359,8 @@ class Engine::Impl {
   std::map<std::pair<TaskId, NodeId>, Sent> sent_;
   struct Deletion {
     int64_t op = 0;  // the same each time it is sent
-    Time sent;
+    Time again_at;   // unless it has been carried out by then
+    int failures = 0;
   };
   using Image = std::pair<CheckpointId, int>;  // and rank
   std::map<Image, Deletion> deletions_;
@@ -378,6 +383,7 @@ class Engine::Impl {
   };
   std::map<int64_t, AskedToVerify> verifications_;  // by op
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
+  Time started_;  // no agent has been heard before
   Time compact_not_before_;
   Time caught_up_at_;
 

@@ -51,6 +51,24 @@ TEST_F(KeptCheckpointsTest, AnOlderOneStaysWhenTheNewestIsFoundDamaged) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 1);
 }
 
+TEST_F(KeptCheckpointsTest, ADeletionThatFailedIsTriedAgainInAMoment) {
+  cluster_.fail_delete = {"a"};
+  JobWithCheckpoints(2, 1);
+  ASSERT_EQ(StateOf("1.1"), "deleted");
+  cluster_.fail_delete.clear();
+  Settle(4);
+  EXPECT_EQ(StateOf("1.1"), "gone");
+}
+
+TEST_F(KeptCheckpointsTest, ADeletionThatFailsForLongIsTriedOnceAMinute) {
+  cluster_.fail_delete = {"a"};
+  JobWithCheckpoints(2, 1);
+  Settle(600);
+  const int tried = cluster_.Count(v1::ToAgent::kDelete);
+  Settle(600);
+  EXPECT_NEAR(cluster_.Count(v1::ToAgent::kDelete) - tried, 10, 1);
+}
+
 TEST_F(KeptCheckpointsTest, ADamagedOneDoesNotPushAnOlderOneOut) {
   const JobId job = JobWithCheckpoints(2, 2);
   cluster_.FindDamaged("a", "1.2");

@@ -215,6 +215,22 @@ TEST_F(Mishaps, ARankThatEndedAfterTheSaveIsStartedAgainWithTheOthers) {
 
 // ---- A failure that passes. ----
 
+TEST_F(Mishaps, ADumpThatFailedAndIsTriedAgainIsNotedOnce) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  cluster_.fail_dump = {"a"};
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  ASSERT_TRUE(cluster_.Step());
+  cluster_.Heartbeat("a");
+  cluster_.fail_dump.clear();
+  Settle();
+  EXPECT_EQ(StateOf("1.1"), "good");
+  int notes = 0;
+  for (const Event& event : engine_->EventsAfter(0, 100, 0s)) notes += KindOf(event) == "note";
+  EXPECT_EQ(notes, 1);
+}
+
 TEST_F(Mishaps, AFreezeThatFailsOnceIsTriedAgain) {
   AddNodes({"a"});
   const JobId job = Submit(Batch());

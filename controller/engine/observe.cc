@@ -12,9 +12,10 @@ namespace {
 constexpr int kRestoreAttempts = 3;
 // Attempts to start a job where only the nodes were to blame.
 constexpr int kStartAttempts = 5;
-// What went wrong on a node may be over after this; each further attempt waits for twice as long.
+// What went wrong on a node may be over after this.
 constexpr Duration kPause = std::chrono::seconds(1);
-constexpr int kMostDoublings = 6;
+constexpr Duration kLongestPause = std::chrono::minutes(1);
+constexpr int kDoublings = 6;  // from one to the other
 // A node that had no GPU for a job, or not the image's key, may have it after this, or another node may be
 // free; a frozen job that could not go on may be able to.
 constexpr Duration kLackPause = std::chrono::seconds(10);
@@ -38,6 +39,10 @@ JobMoved Moved(JobEvent event, std::string reason = "") {
 }
 
 }  // namespace
+
+Duration PauseAfter(int failures) {
+  return std::min(kPause * (1 << std::clamp(failures - 1, 0, kDoublings)), kLongestPause);
+}
 
 bool Engine::Impl::Judge(JobRecord& job) {
   if (!HoldsNodes(job.state) || IsSeenInQueueOnly(job)) return false;
@@ -155,7 +160,11 @@ bool Engine::Impl::JudgeStart(JobRecord& job) {
   }
   if (!all) return false;
   JobMoved move = Moved(job.state == JobState::kStarting ? JobEvent::kStarted : JobEvent::kRestored);
-  move.started = started;
+  // By the nodes' clocks, which may be hours off: believed as far as it can be true. What a cluster manager
+  // has started has begun before that was known here.
+  const Time now = clock_.Now();
+  const bool can_be = started <= now && (started >= job.state_since || IsHosted(job));
+  move.started = can_be ? started : now;
   Move(job, std::move(move));
   return true;
 }
@@ -171,7 +180,7 @@ void Engine::Impl::StartFailed(JobRecord& job, const std::string& where, const v
 }
 
 void Engine::Impl::Pause(const JobRecord& job, int failures) {
-  not_before_[job.id] = clock_.Now() + kPause * (1 << std::min(failures, kMostDoublings));
+  not_before_[job.id] = clock_.Now() + PauseAfter(failures + 1);
 }
 
 void Engine::Impl::RestoreFailed(JobRecord& job, const v1::TaskReport& report) {
@@ -213,6 +222,14 @@ bool Engine::Impl::JudgeFreeze(JobRecord& job) {
   return all;
 }
 
+// Its owner should know: it may have been frozen for a while in vain.
+void Engine::Impl::NoteFailure(const JobRecord& job, int rank) {
+  ObservedTask& task = state_.observed_tasks[job.nodes[rank]][TaskOf(job, rank)];
+  if (task.failure_noted == task.report.failed_op()) return;
+  task.failure_noted = task.report.failed_op();
+  Record(job.id, Noted{absl::StrCat(On(job, rank), ": ", task.report.error(), "; it is dumped again")});
+}
+
 bool Engine::Impl::JudgeDump(JobRecord& job) {
   bool all = true;
   Bytes bytes;
@@ -226,6 +243,7 @@ bool Engine::Impl::JudgeDump(JobRecord& job) {
       Move(job, Moved(job.in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed, why));
       return true;
     }
+    if (attempts >= 1) NoteFailure(job, rank);
     all &= seen.phase() == v1::PREPARED && seen.report.checkpoint() == job.current.checkpoint.value();
     bytes += Bytes{seen.report.image_bytes()};
   }

@@ -39,7 +39,7 @@ void Engine::Impl::TakeBack() {
   }
   // Commands that were held back count as sent, and events that were taken back as seen.
   sent_.clear();
-  for (auto& [image, deletion] : deletions_) deletion.sent = Time{};
+  for (auto& [image, deletion] : deletions_) deletion.again_at = Time{};
   deleted_ranks_.clear();
   to_judge_.clear();
 }

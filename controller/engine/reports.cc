@@ -88,6 +88,9 @@ void Engine::Impl::OnDeleted(const NodeId& node, const v1::OpResult& result) {
   if (result.code() != 0) {
     spdlog::warn("checkpoint {} rank {} on {} could not be deleted: {}", id.value(), rank, node.value(),
                  result.message());
+    // What stood in its way may be over in a moment.
+    if (const auto deletion = deletions_.find({id, rank}); deletion != deletions_.end())
+      deletion->second.again_at = clock_.Now() + PauseAfter(++deletion->second.failures);
     return;
   }
   // An answer may come twice, and after the job has been forgotten.

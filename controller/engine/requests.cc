@@ -13,6 +13,7 @@ namespace {
 
 constexpr Duration kDoubt = std::chrono::seconds(1);
 constexpr Duration kBriefly = std::chrono::seconds(10);
+constexpr int kPartToWait = 4;  // of the time left to a deadline, at most
 
 JobEvent OrderFor(Method method) {
   switch (method) {
@@ -223,13 +224,18 @@ bool Engine::Impl::HasFailed(const JobRecord& request, const Plan& plan) {
   return clock_.Now() - since >= kDoubt;
 }
 
-// Its agent will dial again in a moment; the cluster manager, who starts the request, goes on using the node.
-bool Engine::Impl::IsBrieflyAway(const NodeId& node) const {
+// Its agent is expected to dial again in a moment: it was started anew, or the controller was. For as long as
+// a request with that deadline can wait for it, what has been released for it stays its own: victims that
+// went back would have to leave again. A cluster manager who goes on using the node says so.
+bool Engine::Impl::IsBrieflyAway(const NodeId& node, Time start_by) const {
   const auto observed = state_.observed_nodes.find(node);
+  const bool known = observed != state_.observed_nodes.end();
+  if (known && observed->second.connected) return false;
+  const Time since = known ? observed->second.gone_since : started_;
+  if (clock_.Now() - since >= std::min(kBriefly, (start_by - since) / kPartToWait)) return false;
+  if (platform_.manager().empty()) return true;
   const auto managed = state_.queue.nodes.find(node);
-  return observed != state_.observed_nodes.end() && !observed->second.connected &&
-         clock_.Now() - observed->second.last_heard < kBriefly && managed != state_.queue.nodes.end() &&
-         managed->second.usable;
+  return managed != state_.queue.nodes.end() && managed->second.usable;
 }
 
 // Every planned node is free, or held only by jobs that are on their way off it, or will be as soon as they
@@ -268,7 +274,7 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
   }
   return !plan.nodes.empty() && std::all_of(plan.nodes.begin(), plan.nodes.end(), [&](const NodeId& node) {
     auto it = room.find(node);
-    return it == room.end() ? IsHosted(request) && IsBrieflyAway(node)
+    return it == room.end() ? IsBrieflyAway(node, request.spec.start_by)
                             : it->second.Covers(request.spec.per_node);
   });
 }

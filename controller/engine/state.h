@@ -177,12 +177,14 @@ struct NodeRecord {
 
 struct ObservedTask {
   v1::TaskReport report;
-  int notes_taken = 0;  // of the report's: those in the journal
+  int notes_taken = 0;        // of the report's: those in the journal
+  int64_t failure_noted = 0;  // the operation whose failure is in the journal
   std::optional<v1::Progress> progress;
 };
 struct ObservedNode {
   bool connected = false;
   Time last_heard;
+  Time gone_since;  // while it is not connected
   v1::Hello hello;
   v1::Heartbeat heartbeat;
 };

@@ -144,6 +144,8 @@ void Checks::CheckEndOfJob(const JobRecord& job) {
                          job.first_started ? absl::StrCat("was late by ", FormatDuration(*job.first_started -
                                                                                          job.spec.start_by))
                                            : "never did"));
+  if (job.first_started && (*job.first_started < job.submitted || *job.first_started > lab_.timeline.Now()))
+    violate("is said to have started before it was submitted, or to start in the future");
   switch (job.state) {
     case JobState::kDone:
       for (int rank = 0; rank < job.spec.nodes; ++rank) {

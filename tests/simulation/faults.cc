@@ -17,6 +17,7 @@ void World::DrawOdds() {
     odds.dump_fails = some(0.5);
     odds.dump_slow = some(0.4);
     odds.save_fails = some(0.5);
+    odds.clock_off = some(1);
   }
   if (trouble_.storage) {
     odds.image_rots = some(0.3);

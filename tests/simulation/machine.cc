@@ -35,7 +35,8 @@ void Machine::StartShim(const TaskId& id, Start start) {
       Tell(id);
       return;
     }
-    folder.running.emplace().set_started_us(ToMicros(lab_.timeline.Now()));
+    const Duration off = lab_.random.Chance(lab_.odds.clock_off) ? lab_.random.Between(-3h, 3h) : 0us;
+    folder.running.emplace().set_started_us(ToMicros(lab_.timeline.Now() + off));
     folder.running->mutable_init()->set_pid(number);
     const bool fails = start.program.fails_at_rank == id.rank;
     Process& process = processes_[id] = {start.program, id.rank,

@@ -15,6 +15,7 @@ struct Odds {
   double dump_fails = 0;
   double dump_slow = 0;  // takes so long that its deadline passes, or nearly
   double save_fails = 0;
+  double clock_off = 0;  // of each start: the node's clock is hours off
 
   // Of each write of the journal.
   double append_fails = 0;        // nothing was written, and the engine hears so

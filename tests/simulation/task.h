@@ -105,6 +105,7 @@ class Task {
   bool interrupt_ = false;
   bool kill_now_ = false;
   bool abandon_ = false;
+  std::optional<Time> patience_ends_;  // of the dump under way
 
   std::function<bool()> ready_;
   Step then_;

@@ -22,8 +22,7 @@ std::string Task::WhyStop(const v1::ToAgent& command) const {
   if (decision_ == Decision::kAbort) return "the checkpoint was called off";
   if (ended_) return "the task has ended";
   if (interrupt_) return "the checkpoint was interrupted";
-  const int64_t deadline = command.dump().deadline_us();
-  if (decision_ != Decision::kCommit && deadline > 0 && ToMicros(host_.lab.timeline.Now()) >= deadline)
+  if (decision_ != Decision::kCommit && patience_ends_ && host_.lab.timeline.Now() >= *patience_ends_)
     return "the checkpoint was not committed in time";
   return "";
 }
@@ -35,6 +34,8 @@ Task::Step Task::PlanDump(const v1::ToAgent& command) {
 }
 
 void Task::DoDump(const v1::ToAgent& command) {
+  patience_ends_.reset();
+  if (command.dump().patience_us() > 0) patience_ends_ = In(Duration(command.dump().patience_us()));
   const bool was_frozen = record_.dump().was_frozen();
   const Duration notice = was_frozen ? 0us : Duration(command.dump().notice_us());
   GiveNotice(notice, [this, command, was_frozen](const std::string& failure) {
@@ -78,7 +79,7 @@ void Task::WriteImage(const v1::ToAgent& command) {
     }
     return host_.lab.timeline.Now() - *stop_since >= kUndoPatience;
   };
-  if (command.dump().deadline_us() > 0) WakeAt(FromMicros(command.dump().deadline_us()));
+  if (patience_ends_) WakeAt(*patience_ends_);
   Wait(written, done, [this, command, fails, written] {
     if (const std::string why = WhyStop(command); !why.empty()) return EndDump(command, why);
     if (fails || host_.lab.timeline.Now() < written) return EndDump(command, "no space left on device");
@@ -92,12 +93,10 @@ void Task::AwaitDecision(const v1::ToAgent& command) {
   report.set_checkpoint(command.dump().checkpoint());
   report.set_image_bytes(MemoryOf());
   SetPhase(v1::PREPARED, command.op());
-  std::optional<Time> deadline;
-  if (command.dump().deadline_us() > 0) deadline = FromMicros(command.dump().deadline_us());
   const auto decided = [this, command] {
     return decision_ == Decision::kCommit || !WhyStop(command).empty();
   };
-  Wait(deadline, decided, [this, command] {
+  Wait(patience_ends_, decided, [this, command] {
     if (decision_ != Decision::kCommit) return EndDump(command, WhyStop(command));
     Pause(0ms, 2ms, [this, command] { CommitImage(command); });
   });

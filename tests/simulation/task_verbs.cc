@@ -88,7 +88,11 @@ void Task::DoSave(const v1::ToAgent& command) {
   const v1::Save& save = command.save();
   const Process* process = InMachine();
   const int before = process == nullptr ? 0 : process->saves;
-  if (!Draws(host_.lab.odds.save_fails)) host_.machine.TellToSave(id_);
+  if (process != nullptr) {
+    NoteTold(record_, save);
+    Persist();
+    if (!Draws(host_.lab.odds.save_fails)) host_.machine.TellToSave(id_);
+  }
   const auto marked = [this, before, exits = save.app().marker().empty()] {
     const Process* now = InMachine();
     return !exits && now != nullptr && now->saves > before;
@@ -99,9 +103,8 @@ void Task::DoSave(const v1::ToAgent& command) {
     const bool keep = command.save().keep_running();
     const bool has_marker = marked();
     const bool failed = !ended_ && !has_marker;
-    if (has_marker && !keep) record_.set_saved(true);
+    NoteSave(record_, command.save(), has_marker);
     if (failed) {
-      record_.set_saving(EndsBySaving(command.save().app()));
       Fail(command.op(), interrupt_ ? "the save was interrupted" : "the program did not save itself in time");
     } else {
       record_.set_done_op(command.op());

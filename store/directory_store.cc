@@ -133,6 +133,7 @@ class DirectoryStore final : public ImageStore {
     const std::string trash = TrashPath(layout_);
     if (disk().Rename(layout_.ImageFolder(key), trash) != 0) {
       if (errno == ENOENT) {
+        SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
         disk().RemoveFolder(parent);  // whoever deleted the last image in it may have died before this
         return absl::OkStatus();
       }
@@ -156,10 +157,11 @@ class DirectoryStore final : public ImageStore {
   absl::Status SetAside(const ImageKey& key) override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     SIDING_RETURN_IF_ERROR(FaultAt<"store.set-aside: a damaged image is about to be set aside">());
+    SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));  // before anything is made in an empty mount point
     const std::string parent = layout_.CheckpointFolder(key.checkpoint);
     SIDING_RETURN_IF_ERROR(IoError(layout_, MakeFolders(disk(), layout_.Damaged())));
     if (disk().Rename(layout_.ImageFolder(key), DamagedPath(layout_, key)) != 0) {
-      if (errno == ENOENT) return absl::OkStatus();
+      if (errno == ENOENT) return CheckTier(layout_, tier_);
       return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
     }
     // After a power cut it must not be back among those that count.

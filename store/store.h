@@ -88,7 +88,8 @@ class ImageStore {
   // if the key is not there.
   virtual absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder) const = 0;
   virtual absl::StatusOr<std::vector<ImageKey>> List() const = 0;
-  // OK if it is not there: deletion may be asked for twice.
+  // OK if it is not there: deletion may be asked for twice. Of a tier that is away nothing is known to be
+  // gone.
   virtual absl::Status Delete(const ImageKey& key) = 0;
   // Takes a damaged image out of sight, so that an older one counts, and keeps it. OK if it is not there.
   virtual absl::Status SetAside(const ImageKey& key) = 0;

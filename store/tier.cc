@@ -16,6 +16,11 @@ namespace {
 
 std::string Folder(const Layout& layout) { return layout.root + "/tier"; }
 
+bool IsFolder(const std::string& path) {
+  struct stat info = {};
+  return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 std::string FreshId() {
   std::random_device random;
   std::string id;
@@ -57,10 +62,9 @@ absl::StatusOr<std::string> TierId(const Layout& layout) {
 }
 
 absl::Status CheckTier(const Layout& layout, const std::string& id) {
-  struct stat info = {};
-  if (lstat(layout.Images().c_str(), &info) != 0 || !S_ISDIR(info.st_mode))
-    return absl::UnavailableError(layout.Images() + " is not there");
+  if (!IsFolder(layout.Images())) return absl::UnavailableError(layout.Images() + " is not there");
   if (id.empty()) return absl::OkStatus();
+  if (!IsFolder(layout.Staging())) return absl::UnavailableError(layout.Staging() + " is not there");
   const auto found = IdAt(layout);
   if (found.ok() && *found == id) return absl::OkStatus();
   return absl::UnavailableError(layout.root + " is not the checkpoint store that it was: is it mounted?");
@@ -75,9 +79,9 @@ absl::Status RememberedTier::Check(const Layout& layout) const {
   if (found.ok() && *found == *remembered) return absl::OkStatus();
   const std::string how = found.ok() ? absl::StrCat("its id is ", *found, ", expected ", *remembered)
                                      : std::string(found.status().message());
-  return absl::UnavailableError(absl::StrCat(layout.root,
-                                             " is not the checkpoint store that this node has used (", how,
-                                             "): is it mounted? If another one has taken its place for good, remove ", file_));
+  return absl::UnavailableError(
+      absl::StrCat(layout.root, " is not the checkpoint store that this node has used (", how,
+                   "): is it mounted? If another one has taken its place for good, remove ", file_));
 }
 
 absl::Status RememberedTier::Remember(const std::string& id) const {

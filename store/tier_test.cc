@@ -89,6 +89,27 @@ TEST_F(TierTest, AStoreInTheEmptyMountPointIsNotTheTier) {
   EXPECT_TRUE(absl::IsUnavailable(store_->Begin(key_).status()));
 }
 
+TEST_F(TierTest, NothingIsGoneFromATierThatIsAway) {
+  Put(key_);
+  Unmount();
+  EXPECT_TRUE(absl::IsUnavailable(store_->Delete(key_)));
+  EXPECT_TRUE(absl::IsUnavailable(store_->SetAside(key_)));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/damaged"));
+}
+
+TEST_F(TierTest, NothingIsGoneThatIsNotInTheStoreInItsPlace) {
+  Put(key_);
+  UnmountAndMakeAnother();
+  EXPECT_TRUE(absl::IsUnavailable(store_->Delete(key_)));
+  EXPECT_TRUE(absl::IsUnavailable(store_->SetAside(key_)));
+}
+
+TEST_F(TierTest, WithoutStagingNothingIsTakenForDeleted) {
+  Put(key_);
+  std::filesystem::remove(Staging());
+  EXPECT_TRUE(absl::IsUnavailable(store_->Delete(key_)));
+}
+
 TEST_F(TierTest, WhatIsMissingFromATierThatIsThereIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(store_->Path(key_).status()));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "store/manifest.h"
 #include "store/staging.h"
 #include "store/store.h"
+#include "store/tier.h"
 #include "store/verify.h"
 
 namespace siding {
@@ -23,9 +25,12 @@ namespace {
 
 constexpr size_t kDecryptThreads = 4;
 
-bool IsFolder(const std::string& path) {
+// Whether there is a folder of that name; kUnavailable if the disk does not say.
+absl::StatusOr<bool> IsFolder(const std::string& path) {
   struct stat info = {};
-  return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  if (lstat(path.c_str(), &info) == 0) return S_ISDIR(info.st_mode);
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return absl::UnavailableError(absl::StrCat("stat ", path, ": ", strerror(errno)));
 }
 
 // Names in a folder; none if it does not exist.
@@ -45,18 +50,21 @@ absl::StatusOr<std::vector<std::string>> Names(const std::string& folder) {
 // Has no state but its root; the file system's renames are what makes it thread-safe.
 class DirectoryStore final : public ImageStore {
  public:
-  explicit DirectoryStore(Layout layout, Encryption encryption = {})
-      : layout_(std::move(layout)), encryption_(std::move(encryption)) {}
+  // `tier`: its id; empty: it is only looked at.
+  explicit DirectoryStore(Layout layout, std::string tier = "", Encryption encryption = {})
+      : layout_(std::move(layout)), tier_(std::move(tier)), encryption_(std::move(encryption)) {}
 
   absl::StatusOr<std::unique_ptr<ImageDraft>> Begin(const ImageKey& key) override {
+    SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
     return DirectoryDraft::Begin(layout_, encryption_, key);
   }
 
   absl::StatusOr<std::string> Path(const ImageKey& key) const override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     const std::string path = layout_.ImageFolder(key);
-    if (!IsFolder(path)) return absl::NotFoundError("no image " + Describe(key) + " in " + layout_.root);
-    return path;
+    SIDING_ASSIGN_OR_RETURN(const bool there, IsFolder(path));
+    if (there) return path;
+    return ThoughTierIsThere(absl::NotFoundError("no image " + Describe(key) + " in " + layout_.root));
   }
 
   absl::StatusOr<Manifest> Read(const ImageKey& key) const override {
@@ -66,7 +74,7 @@ class DirectoryStore final : public ImageStore {
     if (lstat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
       return absl::DataLossError(file + " is not a regular file");
     const auto text = ReadFile(file);
-    if (absl::IsNotFound(text.status())) return absl::DataLossError(file + " is missing");
+    if (absl::IsNotFound(text.status())) return ThoughTierIsThere(absl::DataLossError(file + " is missing"));
     if (!text.ok()) return absl::InternalError(std::string(text.status().message()));
     SIDING_ASSIGN_OR_RETURN(Manifest manifest, Annotated(ParseManifest(*text), file));
     if (manifest.key != key) {
@@ -77,7 +85,8 @@ class DirectoryStore final : public ImageStore {
 
   absl::StatusOr<Manifest> Verify(const ImageKey& key, const VerifyOptions& options) const override {
     SIDING_ASSIGN_OR_RETURN(Manifest manifest, Read(key));
-    SIDING_RETURN_IF_ERROR(VerifyFolder(layout_.ImageFolder(key), manifest, options));
+    const absl::Status good = VerifyFolder(layout_.ImageFolder(key), manifest, options);
+    if (!good.ok()) return ThoughTierIsThere(good);
     return manifest;
   }
 
@@ -101,16 +110,18 @@ class DirectoryStore final : public ImageStore {
 
   absl::StatusOr<std::vector<ImageKey>> List() const override {
     std::vector<ImageKey> keys;
-    // It is made when the tier is opened: without it the tier is away, which is not the same as empty.
-    if (!IsFolder(layout_.Images())) return absl::UnavailableError(layout_.Images() + " is not there");
     SIDING_ASSIGN_OR_RETURN(const auto checkpoints, Names(layout_.Images()));
     for (const std::string& checkpoint : checkpoints) {
       SIDING_ASSIGN_OR_RETURN(const auto ranks, Names(layout_.Images() + "/" + checkpoint));
       for (const std::string& rank : ranks) {
         const auto key = KeyOfFolders(checkpoint, rank);
-        if (key.has_value() && IsFolder(layout_.ImageFolder(*key))) keys.push_back(*key);
+        if (!key.has_value()) continue;
+        SIDING_ASSIGN_OR_RETURN(const bool there, IsFolder(layout_.ImageFolder(*key)));
+        if (there) keys.push_back(*key);
       }
     }
+    // Afterwards: a tier that goes away meanwhile is not empty, nor is one that is away.
+    SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
     std::sort(keys.begin(), keys.end());
     return keys;
   }
@@ -122,6 +133,7 @@ class DirectoryStore final : public ImageStore {
     const std::string trash = TrashPath(layout_);
     if (disk().Rename(layout_.ImageFolder(key), trash) != 0) {
       if (errno == ENOENT) {
+        SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
         disk().RemoveFolder(parent);  // whoever deleted the last image in it may have died before this
         return absl::OkStatus();
       }
@@ -145,10 +157,11 @@ class DirectoryStore final : public ImageStore {
   absl::Status SetAside(const ImageKey& key) override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     SIDING_RETURN_IF_ERROR(FaultAt<"store.set-aside: a damaged image is about to be set aside">());
+    SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));  // before anything is made in an empty mount point
     const std::string parent = layout_.CheckpointFolder(key.checkpoint);
     SIDING_RETURN_IF_ERROR(IoError(layout_, MakeFolders(disk(), layout_.Damaged())));
     if (disk().Rename(layout_.ImageFolder(key), DamagedPath(layout_, key)) != 0) {
-      if (errno == ENOENT) return absl::OkStatus();
+      if (errno == ENOENT) return CheckTier(layout_, tier_);
       return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
     }
     // After a power cut it must not be back among those that count.
@@ -158,9 +171,18 @@ class DirectoryStore final : public ImageStore {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Bytes> FreeSpace() const override { return store::FreeSpace(layout_); }
+  absl::StatusOr<Bytes> FreeSpace() const override {
+    SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
+    return store::FreeSpace(layout_);
+  }
 
  private:
+  // What is missing from a tier that is away is not lost: then that is what is said.
+  absl::Status ThoughTierIsThere(const absl::Status& missing) const {
+    SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
+    return missing;
+  }
+
   // `parent` is gone itself if another rank's image, which was the last in it, is deleted at the same time.
   absl::Status SyncRemovalFrom(const std::string& parent) const {
     const absl::Status synced = SyncFolder(disk(), parent);
@@ -188,6 +210,7 @@ class DirectoryStore final : public ImageStore {
   }
 
   const Layout layout_;
+  const std::string tier_;
   const Encryption encryption_;
 };
 
@@ -205,9 +228,8 @@ absl::Status Prepare(const Layout& layout, const std::vector<std::string>& folde
 
 absl::StatusOr<std::unique_ptr<const ImageStore>> InspectDirectoryStore(const std::string& root) {
   const store::Layout layout{root};
-  if (!store::IsFolder(layout.Images())) {
-    return absl::NotFoundError(
-        absl::StrCat(root, " is no checkpoint store: ", layout.Images(), " is not there"));
+  if (const absl::Status there = store::CheckTier(layout, ""); !there.ok()) {
+    return absl::NotFoundError(absl::StrCat(root, " is no checkpoint store: ", there.message()));
   }
   return std::make_unique<const store::DirectoryStore>(layout);
 }
@@ -216,7 +238,11 @@ absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string
                                                                const StoreOptions& options) {
   if (root.empty()) return absl::InvalidArgumentError("a checkpoint store needs a folder");
   const store::Layout layout{root, options.disk != nullptr ? options.disk : &store::RealDisk()};
+  const store::RememberedTier remembered(options.remembered);
+  SIDING_RETURN_IF_ERROR(remembered.Check(layout));  // before anything is made in an empty mount point
   SIDING_RETURN_IF_ERROR(store::Prepare(layout, {root, layout.Images(), layout.Staging()}));
+  SIDING_ASSIGN_OR_RETURN(const std::string tier, store::TierId(layout));
+  SIDING_RETURN_IF_ERROR(remembered.Remember(tier));
   store::Encryption encryption{options.keys, {options.plain_folder, layout.disk}};
   if (encryption.keys) {
     if (options.plain_folder.empty())
@@ -225,7 +251,7 @@ absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string
     SIDING_RETURN_IF_ERROR(store::Prepare(plain, {plain.root, plain.Staging()}));
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"store.opened: what dead writers have left is removed">());
-  return std::make_unique<store::DirectoryStore>(layout, std::move(encryption));
+  return std::make_unique<store::DirectoryStore>(layout, tier, std::move(encryption));
 }
 
 }  // namespace siding

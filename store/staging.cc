@@ -58,9 +58,13 @@ bool StillThere(int fd, const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<StagingFolder>> StagingFolder::Make(const Layout& layout,
                                                                    const ImageKey& key) {
-  const std::string stem = absl::StrCat(layout.Staging(), "/", key.checkpoint.value(), ".", key.rank);
+  return Make(layout, absl::StrCat(key.checkpoint.value(), ".", key.rank));
+}
+
+absl::StatusOr<std::unique_ptr<StagingFolder>> StagingFolder::Make(const Layout& layout,
+                                                                   const std::string& stem) {
   for (;;) {
-    const std::string path = stem + UniqueSuffix();
+    const std::string path = absl::StrCat(layout.Staging(), "/", stem, UniqueSuffix());
     const std::string lock_path = path + kLockSuffix;
     UniqueFd lock(layout.disk->Create(lock_path));
     if (!lock.valid() && errno == EEXIST) continue;

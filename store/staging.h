@@ -21,6 +21,8 @@ namespace siding::store {
 // A locked folder in staging/. Destroying it removes the folder, unless it was moved away.
 class StagingFolder {
  public:
+  // `stem`: what its name begins with.
+  static absl::StatusOr<std::unique_ptr<StagingFolder>> Make(const Layout& layout, const std::string& stem);
   static absl::StatusOr<std::unique_ptr<StagingFolder>> Make(const Layout& layout, const ImageKey& key);
   ~StagingFolder();
   StagingFolder(const StagingFolder&) = delete;

@@ -4,6 +4,7 @@
 //   images/<checkpoint>/<rank>/...            a whole image; manifest.json is written last
 //   staging/<checkpoint>.<rank>.<unique>/...  a draft; belongs to nobody after its writer died
 //   damaged/<checkpoint>.<rank>.<unique>/...  an image that was set aside, for somebody to look at
+//   tier/id                                   which tier this is
 // where <checkpoint> is a CheckpointId ("42.3").
 //
 // An image is visible only when whole: it is written as a draft, hashed, synced, described by its manifest,
@@ -11,7 +12,8 @@
 // See docs/store-format.md for the manifest.
 //
 // Thread-safe. Errors: kResourceExhausted (disk full), kNotFound, kDataLoss (an image that is not what its
-// manifest says; the message names the file), kAlreadyExists, kInternal (other I/O).
+// manifest says; the message names the file), kAlreadyExists, kUnavailable (the tier is away, which says
+// nothing about what is in it), kInternal (other I/O).
 #pragma once
 
 #include <functional>
@@ -86,7 +88,8 @@ class ImageStore {
   // if the key is not there.
   virtual absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder) const = 0;
   virtual absl::StatusOr<std::vector<ImageKey>> List() const = 0;
-  // OK if it is not there: deletion may be asked for twice.
+  // OK if it is not there: deletion may be asked for twice. Of a tier that is away nothing is known to be
+  // gone.
   virtual absl::Status Delete(const ImageKey& key) = 0;
   // Takes a damaged image out of sight, so that an older one counts, and keeps it. OK if it is not there.
   virtual absl::Status SetAside(const ImageKey& key) = 0;
@@ -103,10 +106,14 @@ struct StoreOptions {
   std::shared_ptr<const store::KeyRing> keys;
   // Where a draft's plain files lie until it is sealed; best in memory. Needed with `keys`; made if missing.
   std::string plain_folder;
+  // A file of this machine that remembers which tier is at the root, from its first use on: another one in
+  // its place, or an empty mount point, is not opened. Empty: any is.
+  std::string remembered;
   store::Disk* disk = nullptr;  // null: the real one. Outlives the store
 };
 
 // Opens (and makes) a directory tier at `root`. Removes drafts whose writer on this machine is dead.
+// kUnavailable if another one is remembered there.
 absl::StatusOr<std::unique_ptr<ImageStore>> OpenDirectoryStore(const std::string& root,
                                                                const StoreOptions& options = {});
 

@@ -152,9 +152,30 @@ TEST_F(DumpTest, CorruptImageIsDamagedAndTheFileNamed) {
   EXPECT_THAT(report.error(), HasSubstr("pages-"));
 }
 
-TEST_F(DumpTest, MissingImageIsDamaged) {
+TEST_F(DumpTest, MissingImageIsNotDamagedAndCountsAgainstIt) {
   Restore(Job({"100000"}), "1.9");
-  EXPECT_TRUE(AwaitPhase(v1::RESTORE_FAILED, 2).image_damaged());
+  const auto report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_FALSE(report.image_damaged());
+  EXPECT_FALSE(report.node_problem());
+}
+
+TEST_F(DumpTest, OfATierThatIsAwayNothingIsSaid) {
+  std::filesystem::rename(folder_ + "/shared", folder_ + "/away");
+  Restore(Job({"100000"}), "1.9");
+  const auto report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_FALSE(report.image_damaged());
+  EXPECT_TRUE(report.node_problem());
+  EXPECT_THAT(report.error(), HasSubstr(folder_ + "/shared"));
+}
+
+TEST_F(DumpTest, AnEmptyFolderInPlaceOfTheTierIsNotUsed) {
+  host_.reset();
+  std::filesystem::remove_all(folder_ + "/shared");
+  std::filesystem::create_directory(folder_ + "/shared");
+  StartHost();
+  Restore(Job({"100000"}), "1.9");
+  EXPECT_TRUE(AwaitPhase(v1::RESTORE_FAILED, 2).node_problem());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/shared"));
 }
 
 TEST_F(DumpTest, IoUringIsSeenBeforehandAndRefused) {

@@ -189,8 +189,11 @@ class LocalTaskHost final : public TaskHost {
                           v1::Tier tier) {
       const absl::Status before = host_.Store(tier).status();
       if (before.ok()) return;
-      auto opened =
-          OpenDirectoryStore(root, {.keys = host_.options.keys, .plain_folder = host_.PlainFolder()});
+      auto opened = OpenDirectoryStore(
+          root,
+          {.keys = host_.options.keys,
+           .plain_folder = host_.PlainFolder(),
+           .remembered = host_.options.state_dir + (tier == v1::SHARED ? "/shared-tier" : "/local-tier")});
       if (!opened.ok() && opened.status() != before)
         spdlog::error("store {}: {}", root, std::string(opened.status().message()));
       std::lock_guard lock(host_.stores_mutex);

@@ -27,10 +27,14 @@ void Task::Adopt() {
   // The dump was undone by the agent's death: it must not be taken for one that waits for its commit.
   if (phase == v1::PREPARED) record_.mutable_report()->set_phase(v1::DUMPING);
   auto shim = FindShim(folder_);
-  if (shim.ok())
+  if (shim.ok()) {
     Watch(*std::move(shim));
-  else
+  } else if (absl::IsNotFound(shim.status())) {
     ended_ = true;
+  } else {
+    // Not to be started a second time: it is taken to live until an agent can tell.
+    spdlog::error("task {}: {}", name_, std::string(shim.status().message()));
+  }
   Begin({}, [this] { DoAdopt(); });
 }
 

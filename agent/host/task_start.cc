@@ -77,7 +77,9 @@ void Task::DoRestore(const v1::ToAgent& command) {
     std::lock_guard lock(mutex_);
     record_.mutable_report()->set_error(std::string(status.message()));
     record_.mutable_report()->set_image_damaged(damaged);
-    record_.mutable_report()->set_node_problem(!damaged && !absl::IsPermissionDenied(status));
+    // One that this node does not find is tried again, as after any failure that may be the image's.
+    record_.mutable_report()->set_node_problem(!damaged && !absl::IsPermissionDenied(status) &&
+                                               !absl::IsNotFound(status));
     SetPhase(v1::RESTORE_FAILED);
     return;
   }
@@ -134,7 +136,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   };
   const auto manifest = store->Verify(key, {.progress = tell});
   if (!manifest.ok()) {
-    damaged = absl::IsDataLoss(manifest.status()) || absl::IsNotFound(manifest.status());
+    damaged = absl::IsDataLoss(manifest.status());
     const absl::Status why = Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
     // Of a hosted task the images there are what says from which one it goes on.
     if (damaged && record_.hosted()) SIDING_RETURN_IF_ERROR(store->SetAside(key));

@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -12,12 +14,32 @@
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/numbers.h"
 #include "common/files.h"
 
 namespace siding {
 namespace {
 
 std::string ProcPath(pid_t pid, const char* file) { return "/proc/" + std::to_string(pid) + "/" + file; }
+
+// The entries of a folder that are numbers.
+std::vector<int> Numbers(const std::string& folder) {
+  std::vector<int> numbers;
+  std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(folder.c_str()), closedir);
+  if (!entries) return numbers;
+  while (const dirent* entry = readdir(entries.get())) {
+    int number = 0;
+    if (absl::SimpleAtoi(entry->d_name, &number)) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// What a symbolic link says; empty if it cannot be read.
+std::string LinkText(const std::string& path) {
+  char text[PATH_MAX];
+  const ssize_t size = readlink(path.c_str(), text, sizeof text);
+  return size > 0 ? std::string(text, static_cast<size_t>(size)) : "";
+}
 
 // The value in "Key:   12 kB"; the last one of several. -1 if there is no such line.
 int64_t FindNumber(const std::string& text, const std::string& key) {
@@ -65,14 +87,26 @@ bool IsAlive(pid_t pid, uint64_t start_time) {
   return stat && stat->start_time == start_time && stat->state != 'Z' && stat->state != 'X';
 }
 
+std::optional<ProcessStat> OldestWithOpen(int fd) {
+  const std::string file = LinkText("/proc/self/fd/" + std::to_string(fd));
+  std::optional<ProcessStat> oldest;
+  for (pid_t pid : Numbers("/proc")) {
+    if (pid == getpid()) continue;
+    const std::string folder = ProcPath(pid, "fd");
+    const std::vector<int> fds = Numbers(folder);
+    // By name: looking at the file itself may take for ever where a server is away.
+    const auto is_it = [&](int other) { return LinkText(folder + "/" + std::to_string(other)) == file; };
+    if (std::none_of(fds.begin(), fds.end(), is_it)) continue;
+    const auto stat = ReadProcessStat(pid);
+    if (stat && (!oldest || stat->start_time < oldest->start_time)) oldest = stat;
+  }
+  return oldest;
+}
+
 std::vector<pid_t> ProcessTree(pid_t root) {
   std::multimap<pid_t, pid_t> children;
   bool found = false;
-  std::unique_ptr<DIR, int (*)(DIR*)> proc(opendir("/proc"), closedir);
-  if (!proc) return {};
-  while (const dirent* entry = readdir(proc.get())) {
-    const pid_t pid = std::atoi(entry->d_name);
-    if (pid <= 0) continue;
+  for (pid_t pid : Numbers("/proc")) {
     const auto stat = ReadProcessStat(pid);
     if (!stat || stat->state == 'Z') continue;
     children.emplace(stat->parent, pid);

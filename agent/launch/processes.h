@@ -28,6 +28,9 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 // True if that very process is there and no zombie.
 bool IsAlive(pid_t pid, uint64_t start_time);
 
+// Of the processes beside this one that have the file behind this process's `fd` open the oldest.
+std::optional<ProcessStat> OldestWithOpen(int fd);
+
 // The process and everything below it, itself first. Empty if it is gone.
 std::vector<pid_t> ProcessTree(pid_t root);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
@@ -19,12 +20,26 @@ namespace siding {
 namespace {
 
 constexpr int kLockFd = 3;  // the shim's; shim_main.cc marks it close-on-exec
-constexpr Duration kShimStart = std::chrono::seconds(5);
+constexpr Duration kFindPatience = std::chrono::seconds(5);
+constexpr Duration kEndPatience = std::chrono::seconds(30);
 
 absl::StatusOr<UniqueFd> OpenPidfd(pid_t pid) {
   UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!fd.valid()) return ErrnoError(errno, "pidfd_open");
   return fd;
+}
+
+// Who says to be the shim; one that was started a moment ago may not have written it yet, but has the lock
+// open.
+std::optional<agent::ProcessRef> Holder(const std::string& folder, int lock) {
+  auto said = ReadJsonFile<agent::ProcessRef>(folder + "/shim.json");
+  if (said.ok() && IsAlive(said->pid(), said->start_time())) return *std::move(said);
+  const auto seen = OldestWithOpen(lock);
+  if (!seen) return std::nullopt;
+  agent::ProcessRef ref;
+  ref.set_pid(seen->pid);
+  ref.set_start_time(seen->start_time);
+  return ref;
 }
 
 }  // namespace
@@ -57,27 +72,48 @@ absl::StatusOr<UniqueFd> StartShim(const std::string& program, const std::string
     execl(program.c_str(), program.c_str(), folder.c_str(), nullptr);
     _exit(127);
   }
-  return OpenPidfd(pid);
+  auto pidfd = OpenPidfd(pid);
+  if (!pidfd.ok()) {  // one that nobody can watch is none
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+  }
+  return pidfd;
 }
 
 absl::StatusOr<UniqueFd> FindShim(const std::string& folder) {
   const std::string lock_path = folder + "/shim.lock";
   UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!lock.valid()) return absl::NotFoundError("no shim was started");
-  // A shim that was started a moment ago holds the lock already, but may not have written who it is.
-  absl::StatusOr<UniqueFd> found = absl::NotFoundError("the shim has ended");
+  if (!lock.valid() && errno == ENOENT) return absl::NotFoundError("no shim was started");
+  if (!lock.valid()) return ErrnoError(errno, "open " + lock_path);
+  // As long as the lock is held there is a shim, whatever it has written so far.
+  absl::StatusOr<UniqueFd> found =
+      absl::UnavailableError(lock_path + " is held, and nobody is seen to hold it");
   PollUntil(
       [&] {
-        if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return true;
-        auto ref = ReadJsonFile<agent::ProcessRef>(folder + "/shim.json");
-        if (!ref.ok() || !IsAlive(ref->pid(), ref->start_time())) return false;
-        auto pidfd = OpenPidfd(ref->pid());
-        if (!pidfd.ok() || !IsAlive(ref->pid(), ref->start_time())) return false;
+        if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
+          found = absl::NotFoundError("the shim has ended");
+          return true;
+        }
+        const auto holder = Holder(folder, lock.get());
+        if (!holder || !IsAlive(holder->pid(), holder->start_time())) return false;
+        auto pidfd = OpenPidfd(holder->pid());
+        if (!pidfd.ok() || !IsAlive(holder->pid(), holder->start_time())) return false;
         found = std::move(pidfd);
         return true;
       },
-      kShimStart);
+      kFindPatience);
   return found;
+}
+
+absl::Status EndShim(const std::string& folder) {
+  absl::StatusOr<UniqueFd> shim = absl::UnknownError("");
+  const auto ended = [&] {
+    shim = FindShim(folder);
+    if (shim.ok()) syscall(SYS_pidfd_send_signal, shim->get(), SIGKILL, nullptr, 0);
+    return absl::IsNotFound(shim.status());
+  };
+  if (PollUntil(ended, kEndPatience)) return absl::OkStatus();
+  return shim.ok() ? absl::DeadlineExceededError("the shim of " + folder + " does not end") : shim.status();
 }
 
 bool WaitForShim(const UniqueFd& pidfd, int wake) {

@@ -13,8 +13,12 @@ namespace siding {
 // session of its own and holds a lock on folder/shim.lock as long as it lives.
 absl::StatusOr<UniqueFd> StartShim(const std::string& program, const std::string& folder);
 
-// A pidfd of the living shim of that folder; kNotFound if there is none.
+// A pidfd of the living shim of that folder; kNotFound if there is none. Any other error says nothing of
+// that.
 absl::StatusOr<UniqueFd> FindShim(const std::string& folder);
+
+// Ends the shim of that folder by force, if there is one, and waits for its end.
+absl::Status EndShim(const std::string& folder);
 
 // Waits until the process has ended or `wake` becomes readable; true if it has ended. A child is reaped.
 bool WaitForShim(const UniqueFd& pidfd, int wake);

@@ -30,7 +30,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
     Finish();
   };
   const auto found = lab.store.images.find(name);
-  if (found == lab.store.images.end()) return fail("there is no image " + ToString(name), true);
+  if (found == lab.store.images.end()) return fail("there is no image " + ToString(name), false);
   found->second.damaged |= Draws(lab.odds.image_rots);
   if (found->second.damaged) return fail("pages-1.img: checksum differs", true);
   const v1::JobSpec& spec = restore.spec();

@@ -1,0 +1,35 @@
+// Which tier a folder is: tier/id below its root holds a random number, which the first who uses the tier
+// writes there. A mount point that is empty because nothing is mounted, and another file system in its place,
+// are so told from the tier.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "store/layout.h"
+
+namespace siding::store {
+
+// The tier's id; one that has none gets it, whoever else tries at the same time. Its staging/ must be there.
+absl::StatusOr<std::string> TierId(const Layout& layout);
+
+// kUnavailable unless the tier with that id is there. Without an id (of a tier that is only looked at) its
+// images/ is what it is known by.
+absl::Status CheckTier(const Layout& layout, const std::string& id);
+
+// What a node remembers, in a file of its own, of the tier that it has used at a root. An empty path:
+// nothing.
+class RememberedTier {
+ public:
+  explicit RememberedTier(std::string file) : file_(std::move(file)) {}
+  // kUnavailable if another tier than the one remembered is there, or none; says what to do if it was
+  // replaced. Changes nothing.
+  absl::Status Check(const Layout& layout) const;
+  absl::Status Remember(const std::string& id) const;
+
+ private:
+  const std::string file_;
+};
+
+}  // namespace siding::store

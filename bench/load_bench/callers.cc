@@ -59,7 +59,8 @@ void Callers::Call(const char* what, int user,
   const auto began = std::chrono::steady_clock::now();
   (stubs_[user]->async()->*method)(&pending->context, &pending->request, &pending->response,
                                    [this, what, pending, began, done](const grpc::Status& status) {
-                                     latencies_.Add(what, Since(began), IsAnswer(status));
+                                     if (what != nullptr)
+                                       latencies_.Add(what, Since(began), IsAnswer(status));
                                      done(status, pending->response);
                                      --outstanding_;
                                    });
@@ -109,7 +110,7 @@ void Callers::Fill(int jobs, const std::atomic<bool>& stop) {
     v1::SubmitRequest request;
     *request.mutable_spec() = Batch();
     const int user = AnyUser();
-    Call("fill", user, &Rpc::Submit, std::move(request),
+    Call(nullptr, user, &Rpc::Submit, std::move(request),
          [this, user](const grpc::Status&, const v1::SubmitResponse& response) {
            newest_[user] = response.id();
          });

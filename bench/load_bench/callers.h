@@ -56,6 +56,7 @@ class Callers {
     Time next;
     std::function<void()> act;
   };
+  // `what`: under which its latency is kept; null: it is not.
   template <class Request, class Response, class Done>
   void Call(const char* what, int user,
             void (v1::Siding::StubInterface::async_interface::*method)(grpc::ClientContext*, const Request*,

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "common/status.h"
 #include "controller/engine/impl.h"
+#include "controller/engine/plan_record.h"
 
 namespace siding {
 namespace {
@@ -127,7 +128,7 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
   Plan& plan = plans.front();
   if (!plan.feasible && !Postpone(spec, plan)) {
     const absl::Status refused = Refused(id, plan);
-    Record(id, RequestRefused{std::move(spec), std::move(plan), request_key});
+    Record(id, RequestRefused{std::move(spec), ForTheRecord(std::move(plan)), request_key});
     return refused;
   }
   Submitted submitted{id, plan};

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/fault.h"
 #include "controller/engine/impl.h"
+#include "controller/engine/plan_record.h"
 #include "controller/wire/wire.h"
 #include "planner/planner.h"
 
@@ -75,7 +76,7 @@ void Engine::Impl::Adopt(std::vector<Plan> plans) {
     const bool changed = known == state_.jobs.end() || known->second.plans.empty() || !plan.steps.empty() ||
                          known->second.plans.back().nodes != plan.nodes;
     if (!changed && &plan != &plans.front()) continue;
-    Record(request, RequestPlanned{plan});
+    Record(request, RequestPlanned{ForTheRecord(plan)});
     FaultHere<"engine.planned: a request is planned, which is not yet durable">();
     for (const PlanStep& step : plan.steps) {
       if (step.begin == Time{}) Order(plan, step);

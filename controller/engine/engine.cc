@@ -10,7 +10,6 @@
 namespace siding {
 namespace {
 
-constexpr size_t kRecentEvents = 20000;
 constexpr Duration kFullLook = std::chrono::seconds(1);
 
 }  // namespace
@@ -36,11 +35,7 @@ bool IsLive(v1::TaskPhase phase) {
 bool IsGone(v1::TaskPhase phase) { return phase != v1::TASK_PHASE_UNSPECIFIED && !IsLive(phase); }
 
 absl::Status Engine::Impl::Start() {
-  SIDING_RETURN_IF_ERROR(journal_.Replay(0, [this](const Event& event) {
-    Apply(state_, event);
-    recent_.push_back(event);
-    if (recent_.size() > kRecentEvents) recent_.pop_front();
-  }));
+  SIDING_RETURN_IF_ERROR(Replay());
   SIDING_RETURN_IF_ERROR(FaultAt<"engine.replayed: the journal has been read">());
   // Operation numbers for checkpoint commands only have to differ within one life of the controller and from
   // those before it, whose answers may still arrive.
@@ -48,6 +43,13 @@ absl::Status Engine::Impl::Start() {
   NoteRestored();
   JudgeAll();
   return Flush();
+}
+
+absl::Status Engine::Impl::Replay() {
+  return journal_.Replay([this](const Event& event) {
+    Apply(state_, event);
+    events_.Append({event});
+  });
 }
 
 void Engine::Impl::Record(JobId job, EventBody body) {
@@ -70,13 +72,11 @@ absl::Status Engine::Impl::Flush() {
   }
   FaultHere<"engine.recorded: events are durable, no order has gone out">();
   try_after_ = Duration(0);
-  for (Event& event : unflushed_) {
-    spdlog::info("job {} {}: {}", event.job.value(), KindOf(event), Describe(event));
-    recent_.push_back(std::move(event));
-    if (recent_.size() > kRecentEvents) recent_.pop_front();
+  if (spdlog::should_log(spdlog::level::info)) {
+    for (const Event& event : unflushed_)
+      spdlog::info("job {} {}: {}", event.job.value(), KindOf(event), Describe(event));
   }
-  unflushed_.clear();
-  changed_.notify_all();
+  events_.Append(std::exchange(unflushed_, {}));
   return absl::OkStatus();
 }
 
@@ -265,25 +265,6 @@ void Engine::Impl::Tick() {
   schedule_ = true;
 }
 
-std::vector<Event> Engine::Impl::EventsAfter(int64_t seq, size_t limit, Duration wait) const {
-  std::unique_lock lock(mutex_);
-  const auto newest = [&] { return recent_.empty() ? 0 : recent_.back().seq; };
-  changed_.wait_for(lock, wait, [&] { return newest() > seq; });
-  std::vector<Event> events;
-  if (newest() <= seq) return events;
-  if (recent_.front().seq > seq + 1) {
-    const absl::Status status = journal_.Replay(seq, [&](const Event& event) {
-      if (events.size() < limit && event.seq < recent_.front().seq) events.push_back(event);
-    });
-    if (!status.ok()) spdlog::warn("old events cannot be read: {}", std::string(status.message()));
-  }
-  for (const Event& event : recent_) {
-    if (events.size() >= limit) break;
-    if (event.seq > seq) events.push_back(event);
-  }
-  return events;
-}
-
 bool Engine::Impl::MayAct(const Caller& caller, const JobRecord& job) const {
   return caller.is_operator || caller.uid == job.spec.uid;
 }
@@ -443,7 +424,7 @@ bool Engine::MayAct(const Caller& caller, const JobRecord& job) const { return i
 bool Engine::MaySee(const Caller& caller, const JobRecord& job) const { return impl_->MaySee(caller, job); }
 
 std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait) const {
-  return impl_->EventsAfter(seq, limit, wait);
+  return impl_->events().After(seq, limit, wait);
 }
 
 void Engine::SetPolicy(Policy policy) {

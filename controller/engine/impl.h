@@ -20,7 +20,6 @@
 // nothing does, makes the events durable, and only then lets commands out.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <optional>
@@ -31,6 +30,7 @@
 
 #include "common/logging.h"
 #include "controller/engine/engine.h"
+#include "controller/engine/event_log.h"
 #include "controller/engine/pace.h"
 #include "model/snapshot.h"
 #include "planner/planner.h"
@@ -76,7 +76,12 @@ bool IsGone(v1::TaskPhase phase);
 class Engine::Impl {
  public:
   Impl(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock)
-      : policy_(std::move(policy)), journal_(journal), platform_(platform), agents_(agents), clock_(clock) {}
+      : policy_(std::move(policy)),
+        journal_(journal),
+        platform_(platform),
+        agents_(agents),
+        clock_(clock),
+        events_(journal) {}
 
   // ---- engine.cc ----
   absl::Status Start();
@@ -84,8 +89,8 @@ class Engine::Impl {
   void OnMessage(const NodeId& node, const v1::FromAgent& message);
   void OnDisconnected(const NodeId& node);
   void Tick();
-  void OnManager(ManagerChanges changes);  // queue.cc
-  std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
+  void OnManager(ManagerChanges changes);             // queue.cc
+  const EventLog& events() const { return events_; }  // does not need the lock
   bool MayAct(const Caller& caller, const JobRecord& job) const;
   bool MaySee(const Caller& caller, const JobRecord& job) const {
     return !policy_.private_jobs || MayAct(caller, job);
@@ -131,6 +136,7 @@ class Engine::Impl {
  private:
   // ---- engine.cc ----
   void LookAtAll();
+  absl::Status Replay();
   void Record(JobId job, EventBody body);
   void Move(JobRecord& job, JobMoved move) { Record(job.id, EventBody(std::move(move))); }
   absl::Status Flush();
@@ -323,6 +329,7 @@ class Engine::Impl {
   Platform& platform_;
   AgentLink& agents_;
   const Clock& clock_;
+  EventLog events_;
 
   std::vector<Event> unflushed_;
   std::vector<std::pair<NodeId, v1::ToAgent>> outbox_;
@@ -380,9 +387,6 @@ class Engine::Impl {
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
   Time compact_not_before_;
   Time caught_up_at_;
-
-  mutable std::condition_variable changed_;
-  std::deque<Event> recent_;  // the newest events, for watchers; older ones come from the journal
 };
 
 }  // namespace siding

@@ -32,8 +32,7 @@ void Engine::Impl::BeginOutage(const absl::Status& status) {
 // The durable state as the journal has it.
 void Engine::Impl::TakeBack() {
   static_cast<DurableState&>(state_) = DurableState();
-  const absl::Status replayed = journal_.Replay(0, [this](const Event& event) { Apply(state_, event); });
-  if (!replayed.ok()) {
+  if (const absl::Status replayed = Replay(); !replayed.ok()) {
     health_ = absl::DataLossError(absl::StrCat("journal: ", replayed.message()));
     spdlog::critical("{}; restart when this is mended", std::string(health_.message()));
   }

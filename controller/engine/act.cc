@@ -217,12 +217,10 @@ NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank)
 
 // Its agent may still make it count.
 bool Engine::Impl::IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const {
-  const auto tasks = state_.observed_tasks.find(checkpoint.nodes[rank]);
-  if (tasks == state_.observed_tasks.end()) return false;
-  const auto task =
-      tasks->second.find({checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank});
-  if (task == tasks->second.end()) return false;
-  const v1::TaskPhase phase = task->second.report.phase();
+  const TaskId id{checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank};
+  const ObservedTask* task = TaskOn(checkpoint.nodes[rank], id);
+  if (task == nullptr) return false;
+  const v1::TaskPhase phase = task->report.phase();
   return phase == v1::DUMPING || phase == v1::PREPARED;
 }
 

@@ -140,21 +140,23 @@ void Engine::Impl::Command(const NodeId& node, v1::ToAgent command) {
   outbox_.emplace_back(node, std::move(command));
 }
 
+const ObservedTask* Engine::Impl::TaskOn(const NodeId& node, const TaskId& id) const {
+  const auto tasks = state_.observed_tasks.find(node);
+  if (tasks == state_.observed_tasks.end()) return nullptr;
+  const auto task = tasks->second.find(id);
+  return task == tasks->second.end() ? nullptr : &task->second;
+}
+
 TaskSeen Engine::Impl::Seen(const JobRecord& job, int rank) const {
-  TaskSeen seen;
-  if (static_cast<size_t>(rank) >= job.nodes.size()) return seen;
+  static const ObservedTask kNothing;
+  if (static_cast<size_t>(rank) >= job.nodes.size())
+    return {false, false, kNothing.report, kNothing.progress};
   const NodeId& node = job.nodes[rank];
-  if (auto it = state_.observed_nodes.find(node); it != state_.observed_nodes.end()) {
-    seen.connected = it->second.connected;
-  }
-  auto tasks = state_.observed_tasks.find(node);
-  if (tasks == state_.observed_tasks.end()) return seen;
-  auto task = tasks->second.find(TaskOf(job, rank));
-  if (task == tasks->second.end()) return seen;
-  seen.known = true;
-  seen.report = task->second.report;
-  seen.progress = task->second.progress;
-  return seen;
+  const auto observed = state_.observed_nodes.find(node);
+  const bool connected = observed != state_.observed_nodes.end() && observed->second.connected;
+  const ObservedTask* task = TaskOn(node, TaskOf(job, rank));
+  const ObservedTask& said = task != nullptr ? *task : kNothing;
+  return {task != nullptr, connected, said.report, said.progress};
 }
 
 std::vector<int> Engine::Impl::LiveRanks(const JobRecord& job) const {

@@ -41,12 +41,12 @@ namespace siding {
 // In which the node-hours of a user's on-demand jobs are counted.
 inline constexpr Duration kQuotaWindow = std::chrono::hours(24);
 
-// What an agent last said of a task, or that it knows of none.
+// What an agent last said of a task, or that it knows of none. Good until it says something else.
 struct TaskSeen {
-  bool known = false;      // there is a report
-  bool connected = false;  // the node's agent is connected, so the report is current
-  v1::TaskReport report;
-  std::optional<v1::Progress> progress;  // of its dump or restore
+  bool known;      // there is a report
+  bool connected;  // the node's agent is connected, so the report is current
+  const v1::TaskReport& report;
+  const std::optional<v1::Progress>& progress;  // of its dump or restore
   v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
 };
 
@@ -145,6 +145,7 @@ class Engine::Impl {
   TaskId TaskOf(const JobRecord& job, int rank) const {
     return TaskId{job.id, job.incarnation, job.first_rank + rank};
   }
+  const ObservedTask* TaskOn(const NodeId& node, const TaskId& id) const;  // null: nobody has heard of it
   TaskSeen Seen(const JobRecord& job, int rank) const;
   // Ranks that have not exited.
   std::vector<int> LiveRanks(const JobRecord& job) const;

@@ -115,9 +115,7 @@ void Engine::Impl::TakeStrays(std::map<NodeId, Resources>& room) const {
       const NodeId& node = job->last_nodes[rank];
       const auto free = room.find(node);
       if (free == room.end() || !IsLeftTask(*job, node, TaskOf(*job, rank))) continue;
-      const auto tasks = state_.observed_tasks.find(node);
-      const bool seen = tasks != state_.observed_tasks.end() && tasks->second.contains(TaskOf(*job, rank));
-      if (!seen) free->second -= job->spec.per_node;
+      if (TaskOn(node, TaskOf(*job, rank)) == nullptr) free->second -= job->spec.per_node;
     }
   }
 }
@@ -132,10 +130,8 @@ bool Engine::Impl::HasLeftTasks(const JobRecord& job) const {
   for (int rank = 0; rank < static_cast<int>(job.last_nodes.size()); ++rank) {
     const NodeId& node = job.last_nodes[rank];
     if (!IsLeftTask(job, node, TaskOf(job, rank))) continue;
-    const auto tasks = state_.observed_tasks.find(node);
-    if (tasks == state_.observed_tasks.end()) return true;
-    const auto task = tasks->second.find(TaskOf(job, rank));
-    if (task == tasks->second.end() || !IsGone(task->second.report.phase())) return true;
+    const ObservedTask* task = TaskOn(node, TaskOf(job, rank));
+    if (task == nullptr || !IsGone(task->report.phase())) return true;
   }
   return false;
 }

@@ -195,8 +195,8 @@ bool Engine::Impl::IsLeftTask(const JobRecord& job, const NodeId& node, const Ta
 // Of jobs that are to start again: an agent that knows nothing of the task says so when it is told to end it,
 // and it comes behind an order to start it that may still be on its way.
 void Engine::Impl::ActOnLeftTasks() {
-  for (const auto& [id, job] : state_.unfinished) {
-    if (HoldsNodes(job->state) || IsHosted(*job) || job->left_on.empty()) continue;
+  for (const auto& [id, job] : state_.index.waiting()) {
+    if (IsHosted(*job) || job->left_on.empty()) continue;
     for (int rank = 0; rank < static_cast<int>(job->last_nodes.size()); ++rank) {
       const NodeId& node = job->last_nodes[rank];
       const TaskId task = TaskOf(*job, rank);

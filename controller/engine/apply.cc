@@ -376,6 +376,7 @@ Resumption ResumptionOf(const DurableState& state, const JobRecord& job) {
 void Apply(DurableState& state, const Event& event) {
   state.last_seq = std::max(state.last_seq, event.seq);
   std::visit(Applier(state, event), event.body);
+  if (const auto job = state.jobs.find(event.job); job != state.jobs.end()) state.index.Update(job->second);
 }
 
 }  // namespace siding

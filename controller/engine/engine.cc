@@ -191,9 +191,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
   for (auto& [image, deletion] : deletions_) deletion.sent = Time{};
-  for (const auto& [id, job] : state_.unfinished) {
-    if (std::find(job->nodes.begin(), job->nodes.end(), node) != job->nodes.end()) to_judge_.insert(id);
-  }
+  for (const auto& [id, rank] : state_.index.On(node)) to_judge_.insert(id);
   schedule_ = true;
   return absl::OkStatus();
 }

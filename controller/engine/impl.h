@@ -270,6 +270,8 @@ class Engine::Impl {
   // Jobs that made way: frozen ones go on or move elsewhere, parked ones are restored.
   bool BringBack();
   std::vector<Returning> WhoMayReturn() const;
+  bool MayReturn(const JobRecord& job) const;
+  Returning ReturningOf(const JobRecord& job) const;
   bool MustWait(const JobRecord& job) const;
   bool HasLeftTasks(const JobRecord& job) const;
   std::map<NodeId, Time> HeldUntil() const;

@@ -109,8 +109,7 @@ void Engine::Impl::TakeStrays(std::map<NodeId, Resources>& room) const {
     }
   }
   // And those of which nobody has heard: the order to start them may still be on its way.
-  for (const auto& [id, job] : state_.unfinished) {
-    if (HoldsNodes(job->state)) continue;
+  for (const auto& [id, job] : state_.index.waiting()) {
     for (int rank = 0; rank < static_cast<int>(job->last_nodes.size()); ++rank) {
       const NodeId& node = job->last_nodes[rank];
       const auto free = room.find(node);
@@ -155,9 +154,8 @@ void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<W
 
 bool Engine::Impl::PlaceWaiting() {
   std::vector<Waiting> waiting;
-  for (const auto& [id, unfinished] : state_.unfinished) {
-    const JobRecord& job = *unfinished;
-    if (job.state != JobState::kPending && job.state != JobState::kParked) continue;
+  for (const auto& [id, idle] : state_.index.waiting()) {
+    const JobRecord& job = *idle;
     if (MustWait(job)) continue;
     if (IsHosted(job)) continue;
     // Other on-demand jobs that are to start from the beginning are granted by AdvanceRequests.

@@ -174,6 +174,7 @@ void Engine::Impl::ActOnStrays() {
     }
     // The agent sends nothing in answer to Forget; were it lost, the next Hello would bring the task back.
     for (const TaskId& id : forgotten) {
+      Touch(node);
       state_.observed_tasks[node].erase(id);
       sent_.erase({id, node});
     }

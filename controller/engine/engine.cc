@@ -1,6 +1,7 @@
 #include "controller/engine/engine.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "common/fault.h"
 #include "common/status.h"
@@ -54,7 +55,12 @@ absl::Status Engine::Impl::Replay() {
 
 void Engine::Impl::Record(JobId job, EventBody body) {
   Event event{state_.last_seq + 1, clock_.Now(), job, std::move(body)};
+  const auto standing = StandingOf(job);
+  TouchNodesOf(job);
   Apply(state_, event);
+  TouchNodesOf(job);
+  if (StandingOf(job) != standing) TouchTasksOf(job);
+  if (job == JobId()) TouchAll();
   if (job != JobId()) to_judge_.insert(job);
   schedule_ = true;
   unflushed_.push_back(std::move(event));
@@ -116,6 +122,7 @@ absl::Status Engine::Impl::Advance() {
 // made up for by the next call that may look, at the latest by Tick().
 void Engine::Impl::LookAtAll() {
   schedule_ = false;
+  assert(IsConsistent());
   if (IsCatchingUp()) return;
   const Time began = clock_.Now();
   Rescue();
@@ -192,12 +199,14 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
   for (auto& [image, deletion] : deletions_) deletion.sent = Time{};
   for (const auto& [id, rank] : state_.index.On(node)) to_judge_.insert(id);
+  Touch(node);
   schedule_ = true;
   return absl::OkStatus();
 }
 
 void Engine::Impl::OnDisconnected(const NodeId& node) {
   state_.observed_nodes[node].connected = false;
+  Touch(node);
   // Its answers are lost with the connection. Deletions are asked for again.
   std::vector<int64_t> lost;
   for (const auto& [op, asked] : verifications_) {

@@ -8,6 +8,7 @@
 //   queue.cc     what a cluster manager's queue says -> events
 //   rescue.cc    jobs that a cluster manager preempts by itself
 //   wishes.cc    recorded state -> what is wished of the cluster manager
+//   room.cc      what is free on each node
 //   snapshot.cc  state and reports -> what the planner may know
 //   requests.cc  deadline jobs: plan, order, grant, plan again
 //   way_back.cc  jobs that made way come back
@@ -257,16 +258,34 @@ class Engine::Impl {
   Bytes LastImage(const JobRecord& job) const;
   Bytes ImageOf(const JobRecord& job) const;
 
-  // ---- schedule.cc ----
+  // ---- room.cc ----
+  struct Account {  // of a usable node
+    Resources capacity;
+    Resources free;  // what neither jobs nor strays hold; it may be promised to one that waits
+    bool operator==(const Account&) const = default;
+  };
+  const std::map<NodeId, Account>& Accounts() const;
+  std::optional<Account> AccountOf(const NodeId& node) const;
+  // Something happened that may have changed the node's account.
+  void Touch(const NodeId& node) { stale_.insert(node); }
+  void TouchAll();
+  void TouchNodesOf(JobId job);
+  void TouchTasksOf(JobId job);
+  std::pair<bool, int> StandingOf(JobId job) const;
+  // What is kept is what would be found by looking at everything again. For assertions.
+  bool IsConsistent() const;
   // What is free on each usable node, as these requests see it, their own reservations included. None: as the
   // batch queue sees it, without what is reserved or held for suspended jobs.
   std::map<NodeId, Resources> Room(const std::vector<JobId>& requests) const;
-  bool IsEnding(const JobRecord& job) const;
-  // Processes that should be gone and are not yet.
-  void TakeStrays(std::map<NodeId, Resources>& room) const;
+  bool IsEnding(const JobRecord& request) const;
+  void GiveWhatIsFrozen(std::map<NodeId, Resources>& room) const;
+  void TakeStrays(const NodeId& node, Resources& free) const;
+  void TakeLeftTasks(std::map<NodeId, Resources>& room) const;
   bool Usable(const NodeId& node) const;
   // Of the usable nodes, were they empty.
   std::map<NodeId, Resources> Capacities() const;
+
+  // ---- schedule.cc ----
   // Jobs that made way: frozen ones go on or move elsewhere, parked ones are restored.
   bool BringBack();
   std::vector<Returning> WhoMayReturn() const;
@@ -339,6 +358,9 @@ class Engine::Impl {
   absl::Status health_;  // not OK while the journal cannot be written: nothing may be decided or done
   Time try_at_;          // when it is tried again, and how long after the last time
   Duration try_after_{0};
+
+  mutable std::map<NodeId, Account> accounts_;
+  mutable std::set<NodeId> stale_;  // nodes whose accounts are to be made again
 
   // Jobs whose reports or state changed since they were last judged.
   std::set<JobId> to_judge_;

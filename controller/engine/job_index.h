@@ -18,6 +18,7 @@ class JobIndex {
  public:
   using Jobs = std::map<JobId, JobRecord*>;
   using Ranks = std::set<std::pair<JobId, int>>;
+  bool operator==(const JobIndex&) const = default;
 
   // To be called after every change of a record. The record stays where it is as long as its job has not
   // ended.

@@ -36,6 +36,7 @@ void Engine::Impl::TakeBack() {
     health_ = absl::DataLossError(absl::StrCat("journal: ", replayed.message()));
     spdlog::critical("{}; restart when this is mended", std::string(health_.message()));
   }
+  TouchAll();
   // Commands that were held back count as sent, and events that were taken back as seen.
   sent_.clear();
   for (auto& [image, deletion] : deletions_) deletion.sent = Time{};

@@ -44,6 +44,7 @@ void Engine::Impl::OnManager(ManagerChanges changes) {
     changed.insert(job.id);
     queue.jobs[job.id] = std::move(job);
   }
+  TouchAll();
   // Looked at when something can be decided again.
   if (!health_.ok()) return;
   if (!std::exchange(queue.seen, true)) {

@@ -26,6 +26,7 @@ void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
                  kMostTasksOfANode, id.job.value());
     return;
   }
+  Touch(node);
   ObservedTask& task = tasks[id];
   // A heartbeat that was newer has overtaken it. What is said of a task that is not there has no version.
   if (report.version() != 0 && report.version() < task.report.version()) return;

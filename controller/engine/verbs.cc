@@ -82,8 +82,9 @@ bool Engine::Impl::HasRoomToGoOn(const JobRecord& job) const {
       const JobRecord& other = *state_.unfinished.at(id);
       if (!other.in_ram && !other.exited.contains(rank)) free -= other.spec.per_node;
     }
+    TakeStrays(node, free);
   }
-  TakeStrays(room);
+  TakeLeftTasks(room);
   return std::all_of(room.begin(), room.end(), [&](const auto& node) {
     return node.second.slots >= job.spec.per_node.slots && node.second.gpus >= job.spec.per_node.gpus;
   });

@@ -206,9 +206,10 @@ struct DurableState {
   std::map<JobId, JobRecord> jobs;
   // Those of `jobs` that have not ended. What is done often looks only at these: the others are many.
   std::map<JobId, JobRecord*> unfinished;
-  JobIndex index;                          // of those
-  std::set<std::pair<Time, JobId>> ended;  // the others, by when they ended
-  JobId last_job;                          // the highest number so far
+  JobIndex index;                                           // of those
+  std::map<std::pair<uint32_t, std::string>, JobId> keyed;  // by user and request key, the newest of each
+  std::set<std::pair<Time, JobId>> ended;                   // the others, by when they ended
+  JobId last_job;                                           // the highest number so far
   Tally forgotten;
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store

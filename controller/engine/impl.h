@@ -1,5 +1,7 @@
 // The engine's inside, shared by its source files; nobody else includes it. One file per concern:
 //   engine.cc    construction, locking, reading
+//   advance.cc   what follows from a decision, the journal, and only then commands
+//   seen.cc      what is known of a task
 //   admission.cc who may ask for what; what is done when a deadline cannot be met
 //   verbs.cc     what else users and operators ask
 //   reports.cc   what agents say, taken down
@@ -85,18 +87,29 @@ class Engine::Impl {
         events_(journal) {}
 
   // ---- engine.cc ----
-  absl::Status Start();
-  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
-  void OnMessage(const NodeId& node, const v1::FromAgent& message);
-  void OnDisconnected(const NodeId& node);
-  void Tick();
-  void OnManager(ManagerChanges changes);             // queue.cc
-  const EventLog& events() const { return events_; }  // does not need the lock
+  // No lock is needed.
+  const EventLog& events() const { return events_; }
   bool MayAct(const Caller& caller, const JobRecord& job) const;
   bool MaySee(const Caller& caller, const JobRecord& job) const {
     return !policy_.private_jobs || MayAct(caller, job);
   }
   std::string ClusterManager() const { return platform_.manager(); }
+
+  // ---- advance.cc ----
+  absl::Status Start();
+  void Tick();
+  // Has every job looked at, whatever its state, by the next Advance().
+  void JudgeAll();
+  // After every decision: what follows from it, then the journal, then the commands.
+  absl::Status Advance();
+
+  // ---- reports.cc ----
+  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
+  void OnMessage(const NodeId& node, const v1::FromAgent& message);
+  void OnDisconnected(const NodeId& node);
+
+  // ---- queue.cc ----
+  void OnManager(ManagerChanges changes);
 
   // ---- admission.cc ----
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key);
@@ -123,11 +136,6 @@ class Engine::Impl {
   absl::StatusOr<JobRecord*> Find(const Caller& caller, JobId id);
   absl::StatusOr<JobRecord*> FindOwner(const Caller& caller, const CheckpointId& id);
 
-  // Has every job looked at, whatever its state, by the next Advance().
-  void JudgeAll();
-  // After every decision: what follows from it, then the journal, then the commands.
-  absl::Status Advance();
-
   ClusterState state_;
   Retention retention_;
   mutable std::mutex mutex_;
@@ -135,7 +143,7 @@ class Engine::Impl {
   int policy_failures_ = 0;
 
  private:
-  // ---- engine.cc ----
+  // ---- advance.cc ----
   void LookAtAll();
   absl::Status Replay();
   void Record(JobId job, EventBody body);
@@ -143,6 +151,8 @@ class Engine::Impl {
   absl::Status Flush();
   void Command(const NodeId& node, v1::ToAgent command);
   int64_t FreshOp() { return ++last_op_; }
+
+  // ---- seen.cc ----
   TaskId TaskOf(const JobRecord& job, int rank) const {
     return TaskId{job.id, job.incarnation, job.first_rank + rank};
   }

@@ -1,5 +1,4 @@
 // Decide, record, act: what follows from a decision, the journal, and only then the commands.
-#include <cassert>
 #include <utility>
 
 #include "common/fault.h"
@@ -100,7 +99,6 @@ absl::Status Engine::Impl::Advance() {
 // made up for by the next call that may look, at the latest by Tick().
 void Engine::Impl::LookAtAll() {
   schedule_ = false;
-  assert(IsConsistent());
   if (IsCatchingUp()) return;
   const Time began = clock_.Now();
   Rescue();

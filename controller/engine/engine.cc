@@ -164,6 +164,11 @@ void Engine::Read(const std::function<void(const ClusterState&)>& visit) const {
 bool Engine::MayAct(const Caller& caller, const JobRecord& job) const { return impl_->MayAct(caller, job); }
 bool Engine::MaySee(const Caller& caller, const JobRecord& job) const { return impl_->MaySee(caller, job); }
 
+bool Engine::IsConsistent() const {
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->IsConsistent();
+}
+
 std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait) const {
   return impl_->events().After(seq, limit, wait);
 }

@@ -48,8 +48,10 @@ class EngineTest : public testing::Test {
       cluster_.Run();
       clock_.Advance(1s);
       engine_->Tick();
+      EXPECT_TRUE(engine_->IsConsistent());
     }
     cluster_.Run();
+    EXPECT_TRUE(engine_->IsConsistent());
   }
 
   static JobSpec Batch(int nodes = 1,

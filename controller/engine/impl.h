@@ -94,6 +94,7 @@ class Engine::Impl {
     return !policy_.private_jobs || MayAct(caller, job);
   }
   std::string ClusterManager() const { return platform_.manager(); }
+  bool IsConsistent() const;  // room.cc
 
   // ---- advance.cc ----
   absl::Status Start();
@@ -282,8 +283,6 @@ class Engine::Impl {
   void TouchNodesOf(JobId job);
   void TouchTasksOf(JobId job);
   std::pair<bool, int> StandingOf(JobId job) const;
-  // What is kept is what would be found by looking at everything again. For assertions.
-  bool IsConsistent() const;
   // What is free on each usable node, as these requests see it, their own reservations included. None: as the
   // batch queue sees it, without what is reserved or held for suspended jobs.
   std::map<NodeId, Resources> Room(const std::vector<JobId>& requests) const;

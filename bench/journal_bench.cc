@@ -99,7 +99,7 @@ void Report(const std::string& when, const std::string& path) {
   const double opened = CpuSeconds() - begin;
   ClusterState state;
   int64_t events = 0;
-  Must(journal->Replay(0, [&](const Event& event) {
+  Must(journal->Replay([&](const Event& event) {
     Apply(state, event);
     ++events;
   }));
@@ -111,7 +111,7 @@ void Report(const std::string& when, const std::string& path) {
 
 void Compact(const std::string& path) {
   const auto journal = Open(path);
-  Must(journal->Replay(0, [](const Event&) {}));
+  Must(journal->Replay([](const Event&) {}));
   int steps = 0;
   double longest = 0;
   const double begin = CpuSeconds();
@@ -146,7 +146,7 @@ void Run(int64_t jobs, int64_t keep) {
   {
     const auto journal = Open(path);
     Writer writer(*journal);
-    Must(journal->Replay(0, [&](const Event& event) { writer.Replay(event); }));
+    Must(journal->Replay([&](const Event& event) { writer.Replay(event); }));
     Forget(writer, 1, jobs - keep + 1);
   }
   Compact(path);

@@ -59,7 +59,8 @@ void Callers::Call(const char* what, int user,
   const auto began = std::chrono::steady_clock::now();
   (stubs_[user]->async()->*method)(&pending->context, &pending->request, &pending->response,
                                    [this, what, pending, began, done](const grpc::Status& status) {
-                                     latencies_.Add(what, Since(began), IsAnswer(status));
+                                     if (what != nullptr)
+                                       latencies_.Add(what, Since(began), IsAnswer(status));
                                      done(status, pending->response);
                                      --outstanding_;
                                    });
@@ -103,13 +104,20 @@ v1::JobSpec Callers::OnDemand(Time now) {
   return spec;
 }
 
+// As sidingctl does, so that it may ask again.
+v1::SubmitRequest Callers::Keyed(v1::JobSpec spec) {
+  v1::SubmitRequest request;
+  *request.mutable_spec() = std::move(spec);
+  request.set_request_key(std::to_string(++keys_));
+  return request;
+}
+
 void Callers::Fill(int jobs, const std::atomic<bool>& stop) {
   for (int i = 0; i < jobs && !stop; ++i) {
     while (outstanding_ >= kFillAtOnce) std::this_thread::sleep_for(kMoment);
-    v1::SubmitRequest request;
-    *request.mutable_spec() = Batch();
+    v1::SubmitRequest request = Keyed(Batch());
     const int user = AnyUser();
-    Call("fill", user, &Rpc::Submit, std::move(request),
+    Call(nullptr, user, &Rpc::Submit, std::move(request),
          [this, user](const grpc::Status&, const v1::SubmitResponse& response) {
            newest_[user] = response.id();
          });
@@ -140,8 +148,7 @@ void Callers::CallWhatIsDue(Time now) {
 }
 
 void Callers::Submit() {
-  v1::SubmitRequest request;
-  *request.mutable_spec() = Batch();
+  v1::SubmitRequest request = Keyed(Batch());
   const int user = AnyUser();
   Call("submit", user, &Rpc::Submit, std::move(request),
        [this, user](const grpc::Status&, const v1::SubmitResponse& response) {
@@ -198,8 +205,7 @@ void Callers::Plan() {
 }
 
 void Callers::AskForNodes() {
-  v1::SubmitRequest request;
-  *request.mutable_spec() = OnDemand(SystemClock().Now());
+  v1::SubmitRequest request = Keyed(OnDemand(SystemClock().Now()));
   const Time start_by = FromMicros(request.spec().start_by_us());
   Call("submit with a deadline", 0, &Rpc::Submit, std::move(request),
        [this, start_by](const grpc::Status& status, const v1::SubmitResponse& response) {

@@ -56,6 +56,7 @@ class Callers {
     Time next;
     std::function<void()> act;
   };
+  // `what`: under which its latency is kept; null: it is not.
   template <class Request, class Response, class Done>
   void Call(const char* what, int user,
             void (v1::Siding::StubInterface::async_interface::*method)(grpc::ClientContext*, const Request*,
@@ -73,6 +74,7 @@ class Callers {
   void LookAtNodes(const v1::ListNodesResponse& nodes, Time asked);
   v1::JobSpec Batch();
   v1::JobSpec OnDemand(Time now);
+  v1::SubmitRequest Keyed(v1::JobSpec spec);
   int AnyUser();
 
   const Fleet& fleet_;
@@ -82,6 +84,7 @@ class Callers {
   std::vector<std::unique_ptr<v1::Siding::Stub>> stubs_;  // by user
   std::vector<Activity> activities_;
   std::mt19937 random_{7};
+  int64_t keys_ = 0;                          // that were given to submissions
   std::vector<std::atomic<int64_t>> newest_;  // job of each user
   std::atomic<int64_t> newest_request_{0};
   std::atomic<int64_t> taken_for_lost_{0}, missed_{0};

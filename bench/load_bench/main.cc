@@ -75,7 +75,7 @@ class Load {
   explicit Load(const Options& options)
       : options_(options),
         controller_(options.sidingd, options.sidingd_arguments),
-        watchers_(controller_.socket(), tally_, latencies_) {}
+        watchers_(controller_.socket(), tally_, lags_) {}
 
   absl::Status Run() {
     if (!Await([&] { return std::filesystem::exists(controller_.socket()); }))
@@ -168,7 +168,9 @@ class Load {
   void PrintLatencies() const {
     std::printf("%-32s %9s %7s %9s %9s %9s %9s\n", "milliseconds", "count", "failed", "p50", "p90", "p99",
                 "max");
-    for (const Latencies::Row& row : latencies_.Rows())
+    std::vector<Latencies::Row> rows = latencies_.Rows();
+    rows.push_back(lags_.Rows().front());
+    for (const Latencies::Row& row : rows)
       std::printf("%-32s %9zu %7zu %9.1f %9.1f %9.1f %9.1f\n", row.what.c_str(), row.count, row.failed,
                   row.p50, row.p90, row.p99, row.max);
   }
@@ -187,7 +189,8 @@ class Load {
   const Options options_;
   ControllerProcess controller_;
   Tally tally_;
-  Latencies latencies_;
+  Latencies latencies_;  // of calls
+  Latencies lags_;       // of events, until a watcher has them
   Watchers watchers_;
   std::optional<Fleet> fleet_;
   std::optional<Callers> callers_;

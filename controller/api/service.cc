@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "common/fault.h"
@@ -19,6 +20,9 @@ namespace {
 
 constexpr Duration kEventWait = std::chrono::milliseconds(200);
 constexpr size_t kEventBatch = 500;
+// Between two batches for a watcher that has all there is: one event at a time would wake every one of them a
+// hundred times a second.
+constexpr Duration kEventPause = std::chrono::milliseconds(50);
 constexpr size_t kLongestKey = 64;
 
 // The answer to a call that asked the engine for something. The log tells of those who asked for what they
@@ -187,18 +191,28 @@ grpc::Status ApiService::Events(grpc::ServerContext* context, const v1::EventsRe
     const std::vector<Event> events =
         engine_.EventsAfter(seq, kEventBatch, request->follow() ? kEventWait : Duration(0));
     if (events.empty() && !request->follow()) break;
-    for (const Event& event : events) {
-      seq = event.seq;
-      if (request->job() != 0 && event.job.value() != request->job()) continue;
-      bool may_see = event.job == JobId();
-      engine_.Read([&](const ClusterState& state) {
-        auto it = state.jobs.find(event.job);
-        may_see |= it != state.jobs.end() && engine_.MayAct(caller, it->second);
-      });
-      if (may_see && !writer->Write(ShowEvent(event))) return grpc::Status::OK;  // the reader has gone
+    if (!events.empty()) seq = events.back().seq;
+    for (const Event* event : VisibleOf(events, caller, JobId(request->job()))) {
+      if (!writer->Write(ShowEvent(*event))) return grpc::Status::OK;  // the reader has gone
     }
+    if (!events.empty() && events.size() < kEventBatch && request->follow())
+      std::this_thread::sleep_for(kEventPause);
   }
   return grpc::Status::OK;
+}
+
+std::vector<const Event*> ApiService::VisibleOf(const std::vector<Event>& events, const Caller& caller,
+                                                JobId only) const {
+  std::vector<const Event*> visible;
+  engine_.Read([&](const ClusterState& state) {
+    for (const Event& event : events) {
+      if (only != JobId() && event.job != only) continue;
+      const auto job = state.jobs.find(event.job);
+      if (event.job == JobId() || (job != state.jobs.end() && engine_.MayAct(caller, job->second)))
+        visible.push_back(&event);
+    }
+  });
+  return visible;
 }
 
 grpc::Status ApiService::ListCheckpoints(grpc::ServerContext* context,

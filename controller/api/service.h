@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "controller/api/backup.h"
@@ -57,6 +58,9 @@ class ApiService final : public v1::Siding::Service {
   // For the views, below the engine's Read().
   MaySeeJob SeenBy(const Caller& caller) const;
   absl::StatusOr<JobSpec> SpecOf(const v1::SubmitRequest& request, const UserIdentity& identity) const;
+  // Those of this job (0: of any) that the caller may see.
+  std::vector<const Event*> VisibleOf(const std::vector<Event>& events, const Caller& caller,
+                                      JobId only) const;
 
   Engine& engine_;
   PolicyWatcher& policy_;

@@ -1,7 +1,6 @@
 #include "controller/api/views.h"
 
-#include <map>
-#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "controller/wire/wire.h"
@@ -83,6 +82,22 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
   return view;
 }
 
+void AddJobs(const ClusterState& state, const NodeId& node, v1::Node& view) {
+  Resources used{0, Bytes{0}, 0};
+  JobId last;
+  for (const auto& [id, rank] : state.index.On(node)) {
+    if (std::exchange(last, id) == id) continue;  // another rank of it
+    const JobRecord& job = *state.unfinished.at(id);
+    if (job.in_ram) {
+      view.add_suspended_jobs(id.value());
+    } else {
+      view.add_jobs(id.value());
+      used += job.spec.per_node;
+    }
+  }
+  *view.mutable_used() = ToProto(used);
+}
+
 }  // namespace
 
 v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
@@ -125,30 +140,11 @@ v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job) {
 
 v1::ListNodesResponse ShowNodes(const ClusterState& state) {
   v1::ListNodesResponse nodes;
-  struct Shown {
-    v1::Node* view = nullptr;
-    Resources used{0, Bytes{0}, 0};
-  };
-  std::map<NodeId, Shown> shown;
   for (const auto& [id, observed] : state.observed_nodes) {
     v1::Node& view = *nodes.add_nodes();
     view = ShowNode(state, id, observed);
-    shown[id].view = &view;
+    AddJobs(state, id, view);
   }
-  for (const auto& [id, job] : state.unfinished) {
-    const std::set<NodeId> its(job->nodes.begin(), job->nodes.end());
-    for (const NodeId& node : its) {
-      auto it = shown.find(node);
-      if (it == shown.end()) continue;
-      if (!job->in_ram) {
-        it->second.view->add_jobs(id.value());
-        it->second.used += job->spec.per_node;
-      } else {
-        it->second.view->add_suspended_jobs(id.value());
-      }
-    }
-  }
-  for (auto& [id, node] : shown) *node.view->mutable_used() = ToProto(node.used);
   return nodes;
 }
 

@@ -176,6 +176,7 @@ void Engine::Impl::ActOnStrays() {
     }
     // The agent sends nothing in answer to Forget; were it lost, the next Hello would bring the task back.
     for (const TaskId& id : forgotten) {
+      Touch(node);
       state_.observed_tasks[node].erase(id);
       sent_.erase({id, node});
     }
@@ -197,8 +198,8 @@ bool Engine::Impl::IsLeftTask(const JobRecord& job, const NodeId& node, const Ta
 // Of jobs that are to start again: an agent that knows nothing of the task says so when it is told to end it,
 // and it comes behind an order to start it that may still be on its way.
 void Engine::Impl::ActOnLeftTasks() {
-  for (const auto& [id, job] : state_.unfinished) {
-    if (HoldsNodes(job->state) || IsHosted(*job) || job->left_on.empty()) continue;
+  for (const auto& [id, job] : state_.index.waiting()) {
+    if (IsHosted(*job) || job->left_on.empty()) continue;
     for (int rank = 0; rank < static_cast<int>(job->last_nodes.size()); ++rank) {
       const NodeId& node = job->last_nodes[rank];
       const TaskId task = TaskOf(*job, rank);
@@ -219,12 +220,10 @@ NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank)
 
 // Its agent may still make it count.
 bool Engine::Impl::IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const {
-  const auto tasks = state_.observed_tasks.find(checkpoint.nodes[rank]);
-  if (tasks == state_.observed_tasks.end()) return false;
-  const auto task =
-      tasks->second.find({checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank});
-  if (task == tasks->second.end()) return false;
-  const v1::TaskPhase phase = task->second.report.phase();
+  const TaskId id{checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank};
+  const ObservedTask* task = TaskOn(checkpoint.nodes[rank], id);
+  if (task == nullptr) return false;
+  const v1::TaskPhase phase = task->report.phase();
   return phase == v1::DUMPING || phase == v1::PREPARED;
 }
 

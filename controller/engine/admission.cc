@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "common/status.h"
 #include "controller/engine/impl.h"
+#include "controller/engine/plan_record.h"
 
 namespace siding {
 namespace {
@@ -90,12 +91,10 @@ absl::Status Engine::Impl::CheckCount(const Caller& caller) const {
 }
 
 const JobRecord* Engine::Impl::AnsweredBefore(uint32_t uid, const std::string& request_key) const {
-  if (request_key.empty()) return nullptr;
-  const Time since = clock_.Now() - kKeyKept;
-  for (auto it = state_.jobs.rbegin(); it != state_.jobs.rend() && it->second.submitted >= since; ++it) {
-    if (it->second.spec.uid == uid && it->second.request_key == request_key) return &it->second;
-  }
-  return nullptr;
+  const auto keyed = state_.keyed.find({uid, request_key});
+  if (keyed == state_.keyed.end()) return nullptr;
+  const JobRecord& job = state_.jobs.at(keyed->second);
+  return job.submitted >= clock_.Now() - kKeyKept ? &job : nullptr;
 }
 
 absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, JobSpec spec,
@@ -127,7 +126,7 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
   Plan& plan = plans.front();
   if (!plan.feasible && !Postpone(spec, plan)) {
     const absl::Status refused = Refused(id, plan);
-    Record(id, RequestRefused{std::move(spec), std::move(plan), request_key});
+    Record(id, RequestRefused{std::move(spec), ForTheRecord(std::move(plan)), request_key});
     return refused;
   }
   Submitted submitted{id, plan};

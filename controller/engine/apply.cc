@@ -50,11 +50,10 @@ class Applier {
  public:
   Applier(DurableState& state, const Event& event) : state_(state), event_(event) {}
 
-  void operator()(const JobSubmitted& e) { Create(e.spec).request_key = e.request_key; }
+  void operator()(const JobSubmitted& e) { Create(e.spec, e.request_key); }
 
   void operator()(const RequestRefused& e) {
-    JobRecord& job = Create(e.spec);
-    job.request_key = e.request_key;
+    JobRecord& job = Create(e.spec, e.request_key);
     state_.unfinished.erase(job.id);
     job.state = JobState::kFailed;
     SetEnded(job, event_.at);
@@ -159,9 +158,11 @@ class Applier {
     return it == state_.jobs.end() ? nullptr : &it->second;
   }
 
-  JobRecord& Create(const JobSpec& spec) {
+  JobRecord& Create(const JobSpec& spec, const std::string& request_key) {
     JobRecord& job = state_.jobs[event_.job];
     job.id = event_.job;
+    job.request_key = request_key;
+    if (!request_key.empty()) state_.keyed[{spec.uid, request_key}] = job.id;
     state_.unfinished[job.id] = &job;
     state_.last_job = std::max(state_.last_job, job.id);
     job.spec = spec;
@@ -184,6 +185,8 @@ class Applier {
     const auto job = state_.jobs.find(id);
     if (job == state_.jobs.end() || !job->second.ended) return;
     SetEnded(job->second, std::nullopt);
+    const auto keyed = state_.keyed.find({job->second.spec.uid, job->second.request_key});
+    if (keyed != state_.keyed.end() && keyed->second == id) state_.keyed.erase(keyed);
     for (const CheckpointId& checkpoint : job->second.ordered) {
       state_.checkpoints.erase(checkpoint);
       state_.unwanted.erase(checkpoint);
@@ -376,6 +379,7 @@ Resumption ResumptionOf(const DurableState& state, const JobRecord& job) {
 void Apply(DurableState& state, const Event& event) {
   state.last_seq = std::max(state.last_seq, event.seq);
   std::visit(Applier(state, event), event.body);
+  if (const auto job = state.jobs.find(event.job); job != state.jobs.end()) state.index.Update(job->second);
 }
 
 }  // namespace siding

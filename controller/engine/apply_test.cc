@@ -52,6 +52,14 @@ TEST_F(ApplyTest, PlacingBeginsAnIncarnation) {
   EXPECT_EQ(job().nodes.size(), 2u);
 }
 
+TEST_F(ApplyTest, AKeyIsForgottenWithItsJob) {
+  Feed(JobSubmitted{JobSpec(), "key"});
+  EXPECT_EQ(state_.keyed.size(), 1u);
+  Feed(JobEvent::kCancelled);
+  Feed(JobsForgotten{{kJob}, kJob, {}});
+  EXPECT_TRUE(state_.keyed.empty());
+}
+
 TEST_F(ApplyTest, AJobIsUnfinishedUntilItEnds) {
   EXPECT_TRUE(state_.unfinished.contains(kJob));
   FeedPlace();

@@ -5,7 +5,8 @@
 // commands to agents for whatever they have not been seen to do yet. Act() is idempotent, so a restart is a
 // replay followed by Act().
 //
-// Thread-safe: one lock around everything; no call blocks on anything but the journal's disk.
+// Thread-safe: one lock around everything but the log of events; no call blocks on anything but the journal's
+// disk.
 #pragma once
 
 #include <functional>
@@ -105,6 +106,8 @@ class Engine {
   bool MayAct(const Caller& caller, const JobRecord& job) const;
   // That it is there, whose, and how it fares. For `visit`.
   bool MaySee(const Caller& caller, const JobRecord& job) const;
+  // For tests: what is kept so that it need not be computed each time is what would be computed now.
+  bool IsConsistent() const;
   // Events after `seq`, at most `limit`; waits up to `wait` for the first one.
   std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
 

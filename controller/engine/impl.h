@@ -1,5 +1,7 @@
 // The engine's inside, shared by its source files; nobody else includes it. One file per concern:
 //   engine.cc    construction, locking, reading
+//   advance.cc   what follows from a decision, the journal, and only then commands
+//   seen.cc      what is known of a task
 //   admission.cc who may ask for what; what is done when a deadline cannot be met
 //   verbs.cc     what else users and operators ask
 //   reports.cc   what agents say, taken down
@@ -8,6 +10,7 @@
 //   queue.cc     what a cluster manager's queue says -> events
 //   rescue.cc    jobs that a cluster manager preempts by itself
 //   wishes.cc    recorded state -> what is wished of the cluster manager
+//   room.cc      what is free on each node
 //   snapshot.cc  state and reports -> what the planner may know
 //   requests.cc  deadline jobs: plan, order, grant, plan again
 //   way_back.cc  jobs that made way come back
@@ -20,7 +23,6 @@
 // nothing does, makes the events durable, and only then lets commands out.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <optional>
@@ -31,6 +33,7 @@
 
 #include "common/logging.h"
 #include "controller/engine/engine.h"
+#include "controller/engine/event_log.h"
 #include "controller/engine/pace.h"
 #include "model/snapshot.h"
 #include "planner/planner.h"
@@ -41,12 +44,12 @@ namespace siding {
 // In which the node-hours of a user's on-demand jobs are counted.
 inline constexpr Duration kQuotaWindow = std::chrono::hours(24);
 
-// What an agent last said of a task, or that it knows of none.
+// What an agent last said of a task, or that it knows of none. Good until it says something else.
 struct TaskSeen {
-  bool known = false;      // there is a report
-  bool connected = false;  // the node's agent is connected, so the report is current
-  v1::TaskReport report;
-  std::optional<v1::Progress> progress;  // of its dump or restore
+  bool known;      // there is a report
+  bool connected;  // the node's agent is connected, so the report is current
+  const v1::TaskReport& report;
+  const std::optional<v1::Progress>& progress;  // of its dump or restore
   v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
 };
 
@@ -78,22 +81,39 @@ bool IsGone(v1::TaskPhase phase);
 class Engine::Impl {
  public:
   Impl(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock)
-      : policy_(std::move(policy)), journal_(journal), platform_(platform), agents_(agents), clock_(clock) {}
+      : policy_(std::move(policy)),
+        journal_(journal),
+        platform_(platform),
+        agents_(agents),
+        clock_(clock),
+        events_(journal) {}
 
   // ---- engine.cc ----
-  absl::Status Start();
-  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
-  void OnMessage(const NodeId& node, const v1::FromAgent& message);
-  void OnDisconnected(const NodeId& node);
-  void Tick();
-  void OnManager(ManagerChanges changes);  // queue.cc
-  std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
+  // No lock is needed.
+  const EventLog& events() const { return events_; }
   bool MayAct(const Caller& caller, const JobRecord& job) const;
   bool MaySee(const Caller& caller, const JobRecord& job) const {
     return !policy_.private_jobs || MayAct(caller, job);
   }
   std::string ClusterManager() const { return platform_.manager(); }
   Time Now() const { return clock_.Now(); }
+  bool IsConsistent() const;  // room.cc
+
+  // ---- advance.cc ----
+  absl::Status Start();
+  void Tick();
+  // Has every job looked at, whatever its state, by the next Advance().
+  void JudgeAll();
+  // After every decision: what follows from it, then the journal, then the commands.
+  absl::Status Advance();
+
+  // ---- reports.cc ----
+  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
+  void OnMessage(const NodeId& node, const v1::FromAgent& message);
+  void OnDisconnected(const NodeId& node);
+
+  // ---- queue.cc ----
+  void OnManager(ManagerChanges changes);
 
   // ---- admission.cc ----
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key);
@@ -120,11 +140,6 @@ class Engine::Impl {
   absl::StatusOr<JobRecord*> Find(const Caller& caller, JobId id);
   absl::StatusOr<JobRecord*> FindOwner(const Caller& caller, const CheckpointId& id);
 
-  // Has every job looked at, whatever its state, by the next Advance().
-  void JudgeAll();
-  // After every decision: what follows from it, then the journal, then the commands.
-  absl::Status Advance();
-
   ClusterState state_;
   Retention retention_;
   mutable std::mutex mutex_;
@@ -132,16 +147,20 @@ class Engine::Impl {
   int policy_failures_ = 0;
 
  private:
-  // ---- engine.cc ----
+  // ---- advance.cc ----
   void LookAtAll();
+  absl::Status Replay();
   void Record(JobId job, EventBody body);
   void Move(JobRecord& job, JobMoved move) { Record(job.id, EventBody(std::move(move))); }
   absl::Status Flush();
   void Command(const NodeId& node, v1::ToAgent command);
   int64_t FreshOp() { return ++last_op_; }
+
+  // ---- seen.cc ----
   TaskId TaskOf(const JobRecord& job, int rank) const {
     return TaskId{job.id, job.incarnation, job.first_rank + rank};
   }
+  const ObservedTask* TaskOn(const NodeId& node, const TaskId& id) const;  // null: nobody has heard of it
   TaskSeen Seen(const JobRecord& job, int rank) const;
   // Ranks that have not exited.
   std::vector<int> LiveRanks(const JobRecord& job) const;
@@ -254,19 +273,37 @@ class Engine::Impl {
   Bytes LastImage(const JobRecord& job) const;
   Bytes ImageOf(const JobRecord& job) const;
 
-  // ---- schedule.cc ----
+  // ---- room.cc ----
+  struct Account {  // of a usable node
+    Resources capacity;
+    Resources free;  // what neither jobs nor strays hold; it may be promised to one that waits
+    bool operator==(const Account&) const = default;
+  };
+  const std::map<NodeId, Account>& Accounts() const;
+  std::optional<Account> AccountOf(const NodeId& node) const;
+  // Something happened that may have changed the node's account.
+  void Touch(const NodeId& node) { stale_.insert(node); }
+  void TouchAll();
+  void TouchNodesOf(JobId job);
+  void TouchTasksOf(JobId job);
+  std::pair<bool, int> StandingOf(JobId job) const;
   // What is free on each usable node, as these requests see it, their own reservations included. None: as the
   // batch queue sees it, without what is reserved or held for suspended jobs.
   std::map<NodeId, Resources> Room(const std::vector<JobId>& requests) const;
-  bool IsEnding(const JobRecord& job) const;
-  // Processes that should be gone and are not yet.
-  void TakeStrays(std::map<NodeId, Resources>& room) const;
+  bool IsEnding(const JobRecord& request) const;
+  void GiveWhatIsFrozen(std::map<NodeId, Resources>& room) const;
+  void TakeStrays(const NodeId& node, Resources& free) const;
+  void TakeLeftTasks(std::map<NodeId, Resources>& room) const;
   bool Usable(const NodeId& node) const;
   // Of the usable nodes, were they empty.
   std::map<NodeId, Resources> Capacities() const;
+
+  // ---- schedule.cc ----
   // Jobs that made way: frozen ones go on or move elsewhere, parked ones are restored.
   bool BringBack();
   std::vector<Returning> WhoMayReturn() const;
+  bool MayReturn(const JobRecord& job) const;
+  Returning ReturningOf(const JobRecord& job) const;
   bool MustWait(const JobRecord& job) const;
   bool HasLeftTasks(const JobRecord& job) const;
   std::map<NodeId, Time> HeldUntil() const;
@@ -327,12 +364,16 @@ class Engine::Impl {
   Platform& platform_;
   AgentLink& agents_;
   const Clock& clock_;
+  EventLog events_;
 
   std::vector<Event> unflushed_;
   std::vector<std::pair<NodeId, v1::ToAgent>> outbox_;
   absl::Status health_;  // not OK while the journal cannot be written: nothing may be decided or done
   Time try_at_;          // when it is tried again, and how long after the last time
   Duration try_after_{0};
+
+  mutable std::map<NodeId, Account> accounts_;
+  mutable std::set<NodeId> stale_;  // nodes whose accounts are to be made again
 
   // Jobs whose reports or state changed since they were last judged.
   std::set<JobId> to_judge_;
@@ -386,9 +427,6 @@ class Engine::Impl {
   Time started_;  // no agent has been heard before
   Time compact_not_before_;
   Time caught_up_at_;
-
-  mutable std::condition_variable changed_;
-  std::deque<Event> recent_;  // the newest events, for watchers; older ones come from the journal
 };
 
 }  // namespace siding

@@ -32,11 +32,11 @@ void Engine::Impl::BeginOutage(const absl::Status& status) {
 // The durable state as the journal has it.
 void Engine::Impl::TakeBack() {
   static_cast<DurableState&>(state_) = DurableState();
-  const absl::Status replayed = journal_.Replay(0, [this](const Event& event) { Apply(state_, event); });
-  if (!replayed.ok()) {
+  if (const absl::Status replayed = Replay(); !replayed.ok()) {
     health_ = absl::DataLossError(absl::StrCat("journal: ", replayed.message()));
     spdlog::critical("{}; restart when this is mended", std::string(health_.message()));
   }
+  TouchAll();
   // Commands that were held back count as sent, and events that were taken back as seen.
   sent_.clear();
   for (auto& [image, deletion] : deletions_) deletion.again_at = Time{};

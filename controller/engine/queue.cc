@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
+#include "controller/engine/plan_record.h"
 #include "controller/wire/wire.h"
 
 namespace siding {
@@ -43,6 +44,7 @@ void Engine::Impl::OnManager(ManagerChanges changes) {
     changed.insert(job.id);
     queue.jobs[job.id] = std::move(job);
   }
+  TouchAll();
   // Looked at when something can be decided again.
   if (!health_.ok()) return;
   if (!std::exchange(queue.seen, true)) {
@@ -143,7 +145,7 @@ void Engine::Impl::Enlist(const ManagedJob& queued) {
   if (!plan.feasible && plan.earliest && TakePromise(spec)) {
     plans = {LatePlan(spec, plan)};
   } else if (!plan.feasible && !Postpone(spec, plan)) {
-    Record(queued.id, RequestRefused{spec, std::move(plan)});
+    Record(queued.id, RequestRefused{spec, ForTheRecord(std::move(plan))});
     return;
   }
   Record(queued.id, JobSubmitted{spec});

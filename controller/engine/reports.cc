@@ -15,6 +15,90 @@ constexpr size_t kLongestNote = 1000;
 
 }  // namespace
 
+absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hello) {
+  ObservedNode& observed = state_.observed_nodes[node];
+  if (observed.connected) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("node ", node.value(),
+                     " has an agent connected already; is another one running with the same name?"));
+  }
+  observed.connected = true;
+  observed.last_heard = clock_.Now();
+  observed.hello = hello;
+  // The list is whole: a task that is not in it is not there.
+  auto& tasks = state_.observed_tasks[node];
+  for (const auto& [id, task] : tasks) to_judge_.insert(id.job);
+  tasks.clear();
+  for (const v1::TaskReport& report : hello.tasks()) {
+    const TaskId id = IdOf(report);
+    if (id.job.value() <= 0 || id.rank < 0) continue;
+    tasks[id] = {report, report.notes_size(), 0, std::nullopt};
+    to_judge_.insert(id.job);
+    Follow(node, report);
+    CatchUp(report);
+  }
+  std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
+  for (auto& [image, deletion] : deletions_) deletion.again_at = Time{};
+  for (const auto& [id, rank] : state_.index.On(node)) to_judge_.insert(id);
+  Touch(node);
+  schedule_ = true;
+  return absl::OkStatus();
+}
+
+void Engine::Impl::OnDisconnected(const NodeId& node) {
+  ObservedNode& observed = state_.observed_nodes[node];
+  observed.connected = false;
+  observed.gone_since = clock_.Now();
+  Touch(node);
+  // Its answers are lost with the connection. Deletions are asked for again.
+  std::vector<int64_t> lost;
+  for (const auto& [op, asked] : verifications_) {
+    if (asked.node == node) lost.push_back(op);
+  }
+  for (int64_t op : lost) {
+    v1::OpResult result;
+    result.set_op(op);
+    result.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
+    result.set_message(absl::StrCat("node ", node.value(), " went away before it had answered"));
+    OnVerified(result);
+  }
+  schedule_ = true;
+}
+
+void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
+  ObservedNode& observed = state_.observed_nodes[node];
+  observed.last_heard = clock_.Now();
+  // Reports come again, with the next heartbeat; what somebody waits for does not.
+  if (!health_.ok() && !verifications_.contains(message.result().op())) return;
+  switch (message.what_case()) {
+    case v1::FromAgent::kHeartbeat: {
+      const bool first = observed.heartbeat.ram_available() == 0;
+      observed.heartbeat = message.heartbeat();
+      observed.heartbeat.clear_tasks();
+      observed.heartbeat.clear_damaged();
+      for (const v1::DamagedImage& image : message.heartbeat().damaged()) OnDamaged(node, image);
+      for (const v1::TaskReport& report : message.heartbeat().tasks()) OnReport(node, report);
+      schedule_ |= first;
+      break;
+    }
+    case v1::FromAgent::kReport:
+      OnReport(node, message.report());
+      break;
+    case v1::FromAgent::kProgress: {
+      const v1::TaskRef& ref = message.progress().task();
+      auto& tasks = state_.observed_tasks[node];
+      auto it = tasks.find(TaskId{JobId(ref.job()), ref.incarnation(), ref.rank()});
+      if (it != tasks.end()) it->second.progress = message.progress();
+      break;
+    }
+    case v1::FromAgent::kResult:
+      OnResult(node, message.result());
+      break;
+    default:
+      break;
+  }
+}
+
 // Kept with the node's name and asked for by that name only, so a job is moved by the reports of the nodes
 // that it is placed on, and by no others.
 void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
@@ -26,6 +110,7 @@ void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
                  kMostTasksOfANode, id.job.value());
     return;
   }
+  Touch(node);
   ObservedTask& task = tasks[id];
   // A heartbeat that was newer has overtaken it. What is said of a task that is not there has no version.
   if (report.version() != 0 && report.version() < task.report.version()) return;

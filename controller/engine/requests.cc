@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/fault.h"
 #include "controller/engine/impl.h"
+#include "controller/engine/plan_record.h"
 #include "controller/wire/wire.h"
 #include "planner/planner.h"
 
@@ -41,7 +42,7 @@ std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
   const Time now = clock_.Now();
   std::vector<Request> together = {MakeRequest(id, spec)};
   const auto its_nodes = platform_.NodesFor(spec);
-  for (const auto& [other, job] : state_.unfinished) {
+  for (const auto& [other, job] : state_.index.requests()) {
     if (other != id && WaitsForItsNodes(*job) && !IsQueued(*job) && job->spec.not_before <= now &&
         platform_.NodesFor(job->spec) == its_nodes)
       together.push_back(MakeRequest(other, job->spec));
@@ -76,7 +77,7 @@ void Engine::Impl::Adopt(std::vector<Plan> plans) {
     const bool changed = known == state_.jobs.end() || known->second.plans.empty() || !plan.steps.empty() ||
                          known->second.plans.back().nodes != plan.nodes;
     if (!changed && &plan != &plans.front()) continue;
-    Record(request, RequestPlanned{plan});
+    Record(request, RequestPlanned{ForTheRecord(plan)});
     FaultHere<"engine.planned: a request is planned, which is not yet durable">();
     for (const PlanStep& step : plan.steps) {
       if (step.begin == Time{}) Order(plan, step);
@@ -163,8 +164,8 @@ bool Engine::Impl::WillLeave(const Plan& plan, const JobRecord& job) const {
 
 bool Engine::Impl::AdvanceRequests() {
   std::vector<JobRecord*> waiting;
-  for (const auto& [id, job] : state_.unfinished) {
-    if (job->spec.kind == JobKind::kOnDemand && job->state == JobState::kPending) waiting.push_back(job);
+  for (const auto& [id, job] : state_.index.requests()) {
+    if (job->state == JobState::kPending) waiting.push_back(job);
   }
   std::sort(waiting.begin(), waiting.end(), [](const JobRecord* a, const JobRecord* b) {
     return std::tie(a->spec.start_by, a->id) < std::tie(b->spec.start_by, b->id);
@@ -243,7 +244,7 @@ bool Engine::Impl::IsBrieflyAway(const NodeId& node, Time start_by) const {
 bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const {
   std::map<NodeId, Resources> room = Room({request.id});
   std::set<const JobRecord*> leaving;
-  for (const auto& [id, job] : state_.unfinished) {
+  for (const auto& [id, job] : state_.index.unsettled()) {
     if (IsReleasing(*job)) leaving.insert(job);
   }
   for (const PlanStep& step : plan.steps) {
@@ -264,8 +265,10 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
     }
   }
   // Processes of earlier incarnations are being ended; they do not call for another victim.
-  for (const auto& [node, tasks] : state_.observed_tasks) {
-    for (const auto& [id, task] : tasks) {
+  for (const NodeId& node : std::set<NodeId>(plan.nodes.begin(), plan.nodes.end())) {
+    const auto tasks = state_.observed_tasks.find(node);
+    if (tasks == state_.observed_tasks.end()) continue;
+    for (const auto& [id, task] : tasks->second) {
       auto job = state_.jobs.find(id.job);
       if (!IsLive(task.report.phase()) || job == state_.jobs.end()) continue;
       if (HoldsNodes(job->second.state) && id.incarnation == job->second.incarnation) continue;
@@ -334,7 +337,7 @@ bool Engine::Impl::IsInTheWay(const JobRecord& job) const {
 // Jobs that made way through RAM. Nobody waits for their images, but without one they can go on nowhere else.
 void Engine::Impl::DumpFrozen() {
   std::vector<JobRecord*> frozen;
-  for (const auto& [id, job] : state_.unfinished) {
+  for (const auto& [id, job] : state_.index.unsettled()) {
     const bool ordered = job->state == JobState::kSuspended &&
                          job->current.event == JobEvent::kOrderSuspend && job->current.through_ram &&
                          !job->lost_methods.contains(Method::kCheckpoint);
@@ -353,8 +356,8 @@ void Engine::Impl::DumpFrozen() {
 // not needed any more: the request is over, has found other nodes, or has been planned anew.
 void Engine::Impl::WithdrawOrders() {
   std::vector<JobRecord*> leaving, requests;
-  for (const auto& [id, job] : state_.unfinished) {
-    if (job->spec.kind == JobKind::kOnDemand) requests.push_back(job);
+  for (const auto& [id, job] : state_.index.requests()) requests.push_back(job);
+  for (const auto& [id, job] : state_.index.unsettled()) {
     const bool told = job->state == JobState::kSuspending && job->current.notice > Duration(0);
     if (job->state != JobState::kDumping && !told) continue;
     const bool behind_it = job->current.through_ram && !told;

@@ -5,29 +5,25 @@ namespace siding {
 namespace {
 
 // Until it is copied back, it is a journal like any other.
-class CopiedJournal final : public Journal {
+class CopiedJournal final : public JournalOnTop {
  public:
   absl::Status Append(const std::vector<Event>& events) override {
     for (const Event& event : events) {
       if (std::holds_alternative<JournalRestored>(event.body)) restored_ = 0;
     }
-    return kept_->Append(events);
-  }
-  absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
-    return kept_->Replay(after, visit);
+    return JournalOnTop::Append(events);
   }
   int64_t restored() const override { return restored_; }
   std::unique_ptr<Journal> Copy() {
     auto copy = std::make_unique<CopiedJournal>();
     std::vector<Event> events;
-    EXPECT_TRUE(Replay(0, [&](const Event& event) { events.push_back(event); }).ok());
+    EXPECT_TRUE(Replay([&](const Event& event) { events.push_back(event); }).ok());
     EXPECT_TRUE(copy->Append(events).ok());
     copy->restored_ = static_cast<int64_t>(events.size());
     return copy;
   }
 
  private:
-  std::unique_ptr<Journal> kept_ = NewMemoryJournal();
   int64_t restored_ = 0;
 };
 

@@ -220,7 +220,7 @@ class CompactedTest : public RetentionTest {
   ~CompactedTest() override { std::filesystem::remove_all(folder_); }
   int64_t Events() {
     int64_t n = 0;
-    EXPECT_TRUE(journal_->Replay(0, [&](const Event&) { ++n; }).ok());
+    EXPECT_TRUE(journal_->Replay([&](const Event&) { ++n; }).ok());
     return n;
   }
   char name_[32] = "/tmp/siding-retention-XXXXXX";

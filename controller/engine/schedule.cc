@@ -12,13 +12,6 @@ namespace siding {
 namespace {
 
 constexpr double kSecondsPerYear = 365.25 * 86400;
-constexpr Duration kRanksEndWithin = std::chrono::seconds(2);
-
-// What a frozen task keeps of its node: its memory (as measured, or as it asked), and GPUs that it has not
-// been seen to leave.
-Resources FrozenHold(const JobRecord& job, const v1::TaskReport& task) {
-  return Resources{0, std::max(Bytes{task.memory()}, job.spec.per_node.memory), task.gpus_size()};
-}
 
 }  // namespace
 
@@ -27,23 +20,6 @@ bool WaitsForItsNodes(const JobRecord& job) {
 }
 
 bool IsQueued(const JobRecord& job) { return WaitsForItsNodes(job) && job.plans.back().queued; }
-
-bool Engine::Impl::Usable(const NodeId& node) const {
-  auto observed = state_.observed_nodes.find(node);
-  if (observed == state_.observed_nodes.end() || !observed->second.connected) return false;
-  const auto managed = state_.queue.nodes.find(node);
-  if (managed != state_.queue.nodes.end() && !managed->second.usable) return false;
-  auto record = state_.nodes.find(node);
-  return record == state_.nodes.end() || !record->second.cordoned;
-}
-
-std::map<NodeId, Resources> Engine::Impl::Capacities() const {
-  std::map<NodeId, Resources> capacities;
-  for (const auto& [id, observed] : state_.observed_nodes) {
-    if (Usable(id)) capacities.emplace_hint(capacities.end(), id, CapacityOf(id, observed));
-  }
-  return capacities;
-}
 
 bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities) {
   if (!job.only_on.empty()) {
@@ -59,69 +35,6 @@ bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities)
   return missing <= 0;
 }
 
-// The ranks of a request end together, if not in the same instant. Until they have, the nodes of the first
-// are not given away: those who left them come back all at once, and a gang finds its nodes.
-bool Engine::Impl::IsEnding(const JobRecord& job) const {
-  return job.spec.kind == JobKind::kOnDemand && !job.exited.empty() &&
-         clock_.Now() - job.last_exit < kRanksEndWithin;
-}
-
-std::map<NodeId, Resources> Engine::Impl::Room(const std::vector<JobId>& requests) const {
-  std::map<NodeId, Resources> room = Capacities();
-  const auto take = [&](const NodeId& node, const Resources& what) {
-    if (auto it = room.find(node); it != room.end()) it->second -= what;
-  };
-  for (const auto& [id, unfinished] : state_.unfinished) {
-    const JobRecord& job = *unfinished;
-    if (HoldsNodes(job.state)) {
-      if (requests.empty() && IsEnding(job)) {
-        for (const auto& [rank, code] : job.exited) take(job.nodes[rank], job.spec.per_node);
-      }
-      for (int rank : LiveRanks(job)) {
-        // The batch queue does not take the place of a job that is only frozen for a while.
-        const TaskSeen seen = Seen(job, rank);
-        const bool frozen = job.in_ram && seen.phase() != v1::RUNNING;
-        take(job.nodes[rank],
-             frozen && !requests.empty() ? FrozenHold(job, seen.report) : HeldBy(job, job.nodes[rank]));
-      }
-    } else if (WaitsForItsNodes(job) && std::find(requests.begin(), requests.end(), id) == requests.end()) {
-      for (const NodeId& node : job.plans.back().nodes) take(node, HeldBy(job, node));
-    }
-  }
-  TakeStrays(room);
-  TakeOthers(room);
-  return room;
-}
-
-// Nothing is granted before it is observed free.
-void Engine::Impl::TakeStrays(std::map<NodeId, Resources>& room) const {
-  for (const auto& [node, tasks] : state_.observed_tasks) {
-    const auto free = room.find(node);
-    if (free == room.end()) continue;
-    for (const auto& [id, task] : tasks) {
-      if (!IsLive(task.report.phase())) continue;
-      auto found = state_.jobs.find(id.job);
-      if (found == state_.jobs.end()) continue;
-      const JobRecord& job = found->second;
-      const bool counted = HoldsNodes(job.state) && id.incarnation == job.incarnation &&
-                           !job.exited.contains(id.rank - job.first_rank);
-      if (!counted) free->second -= job.spec.per_node;
-    }
-  }
-  // And those of which nobody has heard: the order to start them may still be on its way.
-  for (const auto& [id, job] : state_.unfinished) {
-    if (HoldsNodes(job->state)) continue;
-    for (int rank = 0; rank < static_cast<int>(job->last_nodes.size()); ++rank) {
-      const NodeId& node = job->last_nodes[rank];
-      const auto free = room.find(node);
-      if (free == room.end() || !IsLeftTask(*job, node, TaskOf(*job, rank))) continue;
-      const auto tasks = state_.observed_tasks.find(node);
-      const bool seen = tasks != state_.observed_tasks.end() && tasks->second.contains(TaskOf(*job, rank));
-      if (!seen) free->second -= job->spec.per_node;
-    }
-  }
-}
-
 bool Engine::Impl::MustWait(const JobRecord& job) const {
   auto it = not_before_.find(job.id);
   return (it != not_before_.end() && clock_.Now() < it->second) || HasLeftTasks(job);
@@ -132,10 +45,8 @@ bool Engine::Impl::HasLeftTasks(const JobRecord& job) const {
   for (int rank = 0; rank < static_cast<int>(job.last_nodes.size()); ++rank) {
     const NodeId& node = job.last_nodes[rank];
     if (!IsLeftTask(job, node, TaskOf(job, rank))) continue;
-    const auto tasks = state_.observed_tasks.find(node);
-    if (tasks == state_.observed_tasks.end()) return true;
-    const auto task = tasks->second.find(TaskOf(job, rank));
-    if (task == tasks->second.end() || !IsGone(task->second.report.phase())) return true;
+    const ObservedTask* task = TaskOn(node, TaskOf(job, rank));
+    if (task == nullptr || !IsGone(task->report.phase())) return true;
   }
   return false;
 }
@@ -159,9 +70,8 @@ void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<W
 
 bool Engine::Impl::PlaceWaiting() {
   std::vector<Waiting> waiting;
-  for (const auto& [id, unfinished] : state_.unfinished) {
-    const JobRecord& job = *unfinished;
-    if (job.state != JobState::kPending && job.state != JobState::kParked) continue;
+  for (const auto& [id, idle] : state_.index.waiting()) {
+    const JobRecord& job = *idle;
     if (MustWait(job)) continue;
     if (IsHosted(job)) continue;
     // Other on-demand jobs that are to start from the beginning are granted by AdvanceRequests.

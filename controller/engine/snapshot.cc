@@ -65,7 +65,7 @@ Time Engine::Impl::ExpectedRelease(const JobRecord& job) const {
   Time expected = std::max(job.current.predicted, now);
   if (job.state != JobState::kDumping) return expected;
   for (int rank : LiveRanks(job)) {
-    const auto progress = Seen(job, rank).progress;
+    const std::optional<v1::Progress>& progress = Seen(job, rank).progress;
     if (!progress || progress->bytes_per_second() <= 0) continue;
     if (progress->bytes_done() < progress->bytes_total() / kTellingPart) continue;
     const auto left = static_cast<double>(progress->bytes_total() - progress->bytes_done());

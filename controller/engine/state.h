@@ -12,6 +12,7 @@
 
 #include "common/ids.h"
 #include "common/units.h"
+#include "controller/engine/job_index.h"
 #include "controller/platform/manager.h"
 #include "model/job.h"
 #include "model/lifecycle.h"
@@ -199,7 +200,7 @@ struct ObservedQueue {
 // What the journal says.
 struct DurableState {
   DurableState() = default;
-  DurableState(const DurableState&) = delete;  // `unfinished` points into `jobs`
+  DurableState(const DurableState&) = delete;  // `unfinished` and `index` point into `jobs`
   DurableState& operator=(const DurableState&) = delete;
   DurableState& operator=(DurableState&&) = default;
 
@@ -207,8 +208,10 @@ struct DurableState {
   std::map<JobId, JobRecord> jobs;
   // Those of `jobs` that have not ended. What is done often looks only at these: the others are many.
   std::map<JobId, JobRecord*> unfinished;
-  std::set<std::pair<Time, JobId>> ended;  // the others, by when they ended
-  JobId last_job;                          // the highest number so far
+  JobIndex index;                                           // of those
+  std::map<std::pair<uint32_t, std::string>, JobId> keyed;  // by user and request key, the newest of each
+  std::set<std::pair<Time, JobId>> ended;                   // the others, by when they ended
+  JobId last_job;                                           // the highest number so far
   Tally forgotten;
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store

@@ -6,20 +6,16 @@ namespace siding {
 namespace {
 
 // Another controller takes over once it is told to.
-class LostJournal final : public Journal {
+class LostJournal final : public JournalOnTop {
  public:
   absl::Status Append(const std::vector<Event>& events) override {
-    return lost ? Fenced() : kept_->Append(events);
+    return lost ? Fenced() : JournalOnTop::Append(events);
   }
   absl::Status Confirm() override { return lost ? Fenced() : absl::OkStatus(); }
-  absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
-    return kept_->Replay(after, visit);
-  }
   bool lost = false;
 
  private:
   static absl::Status Fenced() { return absl::AbortedError("fenced"); }
-  std::unique_ptr<Journal> kept_ = NewMemoryJournal();
 };
 
 class TakeOverTest : public EngineTest {

@@ -77,13 +77,14 @@ bool Engine::Impl::HasRoomToGoOn(const JobRecord& job) const {
     if (observed == state_.observed_nodes.end() || !observed->second.connected) return false;
     room[observed->first] = CapacityOf(observed->first, observed->second);
   }
-  for (const auto& [id, other] : state_.unfinished) {
-    if (!HoldsNodes(other->state) || other->in_ram) continue;
-    for (int rank : LiveRanks(*other)) {
-      if (auto node = room.find(other->nodes[rank]); node != room.end()) node->second -= other->spec.per_node;
+  for (auto& [node, free] : room) {
+    for (const auto& [id, rank] : state_.index.On(node)) {
+      const JobRecord& other = *state_.unfinished.at(id);
+      if (!other.in_ram && !other.exited.contains(rank)) free -= other.spec.per_node;
     }
+    TakeStrays(node, free);
   }
-  TakeStrays(room);
+  TakeLeftTasks(room);
   return std::all_of(room.begin(), room.end(), [&](const auto& node) {
     return node.second.slots >= job.spec.per_node.slots && node.second.gpus >= job.spec.per_node.gpus;
   });

@@ -11,30 +11,38 @@ namespace siding {
 // Those whom a request displaced. A job that an administrator froze goes on when they let it.
 std::vector<Returning> Engine::Impl::WhoMayReturn() const {
   std::vector<Returning> jobs;
-  for (const auto& [id, unfinished] : state_.unfinished) {
-    const JobRecord& job = *unfinished;
-    if (job.displaced_by == JobId()) continue;
-    if (job.state != JobState::kSuspended && job.state != JobState::kParked) continue;
-    if (job.state == JobState::kSuspended && LiveRanks(job).empty()) continue;
-    if (MustWait(job)) continue;
-    if (IsHosted(job) && job.state == JobState::kParked) continue;
-    Returning returning;
-    returning.id = id;
-    returning.priority = job.spec.priority;
-    returning.stopped = job.stopped_at.value_or(job.state_since);
-    returning.per_node = job.spec.per_node;
-    returning.nodes = job.spec.nodes;
-    if (job.state == JobState::kSuspended) {
-      for (int rank : LiveRanks(job)) returning.frozen_on.push_back(job.nodes[rank]);
-      if (!IsHosted(job) && Can(job, Method::kCheckpoint)) returning.move = TimeToMove(job);
-    } else if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
-      const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());
-      if (checkpoint.tier == Tier::kLocal) returning.tied_to = checkpoint.nodes;
+  const auto consider = [&](const JobIndex::Jobs& some) {
+    for (const auto& [id, job] : some) {
+      if (MayReturn(*job)) jobs.push_back(ReturningOf(*job));
     }
-    returning.was_on = job.target.empty() ? job.last_nodes : job.target;
-    jobs.push_back(std::move(returning));
-  }
+  };
+  consider(state_.index.unsettled());
+  consider(state_.index.waiting());
   return jobs;
+}
+
+bool Engine::Impl::MayReturn(const JobRecord& job) const {
+  if (job.displaced_by == JobId() || MustWait(job)) return false;
+  if (job.state == JobState::kSuspended) return !LiveRanks(job).empty();
+  return job.state == JobState::kParked && !IsHosted(job);
+}
+
+Returning Engine::Impl::ReturningOf(const JobRecord& job) const {
+  Returning returning;
+  returning.id = job.id;
+  returning.priority = job.spec.priority;
+  returning.stopped = job.stopped_at.value_or(job.state_since);
+  returning.per_node = job.spec.per_node;
+  returning.nodes = job.spec.nodes;
+  if (job.state == JobState::kSuspended) {
+    for (int rank : LiveRanks(job)) returning.frozen_on.push_back(job.nodes[rank]);
+    if (!IsHosted(job) && Can(job, Method::kCheckpoint)) returning.move = TimeToMove(job);
+  } else if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
+    const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());
+    if (checkpoint.tier == Tier::kLocal) returning.tied_to = checkpoint.nodes;
+  }
+  returning.was_on = job.target.empty() ? job.last_nodes : job.target;
+  return returning;
 }
 
 Duration Engine::Impl::TimeToMove(const JobRecord& job) const {
@@ -52,10 +60,10 @@ Duration Engine::Impl::TimeToMove(const JobRecord& job) const {
 
 std::map<NodeId, Time> Engine::Impl::HeldUntil() const {
   std::map<NodeId, Time> held;
-  for (const auto& [id, unfinished] : state_.unfinished) {
-    const JobRecord& job = *unfinished;
+  for (const auto& [id, request] : state_.index.requests()) {
+    const JobRecord& job = *request;
     // Where one rank has ended the others will in a moment.
-    if (job.spec.kind != JobKind::kOnDemand || !job.exited.empty()) continue;
+    if (!job.exited.empty()) continue;
     const bool waits = !HoldsNodes(job.state);
     const Time start = waits ? job.spec.start_by : std::max(job.running_since, job.state_since);
     const Time until = start + HoldOf(job.spec);

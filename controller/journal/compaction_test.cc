@@ -111,7 +111,7 @@ TEST_F(CompactionTest, AnEventThatNobodyRemovedIsMissed) {
   Forget({JobId(1)});
   CompactAll();
   ASSERT_TRUE(Sql("DELETE FROM events WHERE seq=5").ok());
-  EXPECT_TRUE(absl::IsDataLoss(journal_->Replay(0, [](const Event&) {})));
+  EXPECT_TRUE(absl::IsDataLoss(journal_->Replay([](const Event&) {})));
 }
 
 TEST_F(CompactionTest, TheFileBecomesSmaller) {

@@ -29,7 +29,7 @@ class DamageTest : public JournalTest {
     auto journal = OpenSqliteJournal(path_);
     if (!journal.ok()) return journal.status();
     std::string text;
-    const absl::Status status = (*journal)->Replay(0, [&](const Event& event) {
+    const absl::Status status = (*journal)->Replay([&](const Event& event) {
       absl::StrAppend(&text, event.seq, " ", ToMicros(event.at), " ", event.job.value(), " ",
                       BodyKind(event.body), EncodeEventBody(event), "\n");
     });

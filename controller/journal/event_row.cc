@@ -15,11 +15,12 @@ std::string TextIn(sqlite3_stmt* row, int column) {
 
 }  // namespace
 
-absl::StatusOr<Statement> SelectEvents(Database& db, int64_t after) {
-  SIDING_ASSIGN_OR_RETURN(
-      Statement select,
-      db.Prepare("SELECT seq, at_us, job, kind, body, checksum FROM events WHERE seq > ? ORDER BY seq"));
+absl::StatusOr<Statement> SelectEvents(Database& db, int64_t after, int64_t limit) {
+  SIDING_ASSIGN_OR_RETURN(Statement select,
+                          db.Prepare("SELECT seq, at_us, job, kind, body, checksum FROM events"
+                                     " WHERE seq > ? ORDER BY seq LIMIT ?"));
   sqlite3_bind_int64(select.get(), 1, after);
+  sqlite3_bind_int64(select.get(), 2, limit);
   return select;
 }
 

@@ -16,8 +16,10 @@ struct EventRow {
   std::string kind, body;
 };
 
-// Those with seq > after, in order: to be stepped through, and each row given to ReadRow.
-absl::StatusOr<Statement> SelectEvents(Database& db, int64_t after);
+inline constexpr int64_t kAllEvents = -1;
+// The first with seq > after, in order, at most `limit`: to be stepped through, and each row given to
+// ReadRow.
+absl::StatusOr<Statement> SelectEvents(Database& db, int64_t after, int64_t limit = kAllEvents);
 // kDataLoss if it is not as it was written.
 absl::StatusOr<EventRow> ReadRow(const Database& db, sqlite3_stmt* row);
 

@@ -14,7 +14,7 @@ namespace siding {
 
 class Lease;
 
-// Not thread-safe: the engine calls it under its lock.
+// Not thread-safe, but for Read(): the engine calls the rest under its lock.
 class Journal {
  public:
   virtual ~Journal() = default;
@@ -23,8 +23,10 @@ class Journal {
   virtual absl::Status Append(const std::vector<Event>& events) = 0;
   // OK: no other controller had taken it over by now. For what is done without an Append() before it.
   virtual absl::Status Confirm() { return absl::OkStatus(); }
-  // Events with seq > after, in order.
-  virtual absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) = 0;
+  // All events, in order. kDataLoss if one is missing.
+  virtual absl::Status Replay(const std::function<void(const Event&)>& visit) = 0;
+  // The first events with seq > after, in order, at most `limit`. Thread-safe, also beside an Append().
+  virtual absl::StatusOr<std::vector<Event>> Read(int64_t after, size_t limit) const = 0;
   // Takes some of the events of forgotten jobs out of it, in one transaction that takes milliseconds. True if
   // there is more to do.
   virtual absl::StatusOr<bool> Compact() { return false; }

@@ -24,7 +24,7 @@ class SchemaTest : public JournalTest {
   ClusterState& Replayed() {
     auto journal = OpenSqliteJournal(path_);
     EXPECT_TRUE(journal.ok()) << journal.status();
-    EXPECT_TRUE((*journal)->Replay(0, [&](const Event& event) { Apply(state_, event); }).ok());
+    EXPECT_TRUE((*journal)->Replay([&](const Event& event) { Apply(state_, event); }).ok());
     return state_;
   }
   ClusterState state_;

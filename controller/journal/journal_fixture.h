@@ -36,7 +36,7 @@ class JournalTest : public testing::Test {
   }
   static int64_t Count(Journal& journal) {
     int64_t n = 0;
-    EXPECT_TRUE(journal.Replay(0, [&](const Event&) { ++n; }).ok());
+    EXPECT_TRUE(journal.Replay([&](const Event&) { ++n; }).ok());
     return n;
   }
   // Changes the database behind the journal's back.

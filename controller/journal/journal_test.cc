@@ -167,6 +167,17 @@ TEST(Codec, MalformedBodyIsDataLoss) {
 
 using SqliteTest = JournalTest;
 
+TEST_F(SqliteTest, ReadsNoMoreThanIsAskedFor) {
+  auto journal = OpenSqliteJournal(path_);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  ASSERT_TRUE((*journal)->Append({Note(1), Note(2), Note(3), Note(4)}).ok());
+  const auto events = (*journal)->Read(1, 2);
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_EQ(events->size(), 2u);
+  EXPECT_EQ(events->front().seq, 2);
+  EXPECT_EQ(events->back().seq, 3);
+}
+
 TEST_F(SqliteTest, KeepsEventsOverARestart) {
   {
     auto journal = *OpenSqliteJournal(path_);
@@ -228,7 +239,7 @@ TEST_F(SqliteTest, AMissingEventIsDamage) {
   }
   ASSERT_TRUE(Sql("DELETE FROM events WHERE seq=2").ok());
   auto journal = *OpenSqliteJournal(path_);
-  EXPECT_TRUE(absl::IsDataLoss(journal->Replay(0, [](const Event&) {})));
+  EXPECT_TRUE(absl::IsDataLoss(journal->Replay([](const Event&) {})));
 }
 
 TEST_F(SqliteTest, OneControllerOnly) {

@@ -175,7 +175,7 @@ TEST_P(ReplacedLeaseTest, TheOlderOneCannotAppend) {
 TEST_P(ReplacedLeaseTest, NothingOfWhatItTriedIsThere) {
   old_journal_->Append({Note(2)}).IgnoreError();
   int events = 0;
-  EXPECT_TRUE(new_journal_->Replay(0, [&](const Event&) { ++events; }).ok());
+  EXPECT_TRUE(new_journal_->Replay([&](const Event&) { ++events; }).ok());
   EXPECT_EQ(events, 1);
 }
 TEST_P(ReplacedLeaseTest, TheNewerOneGoesOnWhereTheOlderOneWas) {

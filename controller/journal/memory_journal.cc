@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <mutex>
+
 #include "absl/strings/str_cat.h"
 #include "controller/journal/journal.h"
 
@@ -13,17 +16,24 @@ class MemoryJournal final : public Journal {
         return absl::InternalError(absl::StrCat("event ", event.seq, " does not follow on ", seq - 1));
       }
     }
+    std::lock_guard lock(mutex_);
     events_.insert(events_.end(), events.begin(), events.end());
     return absl::OkStatus();
   }
-  absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
-    for (const Event& event : events_) {
-      if (event.seq > after) visit(event);
-    }
+  absl::Status Replay(const std::function<void(const Event&)>& visit) override {
+    for (const Event& event : events_) visit(event);
     return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<Event>> Read(int64_t after, size_t limit) const override {
+    std::lock_guard lock(mutex_);
+    const auto first = std::upper_bound(events_.begin(), events_.end(), after,
+                                        [](int64_t seq, const Event& event) { return seq < event.seq; });
+    const auto count = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(limit), events_.end() - first);
+    return std::vector<Event>(first, first + count);
   }
 
  private:
+  mutable std::mutex mutex_;  // held while events_ changes, and by Read()
   std::vector<Event> events_;
 };
 

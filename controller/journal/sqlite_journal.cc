@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,6 +46,7 @@ class SqliteJournal final : public Journal {
     SIDING_ASSIGN_OR_RETURN(removed_, db_.Meta("removed", 0));
     SIDING_ASSIGN_OR_RETURN(restored_, db_.Meta("restored", 0));
     SIDING_ASSIGN_OR_RETURN(insert_, db_.Prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"));
+    SIDING_ASSIGN_OR_RETURN(reader_, Database::Open(db_.path(), Database::Mode::kReadOnly));
     return absl::OkStatus();
   }
 
@@ -69,22 +72,27 @@ class SqliteJournal final : public Journal {
 
   absl::Status Confirm() override { return lease_.Confirm(); }
 
-  absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override {
-    SIDING_ASSIGN_OR_RETURN(Statement select, SelectEvents(db_, after));
-    if (after == 0) compaction_ = Compaction();
+  absl::Status Replay(const std::function<void(const Event&)>& visit) override {
+    compaction_ = Compaction();
     int64_t count = 0;
-    int rc;
-    while ((rc = sqlite3_step(select.get())) == SQLITE_ROW) {
-      SIDING_ASSIGN_OR_RETURN(const Event event, EventIn(select.get()));
+    SIDING_RETURN_IF_ERROR(Visit(db_, 0, kAllEvents, [&](const Event& event) {
       ++count;
-      if (after == 0) Note(event);
+      Note(event);
       visit(event);
-    }
-    if (rc != SQLITE_DONE) return db_.Error("read");
+    }));
     // Events of forgotten jobs have been removed, one knows how many. Any other is missing.
     const int64_t missing = last_seq_ - removed_ - count;
-    if (after == 0 && missing != 0) return Damaged(db_.path(), absl::StrCat(missing, " events are missing"));
+    if (missing != 0) return Damaged(db_.path(), absl::StrCat(missing, " events are missing"));
     return absl::OkStatus();
+  }
+
+  // On a connection of its own: beside a log written ahead it holds up no Append(), and none holds up it.
+  absl::StatusOr<std::vector<Event>> Read(int64_t after, size_t limit) const override {
+    std::lock_guard lock(reading_);
+    std::vector<Event> events;
+    SIDING_RETURN_IF_ERROR(Visit(*reader_, after, static_cast<int64_t>(limit),
+                                 [&](const Event& event) { events.push_back(event); }));
+    return events;
   }
 
   absl::StatusOr<bool> Compact() override {
@@ -136,10 +144,21 @@ class SqliteJournal final : public Journal {
     return true;
   }
 
-  absl::StatusOr<Event> EventIn(sqlite3_stmt* row) const {
-    SIDING_ASSIGN_OR_RETURN(const EventRow stored, ReadRow(db_, row));
+  static absl::Status Visit(Database& db, int64_t after, int64_t limit,
+                            const std::function<void(const Event&)>& visit) {
+    SIDING_ASSIGN_OR_RETURN(Statement select, SelectEvents(db, after, limit));
+    int rc;
+    while ((rc = sqlite3_step(select.get())) == SQLITE_ROW) {
+      SIDING_ASSIGN_OR_RETURN(const Event event, EventIn(db, select.get()));
+      visit(event);
+    }
+    return rc == SQLITE_DONE ? absl::OkStatus() : db.Error("read");
+  }
+
+  static absl::StatusOr<Event> EventIn(const Database& db, sqlite3_stmt* row) {
+    SIDING_ASSIGN_OR_RETURN(const EventRow stored, ReadRow(db, row));
     auto body = DecodeEventBody(stored.kind, stored.body);
-    if (!body.ok()) return Annotate(body.status(), absl::StrCat(db_.path(), ": event ", stored.seq));
+    if (!body.ok()) return Annotate(body.status(), absl::StrCat(db.path(), ": event ", stored.seq));
     return Event{stored.seq, FromMicros(stored.at_us), JobId(stored.job), *std::move(body)};
   }
 
@@ -169,6 +188,9 @@ class SqliteJournal final : public Journal {
   int64_t removed_ = 0;  // events, of forgotten jobs
   int64_t restored_ = 0;
   Compaction compaction_;
+
+  mutable std::mutex reading_;
+  mutable std::optional<Database> reader_;  // guarded by reading_
 };
 
 absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path, Lease& lease,

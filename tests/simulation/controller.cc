@@ -91,7 +91,11 @@ bool Controller::Call(const std::function<void(Engine&)>& call) {
 
 void Controller::Tick() {
   const int life = life_;
-  Inside([](Engine& engine) { engine.Tick(); });
+  Inside([this](Engine& engine) {
+    engine.Tick();
+    if (!engine.IsConsistent())
+      lab_.trace.Violate("what is kept of jobs and nodes is not what would be computed now");
+  });
   lab_.timeline.After(kTick, [this, life] {
     if (life == life_) Tick();
   });

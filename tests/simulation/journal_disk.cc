@@ -37,13 +37,22 @@ absl::Status JournalDisk::Append(const std::vector<Event>& events) {
   return absl::OkStatus();
 }
 
-absl::Status JournalDisk::Replay(int64_t after, const std::function<void(const Event&)>& visit) {
+absl::Status JournalDisk::Replay(const std::function<void(const Event&)>& visit) {
   for (const Row& row : rows_) {
-    if (row.seq <= after) continue;
     SIDING_ASSIGN_OR_RETURN(const Event event, Decode(row));
     visit(event);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Event>> JournalDisk::Read(int64_t after, size_t limit) const {
+  std::vector<Event> events;
+  for (const Row& row : rows_) {
+    if (row.seq <= after || events.size() == limit) continue;
+    SIDING_ASSIGN_OR_RETURN(Event event, Decode(row));
+    events.push_back(std::move(event));
+  }
+  return events;
 }
 
 }  // namespace siding::simulation

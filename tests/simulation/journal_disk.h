@@ -18,7 +18,8 @@ class JournalDisk final : public Journal {
   explicit JournalDisk(Lab& lab) : lab_(lab) {}
 
   absl::Status Append(const std::vector<Event>& events) override;
-  absl::Status Replay(int64_t after, const std::function<void(const Event&)>& visit) override;
+  absl::Status Replay(const std::function<void(const Event&)>& visit) override;
+  absl::StatusOr<std::vector<Event>> Read(int64_t after, size_t limit) const override;
 
   const ClusterState& state() const { return state_; }
   // After each event that has become durable, `state()` included.

@@ -1,0 +1,145 @@
+// Decide, record, act: what follows from a decision, the journal, and only then the commands.
+#include <utility>
+
+#include "common/fault.h"
+#include "common/status.h"
+#include "controller/engine/impl.h"
+
+namespace siding {
+namespace {
+
+constexpr Duration kFullLook = std::chrono::seconds(1);
+
+}  // namespace
+
+absl::Status Engine::Impl::Start() {
+  SIDING_RETURN_IF_ERROR(Replay());
+  SIDING_RETURN_IF_ERROR(FaultAt<"engine.replayed: the journal has been read">());
+  // Operation numbers for checkpoint commands only have to differ within one life of the controller and from
+  // those before it, whose answers may still arrive.
+  started_ = clock_.Now();
+  last_op_ = ToMicros(started_);
+  NoteRestored();
+  JudgeAll();
+  return Flush();
+}
+
+absl::Status Engine::Impl::Replay() {
+  return journal_.Replay([this](const Event& event) {
+    Apply(state_, event);
+    events_.Append({event});
+  });
+}
+
+void Engine::Impl::Record(JobId job, EventBody body) {
+  Event event{state_.last_seq + 1, clock_.Now(), job, std::move(body)};
+  const auto standing = StandingOf(job);
+  TouchNodesOf(job);
+  Apply(state_, event);
+  TouchNodesOf(job);
+  if (StandingOf(job) != standing) TouchTasksOf(job);
+  if (job == JobId()) TouchAll();
+  if (job != JobId()) to_judge_.insert(job);
+  schedule_ = true;
+  unflushed_.push_back(std::move(event));
+}
+
+absl::Status Engine::Impl::Flush() {
+  // What follows from decisions of before must not be done either if somebody else decides by now.
+  const bool acts = !outbox_.empty() || wish_;
+  if (unflushed_.empty() && (!acts || !health_.ok())) return health_;
+  FaultHere<"engine.decided: events are about to be written to the journal">();
+  const absl::Status written = unflushed_.empty() ? journal_.Confirm() : journal_.Append(unflushed_);
+  if (!written.ok()) {
+    BeginOutage(written);
+    return health_;
+  }
+  FaultHere<"engine.recorded: events are durable, no order has gone out">();
+  try_after_ = Duration(0);
+  if (spdlog::should_log(spdlog::level::info)) {
+    for (const Event& event : unflushed_)
+      spdlog::info("job {} {}: {}", event.job.value(), KindOf(event), Describe(event));
+  }
+  events_.Append(std::exchange(unflushed_, {}));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::Advance() {
+  SIDING_RETURN_IF_ERROR(Ready());
+  // Each round either records an event or is the last, and the lifecycle table has no cycle that needs no
+  // report from outside, so this ends.
+  for (bool more = true; more;) {
+    more = false;
+    while (!to_judge_.empty()) {
+      const JobId id = *to_judge_.begin();
+      to_judge_.erase(to_judge_.begin());
+      auto it = state_.jobs.find(id);
+      if (it == state_.jobs.end()) continue;
+      while (Judge(it->second)) {
+      }
+      ExpireCheckpoints(it->second);
+      // What Judge recorded put the job on the list again; it has been looked at already.
+      to_judge_.erase(id);
+      ActOnJob(it->second);
+    }
+    if (schedule_ && pace_.MayBegin(clock_.Now())) {
+      LookAtAll();
+      more = !to_judge_.empty();
+    }
+  }
+  if (!Flush().ok()) return Ready();
+  for (auto& [node, command] : std::exchange(outbox_, {})) {
+    FaultHere<"engine.order: an order is about to go to an agent">();
+    agents_.Send(node, std::move(command));
+  }
+  if (!IsCatchingUp() && std::exchange(wish_, false)) platform_.Want(wishes_);
+  return absl::OkStatus();
+}
+
+// With a thousand nodes this takes milliseconds, and hundreds of reports may come at once. What is put off is
+// made up for by the next call that may look, at the latest by Tick().
+void Engine::Impl::LookAtAll() {
+  schedule_ = false;
+  if (IsCatchingUp()) return;
+  const Time began = clock_.Now();
+  Rescue();
+  WithdrawOrders();
+  AdvanceRequests();
+  DumpFrozen();
+  BringBack();
+  PlaceWaiting();
+  if (!platform_.manager().empty()) {
+    ManagerWishes wishes = WishesNow();
+    wish_ |= wishes != wishes_;
+    wishes_ = std::move(wishes);
+  }
+  pace_.Took(began, clock_.Now());
+}
+
+void Engine::Impl::JudgeAll() {
+  for (const auto& [id, job] : state_.jobs) to_judge_.insert(id);
+}
+
+void Engine::Impl::Command(const NodeId& node, v1::ToAgent command) {
+  outbox_.emplace_back(node, std::move(command));
+}
+
+void Engine::Impl::Tick() {
+  const Time now = clock_.Now();
+  if (now - last_full_look_ < kFullLook) return;
+  last_full_look_ = now;
+  if (!health_.ok()) EndOutage();
+  if (!health_.ok()) return;
+  for (const auto& [id, job] : state_.unfinished) {
+    if (job->state != JobState::kRunning || CheckpointOnSchedule(*job)) to_judge_.insert(id);
+  }
+  ActOnStrays();
+  ActOnLeftTasks();
+  ForgetEnded();
+  ActOnDeletions();
+  CompactJournal();
+  FollowWaitingAll();
+  schedule_ = true;
+}
+
+}  // namespace siding

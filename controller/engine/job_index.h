@@ -1,0 +1,41 @@
+// The jobs that have not ended, by what they are doing: what is done after every event looks only at those
+// that it concerns, not at ten thousand.
+#pragma once
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "common/ids.h"
+
+namespace siding {
+
+struct JobRecord;
+
+// Follows the records; not thread-safe.
+class JobIndex {
+ public:
+  using Jobs = std::map<JobId, JobRecord*>;
+  using Ranks = std::set<std::pair<JobId, int>>;
+  bool operator==(const JobIndex&) const = default;
+
+  // To be called after every change of a record. The record stays where it is as long as its job has not
+  // ended.
+  void Update(JobRecord& job);
+
+  const Jobs& requests() const { return requests_; }    // deadline jobs
+  const Jobs& waiting() const { return waiting_; }      // hold no nodes
+  const Jobs& unsettled() const { return unsettled_; }  // hold nodes and do not simply run
+  // Jobs that hold the node, and with which of their ranks.
+  const Ranks& On(const NodeId& node) const;
+
+ private:
+  void Move(JobId job, const std::vector<NodeId>& nodes);
+
+  Jobs requests_, waiting_, unsettled_;
+  std::map<JobId, std::vector<NodeId>> nodes_;  // as they are in on_
+  std::map<NodeId, Ranks> on_;
+};
+
+}  // namespace siding

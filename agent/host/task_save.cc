@@ -60,14 +60,26 @@ absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
     return absl::FailedPreconditionError(absl::StrCat("the program does not handle signal ", signal,
                                                       ", with which it is told to save itself"));
   }
+  bool told_before;
   {
     std::lock_guard lock(mutex_);
+    told_before = record_.saving();
     NoteTold(record_, save);
     Persist();
   }
-  SIDING_RETURN_IF_ERROR(FaultAt<"agent.save: a program is about to be told to save itself">());
-  if (kill(MainProcess(init), signal) != 0) return ErrnoError(errno, "signal the job's command");
-  return absl::OkStatus();
+  const auto send = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.save: a program is about to be told to save itself">());
+    const pid_t program = MainProcess(init);
+    if (program == 0) return absl::FailedPreconditionError("the job's command is gone");
+    if (kill(program, signal) != 0) return ErrnoError(errno, "signal the job's command");
+    return absl::OkStatus();
+  };
+  absl::Status sent = send();
+  if (!sent.ok()) {
+    std::lock_guard lock(mutex_);
+    record_.set_saving(told_before);  // DoSave() writes it down
+  }
+  return sent;
 }
 
 void Task::DoSave(const v1::ToAgent& command) {

@@ -4,10 +4,8 @@ import os
 import pathlib
 import re
 
-from cluster import marked_processes
+from cluster import FREEZERS, marked_processes
 from isolated import packet_rules
-
-FREEZERS = ("/sys/fs/cgroup/freezer/siding", "/sys/fs/cgroup/siding", "/sys/fs/cgroup/unified/siding")
 
 
 def find(cluster):

@@ -11,6 +11,8 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Where agents keep the cgroups of their tasks, below their nodes' names.
+FREEZERS = ("/sys/fs/cgroup/freezer/siding", "/sys/fs/cgroup/siding", "/sys/fs/cgroup/unified/siding")
 BIN = pathlib.Path(os.environ.get("SIDING_BIN", ROOT / "build" / "dev" / "bin")).resolve()
 
 

@@ -1,0 +1,220 @@
+#!/usr/bin/python3
+"""Agents whose controller is away, nodes that are started anew, and clocks that are wrong: jobs go on, nothing is decided twice,
+and nothing stays frozen for nothing."""
+
+import json
+import pathlib
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+import jobs  # noqa: E402
+from case import ClusterCase, wait_for  # noqa: E402
+from machines import Machines, fake_time_library  # noqa: E402
+
+PATIENCE = 100  # with a dump that nobody commits: a minute, and three times what it was to take
+
+
+class AgentsCase(ClusterCase):
+    nodes = ("machine1", "machine2")
+
+    def kinds(self, job):
+        return [e["kind"] for e in self.cluster.events(job)]
+
+    def record(self, node, job, incarnation=1, rank=0):
+        """What the agent remembers of the task; empty: nothing."""
+        path = self.cluster.dir / node / "tasks" / f"{job}.{incarnation}.{rank}" / "task.json"
+        try:
+            return json.loads(path.read_text())
+        except FileNotFoundError:
+            return {}
+
+    def phase(self, node, job, **which):
+        return self.record(node, job, **which).get("report", {}).get("phase")
+
+    def wait_phase(self, node, job, phase, timeout=30, **which):
+        wait_for(f"the task of job {job} on {node} to be {phase}", lambda: self.phase(node, job, **which) == phase, timeout)
+
+    def lines(self, job, rank=0):
+        return (self.outputs() / f"{job}.{rank}").read_text().count("\n")
+
+    def wait_done_alone(self, job, n):
+        """Without asking the controller."""
+        wait_for(f"job {job} to come to its end", lambda: jobs.counted(self.outputs() / f"{job}.0", n) is None, 60)
+
+    def assert_ended_once(self, job):
+        kinds = self.kinds(job)
+        self.assertEqual((kinds.count("started"), kinds.count("succeeded")), (1, 1), kinds)
+
+
+class Alone(AgentsCase):
+    """The controller is away."""
+
+    def test_an_end_is_reported_once_when_the_controller_is_back(self):
+        short, long = self.counter(n=100), self.counter(n=400)
+        self.wait_counting(short)
+        self.wait_counting(long)
+        self.cluster.kill9_controller()
+        self.wait_done_alone(short, 100)
+        self.cluster.start_controller()
+        self.assert_counted(short, n=100)
+        self.cluster.kill9_controller()
+        self.cluster.start_controller()
+        self.assert_counted(long, n=400)
+        for job in (short, long):
+            self.assert_ended_once(job)
+        self.assert_all_quiet()
+
+    def test_an_end_is_reported_once_when_the_link_stood_still(self):
+        job = self.counter(n=100)
+        self.wait_counting(job)
+        self.cluster.controller.send_signal(signal.SIGSTOP)
+        self.wait_done_alone(job, 100)
+        self.wait_phase("machine1", job, "EXITED")
+        self.cluster.controller.send_signal(signal.SIGCONT)
+        self.assert_counted(job, n=100)
+        self.assert_ended_once(job)
+
+    def test_a_freeze_that_was_ordered_is_done_and_nothing_else(self):
+        job = self.counter(300, 8, 1, "suspend", "--notice", "3s")
+        self.wait_counting(job)
+        self.cluster.ctl("suspend", "--no-wait", job)
+        wait_for("notice to be given", lambda: self.record("machine1", job)["report"].get("op"), 10)
+        self.cluster.kill9_controller()
+        self.wait_phase("machine1", job, "SUSPENDED")
+        self.cluster.start_controller()
+        self.cluster.wait_state(job, "suspended")
+        self.cluster.ctl("resume", job)
+        self.assert_counted(job, n=300)
+
+
+class AloneInADump(AgentsCase):
+    """A gang is being dumped, one rank's image is whole and waits for the other's, and the controller dies."""
+
+    def make_cluster(self):
+        return Machines(self.nodes, self.slots, policy=self.policy,
+                        variables={"machine2": {"SIDING_FAULT": "agent.dump.sealed=delay=8s"}})
+
+    def setUp(self):
+        super().setUp()
+        self.gang = self.counter(n=6000, nodes=2)
+        self.wait_counting(self.gang, rank=1)
+        self.cluster.ctl("checkpoint", "--no-wait", self.gang)
+        self.wait_phase("machine1", self.gang, "PREPARED")
+        self.cluster.kill9_controller()
+
+    def checkpoints(self):
+        return [c["state"] for c in self.cluster.ctl("checkpoints", "list", "--job", self.gang).get("checkpoints", [])]
+
+    def test_it_is_committed_if_the_controller_is_back_in_time(self):
+        self.wait_phase("machine2", self.gang, "PREPARED", rank=1)
+        self.cluster.start_controller()
+        wait_for("the checkpoint to be good", lambda: self.checkpoints() == ["good"], 20)
+        self.assertNotIn("note", self.kinds(self.gang))
+        self.cluster.ctl("kill", self.gang)
+
+    def test_it_is_undone_if_the_controller_stays_away_and_a_late_one_dumps_again(self):
+        for rank, node in enumerate(self.nodes):
+            self.wait_phase(node, self.gang, "RUNNING", PATIENCE, rank=rank)
+            now = self.lines(self.gang, rank)
+            wait_for("the rank to go on", lambda r=rank, n=now: self.lines(self.gang, r) > n + 5, 10)
+        self.assertEqual(list((self.cluster.shared / "staging").glob("*")), [])
+        self.cluster.start_controller()
+        wait_for("the checkpoint to be good", lambda: self.checkpoints() == ["good"], 30)
+        notes = [e["text"] for e in self.cluster.events(self.gang) if e["kind"] == "note"]
+        self.assertTrue(any("not committed in time" in text for text in notes), notes)
+        self.cluster.ctl("kill", self.gang)
+
+
+class Reboot(AgentsCase):
+    """The power of a node is cut, and it is started again."""
+
+    def make_cluster(self):
+        return Machines(self.nodes, self.slots, policy=self.policy)
+
+    def checkpointed(self, nodes):
+        job = self.counter(n=400, nodes=nodes)
+        self.wait_counting(job)
+        self.cluster.ctl("checkpoint", job)
+        at = self.lines(job)
+        wait_for("progress beyond the checkpoint", lambda: self.lines(job) > at + 20, 20)
+        return job
+
+    def assert_came_back(self, job, ranks=1):
+        self.assert_counted(job, n=400, ranks=ranks)
+        kinds = self.kinds(job)
+        self.assertEqual((kinds.count("started"), kinds.count("restored"), kinds.count("succeeded")), (1, 1, 1), kinds)
+        self.assertTrue(any("is gone" in e["text"] for e in self.cluster.events(job)))
+        self.assert_all_quiet()
+
+    def test_its_job_goes_on_elsewhere_from_its_checkpoint(self):
+        job = self.checkpointed(1)
+        self.cluster.ctl("cordon", "machine1")
+        self.cluster.cut_power("machine1")
+        self.cluster.start_machine("machine1")
+        self.assert_came_back(job)
+        self.assertEqual(self.record("machine1", job, incarnation=2), {})
+
+    def test_a_gang_that_was_being_dumped_goes_on_from_the_checkpoint_before(self):
+        job = self.checkpointed(2)
+        self.cluster.ctl("vacate", "--no-wait", job)
+        wait_for("the dump to begin", lambda: self.phase("machine1", job) in ("DUMPING", "PREPARED"), 10)
+        self.cluster.cut_power("machine1")
+        self.cluster.start_machine("machine1")
+        self.assert_came_back(job, ranks=2)
+
+    def test_a_frozen_job_is_not_taken_for_one_that_still_waits(self):
+        job = self.checkpointed(1)
+        self.cluster.ctl("suspend", job)
+        self.cluster.wait_state(job, "suspended")
+        self.cluster.cut_power("machine1")
+        self.cluster.start_machine("machine1")
+        self.assert_came_back(job)
+
+
+@unittest.skipUnless(fake_time_library(), "needs libfaketime (./run setup)")
+class Clocks(AgentsCase):
+    def make_cluster(self):
+        return Machines(self.nodes, self.slots, policy=self.policy, clocks={"machine1": "+5h", "machine2": "-5h", "sidingd": "+0"})
+
+    def start_preemption(self):
+        self.victim = self.counter(n=250, mib=64, nodes=2)
+        self.wait_counting(self.victim, rank=1)
+        self.express_job = self.express(nodes=2, within=30)
+
+    def assert_right(self):
+        self.assert_in_time(self.express_job)
+        self.assert_counted(self.victim, n=250, ranks=2)
+        self.assertEqual(self.kinds(self.victim).count("commit"), 1)
+
+    def test_deadlines_hold_on_nodes_whose_clocks_are_hours_off(self):
+        self.start_preemption()
+        self.assert_right()
+        started = int(self.cluster.job(self.express_job)["first_started_us"]) / 1e6
+        self.assertLess(abs(time.time() - started), 60)
+
+    def test_a_request_does_not_notice_that_the_controllers_clock_is_set(self):
+        self.start_preemption()
+        for off, kind in (("+1h", "order-dump"), ("-1h", "commit"), ("+0", "released")):
+            self.cluster.wait_event(self.victim, kind)
+            self.cluster.set_clock("sidingd", off)
+        self.assert_right()
+        self.assertEqual(self.kinds(self.express_job).count("planned"), 1)
+
+    def test_the_controller_says_that_its_clock_was_set(self):
+        self.cluster.set_clock("sidingd", "+1h")
+        wait_for("a warning", lambda: "the machine's clock was set" in self.cluster.tail("sidingd", 1000), 10)
+
+    def test_a_deadline_counts_by_the_controllers_clock(self):
+        self.cluster.set_clock("user", "-5h")
+        self.cluster.env = {**self.cluster.env, **self.cluster.with_clock("user")}
+        express = self.express(within=20)
+        self.assert_in_time(express)
+        view = self.cluster.job(express)
+        self.assertLess(abs(int(view["spec"]["start_by_us"]) / 1e6 - time.time()), 60)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

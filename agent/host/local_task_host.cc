@@ -10,7 +10,11 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/gpu/probe.h"
 #include "agent/host/context.h"
@@ -18,7 +22,9 @@
 #include "agent/host/task.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
+#include "agent/launch/shim_process.h"
 #include "common/fault.h"
+#include "common/status.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -38,6 +44,19 @@ std::string BesideThisProgram(const std::string& name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   return error ? name : (self.parent_path() / name).string();
+}
+
+// The task of a folder below tasks/. None: the folder is not a task's.
+std::optional<TaskId> TaskIdOfFolder(const std::string& name) {
+  const std::vector<std::string> parts = absl::StrSplit(name, '.');
+  int64_t job = 0;
+  TaskId id;
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &job) ||
+      !absl::SimpleAtoi(parts[1], &id.incarnation) || !absl::SimpleAtoi(parts[2], &id.rank))
+    return std::nullopt;
+  id.job = JobId(job);
+  if (ToString(id) != name) return std::nullopt;
+  return id;
 }
 
 // What an agent that died left beside the files that it was about to replace. The folder has one agent.
@@ -71,10 +90,15 @@ class LocalTaskHost final : public TaskHost {
     StartScrubber();
     LookForGpus();
     LookForCriu();
-    AdoptTasks();
+  }
+
+  // Before everything else. An error: what is on this node is not known, so nothing may be said of it.
+  absl::Status Begin() {
+    SIDING_RETURN_IF_ERROR(AdoptTasks());
     ProbeGpus();
     spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, tasks_.size(),
                  ToString(host_.freezer.kind()), host_.criu ? host_.criu_version : host_.criu_problem);
+    return absl::OkStatus();
   }
 
   ~LocalTaskHost() override {
@@ -292,24 +316,39 @@ class LocalTaskHost final : public TaskHost {
     host_.criu_as_user = CriuMustRunAsUser();
   }
 
-  void AdoptTasks() {
+  absl::Status AdoptTasks() {
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(tasks_folder_, error)) {
-      const std::string folder = entry.path().string();
-      auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
-      // Made by an agent that died before it could do anything else.
-      if (absl::IsNotFound(record.status()) && rmdir(folder.c_str()) == 0) continue;
-      if (!record.ok()) {
-        // Not deleted: somebody may want to look at what happened.
-        spdlog::error("{}: {}", folder, std::string(record.status().message()));
-        continue;
-      }
-      const TaskId id = TaskIdOf(record->report().task());
-      tasks_[id] = std::make_shared<Task>(host_, id, folder, *std::move(record));
+    for (auto it = std::filesystem::directory_iterator(tasks_folder_, error);
+         !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+      SIDING_RETURN_IF_ERROR(FindAgain(it->path()));
     }
+    // Without the folder, which could not be made, there is nothing in it.
+    if (error && error != std::errc::no_such_file_or_directory)
+      return absl::UnavailableError(absl::StrCat("list ", tasks_folder_, ": ", error.message()));
     // When it is known what each of them holds.
     FaultHere<"agent.found: the tasks of an earlier agent are found">();
     for (const auto& [id, task] : tasks_) task->Adopt();
+    return absl::OkStatus();
+  }
+
+  absl::Status FindAgain(const std::filesystem::path& path) {
+    const std::string folder = path.string();
+    auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
+    if (record.ok()) {
+      const TaskId id = TaskIdOf(record->report().task());
+      tasks_[id] = std::make_shared<Task>(host_, id, folder, *std::move(record));
+      return absl::OkStatus();
+    }
+    // Made by an agent that died before it could do anything else.
+    if (absl::IsNotFound(record.status()) && rmdir(folder.c_str()) == 0) return absl::OkStatus();
+    spdlog::error("{}: {}", folder, std::string(record.status().message()));
+    const auto id = TaskIdOfFolder(path.filename().string());
+    if (!id) return absl::OkStatus();
+    // Its name is all that is known of it, and it may live: not to be told of would be to say that it is
+    // gone. It is ended, and judged by what its shim has left.
+    SIDING_RETURN_IF_ERROR(EndShim(folder));
+    tasks_[*id] = std::make_shared<Task>(host_, *id, folder);
+    return absl::OkStatus();
   }
 
   // Makes the task if it is not known and `make`. Null: not known, or its folder could not be made.
@@ -406,8 +445,11 @@ class LocalTaskHost final : public TaskHost {
 
 }  // namespace
 
-std::unique_ptr<TaskHost> NewTaskHost(TaskHostOptions options, ReportSink& sink, const Clock& clock) {
-  return std::make_unique<LocalTaskHost>(std::move(options), sink, clock);
+absl::StatusOr<std::unique_ptr<TaskHost>> NewTaskHost(TaskHostOptions options, ReportSink& sink,
+                                                      const Clock& clock) {
+  auto host = std::make_unique<LocalTaskHost>(std::move(options), sink, clock);
+  SIDING_RETURN_IF_ERROR(host->Begin());
+  return host;
 }
 
 }  // namespace siding

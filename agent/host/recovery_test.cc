@@ -126,6 +126,23 @@ TEST_F(RecoveryTest, TaskWithoutItsShimIsEndedAndLost) {
   EXPECT_TRUE(PollUntil([&] { return !IsAlive(init.pid(), init.start_time()); }, std::chrono::seconds(30)));
 }
 
+TEST_F(RecoveryTest, TaskWhoseRecordCannotBeReadIsEndedAndLost) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+  const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
+  const auto init = Recorded().init();
+  ASSERT_TRUE(WriteFileAtomically(folder + "/task.json", "{").ok());
+  StartHost();
+  EXPECT_EQ(host().Reports().size(), 1u);
+  AwaitPhase(v1::LOST);
+  EXPECT_TRUE(PollUntil([&] { return !IsAlive(init.pid(), init.start_time()); }, std::chrono::seconds(30)));
+}
+
+TEST_F(RecoveryTest, AgentThatCannotListItsTasksDoesNotStart) {
+  ASSERT_TRUE(WriteFileAtomically(tasks_folder(), "a file").ok());
+  const auto host = NewTaskHost(Options(), sink_, SystemClock());
+  EXPECT_THAT(std::string(host.status().message()), HasSubstr("list " + tasks_folder()));
+}
+
 TEST_F(RecoveryTest, TasksOfBeforeTheRestartOfTheMachineAreLost) {
   RunAndKillAt(v1::EXITED, [&] { Launch(Job({"1"})); });
   const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";

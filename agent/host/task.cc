@@ -12,6 +12,7 @@
 #include "agent/launch/shim_process.h"
 #include "agent/launch/tmpdir.h"
 #include "common/fault.h"
+#include "common/status.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -168,11 +169,16 @@ void Task::Work(std::function<void()> operation) {
   }
 }
 
-void Task::Persist() {
-  absl::Status status = FaultAt<"agent.record: what is remembered of a task is about to be written">();
-  if (status.ok()) status = WriteJsonFile(folder_ + "/task.json", record_, 0600);
-  if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));
+absl::Status Task::TryPersist() {
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.record: what is remembered of a task is about to be written">());
+  SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/task.json", record_, 0600));
   FaultHere<"agent.recorded: what is remembered of a task has been written">();
+  return absl::OkStatus();
+}
+
+void Task::Persist() {
+  if (absl::Status status = TryPersist(); !status.ok())
+    spdlog::error("task {}: {}", name_, std::string(status.message()));
 }
 
 void Task::PersistAndSend() {

@@ -66,7 +66,8 @@ class Task {
   std::function<void()> PlanSave(const v1::ToAgent& command);
   std::function<void()> PlanStart(const v1::ToAgent& command);
   void Begin(const v1::ToAgent& command, std::function<void()> operation);
-  void Persist();
+  absl::Status TryPersist();
+  void Persist();  // an error is in the log: the record of before is as good as the processes can tell
   void PersistAndSend();
   void SetPhase(v1::TaskPhase phase, int64_t op = 0);
   void Fail(int64_t op, const absl::Status& why);
@@ -100,6 +101,7 @@ class Task {
   bool FreezeAgain();
 
   void StartAndWait(agent::ShimRequest request, v1::TaskPhase failed);
+  void FailStart(v1::TaskPhase failed, const absl::Status& why);
   void AwaitStart(v1::TaskPhase failed);
   void OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed);
   void Watch(UniqueFd shim);

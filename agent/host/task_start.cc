@@ -52,7 +52,14 @@ bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 std::function<void()> Task::PlanStart(const v1::ToAgent& command) {
   if (!TakeStart(record_, command)) return {};
   const bool restore = command.has_restore();
-  SetPhase(restore ? v1::RESTORING : v1::LAUNCHING, command.op());
+  record_.mutable_report()->set_phase(restore ? v1::RESTORING : v1::LAUNCHING);
+  record_.mutable_report()->set_op(command.op());
+  if (absl::Status status = TryPersist(); !status.ok()) {
+    // The next agent would not know of it: it is not started.
+    const v1::TaskPhase failed = restore ? v1::RESTORE_FAILED : v1::LAUNCH_FAILED;
+    return [this, failed, why = absl::InternalError(status.message())] { FailStart(failed, why); };
+  }
+  Send();
   return [this, command, restore] { restore ? DoRestore(command) : DoLaunch(command); };
 }
 
@@ -196,17 +203,19 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
     Watch(std::move(shim));
     return absl::OkStatus();
   };
-  if (absl::Status status = start(); !status.ok()) {
-    RemovePlainFolder();
-    if (ready_) std::exchange(ready_, nullptr)(status);
-    std::lock_guard lock(mutex_);
-    record_.mutable_report()->set_error(std::string(status.message()));
-    record_.mutable_report()->set_no_gpu(absl::IsResourceExhausted(status));
-    record_.mutable_report()->set_node_problem(true);
-    SetPhase(failed);
-    return;
-  }
-  AwaitStart(failed);
+  const absl::Status status = start();
+  status.ok() ? AwaitStart(failed) : FailStart(failed, status);
+}
+
+// Before there was a shim.
+void Task::FailStart(v1::TaskPhase failed, const absl::Status& why) {
+  RemovePlainFolder();
+  if (ready_) std::exchange(ready_, nullptr)(why);
+  std::lock_guard lock(mutex_);
+  record_.mutable_report()->set_error(std::string(why.message()));
+  record_.mutable_report()->set_no_gpu(absl::IsResourceExhausted(why));
+  record_.mutable_report()->set_node_problem(true);
+  SetPhase(failed);
 }
 
 void Task::ExpectShim(v1::ToAgent start, const GpusSaid& gpus, std::function<void(absl::Status)> ready) {

@@ -64,6 +64,7 @@ Task::~Task() {
   if (write(wake_.get(), &one, sizeof one) < 0) spdlog::error("task {}: cannot wake the watcher", name_);
   if (worker_.joinable()) worker_.join();
   if (watcher_.joinable()) watcher_.join();
+  if (worker_.joinable()) worker_.join();  // the watcher's last
 }
 
 void Task::Execute(const v1::ToAgent& command) {
@@ -158,8 +159,9 @@ void Task::Work(std::function<void()> operation) {
     interrupt_ = false;
     abandon_ = false;
     decision_ = Decision::kNone;
-    if (ended_) Conclude();
-    if (pending_ && !host_.stopping) {
+    if (Unjudged() && !host_.stopping) {
+      operation = [this] { Conclude(); };
+    } else if (pending_ && !host_.stopping) {
       current_ = *std::move(pending_);
       pending_.reset();
       operation = Plan(current_);
@@ -299,6 +301,11 @@ void Task::RemoveTmpdir() {
   RemoveUserFolder(TaskTmpdir(spec.uid(), id_.job.value(), id_.rank), AccountOf(spec.uid(), spec.gid()));
 }
 
+bool Task::Unjudged() const {
+  const v1::TaskPhase phase = record_.report().phase();
+  return ended_ && !IsOver(phase) && phase != v1::TASK_PHASE_UNSPECIFIED;
+}
+
 void Task::Watch(UniqueFd shim) {
   if (watcher_.joinable()) watcher_.join();
   watcher_ = std::thread([this, shim = std::move(shim)] {
@@ -307,7 +314,8 @@ void Task::Watch(UniqueFd shim) {
     ended_ = true;
     // A shim that Slurm killed with everything else of its step could not tidy up.
     if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
-    if (!busy_) Conclude();
+    // On the worker: the last processes may take their time to end.
+    if (!busy_ && Unjudged()) Begin({}, [this] { Conclude(); });
     changed_.notify_all();
   });
 }

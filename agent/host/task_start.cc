@@ -247,7 +247,7 @@ void Task::AwaitStart(v1::TaskPhase failed) {
     // A kill that waits for its turn: what there is so far, CRIU included, ends, and the shim says so.
     if (interrupt_) {
       NoteKill();
-      freezer().KillAll(name_, 0);
+      freezer().KillAll(name_, LivingInit());
     }
     std::lock_guard lock(mutex_);
     // The agent is stopping: the shim goes on, and is found again.
@@ -259,10 +259,10 @@ void Task::AwaitStart(v1::TaskPhase failed) {
   if (!host_.stopping) RemovePlainFolder();
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
   if (running.ok()) return OnStarted(*running, failed);
+  if (!in_time) EndShim(folder_).IgnoreError();
+  if (!EndAll()) return;  // what a shim or a CRIU that died on the way has left
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
-  if (host_.stopping && !ended_) return;
-  freezer().KillAll(name_, 0);  // what a shim or a CRIU that died on the way has left
   const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
   report.set_node_problem(!word.ok() || word->node_problem());
   if (word.ok())

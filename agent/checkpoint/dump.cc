@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -85,6 +86,8 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
                      const std::atomic<bool>& abandon) {
   if (std::string why = WhyNotDumpable(plan.init); !why.empty()) return absl::FailedPreconditionError(why);
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
+  // While it lives: at the end its number may be another process's.
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd init, OpenPidfd(plan.init));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.draft: the folder of a new image is made">());
   // CRIU as the job's user must be able to write there, but afterwards nobody else may.
   if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), plan.user.uid, plan.user.gid));
@@ -133,7 +136,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   if (!written && absl::IsResourceExhausted(status)) status = Annotate(status, "writing to " + draft->path());
   if (committed && !status.ok() && !plan.keep_running) {
     // CRIU died between the commit and the end of the processes. The image counts: what is left ends here.
-    kill(plan.init, SIGKILL);
+    syscall(SYS_pidfd_send_signal, init.get(), SIGKILL, nullptr, 0);
     return absl::OkStatus();
   }
   if (committed) return absl::OkStatus();

@@ -60,6 +60,7 @@ class Scrubber {
   void Run();
   void ReadBack(const Tier& tier, const ImageStore& store, const ImageKey& key);
   absl::Status Verify(const ImageStore& store, const ImageKey& key);
+  void RememberRound();
   bool Stopping() const;
 
   const ScrubOptions options_;

@@ -81,6 +81,14 @@ TEST_F(ScrubberTest, RoundsBeginByThemselves) {
 }
 
 TEST_F(ScrubberTest, WithoutAnIntervalThereAreNoRounds) {
+TEST_F(ScrubberTest, ALastRoundInTheFutureCountsAsNow) {
+  ASSERT_TRUE(
+      WriteFileAtomically(folder_ + "/scrubbed", std::to_string(ToMicros(clock_.Now() + 1000h))).ok());
+  const auto scrubber = Make(1h);
+  scrubber->Start();
+  EXPECT_TRUE(store::Eventually([&] { return scrubber->NextRound() == clock_.Now() + 1h; }));
+}
+
   const auto scrubber = Make();
   scrubber->Start();
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/scrubbed"));

@@ -23,6 +23,7 @@
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
+#include "common/directory.h"
 #include "common/fault.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
@@ -61,10 +62,10 @@ std::optional<TaskId> TaskIdOfFolder(const std::string& name) {
 
 // What an agent that died left beside the files that it was about to replace. The folder has one agent.
 void RemoveHalfWritten(const std::string& folder) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().filename().string().find(".tmp.") != std::string::npos)
-      std::filesystem::remove(entry.path(), error);
+  const auto names = ListFolder(folder);
+  if (!names.ok()) return spdlog::error("{}", std::string(names.status().message()));
+  for (const std::string& name : *names) {
+    if (name.find(".tmp.") != std::string::npos) unlink((folder + "/" + name).c_str());
   }
 }
 
@@ -317,22 +318,21 @@ class LocalTaskHost final : public TaskHost {
   }
 
   absl::Status AdoptTasks() {
-    std::error_code error;
-    for (auto it = std::filesystem::directory_iterator(tasks_folder_, error);
-         !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
-      SIDING_RETURN_IF_ERROR(FindAgain(it->path()));
-    }
+    const auto names = ListFolder(tasks_folder_);
     // Without the folder, which could not be made, there is nothing in it.
-    if (error && error != std::errc::no_such_file_or_directory)
-      return absl::UnavailableError(absl::StrCat("list ", tasks_folder_, ": ", error.message()));
+    if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();
+    if (names.ok()) {
+      for (const std::string& name : *names) SIDING_RETURN_IF_ERROR(FindAgain(name));
+    }
     // When it is known what each of them holds.
     FaultHere<"agent.found: the tasks of an earlier agent are found">();
     for (const auto& [id, task] : tasks_) task->Adopt();
     return absl::OkStatus();
   }
 
-  absl::Status FindAgain(const std::filesystem::path& path) {
-    const std::string folder = path.string();
+  // The task of a folder below tasks/.
+  absl::Status FindAgain(const std::string& name) {
+    const std::string folder = tasks_folder_ + "/" + name;
     auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
     if (record.ok()) {
       const TaskId id = TaskIdOf(record->report().task());
@@ -342,7 +342,7 @@ class LocalTaskHost final : public TaskHost {
     // Made by an agent that died before it could do anything else.
     if (absl::IsNotFound(record.status()) && rmdir(folder.c_str()) == 0) return absl::OkStatus();
     spdlog::error("{}: {}", folder, std::string(record.status().message()));
-    const auto id = TaskIdOfFolder(path.filename().string());
+    const auto id = TaskIdOfFolder(name);
     if (!id) return absl::OkStatus();
     // Its name is all that is known of it, and it may live: not to be told of would be to say that it is
     // gone. It is ended, and judged by what its shim has left.

@@ -46,7 +46,11 @@ class NoSink final : public ReportSink {
 int Check(const TaskHostOptions& options) {
   NoSink sink;
   const auto host = NewTaskHost(options, sink, SystemClock());
-  const v1::Hello hello = host->Describe();
+  if (!host.ok()) {
+    std::cerr << "siding-agent: " << std::string(host.status().message()) << "\n";
+    return 1;
+  }
+  const v1::Hello hello = (*host)->Describe();
   std::cout << "node " << hello.node() << ": " << hello.capacity().slots() << " slots, "
             << FormatBytes(Bytes{hello.capacity().memory()}) << ", " << hello.capacity().gpus() << " GPUs\n";
   for (const v1::Gpu& gpu : hello.gpus()) std::cout << "GPU: " << gpu.name() << ", " << gpu.uuid() << "\n";
@@ -206,11 +210,13 @@ int Main(int argc, char** argv) {
   const sigset_t stop_signals = BlockStopSignals();
 
   Link link(std::move(*link_options));
-  const auto host = NewTaskHost(std::move(options), link, SystemClock());
+  const auto found = NewTaskHost(std::move(options), link, SystemClock());
+  if (!found.ok()) return fail(found.status());
+  TaskHost& host = **found;
   absl::StatusOr<std::unique_ptr<SlurmListener>> listener = nullptr;
-  if (!slurm_socket.empty()) listener = SlurmListener::Start(slurm_socket, *host);
+  if (!slurm_socket.empty()) listener = SlurmListener::Start(slurm_socket, host);
   if (!listener.ok()) return fail(Annotate(listener.status(), "--slurm-socket"));
-  link.Start(*host);
+  link.Start(host);
   int received = 0;
   sigwait(&stop_signals, &received);
   spdlog::info("stopping; jobs go on running");

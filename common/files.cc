@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "common/directory.h"
 #include "common/fault.h"
 #include "common/status.h"
 
@@ -85,8 +86,7 @@ absl::Status MakeDirectories(const std::string& path, int mode) {
       return ErrnoError(errno, absl::StrCat("mkdir ", partial.string()));
     }
   }
-  return std::filesystem::is_directory(target) ? absl::OkStatus()
-                                               : absl::FailedPreconditionError(path + " is not a folder");
+  return IsFolder(path) ? absl::OkStatus() : absl::FailedPreconditionError(path + " is not a folder");
 }
 
 void UniqueFd::Reset(int fd) {

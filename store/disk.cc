@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "common/directory.h"
 #include "common/files.h"
 #include "common/status.h"
 
@@ -79,7 +80,7 @@ absl::Status MakeFolders(Disk& disk, const std::string& path) {
     made = disk.MakeFolder(path) == 0;
   }
   if (!made && errno != EEXIST) return ErrnoError(errno, "mkdir " + path);
-  if (!std::filesystem::is_directory(path)) return absl::FailedPreconditionError(path + " is not a folder");
+  if (!IsFolder(path)) return absl::FailedPreconditionError(path + " is not a folder");
   // Also if it was there: whoever made it may have died before this. An administrator who put it where we may
   // not look has seen to that.
   const absl::Status synced = SyncFolder(disk, ParentOf(path));

@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/directory.h"
 #include "common/fault.h"
 #include "common/status.h"
 
@@ -47,13 +48,6 @@ bool IsOurs(const std::string& name) {
          name.size() == dot + host.size() + kTagDigits;
 }
 
-// The sweep may have removed the file between our open and our flock; then the lock protects nothing.
-bool StillThere(int fd, const std::string& path) {
-  struct stat held = {}, named = {};
-  return fstat(fd, &held) == 0 && lstat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino &&
-         held.st_dev == named.st_dev;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<StagingFolder>> StagingFolder::Make(const Layout& layout,
@@ -75,7 +69,8 @@ absl::StatusOr<std::unique_ptr<StagingFolder>> StagingFolder::Make(const Layout&
       layout.disk->RemoveFile(lock_path);
       return IoError(layout, error, "flock " + lock_path + " (must the file system be mounted with locks?)");
     }
-    if (!StillThere(lock.get(), lock_path)) continue;
+    // The sweep may have removed the file between our open and our flock; then the lock protects nothing.
+    if (!IsNamed(lock.get(), lock_path)) continue;
     FaultHere<"store.lock: the lock of a new draft is made, its folder is not">();
     if (layout.disk->MakeFolder(path) != 0) {
       const int error = errno;

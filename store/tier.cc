@@ -1,11 +1,10 @@
 #include "store/tier.h"
 
-#include <sys/stat.h>
-
 #include <cerrno>
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "common/directory.h"
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -15,11 +14,6 @@ namespace siding::store {
 namespace {
 
 std::string Folder(const Layout& layout) { return layout.root + "/tier"; }
-
-bool IsFolder(const std::string& path) {
-  struct stat info = {};
-  return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
 
 std::string FreshId() {
   std::random_device random;

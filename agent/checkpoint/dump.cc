@@ -2,20 +2,22 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <condition_variable>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/checkpoint/stdio.h"
 #include "agent/launch/processes.h"
+#include "common/directory.h"
 #include "common/fault.h"
 #include "common/status.h"
 
@@ -55,12 +57,12 @@ class ProgressTeller {
 
 absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
   if (lchown(folder.c_str(), uid, gid) != 0) return ErrnoError(errno, "chown " + folder);
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (lchown(entry.path().c_str(), uid, gid) != 0)
-      return ErrnoError(errno, "chown " + entry.path().string());
+  SIDING_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(folder));
+  for (const std::string& name : names) {
+    const std::string path = folder + "/" + name;
+    if (lchown(path.c_str(), uid, gid) != 0) return ErrnoError(errno, "chown " + path);
   }
-  return error ? absl::InternalError("list " + folder + ": " + error.message()) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 // One image is visible under the key already if this rank was dumped and committed before, and then ran on
@@ -84,6 +86,8 @@ absl::Status WaitUntraced(pid_t init, Duration timeout) {
 absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
                      const std::atomic<bool>& abandon) {
   if (std::string why = WhyNotDumpable(plan.init); !why.empty()) return absl::FailedPreconditionError(why);
+  // While it lives: at the end its number may be another process's.
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd init, OpenPidfd(plan.init));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.draft: the folder of a new image is made">());
   // CRIU as the job's user must be able to write there, but afterwards nobody else may.
@@ -133,7 +137,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   if (!written && absl::IsResourceExhausted(status)) status = Annotate(status, "writing to " + draft->path());
   if (committed && !status.ok() && !plan.keep_running) {
     // CRIU died between the commit and the end of the processes. The image counts: what is left ends here.
-    kill(plan.init, SIGKILL);
+    syscall(SYS_pidfd_send_signal, init.get(), SIGKILL, nullptr, 0);
     return absl::OkStatus();
   }
   if (committed) return absl::OkStatus();

@@ -1,9 +1,15 @@
 // The two phases against a CRIU and a store that do as they are told; the process dumped is this one.
 #include "agent/checkpoint/dump.h"
 
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "common/files.h"
@@ -26,6 +32,7 @@ class FaultyCriu final : public Criu {
     if (!before.ok()) return before;
     SIDING_RETURN_IF_ERROR(WriteFileAtomically(dump.image_folder + "/pages-1.img", "pages"));
     SIDING_RETURN_IF_ERROR(post_dump([this] { return held; }));
+    at_the_end();
     return after;
   }
   absl::StatusOr<pid_t> Restore(const CriuRestore&) override { return absl::UnimplementedError("not here"); }
@@ -33,7 +40,28 @@ class FaultyCriu final : public Criu {
   absl::Status held;
   absl::Status before;
   absl::Status after;
+  std::function<void()> at_the_end = [] {};
 };
+
+// A process that does nothing; with a number of that choice, if it is not 0. -1: it cannot be made.
+pid_t Idle(pid_t number = 0) {
+  clone_args arguments{};
+  arguments.exit_signal = SIGCHLD;
+  if (number != 0) {
+    arguments.set_tid = reinterpret_cast<uint64_t>(&number);
+    arguments.set_tid_size = 1;
+  }
+  const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
+  if (pid == 0) {
+    for (;;) pause();
+  }
+  return pid;
+}
+
+void End(pid_t pid) {
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+}
 
 class Observer final : public DumpObserver {
  public:
@@ -126,6 +154,21 @@ TEST_F(RunDumpTest, DeathOfCriuAfterTheCommitDoesNotUndoIt) {
   criu_.after = absl::UnavailableError("criu ended");
   EXPECT_TRUE(Run().ok());
   EXPECT_THAT(Images(), ElementsAre(plan_.key));
+}
+
+TEST_F(RunDumpTest, DeathOfCriuEndsNobodyWhoHasTheNumberOfATaskThatHasEnded) {
+  const pid_t task = plan_.init = Idle();
+  plan_.keep_running = false;
+  pid_t other = -1;
+  criu_.at_the_end = [&] {
+    End(task);
+    other = Idle(task);
+  };
+  criu_.after = absl::UnavailableError("criu ended");
+  EXPECT_TRUE(Run().ok());
+  if (other < 0) GTEST_SKIP() << "cannot choose a process's number: " << strerror(errno);
+  EXPECT_EQ(waitpid(other, nullptr, WNOHANG), 0) << "it lives";
+  End(other);
 }
 
 TEST_F(RunDumpTest, LaterDumpOfTheSameRankReplacesTheEarlier) {

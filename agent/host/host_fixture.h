@@ -42,7 +42,7 @@ class HostTest : public ::testing::Test {
   void NeedRoot();
   void NeedCriu();  // both skip the test with the reason
   virtual TaskHostOptions Options(const std::string& node = "n1") const;
-  void StartHost() { host_ = NewTaskHost(Options(), sink_, SystemClock()); }
+  void StartHost() { host_ = NewTaskHost(Options(), sink_, SystemClock()).value(); }
   TaskHost& host() { return *host_; }
 
   v1::JobSpec Job(const std::vector<std::string>& arguments) const;  // of test_job

@@ -40,6 +40,15 @@ TEST_F(LaunchTest, ExitCodeIsReported) {
   ExpectCompleteOutput(3);
 }
 
+TEST_F(LaunchTest, TaskThatCannotBeRememberedIsNotStarted) {
+  host_.reset();  // faults are armed before there are threads
+  ASSERT_TRUE(ArmFaults("agent.record=error", "", {}).ok());
+  StartHost();
+  Launch(Job({"100000"}));
+  EXPECT_TRUE(AwaitPhase(v1::LAUNCH_FAILED).node_problem());
+  EXPECT_FALSE(std::filesystem::exists(output()));
+}
+
 TEST_F(LaunchTest, SignalThatEndedItIsReported) {
   Launch(Shell("kill -SEGV $$"));
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_signal(), SIGSEGV);
@@ -70,12 +79,11 @@ TEST_F(LaunchTest, AnEndByAKillDuringTheStartIsNotItsOwn) {
 
 TEST_F(LaunchTest, AStoreThatIsNotThereAtTheStartIsOpenedLater) {
   host_.reset();
-  std::filesystem::remove_all(folder_ + "/shared");
-  ASSERT_TRUE(WriteFileAtomically(folder_ + "/shared", "not a folder").ok());
+  std::filesystem::rename(folder_ + "/shared", folder_ + "/away");
   StartHost();
   EXPECT_EQ(host_->Measure().shared_disk_free(), 0);
-  std::filesystem::remove(folder_ + "/shared");
-  EXPECT_GT(host_->Measure().shared_disk_free(), 0);
+  std::filesystem::rename(folder_ + "/away", folder_ + "/shared");
+  EXPECT_TRUE(PollUntil([&] { return host_->Measure().shared_disk_free() > 0; }, std::chrono::seconds(20)));
 }
 
 TEST_F(LaunchTest, WhatTheNodeCannotDoIsNotTheJobsFault) {

@@ -1,6 +1,5 @@
 #include "agent/host/local_task_host.h"
 
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,15 +9,23 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/gpu/probe.h"
 #include "agent/host/context.h"
 #include "agent/host/errands.h"
 #include "agent/host/task.h"
+#include "agent/host/tier_watch.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
+#include "agent/launch/shim_process.h"
+#include "common/directory.h"
 #include "common/fault.h"
+#include "common/status.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -40,12 +47,25 @@ std::string BesideThisProgram(const std::string& name) {
   return error ? name : (self.parent_path() / name).string();
 }
 
+// The task of a folder below tasks/. None: the folder is not a task's.
+std::optional<TaskId> TaskIdOfFolder(const std::string& name) {
+  const std::vector<std::string> parts = absl::StrSplit(name, '.');
+  int64_t job = 0;
+  TaskId id;
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &job) ||
+      !absl::SimpleAtoi(parts[1], &id.incarnation) || !absl::SimpleAtoi(parts[2], &id.rank))
+    return std::nullopt;
+  id.job = JobId(job);
+  if (ToString(id) != name) return std::nullopt;
+  return id;
+}
+
 // What an agent that died left beside the files that it was about to replace. The folder has one agent.
 void RemoveHalfWritten(const std::string& folder) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().filename().string().find(".tmp.") != std::string::npos)
-      std::filesystem::remove(entry.path(), error);
+  const auto names = ListFolder(folder);
+  if (!names.ok()) return spdlog::error("{}", std::string(names.status().message()));
+  for (const std::string& name : *names) {
+    if (name.find(".tmp.") != std::string::npos) unlink((folder + "/" + name).c_str());
   }
 }
 
@@ -67,14 +87,22 @@ class LocalTaskHost final : public TaskHost {
     }
     RemoveHalfWritten(host_.options.state_dir);
     host_.rates = std::make_unique<Rates>(host_.options.state_dir + "/rates.json");
-    OpenStores();
+    OpenStore(v1::LOCAL);
+    OpenStore(v1::SHARED);
     StartScrubber();
     LookForGpus();
     LookForCriu();
-    AdoptTasks();
+  }
+
+  // Before everything else. An error: what is on this node is not known, so nothing may be said of it.
+  absl::Status Begin() {
+    SIDING_RETURN_IF_ERROR(AdoptTasks());
     ProbeGpus();
+    local_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::LOCAL); }, host_.clock);
+    shared_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::SHARED); }, host_.clock);
     spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, tasks_.size(),
                  ToString(host_.freezer.kind()), host_.criu ? host_.criu_version : host_.criu_problem);
+    return absl::OkStatus();
   }
 
   ~LocalTaskHost() override {
@@ -162,16 +190,10 @@ class LocalTaskHost final : public TaskHost {
   }
 
   v1::Heartbeat Measure() override {
-    OpenStores();
     v1::Heartbeat heartbeat;
     heartbeat.set_ram_available(AvailableMemory().value);
-    const auto free = [&](v1::Tier tier) -> int64_t {
-      const auto store = host_.Store(tier);
-      const auto space = store.ok() ? (*store)->FreeSpace() : store.status();
-      return space.ok() ? space->value : 0;
-    };
-    heartbeat.set_local_disk_free(free(v1::LOCAL));
-    heartbeat.set_shared_disk_free(free(v1::SHARED));
+    heartbeat.set_local_disk_free(local_watch_->free().value);
+    heartbeat.set_shared_disk_free(shared_watch_->free().value);
     *heartbeat.mutable_local() = host_.rates->Get(Medium::kLocal);
     *heartbeat.mutable_shared() = host_.rates->Get(Medium::kShared);
     *heartbeat.mutable_gpu() = host_.rates->Get(Medium::kGpu);
@@ -183,31 +205,37 @@ class LocalTaskHost final : public TaskHost {
   }
 
  private:
-  // Those that are not open: a file system may be mounted after the agent has started.
-  void OpenStores() {
-    const auto open = [&](absl::StatusOr<std::unique_ptr<ImageStore>>& store, const std::string& root,
-                          v1::Tier tier) {
-      const absl::Status before = host_.Store(tier).status();
-      if (before.ok()) return;
-      auto opened = OpenDirectoryStore(
-          root,
-          {.keys = host_.options.keys,
-           .plain_folder = host_.PlainFolder(),
-           .remembered = host_.options.state_dir + (tier == v1::SHARED ? "/shared-tier" : "/local-tier")});
-      if (!opened.ok() && opened.status() != before)
-        spdlog::error("store {}: {}", root, std::string(opened.status().message()));
+  // If it is not open: a file system may be mounted after the agent has started.
+  void OpenStore(v1::Tier tier) {
+    const bool shared = tier == v1::SHARED;
+    const std::string root = shared ? host_.options.shared_dir : host_.options.state_dir + "/store";
+    const absl::Status before = host_.Store(tier).status();
+    if (before.ok() || root.empty()) return;
+    auto opened = OpenDirectoryStore(
+        root, {.keys = host_.options.keys,
+               .plain_folder = host_.PlainFolder(),
+               .remembered = host_.options.state_dir + (shared ? "/shared-tier" : "/local-tier")});
+    if (!opened.ok() && opened.status() != before)
+      spdlog::error("store {}: {}", root, std::string(opened.status().message()));
+    const bool open = opened.ok();
+    {
       std::lock_guard lock(host_.stores_mutex);
-      store = std::move(opened);
-      if (store.ok() && !host_.rates->Has(MediumOf(tier))) {
-        errands_.Add([this, root, tier] {
-          if (absl::Status status = ProbeTier(root, MediumOf(tier), *host_.rates); !status.ok()) {
-            spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));
-          }
-        });
+      (shared ? host_.shared : host_.local) = std::move(opened);
+    }
+    if (!open || host_.rates->Has(MediumOf(tier))) return;
+    errands_.Add([this, root, tier] {
+      if (absl::Status status = ProbeTier(root, MediumOf(tier), *host_.rates); !status.ok()) {
+        spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));
       }
-    };
-    open(host_.local, host_.options.state_dir + "/store", v1::LOCAL);
-    if (!host_.options.shared_dir.empty()) open(host_.shared, host_.options.shared_dir, v1::SHARED);
+    });
+  }
+
+  // The room in a tier.
+  Bytes LookAt(v1::Tier tier) {
+    OpenStore(tier);
+    scrubber_->ForgetDeleted(tier);
+    const auto store = host_.Store(tier);
+    return store.ok() ? (*store)->FreeSpace().value_or(Bytes{0}) : Bytes{0};
   }
 
   // Of the shared tier each node reads back what it has made itself.
@@ -292,24 +320,38 @@ class LocalTaskHost final : public TaskHost {
     host_.criu_as_user = CriuMustRunAsUser();
   }
 
-  void AdoptTasks() {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(tasks_folder_, error)) {
-      const std::string folder = entry.path().string();
-      auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
-      // Made by an agent that died before it could do anything else.
-      if (absl::IsNotFound(record.status()) && rmdir(folder.c_str()) == 0) continue;
-      if (!record.ok()) {
-        // Not deleted: somebody may want to look at what happened.
-        spdlog::error("{}: {}", folder, std::string(record.status().message()));
-        continue;
-      }
-      const TaskId id = TaskIdOf(record->report().task());
-      tasks_[id] = std::make_shared<Task>(host_, id, folder, *std::move(record));
+  absl::Status AdoptTasks() {
+    const auto names = ListFolder(tasks_folder_);
+    // Without the folder, which could not be made, there is nothing in it.
+    if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();
+    if (names.ok()) {
+      for (const std::string& name : *names) SIDING_RETURN_IF_ERROR(FindAgain(name));
     }
     // When it is known what each of them holds.
     FaultHere<"agent.found: the tasks of an earlier agent are found">();
     for (const auto& [id, task] : tasks_) task->Adopt();
+    return absl::OkStatus();
+  }
+
+  // The task of a folder below tasks/.
+  absl::Status FindAgain(const std::string& name) {
+    const std::string folder = tasks_folder_ + "/" + name;
+    auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
+    if (record.ok()) {
+      const TaskId id = TaskIdOf(record->report().task());
+      tasks_[id] = std::make_shared<Task>(host_, id, folder, *std::move(record));
+      return absl::OkStatus();
+    }
+    // Made by an agent that died before it could do anything else.
+    if (absl::IsNotFound(record.status()) && rmdir(folder.c_str()) == 0) return absl::OkStatus();
+    spdlog::error("{}: {}", folder, std::string(record.status().message()));
+    const auto id = TaskIdOfFolder(name);
+    if (!id) return absl::OkStatus();
+    // Its name is all that is known of it, and it may live: not to be told of would be to say that it is
+    // gone. It is ended, and judged by what its shim has left.
+    SIDING_RETURN_IF_ERROR(EndShim(folder));
+    tasks_[*id] = std::make_shared<Task>(host_, *id, folder);
+    return absl::OkStatus();
   }
 
   // Makes the task if it is not known and `make`. Null: not known, or its folder could not be made.
@@ -401,13 +443,17 @@ class LocalTaskHost final : public TaskHost {
   std::map<TaskId, std::shared_ptr<Task>> tasks_;  // guarded by mutex_
   std::atomic<bool> probing_{false};
   std::unique_ptr<Scrubber> scrubber_;
-  Errands errands_;  // last: they use the others
+  Errands errands_;                                        // behind the others: they use them
+  std::unique_ptr<TierWatch> local_watch_, shared_watch_;  // last, for the same reason
 };
 
 }  // namespace
 
-std::unique_ptr<TaskHost> NewTaskHost(TaskHostOptions options, ReportSink& sink, const Clock& clock) {
-  return std::make_unique<LocalTaskHost>(std::move(options), sink, clock);
+absl::StatusOr<std::unique_ptr<TaskHost>> NewTaskHost(TaskHostOptions options, ReportSink& sink,
+                                                      const Clock& clock) {
+  auto host = std::make_unique<LocalTaskHost>(std::move(options), sink, clock);
+  SIDING_RETURN_IF_ERROR(host->Begin());
+  return host;
 }
 
 }  // namespace siding

@@ -38,8 +38,10 @@ struct TaskHostOptions {
 
 // `sink` and `clock` must outlive the host. The sink is called with locks held: it must not call the host.
 // Destroying the host undoes dumps that are not committed and leaves all tasks as they are.
-// Never null: without a usable state folder, store or criu it says so in Describe().criu_problem, and every
-// operation that needs it fails with the reason.
-std::unique_ptr<TaskHost> NewTaskHost(TaskHostOptions options, ReportSink& sink, const Clock& clock);
+// An error if it cannot be read which tasks the node has: a host that did not know them would say that they
+// are gone. Without a usable store or criu it says so in Describe().criu_problem, and every operation that
+// needs it fails with the reason.
+absl::StatusOr<std::unique_ptr<TaskHost>> NewTaskHost(TaskHostOptions options, ReportSink& sink,
+                                                      const Clock& clock);
 
 }  // namespace siding

@@ -10,6 +10,7 @@
 #include "agent/host/task_record.pb.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
+#include "agent/launch/shim_process.h"
 
 namespace siding {
 namespace {
@@ -123,7 +124,42 @@ TEST_F(RecoveryTest, TaskWithoutItsShimIsEndedAndLost) {
   StartHost();
   AwaitPhase(v1::LOST);
   const auto& init = Recorded().init();
-  EXPECT_TRUE(PollUntil([&] { return !IsAlive(init.pid(), init.start_time()); }, std::chrono::seconds(30)));
+  EXPECT_FALSE(IsAlive(init.pid(), init.start_time())) << "what is lost has ended";
+}
+
+TEST_F(RecoveryTest, TaskWhoseShimDiedBeforeItCouldTellIsEndedBeforeItIsLost) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+  const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
+  const auto init = Recorded().init();
+  // As it is when the init runs and nobody has written so.
+  agent::TaskRecord record = Recorded();
+  record.mutable_report()->set_phase(v1::LAUNCHING);
+  record.clear_init();
+  record.set_hosted(true);  // in no cgroup of ours
+  ASSERT_TRUE(WriteJsonFile(folder + "/task.json", record).ok());
+  std::filesystem::remove(folder + "/running.json");
+  ASSERT_TRUE(EndShim(folder).ok());
+  ASSERT_TRUE(IsAlive(init.pid(), init.start_time()));
+  StartHost();
+  AwaitPhase(v1::LOST);
+  EXPECT_FALSE(IsAlive(init.pid(), init.start_time()));
+}
+
+TEST_F(RecoveryTest, TaskWhoseRecordCannotBeReadIsEndedAndLost) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+  const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
+  const auto init = Recorded().init();
+  ASSERT_TRUE(WriteFileAtomically(folder + "/task.json", "{").ok());
+  StartHost();
+  EXPECT_EQ(host().Reports().size(), 1u);
+  AwaitPhase(v1::LOST);
+  EXPECT_FALSE(IsAlive(init.pid(), init.start_time()));
+}
+
+TEST_F(RecoveryTest, AgentThatCannotListItsTasksDoesNotStart) {
+  ASSERT_TRUE(WriteFileAtomically(tasks_folder(), "a file").ok());
+  const auto host = NewTaskHost(Options(), sink_, SystemClock());
+  EXPECT_THAT(std::string(host.status().message()), HasSubstr("list " + tasks_folder()));
 }
 
 TEST_F(RecoveryTest, TasksOfBeforeTheRestartOfTheMachineAreLost) {

@@ -39,7 +39,7 @@ Scrubber::~Scrubber() {
 void Scrubber::Start() {
   if (options_.interval <= Duration(0)) return;
   // Who has never read anything back begins one interval from now.
-  if (!ReadFile(file_).ok()) WriteFileAtomically(file_, std::to_string(ToMicros(clock_.Now()))).IgnoreError();
+  if (!ReadFile(file_).ok()) RememberRound();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -50,19 +50,26 @@ Time Scrubber::NextRound() const {
   return FromMicros(last) + options_.interval;
 }
 
+void Scrubber::RememberRound() {
+  WriteFileAtomically(file_, std::to_string(ToMicros(clock_.Now()))).IgnoreError();
+}
+
 void Scrubber::Run() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    const Duration left = NextRound() - clock_.Now();
+  while (!Stopping()) {
+    Duration left = NextRound() - clock_.Now();
+    if (left > options_.interval) {
+      // The last round is in the future: the clock has been set back since, by years maybe.
+      RememberRound();
+      left = options_.interval;
+    }
     if (left > Duration(0)) {
+      std::unique_lock lock(mutex_);
       stop_.wait_for(lock, std::min<Duration>(left, kLook), [this] { return stopping_; });
       continue;
     }
-    lock.unlock();
     // Before the round: one that never comes to its end is not to begin again at once.
-    WriteFileAtomically(file_, std::to_string(ToMicros(clock_.Now()))).IgnoreError();
+    RememberRound();
     Round();
-    lock.lock();
   }
 }
 
@@ -121,10 +128,6 @@ std::vector<v1::DamagedImage> Scrubber::Damaged() const {
   std::lock_guard lock(mutex_);
   for (const auto& [where, problem] : damaged_) {
     const auto& [tier, key] = where;
-    const auto found =
-        std::find_if(tiers_.begin(), tiers_.end(), [&](const Tier& t) { return t.tier == tier; });
-    const ImageStore* const store = found == tiers_.end() ? nullptr : found->store();
-    if (store == nullptr || absl::IsNotFound(store->Path(key).status())) continue;  // deleted since
     v1::DamagedImage& image = images.emplace_back();
     image.set_checkpoint(key.checkpoint.value());
     image.set_tier(tier);
@@ -132,6 +135,25 @@ std::vector<v1::DamagedImage> Scrubber::Damaged() const {
     image.set_problem(problem);
   }
   return images;
+}
+
+void Scrubber::ForgetDeleted(v1::Tier tier) {
+  const auto found =
+      std::find_if(tiers_.begin(), tiers_.end(), [&](const Tier& t) { return t.tier == tier; });
+  const ImageStore* const store = found == tiers_.end() ? nullptr : found->store();
+  if (store == nullptr) return;
+  std::vector<ImageKey> keys;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [where, problem] : damaged_) {
+      if (where.first == tier) keys.push_back(where.second);
+    }
+  }
+  for (const ImageKey& key : keys) {
+    if (!absl::IsNotFound(store->Path(key).status())) continue;
+    std::lock_guard lock(mutex_);
+    damaged_.erase({tier, key});
+  }
 }
 
 }  // namespace siding

@@ -64,6 +64,7 @@ TEST_F(ScrubberTest, DeletedImageIsForgotten) {
   Damage(key_);
   scrubber->Round();
   ASSERT_TRUE(store_->Delete(key_).ok());
+  scrubber->ForgetDeleted(v1::SHARED);
   EXPECT_THAT(scrubber->Damaged(), IsEmpty());
 }
 
@@ -78,6 +79,14 @@ TEST_F(ScrubberTest, RoundsBeginByThemselves) {
   second->Start();
   EXPECT_TRUE(store::Eventually([&] { return second->Damaged().size() == 1; }));
   EXPECT_EQ(second->NextRound(), clock_.Now() + 1h);
+}
+
+TEST_F(ScrubberTest, ALastRoundInTheFutureCountsAsNow) {
+  ASSERT_TRUE(
+      WriteFileAtomically(folder_ + "/scrubbed", std::to_string(ToMicros(clock_.Now() + 1000h))).ok());
+  const auto scrubber = Make(1h);
+  scrubber->Start();
+  EXPECT_TRUE(store::Eventually([&] { return scrubber->NextRound() == clock_.Now() + 1h; }));
 }
 
 TEST_F(ScrubberTest, WithoutAnIntervalThereAreNoRounds) {

@@ -12,6 +12,7 @@
 #include "agent/launch/shim_process.h"
 #include "agent/launch/tmpdir.h"
 #include "common/fault.h"
+#include "common/status.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -63,6 +64,7 @@ Task::~Task() {
   if (write(wake_.get(), &one, sizeof one) < 0) spdlog::error("task {}: cannot wake the watcher", name_);
   if (worker_.joinable()) worker_.join();
   if (watcher_.joinable()) watcher_.join();
+  if (worker_.joinable()) worker_.join();  // the watcher's last
 }
 
 void Task::Execute(const v1::ToAgent& command) {
@@ -157,8 +159,9 @@ void Task::Work(std::function<void()> operation) {
     interrupt_ = false;
     abandon_ = false;
     decision_ = Decision::kNone;
-    if (ended_) Conclude();
-    if (pending_ && !host_.stopping) {
+    if (Unjudged() && !host_.stopping) {
+      operation = [this] { Conclude(); };
+    } else if (pending_ && !host_.stopping) {
       current_ = *std::move(pending_);
       pending_.reset();
       operation = Plan(current_);
@@ -168,11 +171,16 @@ void Task::Work(std::function<void()> operation) {
   }
 }
 
-void Task::Persist() {
-  absl::Status status = FaultAt<"agent.record: what is remembered of a task is about to be written">();
-  if (status.ok()) status = WriteJsonFile(folder_ + "/task.json", record_, 0600);
-  if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));
+absl::Status Task::TryPersist() {
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.record: what is remembered of a task is about to be written">());
+  SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/task.json", record_, 0600));
   FaultHere<"agent.recorded: what is remembered of a task has been written">();
+  return absl::OkStatus();
+}
+
+void Task::Persist() {
+  if (absl::Status status = TryPersist(); !status.ok())
+    spdlog::error("task {}: {}", name_, std::string(status.message()));
 }
 
 void Task::PersistAndSend() {
@@ -293,6 +301,11 @@ void Task::RemoveTmpdir() {
   RemoveUserFolder(TaskTmpdir(spec.uid(), id_.job.value(), id_.rank), AccountOf(spec.uid(), spec.gid()));
 }
 
+bool Task::Unjudged() const {
+  const v1::TaskPhase phase = record_.report().phase();
+  return ended_ && !IsOver(phase) && phase != v1::TASK_PHASE_UNSPECIFIED;
+}
+
 void Task::Watch(UniqueFd shim) {
   if (watcher_.joinable()) watcher_.join();
   watcher_ = std::thread([this, shim = std::move(shim)] {
@@ -301,7 +314,8 @@ void Task::Watch(UniqueFd shim) {
     ended_ = true;
     // A shim that Slurm killed with everything else of its step could not tidy up.
     if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
-    if (!busy_) Conclude();
+    // On the worker: the last processes may take their time to end.
+    if (!busy_ && Unjudged()) Begin({}, [this] { Conclude(); });
     changed_.notify_all();
   });
 }

@@ -66,12 +66,14 @@ class Task {
   std::function<void()> PlanSave(const v1::ToAgent& command);
   std::function<void()> PlanStart(const v1::ToAgent& command);
   void Begin(const v1::ToAgent& command, std::function<void()> operation);
-  void Persist();
+  absl::Status TryPersist();
+  void Persist();  // an error is in the log: the record of before is as good as the processes can tell
   void PersistAndSend();
   void SetPhase(v1::TaskPhase phase, int64_t op = 0);
   void Fail(int64_t op, const absl::Status& why);
   void Send();
-  void Conclude();
+  // The shim has ended, and what that means is still to be judged.
+  bool Unjudged() const;
 
   // Operations: on the worker thread, without mutex_.
   void DoLaunch(const v1::ToAgent& command);
@@ -84,6 +86,7 @@ class Task {
   void DoKill(Duration grace);
   void NoteKill();
   void DoAdopt();
+  void Conclude();
 
   void Work(std::function<void()> operation);
   // task_gpu.cc. Without mutex_, and nothing to do for a job without GPUs.
@@ -101,9 +104,14 @@ class Task {
   bool FreezeAgain();
 
   void StartAndWait(agent::ShimRequest request, v1::TaskPhase failed);
+  void FailStart(v1::TaskPhase failed, const absl::Status& why);
   void AwaitStart(v1::TaskPhase failed);
   void OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed);
   void Watch(UniqueFd shim);
+  // The init, if it lives: also one that the agent has not been told of.
+  pid_t LivingInit() const;
+  // Ends all processes; returns when they are gone, or false when the agent is stopping.
+  bool EndAll();
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
   void BeginAnew(const v1::ToAgent& command, const absl::Status& why);
   void RememberIncarnation(const Manifest& manifest);

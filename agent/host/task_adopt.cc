@@ -14,15 +14,20 @@ constexpr Duration kUntracedPatience = std::chrono::seconds(10);
 }
 
 void Task::Adopt() {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const v1::TaskPhase phase = record_.report().phase();
   if (IsOver(phase)) return;
-  if (record_.boot_id() != host_.boot_id || phase == v1::TASK_PHASE_UNSPECIFIED) {
-    // The machine has been started anew: pids of before mean nothing.
+  if (phase == v1::TASK_PHASE_UNSPECIFIED) record_.mutable_report()->set_phase(v1::LAUNCHING);
+  if (record_.boot_id() != host_.boot_id) {
+    // The machine has been started anew: pids of before mean nothing, and there is nothing to wait for.
     record_.clear_init();
-    if (phase == v1::TASK_PHASE_UNSPECIFIED) record_.mutable_report()->set_phase(v1::LAUNCHING);
-    Conclude();
-    return;
+    lock.unlock();
+    return Conclude();
+  }
+  if (phase == v1::TASK_PHASE_UNSPECIFIED) {
+    // All that is known of it is in its folder.
+    ended_ = true;
+    return Begin({}, [this] { Conclude(); });
   }
   // The dump was undone by the agent's death: it must not be taken for one that waits for its commit.
   if (phase == v1::PREPARED) record_.mutable_report()->set_phase(v1::DUMPING);

@@ -8,28 +8,49 @@
 #include "spdlog/spdlog.h"
 
 namespace siding {
+namespace {
+constexpr Duration kEndPatience = std::chrono::seconds(30);
+}
+
+pid_t Task::LivingInit() const {
+  agent::ProcessRef init = record_.init();
+  // Of a shim that died before it could say more.
+  if (init.pid() == 0)
+    init = ReadJsonFile<agent::ProcessRef>(folder_ + "/init.json").value_or(agent::ProcessRef());
+  return IsAlive(init.pid(), init.start_time()) ? init.pid() : 0;
+}
+
+bool Task::EndAll() {
+  const auto gone = [this] {
+    if (host_.stopping) return true;
+    freezer().KillAll(name_, LivingInit());
+    return LivingInit() == 0 && freezer().IsEmpty(name_);
+  };
+  // Who hangs in a write to a server that is away lives, and may write yet.
+  while (!PollUntil(gone, kEndPatience)) spdlog::error("task {}: some processes do not end", name_);
+  return !host_.stopping;
+}
 
 void Task::Conclude() {
-  v1::TaskReport& report = *record_.mutable_report();
-  if (IsOver(report.phase())) return;
-  if (report.phase() == v1::TASK_PHASE_UNSPECIFIED) return;
   FaultHere<"agent.end: a task's shim has ended, what that means is not yet judged">();
-  if (auto running = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json"); running.ok()) {
-    *record_.mutable_init() = running->init();
-    if (report.started_us() == 0) report.set_started_us(running->started_us());
-  }
+  const bool of_this_boot = record_.boot_id() == host_.boot_id;  // pids of before mean nothing
+  const auto running = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json");
   const auto exit = ReadJsonFile<agent::ShimExit>(folder_ + "/exit.json");
-  const agent::DumpRecord& dump = record_.dump();
-  const auto image_visible = [&] {
-    const auto store = host_.Store(dump.tier());
-    return store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
-  };
-  if (!exit.ok()) {
-    // The shim died before its task. Nobody would learn of the task's end: it ends now.
-    const pid_t init = IsAlive(record_.init().pid(), record_.init().start_time()) ? record_.init().pid() : 0;
-    freezer().KillAll(name_, init);
+  {
+    std::lock_guard lock(mutex_);
+    if (running.ok() && of_this_boot) *record_.mutable_init() = running->init();
+    v1::TaskReport& report = *record_.mutable_report();
+    if (running.ok() && report.started_us() == 0) report.set_started_us(running->started_us());
   }
-  SetPhase(ReportEnding(record_, exit.ok() ? &*exit : nullptr, image_visible));
+  // The shim died before its task. Nobody would learn of the task's end: it ends now.
+  if (!exit.ok() && of_this_boot && !EndAll()) return;
+  const agent::DumpRecord& dump = record_.dump();
+  // Without the mutex: a store takes as long as its disk does.
+  const auto store = host_.Store(dump.tier());
+  const bool visible =
+      dump.committing() && store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
+  std::lock_guard lock(mutex_);
+  SetPhase(ReportEnding(record_, exit.ok() ? &*exit : nullptr, [visible] { return visible; }));
 }
 
 }  // namespace siding

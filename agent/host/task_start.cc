@@ -52,7 +52,14 @@ bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 std::function<void()> Task::PlanStart(const v1::ToAgent& command) {
   if (!TakeStart(record_, command)) return {};
   const bool restore = command.has_restore();
-  SetPhase(restore ? v1::RESTORING : v1::LAUNCHING, command.op());
+  record_.mutable_report()->set_phase(restore ? v1::RESTORING : v1::LAUNCHING);
+  record_.mutable_report()->set_op(command.op());
+  if (absl::Status status = TryPersist(); !status.ok()) {
+    // The next agent would not know of it: it is not started.
+    const v1::TaskPhase failed = restore ? v1::RESTORE_FAILED : v1::LAUNCH_FAILED;
+    return [this, failed, why = absl::InternalError(status.message())] { FailStart(failed, why); };
+  }
+  Send();
   return [this, command, restore] { restore ? DoRestore(command) : DoLaunch(command); };
 }
 
@@ -196,17 +203,19 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
     Watch(std::move(shim));
     return absl::OkStatus();
   };
-  if (absl::Status status = start(); !status.ok()) {
-    RemovePlainFolder();
-    if (ready_) std::exchange(ready_, nullptr)(status);
-    std::lock_guard lock(mutex_);
-    record_.mutable_report()->set_error(std::string(status.message()));
-    record_.mutable_report()->set_no_gpu(absl::IsResourceExhausted(status));
-    record_.mutable_report()->set_node_problem(true);
-    SetPhase(failed);
-    return;
-  }
-  AwaitStart(failed);
+  const absl::Status status = start();
+  status.ok() ? AwaitStart(failed) : FailStart(failed, status);
+}
+
+// Before there was a shim.
+void Task::FailStart(v1::TaskPhase failed, const absl::Status& why) {
+  RemovePlainFolder();
+  if (ready_) std::exchange(ready_, nullptr)(why);
+  std::lock_guard lock(mutex_);
+  record_.mutable_report()->set_error(std::string(why.message()));
+  record_.mutable_report()->set_no_gpu(absl::IsResourceExhausted(why));
+  record_.mutable_report()->set_node_problem(true);
+  SetPhase(failed);
 }
 
 void Task::ExpectShim(v1::ToAgent start, const GpusSaid& gpus, std::function<void(absl::Status)> ready) {
@@ -238,7 +247,7 @@ void Task::AwaitStart(v1::TaskPhase failed) {
     // A kill that waits for its turn: what there is so far, CRIU included, ends, and the shim says so.
     if (interrupt_) {
       NoteKill();
-      freezer().KillAll(name_, 0);
+      freezer().KillAll(name_, LivingInit());
     }
     std::lock_guard lock(mutex_);
     // The agent is stopping: the shim goes on, and is found again.
@@ -250,10 +259,10 @@ void Task::AwaitStart(v1::TaskPhase failed) {
   if (!host_.stopping) RemovePlainFolder();
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
   if (running.ok()) return OnStarted(*running, failed);
+  if (!in_time) EndShim(folder_).IgnoreError();
+  if (!EndAll()) return;  // what a shim or a CRIU that died on the way has left
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
-  if (host_.stopping && !ended_) return;
-  freezer().KillAll(name_, 0);  // what a shim or a CRIU that died on the way has left
   const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
   report.set_node_problem(!word.ok() || word->node_problem());
   if (word.ok())

@@ -162,6 +162,12 @@ absl::Status Freezer::Thaw(const std::string& task, pid_t init, Duration timeout
   return absl::DeadlineExceededError("the processes could not be thawed (" + ToString(kind_) + ")");
 }
 
+bool Freezer::IsEmpty(const std::string& task) const {
+  if (kind_ == FreezerKind::kSignals) return true;
+  const auto procs = ReadFile(CgroupPath(task) + "/cgroup.procs");
+  return procs.ok() ? procs->empty() : absl::IsNotFound(procs.status());
+}
+
 void Freezer::KillAll(const std::string& task, pid_t init) const {
   if (init > 0) kill(init, SIGKILL);
   if (kind_ == FreezerKind::kSignals) return;

@@ -47,6 +47,8 @@ class Freezer {
   bool IsFrozen(const std::string& task, pid_t init) const;
   // SIGKILL to whatever is left in the task's cgroup, and below `init` if it is not 0.
   void KillAll(const std::string& task, pid_t init) const;
+  // Nobody is in the task's cgroup. True without cgroups.
+  bool IsEmpty(const std::string& task) const;
 
  private:
   Freezer(FreezerKind kind, std::string root) : kind_(kind), root_(std::move(root)) {}

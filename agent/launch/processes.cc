@@ -1,9 +1,11 @@
 #include "agent/launch/processes.h"
 
 #include <dirent.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <climits>
@@ -16,6 +18,7 @@
 
 #include "absl/strings/numbers.h"
 #include "common/files.h"
+#include "common/status.h"
 
 namespace siding {
 namespace {
@@ -85,6 +88,12 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
 bool IsAlive(pid_t pid, uint64_t start_time) {
   const auto stat = ReadProcessStat(pid);
   return stat && stat->start_time == start_time && stat->state != 'Z' && stat->state != 'X';
+}
+
+absl::StatusOr<UniqueFd> OpenPidfd(pid_t pid) {
+  UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd.valid()) return ErrnoError(errno, "pidfd_open");
+  return fd;
 }
 
 std::optional<ProcessStat> OldestWithOpen(int fd) {

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "common/files.h"
 #include "common/units.h"
 
 namespace siding {
@@ -27,6 +29,9 @@ std::optional<ProcessStat> ReadProcessStat(pid_t pid);
 
 // True if that very process is there and no zombie.
 bool IsAlive(pid_t pid, uint64_t start_time);
+
+// A descriptor that means that very process for as long as it is open.
+absl::StatusOr<UniqueFd> OpenPidfd(pid_t pid);
 
 // Of the processes beside this one that have the file behind this process's `fd` open the oldest.
 std::optional<ProcessStat> OldestWithOpen(int fd);

@@ -19,13 +19,14 @@ struct ShimTask {
   std::vector<std::string> notes;
 };
 
-// Starts the request's command below siding-init. The error's message is meant for the job's owner.
-absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request);
+// Starts the request's command below siding-init. `folder` is the task's. The error's message is meant for
+// the job's owner.
+absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std::string& folder);
 
-// Puts the files of the job back to what they were at the checkpoint, then restores the image. `log_folder`
-// gets criu's log. `stdio` takes the places of the pipes that the task had for its descriptors 0, 1 and 2;
-// -1: there were none.
-absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder,
+// Puts the files of the job back to what they were at the checkpoint, then restores the image. `folder` is
+// the task's, and gets criu's log. `stdio` takes the places of the pipes that the task had for its
+// descriptors 0, 1 and 2; -1: there were none.
+absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& folder,
                                      const std::array<int, 3>& stdio = {-1, -1, -1});
 
 // Makes the task's folder for temporary files (tmpdir.h).

@@ -4,6 +4,7 @@
 
 #include "agent/launch/account.h"
 #include "agent/launch/shim.h"
+#include "agent/launch/shim_word.h"
 #include "agent/launch/start_init.h"
 #include "agent/launch/tmpdir.h"
 #include "common/status.h"
@@ -74,7 +75,7 @@ absl::Status MakeTaskTmpdir(const agent::ShimRequest& request) {
   return MakeUserFolder(TaskTmpdir(spec.uid(), request.job(), request.rank()), spec.uid(), spec.gid());
 }
 
-absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request) {
+absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std::string& folder) {
   if (request.command().empty()) return absl::InvalidArgumentError("the job has no command");
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
   Account account = AccountOf(request.spec().uid(), request.spec().gid());
@@ -90,6 +91,7 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request) {
   plan.cgroup = request.cgroup();
   plan.output = OutputPath(request.spec().output(), request.job(), request.rank());
   plan.limits = Limits();
+  plan.before_it_runs = [&folder](pid_t init) { return WriteInit(folder, init); };
   SIDING_ASSIGN_OR_RETURN(const pid_t init, StartInit(std::move(plan)));
   return ShimTask{init, {}};
 }

@@ -30,7 +30,7 @@ absl::Status Run(const std::string& folder) {
   SIDING_RETURN_IF_ERROR(WriteShim(folder));
   SIDING_ASSIGN_OR_RETURN(const auto request, ReadJsonFile<agent::ShimRequest>(folder + "/request.json"));
   SIDING_RETURN_IF_ERROR(FaultAt<"shim.begun: a shim is about to start its task">());
-  const auto task = request.has_restore() ? RestoreTask(request, folder) : LaunchTask(request);
+  const auto task = request.has_restore() ? RestoreTask(request, folder) : LaunchTask(request, folder);
   SIDING_RETURN_IF_ERROR(WriteStart(folder, task, request.has_restore()));
   if (!task.ok()) return absl::OkStatus();
   FaultHere<"shim.told: it is written that the task runs">();

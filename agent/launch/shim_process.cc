@@ -23,12 +23,6 @@ constexpr int kLockFd = 3;  // the shim's; shim_main.cc marks it close-on-exec
 constexpr Duration kFindPatience = std::chrono::seconds(5);
 constexpr Duration kEndPatience = std::chrono::seconds(30);
 
-absl::StatusOr<UniqueFd> OpenPidfd(pid_t pid) {
-  UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!fd.valid()) return ErrnoError(errno, "pidfd_open");
-  return fd;
-}
-
 // Who says to be the shim; one that was started a moment ago may not have written it yet, but has the lock
 // open.
 std::optional<agent::ProcessRef> Holder(const std::string& folder, int lock) {

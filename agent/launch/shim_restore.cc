@@ -11,6 +11,7 @@
 #include "agent/launch/held_files.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
+#include "agent/launch/shim_word.h"
 #include "common/fault.h"
 #include "common/status.h"
 
@@ -43,7 +44,7 @@ absl::StatusOr<std::vector<std::string>> PutBackAsUser(const agent::ShimRequest&
 
 }  // namespace
 
-absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& log_folder,
+absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& folder,
                                      const std::array<int, 3>& stdio) {
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
   ShimTask task;
@@ -52,12 +53,15 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   SIDING_RETURN_IF_ERROR(FaultAt<"shim.files: the files of a task are as they were at its checkpoint">());
   CriuRestore restore;
   restore.image_folder = request.restore().image_folder();
-  restore.work_folder = log_folder;
+  restore.work_folder = folder;
   restore.cgroup = request.cgroup();
   // As root, whoever dumped it: the new processes are root's own until they become the user's, so nothing
   // needs CAP_SYS_RESOURCE, while the settings of an ipc namespace may be written by nobody else.
   restore.user = {};
-  restore.may_resume = [&account](pid_t init) { return CheckHeldFiles(init, account); };
+  restore.may_resume = [&](pid_t init) -> absl::Status {
+    SIDING_RETURN_IF_ERROR(CheckHeldFiles(init, account));
+    return WriteInit(folder, init);
+  };
   SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));
   for (int fd = 0; fd < 3; ++fd) {
     if (pipes[fd].empty()) continue;

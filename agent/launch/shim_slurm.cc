@@ -108,6 +108,7 @@ absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::str
   if (!script.empty()) plan.command[0] = script;
   plan.passes_on = PassesOn::kQueued;
   plan.stdio = fds;
+  plan.before_it_runs = [&folder](pid_t init) { return WriteInit(folder, init); };
   SIDING_ASSIGN_OR_RETURN(const pid_t init, StartInit(std::move(plan)));
   return ShimTask{init, {}};
 }

@@ -32,6 +32,10 @@ absl::Status WriteShim(const std::string& folder) {
   return WriteJsonFile(folder + "/shim.json", Identity(getpid()));
 }
 
+absl::Status WriteInit(const std::string& folder, pid_t init) {
+  return WriteJsonFile(folder + "/init.json", Identity(init));
+}
+
 absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask>& task, bool restore) {
   if (!task.ok()) {
     agent::ShimFailed failed;

@@ -13,6 +13,10 @@ namespace siding {
 // That this process is the shim.
 absl::Status WriteShim(const std::string& folder);
 
+// Who the task's init is, before it runs: if this process dies before it has said more, the init can be
+// found.
+absl::Status WriteInit(const std::string& folder, pid_t init);
+
 // That the task runs, or why it does not. On an error nobody could find the task again: it has been ended.
 absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask>& task, bool restore);
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/directory.h"
 #include "spank/messages.h"
 
 namespace siding {
@@ -39,14 +39,12 @@ std::string LineOf(const std::vector<std::string>& environment, const std::strin
 std::string DevicesToOpen(const std::string& folder) {
   std::vector<int> open;
   bool all = true;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename();
+  for (const std::string& name : ListFolder(folder).value_or(std::vector<std::string>())) {
     int number = 0;
     if (!absl::StartsWith(name, kDevice) || !absl::SimpleAtoi(name.substr(sizeof kDevice - 1), &number))
       continue;
     // Asks the cgroup as well, and does not wake the GPU.
-    if (access(entry.path().c_str(), R_OK | W_OK) == 0)
+    if (access((folder + "/" + name).c_str(), R_OK | W_OK) == 0)
       open.push_back(number);
     else
       all = false;

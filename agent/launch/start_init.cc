@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -90,6 +91,15 @@ bool SetStdio(const InitPlan& plan) {
   return true;
 }
 
+// In the child: returns when the parent has said so, ends with the parent otherwise.
+void AwaitGo(int fd) {
+  char byte;
+  ssize_t n;
+  do n = read(fd, &byte, 1);
+  while (n < 0 && errno == EINTR);
+  if (n != 1) _exit(125);
+}
+
 // In the child, as pid 1 of the new namespace.
 [[noreturn]] void Become(const InitPlan& plan, int status_fd, char* const argv[], char* const envp[]) {
   if (!plan.cgroup.empty()) {
@@ -161,12 +171,34 @@ absl::StatusOr<pid_t> StartInit(InitPlan plan) {
   UniqueFd write_end(fcntl(ends[1], F_DUPFD_CLOEXEC, kAboveStdio));
   close(ends[1]);
   if (!write_end.valid()) return ErrnoError(errno, "pipe");
+  // The child waits at one end; the other is closed by our death as well.
+  int go[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go) != 0) return ErrnoError(errno, "socketpair");
+  std::array<UniqueFd, 2> ends_of_go = {UniqueFd(go[0]), UniqueFd(go[1])};
   // An ipc namespace of its own: System V segments cannot be dumped otherwise.
   const long flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS | SIGCHLD;
   const pid_t init = static_cast<pid_t>(syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr));
   if (init < 0) return ErrnoError(errno, "cannot make a pid namespace");
-  if (init == 0) Become(plan, write_end.get(), argv.data(), envp.data());
+  if (init == 0) {
+    ends_of_go[1].Reset();
+    AwaitGo(ends_of_go[0].get());
+    Become(plan, write_end.get(), argv.data(), envp.data());
+  }
   write_end.Reset();
+
+  ends_of_go[0].Reset();
+  if (absl::Status status = plan.before_it_runs(init); !status.ok()) {
+    kill(init, SIGKILL);
+    waitpid(init, nullptr, 0);
+    return status;
+  }
+  // An init that has died on the way has said why.
+  if (send(ends_of_go[1].get(), "g", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE) {
+    const int error = errno;
+    kill(init, SIGKILL);
+    waitpid(init, nullptr, 0);
+    return ErrnoError(error, "start the init");
+  }
 
   int report[2];
   ssize_t n;

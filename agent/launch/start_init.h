@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <array>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,9 @@ struct InitPlan {
   // appended to.
   std::array<int, 3> stdio = {-1, -1, -1};
   std::string output;
+  // Called when the init exists and has done nothing yet. An error, or the caller's death meanwhile, is its
+  // end.
+  std::function<absl::Status(pid_t init)> before_it_runs = [](pid_t) { return absl::OkStatus(); };
 };
 
 // Starts the command below siding-init, which becomes a child of this process; returns the init's pid. The

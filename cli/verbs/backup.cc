@@ -1,16 +1,12 @@
 // backup: a copy of the controller's journal, whole and checked before it gets its name.
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "cli/verbs/backup_draft.h"
 #include "cli/verbs/verbs.h"
-#include "common/files.h"
 #include "common/status.h"
 #include "common/units.h"
 #include "controller/journal/check.h"
@@ -24,55 +20,13 @@ struct Flags {
   bool check = false;
 };
 
-// A file that is not there yet: it is removed unless it gets its name.
-class Draft {
- public:
-  explicit Draft(const std::string& file)
-      : path_(file + ".part"), fd_(open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)) {}
-  ~Draft() {
-    if (mine_) unlink(path_.c_str());
-  }
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-
-  // One that somebody left who died is taken over.
-  absl::Status Begin() {
-    if (!fd_.valid()) return ErrnoError(errno, absl::StrCat("open ", path_));
-    if (flock(fd_.get(), LOCK_EX | LOCK_NB) != 0)
-      return absl::FailedPreconditionError(absl::StrCat(path_, " is being written by another backup"));
-    mine_ = true;
-    if (fchmod(fd_.get(), 0600) != 0) return ErrnoError(errno, absl::StrCat("chmod ", path_));
-    if (ftruncate(fd_.get(), 0) != 0) return ErrnoError(errno, absl::StrCat("empty ", path_));
-    return absl::OkStatus();
-  }
-  absl::Status Write(const std::string& bytes) {
-    for (size_t done = 0; done < bytes.size();) {
-      const ssize_t wrote = write(fd_.get(), bytes.data() + done, bytes.size() - done);
-      if (wrote < 0 && errno != EINTR) return ErrnoError(errno, absl::StrCat("write ", path_));
-      if (wrote > 0) done += static_cast<size_t>(wrote);
-    }
-    return absl::OkStatus();
-  }
-  const std::string& path() const { return path_; }
-  absl::Status Name(const std::string& file) {
-    SIDING_RETURN_IF_ERROR(PutInPlace(path_, file));
-    mine_ = false;
-    return absl::OkStatus();
-  }
-
- private:
-  const std::string path_;
-  const UniqueFd fd_;
-  bool mine_ = false;
-};
-
 void Show(int64_t done, int64_t total) {
   if (isatty(STDERR_FILENO) != 1) return;
   std::cerr << "\r" << FormatBytes(Bytes{done}) << " of " << FormatBytes(Bytes{total}) << "\033[K"
             << (done == total ? "\n" : "") << std::flush;
 }
 
-absl::Status Fetch(Session& session, Draft& draft) {
+absl::Status Fetch(Session& session, BackupDraft& draft) {
   int64_t done = 0, total = 0;
   absl::Status written;
   const absl::Status received = session.client().Backup([&](const v1::BackupPart& part) {
@@ -111,7 +65,7 @@ absl::StatusOr<int> Check(const Session& session, const std::string& file) {
 }
 
 absl::StatusOr<int> Backup(Session& session, const std::string& file) {
-  Draft draft(file);
+  BackupDraft draft(file);
   SIDING_RETURN_IF_ERROR(draft.Begin());
   SIDING_RETURN_IF_ERROR(Fetch(session, draft));
   SIDING_ASSIGN_OR_RETURN(const JournalSummary summary, CheckJournalCopy(draft.path()));

@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 
+#include "common/directory.h"
 #include "common/status.h"
 
 namespace siding {
@@ -73,12 +75,12 @@ bool LeaseFile::IsLocked(int64_t epoch) const {
 }
 
 bool LeaseFile::IsOpenIn(int pid) const {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat("/proc/", pid, "/fd"), error)) {
-    std::error_code gone;
-    if (std::filesystem::equivalent(entry.path(), path_, gone)) return true;
-  }
-  return false;
+  const std::string folder = absl::StrCat("/proc/", pid, "/fd");
+  const auto fds = ListFolder(folder);
+  return fds.ok() && std::any_of(fds->begin(), fds->end(), [&](const std::string& fd) {
+           std::error_code gone;
+           return std::filesystem::equivalent(absl::StrCat(folder, "/", fd), path_, gone);
+         });
 }
 
 }  // namespace siding

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/directory.h"
 #include "common/status.h"
 #include "controller/platform/slurm/library/entry.h"
 #include "controller/platform/slurm/tool_client.h"
@@ -22,10 +23,9 @@ namespace fs = std::filesystem;
 // The newest Slurm first.
 std::vector<std::string> Candidates(const std::string& folder) {
   std::vector<std::string> paths;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename();
-    if (absl::StartsWith(name, "siding_slurm_") && absl::EndsWith(name, ".so")) paths.push_back(entry.path());
+  for (const std::string& name : ListFolder(folder).value_or(std::vector<std::string>())) {
+    if (absl::StartsWith(name, "siding_slurm_") && absl::EndsWith(name, ".so"))
+      paths.push_back(folder + "/" + name);
   }
   std::sort(paths.rbegin(), paths.rend());
   return paths;

@@ -1,9 +1,11 @@
 # Two helpers, so that every folder's CMakeLists.txt is a list of names and dependencies.
 #
 #   siding_library(NAME SRCS ... [DEPS ...])   library siding_NAME with the alias siding::NAME
-#   siding_test(NAME SRCS ... [DEPS ...] [LABELS ...])   GoogleTest program, run by ctest as NAME
+#   siding_test(NAME SRCS ... [DEPS ...] [LABELS ...] [THREADS])   GoogleTest program, run by ctest as NAME
 #
 # A test without a label has the label `unit`, and is built by the target unit_tests: it needs neither root nor gRPC.
+# THREADS: one that can start threads. It has the label `threads` as well, and is built by threaded_tests, which
+# `./run check` runs under ThreadSanitizer; tests/rules/threads_test.py finds those that lack it.
 
 set(SIDING_SANITIZE "" CACHE STRING "Sanitizers to build with: thread; or, with clang, address,undefined")
 
@@ -33,9 +35,10 @@ function(siding_library name)
 endfunction()
 
 add_custom_target(unit_tests)
+add_custom_target(threaded_tests)
 
 function(siding_test name)
-  cmake_parse_arguments(ARG "" "" "SRCS;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS" "" "SRCS;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SRCS})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
@@ -43,6 +46,10 @@ function(siding_test name)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
     add_dependencies(unit_tests ${name})
+  endif()
+  if(ARG_THREADS)
+    list(APPEND ARG_LABELS threads)
+    add_dependencies(threaded_tests ${name})
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
 endfunction()

@@ -122,7 +122,7 @@ absl::Status Fire(const Armed& armed) {
   return absl::OkStatus();
 }
 
-std::string Environment(const char* name) {
+std::string Variable(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
@@ -146,7 +146,7 @@ absl::Status Point::Reach() const {
 }  // namespace fault
 
 absl::Status ArmFaults(const std::vector<std::string>& others) {
-  return ArmFaults(Environment("SIDING_FAULT"), Environment("SIDING_FAULT_ONCE"), others);
+  return ArmFaults(Variable("SIDING_FAULT"), Variable("SIDING_FAULT_ONCE"), others);
 }
 
 absl::Status ArmFaults(const std::string& faults, const std::string& once,

@@ -15,7 +15,6 @@
 namespace siding::spank {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000;
 constexpr size_t kLongestPath = 256;  // longer than a socket's can be
 
 // What the controller is told of a job.

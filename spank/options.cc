@@ -12,7 +12,6 @@
 namespace siding::spank {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000;
 // A century is longer than any job; beyond it arithmetic on times could overflow.
 constexpr int64_t kLongest = 100LL * 365 * 86400 * kSecond;
 constexpr int64_t kLatestSecond = 253'402'300'799;  // of the year 9999

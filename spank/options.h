@@ -42,7 +42,8 @@ inline constexpr FlagText kFlags[] = {
 };
 
 // All durations in microseconds, times in microseconds since 1970 UTC.
-inline constexpr int64_t kMostNoticeUs = 24 * 3600 * int64_t{1'000'000};
+inline constexpr int64_t kSecond = 1'000'000;
+inline constexpr int64_t kMostNoticeUs = 24 * 3600 * kSecond;
 
 struct Options {
   bool preemptible = false;

@@ -26,6 +26,7 @@
 namespace siding {
 
 inline constexpr Duration kFreezePatience = std::chrono::seconds(10);
+inline constexpr Duration kEndPatience = std::chrono::seconds(30);
 
 bool IsOver(v1::TaskPhase phase);
 TaskId TaskIdOf(const v1::TaskRef& ref);

@@ -16,7 +16,6 @@ namespace {
 
 // After the decision to stop, CRIU has so long to come to its next question before it is ended by force.
 constexpr Duration kUndoPatience = std::chrono::seconds(5);
-constexpr Duration kEndPatience = std::chrono::seconds(30);
 
 }  // namespace
 

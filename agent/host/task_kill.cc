@@ -6,10 +6,6 @@
 #include "spdlog/spdlog.h"
 
 namespace siding {
-namespace {
-constexpr Duration kEndPatience = std::chrono::seconds(30);
-}
-
 // Before anything is done to end it: from here on its end is not its own.
 void Task::NoteKill() {
   std::lock_guard lock(mutex_);

@@ -27,7 +27,6 @@ namespace {
 constexpr Duration kStartPatience = std::chrono::minutes(30);
 // The shim of a task that a cluster manager starts is started at once, or not at all.
 constexpr Duration kShimPatience = std::chrono::seconds(10);
-constexpr Duration kEndPatience = std::chrono::seconds(30);
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
 // Numbers of jobs may be given again, and steps are known by numbers: nobody is to get another user's

@@ -9,25 +9,22 @@
 namespace siding {
 namespace {
 
-absl::Status Bad(const std::string& field, const std::string& expected) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected));
-}
-
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 // Shown to people on one line.
 absl::Status CheckName(const std::string& field, const std::string& name, size_t longest) {
   if (name.size() > longest)
-    return Bad(field, absl::StrCat("at most ", longest, " bytes, got ", name.size()));
-  if (std::any_of(name.begin(), name.end(), IsControl)) return Bad(field, "no control characters");
+    return BadField(field, absl::StrCat("at most ", longest, " bytes, got ", name.size()));
+  if (std::any_of(name.begin(), name.end(), IsControl)) return BadField(field, "no control characters");
   return absl::OkStatus();
 }
 
 // Handed to execve(2), for which a zero is the end. Counts what it takes in `total`.
 absl::Status CheckArgument(const std::string& field, const std::string& text, size_t& total) {
-  if (text.find('\0') != std::string::npos) return Bad(field, "no zero bytes");
+  if (text.find('\0') != std::string::npos) return BadField(field, "no zero bytes");
   if (text.size() >= kLongestArgument)
-    return Bad(field, absl::StrCat("strings of less than ", kLongestArgument, " bytes, got ", text.size()));
+    return BadField(field,
+                    absl::StrCat("strings of less than ", kLongestArgument, " bytes, got ", text.size()));
   total += text.size() + 1;
   return absl::OkStatus();
 }
@@ -35,14 +32,14 @@ absl::Status CheckArgument(const std::string& field, const std::string& text, si
 template <class Words>
 absl::Status CheckCommand(const std::string& field, const Words& words, size_t& total) {
   if (static_cast<size_t>(words.size()) > kMostArguments)
-    return Bad(field, absl::StrCat("at most ", kMostArguments, " words, got ", words.size()));
+    return BadField(field, absl::StrCat("at most ", kMostArguments, " words, got ", words.size()));
   for (const std::string& word : words) SIDING_RETURN_IF_ERROR(CheckArgument(field, word, total));
   return absl::OkStatus();
 }
 
 absl::Status CheckEnvironment(const v1::JobSpec& spec, size_t& total) {
   if (spec.env().size() > kMostArguments)
-    return Bad("env", absl::StrCat("at most ", kMostArguments, " variables, got ", spec.env().size()));
+    return BadField("env", absl::StrCat("at most ", kMostArguments, " variables, got ", spec.env().size()));
   for (const auto& [name, value] : spec.env()) {
     SIDING_RETURN_IF_ERROR(CheckName("env", name, kLongestPath));
     SIDING_RETURN_IF_ERROR(CheckArgument(absl::StrCat("env: ", name), absl::StrCat(name, "=", value), total));
@@ -52,7 +49,7 @@ absl::Status CheckEnvironment(const v1::JobSpec& spec, size_t& total) {
 
 absl::Status CheckLabels(const v1::JobSpec& spec) {
   if (spec.labels_size() > kMostLabels)
-    return Bad("labels", absl::StrCat("at most ", kMostLabels, ", got ", spec.labels_size()));
+    return BadField("labels", absl::StrCat("at most ", kMostLabels, ", got ", spec.labels_size()));
   for (const auto& [name, value] : spec.labels()) {
     SIDING_RETURN_IF_ERROR(CheckName("labels", name, kLongestName));
     SIDING_RETURN_IF_ERROR(CheckName("labels", value, kLongestName));
@@ -61,6 +58,10 @@ absl::Status CheckLabels(const v1::JobSpec& spec) {
 }
 
 }  // namespace
+
+absl::Status BadField(const std::string& field, const std::string& expected) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected));
+}
 
 absl::Status CheckLimits(const v1::JobSpec& spec) {
   SIDING_RETURN_IF_ERROR(CheckName("name", spec.name(), kLongestName));
@@ -72,7 +73,7 @@ absl::Status CheckLimits(const v1::JobSpec& spec) {
   SIDING_RETURN_IF_ERROR(CheckCommand("command", spec.command(), total));
   SIDING_RETURN_IF_ERROR(CheckEnvironment(spec, total));
   if (total > kMostText)
-    return Bad("command, env", absl::StrCat("at most ", kMostText, " bytes together, got ", total));
+    return BadField("command, env", absl::StrCat("at most ", kMostText, " bytes together, got ", total));
   size_t restart = 0;
   return CheckCommand("app.restart_command", spec.app().restart_command(), restart);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "absl/status/status.h"
 #include "siding/v1/types.pb.h"
@@ -20,5 +21,7 @@ inline constexpr int kMostLabels = 64;
 
 // kInvalidArgument, naming the field and what was expected there.
 absl::Status CheckLimits(const v1::JobSpec& spec);
+
+absl::Status BadField(const std::string& field, const std::string& expected);
 
 }  // namespace siding

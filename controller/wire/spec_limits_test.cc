@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string ErrorOf(const v1::JobSpec& spec) { return std::string(CheckLimits(spec).message()); }
+std::string LimitOf(const v1::JobSpec& spec) { return std::string(CheckLimits(spec).message()); }
 
 TEST(SpecLimits, AnOrdinaryJobIsWithinThem) {
   v1::JobSpec spec;
@@ -19,85 +19,85 @@ TEST(SpecLimits, AnOrdinaryJobIsWithinThem) {
   spec.add_command("echo one\necho two\tthree");
   (*spec.mutable_env())["BASH_FUNC_module%%"] = "() {\n :\n}";
   (*spec.mutable_labels())["qos"] = "low";
-  EXPECT_EQ(ErrorOf(spec), "");
+  EXPECT_EQ(LimitOf(spec), "");
 }
 
 TEST(SpecLimits, ANameIsOneLine) {
   v1::JobSpec spec;
   spec.set_name("good\nroot job 1 done");
-  EXPECT_EQ(ErrorOf(spec), "name: expected no control characters");
+  EXPECT_EQ(LimitOf(spec), "name: expected no control characters");
 }
 
 TEST(SpecLimits, ANameSpeaksToNoTerminal) {
   v1::JobSpec spec;
   spec.set_name("\x1b]0;owned\x07");
-  EXPECT_EQ(ErrorOf(spec), "name: expected no control characters");
+  EXPECT_EQ(LimitOf(spec), "name: expected no control characters");
 }
 
 TEST(SpecLimits, ANameHasALength) {
   v1::JobSpec spec;
   spec.set_name(std::string(257, 'x'));
-  EXPECT_EQ(ErrorOf(spec), "name: expected at most 256 bytes, got 257");
+  EXPECT_EQ(LimitOf(spec), "name: expected at most 256 bytes, got 257");
 }
 
 TEST(SpecLimits, PathsAreOneLine) {
   v1::JobSpec spec;
   spec.set_output("/tmp/a\nb");
-  EXPECT_EQ(ErrorOf(spec), "output: expected no control characters");
+  EXPECT_EQ(LimitOf(spec), "output: expected no control characters");
 }
 
 TEST(SpecLimits, PathsHaveALength) {
   v1::JobSpec spec;
   spec.set_workdir("/" + std::string(5000, 'x'));
-  EXPECT_EQ(ErrorOf(spec), "workdir: expected at most 4095 bytes, got 5001");
+  EXPECT_EQ(LimitOf(spec), "workdir: expected at most 4095 bytes, got 5001");
 }
 
 TEST(SpecLimits, LabelsAreOneLine) {
   v1::JobSpec spec;
   (*spec.mutable_labels())["qos"] = "low\r";
-  EXPECT_EQ(ErrorOf(spec), "labels: expected no control characters");
+  EXPECT_EQ(LimitOf(spec), "labels: expected no control characters");
 }
 
 TEST(SpecLimits, LabelsAreFew) {
   v1::JobSpec spec;
   for (int i = 0; i < 65; ++i) (*spec.mutable_labels())[std::to_string(i)] = "x";
-  EXPECT_EQ(ErrorOf(spec), "labels: expected at most 64, got 65");
+  EXPECT_EQ(LimitOf(spec), "labels: expected at most 64, got 65");
 }
 
 TEST(SpecLimits, AnArgumentIsWholeOnTheNode) {
   v1::JobSpec spec;
   spec.add_command(std::string("/bin/echo\0 hidden", 17));
-  EXPECT_EQ(ErrorOf(spec), "command: expected no zero bytes");
+  EXPECT_EQ(LimitOf(spec), "command: expected no zero bytes");
 }
 
 TEST(SpecLimits, AnArgumentIsOneThatTheKernelTakes) {
   v1::JobSpec spec;
   spec.add_command(std::string(131072, 'x'));
-  EXPECT_THAT(ErrorOf(spec), HasSubstr("command: expected strings of less than 131072 bytes, got 131072"));
+  EXPECT_THAT(LimitOf(spec), HasSubstr("command: expected strings of less than 131072 bytes, got 131072"));
 }
 
 TEST(SpecLimits, AnEnvironmentIsOneThatTheKernelTakes) {
   v1::JobSpec spec;
   (*spec.mutable_env())["PATH"] = std::string(131072, 'x');
-  EXPECT_THAT(ErrorOf(spec), HasSubstr("env: PATH: expected strings of less than 131072 bytes"));
+  EXPECT_THAT(LimitOf(spec), HasSubstr("env: PATH: expected strings of less than 131072 bytes"));
 }
 
 TEST(SpecLimits, ArgumentsAreNotWithoutNumber) {
   v1::JobSpec spec;
   for (int i = 0; i < 16385; ++i) spec.add_command("x");
-  EXPECT_EQ(ErrorOf(spec), "command: expected at most 16384 words, got 16385");
+  EXPECT_EQ(LimitOf(spec), "command: expected at most 16384 words, got 16385");
 }
 
 TEST(SpecLimits, AllOfItTogetherHasASize) {
   v1::JobSpec spec;
   for (int i = 0; i < 9; ++i) (*spec.mutable_env())[std::to_string(i)] = std::string(120000, 'x');
-  EXPECT_EQ(ErrorOf(spec), "command, env: expected at most 1048576 bytes together, got 1080027");
+  EXPECT_EQ(LimitOf(spec), "command, env: expected at most 1048576 bytes together, got 1080027");
 }
 
 TEST(SpecLimits, TheCommandAfterASaveHasThemToo) {
   v1::JobSpec spec;
   spec.mutable_app()->add_restart_command(std::string(131072, 'x'));
-  EXPECT_THAT(ErrorOf(spec), HasSubstr("app.restart_command: expected strings of less than"));
+  EXPECT_THAT(LimitOf(spec), HasSubstr("app.restart_command: expected strings of less than"));
 }
 
 }  // namespace

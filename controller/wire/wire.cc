@@ -10,44 +10,42 @@
 namespace siding {
 namespace {
 
-absl::Status Bad(const std::string& field, const std::string& expected) {
-  return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected));
-}
-
 absl::Status CheckShape(const v1::JobSpec& spec) {
-  if (spec.command_size() == 0 || spec.command(0).empty()) return Bad("command", "a program to run");
-  if (spec.nodes() < 1) return Bad("nodes", absl::StrCat("1 or more, got ", spec.nodes()));
+  if (spec.command_size() == 0 || spec.command(0).empty()) return BadField("command", "a program to run");
+  if (spec.nodes() < 1) return BadField("nodes", absl::StrCat("1 or more, got ", spec.nodes()));
   if (spec.per_node().slots() < 1)
-    return Bad("slots", absl::StrCat("1 or more, got ", spec.per_node().slots()));
-  if (spec.per_node().memory() < 0) return Bad("memory", "no negative size");
-  if (spec.per_node().gpus() < 0) return Bad("gpus", "0 or more");
-  if (spec.workdir().empty() || spec.workdir()[0] != '/') return Bad("workdir", "an absolute path");
-  if (spec.output().empty() || spec.output()[0] != '/') return Bad("output", "an absolute path");
-  if (spec.kill_grace_us() < 0) return Bad("kill_grace", "no negative duration");
-  if (spec.checkpoint_interval_us() < 0) return Bad("checkpoint_interval", "no negative duration");
-  if (spec.has_max_preemptions() && spec.max_preemptions() < 0) return Bad("max_preemptions", "0 or more");
+    return BadField("slots", absl::StrCat("1 or more, got ", spec.per_node().slots()));
+  if (spec.per_node().memory() < 0) return BadField("memory", "no negative size");
+  if (spec.per_node().gpus() < 0) return BadField("gpus", "0 or more");
+  if (spec.workdir().empty() || spec.workdir()[0] != '/') return BadField("workdir", "an absolute path");
+  if (spec.output().empty() || spec.output()[0] != '/') return BadField("output", "an absolute path");
+  if (spec.kill_grace_us() < 0) return BadField("kill_grace", "no negative duration");
+  if (spec.checkpoint_interval_us() < 0) return BadField("checkpoint_interval", "no negative duration");
+  if (spec.has_max_preemptions() && spec.max_preemptions() < 0)
+    return BadField("max_preemptions", "0 or more");
   if (spec.on_demand() && spec.start_by_us() <= 0)
-    return Bad("start_by", "a time: an on-demand job has a deadline");
+    return BadField("start_by", "a time: an on-demand job has a deadline");
   if (!spec.on_demand() && spec.start_by_us() != 0)
-    return Bad("start_by", "nothing: only on-demand jobs have a deadline");
-  if (spec.hold_us() < 0) return Bad("hold", "no negative duration");
+    return BadField("start_by", "nothing: only on-demand jobs have a deadline");
+  if (spec.hold_us() < 0) return BadField("hold", "no negative duration");
   if (!spec.on_demand() && (spec.hold_us() != 0 || spec.not_before_us() != 0))
-    return Bad("not_before, hold", "nothing: only on-demand jobs say when they will need nodes");
-  if (spec.not_before_us() > spec.start_by_us()) return Bad("not_before", "a time no later than start_by");
+    return BadField("not_before, hold", "nothing: only on-demand jobs say when they will need nodes");
+  if (spec.not_before_us() > spec.start_by_us())
+    return BadField("not_before", "a time no later than start_by");
   for (const auto& [name, value] : spec.env()) {
     if (name.empty() || name.find('=') != std::string::npos)
-      return Bad("env", "names without '=', got '" + name + "'");
+      return BadField("env", "names without '=', got '" + name + "'");
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<AppMethod> AppFromProto(const v1::AppMethod& app) {
   if (app.signal() < 1 || app.signal() >= NSIG)
-    return Bad("app.signal", absl::StrCat("a signal number, got ", app.signal()));
+    return BadField("app.signal", absl::StrCat("a signal number, got ", app.signal()));
   if (app.signal() == SIGKILL || app.signal() == SIGSTOP)
-    return Bad("app.signal", "a signal that a program can catch");
-  if (app.grace_us() <= 0) return Bad("app.grace", "more than 0");
-  if (!app.marker().empty() && app.marker()[0] != '/') return Bad("app.marker", "an absolute path");
+    return BadField("app.signal", "a signal that a program can catch");
+  if (app.grace_us() <= 0) return BadField("app.grace", "more than 0");
+  if (!app.marker().empty() && app.marker()[0] != '/') return BadField("app.marker", "an absolute path");
   AppMethod out;
   out.signal = app.signal();
   out.marker = app.marker();
@@ -165,8 +163,8 @@ absl::StatusOr<Method> FromProto(v1::Method method) {
     case v1::KILL:
       return Method::kKill;
     default:
-      return Bad("methods",
-                 absl::StrCat("suspend, checkpoint, app or kill, got number ", static_cast<int>(method)));
+      return BadField(
+          "methods", absl::StrCat("suspend, checkpoint, app or kill, got number ", static_cast<int>(method)));
   }
 }
 
@@ -203,7 +201,7 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
     SIDING_ASSIGN_OR_RETURN(out.app, AppFromProto(spec.app()));
   }
   if (out.methods.Has(Method::kApp) != out.app.has_value()) {
-    return Bad("app", "a signal if, and only if, the method app is allowed");
+    return BadField("app", "a signal if, and only if, the method app is allowed");
   }
   out.labels.insert(spec.labels().begin(), spec.labels().end());
   if (spec.not_before_us() != 0) out.not_before = FromMicros(spec.not_before_us());
@@ -213,10 +211,11 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   out.auto_checkpoint_interval = spec.auto_checkpoint_interval();
   if ((out.checkpoint_interval > Duration(0) || out.auto_checkpoint_interval) &&
       !out.methods.Has(Method::kCheckpoint) && !(out.app && GoesOnAfterSave(*out.app))) {
-    return Bad("checkpoint_interval", "nothing, unless the job allows checkpoint, or app with a marker");
+    return BadField("checkpoint_interval", "nothing, unless the job allows checkpoint, or app with a marker");
   }
   out.notice = Duration(spec.notice_us());
-  if (out.notice < Duration(0) || out.notice > kMostNotice) return Bad("notice", "a duration of up to 24h");
+  if (out.notice < Duration(0) || out.notice > kMostNotice)
+    return BadField("notice", "a duration of up to 24h");
   if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();
   out.start_by = FromMicros(spec.start_by_us());
   return out;
@@ -227,15 +226,15 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
   SIDING_RETURN_IF_ERROR(CheckShape(spec));
   SIDING_RETURN_IF_ERROR(CheckLimits(spec));
-  if (!spec.cluster_manager().empty()) return Bad("cluster_manager", "nothing: agents say it");
+  if (!spec.cluster_manager().empty()) return BadField("cluster_manager", "nothing: agents say it");
   SIDING_ASSIGN_OR_RETURN(JobSpec out, FieldsOf(spec));
   if (out.notice > Duration(0) && !out.methods.Has(Method::kSuspend) && !out.methods.Has(Method::kCheckpoint))
-    return Bad("notice", "nothing, unless the job allows suspend or checkpoint");
+    return BadField("notice", "nothing, unless the job allows suspend or checkpoint");
   return out;
 }
 
 absl::StatusOr<JobSpec> HostedFromProto(const v1::JobSpec& spec) {
-  if (spec.cluster_manager().empty()) return Bad("cluster_manager", "a name");
+  if (spec.cluster_manager().empty()) return BadField("cluster_manager", "a name");
   SIDING_ASSIGN_OR_RETURN(JobSpec out, FieldsOf(spec));
   out.cluster_manager = spec.cluster_manager();
   return out;

@@ -9,7 +9,6 @@ using namespace std::chrono_literals;
 namespace {
 
 const Caller kUser{1000, "ada", false};
-const Caller kOperator{0, "root", true};
 
 MethodSet DrawMethods(Random& random) {
   MethodSet methods;

@@ -8,7 +8,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-const Caller kOperator{0, "root", true};
 constexpr Duration kLook = 5s;
 // With nothing going wrong any more, everything that was asked for is done long before.
 constexpr Duration kPatience = 2h;

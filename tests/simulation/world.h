@@ -12,6 +12,8 @@
 
 namespace siding::simulation {
 
+inline const Caller kOperator{0, "root", true};
+
 struct Outcome {
   std::string violation;  // empty: all was well
   uint64_t hash = 0;      // of everything that happened

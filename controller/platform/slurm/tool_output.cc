@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 constexpr int64_t kMebi = 1 << 20;
 // Slurm counts, and tells MiB and seconds; what is more than this stands for "not said" or "without limit".
-constexpr int64_t kMost = 1'000'000'000'000;
+constexpr int64_t kLargest = 1'000'000'000'000;
 
 // ---- JSON: a field that is absent, null, of another type or out of range is as good as not set. ----
 
@@ -40,7 +40,7 @@ std::optional<int64_t> Number(const Json& record, const char* key) {
   }
   if (!field->is_number()) return {};
   const double value = field->get<double>();
-  if (value < 0 || value > static_cast<double>(kMost)) return {};
+  if (value < 0 || value > static_cast<double>(kLargest)) return {};
   return static_cast<int64_t>(value);  // exact: it has fewer than 53 bits
 }
 
@@ -227,7 +227,7 @@ absl::StatusOr<Time> Seconds(const std::string& what, const Line& line, const st
   int64_t seconds = 0;
   if (!absl::SimpleAtoi(Word(line, key), &seconds) || seconds < 0)
     return Odd(what, line, key, "seconds since 1970");
-  return std::min(Time(std::chrono::seconds(std::min(seconds, kMost))), kLatestTime);
+  return std::min(Time(std::chrono::seconds(std::min(seconds, kLargest))), kLatestTime);
 }
 
 }  // namespace

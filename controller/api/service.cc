@@ -25,6 +25,21 @@ constexpr size_t kEventBatch = 500;
 constexpr Duration kEventPause = std::chrono::milliseconds(50);
 constexpr size_t kLongestKey = 64;
 
+// So many jobs are shown under the engine's lock at once, and then others have their turn.
+constexpr int kJobsAtOnce = 500;
+constexpr Duration kBreath = std::chrono::milliseconds(1);
+
+const JobRecord& RecordIn(const JobRecord& record) { return record; }
+const JobRecord& RecordIn(const JobRecord* record) { return *record; }
+
+// Returns where to go on; none: all have been shown.
+template <class Jobs, class Show>
+std::optional<JobId> ShowSome(const Jobs& jobs, JobId from, const Show& show) {
+  auto job = jobs.lower_bound(from);
+  for (int shown = 0; shown < kJobsAtOnce && job != jobs.end(); ++job) shown += show(RecordIn(job->second));
+  return job == jobs.end() ? std::nullopt : std::optional(job->first);
+}
+
 // The answer to a call that asked the engine for something. The log tells of those who asked for what they
 // may not.
 grpc::Status Reply(const Caller& caller, const char* method, const absl::Status& status) {
@@ -137,7 +152,9 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
   SIDING_AS_CALLER(context, caller);
   const std::set<int64_t> ids(request->ids().begin(), request->ids().end());
   std::string missing;
-  engine_.Read([&](const ClusterState& state) {
+  std::optional<JobId> from;  // of those that are not named, the next to be shown
+  if (ids.empty()) from = JobId();
+  const auto look = [&](const ClusterState& state) {
     const auto show = [&](const JobRecord& job) {
       const bool may = engine_.MaySee(caller, job);
       if (may) {
@@ -145,22 +162,25 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
       }
       return may;
     };
-    if (!ids.empty()) {
-      for (int64_t id : ids) {
-        auto it = state.jobs.find(JobId(id));
-        if (!missing.empty()) break;
-        if (it == state.jobs.end()) {
-          missing = WhyUnknown(state, JobId(id));
-        } else if (!show(it->second)) {
-          missing = absl::StrCat("there is no job ", id, " of yours");
-        }
-      }
-    } else if (request->all()) {
-      for (const auto& [id, job] : state.jobs) show(job);
-    } else {
-      for (const auto& [id, job] : state.unfinished) show(*job);
+    if (from) {
+      from = request->all() ? ShowSome(state.jobs, *from, show) : ShowSome(state.unfinished, *from, show);
+      return;
     }
-  });
+    for (int64_t id : ids) {
+      auto it = state.jobs.find(JobId(id));
+      if (!missing.empty()) break;
+      if (it == state.jobs.end()) {
+        missing = WhyUnknown(state, JobId(id));
+      } else if (!show(it->second)) {
+        missing = absl::StrCat("there is no job ", id, " of yours");
+      }
+    }
+  };
+  engine_.Read(look);
+  while (from && !context->IsCancelled()) {
+    std::this_thread::sleep_for(kBreath);
+    engine_.Read(look);
+  }
   if (missing.empty()) return grpc::Status::OK;
   spdlog::warn("{} by user {} is refused: {}", __func__, caller.user, missing);
   return grpc::Status(grpc::StatusCode::NOT_FOUND, missing);

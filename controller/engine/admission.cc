@@ -98,7 +98,8 @@ const JobRecord* Engine::Impl::AnsweredBefore(uint32_t uid, const std::string& r
 }
 
 absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, JobSpec spec,
-                                                       const std::string& request_key) {
+                                                       const std::string& request_key,
+                                                       std::optional<Plan> tried) {
   if (const std::string manager = platform_.manager(); !manager.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("on this site jobs are submitted to ", manager, ", which has the queue"));
@@ -122,7 +123,15 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
   }
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
   SIDING_RETURN_IF_ERROR(CheckRule(spec));
-  std::vector<Plan> plans = PlanFor(id, spec);
+  // A refusal holds a moment later as well, and with the search for the earliest start takes by far the
+  // longest. What is promised is planned now.
+  std::vector<Plan> plans;
+  if (tried && !tried->feasible && policy_.when_late == WhenLate::kRefuse) {
+    tried->request = id;
+    plans.push_back(*std::move(tried));
+  } else {
+    plans = PlanFor(id, spec);
+  }
   Plan& plan = plans.front();
   if (!plan.feasible && !Postpone(spec, plan)) {
     const absl::Status refused = Refused(id, plan);
@@ -148,29 +157,30 @@ bool Engine::Impl::Postpone(const JobSpec& spec, Plan& plan) const {
   return true;
 }
 
-absl::StatusOr<Time> Engine::Impl::WouldStart(const JobSpec& spec) {
-  if (!platform_.steers()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("this site takes no deadlines: ", platform_.manager(), " itself decides who makes way"));
-  }
-  SIDING_ASSIGN_OR_RETURN(Plan plan, DryRun(spec));
+absl::Status Engine::Impl::TakesDeadlines() const {
+  if (platform_.steers()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("this site takes no deadlines: ", platform_.manager(), " itself decides who makes way"));
+}
+
+absl::StatusOr<Time> Engine::Impl::Promise(const JobSpec& spec, Plan plan) {
   if (!plan.feasible && !Postpone(spec, plan)) return absl::FailedPreconditionError(RefusalText(plan));
   const Time now = clock_.Now();
   while (!promises_.empty() &&
          (promises_.size() >= kMostPromises || promises_.front().made < now - kPromised))
     promises_.pop_front();
-  const auto is_users = [&](const Promise& promise) { return promise.uid == spec.uid; };
+  const auto is_users = [&](const Promised& promise) { return promise.uid == spec.uid; };
   if (std::count_if(promises_.begin(), promises_.end(), is_users) >= kMostPromisesOfUser)
     promises_.erase(std::find_if(promises_.begin(), promises_.end(), is_users));
   promises_.push_back({spec.uid, spec.start_by, now});
   return plan.predicted_start;
 }
 
-absl::StatusOr<Plan> Engine::Impl::DryRun(const JobSpec& spec) {
+absl::StatusOr<PlanningTask> Engine::Impl::DryRun(const JobSpec& spec) const {
   if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
   SIDING_RETURN_IF_ERROR(CheckRule(spec));
-  return std::move(PlanFor(JobId(0), spec).front());
+  return TaskFor(JobId(0), spec);
 }
 
 }  // namespace siding

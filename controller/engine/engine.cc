@@ -23,23 +23,36 @@ absl::Status Engine::Start() {
 
 absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec spec,
                                                  const std::string& request_key) {
-  std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
   spec.uid = caller.uid;
   spec.user = caller.user;
-  auto submitted = impl_->Submit(caller, std::move(spec), request_key);
+  std::optional<Plan> tried;
+  if (spec.kind == JobKind::kOnDemand) {
+    if (auto plan = DryRun(caller, spec); plan.ok()) tried = *std::move(plan);  // errors come again
+  }
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
+  auto submitted = impl_->Submit(caller, std::move(spec), request_key, std::move(tried));
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return submitted;
 }
 
+// A plan for ten thousand jobs takes longer than anybody else should wait.
 absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec) {
-  std::lock_guard lock(impl_->mutex_);
-  return impl_->DryRun(spec);
+  std::lock_guard one_at_a_time(impl_->dry_running_);
+  std::unique_lock lock(impl_->mutex_);
+  SIDING_ASSIGN_OR_RETURN(const PlanningTask task, impl_->DryRun(spec));
+  lock.unlock();
+  return std::move(MakePlans(task).front());
 }
 
-absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
+absl::StatusOr<Time> Engine::WouldStart(const Caller& caller, const JobSpec& spec) {
+  {
+    std::lock_guard lock(impl_->mutex_);
+    SIDING_RETURN_IF_ERROR(impl_->TakesDeadlines());
+  }
+  SIDING_ASSIGN_OR_RETURN(Plan plan, DryRun(caller, spec));
   std::lock_guard lock(impl_->mutex_);
-  return impl_->WouldStart(spec);
+  return impl_->Promise(spec, std::move(plan));
 }
 
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {

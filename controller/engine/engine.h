@@ -5,8 +5,8 @@
 // commands to agents for whatever they have not been seen to do yet. Act() is idempotent, so a restart is a
 // replay followed by Act().
 //
-// Thread-safe: one lock around everything but the log of events; no call blocks on anything but the journal's
-// disk.
+// Thread-safe: one lock around everything but the log of events and dry runs; no call blocks on anything but
+// the journal's disk.
 #pragma once
 
 #include <functional>

@@ -78,6 +78,16 @@ bool IsLive(v1::TaskPhase phase);
 // The processes are gone.
 bool IsGone(v1::TaskPhase phase);
 
+// All that planning a request takes: a value, so that it can be done without the lock.
+struct PlanningTask {
+  Policy policy;
+  std::vector<Request> requests;  // the one that is asked for, and others that wait
+  Snapshot alone;                 // as the first sees it
+  std::optional<Snapshot> together;
+};
+// The plan of the first request comes first; plans of others follow if theirs change with it.
+std::vector<Plan> MakePlans(const PlanningTask& task);
+
 class Engine::Impl {
  public:
   Impl(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock)
@@ -116,11 +126,15 @@ class Engine::Impl {
   void OnManager(ManagerChanges changes);
 
   // ---- admission.cc ----
-  absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key);
+  // `tried`: a plan that was made a moment ago.
+  absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key,
+                                   std::optional<Plan> tried);
   // As it was answered; nullptr: it has not been.
   const JobRecord* AnsweredBefore(uint32_t uid, const std::string& request_key) const;
-  absl::StatusOr<Plan> DryRun(const JobSpec& spec);
-  absl::StatusOr<Time> WouldStart(const JobSpec& spec);
+  absl::StatusOr<PlanningTask> DryRun(const JobSpec& spec) const;
+  absl::Status TakesDeadlines() const;
+  // Remembers what its user is told, for when the cluster manager has the job.
+  absl::StatusOr<Time> Promise(const JobSpec& spec, Plan plan);
 
   // ---- verbs.cc ----
   absl::Status MayFreeze(const Caller& caller, const JobRecord& job) const;
@@ -143,6 +157,7 @@ class Engine::Impl {
   ClusterState state_;
   Retention retention_;
   mutable std::mutex mutex_;
+  std::mutex dry_running_;  // one at a time, for each takes a whole core; taken before mutex_
   Policy policy_;
   int policy_failures_ = 0;
 
@@ -247,7 +262,7 @@ class Engine::Impl {
   // ---- requests.cc ----
   bool AdvanceRequests();
   bool Grant(JobRecord& request);
-  // The plan of this request comes first; plans of others that wait follow if theirs change with it.
+  PlanningTask TaskFor(JobId id, const JobSpec& spec) const;
   std::vector<Plan> PlanFor(JobId id, const JobSpec& spec) const;
   void Adopt(std::vector<Plan> plans);
   void Order(const Plan& plan, const PlanStep& step);
@@ -383,12 +398,12 @@ class Engine::Impl {
   Pace pace_;             // of the looks at the whole cluster that follow
   Time last_full_look_;
   std::map<JobId, Time> in_doubt_;  // requests whose plans do not hold, since when
-  struct Promise {
+  struct Promised {
     uint32_t uid = 0;
     Time start_by;
     Time made;
   };
-  std::deque<Promise> promises_;  // to jobs that a cluster manager does not have yet
+  std::deque<Promised> promises_;  // to jobs that a cluster manager does not have yet
   std::map<JobId, Time>
       not_before_;  // of jobs that a node could not start, restore or thaw: the next attempt
 

@@ -93,7 +93,7 @@ bool Engine::Impl::MayEnlist(const ManagedJob& queued) const {
 // Those who were promised are served as soon as can be; for others the policy says what is done if it is
 // late.
 bool Engine::Impl::TakePromise(const JobSpec& spec) {
-  const auto promise = std::find_if(promises_.begin(), promises_.end(), [&](const Promise& p) {
+  const auto promise = std::find_if(promises_.begin(), promises_.end(), [&](const Promised& p) {
     return p.uid == spec.uid && p.start_by == spec.start_by;
   });
   if (promise == promises_.end()) return false;

@@ -37,27 +37,34 @@ Request Engine::Impl::MakeRequest(JobId id, const JobSpec& spec) const {
 }
 
 // The request that is asked for, and those that wait and have not been granted: nodes that one of them gets
-// early may serve another. If that does not work out, it is planned with what the others leave.
-std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
+// early may serve another.
+PlanningTask Engine::Impl::TaskFor(JobId id, const JobSpec& spec) const {
   const Time now = clock_.Now();
-  std::vector<Request> together = {MakeRequest(id, spec)};
+  PlanningTask task{policy_, {MakeRequest(id, spec)}, SnapshotFor(spec, {id}), std::nullopt};
+  std::vector<JobId> ids = {id};
   const auto its_nodes = platform_.NodesFor(spec);
   for (const auto& [other, job] : state_.index.requests()) {
-    if (other != id && WaitsForItsNodes(*job) && !IsQueued(*job) && job->spec.not_before <= now &&
-        platform_.NodesFor(job->spec) == its_nodes)
-      together.push_back(MakeRequest(other, job->spec));
+    if (other == id || !WaitsForItsNodes(*job) || IsQueued(*job) || job->spec.not_before > now ||
+        platform_.NodesFor(job->spec) != its_nodes)
+      continue;
+    task.requests.push_back(MakeRequest(other, job->spec));
+    ids.push_back(other);
   }
-  if (together.size() > 1 && policy_.strategy == Strategy::kLeastLoss) {
-    std::vector<JobId> ids;
-    ids.reserve(together.size());
-    for (const Request& request : together) ids.push_back(request.id);
-    const Snapshot snapshot = SnapshotFor(spec, ids);
-    if (CanPlanTogether(snapshot, together)) {
-      std::vector<Plan> plans = MakePlans(snapshot, together, policy_);
-      if (plans.front().feasible) return plans;
-    }
+  if (ids.size() > 1 && policy_.strategy == Strategy::kLeastLoss) task.together = SnapshotFor(spec, ids);
+  return task;
+}
+
+// If it does not work out together, it is planned with what the others leave.
+std::vector<Plan> MakePlans(const PlanningTask& task) {
+  if (task.together && CanPlanTogether(*task.together, task.requests)) {
+    std::vector<Plan> plans = MakePlans(*task.together, task.requests, task.policy);
+    if (plans.front().feasible) return plans;
   }
-  return {MakePlan(SnapshotFor(spec, {id}), together.front(), policy_)};
+  return {MakePlan(task.alone, task.requests.front(), task.policy)};
+}
+
+std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
+  return MakePlans(TaskFor(id, spec));
 }
 
 // As these requests see it, which are all of this one's kind.

@@ -9,7 +9,6 @@
 
 namespace siding {
 namespace {
-constexpr Duration kEndPatience = std::chrono::seconds(30);
 }
 
 pid_t Task::LivingInit() const {

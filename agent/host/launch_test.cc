@@ -83,7 +83,7 @@ TEST_F(LaunchTest, AStoreThatIsNotThereAtTheStartIsOpenedLater) {
   StartHost();
   EXPECT_EQ(host_->Measure().shared_disk_free(), 0);
   std::filesystem::rename(folder_ + "/away", folder_ + "/shared");
-  EXPECT_GT(host_->Measure().shared_disk_free(), 0);
+  EXPECT_TRUE(PollUntil([&] { return host_->Measure().shared_disk_free() > 0; }, std::chrono::seconds(20)));
 }
 
 TEST_F(LaunchTest, WhatTheNodeCannotDoIsNotTheJobsFault) {

@@ -1,6 +1,5 @@
 #include "agent/host/local_task_host.h"
 
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -20,6 +19,7 @@
 #include "agent/host/context.h"
 #include "agent/host/errands.h"
 #include "agent/host/task.h"
+#include "agent/host/tier_watch.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
@@ -87,7 +87,8 @@ class LocalTaskHost final : public TaskHost {
     }
     RemoveHalfWritten(host_.options.state_dir);
     host_.rates = std::make_unique<Rates>(host_.options.state_dir + "/rates.json");
-    OpenStores();
+    OpenStore(v1::LOCAL);
+    OpenStore(v1::SHARED);
     StartScrubber();
     LookForGpus();
     LookForCriu();
@@ -97,6 +98,8 @@ class LocalTaskHost final : public TaskHost {
   absl::Status Begin() {
     SIDING_RETURN_IF_ERROR(AdoptTasks());
     ProbeGpus();
+    local_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::LOCAL); }, host_.clock);
+    shared_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::SHARED); }, host_.clock);
     spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, tasks_.size(),
                  ToString(host_.freezer.kind()), host_.criu ? host_.criu_version : host_.criu_problem);
     return absl::OkStatus();
@@ -187,16 +190,10 @@ class LocalTaskHost final : public TaskHost {
   }
 
   v1::Heartbeat Measure() override {
-    OpenStores();
     v1::Heartbeat heartbeat;
     heartbeat.set_ram_available(AvailableMemory().value);
-    const auto free = [&](v1::Tier tier) -> int64_t {
-      const auto store = host_.Store(tier);
-      const auto space = store.ok() ? (*store)->FreeSpace() : store.status();
-      return space.ok() ? space->value : 0;
-    };
-    heartbeat.set_local_disk_free(free(v1::LOCAL));
-    heartbeat.set_shared_disk_free(free(v1::SHARED));
+    heartbeat.set_local_disk_free(local_watch_->free().value);
+    heartbeat.set_shared_disk_free(shared_watch_->free().value);
     *heartbeat.mutable_local() = host_.rates->Get(Medium::kLocal);
     *heartbeat.mutable_shared() = host_.rates->Get(Medium::kShared);
     *heartbeat.mutable_gpu() = host_.rates->Get(Medium::kGpu);
@@ -208,31 +205,37 @@ class LocalTaskHost final : public TaskHost {
   }
 
  private:
-  // Those that are not open: a file system may be mounted after the agent has started.
-  void OpenStores() {
-    const auto open = [&](absl::StatusOr<std::unique_ptr<ImageStore>>& store, const std::string& root,
-                          v1::Tier tier) {
-      const absl::Status before = host_.Store(tier).status();
-      if (before.ok()) return;
-      auto opened = OpenDirectoryStore(
-          root,
-          {.keys = host_.options.keys,
-           .plain_folder = host_.PlainFolder(),
-           .remembered = host_.options.state_dir + (tier == v1::SHARED ? "/shared-tier" : "/local-tier")});
-      if (!opened.ok() && opened.status() != before)
-        spdlog::error("store {}: {}", root, std::string(opened.status().message()));
+  // If it is not open: a file system may be mounted after the agent has started.
+  void OpenStore(v1::Tier tier) {
+    const bool shared = tier == v1::SHARED;
+    const std::string root = shared ? host_.options.shared_dir : host_.options.state_dir + "/store";
+    const absl::Status before = host_.Store(tier).status();
+    if (before.ok() || root.empty()) return;
+    auto opened = OpenDirectoryStore(
+        root, {.keys = host_.options.keys,
+               .plain_folder = host_.PlainFolder(),
+               .remembered = host_.options.state_dir + (shared ? "/shared-tier" : "/local-tier")});
+    if (!opened.ok() && opened.status() != before)
+      spdlog::error("store {}: {}", root, std::string(opened.status().message()));
+    const bool open = opened.ok();
+    {
       std::lock_guard lock(host_.stores_mutex);
-      store = std::move(opened);
-      if (store.ok() && !host_.rates->Has(MediumOf(tier))) {
-        errands_.Add([this, root, tier] {
-          if (absl::Status status = ProbeTier(root, MediumOf(tier), *host_.rates); !status.ok()) {
-            spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));
-          }
-        });
+      (shared ? host_.shared : host_.local) = std::move(opened);
+    }
+    if (!open || host_.rates->Has(MediumOf(tier))) return;
+    errands_.Add([this, root, tier] {
+      if (absl::Status status = ProbeTier(root, MediumOf(tier), *host_.rates); !status.ok()) {
+        spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));
       }
-    };
-    open(host_.local, host_.options.state_dir + "/store", v1::LOCAL);
-    if (!host_.options.shared_dir.empty()) open(host_.shared, host_.options.shared_dir, v1::SHARED);
+    });
+  }
+
+  // The room in a tier.
+  Bytes LookAt(v1::Tier tier) {
+    OpenStore(tier);
+    scrubber_->ForgetDeleted(tier);
+    const auto store = host_.Store(tier);
+    return store.ok() ? (*store)->FreeSpace().value_or(Bytes{0}) : Bytes{0};
   }
 
   // Of the shared tier each node reads back what it has made itself.
@@ -440,7 +443,8 @@ class LocalTaskHost final : public TaskHost {
   std::map<TaskId, std::shared_ptr<Task>> tasks_;  // guarded by mutex_
   std::atomic<bool> probing_{false};
   std::unique_ptr<Scrubber> scrubber_;
-  Errands errands_;  // last: they use the others
+  Errands errands_;                                        // behind the others: they use them
+  std::unique_ptr<TierWatch> local_watch_, shared_watch_;  // last, for the same reason
 };
 
 }  // namespace

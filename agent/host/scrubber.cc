@@ -128,10 +128,6 @@ std::vector<v1::DamagedImage> Scrubber::Damaged() const {
   std::lock_guard lock(mutex_);
   for (const auto& [where, problem] : damaged_) {
     const auto& [tier, key] = where;
-    const auto found =
-        std::find_if(tiers_.begin(), tiers_.end(), [&](const Tier& t) { return t.tier == tier; });
-    const ImageStore* const store = found == tiers_.end() ? nullptr : found->store();
-    if (store == nullptr || absl::IsNotFound(store->Path(key).status())) continue;  // deleted since
     v1::DamagedImage& image = images.emplace_back();
     image.set_checkpoint(key.checkpoint.value());
     image.set_tier(tier);
@@ -139,6 +135,25 @@ std::vector<v1::DamagedImage> Scrubber::Damaged() const {
     image.set_problem(problem);
   }
   return images;
+}
+
+void Scrubber::ForgetDeleted(v1::Tier tier) {
+  const auto found =
+      std::find_if(tiers_.begin(), tiers_.end(), [&](const Tier& t) { return t.tier == tier; });
+  const ImageStore* const store = found == tiers_.end() ? nullptr : found->store();
+  if (store == nullptr) return;
+  std::vector<ImageKey> keys;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [where, problem] : damaged_) {
+      if (where.first == tier) keys.push_back(where.second);
+    }
+  }
+  for (const ImageKey& key : keys) {
+    if (!absl::IsNotFound(store->Path(key).status())) continue;
+    std::lock_guard lock(mutex_);
+    damaged_.erase({tier, key});
+  }
 }
 
 }  // namespace siding

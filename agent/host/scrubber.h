@@ -51,16 +51,18 @@ class Scrubber {
   // When the next round is due.
   Time NextRound() const;
 
-  // What was found and is still there.
+  // What was found and not forgotten. Looks at no disk.
   std::vector<v1::DamagedImage> Damaged() const;
+  // Forgets those images of the tier that have been deleted since.
+  void ForgetDeleted(v1::Tier tier);
   // Read back by this object.
   Bytes read() const { return {read_.load()}; }
 
  private:
   void Run();
+  void RememberRound();
   void ReadBack(const Tier& tier, const ImageStore& store, const ImageKey& key);
   absl::Status Verify(const ImageStore& store, const ImageKey& key);
-  void RememberRound();
   bool Stopping() const;
 
   const ScrubOptions options_;

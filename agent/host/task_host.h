@@ -41,7 +41,7 @@ class TaskHost {
   virtual std::vector<v1::TaskReport> Reports() = 0;
   // Node name, capacity, criu's state; tasks included.
   virtual v1::Hello Describe() = 0;
-  // Free RAM and disk, measured rates; tasks included. May take some milliseconds.
+  // Free RAM and disk, measured rates; tasks included. May take some milliseconds, but waits for no tier.
   virtual v1::Heartbeat Measure() = 0;
 };
 

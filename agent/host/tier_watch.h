@@ -1,5 +1,5 @@
-// Looks at a tier again and again, on a thread of its own: a file system whose server is away holds up whoever asks
-// it, and that must not be who talks to the controller.
+// Looks at a tier again and again, on a thread of its own: a file system whose server is away holds up
+// whoever asks it, and that must not be who talks to the controller.
 #pragma once
 
 #include <condition_variable>
@@ -18,8 +18,8 @@ class TierWatch {
   // What was seen longer ago than this says nothing any more: the next look hangs.
   static constexpr Duration kOldest = std::chrono::seconds(30);
 
-  // `look` returns the tier's free space, 0 if it is away. It is called once here, and then on the thread. What
-  // it uses, and `clock`, outlive this object.
+  // `look` returns the tier's free space, 0 if it is away. It is called once here, and then on the thread.
+  // What it uses, and `clock`, outlive this object.
   TierWatch(std::function<Bytes()> look, const Clock& clock);
   ~TierWatch();  // waits for a look that is under way
   TierWatch(const TierWatch&) = delete;

@@ -20,9 +20,7 @@ BackupDraft::~BackupDraft() {
   if (mine_) unlink(path_.c_str());
 }
 
-void BackupDraft::Open() {
-  fd_.Reset(open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-}
+void BackupDraft::Open() { fd_.Reset(open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)); }
 
 absl::Status BackupDraft::Begin() {
   for (;; Open()) {

@@ -8,8 +8,6 @@
 #include "spdlog/spdlog.h"
 
 namespace siding {
-namespace {
-}
 
 pid_t Task::LivingInit() const {
   agent::ProcessRef init = record_.init();

@@ -107,8 +107,10 @@ class Applier {
 
   void operator()(const JournalRestored& e) {
     state_.last_job = std::max(state_.last_job, e.last_job);
+    state_.restored_at = event_.at;
     // Of orders and images since, only the agents know. None of their numbers is given again.
     for (const auto& [id, job] : state_.unfinished) {
+      job->from_copy = true;
       job->order += kSkippedOrders;
       job->checkpoint_count += kSkippedOrders;
     }
@@ -206,6 +208,7 @@ class Applier {
       case JobEvent::kPlace:
         job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
         job.order = 0;
+        job.from_copy = false;
         job.current = e;
         TakeTasks(job, e.nodes, e.first_rank);
         job.target.clear();

@@ -81,6 +81,20 @@ TEST_F(HonestyTest, AJobOfOursIsNotStartedByACrowd) {
   ExpectUntouched();
 }
 
+TEST_F(HonestyTest, AJobOfOursIsNotWhereAnotherNodeSays) {
+  Say(Claim(v1::RUNNING, 99));
+  ExpectUntouched();
+}
+
+TEST_F(HonestyTest, NorWhereANodeThatConnectsSays) {
+  v1::Hello hello;
+  *hello.add_tasks() = Claim(v1::RUNNING, 99);
+  engine_->OnDisconnected(liar_);
+  ASSERT_TRUE(engine_->OnConnected(liar_, hello).ok());
+  Settle();
+  ExpectUntouched();
+}
+
 TEST_F(HonestyTest, AJobOfOursIsNotAClusterManagers) {
   v1::TaskReport claim = Claim(v1::RUNNING, 99);
   claim.mutable_spec()->set_nodes(1);

@@ -17,9 +17,10 @@ constexpr Duration kAllAreBack = std::chrono::seconds(15);
 
 void Engine::Impl::NoteRestored() {
   const int64_t copied = journal_.restored();
-  if (copied == 0) return;
-  Record(JobId(), JournalRestored{copied, JobId(state_.last_job.value() + kSkippedNumbers)});
-  caught_up_at_ = clock_.Now() + kAllAreBack;
+  if (copied != 0) Record(JobId(), JournalRestored{copied, JobId(state_.last_job.value() + kSkippedNumbers)});
+  // A controller that died before all were back waits for them again.
+  const Time now = clock_.Now();
+  if (now < state_.restored_at + kAllAreBack) caught_up_at_ = now + kAllAreBack;
 }
 
 // Where each rank of this incarnation lives; empty: not all of them have been seen.
@@ -38,12 +39,14 @@ std::vector<NodeId> Engine::Impl::WhereItLives(const JobRecord& job, int incarna
   return nodes;
 }
 
+// Where siding's own jobs run is not for agents to say, but for these seconds and of jobs of the copy.
 void Engine::Impl::CatchUp(const v1::TaskReport& report) {
+  if (!IsCatchingUp()) return;
   const TaskId id = IdOf(report);
   const auto found = state_.jobs.find(id.job);
   if (report.has_spec() || found == state_.jobs.end()) return;
   JobRecord& job = found->second;
-  if (id.incarnation <= job.incarnation || IsTerminal(job.state)) return;
+  if (!job.from_copy || id.incarnation <= job.incarnation || IsTerminal(job.state)) return;
   std::vector<NodeId> nodes = WhereItLives(job, id.incarnation);
   if (nodes.empty()) return;
   if (HoldsNodes(job.state)) FallBack(job, "it has been moved since the journal was copied");

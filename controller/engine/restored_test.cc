@@ -45,6 +45,15 @@ class RestoredTest : public EngineTest {
     for (const char* node : nodes) cluster_.Connect(node);
     Settle(20);
   }
+  // A start after the one that is known, somewhere else than it really is.
+  void Claim(JobId job, const char* node) {
+    v1::FromAgent message;
+    message.mutable_report()->mutable_task()->set_job(job.value());
+    message.mutable_report()->mutable_task()->set_incarnation(99);
+    message.mutable_report()->set_phase(v1::RUNNING);
+    engine_->OnMessage(NodeId(node), message);
+    Settle();
+  }
   std::unique_ptr<Journal> copy_;
 };
 
@@ -95,6 +104,44 @@ TEST_F(RestoredTest, ANumberThatMayBeInUseIsNotGivenAgain) {
   Settle();
   PutBack();
   EXPECT_GT(Submit(Batch()), lost);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
+}
+
+TEST_F(RestoredTest, WhenAllAreBackAgentsAreNotAskedAnyMore) {
+  const JobId job = Submit(Batch());
+  Settle();
+  TakeCopy();
+  PutBack();
+  Claim(job, "b");
+  EXPECT_EQ(Job(job).nodes[0], NodeId("a"));
+}
+
+TEST_F(RestoredTest, NorAboutAJobThatIsYounger) {
+  Submit(Batch());
+  TakeCopy();
+  journal_ = std::move(copy_);
+  StartController();
+  cluster_.Connect("b");
+  const JobId job = Submit(Batch());
+  Claim(job, "b");
+  EXPECT_EQ(State(job), JobState::kPending);
+}
+
+TEST_F(RestoredTest, AControllerThatDiesMeanwhileWaitsForThemAgain) {
+  const JobId job = Submit(Batch());
+  Settle();
+  TakeCopy();
+  ASSERT_TRUE(engine_->Migrate(kAda, job, {NodeId("b")}).ok());
+  Settle(5);
+  journal_ = std::move(copy_);
+  StartController();
+  clock_.Advance(10s);
+  StartController();
+  clock_.Advance(10s);
+  cluster_.Connect("a");
+  cluster_.Connect("b");
+  Settle(20);
+  EXPECT_EQ(Job(job).nodes[0], NodeId("b"));
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
 }
 

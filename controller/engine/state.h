@@ -137,6 +137,7 @@ struct JobRecord {
   std::optional<Time> ended;
   int exit_code = 0;
   int incarnation = 0;
+  bool from_copy = false;          // a copy of the journal was put back, and it has not been placed since
   int first_rank = 0;              // agents' number for rank 0
   int order = 0;                   // counts orders within the incarnation: the operation's number for agents
   std::vector<NodeId> nodes;       // by rank, while it holds nodes
@@ -212,6 +213,7 @@ struct DurableState {
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
   int64_t damaged_checkpoints = 0;  // ever found
+  Time restored_at;                 // when a copy was put back; 0: it never was
 };
 
 struct ClusterState : DurableState {

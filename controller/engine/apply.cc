@@ -208,9 +208,9 @@ class Applier {
       case JobEvent::kPlace:
         job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
         job.order = 0;
-        job.from_copy = false;
         job.current = e;
         TakeTasks(job, e.nodes, e.first_rank);
+        job.from_copy = false;
         job.target.clear();
         job.left_on.clear();
         if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;

@@ -179,6 +179,13 @@ class FakeCluster final : public AgentLink {
     return n;
   }
 
+  // Tasks of it that run, wherever and since whenever.
+  int Running(JobId job) const {
+    return static_cast<int>(std::count_if(tasks_.begin(), tasks_.end(), [&](const auto& task) {
+      return task.first.second.job == job && task.second.phase() == v1::RUNNING;
+    }));
+  }
+
   std::set<std::string> fail_start;    // nodes that cannot start anything
   std::set<std::string> fail_dump;     // nodes on which a dump fails
   std::set<std::string> slow_dump;     // nodes on which a dump begins and does not end

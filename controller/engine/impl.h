@@ -132,7 +132,7 @@ class Engine::Impl {
   // ---- engine.cc ----
   void LookAtAll();
   void Record(JobId job, EventBody body);
-  void Move(JobRecord& job, JobMoved move) { Record(job.id, EventBody(std::move(move))); }
+  void Move(JobRecord& job, JobMoved move);
   absl::Status Flush();
   void Command(const NodeId& node, v1::ToAgent command);
   int64_t FreshOp() { return ++last_op_; }
@@ -291,6 +291,7 @@ class Engine::Impl {
   // ---- restored.cc ----
   void NoteRestored();
   bool IsCatchingUp() const { return clock_.Now() < caught_up_at_; }
+  static int NextIncarnation(const JobRecord& job);
   void CatchUp(const v1::TaskReport& report);
   std::vector<NodeId> WhereItLives(const JobRecord& job, int incarnation) const;
 
@@ -306,7 +307,10 @@ class Engine::Impl {
   // ---- act.cc ----
   void Act();
   void ActOnJob(JobRecord& job);
+  // Somebody has recorded that this task is to be there.
+  bool IsWanted(const JobRecord& job, const NodeId& node, const TaskId& task) const;
   void ActOnStrays();
+  bool IsLeftAlone(const JobRecord& job, const ObservedTask& task) const;
   void ActOnLeftTasks();
   // A task of this job's last incarnation whose end is waited for: its report is kept until then.
   static bool IsLeftTask(const JobRecord& job, const NodeId& node, const TaskId& task);

@@ -10,6 +10,8 @@ namespace {
 
 // Jobs that the journal does not know may still run; their numbers are not given again.
 constexpr int64_t kSkippedNumbers = 100000;
+// Starts of a job that the journal does not know; what came of them may still live.
+constexpr int kSkippedIncarnations = 1000;
 // In which agents dial again.
 constexpr Duration kAllAreBack = std::chrono::seconds(15);
 
@@ -23,7 +25,12 @@ void Engine::Impl::NoteRestored() {
   if (now < state_.restored_at + kAllAreBack) caught_up_at_ = now + kAllAreBack;
 }
 
-// Where each rank of this incarnation lives; empty: not all of them have been seen.
+int Engine::Impl::NextIncarnation(const JobRecord& job) {
+  return job.incarnation + 1 + (job.from_copy ? kSkippedIncarnations : 0);
+}
+
+// Where each rank of this incarnation lives, or was when it ended by itself; empty: not all of them have been
+// seen.
 std::vector<NodeId> Engine::Impl::WhereItLives(const JobRecord& job, int incarnation) const {
   std::vector<NodeId> nodes;
   for (int rank = 0; rank < job.spec.nodes; ++rank) {
@@ -31,7 +38,9 @@ std::vector<NodeId> Engine::Impl::WhereItLives(const JobRecord& job, int incarna
     const auto there =
         std::find_if(state_.observed_tasks.begin(), state_.observed_tasks.end(), [&](const auto& node) {
           const auto task = node.second.find(id);
-          return task != node.second.end() && IsLive(task->second.report.phase());
+          if (task == node.second.end()) return false;
+          const v1::TaskReport& report = task->second.report;
+          return IsLive(report.phase()) || (report.phase() == v1::EXITED && report.own_end());
         });
     if (there == state_.observed_tasks.end()) return {};
     nodes.push_back(there->first);
@@ -53,9 +62,11 @@ void Engine::Impl::CatchUp(const v1::TaskReport& report) {
   JobMoved move;
   move.event = JobEvent::kPlace;
   move.reason = "is there already";
-  move.nodes = std::move(nodes);
+  move.nodes = nodes;
   move.incarnation = id.incarnation;
   Move(job, std::move(move));
+  // Ranks that had ended when the copy was made may have been started again.
+  if (!job.exited.empty()) Record(job.id, TasksChanged{std::move(nodes), 0});
 }
 
 }  // namespace siding

@@ -82,6 +82,55 @@ TEST_F(RestoredTest, AJobThatWasMovedSinceIsFoundWhereItIs) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
 }
 
+// ---- A gang that was moved since, to c and d. ----
+
+class MovedGang : public RestoredTest {
+ protected:
+  MovedGang() {
+    AddNodes({"c", "d"});
+    gang_ = Submit(Batch(2));
+    Settle();
+    TakeCopy();
+    EXPECT_TRUE(engine_->Migrate(kAda, gang_, {NodeId("c"), NodeId("d")}).ok());
+    Settle(5);
+    EXPECT_EQ(cluster_.Running(gang_), 2);
+  }
+  JobId gang_;
+};
+
+TEST_F(MovedGang, IsStartedAgainUnderANumberThatIsNew) {
+  PutBack({"a", "b", "c"});
+  EXPECT_EQ(State(gang_), JobState::kRunning);
+  EXPECT_GT(Job(gang_).incarnation, 2);
+}
+
+TEST_F(MovedGang, IsEndedWhereItWas) {
+  PutBack({"a", "b", "c"});
+  cluster_.Connect("d");
+  Settle();
+  EXPECT_EQ(cluster_.Running(gang_), 2);
+}
+
+TEST_F(MovedGang, IsNotStartedAgainBesideARankThatLives) {
+  journal_ = std::move(copy_);
+  StartController();
+  for (const char* node : {"a", "b", "c"}) cluster_.Connect(node);
+  Settle(14);
+  ASSERT_EQ(State(gang_), JobState::kPending);
+  clock_.Advance(1s);
+  engine_->Tick();  // the rank is told to end, and has not ended
+  EXPECT_EQ(State(gang_), JobState::kPending);
+}
+
+TEST_F(MovedGang, IsFoundWithARankThatHasEnded) {
+  cluster_.Exit(gang_, 1, 0);
+  Settle(1);
+  PutBack({"a", "b", "c", "d"});
+  EXPECT_EQ(State(gang_), JobState::kRunning);
+  EXPECT_EQ(Job(gang_).incarnation, 2);
+  EXPECT_EQ(Job(gang_).exited.size(), 1u);
+}
+
 TEST_F(RestoredTest, AJobThatWasStartedSinceIsNotStartedTwice) {
   const JobId first = Submit(Batch(2)), second = Submit(Batch());
   Settle();

@@ -272,6 +272,7 @@ class Engine::Impl {
   Duration CheckpointIntervalOf(const JobRecord& job) const;
   bool CheckpointOnSchedule(JobRecord& job);
   void ExpireCheckpoints(JobRecord& job);
+  bool MayComeBack(const JobRecord& job) const;
   CheckpointId CheckpointOf(const JobRecord& job, int number) const;
   Duration TimeToDump(const JobRecord& job, Tier tier) const;
   JobMoved OrderDump(const JobRecord& job, Tier tier) const;

@@ -281,6 +281,14 @@ bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
   return true;
 }
 
+// Its cluster manager has it still, or has not been heard yet: it may start it again, and it goes on from its
+// images then, however it ended.
+bool Engine::Impl::MayComeBack(const JobRecord& job) const {
+  if (!IsHosted(job) || platform_.manager().empty()) return false;
+  const ManagedJob* queued = QueuedAs(job.id);
+  return queued != nullptr ? queued->phase != ManagedPhase::kOver : !state_.queue.seen;
+}
+
 // Of a job that is not over the newest good ones are kept, and one at least. Those that are damaged are none
 // of them: they are not counted, and do not push others out. An order to delete is recorded before it is
 // given, and a checkpoint counts only when the images of all ranks are there, so an older one never goes
@@ -291,7 +299,7 @@ void Engine::Impl::ExpireCheckpoints(JobRecord& job) {
   const bool in_the_making = job.state == JobState::kDumping || job.state == JobState::kCommitting;
   if (last != state_.checkpoints.end() && last->second.state.empty() && !in_the_making)
     Record(job.id, CheckpointChanged{last->first, "deleted", "it was not finished"});
-  const bool over = job.state == JobState::kDone || job.state == JobState::kCancelled;
+  const bool over = (job.state == JobState::kDone || job.state == JobState::kCancelled) && !MayComeBack(job);
   const size_t keep = over ? 0 : static_cast<size_t>(std::max(1, policy_.keep_checkpoints));
   while (job.checkpoints.size() > keep) {
     // Copied: recording takes it off the list.

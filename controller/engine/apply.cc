@@ -269,6 +269,9 @@ class Applier {
       case JobEvent::kRestoreFailed:
         ++job.restore_failures;
         FallBack(job, e);
+        if (!e.without_save) break;
+        job.saved_at.reset();
+        job.restore_failures = 0;
         break;
       case JobEvent::kRestartNeeded:
         if (job.state == JobState::kStarting) ++job.start_failures;

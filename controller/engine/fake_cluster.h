@@ -195,6 +195,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> damaged;       // checkpoints whose images do not verify
   std::set<std::string> keep_gpus;     // nodes on which a frozen task still has its GPUs
   std::string cannot_drain;            // said of every task
+  bool fail_restart = false;           // from what a program saved itself
   bool no_gpu = false;                 // for any restore
   bool no_key = false;                 // for any image
   int64_t memory = 1 << 20;            // resident bytes of every task
@@ -236,6 +237,11 @@ class FakeCluster final : public AgentLink {
           report.set_phase(v1::LAUNCH_FAILED);
           report.set_error("its disk is full");
           report.set_node_problem(true);
+          break;
+        }
+        if (fail_restart && command.launch().restart_after_save()) {
+          report.set_phase(v1::LAUNCH_FAILED);
+          report.set_error("cannot run /restart");
           break;
         }
         TakeGpus(report, command.launch().spec().per_node().gpus());

@@ -165,6 +165,7 @@ class Engine::Impl {
   void RestoreFailed(JobRecord& job, const v1::TaskReport& report);
   void Pause(const JobRecord& job, int failures);
   void FallBack(JobRecord& job, const std::string& why);
+  void FallBackBehindSave(JobRecord& job, const std::string& why);
   void StartAnew(JobRecord& job, const std::string& why);
   std::vector<NodeId> WhereTasksMayLive(const JobRecord& job) const;
 
@@ -267,6 +268,7 @@ class Engine::Impl {
   bool HasLeftTasks(const JobRecord& job) const;
   std::map<NodeId, Time> HeldUntil() const;
   Duration TimeToMove(const JobRecord& job) const;
+  bool GoesOnFromImage(const JobRecord& job) const;
   bool PlaceWaiting();
   void KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const;
   Duration CheckpointIntervalOf(const JobRecord& job) const;

@@ -156,6 +156,11 @@ void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<W
   });
 }
 
+// One that is to start from the beginning does so with all its ranks, whatever it has been saved to.
+bool Engine::Impl::GoesOnFromImage(const JobRecord& job) const {
+  return job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kCheckpoint;
+}
+
 bool Engine::Impl::PlaceWaiting() {
   std::vector<Waiting> waiting;
   for (const auto& [id, unfinished] : state_.unfinished) {
@@ -168,7 +173,7 @@ bool Engine::Impl::PlaceWaiting() {
     if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;
     const int priority = on_demand ? std::numeric_limits<int>::max() : job.spec.priority;
     Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, job.target};
-    if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
+    if (GoesOnFromImage(job)) {
       const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
       if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
     }
@@ -193,7 +198,7 @@ bool Engine::Impl::PlaceWaiting() {
     JobMoved move;
     move.event = JobEvent::kPlace;
     move.nodes = placement.nodes;
-    if (ResumptionOf(state_, job) == Resumption::kCheckpoint) move.checkpoint = job.checkpoints.back();
+    if (GoesOnFromImage(job)) move.checkpoint = job.checkpoints.back();
     Move(job, std::move(move));
   }
   return !placements.empty();

@@ -38,6 +38,7 @@ struct JobMoved {
   bool keep_running = false;   // kOrderDump, kOrderSave
   bool through_ram = false;    // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that
   bool for_good = false;       // kOrderKill: cancel, instead of back to the queue
+  bool without_save = false;   // kRestoreFailed: the program's own save is of no use
   JobId request;               // the on-demand job that this is done for; 0: none
   std::vector<NodeId> target;  // kOrderDump by migrate: where to restore
   Duration notice{0};          // kOrderSuspend, kOrderDump: the job is told, and stopped so much later

@@ -93,7 +93,7 @@ class LocalTaskHost final : public TaskHost {
         errands_.Add([this, command] { Verify(command); });
         return;
       case v1::ToAgent::kDelete:
-        errands_.Add([this, command] { Delete(command); });
+        deletions_.Add([this, command] { Delete(command); });
         return;
       case v1::ToAgent::kForget:
         return Forget(command);
@@ -398,7 +398,9 @@ class LocalTaskHost final : public TaskHost {
   std::map<TaskId, std::shared_ptr<Task>> tasks_;  // guarded by mutex_
   std::atomic<bool> probing_{false};
   std::unique_ptr<Scrubber> scrubber_;
-  Errands errands_;  // last: they use the others
+  // Last: they use the others. Room on the disk does not wait until images have been read.
+  Errands errands_;
+  Errands deletions_;
 };
 
 }  // namespace

@@ -110,6 +110,8 @@ class Engine::Impl {
   absl::Status Kill(JobRecord& job, const std::string& by);
   absl::Status Cordon(const NodeId& node, bool cordoned);
   absl::Status Verify(const CheckpointId& id, VerifyCallback done);
+  absl::StatusOr<std::map<int, NodeId>> WhoHas(const CheckpointRecord& checkpoint);
+  absl::StatusOr<bool> WaitWithOthers(const CheckpointId& id, VerifyCallback& done);
   absl::Status DeleteCheckpoint(const CheckpointId& id);
   // kUnavailable while the journal cannot be written: nothing may be decided. outage.cc
   absl::Status Ready() const;
@@ -374,9 +376,10 @@ class Engine::Impl {
   int64_t last_op_ = 0;
 
   struct Verification {
+    CheckpointId checkpoint;
     size_t outstanding = 0;
     std::map<int, v1::OpResult> results;
-    VerifyCallback done;
+    std::vector<VerifyCallback> waiting;
   };
   struct AskedToVerify {
     std::shared_ptr<Verification> verification;

@@ -22,6 +22,8 @@ void Engine::Impl::BeginOutage(const absl::Status& status) {
       absl::Status(status.code(), absl::StrCat("journal: ", status.message(),
                                                "; nothing was changed, and nothing is until this is mended"));
   spdlog::critical("{}", std::string(health_.message()));
+  // Nobody will answer what is not sent.
+  for (const auto& [node, command] : outbox_) verifications_.erase(command.op());
   outbox_.clear();
   unflushed_.clear();
   TakeBack();

@@ -85,6 +85,22 @@ TEST_F(OutageTest, AnOrderThatWasTakenBackCanBeGivenAgain) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 1);
 }
 
+TEST_F(OutageTest, AVerificationThatWasTakenBackIsNotWaitedFor) {
+  const JobId job = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  const auto image = engine_->Checkpoint(kAda, job, Tier::kShared);
+  Settle();
+  int answers = 0;
+  const auto verify = [&] { return engine_->VerifyCheckpoint(kAda, *image, [&](auto) { ++answers; }); };
+  disk_->full = true;
+  ASSERT_FALSE(verify().ok());
+  disk_->full = false;
+  Beat();
+  ASSERT_TRUE(verify().ok());
+  cluster_.Run();
+  EXPECT_EQ(answers, 1);
+}
+
 TEST_F(OutageTest, AnAgentIsTakenInWhenItIsOver) {
   disk_->full = true;
   ErrorOfSubmitting();

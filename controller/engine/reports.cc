@@ -78,7 +78,8 @@ void Engine::Impl::OnVerified(const v1::OpResult& result) {
   const auto [verification, asked, rank] = it->second;
   verifications_.erase(it);
   verification->results[rank] = result;
-  if (--verification->outstanding == 0) verification->done(std::move(verification->results));
+  if (--verification->outstanding > 0) return;
+  for (const VerifyCallback& done : verification->waiting) done(verification->results);
 }
 
 void Engine::Impl::OnDeleted(const NodeId& node, const v1::OpResult& result) {

@@ -187,7 +187,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   for (const v1::TaskReport& report : hello.tasks()) {
     const TaskId id = IdOf(report);
     if (id.job.value() <= 0 || id.rank < 0) continue;
-    tasks[id] = {report, report.notes_size(), std::nullopt};
+    tasks[id] = {WithShortTexts(report), report.notes_size(), std::nullopt};
     to_judge_.insert(id.job);
     Follow(node, report);
     CatchUp(report);

@@ -120,6 +120,32 @@ TEST_F(HonestyTest, WhatIsNotedHasAnEnd) {
   EXPECT_EQ(Events(), before + 100);
 }
 
+TEST_F(HonestyTest, WhatGoesWrongIsSaidInFewWords) {
+  std::swap(liar_, victim_);
+  ASSERT_TRUE(engine_->Suspend(kAda, job_).ok());
+  v1::TaskReport claim = Claim(v1::RUNNING);
+  claim.set_failed_op(INT32_MAX);
+  claim.set_error(std::string(100'000, 'x'));
+  Say(claim);
+  for (const Event& event : engine_->EventsAfter(0, 100, 0s)) EXPECT_LT(Describe(event).size(), 1200u);
+}
+
+TEST_F(HonestyTest, SoIsWhatIsWrongWithAnImage) {
+  std::swap(liar_, victim_);
+  Checkpoint();
+  v1::FromAgent message;
+  v1::DamagedImage& image = *message.mutable_heartbeat()->add_damaged();
+  image.set_checkpoint("1.1");
+  image.set_tier(v1::SHARED);
+  image.set_problem(std::string(100'000, 'x'));
+  engine_->OnMessage(liar_, message);
+  engine_->Read([](const ClusterState& state) {
+    const CheckpointRecord& checkpoint = state.checkpoints.at(CheckpointId("1.1"));
+    EXPECT_EQ(checkpoint.state, "damaged");
+    EXPECT_LT(checkpoint.note.size(), 1200u);
+  });
+}
+
 TEST_F(HonestyTest, JobsThatCannotBeAreNotRecorded) {
   const int64_t before = Events();
   for (int64_t number : {INT64_MIN, int64_t{-1}, int64_t{0}, INT64_MAX}) {

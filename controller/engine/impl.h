@@ -52,6 +52,8 @@ struct TaskSeen {
 
 // The task that a report is of.
 TaskId IdOf(const v1::TaskReport& report);
+// A report whose texts fit into the journal.
+v1::TaskReport WithShortTexts(v1::TaskReport report);
 // On its way off its nodes.
 bool IsReleasing(const JobRecord& job);
 // Will be running in a moment, and can be taken off its nodes then.

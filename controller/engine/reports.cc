@@ -1,5 +1,6 @@
 // What agents say, taken down. Each speaks for its own node.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
@@ -11,9 +12,18 @@ namespace {
 // More than any node has; what an agent says beyond this is not kept.
 constexpr size_t kMostTasksOfANode = 100'000;
 constexpr int kMostNotes = 100;
-constexpr size_t kLongestNote = 1000;
+constexpr size_t kLongestText = 1000;
+
+std::string Cut(const std::string& text) { return text.substr(0, kLongestText); }
 
 }  // namespace
+
+v1::TaskReport WithShortTexts(v1::TaskReport report) {
+  report.set_error(Cut(report.error()));
+  report.set_cannot_checkpoint(Cut(report.cannot_checkpoint()));
+  report.set_cannot_drain(Cut(report.cannot_drain()));
+  return report;
+}
 
 // Kept with the node's name and asked for by that name only, so a job is moved by the reports of the nodes
 // that it is placed on, and by no others.
@@ -32,8 +42,9 @@ void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
   // Heartbeats repeat what is known; only news is worth a judgement.
   const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
                     task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
-  const bool cannot = report.cannot_checkpoint() != task.report.cannot_checkpoint();
-  task.report = report;
+  v1::TaskReport kept = WithShortTexts(report);
+  const bool cannot = kept.cannot_checkpoint() != task.report.cannot_checkpoint();
+  task.report = std::move(kept);
   Follow(node, report);
   CatchUp(report);
   TakeNotes(node, task);
@@ -58,7 +69,7 @@ void Engine::Impl::TakeNotes(const NodeId& node, ObservedTask& task) {
   const TaskId id = IdOf(task.report);
   if (!IsPlacedOn(node, id)) return;
   for (; task.notes_taken < std::min(task.report.notes_size(), kMostNotes); ++task.notes_taken) {
-    const std::string note = task.report.notes(task.notes_taken).substr(0, kLongestNote);
+    const std::string note = task.Cut(task.report.notes(task.notes_taken));
     Record(id.job, Noted{absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", note)});
   }
 }
@@ -113,7 +124,7 @@ void Engine::Impl::OnDamaged(const NodeId& node, const v1::DamagedImage& image) 
   // Of its own images only: a node is not to take away those of others.
   if (rank < 0 || rank >= static_cast<int>(checkpoint.nodes.size()) || checkpoint.nodes[rank] != node) return;
   if (checkpoint.exited.contains(rank) || image.tier() != ToProto(checkpoint.tier)) return;
-  const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", image.problem());
+  const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", Cut(image.problem()));
   Record(checkpoint.job, CheckpointChanged{checkpoint.id, "damaged", why});
   JobRecord& job = state_.jobs[checkpoint.job];
   if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)

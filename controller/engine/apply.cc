@@ -146,7 +146,9 @@ class Applier {
   }
 
   void SetState(CheckpointRecord& checkpoint, const std::string& state, const std::string& note) {
-    if (state == "damaged" && checkpoint.state != "damaged") ++state_.damaged_checkpoints;
+    const auto owner = state_.jobs.find(checkpoint.job);
+    if (state == "damaged" && checkpoint.state != "damaged" && owner != state_.jobs.end())
+      ++owner->second.damaged_checkpoints;
     checkpoint.state = state;
     checkpoint.note = note;
     if (state == "deleted" || state == "damaged") {
@@ -365,6 +367,7 @@ class Applier {
 void AddTo(Tally& tally, const JobRecord& job) {
   tally.preemptions += job.preemptions;
   tally.lost_node_seconds += job.lost_node_seconds;
+  tally.damaged_checkpoints += job.damaged_checkpoints;
   if (job.spec.kind != JobKind::kOnDemand) return;
   if (job.first_started) {
     ++(*job.first_started <= job.spec.start_by ? tally.met : tally.missed);

@@ -86,6 +86,7 @@ struct Tally {
   int64_t met = 0, missed = 0, refused = 0;  // deadlines
   int64_t preemptions = 0;
   double lost_node_seconds = 0;
+  int64_t damaged_checkpoints = 0;
 };
 // Jobs that ended long ago, and that nothing refers to any more, leave the state.
 struct JobsForgotten {
@@ -166,6 +167,7 @@ struct JobRecord {
   bool in_ram = false;             // frozen: also while it is being dumped; holds its memory and nothing else
   std::optional<Time> stopped_at;  // while it is not running after having run
   double lost_node_seconds = 0;
+  int damaged_checkpoints = 0;  // ever found
 
   // On-demand.
   std::vector<Plan> plans;
@@ -213,8 +215,7 @@ struct DurableState {
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
-  int64_t damaged_checkpoints = 0;  // ever found
-  Time restored_at;                 // when a copy was put back; 0: it never was
+  Time restored_at;  // when a copy was put back; 0: it never was
 };
 
 struct ClusterState : DurableState {

@@ -100,7 +100,7 @@ std::vector<EventBody> EveryBody() {
           NodeCordoned{NodeId("n"), false},
           Noted{"text"},
           TasksChanged{{NodeId("n")}, 65536},
-          JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5}},
+          JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6}},
           JournalRestored{7, JobId(1000)}};
 }
 

@@ -11,7 +11,8 @@
 namespace siding {
 
 // One thread for what may take long and belongs to no task. Thread-safe. The destructor drops what has not
-// begun.
+// begun. Whoever adds sees to it that the queue has an end: the controller asks for one reading and one
+// deletion of an image at a time.
 class Errands {
  public:
   Errands() : thread_([this] { Run(); }) {}

@@ -121,7 +121,7 @@ class LocalTaskHost final : public TaskHost {
         errands_.Add([this, command] { Verify(command); });
         return;
       case v1::ToAgent::kDelete:
-        errands_.Add([this, command] { Delete(command); });
+        deletions_.Add([this, command] { Delete(command); });
         return;
       case v1::ToAgent::kForget:
         return Forget(command);
@@ -443,7 +443,9 @@ class LocalTaskHost final : public TaskHost {
   std::map<TaskId, std::shared_ptr<Task>> tasks_;  // guarded by mutex_
   std::atomic<bool> probing_{false};
   std::unique_ptr<Scrubber> scrubber_;
-  Errands errands_;                                        // behind the others: they use them
+  // Behind the others, for they use them. Room on the disk does not wait until images have been read.
+  Errands errands_;
+  Errands deletions_;
   std::unique_ptr<TierWatch> local_watch_, shared_watch_;  // last, for the same reason
 };
 

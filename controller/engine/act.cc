@@ -150,8 +150,23 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
   }
 }
 
-// Tasks that no recorded state asks for: of an earlier incarnation, or of a job that has left. A task of a
-// job that the journal does not know is left alone: it is somebody's work, and perhaps the journal is wrong.
+bool Engine::Impl::IsWanted(const JobRecord& job, const NodeId& node, const TaskId& task) const {
+  // A cluster manager's job may have more tasks than those that stand for it.
+  if (IsHosted(job)) return HoldsNodes(job.state) && task.incarnation == job.incarnation;
+  return IsPlacedOn(node, task);
+}
+
+bool Engine::Impl::IsLeftAlone(const JobRecord& job, const ObservedTask& task) const {
+  const bool later = IdOf(task.report).incarnation > job.incarnation;
+  // A cluster manager ends its tasks itself; what siding does not know of may be somebody's work.
+  if (IsHosted(job) || task.report.has_spec()) return later || IsLive(task.report.phase());
+  // Started after the journal was copied: the job may be found there yet.
+  return later && job.from_copy && IsCatchingUp();
+}
+
+// Tasks that no recorded state asks for: of another incarnation, somewhere else than their job has been
+// placed, or of a job that has left. A task of a job that the journal does not know is left alone: it is
+// somebody's work, and perhaps the journal is wrong.
 void Engine::Impl::ActOnStrays() {
   for (const auto& [node, tasks] : state_.observed_tasks) {
     if (!state_.observed_nodes[node].connected) continue;
@@ -160,10 +175,11 @@ void Engine::Impl::ActOnStrays() {
       auto found = state_.jobs.find(id.job);
       if (found == state_.jobs.end()) continue;
       const JobRecord& job = found->second;
-      const bool current = HoldsNodes(job.state) && id.incarnation == job.incarnation;
-      if (current || id.incarnation > job.incarnation) continue;
-      // A cluster manager ends its tasks itself; what siding does not know of may be somebody's work.
-      if (IsLive(task.report.phase()) && task.report.has_spec()) continue;
+      if (IsWanted(job, node, id)) continue;
+      // Once more it does not start beside one that lives and that the journal, being a copy, does not know.
+      if (job.from_copy && id.incarnation > job.incarnation && IsLive(task.report.phase()))
+        not_before_[id.job] = clock_.Now() + kSendAgain;
+      if (IsLeftAlone(job, task)) continue;
       if (IsLive(task.report.phase())) {
         EndStray(node, id, OpOf(job) + kOpsPerOrder - 1);
       } else if (!IsLeftTask(job, node, id)) {

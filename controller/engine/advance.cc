@@ -44,6 +44,11 @@ void Engine::Impl::Record(JobId job, EventBody body) {
   unflushed_.push_back(std::move(event));
 }
 
+void Engine::Impl::Move(JobRecord& job, JobMoved move) {
+  if (move.event == JobEvent::kPlace && move.incarnation == 0) move.incarnation = NextIncarnation(job);
+  Record(job.id, EventBody(std::move(move)));
+}
+
 absl::Status Engine::Impl::Flush() {
   // What follows from decisions of before must not be done either if somebody else decides by now.
   const bool acts = !outbox_.empty() || wish_;

@@ -96,7 +96,10 @@ class Applier {
 
   void operator()(const NodeCordoned& e) { state_.nodes[e.node].cordoned = e.cordoned; }
 
-  void operator()(const Noted&) {}
+  void operator()(const Noted& e) {
+    JobRecord* job = Find();
+    if (job != nullptr && e.rank >= 0) ++job->notes[e.rank];
+  }
 
   void operator()(const JobsForgotten& e) {
     for (const JobId& id : e.jobs) Forget(id);
@@ -106,8 +109,10 @@ class Applier {
 
   void operator()(const JournalRestored& e) {
     state_.last_job = std::max(state_.last_job, e.last_job);
+    state_.restored_at = event_.at;
     // Of orders and images since, only the agents know. None of their numbers is given again.
     for (const auto& [id, job] : state_.unfinished) {
+      job->from_copy = true;
       job->order += kSkippedOrders;
       job->checkpoint_count += kSkippedOrders;
     }
@@ -143,7 +148,9 @@ class Applier {
   }
 
   void SetState(CheckpointRecord& checkpoint, const std::string& state, const std::string& note) {
-    if (state == "damaged" && checkpoint.state != "damaged") ++state_.damaged_checkpoints;
+    const auto owner = state_.jobs.find(checkpoint.job);
+    if (state == "damaged" && checkpoint.state != "damaged" && owner != state_.jobs.end())
+      ++owner->second.damaged_checkpoints;
     checkpoint.state = state;
     checkpoint.note = note;
     if (state == "deleted" || state == "damaged") {
@@ -209,8 +216,10 @@ class Applier {
       case JobEvent::kPlace:
         job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
         job.order = 0;
+        job.notes.clear();
         job.current = e;
         TakeTasks(job, e.nodes, e.first_rank);
+        job.from_copy = false;
         job.target.clear();
         job.left_on.clear();
         if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
@@ -269,6 +278,9 @@ class Applier {
       case JobEvent::kRestoreFailed:
         ++job.restore_failures;
         FallBack(job, e);
+        if (!e.without_save) break;
+        job.saved_at.reset();
+        job.restore_failures = 0;
         break;
       case JobEvent::kRestartNeeded:
         if (job.state == JobState::kStarting) ++job.start_failures;
@@ -362,6 +374,7 @@ class Applier {
 void AddTo(Tally& tally, const JobRecord& job) {
   tally.preemptions += job.preemptions;
   tally.lost_node_seconds += job.lost_node_seconds;
+  tally.damaged_checkpoints += job.damaged_checkpoints;
   if (job.spec.kind != JobKind::kOnDemand) return;
   if (job.first_started) {
     ++(*job.first_started <= job.spec.start_by ? tally.met : tally.missed);

@@ -24,6 +24,7 @@ class FullJournal final : public JournalOnTop {
   absl::Status Append(const std::vector<Event>& events) override {
     return full ? absl::ResourceExhaustedError("disk is full") : JournalOnTop::Append(events);
   }
+  absl::Status Confirm() override { return Append({}); }
   bool full = false;
 };
 

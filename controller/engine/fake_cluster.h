@@ -112,6 +112,15 @@ class FakeCluster final : public AgentLink {
     Report(node, v1::TaskReport(report));
   }
 
+  // Something was done to its tasks that its owner should know.
+  void Note(JobId job, const std::string& text) {
+    for (auto& [key, report] : tasks_) {
+      if (key.second.job != job) continue;
+      report.add_notes(text);
+      Report(key.first, report);
+    }
+  }
+
   // The task ends by itself.
   void Exit(JobId job, int rank, int code) {
     for (auto& [key, report] : tasks_) {
@@ -190,6 +199,13 @@ class FakeCluster final : public AgentLink {
     return n;
   }
 
+  // Tasks of it that run, wherever and since whenever.
+  int Running(JobId job) const {
+    return static_cast<int>(std::count_if(tasks_.begin(), tasks_.end(), [&](const auto& task) {
+      return task.first.second.job == job && task.second.phase() == v1::RUNNING;
+    }));
+  }
+
   std::set<std::string> fail_start;    // nodes that cannot start anything
   std::set<std::string> fail_dump;     // nodes on which a dump fails
   std::set<std::string> fail_delete;   // nodes on which no image can be deleted
@@ -200,6 +216,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> damaged;       // checkpoints whose images do not verify
   std::set<std::string> keep_gpus;     // nodes on which a frozen task still has its GPUs
   std::string cannot_drain;            // said of every task
+  bool fail_restart = false;           // from what a program saved itself
   bool no_gpu = false;                 // for any restore
   bool no_key = false;                 // for any image
   Duration clock_off{0};               // of all nodes, against the controller's
@@ -244,6 +261,11 @@ class FakeCluster final : public AgentLink {
           report.set_phase(v1::LAUNCH_FAILED);
           report.set_error("its disk is full");
           report.set_node_problem(true);
+          break;
+        }
+        if (fail_restart && command.launch().restart_after_save()) {
+          report.set_phase(v1::LAUNCH_FAILED);
+          report.set_error("cannot run /restart");
           break;
         }
         TakeGpus(report, command.launch().spec().per_node().gpus());

@@ -81,6 +81,20 @@ TEST_F(HonestyTest, AJobOfOursIsNotStartedByACrowd) {
   ExpectUntouched();
 }
 
+TEST_F(HonestyTest, AJobOfOursIsNotWhereAnotherNodeSays) {
+  Say(Claim(v1::RUNNING, 99));
+  ExpectUntouched();
+}
+
+TEST_F(HonestyTest, NorWhereANodeThatConnectsSays) {
+  v1::Hello hello;
+  *hello.add_tasks() = Claim(v1::RUNNING, 99);
+  engine_->OnDisconnected(liar_);
+  ASSERT_TRUE(engine_->OnConnected(liar_, hello).ok());
+  Settle();
+  ExpectUntouched();
+}
+
 TEST_F(HonestyTest, AJobOfOursIsNotAClusterManagers) {
   v1::TaskReport claim = Claim(v1::RUNNING, 99);
   claim.mutable_spec()->set_nodes(1);
@@ -104,6 +118,32 @@ TEST_F(HonestyTest, WhatIsNotedHasAnEnd) {
   for (int i = 0; i < 1000; ++i) claim.add_notes("again");
   Say(claim);
   EXPECT_EQ(Events(), before + 100);
+}
+
+TEST_F(HonestyTest, WhatGoesWrongIsSaidInFewWords) {
+  std::swap(liar_, victim_);
+  ASSERT_TRUE(engine_->Suspend(kAda, job_).ok());
+  v1::TaskReport claim = Claim(v1::RUNNING);
+  claim.set_failed_op(INT32_MAX);
+  claim.set_error(std::string(100'000, 'x'));
+  Say(claim);
+  for (const Event& event : engine_->EventsAfter(0, 100, 0s)) EXPECT_LT(Describe(event).size(), 1200u);
+}
+
+TEST_F(HonestyTest, SoIsWhatIsWrongWithAnImage) {
+  std::swap(liar_, victim_);
+  Checkpoint();
+  v1::FromAgent message;
+  v1::DamagedImage& image = *message.mutable_heartbeat()->add_damaged();
+  image.set_checkpoint("1.1");
+  image.set_tier(v1::SHARED);
+  image.set_problem(std::string(100'000, 'x'));
+  engine_->OnMessage(liar_, message);
+  engine_->Read([](const ClusterState& state) {
+    const CheckpointRecord& checkpoint = state.checkpoints.at(CheckpointId("1.1"));
+    EXPECT_EQ(checkpoint.state, "damaged");
+    EXPECT_LT(checkpoint.note.size(), 1200u);
+  });
 }
 
 TEST_F(HonestyTest, JobsThatCannotBeAreNotRecorded) {

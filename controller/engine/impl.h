@@ -55,6 +55,8 @@ struct TaskSeen {
 
 // The task that a report is of.
 TaskId IdOf(const v1::TaskReport& report);
+// A report whose texts fit into the journal.
+v1::TaskReport WithShortTexts(v1::TaskReport report);
 // On its way off its nodes.
 bool IsReleasing(const JobRecord& job);
 // Will be running in a moment, and can be taken off its nodes then.
@@ -147,6 +149,8 @@ class Engine::Impl {
   absl::Status Kill(JobRecord& job, const std::string& by);
   absl::Status Cordon(const NodeId& node, bool cordoned);
   absl::Status Verify(const CheckpointId& id, VerifyCallback done);
+  absl::StatusOr<std::map<int, NodeId>> WhoHas(const CheckpointRecord& checkpoint);
+  absl::StatusOr<bool> WaitWithOthers(const CheckpointId& id, VerifyCallback& done);
   absl::Status DeleteCheckpoint(const CheckpointId& id);
   // kUnavailable while the journal cannot be written: nothing may be decided. outage.cc
   absl::Status Ready() const;
@@ -166,7 +170,7 @@ class Engine::Impl {
   void LookAtAll();
   absl::Status Replay();
   void Record(JobId job, EventBody body);
-  void Move(JobRecord& job, JobMoved move) { Record(job.id, EventBody(std::move(move))); }
+  void Move(JobRecord& job, JobMoved move);
   absl::Status Flush();
   void Command(const NodeId& node, v1::ToAgent command);
   int64_t FreshOp() { return ++last_op_; }
@@ -203,13 +207,14 @@ class Engine::Impl {
   void RestoreFailed(JobRecord& job, const v1::TaskReport& report);
   void Pause(const JobRecord& job, int failures);
   void FallBack(JobRecord& job, const std::string& why);
+  void FallBackBehindSave(JobRecord& job, const std::string& why);
   void StartAnew(JobRecord& job, const std::string& why);
   std::vector<NodeId> WhereTasksMayLive(const JobRecord& job) const;
 
   // ---- reports.cc ----
   void OnDamaged(const NodeId& node, const v1::DamagedImage& image);
   void OnReport(const NodeId& node, const v1::TaskReport& report);
-  void TakeNotes(const NodeId& node, ObservedTask& task);
+  void TakeNotes(const NodeId& node, const v1::TaskReport& report);
   bool IsPlacedOn(const NodeId& node, const TaskId& task) const;
   void OnResult(const NodeId& node, const v1::OpResult& result);
   void OnVerified(const v1::OpResult& result);
@@ -323,11 +328,13 @@ class Engine::Impl {
   bool HasLeftTasks(const JobRecord& job) const;
   std::map<NodeId, Time> HeldUntil() const;
   Duration TimeToMove(const JobRecord& job) const;
+  bool GoesOnFromImage(const JobRecord& job) const;
   bool PlaceWaiting();
   void KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const;
   Duration CheckpointIntervalOf(const JobRecord& job) const;
   bool CheckpointOnSchedule(JobRecord& job);
   void ExpireCheckpoints(JobRecord& job);
+  bool MayComeBack(const JobRecord& job) const;
   CheckpointId CheckpointOf(const JobRecord& job, int number) const;
   Duration TimeToDump(const JobRecord& job, Tier tier) const;
   JobMoved OrderDump(const JobRecord& job, Tier tier) const;
@@ -347,6 +354,7 @@ class Engine::Impl {
   // ---- restored.cc ----
   void NoteRestored();
   bool IsCatchingUp() const { return clock_.Now() < caught_up_at_; }
+  static int NextIncarnation(const JobRecord& job);
   void CatchUp(const v1::TaskReport& report);
   std::vector<NodeId> WhereItLives(const JobRecord& job, int incarnation) const;
 
@@ -362,7 +370,10 @@ class Engine::Impl {
   // ---- act.cc ----
   void Act();
   void ActOnJob(JobRecord& job);
+  // Somebody has recorded that this task is to be there.
+  bool IsWanted(const JobRecord& job, const NodeId& node, const TaskId& task) const;
   void ActOnStrays();
+  bool IsLeftAlone(const JobRecord& job, const ObservedTask& task) const;
   void ActOnLeftTasks();
   // A task of this job's last incarnation whose end is waited for: its report is kept until then.
   static bool IsLeftTask(const JobRecord& job, const NodeId& node, const TaskId& task);
@@ -428,9 +439,10 @@ class Engine::Impl {
   int64_t last_op_ = 0;
 
   struct Verification {
+    CheckpointId checkpoint;
     size_t outstanding = 0;
     std::map<int, v1::OpResult> results;
-    VerifyCallback done;
+    std::vector<VerifyCallback> waiting;
   };
   struct AskedToVerify {
     std::shared_ptr<Verification> verification;

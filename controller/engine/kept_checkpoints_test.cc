@@ -97,10 +97,10 @@ TEST_F(KeptCheckpointsTest, AParkedJobWhoseOnlyImageIsDamagedBeginsAnew) {
 }
 
 TEST_F(KeptCheckpointsTest, ADamagedOneIsCountedOnce) {
-  JobWithCheckpoints(1, 2);
+  const JobId job = JobWithCheckpoints(1, 2);
   cluster_.FindDamaged("a", "1.1");
   cluster_.FindDamaged("a", "1.1");
-  engine_->Read([](const ClusterState& state) { EXPECT_EQ(state.damaged_checkpoints, 1); });
+  EXPECT_EQ(Job(job).damaged_checkpoints, 1);
 }
 
 TEST_F(KeptCheckpointsTest, ANodeSpeaksOfItsOwnImagesOnly) {

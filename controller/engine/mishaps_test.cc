@@ -213,6 +213,52 @@ TEST_F(Mishaps, ARankThatEndedAfterTheSaveIsStartedAgainWithTheOthers) {
   EXPECT_TRUE(Job(job).exited.empty());
 }
 
+// ---- A program's own save from which it does not go on. ----
+
+// A gang that has an image, of before its second rank ended, and saved itself later, to make way.
+class SavedGang : public Mishaps {
+ protected:
+  SavedGang() {
+    AddNodes({"a", "b"});
+    JobSpec spec = Batch(2, {Method::kCheckpoint, Method::kApp});
+    spec.app.emplace().marker = "saved";
+    gang_ = Submit(spec);
+    Settle();
+    EXPECT_TRUE(engine_->Checkpoint(kAda, gang_, Tier::kShared).ok());
+    Settle();
+    cluster_.Exit(gang_, 1, 0);
+    Settle();
+    cluster_.fail_dump = {"a"};
+    express_ = Submit(OnDemand(2), kBob);
+    Settle(10);
+    EXPECT_EQ(State(gang_), JobState::kParked);
+    EXPECT_TRUE(Job(gang_).saved_at);
+  }
+  void ComeBack(int seconds) {
+    for (int rank : {0, 1}) cluster_.Exit(express_, rank, 0);
+    Settle(seconds);
+  }
+  JobId gang_, express_;
+};
+
+TEST_F(SavedGang, GoesOnFromItsOlderImageWithAllRanksOfIt) {
+  cluster_.fail_restart = true;
+  ComeBack(10);
+  EXPECT_EQ(State(gang_), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 2);
+}
+
+TEST_F(SavedGang, IsTriedLessAndLessOftenWhereOnlyNodesAreToBlame) {
+  cluster_.fail_start = {"a", "b"};
+  const int before = cluster_.Count(v1::ToAgent::kLaunch);
+  ComeBack(60);
+  EXPECT_LE(cluster_.Count(v1::ToAgent::kLaunch) - before, 8);
+  cluster_.fail_start.clear();
+  Settle(65);
+  EXPECT_EQ(State(gang_), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 0);
+}
+
 // ---- A failure that passes. ----
 
 TEST_F(Mishaps, ADumpThatFailedAndIsTriedAgainIsNotedOnce) {

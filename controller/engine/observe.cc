@@ -172,11 +172,22 @@ bool Engine::Impl::JudgeStart(JobRecord& job) {
 // What the job asked for cannot be done, or a node could not do it: then it is tried again.
 void Engine::Impl::StartFailed(JobRecord& job, const std::string& where, const v1::TaskReport& report) {
   const std::string why = absl::StrCat(where, ": ", report.error());
-  const bool again = report.node_problem() && job.start_failures + 1 < kStartAttempts;
-  if (report.node_problem()) Pause(job, job.start_failures);
-  if (job.state == JobState::kRestoring && again) return FallBack(job, why);
-  if (job.state != JobState::kStarting || again) return StartAnew(job, why);
+  const bool restarting = job.state == JobState::kRestoring;
+  const int failures = restarting ? job.restore_failures : job.start_failures;
+  if (report.node_problem()) Pause(job, failures);
+  // What the program saved is not given up because of nodes, as an image is not.
+  if (restarting) return report.node_problem() ? FallBack(job, why) : FallBackBehindSave(job, why);
+  if (report.node_problem() && failures + 1 < kStartAttempts) return StartAnew(job, why);
   Move(job, Moved(JobEvent::kStartFailed, why));
+}
+
+// From what the program saved itself it does not go on; from an older image it may.
+void Engine::Impl::FallBackBehindSave(JobRecord& job, const std::string& why) {
+  if (job.checkpoints.empty() || job.current.checkpoint != CheckpointId()) return StartAnew(job, why);
+  JobMoved move = Moved(JobEvent::kRestoreFailed, why);
+  move.nodes = WhereTasksMayLive(job);
+  move.without_save = true;
+  Move(job, std::move(move));
 }
 
 void Engine::Impl::Pause(const JobRecord& job, int failures) {

@@ -22,6 +22,8 @@ void Engine::Impl::BeginOutage(const absl::Status& status) {
       absl::Status(status.code(), absl::StrCat("journal: ", status.message(),
                                                "; nothing was changed, and nothing is until this is mended"));
   spdlog::critical("{}", std::string(health_.message()));
+  // Nobody will answer what is not sent.
+  for (const auto& [node, command] : outbox_) verifications_.erase(command.op());
   outbox_.clear();
   unflushed_.clear();
   TakeBack();
@@ -69,7 +71,10 @@ void Engine::Impl::LookAtEverything() {
   }
   for (const JobId& id : queued) FollowQueue(id);
   for (const auto& [node, tasks] : state_.observed_tasks) {
-    for (const auto& [id, task] : tasks) Follow(node, task.report);
+    for (const auto& [id, task] : tasks) {
+      Follow(node, task.report);
+      TakeNotes(node, task.report);
+    }
   }
   JudgeAll();
   schedule_ = true;

@@ -50,6 +50,7 @@ void Engine::Impl::OnManager(ManagerChanges changes) {
   if (!std::exchange(queue.seen, true)) {
     // What ended while nobody looked is not in the queue any more.
     for (const auto& [id, job] : state_.unfinished) changed.insert(id);
+    JudgeAll();    // images of what is not in it any more may go
     wish_ = true;  // even if there is none: what an earlier controller did is to be taken back
   }
   for (JobId id : changed) {

@@ -227,6 +227,58 @@ TEST_F(QueueTest, AParkedJobComesBackWhereTheManagerPutsIt) {
   EXPECT_FALSE(Wished().jobs.contains(kBatchJob));
 }
 
+// ---- The manager ends a job and queues it again by itself: for the engine it has ended. ----
+
+class RequeuedTest : public QueueTest {
+ protected:
+  void RequeueAfterEnd(int code) {
+    Fill();
+    EXPECT_TRUE(engine_->Checkpoint(kAda, kBatchJob, Tier::kShared).ok());
+    Settle();
+    cluster_.Exit(kBatchJob, 0, code);
+    Settle();
+    Say(Managed(kBatchJob, ManagedPhase::kWaiting));
+  }
+  int Deletions() { return cluster_.Count(v1::ToAgent::kDelete); }
+};
+
+TEST_F(RequeuedTest, ImagesOfOneThatFailedStayAsLongAsItWaits) {
+  engine_->SetRetention({1h, 1000});
+  RequeueAfterEnd(1);
+  clock_.Advance(2h);
+  Settle();
+  EXPECT_EQ(Deletions(), 0);
+}
+
+TEST_F(RequeuedTest, ImagesOfOneThatSeemedToBeDoneStayAsLongAsItWaits) {
+  RequeueAfterEnd(0);
+  ASSERT_EQ(State(kBatchJob), JobState::kDone);
+  EXPECT_EQ(Deletions(), 0);
+}
+
+TEST_F(RequeuedTest, ANewControllerKeepsThemUntilItHasSeenTheQueue) {
+  RequeueAfterEnd(0);
+  StartController();
+  cluster_.Connect("a");
+  Settle();
+  EXPECT_EQ(Deletions(), 0);
+}
+
+TEST_F(RequeuedTest, ANewControllerDeletesThemIfItIsNotThere) {
+  RequeueAfterEnd(0);
+  StartController();
+  cluster_.Connect("a");
+  engine_->OnManager({});
+  Settle();
+  EXPECT_EQ(Deletions(), 1);
+}
+
+TEST_F(RequeuedTest, TheyGoWhenItIsOver) {
+  RequeueAfterEnd(0);
+  Gone(kBatchJob);
+  EXPECT_EQ(Deletions(), 1);
+}
+
 TEST_F(QueueTest, ADrainedNodeIsNotPlannedWith) {
   ManagerChanges changes;
   changes.nodes = {ManagedNode{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};

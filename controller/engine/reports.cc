@@ -1,5 +1,6 @@
 // What agents say, taken down. Each speaks for its own node.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
@@ -11,9 +12,18 @@ namespace {
 // More than any node has; what an agent says beyond this is not kept.
 constexpr size_t kMostTasksOfANode = 100'000;
 constexpr int kMostNotes = 100;
-constexpr size_t kLongestNote = 1000;
+constexpr size_t kLongestText = 1000;
+
+std::string Cut(const std::string& text) { return text.substr(0, kLongestText); }
 
 }  // namespace
+
+v1::TaskReport WithShortTexts(v1::TaskReport report) {
+  report.set_error(Cut(report.error()));
+  report.set_cannot_checkpoint(Cut(report.cannot_checkpoint()));
+  report.set_cannot_drain(Cut(report.cannot_drain()));
+  return report;
+}
 
 absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hello) {
   ObservedNode& observed = state_.observed_nodes[node];
@@ -32,10 +42,11 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   for (const v1::TaskReport& report : hello.tasks()) {
     const TaskId id = IdOf(report);
     if (id.job.value() <= 0 || id.rank < 0) continue;
-    tasks[id] = {report, report.notes_size(), 0, std::nullopt};
+    tasks[id] = {WithShortTexts(report), 0, std::nullopt};
     to_judge_.insert(id.job);
     Follow(node, report);
     CatchUp(report);
+    TakeNotes(node, report);
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
   for (auto& [image, deletion] : deletions_) deletion.again_at = Time{};
@@ -117,11 +128,12 @@ void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
   // Heartbeats repeat what is known; only news is worth a judgement.
   const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
                     task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
-  const bool cannot = report.cannot_checkpoint() != task.report.cannot_checkpoint();
-  task.report = report;
+  v1::TaskReport kept = WithShortTexts(report);
+  const bool cannot = kept.cannot_checkpoint() != task.report.cannot_checkpoint();
+  task.report = std::move(kept);
   Follow(node, report);
   CatchUp(report);
-  TakeNotes(node, task);
+  TakeNotes(node, report);
   if (!news && !cannot) return;
   to_judge_.insert(id.job);
   // A stray that is gone makes room, and no event says so.
@@ -138,13 +150,16 @@ bool Engine::Impl::IsPlacedOn(const NodeId& node, const TaskId& task) const {
          job.nodes[static_cast<size_t>(rank)] == node;
 }
 
-// Things that the job's owner should know.
-void Engine::Impl::TakeNotes(const NodeId& node, ObservedTask& task) {
-  const TaskId id = IdOf(task.report);
+// Things that the job's owner should know. A task says all that it ever had to say in every report.
+void Engine::Impl::TakeNotes(const NodeId& node, const v1::TaskReport& report) {
+  const TaskId id = IdOf(report);
   if (!IsPlacedOn(node, id)) return;
-  for (; task.notes_taken < std::min(task.report.notes_size(), kMostNotes); ++task.notes_taken) {
-    const std::string note = task.report.notes(task.notes_taken).substr(0, kLongestNote);
-    Record(id.job, Noted{absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", note)});
+  const std::map<int, int>& taken = state_.jobs.at(id.job).notes;
+  const auto before = taken.find(id.rank);
+  for (int i = before == taken.end() ? 0 : before->second; i < std::min(report.notes_size(), kMostNotes);
+       ++i) {
+    const std::string text = absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", Cut(report.notes(i)));
+    Record(id.job, Noted{text, id.rank});
   }
 }
 
@@ -163,7 +178,8 @@ void Engine::Impl::OnVerified(const v1::OpResult& result) {
   const auto [verification, asked, rank] = it->second;
   verifications_.erase(it);
   verification->results[rank] = result;
-  if (--verification->outstanding == 0) verification->done(std::move(verification->results));
+  if (--verification->outstanding > 0) return;
+  for (const VerifyCallback& done : verification->waiting) done(verification->results);
 }
 
 void Engine::Impl::OnDeleted(const NodeId& node, const v1::OpResult& result) {
@@ -200,7 +216,7 @@ void Engine::Impl::OnDamaged(const NodeId& node, const v1::DamagedImage& image) 
   // Of its own images only: a node is not to take away those of others.
   if (rank < 0 || rank >= static_cast<int>(checkpoint.nodes.size()) || checkpoint.nodes[rank] != node) return;
   if (checkpoint.exited.contains(rank) || image.tier() != ToProto(checkpoint.tier)) return;
-  const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", image.problem());
+  const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", Cut(image.problem()));
   Record(checkpoint.job, CheckpointChanged{checkpoint.id, "damaged", why});
   JobRecord& job = state_.jobs[checkpoint.job];
   if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)

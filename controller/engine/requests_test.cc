@@ -250,6 +250,59 @@ TEST_F(RequestsTest, AVictimWhoseNodeIsNoLongerNeededGoesOn) {
   EXPECT_EQ(Job(victim).checkpoints.size(), 0u);
 }
 
+// A gang on two nodes with an image on its nodes' own disks.
+class VerificationTest : public RequestsTest {
+ protected:
+  VerificationTest() {
+    AddNodes({"a", "b"});
+    const JobId job = Submit(Batch(2, {Method::kCheckpoint}));
+    Settle();
+    EXPECT_TRUE(engine_->Checkpoint(kAda, job, Tier::kLocal).ok());
+    Settle();
+    image_ = Job(job).checkpoints.back();
+  }
+  absl::Status Verify() {
+    return engine_->VerifyCheckpoint(kAda, image_, [&](const auto& by_rank) {
+      ++answers_;
+      EXPECT_EQ(by_rank.size(), 2u);
+    });
+  }
+  CheckpointId image_;
+  int answers_ = 0;
+};
+
+TEST_F(VerificationTest, WhoAsksMeanwhileGetsTheSameAnswer) {
+  ASSERT_TRUE(Verify().ok());
+  ASSERT_TRUE(Verify().ok());
+  cluster_.Run();
+  EXPECT_EQ(answers_, 2);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kVerify), 2);  // one for each rank
+}
+
+TEST_F(VerificationTest, WhoAsksLaterGetsItsOwn) {
+  ASSERT_TRUE(Verify().ok());
+  cluster_.Run();
+  ASSERT_TRUE(Verify().ok());
+  cluster_.Run();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kVerify), 4);
+}
+
+TEST_F(VerificationTest, SoManyMayWaitForOne) {
+  int taken = 0;
+  while (taken < 1000 && Verify().ok()) ++taken;
+  EXPECT_EQ(taken, 100);
+  EXPECT_TRUE(absl::IsResourceExhausted(Verify()));
+}
+
+TEST_F(VerificationTest, OneThatCannotBeginIsNotWaitedFor) {
+  cluster_.Disconnect("b");
+  EXPECT_TRUE(absl::IsUnavailable(Verify()));
+  cluster_.Connect("b");
+  ASSERT_TRUE(Verify().ok());
+  cluster_.Run();
+  EXPECT_EQ(answers_, 1);
+}
+
 TEST_F(RequestsTest, AVerificationEndsWhenItsNodeGoesAway) {
   AddNodes({"a"});
   const JobId job = Submit(Batch(1, {Method::kCheckpoint}));

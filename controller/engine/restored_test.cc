@@ -41,6 +41,15 @@ class RestoredTest : public EngineTest {
     for (const char* node : nodes) cluster_.Connect(node);
     Settle(20);
   }
+  // A start after the one that is known, somewhere else than it really is.
+  void Claim(JobId job, const char* node) {
+    v1::FromAgent message;
+    message.mutable_report()->mutable_task()->set_job(job.value());
+    message.mutable_report()->mutable_task()->set_incarnation(99);
+    message.mutable_report()->set_phase(v1::RUNNING);
+    engine_->OnMessage(NodeId(node), message);
+    Settle();
+  }
   std::unique_ptr<Journal> copy_;
 };
 
@@ -69,6 +78,55 @@ TEST_F(RestoredTest, AJobThatWasMovedSinceIsFoundWhereItIs) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
 }
 
+// ---- A gang that was moved since, to c and d. ----
+
+class MovedGang : public RestoredTest {
+ protected:
+  MovedGang() {
+    AddNodes({"c", "d"});
+    gang_ = Submit(Batch(2));
+    Settle();
+    TakeCopy();
+    EXPECT_TRUE(engine_->Migrate(kAda, gang_, {NodeId("c"), NodeId("d")}).ok());
+    Settle(5);
+    EXPECT_EQ(cluster_.Running(gang_), 2);
+  }
+  JobId gang_;
+};
+
+TEST_F(MovedGang, IsStartedAgainUnderANumberThatIsNew) {
+  PutBack({"a", "b", "c"});
+  EXPECT_EQ(State(gang_), JobState::kRunning);
+  EXPECT_GT(Job(gang_).incarnation, 2);
+}
+
+TEST_F(MovedGang, IsEndedWhereItWas) {
+  PutBack({"a", "b", "c"});
+  cluster_.Connect("d");
+  Settle();
+  EXPECT_EQ(cluster_.Running(gang_), 2);
+}
+
+TEST_F(MovedGang, IsNotStartedAgainBesideARankThatLives) {
+  journal_ = std::move(copy_);
+  StartController();
+  for (const char* node : {"a", "b", "c"}) cluster_.Connect(node);
+  Settle(14);
+  ASSERT_EQ(State(gang_), JobState::kPending);
+  clock_.Advance(1s);
+  engine_->Tick();  // the rank is told to end, and has not ended
+  EXPECT_EQ(State(gang_), JobState::kPending);
+}
+
+TEST_F(MovedGang, IsFoundWithARankThatHasEnded) {
+  cluster_.Exit(gang_, 1, 0);
+  Settle(1);
+  PutBack({"a", "b", "c", "d"});
+  EXPECT_EQ(State(gang_), JobState::kRunning);
+  EXPECT_EQ(Job(gang_).incarnation, 2);
+  EXPECT_EQ(Job(gang_).exited.size(), 1u);
+}
+
 TEST_F(RestoredTest, AJobThatWasStartedSinceIsNotStartedTwice) {
   const JobId first = Submit(Batch(2)), second = Submit(Batch());
   Settle();
@@ -91,6 +149,44 @@ TEST_F(RestoredTest, ANumberThatMayBeInUseIsNotGivenAgain) {
   Settle();
   PutBack();
   EXPECT_GT(Submit(Batch()), lost);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
+}
+
+TEST_F(RestoredTest, WhenAllAreBackAgentsAreNotAskedAnyMore) {
+  const JobId job = Submit(Batch());
+  Settle();
+  TakeCopy();
+  PutBack();
+  Claim(job, "b");
+  EXPECT_EQ(Job(job).nodes[0], NodeId("a"));
+}
+
+TEST_F(RestoredTest, NorAboutAJobThatIsYounger) {
+  Submit(Batch());
+  TakeCopy();
+  journal_ = std::move(copy_);
+  StartController();
+  cluster_.Connect("b");
+  const JobId job = Submit(Batch());
+  Claim(job, "b");
+  EXPECT_EQ(State(job), JobState::kPending);
+}
+
+TEST_F(RestoredTest, AControllerThatDiesMeanwhileWaitsForThemAgain) {
+  const JobId job = Submit(Batch());
+  Settle();
+  TakeCopy();
+  ASSERT_TRUE(engine_->Migrate(kAda, job, {NodeId("b")}).ok());
+  Settle(5);
+  journal_ = std::move(copy_);
+  StartController();
+  clock_.Advance(10s);
+  StartController();
+  clock_.Advance(10s);
+  cluster_.Connect("a");
+  cluster_.Connect("b");
+  Settle(20);
+  EXPECT_EQ(Job(job).nodes[0], NodeId("b"));
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
 }
 

@@ -3,6 +3,7 @@
 #include "controller/engine/retention.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "controller/engine/impl.h"
 
@@ -65,13 +66,16 @@ std::vector<JobId> Engine::Impl::WhoMayBeForgotten() {
   const auto most = static_cast<size_t>(retention_.keep_ended_jobs);
   size_t too_many = state_.ended.size() - std::min(state_.ended.size(), most);
   std::vector<JobId> found;
+  std::optional<std::set<JobId>> needed;  // asked for when there is one that might go
   for (const auto& [ended, id] : state_.ended) {
     if (found.size() >= kForgottenAtOnce) break;
     if (too_many == 0 && now - ended < retention_.keep_ended) break;
     if (too_many > 0) --too_many;
     const JobRecord& job = state_.jobs.at(id);
-    const bool counts = job.spec.kind == JobKind::kOnDemand && now - ended < kQuotaWindow;
-    if (!counts && HasNoImage(job) && ItsNodesAreThere(job)) found.push_back(id);
+    if (job.spec.kind == JobKind::kOnDemand && now - ended < kQuotaWindow) continue;
+    if (!needed) needed = StillSpokenOf();
+    // A job that its cluster manager has put back into its queue goes on from its images.
+    if (!needed->contains(id) && HasNoImage(job) && ItsNodesAreThere(job)) found.push_back(id);
   }
   return found;
 }
@@ -79,9 +83,6 @@ std::vector<JobId> Engine::Impl::WhoMayBeForgotten() {
 void Engine::Impl::ForgetEnded() {
   if (!platform_.manager().empty() && !state_.queue.seen) return;
   std::vector<JobId> jobs = WhoMayBeForgotten();
-  if (jobs.empty()) return;
-  const std::set<JobId> needed = StillSpokenOf();
-  std::erase_if(jobs, [&](const JobId& id) { return needed.contains(id); });
   if (jobs.empty()) return;
   JobsForgotten forgotten{std::move(jobs), state_.last_job, state_.forgotten};
   for (const JobId& id : forgotten.jobs) {

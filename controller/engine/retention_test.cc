@@ -116,6 +116,19 @@ TEST_F(RetentionTest, ImagesOfAFailedJobAreDeletedFirst) {
   EXPECT_FALSE(Known(job));
 }
 
+TEST_F(RetentionTest, ThatAnImageWasDamagedStaysCounted) {
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  cluster_.FindDamaged("a", "1.1");
+  cluster_.Exit(job, 0, 0);
+  Settle();
+  Pass(1h);
+  ASSERT_FALSE(Known(job));
+  engine_->Read([](const ClusterState& state) { EXPECT_EQ(state.forgotten.damaged_checkpoints, 1); });
+}
+
 TEST_F(RetentionTest, AJobIsKeptWhileAnImageOfItCannotBeDeleted) {
   const JobId job = Submit(Batch());
   Settle();

@@ -143,8 +143,7 @@ void Engine::Impl::TakeStrays(const NodeId& node, Resources& free) const {
     auto found = state_.jobs.find(id.job);
     if (found == state_.jobs.end()) continue;
     const JobRecord& job = found->second;
-    const bool counted = HoldsNodes(job.state) && id.incarnation == job.incarnation &&
-                         !job.exited.contains(id.rank - job.first_rank);
+    const bool counted = IsWanted(job, node, id) && !job.exited.contains(id.rank - job.first_rank);
     if (!counted) free -= job.spec.per_node;
   }
 }

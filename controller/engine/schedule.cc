@@ -68,6 +68,11 @@ void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<W
   });
 }
 
+// One that is to start from the beginning does so with all its ranks, whatever it has been saved to.
+bool Engine::Impl::GoesOnFromImage(const JobRecord& job) const {
+  return job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kCheckpoint;
+}
+
 bool Engine::Impl::PlaceWaiting() {
   std::vector<Waiting> waiting;
   for (const auto& [id, idle] : state_.index.waiting()) {
@@ -79,7 +84,7 @@ bool Engine::Impl::PlaceWaiting() {
     if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;
     const int priority = on_demand ? std::numeric_limits<int>::max() : job.spec.priority;
     Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, job.target};
-    if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
+    if (GoesOnFromImage(job)) {
       const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
       if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
     }
@@ -104,7 +109,7 @@ bool Engine::Impl::PlaceWaiting() {
     JobMoved move;
     move.event = JobEvent::kPlace;
     move.nodes = placement.nodes;
-    if (ResumptionOf(state_, job) == Resumption::kCheckpoint) move.checkpoint = job.checkpoints.back();
+    if (GoesOnFromImage(job)) move.checkpoint = job.checkpoints.back();
     Move(job, std::move(move));
   }
   return !placements.empty();
@@ -192,6 +197,14 @@ bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
   return true;
 }
 
+// Its cluster manager has it still, or has not been heard yet: it may start it again, and it goes on from its
+// images then, however it ended.
+bool Engine::Impl::MayComeBack(const JobRecord& job) const {
+  if (!IsHosted(job) || platform_.manager().empty()) return false;
+  const ManagedJob* queued = QueuedAs(job.id);
+  return queued != nullptr ? queued->phase != ManagedPhase::kOver : !state_.queue.seen;
+}
+
 // Of a job that is not over the newest good ones are kept, and one at least. Those that are damaged are none
 // of them: they are not counted, and do not push others out. An order to delete is recorded before it is
 // given, and a checkpoint counts only when the images of all ranks are there, so an older one never goes
@@ -202,7 +215,7 @@ void Engine::Impl::ExpireCheckpoints(JobRecord& job) {
   const bool in_the_making = job.state == JobState::kDumping || job.state == JobState::kCommitting;
   if (last != state_.checkpoints.end() && last->second.state.empty() && !in_the_making)
     Record(job.id, CheckpointChanged{last->first, "deleted", "it was not finished"});
-  const bool over = job.state == JobState::kDone || job.state == JobState::kCancelled;
+  const bool over = (job.state == JobState::kDone || job.state == JobState::kCancelled) && !MayComeBack(job);
   const size_t keep = over ? 0 : static_cast<size_t>(std::max(1, policy_.keep_checkpoints));
   while (job.checkpoints.size() > keep) {
     // Copied: recording takes it off the list.

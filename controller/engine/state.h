@@ -39,6 +39,7 @@ struct JobMoved {
   bool keep_running = false;   // kOrderDump, kOrderSave
   bool through_ram = false;    // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that
   bool for_good = false;       // kOrderKill: cancel, instead of back to the queue
+  bool without_save = false;   // kRestoreFailed: the program's own save is of no use
   JobId request;               // the on-demand job that this is done for; 0: none
   std::vector<NodeId> target;  // kOrderDump by migrate: where to restore
   Duration notice{0};          // kOrderSuspend, kOrderDump: the job is told, and stopped so much later
@@ -77,15 +78,18 @@ struct NodeCordoned {
   NodeId node;
   bool cordoned = true;
 };
+// Something its owner should know.
 struct Noted {
   std::string text;
-};  // something its owner should know
+  int rank = -1;  // agents' number of the task that said it; -1: not known
+};
 
 // What jobs that are over add up to, for counters that must never fall.
 struct Tally {
   int64_t met = 0, missed = 0, refused = 0;  // deadlines
   int64_t preemptions = 0;
   double lost_node_seconds = 0;
+  int64_t damaged_checkpoints = 0;
 };
 // Jobs that ended long ago, and that nothing refers to any more, leave the state.
 struct JobsForgotten {
@@ -138,6 +142,7 @@ struct JobRecord {
   std::optional<Time> ended;
   int exit_code = 0;
   int incarnation = 0;
+  bool from_copy = false;          // a copy of the journal was put back, and it has not been placed since
   int first_rank = 0;              // agents' number for rank 0
   int order = 0;                   // counts orders within the incarnation: the operation's number for agents
   std::vector<NodeId> nodes;       // by rank, while it holds nodes
@@ -146,6 +151,7 @@ struct JobRecord {
   std::vector<NodeId> left_on;
   std::map<int, int> exited;  // rank -> exit code
   Time last_exit;             // of a rank
+  std::map<int, int> notes;   // agents' rank -> how many notes of its task of this incarnation are recorded
   std::map<Method, std::string> lost_methods;
   int start_failures = 0;                 // in a row, because of nodes
   int restore_failures = 0;               // in a row, with the newest checkpoint
@@ -165,6 +171,7 @@ struct JobRecord {
   bool in_ram = false;             // frozen: also while it is being dumped; holds its memory and nothing else
   std::optional<Time> stopped_at;  // while it is not running after having run
   double lost_node_seconds = 0;
+  int damaged_checkpoints = 0;  // ever found
 
   // On-demand.
   std::vector<Plan> plans;
@@ -178,7 +185,6 @@ struct NodeRecord {
 
 struct ObservedTask {
   v1::TaskReport report;
-  int notes_taken = 0;        // of the report's: those in the journal
   int64_t failure_noted = 0;  // the operation whose failure is in the journal
   std::optional<v1::Progress> progress;
 };
@@ -216,7 +222,7 @@ struct DurableState {
   std::map<CheckpointId, CheckpointRecord> checkpoints;
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
-  int64_t damaged_checkpoints = 0;  // ever found
+  Time restored_at;  // when a copy was put back; 0: it never was
 };
 
 struct ClusterState : DurableState {

@@ -22,7 +22,8 @@ std::string Text(const std::optional<Time>& time) { return time ? Text(*time) : 
 std::string Text(const JobMoved& move) {
   return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", IdsText(move.target),
                       " keep-running ", move.keep_running, " through-ram ", move.through_ram, " for-good ",
-                      move.for_good, " notice ", move.notice.count(), " request ", move.request.value());
+                      move.for_good, " without-save ", move.without_save, " notice ", move.notice.count(),
+                      " request ", move.request.value());
 }
 std::string Text(const Plan& plan) {
   std::string text = EncodeEventBody(Event{0, {}, {}, RequestPlanned{plan}});
@@ -38,11 +39,12 @@ void Add(std::string& text, const JobRecord& job) {
        Text(job.durable_at), " ", Text(job.first_started), " ", Text(job.ended), " ", Text(job.last_exit),
        " ", Text(job.saved_at), " ", Text(job.last_preempted), " ", Text(job.stopped_at));
   line("key ", job.request_key);
-  line("numbers ", job.start_failures, " ", job.exit_code, " ", job.incarnation, " ", job.first_rank, " ",
-       job.order, " ", job.restore_failures, " ", job.checkpoint_count, " ", job.displaced_by.value(), " ",
-       job.preemptions, " ", job.in_ram, " ", job.lost_node_seconds);
+  line("numbers ", job.start_failures, " ", job.exit_code, " ", job.incarnation, " ", job.from_copy, " ",
+       job.first_rank, " ", job.order, " ", job.restore_failures, " ", job.checkpoint_count, " ",
+       job.displaced_by.value(), " ", job.preemptions, " ", job.in_ram, " ", job.lost_node_seconds, " ",
+       job.damaged_checkpoints);
   line("nodes ", IdsText(job.nodes), " last ", IdsText(job.last_nodes), " left on ", IdsText(job.left_on),
-       " target ", IdsText(job.target), " exited ", Text(job.exited));
+       " target ", IdsText(job.target), " exited ", Text(job.exited), " notes ", Text(job.notes));
   for (const auto& [method, why] : job.lost_methods) line("lost ", ToString(method), " ", why);
   line("checkpoints ", IdsText(job.checkpoints), " ordered ", IdsText(job.ordered), " reason ", job.reason);
   line("current ", Text(job.current));
@@ -59,10 +61,10 @@ void Add(std::string& text, const CheckpointRecord& c) {
 
 std::string StateText(const DurableState& state) {
   const Tally& t = state.forgotten;
-  std::string text =
-      absl::StrCat("seq ", state.last_seq, " last job ", state.last_job.value(), "\nforgotten ", t.met, " ",
-                   t.missed, " ", t.refused, " ", t.preemptions, " ", t.lost_node_seconds, "\nunwanted ",
-                   IdsText(state.unwanted), " damaged ", state.damaged_checkpoints, "\n");
+  std::string text = absl::StrCat("seq ", state.last_seq, " last job ", state.last_job.value(),
+                                  "\nforgotten ", t.met, " ", t.missed, " ", t.refused, " ", t.preemptions,
+                                  " ", t.lost_node_seconds, " ", t.damaged_checkpoints, "\nunwanted ",
+                                  IdsText(state.unwanted), " restored ", Text(state.restored_at), "\n");
   for (const auto& [id, job] : state.jobs) Add(text, job);
   for (const auto& [id, job] : state.unfinished) absl::StrAppend(&text, "unfinished ", id.value(), "\n");
   for (const auto& [at, id] : state.ended) absl::StrAppend(&text, "ended ", Text(at), " ", id.value(), "\n");

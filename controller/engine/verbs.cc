@@ -9,6 +9,9 @@
 namespace siding {
 namespace {
 
+// For one verification.
+constexpr size_t kMostWaiting = 100;
+
 absl::Status NotInState(const JobRecord& job, const std::string& what) {
   return absl::FailedPreconditionError(
       absl::StrCat("job ", job.id.value(), " is ", ToString(job.state), ": ", what));
@@ -191,30 +194,56 @@ absl::Status Engine::Impl::Verify(const CheckpointId& id, VerifyCallback done) {
     return absl::FailedPreconditionError(absl::StrCat(
         "checkpoint ", id.value(), " is ", checkpoint.state.empty() ? "still being made" : checkpoint.state));
   }
+  SIDING_ASSIGN_OR_RETURN(const bool waits, WaitWithOthers(id, done));
+  if (waits) return absl::OkStatus();
+  SIDING_ASSIGN_OR_RETURN(const auto nodes, WhoHas(checkpoint));
   auto verification = std::make_shared<Verification>();
-  verification->done = std::move(done);
-  std::vector<std::pair<NodeId, v1::ToAgent>> commands;
-  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
-    if (checkpoint.exited.contains(rank)) continue;
-    const NodeId node = NodeWithImage(checkpoint, rank);
-    if (!state_.observed_nodes[node].connected) {
-      return absl::UnavailableError(absl::StrCat("rank ", rank, " of checkpoint ", id.value(),
-                                                 " lies on node ", node.value(), ", which is down"));
-    }
+  verification->checkpoint = id;
+  verification->outstanding = nodes.size();
+  verification->waiting.push_back(std::move(done));
+  for (const auto& [rank, node] : nodes) {
     v1::ToAgent command;
     command.set_op(FreshOp());
     command.mutable_verify()->set_checkpoint(id.value());
     command.mutable_verify()->set_tier(ToProto(checkpoint.tier));
     command.mutable_verify()->set_rank(checkpoint.first_rank + rank);
     verifications_[command.op()] = {verification, node, rank};
-    commands.emplace_back(node, std::move(command));
+    Command(node, std::move(command));
   }
-  verification->outstanding = commands.size();
-  if (commands.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(), " has no image"));
-  }
-  for (auto& [node, command] : commands) Command(node, std::move(command));
   return absl::OkStatus();
+}
+
+// The node to ask for each rank's image.
+absl::StatusOr<std::map<int, NodeId>> Engine::Impl::WhoHas(const CheckpointRecord& checkpoint) {
+  std::map<int, NodeId> nodes;
+  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+    if (checkpoint.exited.contains(rank)) continue;
+    const NodeId node = NodeWithImage(checkpoint, rank);
+    if (!state_.observed_nodes[node].connected) {
+      return absl::UnavailableError(absl::StrCat("rank ", rank, " of checkpoint ", checkpoint.id.value(),
+                                                 " lies on node ", node.value(), ", which is down"));
+    }
+    nodes[rank] = node;
+  }
+  if (nodes.empty())
+    return absl::FailedPreconditionError(absl::StrCat("checkpoint ", checkpoint.id.value(), " has no image"));
+  return nodes;
+}
+
+// Whoever asks about images that are being read already gets the same answer: nodes read each once, however
+// often somebody asks and gives up.
+absl::StatusOr<bool> Engine::Impl::WaitWithOthers(const CheckpointId& id, VerifyCallback& done) {
+  const auto running = std::find_if(verifications_.begin(), verifications_.end(), [&](const auto& asked) {
+    return asked.second.verification->checkpoint == id;
+  });
+  if (running == verifications_.end()) return false;
+  std::vector<VerifyCallback>& waiting = running->second.verification->waiting;
+  if (waiting.size() >= kMostWaiting) {
+    return absl::ResourceExhaustedError(absl::StrCat("checkpoint ", id.value(), " is being verified, and ",
+                                                     kMostWaiting, " calls wait for that; ask again later"));
+  }
+  waiting.push_back(std::move(done));
+  return true;
 }
 
 absl::Status Engine::Impl::DeleteCheckpoint(const CheckpointId& id) {

@@ -98,9 +98,9 @@ std::vector<EventBody> EveryBody() {
           MethodLost{Method::kSuspend, "why"},
           CheckpointChanged{CheckpointId("1.1"), "damaged", "pages"},
           NodeCordoned{NodeId("n"), false},
-          Noted{"text"},
+          Noted{"text", 3},
           TasksChanged{{NodeId("n")}, 65536},
-          JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5}},
+          JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6}},
           JournalRestored{7, JobId(1000)}};
 }
 
@@ -119,9 +119,9 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 
 TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
-  for (const char* field :
-       {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good", "request", "target",
-        "predicted", "bytes", "started", "exit_code", "incarnation", "first_rank", "through_ram"}) {
+  for (const char* field : {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good",
+                            "request", "target", "predicted", "bytes", "started", "exit_code", "incarnation",
+                            "first_rank", "through_ram", "without_save"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }

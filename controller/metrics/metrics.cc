@@ -53,7 +53,7 @@ class EngineMetrics final : public prometheus::Collectable {
     std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}};
     std::map<std::string, double> scrubbed;
     Tally tally;  // of all jobs that there have ever been
-    double bytes = 0, events = 0, damaged = 0;
+    double bytes = 0, events = 0;
     for (int i = 0; i < kJobStateCount; ++i) jobs[ToString(static_cast<JobState>(i))] = 0;
     engine_.Read([&](const ClusterState& state) {
       events = static_cast<double>(state.last_seq);
@@ -62,7 +62,6 @@ class EngineMetrics final : public prometheus::Collectable {
         ++jobs[ToString(job.state)];
         AddTo(tally, job);
       }
-      damaged = static_cast<double>(state.damaged_checkpoints);
       for (const auto& [id, node] : state.observed_nodes) {
         ++nodes[node.connected ? "up" : "down"];
         scrubbed[id.value()] = static_cast<double>(node.heartbeat.scrubbed_bytes());
@@ -95,7 +94,7 @@ class EngineMetrics final : public prometheus::Collectable {
         Family("siding_checkpoint_bytes", "Size of all good checkpoints.", MetricType::Gauge).Add(bytes),
         Family("siding_damaged_checkpoints_total", "Checkpoints that were found to be damaged.",
                MetricType::Counter)
-            .Add(damaged),
+            .Add(static_cast<double>(tally.damaged_checkpoints)),
         scrub_family,
         Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events),
         Leader(1)};

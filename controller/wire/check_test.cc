@@ -61,6 +61,12 @@ TEST(CheckNumbers, ARateThatIsNoNumber) {
   EXPECT_THAT(ErrorOf(message), HasSubstr("heartbeat: shared: dump: bytes_per_second"));
 }
 
+TEST(CheckNumbers, ADamagedImageOfARankThatOverflowsADifference) {
+  v1::FromAgent message;
+  message.mutable_heartbeat()->add_damaged()->set_rank(std::numeric_limits<int32_t>::min());
+  EXPECT_THAT(ErrorOf(message), HasSubstr("heartbeat: damaged: rank"));
+}
+
 TEST(CheckNumbers, ProgressThatIsNoNumber) {
   v1::FromAgent message;
   message.mutable_progress()->set_bytes_per_second(kNaN);

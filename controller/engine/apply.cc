@@ -97,7 +97,10 @@ class Applier {
 
   void operator()(const NodeCordoned& e) { state_.nodes[e.node].cordoned = e.cordoned; }
 
-  void operator()(const Noted&) {}
+  void operator()(const Noted& e) {
+    JobRecord* job = Find();
+    if (job != nullptr && e.rank >= 0) ++job->notes[e.rank];
+  }
 
   void operator()(const JobsForgotten& e) {
     for (const JobId& id : e.jobs) Forget(id);
@@ -210,6 +213,7 @@ class Applier {
       case JobEvent::kPlace:
         job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
         job.order = 0;
+        job.notes.clear();
         job.current = e;
         TakeTasks(job, e.nodes, e.first_rank);
         job.from_copy = false;

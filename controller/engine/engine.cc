@@ -187,10 +187,11 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   for (const v1::TaskReport& report : hello.tasks()) {
     const TaskId id = IdOf(report);
     if (id.job.value() <= 0 || id.rank < 0) continue;
-    tasks[id] = {WithShortTexts(report), report.notes_size(), std::nullopt};
+    tasks[id] = {WithShortTexts(report), std::nullopt};
     to_judge_.insert(id.job);
     Follow(node, report);
     CatchUp(report);
+    TakeNotes(node, report);
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
   for (auto& [image, deletion] : deletions_) deletion.sent = Time{};

@@ -101,6 +101,15 @@ class FakeCluster final : public AgentLink {
     Report(node, v1::TaskReport(report));
   }
 
+  // Something was done to its tasks that its owner should know.
+  void Note(JobId job, const std::string& text) {
+    for (auto& [key, report] : tasks_) {
+      if (key.second.job != job) continue;
+      report.add_notes(text);
+      Report(key.first, report);
+    }
+  }
+
   // The task ends by itself.
   void Exit(JobId job, int rank, int code) {
     for (auto& [key, report] : tasks_) {

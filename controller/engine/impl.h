@@ -176,7 +176,7 @@ class Engine::Impl {
   // ---- reports.cc ----
   void OnDamaged(const NodeId& node, const v1::DamagedImage& image);
   void OnReport(const NodeId& node, const v1::TaskReport& report);
-  void TakeNotes(const NodeId& node, ObservedTask& task);
+  void TakeNotes(const NodeId& node, const v1::TaskReport& report);
   bool IsPlacedOn(const NodeId& node, const TaskId& task) const;
   void OnResult(const NodeId& node, const v1::OpResult& result);
   void OnVerified(const v1::OpResult& result);

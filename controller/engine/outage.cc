@@ -71,7 +71,10 @@ void Engine::Impl::LookAtEverything() {
   }
   for (const JobId& id : queued) FollowQueue(id);
   for (const auto& [node, tasks] : state_.observed_tasks) {
-    for (const auto& [id, task] : tasks) Follow(node, task.report);
+    for (const auto& [id, task] : tasks) {
+      Follow(node, task.report);
+      TakeNotes(node, task.report);
+    }
   }
   JudgeAll();
   schedule_ = true;

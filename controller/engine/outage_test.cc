@@ -85,6 +85,44 @@ TEST_F(OutageTest, AnOrderThatWasTakenBackCanBeGivenAgain) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 1);
 }
 
+class NotesTest : public OutageTest {
+ protected:
+  NotesTest() {
+    job_ = Submit(Batch());
+    Settle();
+    cluster_.Note(job_, "first");
+  }
+  std::vector<std::string> Notes() {
+    std::vector<std::string> notes;
+    for (const Event& event : engine_->EventsAfter(0, 1000, 0s)) {
+      if (const auto* noted = std::get_if<Noted>(&event.body)) notes.push_back(noted->text);
+    }
+    return notes;
+  }
+  JobId job_;
+};
+
+TEST_F(NotesTest, OneThatWasTakenBackIsTakenAgain) {
+  disk_->full = true;
+  cluster_.Note(job_, "second");
+  disk_->full = false;
+  Beat();
+  EXPECT_EQ(Notes(), (std::vector<std::string>{"rank 0 on a: first", "rank 0 on a: second"}));
+}
+
+TEST_F(NotesTest, OneThatWasMadeWhileNobodyListenedIsTakenLater) {
+  cluster_.Disconnect("a");
+  cluster_.Note(job_, "second");
+  cluster_.Connect("a");
+  EXPECT_EQ(Notes().size(), 2u);
+}
+
+TEST_F(NotesTest, ANewControllerTakesNoneTwice) {
+  StartController();
+  cluster_.Connect("a");
+  EXPECT_EQ(Notes().size(), 1u);
+}
+
 TEST_F(OutageTest, AVerificationThatWasTakenBackIsNotWaitedFor) {
   const JobId job = Submit(Batch(1, {Method::kCheckpoint}));
   Settle();

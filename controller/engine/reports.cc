@@ -47,7 +47,7 @@ void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
   task.report = std::move(kept);
   Follow(node, report);
   CatchUp(report);
-  TakeNotes(node, task);
+  TakeNotes(node, report);
   if (!news && !cannot) return;
   to_judge_.insert(id.job);
   // A stray that is gone makes room, and no event says so.
@@ -64,13 +64,16 @@ bool Engine::Impl::IsPlacedOn(const NodeId& node, const TaskId& task) const {
          job.nodes[static_cast<size_t>(rank)] == node;
 }
 
-// Things that the job's owner should know.
-void Engine::Impl::TakeNotes(const NodeId& node, ObservedTask& task) {
-  const TaskId id = IdOf(task.report);
+// Things that the job's owner should know. A task says all that it ever had to say in every report.
+void Engine::Impl::TakeNotes(const NodeId& node, const v1::TaskReport& report) {
+  const TaskId id = IdOf(report);
   if (!IsPlacedOn(node, id)) return;
-  for (; task.notes_taken < std::min(task.report.notes_size(), kMostNotes); ++task.notes_taken) {
-    const std::string note = task.Cut(task.report.notes(task.notes_taken));
-    Record(id.job, Noted{absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", note)});
+  const std::map<int, int>& taken = state_.jobs.at(id.job).notes;
+  const auto before = taken.find(id.rank);
+  for (int i = before == taken.end() ? 0 : before->second; i < std::min(report.notes_size(), kMostNotes);
+       ++i) {
+    const std::string text = absl::StrCat("rank ", id.rank, " on ", node.value(), ": ", Cut(report.notes(i)));
+    Record(id.job, Noted{text, id.rank});
   }
 }
 

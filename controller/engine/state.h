@@ -77,9 +77,11 @@ struct NodeCordoned {
   NodeId node;
   bool cordoned = true;
 };
+// Something its owner should know.
 struct Noted {
   std::string text;
-};  // something its owner should know
+  int rank = -1;  // agents' number of the task that said it; -1: not known
+};
 
 // What jobs that are over add up to, for counters that must never fall.
 struct Tally {
@@ -148,6 +150,7 @@ struct JobRecord {
   std::vector<NodeId> left_on;
   std::map<int, int> exited;  // rank -> exit code
   Time last_exit;             // of a rank
+  std::map<int, int> notes;   // agents' rank -> how many notes of its task of this incarnation are recorded
   std::map<Method, std::string> lost_methods;
   int start_failures = 0;                 // in a row, because of nodes
   int restore_failures = 0;               // in a row, with the newest checkpoint
@@ -181,7 +184,6 @@ struct NodeRecord {
 
 struct ObservedTask {
   v1::TaskReport report;
-  int notes_taken = 0;  // of the report's: those in the journal
   std::optional<v1::Progress> progress;
 };
 struct ObservedNode {

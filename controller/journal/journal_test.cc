@@ -98,7 +98,7 @@ std::vector<EventBody> EveryBody() {
           MethodLost{Method::kSuspend, "why"},
           CheckpointChanged{CheckpointId("1.1"), "damaged", "pages"},
           NodeCordoned{NodeId("n"), false},
-          Noted{"text"},
+          Noted{"text", 3},
           TasksChanged{{NodeId("n")}, 65536},
           JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6}},
           JournalRestored{7, JobId(1000)}};

@@ -13,7 +13,8 @@ namespace siding {
 
 // Returns when the journal is this process's, or with nullptr when one of `stop` (blocked signals; SIGHUP
 // does not count) has come. Without config.standby: kFailedPrecondition, with the holder's name, if there is
-// one that lives. The lease must outlive the journal.
+// one that lives; and kUnavailable if a silent one on this machine, stopped in the middle of a write, had the
+// database locked: it has been ended, so the next start succeeds. The lease must outlive the journal.
 absl::StatusOr<std::unique_ptr<Journal>> AwaitJournal(const ControllerConfig& config, Lease& lease,
                                                       const sigset_t& stop);
 

@@ -32,9 +32,9 @@ class Journal {
   virtual int64_t restored() const { return 0; }
 };
 
-// Opens or makes the database at `path`, and claims `lease` before anything in it is changed. The lease must
-// outlive the journal. kDataLoss if it is damaged, kFailedPrecondition if a newer siding wrote it or another
-// process has been faster, kUnavailable if another process keeps it locked.
+// Opens or makes the database at `path`; `lease`, which must outlive it, is claimed before any event or table
+// is changed (a copy is marked as put back, and the log's mode is set, before that). kDataLoss if damaged,
+// kFailedPrecondition if a newer siding wrote it or another was faster, kUnavailable if it is kept locked.
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path, Lease& lease);
 // The same with a lease of its own, for who has nobody that takes over.
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path);

@@ -32,7 +32,7 @@ class SqliteJournal final : public Journal {
 
   absl::Status Open() {
     SIDING_RETURN_IF_ERROR(db_.Check());
-    // Before anything is changed: a newer journal stays as it is, and so does another controller's.
+    // Before any table is changed: a newer journal stays as it is, and so does another controller's.
     SIDING_RETURN_IF_ERROR(SchemaOf(db_).status());
     SIDING_RETURN_IF_ERROR(SetMode());
     SIDING_RETURN_IF_ERROR(lease_.Claim(db_));

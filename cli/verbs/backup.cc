@@ -52,7 +52,8 @@ void Print(const Session& session, const std::string& file, const JournalSummary
               << "\n";
     return;
   }
-  std::cout << file << " is a whole journal: schema " << summary.schema << ", " << summary.events << " events";
+  std::cout << file << " is a whole journal: schema " << summary.schema << ", " << summary.events
+            << " events";
   if (summary.events > 0)
     std::cout << ", the last is " << summary.last << " of " << FormatTime(summary.last_at);
   std::cout << "\n";

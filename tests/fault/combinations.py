@@ -1,6 +1,7 @@
 """Which fault is tried in which play."""
 
 import collections
+import os
 import zlib
 
 from faulty import points
@@ -8,6 +9,9 @@ from faulty import points
 DELAY = "2s"
 # Longer than anybody waits for a small dump (kDumpPatience in controller/engine/act.cc, and thrice the predicted time).
 LATE = "75s"
+
+# Inherited by the processes that perform one combination each: two matrices on one machine do not meet.
+RUN = os.environ.setdefault("SIDING_MATRIX_RUN", str(os.getpid()))
 
 # Points that only another play comes to.
 PLAY_OF = {
@@ -38,7 +42,7 @@ Combination = collections.namedtuple("Combination", "name point fault play tag w
 def make(point, kind, nth, what):
     name = f"{point}={kind}" + (f"@{nth}" if nth > 1 else "")
     fault = {"delay": f"{point}=delay={DELAY}", "late": f"{point}=delay={LATE}"}.get(kind, f"{point}={kind}") + f"@{nth}"
-    tag = f"m{zlib.crc32(name.encode()):08x}"
+    tag = f"m{zlib.crc32((RUN + name).encode()):08x}"
     return Combination(name, point, fault, "late" if kind == "late" else PLAY_OF.get(point, "main"), tag, what)
 
 

@@ -32,17 +32,22 @@ SAVER = r"""
 import os, signal, sys, time
 state, n = sys.argv[1], int(sys.argv[2])
 i = int(open(state).read()) if "--resume" in sys.argv else 0
-def save(*_):
-    with open(state + ".tmp", "w") as f:
-        f.write(str(i))
-    os.rename(state + ".tmp", state)
-    if "--go-on" not in sys.argv:
-        sys.exit(0)
-signal.signal(signal.SIGUSR1, save)
+told = False
+def tell(*_):
+    global told
+    told = True
+signal.signal(signal.SIGUSR1, tell)
 while i < n:
     print(i, flush=True)
     i += 1
     time.sleep(0.02)
+    if told:  # between two steps: what was printed and what is saved agree
+        told = False
+        with open(state + ".tmp", "w") as f:
+            f.write(str(i))
+        os.rename(state + ".tmp", state)
+        if "--go-on" not in sys.argv:
+            sys.exit(0)
 print("done", flush=True)
 """
 

@@ -115,7 +115,7 @@ class FaultyCluster(Cluster):
             try:
                 return super(FaultyCluster, self).submit("--name", name, *args)
             except CtlError as error:
-                if "refused" in str(error):
+                if "is refused" in str(error):
                     raise AssertionError(str(error)) from error
                 return known()
         return wait_for(f"{name} to be submitted", attempt, 40)

@@ -44,7 +44,9 @@ class Play:
         return number
 
     def request(self, nodes, *args):
-        """A deadline job that writes down on each node that it ran."""
+        """A deadline job that writes down on each node that it ran. A controller that has just been started again refuses what
+        needs a node that it has not heard of yet."""
+        wait_for("all nodes to be up", lambda: self.cluster.patiently(self.cluster._measured), self.patience)
         command = ["/bin/sh", "-c", f"echo ran >> {self.work}/express.$SIDING_RANK.ended; sleep 0.3"]
         self.submit("express", "--start-by", "+30s", *args, nodes=nodes, command=command)
 

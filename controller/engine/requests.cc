@@ -50,7 +50,7 @@ PlanningTask Engine::Impl::TaskFor(JobId id, const JobSpec& spec) const {
     task.requests.push_back(MakeRequest(other, job->spec));
     ids.push_back(other);
   }
-  if (ids.size() > 1 && policy_.strategy == Strategy::kLeastLoss) task.together = SnapshotFor(spec, ids);
+  if (ids.size() > 1 && policy_.strategy == Strategy::kLeastLoss) task.together = Room(ids);
   return task;
 }
 

@@ -7,11 +7,25 @@
 #include "planner/planner.h"
 
 namespace siding {
+namespace {
+
+Resources FreeForAll(const PlanningTask& task, const NodeView& node) {
+  const auto free = task.together->find(node.id);
+  return free == task.together->end() ? node.free : free->second;
+}
+
+Snapshot SeenTogether(const PlanningTask& task) {
+  Snapshot snapshot = task.alone;
+  for (NodeView& node : snapshot.nodes) node.free = FreeForAll(task, node);
+  return snapshot;
+}
+
+}  // namespace
 
 // If it does not work out together, it is planned with what the others leave.
 std::vector<Plan> MakePlans(const PlanningTask& task) {
-  if (task.together && CanPlanTogether(*task.together, task.requests)) {
-    std::vector<Plan> plans = MakePlans(*task.together, task.requests, task.policy);
+  if (task.together && CanPlanTogether(task.alone, task.requests)) {
+    std::vector<Plan> plans = MakePlans(SeenTogether(task), task.requests, task.policy);
     if (plans.front().feasible) return plans;
   }
   return {MakePlan(task.alone, task.requests.front(), task.policy)};
@@ -29,11 +43,11 @@ Trial Try(const PlanningTask& task) {
       used.insert(step.target.begin(), step.target.end());
     }
   }
-  const Snapshot& seen = trial.plans.size() > 1 ? *task.together : task.alone;
-  for (const NodeView& node : seen.nodes) {
-    if (used.contains(node.id)) trial.free[node.id] = node.free;
+  const bool together = trial.plans.size() > 1;
+  for (const NodeView& node : task.alone.nodes) {
+    if (used.contains(node.id)) trial.free[node.id] = together ? FreeForAll(task, node) : node.free;
   }
-  for (const JobView& job : seen.jobs) {
+  for (const JobView& job : task.alone.jobs) {
     const bool is_there = std::any_of(job.nodes.begin(), job.nodes.end(),
                                       [&](const NodeId& node) { return used.contains(node); });
     if (is_there) trial.jobs.insert(job.id);

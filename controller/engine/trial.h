@@ -20,7 +20,8 @@ struct PlanningTask {
   Policy policy;
   std::vector<Request> requests;  // the one that is asked for, and others that wait
   Snapshot alone;                 // as the first sees it
-  std::optional<Snapshot> together;
+  // What is free as all of them see it, in which alone they differ; none: they are not planned together.
+  std::optional<std::map<NodeId, Resources>> together;
 };
 // The plan of the first request comes first; plans of others follow if theirs change with it. Pure.
 std::vector<Plan> MakePlans(const PlanningTask& task);
@@ -36,9 +37,9 @@ struct Trial {
 // Pure.
 Trial Try(const PlanningTask& task);
 
-// An event since then that they may have to be made again for: something happened to their jobs, or to none in
-// particular, such as a node that was cordoned; or another request was planned, which may count on the same
-// nodes or the same storage.
+// An event since then that they may have to be made again for: something happened to their jobs, or to none
+// in particular, such as a node that was cordoned; or another request was planned, which may count on the
+// same nodes or the same storage.
 bool Shakes(const Event& event, const Trial& trial);
 // Counted from now the first is still in time, by as much as the policy wants.
 bool IsInTime(const Trial& trial, const Request& request, const Policy& policy, Time now);

@@ -1,4 +1,6 @@
 // sidingd: flags -> configuration -> construct in dependency order -> run -> reverse shutdown.
+#include <malloc.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
@@ -30,6 +32,11 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr Duration kClockWasSet = std::chrono::seconds(1);
+
+// Plans take a hundred megabytes for a moment, and each may be made on another of gRPC's threads. By default
+// malloc has eight arenas for each core, and every one of them keeps what the largest plan in it took:
+// docs/reliability/load.md. Two are enough, as most of what is done is done under the engine's lock.
+constexpr int kMallocArenas = 2;
 
 // Passes what the gateway hears on to the engine.
 class EngineAgentEvents final : public AgentEvents {
@@ -148,6 +155,7 @@ absl::StatusOr<ControllerConfig> Configure(const std::string& file) {
 }
 
 int Main(int argc, char** argv) {
+  mallopt(M_ARENA_MAX, kMallocArenas);  // before there are threads
   CLI::App app("siding's controller: plans preemptions, keeps the journal, tells the node agents what to do");
   std::string file, heartbeat;
   ControllerConfig flags;

@@ -99,7 +99,7 @@ const JobRecord* Engine::Impl::AnsweredBefore(uint32_t uid, const std::string& r
 
 absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, JobSpec spec,
                                                        const std::string& request_key,
-                                                       std::optional<Plan> tried) {
+                                                       std::optional<Trial> trial) {
   if (const std::string manager = platform_.manager(); !manager.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("on this site jobs are submitted to ", manager, ", which has the queue"));
@@ -124,11 +124,11 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
   SIDING_RETURN_IF_ERROR(CheckRule(spec));
   // A refusal holds a moment later as well, and with the search for the earliest start takes by far the
-  // longest. What is promised is planned now.
+  // longest. What is promised rests on what is there now.
   std::vector<Plan> plans;
-  if (tried && !tried->feasible && policy_.when_late == WhenLate::kRefuse) {
-    tried->request = id;
-    plans.push_back(*std::move(tried));
+  if (trial && (!trial->plans.front().feasible || StillGood(*trial, spec))) {
+    plans = std::move(trial->plans);
+    plans.front().request = id;
   } else {
     plans = PlanFor(id, spec);
   }
@@ -138,7 +138,7 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
     Record(id, RequestRefused{std::move(spec), ForTheRecord(std::move(plan)), request_key});
     return refused;
   }
-  Submitted submitted{id, plan};
+  Submitted submitted{id, ForTheRecord(plan)};
   Record(id, JobSubmitted{std::move(spec), request_key});
   Adopt(std::move(plans));
   return submitted;

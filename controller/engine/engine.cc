@@ -10,6 +10,14 @@ bool Engine::Impl::MayAct(const Caller& caller, const JobRecord& job) const {
   return caller.is_operator || caller.uid == job.spec.uid;
 }
 
+absl::StatusOr<Trial> Engine::Impl::MakeTrial(const JobSpec& spec) {
+  std::lock_guard one_at_a_time(dry_running_);
+  std::unique_lock lock(mutex_);
+  SIDING_ASSIGN_OR_RETURN(const PlanningTask task, DryRun(spec));
+  lock.unlock();
+  return Try(task);
+}
+
 // ---- The public face: a lock, a decision, Advance(). ----
 
 Engine::Engine(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock)
@@ -25,24 +33,20 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
                                                  const std::string& request_key) {
   spec.uid = caller.uid;
   spec.user = caller.user;
-  std::optional<Plan> tried;
+  std::optional<Trial> trial;
   if (spec.kind == JobKind::kOnDemand) {
-    if (auto plan = DryRun(caller, spec); plan.ok()) tried = *std::move(plan);  // errors come again
+    if (auto made = impl_->MakeTrial(spec); made.ok()) trial = *std::move(made);  // errors come again
   }
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
-  auto submitted = impl_->Submit(caller, std::move(spec), request_key, std::move(tried));
+  auto submitted = impl_->Submit(caller, std::move(spec), request_key, std::move(trial));
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return submitted;
 }
 
-// A plan for ten thousand jobs takes longer than anybody else should wait.
 absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec) {
-  std::lock_guard one_at_a_time(impl_->dry_running_);
-  std::unique_lock lock(impl_->mutex_);
-  SIDING_ASSIGN_OR_RETURN(const PlanningTask task, impl_->DryRun(spec));
-  lock.unlock();
-  return std::move(MakePlans(task).front());
+  SIDING_ASSIGN_OR_RETURN(Trial trial, impl_->MakeTrial(spec));
+  return std::move(trial.plans.front());
 }
 
 absl::StatusOr<Time> Engine::WouldStart(const Caller& caller, const JobSpec& spec) {

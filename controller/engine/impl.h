@@ -12,6 +12,7 @@
 //   wishes.cc    recorded state -> what is wished of the cluster manager
 //   room.cc      what is free on each node
 //   snapshot.cc  state and reports -> what the planner may know
+//   trial.h      plans that are made without the lock
 //   requests.cc  deadline jobs: plan, order, grant, plan again
 //   way_back.cc  jobs that made way come back
 //   schedule.cc  the queue, periodic checkpoints, how many are kept
@@ -35,6 +36,7 @@
 #include "controller/engine/engine.h"
 #include "controller/engine/event_log.h"
 #include "controller/engine/pace.h"
+#include "controller/engine/trial.h"
 #include "model/snapshot.h"
 #include "planner/planner.h"
 #include "planner/way_back.h"
@@ -80,16 +82,6 @@ bool IsLive(v1::TaskPhase phase);
 // The processes are gone.
 bool IsGone(v1::TaskPhase phase);
 
-// All that planning a request takes: a value, so that it can be done without the lock.
-struct PlanningTask {
-  Policy policy;
-  std::vector<Request> requests;  // the one that is asked for, and others that wait
-  Snapshot alone;                 // as the first sees it
-  std::optional<Snapshot> together;
-};
-// The plan of the first request comes first; plans of others follow if theirs change with it.
-std::vector<Plan> MakePlans(const PlanningTask& task);
-
 class Engine::Impl {
  public:
   Impl(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock)
@@ -101,6 +93,8 @@ class Engine::Impl {
         events_(journal) {}
 
   // ---- engine.cc ----
+  // Takes the lock itself, and not while it plans.
+  absl::StatusOr<Trial> MakeTrial(const JobSpec& spec);
   // No lock is needed.
   const EventLog& events() const { return events_; }
   bool MayAct(const Caller& caller, const JobRecord& job) const;
@@ -128,9 +122,9 @@ class Engine::Impl {
   void OnManager(ManagerChanges changes);
 
   // ---- admission.cc ----
-  // `tried`: a plan that was made a moment ago.
+  // `trial`: plans that were made a moment ago.
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key,
-                                   std::optional<Plan> tried);
+                                   std::optional<Trial> trial);
   // As it was answered; nullptr: it has not been.
   const JobRecord* AnsweredBefore(uint32_t uid, const std::string& request_key) const;
   absl::StatusOr<PlanningTask> DryRun(const JobSpec& spec) const;
@@ -269,6 +263,8 @@ class Engine::Impl {
   bool Grant(JobRecord& request);
   PlanningTask TaskFor(JobId id, const JobSpec& spec) const;
   std::vector<Plan> PlanFor(JobId id, const JobSpec& spec) const;
+  // Plans that were made without the lock, if they are as good as those that would be made now.
+  bool StillGood(const Trial& trial, const JobSpec& spec) const;
   void Adopt(std::vector<Plan> plans);
   void Order(const Plan& plan, const PlanStep& step);
   bool OrderWhatIsDue(const Plan& plan);

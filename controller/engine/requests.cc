@@ -40,7 +40,7 @@ Request Engine::Impl::MakeRequest(JobId id, const JobSpec& spec) const {
 // early may serve another.
 PlanningTask Engine::Impl::TaskFor(JobId id, const JobSpec& spec) const {
   const Time now = clock_.Now();
-  PlanningTask task{policy_, {MakeRequest(id, spec)}, SnapshotFor(spec, {id}), std::nullopt};
+  PlanningTask task{state_.last_seq, policy_, {MakeRequest(id, spec)}, SnapshotFor(spec, {id}), std::nullopt};
   std::vector<JobId> ids = {id};
   const auto its_nodes = platform_.NodesFor(spec);
   for (const auto& [other, job] : state_.index.requests()) {
@@ -50,21 +50,34 @@ PlanningTask Engine::Impl::TaskFor(JobId id, const JobSpec& spec) const {
     task.requests.push_back(MakeRequest(other, job->spec));
     ids.push_back(other);
   }
-  if (ids.size() > 1 && policy_.strategy == Strategy::kLeastLoss) task.together = SnapshotFor(spec, ids);
+  if (ids.size() > 1 && policy_.strategy == Strategy::kLeastLoss) task.together = Room(ids);
   return task;
-}
-
-// If it does not work out together, it is planned with what the others leave.
-std::vector<Plan> MakePlans(const PlanningTask& task) {
-  if (task.together && CanPlanTogether(*task.together, task.requests)) {
-    std::vector<Plan> plans = MakePlans(*task.together, task.requests, task.policy);
-    if (plans.front().feasible) return plans;
-  }
-  return {MakePlan(task.alone, task.requests.front(), task.policy)};
 }
 
 std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
   return MakePlans(TaskFor(id, spec));
+}
+
+// A better plan may be possible by now. That is so a moment after any plan, and not worth another.
+bool Engine::Impl::StillGood(const Trial& trial, const JobSpec& spec) const {
+  const Plan& first = trial.plans.front();
+  if (!IsInTime(trial, MakeRequest(first.request, spec), policy_, clock_.Now())) return false;
+  const std::vector<Event> since = events_.After(trial.seq, EventLog::kRecent, Duration(0));
+  if (std::any_of(since.begin(), since.end(), [&](const Event& event) { return Shakes(event, trial); }))
+    return false;
+  std::vector<JobId> requests;
+  for (const Plan& plan : trial.plans) {
+    requests.push_back(plan.request);
+    for (const PlanStep& step : plan.steps) {
+      if (!std::all_of(step.nodes.begin(), step.nodes.end(), [&](const NodeId& n) { return Usable(n); }))
+        return false;
+    }
+  }
+  const std::map<NodeId, Resources> room = Room(requests);
+  return std::all_of(trial.free.begin(), trial.free.end(), [&](const auto& then) {
+    const auto now = room.find(then.first);
+    return now != room.end() && now->second == then.second;
+  });
 }
 
 // As these requests see it, which are all of this one's kind.

@@ -59,11 +59,12 @@ bool Engine::Impl::RequestStillWants(JobId request) const {
 // Nodes that are wholly free and stay so, for requests to come. Not those on which alone somebody can go on:
 // he would wait for ever.
 void Engine::Impl::KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const {
+  if (policy_.headroom_nodes == 0) return;
   std::set<NodeId> needed;
   for (const Waiting& job : waiting) needed.insert(job.only_on.begin(), job.only_on.end());
   int kept = 0;
   std::erase_if(room, [&](const NodeRoom& node) {
-    const bool idle = node.free == CapacityOf(node.id, state_.observed_nodes.at(node.id));
+    const bool idle = node.free == Accounts().at(node.id).capacity;
     return idle && !needed.contains(node.id) && kept++ < policy_.headroom_nodes;
   });
 }

@@ -1,0 +1,68 @@
+#include "controller/engine/trial.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "controller/engine/plan_record.h"
+#include "planner/planner.h"
+
+namespace siding {
+namespace {
+
+Resources FreeForAll(const PlanningTask& task, const NodeView& node) {
+  const auto free = task.together->find(node.id);
+  return free == task.together->end() ? node.free : free->second;
+}
+
+Snapshot SeenTogether(const PlanningTask& task) {
+  Snapshot snapshot = task.alone;
+  for (NodeView& node : snapshot.nodes) node.free = FreeForAll(task, node);
+  return snapshot;
+}
+
+}  // namespace
+
+// If it does not work out together, it is planned with what the others leave.
+std::vector<Plan> MakePlans(const PlanningTask& task) {
+  if (task.together && CanPlanTogether(task.alone, task.requests)) {
+    std::vector<Plan> plans = MakePlans(SeenTogether(task), task.requests, task.policy);
+    if (plans.front().feasible) return plans;
+  }
+  return {MakePlan(task.alone, task.requests.front(), task.policy)};
+}
+
+Trial Try(const PlanningTask& task) {
+  Trial trial{MakePlans(task), task.alone.now, task.seq, {}, {}};
+  std::set<NodeId> used;
+  for (Plan& plan : trial.plans) {
+    plan = ForTheRecord(std::move(plan));
+    trial.jobs.insert(plan.request);
+    used.insert(plan.nodes.begin(), plan.nodes.end());
+    for (const PlanStep& step : plan.steps) {
+      trial.jobs.insert(step.job);
+      used.insert(step.target.begin(), step.target.end());
+    }
+  }
+  const bool together = trial.plans.size() > 1;
+  for (const NodeView& node : task.alone.nodes) {
+    if (used.contains(node.id)) trial.free[node.id] = together ? FreeForAll(task, node) : node.free;
+  }
+  for (const JobView& job : task.alone.jobs) {
+    const bool is_there = std::any_of(job.nodes.begin(), job.nodes.end(),
+                                      [&](const NodeId& node) { return used.contains(node); });
+    if (is_there) trial.jobs.insert(job.id);
+  }
+  return trial;
+}
+
+bool Shakes(const Event& event, const Trial& trial) {
+  return event.job == JobId() || trial.jobs.contains(event.job) ||
+         std::holds_alternative<RequestPlanned>(event.body);
+}
+
+bool IsInTime(const Trial& trial, const Request& request, const Policy& policy, Time now) {
+  const Time start = trial.plans.front().predicted_start + (now - trial.made);
+  return std::max(start, request.not_before) <= request.start_by - policy.margin;
+}
+
+}  // namespace siding

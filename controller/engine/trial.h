@@ -1,0 +1,47 @@
+// Planning without the engine's lock, for a plan may take longer than anybody else should wait: all that it
+// takes, as a value, and what is to be looked at again when the lock is had once more.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "controller/engine/state.h"
+#include "model/plan.h"
+#include "model/policy.h"
+#include "model/snapshot.h"
+
+namespace siding {
+
+struct PlanningTask {
+  int64_t seq = 0;  // the last event that is in it
+  Policy policy;
+  std::vector<Request> requests;  // the one that is asked for, and others that wait
+  Snapshot alone;                 // as the first sees it
+  // What is free as all of them see it, in which alone they differ; none: they are not planned together.
+  std::optional<std::map<NodeId, Resources>> together;
+};
+// The plan of the first request comes first; plans of others follow if theirs change with it. Pure.
+std::vector<Plan> MakePlans(const PlanningTask& task);
+
+// Plans as of a moment, and what they rest on.
+struct Trial {
+  std::vector<Plan> plans;  // as they are recorded; the first is of the request that was asked for
+  Time made;
+  int64_t seq = 0;
+  std::set<JobId> jobs;              // those that they are for or move, and those on the nodes that they use
+  std::map<NodeId, Resources> free;  // on these nodes, as the requests saw it
+};
+// Pure.
+Trial Try(const PlanningTask& task);
+
+// An event since then that they may have to be made again for: something happened to their jobs, or to none
+// in particular, such as a node that was cordoned; or another request was planned, which may count on the
+// same nodes or the same storage.
+bool Shakes(const Event& event, const Trial& trial);
+// Counted from now the first is still in time, by as much as the policy wants.
+bool IsInTime(const Trial& trial, const Request& request, const Policy& policy, Time now);
+
+}  // namespace siding

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "agent/checkpoint/precheck.h"
+#include "agent/host/task_ending.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
@@ -16,22 +17,6 @@
 #include "spdlog/spdlog.h"
 
 namespace siding {
-
-bool IsOver(v1::TaskPhase phase) {
-  switch (phase) {
-    case v1::CHECKPOINTED:
-    case v1::SAVED:
-    case v1::EXITED:
-    case v1::LAUNCH_FAILED:
-    case v1::RESTORE_FAILED:
-    case v1::LOST:
-      return true;
-    default:
-      return false;
-  }
-}
-
-TaskId TaskIdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnation(), ref.rank()}; }
 
 Task::Task(HostContext& host, TaskId id, std::string folder) : Task(host, id, std::move(folder), {}) {
   v1::TaskRef& ref = *record_.mutable_report()->mutable_task();

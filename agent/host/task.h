@@ -28,9 +28,6 @@ namespace siding {
 inline constexpr Duration kFreezePatience = std::chrono::seconds(10);
 inline constexpr Duration kEndPatience = std::chrono::seconds(30);
 
-bool IsOver(v1::TaskPhase phase);
-TaskId TaskIdOf(const v1::TaskRef& ref);
-
 // Thread-safe. The context outlives it.
 class Task {
  public:

@@ -4,6 +4,20 @@
 
 namespace siding {
 
+bool IsOver(v1::TaskPhase phase) {
+  switch (phase) {
+    case v1::CHECKPOINTED:
+    case v1::SAVED:
+    case v1::EXITED:
+    case v1::LAUNCH_FAILED:
+    case v1::RESTORE_FAILED:
+    case v1::LOST:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void NoteTold(agent::TaskRecord& record, const v1::Save& save) { record.set_saving(!save.keep_running()); }
 
 void NoteSave(agent::TaskRecord& record, const v1::Save& save, bool marked) {

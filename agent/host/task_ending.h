@@ -8,6 +8,9 @@
 
 namespace siding {
 
+// Its processes are gone, and what became of it is in its report.
+bool IsOver(v1::TaskPhase phase);
+
 enum class Ending {
   kItsOwn,        // the command ended, or was ended for good
   kCheckpointed,  // its state is in an image

@@ -17,6 +17,8 @@ void ForgetFailure(v1::TaskReport& report) {
 
 }  // namespace
 
+TaskId TaskIdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnation(), ref.rank()}; }
+
 bool TakeStart(agent::TaskRecord& record, const v1::ToAgent& order) {
   v1::TaskReport& report = *record.mutable_report();
   // Anything but a fresh task: launched already.

@@ -3,9 +3,13 @@
 #pragma once
 
 #include "agent/host/task_record.pb.h"
+#include "common/ids.h"
 #include "siding/v1/agent.pb.h"
 
 namespace siding {
+
+// The task that an order or a report is of.
+TaskId TaskIdOf(const v1::TaskRef& ref);
 
 // Each is for the order that it is named after, and is false if there is nothing to do: it has been carried
 // out, has failed, or makes no sense in the task's phase. Then the record stays as it is.

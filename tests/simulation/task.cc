@@ -1,25 +1,8 @@
 #include "tests/simulation/task.h"
 
-#include "agent/host/task_ending.h"
 #include "agent/host/task_orders.h"
 
 namespace siding::simulation {
-
-TaskId TaskIdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnation(), ref.rank()}; }
-
-bool IsOver(v1::TaskPhase phase) {
-  switch (phase) {
-    case v1::CHECKPOINTED:
-    case v1::SAVED:
-    case v1::EXITED:
-    case v1::LAUNCH_FAILED:
-    case v1::RESTORE_FAILED:
-    case v1::LOST:
-      return true;
-    default:
-      return false;
-  }
-}
 
 Task::Task(Host& host, const TaskId& id) : host_(host), id_(id) {
   v1::TaskRef& ref = *record_.mutable_report()->mutable_task();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/host/task_ending.h"
 #include "agent/host/task_record.pb.h"
 #include "model/snapshot.h"
 #include "siding/v1/agent.pb.h"
@@ -23,9 +24,6 @@ struct Host {
   Rate dump;     // at both tiers
   Rate restore;  // and what they really take in a world without faults
 };
-
-TaskId TaskIdOf(const v1::TaskRef& ref);
-bool IsOver(v1::TaskPhase phase);
 
 // Not thread-safe. Destroying it is the death of its agent: nothing that it waited for happens any more.
 class Task {

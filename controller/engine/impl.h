@@ -308,7 +308,7 @@ class Engine::Impl {
   std::map<NodeId, Resources> Room(const std::vector<JobId>& requests) const;
   bool IsEnding(const JobRecord& request) const;
   void GiveWhatIsFrozen(std::map<NodeId, Resources>& room) const;
-  void TakeStrays(const NodeId& node, Resources& free) const;
+  Resources HeldByStrays(const NodeId& node) const;
   void TakeLeftTasks(std::map<NodeId, Resources>& room) const;
   bool Usable(const NodeId& node) const;
   // Of the usable nodes, were they empty.

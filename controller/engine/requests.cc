@@ -284,16 +284,9 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
       if (auto it = room.find(job->nodes[rank]); it != room.end()) it->second += job->spec.per_node;
     }
   }
-  // Processes of earlier incarnations are being ended; they do not call for another victim.
+  // Processes that should be gone are being ended; they do not call for another victim.
   for (const NodeId& node : std::set<NodeId>(plan.nodes.begin(), plan.nodes.end())) {
-    const auto tasks = state_.observed_tasks.find(node);
-    if (tasks == state_.observed_tasks.end()) continue;
-    for (const auto& [id, task] : tasks->second) {
-      auto job = state_.jobs.find(id.job);
-      if (!IsLive(task.report.phase()) || job == state_.jobs.end()) continue;
-      if (HoldsNodes(job->second.state) && id.incarnation == job->second.incarnation) continue;
-      if (auto it = room.find(node); it != room.end()) it->second += job->second.spec.per_node;
-    }
+    if (auto it = room.find(node); it != room.end()) it->second += HeldByStrays(node);
   }
   return !plan.nodes.empty() && std::all_of(plan.nodes.begin(), plan.nodes.end(), [&](const NodeId& node) {
     auto it = room.find(node);

@@ -60,7 +60,7 @@ std::optional<Engine::Impl::Account> Engine::Impl::AccountOf(const NodeId& node)
     const JobRecord& job = *state_.unfinished.at(id);
     if (!job.exited.contains(rank)) account.free -= HeldBy(job, node);
   }
-  TakeStrays(node, account.free);
+  account.free -= HeldByStrays(node);
   return account;
 }
 
@@ -135,17 +135,19 @@ void Engine::Impl::GiveWhatIsFrozen(std::map<NodeId, Resources>& room) const {
 }
 
 // Processes that should be gone and are not yet: nothing is granted before it is observed free.
-void Engine::Impl::TakeStrays(const NodeId& node, Resources& free) const {
+Resources Engine::Impl::HeldByStrays(const NodeId& node) const {
+  Resources held{0, Bytes{}, 0};
   const auto tasks = state_.observed_tasks.find(node);
-  if (tasks == state_.observed_tasks.end()) return;
+  if (tasks == state_.observed_tasks.end()) return held;
   for (const auto& [id, task] : tasks->second) {
     if (!IsLive(task.report.phase())) continue;
     auto found = state_.jobs.find(id.job);
     if (found == state_.jobs.end()) continue;
     const JobRecord& job = found->second;
     const bool counted = IsWanted(job, node, id) && !job.exited.contains(id.rank - job.first_rank);
-    if (!counted) free -= job.spec.per_node;
+    if (!counted) held += job.spec.per_node;
   }
+  return held;
 }
 
 // And those of which nobody has heard: the order to start them may still be on its way.

@@ -85,7 +85,7 @@ bool Engine::Impl::HasRoomToGoOn(const JobRecord& job) const {
       const JobRecord& other = *state_.unfinished.at(id);
       if (!other.in_ram && !other.exited.contains(rank)) free -= other.spec.per_node;
     }
-    TakeStrays(node, free);
+    free -= HeldByStrays(node);
   }
   TakeLeftTasks(room);
   return std::all_of(room.begin(), room.end(), [&](const auto& node) {

@@ -97,9 +97,8 @@ const JobRecord* Engine::Impl::AnsweredBefore(uint32_t uid, const std::string& r
   return job.submitted >= clock_.Now() - kKeyKept ? &job : nullptr;
 }
 
-absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, JobSpec spec,
-                                                       const std::string& request_key,
-                                                       std::optional<Trial> trial) {
+absl::StatusOr<std::optional<Engine::Submitted>> Engine::Impl::AnswerAtOnce(
+    const Caller& caller, const JobSpec& spec, const std::string& request_key) const {
   if (const std::string manager = platform_.manager(); !manager.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("on this site jobs are submitted to ", manager, ", which has the queue"));
@@ -111,12 +110,20 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
     return Submitted{before->id, plan};
   }
   SIDING_RETURN_IF_ERROR(CheckCount(caller));
-  const JobId id(state_.last_job.value() + 1);
   if (spec.auto_checkpoint_interval && policy_.node_failures_per_year <= 0) {
     return absl::InvalidArgumentError(
         "checkpoint_interval: expected a duration, as the site's policy does not say how often nodes fail "
         "(node_failures_per_year)");
   }
+  return std::nullopt;
+}
+
+absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, JobSpec spec,
+                                                       const std::string& request_key,
+                                                       std::optional<Trial> trial) {
+  SIDING_ASSIGN_OR_RETURN(auto answer, AnswerAtOnce(caller, spec, request_key));
+  if (answer) return *std::move(answer);
+  const JobId id(state_.last_job.value() + 1);
   if (spec.kind == JobKind::kBatch) {
     Record(id, JobSubmitted{std::move(spec), request_key});
     return Submitted{id, std::nullopt};

@@ -35,6 +35,11 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   spec.user = caller.user;
   std::optional<Trial> trial;
   if (spec.kind == JobKind::kOnDemand) {
+    std::unique_lock lock(impl_->mutex_);
+    SIDING_RETURN_IF_ERROR(impl_->Ready());
+    SIDING_ASSIGN_OR_RETURN(auto answer, impl_->AnswerAtOnce(caller, spec, request_key));
+    if (answer) return *std::move(answer);
+    lock.unlock();
     if (auto made = impl_->MakeTrial(spec); made.ok()) trial = *std::move(made);  // errors come again
   }
   std::lock_guard lock(impl_->mutex_);

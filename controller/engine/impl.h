@@ -122,6 +122,9 @@ class Engine::Impl {
   void OnManager(ManagerChanges changes);
 
   // ---- admission.cc ----
+  // What needs no plan: why it may not be asked for, or what was answered before. None: neither.
+  absl::StatusOr<std::optional<Submitted>> AnswerAtOnce(const Caller& caller, const JobSpec& spec,
+                                                        const std::string& request_key) const;
   // `trial`: plans that were made a moment ago.
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key,
                                    std::optional<Trial> trial);

@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,6 +20,7 @@
 #include <cstring>
 
 #include "spank/requeue.h"
+#include "spank/step_output.h"
 #include "spank/step_wire.h"
 
 namespace siding::spank {
@@ -29,6 +31,12 @@ constexpr int kForwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1, SIGU
 
 constexpr int kForEver = -1;
 constexpr int kRetryMs = 1000;  // until Slurm answers again
+
+// How long a pipe is waited for that nobody reads, and how often it is looked at.
+constexpr int64_t kUnreadPatienceMs = 10'000;
+constexpr int kLookMs = 10;
+// From slurmstepd to srun and into a file it is a few milliseconds, unless a disk or a processor is busy.
+constexpr int64_t kUnderwayMs = 300;
 
 struct Task {
   int shim = -1;
@@ -121,6 +129,22 @@ void AwaitSignal(const Task& task, int patience_ms) {
   if (poll(&ready, 1, patience_ms) > 0) TakeSignal(task);
 }
 
+int64_t NowMs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// The requeue kills srun, and what srun has not written by then is nowhere: the image is of a task that has
+// written it.
+void AwaitOutput(const Task& task) {
+  const int64_t patience_ends = NowMs() + kUnreadPatienceMs;
+  while (IsUnread(1, 2) && NowMs() < patience_ends) AwaitSignal(task, kLookMs);
+  const int64_t arrived = NowMs() + kUnderwayMs;
+  for (int64_t now = NowMs(); now < arrived; now = NowMs())
+    AwaitSignal(task, static_cast<int>(arrived - now));
+}
+
 // Its state is kept, and nothing is left to do here. The end of a script is the end of its job, for which
 // Slurm's configuration says that it is to be started again. The end of a step would let the script go on
 // with what comes after it: there the whole job is put back.
@@ -129,6 +153,7 @@ int Leave(Task& task, bool hold) {
   const int code = hold ? kHoldExit : kRequeueExit;
   if (task.of_script || job == nullptr) return code;
   task.init = 0;
+  AwaitOutput(task);
   for (;;) {
     const Requeue answer = AskForRequeue(job, hold, task.mask_before);
     if (answer == Requeue::kRefused) return code;

@@ -1,6 +1,7 @@
 """A private Slurm of several nodes on this machine: munged, slurmctld and one slurmd per node, on loopback, everything
 below one folder. Several may run side by side. Needs root and the packages of deploy/setup."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -15,7 +16,9 @@ import time
 
 from accounting import Accounting
 from cluster import marked_processes, wait_for
+from ports import free_ports
 
+CGROUP2 = (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch")
 
 # A job that leaves with 99 after a checkpoint is requeued; its output file is kept. cred_expire is also the least delay
@@ -71,20 +74,15 @@ def missing():
     return [name for name in PROGRAMS if shutil.which(name) is None]
 
 
-def free_ports(count):
-    """Ports of the loopback device that nobody uses now; nobody has a claim to them either."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [s.getsockname()[1] for s in sockets]
-    finally:
-        for s in sockets:
-            s.close()
-
-
 class SlurmError(Exception):
     """A Slurm command failed; the text is what it wrote to stderr."""
+
+
+def _command_line(process):
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 class Slurm:
@@ -269,6 +267,25 @@ class Slurm:
         lines = self.run("scontrol", "-o", "show", "job", job).splitlines()
         found = [dict(word.split("=", 1) for word in line.split() if "=" in word) for line in lines]
         return next(one for one in found if one["JobId"] == str(job))
+
+    @contextlib.contextmanager
+    def frozen_stepd(self, job, step):
+        """Within it the daemon of this step does nothing: it reads no output. By a cgroup, as the kernel continues a stopped one when
+        its task ends."""
+        name = f"slurmstepd: [{job}.{step}]".encode()
+        [pid] = [p.name for p in pathlib.Path("/proc").glob("[0-9]*") if _command_line(p).rstrip(b"\0") == name]
+        root = next(path for path in CGROUP2 if (path / "cgroup.procs").exists())
+        group = root / f"siding-test-{pid}"
+        group.mkdir()
+        try:
+            (group / "cgroup.procs").write_text(pid)
+            (group / "cgroup.freeze").write_text("1")
+            wait_for("the step's daemon to be frozen", lambda: "frozen 1" in (group / "cgroup.events").read_text(), 10)
+            yield
+        finally:
+            (group / "cgroup.freeze").write_text("0")
+            (root / "cgroup.procs").write_text(pid)
+            group.rmdir()
 
     def wait_state(self, job, *states, timeout=60.0):
         return wait_for(f"job {job} to be {' or '.join(states)}",

@@ -10,15 +10,10 @@ import unittest
 import urllib.request
 
 from case import BIN, RemoteCase, RemoteCluster, wait_for
+from ports import free_ports
 
 CROWD = 1000
 SLACK = 12  # descriptors that a daemon may have opened for itself meanwhile
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def descriptors(process):
@@ -27,7 +22,7 @@ def descriptors(process):
 
 class NoisyCluster(RemoteCluster):
     def __init__(self, *args, **options):
-        self.metrics_port = free_port()
+        [self.metrics_port] = free_ports(1)
         super().__init__(*args, config=f"metrics_port: {self.metrics_port}\n", **options)
         self.slurm_socket = self.dir / "slurm.sock"
         self.agent_args = ("--slurm-socket", self.slurm_socket)

@@ -3,18 +3,12 @@
 
 import json
 import signal
-import socket
 import time
 import unittest
 
 from case import Authority, RemoteCase, wait_for
 from pair import Pair
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from ports import free_ports
 
 
 class RemotePair(Pair):
@@ -22,7 +16,7 @@ class RemotePair(Pair):
         super().__init__(*args, **options)
         self.authority = Authority(self.dir / "certs")
         self.authority.make("controller", "localhost", "127.0.0.1")
-        self.ports = {name: free_port() for name in "ab"}
+        self.ports = dict(zip("ab", free_ports(2)))
 
     def controller_argv(self, path):
         return [*super().controller_argv(path), "--listen", f"127.0.0.1:{self.ports[path.stem]}", "--tls-ca", self.authority.ca,

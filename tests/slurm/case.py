@@ -33,7 +33,9 @@ class SlurmCase(unittest.TestCase):
     def _finish(self):
         self.slurm.stop()
         result = self._outcome.result
-        if any(test is self for test, _ in result.failures + result.errors):
+        why = [text for test, text in result.failures + result.errors if test is self]
+        if why:
+            print("\n".join(why), file=sys.stderr)  # again at the end, but who keeps only the beginning has it here
             for log in sorted(self.slurm.dir.rglob("*.log")):
                 text = "\n".join(log.read_text(errors="replace").splitlines()[-60:])
                 print(f"---- {log.name}\n{text}", file=sys.stderr)

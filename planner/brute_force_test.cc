@@ -117,16 +117,24 @@ class BruteForce {
   bool LimitsHold() const {
     double steps = 0;
     std::map<NodeId, int64_t> disk;
+    std::map<std::pair<NodeId, Tier>, Duration> writing;  // one after another, over the same way of a node
     for (size_t j = 0; j < s_.jobs.size(); ++j) {
       if (way_[j] < 0) continue;
       const Way& way = ways_[j][way_[j]];
       if (way.shared_bytes > 0)
         steps += step_bytes_ > 0 ? std::ceil(way.shared_bytes / step_bytes_) : steps_ + 1;
-      if (way.method != Method::kCheckpoint || way.tier != Tier::kLocal) continue;
-      for (size_t rank = 0; rank < s_.jobs[j].nodes.size(); ++rank)
-        disk[s_.jobs[j].nodes[rank]] += s_.jobs[j].memory[rank].value;
+      if (way.method != Method::kCheckpoint) continue;
+      for (size_t rank = 0; rank < s_.jobs[j].nodes.size(); ++rank) {
+        const NodeView& node = NodeOf(s_.jobs[j].nodes[rank]);
+        const Bytes memory = s_.jobs[j].memory[rank];
+        const bool local = way.tier == Tier::kLocal;
+        writing[{node.id, way.tier}] += (local ? node.local : node.shared).dump.For(memory);
+        if (local) disk[node.id] += memory.value;
+      }
     }
-    return steps <= steps_ && std::all_of(disk.begin(), disk.end(), [&](const auto& d) {
+    const bool written =
+        std::all_of(writing.begin(), writing.end(), [&](const auto& w) { return w.second <= within_; });
+    return written && steps <= steps_ && std::all_of(disk.begin(), disk.end(), [&](const auto& d) {
              return d.second <= NodeOf(d.first).local_disk_free.value;
            });
   }
@@ -218,7 +226,8 @@ Instance RandomInstance(std::mt19937& random, int slots) {
   x.snapshot.shared.bytes_per_second = 50.0 * kMiB * upto(3);
   x.snapshot.shared.in_flight = Bytes{100 * upto(2) * kMiB};
   x.policy.budget_steps = 3 + upto(8);
-  x.request = MakeRequest(1 + upto(int(x.snapshot.nodes.size()) - 1), milliseconds(upto(14000)));
+  const int nodes = 1 + upto(int(x.snapshot.nodes.size()) - 1);
+  x.request = MakeRequest(nodes, milliseconds(upto(14000)));
   x.request.per_node = {1 + upto(slots - 1), Bytes{200 * upto(3) * kMiB}, upto(5) == 0 ? 1 : 0};
   return x;
 }

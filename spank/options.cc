@@ -164,9 +164,9 @@ bool ParseTime(const char* text, int64_t& microseconds) {
   }
   int hours = 0, minutes = 0, end = 0;
   if (std::strcmp(rest, "Z") != 0) {
-    if ((*rest != '+' && *rest != '-') || !IsDigit(rest[1]) ||
+    if ((*rest != '+' && *rest != '-') || std::strspn(rest + 1, "0123456789:") != 5 ||
         std::sscanf(rest + 1, "%2d:%2d%n", &hours, &minutes, &end) != 2 || end != 5 || rest[6] != '\0' ||
-        hours > 23 || minutes < 0 || minutes > 59) {
+        hours > 23 || minutes > 59) {
       return false;
     }
   }

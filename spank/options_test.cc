@@ -58,6 +58,13 @@ TEST(Options, TheLastDeadlineCounts) {
   EXPECT_EQ(options.start_within_us, 60'000'000);
 }
 
+TEST(Options, AnOffsetFromUtcIsTwoNumbers) {
+  for (const char* text : {"2026-05-01T12:00:00+02:-0", "2026-05-01T12:00:00+2:000", "2026-05-01T12:00:00+02:60"}) {
+    Options options;
+    EXPECT_NE(Set(options, Flag::kStartBy, text), nullptr) << text;
+  }
+}
+
 TEST(Options, ADeadlineOfNothingIsRefused) {
   for (const char* text : {"+0s", "1970-01-01T00:00:00Z", "1969-12-31T12:00:00Z"}) {
     Options options;

@@ -1,7 +1,10 @@
 #include "common/yaml/fields.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/utf8.h"
 #include "common/yaml/documents.h"
 
 namespace siding {
@@ -25,6 +28,10 @@ std::string Known(const Fields& fields) {
 }  // namespace
 
 absl::Status FieldReader::Read(const std::string& text, const Fields& fields) {
+  if (const auto at = FindNotUtf8(text)) {
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<long>(*at), '\n');
+    return absl::InvalidArgumentError(absl::StrCat(name_, ":", line, ": expected text in UTF-8"));
+  }
   try {
     if (const auto second = FindSecondDocument(text)) {
       Complain(*second, "a second document begins here; expected one");

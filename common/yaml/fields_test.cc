@@ -53,6 +53,10 @@ TEST_F(FieldsTest, TakesEveryKind) {
 }
 
 TEST_F(FieldsTest, NothingIsAsGoodAsNoFields) { EXPECT_EQ(Read("# only a comment\n"), ""); }
+TEST_F(FieldsTest, OnlyUtf8IsText) {
+  EXPECT_EQ(Read("count: 3\nnames: [caf\xC3\xA9]\n"), "");
+  EXPECT_EQ(Read("count: 3\nnames: [caf\xE9]\n"), "f.yaml:2: expected text in UTF-8");
+}
 TEST_F(FieldsTest, OneNameIsAListOfOne) {
   EXPECT_EQ(Read("names: a\n"), "");
   EXPECT_THAT(names_, ElementsAre("a"));

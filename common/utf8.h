@@ -1,0 +1,14 @@
+// Whether bytes are text.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace siding {
+
+// Where the first bytes begin that are not UTF-8 (RFC 3629: neither longer than needed, nor half of a pair of
+// surrogates, nor beyond U+10FFFF).
+std::optional<size_t> FindNotUtf8(const std::string& text);
+
+}  // namespace siding

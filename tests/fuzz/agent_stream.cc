@@ -74,7 +74,8 @@ class World {
       ShowNodes(state);
       for (const auto& [id, job] : state.jobs) {
         ShowJob(state, job);
-        for (const Plan& plan : job.plans) ShowPlan(state, plan);
+        for (const Plan& plan : job.plans)
+          ShowPlan(state, plan, [](const JobRecord& seen) { return seen.id.value() % 2 == 0; });
       }
     });
     for (const Event& event : engine_->EventsAfter(0, 1000, Duration(0))) ShowEvent(event);

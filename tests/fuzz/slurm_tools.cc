@@ -35,8 +35,8 @@ void Read(char which, const std::string& text) {
       if (const auto settings = ParseSettings(text); settings.ok()) ProblemsOf(*settings);
       break;
   }
-  const std::vector<Partition> partitions = {{.name = "debug", .grace = std::chrono::seconds(30)}};
-  ManagerChangesOf(changes, partitions, NoName);
+  const Inventory partitions = {.partitions = {{.name = "debug", .grace = std::chrono::seconds(30)}}};
+  ManagerChangesOf(changes, WithNodes(partitions, changes.nodes), NoName);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// What libFuzzer's main does with files, for compilers without libFuzzer: the fuzzer's function is called with
-// each file of the folder. So every build compiles the fuzzers, and every test run repeats what they have found.
+// What libFuzzer's main does with files, for compilers without libFuzzer: the fuzzer's function is called
+// with each file of the folder. So every build compiles the fuzzers, and every test run repeats what they
+// have found.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

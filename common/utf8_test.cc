@@ -7,12 +7,14 @@ namespace {
 
 TEST(FindNotUtf8, TextOfAnyLanguageIs) {
   EXPECT_EQ(FindNotUtf8(""), std::nullopt);
-  EXPECT_EQ(FindNotUtf8("abc \x7F Gr\xC3\xB6\xC3\x9F" "e \xE2\x82\xAC \xF0\x9F\x9A\x82"), std::nullopt);
+  EXPECT_EQ(FindNotUtf8("abc \x7F Gr\xC3\xB6\xC3\x9F"
+                        "e \xE2\x82\xAC \xF0\x9F\x9A\x82"),
+            std::nullopt);
 }
 
 TEST(FindNotUtf8, TheFirstAndLastOfEachLengthAre) {
-  for (const char* text : {"\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80", "\xEF\xBF\xBF",
-                           "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"})
+  for (const char* text : {"\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
+                           "\xEF\xBF\xBF", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"})
     EXPECT_EQ(FindNotUtf8(text), std::nullopt) << text;
 }
 
@@ -22,7 +24,8 @@ TEST(FindNotUtf8, SaysWhere) {
 }
 
 TEST(FindNotUtf8, WhatIsCutShortIsNot) {
-  for (const char* text : {"\xC3", "\xE2\x82", "\xF0\x9F\x9A", "\xE2x\x82"}) EXPECT_EQ(FindNotUtf8(text), 0U) << text;
+  for (const char* text : {"\xC3", "\xE2\x82", "\xF0\x9F\x9A", "\xE2x\x82"})
+    EXPECT_EQ(FindNotUtf8(text), 0U) << text;
 }
 
 TEST(FindNotUtf8, TooLongSurrogatesAndTooLargeAreNot) {

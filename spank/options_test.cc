@@ -59,7 +59,8 @@ TEST(Options, TheLastDeadlineCounts) {
 }
 
 TEST(Options, AnOffsetFromUtcIsTwoNumbers) {
-  for (const char* text : {"2026-05-01T12:00:00+02:-0", "2026-05-01T12:00:00+2:000", "2026-05-01T12:00:00+02:60"}) {
+  for (const char* text :
+       {"2026-05-01T12:00:00+02:-0", "2026-05-01T12:00:00+2:000", "2026-05-01T12:00:00+02:60"}) {
     Options options;
     EXPECT_NE(Set(options, Flag::kStartBy, text), nullptr) << text;
   }

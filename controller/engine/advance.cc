@@ -70,6 +70,7 @@ absl::Status Engine::Impl::Flush() {
 }
 
 absl::Status Engine::Impl::Advance() {
+  TakeMessages();
   SIDING_RETURN_IF_ERROR(Ready());
   // Each round either records an event or is the last, and the lifecycle table has no cycle that needs no
   // report from outside, so this ends.

@@ -155,9 +155,10 @@ void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
                  std::string(good.message()));
     return;
   }
+  impl_->inbox_.Add(node, message);
   std::lock_guard lock(impl_->mutex_);
-  impl_->OnMessage(node, message);
-  impl_->Advance().IgnoreError();  // it has been logged, and every caller of the API is told
+  if (impl_->inbox_.size() == 0) return;  // somebody who had the lock before has taken it down
+  impl_->Advance().IgnoreError();         // it has been logged, and every caller of the API is told
 }
 
 void Engine::OnDisconnected(const NodeId& node) {
@@ -185,6 +186,8 @@ void Engine::Read(const std::function<void(const ClusterState&)>& visit) const {
 
 bool Engine::MayAct(const Caller& caller, const JobRecord& job) const { return impl_->MayAct(caller, job); }
 bool Engine::MaySee(const Caller& caller, const JobRecord& job) const { return impl_->MaySee(caller, job); }
+
+size_t Engine::MessagesWaiting() const { return impl_->inbox_.size(); }
 
 bool Engine::IsConsistent() const {
   std::lock_guard lock(impl_->mutex_);

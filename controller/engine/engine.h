@@ -108,6 +108,8 @@ class Engine {
   bool MaySee(const Caller& caller, const JobRecord& job) const;
   // For tests: what is kept so that it need not be computed each time is what would be computed now.
   bool IsConsistent() const;
+  // For tests: messages of agents that wait for the lock. Takes none.
+  size_t MessagesWaiting() const;
   // Events after `seq`, at most `limit`; waits up to `wait` for the first one.
   std::vector<Event> EventsAfter(int64_t seq, size_t limit, Duration wait) const;
 

@@ -35,6 +35,7 @@
 #include "common/logging.h"
 #include "controller/engine/engine.h"
 #include "controller/engine/event_log.h"
+#include "controller/engine/inbox.h"
 #include "controller/engine/pace.h"
 #include "controller/engine/trial.h"
 #include "model/snapshot.h"
@@ -116,6 +117,7 @@ class Engine::Impl {
   // ---- reports.cc ----
   absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
   void OnMessage(const NodeId& node, const v1::FromAgent& message);
+  void TakeMessages();
   void OnDisconnected(const NodeId& node);
 
   // ---- queue.cc ----
@@ -158,6 +160,7 @@ class Engine::Impl {
   ClusterState state_;
   Retention retention_;
   mutable std::mutex mutex_;
+  Inbox inbox_;             // with a lock of its own
   std::mutex dry_running_;  // one at a time, for each takes a whole core; taken before mutex_
   Policy policy_;
   int policy_failures_ = 0;

@@ -76,6 +76,10 @@ void Engine::Impl::OnDisconnected(const NodeId& node) {
   schedule_ = true;
 }
 
+void Engine::Impl::TakeMessages() {
+  for (const Inbox::Item& item : inbox_.Take()) OnMessage(*item.node, *item.message);
+}
+
 void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   ObservedNode& observed = state_.observed_nodes[node];
   observed.last_heard = clock_.Now();

@@ -1,0 +1,45 @@
+// Agents' messages on their way into the engine.
+#pragma once
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "common/ids.h"
+#include "siding/v1/agent.pb.h"
+
+namespace siding {
+
+// Each thread that brings a message waits for the engine's lock, and whoever has the lock takes the messages of
+// all of them: what came while the disk was busy with one record is recorded together with the next, and not
+// with one write to the disk each ("flat combining": Hendler, Incze, Shavit and Tzafrir, 2010).
+//
+// Thread-safe.
+class Inbox {
+ public:
+  struct Item {
+    const NodeId* node;
+    const v1::FromAgent* message;
+  };
+
+  // Both must live until somebody has had the engine's lock and taken them.
+  void Add(const NodeId& node, const v1::FromAgent& message) {
+    std::lock_guard lock(mutex_);
+    items_.push_back({&node, &message});
+  }
+  // In the order in which they came.
+  std::vector<Item> Take() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(items_, {});
+  }
+  size_t size() const {
+    std::lock_guard lock(mutex_);
+    return items_.size();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Item> items_;
+};
+
+}  // namespace siding

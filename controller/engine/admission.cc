@@ -140,6 +140,13 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
     plans = PlanFor(id, spec);
   }
   Plan& plan = plans.front();
+  // Nobody is refused, or made to wait, for nodes that are only about to be heard of.
+  if (!plan.feasible && clock_.Now() < agents_back_at_) {
+    return absl::UnavailableError(
+        absl::StrCat("this controller was started ", FormatDuration(clock_.Now() - started_),
+                     " ago, and agents still dial it. With those that are there: ", plan.refusal,
+                     ". Ask again in a moment"));
+  }
   if (!plan.feasible && !Postpone(spec, plan)) {
     const absl::Status refused = Refused(id, plan);
     Record(id, RequestRefused{std::move(spec), ForTheRecord(std::move(plan)), request_key});

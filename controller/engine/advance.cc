@@ -9,6 +9,8 @@ namespace siding {
 namespace {
 
 constexpr Duration kFullLook = std::chrono::seconds(1);
+// In which the agents of a controller of before dial this one: twice as long as they wait at most.
+constexpr Duration kAgentsDial = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -18,6 +20,7 @@ absl::Status Engine::Impl::Start() {
   // Operation numbers for checkpoint commands only have to differ within one life of the controller and from
   // those before it, whose answers may still arrive.
   started_ = clock_.Now();
+  if (state_.last_seq > 0) agents_back_at_ = started_ + kAgentsDial;
   last_op_ = ToMicros(started_);
   NoteRestored();
   JudgeAll();

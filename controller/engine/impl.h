@@ -453,7 +453,8 @@ class Engine::Impl {
   };
   std::map<int64_t, AskedToVerify> verifications_;  // by op
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
-  Time started_;  // no agent has been heard before
+  Time started_;         // no agent has been heard before
+  Time agents_back_at_;  // those of the controller before this one are there by then
   Time compact_not_before_;
   Time caught_up_at_;
 };

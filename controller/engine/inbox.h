@@ -10,9 +10,9 @@
 
 namespace siding {
 
-// Each thread that brings a message waits for the engine's lock, and whoever has the lock takes the messages of
-// all of them: what came while the disk was busy with one record is recorded together with the next, and not
-// with one write to the disk each ("flat combining": Hendler, Incze, Shavit and Tzafrir, 2010).
+// Each thread that brings a message waits for the engine's lock, and whoever has the lock takes the messages
+// of all of them: what came while the disk was busy with one record is recorded together with the next, and
+// not with one write to the disk each ("flat combining": Hendler, Incze, Shavit and Tzafrir, 2010).
 //
 // Thread-safe.
 class Inbox {

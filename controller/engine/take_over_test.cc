@@ -77,6 +77,21 @@ TEST_F(TakeOverTest, ARefusalIsTheSameRefusal) {
   const absl::Status first = Submit(OnDemand(9), "key").status();
   EXPECT_EQ(Submit(OnDemand(9), "key").status(), first);
 }
+TEST_F(TakeOverTest, NobodyIsRefusedWhileAgentsDial) {
+  ASSERT_TRUE(Submit(Batch(), "").ok());
+  StartController();
+  const absl::Status status = Submit(OnDemand(1), "key").status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Ask again in a moment"));
+  cluster_.Connect("a");
+  EXPECT_TRUE(Submit(OnDemand(1), "key").ok());
+}
+TEST_F(TakeOverTest, WhoDoesNotDialIsDoneWithout) {
+  ASSERT_TRUE(Submit(Batch(), "").ok());
+  StartController();
+  clock_.Advance(10s);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Submit(OnDemand(1), "key").status()));
+}
 TEST_F(TakeOverTest, OthersMayUseTheSameKey) {
   EXPECT_NE(Submit(Batch(), "key", kAda)->id, Submit(Batch(), "key", kBob)->id);
 }

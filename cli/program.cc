@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "cli/verbs/verbs.h"
+#include "common/utf8.h"
 
 namespace siding::cli {
 namespace {
@@ -36,6 +37,12 @@ void AddConnection(CLI::App& app, Connection& connection) {
 }  // namespace
 
 int Run(int argc, const char* const* argv) {
+  // No message can carry other bytes.
+  for (int i = 1; i < argc; ++i) {
+    if (!FindNotUtf8(argv[i])) continue;
+    std::cerr << "sidingctl: argument " << i << ", '" << ToUtf8(argv[i]) << "': expected text in UTF-8\n";
+    return kUsage;
+  }
   CLI::App app("sidingctl asks siding's controller: submit jobs, see what happens and why, and act by hand");
   Session session;
   AddConnection(app, session.connection);

@@ -47,6 +47,11 @@ TEST_F(ProgramTest, BadValuesAreNamedBeforeAnythingIsSent) {
   EXPECT_TRUE(service_.submitted.command().empty());
 }
 
+TEST_F(ProgramTest, ArgumentsAreText) {
+  EXPECT_EQ(Run({"submit", "--name", "caf\xE9", "--", "x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("argument 5, 'caf\xEF\xBF\xBD': expected text in UTF-8"));
+}
+
 TEST_F(ProgramTest, TheCheckpointIntervalMayBeLeftToSiding) {
   EXPECT_EQ(Run({"submit", "--checkpoint-interval", "auto", "--", "x"}), 0);
   EXPECT_TRUE(service_.submitted.auto_checkpoint_interval());

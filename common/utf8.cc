@@ -21,11 +21,10 @@ bool MayFollow(uint8_t first, uint8_t second) {
   return least <= second && second <= most;
 }
 
-}  // namespace
-
-std::optional<size_t> FindNotUtf8(const std::string& text) {
-  const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
-  for (size_t at = 0; at < text.size();) {
+// Where the first bytes from `at` on begin that are not UTF-8; the text's size if there are none.
+size_t EndOfText(const std::string& text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  while (at < text.size()) {
     const size_t length = LengthOf(byte(at));
     if (length == 0 || at + length > text.size()) return at;
     if (length > 1 && !MayFollow(byte(at), byte(at + 1))) return at;
@@ -34,7 +33,25 @@ std::optional<size_t> FindNotUtf8(const std::string& text) {
     }
     at += length;
   }
-  return std::nullopt;
+  return at;
+}
+
+}  // namespace
+
+std::optional<size_t> FindNotUtf8(const std::string& text) {
+  const size_t end = EndOfText(text, 0);
+  return end == text.size() ? std::nullopt : std::optional(end);
+}
+
+std::string ToUtf8(std::string text) {
+  size_t end = EndOfText(text, 0);
+  if (end == text.size()) return text;
+  std::string result;
+  for (size_t begin = 0;; begin = end + 1, end = EndOfText(text, begin)) {
+    result.append(text, begin, end - begin);
+    if (end == text.size()) return result;
+    result += "\xEF\xBF\xBD";
+  }
 }
 
 }  // namespace siding

@@ -34,5 +34,17 @@ TEST(FindNotUtf8, TooLongSurrogatesAndTooLargeAreNot) {
     EXPECT_EQ(FindNotUtf8(text), 0U) << text;
 }
 
+TEST(ToUtf8, TextStaysAsItIs) {
+  EXPECT_EQ(ToUtf8("Gr\xC3\xB6\xC3\x9F"
+                   "e"),
+            "Gr\xC3\xB6\xC3\x9F"
+            "e");
+}
+
+TEST(ToUtf8, EachByteThatIsNoneIsReplaced) {
+  EXPECT_EQ(ToUtf8("\xFF"), "\xEF\xBF\xBD");
+  EXPECT_EQ(ToUtf8("a\xC3 b\xE2\x82"), "a\xEF\xBF\xBD b\xEF\xBF\xBD\xEF\xBF\xBD");
+}
+
 }  // namespace
 }  // namespace siding

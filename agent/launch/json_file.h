@@ -6,12 +6,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/files.h"
+#include "common/proto/utf8_fields.h"
 #include "common/status.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace siding {
 
-inline absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message) {
+// Texts that are no UTF-8, such as names that users gave their files, become it (common/proto/utf8_fields.h).
+template <class Message>
+absl::StatusOr<std::string> ToJson(Message message) {
+  MakeUtf8(message);
   std::string text;
   if (auto status = google::protobuf::util::MessageToJsonString(message, &text); !status.ok())
     return absl::InternalError(status.ToString());
@@ -29,15 +33,15 @@ absl::StatusOr<Message> FromJson(const std::string& text) {
   return message;
 }
 
-inline absl::Status WriteJsonFile(const std::string& path, const google::protobuf::Message& message,
-                                  int mode = 0644) {
+template <class Message>
+absl::Status WriteJsonFile(const std::string& path, const Message& message, int mode = 0644) {
   SIDING_ASSIGN_OR_RETURN(const std::string text, ToJson(message));
   return WriteFileAtomically(path, text + "\n", mode);
 }
 
 // As above, and it survives a power cut.
-inline absl::Status WriteJsonFileDurably(const std::string& path, const google::protobuf::Message& message,
-                                         int mode = 0644) {
+template <class Message>
+absl::Status WriteJsonFileDurably(const std::string& path, const Message& message, int mode = 0644) {
   SIDING_ASSIGN_OR_RETURN(const std::string text, ToJson(message));
   return WriteFileDurably(path, text + "\n", mode);
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/fault.h"
 #include "common/logging.h"
+#include "common/proto/utf8_fields.h"
 #include "siding/v1/agent.grpc.pb.h"
 
 namespace siding {
@@ -38,7 +39,10 @@ class Link::Session {
 
   // Blocks while it dials; before everything else. Cancel() ends that as well, and may come before.
   void Open() { stream_ = stub_->Connect(&context_); }
-  bool Write(const v1::FromAgent& message) { return stream_->Write(message); }
+  bool Write(v1::FromAgent message) {
+    MakeUtf8(message);  // it may tell of users' files and processes
+    return stream_->Write(message);
+  }
   bool Read(v1::ToAgent& command) { return stream_->Read(&command); }
   grpc::Status Finish() { return stream_->Finish(); }
   void Cancel() { context_.TryCancel(); }
@@ -128,7 +132,7 @@ bool Link::Serve(const LinkTarget& controller) {
   hello.mutable_hello()->set_agent(agent_);
   hello.mutable_hello()->set_connection(++connections_);
   v1::ToAgent welcome;
-  const bool answered = session.Write(hello) && session.Read(welcome);
+  const bool answered = session.Write(std::move(hello)) && session.Read(welcome);
   if (!answered || !welcome.has_welcome()) {
     // A stream that the controller has ended carries its reason; cancelling it first would hide that.
     if (answered) session.Cancel();
@@ -166,11 +170,11 @@ bool Link::Serve(const LinkTarget& controller) {
       if (stopping_ || session.broken) break;
       batch.swap(outgoing_);
     }
-    for (const v1::FromAgent& message : batch) good = good && session.Write(message);
+    for (v1::FromAgent& message : batch) good = good && session.Write(std::move(message));
     if (good && std::chrono::steady_clock::now() >= next_heartbeat) {
       v1::FromAgent heartbeat;
       *heartbeat.mutable_heartbeat() = host_->Measure();
-      good = session.Write(heartbeat);
+      good = session.Write(std::move(heartbeat));
       next_heartbeat = std::chrono::steady_clock::now() + interval;
     }
   }

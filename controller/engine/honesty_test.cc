@@ -1,5 +1,6 @@
 // Agents that say more than they know: each may speak for its own node.
 #include "controller/engine/engine_fixture.h"
+#include "controller/engine/impl.h"
 
 namespace siding {
 namespace {
@@ -217,6 +218,12 @@ TEST_F(HonestyTest, AnothersCheckpointIsNotThatOfAHostedJob) {
   std::string state;
   engine_->Read([&](const ClusterState& s) { state = s.checkpoints.at(checkpoint).state; });
   EXPECT_EQ(state, "good");
+}
+
+TEST(WithShortTexts, NoCharacterIsCutThrough) {
+  v1::TaskReport report;
+  report.set_error(std::string(999, 'x') + "\xC3\xA9");
+  EXPECT_EQ(WithShortTexts(report).error(), std::string(999, 'x') + "\xEF\xBF\xBD");
 }
 
 }  // namespace

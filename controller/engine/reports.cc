@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/utf8.h"
 #include "controller/engine/impl.h"
 #include "controller/wire/wire.h"
 
@@ -14,7 +15,8 @@ constexpr size_t kMostTasksOfANode = 100'000;
 constexpr int kMostNotes = 100;
 constexpr size_t kLongestText = 1000;
 
-std::string Cut(const std::string& text) { return text.substr(0, kLongestText); }
+// A character that is cut through is none.
+std::string Cut(const std::string& text) { return ToUtf8(text.substr(0, kLongestText)); }
 
 }  // namespace
 

@@ -54,7 +54,7 @@ def marked_processes(folder):
             continue
         try:
             if mark in (entry / "cmdline").read_bytes() or mark in (entry / "environ").read_bytes():
-                state, _, group = (entry / "stat").read_text().rsplit(")", 1)[1].split()[:3]
+                state, _, group = (entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[:3]
                 if state != "Z" and int(group) != os.getpgid(0):
                     found.append(int(entry.name))
         except (OSError, IndexError):

@@ -25,7 +25,7 @@ def descendants(pids):
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                parents[int(entry.name)] = int((entry / "stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1])
             except (OSError, IndexError):
                 pass  # it ended while we looked
     found = set(pids)

@@ -2,6 +2,7 @@
 """Whoever reaches a socket may send what he likes, as slowly and as often as he likes: the daemons live, keep no descriptor of
 his, and serve the others meanwhile."""
 
+import json
 import os
 import resource
 import socket
@@ -124,6 +125,30 @@ class Sockets(RemoteCase):
 
     def test_slurms_tasks_are_for_root(self):
         self.assertEqual(os.stat(self.cluster.slurm_socket).st_mode & 0o777, 0o600)
+
+
+# Names itself what no text can hold, makes a file of such a name, and opens what no checkpoint can save.
+NAMELESS = r"""
+import ctypes, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(15, b"\xff\xfe\xc0", 0, 0, 0)
+held = open(os.path.join(os.environb[b"TMPDIR"], b"\xff\xfe"), "wb")
+assert libc.syscall(425, 4, (ctypes.c_char * 120)()) >= 0
+time.sleep(600)
+"""
+
+
+class Names(RemoteCase):
+    """Processes and files have any names. They are told of, and cut nobody off."""
+
+    nodes = ("n1",)
+
+    def test_what_a_job_calls_itself_does_not_take_its_node_away(self):
+        job = int(self.cluster.ctl_as("daemon", "submit", "--workdir", "/", "--output", "/dev/null", "--preemptible=checkpoint", "--",
+                                      "/usr/bin/python3", "-c", NAMELESS)["id"])
+        self.cluster.submitted.append(job)
+        wait_for("its owner to be told", lambda: "\ufffd\ufffd\ufffd" in json.dumps(self.cluster.job(job), ensure_ascii=False), 20)
+        self.assertEqual([node["state"] for node in self.cluster.node_list()], ["up"])
 
 
 class Files(RemoteCase):

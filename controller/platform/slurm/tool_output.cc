@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/status.h"
+#include "common/utf8.h"
 #include "controller/platform/slurm/hostlist.h"
 #include "controller/platform/slurm/queue.h"
 
@@ -93,7 +94,8 @@ absl::StatusOr<std::vector<NodeId>> Hosts(const Json& record, const char* key) {
 template <class T>
 absl::StatusOr<std::vector<T>> ReadList(const std::string& text, const std::string& tool, const char* key,
                                         absl::StatusOr<T> (*read)(const Json&)) {
-  const Json all = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  // Any user may give a job a name that is no text, and the queue is to be seen all the same.
+  const Json all = Json::parse(ToUtf8(text), nullptr, /*allow_exceptions=*/false);
   if (!all.is_object()) return absl::InternalError(tool + ": expected a JSON object");
   // The tools print an empty list and exit with 0 when slurmctld does not answer, and do not say that it was
   // that.

@@ -46,6 +46,15 @@ TEST(Jobs, OneThatWaits) {
   EXPECT_FALSE(job.limit);
 }
 
+TEST(Jobs, OneWhoseNameIsNoTextHidesNobody) {
+  std::string text = Recorded("squeue.json");
+  text.replace(text.find("train it"), 8, "train\xFF\xC0t");
+  const auto jobs = ParseQueue(text);
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  EXPECT_EQ(jobs->size(), ParseQueue(Recorded("squeue.json"))->size());
+  EXPECT_EQ(jobs->front().name, "train\xEF\xBF\xBD\xEF\xBF\xBDt");
+}
+
 TEST(Jobs, OneThatIsHeld) {
   EXPECT_TRUE(Job(2).held);
   EXPECT_EQ(Job(2).gpus_per_node, 1);  // asked for as --gpus=1, of the whole job

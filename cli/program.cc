@@ -4,7 +4,10 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "cli/verbs/verbs.h"
+#include "common/logging.h"
 #include "common/utf8.h"
 
 namespace siding::cli {
@@ -32,6 +35,13 @@ void AddConnection(CLI::App& app, Connection& connection) {
       ->envname("SIDING_MUNGE");
   app.add_option("--munge-socket", connection.munge_socket, "munged's socket; default: MUNGE's own")
       ->envname("SIDING_MUNGE_SOCKET");
+}
+
+// What went wrong may name what users have named: lines are kept, but nothing else speaks to the terminal.
+std::string ForTheTerminal(const std::string& message) {
+  return absl::StrJoin(absl::StrSplit(message, '\n'), "\n", [](std::string* out, absl::string_view line) {
+    out->append(OneLogLine(std::string(line)));
+  });
 }
 
 }  // namespace
@@ -68,7 +78,7 @@ int Run(int argc, const char* const* argv) {
   const absl::StatusOr<int> result = session.run();
   if (result.ok()) return *result;
   std::cerr << "sidingctl: " << app.get_subcommands()[0]->get_name() << ": "
-            << std::string(result.status().message()) << "\n";
+            << ForTheTerminal(std::string(result.status().message())) << "\n";
   if (absl::IsInvalidArgument(result.status())) return kUsage;
   return absl::IsUnavailable(result.status()) ? kNoController : kFailed;
 }

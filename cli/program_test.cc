@@ -146,6 +146,12 @@ TEST_F(ProgramTest, PolicyReloadThatFailsSaysWhereAndFails) {
   EXPECT_EQ(err_, "sidingctl: policy: the policy was not changed: /p.yaml:3: margin\n");
 }
 
+TEST_F(ProgramTest, ErrorsHaveLinesAndDoNothingElseToATerminal) {
+  service_.answer = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "process 7 (\033[2J)\nuses io_uring");
+  EXPECT_EQ(Run({"suspend", "5"}), 1);
+  EXPECT_EQ(err_, "sidingctl: suspend: process 7 (\\x1b[2J)\nuses io_uring\n");
+}
+
 TEST_F(ProgramTest, WithoutAControllerItSaysWhereItLooked) {
   EXPECT_EQ(Run({"suspend", "5"}, folder_ + "/nobody.sock"), 3);
   EXPECT_THAT(err_, HasSubstr("no controller answers on " + folder_ + "/nobody.sock"));

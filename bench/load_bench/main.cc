@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "bench/load_bench/callers.h"
+#include "bench/load_bench/disk_probe.h"
 #include "bench/load_bench/latencies.h"
 #include "bench/load_bench/tally.h"
 #include "bench/load_bench/watchers.h"
@@ -116,6 +117,7 @@ class Load {
     const Time settled = begin + std::min<Duration>(std::chrono::minutes(1), (end - begin) / 4);
     Time report = begin + kReportEvery, replace = begin + kReplaceEvery;
     callers_->Begin(options_.rates, kSlots, begin);
+    probe_.emplace(controller_.folder(), "a page written and synced", disk_);
     PrintHead();
     Sample last = Take();
     std::optional<Sample> early;
@@ -170,6 +172,7 @@ class Load {
                 "max");
     std::vector<Latencies::Row> rows = latencies_.Rows();
     rows.push_back(lags_.Rows().front());
+    rows.push_back(disk_.Rows().front());
     for (const Latencies::Row& row : rows)
       std::printf("%-32s %9zu %7zu %9.1f %9.1f %9.1f %9.1f\n", row.what.c_str(), row.count, row.failed,
                   row.p50, row.p90, row.p99, row.max);
@@ -191,6 +194,8 @@ class Load {
   Tally tally_;
   Latencies latencies_;  // of calls
   Latencies lags_;       // of events, until a watcher has them
+  Latencies disk_;       // of the disk that the journal is on, beside it
+  std::optional<DiskProbe> probe_;
   Watchers watchers_;
   std::optional<Fleet> fleet_;
   std::optional<Callers> callers_;

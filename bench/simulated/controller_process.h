@@ -20,6 +20,7 @@ class ControllerProcess {
   ControllerProcess(const ControllerProcess&) = delete;
   ControllerProcess& operator=(const ControllerProcess&) = delete;
 
+  const std::string& folder() const { return folder_; }
   std::string socket() const { return folder_ + "/socket"; }
   std::string log() const { return folder_ + "/log"; }
   bool IsRunning() const;

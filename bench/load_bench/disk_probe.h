@@ -8,7 +8,8 @@
 
 namespace siding {
 
-// Ten times a second a page is appended to a file of its own in `folder` and synced, as a commit of the journal is.
+// Ten times a second a page is appended to a file of its own in `folder` and synced, as a commit of the
+// journal is.
 class DiskProbe {
  public:
   // Adds to `latencies` as `what`, until it is destroyed. Both must outlive it.

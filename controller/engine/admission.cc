@@ -161,7 +161,7 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
 // The deadline cannot be met. Makes of the refusal what the policy wants instead; false: it is refused.
 bool Engine::Impl::Postpone(const JobSpec& spec, Plan& plan) const {
   if (policy_.when_late == WhenLate::kBestEffort && plan.earliest) {
-    plan = LatePlan(spec, plan);
+    plan = MakeLatePlan(TaskFor(plan.request, spec), plan);
     return plan.feasible;
   }
   const Waiting as_batch{plan.request, 0, clock_.Now(), spec.nodes, spec.per_node, {}};

@@ -5,6 +5,12 @@
 #include "controller/wire/check.h"
 
 namespace siding {
+namespace {
+
+// How often a request is planned without the lock, if what its plan rests on changes meanwhile.
+constexpr int kTrials = 3;
+
+}  // namespace
 
 bool Engine::Impl::MayAct(const Caller& caller, const JobRecord& job) const {
   return caller.is_operator || caller.uid == job.spec.uid;
@@ -34,15 +40,18 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   spec.uid = caller.uid;
   spec.user = caller.user;
   std::optional<Trial> trial;
-  if (spec.kind == JobKind::kOnDemand) {
-    std::unique_lock lock(impl_->mutex_);
+  std::unique_lock lock(impl_->mutex_);
+  for (int left = spec.kind == JobKind::kOnDemand ? kTrials : 0; left > 0; --left) {
     SIDING_RETURN_IF_ERROR(impl_->Ready());
     SIDING_ASSIGN_OR_RETURN(auto answer, impl_->AnswerAtOnce(caller, spec, request_key));
     if (answer) return *std::move(answer);
     lock.unlock();
-    if (auto made = impl_->MakeTrial(spec); made.ok()) trial = *std::move(made);  // errors come again
+    auto made = impl_->MakeTrial(spec);
+    lock.lock();
+    if (!made.ok()) break;  // the error comes again
+    trial = *std::move(made);
+    if (!trial->plans.front().feasible || impl_->StillGood(*trial, spec)) break;
   }
-  std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   auto submitted = impl_->Submit(caller, std::move(spec), request_key, std::move(trial));
   SIDING_RETURN_IF_ERROR(impl_->Advance());
@@ -168,9 +177,12 @@ void Engine::OnDisconnected(const NodeId& node) {
 }
 
 void Engine::Tick() {
-  std::lock_guard lock(impl_->mutex_);
-  impl_->Tick();
-  impl_->Advance().IgnoreError();
+  {
+    std::lock_guard lock(impl_->mutex_);
+    impl_->Tick();
+    impl_->Advance().IgnoreError();
+  }
+  impl_->ReplanRequests();
 }
 
 void Engine::OnManager(ManagerChanges changes) {

@@ -106,6 +106,12 @@ class Engine::Impl {
   Time Now() const { return clock_.Now(); }
   bool IsConsistent() const;  // room.cc
 
+  // ---- requests.cc ----
+  // Plans that were made without the lock are as good as those that would be made now.
+  bool StillGood(const Trial& trial, const JobSpec& spec) const;
+  // Makes the plans again that do not hold any more. Takes the lock itself, and not while it plans.
+  void ReplanRequests();
+
   // ---- advance.cc ----
   absl::Status Start();
   void Tick();
@@ -269,8 +275,7 @@ class Engine::Impl {
   bool Grant(JobRecord& request);
   PlanningTask TaskFor(JobId id, const JobSpec& spec) const;
   std::vector<Plan> PlanFor(JobId id, const JobSpec& spec) const;
-  // Plans that were made without the lock, if they are as good as those that would be made now.
-  bool StillGood(const Trial& trial, const JobSpec& spec) const;
+  bool StandsOn(const Trial& trial) const;
   void Adopt(std::vector<Plan> plans);
   void Order(const Plan& plan, const PlanStep& step);
   bool OrderWhatIsDue(const Plan& plan);
@@ -282,8 +287,8 @@ class Engine::Impl {
   bool IsBrieflyAway(const NodeId& node, Time start_by) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
   bool RunsLate(const JobRecord& request, const Plan& plan) const;
-  void Replan(JobRecord& request);
-  Plan LatePlan(const JobSpec& spec, const Plan& refused) const;
+  JobRecord* WantsAnotherPlan(JobId id);  // null: no
+  void AdoptInstead(const JobRecord& request, std::vector<Plan> plans);
   void WithdrawOrders();
   Request MakeRequest(JobId id, const JobSpec& spec) const;
   // ---- snapshot.cc ----
@@ -411,6 +416,7 @@ class Engine::Impl {
   Pace pace_;             // of the looks at the whole cluster that follow
   Time last_full_look_;
   std::map<JobId, Time> in_doubt_;  // requests whose plans do not hold, since when
+  std::map<JobId, int> to_replan_;  // and how often that was done in vain
   struct Promised {
     uint32_t uid = 0;
     Time start_by;

@@ -144,7 +144,7 @@ void Engine::Impl::Enlist(const ManagedJob& queued) {
   std::vector<Plan> plans = PlanFor(queued.id, spec);
   Plan& plan = plans.front();
   if (!plan.feasible && plan.earliest && TakePromise(spec)) {
-    plans = {LatePlan(spec, plan)};
+    plans = {MakeLatePlan(TaskFor(queued.id, spec), plan)};
   } else if (!plan.feasible && !Postpone(spec, plan)) {
     Record(queued.id, RequestRefused{spec, ForTheRecord(std::move(plan))});
     return;

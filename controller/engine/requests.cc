@@ -14,7 +14,8 @@ namespace {
 
 constexpr Duration kDoubt = std::chrono::seconds(1);
 constexpr Duration kBriefly = std::chrono::seconds(10);
-constexpr int kPartToWait = 4;  // of the time left to a deadline, at most
+constexpr int kPlansInVain = 3;  // without the lock; then with it
+constexpr int kPartToWait = 4;   // of the time left to a deadline, at most
 
 JobEvent OrderFor(Method method) {
   switch (method) {
@@ -61,7 +62,11 @@ std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
 // A better plan may be possible by now. That is so a moment after any plan, and not worth another.
 bool Engine::Impl::StillGood(const Trial& trial, const JobSpec& spec) const {
   const Plan& first = trial.plans.front();
-  if (!IsInTime(trial, MakeRequest(first.request, spec), policy_, clock_.Now())) return false;
+  return IsInTime(trial, MakeRequest(first.request, spec), policy_, clock_.Now()) && StandsOn(trial);
+}
+
+// What it rests on is as it was.
+bool Engine::Impl::StandsOn(const Trial& trial) const {
   const std::vector<Event> since = events_.After(trial.seq, EventLog::kRecent, Duration(0));
   if (std::any_of(since.begin(), since.end(), [&](const Event& event) { return Shakes(event, trial); }))
     return false;
@@ -197,11 +202,8 @@ bool Engine::Impl::AdvanceRequests() {
       any = true;
     } else if (GiveUpInVain(*request)) {
       any = true;
-    } else if (!IsQueued(*request) && (request->plans.empty() || HasFailed(*request, request->plans.back()) ||
-                                       RunsLate(*request, request->plans.back()))) {
-      in_doubt_.erase(request->id);
-      Replan(*request);
-      any = true;
+    } else if (WantsAnotherPlan(request->id) != nullptr) {
+      to_replan_.emplace(request->id, 0);  // by the next ReplanRequests()
     }
   }
   return any;
@@ -307,28 +309,49 @@ bool Engine::Impl::RunsLate(const JobRecord& request, const Plan& plan) const {
   });
 }
 
-// For the earliest start that `refused` says is possible. The refusal stays, to say that it will be late.
-Plan Engine::Impl::LatePlan(const JobSpec& spec, const Plan& refused) const {
-  Request request = MakeRequest(refused.request, spec);
-  request.start_by = *refused.earliest;
-  Plan plan = MakePlan(SnapshotFor(spec, {refused.request}), request, policy_);
-  plan.refusal = absl::StrCat("late: ", refused.refusal);
-  return plan;
+// It was admitted, and what was planned for it does not hold any more.
+JobRecord* Engine::Impl::WantsAnotherPlan(JobId id) {
+  const auto found = state_.jobs.find(id);
+  if (found == state_.jobs.end()) return nullptr;
+  JobRecord& request = found->second;
+  if (request.state != JobState::kPending || IsQueued(request)) return nullptr;
+  if (request.plans.empty() || HasFailed(request, request.plans.back()) ||
+      RunsLate(request, request.plans.back()))
+    return &request;
+  return nullptr;
 }
 
-void Engine::Impl::Replan(JobRecord& job) {
-  std::vector<Plan> plans = PlanFor(job.id, job.spec);
-  if (!plans.front().feasible && plans.front().earliest) {
-    // It was admitted, so it is served as soon as can be.
-    plans = {LatePlan(job.spec, plans.front())};
+// What has changed too often while it was planned is planned with the lock.
+void Engine::Impl::ReplanRequests() {
+  std::unique_lock lock(mutex_);
+  for (auto& [id, in_vain] : std::map(to_replan_)) {
+    to_replan_.erase(id);
+    const JobRecord* request = WantsAnotherPlan(id);
+    if (request == nullptr || !Ready().ok()) continue;
+    const PlanningTask task = TaskFor(id, request->spec);
+    const bool unlocked = in_vain < kPlansInVain;
+    if (unlocked) lock.unlock();
+    Trial trial = Try(task, MakePlansAtLeastLate(task));
+    if (unlocked) lock.lock();
+    request = WantsAnotherPlan(id);
+    if (request == nullptr || !Ready().ok()) continue;
+    if (unlocked && !StandsOn(trial)) {
+      to_replan_[id] = in_vain + 1;
+      continue;
+    }
+    AdoptInstead(*request, std::move(trial.plans));
+    Advance().IgnoreError();  // it has been logged, and every caller of the API is told
   }
-  // An unchanged answer is not worth an event; the next change of the cluster asks again.
+}
+
+// Instead of the plan that it has. An unchanged answer is not worth an event; the next change of the cluster
+// asks again.
+void Engine::Impl::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
+  in_doubt_.erase(request.id);
   const Plan& plan = plans.front();
-  if (plan.nodes.empty() && !job.plans.empty() && job.plans.back().nodes.empty() &&
-      job.plans.back().refusal == plan.refusal) {
-    return;
-  }
-  Adopt(std::move(plans));
+  const bool unchanged = plan.nodes.empty() && !request.plans.empty() && request.plans.back().nodes.empty() &&
+                         request.plans.back().refusal == plan.refusal;
+  if (!unchanged) Adopt(std::move(plans));
 }
 
 // One of these nodes is the request's, or meant for it. While it has no plan that works (an agent may be away

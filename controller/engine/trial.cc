@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "controller/engine/plan_record.h"
 #include "planner/planner.h"
 
@@ -31,8 +32,23 @@ std::vector<Plan> MakePlans(const PlanningTask& task) {
   return {MakePlan(task.alone, task.requests.front(), task.policy)};
 }
 
-Trial Try(const PlanningTask& task) {
-  Trial trial{MakePlans(task), task.alone.now, task.seq, {}, {}};
+Plan MakeLatePlan(const PlanningTask& task, const Plan& refused) {
+  Request request = task.requests.front();
+  request.start_by = *refused.earliest;
+  Plan plan = MakePlan(task.alone, request, task.policy);
+  plan.refusal = absl::StrCat("late: ", refused.refusal);
+  return plan;
+}
+
+std::vector<Plan> MakePlansAtLeastLate(const PlanningTask& task) {
+  std::vector<Plan> plans = MakePlans(task);
+  const Plan& first = plans.front();
+  if (!first.feasible && first.earliest) plans = {MakeLatePlan(task, first)};
+  return plans;
+}
+
+Trial Try(const PlanningTask& task, std::vector<Plan> plans) {
+  Trial trial{std::move(plans), task.alone.now, task.seq, {}, {}};
   std::set<NodeId> used;
   for (Plan& plan : trial.plans) {
     plan = ForTheRecord(std::move(plan));

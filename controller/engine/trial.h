@@ -26,6 +26,12 @@ struct PlanningTask {
 // The plan of the first request comes first; plans of others follow if theirs change with it. Pure.
 std::vector<Plan> MakePlans(const PlanningTask& task);
 
+// For the earliest start that `refused` says is possible. The refusal stays, to say that it will be late.
+// Pure.
+Plan MakeLatePlan(const PlanningTask& task, const Plan& refused);
+// For a request that was admitted before: if its deadline cannot be met, it is late. Pure.
+std::vector<Plan> MakePlansAtLeastLate(const PlanningTask& task);
+
 // Plans as of a moment, and what they rest on.
 struct Trial {
   std::vector<Plan> plans;  // as they are recorded; the first is of the request that was asked for
@@ -34,8 +40,9 @@ struct Trial {
   std::set<JobId> jobs;              // those that they are for or move, and those on the nodes that they use
   std::map<NodeId, Resources> free;  // on these nodes, as the requests saw it
 };
-// Pure.
-Trial Try(const PlanningTask& task);
+// `plans`: made of the task. Pure.
+Trial Try(const PlanningTask& task, std::vector<Plan> plans);
+inline Trial Try(const PlanningTask& task) { return Try(task, MakePlans(task)); }
 
 // An event since then that they may have to be made again for: something happened to their jobs, or to none
 // in particular, such as a node that was cordoned; or another request was planned, which may count on the

@@ -339,6 +339,7 @@ class Engine::Impl {
   bool PlaceWaiting();
   void KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const;
   Duration CheckpointIntervalOf(const JobRecord& job) const;
+  bool LeavesWithin(const JobRecord& job, Duration time) const;
   bool CheckpointOnSchedule(JobRecord& job);
   void ExpireCheckpoints(JobRecord& job);
   bool MayComeBack(const JobRecord& job) const;

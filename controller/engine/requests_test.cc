@@ -41,6 +41,19 @@ TEST_F(RequestsTest, AnAnnouncedRequestIsNotStartedEarlyEvenOnFreeNodes) {
 }
 
 // Two jobs of one node each. The first is dumped for a request, which would take 5 s; the second loses more.
+TEST_F(RequestsTest, AVictimIsNotBusyWithAnImageOnScheduleWhenItIsToLeave) {
+  AddNodes({"a"});
+  JobSpec spec = Batch(1, {Method::kCheckpoint});
+  spec.checkpoint_interval = 1s;
+  const JobId victim = Submit(spec);
+  Settle();
+  const JobId express = Submit(Announced(), kBob);
+  Settle(65);
+  EXPECT_EQ(State(victim), JobState::kParked);
+  EXPECT_EQ(Job(express).plans.size(), 1u);
+  EXPECT_LE(Job(express).first_started, Job(express).spec.start_by);
+}
+
 class SlowDump : public RequestsTest {
  protected:
   SlowDump() { cluster_.slow_dump = {"a", "b"}; }

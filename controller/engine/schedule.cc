@@ -178,11 +178,27 @@ Duration Engine::Impl::CheckpointIntervalOf(const JobRecord& job) const {
   return CheckpointInterval(cost, FromSeconds(mean_seconds));
 }
 
+// By a step of a plan that is still to come.
+bool Engine::Impl::LeavesWithin(const JobRecord& job, Duration time) const {
+  const Time until = clock_.Now() + time;
+  const auto& requests = state_.index.requests();
+  return std::any_of(requests.begin(), requests.end(), [&](const auto& entry) {
+    const JobRecord& request = *entry.second;
+    if (!WaitsForItsNodes(request)) return false;
+    const std::vector<PlanStep>& steps = request.plans.back().steps;
+    return std::any_of(steps.begin(), steps.end(), [&](const PlanStep& step) {
+      return step.job == job.id && !step.early && step.begin != Time{} && step.begin < until;
+    });
+  });
+}
+
 bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
   if (job.state != JobState::kRunning) return false;
   const Duration interval = CheckpointIntervalOf(job);
   if (interval == Duration(0)) return false;
   if (clock_.Now() - std::max(job.durable_at, job.state_since) < interval) return false;
+  // It will be saved when it leaves, and must not be busy with another image then.
+  if (LeavesWithin(job, interval)) return false;
   const auto can = [&](Method m) { return Can(job, m); };
   JobMoved move;
   if (can(Method::kCheckpoint)) {

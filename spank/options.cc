@@ -139,11 +139,15 @@ bool ParseDuration(const char* text, int64_t& microseconds) {
 }
 
 bool ParseTime(const char* text, int64_t& microseconds) {
+  // sscanf would also take signs and blanks.
+  constexpr char kForm[] = "0000-00-00T00:00:00";
+  constexpr int length = sizeof kForm - 1;
+  for (int i = 0; i < length; ++i) {
+    if (kForm[i] == '0' ? !IsDigit(text[i]) : text[i] != kForm[i]) return false;
+  }
   std::tm parts = {};
-  int length = 0;
-  if (std::sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
-                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &length) != 6 ||
-      length != 19 || std::strspn(text, "0123456789-T:") < 19) {
+  if (std::sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d", &parts.tm_year, &parts.tm_mon, &parts.tm_mday,
+                  &parts.tm_hour, &parts.tm_min, &parts.tm_sec) != 6) {
     return false;
   }
   parts.tm_year -= 1900;

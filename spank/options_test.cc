@@ -58,6 +58,14 @@ TEST(Options, TheLastDeadlineCounts) {
   EXPECT_EQ(options.start_within_us, 60'000'000);
 }
 
+TEST(Options, ATimeHasDigitsWhereOneHasThem) {
+  for (const char* text :
+       {"2026-05-01T12:00:-0Z", "2026-05-01T12: 0:00Z", "2026-05-1T12:00:00Z", "2026-05-01T12:00", ""}) {
+    Options options;
+    EXPECT_NE(Set(options, Flag::kStartBy, text), nullptr) << text;
+  }
+}
+
 TEST(Options, AnOffsetFromUtcIsTwoNumbers) {
   for (const char* text :
        {"2026-05-01T12:00:00+02:-0", "2026-05-01T12:00:00+2:000", "2026-05-01T12:00:00+02:60"}) {

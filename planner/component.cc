@@ -13,7 +13,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
+
+#include "planner/greedy.h"
 
 namespace siding {
 namespace {
@@ -34,17 +35,6 @@ void Lose(Load& load) {
 
 void Add(Load& to, const Load& load, int sign = +1) {
   for (int q = IsLost(to) ? kFrozen + 1 : 0; q < kQuantities; ++q) to[q] += sign * load[q];
-}
-
-// Each once: two ranks may be on one node.
-std::vector<int> NodesOf(const Member& member) {
-  std::vector<int> nodes;
-  for (int node : member.nodes) {
-    if (node >= 0) nodes.push_back(node);
-  }
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  return nodes;
 }
 
 // Forgets what cannot matter when at most `rest` is still to come. False: the node cannot bear it.
@@ -96,9 +86,7 @@ class Sweep {
         deadlines_(static_cast<int>(problem.deadlines.size())),
         rest_(component.limits.size()),
         members_left_(component.limits.size() / deadlines_, 0),
-        place_(members_left_.size(), -1),
-        everywhere_(members_left_.size()) {
-    std::iota(everywhere_.begin(), everywhere_.end(), 0);
+        place_(members_left_.size(), -1) {
     for (const Member& member : component.members) {
       for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
         if (member.nodes[rank] < 0) continue;
@@ -167,10 +155,10 @@ class Sweep {
   void Take(const Member& member, const std::vector<int>& nodes, const Way* way, const State& from,
             const std::vector<int>& staying, std::vector<State>& next) {
     State state{from.total, from.trail, {}};
-    if (way != nullptr && !Charge(*way, state.total)) return;
+    if (way != nullptr && !Charge(*way, demand_, deadlines_, state.total)) return;
     loads_ = from.open;
     loads_.resize(open_.size() * deadlines_);
-    if (way != nullptr) Leave(member, *way, place_, loads_, +1);
+    if (way != nullptr) AddLoads(problem_, member, *way, place_, +1, loads_);
     for (int node : nodes) {
       for (int k = 0; k < deadlines_; ++k) {
         Load& load = loads_[place_[node] * deadlines_ + k];
@@ -191,32 +179,13 @@ class Sweep {
     next.push_back(std::move(state));
   }
 
-  bool Charge(const Way& way, CoverChoice& total) const {
-    total.cost += way.charge.cost;
-    for (int r = 0; r < kMostRows; ++r) total.amounts[r] += way.charge.amounts[r];
-    for (size_t r = deadlines_; r < demand_.size(); ++r) {
-      if (total.amounts[r] < demand_[r]) return false;
-    }
-    return true;
-  }
-
-  void Leave(const Member& member, const Way& way, const std::vector<int>& place, std::vector<Load>& loads,
-             int sign) const {
-    for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
-      if (member.nodes[rank] < 0) continue;
-      const Load load = LoadOf(OptionOf(way), *problem_.candidates[member.candidate].job, rank);
-      for (int k = way.victim.by; k < deadlines_; ++k)
-        Add(loads[place[member.nodes[rank]] * deadlines_ + k], load, sign);
-    }
-  }
-
   // The most that the member can change there.
   void AddMost(const Member& member, size_t rank, int sign) {
     for (int k = 0; k < deadlines_; ++k) {
       Load most{};
       for (const Way& way : member.ways) {
         if (way.victim.by > k) continue;
-        const Load load = LoadOf(OptionOf(way), *problem_.candidates[member.candidate].job, rank);
+        const Load load = LoadOf(problem_, way, rank);
         for (int q = 0; q < kQuantities; ++q) most[q] = std::max(most[q], load[q]);
       }
       for (int q = 0; q < kQuantities; ++q) rest_[member.nodes[rank] * deadlines_ + k][q] += sign * most[q];
@@ -281,96 +250,12 @@ class Sweep {
     return victims;
   }
 
-  // ---- greedy clearances ----
+  // ---- where not all can be looked at ----
 
-  // The node that is cheapest to clear, then the next; once with all ways of leaving, then without those that
-  // one of the things that can be short forbids.
   void AddGreedy(std::vector<FrontierChoice>& choices) const {
-    const auto frozen = [&](const Way& way) { return OptionOf(way).stays_in_ram; };
-    const auto shared = [&](const Way& way) { return OptionOf(way).shared_bytes > Bytes{0}; };
-    const auto stored = [&](const Way& way) { return !OptionOf(way).by_rank.empty(); };
-    ClearInTurn([](const Way&) { return true; }, choices);
-    ClearInTurn([&](const Way& way) { return !frozen(way); }, choices);
-    ClearInTurn([&](const Way& way) { return !frozen(way) && !shared(way); }, choices);
-    ClearInTurn([&](const Way& way) { return !frozen(way) && !stored(way); }, choices);
-  }
-
-  const Option& OptionOf(const Way& way) const {
-    return problem_.candidates[way.victim.candidate].options[way.victim.option];
-  }
-
-  template <typename Allowed>
-  void ClearInTurn(Allowed allowed, std::vector<FrontierChoice>& choices) const {
-    const size_t nodes = place_.size();
-    std::vector<std::vector<const Way*>> ways;  // by member, those allowed, the cheapest first
-    std::vector<std::vector<int>> on(nodes);
-    std::vector<int64_t> cost(nodes, 0);
-    for (size_t m = 0; m < component_.members.size(); ++m) {
-      const Member& member = component_.members[m];
-      std::vector<const Way*>& its = ways.emplace_back();
-      for (const Way& way : member.ways) {
-        if (allowed(way)) its.push_back(&way);
-      }
-      std::stable_sort(its.begin(), its.end(),
-                       [](const Way* a, const Way* b) { return a->charge.cost < b->charge.cost; });
-      for (int node : member.nodes) {
-        if (node < 0 || its.empty()) continue;
-        on[node].push_back(static_cast<int>(m));
-        cost[node] += its.front()->charge.cost;
-      }
-    }
-    std::vector<int> order(nodes);
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return cost[a] < cost[b]; });
-    FrontierChoice choice;
-    std::vector<Load> loads(component_.limits.size());
-    std::vector<bool> gone(component_.members.size());
-    for (int node : order) {
-      for (int m : on[node]) {
-        if (!gone[m]) gone[m] = LeaveIfPossible(component_.members[m], ways[m], loads, choice);
-      }
-      if (choices.size() < 4 * kMostStates && FreesSomething(choice.cover)) choices.push_back(choice);
-    }
-  }
-
-  // By the cheapest of the ways that everything bears.
-  bool LeaveIfPossible(const Member& member, const std::vector<const Way*>& ways, std::vector<Load>& loads,
-                       FrontierChoice& choice) const {
-    const std::vector<int> nodes = NodesOf(member);
-    for (const Way* way : ways) {
-      CoverChoice total = choice.cover;
-      if (!Charge(*way, total)) continue;
-      CountFreed(nodes, loads, -1, total);
-      Leave(member, *way, everywhere_, loads, +1);
-      if (IsBearable(nodes, loads)) {
-        CountFreed(nodes, loads, +1, total);
-        choice.cover = total;
-        choice.victims.push_back(way->victim);
-        return true;
-      }
-      Leave(member, *way, everywhere_, loads, -1);
-    }
-    return false;
-  }
-
-  bool IsBearable(const std::vector<int>& nodes, const std::vector<Load>& loads) const {
-    for (int node : nodes) {
-      for (int at = node * deadlines_; at < (node + 1) * deadlines_; ++at) {
-        for (int q = kFrozen + 1; q < kQuantities; ++q) {
-          if (loads[at][q] > component_.limits[at].limit[q]) return false;
-        }
-      }
-    }
-    return true;
-  }
-
-  void CountFreed(const std::vector<int>& nodes, const std::vector<Load>& loads, int sign,
-                  CoverChoice& cover) const {
-    for (int node : nodes) {
-      for (int k = 0; k < deadlines_; ++k) {
-        const int at = node * deadlines_ + k;
-        if (IsFreed(component_.limits[at], loads[at])) cover.amounts[k] += sign;
-      }
+    for (const Preference& preference : Preferences(problem_)) {
+      auto more = ClearInTurn(problem_, component_, demand_, preference, kMostStates);
+      std::move(more.begin(), more.end(), std::back_inserter(choices));
     }
   }
 
@@ -382,7 +267,6 @@ class Sweep {
   std::vector<Load> rest_;         // the most that members not yet decided can change: as limits
   std::vector<int> members_left_;  // by node
   std::vector<int> place_;         // by node: where its loads stand in a state; -1: not open
-  std::vector<int> everywhere_;    // by node: itself, where all are open
   std::vector<int> open_;          // by place
   std::vector<Load> loads_;        // scratch
   std::vector<Departure> trail_;
@@ -411,9 +295,43 @@ Load LoadOf(const Option& option, const JobView& job, size_t rank) {
   return load;
 }
 
+Load LoadOf(const Problem& problem, const Way& way, size_t rank) {
+  const Candidate& candidate = problem.candidates[way.victim.candidate];
+  return LoadOf(candidate.options[way.victim.option], *candidate.job, rank);
+}
+
 bool IsFreed(const Limits& limits, const Load& load) {
   if (!limits.wanted || load[kFrozen] > limits.limit[kFrozen]) return false;
   return std::equal(load.begin(), load.begin() + kGiven, limits.limit.begin(), std::greater_equal<>());
+}
+
+std::vector<int> NodesOf(const Member& member) {
+  std::vector<int> nodes;
+  std::copy_if(member.nodes.begin(), member.nodes.end(), std::back_inserter(nodes),
+               [](int node) { return node >= 0; });
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+bool Charge(const Way& way, const std::vector<int>& demand, int deadlines, CoverChoice& total) {
+  total.cost += way.charge.cost;
+  for (int r = 0; r < kMostRows; ++r) total.amounts[r] += way.charge.amounts[r];
+  for (size_t r = static_cast<size_t>(deadlines); r < demand.size(); ++r) {
+    if (total.amounts[r] < demand[r]) return false;
+  }
+  return true;
+}
+
+void AddLoads(const Problem& problem, const Member& member, const Way& way, const std::vector<int>& place,
+              int sign, std::vector<Load>& loads) {
+  const int deadlines = static_cast<int>(problem.deadlines.size());
+  for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
+    if (member.nodes[rank] < 0) continue;
+    const Load load = LoadOf(problem, way, rank);
+    for (int k = way.victim.by; k < deadlines; ++k)
+      Add(loads[place[member.nodes[rank]] * deadlines + k], load, sign);
+  }
 }
 
 Clearances Clear(const Problem& problem, const Component& component, const std::vector<int>& demand,

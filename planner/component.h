@@ -33,6 +33,8 @@ struct Way {
   CoverChoice charge;  // what it costs and uses; frees nothing by itself
 };
 
+Load LoadOf(const Problem& problem, const Way& way, size_t rank);
+
 // A job's part in its component: where its ranks are and what may be done with it in time.
 struct Member {
   int candidate = 0;
@@ -42,8 +44,21 @@ struct Member {
 
 struct Component {
   std::vector<Member> members;
+  std::vector<int> nodes;      // by index here: their index in the snapshot
   std::vector<Limits> limits;  // node * deadlines + deadline
 };
+
+// Those nodes of a member that can matter, ascending, each once: two ranks may be on one.
+std::vector<int> NodesOf(const Member& member);
+
+// Adds what the way costs and uses. False: there is not so much of what is short (the rows of `demand` from
+// `deadlines` on).
+bool Charge(const Way& way, const std::vector<int>& demand, int deadlines, CoverChoice& total);
+
+// Adds to the loads of the member's nodes what its leaving changes there, or takes it away (`sign`). `place`:
+// by node, where its loads begin, in deadlines.
+void AddLoads(const Problem& problem, const Member& member, const Way& way, const std::vector<int>& place,
+              int sign, std::vector<Load>& loads);
 
 // Pairwise comparisons that may still be made, for all components together. Counted, so that the same problem
 // always has the same answer.

@@ -8,6 +8,8 @@
 #include <unordered_map>
 
 #include "planner/component.h"
+#include "planner/core.h"
+#include "planner/greedy.h"
 
 namespace siding {
 namespace {
@@ -23,13 +25,33 @@ class FrontierMaker {
     index_.reserve(snapshot_.nodes.size());
     for (size_t i = 0; i < snapshot_.nodes.size(); ++i) index_[snapshot_.nodes[i].id] = static_cast<int>(i);
     FreeByThemselves();
+    for (size_t n = 0; n < snapshot_.nodes.size(); ++n) {
+      const int node = static_cast<int>(n);
+      wanted_.push_back(eligible_[node] && !FreeByItself(node, 0));
+    }
+    for (const Candidate& candidate : problem.candidates) {
+      std::vector<int>& nodes = on_.emplace_back();
+      for (const NodeId& id : candidate.job->nodes) {
+        auto it = index_.find(id);
+        nodes.push_back(it != index_.end() ? it->second : -1);
+      }
+    }
   }
 
-  Frontier Make() {
+  Frontier Make(size_t tangled) {
     Frontier frontier;
     frontier.demand = Demand();
+    std::vector<Component> components;
+    if (NodesMissing(frontier.demand) > 0) {
+      std::vector<Member> members = Members();
+      components = Group(members);
+      if (IsTangled(components, tangled)) {
+        frontier.known = KeepCore(members, frontier.demand);
+        components = Group(std::move(members));
+      }
+    }
     Effort effort;
-    for (const Component& component : Components()) {
+    for (const Component& component : components) {
       Clearances cleared = Clear(problem_, component, frontier.demand, effort);
       frontier.exact &= cleared.exact;
       if (!cleared.choices.empty()) frontier.groups.push_back(std::move(cleared.choices));
@@ -38,13 +60,51 @@ class FrontierMaker {
     return frontier;
   }
 
+  std::optional<bool> CanMeet() const {
+    const std::vector<int> demand = Demand();
+    const Component all = Whole(Members());
+    const std::vector<double> prices = ClearingPrices(problem_, all);
+    const auto can_be_freed =
+        std::count_if(prices.begin(), prices.end(), [](double price) { return std::isfinite(price); });
+    if (can_be_freed < NodesMissing(demand)) return false;
+    if (ClearEnough(problem_, all, demand, prices, true)) return true;
+    return std::nullopt;
+  }
+
+  std::vector<Victim> Trim(std::vector<Victim> victims) const {
+    if (deadlines_ > 1) return victims;
+    const auto cost = [&](const Victim& v) {
+      return problem_.candidates[v.candidate].options[v.option].cost_ms;
+    };
+    std::vector<Victim> order = victims;
+    std::sort(order.begin(), order.end(), [&](const Victim& a, const Victim& b) {
+      return std::pair(-cost(a), a.candidate) < std::pair(-cost(b), b.candidate);
+    });
+    std::vector<Load> loads(snapshot_.nodes.size());
+    for (const Victim& victim : victims) AddTo(loads, victim, +1);
+    int missing = NodesMissing(Demand());
+    for (size_t n = 0; n < loads.size(); ++n) missing -= IsFreed(LimitsOf(static_cast<int>(n), 0), loads[n]);
+    for (const Victim& victim : order) {
+      const int freed = FreedOf(victim, loads);
+      AddTo(loads, victim, -1);
+      const int lost = freed - FreedOf(victim, loads);
+      if (missing + lost > 0) {
+        AddTo(loads, victim, +1);
+        continue;
+      }
+      missing += lost;
+      std::erase_if(victims, [&](const Victim& v) { return v.candidate == victim.candidate; });
+    }
+    return victims;
+  }
+
   // By deadline.
   std::vector<std::vector<int>> FreeIf(const std::vector<Victim>& victims) const {
     std::vector<Load> loads(snapshot_.nodes.size());
     std::vector<std::vector<int>> free(deadlines_);
     for (int k = 0; k < deadlines_; ++k) {
       for (const Victim& victim : victims) {
-        if (victim.by == k) AddTo(loads, victim);
+        if (victim.by == k) AddTo(loads, victim, +1);
       }
       for (size_t n = 0; n < snapshot_.nodes.size(); ++n) {
         const int node = static_cast<int>(n);
@@ -153,15 +213,24 @@ class FrontierMaker {
     return eligible_[node] && free_[k][node].Covers(problem_.per_node);
   }
 
-  void AddTo(std::vector<Load>& loads, const Victim& victim) const {
+  void AddTo(std::vector<Load>& loads, const Victim& victim, int sign) const {
     const Candidate& candidate = problem_.candidates[victim.candidate];
     for (size_t rank = 0; rank < candidate.job->nodes.size(); ++rank) {
-      auto it = index_.find(candidate.job->nodes[rank]);
-      if (it == index_.end()) continue;
+      const int node = on_[victim.candidate][rank];
+      if (node < 0) continue;
       const Load load = LoadOf(candidate.options[victim.option], *candidate.job, rank);
-      std::transform(load.begin(), load.end(), loads[it->second].begin(), loads[it->second].begin(),
-                     std::plus<>());
+      for (int q = 0; q < kQuantities; ++q) loads[node][q] += sign * load[q];
     }
+  }
+
+  // Nodes of the victim's that are freed by the first deadline.
+  int FreedOf(const Victim& victim, const std::vector<Load>& loads) const {
+    std::vector<int> nodes = on_[victim.candidate];
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [&](int node) {
+      return node >= 0 && IsFreed(LimitsOf(node, 0), loads[node]);
+    }));
   }
 
   Limits LimitsOf(int n, int k) const {
@@ -170,7 +239,7 @@ class FrontierMaker {
     const Resources& free = free_[k][n];
     const int64_t within = problem_.deadlines[k].within.count();
     Limits limits;
-    limits.wanted = eligible_[n] && !FreeByItself(n, k);
+    limits.wanted = wanted_[n] && !FreeByItself(n, k);
     limits.limit[kSlots] = std::max(0, wanted.slots - free.slots);
     limits.limit[kMemory] = std::max<int64_t>(0, wanted.memory.value - free.memory.value);
     limits.limit[kGpus] = std::max(0, wanted.gpus - free.gpus);
@@ -183,43 +252,76 @@ class FrontierMaker {
 
   // ---- components ----
 
-  std::vector<Component> Components() const {
-    const std::vector<bool> crowded = Crowded();
+  // Those who could leave, and by that help to free a node.
+  std::vector<Member> Members() const {
     std::vector<Member> members;
     for (size_t c = 0; c < problem_.candidates.size(); ++c) {
-      if (problem_.candidates[c].options.empty()) continue;
+      if (problem_.candidates[c].options.empty() || !IsOnWanted(static_cast<int>(c))) continue;
       Member member;
       member.candidate = static_cast<int>(c);
-      bool useful = false;
-      for (const NodeId& node : problem_.candidates[c].job->nodes) {
-        auto it = index_.find(node);
-        const bool wanted = it != index_.end() && IsWanted(it->second);
-        const bool matters = wanted || (it != index_.end() && crowded[it->second]);
-        member.nodes.push_back(matters ? it->second : -1);
-        useful |= wanted;
-      }
-      if (!useful) continue;
-      member.ways = Ways(static_cast<int>(c));
+      member.ways = Ways(member.candidate);
       if (!member.ways.empty()) members.push_back(std::move(member));
     }
-    return Group(std::move(members));
+    Place(members);
+    return members;
   }
 
-  bool IsWanted(int node) const { return eligible_[node] && !FreeByItself(node, 0); }
+  bool IsOnWanted(int c) const {
+    return std::any_of(on_[c].begin(), on_[c].end(), [&](int node) { return node >= 0 && wanted_[node]; });
+  }
 
-  // Nodes that need not be freed, but cannot bear that all jobs there leave in the way that takes the most.
-  std::vector<bool> Crowded() const {
+  // Says of each where it is, as far as that can matter.
+  void Place(std::vector<Member>& members) const {
+    const std::vector<bool> crowded = Crowded(members);
+    for (Member& member : members) {
+      member.nodes = on_[member.candidate];
+      for (int& node : member.nodes) {
+        if (node >= 0 && !wanted_[node] && !crowded[node]) node = -1;
+      }
+    }
+  }
+
+  // Leaves out the nodes that are too dear for a cheapest plan, and those who are on no others. The plan that
+  // shows it; nullopt: none was found quickly.
+  std::optional<FrontierChoice> KeepCore(std::vector<Member>& members, const std::vector<int>& demand) {
+    const Component all = Whole(members);
+    const std::vector<double> prices = ClearingPrices(problem_, all);
+    auto known = ClearEnough(problem_, all, demand, prices, false);
+    const std::vector<bool> core = CoreNodes(
+        prices, NodesMissing(demand), known ? std::optional<int64_t>(known->cover.cost) : std::nullopt);
+    for (size_t i = 0; i < core.size(); ++i) {
+      if (!core[i]) wanted_[all.nodes[i]] = false;
+    }
+    std::erase_if(members, [&](const Member& member) { return !IsOnWanted(member.candidate); });
+    Place(members);
+    return known;
+  }
+
+  static bool IsTangled(const std::vector<Component>& components, size_t tangled) {
+    return std::any_of(components.begin(), components.end(),
+                       [&](const Component& component) { return component.members.size() >= tangled; });
+  }
+
+  // That have to be freed in all.
+  int NodesMissing(const std::vector<int>& demand) const {
+    return std::max(0, *std::max_element(demand.begin(), demand.begin() + deadlines_));
+  }
+
+  // Nodes that need not be freed, but cannot bear that all members there leave in the way that takes the
+  // most.
+  std::vector<bool> Crowded(const std::vector<Member>& members) const {
     std::vector<Load> most(snapshot_.nodes.size());
-    for (const Candidate& candidate : problem_.candidates) {
+    for (const Member& member : members) {
+      const Candidate& candidate = problem_.candidates[member.candidate];
       for (size_t rank = 0; rank < candidate.job->nodes.size(); ++rank) {
-        auto it = index_.find(candidate.job->nodes[rank]);
-        if (it == index_.end() || IsWanted(it->second)) continue;
+        const int node = on_[member.candidate][rank];
+        if (node < 0 || wanted_[node]) continue;
         Load its{};
-        for (const Option& option : candidate.options) {
-          const Load load = LoadOf(option, *candidate.job, rank);
+        for (const Way& way : member.ways) {
+          const Load load = LoadOf(problem_, way, rank);
           for (int q = 0; q < kQuantities; ++q) its[q] = std::max(its[q], load[q]);
         }
-        for (int q = 0; q < kQuantities; ++q) most[it->second][q] += its[q];
+        for (int q = 0; q < kQuantities; ++q) most[node][q] += its[q];
       }
     }
     std::vector<bool> crowded(most.size());
@@ -250,6 +352,13 @@ class FrontierMaker {
       if (candidate.strict && !ways.empty()) break;
     }
     return ways;
+  }
+
+  Component Whole(std::vector<Member> members) const {
+    Component all;
+    all.members = std::move(members);
+    Finish(all);
+    return all;
   }
 
   // Union-find over the nodes that members share.
@@ -293,6 +402,7 @@ class FrontierMaker {
     for (int node : nodes) {
       for (int k = 0; k < deadlines_; ++k) component.limits.push_back(LimitsOf(node, k));
     }
+    component.nodes = nodes;
     const int none = static_cast<int>(nodes.size());
     std::vector<std::pair<int, int>> order;  // by the first node, then the candidate
     for (size_t m = 0; m < component.members.size(); ++m) {
@@ -349,6 +459,8 @@ class FrontierMaker {
   std::unordered_map<NodeId, int> index_;
   std::vector<std::vector<Resources>> free_;  // by deadline and node, if no victim leaves
   std::vector<bool> eligible_;
+  std::vector<bool> wanted_;          // by node: it is to be freed, if that is worth while
+  std::vector<std::vector<int>> on_;  // by candidate and rank: the node; -1: not one of the snapshot's
 };
 
 }  // namespace
@@ -383,7 +495,13 @@ std::vector<int> SpareNodes(const Snapshot& snapshot, const Resources& wanted, c
   return spare;
 }
 
-Frontier MakeFrontier(const Problem& problem) { return FrontierMaker(problem).Make(); }
+Frontier MakeFrontier(const Problem& problem, size_t tangled) { return FrontierMaker(problem).Make(tangled); }
+
+std::optional<bool> CanMeetDemand(const Problem& problem) { return FrontierMaker(problem).CanMeet(); }
+
+std::vector<Victim> Trimmed(const Problem& problem, std::vector<Victim> victims) {
+  return FrontierMaker(problem).Trim(std::move(victims));
+}
 
 std::vector<std::vector<int>> FreeNodes(const Problem& problem, const std::vector<Victim>& victims) {
   return FrontierMaker(problem).FreeIf(victims);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "planner/cover.h"
@@ -55,9 +56,21 @@ struct Frontier {
   bool exact = true;                                // no component had too many choices to look at all
   std::vector<int> demand;                          // by row
   std::vector<std::vector<FrontierChoice>> groups;  // per component
+  std::optional<FrontierChoice> known;              // one that meets the demand, if one was found quickly
 };
 
-Frontier MakeFrontier(const Problem& problem);
+// From so many jobs on that depend on one another it is first looked which nodes need be considered (core.h).
+inline constexpr size_t kTangled = 32;
+
+// What can be part of a cheapest selection.
+Frontier MakeFrontier(const Problem& problem, size_t tangled = kTangled);
+
+// Whether the demand can be met; nullopt: that is not plain, and takes the search in MakeFrontier.
+std::optional<bool> CanMeetDemand(const Problem& problem);
+
+// Less those without whom there are still enough nodes, the most expensive first. An exact solution has none:
+// leaving one out would have been cheaper. With several deadlines nobody is left out.
+std::vector<Victim> Trimmed(const Problem& problem, std::vector<Victim> victims);
 
 // By deadline: the nodes (indices, ascending) that will be free by then if just these leave, each by its own.
 std::vector<std::vector<int>> FreeNodes(const Problem& problem, const std::vector<Victim>& victims);

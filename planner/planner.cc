@@ -50,13 +50,17 @@ class Planner {
     std::vector<Plan> plans(requests_.size());
     for (size_t i = 0; i < plans.size(); ++i) plans[i].request = requests_[i].id;
     const Problem problem = MakeProblem();
-    const auto solution =
-        static_cast<int>(eligible_.size()) >= problem.deadlines.back().nodes ? Solve(problem) : Solution{};
+    if (static_cast<int>(eligible_.size()) < problem.deadlines.back().nodes) {
+      if (plans.size() == 1) Refuse(plans.front(), nullptr);
+      return plans;
+    }
+    const Frontier frontier = MakeFrontier(problem);
+    const Solution solution = Solve(problem, frontier);
     for (Plan& plan : plans) plan.exact = solution.exact;
     if (solution.found) {
       WritePlans(problem, requests_, solution.victims, plans);
     } else if (plans.size() == 1) {
-      Refuse(plans.front());
+      Refuse(plans.front(), &frontier);
     }
     return plans;
   }
@@ -110,48 +114,38 @@ class Planner {
     return {policy_.budget_steps, std::max(0.0, bytes) / policy_.budget_steps};
   }
 
-  Solution Solve(const Problem& problem) const {
-    const Frontier frontier = MakeFrontier(problem);
+  Solution Solve(const Problem& problem, const Frontier& frontier) const {
+    const auto answer = SolveCover(GroupsOf(frontier), frontier.demand);
+    const bool is_best = answer && (!frontier.known || answer->cost <= frontier.known->cover.cost);
+    if (!is_best && !frontier.known) return {false, {}, frontier.exact};
+    Solution solution{true, {}, is_best && frontier.exact && answer->exact};
+    if (is_best) {
+      for (size_t g = 0; g < frontier.groups.size(); ++g) {
+        if (answer->chosen[g] < 0) continue;
+        const auto& victims = frontier.groups[g][answer->chosen[g]].victims;
+        solution.victims.insert(solution.victims.end(), victims.begin(), victims.end());
+      }
+    } else {
+      solution.victims = frontier.known->victims;
+    }
+    if (!frontier.exact) solution.victims = Trimmed(problem, std::move(solution.victims));
+    return solution;
+  }
+
+  static std::vector<CoverGroup> GroupsOf(const Frontier& frontier) {
     std::vector<CoverGroup> groups;
     groups.reserve(frontier.groups.size());
     for (const auto& choices : frontier.groups) {
       CoverGroup& group = groups.emplace_back();
       for (const FrontierChoice& choice : choices) group.push_back(choice.cover);
     }
-    const auto answer = SolveCover(groups, frontier.demand);
-    if (!answer) return {false, {}, frontier.exact};
-    Solution solution{true, {}, frontier.exact && answer->exact};
-    for (size_t g = 0; g < groups.size(); ++g) {
-      if (answer->chosen[g] < 0) continue;
-      const auto& victims = frontier.groups[g][answer->chosen[g]].victims;
-      solution.victims.insert(solution.victims.end(), victims.begin(), victims.end());
-    }
-    if (!frontier.exact) Trim(problem, solution);
-    return solution;
+    return groups;
   }
-
-  // A victim without which there are still enough nodes is put back, the most expensive first. An exact
-  // solution has none: leaving one out would have been cheaper.
-  void Trim(const Problem& problem, Solution& solution) const {
-    if (problem.deadlines.size() > 1) return;
-    std::vector<Victim> order = solution.victims;
-    std::sort(order.begin(), order.end(), [&](const Victim& a, const Victim& b) {
-      return std::pair(-OptionOf(a).cost_ms, a.candidate) < std::pair(-OptionOf(b).cost_ms, b.candidate);
-    });
-    for (const Victim& victim : order) {
-      std::vector<Victim> without;
-      std::copy_if(solution.victims.begin(), solution.victims.end(), std::back_inserter(without),
-                   [&](const Victim& v) { return v.candidate != victim.candidate; });
-      if (static_cast<int>(FreeNodes(problem, without).back().size()) >= problem.deadlines.back().nodes)
-        solution.victims = std::move(without);
-    }
-  }
-
-  const Option& OptionOf(const Victim& v) const { return candidates_[v.candidate].options[v.option]; }
 
   // ---- refusal ----
 
-  void Refuse(Plan& plan) const {
+  // `frontier`: in which there is no solution; nullptr: there was no need to look.
+  void Refuse(Plan& plan, const Frontier* frontier) const {
     const Request& request = requests_.front();
     for (const Candidate& candidate : candidates_) {
       plan.kept.push_back({candidate.job->id, candidate.why_not.empty()
@@ -163,47 +157,50 @@ class Planner {
       plan.refusal = absl::StrCat("needs ", CountNodes(request.nodes), ", the cluster has ", all);
       return;
     }
-    if (eligible < static_cast<size_t>(request.nodes)) {
+    if (frontier == nullptr) {
       plan.refusal =
           absl::StrCat("needs ", CountNodes(request.nodes), " that are up and large enough; there ",
                        eligible == 1 ? "is " : "are ", eligible);
       return;
     }
-    plan.refusal = absl::StrCat("only ", MostNodes(Within(request)), " of ", CountNodes(request.nodes),
+    plan.refusal = absl::StrCat("only ", MostNodes(*frontier), " of ", CountNodes(request.nodes),
                                 " can be free by then");
     plan.earliest = Earliest();
     if (!plan.earliest)
       absl::StrAppend(&plan.refusal, ", nor later: not all the jobs in the way can be preempted");
   }
 
-  bool CanFree(int nodes, Duration within) const {
-    return Solve(ProblemWith({DeadlineAt(within, nodes)})).found;
-  }
-
-  int MostNodes(Duration within) const {
-    int low = 0, high = requests_.front().nodes - 1;
+  // The first row of its demand is of nodes, as there are not enough of them.
+  int MostNodes(const Frontier& frontier) const {
+    const std::vector<CoverGroup> groups = GroupsOf(frontier);
+    std::vector<int> demand = frontier.demand;
+    const int free = requests_.front().nodes - demand.front();
+    int low = 0, high = demand.front() - 1;
     while (low < high) {
-      const int middle = (low + high + 1) / 2;
-      if (CanFree(middle, within)) {
-        low = middle;
+      demand.front() = (low + high + 1) / 2;
+      if (SolveCover(groups, demand)) {
+        low = demand.front();
       } else {
-        high = middle - 1;
+        high = demand.front() - 1;
       }
     }
-    return low;
+    return free + low;
   }
 
+  bool CanFree(int nodes, Duration within) const {
+    const Problem problem = ProblemWith({DeadlineAt(within, nodes)});
+    if (const auto plain = CanMeetDemand(problem)) return *plain;
+    return Solve(problem, MakeFrontier(problem)).found;
+  }
+
+  // Later than the request asked for: by then they cannot be freed.
   std::optional<Time> Earliest() const {
-    const int nodes = requests_.front().nodes;
-    Duration late = Latest(), early{0};
-    if (!CanFree(nodes, late)) return std::nullopt;
-    if (CanFree(nodes, early)) {
-      late = early;
-    } else {
-      while (late - early > std::max(kEarliestPrecision, late / 100)) {
-        const Duration middle = early + (late - early) / 2;
-        (CanFree(nodes, middle) ? late : early) = middle;
-      }
+    const Request& request = requests_.front();
+    Duration early = Within(request), late = std::max(Latest(), early);
+    if (!CanFree(request.nodes, late)) return std::nullopt;
+    while (late - early > std::max(kEarliestPrecision, late / 100)) {
+      const Duration middle = early + (late - early) / 2;
+      (CanFree(request.nodes, middle) ? late : early) = middle;
     }
     return arrival_ + late + policy_.margin;
   }

@@ -1,0 +1,328 @@
+#include "planner/greedy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "planner/core.h"
+
+namespace siding {
+namespace {
+
+// Nodes that are looked at for the next to be cleared.
+constexpr size_t kLookahead = 8;
+
+const Option& OptionOf(const Problem& problem, const Way& way) {
+  return problem.candidates[way.victim.candidate].options[way.victim.option];
+}
+
+// Who has left so far, and what that does to the nodes.
+class Clearing {
+ public:
+  Clearing(const Problem& problem, const Component& component, const std::vector<int>& demand,
+           const std::vector<double>& prices, const Preference& preference)
+      : problem_(problem),
+        component_(component),
+        demand_(demand),
+        prices_(prices),
+        deadlines_(static_cast<int>(problem.deadlines.size())),
+        itself_(component.nodes.size()),
+        loads_(component.limits.size()),
+        left_(component.members.size(), nullptr),
+        on_(component.nodes.size()) {
+    std::iota(itself_.begin(), itself_.end(), 0);
+    for (const Member& member : component.members) {
+      std::vector<const Way*>& its = ways_.emplace_back();
+      for (const Way& way : member.ways) {
+        if (preference.allowed(way)) its.push_back(&way);
+      }
+      std::stable_sort(its.begin(), its.end(), [&](const Way* a, const Way* b) {
+        return std::pair(preference.thrifty ? UseOf(*a) : 0, a->charge.cost) <
+               std::pair(preference.thrifty ? UseOf(*b) : 0, b->charge.cost);
+      });
+      nodes_.push_back(NodesOf(member));
+      for (int node : nodes_.back()) {
+        if (!its.empty()) on_[node].push_back(static_cast<int>(nodes_.size()) - 1);
+      }
+    }
+  }
+
+  // Calls `freed` after each node that became free, until it returns false.
+  template <typename Freed>
+  void Run(Freed freed) {
+    std::vector<int> left = CheapestFirst();
+    while (true) {
+      const Departures cheapest = TakeCheapest(left);
+      if (cheapest.empty()) return;
+      for (const auto& [m, way] : cheapest) Leave(m, *way);
+      if (!freed()) return;
+    }
+  }
+
+  // Puts back those without whom the demand is met as well, the most expensive first.
+  void Trim() {
+    std::vector<int> order;
+    for (size_t m = 0; m < left_.size(); ++m) {
+      if (left_[m] != nullptr) order.push_back(static_cast<int>(m));
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return CostOf(a) > CostOf(b); });
+    for (int m : order) {
+      const Way* const way = left_[m];
+      Return(m);
+      if (!Meets()) Leave(m, *way);
+    }
+  }
+
+  bool Meets() const {
+    for (size_t r = 0; r < demand_.size(); ++r) {
+      if (cover_.amounts[r] < demand_[r]) return false;
+    }
+    return true;
+  }
+
+  FrontierChoice Choice() const {
+    FrontierChoice choice{cover_, {}};
+    for (const Way* way : left_) {
+      if (way != nullptr) choice.victims.push_back(way->victim);
+    }
+    std::sort(choice.victims.begin(), choice.victims.end(),
+              [](const Victim& a, const Victim& b) { return a.candidate < b.candidate; });
+    return choice;
+  }
+
+ private:
+  int64_t CostOf(int member) const { return left_[member]->charge.cost; }
+
+  // Of all that is short.
+  static int64_t UseOf(const Way& way) {
+    return -std::accumulate(way.charge.amounts.begin(), way.charge.amounts.end(), int64_t{0});
+  }
+
+  std::vector<int> CheapestFirst() const {
+    std::vector<int> order;
+    for (size_t node = 0; node < prices_.size(); ++node) {
+      if (std::isfinite(prices_[node])) order.push_back(static_cast<int>(node));
+    }
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return prices_[a] < prices_[b]; });
+    return order;
+  }
+
+  using Departures = std::vector<std::pair<int, const Way*>>;
+  static int64_t Cost(const Departures& departures) {
+    int64_t cost = 0;
+    for (const auto& [m, way] : departures) cost += way->charge.cost;
+    return cost;
+  }
+
+  // Of the first few nodes the one that is cheapest to clear by what it really takes now, and who leaves
+  // then. Nodes that are free by now, or cannot be freed any more, are taken out as well. None: nothing is
+  // left.
+  Departures TakeCheapest(std::vector<int>& nodes) {
+    Departures cheapest;
+    size_t at = 0;
+    for (size_t i = 0; i < nodes.size() && i < kLookahead;) {
+      Departures departures = WaysToClear(nodes[i]);
+      if (departures.empty()) {
+        nodes.erase(nodes.begin() + static_cast<long>(i));
+        continue;
+      }
+      if (cheapest.empty() || Cost(departures) < Cost(cheapest)) {
+        cheapest = std::move(departures);
+        at = i;
+      }
+      ++i;
+    }
+    if (!cheapest.empty()) nodes.erase(nodes.begin() + static_cast<long>(at));
+    return cheapest;
+  }
+
+  bool IsWantedNoMore(int node) const {
+    for (int at = node * deadlines_; at < (node + 1) * deadlines_; ++at) {
+      if (component_.limits[at].wanted && !IsFreed(component_.limits[at], loads_[at])) return false;
+    }
+    return true;
+  }
+
+  // Members leave one after another until it is free, each in the cheapest way that is still possible. First
+  // the cheapest, or those who lose most by being late: what cannot be done by all is best used for them. The
+  // cheaper of the two; empty if it is free already, or does not become so.
+  Departures WaysToClear(int node) {
+    if (IsWantedNoMore(node)) return {};
+    std::vector<int> members;
+    for (int m : on_[node]) {
+      if (left_[m] == nullptr) members.push_back(m);
+    }
+    const auto cost = [&](int m) { return ways_[m].front()->charge.cost; };
+    std::stable_sort(members.begin(), members.end(), [&](int a, int b) { return cost(a) < cost(b); });
+    Departures cheapest_first = TryInOrder(node, members);
+    std::map<int, double> regret;
+    for (int m : members) regret[m] = Regret(node, m);
+    std::stable_sort(members.begin(), members.end(), [&](int a, int b) { return regret[a] > regret[b]; });
+    Departures regretted_first = TryInOrder(node, members);
+    if (regretted_first.empty() || (!cheapest_first.empty() && Cost(cheapest_first) < Cost(regretted_first)))
+      return cheapest_first;
+    return regretted_first;
+  }
+
+  // Who would leave so; nobody if the node does not become free by that.
+  Departures TryInOrder(int node, const std::vector<int>& members) {
+    const int freed_before = FreedAt(node);
+    Departures gone;
+    for (int m : members) {
+      if (LeaveIfPossible(m)) gone.emplace_back(m, left_[m]);
+      if (IsWantedNoMore(node)) break;
+    }
+    const bool is_freed = FreedAt(node) > freed_before;
+    for (const auto& [m, way] : gone) Return(m);
+    return is_freed ? gone : Departures{};
+  }
+
+  // What it costs more to leave in the next way than in the cheapest, for each part that this one takes of
+  // what the node can bear.
+  double Regret(int node, int m) const {
+    const std::vector<const Way*>& ways = ways_[m];
+    if (ways.size() == 1) return std::numeric_limits<double>::infinity();
+    const double first = TakenBy(node, m, *ways[0]);
+    double least = std::numeric_limits<double>::infinity();
+    for (size_t w = 1; w < ways.size(); ++w) {
+      const double saved = first - TakenBy(node, m, *ways[w]);
+      if (saved > 0)
+        least = std::min(least, static_cast<double>(ways[w]->charge.cost - ways[0]->charge.cost) / saved);
+    }
+    return least;
+  }
+
+  // The largest share of anything.
+  double TakenBy(int node, int m, const Way& way) const {
+    const Member& member = component_.members[m];
+    const Limits& limits = component_.limits[node * deadlines_ + deadlines_ - 1];
+    double share = 0;
+    for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
+      if (member.nodes[rank] != node) continue;
+      const Load load = LoadOf(problem_, way, rank);
+      for (int q = kGiven; q < kQuantities; ++q) {
+        if (load[q] > 0)
+          share = std::max(share, static_cast<double>(load[q]) /
+                                      static_cast<double>(std::max<int64_t>(1, limits.limit[q])));
+      }
+    }
+    return share;
+  }
+
+  int FreedAt(int node) const {
+    int freed = 0;
+    for (int at = node * deadlines_; at < (node + 1) * deadlines_; ++at)
+      freed += IsFreed(component_.limits[at], loads_[at]);
+    return freed;
+  }
+
+  // By the cheapest of the ways that everything bears.
+  bool LeaveIfPossible(int m) {
+    return std::any_of(ways_[m].begin(), ways_[m].end(), [&](const Way* way) {
+      CoverChoice total = cover_;
+      if (!Charge(*way, demand_, deadlines_, total)) return false;
+      Leave(m, *way);
+      if (IsBearable(nodes_[m])) return true;
+      Return(m);
+      return false;
+    });
+  }
+
+  void Leave(int m, const Way& way) {
+    Charge(way, demand_, deadlines_, cover_);
+    Change(m, way, +1);
+    left_[m] = &way;
+  }
+  void Return(int m) {
+    const Way& way = *left_[m];
+    cover_.cost -= way.charge.cost;
+    for (int r = 0; r < kMostRows; ++r) cover_.amounts[r] -= way.charge.amounts[r];
+    Change(m, way, -1);
+    left_[m] = nullptr;
+  }
+  void Change(int m, const Way& way, int sign) {
+    CountFreed(nodes_[m], -1);
+    AddLoads(problem_, component_.members[m], way, itself_, sign, loads_);
+    CountFreed(nodes_[m], +1);
+  }
+
+  bool IsBearable(const std::vector<int>& nodes) const {
+    for (int node : nodes) {
+      for (int at = node * deadlines_; at < (node + 1) * deadlines_; ++at) {
+        for (int q = kFrozen + 1; q < kQuantities; ++q) {
+          if (loads_[at][q] > component_.limits[at].limit[q]) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  void CountFreed(const std::vector<int>& nodes, int sign) {
+    for (int node : nodes) {
+      for (int k = 0; k < deadlines_; ++k) {
+        const int at = node * deadlines_ + k;
+        if (IsFreed(component_.limits[at], loads_[at])) cover_.amounts[k] += sign;
+      }
+    }
+  }
+
+  const Problem& problem_;
+  const Component& component_;
+  const std::vector<int>& demand_;
+  const std::vector<double>& prices_;
+  const int deadlines_;
+  std::vector<int> itself_;                    // by node: where its loads stand
+  std::vector<std::vector<const Way*>> ways_;  // by member, those allowed, the cheapest first
+  std::vector<std::vector<int>> nodes_;        // by member
+  std::vector<Load> loads_;                    // node * deadlines + deadline
+  std::vector<const Way*> left_;               // by member; nullptr: it stays
+  std::vector<std::vector<int>> on_;           // by node: members that may leave
+  CoverChoice cover_;
+};
+
+}  // namespace
+
+std::vector<Preference> Preferences(const Problem& problem) {
+  const auto frozen = [&](const Way& way) { return OptionOf(problem, way).stays_in_ram; };
+  const auto shared = [&](const Way& way) { return OptionOf(problem, way).shared_bytes > Bytes{0}; };
+  const auto stored = [&](const Way& way) { return !OptionOf(problem, way).by_rank.empty(); };
+  return {{[](const Way&) { return true; }},
+          {[=](const Way& way) { return !frozen(way); }},
+          {[=](const Way& way) { return !frozen(way) && !shared(way); }},
+          {[=](const Way& way) { return !frozen(way) && !stored(way); }},
+          {[](const Way&) { return true; }, true}};
+}
+
+std::vector<FrontierChoice> ClearInTurn(const Problem& problem, const Component& component,
+                                        const std::vector<int>& demand, const Preference& preference,
+                                        size_t most) {
+  std::vector<FrontierChoice> choices;
+  const std::vector<double> prices = ClearingPrices(problem, component);
+  Clearing clearing(problem, component, demand, prices, preference);
+  clearing.Run([&] {
+    choices.push_back(clearing.Choice());
+    return choices.size() < most;
+  });
+  return choices;
+}
+
+std::optional<FrontierChoice> ClearEnough(const Problem& problem, const Component& component,
+                                          const std::vector<int>& demand, const std::vector<double>& prices,
+                                          bool any) {
+  std::optional<FrontierChoice> best;
+  for (const Preference& preference : Preferences(problem)) {
+    Clearing clearing(problem, component, demand, prices, preference);
+    if (!clearing.Meets()) clearing.Run([&] { return !clearing.Meets(); });
+    if (!clearing.Meets()) continue;
+    clearing.Trim();
+    FrontierChoice choice = clearing.Choice();
+    if (!best || choice.cover.cost < best->cover.cost) best = std::move(choice);
+    if (any) break;
+  }
+  return best;
+}
+
+}  // namespace siding

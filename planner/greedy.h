@@ -1,0 +1,33 @@
+// Clearances found by clearing one node after another, the cheapest first. Quick, whatever the size of the
+// cluster; a bound for the search that finds the best (core.h), and what is looked at where that has to be
+// narrowed (component.h).
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "planner/component.h"
+
+namespace siding {
+
+struct Preference {
+  std::function<bool(const Way&)> allowed;  // the ways of leaving that may be used
+  bool thrifty = false;  // those that use least of what is short come before those that cost least
+};
+// All ways; then without those that one of the things that can be short forbids; then all, thriftily.
+std::vector<Preference> Preferences(const Problem& problem);
+
+// What has been cleared after each node, `most` at the most. Whoever leaves without a node becoming free by
+// it is put back. `demand`: see Frontier; only the rows of what is short are heeded.
+std::vector<FrontierChoice> ClearInTurn(const Problem& problem, const Component& component,
+                                        const std::vector<int>& demand, const Preference& preference,
+                                        size_t most);
+
+// The cheapest of what is found so that meets the demand (`any`: the first), without victims that it can do
+// without; nullopt says nothing about whether there is any. `prices`: core.h.
+std::optional<FrontierChoice> ClearEnough(const Problem& problem, const Component& component,
+                                          const std::vector<int>& demand, const std::vector<double>& prices,
+                                          bool any);
+
+}  // namespace siding

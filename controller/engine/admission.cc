@@ -82,9 +82,8 @@ absl::Status Engine::Impl::CheckRule(const JobSpec& spec) const {
 
 absl::Status Engine::Impl::CheckCount(const Caller& caller) const {
   if (caller.is_operator) return absl::OkStatus();
-  const auto of_caller = [&](const auto& entry) { return entry.second->spec.uid == caller.uid; };
-  const auto count = std::count_if(state_.unfinished.begin(), state_.unfinished.end(), of_caller);
-  if (count < policy_.max_jobs_per_user) return absl::OkStatus();
+  const size_t count = state_.index.CountOf(caller.uid);
+  if (count < static_cast<size_t>(policy_.max_jobs_per_user)) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(caller.user, " has ", count,
                                                    " jobs that wait or run; the site's policy allows ",
                                                    policy_.max_jobs_per_user, " (max_jobs_per_user)"));

@@ -20,6 +20,13 @@ void JobIndex::Update(JobRecord& job) {
   Put(requests_, job, unfinished && job.spec.kind == JobKind::kOnDemand);
   Put(waiting_, job, unfinished && !holds);
   Put(unsettled_, job, holds && (job.state != JobState::kRunning || job.in_ram));
+  std::set<JobId>& users = by_user_[job.spec.uid];
+  if (unfinished) {
+    users.insert(job.id);
+  } else {
+    users.erase(job.id);
+  }
+  if (users.empty()) by_user_.erase(job.spec.uid);
   Move(job.id, holds ? job.nodes : std::vector<NodeId>());
 }
 
@@ -37,6 +44,11 @@ void JobIndex::Move(JobId job, const std::vector<NodeId>& nodes) {
   if (nodes.empty()) return;
   for (size_t rank = 0; rank < nodes.size(); ++rank) on_[nodes[rank]].insert({job, static_cast<int>(rank)});
   nodes_[job] = nodes;
+}
+
+size_t JobIndex::CountOf(uint32_t uid) const {
+  const auto found = by_user_.find(uid);
+  return found == by_user_.end() ? 0 : found->second.size();
 }
 
 const JobIndex::Ranks& JobIndex::On(const NodeId& node) const {

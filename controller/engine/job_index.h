@@ -2,6 +2,7 @@
 // that it concerns, not at ten thousand.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
@@ -27,6 +28,8 @@ class JobIndex {
   const Jobs& requests() const { return requests_; }    // deadline jobs
   const Jobs& waiting() const { return waiting_; }      // hold no nodes
   const Jobs& unsettled() const { return unsettled_; }  // hold nodes and do not simply run
+  // How many jobs of the user's have not ended.
+  size_t CountOf(uint32_t uid) const;
   // Jobs that hold the node, and with which of their ranks.
   const Ranks& On(const NodeId& node) const;
 
@@ -34,6 +37,7 @@ class JobIndex {
   void Move(JobId job, const std::vector<NodeId>& nodes);
 
   Jobs requests_, waiting_, unsettled_;
+  std::map<uint32_t, std::set<JobId>> by_user_;
   std::map<JobId, std::vector<NodeId>> nodes_;  // as they are in on_
   std::map<NodeId, Ranks> on_;
 };

@@ -39,6 +39,16 @@ TEST_F(JobIndexTest, ARunningJobIsOnlyKnownByItsNodes) {
   EXPECT_THAT(index_.On(a_), ElementsAre(Pair(JobId(7), 0)));
 }
 
+TEST_F(JobIndexTest, AJobCountsAsItsUsersUntilItHasEnded) {
+  job_.spec.uid = 1000;
+  Become(JobState::kPending);
+  Become(JobState::kRunning, {a_});
+  EXPECT_EQ(index_.CountOf(1000), 1u);
+  EXPECT_EQ(index_.CountOf(1001), 0u);
+  Become(JobState::kCompleted);
+  EXPECT_EQ(index_.CountOf(1000), 0u);
+}
+
 TEST_F(JobIndexTest, AJobOnItsWayOffItsNodesIsUnsettled) {
   Become(JobState::kDumping, {a_});
   EXPECT_THAT(index_.unsettled(), SizeIs(1));

@@ -1,5 +1,5 @@
-// The way of a plan: guards and options (options.h) -> what combinations free which nodes by when
-// (frontier.h) -> the cheapest selection (cover.h) -> trim -> steps, nodes and words.
+// The way of a plan: guards and options (options.h) -> which nodes are worth looking at (core.h), and what
+// combinations free them by when (frontier.h) -> the cheapest selection (cover.h) -> steps, nodes and words.
 //
 // Time enters in one place: within = start_by - margin - arrival. A way of leaving is possible if its own
 // predicted time is within that. All of them together may write to shared storage what its aggregate rate can

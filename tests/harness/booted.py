@@ -20,6 +20,7 @@ TREES = (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
 # machine's kernel, devices and clock, or start its databases.
 KEPT = {"systemd-journald.service", "systemd-journald.socket", "systemd-journald-dev-log.socket", "systemd-sysusers.service",
         "systemd-tmpfiles-setup.service", "systemd-journal-flush.service"}
+DISKS = "/var/tmp"
 UNITS = ("/lib/systemd/system", "/etc/systemd/system")
 
 # In namespaces of its own already; ends as systemd. $1: the machine's folder.
@@ -63,7 +64,7 @@ def why_not():
     missing = [name for name in ("unshare", "nsenter", "pivot_root") if not shutil.which(name)]
     if missing:
         return f"{', '.join(missing)} is not installed"
-    with tempfile.TemporaryDirectory(prefix="siding-overlay-") as folder:
+    with tempfile.TemporaryDirectory(prefix="siding-overlay-", dir=DISKS) as folder:
         for name in ("disk", "work", "root"):
             os.mkdir(f"{folder}/{name}")
         tried = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--cgroup", "--net", "--uts", "--ipc", "mount", "-t", "overlay",
@@ -79,7 +80,7 @@ def cgroup_tree():
 class Machine:
     def __init__(self, name):
         self.name = name
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="siding-machine-", dir="/var/tmp"))
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="siding-machine-", dir=DISKS))
         os.chmod(self.dir, 0o755)  # its disk is the root of the machine, for all its users
         self.log = self.dir / "console"
         self.group = cgroup_tree() / self.dir.name

@@ -17,6 +17,7 @@
 #include "controller/doors.h"
 #include "controller/engine/engine.h"
 #include "controller/gateway/gateway.h"
+#include "controller/handover.h"
 #include "controller/identity/certificate_identity.h"
 #include "controller/identity/munge_identity.h"
 #include "controller/journal/journal.h"
@@ -89,9 +90,9 @@ class ClockWatch {
   Duration told_{0};
 };
 
-// Until a signal to stop, or until another controller has taken over, which is an error.
-absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, const Lease& lease, ClockWatch clock_watch,
-                   const sigset_t& signals) {
+// Until a signal to stop, or until another controller has taken over or is to, which is an error.
+absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, ClockWatch clock_watch,
+                   Handover handover, const sigset_t& signals) {
   const timespec tick{0, std::chrono::nanoseconds(kTick).count()};
   // SIGHUP: load the policy again, now.
   for (int signal = 0; signal != SIGTERM && signal != SIGINT;
@@ -101,6 +102,10 @@ absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, const Lease& l
         spdlog::warn("SIGHUP: {}", std::string(reloaded.status().message()));
     }
     SIDING_RETURN_IF_ERROR(lease.standing());
+    if (const std::string why = handover.Look(); !why.empty()) {
+      if (const absl::Status given = lease.GiveBack(why); given.ok()) continue;
+      spdlog::warn("{}; but the journal could not be given back", why);
+    }
     policy_watcher.Look();
     clock_watch.Look();
     engine.Tick();
@@ -141,7 +146,8 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
                           }));
   SIDING_ASSIGN_OR_RETURN(const auto watching, site->Watch(engine));
 
-  const absl::Status ended = Serve(engine, policy_watcher, *lease, ClockWatch(clock), signals);
+  const absl::Status ended =
+      Serve(engine, policy_watcher, *lease, ClockWatch(clock), Handover(config, engine), signals);
   spdlog::info("stopping; jobs go on running");
   doors->Close();
   api.Stop();

@@ -11,18 +11,29 @@
 #include "common/logging.h"
 #include "common/status.h"
 #include "common/tls/endpoint.h"
+#include "controller/asked.h"
 #include "controller/doors.h"
+#include "controller/identity/certificate_identity.h"
 #include "controller/metrics/metrics.h"
 
 namespace siding {
 namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
+constexpr char kDial[] = "/siding.v1.AgentGateway/Connect";
 
-// Every call there is ends at once with UNAVAILABLE and the name of the controller to ask.
+// Every call there is ends at once with UNAVAILABLE and the name of the controller to ask. Which agents have
+// asked is noted.
 class AskTheOther final : public grpc::CallbackGenericService {
  public:
+  explicit AskTheOther(AskedNote& note) : note_(note) {}
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
+    if (context->method() == kDial) {
+      // Those that have a certificate: others are on this machine, and no network keeps them from any
+      // controller here.
+      const auto agent = CertificateIdentities().AgentOf({*context, "Connect"});
+      if (agent.ok() && agent->node) note_.Count(*agent->node);
+    }
     context->AddTrailingMetadata(kStandsByMetadata, "1");
     return new Reply(grpc::Status(grpc::StatusCode::UNAVAILABLE, words()));
   }
@@ -44,6 +55,7 @@ class AskTheOther final : public grpc::CallbackGenericService {
     return absl::StrCat("this controller stands by; the active one is ", holder_);
   }
 
+  AskedNote& note_;
   mutable std::mutex mutex_;
   std::string holder_;  // guarded by mutex_
 };
@@ -52,7 +64,7 @@ class AskTheOther final : public grpc::CallbackGenericService {
 class Meanwhile {
  public:
   static absl::StatusOr<std::unique_ptr<Meanwhile>> Start(const ControllerConfig& config) {
-    std::unique_ptr<Meanwhile> meanwhile(new Meanwhile(config.limits));
+    std::unique_ptr<Meanwhile> meanwhile(new Meanwhile(config));
     SIDING_ASSIGN_OR_RETURN(meanwhile->metrics_, Metrics::StartStandingBy(config.metrics_port));
     SIDING_ASSIGN_OR_RETURN(meanwhile->doors_,
                             Doors::Open(config, meanwhile->local_, [&](grpc::ServerBuilder& builder) {
@@ -61,12 +73,16 @@ class Meanwhile {
     return meanwhile;
   }
   void SetHolder(const LeaseRecord& holder) { service_.SetHolder(holder); }
+  // For the active one to read. A storage that cannot be written to has been complained of by that one.
+  void Note() { note_.Write().IgnoreError(); }
 
  private:
-  explicit Meanwhile(const ServiceLimits& limits) : local_(limits) {}
+  explicit Meanwhile(const ControllerConfig& config)
+      : local_(config.limits), note_(JournalOf(config), AddressOf(config)) {}
 
   LocalIdentities local_;
-  AskTheOther service_;
+  AskedNote note_;
+  AskTheOther service_{note_};
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Doors> doors_;
 };
@@ -111,6 +127,7 @@ absl::StatusOr<std::unique_ptr<Journal>> AwaitJournal(const ControllerConfig& co
     if (config.standby && meanwhile == nullptr) {
       SIDING_ASSIGN_OR_RETURN(meanwhile, Meanwhile::Start(config));
     }
+    if (meanwhile != nullptr) meanwhile->Note();
     if (std::exchange(holder, lease.seen().epoch) != lease.seen().epoch) {
       if (meanwhile != nullptr) meanwhile->SetHolder(lease.seen());
       spdlog::info("{}: {} has {}", meanwhile != nullptr ? "standing by" : "waiting for a sign of life",

@@ -97,6 +97,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   dump.pid = plan.init;
   dump.image_folder = draft->path();
   dump.work_folder = plan.work_folder;
+  dump.cgroup = plan.cgroup;
   dump.keep_running = plan.keep_running;
   dump.skip_network_lock = ConnectionsStayInside(plan.init);
   dump.user = plan.user;

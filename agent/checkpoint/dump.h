@@ -27,6 +27,9 @@ struct DumpPlan {
   ImageKey key;
   pid_t init = 0;
   std::string work_folder;
+  // That CRIU joins; may be empty. One in which nobody ends it together with the agent: it is to undo what it
+  // has begun, and processes may not survive that it does not.
+  std::string cgroup;
   bool keep_running = false;
   CriuUser user;
   std::map<std::string, std::string> metadata;

@@ -111,7 +111,7 @@ class SwrkCriu final : public Criu {
     bool asked = false;
     absl::StatusOr<criu::Response> response = absl::UnknownError("");
     {
-      SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, ""));
+      SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, dump.cgroup));
       const CriuOfThisThread criu(swrk.pid());
       SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.dump: criu is about to be told to dump">());
       const auto on_notify = [&](const criu::Notification& notification) {

@@ -27,6 +27,7 @@ struct CriuDump {
   pid_t pid = 0;             // root of the tree: the task's init
   std::string image_folder;  // must exist
   std::string work_folder;   // gets the log
+  std::string cgroup;        // folder that CRIU joins; may be empty
   bool keep_running = false;
   bool skip_network_lock = false;  // no connection leads out of the tree: packets need not be kept from it
   CriuUser user;

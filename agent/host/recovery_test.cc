@@ -174,5 +174,43 @@ TEST_F(RecoveryTest, TasksOfBeforeTheRestartOfTheMachineAreLost) {
   EXPECT_EQ(host().Reports().at(0).phase(), v1::LOST);
 }
 
+class ShutdownTest : public RecoveryTest {
+ protected:
+  // A task that ends while there is no agent. `told`: as it is when the machine shuts down.
+  void EndTask(bool told) {
+    RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+    const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
+    const auto shim = *ReadJsonFile<agent::ProcessRef>(folder + "/shim.json");
+    ASSERT_TRUE(IsAlive(shim.pid(), shim.start_time()));
+    if (told) kill(shim.pid(), SIGTERM);
+    kill(Recorded().init().pid(), SIGKILL);
+    ASSERT_TRUE(
+        PollUntil([&] { return std::filesystem::exists(folder + "/exit.json"); }, std::chrono::seconds(30)));
+  }
+  void Reboot() {
+    agent::TaskRecord record = Recorded();
+    record.set_boot_id("another");
+    ASSERT_TRUE(WriteJsonFile(tasks_folder() + "/" + std::to_string(job_) + ".1.0/task.json", record).ok());
+  }
+};
+
+TEST_F(ShutdownTest, TaskThatAShutdownEndedIsLost) {
+  EndTask(/*told=*/true);
+  Reboot();
+  StartHost();
+  AwaitPhase(v1::LOST);
+}
+TEST_F(ShutdownTest, TaskThatHadEndedBeforeTheShutdownHasEnded) {
+  EndTask(/*told=*/false);
+  Reboot();
+  StartHost();
+  AwaitPhase(v1::EXITED);
+}
+TEST_F(ShutdownTest, WithoutARestartOfTheMachineTheEndIsTheTasksOwn) {
+  EndTask(/*told=*/true);
+  StartHost();
+  AwaitPhase(v1::EXITED);
+}
+
 }  // namespace
 }  // namespace siding

@@ -139,6 +139,8 @@ void Task::DoDump(v1::ToAgent command) {
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = record_.init().pid();
     plan.work_folder = folder_;
+    SIDING_RETURN_IF_ERROR(freezer().MakeCgroup(name_).status());  // an earlier version made none for shims
+    plan.cgroup = freezer().ShimCgroupPath(name_);
     plan.keep_running = command.dump().keep_running();
     plan.user = host_.UserFor(record_.spec());
     if (!record_.spec().command_checksum().empty())

@@ -39,6 +39,8 @@ void Task::Conclude() {
     v1::TaskReport& report = *record_.mutable_report();
     if (running.ok() && report.started_us() == 0) report.set_started_us(running->started_us());
   }
+  // What a machine that shuts down does to a task is not how it ended, whatever it made of it.
+  const bool seen = exit.ok() && !(exit->told_to_end() && !of_this_boot);
   // The shim died before its task. Nobody would learn of the task's end: it ends now.
   if (!exit.ok() && of_this_boot && !EndAll()) return;
   const agent::DumpRecord& dump = record_.dump();
@@ -47,7 +49,7 @@ void Task::Conclude() {
   const bool visible =
       dump.committing() && store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
   std::lock_guard lock(mutex_);
-  SetPhase(ReportEnding(record_, exit.ok() ? &*exit : nullptr, [visible] { return visible; }));
+  SetPhase(ReportEnding(record_, seen ? &*exit : nullptr, [visible] { return visible; }));
 }
 
 }  // namespace siding

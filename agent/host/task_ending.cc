@@ -3,6 +3,14 @@
 #include <signal.h>
 
 namespace siding {
+namespace {
+
+// A CRIU that is killed in the middle of a dump leaves its code in the processes, which ends at a breakpoint.
+bool EndedByCriu(const agent::TaskRecord& record, const agent::ShimExit* exit) {
+  return exit != nullptr && exit->signal() == SIGTRAP && record.dump().op() != 0;
+}
+
+}  // namespace
 
 bool IsOver(v1::TaskPhase phase) {
   switch (phase) {
@@ -29,7 +37,7 @@ void NoteSave(agent::TaskRecord& record, const v1::Save& save, bool marked) {
 Ending JudgeEnding(const agent::TaskRecord& record, const agent::ShimExit* exit,
                    const std::function<bool()>& image_visible) {
   const agent::DumpRecord& dump = record.dump();
-  const bool killed = exit == nullptr || exit->signal() == SIGKILL;
+  const bool killed = exit == nullptr || exit->signal() == SIGKILL || EndedByCriu(record, exit);
   if (dump.committing() && !dump.keep_running() && killed && !record.kill_ordered() && image_visible())
     return Ending::kCheckpointed;
   const bool ended_well = exit != nullptr && exit->code() == 0 && exit->signal() == 0;
@@ -51,6 +59,10 @@ v1::TaskPhase ReportEnding(agent::TaskRecord& record, const agent::ShimExit* exi
   }
   if (exit == nullptr) {
     report.set_error("the processes are gone, and nobody saw how");
+    return v1::LOST;
+  }
+  if (EndedByCriu(record, exit) && !record.killed()) {
+    report.set_error("criu was killed in the middle of a dump, which the processes did not survive");
     return v1::LOST;
   }
   report.set_exit_code(exit->code());

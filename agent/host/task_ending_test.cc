@@ -54,6 +54,32 @@ TEST(JudgeEnding, AProgramThatWasToldToSaveItselfAndEndedWellDidSo) {
   EXPECT_EQ(JudgeEnding(record, &exit, kVisible), Ending::kItsOwn);
 }
 
+agent::ShimExit Trapped() {
+  agent::ShimExit exit;
+  exit.set_signal(SIGTRAP);
+  return exit;
+}
+
+TEST(JudgeEnding, ABreakpointAfterTheCommitIsTheCheckpoints) {
+  agent::TaskRecord record = Committing();
+  record.mutable_dump()->set_op(7);
+  const agent::ShimExit exit = Trapped();
+  EXPECT_EQ(JudgeEnding(record, &exit, kVisible), Ending::kCheckpointed);
+}
+
+TEST(ReportEnding, ABreakpointThatCriuHasLeftBehindIsNotTheTasksEnd) {
+  agent::TaskRecord record;
+  record.mutable_dump()->set_op(7);
+  const agent::ShimExit exit = Trapped();
+  EXPECT_EQ(ReportEnding(record, &exit, kVisible), v1::LOST);
+}
+
+TEST(ReportEnding, ABreakpointOfATaskThatWasNeverDumpedIsItsOwn) {
+  agent::TaskRecord record;
+  const agent::ShimExit exit = Trapped();
+  EXPECT_EQ(ReportEnding(record, &exit, kVisible), v1::EXITED);
+}
+
 v1::Save SaveWith(const char* marker) {
   v1::Save save;
   save.mutable_app()->set_marker(marker);

@@ -37,6 +37,22 @@ bool Usable(FreezerKind kind, const std::string& root) {
   return MakeDirectories(root).ok() && access((root + ControlFile(kind)).c_str(), W_OK) == 0;
 }
 
+// OK if there is none.
+absl::Status RemoveGroup(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  // Processes that were killed leave their cgroup a moment after their parent has been told.
+  int error = 0;
+  const auto removed = [&] {
+    if (rmdir(path.c_str()) == 0) return true;
+    error = errno;
+    return error != EBUSY;
+  };
+  if (PollUntil(removed, std::chrono::seconds(2)) && (error == 0 || error == ENOENT || error == EBUSY)) {
+    return absl::OkStatus();
+  }
+  return ErrnoError(error, "remove " + path);
+}
+
 bool AllStopped(pid_t init) {
   for (pid_t pid : ProcessTree(init)) {
     const auto stat = ReadProcessStat(pid);
@@ -99,26 +115,21 @@ std::string Freezer::CgroupPath(const std::string& task) const {
   return kind_ == FreezerKind::kSignals ? "" : root_ + "/" + task;
 }
 
+std::string Freezer::ShimCgroupPath(const std::string& task) const {
+  return kind_ == FreezerKind::kCgroup2 ? CgroupPath(task) + ".shim" : "";
+}
+
 absl::StatusOr<std::string> Freezer::MakeCgroup(const std::string& task) const {
-  const std::string path = CgroupPath(task);
-  if (!path.empty()) SIDING_RETURN_IF_ERROR(MakeDirectories(path));
-  return path;
+  for (const std::string& path : {ShimCgroupPath(task), CgroupPath(task)}) {
+    if (!path.empty()) SIDING_RETURN_IF_ERROR(MakeDirectories(path));
+  }
+  return CgroupPath(task);
 }
 
 absl::Status Freezer::RemoveCgroup(const std::string& task) const {
-  const std::string path = CgroupPath(task);
-  if (path.empty()) return absl::OkStatus();
-  // Processes that were killed leave their cgroup a moment after their parent has been told.
-  int error = 0;
-  const auto removed = [&] {
-    if (rmdir(path.c_str()) == 0) return true;
-    error = errno;
-    return error != EBUSY;
-  };
-  if (PollUntil(removed, std::chrono::seconds(2)) && (error == 0 || error == ENOENT || error == EBUSY)) {
-    return absl::OkStatus();
-  }
-  return ErrnoError(error, "remove " + path);
+  const absl::Status shims = RemoveGroup(ShimCgroupPath(task));
+  const absl::Status tasks = RemoveGroup(CgroupPath(task));
+  return tasks.ok() ? shims : tasks;
 }
 
 absl::Status Freezer::Order(const std::string& task, pid_t init, bool freeze) const {

@@ -38,6 +38,10 @@ class Freezer {
   absl::StatusOr<std::string> MakeCgroup(const std::string& task) const;
   // The folder that MakeCgroup made. Empty without cgroups.
   std::string CgroupPath(const std::string& task) const;
+  // That of the task's shim, made and removed with the task's. The shim is not to be frozen with its task,
+  // and not to be killed with everything that a service manager takes for the agent's. Empty with v1, where
+  // service managers have a hierarchy of their own, and without cgroups.
+  std::string ShimCgroupPath(const std::string& task) const;
   // OK if it is gone already or there are no cgroups.
   absl::Status RemoveCgroup(const std::string& task) const;
 

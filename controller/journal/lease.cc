@@ -111,6 +111,7 @@ absl::Status Lease::Claim(Database& database) {
 }
 
 absl::Status Lease::Check(Database& database) {
+  SIDING_RETURN_IF_ERROR(standing());
   SIDING_ASSIGN_OR_RETURN(const int64_t epoch, EpochIn(database));
   if (epoch != record_.epoch) return Lost();
   if (Silence() > kOftenEnough) Say(/*released=*/false).IgnoreError();  // the lease's thread will complain
@@ -160,11 +161,22 @@ absl::Status Lease::Renew(bool released) {
   return released ? Say(released) : absl::OkStatus();
 }
 
+absl::Status Lease::GiveBack(const std::string& why) {
+  std::lock_guard renewing(renewing_);
+  // Within it nobody else can append, and who begins afterwards checks after we have said it.
+  SIDING_ASSIGN_OR_RETURN(const Transaction transaction, Transaction::Begin(*database_));
+  SIDING_RETURN_IF_ERROR(Check(*database_));
+  SIDING_RETURN_IF_ERROR(Say(/*released=*/true));
+  std::lock_guard lock(mutex_);
+  standing_ = absl::AbortedError(why);
+  return absl::OkStatus();
+}
+
 absl::Status Lease::Confirm() {
   SIDING_RETURN_IF_ERROR(standing());
   const absl::Status renewed = Renew(/*released=*/false);
   std::lock_guard lock(mutex_);
-  if (absl::IsAborted(renewed)) standing_ = renewed;
+  if (absl::IsAborted(renewed) && standing_.ok()) standing_ = renewed;
   return renewed;
 }
 

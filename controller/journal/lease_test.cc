@@ -80,6 +80,25 @@ TEST_P(LeaseTest, IsFreeAtOnceWhenItIsGivenBack) {
   EXPECT_EQ(Open()->Look(), Verdict::kFree);
 }
 
+TEST_P(LeaseTest, IsFreeAtOnceWhenItWasGivenBackByOneThatGoesOn) {
+  const auto first = Open(), second = Open();
+  first->Look();
+  const auto journal = *OpenSqliteJournal(path_, *first);
+  ASSERT_TRUE(first->GiveBack("handed over").ok());
+  EXPECT_EQ(first->standing(), absl::AbortedError("handed over"));
+  EXPECT_EQ(second->Look(), Verdict::kFree);
+  EXPECT_TRUE(OpenSqliteJournal(path_, *second).ok());
+}
+TEST_P(LeaseTest, WhoHasGivenItBackRecordsNothingMoreAndDoesNotTakeItAgain) {
+  const auto first = Open(), second = Open();
+  first->Look();
+  const auto journal = *OpenSqliteJournal(path_, *first);
+  ASSERT_TRUE(first->GiveBack("handed over").ok());
+  EXPECT_TRUE(absl::IsAborted(journal->Append({Note(1)})));
+  EXPECT_TRUE(absl::IsAborted(journal->Confirm()));
+  EXPECT_EQ(second->Look(), Verdict::kFree);
+}
+
 TEST_P(LeaseTest, IsFreeAtOnceWhenItsHolderWasKilled) {
   const pid_t child = fork();
   if (child == 0) {

@@ -18,7 +18,7 @@ from pair import Pair  # noqa: E402
 
 
 class StandbyCase(ClusterCase):
-    shared = False
+    shared, express_job = False, None
 
     def make_cluster(self):
         return Pair(self.nodes, self.slots, policy=self.policy, shared=self.shared)

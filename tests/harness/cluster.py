@@ -124,6 +124,9 @@ class Cluster:
     def agent_connection(self, node):
         return ("--controller", self.socket)
 
+    def ctl_program(self):
+        return (BIN / "sidingctl",)
+
     def ctl_connection(self):
         return ("--socket", self.socket)
 
@@ -204,7 +207,7 @@ class Cluster:
     # ---- what a user does ----
     def ctl(self, *args, uid=None):
         """Runs sidingctl with --json; returns what it printed, parsed (None if nothing)."""
-        argv = [str(a) for a in (BIN / "sidingctl", *self.ctl_connection(), "--json", *args)]
+        argv = [str(a) for a in (*self.ctl_program(), *self.ctl_connection(), "--json", *args)]
         done = subprocess.run(argv, capture_output=True, text=True, user=uid, group=uid, env=self.env, cwd=self.dir)
         if done.returncode != 0:
             raise CtlError(done.returncode, done.stderr.strip())

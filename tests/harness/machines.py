@@ -99,7 +99,7 @@ class Machines(Cluster):
             for folder in pathlib.Path("/tmp").glob(f"siding-*-job-{job}.{rank}"):
                 shutil.rmtree(folder)
         for root in FREEZERS:
-            for group in (pathlib.Path(root, node, task) for task in tasks):
+            for group in (pathlib.Path(root, node, name) for task in tasks for name in (task, f"{task}.shim")):
                 if (group / "freezer.state").exists():
                     (group / "freezer.state").write_text("THAWED")  # who is frozen there does not even die
                 wait_for(f"{group} to be empty", lambda g=group: removed(g), 20)

@@ -1,0 +1,41 @@
+// Which agents ask controllers that stand by. One that stands by writes it beside the journal, and the active
+// one reads it there: agents that ask in vain elsewhere have lost the way to it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/ids.h"
+
+namespace siding {
+
+// How often, by (process that stood by, node). Only that a number has grown means something.
+using Asked = std::map<std::pair<std::string, NodeId>, int64_t>;
+
+// What one controller that stands by says. Thread-safe.
+class AskedNote {
+ public:
+  // `address`: where this controller serves, the same for each of its starts, so that there is one file of
+  // its own.
+  AskedNote(const std::string& journal, const std::string& address);
+  ~AskedNote();  // takes it back
+
+  void Count(const NodeId& node);
+  // If there is something new; a failure is tried again at the next call.
+  absl::Status Write();
+
+ private:
+  const std::string path_, process_;
+  std::mutex mutex_;
+  std::map<NodeId, int64_t> times_;  // guarded by mutex_
+  bool fresh_ = false;               // guarded by mutex_
+};
+
+// All that is said there. What cannot be read says nothing.
+Asked ReadAsked(const std::string& journal);
+
+}  // namespace siding

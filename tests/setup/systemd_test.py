@@ -1,0 +1,285 @@
+#!/usr/bin/python3
+"""The services under a systemd that runs: installed as docs/sidingd.md says, used, restarted, killed and rebooted."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "harness"), str(TESTS / "e2e")]
+from booted import Machine, commands, why_not  # noqa: E402
+from cluster import BIN, ROOT, find_criu, wait_for  # noqa: E402
+import jobs  # noqa: E402
+
+WHY_NOT = why_not() or (None if find_criu() else "there is no criu that works here (./run setup)")
+SERVICES = ("sidingd", "siding-agent")
+HOME = "/home/ada"
+
+
+@unittest.skipIf(WHY_NOT, f"no machine with systemd: {WHY_NOT}")
+class Service(unittest.TestCase):
+    """A machine that is controller and node, with one ordinary user."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.machine = Machine("n1")
+        cls.addClassCleanup(cls.machine.remove)
+        cls.machine.start()
+        install, *then = commands(ROOT / "docs" / "sidingd.md", "As a service")
+        # From here, as the build folder may lie on a mount that the machine does not have.
+        done = subprocess.run(install.replace("build/release", str(BIN.parent)), shell=True, capture_output=True, text=True,
+                              env={**os.environ, "DESTDIR": str(cls.machine.path("/"))})
+        assert done.returncode == 0, done.stderr
+        for line in then:
+            cls.machine.run("sh", "-ec", line)
+        cls.machine.run("useradd", "--create-home", "ada")
+        (cls.machine.path(HOME) / "counter.py").write_text(jobs.COUNTER)
+        cls.wait_up()
+
+    def tearDown(self):
+        if not self._outcome.success:
+            for service in SERVICES:
+                print(f"---- {service}\n{self.machine.journal(service, 60)}", file=sys.stderr)
+
+    # ---- what the user and the administrator do ----
+    @classmethod
+    def ctl(cls, *args):
+        said = cls.machine.run("setpriv", "--reuid=ada", "--regid=ada", "--init-groups", "sidingctl", "--json", *args)
+        found = [json.loads(line) for line in said.splitlines()]
+        return found if args[0] == "events" else found[0] if found else None
+
+    @classmethod
+    def systemctl(cls, *args):
+        return cls.machine.run("systemctl", *args)
+
+    def submit(self, *args):
+        return int(self.ctl("submit", "--slots", 2, "--workdir", HOME, "--output", f"{HOME}/out.%j", *args)["id"])
+
+    def counter(self, n=300, mib=32):
+        job = self.submit("--preemptible=checkpoint", "--", "/usr/bin/python3", f"{HOME}/counter.py", n, mib)
+        wait_for(f"job {job} to count", lambda: self.out(job).exists() and self.out(job).read_text().count("\n") > 20, 60)
+        return job
+
+    def express(self):
+        return self.submit("--start-by", "+40s", "--", "/bin/sleep", 1)
+
+    # ---- what is to be seen ----
+    def out(self, job):
+        return self.machine.path(f"{HOME}/out.{job}")
+
+    def job(self, job):
+        return next(j for j in self.ctl("jobs", "--all")["jobs"] if int(j["id"]) == job)
+
+    def wait_state(self, job, state, timeout=90):
+        def there():
+            try:
+                now = self.job(job)
+            except AssertionError as problem:
+                assert "no controller answers" in str(problem), problem
+                return None  # systemd is about to start it
+            ended = now["state"] in ("done", "failed", "cancelled")
+            assert now["state"] == state or not ended, f"job {job} {now['state']}: {now.get('reason')}: {self.kinds(job)}"
+            return now if now["state"] == state else None
+        return wait_for(f"job {job} to be {state}", there, timeout)
+
+    def wait_event(self, job, kind):
+        wait_for(f"{kind} of job {job}", lambda: kind in self.kinds(job), 60)
+
+    def kinds(self, job):
+        return [event["kind"] for event in self.ctl("events", "--job", job)]
+
+    @classmethod
+    def wait_up(cls):
+        """Both services, each with the other."""
+        def up():
+            nodes = json.loads(cls.machine.call("sidingctl", "--json", "nodes").stdout or "{}").get("nodes", [])
+            return [n["state"] for n in nodes] == ["up"] and nodes[0].get("shared", {}).get("dump", {}).get("bytes_per_second", 0)
+        wait_for("the node to be up and measured", up, 60)
+
+    def main_pid(self, service):
+        return int(self.machine.show(service, "MainPID"))
+
+    def wait_anew(self, service, before):
+        wait_for(f"systemd to have started {service} anew",
+                 lambda: self.main_pid(service) not in (0, before) and self.machine.show(service, "ActiveState") == "active", 30)
+
+    def processes(self, job):
+        """Of the job; not its shim."""
+        return self.machine.pids(f"siding/n1/{job}.1.0")
+
+    def assert_counted(self, job, n=300):
+        self.wait_state(job, "done")
+        self.assertIsNone(jobs.counted(self.out(job), n))
+
+    def assert_made_way(self, victim, express):
+        """In time; and the victim came back as it was."""
+        self.wait_state(express, "done")
+        view = self.job(express)
+        self.assertLessEqual(int(view["first_started_us"]), int(view["spec"]["start_by_us"]))
+        self.assert_counted(victim)
+        self.assertEqual((self.kinds(victim).count("started"), self.kinds(victim).count("restored")), (1, 1), self.kinds(victim))
+
+    def assert_journal_without_gaps(self):
+        # root's, as others see only their own jobs'
+        numbers = [int(json.loads(line)["seq"]) for line in self.machine.run("sidingctl", "--json", "events").splitlines()]
+        self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
+
+
+class Working(Service):
+    def test_a_job_makes_way_and_comes_back(self):
+        victim = self.counter()
+        self.assert_made_way(victim, self.express())
+
+    def test_a_job_does_not_notice_that_its_agent_is_restarted(self):
+        job = self.counter(n=500)
+        before = self.processes(job)
+        self.assertTrue(before)
+        agent = self.main_pid("siding-agent")
+        self.systemctl("restart", "siding-agent")
+        self.assertNotEqual(self.main_pid("siding-agent"), agent)
+        self.wait_up()
+        self.assertEqual(self.processes(job), before)
+        self.ctl("vacate", job)
+        self.assert_counted(job, n=500)
+        self.assertEqual((self.kinds(job).count("started"), self.kinds(job).count("restored")), (1, 1), self.kinds(job))
+
+    def test_a_job_runs_on_while_its_agent_is_stopped(self):
+        job = self.counter(n=500)
+        before = self.processes(job)
+        self.systemctl("stop", "siding-agent")
+        self.assertEqual(self.machine.show("siding-agent", "Result"), "success")
+        # Nothing of siding's is left that systemd would take for the agent's, but the jobs live.
+        self.assertEqual(self.machine.pids("system.slice/siding-agent.service"), set())
+        self.assertEqual(self.processes(job), before)
+        self.systemctl("start", "siding-agent")
+        self.wait_up()
+        self.assert_counted(job, n=500)
+
+    def test_nothing_is_lost_when_the_controller_is_restarted(self):
+        victim = self.counter()
+        express = self.express()
+        self.wait_event(victim, "order-dump")
+        self.systemctl("restart", "sidingd")
+        self.assert_made_way(victim, express)
+        self.assert_journal_without_gaps()
+
+    def test_a_policy_is_read_again(self):
+        path = self.machine.path("/etc/siding/policy.yaml")
+        before = path.read_text()
+        self.addCleanup(self.systemctl, "reload", "sidingd")
+        self.addCleanup(path.write_text, before)
+        path.write_text(re.sub(r"max_jobs_per_user: \d+", "max_jobs_per_user: 4321", before))
+        pid = self.main_pid("sidingd")
+        self.systemctl("reload", "sidingd")
+        wait_for("the new policy", lambda: "4321" in self.machine.run("sidingctl", "policy", "show"), 20)
+        self.assertEqual(self.main_pid("sidingd"), pid)
+
+    def test_what_the_controllers_sandbox_leaves_it(self):
+        status = self.machine.path(f"/proc/{self.main_pid('sidingd')}/status").read_text()
+        self.assertEqual(set(re.findall(r"^Cap(?:Inh|Prm|Eff|Bnd|Amb):\t(\w+)$", status, re.M)), {"0" * 16})
+        self.assertIn("NoNewPrivs:\t1", status)
+        self.assertIn("Seccomp:\t2", status)
+        mounts = self.machine.path(f"/proc/{self.main_pid('sidingd')}/mounts").read_text()
+        self.assertRegex(mounts, r"(?m)^\S+ / overlay ro,")
+        self.assertNotIn("Permission denied", self.machine.journal("sidingd"))
+
+    def test_systemd_knows_every_word_of_the_units(self):
+        for service in (*SERVICES, "siding-tunnel"):
+            unit = f"/usr/lib/systemd/system/{service}.service"
+            self.assertEqual(self.machine.call("systemd-analyze", "verify", "--man=no", unit).stderr, "", service)
+
+    def test_exposure_is_no_more_than_the_page_on_security_says(self):
+        page = (ROOT / "docs" / "security.md").read_text()
+        said = re.search(r"^\| exposure by .* \| ([\d.]+) \| ([\d.]+) \|$", page, re.M).groups()
+        for service, most in zip(SERVICES, said):
+            found = self.machine.run("systemd-analyze", "security", "--no-pager", f"{service}.service")
+            self.assertLessEqual(float(re.search(r"Overall exposure level for .*: ([\d.]+)", found)[1]), float(most), service)
+
+
+class Killed(Service):
+    def kill_while_dumping(self, service):
+        victim = self.counter(mib=256)
+        express = self.express()
+        self.wait_event(victim, "order-dump")
+        before = self.main_pid(service)
+        self.systemctl("kill", "--signal=KILL", service)
+        self.wait_anew(service, before)
+        self.assert_made_way(victim, express)
+        self.assert_journal_without_gaps()
+
+    def test_the_agent_with_all_that_systemd_takes_for_its_own(self):
+        self.kill_while_dumping("siding-agent")
+
+    def test_the_controller(self):
+        self.kill_while_dumping("sidingd")
+
+    def test_a_job_outlives_what_systemd_kills_with_the_agent(self):
+        job = self.counter()
+        processes, agent = self.processes(job), self.main_pid("siding-agent")
+        self.systemctl("kill", "--signal=KILL", "siding-agent")
+        self.wait_anew("siding-agent", agent)
+        self.wait_up()
+        self.assertEqual(self.processes(job), processes)
+        self.assert_counted(job)
+        self.assertEqual(self.kinds(job).count("started"), 1, self.kinds(job))
+
+    def test_systemd_never_gives_a_service_up(self):
+        for service in SERVICES:
+            for _ in range(7):  # by itself systemd does after five times in ten seconds
+                before = self.main_pid(service)
+                self.systemctl("kill", "--signal=KILL", service)
+                self.wait_anew(service, before)
+        self.wait_up()
+
+
+class Rebooted(Service):
+    def boot(self):
+        since = time.monotonic()
+        self.machine.start()
+        self.wait_up()
+        print(f"after a boot the node is up in {time.monotonic() - since:.1f} s", flush=True)
+
+    def saved(self):
+        """A job with a checkpoint that has counted on since."""
+        job = self.counter(n=800)
+        self.ctl("checkpoint", job)
+        at = self.out(job).read_text().count("\n")
+        wait_for("progress beyond the checkpoint", lambda: self.out(job).read_text().count("\n") > at + 20, 20)
+        return job
+
+    def assert_went_on_once(self, job):
+        self.assert_counted(job, n=800)
+        self.assertEqual((self.kinds(job).count("started"), self.kinds(job).count("restored")), (1, 1), self.kinds(job))
+
+    def test_services_and_jobs_are_there_again_after_a_power_cut(self):
+        job = self.saved()
+        self.machine.cut_power()
+        self.boot()
+        self.assert_went_on_once(job)
+
+    def test_a_job_that_a_shutdown_ended_goes_on_from_its_checkpoint(self):
+        job = self.saved()
+        self.machine.power_off()
+        self.boot()
+        self.assert_went_on_once(job)
+
+
+class Leavings(unittest.TestCase):
+    @unittest.skipIf(WHY_NOT, f"no machine with systemd: {WHY_NOT}")
+    def test_a_machine_leaves_nothing_behind(self):
+        mounts = pathlib.Path("/proc/self/mountinfo").read_text()
+        machine = Machine("n1")
+        machine.start()
+        group, folder, launcher = machine.group, machine.dir, machine.launcher
+        machine.remove()
+        self.assertEqual(pathlib.Path("/proc/self/mountinfo").read_text(), mounts)
+        self.assertEqual((group.exists(), folder.exists(), launcher.poll() is None), (False, False, False))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

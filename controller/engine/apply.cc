@@ -96,6 +96,17 @@ class Applier {
 
   void operator()(const NodeCordoned& e) { state_.nodes[e.node].cordoned = e.cordoned; }
 
+  void operator()(const NodeLost& e) {
+    std::optional<Time>& since = state_.nodes[e.node].lost_since;
+    if (e.lost) {
+      if (!since) since = event_.at;
+      return;
+    }
+    since.reset();
+    // What it still has of them its agent reports.
+    for (auto& [id, job] : state_.jobs) job.given_up_on.erase(e.node);
+  }
+
   void operator()(const Noted& e) {
     JobRecord* job = Find();
     if (job != nullptr && e.rank >= 0) ++job->notes[e.rank];
@@ -221,7 +232,7 @@ class Applier {
         TakeTasks(job, e.nodes, e.first_rank);
         job.from_copy = false;
         job.target.clear();
-        job.left_on.clear();
+        GiveUpLeftTasks(job);
         if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
         break;
       case JobEvent::kOrderResume:
@@ -273,7 +284,7 @@ class Applier {
         job.state == JobState::kSaving ? FinishSave(job) : FinishCheckpoint(job);
         break;
       case JobEvent::kReleased:
-        Release(job);
+        Release(job, e);
         break;
       case JobEvent::kRestoreFailed:
         ++job.restore_failures;
@@ -295,6 +306,14 @@ class Applier {
       case JobEvent::kFailed:
         break;
     }
+  }
+
+  // It is started again. That tasks of its last life are gone has been seen, or an operator has said it.
+  void GiveUpLeftTasks(JobRecord& job) {
+    for (const NodeId& node : job.left_on) {
+      if (state_.IsLost(node)) job.given_up_on.insert(node);
+    }
+    job.left_on.clear();
   }
 
   void BeginCheckpoint(JobRecord& job, const JobMoved& e) {
@@ -338,10 +357,13 @@ class Applier {
     job.start_failures = job.restore_failures = 0;
   }
 
-  void Release(JobRecord& job) {
+  void Release(JobRecord& job, const JobMoved& e) {
     if (job.state == JobState::kCommitting) FinishCheckpoint(job);
     if (job.state == JobState::kSaving) FinishSave(job);
-    if (job.state == JobState::kKilling) CountRepeatedWork(job, event_.at);
+    if (job.state == JobState::kKilling) {
+      CountRepeatedWork(job, event_.at);
+      job.left_on = e.nodes;
+    }
     if (!job.stopped_at) job.stopped_at = event_.at;
     LeaveNodes(job);
   }

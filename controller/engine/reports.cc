@@ -34,6 +34,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
         absl::StrCat("node ", node.value(),
                      " has an agent connected already; is another one running with the same name?"));
   }
+  if (IsLost(node)) Record(JobId(), NodeLost{node, false, {}});
   observed.connected = true;
   observed.last_heard = clock_.Now();
   observed.hello = hello;
@@ -204,6 +205,8 @@ void Engine::Impl::OnDeleted(const NodeId& node, const v1::OpResult& result) {
   const auto found = state_.checkpoints.find(id);
   if (found == state_.checkpoints.end() || found->second.state == "gone") return;
   const CheckpointRecord& checkpoint = found->second;
+  // Should the agent of a lost node come back after all, it may have put the image in its place meanwhile.
+  if (IsBeingWritten(checkpoint, rank)) return;
   std::set<int>& ranks = deleted_ranks_[id];
   ranks.insert(rank);
   if (ranks.size() >= checkpoint.nodes.size()) {

@@ -53,7 +53,8 @@ bool Engine::Impl::HasNoImage(const JobRecord& job) {
 
 // A node that is away may still have a task of it, which would then be nobody's.
 bool Engine::Impl::ItsNodesAreThere(const JobRecord& job) const {
-  return IsSeenInQueueOnly(job) ||
+  if (IsSeenInQueueOnly(job)) return true;
+  return job.given_up_on.empty() &&
          std::all_of(job.last_nodes.begin(), job.last_nodes.end(), [&](const NodeId& node) {
            const auto observed = state_.observed_nodes.find(node);
            return observed != state_.observed_nodes.end() && observed->second.connected;

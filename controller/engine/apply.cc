@@ -98,14 +98,11 @@ class Applier {
 
   void operator()(const NodeLost& e) {
     std::optional<Time>& since = state_.nodes[e.node].lost_since;
-    if (e.lost) {
-      if (!since) since = event_.at;
-      return;
-    }
-    since.reset();
-    // What it still has of them its agent reports.
-    for (auto& [id, job] : state_.jobs) job.given_up_on.erase(e.node);
+    if (!e.lost) since.reset();
+    if (e.lost && !since) since = event_.at;
   }
+
+  void operator()(const TasksGone& e) { NothingIsLeft(e.node, event_.job); }
 
   void operator()(const Noted& e) {
     JobRecord* job = Find();
@@ -191,6 +188,13 @@ class Applier {
     job.exited.clear();
     job.exit_code = 0;
     return job;
+  }
+
+  void NothingIsLeft(const NodeId& node, JobId job) {
+    const auto given_up = state_.given_up.find(node);
+    if (given_up == state_.given_up.end()) return;
+    given_up->second.erase(job);
+    if (given_up->second.empty()) state_.given_up.erase(given_up);
   }
 
   void SetEnded(JobRecord& job, std::optional<Time> at) {
@@ -311,7 +315,7 @@ class Applier {
   // It is started again. That tasks of its last life are gone has been seen, or an operator has said it.
   void GiveUpLeftTasks(JobRecord& job) {
     for (const NodeId& node : job.left_on) {
-      if (state_.IsLost(node)) job.given_up_on.insert(node);
+      if (state_.IsLost(node)) state_.given_up[node].insert(job.id);
     }
     job.left_on.clear();
   }

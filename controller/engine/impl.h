@@ -361,6 +361,7 @@ class Engine::Impl {
   absl::Status MayBeLost(const NodeId& node) const;
   bool IsLost(const NodeId& node) const { return state_.IsLost(node); }
   bool JudgeImages(JobRecord& job);
+  bool JudgeGivenUp(JobRecord& job);
   std::vector<NodeId> TargetOf(const JobRecord& job) const;
 
   // ---- outage.cc ----

@@ -4,8 +4,8 @@
 //
 // If the operator was wrong, and the node comes back, its agent reports what it still has. These tasks are of
 // an incarnation or a placement of before, so they move no job, hold what they use (HeldByStrays) and are
-// ended (ActOnStrays). A job that has not been started again by then waits for that, as for any node of
-// `left_on`.
+// ended (ActOnStrays). A job that is to be started then waits for that, as for any node of `left_on`; if it
+// has been started again in between, `given_up` remembers where.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -62,11 +62,26 @@ bool Engine::Impl::JudgeImages(JobRecord& job) {
       if (checkpoint.exited.contains(rank) || !IsLost(node)) continue;
       const std::string why = absl::StrCat("rank ", rank, " lies on node ", node.value(), ", which is lost");
       // Should the node come back, its image is deleted.
-      Record(job.id, CheckpointChanged{CheckpointId(id), "deleted", why});
+      Record(job.id, CheckpointChanged{id, "deleted", why});
       if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)
         FallBack(job, why);
       return true;
     }
+  }
+  return false;
+}
+
+// Its list of tasks is whole, and newer than any order of before it was lost.
+bool Engine::Impl::JudgeGivenUp(JobRecord& job) {
+  for (const auto& [node, jobs] : state_.given_up) {
+    if (!jobs.contains(job.id) || IsLost(node) || !IsConnected(node)) continue;
+    const auto& tasks = state_.observed_tasks[node];
+    const bool left = std::any_of(tasks.lower_bound(TaskId{job.id, 0, 0}),
+                                  tasks.lower_bound(TaskId{job.id, job.incarnation, 0}),
+                                  [](const auto& task) { return IsLive(task.second.report.phase()); });
+    if (left) continue;
+    Record(job.id, TasksGone{node});
+    return true;
   }
   return false;
 }

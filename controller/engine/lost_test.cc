@@ -326,6 +326,47 @@ TEST_F(LostTest, NorAfterAKillThatItsNodeNeverHeardOf) {
   EXPECT_EQ(Job(gang).left_on, std::vector{NodeId("b")});
 }
 
+// Both nodes that it ran on were lost; the first is back.
+TEST_F(LostTest, NorBesideATaskOfAnEarlierLife) {
+  AddNodes({"c"});
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("c"), true).ok());
+  const JobId job = RunningOn("a");
+  Burn("a");
+  Settle();
+  ASSERT_EQ(Job(job).nodes, std::vector{NodeId("b")});
+  Burn("b");
+  Settle();
+  ASSERT_EQ(State(job), JobState::kPending);
+  cluster_.Connect("a");
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("c"), false).ok());
+  EXPECT_EQ(State(job), JobState::kPending);
+  EXPECT_EQ(Events("tasks-gone"), 0);
+  Settle(5);
+  EXPECT_EQ(Events("tasks-gone"), 1);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(Job(job).incarnation, 3);
+}
+
+// A controller that is started again has not seen what is left there.
+TEST_F(LostTest, NorBeforeItHasBeenHeardAgain) {
+  AddNodes({"c"});
+  const JobId job = RunningOn("a");
+  Burn("a");
+  Settle();
+  cluster_.Connect("a");
+  cluster_.Disconnect("a");  // before anything there was ended
+  cluster_.Vanish(job);      // where it runs now
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kPending);
+  StartController();
+  for (const char* node : {"b", "c"}) cluster_.Connect(node);
+  Settle(15);
+  EXPECT_EQ(State(job), JobState::kPending);
+  cluster_.Connect("a");
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
 TEST_F(LostTest, ItsImageIsDeletedThen) {
   const JobId job = RunningOn("a");
   Checkpoint(job, Tier::kLocal);
@@ -352,7 +393,6 @@ TEST_F(LostTest, AJobIsNotForgottenBefore) {
   clock_.Advance(100h);
   Settle(5);
   EXPECT_EQ(State(job), JobState::kDone);
-  EXPECT_EQ(Job(job).given_up_on, std::set{NodeId("a")});
   cluster_.Connect("a");
   Settle(5);
   engine_->Read([&](const ClusterState& state) { EXPECT_FALSE(state.jobs.contains(job)); });

@@ -45,7 +45,7 @@ Duration PauseAfter(int failures) {
 }
 
 bool Engine::Impl::Judge(JobRecord& job) {
-  if (JudgeImages(job)) return true;
+  if (JudgeImages(job) || JudgeGivenUp(job)) return true;
   if (!HoldsNodes(job.state) || IsSeenInQueueOnly(job)) return false;
   const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
   if (starting && JudgeStart(job)) return true;

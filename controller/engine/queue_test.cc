@@ -287,6 +287,17 @@ TEST_F(QueueTest, ADrainedNodeIsNotPlannedWith) {
   EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
 }
 
+TEST_F(QueueTest, AVictimWhoseImageIsLostWithItsNodeMayStartAnywhere) {
+  Fill();
+  ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kLocal).ok());
+  Settle();
+  Say(Managed(kBatchJob, ManagedPhase::kWaiting));
+  ASSERT_THAT(Wished().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
+  cluster_.Disconnect("a");
+  ASSERT_TRUE(engine_->Lose(kRoot, NodeId("a")).ok());
+  EXPECT_FALSE(Wished().jobs.contains(kBatchJob));
+}
+
 TEST_F(QueueTest, ANodeThatTheManagerUsesIsNotLost) {
   cluster_.Disconnect("a");
   const auto say = [&](bool usable) {

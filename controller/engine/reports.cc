@@ -54,6 +54,8 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
   for (auto& [image, deletion] : deletions_) deletion.again_at = Time{};
   for (const auto& [id, rank] : state_.index.On(node)) to_judge_.insert(id);
+  if (const auto jobs = state_.given_up.find(node); jobs != state_.given_up.end())
+    to_judge_.insert(jobs->second.begin(), jobs->second.end());
   Touch(node);
   schedule_ = true;
   return absl::OkStatus();

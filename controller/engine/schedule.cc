@@ -40,9 +40,12 @@ bool Engine::Impl::MustWait(const JobRecord& job) const {
   return (it != not_before_.end() && clock_.Now() < it->second) || HasLeftTasks(job);
 }
 
-// Were it started again now, it might run twice. That it does not where a node is lost is the operator's
-// word.
+// Were it started again now, it might run twice.
+// That it does not where a node is lost is the operator's word.
 bool Engine::Impl::HasLeftTasks(const JobRecord& job) const {
+  for (const auto& [node, jobs] : state_.given_up) {
+    if (jobs.contains(job.id) && !IsLost(node)) return true;
+  }
   for (int rank = 0; rank < static_cast<int>(job.last_nodes.size()); ++rank) {
     const NodeId& node = job.last_nodes[rank];
     if (!IsLeftTask(job, node, TaskOf(job, rank)) || IsLost(node)) continue;

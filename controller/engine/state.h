@@ -87,6 +87,11 @@ struct NodeLost {
   bool lost = true;
   std::string by;
 };
+// Of a job that was started again although tasks of it may live on that node, which was lost then: it has
+// come back, and none do.
+struct TasksGone {
+  NodeId node;
+};
 // Something its owner should know.
 struct Noted {
   std::string text;
@@ -114,7 +119,7 @@ struct JournalRestored {
 
 using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
                                CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
-                               JournalRestored, NodeLost>;
+                               JournalRestored, NodeLost, TasksGone>;
 struct Event {
   int64_t seq = 0;  // from 1, each one more than the last
   Time at;
@@ -158,9 +163,6 @@ struct JobRecord {
   std::vector<NodeId> last_nodes;  // that it held before
   // Of these, where tasks of its last incarnation have not been seen gone: it is not started again before.
   std::vector<NodeId> left_on;
-  // Where tasks of earlier incarnations may live although it has been started again: nodes that were lost
-  // then and have not come back since.
-  std::set<NodeId> given_up_on;
   std::map<int, int> exited;  // rank -> exit code
   Time last_exit;             // of a rank
   std::map<int, int> notes;   // agents' rank -> how many notes of its task of this incarnation are recorded
@@ -236,6 +238,8 @@ struct DurableState {
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
   Time restored_at;  // when a copy was put back; 0: it never was
+  // Nodes that were lost, and jobs that were started again then although tasks of theirs may live there.
+  std::map<NodeId, std::set<JobId>> given_up;
 
   bool IsLost(const NodeId& node) const {
     const auto record = nodes.find(node);

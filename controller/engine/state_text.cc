@@ -44,8 +44,7 @@ void Add(std::string& text, const JobRecord& job) {
        job.displaced_by.value(), " ", job.preemptions, " ", job.in_ram, " ", job.lost_node_seconds, " ",
        job.damaged_checkpoints);
   line("nodes ", IdsText(job.nodes), " last ", IdsText(job.last_nodes), " left on ", IdsText(job.left_on),
-       " given up on ", IdsText(job.given_up_on), " target ", IdsText(job.target), " exited ",
-       Text(job.exited), " notes ", Text(job.notes));
+       " target ", IdsText(job.target), " exited ", Text(job.exited), " notes ", Text(job.notes));
   for (const auto& [method, why] : job.lost_methods) line("lost ", ToString(method), " ", why);
   line("checkpoints ", IdsText(job.checkpoints), " ordered ", IdsText(job.ordered), " reason ", job.reason);
   line("current ", Text(job.current));
@@ -70,6 +69,8 @@ std::string StateText(const DurableState& state) {
   for (const auto& [id, job] : state.unfinished) absl::StrAppend(&text, "unfinished ", id.value(), "\n");
   for (const auto& [at, id] : state.ended) absl::StrAppend(&text, "ended ", Text(at), " ", id.value(), "\n");
   for (const auto& [id, checkpoint] : state.checkpoints) Add(text, checkpoint);
+  for (const auto& [node, jobs] : state.given_up)
+    absl::StrAppend(&text, "given up on ", node.value(), ": ", IdsText(jobs), "\n");
   for (const auto& [id, node] : state.nodes)
     if (node.cordoned || node.lost_since)
       absl::StrAppend(&text, "node ", id.value(), node.cordoned ? " cordoned" : "", " lost ",

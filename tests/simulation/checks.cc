@@ -63,6 +63,7 @@ bool Checks::IsGivenUp(const NodeId& node, const TaskId& task) const {
 void Checks::CheckStart(const Event& event, const JobMoved& move) {
   const JobRecord& job = *Find(event.job);
   for (const auto& [node, record] : recorded_.nodes) {
+    given_up_.erase({node, job.id});  // one that is back has ended what it had by now
     if (record.lost_since) given_up_[{node, job.id}] = job.incarnation - 1;
   }
   if (move.nodes.size() != static_cast<size_t>(job.spec.nodes))

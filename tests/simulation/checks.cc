@@ -75,7 +75,7 @@ void Checks::CheckStart(const Event& event, const JobMoved& move) {
   for (int rank = 0; rank < job.spec.nodes; ++rank) {
     if (job.exited.contains(rank)) continue;
     const ImageName image = ImageOf(recorded_.checkpoints.at(move.checkpoint), rank);
-    if (!lab_.store.images.contains(image))
+    if (!lab_.store.images.contains(image) && !HasBurnt(image))
       lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is to go on from image ", ToString(image),
                                       ", which does not exist"));
   }
@@ -206,7 +206,7 @@ void Checks::CheckImages() {
       // One that ended while it was being dumped may have one or not.
       const ImageName name = ImageOf(checkpoint, rank);
       wanted.insert(name);
-      if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(name))
+      if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(name) && !HasBurnt(name))
         lab_.trace.Violate(absl::StrCat("checkpoint ", id.value(), " is good, and image ", ToString(name),
                                         " does not exist"));
     }

@@ -41,6 +41,8 @@ class Checks {
   void CheckStart(const Event& event, const JobMoved& move);
   bool IsGivenUp(const NodeId& node, const TaskId& task) const;
   bool LiesOnALostDisk(const CheckpointRecord& checkpoint) const;
+  // Nobody may have noticed yet.
+  bool HasBurnt(const ImageName& image) const { return burnt_.contains(NodeId(image.disk)); }
   bool IsOutOfReach(const CheckpointRecord& checkpoint) const;
   void CheckEndOfJob(const JobRecord& job);
   void CheckImages();

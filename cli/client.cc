@@ -166,6 +166,11 @@ absl::Status Client::Cordon(const std::string& node, bool cordon) {
   ref.set_name(node);
   return impl_->Ask(cordon ? &Stub::Cordon : &Stub::Uncordon, ref).status();
 }
+absl::Status Client::Lose(const std::string& node) {
+  v1::NodeRef ref;
+  ref.set_name(node);
+  return impl_->Ask(&Stub::Lose, ref).status();
+}
 absl::StatusOr<v1::SiteInfo> Client::Site() { return impl_->Ask(&Stub::Site, v1::Empty()); }
 absl::StatusOr<v1::PolicyInForce> Client::Policy() { return impl_->Ask(&Stub::ShowPolicy, v1::Empty()); }
 absl::StatusOr<v1::PolicyReloaded> Client::ReloadPolicy() {

@@ -50,6 +50,7 @@ class Client {
   absl::Status Migrate(const v1::MigrateRequest& request);
   absl::Status Kill(int64_t job);
   absl::Status Cordon(const std::string& node, bool cordon);
+  absl::Status Lose(const std::string& node);
   absl::StatusOr<v1::SiteInfo> Site();
   absl::StatusOr<v1::PolicyInForce> Policy();
   absl::StatusOr<v1::PolicyReloaded> ReloadPolicy();

@@ -67,6 +67,11 @@ class Recorder final : public v1::Siding::Service {
     asked.push_back("cordon " + ref->name());
     return answer;
   }
+  grpc::Status Lose(grpc::ServerContext*, const v1::NodeRef* ref, v1::Empty*) override {
+    std::lock_guard lock(mutex);
+    asked.push_back("lose " + ref->name());
+    return answer;
+  }
   grpc::Status Site(grpc::ServerContext*, const v1::Empty*, v1::SiteInfo* site) override {
     site->set_cluster_manager(manager);
     site->set_now_us(now_us);

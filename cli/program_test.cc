@@ -88,7 +88,9 @@ TEST_F(ProgramTest, VerbsNameTheirJob) {
   EXPECT_EQ(Run({"resume", "--no-wait", "6"}), 0);
   EXPECT_EQ(Run({"vacate", "--no-wait", "--tier", "local", "8"}), 0);
   EXPECT_EQ(Run({"cordon", "n1"}), 0);
-  EXPECT_THAT(service_.asked, ElementsAre("suspend 5", "resume 6", "vacate to local 8", "cordon n1"));
+  EXPECT_EQ(Run({"lost", "n2"}), 0);
+  EXPECT_THAT(service_.asked,
+              ElementsAre("suspend 5", "resume 6", "vacate to local 8", "cordon n1", "lose n2"));
 }
 
 TEST_F(ProgramTest, TheServicesWordsReachTheUser) {

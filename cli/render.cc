@@ -20,7 +20,7 @@ std::string Bold(const std::string& text, const Style& style) { return Paint(tex
 // Colour by what the word means, after padding so that widths stay right.
 const char* ColorOf(const std::string& word) {
   if (word == "running" || word == "up" || word == "done" || word == "good") return "32";
-  if (word == "failed" || word == "down" || word == "damaged") return "31";
+  if (word == "failed" || word == "down" || word == "damaged" || word.starts_with("lost for ")) return "31";
   if (word == "suspended" || word == "parked" || word == "cordoned" || word == "dumping") return "33";
   return nullptr;
 }
@@ -116,7 +116,11 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
                                                  "FROZEN", "CRIU"}};
   if (gpus) rows[0].insert(rows[0].begin() + 4, {"GPU DRAIN", "GPU REFILL"});
   for (const v1::Node& node : nodes.nodes()) {
-    rows.push_back({node.name(), node.state(),
+    const Time lost_since = FromMicros(node.lost_since_us());
+    rows.push_back({node.name(),
+                    node.lost_since_us() == 0
+                        ? node.state()
+                        : absl::StrCat(node.state(), " for ", FormatDuration(style.now - lost_since)),
                     absl::StrCat(node.used().slots(), "/", node.capacity().slots()),
                     absl::StrCat(node.used().gpus(), "/", node.capacity().gpus()),
                     FormatBytes(Bytes{node.ram_available()}), FormatBytes(Bytes{node.local_disk_free()}),

@@ -36,6 +36,14 @@ v1::Plan GoodPlan() {
 TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
   EXPECT_EQ(Table({{"A", "B"}, {"long", "x"}}, kPlain), "A     B\nlong  x\n");
 }
+TEST(Nodes, ALostOneSaysForHowLong) {
+  v1::ListNodesResponse nodes;
+  v1::Node& node = *nodes.add_nodes();
+  node.set_name("n1");
+  node.set_state("lost");
+  node.set_lost_since_us(1);
+  EXPECT_THAT(NodesTable(nodes, {false, FromMicros(3'000'001)}), HasSubstr("n1    lost for 3.00s"));
+}
 TEST(Table, ACellIsOneLineAndSpeaksToNoTerminal) {
   EXPECT_EQ(Table({{"NAME", "X"}, {"a\n\033[2J", "b"}}, kPlain), "NAME        X\na\\n\\x1b[2J  b\n");
 }

@@ -171,6 +171,17 @@ void AddAdmin(CLI::App& app, Session& session) {
     verb->add_option("node", flags->node, "the node's name")->required();
   }
 
+  CLI::App* lost = AddVerb(app, session, "lost", "say that a node is gone for good: its jobs go on elsewhere",
+                           [=, &session]() -> absl::StatusOr<int> {
+                             SIDING_RETURN_IF_ERROR(session.client().Lose(flags->node));
+                             session.Done(absl::StrCat("node ", flags->node, " is lost"));
+                             return 0;
+                           });
+  lost->add_option("node", flags->node, "the node's name")->required();
+  lost->footer(
+      "Only if nothing runs there any more: jobs that still do would run twice. Taken back when its agent "
+      "dials.");
+
   CLI::App* wait =
       AddVerb(app, session, "wait", "until jobs have ended; exits with the first exit code that is not 0",
               [=, &session]() -> absl::StatusOr<int> {

@@ -39,7 +39,7 @@ struct Session {
 void AddSubmit(CLI::App& app, Session& session);   // submit, plan
 void AddQueries(CLI::App& app, Session& session);  // jobs, nodes, top, explain, events
 void AddAdmin(CLI::App& app,
-              Session& session);  // suspend, resume, checkpoint, vacate, migrate, kill, cordon, wait
+              Session& session);  // suspend, resume, checkpoint, vacate, migrate, kill, cordon, lost, wait
 void AddCheckpoints(CLI::App& app, Session& session);  // checkpoints list|show|verify|delete
 void AddPolicy(CLI::App& app, Session& session);       // policy check|show|reload
 void AddSlurm(CLI::App& app, Session& session);        // slurm cleanup

@@ -351,6 +351,11 @@ grpc::Status ApiService::Uncordon(grpc::ServerContext* context, const v1::NodeRe
   return Reply(caller, __func__, engine_.Cordon(caller, NodeId(request->name()), false));
 }
 
+grpc::Status ApiService::Lose(grpc::ServerContext* context, const v1::NodeRef* request, v1::Empty*) {
+  SIDING_AS_CALLER(context, caller);
+  return Reply(caller, __func__, engine_.Lose(caller, NodeId(request->name())));
+}
+
 grpc::Status ApiService::Site(grpc::ServerContext* context, const v1::Empty*, v1::SiteInfo* response) {
   // Everybody who can connect may know where to submit.
   if (auto caller = CallerOf(context, __func__); !caller.ok()) return ToGrpc(caller.status());

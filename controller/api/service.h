@@ -46,6 +46,7 @@ class ApiService final : public v1::Siding::Service {
   grpc::Status Kill(grpc::ServerContext*, const v1::JobRef*, v1::Empty*) override;
   grpc::Status Cordon(grpc::ServerContext*, const v1::NodeRef*, v1::Empty*) override;
   grpc::Status Uncordon(grpc::ServerContext*, const v1::NodeRef*, v1::Empty*) override;
+  grpc::Status Lose(grpc::ServerContext*, const v1::NodeRef*, v1::Empty*) override;
   grpc::Status Site(grpc::ServerContext*, const v1::Empty*, v1::SiteInfo*) override;
   grpc::Status ShowPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyInForce*) override;
   grpc::Status ReloadPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyReloaded*) override;

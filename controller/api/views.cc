@@ -1,5 +1,6 @@
 #include "controller/api/views.h"
 
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -65,7 +66,13 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
   const bool cordoned = record != state.nodes.end() && record->second.cordoned;
   const auto managed = state.queue.nodes.find(id);
   const bool drained = managed != state.queue.nodes.end() && !managed->second.usable;
-  view.set_state(!observed.connected ? "down" : cordoned ? "cordoned" : drained ? "drained" : "up");
+  const bool lost = state.IsLost(id);
+  view.set_state(lost                  ? "lost"
+                 : !observed.connected ? "down"
+                 : cordoned            ? "cordoned"
+                 : drained             ? "drained"
+                                       : "up");
+  if (lost) view.set_lost_since_us(ToMicros(*record->second.lost_since));
   *view.mutable_capacity() =
       managed == state.queue.nodes.end() ? observed.hello.capacity() : ToProto(managed->second.capacity);
   view.set_criu(observed.hello.criu());
@@ -80,6 +87,18 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
   for (const v1::Gpu& gpu : observed.hello.gpus()) view.add_gpu_names(gpu.name());
   view.set_last_heard_us(ToMicros(observed.last_heard));
   return view;
+}
+
+// Those that agents have dialled from, and those that are lost, which they may have been for longer than this
+// controller lives.
+std::map<NodeId, const ObservedNode*> AllNodes(const ClusterState& state) {
+  static const ObservedNode kNeverHeard;
+  std::map<NodeId, const ObservedNode*> nodes;
+  for (const auto& [id, observed] : state.observed_nodes) nodes[id] = &observed;
+  for (const auto& [id, record] : state.nodes) {
+    if (record.lost_since) nodes.emplace(id, &kNeverHeard);
+  }
+  return nodes;
 }
 
 void AddJobs(const ClusterState& state, const NodeId& node, v1::Node& view) {
@@ -140,9 +159,9 @@ v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job) {
 
 v1::ListNodesResponse ShowNodes(const ClusterState& state) {
   v1::ListNodesResponse nodes;
-  for (const auto& [id, observed] : state.observed_nodes) {
+  for (const auto& [id, observed] : AllNodes(state)) {
     v1::Node& view = *nodes.add_nodes();
-    view = ShowNode(state, id, observed);
+    view = ShowNode(state, id, *observed);
     AddJobs(state, id, view);
   }
   return nodes;

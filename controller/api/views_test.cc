@@ -60,5 +60,22 @@ TEST_F(NodesTest, ACordonedNodeThatIsAwayIsDown) {
   EXPECT_EQ(ShowNodes(state_).nodes(0).state(), "down");
 }
 
+TEST_F(NodesTest, ANodeThatIsLostSaysSinceWhen) {
+  state_.observed_nodes[NodeId("a")].connected = false;
+  Feed(NodeLost{NodeId("a"), true, "root"});
+  const v1::Node node = ShowNodes(state_).nodes(0);
+  EXPECT_EQ(node.state(), "lost");
+  EXPECT_EQ(node.lost_since_us(), seq_);
+}
+
+TEST_F(NodesTest, ALostNodeIsShownByAControllerThatHasNeverHeardOfIt) {
+  state_.observed_nodes.erase(NodeId("b"));
+  EXPECT_EQ(ShowNodes(state_).nodes_size(), 1);
+  Feed(NodeLost{NodeId("b"), true, "root"});
+  ASSERT_EQ(ShowNodes(state_).nodes_size(), 2);
+  EXPECT_EQ(ShowNodes(state_).nodes(1).name(), "b");
+  EXPECT_EQ(ShowNodes(state_).nodes(1).state(), "lost");
+}
+
 }  // namespace
 }  // namespace siding

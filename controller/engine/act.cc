@@ -253,7 +253,8 @@ void Engine::Impl::ActOnDeletions() {
     // Ranks that have ended, too: one may have ended after its image had been put in its place.
     for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
       const NodeId node = NodeWithImage(checkpoint, rank);
-      if (!state_.observed_nodes[node].connected || IsBeingWritten(checkpoint, rank)) continue;
+      const bool to_come = IsBeingWritten(checkpoint, rank) && !IsLost(checkpoint.nodes[rank]);
+      if (!state_.observed_nodes[node].connected || to_come) continue;
       Deletion& deletion = deletions_[{id, rank}];
       if (now < deletion.again_at) continue;
       deletion.again_at = now + kDeleteAgain;

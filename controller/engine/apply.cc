@@ -96,6 +96,14 @@ class Applier {
 
   void operator()(const NodeCordoned& e) { state_.nodes[e.node].cordoned = e.cordoned; }
 
+  void operator()(const NodeLost& e) {
+    std::optional<Time>& since = state_.nodes[e.node].lost_since;
+    if (!e.lost) since.reset();
+    if (e.lost && !since) since = event_.at;
+  }
+
+  void operator()(const TasksGone& e) { NothingIsLeft(e.node, event_.job); }
+
   void operator()(const Noted& e) {
     JobRecord* job = Find();
     if (job != nullptr && e.rank >= 0) ++job->notes[e.rank];
@@ -182,6 +190,13 @@ class Applier {
     return job;
   }
 
+  void NothingIsLeft(const NodeId& node, JobId job) {
+    const auto given_up = state_.given_up.find(node);
+    if (given_up == state_.given_up.end()) return;
+    given_up->second.erase(job);
+    if (given_up->second.empty()) state_.given_up.erase(given_up);
+  }
+
   void SetEnded(JobRecord& job, std::optional<Time> at) {
     if (job.ended) state_.ended.erase({*job.ended, job.id});
     if (at) state_.ended.insert({*at, job.id});
@@ -221,7 +236,7 @@ class Applier {
         TakeTasks(job, e.nodes, e.first_rank);
         job.from_copy = false;
         job.target.clear();
-        job.left_on.clear();
+        GiveUpLeftTasks(job);
         if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
         break;
       case JobEvent::kOrderResume:
@@ -273,7 +288,7 @@ class Applier {
         job.state == JobState::kSaving ? FinishSave(job) : FinishCheckpoint(job);
         break;
       case JobEvent::kReleased:
-        Release(job);
+        Release(job, e);
         break;
       case JobEvent::kRestoreFailed:
         ++job.restore_failures;
@@ -295,6 +310,14 @@ class Applier {
       case JobEvent::kFailed:
         break;
     }
+  }
+
+  // It is started again. That tasks of its last life are gone has been seen, or an operator has said it.
+  void GiveUpLeftTasks(JobRecord& job) {
+    for (const NodeId& node : job.left_on) {
+      if (state_.IsLost(node)) state_.given_up[node].insert(job.id);
+    }
+    job.left_on.clear();
   }
 
   void BeginCheckpoint(JobRecord& job, const JobMoved& e) {
@@ -338,10 +361,13 @@ class Applier {
     job.start_failures = job.restore_failures = 0;
   }
 
-  void Release(JobRecord& job) {
+  void Release(JobRecord& job, const JobMoved& e) {
     if (job.state == JobState::kCommitting) FinishCheckpoint(job);
     if (job.state == JobState::kSaving) FinishSave(job);
-    if (job.state == JobState::kKilling) CountRepeatedWork(job, event_.at);
+    if (job.state == JobState::kKilling) {
+      CountRepeatedWork(job, event_.at);
+      job.left_on = e.nodes;
+    }
     if (!job.stopped_at) job.stopped_at = event_.at;
     LeaveNodes(job);
   }

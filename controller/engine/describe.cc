@@ -88,6 +88,8 @@ struct Kind {
   std::string operator()(const MethodLost&) { return "method-lost"; }
   std::string operator()(const CheckpointChanged& e) { return "checkpoint-" + e.state; }
   std::string operator()(const NodeCordoned& e) { return e.cordoned ? "cordoned" : "uncordoned"; }
+  std::string operator()(const NodeLost& e) { return e.lost ? "node-lost" : "node-back"; }
+  std::string operator()(const TasksGone&) { return "tasks-gone"; }
   std::string operator()(const Noted&) { return "note"; }
   std::string operator()(const JobsForgotten&) { return "forgotten"; }
   std::string operator()(const JournalRestored&) { return "restored"; }
@@ -123,6 +125,14 @@ struct Words {
   }
   std::string operator()(const NodeCordoned& e) {
     return absl::StrCat("node ", e.node.value(), e.cordoned ? " takes nothing new" : " takes jobs again");
+  }
+  std::string operator()(const NodeLost& e) {
+    if (!e.lost) return absl::StrCat("node ", e.node.value(), " is there again");
+    return absl::StrCat("node ", e.node.value(), " is lost, says ", e.by,
+                        ": what ran there goes on elsewhere");
+  }
+  std::string operator()(const TasksGone& e) {
+    return absl::StrCat("nothing of it is left on ", e.node.value(), ", which was lost");
   }
   std::string operator()(const Noted& e) { return e.text; }
   std::string operator()(const JobsForgotten& e) {

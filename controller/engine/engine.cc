@@ -132,6 +132,14 @@ absl::Status Engine::Cordon(const Caller& caller, const NodeId& node, bool cordo
   return impl_->Advance();
 }
 
+absl::Status Engine::Lose(const Caller& caller, const NodeId& node) {
+  std::lock_guard lock(impl_->mutex_);
+  if (!caller.is_operator) return absl::PermissionDeniedError("only operators may say that a node is lost");
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
+  SIDING_RETURN_IF_ERROR(impl_->Lose(node, caller.user));
+  return impl_->Advance();
+}
+
 absl::Status Engine::VerifyCheckpoint(const Caller& caller, const CheckpointId& id, VerifyCallback done) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());

@@ -70,6 +70,9 @@ class Engine {
   absl::Status Migrate(const Caller& caller, JobId job, std::vector<NodeId> nodes);
   absl::Status Kill(const Caller& caller, JobId job);
   absl::Status Cordon(const Caller& caller, const NodeId& node, bool cordoned);
+  // The node is gone for good: what ran there is given up and goes on elsewhere. Taken back when its agent
+  // dials. kFailedPrecondition if it is there, or may be.
+  absl::Status Lose(const Caller& caller, const NodeId& node);
   using VerifyCallback = std::function<void(std::map<int, v1::OpResult> by_rank)>;  // called once, any thread
   absl::Status VerifyCheckpoint(const Caller& caller, const CheckpointId& id, VerifyCallback done);
   absl::Status DeleteCheckpoint(const Caller& caller, const CheckpointId& id);

@@ -16,6 +16,7 @@
 //   requests.cc  deadline jobs: plan, order, grant, plan again
 //   way_back.cc  jobs that made way come back
 //   schedule.cc  the queue, periodic checkpoints, how many are kept
+//   lost.cc      nodes that are gone for good
 //   outage.cc    what is done while the journal cannot be written
 //   restored.cc  a journal that is older than what it is about
 //   retention.cc the end of the records of jobs that ended long ago
@@ -50,7 +51,7 @@ inline constexpr Duration kQuotaWindow = std::chrono::hours(24);
 // What an agent last said of a task, or that it knows of none. Good until it says something else.
 struct TaskSeen {
   bool known;      // there is a report
-  bool connected;  // the node's agent is connected, so the report is current
+  bool connected;  // the node's agent is connected, or the node is lost: the report is current
   const v1::TaskReport& report;
   const std::optional<v1::Progress>& progress;  // of its dump or restore
   v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
@@ -153,6 +154,7 @@ class Engine::Impl {
   absl::Status Migrate(JobRecord& job, std::vector<NodeId> nodes);
   absl::Status Kill(JobRecord& job, const std::string& by);
   absl::Status Cordon(const NodeId& node, bool cordoned);
+  absl::Status Lose(const NodeId& node, const std::string& by);  // lost.cc
   absl::Status Verify(const CheckpointId& id, VerifyCallback done);
   absl::StatusOr<std::map<int, NodeId>> WhoHas(const CheckpointRecord& checkpoint);
   absl::StatusOr<bool> WaitWithOthers(const CheckpointId& id, VerifyCallback& done);
@@ -187,6 +189,7 @@ class Engine::Impl {
   }
   const ObservedTask* TaskOn(const NodeId& node, const TaskId& id) const;  // null: nobody has heard of it
   TaskSeen Seen(const JobRecord& job, int rank) const;
+  bool IsConnected(const NodeId& node) const;
   // Ranks that have not exited.
   std::vector<int> LiveRanks(const JobRecord& job) const;
 
@@ -352,6 +355,14 @@ class Engine::Impl {
   JobMoved OrderLeave(const JobRecord& job, Tier tier) const;
   // The request that this job made way for still needs the nodes.
   bool RequestStillWants(JobId request) const;
+
+  // ---- lost.cc ----
+  bool IsKnown(const NodeId& node) const;
+  absl::Status MayBeLost(const NodeId& node) const;
+  bool IsLost(const NodeId& node) const { return state_.IsLost(node); }
+  bool JudgeImages(JobRecord& job);
+  bool JudgeGivenUp(JobRecord& job);
+  std::vector<NodeId> TargetOf(const JobRecord& job) const;
 
   // ---- outage.cc ----
   void BeginOutage(const absl::Status& status);

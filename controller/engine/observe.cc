@@ -45,6 +45,7 @@ Duration PauseAfter(int failures) {
 }
 
 bool Engine::Impl::Judge(JobRecord& job) {
+  if (JudgeImages(job) || JudgeGivenUp(job)) return true;
   if (!HoldsNodes(job.state) || IsSeenInQueueOnly(job)) return false;
   const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
   if (starting && JudgeStart(job)) return true;
@@ -94,7 +95,7 @@ bool Engine::Impl::JudgeExits(JobRecord& job) {
   return false;
 }
 
-// Ranks whose processes are gone though nobody ended them, on a node that is there to say so.
+// Ranks whose processes are gone though nobody ended them, on a node that is there to say so, or is lost.
 bool Engine::Impl::JudgeLost(JobRecord& job) {
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
@@ -106,7 +107,8 @@ bool Engine::Impl::JudgeLost(JobRecord& job) {
     const bool lost =
         seen.phase() == v1::LOST || (!seen.known && !expected) || (parked_early && !gone_as_ordered);
     if (!lost) continue;
-    FallBack(job, absl::StrCat(On(job, rank), " is gone"));
+    FallBack(job, IsLost(job.nodes[rank]) ? absl::StrCat(On(job, rank), " is lost with its node")
+                                          : absl::StrCat(On(job, rank), " is gone"));
     return true;
   }
   return false;
@@ -128,15 +130,16 @@ void Engine::Impl::StartAnew(JobRecord& job, const std::string& why) {
 }
 
 // Those whose ranks have not been seen gone. That an agent knows nothing of a task says so, unless the order
-// to start it may still be on its way.
+// to start it may still be on its way. What an operator says of a node does not: it may come back after all.
 std::vector<NodeId> Engine::Impl::WhereTasksMayLive(const JobRecord& job) const {
   const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
   std::vector<NodeId> nodes;
   if (!HoldsNodes(job.state)) return nodes;
   for (int rank : LiveRanks(job)) {
-    const TaskSeen seen = Seen(job, rank);
-    const bool never_there = seen.connected && !seen.known && !starting;
-    if (!IsGone(seen.phase()) && !never_there) nodes.push_back(job.nodes[rank]);
+    const ObservedTask* task = TaskOn(job.nodes[rank], TaskOf(job, rank));
+    const bool gone = task != nullptr && IsGone(task->report.phase());
+    const bool never_there = task == nullptr && !starting && IsConnected(job.nodes[rank]);
+    if (!gone && !never_there) nodes.push_back(job.nodes[rank]);
   }
   return nodes;
 }
@@ -318,6 +321,7 @@ bool Engine::Impl::JudgeKill(JobRecord& job) {
   }
   JobMoved move = Moved(event, job.current.reason);
   if (job.current.for_good) move.exit_code = 128 + 15;
+  if (event != JobEvent::kCancelled) move.nodes = WhereTasksMayLive(job);
   Move(job, std::move(move));
   return true;
 }

@@ -287,6 +287,31 @@ TEST_F(QueueTest, ADrainedNodeIsNotPlannedWith) {
   EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
 }
 
+TEST_F(QueueTest, AVictimWhoseImageIsLostWithItsNodeMayStartAnywhere) {
+  Fill();
+  ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kLocal).ok());
+  Settle();
+  Say(Managed(kBatchJob, ManagedPhase::kWaiting));
+  ASSERT_THAT(Wished().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
+  cluster_.Disconnect("a");
+  ASSERT_TRUE(engine_->Lose(kRoot, NodeId("a")).ok());
+  EXPECT_FALSE(Wished().jobs.contains(kBatchJob));
+}
+
+TEST_F(QueueTest, ANodeThatTheManagerUsesIsNotLost) {
+  cluster_.Disconnect("a");
+  const auto say = [&](bool usable) {
+    ManagerChanges changes;
+    changes.nodes = {ManagedNode{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = usable}};
+    engine_->OnManager(std::move(changes));
+  };
+  say(true);
+  EXPECT_EQ(engine_->Lose(kRoot, NodeId("a")).message(),
+            "node a is in use by manager, which has to be told first that it is down");
+  say(false);
+  EXPECT_TRUE(engine_->Lose(kRoot, NodeId("a")).ok());
+}
+
 TEST_F(QueueTest, WhoAsksIsToldWhoHasTheQueue) { EXPECT_EQ(engine_->ClusterManager(), "manager"); }
 
 TEST_F(QueueTest, OnlyNodesOfItsPartitionArePlannedWith) {

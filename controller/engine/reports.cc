@@ -34,6 +34,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
         absl::StrCat("node ", node.value(),
                      " has an agent connected already; is another one running with the same name?"));
   }
+  if (IsLost(node)) Record(JobId(), NodeLost{node, false, {}});
   observed.connected = true;
   observed.last_heard = clock_.Now();
   observed.hello = hello;
@@ -53,6 +54,8 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
   for (auto& [image, deletion] : deletions_) deletion.again_at = Time{};
   for (const auto& [id, rank] : state_.index.On(node)) to_judge_.insert(id);
+  if (const auto jobs = state_.given_up.find(node); jobs != state_.given_up.end())
+    to_judge_.insert(jobs->second.begin(), jobs->second.end());
   Touch(node);
   schedule_ = true;
   return absl::OkStatus();
@@ -204,6 +207,8 @@ void Engine::Impl::OnDeleted(const NodeId& node, const v1::OpResult& result) {
   const auto found = state_.checkpoints.find(id);
   if (found == state_.checkpoints.end() || found->second.state == "gone") return;
   const CheckpointRecord& checkpoint = found->second;
+  // Should the agent of a lost node come back after all, it may have put the image in its place meanwhile.
+  if (IsBeingWritten(checkpoint, rank)) return;
   std::set<int>& ranks = deleted_ranks_[id];
   ranks.insert(rank);
   if (ranks.size() >= checkpoint.nodes.size()) {

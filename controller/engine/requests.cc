@@ -253,7 +253,7 @@ bool Engine::Impl::HasFailed(const JobRecord& request, const Plan& plan) {
 bool Engine::Impl::IsBrieflyAway(const NodeId& node, Time start_by) const {
   const auto observed = state_.observed_nodes.find(node);
   const bool known = observed != state_.observed_nodes.end();
-  if (known && observed->second.connected) return false;
+  if ((known && observed->second.connected) || IsLost(node)) return false;
   const Time since = known ? observed->second.gone_since : started_;
   if (clock_.Now() - since >= std::min(kBriefly, (start_by - since) / kPartToWait)) return false;
   if (platform_.manager().empty()) return true;

@@ -41,10 +41,14 @@ bool Engine::Impl::MustWait(const JobRecord& job) const {
 }
 
 // Were it started again now, it might run twice.
+// That it does not where a node is lost is the operator's word.
 bool Engine::Impl::HasLeftTasks(const JobRecord& job) const {
+  for (const auto& [node, jobs] : state_.given_up) {
+    if (jobs.contains(job.id) && !IsLost(node)) return true;
+  }
   for (int rank = 0; rank < static_cast<int>(job.last_nodes.size()); ++rank) {
     const NodeId& node = job.last_nodes[rank];
-    if (!IsLeftTask(job, node, TaskOf(job, rank))) continue;
+    if (!IsLeftTask(job, node, TaskOf(job, rank)) || IsLost(node)) continue;
     const ObservedTask* task = TaskOn(node, TaskOf(job, rank));
     if (task == nullptr || !IsGone(task->report.phase())) return true;
   }
@@ -84,7 +88,7 @@ bool Engine::Impl::PlaceWaiting() {
     const bool on_demand = job.spec.kind == JobKind::kOnDemand;
     if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;
     const int priority = on_demand ? std::numeric_limits<int>::max() : job.spec.priority;
-    Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, job.target};
+    Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, TargetOf(job)};
     if (GoesOnFromImage(job)) {
       const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
       if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;

@@ -30,16 +30,28 @@ const ObservedTask* Engine::Impl::TaskOn(const NodeId& node, const TaskId& id) c
   return task == tasks->second.end() ? nullptr : &task->second;
 }
 
+bool Engine::Impl::IsConnected(const NodeId& node) const {
+  const auto observed = state_.observed_nodes.find(node);
+  return observed != state_.observed_nodes.end() && observed->second.connected;
+}
+
 TaskSeen Engine::Impl::Seen(const JobRecord& job, int rank) const {
   static const ObservedTask kNothing;
+  static const ObservedTask kLost = [] {
+    ObservedTask task;
+    task.report.set_phase(v1::LOST);
+    task.report.set_error("its node is lost");
+    return task;
+  }();
   if (static_cast<size_t>(rank) >= job.nodes.size())
     return {false, false, kNothing.report, kNothing.progress};
   const NodeId& node = job.nodes[rank];
-  const auto observed = state_.observed_nodes.find(node);
-  const bool connected = observed != state_.observed_nodes.end() && observed->second.connected;
   const ObservedTask* task = TaskOn(node, TaskOf(job, rank));
   const ObservedTask& said = task != nullptr ? *task : kNothing;
-  return {task != nullptr, connected, said.report, said.progress};
+  if (!IsLost(node)) return {task != nullptr, IsConnected(node), said.report, said.progress};
+  // As its agent would say it after a start with another boot id.
+  if (!IsGone(said.report.phase())) return {true, true, kLost.report, kLost.progress};
+  return {true, true, said.report, said.progress};
 }
 
 std::vector<int> Engine::Impl::LiveRanks(const JobRecord& job) const {

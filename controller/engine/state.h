@@ -31,7 +31,9 @@ struct JobSubmitted {
 struct JobMoved {
   JobEvent event = JobEvent::kPlace;
   std::string reason;
-  std::vector<NodeId> nodes;   // kPlace; kRestoreFailed, kRestartNeeded: where its tasks may still live
+  // kPlace; kRestoreFailed, kRestartNeeded, and kReleased and kRequeued after a kill: where its tasks may
+  // still live.
+  std::vector<NodeId> nodes;
   int incarnation = 0;         // kPlace by a cluster manager: the one that it has started; 0: the next
   int first_rank = 0;          // kPlace by a cluster manager: its agents' number for rank 0
   CheckpointId checkpoint;     // kPlace (restore from), kOrderDump, kCommit
@@ -78,6 +80,18 @@ struct NodeCordoned {
   NodeId node;
   bool cordoned = true;
 };
+// An operator has said that the node is gone for good, and with it whatever ran there. Not lost: its agent
+// has dialled all the same.
+struct NodeLost {
+  NodeId node;
+  bool lost = true;
+  std::string by;
+};
+// Of a job that was started again although tasks of it may live on that node, which was lost then: it has
+// come back, and none do.
+struct TasksGone {
+  NodeId node;
+};
 // Something its owner should know.
 struct Noted {
   std::string text;
@@ -103,9 +117,9 @@ struct JournalRestored {
   JobId last_job;      // no number up to this one is given again
 };
 
-using EventBody =
-    std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
-                 CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten, JournalRestored>;
+using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
+                               CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
+                               JournalRestored, NodeLost, TasksGone>;
 struct Event {
   int64_t seq = 0;  // from 1, each one more than the last
   Time at;
@@ -179,6 +193,7 @@ struct JobRecord {
 
 struct NodeRecord {
   bool cordoned = false;
+  std::optional<Time> lost_since;  // an operator has said so, and its agent has not dialled since
 };
 
 // ---- Observed state. ----
@@ -223,6 +238,13 @@ struct DurableState {
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
   Time restored_at;  // when a copy was put back; 0: it never was
+  // Nodes that were lost, and jobs that were started again then although tasks of theirs may live there.
+  std::map<NodeId, std::set<JobId>> given_up;
+
+  bool IsLost(const NodeId& node) const {
+    const auto record = nodes.find(node);
+    return record != nodes.end() && record->second.lost_since.has_value();
+  }
 };
 
 struct ClusterState : DurableState {

@@ -69,8 +69,12 @@ std::string StateText(const DurableState& state) {
   for (const auto& [id, job] : state.unfinished) absl::StrAppend(&text, "unfinished ", id.value(), "\n");
   for (const auto& [at, id] : state.ended) absl::StrAppend(&text, "ended ", Text(at), " ", id.value(), "\n");
   for (const auto& [id, checkpoint] : state.checkpoints) Add(text, checkpoint);
+  for (const auto& [node, jobs] : state.given_up)
+    absl::StrAppend(&text, "given up on ", node.value(), ": ", IdsText(jobs), "\n");
   for (const auto& [id, node] : state.nodes)
-    if (node.cordoned) absl::StrAppend(&text, "cordoned ", id.value(), "\n");
+    if (node.cordoned || node.lost_since)
+      absl::StrAppend(&text, "node ", id.value(), node.cordoned ? " cordoned" : "", " lost ",
+                      Text(node.lost_since), "\n");
   return text;
 }
 

@@ -49,7 +49,7 @@ ManagerWishes Engine::Impl::WishesNow() const {
     wish.why = job.displaced_by == JobId() ? "is to go on where its image lies"
                                            : absl::StrCat("makes way for job ", job.displaced_by.value());
     if (job.state == JobState::kParked) {
-      wish.nodes = job.target;
+      wish.nodes = TargetOf(job);
       if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
         const CheckpointRecord& newest = state_.checkpoints.at(job.checkpoints.back());
         if (newest.tier == Tier::kLocal) wish.nodes = newest.nodes;

@@ -124,6 +124,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestRefused, spec, plan, requ
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MethodLost, method, why)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CheckpointChanged, checkpoint, state, note)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeCordoned, node, cordoned)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeLost, node, lost, by)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksGone, node)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Noted, text, rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksChanged, nodes, first_rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Tally, met, missed, refused, preemptions, lost_node_seconds,
@@ -148,9 +150,9 @@ void RefuseFractions(const json& body) {
 }
 
 // In the order of EventBody's alternatives.
-constexpr const char* kKinds[] = {"submitted", "moved",         "rank-exited",        "planned",
-                                  "refused",   "method-lost",   "checkpoint-changed", "node-cordoned",
-                                  "noted",     "tasks-changed", "forgotten",          "restored"};
+constexpr const char* kKinds[] = {
+    "submitted",     "moved", "rank-exited",   "planned",   "refused",  "method-lost", "checkpoint-changed",
+    "node-cordoned", "noted", "tasks-changed", "forgotten", "restored", "node-lost",   "tasks-gone"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 
 template <size_t I = 0>

@@ -101,7 +101,9 @@ std::vector<EventBody> EveryBody() {
           Noted{"text", 3},
           TasksChanged{{NodeId("n")}, 65536},
           JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6}},
-          JournalRestored{7, JobId(1000)}};
+          JournalRestored{7, JobId(1000)},
+          NodeLost{NodeId("n"), false, "ada"},
+          TasksGone{NodeId("n")}};
 }
 
 TEST(Codec, EveryKindOfEventIsTested) { EXPECT_EQ(EveryBody().size(), std::variant_size_v<EventBody>); }

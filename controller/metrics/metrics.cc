@@ -50,7 +50,7 @@ class EngineMetrics final : public prometheus::Collectable {
   explicit EngineMetrics(const Engine& engine) : engine_(engine) {}
 
   std::vector<MetricFamily> Collect() const override {
-    std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}};
+    std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}, {"lost", 0}};
     std::map<std::string, double> scrubbed;
     Tally tally;  // of all jobs that there have ever been
     double bytes = 0, events = 0;
@@ -63,9 +63,10 @@ class EngineMetrics final : public prometheus::Collectable {
         AddTo(tally, job);
       }
       for (const auto& [id, node] : state.observed_nodes) {
-        ++nodes[node.connected ? "up" : "down"];
+        if (!state.IsLost(id)) ++nodes[node.connected ? "up" : "down"];
         scrubbed[id.value()] = static_cast<double>(node.heartbeat.scrubbed_bytes());
       }
+      for (const auto& [id, node] : state.nodes) nodes["lost"] += node.lost_since.has_value();
       for (const auto& [id, checkpoint] : state.checkpoints) {
         if (checkpoint.state == "good") bytes += static_cast<double>(checkpoint.bytes.value);
       }

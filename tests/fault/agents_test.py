@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""Agents whose controller is away, nodes that are started anew, and clocks that are wrong: jobs go on, nothing is decided twice,
-and nothing stays frozen for nothing."""
+"""Agents whose controller is away, nodes that are started anew or never again, and clocks that are wrong: jobs go on, nothing is
+decided twice, and nothing stays frozen for nothing."""
 
 import json
+import os
 import pathlib
 import signal
 import sys
@@ -11,7 +12,8 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import jobs  # noqa: E402
-from case import ClusterCase, wait_for  # noqa: E402
+from case import ClusterCase, CtlError, wait_for  # noqa: E402
+from cluster import marked_processes  # noqa: E402
 from machines import Machines, fake_time_library  # noqa: E402
 
 PATIENCE = 100  # with a dump that nobody commits: a minute, and three times what it was to take
@@ -43,6 +45,21 @@ class AgentsCase(ClusterCase):
     def wait_done_alone(self, job, n):
         """Without asking the controller."""
         wait_for(f"job {job} to come to its end", lambda: jobs.counted(self.outputs() / f"{job}.0", n) is None, 60)
+
+    def checkpointed(self, nodes):
+        job = self.counter(n=400, nodes=nodes)
+        self.wait_counting(job)
+        self.cluster.ctl("checkpoint", job)
+        at = self.lines(job)
+        wait_for("progress beyond the checkpoint", lambda: self.lines(job) > at + 20, 20)
+        return job
+
+    def assert_came_back(self, job, ranks=1, why="is gone"):
+        self.assert_counted(job, n=400, ranks=ranks)
+        kinds = self.kinds(job)
+        self.assertEqual((kinds.count("started"), kinds.count("restored"), kinds.count("succeeded")), (1, 1, 1), kinds)
+        self.assertTrue(any(why in e["text"] for e in self.cluster.events(job)))
+        self.assert_all_quiet()
 
     def assert_ended_once(self, job):
         kinds = self.kinds(job)
@@ -134,21 +151,6 @@ class Reboot(AgentsCase):
     def make_cluster(self):
         return Machines(self.nodes, self.slots, policy=self.policy)
 
-    def checkpointed(self, nodes):
-        job = self.counter(n=400, nodes=nodes)
-        self.wait_counting(job)
-        self.cluster.ctl("checkpoint", job)
-        at = self.lines(job)
-        wait_for("progress beyond the checkpoint", lambda: self.lines(job) > at + 20, 20)
-        return job
-
-    def assert_came_back(self, job, ranks=1):
-        self.assert_counted(job, n=400, ranks=ranks)
-        kinds = self.kinds(job)
-        self.assertEqual((kinds.count("started"), kinds.count("restored"), kinds.count("succeeded")), (1, 1, 1), kinds)
-        self.assertTrue(any("is gone" in e["text"] for e in self.cluster.events(job)))
-        self.assert_all_quiet()
-
     def test_its_job_goes_on_elsewhere_from_its_checkpoint(self):
         job = self.checkpointed(1)
         self.cluster.ctl("cordon", "machine1")
@@ -172,6 +174,60 @@ class Reboot(AgentsCase):
         self.cluster.cut_power("machine1")
         self.cluster.start_machine("machine1")
         self.assert_came_back(job)
+
+
+class Lost(AgentsCase):
+    """A node does not come back, and an operator says so."""
+
+    nodes = ("machine1", "machine2", "machine3")
+
+    def make_cluster(self):
+        return Machines(self.nodes, self.slots, policy=self.policy)
+
+    def node(self, name):
+        return next(n for n in self.cluster.node_list() if n["name"] == name)
+
+    def lose(self, name):
+        wait_for(f"{name} to be down", lambda: self.node(name)["state"] == "down", 20)
+        self.cluster.ctl("lost", name)
+        self.assertEqual(self.node(name)["state"], "lost")
+        self.assertIn("node-lost", [e["kind"] for e in self.cluster.events()])
+
+    def hang(self):
+        """The program of the only job does nothing any more."""
+        for pid in marked_processes(self.cluster.dir / "counter.py"):
+            if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("python3"):
+                os.kill(pid, signal.SIGSTOP)
+
+    def test_its_job_goes_on_elsewhere_from_its_checkpoint(self):
+        job = self.checkpointed(1)
+        with self.assertRaisesRegex(CtlError, "node machine1 is there, its agent is connected"):
+            self.cluster.ctl("lost", "machine1")
+        self.cluster.cut_power("machine1")
+        self.lose("machine1")
+        self.assert_came_back(job, why="rank 0 on machine1 is lost with its node")
+        self.assertEqual(self.node("machine1")["state"], "lost")
+
+    def test_a_gang_goes_on_with_all_its_ranks(self):
+        job = self.checkpointed(2)
+        self.assertEqual(self.cluster.job(job)["nodes"], ["machine1", "machine2"])
+        self.cluster.cut_power("machine2")
+        self.lose("machine2")
+        self.assert_came_back(job, ranks=2, why="rank 1 on machine2 is lost with its node")
+
+    def test_one_that_comes_back_all_the_same_runs_nothing_twice(self):
+        job = self.checkpointed(1)
+        self.cluster.kill9_agent("machine1")
+        self.hang()
+        self.lose("machine1")
+        self.cluster.wait_event(job, "restored")
+        self.cluster.start_agent("machine1")
+        wait_for("what is left there to be ended and forgotten", lambda: not self.record("machine1", job), 20)
+        self.assertEqual(self.node("machine1")["state"], "up")
+        self.assert_came_back(job, why="rank 0 on machine1 is lost with its node")
+        for other in self.nodes[1:]:
+            self.cluster.ctl("cordon", other)
+        self.assert_counted(self.counter(n=20), n=20)
 
 
 @unittest.skipUnless(fake_time_library(), "needs libfaketime (./run setup)")

@@ -123,7 +123,7 @@ class World {
   void Ask() {
     const JobId job = Job();
     const CheckpointId checkpoint(fuzz::DrawText(input_));
-    switch (input_.ConsumeIntegralInRange(0, 8)) {
+    switch (input_.ConsumeIntegralInRange(0, 9)) {
       case 0:
         return engine_->Suspend(kRoot, job).IgnoreError();
       case 1:
@@ -140,6 +140,8 @@ class World {
         return engine_->Cordon(kRoot, NodeId(Node()), input_.ConsumeBool()).IgnoreError();
       case 7:
         return engine_->VerifyCheckpoint(kRoot, checkpoint, [](const auto&) {}).IgnoreError();
+      case 8:
+        return engine_->Lose(kRoot, NodeId(Node())).IgnoreError();
       default:
         return engine_->DeleteCheckpoint(kRoot, checkpoint).IgnoreError();
     }

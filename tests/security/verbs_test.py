@@ -32,6 +32,7 @@ TABLE = {
     "Siding/Kill": ({"id": "JOB_ID"}, PERMISSION_DENIED),
     "Siding/Cordon": ({"name": "n1"}, PERMISSION_DENIED),
     "Siding/Uncordon": ({"name": "n1"}, PERMISSION_DENIED),
+    "Siding/Lose": ({"name": "n1"}, PERMISSION_DENIED),
     "Siding/Site": ({}, OK),
     "Siding/ShowPolicy": ({}, OK),
     "Siding/ReloadPolicy": ({}, PERMISSION_DENIED),

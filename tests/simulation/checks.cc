@@ -42,13 +42,30 @@ void Checks::OnEvent(const Event& event) {
 // One that is deleted because there are newer ones must not have been the last from which the job can go on.
 void Checks::CheckRestorable(const Event& event, const CheckpointChanged& changed) {
   const JobRecord& job = *Find(event.job);
-  if (changed.state == "deleted" && !IsTerminal(job.state) && changed.note != "asked for" &&
+  const bool lost = LiesOnALostDisk(recorded_.checkpoints.at(changed.checkpoint));
+  if (changed.state == "deleted" && !IsTerminal(job.state) && changed.note != "asked for" && !lost &&
       job.checkpoints.empty())
     lab_.trace.Violate(absl::StrCat("the last checkpoint of job ", job.id.value(), " is deleted"));
 }
 
+bool Checks::LiesOnALostDisk(const CheckpointRecord& checkpoint) const {
+  return checkpoint.tier == Tier::kLocal &&
+         std::any_of(checkpoint.nodes.begin(), checkpoint.nodes.end(),
+                     [&](const NodeId& node) { return recorded_.IsLost(node); });
+}
+
+// An operator was wrong, and the job was started again beside it: it is to be ended when its node is back.
+bool Checks::IsGivenUp(const NodeId& node, const TaskId& task) const {
+  const auto last = given_up_.find({node, task.job});
+  return last != given_up_.end() && task.incarnation <= last->second;
+}
+
 void Checks::CheckStart(const Event& event, const JobMoved& move) {
   const JobRecord& job = *Find(event.job);
+  for (const auto& [node, record] : recorded_.nodes) {
+    given_up_.erase({node, job.id});  // one that is back has ended what it had by now
+    if (record.lost_since) given_up_[{node, job.id}] = job.incarnation - 1;
+  }
   if (move.nodes.size() != static_cast<size_t>(job.spec.nodes))
     lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " has got ", move.nodes.size(), " nodes"));
   if (move.checkpoint == CheckpointId()) return;
@@ -58,7 +75,7 @@ void Checks::CheckStart(const Event& event, const JobMoved& move) {
   for (int rank = 0; rank < job.spec.nodes; ++rank) {
     if (job.exited.contains(rank)) continue;
     const ImageName image = ImageOf(recorded_.checkpoints.at(move.checkpoint), rank);
-    if (!lab_.store.images.contains(image))
+    if (!lab_.store.images.contains(image) && !HasBurnt(image))
       lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is to go on from image ", ToString(image),
                                       ", which does not exist"));
   }
@@ -84,6 +101,7 @@ void Checks::CheckProcesses(const Machine& machine, std::map<JobId, TaskId>& see
         (rank >= job->nodes.size() || job->nodes[rank] != machine.node()))
       lab_.trace.Violate(
           absl::StrCat("task ", ToString(id), " runs on ", machine.node().value(), ", which is not its own"));
+    if (IsGivenUp(machine.node(), id)) continue;
     const auto [other, first] = seen.emplace(id.job, id);
     if (!first && (other->second.incarnation != id.incarnation || other->second.rank == id.rank))
       lab_.trace.Violate(
@@ -124,10 +142,20 @@ std::string Checks::Unrest() const {
     return absl::StrCat("a draft is left: ", ToString(name));
   for (const auto& [id, checkpoint] : recorded_.checkpoints) {
     if (checkpoint.state.empty()) return absl::StrCat("checkpoint ", id.value(), " is still being made");
-    if (checkpoint.state == "deleted" || checkpoint.state == "damaged")
+    const bool unwanted = checkpoint.state == "deleted" || checkpoint.state == "damaged";
+    if (unwanted && !IsOutOfReach(checkpoint))
       return absl::StrCat("checkpoint ", id.value(), " is ", checkpoint.state, " and not gone");
   }
   return "";
+}
+
+// Of its images none is left, but a node that could say so is no more.
+bool Checks::IsOutOfReach(const CheckpointRecord& checkpoint) const {
+  const bool burnt = std::any_of(checkpoint.nodes.begin(), checkpoint.nodes.end(),
+                                 [&](const NodeId& node) { return burnt_.contains(node); });
+  return burnt && std::none_of(lab_.store.images.begin(), lab_.store.images.end(), [&](const auto& image) {
+           return image.first.checkpoint == checkpoint.id.value();
+         });
 }
 
 void Checks::AtTheEnd() {
@@ -178,7 +206,7 @@ void Checks::CheckImages() {
       // One that ended while it was being dumped may have one or not.
       const ImageName name = ImageOf(checkpoint, rank);
       wanted.insert(name);
-      if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(name))
+      if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(name) && !HasBurnt(name))
         lab_.trace.Violate(absl::StrCat("checkpoint ", id.value(), " is good, and image ", ToString(name),
                                         " does not exist"));
     }

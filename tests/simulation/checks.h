@@ -27,6 +27,8 @@ class Checks {
   // This job is to have started by its deadline: nothing goes wrong in this world.
   void OnPromise(JobId job) { promises_.insert(job); }
   void OnUserKill(JobId job) { killed_by_user_.insert(job); }
+  // With all that was on its disk.
+  void OnBurnt(const NodeId& node) { burnt_.insert(node); }
 
   // ---- At the end. ----
   // What is not at rest yet; empty: everything is.
@@ -37,6 +39,11 @@ class Checks {
   void CheckProcesses(const Machine& machine, std::map<JobId, TaskId>& seen);
   void CheckRestorable(const Event& event, const CheckpointChanged& changed);
   void CheckStart(const Event& event, const JobMoved& move);
+  bool IsGivenUp(const NodeId& node, const TaskId& task) const;
+  bool LiesOnALostDisk(const CheckpointRecord& checkpoint) const;
+  // Nobody may have noticed yet.
+  bool HasBurnt(const ImageName& image) const { return burnt_.contains(NodeId(image.disk)); }
+  bool IsOutOfReach(const CheckpointRecord& checkpoint) const;
   void CheckEndOfJob(const JobRecord& job);
   void CheckImages();
   const JobRecord* Find(JobId id) const;
@@ -47,6 +54,10 @@ class Checks {
   std::set<CheckpointId> committed_;
   std::set<JobId> promises_;
   std::set<JobId> killed_by_user_;
+  std::set<NodeId> burnt_;
+  // The last incarnation of the job of which nothing ran on the node any more, if it was true what an
+  // operator had said of it when the next one began.
+  std::map<std::pair<NodeId, JobId>, int> given_up_;
 };
 
 }  // namespace siding::simulation

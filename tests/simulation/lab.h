@@ -25,7 +25,7 @@ struct Lab {
   Odds odds;
   ImageStore store;
   std::vector<Program> programs;
-  // Who came to the end of its work: in which incarnation, by job and rank.
+  // Who came to the end of its work: in which incarnation at last, by job and rank.
   std::map<std::pair<JobId, int>, int> finished;
   // Called when a process has begun to run, or goes on.
   std::function<void()> on_running = [] {};

@@ -58,6 +58,7 @@ JobSpec World::DrawSpec() {
   // With one node less than there are: what is kept free for requests is never a batch job's.
   const int most = static_cast<int>(nodes_.size()) - policy_.headroom_nodes;
   spec.nodes = random.Chance(0.5) ? 1 : random.Between(1, most);
+  most_nodes_ = std::max(most_nodes_, spec.nodes);
   spec.per_node = {random.OneOf(std::vector{4, 4, 4, 2, 1}), program.memory};
   spec.priority = random.Between(0, 2);
   spec.methods = DrawMethods(random);
@@ -124,9 +125,14 @@ void World::AskSomething() {
   if (jobs_.empty()) return;
   const JobId job = random.OneOf(jobs_);
   const Tier tier = random.Chance(0.5) ? Tier::kLocal : Tier::kShared;
-  const NodeId node = AnyNode().machine->node();
-  const int what = random.Below(20);
+  NodeId node = AnyNode().machine->node();
+  const int what = random.Below(22);
   const bool cordon = random.Chance(0.3);
+  if (what == 19 || what == 20) {
+    for (const Node& other : nodes_) {
+      if (!controller_->IsConnected(other.machine->node())) node = other.machine->node();
+    }
+  }
   controller_->Call([&](Engine& engine) {
     absl::Status status;
     switch (what) {
@@ -178,6 +184,12 @@ void World::AskSomething() {
         status = engine.VerifyCheckpoint(kUser, id, [](const std::map<int, v1::OpResult>&) {});
         break;
       }
+      case 19:
+      case 20:
+        // Of a node that is off this is true; of one that is cut off, or whose agent is dead, it is not.
+        lab_.trace("operator", "lost ", node.value());
+        status = engine.Lose(kOperator, node);
+        break;
       default:
         lab_.trace("operator", cordon ? "cordon " : "uncordon ", node.value());
         status = engine.Cordon(kOperator, node, cordon);

@@ -78,12 +78,44 @@ void World::CalmDown() {
   lab_.odds = Odds();
   lab_.store.full_until = Time();
   give_up_ = lab_.timeline.Now() + kPatience;
+  MaybeBurnOne();
   for (Node& node : nodes_) {
+    if (node.burnt) continue;
     node.has_power = true;
     network_.Reconnect(node.machine->node());
     StartAgent(node);
   }
   LookForRest();
+}
+
+// It never comes back, or another one of its name does, with an empty disk. Jobs must come to their end
+// without it once an operator has said so (ResumeFrozen).
+void World::MaybeBurnOne() {
+  Random& random = lab_.random;
+  const int left = static_cast<int>(nodes_.size()) - 1;
+  if (!trouble_.verbs || !trouble_.deaths || left < most_nodes_ + policy_.headroom_nodes) return;
+  if (random.Chance(0.5)) return;
+  Node& node = AnyNode();
+  const NodeId name = node.machine->node();
+  lab_.trace(name.value(), "burns");
+  node.burnt = true;
+  node.has_power = false;
+  ++node.change;
+  node.agent.reset();
+  node.machine->CutPower();
+  node.machine->folders.clear();
+  std::erase_if(lab_.store.images, [&](const auto& image) { return image.first.disk == name.value(); });
+  // In the shared tier by hand: docs/store-format.md.
+  std::erase_if(lab_.store.drafts, [&](const auto& draft) { return draft.second == name; });
+  checks_->OnBurnt(name);
+  if (random.Chance(0.5)) return;
+  lab_.timeline.After(random.Between(30s, 600s), [this, &node] {
+    lab_.trace(node.machine->node().value(), "is there anew");
+    node.burnt = false;
+    node.has_power = true;
+    network_.Reconnect(node.machine->node());
+    StartAgent(node);
+  });
 }
 
 void World::LookForRest() {
@@ -98,7 +130,7 @@ void World::LookForRest() {
   }
 }
 
-// What a user has frozen goes on when the user says so.
+// What a user has frozen goes on when the user says so; and operators see to nodes.
 void World::ResumeFrozen() {
   const ClusterState& recorded = controller_->journal().state();
   std::vector<JobId> frozen;
@@ -107,7 +139,10 @@ void World::ResumeFrozen() {
   }
   controller_->Call([&](Engine& engine) {
     for (JobId id : frozen) engine.Resume(kOperator, id).IgnoreError();
-    for (const Node& node : nodes_) engine.Cordon(kOperator, node.machine->node(), false).IgnoreError();
+    for (const Node& node : nodes_) {
+      engine.Cordon(kOperator, node.machine->node(), false).IgnoreError();
+      if (node.burnt) engine.Lose(kOperator, node.machine->node()).IgnoreError();
+    }
   });
 }
 

@@ -45,7 +45,8 @@ class World {
     std::unique_ptr<Machine> machine;
     std::unique_ptr<Agent> agent;
     bool has_power = true;
-    int change = 0;  // counts what was done to it, so that an older intention is void
+    bool burnt = false;  // with all that is on its disk
+    int change = 0;      // counts what was done to it, so that an older intention is void
   };
 
   // ---- world.cc ----
@@ -53,6 +54,7 @@ class World {
   void StartAgent(Node& node);
   void StopAgent(Node& node, Duration for_so_long);
   void CalmDown();
+  void MaybeBurnOne();
   void LookForRest();
   void ResumeFrozen();
 
@@ -81,6 +83,7 @@ class World {
   std::vector<JobId> jobs_;
   int agents_started_ = 0;
   int to_submit_ = 0;
+  int most_nodes_ = 0;  // that any job needs
   bool calm_ = false;
   bool rests_ = false;
   Time give_up_;

@@ -234,11 +234,18 @@ NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank)
   return own;
 }
 
-// Its agent may still make it count.
+// Its agent may still make it count, or has done so and needs it to tell how its task has ended.
 bool Engine::Impl::IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const {
+  const NodeId& node = checkpoint.nodes[rank];
   const TaskId id{checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank};
-  const ObservedTask* task = TaskOn(checkpoint.nodes[rank], id);
-  if (task == nullptr) return false;
+  const ObservedTask* task = TaskOn(node, id);
+  if (task == nullptr) {
+    // A controller that has only just begun has not heard of it yet.
+    const JobRecord& job = state_.jobs.at(checkpoint.job);
+    const auto observed = state_.observed_nodes.find(node);
+    const bool is_away = observed == state_.observed_nodes.end() || !observed->second.connected;
+    return is_away && (IsPlacedOn(node, id) || IsLeftTask(job, node, id));
+  }
   const v1::TaskPhase phase = task->report.phase();
   return phase == v1::DUMPING || phase == v1::PREPARED;
 }

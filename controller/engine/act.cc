@@ -225,6 +225,26 @@ void Engine::Impl::ActOnLeftTasks() {
   }
 }
 
+// Its job ends, and nothing else remembers that it was to be started. A controller that is started anew need
+// not know: its agents have read every order of the one before when they say hello.
+void Engine::Impl::NoteStartsOf(const JobRecord& job) {
+  if (IsHosted(job) || (job.state != JobState::kStarting && job.state != JobState::kRestoring)) return;
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (seen.connected && !seen.known) may_start_[job.nodes[rank]].insert(TaskOf(job, rank));
+  }
+}
+
+// An agent that has heard nothing of them says so.
+void Engine::Impl::EndStarts() {
+  for (const auto& [node, tasks] : may_start_) {
+    for (const TaskId& id : tasks) {
+      const auto job = state_.jobs.find(id.job);
+      if (job != state_.jobs.end()) EndStray(node, id, OpOf(job->second) + kOpsPerOrder - 1);
+    }
+  }
+}
+
 NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank) {
   const NodeId& own = checkpoint.nodes[rank];
   if (checkpoint.tier == Tier::kLocal || state_.observed_nodes[own].connected) return own;

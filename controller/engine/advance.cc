@@ -49,6 +49,7 @@ void Engine::Impl::Record(JobId job, EventBody body) {
 
 void Engine::Impl::Move(JobRecord& job, JobMoved move) {
   if (move.event == JobEvent::kPlace && move.incarnation == 0) move.incarnation = NextIncarnation(job);
+  if (const auto next = Next(job.state, move.event); next && IsTerminal(*next)) NoteStartsOf(job);
   Record(job.id, EventBody(std::move(move)));
 }
 
@@ -144,6 +145,7 @@ void Engine::Impl::Tick() {
   }
   ActOnStrays();
   ActOnLeftTasks();
+  EndStarts();
   ForgetEnded();
   ActOnDeletions();
   CompactJournal();

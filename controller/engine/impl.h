@@ -383,6 +383,8 @@ class Engine::Impl {
   void ActOnStrays();
   bool IsLeftAlone(const JobRecord& job, const ObservedTask& task) const;
   void ActOnLeftTasks();
+  void NoteStartsOf(const JobRecord& job);
+  void EndStarts();
   // A task of this job's last incarnation whose end is waited for: its report is kept until then.
   static bool IsLeftTask(const JobRecord& job, const NodeId& node, const TaskId& task);
   void EndStray(const NodeId& node, const TaskId& task, int64_t op);
@@ -411,6 +413,8 @@ class Engine::Impl {
 
   // Jobs whose reports or state changed since they were last judged.
   std::set<JobId> to_judge_;
+  // Of jobs that ended while they were started: the orders to start these may still be on their way.
+  std::map<NodeId, std::set<TaskId>> may_start_;
   bool schedule_ = true;  // something changed that may let a waiting job go on
   ManagerWishes wishes_;  // as they follow from the last look
   bool wish_ = false;     // they are new

@@ -111,6 +111,20 @@ TEST_F(Mishaps, ANodeToWhichAStartMayBeOnItsWayIsNotFree) {
   EXPECT_EQ(State(third), JobState::kPending);
 }
 
+TEST_F(Mishaps, NorIsItFreeWhenTheJobHasFailedMeanwhile) {
+  AddNodes({"a", "b"});
+  const JobId gang = Submit(Batch(2));
+  const JobId second = Submit(Batch(1)), third = Submit(Batch(1));
+  ASSERT_TRUE(cluster_.Step());  // the first rank's launch
+  cluster_.Exit(gang, 0, 1);
+  ASSERT_EQ(State(gang), JobState::kFailed);
+  EXPECT_EQ(State(second), JobState::kStarting);  // where the first rank was
+  EXPECT_EQ(State(third), JobState::kPending);
+  cluster_.LoseQueue();
+  Settle();
+  EXPECT_EQ(State(third), JobState::kRunning);
+}
+
 // A report waits for its turn to be written, while a heartbeat may say something newer.
 TEST_F(Mishaps, AReportThatAHeartbeatHasOvertakenSaysNothing) {
   AddNodes({"a"});

@@ -74,11 +74,19 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
     }
     switch (job.state) {
       case JobState::kStarting:
-        send = !seen.known && !IsHosted(job);
+        if (being_dumped) {  // as before the journal was copied
+          abort();
+          break;
+        }
+        send = !seen.known && !IsHosted(job) && !job.from_copy;
         *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
         break;
       case JobState::kRestoring:
-        send = !seen.known && !IsHosted(job);
+        if (being_dumped) {
+          abort();
+          break;
+        }
+        send = !seen.known && !IsHosted(job) && !job.from_copy;
         if (job.current.checkpoint == CheckpointId()) {
           *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
           command.mutable_launch()->set_restart_after_save(true);
@@ -96,7 +104,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         if (being_dumped) {
           abort();
         } else {
-          send = phase == v1::SUSPENDED;
+          send = phase == v1::SUSPENDED && MayThaw(job);  // see JudgeFrozen()
           command.set_op(std::max(op, seen.report.failed_op() + 1));
           command.mutable_resume();
         }
@@ -173,12 +181,13 @@ void Engine::Impl::ActOnStrays() {
     std::vector<TaskId> forgotten;
     for (const auto& [id, task] : tasks) {
       auto found = state_.jobs.find(id.job);
-      if (found == state_.jobs.end()) continue;
+      if (found == state_.jobs.end()) {
+        LetGo(node, id, task.report);
+        continue;
+      }
       const JobRecord& job = found->second;
       if (IsWanted(job, node, id)) continue;
-      // Once more it does not start beside one that lives and that the journal, being a copy, does not know.
-      if (job.from_copy && id.incarnation > job.incarnation && IsLive(task.report.phase()))
-        not_before_[id.job] = clock_.Now() + kSendAgain;
+      HoldBackBeside(id, task.report.phase());
       if (IsLeftAlone(job, task)) continue;
       if (IsLive(task.report.phase())) {
         EndStray(node, id, OpOf(job) + kOpsPerOrder - 1);

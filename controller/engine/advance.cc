@@ -140,6 +140,8 @@ void Engine::Impl::Tick() {
   last_full_look_ = now;
   if (!health_.ok()) EndOutage();
   if (!health_.ok()) return;
+  to_judge_.merge(held_back_);
+  held_back_.clear();
   for (const auto& [id, job] : state_.unfinished) {
     if (job->state != JobState::kRunning || CheckpointOnSchedule(*job)) to_judge_.insert(id);
   }

@@ -49,6 +49,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
     to_judge_.insert(id.job);
     Follow(node, report);
     CatchUp(report);
+    HoldBackBeside(id, report.phase());
     TakeNotes(node, report);
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });

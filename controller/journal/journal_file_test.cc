@@ -126,6 +126,22 @@ TEST_F(CopyTest, ACopyOpensAsAJournal) {
   EXPECT_EQ(Count(**OpenSqliteJournal(copy_)), 3);
 }
 
+// Agents refuse those that are older than what they have seen.
+TEST_F(CopyTest, ACopyThatIsPutBackHasANewerEpochThanAnyJournalBefore) {
+  ASSERT_TRUE(CopyJournal(path_, copy_).ok());
+  const auto epoch_of_next = [this] {
+    const auto lease = *Lease::Open({.journal = path_});
+    lease->Look();
+    EXPECT_TRUE(OpenSqliteJournal(path_, *lease).ok());
+    return lease->epoch();
+  };
+  epoch_of_next();
+  const int64_t newest = epoch_of_next();
+  for (const char* log : {"-wal", "-shm"}) std::filesystem::remove(path_ + log);
+  std::filesystem::rename(copy_, path_);
+  EXPECT_GT(epoch_of_next(), newest);
+}
+
 // Larger than what is copied in one step.
 class LargeCopyTest : public CopyTest {
  protected:

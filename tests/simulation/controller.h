@@ -56,6 +56,7 @@ class Controller final : public StreamServer, public AgentLink {
   bool doomed_ = false;   // dies at the end of the call that is under way, and sends nothing more
   bool damaged_ = false;  // its journal has failed: it does nothing any more
   int life_ = 0;
+  Time looked_;  // whether what the engine keeps is consistent
 };
 
 }  // namespace siding::simulation

@@ -135,7 +135,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   PolicyWatcher policy_watcher(config.policy, engine, clock);
   // It may have changed while this one stood by.
   if (config.standby && !config.policy.empty()) policy_watcher.Reload().IgnoreError();
-  JournalBackup backup(JournalOf(config));
+  JournalBackup backup(*journal, JournalOf(config));
   ApiService api(engine, policy_watcher, identities, config.limits, &backup);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 

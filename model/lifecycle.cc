@@ -27,6 +27,7 @@ constexpr Row kTable[] = {
     {S::kStarting, E::kRestartNeeded, S::kPending},
 
     {S::kRunning, E::kOrderSuspend, S::kSuspending},
+    {S::kRunning, E::kOrderResume, S::kResuming},  // it was found frozen
     {S::kRunning, E::kOrderDump, S::kDumping},
     {S::kRunning, E::kOrderSave, S::kSaving},
     {S::kRunning, E::kOrderKill, S::kKilling},

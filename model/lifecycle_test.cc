@@ -28,7 +28,8 @@ TEST(Lifecycle, Starting) {
 }
 TEST(Lifecycle, Running) {
   EXPECT_EQ(Cells(JobState::kRunning),
-            "order-suspend>suspending order-dump>dumping order-save>saving order-kill>killing "
+            "order-suspend>suspending order-resume>resuming order-dump>dumping order-save>saving "
+            "order-kill>killing "
             "restore-failed>parked restart-needed>pending succeeded>done failed>failed ");
 }
 TEST(Lifecycle, Suspending) {

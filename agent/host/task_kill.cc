@@ -1,6 +1,7 @@
 #include <signal.h>
 
 #include "agent/host/task.h"
+#include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "common/fault.h"
 #include "spdlog/spdlog.h"
@@ -11,7 +12,9 @@ void Task::NoteKill() {
   std::lock_guard lock(mutex_);
   if (record_.killed()) return;
   record_.set_killed(true);
-  Persist();
+  // Durably: after a power cut, how it ended may be there.
+  if (const absl::Status status = WriteJsonFileDurably(folder_ + "/task.json", record_, 0600); !status.ok())
+    spdlog::error("task {}: {}", name_, std::string(status.message()));
 }
 
 void Task::DoKill(Duration grace) {

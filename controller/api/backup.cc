@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/status.h"
-#include "controller/journal/copy.h"
 
 namespace siding {
 namespace {
@@ -30,9 +29,8 @@ absl::StatusOr<UniqueFd> Unnamed(const std::string& path) {
 absl::Status JournalBackup::Send(const Reader& reader) {
   const std::unique_lock lock(one_, std::try_to_lock);
   if (!lock.owns_lock()) return absl::ResourceExhaustedError("another backup is being made; try again later");
-  const std::string copy = journal_ + ".backup";
-  SIDING_RETURN_IF_ERROR(CopyJournal(journal_, copy, [&](int64_t, int64_t) { return reader.wants(); }));
-  SIDING_ASSIGN_OR_RETURN(const UniqueFd file, Unnamed(copy));
+  SIDING_RETURN_IF_ERROR(journal_.Copy(copy_, [&](int64_t, int64_t) { return reader.wants(); }));
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd file, Unnamed(copy_));
   struct stat info {};
   if (fstat(file.get(), &info) != 0) return ErrnoError(errno, "stat the backup");
   std::string bytes(kBytesAtOnce, '\0');

@@ -74,11 +74,19 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
     }
     switch (job.state) {
       case JobState::kStarting:
-        send = !seen.known && !IsHosted(job);
+        if (being_dumped) {  // as before the journal was copied
+          abort();
+          break;
+        }
+        send = !seen.known && !IsHosted(job) && !job.from_copy;
         *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
         break;
       case JobState::kRestoring:
-        send = !seen.known && !IsHosted(job);
+        if (being_dumped) {
+          abort();
+          break;
+        }
+        send = !seen.known && !IsHosted(job) && !job.from_copy;
         if (job.current.checkpoint == CheckpointId()) {
           *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
           command.mutable_launch()->set_restart_after_save(true);
@@ -96,7 +104,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         if (being_dumped) {
           abort();
         } else {
-          send = phase == v1::SUSPENDED;
+          send = phase == v1::SUSPENDED && MayThaw(job);  // see JudgeFrozen()
           command.set_op(std::max(op, seen.report.failed_op() + 1));
           command.mutable_resume();
         }
@@ -173,12 +181,13 @@ void Engine::Impl::ActOnStrays() {
     std::vector<TaskId> forgotten;
     for (const auto& [id, task] : tasks) {
       auto found = state_.jobs.find(id.job);
-      if (found == state_.jobs.end()) continue;
+      if (found == state_.jobs.end()) {
+        LetGo(node, id, task.report);
+        continue;
+      }
       const JobRecord& job = found->second;
       if (IsWanted(job, node, id)) continue;
-      // Once more it does not start beside one that lives and that the journal, being a copy, does not know.
-      if (job.from_copy && id.incarnation > job.incarnation && IsLive(task.report.phase()))
-        not_before_[id.job] = clock_.Now() + kSendAgain;
+      HoldBackBeside(id, task.report.phase());
       if (IsLeftAlone(job, task)) continue;
       if (IsLive(task.report.phase())) {
         EndStray(node, id, OpOf(job) + kOpsPerOrder - 1);
@@ -225,6 +234,26 @@ void Engine::Impl::ActOnLeftTasks() {
   }
 }
 
+// Its job ends, and nothing else remembers that it was to be started. A controller that is started anew need
+// not know: its agents have read every order of the one before when they say hello.
+void Engine::Impl::NoteStartsOf(const JobRecord& job) {
+  if (IsHosted(job) || (job.state != JobState::kStarting && job.state != JobState::kRestoring)) return;
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (seen.connected && !seen.known) may_start_[job.nodes[rank]].insert(TaskOf(job, rank));
+  }
+}
+
+// An agent that has heard nothing of them says so.
+void Engine::Impl::EndStarts() {
+  for (const auto& [node, tasks] : may_start_) {
+    for (const TaskId& id : tasks) {
+      const auto job = state_.jobs.find(id.job);
+      if (job != state_.jobs.end()) EndStray(node, id, OpOf(job->second) + kOpsPerOrder - 1);
+    }
+  }
+}
+
 NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank) {
   const NodeId& own = checkpoint.nodes[rank];
   if (checkpoint.tier == Tier::kLocal || state_.observed_nodes[own].connected) return own;
@@ -234,11 +263,18 @@ NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank)
   return own;
 }
 
-// Its agent may still make it count.
+// Its agent may still make it count, or has done so and needs it to tell how its task has ended.
 bool Engine::Impl::IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const {
+  const NodeId& node = checkpoint.nodes[rank];
   const TaskId id{checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank};
-  const ObservedTask* task = TaskOn(checkpoint.nodes[rank], id);
-  if (task == nullptr) return false;
+  const ObservedTask* task = TaskOn(node, id);
+  if (task == nullptr) {
+    // A controller that has only just begun has not heard of it yet.
+    const JobRecord& job = state_.jobs.at(checkpoint.job);
+    const auto observed = state_.observed_nodes.find(node);
+    const bool is_away = observed == state_.observed_nodes.end() || !observed->second.connected;
+    return is_away && (IsPlacedOn(node, id) || IsLeftTask(job, node, id));
+  }
   const v1::TaskPhase phase = task->report.phase();
   return phase == v1::DUMPING || phase == v1::PREPARED;
 }

@@ -1,4 +1,5 @@
 // Decide, record, act: what follows from a decision, the journal, and only then the commands.
+#include <algorithm>
 #include <utility>
 
 #include "common/fault.h"
@@ -49,6 +50,7 @@ void Engine::Impl::Record(JobId job, EventBody body) {
 
 void Engine::Impl::Move(JobRecord& job, JobMoved move) {
   if (move.event == JobEvent::kPlace && move.incarnation == 0) move.incarnation = NextIncarnation(job);
+  if (const auto next = Next(job.state, move.event); next && IsTerminal(*next)) NoteStartsOf(job);
   Record(job.id, EventBody(std::move(move)));
 }
 
@@ -135,15 +137,26 @@ void Engine::Impl::Command(const NodeId& node, v1::ToAgent command) {
 
 void Engine::Impl::Tick() {
   const Time now = clock_.Now();
-  if (now - last_full_look_ < kFullLook) return;
+  if (now - last_full_look_ < kFullLook) {
+    // One that was to wait until now may have no second to lose.
+    const auto& requests = state_.index.requests();
+    schedule_ |= std::any_of(requests.begin(), requests.end(), [&](const auto& entry) {
+      const Time not_before = entry.second->spec.not_before;
+      return WaitsForItsNodes(*entry.second) && not_before > last_full_look_ && not_before <= now;
+    });
+    return;
+  }
   last_full_look_ = now;
   if (!health_.ok()) EndOutage();
   if (!health_.ok()) return;
+  to_judge_.merge(held_back_);
+  held_back_.clear();
   for (const auto& [id, job] : state_.unfinished) {
     if (job->state != JobState::kRunning || CheckpointOnSchedule(*job)) to_judge_.insert(id);
   }
   ActOnStrays();
   ActOnLeftTasks();
+  EndStarts();
   ForgetEnded();
   ActOnDeletions();
   CompactJournal();

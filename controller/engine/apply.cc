@@ -230,7 +230,8 @@ class Applier {
     switch (e.event) {
       case JobEvent::kPlace:
         job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
-        job.order = 0;
+        // Found where it is, it has had orders that are not recorded.
+        job.order = job.from_copy ? kSkippedOrders : 0;
         job.notes.clear();
         job.current = e;
         TakeTasks(job, e.nodes, e.first_rank);
@@ -277,6 +278,7 @@ class Applier {
         break;
       case JobEvent::kStaysFrozen:
         job.in_ram = true;
+        if (e.request != JobId()) job.displaced_by = e.request;
         if (job.state != JobState::kDumping) break;  // it was to be resumed
         state_.checkpoints[job.current.checkpoint].state = "failed";
         state_.checkpoints[job.current.checkpoint].note = e.reason;

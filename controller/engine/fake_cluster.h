@@ -137,6 +137,7 @@ class FakeCluster final : public AgentLink {
     for (auto& [key, report] : tasks_) {
       if (key.second.job != job || report.phase() != v1::SUSPENDED) continue;
       report.set_phase(v1::EXITED);
+      report.set_own_end(true);
       Report(key.first, report);
     }
   }

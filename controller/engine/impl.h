@@ -79,6 +79,8 @@ bool Can(const JobRecord& job, Method method);
 Duration PauseAfter(int failures);
 // Nodes of these capacities would hold it, were they empty.
 bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
+// Its memory is there already.
+bool CanThawIn(const Resources& room, const JobRecord& job);
 // The processes are there (or about to be).
 bool IsLive(v1::TaskPhase phase);
 // The processes are gone.
@@ -149,6 +151,7 @@ class Engine::Impl {
   absl::Status Suspend(JobRecord& job);
   absl::Status Resume(JobRecord& job);
   bool HasRoomToGoOn(const JobRecord& job) const;
+  std::map<NodeId, Resources> RoomBesideOthers(const JobRecord& job) const;
   absl::StatusOr<CheckpointId> OrderCheckpoint(JobRecord& job, Tier tier);
   absl::Status Vacate(JobRecord& job, Tier tier);
   absl::Status Migrate(JobRecord& job, std::vector<NodeId> nodes);
@@ -206,6 +209,7 @@ class Engine::Impl {
   bool JudgeExits(JobRecord& job);
   bool JudgeLost(JobRecord& job);
   bool JudgeStart(JobRecord& job);
+  bool StartIsOnItsWay(const JobRecord& job) const;
   bool JudgeFreeze(JobRecord& job);
   bool JudgeDump(JobRecord& job);
   void NoteFailure(const JobRecord& job, int rank);
@@ -376,6 +380,10 @@ class Engine::Impl {
   static int NextIncarnation(const JobRecord& job);
   void CatchUp(const v1::TaskReport& report);
   std::vector<NodeId> WhereItLives(const JobRecord& job, int incarnation) const;
+  void HoldBackBeside(const TaskId& id, v1::TaskPhase phase);
+  bool JudgeFrozen(JobRecord& job);
+  bool MayThaw(const JobRecord& job) const;
+  void LetGo(const NodeId& node, const TaskId& id, const v1::TaskReport& report);
 
   // ---- retention.cc ----
   void ForgetEnded();
@@ -394,6 +402,8 @@ class Engine::Impl {
   void ActOnStrays();
   bool IsLeftAlone(const JobRecord& job, const ObservedTask& task) const;
   void ActOnLeftTasks();
+  void NoteStartsOf(const JobRecord& job);
+  void EndStarts();
   // A task of this job's last incarnation whose end is waited for: its report is kept until then.
   static bool IsLeftTask(const JobRecord& job, const NodeId& node, const TaskId& task);
   void EndStray(const NodeId& node, const TaskId& task, int64_t op);
@@ -422,6 +432,9 @@ class Engine::Impl {
 
   // Jobs whose reports or state changed since they were last judged.
   std::set<JobId> to_judge_;
+  std::set<JobId> held_back_;  // frozen, and not to be thawed yet: looked at again by the next Tick()
+  // Of jobs that ended while they were started: the orders to start these may still be on their way.
+  std::map<NodeId, std::set<TaskId>> may_start_;
   bool schedule_ = true;  // something changed that may let a waiting job go on
   ManagerWishes wishes_;  // as they follow from the last look
   bool wish_ = false;     // they are new

@@ -46,6 +46,7 @@ class InboxTest : public EngineTest {
     report.mutable_task()->set_job(job.value());
     report.mutable_task()->set_incarnation(1);
     report.set_phase(v1::EXITED);
+    report.set_own_end(true);
     engine_->OnMessage(NodeId("a"), message);
   }
 

@@ -41,6 +41,28 @@ TEST_F(Mishaps, ImagesThatAreInPlaceAlreadyAreDeletedWhenTheOtherRanksNeverGetOn
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 2);
 }
 
+// The agent finds the task's processes gone when it is back, and asks the store why.
+TEST_F(Mishaps, AnImageStaysUntilTheAgentThatMayHavePutItInItsPlaceIsBack) {
+  AddNodes({"a", "b"});
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_EQ(Job(job).nodes[0], NodeId("a"));
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  while (State(job) != JobState::kCommitting) ASSERT_TRUE(cluster_.Step());
+  cluster_.Disconnect("a");
+  cluster_.LoseQueue();
+  StartController();
+  cluster_.Connect("b");
+  ASSERT_TRUE(engine_->Kill(kAda, job).ok());
+  Settle(5);
+  EXPECT_EQ(StateOf("1.1"), "deleted");
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 0);
+  cluster_.Connect("a");
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kCancelled);
+  EXPECT_EQ(StateOf("1.1"), "gone");
+}
+
 // ---- Nothing runs twice, or on what is not free. ----
 
 TEST_F(Mishaps, AGangIsNotStartedAgainWhileARankOfItMayLiveOnANodeThatIsAway) {
@@ -87,6 +109,20 @@ TEST_F(Mishaps, ANodeToWhichAStartMayBeOnItsWayIsNotFree) {
   cluster_.Vanish(JobId(1));
   EXPECT_EQ(State(second), JobState::kStarting);  // where the first rank was
   EXPECT_EQ(State(third), JobState::kPending);
+}
+
+TEST_F(Mishaps, NorIsItFreeWhenTheJobHasFailedMeanwhile) {
+  AddNodes({"a", "b"});
+  const JobId gang = Submit(Batch(2));
+  const JobId second = Submit(Batch(1)), third = Submit(Batch(1));
+  ASSERT_TRUE(cluster_.Step());  // the first rank's launch
+  cluster_.Exit(gang, 0, 1);
+  ASSERT_EQ(State(gang), JobState::kFailed);
+  EXPECT_EQ(State(second), JobState::kStarting);  // where the first rank was
+  EXPECT_EQ(State(third), JobState::kPending);
+  cluster_.LoseQueue();
+  Settle();
+  EXPECT_EQ(State(third), JobState::kRunning);
 }
 
 // A report waits for its turn to be written, while a heartbeat may say something newer.

@@ -52,8 +52,11 @@ bool Engine::Impl::Judge(JobRecord& job) {
   if (JudgeExits(job)) return true;
   if (job.state != JobState::kKilling && JudgeLost(job)) return true;
   switch (job.state) {
-    case JobState::kSuspending:
+    case JobState::kRunning:
+      return JudgeFrozen(job);
     case JobState::kResuming:
+      return JudgeFrozen(job) || JudgeFreeze(job);
+    case JobState::kSuspending:
       return JudgeFreeze(job);
     case JobState::kDumping:
       return JudgeDump(job);
@@ -76,6 +79,10 @@ bool Engine::Impl::JudgeExits(JobRecord& job) {
     const TaskSeen seen = Seen(job, rank);
     if (seen.phase() != v1::EXITED) continue;
     if (job.state == JobState::kKilling && !seen.report.own_end()) continue;
+    if (!IsHosted(job) && !seen.report.own_end()) {
+      FallBack(job, absl::StrCat(On(job, rank), " has been ended by an order that is not recorded"));
+      return true;
+    }
     if (BackToScript(job)) return true;
     if (GoesOnInQueue(job)) return false;
     const int code =
@@ -95,12 +102,19 @@ bool Engine::Impl::JudgeExits(JobRecord& job) {
   return false;
 }
 
+// An agent that knows nothing of a task may hear of it yet. Not if the journal is a copy: of what was ordered
+// before, it has heard, and the task may have been there and be gone.
+bool Engine::Impl::StartIsOnItsWay(const JobRecord& job) const {
+  const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
+  return starting && (IsHosted(job) || !job.from_copy);
+}
+
 // Ranks whose processes are gone though nobody ended them, on a node that is there to say so, or is lost.
 bool Engine::Impl::JudgeLost(JobRecord& job) {
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
     if (!seen.connected) continue;
-    const bool expected = job.state == JobState::kStarting || job.state == JobState::kRestoring;
+    const bool expected = StartIsOnItsWay(job);
     const bool parked_early = seen.phase() == v1::CHECKPOINTED || seen.phase() == v1::SAVED;
     const bool gone_as_ordered =
         parked_early && (job.state == JobState::kCommitting || job.state == JobState::kSaving);
@@ -132,7 +146,7 @@ void Engine::Impl::StartAnew(JobRecord& job, const std::string& why) {
 // Those whose ranks have not been seen gone. That an agent knows nothing of a task says so, unless the order
 // to start it may still be on its way. What an operator says of a node does not: it may come back after all.
 std::vector<NodeId> Engine::Impl::WhereTasksMayLive(const JobRecord& job) const {
-  const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
+  const bool starting = StartIsOnItsWay(job);
   std::vector<NodeId> nodes;
   if (!HoldsNodes(job.state)) return nodes;
   for (int rank : LiveRanks(job)) {
@@ -157,8 +171,8 @@ bool Engine::Impl::JudgeStart(JobRecord& job) {
       RestoreFailed(job, seen.report);
       return true;
     }
-    // A rank that has exited already has run, too.
-    all &= seen.phase() == v1::RUNNING || seen.phase() == v1::EXITED;
+    // A rank that has exited already has run, too; one that was found where it is may be frozen.
+    all &= seen.phase() == v1::RUNNING || seen.phase() == v1::EXITED || seen.phase() == v1::SUSPENDED;
     started = std::max(started, FromMicros(seen.report.started_us()));
   }
   if (!all) return false;

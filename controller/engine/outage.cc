@@ -38,6 +38,7 @@ void Engine::Impl::TakeBack() {
     health_ = absl::DataLossError(absl::StrCat("journal: ", replayed.message()));
     spdlog::critical("{}; restart when this is mended", std::string(health_.message()));
   }
+  may_start_.clear();  // it is decided again
   TouchAll();
   // Commands that were held back count as sent, and events that were taken back as seen.
   sent_.clear();

@@ -42,6 +42,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   auto& tasks = state_.observed_tasks[node];
   for (const auto& [id, task] : tasks) to_judge_.insert(id.job);
   tasks.clear();
+  may_start_.erase(node);
   for (const v1::TaskReport& report : hello.tasks()) {
     const TaskId id = IdOf(report);
     if (id.job.value() <= 0 || id.rank < 0) continue;
@@ -49,6 +50,7 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
     to_judge_.insert(id.job);
     Follow(node, report);
     CatchUp(report);
+    HoldBackBeside(id, report.phase());
     TakeNotes(node, report);
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
@@ -65,6 +67,7 @@ void Engine::Impl::OnDisconnected(const NodeId& node) {
   ObservedNode& observed = state_.observed_nodes[node];
   observed.connected = false;
   observed.gone_since = clock_.Now();
+  may_start_.erase(node);
   Touch(node);
   // Its answers are lost with the connection. Deletions are asked for again.
   std::vector<int64_t> lost;
@@ -131,6 +134,7 @@ void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
     return;
   }
   Touch(node);
+  if (const auto starts = may_start_.find(node); starts != may_start_.end()) starts->second.erase(id);
   ObservedTask& task = tasks[id];
   // A heartbeat that was newer has overtaken it. What is said of a task that is not there has no version.
   if (report.version() != 0 && report.version() < task.report.version()) return;

@@ -30,6 +30,17 @@ TEST_F(RequestsTest, AnAnnouncedRequestStopsNobodyBeforeItArrives) {
   EXPECT_LE(Job(express).first_started, Job(express).spec.start_by);
 }
 
+TEST_F(RequestsTest, AnAnnouncedRequestDoesNotWaitForTheNextLookAtEverything) {
+  AddNodes({"a"});
+  Settle();
+  JobSpec spec = OnDemand(1, 10s);
+  spec.not_before = clock_.Now() + 100ms;
+  const JobId express = Submit(spec, kBob);
+  clock_.Advance(100ms);
+  engine_->Tick();
+  EXPECT_EQ(State(express), JobState::kStarting);
+}
+
 TEST_F(RequestsTest, AnAnnouncedRequestIsNotStartedEarlyEvenOnFreeNodes) {
   AddNodes({"a"});
   const JobId express = Submit(Announced(), kBob);

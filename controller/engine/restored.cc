@@ -1,6 +1,7 @@
 // A journal that is a copy of an earlier time: agents know more than it does. Nothing is placed before they
 // have had time to say so; jobs that were moved since are found where they are now.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/impl.h"
@@ -14,6 +15,8 @@ constexpr int64_t kSkippedNumbers = 100000;
 constexpr int kSkippedIncarnations = 1000;
 // In which agents dial again.
 constexpr Duration kAllAreBack = std::chrono::seconds(15);
+// In which a task is told to end, or heard of again.
+constexpr Duration kItEnds = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -48,6 +51,73 @@ std::vector<NodeId> Engine::Impl::WhereItLives(const JobRecord& job, int incarna
   return nodes;
 }
 
+// A task that lives, and of which the journal, being a copy, does not know: its job is not started once more
+// beside it.
+void Engine::Impl::HoldBackBeside(const TaskId& id, v1::TaskPhase phase) {
+  const auto job = state_.jobs.find(id.job);
+  if (job == state_.jobs.end() || !job->second.from_copy) return;
+  if (id.incarnation > job->second.incarnation && IsLive(phase)) not_before_[id.job] = clock_.Now() + kItEnds;
+}
+
+// Recorded as running, and found frozen: since the journal was copied it has made way for somebody, who may
+// have its place. How it goes on is recorded, so that it is not taken for frozen while it is being thawed.
+bool Engine::Impl::JudgeFrozen(JobRecord& job) {
+  if (IsHosted(job) || (job.state == JobState::kResuming && !job.from_copy)) return false;
+  const std::vector<int> ranks = LiveRanks(job);
+  const bool frozen = std::any_of(ranks.begin(), ranks.end(),
+                                  [&](int rank) { return Seen(job, rank).phase() == v1::SUSPENDED; });
+  if (!frozen) return false;
+  held_back_.insert(job.id);  // unless something follows now
+  if (IsCatchingUp()) return false;
+  JobMoved move;
+  move.reason = "it is frozen, which nobody has recorded";
+  for (const auto& [node, room] : RoomBesideOthers(job)) {
+    if (CanThawIn(room, job)) continue;
+    for (const auto& [id, rank] : state_.index.On(node)) {
+      const JobRecord& other = *state_.unfinished.at(id);
+      if (id != job.id && !other.in_ram && !other.exited.contains(rank)) move.request = id;
+    }
+    if (move.request == JobId()) return false;  // strays, which are being ended
+  }
+  if (move.request == JobId() && job.state == JobState::kResuming) return false;
+  move.event = move.request == JobId()            ? JobEvent::kOrderResume
+               : job.state == JobState::kResuming ? JobEvent::kStaysFrozen
+                                                  : JobEvent::kOrderSuspend;
+  if (move.request != JobId())
+    absl::StrAppend(&move.reason, ", and job ", move.request.value(), " has its place");
+  Move(job, std::move(move));
+  return true;
+}
+
+// Not before it is known who has its place by now, and not without that being recorded.
+bool Engine::Impl::MayThaw(const JobRecord& job) const {
+  if (IsHosted(job)) return true;
+  return job.state == JobState::kResuming && (!job.from_copy || (!IsCatchingUp() && HasRoomToGoOn(job)));
+}
+
+// A task of a job that the journal does not know is left alone: it is somebody's work, and perhaps the
+// journal is wrong. But what waits for an order would wait for ever: it goes on as if it had been taken back.
+void Engine::Impl::LetGo(const NodeId& node, const TaskId& id, const v1::TaskReport& report) {
+  if (report.has_spec() || IsCatchingUp()) return;  // a cluster manager's has its own way
+  v1::ToAgent command;
+  switch (report.phase()) {
+    case v1::SUSPENDED:
+      command.set_op(report.failed_op() + 1);
+      command.mutable_resume();
+      break;
+    case v1::RUNNING:
+    case v1::DUMPING:
+    case v1::PREPARED:
+      if (report.op() == 0) return;
+      command.set_op(report.op());
+      command.mutable_abort();
+      break;
+    default:
+      return;
+  }
+  Send(node, id, std::move(command));
+}
+
 // Where siding's own jobs run is not for agents to say, but for these seconds and of jobs of the copy.
 void Engine::Impl::CatchUp(const v1::TaskReport& report) {
   if (!IsCatchingUp()) return;
@@ -58,8 +128,17 @@ void Engine::Impl::CatchUp(const v1::TaskReport& report) {
   if (!job.from_copy || id.incarnation <= job.incarnation || IsTerminal(job.state)) return;
   std::vector<NodeId> nodes = WhereItLives(job, id.incarnation);
   if (nodes.empty()) return;
-  if (HoldsNodes(job.state)) FallBack(job, "it has been moved since the journal was copied");
+  constexpr char kWhy[] = "it has been moved since the journal was copied";
   JobMoved move;
+  if (job.state == JobState::kKilling) {
+    if (job.current.for_good) return;
+    const bool saved = ResumptionOf(state_, job) != Resumption::kBeginning;
+    move.event = saved ? JobEvent::kReleased : JobEvent::kRequeued;
+    move.reason = kWhy;
+    Move(job, std::exchange(move, {}));
+  } else if (HoldsNodes(job.state)) {
+    FallBack(job, kWhy);
+  }
   move.event = JobEvent::kPlace;
   move.reason = "is there already";
   move.nodes = nodes;

@@ -134,7 +134,8 @@ void Engine::Impl::GiveWhatIsFrozen(std::map<NodeId, Resources>& room) const {
   }
 }
 
-// Processes that should be gone and are not yet: nothing is granted before it is observed free.
+// Processes that should be gone and are not yet, or that may be about to begin: nothing is granted before it
+// is observed free.
 Resources Engine::Impl::HeldByStrays(const NodeId& node) const {
   Resources held{0, Bytes{}, 0};
   const auto tasks = state_.observed_tasks.find(node);
@@ -146,6 +147,12 @@ Resources Engine::Impl::HeldByStrays(const NodeId& node) const {
     const JobRecord& job = found->second;
     const bool counted = IsWanted(job, node, id) && !job.exited.contains(id.rank - job.first_rank);
     if (!counted) held += job.spec.per_node;
+  }
+  if (const auto starts = may_start_.find(node); starts != may_start_.end()) {
+    for (const TaskId& id : starts->second) {
+      if (const auto job = state_.jobs.find(id.job); job != state_.jobs.end())
+        held += job->second.spec.per_node;
+    }
   }
   return held;
 }

@@ -19,6 +19,10 @@ absl::Status NotInState(const JobRecord& job, const std::string& what) {
 
 }  // namespace
 
+bool CanThawIn(const Resources& room, const JobRecord& job) {
+  return room.slots >= job.spec.per_node.slots && room.gpus >= job.spec.per_node.gpus;
+}
+
 absl::StatusOr<JobRecord*> Engine::Impl::Find(const Caller& caller, JobId id) {
   auto it = state_.jobs.find(id);
   if (it == state_.jobs.end()) return absl::NotFoundError(WhyUnknown(state_, id));
@@ -73,24 +77,33 @@ absl::Status Engine::Impl::Resume(JobRecord& job) {
 
 // What it gave up when it was frozen may be a request's now, though it did not make way for one.
 bool Engine::Impl::HasRoomToGoOn(const JobRecord& job) const {
-  if (IsHosted(job)) return true;    // its cluster manager makes room
-  std::map<NodeId, Resources> room;  // those that are cordoned, too: it is there already
+  if (IsHosted(job)) return true;  // its cluster manager makes room
+  const std::map<NodeId, Resources> room = RoomBesideOthers(job);
+  const std::vector<int> ranks = LiveRanks(job);
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+    const auto node = room.find(job.nodes[rank]);
+    return node != room.end() && CanThawIn(node->second, job);
+  });
+}
+
+// On those of its nodes that are there: what those have not got who run. Cordoned ones, too: it is there
+// already.
+std::map<NodeId, Resources> Engine::Impl::RoomBesideOthers(const JobRecord& job) const {
+  std::map<NodeId, Resources> room;
   for (int rank : LiveRanks(job)) {
     const auto observed = state_.observed_nodes.find(job.nodes[rank]);
-    if (observed == state_.observed_nodes.end() || !observed->second.connected) return false;
+    if (observed == state_.observed_nodes.end() || !observed->second.connected) continue;
     room[observed->first] = CapacityOf(observed->first, observed->second);
   }
   for (auto& [node, free] : room) {
     for (const auto& [id, rank] : state_.index.On(node)) {
       const JobRecord& other = *state_.unfinished.at(id);
-      if (!other.in_ram && !other.exited.contains(rank)) free -= other.spec.per_node;
+      if (id != job.id && !other.in_ram && !other.exited.contains(rank)) free -= other.spec.per_node;
     }
     free -= HeldByStrays(node);
   }
   TakeLeftTasks(room);
-  return std::all_of(room.begin(), room.end(), [&](const auto& node) {
-    return node.second.slots >= job.spec.per_node.slots && node.second.gpus >= job.spec.per_node.gpus;
-  });
+  return room;
 }
 
 absl::StatusOr<CheckpointId> Engine::Impl::OrderCheckpoint(JobRecord& job, Tier tier) {

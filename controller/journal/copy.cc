@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <memory>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
@@ -15,26 +17,44 @@ namespace siding {
 namespace {
 
 constexpr int kPagesAtOnce = 1024;
+// Between appends: each of them waits for no more than this.
+constexpr int kFewPages = 64;
+constexpr auto kTurn = std::chrono::milliseconds(1);
 
 struct FinishBackup {
   void operator()(sqlite3_backup* backup) const { sqlite3_backup_finish(backup); }
 };
 
-absl::Status CopyPages(Database& from, Database& to, const CopyProgress& progress) {
-  // One transaction: without it every append would begin the copy anew.
-  SIDING_RETURN_IF_ERROR(from.Run("BEGIN"));
-  SIDING_RETURN_IF_ERROR(from.Number("SELECT count(*) FROM sqlite_master", 0).status());
+absl::Status CopyPages(Database& from, Database& to, int pages, const CopyProgress& progress,
+                       const std::function<void()>& after_step) {
   std::unique_ptr<sqlite3_backup, FinishBackup> backup(
       sqlite3_backup_init(to.get(), "main", from.get(), "main"));
   if (backup == nullptr) return to.Error("copy");
+  // Busy: in the middle of an append of this very connection.
+  const auto goes_on = [](int rc) { return rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED; };
   int rc;
-  while ((rc = sqlite3_backup_step(backup.get(), kPagesAtOnce)) == SQLITE_OK) {
+  while (goes_on(rc = sqlite3_backup_step(backup.get(), pages))) {
     const int64_t total = sqlite3_backup_pagecount(backup.get());
     if (progress != nullptr && !progress(total - sqlite3_backup_remaining(backup.get()), total))
       return absl::CancelledError("the copy was not wanted any more");
+    after_step();
   }
   backup.reset();  // what went wrong is then the database's error
   return rc == SQLITE_DONE ? absl::OkStatus() : to.Error("copy");
+}
+
+absl::Status CopyAtOneMoment(Database& from, Database& to, const CopyProgress& progress) {
+  // One transaction: without it every append would begin the copy anew.
+  SIDING_RETURN_IF_ERROR(from.Run("BEGIN"));
+  SIDING_RETURN_IF_ERROR(from.Number("SELECT count(*) FROM sqlite_master", 0).status());
+  return CopyPages(from, to, kPagesAtOnce, progress, [] {});
+}
+
+// An append by the connection that is copied does not begin the copy anew: SQLite puts it into the copy.
+absl::Status CopyInSteps(Database& from, Database& to, const CopyProgress& progress) {
+  // What is written to it while an append waits is made durable when it is put in place.
+  SIDING_RETURN_IF_ERROR(to.Run("PRAGMA synchronous=OFF"));
+  return CopyPages(from, to, kFewPages, progress, [] { std::this_thread::sleep_for(kTurn); });
 }
 
 // Nothing beside the file belongs to it: it has no log. `copied` is the last event that it has; 1 if it has
@@ -45,16 +65,9 @@ absl::Status Mark(Database& copy) {
   return copy.SetMeta("copied", last);
 }
 
-absl::Status MakeCopy(const std::string& from, const std::string& to, const CopyProgress& progress) {
-  SIDING_ASSIGN_OR_RETURN(Database source, Database::Open(from, Database::Mode::kReadOnly));
-  SIDING_ASSIGN_OR_RETURN(Database copy, Database::Open(to, Database::Mode::kReadWrite));
-  SIDING_RETURN_IF_ERROR(CopyPages(source, copy, progress));
-  return Mark(copy);
-}
+using MakeCopy = std::function<absl::Status(Database& copy)>;
 
-}  // namespace
-
-absl::Status CopyJournal(const std::string& from, const std::string& to, const CopyProgress& progress) {
+absl::Status CopyInto(const std::string& to, const MakeCopy& make) {
   const std::string draft = to + ".part";
   const auto discard = [&] {
     for (const char* part : {"", "-journal", "-wal", "-shm"}) unlink((draft + part).c_str());
@@ -62,10 +75,28 @@ absl::Status CopyJournal(const std::string& from, const std::string& to, const C
   discard();  // of one that died in the middle
   const UniqueFd file(open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid()) return ErrnoError(errno, absl::StrCat("make ", draft));
-  absl::Status status = MakeCopy(from, draft, progress);
+  const auto copy = [&]() -> absl::Status {
+    SIDING_ASSIGN_OR_RETURN(Database database, Database::Open(draft, Database::Mode::kReadWrite));
+    SIDING_RETURN_IF_ERROR(make(database));
+    return Mark(database);
+  };
+  absl::Status status = copy();
   if (status.ok()) status = PutInPlace(draft, to);
   if (!status.ok()) discard();
   return status;
+}
+
+}  // namespace
+
+absl::Status CopyJournal(const std::string& from, const std::string& to, const CopyProgress& progress) {
+  return CopyInto(to, [&](Database& copy) -> absl::Status {
+    SIDING_ASSIGN_OR_RETURN(Database source, Database::Open(from, Database::Mode::kReadOnly));
+    return CopyAtOneMoment(source, copy, progress);
+  });
+}
+
+absl::Status CopyBetweenAppends(Database& from, const std::string& to, const CopyProgress& progress) {
+  return CopyInto(to, [&](Database& copy) { return CopyInSteps(from, copy, progress); });
 }
 
 absl::Status PutInPlace(const std::string& draft, const std::string& path) {

@@ -9,6 +9,8 @@
 
 namespace siding {
 
+class Database;
+
 // Told of pages now and then; false: stop, with kCancelled.
 using CopyProgress = std::function<bool(int64_t done, int64_t total)>;
 
@@ -17,6 +19,12 @@ using CopyProgress = std::function<bool(int64_t done, int64_t total)>;
 // copy; one that was there is replaced. On failure nothing is left behind. May be called from any thread.
 absl::Status CopyJournal(const std::string& from, const std::string& to,
                          const CopyProgress& progress = nullptr);
+
+// The same over the connection of the one who appends, for a journal that nobody can write while another
+// connection reads it: appends are let in every few pages, and the copy has them, too. Connections are
+// SQLite's to serialize, so this may be another thread than the one that appends.
+absl::Status CopyBetweenAppends(Database& from, const std::string& to,
+                                const CopyProgress& progress = nullptr);
 
 // Makes `draft` durable, and renames it to `path`.
 absl::Status PutInPlace(const std::string& draft, const std::string& path);

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "controller/engine/state.h"
+#include "controller/journal/copy.h"
 
 namespace siding {
 
@@ -30,6 +31,11 @@ class Journal {
   // Takes some of the events of forgotten jobs out of it, in one transaction that takes milliseconds. True if
   // there is more to do.
   virtual absl::StatusOr<bool> Compact() { return false; }
+  // A whole copy of it at `to`: see copy.h. Thread-safe, also beside an Append(), which it keeps waiting for
+  // milliseconds at most.
+  virtual absl::Status Copy(const std::string& to, const CopyProgress& /*progress*/) {
+    return absl::UnimplementedError(to + ": this journal is not in a file");
+  }
   // The last event of a copy that was put back, until a JournalRestored is appended; 0: it is none.
   virtual int64_t restored() const { return 0; }
 };

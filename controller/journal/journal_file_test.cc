@@ -1,6 +1,11 @@
 // The file: its schema, copies of it, and what is refused instead of being opened.
+#include <atomic>
+#include <thread>
+
+#include "controller/journal/check.h"
 #include "controller/journal/copy.h"
 #include "controller/journal/journal_fixture.h"
+#include "controller/journal/lease.h"
 #include "controller/journal/schema.h"
 
 namespace siding {
@@ -121,6 +126,22 @@ TEST_F(CopyTest, ACopyOpensAsAJournal) {
   EXPECT_EQ(Count(**OpenSqliteJournal(copy_)), 3);
 }
 
+// Agents refuse those that are older than what they have seen.
+TEST_F(CopyTest, ACopyThatIsPutBackHasANewerEpochThanAnyJournalBefore) {
+  ASSERT_TRUE(CopyJournal(path_, copy_).ok());
+  const auto epoch_of_next = [this] {
+    const auto lease = *Lease::Open({.journal = path_});
+    lease->Look();
+    EXPECT_TRUE(OpenSqliteJournal(path_, *lease).ok());
+    return lease->epoch();
+  };
+  epoch_of_next();
+  const int64_t newest = epoch_of_next();
+  for (const char* log : {"-wal", "-shm"}) std::filesystem::remove(path_ + log);
+  std::filesystem::rename(copy_, path_);
+  EXPECT_GT(epoch_of_next(), newest);
+}
+
 // Larger than what is copied in one step.
 class LargeCopyTest : public CopyTest {
  protected:
@@ -144,6 +165,53 @@ TEST_F(LargeCopyTest, ACopyIsOfOneMomentWhileOthersAppend) {
 TEST_F(LargeCopyTest, ACopyThatIsNotWantedLeavesNothing) {
   EXPECT_TRUE(absl::IsCancelled(CopyJournal(path_, copy_, [](int64_t, int64_t) { return false; })));
   EXPECT_FALSE(std::filesystem::exists(copy_ + ".part"));
+}
+
+// Nothing can be committed while another connection reads.
+class SharedCopyTest : public CopyTest {
+ protected:
+  SharedCopyTest() {
+    lease_->Look();
+    journal_ = *OpenSqliteJournal(path_, *lease_);
+    Event large = Note(++last_);
+    large.body = Noted{std::string(4 << 20, 'n')};
+    EXPECT_TRUE(journal_->Append({large}).ok());
+  }
+  bool AppendOne() { return journal_->Append({Note(++last_)}).ok(); }
+
+  std::unique_ptr<Lease> lease_ = *Lease::Open({.journal = path_, .shared = true});
+  std::unique_ptr<Journal> journal_;
+  int64_t last_ = 3;
+};
+
+TEST_F(SharedCopyTest, AppendsDoNotWaitUntilACopyIsWholeAndAreInIt) {
+  const absl::Status status = journal_->Copy(copy_, [&](int64_t, int64_t) { return AppendOne(); });
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_GT(last_, 10);
+  ASSERT_TRUE(CheckJournalCopy(copy_).ok());
+  EXPECT_EQ(Count(**OpenSqliteJournal(copy_)), last_);
+}
+
+TEST_F(SharedCopyTest, ACopyIsWholeWhileAnotherThreadAppends) {
+  std::atomic<bool> copied = false;
+  bool all = true;
+  std::thread appends([&] {
+    while (!copied) all &= AppendOne();
+  });
+  const absl::Status status = journal_->Copy(copy_, nullptr);
+  copied = true;
+  appends.join();
+  EXPECT_TRUE(all);
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_TRUE(CheckJournalCopy(copy_).ok());
+  const int64_t events = Count(**OpenSqliteJournal(copy_));
+  EXPECT_TRUE(events >= 4 && events <= last_) << events;
+}
+
+TEST_F(SharedCopyTest, AJournalThatWasCopiedGoesOn) {
+  ASSERT_TRUE(journal_->Copy(copy_, nullptr).ok());
+  EXPECT_TRUE(AppendOne());
+  EXPECT_EQ(Count(*journal_), last_);
 }
 
 TEST_F(CopyTest, ACopyNeedsNoFileBesideIt) {

@@ -106,6 +106,11 @@ class SqliteJournal final : public Journal {
     return true;
   }
 
+  absl::Status Copy(const std::string& to, const CopyProgress& progress) override {
+    // Without a log that is written ahead nothing can be committed while another connection reads.
+    return lease_.shared() ? CopyBetweenAppends(db_, to, progress) : CopyJournal(db_.path(), to, progress);
+  }
+
   int64_t restored() const override { return restored_; }
 
  private:

@@ -36,7 +36,52 @@ void Checks::OnEvent(const Event& event) {
   const auto* move = std::get_if<JobMoved>(&event.body);
   if (move == nullptr) return;
   if (move->event == JobEvent::kCommit) committed_.insert(move->checkpoint);
-  if (move->event == JobEvent::kPlace) CheckStart(event, *move);
+  if (move->event != JobEvent::kPlace) return;
+  starts_.emplace(event.job, Find(event.job)->incarnation);
+  CheckStart(event, *move);
+  CheckLost(*Find(event.job));
+}
+
+void Checks::PutBack(const std::function<void()>& put_back) {
+  for (const auto& [id, checkpoint] : recorded_.checkpoints) {
+    lost_checkpoints_.insert(id);
+    if (!IsOnDisk(checkpoint.state)) excused_.insert(id);
+  }
+  old_starts_ = starts_;
+  put_back();
+  for (const auto& [id, checkpoint] : recorded_.checkpoints) {
+    if (!checkpoint.state.empty()) lost_checkpoints_.erase(id);
+  }
+  for (const auto& [id, incarnation] : starts_) {
+    const JobRecord* job = Find(id);
+    if (job == nullptr || incarnation > job->incarnation) lost_starts_.emplace(id, incarnation);
+  }
+}
+
+// What has been started once under a number may have run, and ended.
+void Checks::OnStartOrder(const TaskId& task) {
+  if (old_starts_.contains({task.job, task.incarnation}))
+    lab_.trace.Violate(
+        absl::StrCat("task ", ToString(task), " is started, as it was before the copy was put back"));
+}
+
+// The journal in use does not know of it.
+bool Checks::IsLost(const TaskId& task) const {
+  const JobRecord* job = Find(task.job);
+  return lost_starts_.contains({task.job, task.incarnation}) &&
+         (job == nullptr || job->incarnation != task.incarnation);
+}
+
+// A job is not started anew beside a task of it that the controller can hear of.
+void Checks::CheckLost(const JobRecord& job) {
+  for (const Machine* machine : machines_) {
+    if (!connected_(machine->node())) continue;
+    for (const auto& [id, process] : machine->processes()) {
+      if (id.job == job.id && IsLost(id))
+        lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is started again, and task ", ToString(id),
+                                        " lives on ", machine->node().value()));
+    }
+  }
 }
 
 // One that is deleted because there are newer ones must not have been the last from which the job can go on.
@@ -69,13 +114,14 @@ void Checks::CheckStart(const Event& event, const JobMoved& move) {
   if (move.nodes.size() != static_cast<size_t>(job.spec.nodes))
     lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " has got ", move.nodes.size(), " nodes"));
   if (move.checkpoint == CheckpointId()) return;
+  const bool may_be_gone = excused_.contains(move.checkpoint);
   if (!IsOnDisk(recorded_.checkpoints.at(move.checkpoint).state))
     lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is to go on from ", move.checkpoint.value(),
                                     ", which is not good"));
   for (int rank = 0; rank < job.spec.nodes; ++rank) {
     if (job.exited.contains(rank)) continue;
     const ImageName image = ImageOf(recorded_.checkpoints.at(move.checkpoint), rank);
-    if (!lab_.store.images.contains(image) && !HasBurnt(image))
+    if (!lab_.store.images.contains(image) && !HasBurnt(image) && !may_be_gone)
       lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is to go on from image ", ToString(image),
                                       ", which does not exist"));
   }
@@ -89,9 +135,12 @@ void Checks::OnRunning() {
 void Checks::CheckProcesses(const Machine& machine, std::map<JobId, TaskId>& seen) {
   Resources used{0};
   for (const auto& [id, process] : machine.processes()) {
+    const JobRecord* job = Find(id.job);
+    // Of a job that the journal does not know any more nobody counts what it uses.
+    if (job == nullptr && IsLost(id)) continue;
     used.memory += process.uses.memory;
     if (!process.parked) used.slots += process.uses.slots;
-    const JobRecord* job = Find(id.job);
+    if (IsLost(id)) continue;
     if (job == nullptr || id.incarnation > job->incarnation) {
       lab_.trace.Violate(absl::StrCat("task ", ToString(id), " runs, and is not recorded"));
       continue;
@@ -119,6 +168,7 @@ void Checks::OnImage(const ImageName& name) {
 
 void Checks::OnDelete(const ImageName& name) {
   const auto found = recorded_.checkpoints.find(CheckpointId(name.checkpoint));
+  if (excused_.contains(CheckpointId(name.checkpoint))) return;  // by an order of before
   if (found == recorded_.checkpoints.end() || found->second.state == "good" || found->second.state.empty())
     lab_.trace.Violate(absl::StrCat("image ", ToString(name), " is deleted, and its checkpoint is not"));
 }
@@ -135,8 +185,11 @@ std::string Checks::Unrest() const {
     for (const auto& [id, process] : machine->processes())
       return absl::StrCat("task ", ToString(id), " lives on ", machine->node().value(), ", ",
                           process.frozen ? "frozen" : "running", ", and its job is over");
-    for (const auto& [id, folder] : machine->folders)
+    for (const auto& [id, folder] : machine->folders) {
+      // One of which nothing is recorded is left alone.
+      if (Find(id.job) == nullptr && IsLost(id)) continue;
       return absl::StrCat("task ", ToString(id), " is not forgotten on ", machine->node().value());
+    }
   }
   for (const auto& [name, writer] : lab_.store.drafts)
     return absl::StrCat("a draft is left: ", ToString(name));
@@ -206,13 +259,14 @@ void Checks::CheckImages() {
       // One that ended while it was being dumped may have one or not.
       const ImageName name = ImageOf(checkpoint, rank);
       wanted.insert(name);
-      if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(name) && !HasBurnt(name))
+      if (!checkpoint.exited.contains(rank) && !lab_.store.images.contains(name) && !HasBurnt(name) &&
+          !excused_.contains(id))
         lab_.trace.Violate(absl::StrCat("checkpoint ", id.value(), " is good, and image ", ToString(name),
                                         " does not exist"));
     }
   }
   for (const auto& [name, image] : lab_.store.images) {
-    if (!wanted.contains(name))
+    if (!wanted.contains(name) && !lost_checkpoints_.contains(CheckpointId(name.checkpoint)))
       lab_.trace.Violate(absl::StrCat("image ", ToString(name), " is left, and no good checkpoint has it"));
   }
 }

@@ -1,9 +1,11 @@
 // What must be true of a simulated world: at every moment, and when it has come to rest.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controller/engine/state.h"
@@ -15,11 +17,16 @@ namespace siding::simulation {
 // believes.
 class Checks {
  public:
-  Checks(Lab& lab, const ClusterState& recorded) : lab_(lab), recorded_(recorded) {}
+  // `connected`: the controller hears what is said of this node.
+  Checks(Lab& lab, const ClusterState& recorded, std::function<bool(const NodeId&)> connected)
+      : lab_(lab), recorded_(recorded), connected_(std::move(connected)) {}
   void Watch(const Machine& machine) { machines_.push_back(&machine); }
 
   // ---- At every moment. ----
   void OnEvent(const Event& event);
+  // By `put_back` an older copy of the journal takes its place.
+  void PutBack(const std::function<void()>& put_back);
+  void OnStartOrder(const TaskId& task);
   // A process has begun to run, or goes on.
   void OnRunning();
   void OnImage(const ImageName& name);
@@ -36,6 +43,7 @@ class Checks {
   void AtTheEnd();
 
  private:
+  bool IsLost(const TaskId& task) const;
   void CheckProcesses(const Machine& machine, std::map<JobId, TaskId>& seen);
   void CheckRestorable(const Event& event, const CheckpointChanged& changed);
   void CheckStart(const Event& event, const JobMoved& move);
@@ -44,12 +52,14 @@ class Checks {
   // Nobody may have noticed yet.
   bool HasBurnt(const ImageName& image) const { return burnt_.contains(NodeId(image.disk)); }
   bool IsOutOfReach(const CheckpointRecord& checkpoint) const;
+  void CheckLost(const JobRecord& job);
   void CheckEndOfJob(const JobRecord& job);
   void CheckImages();
   const JobRecord* Find(JobId id) const;
 
   Lab& lab_;
   const ClusterState& recorded_;
+  const std::function<bool(const NodeId&)> connected_;
   std::vector<const Machine*> machines_;
   std::set<CheckpointId> committed_;
   std::set<JobId> promises_;
@@ -58,6 +68,11 @@ class Checks {
   // The last incarnation of the job of which nothing ran on the node any more, if it was true what an
   // operator had said of it when the next one began.
   std::map<std::pair<NodeId, JobId>, int> given_up_;
+  std::set<std::pair<JobId, int>> starts_;      // by job and incarnation
+  std::set<std::pair<JobId, int>> old_starts_;  // those of before a copy was put back
+  // Since the copy that was put back: what was started and dumped, and which images need not exist any more.
+  std::set<std::pair<JobId, int>> lost_starts_;
+  std::set<CheckpointId> lost_checkpoints_, excused_;
 };
 
 }  // namespace siding::simulation

@@ -12,7 +12,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr Duration kTick = 1s;  // the engine looks at everything once a second, however often it is called
+constexpr Duration kTick = 100ms;
+constexpr Duration kLook = 1s;  // the engine looks at everything so often
 
 std::string FirstDifference(const std::string& a, const std::string& b) {
   size_t line = 0;
@@ -42,6 +43,10 @@ void Controller::Start() {
   doomed_ = damaged_ = false;
   engine_ = std::make_unique<Engine>(policy_, journal_, *platform_, *this, lab_.timeline.clock());
   const absl::Status status = engine_->Start();
+  if (absl::IsUnavailable(status)) {  // its first event could not be written
+    engine_.reset();
+    return StartAfter(lab_.random.Between(1s, 20s));
+  }
   if (!status.ok())
     return lab_.trace.Violate(absl::StrCat("the journal cannot be replayed: ", status.ToString()));
   lab_.trace("controller", "starts");
@@ -58,12 +63,27 @@ void Controller::Restart(Duration after) {
 void Controller::Crash() {
   if (!engine_) return;
   lab_.trace("controller", "dies");
+  Stop();
+  StartAfter(lab_.random.Between(100ms, 20s));
+}
+
+void Controller::StopFor(Duration time, const std::function<void()>& meanwhile) {
+  lab_.trace("controller", "is stopped");
+  Stop();
+  meanwhile();
+  StartAfter(time);
+}
+
+void Controller::Stop() {
   CompareWithJournal();
   engine_.reset();
-  const int life = ++life_;
+  ++life_;
   for (const auto& [node, stream] : std::exchange(serving_, {})) network_.CloseByController(stream);
   network_.CloseAllByController();
-  lab_.timeline.After(lab_.random.Between(100ms, 20s), [this, life] {
+}
+
+void Controller::StartAfter(Duration time) {
+  lab_.timeline.After(time, [this, life = life_] {
     if (life == life_) Start();
   });
 }
@@ -93,6 +113,8 @@ void Controller::Tick() {
   const int life = life_;
   Inside([this](Engine& engine) {
     engine.Tick();
+    if (lab_.timeline.Now() - looked_ < kLook) return;
+    looked_ = lab_.timeline.Now();
     if (!engine.IsConsistent())
       lab_.trace.Violate("what is kept of jobs and nodes is not what would be computed now");
   });
@@ -107,6 +129,9 @@ void Controller::Send(const NodeId& node, v1::ToAgent command) {
   const auto stream = serving_.find(node);
   if (stream == serving_.end()) return;
   lab_.trace("controller", "to ", node.value(), ": ", Words(command));
+  const v1::TaskRef& task = command.task();
+  if (command.has_launch() || command.has_restore())
+    on_start_order({JobId(task.job()), task.incarnation(), task.rank()});
   network_.SendDown(stream->second, std::move(command));
 }
 

@@ -21,8 +21,12 @@ class Controller final : public StreamServer, public AgentLink {
 
   void Start();
   void Crash();  // it is started again a while later
+  // Stops it for so long, and does something meanwhile.
+  void StopFor(Duration time, const std::function<void()>& meanwhile);
   // Calls it as its API would. False if it is not there to be called.
   bool Call(const std::function<void(Engine&)>& call);
+  // Before an order to start a task goes out.
+  std::function<void(const TaskId&)> on_start_order = [](const TaskId&) {};
   JournalDisk& journal() { return journal_; }
   bool IsConnected(const NodeId& node) const { return serving_.contains(node); }
   // The engine's state must be what its journal says.
@@ -38,6 +42,8 @@ class Controller final : public StreamServer, public AgentLink {
   void Leave(const StreamPtr& stream);
   void Tick();
   void Restart(Duration after);
+  void Stop();
+  void StartAfter(Duration time);
   void Inside(const std::function<void(Engine&)>& call);
 
   Lab& lab_;
@@ -50,6 +56,7 @@ class Controller final : public StreamServer, public AgentLink {
   bool doomed_ = false;   // dies at the end of the call that is under way, and sends nothing more
   bool damaged_ = false;  // its journal has failed: it does nothing any more
   int life_ = 0;
+  Time looked_;  // whether what the engine keeps is consistent
 };
 
 }  // namespace siding::simulation

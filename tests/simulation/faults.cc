@@ -41,6 +41,18 @@ void World::DrawMishaps() {
   lab_.timeline.After(lab_.random.Between(1s, 40s), [this] { Mishap(); });
 }
 
+// From a source of its own: worlds without it are as if it did not exist.
+void World::DrawPutBack(uint64_t seed) {
+  Random random(~seed);
+  trouble_.put_back = random.Chance(0.1);
+  if (!trouble_.put_back) return;
+  const Duration backup = random.Between(5s, 150s), put_back = backup + random.Between(1s, 200s);
+  lab_.timeline.After(backup, [this] { controller_->journal().Backup(); });
+  lab_.timeline.After(put_back, [this, away = random.Between(1s, 120s)] {
+    controller_->StopFor(away, [this] { checks_->PutBack([this] { controller_->journal().PutBack(); }); });
+  });
+}
+
 void World::Mishap() {
   if (calm_) return;
   Random& random = lab_.random;

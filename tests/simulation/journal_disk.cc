@@ -1,5 +1,7 @@
 #include "tests/simulation/journal_disk.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 
@@ -25,6 +27,7 @@ absl::Status JournalDisk::Append(const std::vector<Event>& events) {
     const absl::StatusOr<Event> kept = Decode(rows_.back());
     if (!kept.ok()) return kept.status();
     Apply(state_, *kept);
+    if (std::holds_alternative<JournalRestored>(kept->body)) restored_ = 0;
     lab_.trace("journal", event.seq, " job ", event.job.value(), " ", KindOf(event), ": ", Describe(event));
     on_event(*kept);
   }
@@ -35,6 +38,19 @@ absl::Status JournalDisk::Append(const std::vector<Event>& events) {
   }
   if (random.Chance(lab_.odds.crash_after_append)) on_crash();
   return absl::OkStatus();
+}
+
+void JournalDisk::Backup() {
+  backup_ = rows_;
+  lab_.trace("operator", "backs up the journal, which ends at ", state_.last_seq);
+}
+
+void JournalDisk::PutBack() {
+  rows_ = backup_;
+  restored_ = std::max<int64_t>(1, std::ssize(rows_));
+  static_cast<DurableState&>(state_) = DurableState();
+  Replay([this](const Event& event) { Apply(state_, event); }).IgnoreError();  // each has been decoded before
+  lab_.trace("operator", "puts the journal back that ends at ", state_.last_seq);
 }
 
 absl::Status JournalDisk::Replay(const std::function<void(const Event&)>& visit) {

@@ -21,7 +21,12 @@ class JournalDisk final : public Journal {
   absl::Status Replay(const std::function<void(const Event&)>& visit) override;
   absl::StatusOr<std::vector<Event>> Read(int64_t after, size_t limit) const override;
 
+  int64_t restored() const override { return restored_; }
+
   const ClusterState& state() const { return state_; }
+  // What an operator does: copies it, and puts the copy in its place while no controller runs.
+  void Backup();
+  void PutBack();
   // After each event that has become durable, `state()` included.
   std::function<void(const Event&)> on_event = [](const Event&) {};
   // The controller dies as soon as it would act on what it has just written.
@@ -39,7 +44,8 @@ class JournalDisk final : public Journal {
   absl::StatusOr<Event> Decode(const Row& row) const;
 
   Lab& lab_;
-  std::vector<Row> rows_;
+  std::vector<Row> rows_, backup_;
+  int64_t restored_ = 0;  // of what was put back, the last event; 0 when that is recorded
   ClusterState state_;
 };
 

@@ -121,7 +121,7 @@ void Task::DoKill(Duration grace) {
   ThawIfFrozen(InMachine() != nullptr && InMachine()->parked);
   if (InMachine() != nullptr) {
     record_.set_killed(true);
-    Persist();
+    Persist(true);
   }
   const auto kill = [this] {
     host_.machine.KillAll(id_);

@@ -18,14 +18,17 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   DrawTrouble();
   DrawPolicy();
   controller_ = std::make_unique<Controller>(lab_, network_, policy_);
-  checks_ = std::make_unique<Checks>(lab_, controller_->journal().state());
+  checks_ = std::make_unique<Checks>(lab_, controller_->journal().state(),
+                                     [this](const NodeId& node) { return controller_->IsConnected(node); });
   controller_->journal().on_event = [this](const Event& event) { checks_->OnEvent(event); };
+  controller_->on_start_order = [this](const TaskId& task) { checks_->OnStartOrder(task); };
   lab_.on_running = [this] { checks_->OnRunning(); };
   lab_.on_image = [this](const ImageName& name) { checks_->OnImage(name); };
   lab_.on_delete = [this](const ImageName& name) { checks_->OnDelete(name); };
   MakeNodes();
   DrawJobs();
   DrawMishaps();
+  DrawPutBack(seed);
 }
 
 void World::MakeNodes() {

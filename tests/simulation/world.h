@@ -31,7 +31,8 @@ struct Trouble {
   bool beyond = false;      // single messages go astray
   bool operations = false;  // what agents do fails, or takes long
   bool storage = false;     // journal and stores fail
-  bool any() const { return verbs || deaths || network || beyond || operations || storage; }
+  bool put_back = false;    // an older copy of the journal takes its place
+  bool any() const { return verbs || deaths || network || beyond || operations || storage || put_back; }
 };
 
 // Not thread-safe.
@@ -69,6 +70,7 @@ class World {
   // ---- faults.cc ----
   void DrawOdds();
   void DrawMishaps();
+  void DrawPutBack(uint64_t seed);
   void Mishap();
   Node& AnyNode() { return nodes_[lab_.random.Below(static_cast<int>(nodes_.size()))]; }
 

@@ -63,6 +63,24 @@ TEST_F(Mishaps, AnImageStaysUntilTheAgentThatMayHavePutItInItsPlaceIsBack) {
   EXPECT_EQ(StateOf("1.1"), "gone");
 }
 
+TEST_F(Mishaps, ImagesOfAJobThatIsBeingEndedStayUntilAllRanksAreGone) {
+  AddNodes({"a", "b"});
+  const JobId job = Submit(Batch(2));
+  Settle();
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  while (State(job) != JobState::kCommitting) ASSERT_TRUE(cluster_.Step());
+  ASSERT_TRUE(cluster_.Step());  // the first rank's commit
+  cluster_.Disconnect("b");
+  cluster_.LoseQueue();
+  ASSERT_TRUE(engine_->Kill(kAda, job).ok());
+  Settle(5);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 0);
+  cluster_.Connect("b");
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kCancelled);
+  EXPECT_EQ(StateOf("1.1"), "gone");
+}
+
 // ---- Nothing runs twice, or on what is not free. ----
 
 TEST_F(Mishaps, AGangIsNotStartedAgainWhileARankOfItMayLiveOnANodeThatIsAway) {

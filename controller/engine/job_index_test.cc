@@ -45,7 +45,7 @@ TEST_F(JobIndexTest, AJobCountsAsItsUsersUntilItHasEnded) {
   Become(JobState::kRunning, {a_});
   EXPECT_EQ(index_.CountOf(1000), 1u);
   EXPECT_EQ(index_.CountOf(1001), 0u);
-  Become(JobState::kCompleted);
+  Become(JobState::kDone);
   EXPECT_EQ(index_.CountOf(1000), 0u);
 }
 

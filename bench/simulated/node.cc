@@ -182,6 +182,7 @@ std::vector<v1::FromAgent> SimulatedNode::Advance(Time now) {
       task.due.reset();
       task.report.clear_op();
       task.report.set_phase(v1::EXITED);
+      task.report.set_own_end(true);
       said.push_back(Report(task.report));
     } else if (task.due && *task.due <= now) {
       Finish(task, now);

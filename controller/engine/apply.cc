@@ -235,9 +235,10 @@ class Applier {
         job.notes.clear();
         job.current = e;
         TakeTasks(job, e.nodes, e.first_rank);
-        job.from_copy = false;
+        // One that was found may be found again, in a later life.
+        job.from_copy = job.from_copy && e.found;
         job.target.clear();
-        GiveUpLeftTasks(job);
+        GiveUpLeftTasks(job, e.found);
         if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
         break;
       case JobEvent::kOrderResume:
@@ -314,10 +315,11 @@ class Applier {
     }
   }
 
-  // It is started again. That tasks of its last life are gone has been seen, or an operator has said it.
-  void GiveUpLeftTasks(JobRecord& job) {
+  // It is started again. That tasks of its last life are gone has been seen, or an operator has said it. Of
+  // one that was found started again, nobody knows which.
+  void GiveUpLeftTasks(JobRecord& job, bool found) {
     for (const NodeId& node : job.left_on) {
-      if (state_.IsLost(node)) state_.given_up[node].insert(job.id);
+      if (found || state_.IsLost(node)) state_.given_up[node].insert(job.id);
     }
     job.left_on.clear();
   }

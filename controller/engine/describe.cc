@@ -132,7 +132,7 @@ struct Words {
                         ": what ran there goes on elsewhere");
   }
   std::string operator()(const TasksGone& e) {
-    return absl::StrCat("nothing of it is left on ", e.node.value(), ", which was lost");
+    return absl::StrCat("nothing of it is left on ", e.node.value(), ", which is back");
   }
   std::string operator()(const Noted& e) { return e.text; }
   std::string operator()(const JobsForgotten& e) {

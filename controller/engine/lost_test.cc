@@ -367,6 +367,24 @@ TEST_F(LostTest, NorBeforeItHasBeenHeardAgain) {
   EXPECT_EQ(State(job), JobState::kRunning);
 }
 
+// It runs already. To keep it frozen would undo nothing.
+TEST_F(LostTest, AJobThatMadeWayGoesOnWhateverIsLeftOfItsEarlierLife) {
+  const JobId job = RunningOn("a", Batch(1, {Method::kSuspend}));
+  Burn("a");
+  Settle();
+  ASSERT_EQ(Job(job).nodes, std::vector{NodeId("b")});
+  cluster_.Connect("a");
+  cluster_.Disconnect("a");  // before anything there was ended
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  ASSERT_EQ(State(express), JobState::kRunning);
+  ASSERT_EQ(State(job), JobState::kSuspended);
+  cluster_.Exit(express, 0, 0);
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(Events("tasks-gone"), 0);
+}
+
 TEST_F(LostTest, ItsImageIsDeletedThen) {
   const JobId job = RunningOn("a");
   Checkpoint(job, Tier::kLocal);

@@ -143,6 +143,31 @@ TEST_F(Mishaps, NorIsItFreeWhenTheJobHasFailedMeanwhile) {
   EXPECT_EQ(State(third), JobState::kRunning);
 }
 
+TEST_F(Mishaps, NorIsItFreeAfterTheJournalCouldNotBeWrittenForAWhile) {
+  journal_ = std::make_unique<FullJournal>();
+  StartController();
+  AddNodes({"a", "b"});
+  const JobId gang = Submit(Batch(2));
+  const JobId second = Submit(Batch(1)), third = Submit(Batch(1));
+  ASSERT_TRUE(cluster_.Step());  // the first rank's launch
+  cluster_.Exit(gang, 0, 1);
+  ASSERT_EQ(State(gang), JobState::kFailed);
+  ASSERT_EQ(State(second), JobState::kStarting);
+  auto& journal = static_cast<FullJournal&>(*journal_);
+  journal.full = true;
+  EXPECT_FALSE(engine_->Kill(kAda, second).ok());
+  journal.full = false;
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(1s);
+    engine_->Tick();
+  }
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok()) << "it can be written again";
+  EXPECT_EQ(State(third), JobState::kPending);
+  cluster_.LoseQueue();
+  Settle(10);
+  EXPECT_EQ(State(third), JobState::kRunning);
+}
+
 // A report waits for its turn to be written, while a heartbeat may say something newer.
 TEST_F(Mishaps, AReportThatAHeartbeatHasOvertakenSaysNothing) {
   AddNodes({"a"});

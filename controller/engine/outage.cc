@@ -38,7 +38,13 @@ void Engine::Impl::TakeBack() {
     health_ = absl::DataLossError(absl::StrCat("journal: ", replayed.message()));
     spdlog::critical("{}; restart when this is mended", std::string(health_.message()));
   }
-  may_start_.clear();  // it is decided again
+  // Of a job whose end was taken back, it is decided again. An end that is recorded stays one.
+  for (auto& [node, tasks] : may_start_) {
+    std::erase_if(tasks, [&](const TaskId& id) {
+      const auto job = state_.jobs.find(id.job);
+      return job == state_.jobs.end() || !IsTerminal(job->second.state);
+    });
+  }
   TouchAll();
   // Commands that were held back count as sent, and events that were taken back as seen.
   sent_.clear();

@@ -135,6 +135,7 @@ void Engine::Impl::CatchUp(const v1::TaskReport& report) {
     const bool saved = ResumptionOf(state_, job) != Resumption::kBeginning;
     move.event = saved ? JobEvent::kReleased : JobEvent::kRequeued;
     move.reason = kWhy;
+    move.nodes = WhereTasksMayLive(job);
     Move(job, std::exchange(move, {}));
   } else if (HoldsNodes(job.state)) {
     FallBack(job, kWhy);
@@ -143,6 +144,7 @@ void Engine::Impl::CatchUp(const v1::TaskReport& report) {
   move.reason = "is there already";
   move.nodes = nodes;
   move.incarnation = id.incarnation;
+  move.found = true;
   Move(job, std::move(move));
   // Ranks that had ended when the copy was made may have been started again.
   if (!job.exited.empty()) Record(job.id, TasksChanged{std::move(nodes), 0});

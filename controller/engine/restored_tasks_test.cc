@@ -1,5 +1,7 @@
 // A copy of the journal was put back: tasks that wait for orders of before, and those that were about to
 // begin.
+#include <set>
+
 #include "controller/engine/restored_fixture.h"
 
 namespace siding {
@@ -245,6 +247,125 @@ TEST_F(RestoredTest, AJobThatWaitedIsNotStartedBesideATaskOfItThatLives) {
   Settle(5);
   EXPECT_EQ(State(waits), JobState::kRunning);
   EXPECT_EQ(cluster_.Running(waits), 1);
+}
+
+// ---- Since the copy an operator has said that a node is lost, which was only cut off. ----
+
+class LostSince : public RestoredTest {
+ protected:
+  LostSince() { cluster_.AddNode("c"); }
+  void CutOff(const char* node) {
+    cluster_.Disconnect(node);
+    EXPECT_TRUE(engine_->Lose(kRoot, NodeId(node)).ok());
+    Settle();
+  }
+  std::set<JobId> GivenUpOn(const char* node) {
+    std::set<JobId> jobs;
+    engine_->Read([&](const ClusterState& state) {
+      if (const auto found = state.given_up.find(NodeId(node)); found != state.given_up.end())
+        jobs = found->second;
+    });
+    return jobs;
+  }
+};
+
+// It ran on a when the copy was made, and runs on b; what of it is left on a the copy does not know.
+class StartedAgainSince : public LostSince {
+ protected:
+  StartedAgainSince() {
+    job_ = Submit(Batch());
+    Settle();
+    TakeCopy();
+    CutOff("a");
+    PutBack({"b", "c"});
+    EXPECT_EQ(Job(job_).nodes, std::vector{NodeId("b")});
+    EXPECT_EQ(Job(job_).incarnation, 2);
+  }
+  JobId job_;
+};
+
+TEST_F(StartedAgainSince, ItIsNotStartedOnceMoreBeforeThatNodeIsBack) {
+  cluster_.Vanish(job_);
+  Settle(5);
+  EXPECT_EQ(State(job_), JobState::kPending);
+  cluster_.Connect("a");
+  Settle(5);
+  EXPECT_EQ(State(job_), JobState::kRunning);
+  EXPECT_EQ(cluster_.Running(job_), 1);
+}
+
+TEST_F(StartedAgainSince, NorBeforeThatNodeIsSaidToBeLostAgain) {
+  cluster_.Vanish(job_);
+  Settle(5);
+  ASSERT_EQ(State(job_), JobState::kPending);
+  EXPECT_TRUE(engine_->Lose(kRoot, NodeId("a")).ok());
+  Settle();
+  EXPECT_EQ(State(job_), JobState::kRunning);
+}
+
+TEST_F(StartedAgainSince, WhatIsLeftThereIsEnded) {
+  ASSERT_EQ(cluster_.Running(job_), 2);
+  EXPECT_EQ(GivenUpOn("a"), std::set{job_});
+  cluster_.Connect("a");
+  Settle(5);
+  EXPECT_EQ(cluster_.Running(job_), 1);
+  EXPECT_EQ(Job(job_).nodes, std::vector{NodeId("b")});
+  EXPECT_TRUE(GivenUpOn("a").empty());
+}
+
+// Being ended there when the copy was made.
+TEST_F(LostSince, AJobThatWasBeingEndedIsNotForgottenThereEither) {
+  const JobId job = Submit(Batch(1, {Method::kKill}));
+  Submit(Batch(1, {})), Submit(Batch(1, {}));
+  Settle();
+  ASSERT_EQ(Job(job).nodes, std::vector{NodeId("a")});
+  Submit(OnDemand(1), kBob);
+  ASSERT_EQ(State(job), JobState::kKilling);
+  TakeCopy();
+  cluster_.LoseQueue();
+  CutOff("a");
+  AddNodes({"d", "e"});
+  Settle();
+  ASSERT_EQ(State(job), JobState::kRunning);
+  PutBack({"b", "c", "d", "e"});
+  ASSERT_EQ(State(job), JobState::kRunning);
+  ASSERT_EQ(Job(job).incarnation, 2);
+  EXPECT_EQ(GivenUpOn("a"), std::set{job});
+}
+
+// On b it was left by its second life, on c it is in its third.
+class TwoLivesSince : public LostSince {
+ protected:
+  TwoLivesSince() {
+    job_ = Submit(Batch());
+    Settle();
+    TakeCopy();
+    EXPECT_TRUE(engine_->Migrate(kAda, job_, {NodeId("b")}).ok());
+    Settle(5);
+    EXPECT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());
+    CutOff("b");
+    EXPECT_EQ(Job(job_).nodes, std::vector{NodeId("c")});
+    EXPECT_EQ(Job(job_).incarnation, 3);
+  }
+  JobId job_;
+};
+
+TEST_F(TwoLivesSince, ItIsFoundInTheLaterOne) {
+  PutBack({"a", "b", "c"});
+  EXPECT_EQ(State(job_), JobState::kRunning);
+  EXPECT_EQ(Job(job_).nodes, std::vector{NodeId("c")});
+  EXPECT_EQ(Job(job_).incarnation, 3);
+  EXPECT_EQ(cluster_.Running(job_), 1);
+  EXPECT_TRUE(GivenUpOn("b").empty());
+}
+
+TEST_F(TwoLivesSince, ANumberOfALifeThatItDoesNotKnowIsNotGivenAgain) {
+  PutBack({"a", "b"});
+  ASSERT_EQ(Job(job_).incarnation, 2);
+  cluster_.Vanish(job_);
+  Settle(5);
+  EXPECT_EQ(State(job_), JobState::kRunning);
+  EXPECT_GT(Job(job_).incarnation, 1000);
 }
 
 }  // namespace

@@ -43,6 +43,7 @@ bool Engine::Impl::MustWait(const JobRecord& job) const {
 // Were it started again now, it might run twice.
 // That it does not where a node is lost is the operator's word.
 bool Engine::Impl::HasLeftTasks(const JobRecord& job) const {
+  if (HoldsNodes(job.state)) return false;  // it has been: to keep it frozen would undo nothing
   for (const auto& [node, jobs] : state_.given_up) {
     if (jobs.contains(job.id) && !IsLost(node)) return true;
   }

@@ -35,6 +35,7 @@ struct JobMoved {
   // still live.
   std::vector<NodeId> nodes;
   int incarnation = 0;         // kPlace by a cluster manager: the one that it has started; 0: the next
+  bool found = false;          // kPlace: it was there already, and the journal, being a copy, did not know
   int first_rank = 0;          // kPlace by a cluster manager: its agents' number for rank 0
   CheckpointId checkpoint;     // kPlace (restore from), kOrderDump, kCommit
   Tier tier = Tier::kShared;   // kOrderDump
@@ -87,8 +88,8 @@ struct NodeLost {
   bool lost = true;
   std::string by;
 };
-// Of a job that was started again although tasks of it may live on that node, which was lost then: it has
-// come back, and none do.
+// Of a job that was started again although tasks of it may live on that node, which was lost or away then: it
+// has come back, and none do.
 struct TasksGone {
   NodeId node;
 };
@@ -156,7 +157,7 @@ struct JobRecord {
   std::optional<Time> ended;
   int exit_code = 0;
   int incarnation = 0;
-  bool from_copy = false;          // a copy of the journal was put back, and it has not been placed since
+  bool from_copy = false;          // a copy of the journal was put back, and it has not been started since
   int first_rank = 0;              // agents' number for rank 0
   int order = 0;                   // counts orders within the incarnation: the operation's number for agents
   std::vector<NodeId> nodes;       // by rank, while it holds nodes
@@ -238,7 +239,8 @@ struct DurableState {
   std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
   std::map<NodeId, NodeRecord> nodes;
   Time restored_at;  // when a copy was put back; 0: it never was
-  // Nodes that were lost, and jobs that were started again then although tasks of theirs may live there.
+  // Nodes that were lost, and jobs that were started again then although tasks of theirs may live there. Or
+  // that were away when jobs were found elsewhere: what the journal of then knew is not in the copy.
   std::map<NodeId, std::set<JobId>> given_up;
 
   bool IsLost(const NodeId& node) const {

@@ -22,8 +22,8 @@ std::string Text(const std::optional<Time>& time) { return time ? Text(*time) : 
 std::string Text(const JobMoved& move) {
   return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", IdsText(move.target),
                       " keep-running ", move.keep_running, " through-ram ", move.through_ram, " for-good ",
-                      move.for_good, " without-save ", move.without_save, " notice ", move.notice.count(),
-                      " request ", move.request.value());
+                      move.for_good, " without-save ", move.without_save, " found ", move.found, " notice ",
+                      move.notice.count(), " request ", move.request.value());
 }
 std::string Text(const Plan& plan) {
   std::string text = EncodeEventBody(Event{0, {}, {}, RequestPlanned{plan}});

@@ -77,7 +77,7 @@ JobMoved FullMove() {
   move.nodes = {NodeId("n")};
   move.checkpoint = CheckpointId("1.2");
   move.tier = Tier::kLocal;
-  move.keep_running = move.for_good = true;
+  move.keep_running = move.for_good = move.found = true;
   move.request = JobId(4);
   move.target = {NodeId("t")};
   move.notice = 15s;
@@ -123,7 +123,7 @@ TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
   for (const char* field : {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good",
                             "request", "target", "predicted", "bytes", "started", "exit_code", "incarnation",
-                            "first_rank", "through_ram", "without_save"}) {
+                            "first_rank", "through_ram", "without_save", "found"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }

@@ -10,6 +10,7 @@
 #include "planner/cover.h"
 #include "planner/frontier.h"
 #include "planner/greedy.h"
+#include "planner/nodes.h"
 #include "planner/random_cluster.h"
 
 namespace siding::test {

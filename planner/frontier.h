@@ -59,8 +59,9 @@ struct Frontier {
   std::optional<FrontierChoice> known;              // one that meets the demand, if one was found quickly
 };
 
-// From so many jobs on that depend on one another it is first looked which nodes need be considered (core.h).
-inline constexpr size_t kTangled = 32;
+// From so many jobs on that depend on one another it is first looked which nodes need be considered (core.h):
+// where jobs on two nodes tie them, all combinations of 25 are too many to be looked at, and take 100 ms.
+inline constexpr size_t kTangled = 12;
 
 // What can be part of a cheapest selection.
 Frontier MakeFrontier(const Problem& problem, size_t tangled = kTangled);

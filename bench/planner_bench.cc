@@ -2,9 +2,10 @@
 // whole; the integer program solved by CBC (within a time limit); and the textbook's dynamic program over
 // jobs x nodes x steps, where its table can be filled at all. Says whether all find the same least cost.
 //
-//   planner_bench [--cbc SECONDS] [--only TEXT]     default: 60; 0 leaves CBC out. Only cases with the text
-//   in
-//                                                   their names
+//   planner_bench [--cbc SECONDS] [--only TEXT]
+//
+// --cbc: how long CBC may take; 60 by default, 0 leaves it out. --only: the cases that have it in their
+// names.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -18,6 +18,8 @@ class Unreached {
   // An agent that was refused elsewhere dials us at once. From one that could, something would have been
   // heard by then.
   static constexpr Duration kSilence = std::chrono::milliseconds(1500);
+  // Who lives, and reaches no active controller, asks again within seconds.
+  static constexpr Duration kForgotten = std::chrono::seconds(30);
   // After a start: agents look for their controller, and ask whichever is next in their lists.
   static constexpr Duration kSettle = std::chrono::seconds(10);
 
@@ -29,14 +31,17 @@ class Unreached {
 
   explicit Unreached(Time start) : start_(start) {}
 
-  // To be told of every look, about twice a second. The nodes that have asked others and were not heard
-  // since, if nobody is left whom this controller reaches; empty: all is well, or nothing is known.
+  // To be told of every look, about twice a second. The nodes that ask others and were not heard since they
+  // began to, if nobody is left whom this controller reaches; empty: all is well, or nothing is known.
   std::vector<NodeId> Look(const Asked& asked, const std::map<NodeId, Heard>& heard, Time now);
 
  private:
   const Time start_;
   std::optional<Asked> seen_;
-  std::map<NodeId, Time> elsewhere_;  // since when
+  struct Asking {
+    Time since, last;
+  };
+  std::map<NodeId, Asking> elsewhere_;  // not heard since they asked others first
 };
 
 }  // namespace siding

@@ -84,6 +84,24 @@ TEST_F(UnreachedTest, WhoHasAskedSeveralTimesIsGoneSinceTheFirst) {
   }
   EXPECT_THAT(Look(), ElementsAre(kN1, kN2));
 }
+TEST_F(UnreachedTest, OneThatHasAskedLongAgoAndAsksNoMoreSaysNothing) {
+  clock_.Advance(1s);
+  Ask(kN1);
+  Look();
+  clock_.Advance(Unreached::kForgotten + 1us);
+  heard_[kN1].connected = heard_[kN2].connected = false;
+  EXPECT_THAT(Look(), IsEmpty());
+}
+TEST_F(UnreachedTest, OneThatGoesOnAskingIsNotForgotten) {
+  clock_.Advance(1s);
+  for (Duration asked{0}; asked <= 2 * Unreached::kForgotten; asked += Unreached::kForgotten / 2) {
+    Ask(kN1);
+    Look();
+    clock_.Advance(Unreached::kForgotten / 2);
+  }
+  heard_[kN2].connected = false;
+  EXPECT_THAT(Look(), ElementsAre(kN1));
+}
 TEST_F(UnreachedTest, NodesThatThisOneHasNeverHeardOfAreNotLost) {
   clock_.Advance(1s);
   Ask(NodeId("stranger"));

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "planner/explain.h"
-#include "planner/frontier.h"
+#include "planner/nodes.h"
 #include "planner/options.h"
 
 namespace siding {

@@ -24,11 +24,11 @@ struct Offer {
 };
 using Offers = std::vector<Offer>;  // of one job
 
-double CheapestOf(const Offers& offers, int quantity, double price) {
-  double least = kNever;
-  for (const Offer& offer : offers)
-    least = std::min(least, offer.cost + price * static_cast<double>(offer.load[quantity]));
-  return least;
+// By differences: in sums, a high price on large loads would drown what the offers cost.
+const Offer& CheapestOf(const Offers& offers, int quantity, double price) {
+  return *std::min_element(offers.begin(), offers.end(), [&](const Offer& a, const Offer& b) {
+    return a.cost - b.cost < price * static_cast<double>(b.load[quantity] - a.load[quantity]);
+  });
 }
 
 class Prices {
@@ -143,9 +143,14 @@ class Prices {
     }
     if (least > limit) return kNever;
     const auto at = [&](double price) {
-      double cost = -price * static_cast<double>(limit);
-      for (const Offers* offers : needed) cost += CheapestOf(*offers, quantity, price);
-      return cost;
+      double cost = 0;
+      int64_t beyond = -limit;
+      for (const Offers* offers : needed) {
+        const Offer& offer = CheapestOf(*offers, quantity, price);
+        cost += offer.cost;
+        beyond += offer.load[quantity];
+      }
+      return cost + price * static_cast<double>(beyond);
     };
     std::vector<double> prices = {0};
     for (const Offers* offers : needed) {
@@ -156,8 +161,10 @@ class Prices {
         }
       }
     }
-    // The bound is concave in the price.
+    // The bound is concave in the price. Each once: between two equal ones nothing says on which side the
+    // best is.
     std::sort(prices.begin(), prices.end());
+    prices.erase(std::unique(prices.begin(), prices.end()), prices.end());
     size_t low = 0, high = prices.size() - 1;
     while (low < high) {
       const size_t middle = (low + high) / 2;

@@ -1,5 +1,6 @@
 #include "planner/core.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -10,6 +11,8 @@
 #include "planner/cover.h"
 #include "planner/frontier.h"
 #include "planner/greedy.h"
+#include "planner/nodes.h"
+#include "planner/planner.h"
 #include "planner/random_cluster.h"
 
 namespace siding::test {
@@ -18,18 +21,69 @@ namespace {
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kAlways = 0, kNot = std::numeric_limits<size_t>::max();
 
-Problem ProblemOf(const Instance& x, const std::vector<Candidate>& candidates) {
-  const Duration within = std::max(Duration(0), x.request.start_by - x.policy.margin - kNow);
-  const double bytes = x.snapshot.shared.bytes_per_second * ToSeconds(within) -
+Budget BudgetOf(const Instance& x, Duration during) {
+  const double bytes = x.snapshot.shared.bytes_per_second * ToSeconds(during) -
                        static_cast<double>(x.snapshot.shared.in_flight.value);
-  const int steps = x.policy.budget_steps;
-  return {x.snapshot,     candidates, x.request.per_node,
-          {x.request.id}, kNow,       {{within, x.request.nodes, {steps, std::max(0.0, bytes) / steps}}},
-          {steps, 0}};
+  return {x.policy.budget_steps, std::max(0.0, bytes) / x.policy.budget_steps};
 }
 
-std::optional<int64_t> LeastCost(const Problem& problem, size_t tangled) {
-  const Frontier frontier = MakeFrontier(problem, tangled);
+Problem ProblemOf(const Instance& x, const std::vector<Candidate>& candidates) {
+  const Duration within = std::max(Duration(0), x.request.start_by - x.policy.margin - kNow);
+  return {x.snapshot,
+          candidates,
+          x.request.per_node,
+          {x.request.id},
+          kNow,
+          {{within, x.request.nodes, BudgetOf(x, within)}},
+          {x.policy.budget_steps, 0}};
+}
+
+// More nodes and jobs, some of which have two ranks on one node, or use only the first of their ways that is
+// in time; the request is announced, and its nodes are wanted by up to three deadlines.
+class Knotted {
+ public:
+  explicit Knotted(unsigned seed) : random_(seed) {}
+
+  Instance Make() {
+    Instance x = RandomInstance(random_, 2 + Upto(2), 6, 9);
+    x.policy.classes.resize(1);
+    x.policy.classes[0].strict = true;
+    for (JobView& job : x.snapshot.jobs) {
+      if (Upto(3) == 0) job.job_class = 0;
+      NodeView& node = x.snapshot.nodes[Upto(static_cast<int>(x.snapshot.nodes.size()) - 1)];
+      if (std::find(job.nodes.begin(), job.nodes.end(), node.id) == job.nodes.end() ||
+          !node.free.Covers(job.per_node))
+        continue;
+      node.free -= job.per_node;
+      job.nodes.push_back(node.id);
+      job.memory.push_back(job.memory.front());
+    }
+    x.request.not_before = kNow + std::chrono::seconds(Upto(1) * Upto(20));
+    return x;
+  }
+
+  Problem Ask(const Instance& x, const std::vector<Candidate>& candidates) {
+    Problem problem = ProblemOf(x, candidates);
+    problem.arrival = x.request.not_before;
+    problem.early = BudgetOf(x, problem.arrival - kNow);
+    problem.deadlines.clear();
+    Duration within{0};
+    int nodes = 0;
+    for (int k = Upto(2); k >= 0; --k) {
+      within += std::chrono::milliseconds(Upto(8000));
+      nodes += 1 + Upto(1);
+      problem.deadlines.push_back({within, nodes, BudgetOf(x, within)});
+    }
+    return problem;
+  }
+
+  int Upto(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n + 1)); }
+
+ private:
+  std::mt19937 random_;
+};
+
+std::optional<int64_t> LeastCost(const Frontier& frontier) {
   std::vector<CoverGroup> groups;
   for (const auto& choices : frontier.groups) {
     CoverGroup& group = groups.emplace_back();
@@ -38,6 +92,9 @@ std::optional<int64_t> LeastCost(const Problem& problem, size_t tangled) {
   const auto answer = SolveCover(groups, frontier.demand);
   if (!answer) return std::nullopt;
   return answer->cost;
+}
+std::optional<int64_t> LeastCost(const Problem& problem, size_t tangled) {
+  return LeastCost(MakeFrontier(problem, tangled));
 }
 
 TEST(CoreTest, LeavingOutTheOthersLosesNothing) {
@@ -56,6 +113,36 @@ TEST(CoreTest, LeavingOutTheOthersLosesNothing) {
   }
   EXPECT_GT(feasible, 1000);
   EXPECT_GT(smaller, 100);
+}
+
+TEST(CoreTest, NorDoesItWithSeveralDeadlinesAndImagesInAdvance) {
+  Knotted knotted(4);
+  int feasible = 0, smaller = 0, quick = 0;
+  for (int i = 0; i < 6000; ++i) {
+    SCOPED_TRACE(i);
+    const Instance x = knotted.Make();
+    const std::vector<Candidate> candidates = MakeCandidates(x.snapshot, x.request, x.policy);
+    const Problem problem = knotted.Ask(x, candidates);
+    const Frontier all = MakeFrontier(problem, kNot), core = MakeFrontier(problem, kAlways);
+    ASSERT_TRUE(all.exact && core.exact);
+    const auto least = LeastCost(all);
+    ASSERT_EQ(LeastCost(core), least);
+    if (const auto plain = CanMeetDemand(problem)) {
+      ASSERT_EQ(*plain, least.has_value());
+    }
+    if (!least || *least == 0) continue;
+    ++feasible;
+    smaller += core.groups.size() < all.groups.size();
+    if (!core.known) continue;
+    ++quick;
+    ASSERT_GE(core.known->cover.cost, *least);
+    const auto free = FreeNodes(problem, core.known->victims);
+    for (size_t k = 0; k < free.size(); ++k)
+      ASSERT_GE(static_cast<int>(free[k].size()), problem.deadlines[k].nodes);
+  }
+  EXPECT_GT(feasible, 1000);
+  EXPECT_GT(smaller, 100);
+  EXPECT_GT(quick, feasible / 2);
 }
 
 TEST(CoreTest, WhatIsFoundQuicklyIsNoBetterThanTheBest) {
@@ -110,6 +197,121 @@ TEST(CoreTest, WhoIsOneOfTheCheapestStandsForItself) {
 
 TEST(CoreTest, NoNodeIsNeededWhereThereAreEnough) {
   EXPECT_EQ(CoreNodes({10, 20}, 0, 0), (std::vector<bool>{false, false}));
+}
+
+// Jobs of one slot and 100 MiB each on one node, of whom only one finds room on the local disk; killing two
+// of them is dearer than killing the others.
+TEST(CoreTest, APriceIsTheBestBoundAlsoWhereJobsAreAlike) {
+  Snapshot snapshot = MakeSnapshot(1, {});
+  snapshot.nodes[0].capacity.slots = 5;
+  snapshot.nodes[0].local_disk_free = Bytes{100 * kMiB};
+  snapshot.shared.bytes_per_second = 0;
+  for (int j = 0; j < 5; ++j) {
+    JobView job = MakeJob(j + 1, {0}, {});
+    job.methods.Add(Method::kCheckpoint);
+    job.methods.Add(Method::kKill);
+    if (j >= 3) job.durable_at -= std::chrono::seconds(1000);
+    snapshot.jobs.push_back(job);
+  }
+  Request request = MakeRequest(1);
+  request.per_node.slots = 5;
+  const std::vector<Candidate> candidates = MakeCandidates(snapshot, request, NoMargin());
+  const Problem problem{snapshot,     candidates, request.per_node,
+                        {request.id}, kNow,       {{std::chrono::seconds(60), 1, {1, 0}}},
+                        {1, 0}};
+  Component component;
+  component.nodes = {0};
+  component.limits = {Nodes(problem).LimitsOf(0, 0)};
+  double dump = 0, kills = 0;
+  for (int c = 0; c < 5; ++c) {
+    Member member{c, {0}, {}};
+    ASSERT_EQ(candidates[c].options.size(), 2u);
+    for (int o = 0; o < 2; ++o) {
+      CoverChoice charge;
+      charge.cost = candidates[c].options[o].cost_ms;
+      member.ways.push_back({{c, o, 0}, charge});
+      const bool kill = candidates[c].options[o].method == Method::kKill;
+      if (c < 4 && kill) kills += static_cast<double>(charge.cost);
+      if (c == 4 && !kill) dump = static_cast<double>(charge.cost);
+    }
+    component.members.push_back(member);
+  }
+  EXPECT_DOUBLE_EQ(ClearingPrices(problem, component).front(), kills + dump);
+}
+
+// Each job on its own node and the next: the first and the last cannot be freed, and all others can.
+TEST(CoreTest, ARefusalCountsAllThatCanBeFreedHoweverMany) {
+  const int nodes = 1300;
+  Snapshot snapshot = MakeSnapshot(nodes, {});
+  for (NodeView& node : snapshot.nodes) node.capacity.slots = 2;
+  for (int j = 0; j < nodes; ++j) {
+    JobView job = MakeJob(j + 1, j + 1 < nodes ? std::vector<int>{j, j + 1} : std::vector<int>{j}, {});
+    if (j + 1 < nodes) job.methods.Add(Method::kKill);
+    job.durable_at -= std::chrono::seconds(j % 100);
+    snapshot.jobs.push_back(std::move(job));
+  }
+  Request request = MakeRequest(nodes);
+  request.per_node.slots = 2;
+  snapshot.nodes[0].free.slots = 1;
+  const Plan plan = MakePlan(snapshot, request, NoMargin());
+  EXPECT_FALSE(plan.feasible);
+  EXPECT_EQ(
+      plan.refusal,
+      "only 1299 of 1300 nodes can be free by then, nor later: not all the jobs in the way can be preempted");
+}
+
+// Many jobs on two nodes each, some of which cannot be told apart by what they cost.
+Instance Tangled(std::mt19937& random) {
+  const auto upto = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n + 1)); };
+  Instance x;
+  x.snapshot = MakeSnapshot(20, {});
+  for (NodeView& node : x.snapshot.nodes) {
+    node.capacity.slots = node.free.slots = 4;
+    node.local_disk_free = Bytes{100 * upto(3) * kMiB};
+  }
+  for (int j = 1; j <= 45; ++j) {
+    const int one = upto(19), other = (one + 1 + upto(18)) % 20;
+    JobView job = MakeJob(j, {one, other}, {});
+    for (Method method : {Method::kCheckpoint, Method::kKill}) {
+      if (upto(4) > 0) job.methods.Add(method);
+    }
+    job.durable_at = kNow - std::chrono::seconds(10 * upto(9));
+    for (int n : {one, other}) --x.snapshot.nodes[n].free.slots;
+    if (x.snapshot.nodes[one].free.slots >= 0 && x.snapshot.nodes[other].free.slots >= 0) {
+      x.snapshot.jobs.push_back(std::move(job));
+    } else {
+      for (int n : {one, other}) ++x.snapshot.nodes[n].free.slots;
+    }
+  }
+  x.request = MakeRequest(1 + upto(5));
+  x.request.per_node.slots = 4;
+  return x;
+}
+
+TEST(CoreTest, TheOrderOfATangledSnapshotDoesNotMatter) {
+  std::mt19937 random(5);
+  int found = 0, exact = 0;
+  for (int i = 0; i < 40; ++i) {
+    SCOPED_TRACE(i);
+    Instance x = Tangled(random);
+    const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
+    const std::vector<Candidate> candidates = MakeCandidates(x.snapshot, x.request, x.policy);
+    found += MakeFrontier(ProblemOf(x, candidates)).known.has_value();
+    std::shuffle(x.snapshot.jobs.begin(), x.snapshot.jobs.end(), random);
+    std::shuffle(x.snapshot.nodes.begin(), x.snapshot.nodes.end(), random);
+    const Plan again = MakePlan(x.snapshot, x.request, x.policy);
+    exact += plan.exact;
+    ASSERT_EQ(plan.refusal, again.refusal);
+    ASSERT_EQ(plan.earliest, again.earliest);
+    ASSERT_EQ(plan.nodes, again.nodes);
+    ASSERT_EQ(plan.steps.size(), again.steps.size());
+    for (size_t s = 0; s < plan.steps.size(); ++s) {
+      ASSERT_EQ(plan.steps[s].job, again.steps[s].job);
+      ASSERT_EQ(plan.steps[s].method, again.steps[s].method);
+    }
+  }
+  EXPECT_GT(found, 20);
+  EXPECT_GT(exact, 30);  // without leaving out nodes it is hardly ever
 }
 
 }  // namespace

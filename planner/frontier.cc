@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <tuple>
-#include <unordered_map>
 
 #include "planner/component.h"
 #include "planner/core.h"
 #include "planner/greedy.h"
+#include "planner/grouping.h"
+#include "planner/nodes.h"
 
 namespace siding {
 namespace {
@@ -20,22 +20,9 @@ class FrontierMaker {
       : problem_(problem),
         snapshot_(problem.snapshot),
         deadlines_(static_cast<int>(problem.deadlines.size())),
+        nodes_(problem),
         cost_unit_(CostUnit(problem)) {
     CountSpare();
-    index_.reserve(snapshot_.nodes.size());
-    for (size_t i = 0; i < snapshot_.nodes.size(); ++i) index_[snapshot_.nodes[i].id] = static_cast<int>(i);
-    FreeByThemselves();
-    for (size_t n = 0; n < snapshot_.nodes.size(); ++n) {
-      const int node = static_cast<int>(n);
-      wanted_.push_back(eligible_[node] && !FreeByItself(node, 0));
-    }
-    for (const Candidate& candidate : problem.candidates) {
-      std::vector<int>& nodes = on_.emplace_back();
-      for (const NodeId& id : candidate.job->nodes) {
-        auto it = index_.find(id);
-        nodes.push_back(it != index_.end() ? it->second : -1);
-      }
-    }
   }
 
   Frontier Make(size_t tangled) {
@@ -44,10 +31,10 @@ class FrontierMaker {
     std::vector<Component> components;
     if (NodesMissing(frontier.demand) > 0) {
       std::vector<Member> members = Members();
-      components = Group(members);
+      components = Group(nodes_, members);
       if (IsTangled(components, tangled)) {
         frontier.known = KeepCore(members, frontier.demand);
-        components = Group(std::move(members));
+        components = Group(nodes_, std::move(members));
       }
     }
     Effort effort;
@@ -62,56 +49,13 @@ class FrontierMaker {
 
   std::optional<bool> CanMeet() const {
     const std::vector<int> demand = Demand();
-    const Component all = Whole(Members());
+    const Component all = Whole(nodes_, Members());
     const std::vector<double> prices = ClearingPrices(problem_, all);
     const auto can_be_freed =
         std::count_if(prices.begin(), prices.end(), [](double price) { return std::isfinite(price); });
     if (can_be_freed < NodesMissing(demand)) return false;
     if (ClearEnough(problem_, all, demand, prices, true)) return true;
     return std::nullopt;
-  }
-
-  std::vector<Victim> Trim(std::vector<Victim> victims) const {
-    if (deadlines_ > 1) return victims;
-    const auto cost = [&](const Victim& v) {
-      return problem_.candidates[v.candidate].options[v.option].cost_ms;
-    };
-    std::vector<Victim> order = victims;
-    std::sort(order.begin(), order.end(), [&](const Victim& a, const Victim& b) {
-      return std::pair(-cost(a), a.candidate) < std::pair(-cost(b), b.candidate);
-    });
-    std::vector<Load> loads(snapshot_.nodes.size());
-    for (const Victim& victim : victims) AddTo(loads, victim, +1);
-    int missing = NodesMissing(Demand());
-    for (size_t n = 0; n < loads.size(); ++n) missing -= IsFreed(LimitsOf(static_cast<int>(n), 0), loads[n]);
-    for (const Victim& victim : order) {
-      const int freed = FreedOf(victim, loads);
-      AddTo(loads, victim, -1);
-      const int lost = freed - FreedOf(victim, loads);
-      if (missing + lost > 0) {
-        AddTo(loads, victim, +1);
-        continue;
-      }
-      missing += lost;
-      std::erase_if(victims, [&](const Victim& v) { return v.candidate == victim.candidate; });
-    }
-    return victims;
-  }
-
-  // By deadline.
-  std::vector<std::vector<int>> FreeIf(const std::vector<Victim>& victims) const {
-    std::vector<Load> loads(snapshot_.nodes.size());
-    std::vector<std::vector<int>> free(deadlines_);
-    for (int k = 0; k < deadlines_; ++k) {
-      for (const Victim& victim : victims) {
-        if (victim.by == k) AddTo(loads, victim, +1);
-      }
-      for (size_t n = 0; n < snapshot_.nodes.size(); ++n) {
-        const int node = static_cast<int>(n);
-        if (FreeByItself(node, k) || IsFreed(LimitsOf(node, k), loads[n])) free[k].push_back(node);
-      }
-    }
-    return free;
   }
 
  private:
@@ -125,10 +69,7 @@ class FrontierMaker {
   std::vector<int> Demand() const {
     std::vector<int> demand(2 * deadlines_ + 2, 0);
     for (int k = 0; k < deadlines_; ++k) {
-      demand[NodesRow(k)] = problem_.deadlines[k].nodes;
-      for (size_t n = 0; n < snapshot_.nodes.size(); ++n) {
-        demand[NodesRow(k)] -= FreeByItself(static_cast<int>(n), k);
-      }
+      demand[NodesRow(k)] = nodes_.Missing(k);
       demand[SharedRow(k)] = -problem_.deadlines[k].shared.steps;
     }
     demand[EarlyRow()] = -problem_.early.steps;
@@ -192,64 +133,6 @@ class FrontierMaker {
     return unit;
   }
 
-  // ---- nodes ----
-
-  void FreeByThemselves() {
-    for (const NodeView& node : snapshot_.nodes) eligible_.push_back(IsEligible(node, problem_.per_node));
-    for (const Deadline& deadline : problem_.deadlines) {
-      std::vector<Resources>& free = free_.emplace_back();
-      for (const NodeView& node : snapshot_.nodes) free.push_back(node.free);
-      for (const JobView& job : snapshot_.jobs) {
-        if (!job.releasing_at || *job.releasing_at - problem_.arrival > deadline.within) continue;
-        if (!LeavesForUs(problem_, job)) continue;
-        for (const NodeId& node : job.nodes) {
-          if (auto it = index_.find(node); it != index_.end()) free[it->second] += GivesBack(job);
-        }
-      }
-    }
-  }
-
-  bool FreeByItself(int node, int k) const {
-    return eligible_[node] && free_[k][node].Covers(problem_.per_node);
-  }
-
-  void AddTo(std::vector<Load>& loads, const Victim& victim, int sign) const {
-    const Candidate& candidate = problem_.candidates[victim.candidate];
-    for (size_t rank = 0; rank < candidate.job->nodes.size(); ++rank) {
-      const int node = on_[victim.candidate][rank];
-      if (node < 0) continue;
-      const Load load = LoadOf(candidate.options[victim.option], *candidate.job, rank);
-      for (int q = 0; q < kQuantities; ++q) loads[node][q] += sign * load[q];
-    }
-  }
-
-  // Nodes of the victim's that are freed by the first deadline.
-  int FreedOf(const Victim& victim, const std::vector<Load>& loads) const {
-    std::vector<int> nodes = on_[victim.candidate];
-    std::sort(nodes.begin(), nodes.end());
-    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    return static_cast<int>(std::count_if(nodes.begin(), nodes.end(), [&](int node) {
-      return node >= 0 && IsFreed(LimitsOf(node, 0), loads[node]);
-    }));
-  }
-
-  Limits LimitsOf(int n, int k) const {
-    const NodeView& node = snapshot_.nodes[n];
-    const Resources& wanted = problem_.per_node;
-    const Resources& free = free_[k][n];
-    const int64_t within = problem_.deadlines[k].within.count();
-    Limits limits;
-    limits.wanted = wanted_[n] && !FreeByItself(n, k);
-    limits.limit[kSlots] = std::max(0, wanted.slots - free.slots);
-    limits.limit[kMemory] = std::max<int64_t>(0, wanted.memory.value - free.memory.value);
-    limits.limit[kGpus] = std::max(0, wanted.gpus - free.gpus);
-    limits.limit[kFrozen] = std::max<int64_t>(0, node.ram_available.value - wanted.memory.value);
-    limits.limit[kLocalDisk] = node.local_disk_free.value;
-    limits.limit[kLocalWriting] = limits.limit[kSharedWriting] = within;
-    limits.limit[kEarlyWriting] = (problem_.arrival - snapshot_.now).count();
-    return limits;
-  }
-
   // ---- components ----
 
   // Those who could leave, and by that help to free a node.
@@ -267,16 +150,17 @@ class FrontierMaker {
   }
 
   bool IsOnWanted(int c) const {
-    return std::any_of(on_[c].begin(), on_[c].end(), [&](int node) { return node >= 0 && wanted_[node]; });
+    return std::any_of(nodes_.Of(c).begin(), nodes_.Of(c).end(),
+                       [&](int node) { return node >= 0 && nodes_.IsWanted(node); });
   }
 
   // Says of each where it is, as far as that can matter.
   void Place(std::vector<Member>& members) const {
     const std::vector<bool> crowded = Crowded(members);
     for (Member& member : members) {
-      member.nodes = on_[member.candidate];
+      member.nodes = nodes_.Of(member.candidate);
       for (int& node : member.nodes) {
-        if (node >= 0 && !wanted_[node] && !crowded[node]) node = -1;
+        if (node >= 0 && !nodes_.IsWanted(node) && !crowded[node]) node = -1;
       }
     }
   }
@@ -284,13 +168,13 @@ class FrontierMaker {
   // Leaves out the nodes that are too dear for a cheapest plan, and those who are on no others. The plan that
   // shows it; nullopt: none was found quickly.
   std::optional<FrontierChoice> KeepCore(std::vector<Member>& members, const std::vector<int>& demand) {
-    const Component all = Whole(members);
+    const Component all = Whole(nodes_, members);
     const std::vector<double> prices = ClearingPrices(problem_, all);
     auto known = ClearEnough(problem_, all, demand, prices, false);
     const std::vector<bool> core = CoreNodes(
         prices, NodesMissing(demand), known ? std::optional<int64_t>(known->cover.cost) : std::nullopt);
     for (size_t i = 0; i < core.size(); ++i) {
-      if (!core[i]) wanted_[all.nodes[i]] = false;
+      if (!core[i]) nodes_.LeaveOut(all.nodes[i]);
     }
     std::erase_if(members, [&](const Member& member) { return !IsOnWanted(member.candidate); });
     Place(members);
@@ -310,12 +194,12 @@ class FrontierMaker {
   // Nodes that need not be freed, but cannot bear that all members there leave in the way that takes the
   // most.
   std::vector<bool> Crowded(const std::vector<Member>& members) const {
-    std::vector<Load> most(snapshot_.nodes.size());
+    std::vector<Load> most(nodes_.size());
     for (const Member& member : members) {
       const Candidate& candidate = problem_.candidates[member.candidate];
       for (size_t rank = 0; rank < candidate.job->nodes.size(); ++rank) {
-        const int node = on_[member.candidate][rank];
-        if (node < 0 || wanted_[node]) continue;
+        const int node = nodes_.Of(member.candidate)[rank];
+        if (node < 0 || nodes_.IsWanted(node)) continue;
         Load its{};
         for (const Way& way : member.ways) {
           const Load load = LoadOf(problem_, way, rank);
@@ -326,7 +210,7 @@ class FrontierMaker {
     }
     std::vector<bool> crowded(most.size());
     for (size_t n = 0; n < most.size(); ++n) {
-      const Limits limits = LimitsOf(static_cast<int>(n), 0);
+      const Limits limits = nodes_.LimitsOf(static_cast<int>(n), 0);
       for (int q = kFrozen + 1; q < kQuantities; ++q) {
         if (most[n][q] > limits.limit[q]) crowded[n] = true;
       }
@@ -352,73 +236,6 @@ class FrontierMaker {
       if (candidate.strict && !ways.empty()) break;
     }
     return ways;
-  }
-
-  Component Whole(std::vector<Member> members) const {
-    Component all;
-    all.members = std::move(members);
-    Finish(all);
-    return all;
-  }
-
-  // Union-find over the nodes that members share.
-  std::vector<Component> Group(std::vector<Member> members) const {
-    std::vector<int> parent(members.size());
-    std::iota(parent.begin(), parent.end(), 0);
-    const auto root = [&](int i) {
-      while (parent[i] != i) i = parent[i] = parent[parent[i]];
-      return i;
-    };
-    std::unordered_map<int, int> first_on;
-    for (size_t m = 0; m < members.size(); ++m) {
-      for (int node : members[m].nodes) {
-        if (node < 0) continue;
-        auto [it, fresh] = first_on.emplace(node, static_cast<int>(m));
-        if (!fresh) parent[root(static_cast<int>(m))] = root(it->second);
-      }
-    }
-    std::vector<Component> components;
-    std::unordered_map<int, size_t> component_of;  // by root
-    for (size_t m = 0; m < members.size(); ++m) {
-      auto [it, fresh] = component_of.emplace(root(static_cast<int>(m)), components.size());
-      if (fresh) components.emplace_back();
-      components[it->second].members.push_back(std::move(members[m]));
-    }
-    for (Component& component : components) Finish(component);
-    return components;
-  }
-
-  // Members come in the order of their nodes, so that few nodes are open at once (component.cc), and their
-  // nodes become indices into the component's.
-  void Finish(Component& component) const {
-    std::vector<int> nodes;
-    for (const Member& member : component.members) {
-      std::copy_if(member.nodes.begin(), member.nodes.end(), std::back_inserter(nodes),
-                   [](int n) { return n >= 0; });
-    }
-    const auto by_id = [&](int a, int b) { return snapshot_.nodes[a].id < snapshot_.nodes[b].id; };
-    std::sort(nodes.begin(), nodes.end(), by_id);
-    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    for (int node : nodes) {
-      for (int k = 0; k < deadlines_; ++k) component.limits.push_back(LimitsOf(node, k));
-    }
-    component.nodes = nodes;
-    const int none = static_cast<int>(nodes.size());
-    std::vector<std::pair<int, int>> order;  // by the first node, then the candidate
-    for (size_t m = 0; m < component.members.size(); ++m) {
-      int first = none;
-      for (int& node : component.members[m].nodes) {
-        if (node < 0) continue;
-        node = static_cast<int>(std::lower_bound(nodes.begin(), nodes.end(), node, by_id) - nodes.begin());
-        first = std::min(first, node);
-      }
-      order.emplace_back(first, static_cast<int>(m));
-    }
-    std::sort(order.begin(), order.end());
-    std::vector<Member> members;
-    members.reserve(order.size());
-    for (const auto& [first, m] : order) members.push_back(std::move(component.members[m]));
-    component.members = std::move(members);
   }
 
   // What it uses of what can be written to shared storage by the deadline. Bytes that follow a notice have
@@ -453,14 +270,10 @@ class FrontierMaker {
   const Problem& problem_;
   const Snapshot& snapshot_;
   const int deadlines_;
+  Nodes nodes_;
   const int64_t cost_unit_;
   std::map<Shape, int> spare_for_;
   int spare_ = 0;
-  std::unordered_map<NodeId, int> index_;
-  std::vector<std::vector<Resources>> free_;  // by deadline and node, if no victim leaves
-  std::vector<bool> eligible_;
-  std::vector<bool> wanted_;          // by node: it is to be freed, if that is worth while
-  std::vector<std::vector<int>> on_;  // by candidate and rank: the node; -1: not one of the snapshot's
 };
 
 }  // namespace
@@ -472,39 +285,8 @@ int Budget::StepsFor(Bytes bytes) const {
   return needed > steps ? steps + 1 : static_cast<int>(needed);
 }
 
-bool LeavesForUs(const Problem& problem, const JobView& job) {
-  return job.releasing_for == JobId() || std::find(problem.requests.begin(), problem.requests.end(),
-                                                   job.releasing_for) != problem.requests.end();
-}
-
-Resources GivesBack(const JobView& job) {
-  return job.releasing_to_ram ? FreedByFreezing(job.per_node) : job.per_node;
-}
-
-bool IsEligible(const NodeView& node, const Resources& per_node) {
-  return node.usable && node.capacity.Covers(per_node);
-}
-
-std::vector<int> SpareNodes(const Snapshot& snapshot, const Resources& wanted, const JobView& job) {
-  std::vector<int> spare;
-  for (size_t n = 0; n < snapshot.nodes.size(); ++n) {
-    const NodeView& node = snapshot.nodes[n];
-    if (node.usable && !IsEligible(node, wanted) && node.free.Covers(job.per_node))
-      spare.push_back(static_cast<int>(n));
-  }
-  return spare;
-}
-
 Frontier MakeFrontier(const Problem& problem, size_t tangled) { return FrontierMaker(problem).Make(tangled); }
 
 std::optional<bool> CanMeetDemand(const Problem& problem) { return FrontierMaker(problem).CanMeet(); }
-
-std::vector<Victim> Trimmed(const Problem& problem, std::vector<Victim> victims) {
-  return FrontierMaker(problem).Trim(std::move(victims));
-}
-
-std::vector<std::vector<int>> FreeNodes(const Problem& problem, const std::vector<Victim>& victims) {
-  return FrontierMaker(problem).FreeIf(victims);
-}
 
 }  // namespace siding

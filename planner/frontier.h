@@ -59,31 +59,14 @@ struct Frontier {
   std::optional<FrontierChoice> known;              // one that meets the demand, if one was found quickly
 };
 
-// From so many jobs on that depend on one another it is first looked which nodes need be considered (core.h).
-inline constexpr size_t kTangled = 32;
+// From so many jobs on that depend on one another it is first looked which nodes need be considered (core.h):
+// where jobs on two nodes tie them, all combinations of 25 are too many to be looked at, and take 100 ms.
+inline constexpr size_t kTangled = 12;
 
 // What can be part of a cheapest selection.
 Frontier MakeFrontier(const Problem& problem, size_t tangled = kTangled);
 
 // Whether the demand can be met; nullopt: that is not plain, and takes the search in MakeFrontier.
 std::optional<bool> CanMeetDemand(const Problem& problem);
-
-// Less those without whom there are still enough nodes, the most expensive first. An exact solution has none:
-// leaving one out would have been cheaper. With several deadlines nobody is left out.
-std::vector<Victim> Trimmed(const Problem& problem, std::vector<Victim> victims);
-
-// By deadline: the nodes (indices, ascending) that will be free by then if just these leave, each by its own.
-std::vector<std::vector<int>> FreeNodes(const Problem& problem, const std::vector<Victim>& victims);
-
-// The job is leaving its nodes already, and nobody but these requests will have them.
-bool LeavesForUs(const Problem& problem, const JobView& job);
-// What it gives back then.
-Resources GivesBack(const JobView& job);
-
-// The node could serve the request if nothing ran there.
-bool IsEligible(const NodeView& node, const Resources& per_node);
-
-// Free nodes that the request cannot use and that have room for one rank of this job: where it could migrate.
-std::vector<int> SpareNodes(const Snapshot& snapshot, const Resources& wanted, const JobView& job);
 
 }  // namespace siding

@@ -303,9 +303,11 @@ std::vector<FrontierChoice> ClearInTurn(const Problem& problem, const Component&
   const std::vector<double> prices = ClearingPrices(problem, component);
   Clearing clearing(problem, component, demand, prices, preference);
   clearing.Run([&] {
+    if (choices.size() == most) return !clearing.Meets();
     choices.push_back(clearing.Choice());
-    return choices.size() < most;
+    return true;
   });
+  if (choices.size() == most) choices.push_back(clearing.Choice());
   return choices;
 }
 

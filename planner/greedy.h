@@ -18,8 +18,9 @@ struct Preference {
 // All ways; then without those that one of the things that can be short forbids; then all, thriftily.
 std::vector<Preference> Preferences(const Problem& problem);
 
-// What has been cleared after each node, `most` at the most. Whoever leaves without a node becoming free by
-// it is put back. `demand`: see Frontier; only the rows of what is short are heeded.
+// What has been cleared after each of the first `most` nodes; and in the end, which is when nothing more can
+// be cleared, or all that is wanted has been. Whoever leaves without a node becoming free by it is put back.
+// `demand`: see Frontier.
 std::vector<FrontierChoice> ClearInTurn(const Problem& problem, const Component& component,
                                         const std::vector<int>& demand, const Preference& preference,
                                         size_t most);

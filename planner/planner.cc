@@ -15,6 +15,7 @@
 #include "planner/baselines.h"
 #include "planner/explain.h"
 #include "planner/frontier.h"
+#include "planner/nodes.h"
 #include "planner/options.h"
 #include "planner/write_plans.h"
 

@@ -16,18 +16,18 @@ struct Instance {
   Policy policy = NoMargin();
 };
 
-// Up to 4 nodes of `slots` slots, up to 5 jobs on one to three of them, limits that often bind.
-inline Instance RandomInstance(std::mt19937& random, int slots) {
+// Nodes of `slots` slots, jobs on one to three of them, limits that often bind.
+inline Instance RandomInstance(std::mt19937& random, int slots, int most_nodes = 4, int most_jobs = 5) {
   const auto upto = [&](int n) { return int(random() % unsigned(n + 1)); };
   Instance x;
-  x.snapshot = MakeSnapshot(2 + upto(2), {});
+  x.snapshot = MakeSnapshot(2 + upto(most_nodes - 2), {});
   for (NodeView& node : x.snapshot.nodes) {
     node.capacity = node.free = {slots, Bytes{1024 * kMiB}, 2};
     node.ram_available = Bytes{(100 + 100 * upto(5)) * kMiB};
     node.local_disk_free = Bytes{100 * upto(4) * kMiB};
     if (upto(4) == 0) node.local = {};
   }
-  const int jobs = 1 + upto(4);
+  const int jobs = 1 + upto(most_jobs - 1);
   for (int j = 1; j <= jobs; ++j) {
     std::vector<int> on;
     const Resources holds{1 + upto(slots - 1), Bytes{100 * upto(3) * kMiB}, upto(5) == 0 ? 1 : 0};

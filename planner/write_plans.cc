@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "planner/explain.h"
+#include "planner/nodes.h"
 
 namespace siding {
 namespace {

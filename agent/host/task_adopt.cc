@@ -31,6 +31,7 @@ void Task::Adopt() {
   }
   // The dump was undone by the agent's death: it must not be taken for one that waits for its commit.
   if (phase == v1::PREPARED) record_.mutable_report()->set_phase(v1::DUMPING);
+  if (record_.report().phase() == v1::DUMPING) record_.mutable_dump()->set_cut_short(true);
   auto shim = FindShim(folder_);
   if (shim.ok()) {
     Watch(*std::move(shim));

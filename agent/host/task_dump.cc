@@ -167,6 +167,7 @@ void Task::DoDump(v1::ToAgent command) {
     frozen = FreezeAgain();
   }
   std::lock_guard lock(mutex_);
+  record_.mutable_dump()->set_cut_short(absl::IsUnavailable(status) || abandon_);
   if (ended_) return;
   v1::TaskReport& report = *record_.mutable_report();
   record_.mutable_dump()->set_committing(false);

@@ -5,9 +5,13 @@
 namespace siding {
 namespace {
 
-// A CRIU that is killed in the middle of a dump leaves its code in the processes, which ends at a breakpoint.
+// A CRIU that is killed in the middle of a dump leaves its code in a process, which ends at a breakpoint. No
+// program can end siding-init so. Of its command siding-init says it by a code, and that may be the program's
+// own.
 bool EndedByCriu(const agent::TaskRecord& record, const agent::ShimExit* exit) {
-  return exit != nullptr && exit->signal() == SIGTRAP && record.dump().op() != 0;
+  if (exit == nullptr) return false;
+  if (exit->signal() == SIGTRAP) return record.dump().op() != 0;
+  return exit->code() == 128 + SIGTRAP && record.dump().cut_short();
 }
 
 }  // namespace

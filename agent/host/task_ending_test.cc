@@ -74,6 +74,18 @@ TEST(ReportEnding, ABreakpointThatCriuHasLeftBehindIsNotTheTasksEnd) {
   EXPECT_EQ(ReportEnding(record, &exit, kVisible), v1::LOST);
 }
 
+TEST(ReportEnding, ABreakpointInTheCommandCountsOnlyIfCriuWasCutShort) {
+  agent::TaskRecord record;
+  record.mutable_dump()->set_op(7);
+  agent::ShimExit exit;
+  exit.set_code(128 + SIGTRAP);
+  EXPECT_EQ(ReportEnding(record, &exit, kVisible), v1::EXITED);
+  record.mutable_dump()->set_cut_short(true);
+  EXPECT_EQ(ReportEnding(record, &exit, kVisible), v1::LOST);
+  exit.set_code(1);
+  EXPECT_EQ(ReportEnding(record, &exit, kVisible), v1::EXITED);
+}
+
 TEST(ReportEnding, ABreakpointOfATaskThatWasNeverDumpedIsItsOwn) {
   agent::TaskRecord record;
   const agent::ShimExit exit = Trapped();

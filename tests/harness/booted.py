@@ -13,6 +13,7 @@ import tempfile
 import uuid
 
 from cluster import wait_for
+from machines import removed
 
 SYSTEMD = pathlib.Path("/lib/systemd/systemd")
 TREES = (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
@@ -165,7 +166,8 @@ class Machine:
         self.launcher = self.init = None
         wait_for(f"the processes of {self.name} to be gone", lambda: not self.pids(""), 20)
         for folder, _, _ in os.walk(self.group, topdown=False):
-            os.rmdir(folder)
+            # Who has ended is not listed any more, but may keep it busy for another moment.
+            wait_for(f"{folder} to be empty", lambda f=folder: removed(pathlib.Path(f)), 20)
 
     def remove(self):
         if self.launcher:

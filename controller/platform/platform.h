@@ -55,7 +55,7 @@ class Platform {
 };
 
 // Highest priority first, then first come first served; a job that does not fit holds back the later ones
-// of the same or lower priority, so that gangs are not starved.
+// of the same or lower priority, so that gangs are not starved: everywhere, or where alone it can go on.
 std::unique_ptr<Platform> NewStandalonePlatform();
 
 }  // namespace siding

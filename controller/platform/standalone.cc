@@ -18,9 +18,16 @@ class StandalonePlatform final : public Platform {
     std::vector<Placement> placements;
     for (const Waiting* job : queue) {
       std::vector<NodeId> nodes = ChooseNodes(*job, room);
-      // The first that does not fit holds back the rest: were the small ones let past it, a gang might never
-      // find its nodes free together.
-      if (nodes.empty()) break;
+      if (nodes.empty()) {
+        // The first that does not fit holds back the rest: were the small ones let past it, a gang might
+        // never find its nodes free together. One that can go on only where its image lies holds those nodes
+        // alone.
+        if (job->only_on.empty()) break;
+        std::erase_if(room, [&](const NodeRoom& node) {
+          return std::find(job->only_on.begin(), job->only_on.end(), node.id) != job->only_on.end();
+        });
+        continue;
+      }
       for (const NodeId& node : nodes) Find(room, node)->free -= job->per_node;
       placements.push_back({job->id, std::move(nodes)});
     }

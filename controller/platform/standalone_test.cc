@@ -54,6 +54,17 @@ TEST(Standalone, WaitsForTheNodesOfALocalImage) {
   EXPECT_TRUE(Place({job}, Room({1})).empty());
 }
 
+TEST(Standalone, WhoWaitsForTheNodesOfALocalImageHoldsBackNobodyElsewhere) {
+  Waiting job = Job(1);
+  job.only_on = {NodeId("a")};
+  EXPECT_EQ(Place({job, Job(2)}, Room({0, 1}))[2], std::vector<NodeId>{NodeId("b")});
+}
+TEST(Standalone, WhoWaitsForTheNodesOfALocalImageHasThemKeptFree) {
+  Waiting job = Job(1, 2, 2);
+  job.only_on = {NodeId("a"), NodeId("b")};
+  EXPECT_TRUE(Place({job, Job(2)}, Room({2, 1})).empty());
+}
+
 // Some clusters and queues, the same in every run: every kind of resource runs short in some of them.
 class StandaloneProperty : public testing::TestWithParam<unsigned> {
  protected:

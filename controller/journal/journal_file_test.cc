@@ -224,7 +224,7 @@ TEST_F(CopyTest, ACopyNeedsNoFileBesideIt) {
 // SQLite would take that log for the copy's.
 TEST_F(CopyTest, ACopyBesideAnotherJournalsLogIsRefused) {
   ASSERT_TRUE(CopyJournal(path_, copy_).ok());
-  for (const std::string log : {copy_ + "-wal", copy_ + "-journal"}) {
+  for (const std::string& log : {copy_ + "-wal", copy_ + "-journal"}) {
     std::ofstream(log) << "frames";
     EXPECT_THAT(std::string(OpenSqliteJournal(copy_).status().message()), HasSubstr("Remove " + log));
     std::filesystem::remove(log);
@@ -233,7 +233,7 @@ TEST_F(CopyTest, ACopyBesideAnotherJournalsLogIsRefused) {
 
 TEST_F(CopyTest, ACopyWhoseTakingOverWasInterruptedIsTakenOver) {
   ASSERT_TRUE(CopyJournal(path_, copy_).ok());
-  for (const std::string left : {copy_ + ".new", copy_ + ".new-journal"}) std::ofstream(left) << "half";
+  for (const std::string& left : {copy_ + ".new", copy_ + ".new-journal"}) std::ofstream(left) << "half";
   const auto journal = OpenSqliteJournal(copy_);
   ASSERT_TRUE(journal.ok()) << journal.status();
   EXPECT_EQ((*journal)->restored(), 3);

@@ -129,6 +129,8 @@ bool IsTerminal(JobState state) { return state == S::kDone || state == S::kFaile
 
 bool HoldsNodes(JobState state) { return state != S::kPending && state != S::kParked && !IsTerminal(state); }
 
+bool IsBeginning(JobState state) { return state == S::kStarting || state == S::kRestoring; }
+
 std::string ToString(JobState state) { return kStateNames[static_cast<int>(state)]; }
 std::string ToString(JobEvent event) { return kEventNames[static_cast<int>(event)]; }
 

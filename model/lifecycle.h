@@ -62,6 +62,8 @@ std::optional<JobState> Next(JobState state, JobEvent event);
 bool IsTerminal(JobState state);
 // It has tasks on its nodes, frozen ones included.
 bool HoldsNodes(JobState state);
+// Its tasks are being started, from the beginning or from an image.
+bool IsBeginning(JobState state);
 
 std::string ToString(JobState state);
 std::string ToString(JobEvent event);

@@ -66,5 +66,26 @@ TEST_F(AbsenceTest, ARestartedControllerWaitsForItsAgentsToDial) {
   EXPECT_EQ(Plans(), 1u);
 }
 
+TEST_F(AbsenceTest, AlsoForOneWhereAnImageIsToBeDeleted) {
+  ASSERT_TRUE(engine_->Kill(kBob, request_).ok());
+  cluster_.slow_dump.clear();
+  Settle(10);
+  ASSERT_TRUE(engine_->Checkpoint(kAda, second_, Tier::kShared).ok());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, second_, Tier::kShared).ok());
+  Settle();
+  ASSERT_EQ(Job(second_).checkpoints.size(), 2u);
+  ASSERT_TRUE(engine_->DeleteCheckpoint(kAda, Job(second_).checkpoints.front()).ok());
+  cluster_.LoseQueue();
+  cluster_.slow_dump = {"b"};
+  request_ = Submit(OnDemand(2, 100s), kBob);
+  Settle();
+  ASSERT_EQ(State(first_), JobState::kParked);
+  StartController();
+  Settle(5);
+  EXPECT_EQ(State(first_), JobState::kParked);
+  EXPECT_EQ(Plans(), 1u);
+}
+
 }  // namespace
 }  // namespace siding

@@ -18,6 +18,12 @@ constexpr Duration kDumpPatience = std::chrono::seconds(60);
 constexpr int64_t kOpsPerOrder = 100;  // room for attempts
 constexpr int64_t kOpsPerIncarnation = 1000000;
 
+// A dump that is under way then was ordered before, perhaps before the journal was copied.
+bool WantsNoDump(JobState state) {
+  return IsBeginning(state) || state == JobState::kRunning || state == JobState::kResuming ||
+         state == JobState::kSuspending || state == JobState::kSuspended;
+}
+
 }  // namespace
 
 int64_t Engine::Impl::OpOf(const JobRecord& job) const {
@@ -34,6 +40,21 @@ void Engine::Impl::Send(const NodeId& node, const TaskId& task, v1::ToAgent comm
   command.mutable_task()->set_incarnation(task.incarnation);
   command.mutable_task()->set_rank(task.rank);
   Command(node, std::move(command));
+}
+
+// From the beginning, from what the program has saved, or from an image.
+void Engine::Impl::PutStart(const JobRecord& job, v1::ToAgent& command) const {
+  if (job.state == JobState::kRestoring && job.current.checkpoint != CheckpointId()) {
+    const CheckpointRecord& checkpoint = state_.checkpoints.at(job.current.checkpoint);
+    v1::Restore& restore = *command.mutable_restore();
+    *restore.mutable_spec() = ToProto(job.spec);
+    restore.set_checkpoint(checkpoint.id.value());
+    restore.set_tier(ToProto(checkpoint.tier));
+    restore.set_image_incarnation(checkpoint.incarnation);
+    return;
+  }
+  *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
+  if (job.state == JobState::kRestoring) command.mutable_launch()->set_restart_after_save(true);
 }
 
 void Engine::Impl::ActOnJob(JobRecord& job) {
@@ -58,69 +79,38 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
       // Nobody waits for the image of a job that is parked in RAM.
       if (!job.in_ram) dump.set_patience_us((3 * predicted + kDumpPatience).count());
     };
-    // Whatever still holds the task from before is undone.
-    const auto abort = [&] {
-      if (seen.report.op() != 0) command.set_op(seen.report.op());
-      command.mutable_abort();
-    };
     const bool being_dumped = phase == v1::PREPARED || phase == v1::DUMPING;
     // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.
     const bool told = phase == v1::RUNNING && seen.report.op() != 0 && job.state != JobState::kKilling;
     const bool as_ordered = seen.report.op() >= op && seen.report.op() < op + kOpsPerOrder;
-    if (told && !(job.state == JobState::kSuspending && as_ordered)) {
-      abort();
+    // Whatever still holds the task from before is undone.
+    if ((being_dumped && WantsNoDump(job.state)) ||
+        (told && !(job.state == JobState::kSuspending && as_ordered))) {
+      if (seen.report.op() != 0) command.set_op(seen.report.op());
+      command.mutable_abort();
       Send(job.nodes[rank], TaskOf(job, rank), std::move(command));
       continue;
     }
     switch (job.state) {
       case JobState::kStarting:
-        if (being_dumped) {  // as before the journal was copied
-          abort();
-          break;
-        }
-        send = !seen.known && !IsHosted(job) && !job.from_copy;
-        *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
-        break;
       case JobState::kRestoring:
-        if (being_dumped) {
-          abort();
-          break;
-        }
         send = !seen.known && !IsHosted(job) && !job.from_copy;
-        if (job.current.checkpoint == CheckpointId()) {
-          *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
-          command.mutable_launch()->set_restart_after_save(true);
-        } else {
-          const CheckpointRecord& checkpoint = state_.checkpoints[job.current.checkpoint];
-          v1::Restore& restore = *command.mutable_restore();
-          *restore.mutable_spec() = ToProto(job.spec);
-          restore.set_checkpoint(checkpoint.id.value());
-          restore.set_tier(ToProto(checkpoint.tier));
-          restore.set_image_incarnation(checkpoint.incarnation);
-        }
+        PutStart(job, command);
         break;
       case JobState::kRunning:
       case JobState::kResuming:
-        if (being_dumped) {
-          abort();
-        } else {
-          send = phase == v1::SUSPENDED && MayThaw(job);  // see JudgeFrozen()
-          command.set_op(std::max(op, seen.report.failed_op() + 1));
-          command.mutable_resume();
-        }
+        send = phase == v1::SUSPENDED && MayThaw(job);  // see JudgeFrozen()
+        command.set_op(std::max(op, seen.report.failed_op() + 1));
+        command.mutable_resume();
         break;
       case JobState::kSuspending:
       case JobState::kSuspended:
-        if (being_dumped) {
-          abort();
-        } else {
-          send = phase == v1::RUNNING;
-          // One that has had its notice is not told again.
-          if (seen.report.failed_op() < op)
-            command.mutable_suspend()->set_notice_us(job.current.notice.count());
-          command.set_op(std::max(op, seen.report.failed_op() + 1));
-          command.mutable_suspend();
-        }
+        send = phase == v1::RUNNING;
+        // One that has had its notice is not told again.
+        if (seen.report.failed_op() < op)
+          command.mutable_suspend()->set_notice_us(job.current.notice.count());
+        command.set_op(std::max(op, seen.report.failed_op() + 1));
+        command.mutable_suspend();
         break;
       case JobState::kDumping:
         send = phase == v1::RUNNING || phase == v1::SUSPENDED;
@@ -177,7 +167,7 @@ bool Engine::Impl::IsLeftAlone(const JobRecord& job, const ObservedTask& task) c
 // somebody's work, and perhaps the journal is wrong.
 void Engine::Impl::ActOnStrays() {
   for (const auto& [node, tasks] : state_.observed_tasks) {
-    if (!state_.observed_nodes[node].connected) continue;
+    if (!IsConnected(node)) continue;
     std::vector<TaskId> forgotten;
     for (const auto& [id, task] : tasks) {
       auto found = state_.jobs.find(id.job);
@@ -228,7 +218,7 @@ void Engine::Impl::ActOnLeftTasks() {
     for (int rank = 0; rank < static_cast<int>(job->last_nodes.size()); ++rank) {
       const NodeId& node = job->last_nodes[rank];
       const TaskId task = TaskOf(*job, rank);
-      if (!IsLeftTask(*job, node, task) || !state_.observed_nodes[node].connected) continue;
+      if (!IsLeftTask(*job, node, task) || !IsConnected(node)) continue;
       if (!state_.observed_tasks[node].contains(task)) EndStray(node, task, OpOf(*job) + kOpsPerOrder - 1);
     }
   }
@@ -237,7 +227,7 @@ void Engine::Impl::ActOnLeftTasks() {
 // Its job ends, and nothing else remembers that it was to be started. A controller that is started anew need
 // not know: its agents have read every order of the one before when they say hello.
 void Engine::Impl::NoteStartsOf(const JobRecord& job) {
-  if (IsHosted(job) || (job.state != JobState::kStarting && job.state != JobState::kRestoring)) return;
+  if (IsHosted(job) || !IsBeginning(job.state)) return;
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
     if (seen.connected && !seen.known) may_start_[job.nodes[rank]].insert(TaskOf(job, rank));
@@ -254,9 +244,9 @@ void Engine::Impl::EndStarts() {
   }
 }
 
-NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank) {
+NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank) const {
   const NodeId& own = checkpoint.nodes[rank];
-  if (checkpoint.tier == Tier::kLocal || state_.observed_nodes[own].connected) return own;
+  if (checkpoint.tier == Tier::kLocal || IsConnected(own)) return own;
   for (const auto& [other, observed] : state_.observed_nodes) {
     if (observed.connected) return other;
   }
@@ -271,9 +261,7 @@ bool Engine::Impl::IsBeingWritten(const CheckpointRecord& checkpoint, int rank) 
   if (task == nullptr) {
     // A controller that has only just begun has not heard of it yet.
     const JobRecord& job = state_.jobs.at(checkpoint.job);
-    const auto observed = state_.observed_nodes.find(node);
-    const bool is_away = observed == state_.observed_nodes.end() || !observed->second.connected;
-    return is_away && (IsPlacedOn(node, id) || IsLeftTask(job, node, id));
+    return !IsConnected(node) && (IsPlacedOn(node, id) || IsLeftTask(job, node, id));
   }
   const v1::TaskPhase phase = task->report.phase();
   return phase == v1::DUMPING || phase == v1::PREPARED;
@@ -293,7 +281,7 @@ void Engine::Impl::ActOnDeletions() {
     for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
       const NodeId node = NodeWithImage(checkpoint, rank);
       const bool to_come = IsBeingWritten(checkpoint, rank) && !IsLost(checkpoint.nodes[rank]);
-      if (!state_.observed_nodes[node].connected || to_come) continue;
+      if (!IsConnected(node) || to_come) continue;
       Deletion& deletion = deletions_[{id, rank}];
       if (now < deletion.again_at) continue;
       deletion.again_at = now + kDeleteAgain;

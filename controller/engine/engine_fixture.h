@@ -55,6 +55,22 @@ class EngineTest : public testing::Test {
     EXPECT_TRUE(engine_->IsConsistent());
   }
 
+  // Message by message.
+  void StepUntil(JobId job, JobState state) {
+    while (State(job) != state) ASSERT_TRUE(cluster_.Step());
+  }
+  // As an agent says it of the job's first start.
+  void ReportExit(const std::string& node, JobId job, int code) {
+    v1::FromAgent message;
+    v1::TaskReport& report = *message.mutable_report();
+    report.mutable_task()->set_job(job.value());
+    report.mutable_task()->set_incarnation(1);
+    report.set_phase(v1::EXITED);
+    report.set_own_end(true);
+    report.set_exit_code(code);
+    engine_->OnMessage(NodeId(node), message);
+  }
+
   static JobSpec Batch(int nodes = 1,
                        MethodSet methods = {Method::kSuspend, Method::kCheckpoint, Method::kKill}) {
     JobSpec spec;

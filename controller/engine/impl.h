@@ -151,6 +151,7 @@ class Engine::Impl {
   absl::Status Suspend(JobRecord& job);
   absl::Status Resume(JobRecord& job);
   bool HasRoomToGoOn(const JobRecord& job) const;
+  std::vector<const JobRecord*> RunningBeside(const JobRecord& job, const NodeId& node) const;
   std::map<NodeId, Resources> RoomBesideOthers(const JobRecord& job) const;
   absl::StatusOr<CheckpointId> OrderCheckpoint(JobRecord& job, Tier tier);
   absl::Status Vacate(JobRecord& job, Tier tier);
@@ -159,7 +160,7 @@ class Engine::Impl {
   absl::Status Cordon(const NodeId& node, bool cordoned);
   absl::Status Lose(const NodeId& node, const std::string& by);  // lost.cc
   absl::Status Verify(const CheckpointId& id, VerifyCallback done);
-  absl::StatusOr<std::map<int, NodeId>> WhoHas(const CheckpointRecord& checkpoint);
+  absl::StatusOr<std::map<int, NodeId>> WhoHas(const CheckpointRecord& checkpoint) const;
   absl::StatusOr<bool> WaitWithOthers(const CheckpointId& id, VerifyCallback& done);
   absl::Status DeleteCheckpoint(const CheckpointId& id);
   // kUnavailable while the journal cannot be written: nothing may be decided. outage.cc
@@ -396,6 +397,7 @@ class Engine::Impl {
 
   // ---- act.cc ----
   void Act();
+  void PutStart(const JobRecord& job, v1::ToAgent& command) const;
   void ActOnJob(JobRecord& job);
   // Somebody has recorded that this task is to be there.
   bool IsWanted(const JobRecord& job, const NodeId& node, const TaskId& task) const;
@@ -410,7 +412,7 @@ class Engine::Impl {
   void ActOnDeletions();
   bool IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const;
   // The node to ask for an image: the one that dumped it, or for a shared one any that is there.
-  NodeId NodeWithImage(const CheckpointRecord& checkpoint, int rank);
+  NodeId NodeWithImage(const CheckpointRecord& checkpoint, int rank) const;
   // Sends at most once for each (task, op, kind), unless nothing has changed for a while.
   void Send(const NodeId& node, const TaskId& task, v1::ToAgent command);
   int64_t OpOf(const JobRecord& job) const;

@@ -40,15 +40,6 @@ class InboxTest : public EngineTest {
     disk_->engine = engine_.get();
     disk_->appends = 0;
   }
-  void ReportExit(JobId job) {
-    v1::FromAgent message;
-    v1::TaskReport& report = *message.mutable_report();
-    report.mutable_task()->set_job(job.value());
-    report.mutable_task()->set_incarnation(1);
-    report.set_phase(v1::EXITED);
-    report.set_own_end(true);
-    engine_->OnMessage(NodeId("a"), message);
-  }
 
   BusyJournal* const disk_ = new BusyJournal;
   std::vector<JobId> jobs_;
@@ -57,9 +48,9 @@ class InboxTest : public EngineTest {
 TEST_F(InboxTest, WhatComesWhileTheJournalIsWrittenIsWrittenTogether) {
   disk_->until_waiting = kJobs - 1;
   std::vector<std::thread> agents;
-  agents.emplace_back([&] { ReportExit(jobs_[0]); });
+  agents.emplace_back([&] { ReportExit("a", jobs_[0], 0); });
   while (!disk_->busy) std::this_thread::yield();
-  for (size_t i = 1; i < kJobs; ++i) agents.emplace_back([&, i] { ReportExit(jobs_[i]); });
+  for (size_t i = 1; i < kJobs; ++i) agents.emplace_back([&, i] { ReportExit("a", jobs_[i], 0); });
   for (std::thread& agent : agents) agent.join();
   EXPECT_EQ(disk_->appends, 2);
   for (const JobId job : jobs_) EXPECT_EQ(State(job), JobState::kDone);
@@ -69,7 +60,7 @@ TEST_F(InboxTest, NobodyGoesBeforeHisMessageHasBeenTakenDown) {
   std::vector<std::thread> agents;
   for (const JobId job : jobs_) {
     agents.emplace_back([&, job] {
-      ReportExit(job);
+      ReportExit("a", job, 0);
       EXPECT_EQ(State(job), JobState::kDone);
     });
   }

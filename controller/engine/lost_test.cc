@@ -282,14 +282,7 @@ TEST_F(LostTest, AnEndThereOfAJobThatHasBeenStartedAgainIsNotItsEnd) {
   Burn("a");
   Settle();
   cluster_.Connect("a");
-  v1::FromAgent message;
-  v1::TaskReport& report = *message.mutable_report();
-  report.mutable_task()->set_job(job.value());
-  report.mutable_task()->set_incarnation(1);
-  report.set_phase(v1::EXITED);
-  report.set_own_end(true);
-  report.set_exit_code(1);
-  engine_->OnMessage(NodeId("a"), message);
+  ReportExit("a", job, 1);
   Settle();
   EXPECT_EQ(State(job), JobState::kRunning);
 }

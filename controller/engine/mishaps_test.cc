@@ -32,7 +32,7 @@ TEST_F(Mishaps, ImagesThatAreInPlaceAlreadyAreDeletedWhenTheOtherRanksNeverGetOn
   const JobId job = Submit(Batch(2));
   Settle();
   ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
-  while (State(job) != JobState::kCommitting) ASSERT_TRUE(cluster_.Step());
+  StepUntil(job, JobState::kCommitting);
   ASSERT_TRUE(cluster_.Step());  // the first rank's commit
   cluster_.LoseQueue();
   ASSERT_TRUE(engine_->Kill(kAda, job).ok());
@@ -48,7 +48,7 @@ TEST_F(Mishaps, AnImageStaysUntilTheAgentThatMayHavePutItInItsPlaceIsBack) {
   Settle();
   ASSERT_EQ(Job(job).nodes[0], NodeId("a"));
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
-  while (State(job) != JobState::kCommitting) ASSERT_TRUE(cluster_.Step());
+  StepUntil(job, JobState::kCommitting);
   cluster_.Disconnect("a");
   cluster_.LoseQueue();
   StartController();
@@ -68,7 +68,7 @@ TEST_F(Mishaps, ImagesOfAJobThatIsBeingEndedStayUntilAllRanksAreGone) {
   const JobId job = Submit(Batch(2));
   Settle();
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
-  while (State(job) != JobState::kCommitting) ASSERT_TRUE(cluster_.Step());
+  StepUntil(job, JobState::kCommitting);
   ASSERT_TRUE(cluster_.Step());  // the first rank's commit
   cluster_.Disconnect("b");
   cluster_.LoseQueue();
@@ -267,7 +267,7 @@ TEST_F(Mishaps, TheImageOfARankThatEndedBehindItIsDeletedWithTheOthers) {
   const JobId job = Submit(Batch(2));
   Settle();
   ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
-  while (State(job) != JobState::kCommitting) ASSERT_TRUE(cluster_.Step());
+  StepUntil(job, JobState::kCommitting);
   ASSERT_TRUE(cluster_.Step());  // the first rank's commit
   cluster_.Exit(job, 0, 0);
   Settle();

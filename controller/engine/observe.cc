@@ -47,8 +47,7 @@ Duration PauseAfter(int failures) {
 bool Engine::Impl::Judge(JobRecord& job) {
   if (JudgeImages(job) || JudgeGivenUp(job)) return true;
   if (!HoldsNodes(job.state) || IsSeenInQueueOnly(job)) return false;
-  const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
-  if (starting && JudgeStart(job)) return true;
+  if (IsBeginning(job.state) && JudgeStart(job)) return true;
   if (JudgeExits(job)) return true;
   if (job.state != JobState::kKilling && JudgeLost(job)) return true;
   switch (job.state) {
@@ -105,8 +104,7 @@ bool Engine::Impl::JudgeExits(JobRecord& job) {
 // An agent that knows nothing of a task may hear of it yet. Not if the journal is a copy: of what was ordered
 // before, it has heard, and the task may have been there and be gone.
 bool Engine::Impl::StartIsOnItsWay(const JobRecord& job) const {
-  const bool starting = job.state == JobState::kStarting || job.state == JobState::kRestoring;
-  return starting && (IsHosted(job) || !job.from_copy);
+  return IsBeginning(job.state) && (IsHosted(job) || !job.from_copy);
 }
 
 // Ranks whose processes are gone though nobody ended them, on a node that is there to say so, or is lost.

@@ -189,10 +189,8 @@ void Engine::Impl::FollowRequest(JobRecord& job, const ManagedJob* queued) {
 void Engine::Impl::FollowWaiting(JobRecord& job, const ManagedJob* queued) {
   if (queued != nullptr && queued->phase != ManagedPhase::kOver) return;
   // What its agents say of its end comes first, if they are there to say it.
-  const bool somebody = std::any_of(job.nodes.begin(), job.nodes.end(), [&](const NodeId& node) {
-    const auto observed = state_.observed_nodes.find(node);
-    return observed != state_.observed_nodes.end() && observed->second.connected;
-  });
+  const bool somebody =
+      std::any_of(job.nodes.begin(), job.nodes.end(), [&](const NodeId& node) { return IsConnected(node); });
   if (HoldsNodes(job.state) && somebody) return;
   JobMoved move;
   move.reason = WhatIsSaid(job.spec.cluster_manager, queued);

@@ -73,10 +73,7 @@ bool Engine::Impl::JudgeFrozen(JobRecord& job) {
   move.reason = "it is frozen, which nobody has recorded";
   for (const auto& [node, room] : RoomBesideOthers(job)) {
     if (CanThawIn(room, job)) continue;
-    for (const auto& [id, rank] : state_.index.On(node)) {
-      const JobRecord& other = *state_.unfinished.at(id);
-      if (id != job.id && !other.in_ram && !other.exited.contains(rank)) move.request = id;
-    }
+    for (const JobRecord* other : RunningBeside(job, node)) move.request = other->id;
     if (move.request == JobId()) return false;  // strays, which are being ended
   }
   if (move.request == JobId() && job.state == JobState::kResuming) return false;

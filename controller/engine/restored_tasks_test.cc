@@ -20,6 +20,20 @@ TEST_F(RestoredTest, AJobThatHasBeenFrozenSinceGoesOn) {
   EXPECT_EQ(cluster_.Running(job), 1);
 }
 
+TEST_F(RestoredTest, AlsoOnANodeThatHasFewerSlotsByNow) {
+  const JobId job = Submit(Batch());
+  Settle();
+  TakeCopy();
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  Settle();
+  const std::string node = Job(job).nodes[0].value();
+  cluster_.Disconnect(node);
+  cluster_.AddNode(node, 2);
+  PutBack();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Running(job), 1);
+}
+
 TEST_F(RestoredTest, AJobThatHasBeenResumedSinceIsFrozenAgain) {
   const JobId job = Submit(Batch());
   Settle();

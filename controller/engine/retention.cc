@@ -56,10 +56,8 @@ bool Engine::Impl::ItsNodesAreThere(const JobRecord& job) const {
   if (IsSeenInQueueOnly(job)) return true;
   const bool given_up = std::any_of(state_.given_up.begin(), state_.given_up.end(),
                                     [&](const auto& node) { return node.second.contains(job.id); });
-  return !given_up && std::all_of(job.last_nodes.begin(), job.last_nodes.end(), [&](const NodeId& node) {
-    const auto observed = state_.observed_nodes.find(node);
-    return observed != state_.observed_nodes.end() && observed->second.connected;
-  });
+  return !given_up && std::all_of(job.last_nodes.begin(), job.last_nodes.end(),
+                                  [&](const NodeId& node) { return IsConnected(node); });
 }
 
 // The oldest of those that have been kept long enough, or are too many.

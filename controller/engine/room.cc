@@ -19,8 +19,7 @@ Resources FrozenHold(const JobRecord& job, const v1::TaskReport& task) {
 }  // namespace
 
 bool Engine::Impl::Usable(const NodeId& node) const {
-  auto observed = state_.observed_nodes.find(node);
-  if (observed == state_.observed_nodes.end() || !observed->second.connected) return false;
+  if (!IsConnected(node)) return false;
   const auto managed = state_.queue.nodes.find(node);
   if (managed != state_.queue.nodes.end() && !managed->second.usable) return false;
   auto record = state_.nodes.find(node);

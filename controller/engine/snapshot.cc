@@ -38,9 +38,7 @@ bool IsReleasing(const JobRecord& job) {
   return ordered && !job.current.keep_running && !job.in_ram;
 }
 
-bool IsArriving(JobState state) {
-  return state == JobState::kStarting || state == JobState::kRestoring || state == JobState::kResuming;
-}
+bool IsArriving(JobState state) { return IsBeginning(state) || state == JobState::kResuming; }
 
 // A rank's part of the newest image: what to expect of a job that has only just come back and has not been
 // measured since.

@@ -86,20 +86,30 @@ bool Engine::Impl::HasRoomToGoOn(const JobRecord& job) const {
   });
 }
 
+// Once for each of their ranks.
+std::vector<const JobRecord*> Engine::Impl::RunningBeside(const JobRecord& job, const NodeId& node) const {
+  std::vector<const JobRecord*> others;
+  for (const auto& [id, rank] : state_.index.On(node)) {
+    const JobRecord& other = *state_.unfinished.at(id);
+    if (id != job.id && !other.in_ram && !other.exited.contains(rank)) others.push_back(&other);
+  }
+  return others;
+}
+
 // On those of its nodes that are there: what those have not got who run. Cordoned ones, too: it is there
 // already.
 std::map<NodeId, Resources> Engine::Impl::RoomBesideOthers(const JobRecord& job) const {
   std::map<NodeId, Resources> room;
   for (int rank : LiveRanks(job)) {
-    const auto observed = state_.observed_nodes.find(job.nodes[rank]);
-    if (observed == state_.observed_nodes.end() || !observed->second.connected) continue;
-    room[observed->first] = CapacityOf(observed->first, observed->second);
+    const NodeId& node = job.nodes[rank];
+    if (!IsConnected(node)) continue;
+    // One that has shrunk meanwhile has room for what is there already.
+    const Resources capacity = CapacityOf(node, state_.observed_nodes.at(node));
+    room[node] = {std::max(capacity.slots, job.spec.per_node.slots), capacity.memory,
+                  std::max(capacity.gpus, job.spec.per_node.gpus)};
   }
   for (auto& [node, free] : room) {
-    for (const auto& [id, rank] : state_.index.On(node)) {
-      const JobRecord& other = *state_.unfinished.at(id);
-      if (id != job.id && !other.in_ram && !other.exited.contains(rank)) free -= other.spec.per_node;
-    }
+    for (const JobRecord* other : RunningBeside(job, node)) free -= other->spec.per_node;
     free -= HeldByStrays(node);
   }
   TakeLeftTasks(room);
@@ -227,12 +237,12 @@ absl::Status Engine::Impl::Verify(const CheckpointId& id, VerifyCallback done) {
 }
 
 // The node to ask for each rank's image.
-absl::StatusOr<std::map<int, NodeId>> Engine::Impl::WhoHas(const CheckpointRecord& checkpoint) {
+absl::StatusOr<std::map<int, NodeId>> Engine::Impl::WhoHas(const CheckpointRecord& checkpoint) const {
   std::map<int, NodeId> nodes;
   for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
     if (checkpoint.exited.contains(rank)) continue;
     const NodeId node = NodeWithImage(checkpoint, rank);
-    if (!state_.observed_nodes[node].connected) {
+    if (!IsConnected(node)) {
       return absl::UnavailableError(absl::StrCat("rank ", rank, " of checkpoint ", checkpoint.id.value(),
                                                  " lies on node ", node.value(), ", which is down"));
     }

@@ -158,7 +158,8 @@ static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 template <size_t I = 0>
 absl::StatusOr<EventBody> DecodeAs(const std::string& kind, const json& j) {
   if constexpr (I == std::variant_size_v<EventBody>) {
-    return absl::DataLossError(absl::StrCat("unknown kind of event '", kind, "'"));
+    return absl::DataLossError(
+        absl::StrCat("unknown kind of event '", kind, "'; perhaps a newer siding wrote it"));
   } else {
     if (kind == kKinds[I]) return EventBody(j.get<std::variant_alternative_t<I, EventBody>>());
     return DecodeAs<I + 1>(kind, j);

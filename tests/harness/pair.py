@@ -58,9 +58,9 @@ class Pair(Cluster):
 
     def await_take_over(self, name, since):
         """Until controller `name` is active and has all agents. Seconds since then (time.monotonic())."""
-        wait_for(f"controller {name} to take over", lambda: self.is_active(name), 10)
+        wait_for(f"controller {name} to take over", lambda: self.is_active(name), 30)
         active = time.monotonic() - since
-        wait_for("all agents to be there", self._all_up, 10)
+        wait_for("all agents to be there", self._all_up, 30)
         return active, time.monotonic() - since
 
     def _all_up(self):

@@ -34,7 +34,8 @@ constexpr int kRounds = 15;
 // Above this many cells the textbook's table is not filled: at about 1 ns each that is minutes.
 constexpr double kMostCells = 1e9;
 
-enum class Kind { kMixed, kAlike, kFrozen, kShared, kGangs };
+enum class Kind { kMixed, kAlike, kFrozen, kShared, kGangs, kFrozenGangs };
+bool HasGangsOfTwo(Kind kind) { return kind == Kind::kGangs || kind == Kind::kFrozenGangs; }
 
 struct Case {
   const char* name;
@@ -57,6 +58,8 @@ constexpr Case kCases[] = {
     {"ten a node, every tenth on two nodes", Kind::kGangs, 10000, 8, 4096, 10, 1},
     {"ten a node, every tenth on two nodes", Kind::kGangs, 10000, 256, 4096, 10, 1},
     {"ten a node, every tenth on two nodes, too soon", Kind::kGangs, 10000, 8, 4096, 10, 1, 2},
+    {"ten a node, every tenth on two nodes, all can be frozen", Kind::kFrozenGangs, 10000, 2, 4096, 10, 1},
+    {"ten a node, every tenth on two nodes, all can be frozen", Kind::kFrozenGangs, 10000, 8, 4096, 10, 1},
     {"mixed, three requests", Kind::kMixed, 1000, 512, 64, 1, 3},
     {"mixed, three requests", Kind::kMixed, 10000, 4096, 256, 1, 3},
 };
@@ -98,7 +101,7 @@ Snapshot MakeSnapshot(const Case& c) {
     JobView job;
     job.id = JobId(j);
     job.per_node = {1, Bytes{0}, 0};
-    if (c.kind == Kind::kGangs && j % 10 == 0) {
+    if (HasGangsOfTwo(c.kind) && j % 10 == 0) {
       const size_t first = first_with_room;
       add_rank(job, first);
       size_t other = random() % nodes;
@@ -112,7 +115,7 @@ Snapshot MakeSnapshot(const Case& c) {
     // A third may be killed, a third dumped, a third both.
     if (j % 3 != 0) job.methods.Add(Method::kCheckpoint);
     if (j % 3 != 1) job.methods.Add(Method::kKill);
-    if (c.kind == Kind::kFrozen) job.methods.Add(Method::kSuspend);
+    if (c.kind == Kind::kFrozen || c.kind == Kind::kFrozenGangs) job.methods.Add(Method::kSuspend);
     job.running_since = snapshot.now - std::chrono::hours(2);
     job.durable_at = snapshot.now - std::chrono::seconds(c.kind == Kind::kAlike ? 1800 : 1 + upto(3600));
     job.kill_grace = std::chrono::seconds(10);

@@ -7,7 +7,8 @@
 // This is variable elimination (Bertele and Brioschi, "Nonserial Dynamic Programming", 1972); on one node
 // with equal jobs the states are what the table of a knapsack has as cells. How many there are depends on how
 // many nodes are open at once, so members are taken in the order of their nodes. If there are too many,
-// the cheapest of each kind of progress stay, and greedy clearances are looked at besides.
+// the cheapest of each kind of progress stay, and greedy clearances are looked at besides; in the end only
+// those.
 #include "planner/component.h"
 
 #include <algorithm>
@@ -98,7 +99,10 @@ class Sweep {
 
   Clearances Run() {
     std::vector<State> states(1);
-    for (const Member& member : component_.members) states = Decide(member, states);
+    for (const Member& member : component_.members) {
+      states = Decide(member, states);
+      if (states.empty()) break;
+    }
     Clearances answer;
     for (State& state : states) answer.choices.push_back({state.total, Follow(state.trail)});
     if (narrowed_) AddGreedy(answer.choices);
@@ -135,7 +139,7 @@ class Sweep {
     for (size_t place = 0; place < open_.size(); ++place) {
       if (members_left_[open_[place]] > 0) staying.push_back(static_cast<int>(place));
     }
-    const std::vector<int> nodes = NodesOf(member);
+    const std::vector<int> nodes = NodesOf(member.nodes);
     std::vector<State> next;
     for (const State& state : states) {
       Take(member, nodes, nullptr, state, staying, next);
@@ -158,13 +162,16 @@ class Sweep {
     if (way != nullptr && !Charge(*way, demand_, deadlines_, state.total)) return;
     loads_ = from.open;
     loads_.resize(open_.size() * deadlines_);
+    effort_.left -= static_cast<int64_t>(loads_.size());
     if (way != nullptr) AddLoads(problem_, member, *way, place_, +1, loads_);
     for (int node : nodes) {
       for (int k = 0; k < deadlines_; ++k) {
         Load& load = loads_[place_[node] * deadlines_ + k];
         const Limits& limits = component_.limits[node * deadlines_ + k];
         if (!Settle(load, limits, rest_[node * deadlines_ + k])) return;
-        if (members_left_[node] == 0 && !IsLost(load)) ++state.total.amounts[k];
+        // Beyond what is wanted no node counts.
+        const bool freed = members_left_[node] == 0 && !IsLost(load);
+        if (freed && state.total.amounts[k] < demand_[k]) ++state.total.amounts[k];
       }
     }
     state.open.reserve(staying.size() * deadlines_);
@@ -211,7 +218,7 @@ class Sweep {
 
   size_t Width() const {
     const size_t affordable = kMostLoads / (open_.size() * deadlines_ + 1) / component_.members.size();
-    return std::clamp(affordable, kFewestStates, effort_.left > 0 ? kMostStates : kFewestStates);
+    return std::clamp(affordable, kFewestStates, kMostStates);
   }
 
   // The cheapest of each kind of progress first, then the second cheapest.
@@ -219,6 +226,7 @@ class Sweep {
     const size_t width = Width();
     if (states.size() <= width) return;
     narrowed_ = true;
+    if (effort_.left <= 0) return states.clear();  // what is found greedily has to do
     std::map<std::vector<int64_t>, int> seen;
     std::vector<std::pair<int, size_t>> order;  // by how many of its kind are cheaper
     for (size_t i = 0; i < states.size(); ++i) order.emplace_back(seen[Progress(states[i])]++, i);
@@ -252,11 +260,9 @@ class Sweep {
 
   // ---- where not all can be looked at ----
 
-  void AddGreedy(std::vector<FrontierChoice>& choices) const {
-    for (const Preference& preference : Preferences(problem_)) {
-      auto more = ClearInTurn(problem_, component_, demand_, preference, kMostStates);
-      std::move(more.begin(), more.end(), std::back_inserter(choices));
-    }
+  void AddGreedy(std::vector<FrontierChoice>& choices) {
+    auto more = ClearInTurn(problem_, component_, demand_, kMostStates, effort_);
+    std::move(more.begin(), more.end(), std::back_inserter(choices));
   }
 
   const Problem& problem_;
@@ -305,10 +311,9 @@ bool IsFreed(const Limits& limits, const Load& load) {
   return std::equal(load.begin(), load.begin() + kGiven, limits.limit.begin(), std::greater_equal<>());
 }
 
-std::vector<int> NodesOf(const Member& member) {
+std::vector<int> NodesOf(const std::vector<int>& by_rank) {
   std::vector<int> nodes;
-  std::copy_if(member.nodes.begin(), member.nodes.end(), std::back_inserter(nodes),
-               [](int node) { return node >= 0; });
+  std::copy_if(by_rank.begin(), by_rank.end(), std::back_inserter(nodes), [](int node) { return node >= 0; });
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   return nodes;

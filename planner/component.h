@@ -48,8 +48,9 @@ struct Component {
   std::vector<Limits> limits;  // node * deadlines + deadline
 };
 
-// Those nodes of a member that can matter, ascending, each once: two ranks may be on one.
-std::vector<int> NodesOf(const Member& member);
+// From the nodes by rank: those that can matter (not below 0), ascending, each once, as two ranks may be on
+// one.
+std::vector<int> NodesOf(const std::vector<int>& by_rank);
 
 // Adds what the way costs and uses. False: there is not so much of what is short (the rows of `demand` from
 // `deadlines` on).
@@ -59,12 +60,6 @@ bool Charge(const Way& way, const std::vector<int>& demand, int deadlines, Cover
 // by node, where its loads begin, in deadlines.
 void AddLoads(const Problem& problem, const Member& member, const Way& way, const std::vector<int>& place,
               int sign, std::vector<Load>& loads);
-
-// Pairwise comparisons that may still be made, for all components together. Counted, so that the same problem
-// always has the same answer.
-struct Effort {
-  int64_t left = 50'000'000;
-};
 
 struct Clearances {
   std::vector<FrontierChoice> choices;

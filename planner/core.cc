@@ -66,7 +66,7 @@ class Prices {
   }
 
   void AddOffers(const Member& member) {
-    std::vector<int> nodes = NodesOf(member);
+    std::vector<int> nodes = NodesOf(member.nodes);
     std::erase_if(nodes, [&](int node) { return !IsWanted(node); });
     for (int node : nodes) {
       Offers& offers = on_[node].emplace_back();

@@ -25,37 +25,44 @@ class FrontierMaker {
     CountSpare();
   }
 
-  Frontier Make(size_t tangled) {
+  Frontier Make(Effort& effort, size_t tangled) {
     Frontier frontier;
     frontier.demand = Demand();
-    std::vector<Component> components;
-    if (NodesMissing(frontier.demand) > 0) {
+    const int missing = NodesMissing(frontier.demand);
+    if (missing > 0) {
       std::vector<Member> members = Members();
-      components = Group(nodes_, members);
+      std::vector<Component> components = Group(nodes_, members);
       if (IsTangled(components, tangled)) {
-        frontier.known = KeepCore(members, frontier.demand);
-        components = Group(nodes_, std::move(members));
+        const Component all = Whole(nodes_, members);
+        const std::vector<double> prices = ClearingPrices(problem_, all);
+        frontier.known = ClearEnough(problem_, all, frontier.demand, prices, false, effort);
+        std::optional<int64_t> most;
+        if (frontier.known) most = frontier.known->cover.cost;
+        components = GroupCore(all, CoreNodes(prices, missing, most), members);
+        if (most && IsTangled(components, tangled)) {
+          const int64_t less_loss = *most / cost_unit_ * cost_unit_ - 1;
+          components = GroupCore(all, CoreNodes(prices, missing, less_loss), members);
+        }
       }
-    }
-    Effort effort;
-    for (const Component& component : components) {
-      Clearances cleared = Clear(problem_, component, frontier.demand, effort);
-      frontier.exact &= cleared.exact;
-      if (!cleared.choices.empty()) frontier.groups.push_back(std::move(cleared.choices));
+      Search(components, effort, frontier);
     }
     LeaveOutIdleRows(frontier);
     return frontier;
   }
 
-  std::optional<bool> CanMeet() const {
-    const std::vector<int> demand = Demand();
-    const Component all = Whole(nodes_, Members());
+  bool CanMeet(Effort& effort) {
+    Frontier frontier;
+    frontier.demand = Demand();
+    const int missing = NodesMissing(frontier.demand);
+    std::vector<Member> members = Members();
+    const Component all = Whole(nodes_, members);
     const std::vector<double> prices = ClearingPrices(problem_, all);
     const auto can_be_freed =
         std::count_if(prices.begin(), prices.end(), [](double price) { return std::isfinite(price); });
-    if (can_be_freed < NodesMissing(demand)) return false;
-    if (ClearEnough(problem_, all, demand, prices, true)) return true;
-    return std::nullopt;
+    if (can_be_freed < missing) return false;
+    if (ClearEnough(problem_, all, frontier.demand, prices, true, effort)) return true;
+    Search(GroupCore(all, CoreNodes(prices, missing, std::nullopt), members), effort, frontier);
+    return SolveCover(GroupsOf(frontier), frontier.demand).has_value();
   }
 
  private:
@@ -165,20 +172,23 @@ class FrontierMaker {
     }
   }
 
-  // Leaves out the nodes that are too dear for a cheapest plan, and those who are on no others. The plan that
-  // shows it; nullopt: none was found quickly.
-  std::optional<FrontierChoice> KeepCore(std::vector<Member>& members, const std::vector<int>& demand) {
-    const Component all = Whole(nodes_, members);
-    const std::vector<double> prices = ClearingPrices(problem_, all);
-    auto known = ClearEnough(problem_, all, demand, prices, false);
-    const std::vector<bool> core = CoreNodes(
-        prices, NodesMissing(demand), known ? std::optional<int64_t>(known->cover.cost) : std::nullopt);
+  // Those of all nodes that are `core`, and the members that are on any of them.
+  std::vector<Component> GroupCore(const Component& all, const std::vector<bool>& core,
+                                   std::vector<Member>& members) {
     for (size_t i = 0; i < core.size(); ++i) {
       if (!core[i]) nodes_.LeaveOut(all.nodes[i]);
     }
     std::erase_if(members, [&](const Member& member) { return !IsOnWanted(member.candidate); });
     Place(members);
-    return known;
+    return Group(nodes_, members);
+  }
+
+  void Search(const std::vector<Component>& components, Effort& effort, Frontier& frontier) const {
+    for (const Component& component : components) {
+      Clearances cleared = Clear(problem_, component, frontier.demand, effort);
+      frontier.exact &= cleared.exact;
+      if (!cleared.choices.empty()) frontier.groups.push_back(std::move(cleared.choices));
+    }
   }
 
   static bool IsTangled(const std::vector<Component>& components, size_t tangled) {
@@ -278,6 +288,16 @@ class FrontierMaker {
 
 }  // namespace
 
+std::vector<CoverGroup> GroupsOf(const Frontier& frontier) {
+  std::vector<CoverGroup> groups;
+  groups.reserve(frontier.groups.size());
+  for (const auto& choices : frontier.groups) {
+    CoverGroup& group = groups.emplace_back();
+    for (const FrontierChoice& choice : choices) group.push_back(choice.cover);
+  }
+  return groups;
+}
+
 int Budget::StepsFor(Bytes bytes) const {
   if (bytes == Bytes{0}) return 0;
   if (bytes_per_step <= 0) return steps + 1;
@@ -285,8 +305,10 @@ int Budget::StepsFor(Bytes bytes) const {
   return needed > steps ? steps + 1 : static_cast<int>(needed);
 }
 
-Frontier MakeFrontier(const Problem& problem, size_t tangled) { return FrontierMaker(problem).Make(tangled); }
+Frontier MakeFrontier(const Problem& problem, Effort& effort, size_t tangled) {
+  return FrontierMaker(problem).Make(effort, tangled);
+}
 
-std::optional<bool> CanMeetDemand(const Problem& problem) { return FrontierMaker(problem).CanMeet(); }
+bool CanMeetDemand(const Problem& problem, Effort& effort) { return FrontierMaker(problem).CanMeet(effort); }
 
 }  // namespace siding

@@ -59,14 +59,25 @@ struct Frontier {
   std::optional<FrontierChoice> known;              // one that meets the demand, if one was found quickly
 };
 
+// For SolveCover(), with Frontier::demand.
+std::vector<CoverGroup> GroupsOf(const Frontier& frontier);
+
+// What may still be looked at: ways to leave that are tried, nodes' loads in combinations, and pairs of those
+// that are compared. Counted, so that the same problem always has the same answer.
+struct Effort {
+  int64_t left = 10'000'000;
+};
+
 // From so many jobs on that depend on one another it is first looked which nodes need be considered (core.h):
 // where jobs on two nodes tie them, all combinations of 25 are too many to be looked at, and take 100 ms.
 inline constexpr size_t kTangled = 12;
 
-// What can be part of a cheapest selection.
-Frontier MakeFrontier(const Problem& problem, size_t tangled = kTangled);
+// What can be part of a cheapest selection. Where too many jobs depend on one another for that, and one that
+// meets the demand is known: what can be part of one of less loss.
+Frontier MakeFrontier(const Problem& problem, Effort& effort, size_t tangled = kTangled);
 
-// Whether the demand can be met; nullopt: that is not plain, and takes the search in MakeFrontier.
-std::optional<bool> CanMeetDemand(const Problem& problem);
+// Whether the demand can be met. Where that is not plain and the effort does not suffice, false proves
+// nothing.
+bool CanMeetDemand(const Problem& problem, Effort& effort);
 
 }  // namespace siding

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -19,15 +20,33 @@ const Option& OptionOf(const Problem& problem, const Way& way) {
   return problem.candidates[way.victim.candidate].options[way.victim.option];
 }
 
+struct Preference {
+  std::function<bool(const Way&)> allowed;  // the ways of leaving that may be used
+  bool thrifty = false;  // those that use least of what is short come before those that cost least
+};
+
+// All ways; then without those that one of the things that can be short forbids; then all, thriftily.
+std::vector<Preference> Preferences(const Problem& problem) {
+  const auto frozen = [&](const Way& way) { return OptionOf(problem, way).stays_in_ram; };
+  const auto shared = [&](const Way& way) { return OptionOf(problem, way).shared_bytes > Bytes{0}; };
+  const auto stored = [&](const Way& way) { return !OptionOf(problem, way).by_rank.empty(); };
+  return {{[](const Way&) { return true; }},
+          {[=](const Way& way) { return !frozen(way); }},
+          {[=](const Way& way) { return !frozen(way) && !shared(way); }},
+          {[=](const Way& way) { return !frozen(way) && !stored(way); }},
+          {[](const Way&) { return true; }, true}};
+}
+
 // Who has left so far, and what that does to the nodes.
 class Clearing {
  public:
   Clearing(const Problem& problem, const Component& component, const std::vector<int>& demand,
-           const std::vector<double>& prices, const Preference& preference)
+           const std::vector<double>& prices, const Preference& preference, Effort& effort)
       : problem_(problem),
         component_(component),
         demand_(demand),
         prices_(prices),
+        effort_(effort),
         deadlines_(static_cast<int>(problem.deadlines.size())),
         itself_(component.nodes.size()),
         loads_(component.limits.size()),
@@ -43,7 +62,7 @@ class Clearing {
         return std::pair(preference.thrifty ? UseOf(*a) : 0, a->charge.cost) <
                std::pair(preference.thrifty ? UseOf(*b) : 0, b->charge.cost);
       });
-      nodes_.push_back(NodesOf(member));
+      nodes_.push_back(NodesOf(member.nodes));
       for (int node : nodes_.back()) {
         if (!its.empty()) on_[node].push_back(static_cast<int>(nodes_.size()) - 1);
       }
@@ -103,11 +122,26 @@ class Clearing {
 
   std::vector<int> CheapestFirst() const {
     std::vector<int> order;
+    std::vector<double> costs = prices_;
     for (size_t node = 0; node < prices_.size(); ++node) {
-      if (std::isfinite(prices_[node])) order.push_back(static_cast<int>(node));
+      if (!std::isfinite(prices_[node])) continue;
+      order.push_back(static_cast<int>(node));
+      costs[node] *= AloneByPrice(static_cast<int>(node));
     }
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return prices_[a] < prices_[b]; });
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return costs[a] < costs[b]; });
     return order;
+  }
+
+  // How many times its price it costs to clear it alone: the price has only its part of what a job on several
+  // nodes loses.
+  double AloneByPrice(int node) const {
+    double whole = 0, parts = 0;
+    for (int m : on_[node]) {
+      const auto cost = static_cast<double>(ways_[m].front()->charge.cost);
+      whole += cost;
+      parts += cost / static_cast<double>(nodes_[m].size());
+    }
+    return parts > 0 ? whole / parts : 1;
   }
 
   using Departures = std::vector<std::pair<int, const Way*>>;
@@ -222,6 +256,7 @@ class Clearing {
   // By the cheapest of the ways that everything bears.
   bool LeaveIfPossible(int m) {
     return std::any_of(ways_[m].begin(), ways_[m].end(), [&](const Way* way) {
+      --effort_.left;
       CoverChoice total = cover_;
       if (!Charge(*way, demand_, deadlines_, total)) return false;
       Leave(m, *way);
@@ -273,6 +308,7 @@ class Clearing {
   const Component& component_;
   const std::vector<int>& demand_;
   const std::vector<double>& prices_;
+  Effort& effort_;
   const int deadlines_;
   std::vector<int> itself_;                    // by node: where its loads stand
   std::vector<std::vector<const Way*>> ways_;  // by member, those allowed, the cheapest first
@@ -285,38 +321,28 @@ class Clearing {
 
 }  // namespace
 
-std::vector<Preference> Preferences(const Problem& problem) {
-  const auto frozen = [&](const Way& way) { return OptionOf(problem, way).stays_in_ram; };
-  const auto shared = [&](const Way& way) { return OptionOf(problem, way).shared_bytes > Bytes{0}; };
-  const auto stored = [&](const Way& way) { return !OptionOf(problem, way).by_rank.empty(); };
-  return {{[](const Way&) { return true; }},
-          {[=](const Way& way) { return !frozen(way); }},
-          {[=](const Way& way) { return !frozen(way) && !shared(way); }},
-          {[=](const Way& way) { return !frozen(way) && !stored(way); }},
-          {[](const Way&) { return true; }, true}};
-}
-
 std::vector<FrontierChoice> ClearInTurn(const Problem& problem, const Component& component,
-                                        const std::vector<int>& demand, const Preference& preference,
-                                        size_t most) {
+                                        const std::vector<int>& demand, size_t most, Effort& effort) {
   std::vector<FrontierChoice> choices;
   const std::vector<double> prices = ClearingPrices(problem, component);
-  Clearing clearing(problem, component, demand, prices, preference);
-  clearing.Run([&] {
-    if (choices.size() == most) return !clearing.Meets();
-    choices.push_back(clearing.Choice());
-    return true;
-  });
-  if (choices.size() == most) choices.push_back(clearing.Choice());
+  for (const Preference& preference : Preferences(problem)) {
+    Clearing clearing(problem, component, demand, prices, preference, effort);
+    size_t made = 0;
+    clearing.Run([&] {
+      if (made++ < most) choices.push_back(clearing.Choice());
+      return !clearing.Meets();
+    });
+    if (made > most) choices.push_back(clearing.Choice());
+  }
   return choices;
 }
 
 std::optional<FrontierChoice> ClearEnough(const Problem& problem, const Component& component,
                                           const std::vector<int>& demand, const std::vector<double>& prices,
-                                          bool any) {
+                                          bool any, Effort& effort) {
   std::optional<FrontierChoice> best;
   for (const Preference& preference : Preferences(problem)) {
-    Clearing clearing(problem, component, demand, prices, preference);
+    Clearing clearing(problem, component, demand, prices, preference, effort);
     if (!clearing.Meets()) clearing.Run([&] { return !clearing.Meets(); });
     if (!clearing.Meets()) continue;
     clearing.Trim();

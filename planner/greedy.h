@@ -3,7 +3,6 @@
 // narrowed (component.h).
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -11,24 +10,16 @@
 
 namespace siding {
 
-struct Preference {
-  std::function<bool(const Way&)> allowed;  // the ways of leaving that may be used
-  bool thrifty = false;  // those that use least of what is short come before those that cost least
-};
-// All ways; then without those that one of the things that can be short forbids; then all, thriftily.
-std::vector<Preference> Preferences(const Problem& problem);
-
-// What has been cleared after each of the first `most` nodes; and in the end, which is when nothing more can
-// be cleared, or all that is wanted has been. Whoever leaves without a node becoming free by it is put back.
-// `demand`: see Frontier.
+// Several times, each with other ways of leaving preferred: what has been cleared after each of the first
+// `most` nodes; and in the end, which is when nothing more can be cleared, or all that is wanted has been.
+// Whoever leaves without a node becoming free by it is put back. `demand`: see Frontier.
 std::vector<FrontierChoice> ClearInTurn(const Problem& problem, const Component& component,
-                                        const std::vector<int>& demand, const Preference& preference,
-                                        size_t most);
+                                        const std::vector<int>& demand, size_t most, Effort& effort);
 
 // The cheapest of what is found so that meets the demand (`any`: the first), without victims that it can do
 // without; nullopt says nothing about whether there is any. `prices`: core.h.
 std::optional<FrontierChoice> ClearEnough(const Problem& problem, const Component& component,
                                           const std::vector<int>& demand, const std::vector<double>& prices,
-                                          bool any);
+                                          bool any, Effort& effort);
 
 }  // namespace siding

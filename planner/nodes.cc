@@ -76,12 +76,9 @@ namespace {
 
 // Nodes of the victim's that are freed by the first deadline.
 int FreedOf(const Nodes& nodes, const Victim& victim, const std::vector<Load>& loads) {
-  std::vector<int> its = nodes.Of(victim.candidate);
-  std::sort(its.begin(), its.end());
-  its.erase(std::unique(its.begin(), its.end()), its.end());
-  return static_cast<int>(std::count_if(its.begin(), its.end(), [&](int node) {
-    return node >= 0 && IsFreed(nodes.LimitsOf(node, 0), loads[node]);
-  }));
+  const std::vector<int> its = NodesOf(nodes.Of(victim.candidate));
+  return static_cast<int>(std::count_if(
+      its.begin(), its.end(), [&](int node) { return IsFreed(nodes.LimitsOf(node, 0), loads[node]); }));
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ class Planner {
       if (plans.size() == 1) Refuse(plans.front(), nullptr);
       return plans;
     }
-    const Frontier frontier = MakeFrontier(problem);
+    Effort effort;
+    const Frontier frontier = MakeFrontier(problem, effort);
     const Solution solution = Solve(problem, frontier);
     for (Plan& plan : plans) plan.exact = solution.exact;
     if (solution.found) {
@@ -119,7 +120,7 @@ class Planner {
     const auto answer = SolveCover(GroupsOf(frontier), frontier.demand);
     const bool is_best = answer && (!frontier.known || answer->cost <= frontier.known->cover.cost);
     if (!is_best && !frontier.known) return {false, {}, frontier.exact};
-    Solution solution{true, {}, is_best && frontier.exact && answer->exact};
+    Solution solution{true, {}, frontier.exact && (!answer || answer->exact)};
     if (is_best) {
       for (size_t g = 0; g < frontier.groups.size(); ++g) {
         if (answer->chosen[g] < 0) continue;
@@ -131,16 +132,6 @@ class Planner {
     }
     if (!frontier.exact) solution.victims = Trimmed(problem, std::move(solution.victims));
     return solution;
-  }
-
-  static std::vector<CoverGroup> GroupsOf(const Frontier& frontier) {
-    std::vector<CoverGroup> groups;
-    groups.reserve(frontier.groups.size());
-    for (const auto& choices : frontier.groups) {
-      CoverGroup& group = groups.emplace_back();
-      for (const FrontierChoice& choice : choices) group.push_back(choice.cover);
-    }
-    return groups;
   }
 
   // ---- refusal ----
@@ -188,20 +179,19 @@ class Planner {
     return free + low;
   }
 
-  bool CanFree(int nodes, Duration within) const {
-    const Problem problem = ProblemWith({DeadlineAt(within, nodes)});
-    if (const auto plain = CanMeetDemand(problem)) return *plain;
-    return Solve(problem, MakeFrontier(problem)).found;
+  bool CanFree(int nodes, Duration within, Effort& effort) const {
+    return CanMeetDemand(ProblemWith({DeadlineAt(within, nodes)}), effort);
   }
 
   // Later than the request asked for: by then they cannot be freed.
   std::optional<Time> Earliest() const {
     const Request& request = requests_.front();
     Duration early = Within(request), late = std::max(Latest(), early);
-    if (!CanFree(request.nodes, late)) return std::nullopt;
-    while (late - early > std::max(kEarliestPrecision, late / 100)) {
+    Effort effort;
+    if (!CanFree(request.nodes, late, effort)) return std::nullopt;
+    while (late - early > std::max(kEarliestPrecision, late / 100) && effort.left > 0) {
       const Duration middle = early + (late - early) / 2;
-      (CanFree(request.nodes, middle) ? late : early) = middle;
+      (CanFree(request.nodes, middle, effort) ? late : early) = middle;
     }
     return arrival_ + late + policy_.margin;
   }

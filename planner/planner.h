@@ -18,14 +18,15 @@ namespace siding {
 // node-milliseconds; that of an image in advance as if no other were taken on its nodes. Jobs of different
 // shapes may migrate to no more nodes in all than the one with the fewest to go to finds. And where so many
 // choices are nearly equal that the search is cut short, `plan.exact` is false; then a refusal is not a
-// proof.
+// proof, and the start that it names is one that works, if not the earliest.
 //
 // The earliest start is the earliest if more time never makes anything impossible. That holds but for classes
 // with `strict`, where more time may bring a better method into view for which there is no room then.
 //
 // Of plans of equal cost: that with the fewest victims, then with victims of lower priority (a victim counts
 // 16, and its priority from 0 to 15); what is equal still is decided by looking at the jobs in the order of
-// their ids.
+// their ids. But where very many jobs depend on one another, only the cost is the least, and of plans of
+// equal cost one is taken that was found quickly.
 //
 // Needs no lock and touches nothing; may be called from any thread.
 Plan MakePlan(const Snapshot& snapshot, const Request& request, const Policy& policy);

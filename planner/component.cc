@@ -218,7 +218,7 @@ class Sweep {
 
   size_t Width() const {
     const size_t affordable = kMostLoads / (open_.size() * deadlines_ + 1) / component_.members.size();
-    return std::clamp(affordable, kFewestStates, kMostStates);
+    return std::clamp(affordable, kFewestStates, effort_.left > 0 ? kMostStates : kFewestStates);
   }
 
   // The cheapest of each kind of progress first, then the second cheapest.

@@ -25,6 +25,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -55,15 +56,13 @@ class Solver {
     return found();
   }
   // The best selection. Without one to begin with it has to look at nearly everything.
-  std::optional<CoverAnswer> Finish() {
+  CoverAnswer Finish() {
     for (size_t width : kWidths) {
       SearchCore(width);
       if (Proven()) break;
     }
-    if (!found()) return std::nullopt;
-    CoverAnswer answer;
-    answer.cost = best_cost_;
-    answer.exact = Proven();
+    if (!found()) return {false, std::isinf(left_out_)};
+    CoverAnswer answer{true, Proven(), best_cost_};
     if (!answer.exact) answer.gap = best_cost_ - static_cast<int64_t>(std::floor(left_out_));
     for (int g = 0; g < table_.groups(); ++g) answer.chosen.push_back(best_[g] - table_.begin[g] - 1);
     return answer;
@@ -401,19 +400,20 @@ std::optional<Thrifty> LeastOfWhatIsShort(const std::vector<CoverGroup>& groups,
   Solver solver(table);
   if (!solver.Begin()) return std::nullopt;  // not even the nodes are there, whatever it takes
   const auto answer = solver.Finish();
-  return Thrifty{solver.best(), short_rows == 1 && answer->exact};
+  return Thrifty{solver.best(), short_rows == 1 && answer.exact};
 }
 
 }  // namespace
 
-std::optional<CoverAnswer> SolveCover(const std::vector<CoverGroup>& groups, const std::vector<int>& demand) {
+CoverAnswer SolveCover(const std::vector<CoverGroup>& groups, const std::vector<int>& demand) {
   const CoverTable table(groups, demand);
   Solver solver(table);
   if (solver.Begin()) return solver.Finish();
+  const CoverAnswer none;
   const auto short_rows = std::count_if(demand.begin(), demand.end(), [](int d) { return d <= 0; });
-  if (short_rows == 0 || short_rows == static_cast<long>(demand.size())) return std::nullopt;
+  if (short_rows == 0 || short_rows == static_cast<long>(demand.size())) return none;
   const auto least = LeastOfWhatIsShort(groups, demand);
-  if (!least || (!solver.Begin(&least->selection) && least->proves)) return std::nullopt;
+  if (!least || (!solver.Begin(&least->selection) && least->proves)) return none;
   return solver.Finish();
 }
 

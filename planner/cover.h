@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 namespace siding {
@@ -22,15 +21,16 @@ struct CoverChoice {
 using CoverGroup = std::vector<CoverChoice>;
 
 struct CoverAnswer {
+  bool found = false;  // a selection that meets the demands
+  // False: the search was cut short, as it may be with several rows of the short kind and hundreds of groups.
+  // What was found may then be `gap` too dear, and where nothing was found there may be something.
+  bool exact = true;
   int64_t cost = 0;
   std::vector<int> chosen;  // per group: index of its choice, or -1
-  bool exact = true;        // false: the search was cut short, and at most `gap` could be saved
   int64_t gap = 0;
 };
 
-// nullopt if the demands cannot be met. With several rows of the short kind and hundreds of groups it may
-// also be nullopt where a selection exists that is hard to find. Equal costs: the same problem always has the
-// same answer, and groups are looked at in their order.
-std::optional<CoverAnswer> SolveCover(const std::vector<CoverGroup>& groups, const std::vector<int>& demand);
+// Equal costs: the same problem always has the same answer, and groups are looked at in their order.
+CoverAnswer SolveCover(const std::vector<CoverGroup>& groups, const std::vector<int>& demand);
 
 }  // namespace siding

@@ -77,22 +77,22 @@ TEST_P(CoverTest, FindsTheLeastCost) {
     for (int r = 0; r < shape.short_rows; ++r) demand.push_back(-Upto(2 * shape.groups));
     const int64_t expected = Textbook(groups, demand);
     const auto answer = SolveCover(groups, demand);
-    if (!answer) {
+    ASSERT_TRUE(answer.exact || (!answer.found && shape.short_rows > 1));
+    if (!answer.found) {
       ASSERT_EQ(expected, kNever) << "round " << round;
       continue;
     }
     ++feasible;
-    ASSERT_TRUE(answer->exact);
-    ASSERT_EQ(answer->cost, expected) << "round " << round;
+    ASSERT_EQ(answer.cost, expected) << "round " << round;
     Amounts sum{};
     int64_t cost = 0;
     for (size_t g = 0; g < groups.size(); ++g) {
-      if (answer->chosen[g] < 0) continue;
-      const CoverChoice& choice = groups[g][answer->chosen[g]];
+      if (answer.chosen[g] < 0) continue;
+      const CoverChoice& choice = groups[g][answer.chosen[g]];
       cost += choice.cost;
       for (size_t r = 0; r < demand.size(); ++r) sum[r] += choice.amounts[r];
     }
-    ASSERT_EQ(cost, answer->cost);
+    ASSERT_EQ(cost, answer.cost);
     for (size_t r = 0; r < demand.size(); ++r) ASSERT_GE(sum[r], demand[r]);
   }
   EXPECT_GT(feasible, 50);
@@ -105,18 +105,18 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CoverTest,
 
 TEST(Cover, NothingWantedCostsNothing) {
   const auto answer = SolveCover({{{{1}, 5}}}, {0});
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->cost, 0);
-  EXPECT_EQ(answer->chosen, std::vector<int>{-1});
+  ASSERT_TRUE(answer.found);
+  EXPECT_EQ(answer.cost, 0);
+  EXPECT_EQ(answer.chosen, std::vector<int>{-1});
 }
 
-TEST(Cover, NoGroupsCoverNothing) { EXPECT_FALSE(SolveCover({}, {1})); }
+TEST(Cover, NoGroupsCoverNothing) { EXPECT_FALSE(SolveCover({}, {1}).found); }
 
 TEST(Cover, OfEqualsTheAnswerIsAlwaysTheSame) {
   const std::vector<CoverGroup> groups(20, CoverGroup{{{1, -1}, 3}, {{2, -1}, 6}});
   const auto first = SolveCover(groups, {7, -5}), second = SolveCover(groups, {7, -5});
-  ASSERT_TRUE(first && second);
-  EXPECT_EQ(first->chosen, second->chosen);
+  ASSERT_TRUE(first.found && second.found);
+  EXPECT_EQ(first.chosen, second.chosen);
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ class FrontierMaker {
       if (IsTangled(components, tangled)) {
         const Component all = Whole(nodes_, members);
         const std::vector<double> prices = ClearingPrices(problem_, all);
-        frontier.known = ClearEnough(problem_, all, frontier.demand, prices, false, effort);
+        Effort quick;  // it is not cut short
+        frontier.known = ClearEnough(problem_, all, frontier.demand, prices, false, quick);
         std::optional<int64_t> most;
         if (frontier.known) most = frontier.known->cover.cost;
         components = GroupCore(all, CoreNodes(prices, missing, most), members);
@@ -50,7 +51,7 @@ class FrontierMaker {
     return frontier;
   }
 
-  bool CanMeet(Effort& effort) {
+  std::optional<bool> CanMeet(Effort& effort) {
     Frontier frontier;
     frontier.demand = Demand();
     const int missing = NodesMissing(frontier.demand);
@@ -62,7 +63,10 @@ class FrontierMaker {
     if (can_be_freed < missing) return false;
     if (ClearEnough(problem_, all, frontier.demand, prices, true, effort)) return true;
     Search(GroupCore(all, CoreNodes(prices, missing, std::nullopt), members), effort, frontier);
-    return SolveCover(GroupsOf(frontier), frontier.demand).has_value();
+    LeaveOutIdleRows(frontier);
+    const CoverAnswer answer = SolveCover(GroupsOf(frontier), frontier.demand);
+    if (!answer.found && !(frontier.exact && answer.exact)) return std::nullopt;
+    return answer.found;
   }
 
  private:
@@ -309,6 +313,8 @@ Frontier MakeFrontier(const Problem& problem, Effort& effort, size_t tangled) {
   return FrontierMaker(problem).Make(effort, tangled);
 }
 
-bool CanMeetDemand(const Problem& problem, Effort& effort) { return FrontierMaker(problem).CanMeet(effort); }
+std::optional<bool> CanMeetDemand(const Problem& problem, Effort& effort) {
+  return FrontierMaker(problem).CanMeet(effort);
+}
 
 }  // namespace siding

@@ -76,8 +76,7 @@ inline constexpr size_t kTangled = 12;
 // meets the demand is known: what can be part of one of less loss.
 Frontier MakeFrontier(const Problem& problem, Effort& effort, size_t tangled = kTangled);
 
-// Whether the demand can be met. Where that is not plain and the effort does not suffice, false proves
-// nothing.
-bool CanMeetDemand(const Problem& problem, Effort& effort);
+// Whether the demand can be met; nullopt: not as far as has been looked, which proves nothing.
+std::optional<bool> CanMeetDemand(const Problem& problem, Effort& effort);
 
 }  // namespace siding

@@ -42,8 +42,8 @@ class Nodes {
   std::vector<std::vector<int>> of_;
 };
 
-// Less those without whom there are still enough nodes, the most expensive first. An exact solution has none:
-// leaving one out would have been cheaper. With several deadlines nobody is left out.
+// Less those without whom there are still enough nodes, the most expensive first. A solution that is the
+// cheapest has none, nor has one that ClearEnough() has found. With several deadlines nobody is left out.
 std::vector<Victim> Trimmed(const Problem& problem, std::vector<Victim> victims);
 
 // By deadline: the nodes (ascending) that will be free by then if just these leave, each by its own.

@@ -117,14 +117,14 @@ class Planner {
   }
 
   Solution Solve(const Problem& problem, const Frontier& frontier) const {
-    const auto answer = SolveCover(GroupsOf(frontier), frontier.demand);
-    const bool is_best = answer && (!frontier.known || answer->cost <= frontier.known->cover.cost);
-    if (!is_best && !frontier.known) return {false, {}, frontier.exact};
-    Solution solution{true, {}, frontier.exact && (!answer || answer->exact)};
+    const CoverAnswer answer = SolveCover(GroupsOf(frontier), frontier.demand);
+    const bool is_best = answer.found && (!frontier.known || answer.cost <= frontier.known->cover.cost);
+    Solution solution{is_best || frontier.known, {}, frontier.exact && answer.exact};
+    if (!solution.found) return solution;
     if (is_best) {
       for (size_t g = 0; g < frontier.groups.size(); ++g) {
-        if (answer->chosen[g] < 0) continue;
-        const auto& victims = frontier.groups[g][answer->chosen[g]].victims;
+        if (answer.chosen[g] < 0) continue;
+        const auto& victims = frontier.groups[g][answer.chosen[g]].victims;
         solution.victims.insert(solution.victims.end(), victims.begin(), victims.end());
       }
     } else {
@@ -157,9 +157,12 @@ class Planner {
     }
     plan.refusal = absl::StrCat("only ", MostNodes(*frontier), " of ", CountNodes(request.nodes),
                                 " can be free by then");
-    plan.earliest = Earliest();
-    if (!plan.earliest)
-      absl::StrAppend(&plan.refusal, ", nor later: not all the jobs in the way can be preempted");
+    const auto [earliest, exact] = FindEarliest();
+    plan.earliest = earliest;
+    plan.exact &= exact;
+    if (earliest) return;
+    absl::StrAppend(&plan.refusal, exact ? ", nor later: not all the jobs in the way can be preempted"
+                                         : ", and no later start was found");
   }
 
   // The first row of its demand is of nodes, as there are not enough of them.
@@ -170,7 +173,7 @@ class Planner {
     int low = 0, high = demand.front() - 1;
     while (low < high) {
       demand.front() = (low + high + 1) / 2;
-      if (SolveCover(groups, demand)) {
+      if (SolveCover(groups, demand).found) {
         low = demand.front();
       } else {
         high = demand.front() - 1;
@@ -179,21 +182,29 @@ class Planner {
     return free + low;
   }
 
-  bool CanFree(int nodes, Duration within, Effort& effort) const {
-    return CanMeetDemand(ProblemWith({DeadlineAt(within, nodes)}), effort);
-  }
+  struct Earliest {
+    std::optional<Time> at;
+    bool exact = true;
+  };
 
   // Later than the request asked for: by then they cannot be freed.
-  std::optional<Time> Earliest() const {
+  Earliest FindEarliest() const {
     const Request& request = requests_.front();
-    Duration early = Within(request), late = std::max(Latest(), early);
     Effort effort;
-    if (!CanFree(request.nodes, late, effort)) return std::nullopt;
-    while (late - early > std::max(kEarliestPrecision, late / 100) && effort.left > 0) {
+    bool exact = true;
+    const auto can_free = [&](Duration within) {
+      const auto can = CanMeetDemand(ProblemWith({DeadlineAt(within, request.nodes)}), effort);
+      exact &= can.has_value();
+      return can.value_or(false);
+    };
+    Duration early = Within(request), late = std::max(Latest(), early);
+    if (!can_free(late)) return {std::nullopt, exact};
+    while (late - early > std::max(kEarliestPrecision, late / 100)) {
+      if (effort.left <= 0) return {arrival_ + late + policy_.margin, false};
       const Duration middle = early + (late - early) / 2;
-      (CanFree(request.nodes, middle, effort) ? late : early) = middle;
+      (can_free(middle) ? late : early) = middle;
     }
-    return arrival_ + late + policy_.margin;
+    return {arrival_ + late + policy_.margin, exact};
   }
 
   // By then every way has been walked to its end, and all writing is over, even one after another.

@@ -204,9 +204,7 @@ absl::Status Engine::Impl::Kill(JobRecord& job, const std::string& by) {
 }
 
 absl::Status Engine::Impl::Cordon(const NodeId& node, bool cordoned) {
-  if (!state_.observed_nodes.contains(node) && !state_.nodes.contains(node)) {
-    return absl::NotFoundError(absl::StrCat("there is no node ", node.value()));
-  }
+  if (!IsKnown(node)) return absl::NotFoundError(absl::StrCat("there is no node ", node.value()));
   if (state_.nodes[node].cordoned != cordoned) Record(JobId(), NodeCordoned{node, cordoned});
   return absl::OkStatus();
 }

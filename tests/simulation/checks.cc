@@ -29,7 +29,7 @@ void Checks::OnEvent(const Event& event) {
   if (const auto* exited = std::get_if<RankExited>(&event.body)) {
     const JobRecord& job = *Find(event.job);
     const auto done = lab_.finished.find({event.job, exited->rank});
-    if (exited->exit_code == 0 && (done == lab_.finished.end() || done->second != job.incarnation))
+    if (exited->exit_code == 0 && (done == lab_.finished.end() || !done->second.contains(job.incarnation)))
       lab_.trace.Violate(absl::StrCat("rank ", exited->rank, " of job ", event.job.value(),
                                       " is recorded to have done its work, and has not"));
   }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -25,8 +26,9 @@ struct Lab {
   Odds odds;
   ImageStore store;
   std::vector<Program> programs;
-  // Who came to the end of its work: in which incarnation at last, by job and rank.
-  std::map<std::pair<JobId, int>, int> finished;
+  // Who came to the end of its work: in which incarnations, by job and rank. In several, where one was
+  // started because another was taken for lost.
+  std::map<std::pair<JobId, int>, std::set<int>> finished;
   // Called when a process has begun to run, or goes on.
   std::function<void()> on_running = [] {};
   // Called when an image has become visible, and when one has been deleted.

@@ -72,10 +72,7 @@ void Machine::GoOn(const TaskId& id, Process& process) {
     const Process* process = Find(id);
     if (process == nullptr || process->change != change) return;
     const bool fails = process->program.fails_at_rank == process->rank;
-    if (!fails) {
-      int& finished = lab_.finished[{id.job, id.rank}];
-      finished = std::max(finished, id.incarnation);
-    }
+    if (!fails) lab_.finished[{id.job, id.rank}].insert(id.incarnation);
     End(id, fails ? 1 : 0, 0);
   });
   lab_.on_running();

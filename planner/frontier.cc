@@ -187,7 +187,11 @@ class FrontierMaker {
     return Group(nodes_, members);
   }
 
-  void Search(const std::vector<Component>& components, Effort& effort, Frontier& frontier) const {
+  // The smallest first, so that the effort suffices for most.
+  void Search(std::vector<Component> components, Effort& effort, Frontier& frontier) const {
+    std::stable_sort(components.begin(), components.end(), [](const Component& a, const Component& b) {
+      return a.members.size() < b.members.size();
+    });
     for (const Component& component : components) {
       Clearances cleared = Clear(problem_, component, frontier.demand, effort);
       frontier.exact &= cleared.exact;

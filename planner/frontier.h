@@ -65,7 +65,7 @@ std::vector<CoverGroup> GroupsOf(const Frontier& frontier);
 // What may still be looked at: ways to leave that are tried, nodes' loads in combinations, and pairs of those
 // that are compared. Counted, so that the same problem always has the same answer.
 struct Effort {
-  int64_t left = 10'000'000;
+  int64_t left = 20'000'000;
 };
 
 // From so many jobs on that depend on one another it is first looked which nodes need be considered (core.h):

@@ -51,6 +51,7 @@ class FakeCluster final : public AgentLink {
       rates->mutable_dump()->set_bytes_per_second(1e9);
       rates->mutable_restore()->set_bytes_per_second(1e9);
     }
+    heartbeat.mutable_shared()->mutable_dump()->set_bytes_per_second(shared_bytes_per_second);
     for (auto& [key, report] : tasks_) {
       if (key.first == node) *heartbeat.add_tasks() = report;
     }
@@ -207,22 +208,23 @@ class FakeCluster final : public AgentLink {
     }));
   }
 
-  std::set<std::string> fail_start;    // nodes that cannot start anything
-  std::set<std::string> fail_dump;     // nodes on which a dump fails
-  std::set<std::string> fail_delete;   // nodes on which no image can be deleted
-  std::set<std::string> slow_dump;     // nodes on which a dump begins and does not end
-  std::set<std::string> fail_suspend;  // nodes on which a freeze fails
-  std::set<std::string> fail_resume;   // nodes on which a frozen task cannot go on
-  std::set<std::string> long_notice;   // nodes on which notice of a freeze does not come to its end
-  std::set<std::string> damaged;       // checkpoints whose images do not verify
-  std::set<std::string> keep_gpus;     // nodes on which a frozen task still has its GPUs
-  std::string cannot_drain;            // said of every task
-  bool fail_restart = false;           // from what a program saved itself
-  bool no_gpu = false;                 // for any restore
-  bool no_key = false;                 // for any image
-  Duration clock_off{0};               // of all nodes, against the controller's
-  int64_t memory = 1 << 20;            // resident bytes of every task
-  int64_t gpu_memory = 0;              // of every task on GPUs
+  std::set<std::string> fail_start;      // nodes that cannot start anything
+  std::set<std::string> fail_dump;       // nodes on which a dump fails
+  std::set<std::string> fail_delete;     // nodes on which no image can be deleted
+  std::set<std::string> slow_dump;       // nodes on which a dump begins and does not end
+  std::set<std::string> fail_suspend;    // nodes on which a freeze fails
+  std::set<std::string> fail_resume;     // nodes on which a frozen task cannot go on
+  std::set<std::string> long_notice;     // nodes on which notice of a freeze does not come to its end
+  std::set<std::string> damaged;         // checkpoints whose images do not verify
+  std::set<std::string> keep_gpus;       // nodes on which a frozen task still has its GPUs
+  std::string cannot_drain;              // said of every task
+  bool fail_restart = false;             // from what a program saved itself
+  bool no_gpu = false;                   // for any restore
+  bool no_key = false;                   // for any image
+  Duration clock_off{0};                 // of all nodes, against the controller's
+  int64_t memory = 1 << 20;              // resident bytes of every task
+  double shared_bytes_per_second = 1e9;  // at which an image is written there
+  int64_t gpu_memory = 0;                // of every task on GPUs
 
  private:
   using Key = std::pair<NodeId, TaskId>;

@@ -200,4 +200,15 @@ void Engine::Impl::Follow(const NodeId& node, const v1::TaskReport& report) {
   Move(*job, std::move(move));
 }
 
+// An agent chooses what a task of a cluster manager goes on from. It sees its own disk and the shared tier:
+// of images on the disks of other ranks' nodes it cannot know whether they are whole
+// (agent/slurm/registration.h).
+std::string Engine::Impl::WhyNotLocal(const JobRecord& job) const {
+  if (!IsHosted(job)) return "";
+  if (job.spec.nodes > 1) return "it has several tasks, and goes on from shared storage only";
+  const ManagedJob* queued = QueuedAs(job.id);
+  if (queued == nullptr || queued->can_be_pinned) return "";
+  return absl::StrCat(job.spec.cluster_manager, " cannot be told to start it where its image would be");
+}
+
 }  // namespace siding

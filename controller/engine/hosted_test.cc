@@ -112,6 +112,38 @@ TEST_F(HostedTest, ItMakesWayForADeadline) {
   EXPECT_EQ(NodeOf(express), "a");
 }
 
+// What an agent finds on its own disk says nothing of the other ranks.
+class HostedGangTest : public HostedTest {
+ protected:
+  HostedGangTest() {
+    spec_.set_nodes(2);
+    spec_.clear_methods();
+    spec_.add_methods(v1::CHECKPOINT);
+    cluster_.shared_bytes_per_second = 1e8;
+    for (const char* node : {"a", "b"}) cluster_.Heartbeat(node);
+    cluster_.StartHosted("a", spec_, kJob.value(), 1, "", 0);
+    cluster_.StartHosted("b", spec_, kJob.value(), 1, "", 1);
+    Settle();
+    EXPECT_EQ(State(kJob), JobState::kRunning);
+  }
+};
+
+TEST_F(HostedGangTest, ItIsNotSavedToItsNodesOwnDisks) {
+  EXPECT_THAT(std::string(engine_->Vacate(kRoot, kJob, Tier::kLocal).message()), HasSubstr("several tasks"));
+  EXPECT_THAT(std::string(engine_->Checkpoint(kRoot, kJob, Tier::kLocal).status().message()),
+              HasSubstr("goes on from shared storage only"));
+}
+
+TEST_F(HostedGangTest, NorToMakeWayThoughTheseAreFaster) {
+  Submit(OnDemand(1, 200s), kBob);
+  Settle();
+  std::vector<Tier> tiers;
+  engine_->Read([&](const ClusterState& state) {
+    for (const auto& [id, checkpoint] : state.checkpoints) tiers.push_back(checkpoint.tier);
+  });
+  EXPECT_EQ(tiers, std::vector{Tier::kShared});
+}
+
 TEST_F(HostedTest, ItIsNeverKilledToMakeWay) {
   Start("a");
   EXPECT_FALSE(Job(kJob).spec.methods.Has(Method::kKill));

@@ -248,6 +248,8 @@ class Engine::Impl {
   bool HasOtherSteps(const JobRecord& job) const;
   bool AreWholeJob(JobId id, const std::vector<HostedTask>& tasks) const;
   bool MayRunOn(JobId id, const NodeId& node) const;
+  // Why images on its nodes' own disks are none that it could go on from; empty: they are.
+  std::string WhyNotLocal(const JobRecord& job) const;
 
   // ---- queue.cc ----
   const ManagedJob* QueuedAs(JobId id) const;  // null: it is not in a cluster manager's queue

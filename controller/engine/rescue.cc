@@ -50,7 +50,7 @@ void Engine::Impl::Rescue() {
         shared.in_flight = bytes;
         continue;
       }
-      const bool returns = QueuedAs(job->id)->can_be_pinned;
+      const bool returns = WhyNotLocal(*job).empty();
       if (returns && OrderRescue(*job, OrderDump(*job, Tier::kLocal), by)) continue;
     }
     if (Can(*job, Method::kApp) && job->spec.app) {

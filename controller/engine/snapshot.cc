@@ -87,6 +87,7 @@ JobView Engine::Impl::ViewOf(const JobRecord& job) const {
   view.preemptions = job.preemptions;
   view.max_preemptions = job.spec.max_preemptions;
   view.last_preempted = job.last_preempted;
+  view.can_return_to_its_nodes = WhyNotLocal(job).empty();
   return view;
 }
 
@@ -101,7 +102,6 @@ JobView Engine::Impl::ViewOfComingBack(const JobRecord& job, const ManagedJob& q
   if (view.per_node.gpus > 0) view.gpu_memory.assign(queued.nodes.size(), Bytes{0});
   view.running_since = queued.started.value_or(clock_.Now());
   view.durable_at = clock_.Now();
-  view.can_return_to_its_nodes = queued.can_be_pinned;
   return view;
 }
 
@@ -161,12 +161,9 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
       const int together = static_cast<int>(LiveRanks(job).size() / view.nodes.size());
       for (int i = 1; i < together; ++i) view.per_node += job.spec.per_node;
     }
-    if (const ManagedJob* queued = QueuedAs(id)) {
-      view.can_return_to_its_nodes = queued->can_be_pinned;
-      if (queued->suspended) {
-        view.methods = {};
-        view.methods_note = absl::StrCat("was suspended in ", job.spec.cluster_manager);
-      }
+    if (const ManagedJob* queued = QueuedAs(id); queued != nullptr && queued->suspended) {
+      view.methods = {};
+      view.methods_note = absl::StrCat("was suspended in ", job.spec.cluster_manager);
     }
     if (HasOtherSteps(job)) {
       view.methods = {};

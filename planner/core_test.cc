@@ -105,21 +105,12 @@ Frontier FrontierOf(const Problem& problem, size_t tangled) {
 
 // In node-milliseconds. Of plans that lose as little, not all are looked at.
 std::optional<int64_t> LeastLoss(const Problem& problem, const Frontier& frontier) {
-  const CoverAnswer answer = SolveCover(GroupsOf(frontier), frontier.demand);
-  if (!answer.found && !frontier.known) return std::nullopt;
-  const auto loss_of = [&](const FrontierChoice& choice) {
-    return std::accumulate(choice.victims.begin(), choice.victims.end(), int64_t{0},
-                           [&](int64_t sum, const Victim& victim) {
-                             return sum + problem.candidates[victim.candidate].options[victim.option].cost_ms;
-                           });
-  };
-  const int64_t known = frontier.known ? loss_of(*frontier.known) : std::numeric_limits<int64_t>::max();
-  if (!answer.found) return known;
-  int64_t loss = 0;
-  for (size_t g = 0; g < frontier.groups.size(); ++g) {
-    if (answer.chosen[g] >= 0) loss += loss_of(frontier.groups[g][answer.chosen[g]]);
-  }
-  return std::min(loss, known);
+  const Solution solution = Solve(frontier);
+  if (!solution.found) return std::nullopt;
+  return std::accumulate(solution.victims.begin(), solution.victims.end(), int64_t{0},
+                         [&](int64_t sum, const Victim& victim) {
+                           return sum + problem.candidates[victim.candidate].options[victim.option].cost_ms;
+                         });
 }
 
 TEST(CoreTest, LeavingOutTheOthersLosesNothing) {
@@ -365,8 +356,7 @@ TEST(CoreTest, TheOrderOfATangledSnapshotDoesNotMatter) {
     SCOPED_TRACE(i);
     Instance x = Tangled(random);
     const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
-    const std::vector<Candidate> candidates = MakeCandidates(x.snapshot, x.request, x.policy);
-    found += FrontierOf(ProblemOf(x, candidates), kTangled).known.has_value();
+    found += FrontierOf(Posed(x).problem, kTangled).known.has_value();
     std::shuffle(x.snapshot.jobs.begin(), x.snapshot.jobs.end(), random);
     std::shuffle(x.snapshot.nodes.begin(), x.snapshot.nodes.end(), random);
     const Plan again = MakePlan(x.snapshot, x.request, x.policy);

@@ -29,9 +29,10 @@ class FrontierMaker {
     Frontier frontier;
     frontier.demand = Demand();
     const int missing = NodesMissing(frontier.demand);
+    std::vector<Component> components;
     if (missing > 0) {
       std::vector<Member> members = Members();
-      std::vector<Component> components = Group(nodes_, members);
+      components = Group(nodes_, members);
       if (IsTangled(components, tangled)) {
         const Component all = Whole(nodes_, members);
         const std::vector<double> prices = ClearingPrices(problem_, all);
@@ -45,9 +46,8 @@ class FrontierMaker {
           components = GroupCore(all, CoreNodes(prices, missing, less_loss), members);
         }
       }
-      Search(components, effort, frontier);
     }
-    LeaveOutIdleRows(frontier);
+    Search(std::move(components), effort, frontier);
     return frontier;
   }
 
@@ -63,10 +63,9 @@ class FrontierMaker {
     if (can_be_freed < missing) return false;
     if (ClearEnough(problem_, all, frontier.demand, prices, true, effort)) return true;
     Search(GroupCore(all, CoreNodes(prices, missing, std::nullopt), members), effort, frontier);
-    LeaveOutIdleRows(frontier);
-    const CoverAnswer answer = SolveCover(GroupsOf(frontier), frontier.demand);
-    if (!answer.found && !(frontier.exact && answer.exact)) return std::nullopt;
-    return answer.found;
+    const Solution solution = Solve(frontier);
+    if (!solution.found && !solution.exact) return std::nullopt;
+    return solution.found;
   }
 
  private:
@@ -197,6 +196,7 @@ class FrontierMaker {
       frontier.exact &= cleared.exact;
       if (!cleared.choices.empty()) frontier.groups.push_back(std::move(cleared.choices));
     }
+    LeaveOutIdleRows(frontier);
   }
 
   static bool IsTangled(const std::vector<Component>& components, size_t tangled) {
@@ -304,6 +304,22 @@ std::vector<CoverGroup> GroupsOf(const Frontier& frontier) {
     for (const FrontierChoice& choice : choices) group.push_back(choice.cover);
   }
   return groups;
+}
+
+Solution Solve(const Frontier& frontier) {
+  const CoverAnswer answer = SolveCover(GroupsOf(frontier), frontier.demand);
+  const bool is_best = answer.found && (!frontier.known || answer.cost <= frontier.known->cover.cost);
+  Solution solution{is_best || frontier.known, frontier.exact && answer.exact, {}};
+  if (!is_best) {
+    if (frontier.known) solution.victims = frontier.known->victims;
+    return solution;
+  }
+  for (size_t g = 0; g < frontier.groups.size(); ++g) {
+    if (answer.chosen[g] < 0) continue;
+    const auto& victims = frontier.groups[g][answer.chosen[g]].victims;
+    solution.victims.insert(solution.victims.end(), victims.begin(), victims.end());
+  }
+  return solution;
 }
 
 int Budget::StepsFor(Bytes bytes) const {

@@ -62,6 +62,14 @@ struct Frontier {
 // For SolveCover(), with Frontier::demand.
 std::vector<CoverGroup> GroupsOf(const Frontier& frontier);
 
+struct Solution {
+  bool found = false;
+  bool exact = true;  // proven: nothing loses less, or, if none was found, there is none
+  std::vector<Victim> victims;
+};
+// The cheapest of what the frontier has, its known one included.
+Solution Solve(const Frontier& frontier);
+
 // What may still be looked at: ways to leave that are tried, nodes' loads in combinations, and pairs of those
 // that are compared. Counted, so that the same problem always has the same answer.
 struct Effort {

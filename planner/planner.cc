@@ -24,12 +24,6 @@ namespace {
 
 constexpr Duration kEarliestPrecision = std::chrono::milliseconds(10);
 
-struct Solution {
-  bool found = false;
-  std::vector<Victim> victims;
-  bool exact = true;
-};
-
 // One or several requests for nodes of one kind, in the order of their deadlines.
 class Planner {
  public:
@@ -57,10 +51,11 @@ class Planner {
     }
     Effort effort;
     const Frontier frontier = MakeFrontier(problem, effort);
-    const Solution solution = Solve(problem, frontier);
+    const Solution solution = Solve(frontier);
     for (Plan& plan : plans) plan.exact = solution.exact;
     if (solution.found) {
-      WritePlans(problem, requests_, solution.victims, plans);
+      const auto& victims = solution.victims;
+      WritePlans(problem, requests_, frontier.exact ? victims : Trimmed(problem, victims), plans);
     } else if (plans.size() == 1) {
       Refuse(plans.front(), &frontier);
     }
@@ -114,24 +109,6 @@ class Planner {
   }
   Budget BudgetOf(double bytes) const {
     return {policy_.budget_steps, std::max(0.0, bytes) / policy_.budget_steps};
-  }
-
-  Solution Solve(const Problem& problem, const Frontier& frontier) const {
-    const CoverAnswer answer = SolveCover(GroupsOf(frontier), frontier.demand);
-    const bool is_best = answer.found && (!frontier.known || answer.cost <= frontier.known->cover.cost);
-    Solution solution{is_best || frontier.known, {}, frontier.exact && answer.exact};
-    if (!solution.found) return solution;
-    if (is_best) {
-      for (size_t g = 0; g < frontier.groups.size(); ++g) {
-        if (answer.chosen[g] < 0) continue;
-        const auto& victims = frontier.groups[g][answer.chosen[g]].victims;
-        solution.victims.insert(solution.victims.end(), victims.begin(), victims.end());
-      }
-    } else {
-      solution.victims = frontier.known->victims;
-    }
-    if (!frontier.exact) solution.victims = Trimmed(problem, std::move(solution.victims));
-    return solution;
   }
 
   // ---- refusal ----
@@ -200,7 +177,8 @@ class Planner {
     Duration early = Within(request), late = std::max(Latest(), early);
     if (!can_free(late)) return {std::nullopt, exact};
     while (late - early > std::max(kEarliestPrecision, late / 100)) {
-      if (effort.left <= 0) return {arrival_ + late + policy_.margin, false};
+      exact &= effort.left > 0;
+      if (effort.left <= 0) break;
       const Duration middle = early + (late - early) / 2;
       (can_free(middle) ? late : early) = middle;
     }

@@ -153,6 +153,7 @@ class Engine::Impl {
   bool HasRoomToGoOn(const JobRecord& job) const;
   std::vector<const JobRecord*> RunningBeside(const JobRecord& job, const NodeId& node) const;
   std::map<NodeId, Resources> RoomBesideOthers(const JobRecord& job) const;
+  absl::Status MayBeSavedTo(const JobRecord& job, Tier tier) const;
   absl::StatusOr<CheckpointId> OrderCheckpoint(JobRecord& job, Tier tier);
   absl::Status Vacate(JobRecord& job, Tier tier);
   absl::Status Migrate(JobRecord& job, std::vector<NodeId> nodes);

@@ -9,29 +9,31 @@ namespace {
 
 // ---- Frozen since. ----
 
-TEST_F(RestoredTest, AJobThatHasBeenFrozenSinceGoesOn) {
-  const JobId job = Submit(Batch());
-  Settle();
-  TakeCopy();
-  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
-  Settle();
+class FrozenSince : public RestoredTest {
+ protected:
+  FrozenSince() {
+    job_ = Submit(Batch());
+    Settle();
+    TakeCopy();
+    EXPECT_TRUE(engine_->Suspend(kAda, job_).ok());
+    Settle();
+  }
+  JobId job_;
+};
+
+TEST_F(FrozenSince, ItGoesOn) {
   PutBack();
-  EXPECT_EQ(State(job), JobState::kRunning);
-  EXPECT_EQ(cluster_.Running(job), 1);
+  EXPECT_EQ(State(job_), JobState::kRunning);
+  EXPECT_EQ(cluster_.Running(job_), 1);
 }
 
-TEST_F(RestoredTest, AlsoOnANodeThatHasFewerSlotsByNow) {
-  const JobId job = Submit(Batch());
-  Settle();
-  TakeCopy();
-  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
-  Settle();
-  const std::string node = Job(job).nodes[0].value();
+TEST_F(FrozenSince, AlsoOnANodeThatHasFewerSlotsByNow) {
+  const std::string node = Job(job_).nodes[0].value();
   cluster_.Disconnect(node);
   cluster_.AddNode(node, 2);
   PutBack();
-  EXPECT_EQ(State(job), JobState::kRunning);
-  EXPECT_EQ(cluster_.Running(job), 1);
+  EXPECT_EQ(State(job_), JobState::kRunning);
+  EXPECT_EQ(cluster_.Running(job_), 1);
 }
 
 TEST_F(RestoredTest, AJobThatHasBeenResumedSinceIsFrozenAgain) {

@@ -116,10 +116,14 @@ std::map<NodeId, Resources> Engine::Impl::RoomBesideOthers(const JobRecord& job)
   return room;
 }
 
+absl::Status Engine::Impl::MayBeSavedTo(const JobRecord& job, Tier tier) const {
+  const std::string why = tier == Tier::kLocal ? WhyNotLocal(job) : "";
+  return why.empty() ? absl::OkStatus() : NotInState(job, why);
+}
+
 absl::StatusOr<CheckpointId> Engine::Impl::OrderCheckpoint(JobRecord& job, Tier tier) {
   if (job.state != JobState::kRunning) return NotInState(job, "only a running job can be checkpointed");
-  if (const std::string why = WhyNotLocal(job); tier == Tier::kLocal && !why.empty())
-    return NotInState(job, why);
+  SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, tier));
   JobMoved move = OrderDump(job, tier);
   move.keep_running = true;
   move.reason = "asked for";
@@ -132,8 +136,7 @@ absl::Status Engine::Impl::Vacate(JobRecord& job, Tier tier) {
   if (job.state != JobState::kRunning && job.state != JobState::kSuspended) {
     return NotInState(job, "only a running or suspended job can leave its nodes");
   }
-  if (const std::string why = WhyNotLocal(job); tier == Tier::kLocal && !why.empty())
-    return NotInState(job, why);
+  SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, tier));
   if (const ManagedJob* queued = QueuedAs(job.id); queued != nullptr && queued->suspended)
     return NotInState(job, absl::StrCat("it was suspended in ", job.spec.cluster_manager));
   if (IsHosted(job) && job.state == JobState::kSuspended) {

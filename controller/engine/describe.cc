@@ -18,12 +18,15 @@ std::string Because(const JobMoved& e) {
   return text;
 }
 
+std::string FromCheckpoint(const JobMoved& e) {
+  return e.checkpoint == CheckpointId() ? "" : absl::StrCat(" from checkpoint ", e.checkpoint.value());
+}
+
 std::string DescribeMove(const JobMoved& e) {
   switch (e.event) {
     case JobEvent::kPlace:
       return absl::StrCat(e.checkpoint == CheckpointId() ? "placed on " : "to be restored on ", Join(e.nodes),
-                          e.checkpoint == CheckpointId() ? "" : " from checkpoint ", e.checkpoint.value(),
-                          Because(e));
+                          FromCheckpoint(e), Because(e));
     case JobEvent::kOrderDump:
       return absl::StrCat("checkpoint ", e.checkpoint.value(), " to ", ToString(e.tier), " storage ordered",
                           e.keep_running ? ", the job goes on" : "", Because(e));
@@ -43,7 +46,8 @@ std::string DescribeMove(const JobMoved& e) {
     case JobEvent::kStarted:
       return "running" + Because(e);
     case JobEvent::kRestored:
-      return "running again from its checkpoint" + Because(e);
+      // Not from one: from what the program saved itself, or, by a cluster manager, from the beginning.
+      return absl::StrCat("running again", FromCheckpoint(e), Because(e));
     case JobEvent::kThawed:
       return "running" + Because(e);
     case JobEvent::kFrozen:

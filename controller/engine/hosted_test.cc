@@ -25,6 +25,7 @@ class HostedTest : public EngineTest {
     EXPECT_TRUE(engine_->Vacate(kRoot, kJob, Tier::kShared).ok());
     Settle();
   }
+  std::string LastEvent() { return Describe(engine_->EventsAfter(0, 1000, 0s).back()); }
   std::string NodeOf(JobId job) { return Job(job).nodes.empty() ? "" : Job(job).nodes.front().value(); }
 
   v1::JobSpec spec_;
@@ -64,6 +65,20 @@ TEST_F(HostedTest, ItComesBackWhereTheClusterManagerPutsIt) {
   EXPECT_EQ(NodeOf(kJob), "b");
   EXPECT_EQ(Job(kJob).incarnation, 2);
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 0);
+}
+
+TEST_F(HostedTest, WhereItGoesOnFromIsSaid) {
+  Start("a");
+  Vacate();
+  Start("b", 2, "manager-42.1");
+  EXPECT_EQ(LastEvent(), "running again from checkpoint manager-42.1");
+}
+
+TEST_F(HostedTest, ThatItBeganAnewIsNotCalledGoingOnFromACheckpoint) {
+  Start("a");
+  Vacate();
+  Start("b", 2);
+  EXPECT_EQ(LastEvent(), "running again");
 }
 
 TEST_F(HostedTest, AStartThatNobodyOrderedIsFollowed) {

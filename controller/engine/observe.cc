@@ -175,6 +175,7 @@ bool Engine::Impl::JudgeStart(JobRecord& job) {
   }
   if (!all) return false;
   JobMoved move = Moved(job.state == JobState::kStarting ? JobEvent::kStarted : JobEvent::kRestored);
+  move.checkpoint = job.current.checkpoint;
   // By the nodes' clocks, which may be hours off: believed as far as it can be true. What a cluster manager
   // has started has begun before that was known here.
   const Time now = clock_.Now();

@@ -37,7 +37,7 @@ struct JobMoved {
   int incarnation = 0;         // kPlace by a cluster manager: the one that it has started; 0: the next
   bool found = false;          // kPlace: it was there already, and the journal, being a copy, did not know
   int first_rank = 0;          // kPlace by a cluster manager: its agents' number for rank 0
-  CheckpointId checkpoint;     // kPlace (restore from), kOrderDump, kCommit
+  CheckpointId checkpoint;     // kPlace, kRestored (restore from), kOrderDump, kCommit
   Tier tier = Tier::kShared;   // kOrderDump
   bool keep_running = false;   // kOrderDump, kOrderSave
   bool through_ram = false;    // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that

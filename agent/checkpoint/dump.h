@@ -20,8 +20,10 @@ inline constexpr char kMetadataUser[] = "uid";                 // whose processe
 inline constexpr char kMetadataCommand[] = "command";          // JobSpec::command_checksum; absent: not said
 inline constexpr char kMetadataIncarnation[] = "incarnation";  // of the task
 inline constexpr char kMetadataPipes[] = "pipes";              // see stdio.h; absent: the task has none
-inline constexpr char kMetadataNode[] = "node";                // that made it
-inline constexpr char kMetadataGpu[] = "gpu";                  // GpuRecord, see agent/host/task_record.proto
+// See made_names.h; absent: nothing of the kind.
+inline constexpr char kMetadataNames[] = "names";
+inline constexpr char kMetadataNode[] = "node";  // that made it
+inline constexpr char kMetadataGpu[] = "gpu";    // GpuRecord, see agent/host/task_record.proto
 
 struct DumpPlan {
   ImageKey key;

@@ -26,7 +26,7 @@ using ::testing::IsEmpty;
 // Writes one file and asks; `before` and `after` are what it fails with at these moments.
 class FaultyCriu final : public Criu {
  public:
-  absl::StatusOr<std::string> Check() override { return std::string("1.0"); }
+  absl::StatusOr<CriuTraits> Check() override { return CriuTraits{"1.0", true}; }
   absl::Status Dump(const CriuDump& dump,
                     const std::function<absl::Status(const StillHeld&)>& post_dump) override {
     if (!before.ok()) return before;

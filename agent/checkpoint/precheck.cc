@@ -54,13 +54,6 @@ void ForEachLink(pid_t root,
   }
 }
 
-// Without the newline; "?" if it has ended.
-std::string ProgramOf(pid_t pid) {
-  auto program = ReadFile("/proc/" + std::to_string(pid) + "/comm");
-  if (program.ok() && !program->empty()) program->pop_back();
-  return program.ok() ? *program : "?";
-}
-
 }  // namespace
 
 pid_t FindSrun(pid_t root) {

@@ -20,6 +20,7 @@ namespace {
 constexpr char kInstalled[] = "/opt/siding/sbin/criu";
 constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
+constexpr char kActsOnFilesAsUser[] = "files-as-user";  // what the patch says in the place of a name
 constexpr char kDumpLog[] = "criu-dump.log";
 constexpr char kRestoreLog[] = "criu-restore.log";
 
@@ -72,7 +73,7 @@ class SwrkCriu final : public Criu {
  public:
   explicit SwrkCriu(std::string path) : path_(std::move(path)) {}
 
-  absl::StatusOr<std::string> Check() override {
+  absl::StatusOr<CriuTraits> Check() override {
     criu::Request request;
     request.set_type(criu::VERSION);
     request.set_keep_open(true);
@@ -84,9 +85,10 @@ class SwrkCriu final : public Criu {
     auto check = swrk.Call(request);
     if (!check.ok()) return check.status();
     if (!check->success()) return absl::UnavailableError("criu check fails: " + check->cr_errmsg());
-    return absl::StrCat(
-        version.version().major_number(), ".", version.version().minor_number(),
-        version.version().sublevel() == 0 ? "" : absl::StrCat(".", version.version().sublevel()));
+    const criu::Version& is = version.version();
+    return CriuTraits{absl::StrCat(is.major_number(), ".", is.minor_number(),
+                                   is.sublevel() == 0 ? "" : absl::StrCat(".", is.sublevel())),
+                      is.name() == kActsOnFilesAsUser};
   }
 
   absl::Status Dump(const CriuDump& dump,
@@ -147,7 +149,8 @@ class SwrkCriu final : public Criu {
       handed_over.push_back(inherited.fd);
     }
     unlink((restore.work_folder + "/" + kRestoreLog).c_str());
-    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroup, handed_over));
+    SIDING_ASSIGN_OR_RETURN(Swrk swrk,
+                            Swrk::Start(path_, restore.user, restore.cgroup, handed_over, restore.files_as));
     const CriuOfThisThread criu(swrk.pid());
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.restore: criu is about to be told to restore">());
     Verdict verdict(restore.may_resume);

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/launch/account.h"
 #include "common/units.h"
 
 namespace siding {
@@ -46,6 +47,8 @@ struct CriuRestore {
   std::string work_folder;
   std::string cgroup;  // folder that CRIU, and so the restored processes, join; may be empty
   CriuUser user;
+  // With whose rights names of sockets and removed files are made, where CRIU can. Root: as who it runs as.
+  Account files_as;
   std::vector<CriuInherited> inherited;
   // Asked when all is restored, before the first instruction: not OK ends the processes, and the restore
   // fails with that.
@@ -55,12 +58,18 @@ struct CriuRestore {
 // kUnavailable once CRIU has ended, which lets go of the processes: they run.
 using StillHeld = std::function<absl::Status()>;
 
+struct CriuTraits {
+  std::string version;  // "4.2.1"
+  // It knows CriuRestore::files_as: it was built with deploy/criu-files-as-user.patch.
+  bool acts_on_files_as_user = false;
+};
+
 // Thread-safe.
 class Criu {
  public:
   virtual ~Criu() = default;
-  // The version, "4.2.1", if it works on this machine.
-  virtual absl::StatusOr<std::string> Check() = 0;
+  // What it is, if it works on this machine.
+  virtual absl::StatusOr<CriuTraits> Check() = 0;
   // `post_dump` is called with the processes frozen and the image written; if it fails, so does the dump,
   // with the same status. It asks `held` whether they are frozen still. Whenever the dump fails, the
   // processes run on. On success they are gone or, with keep_running, go on.

@@ -13,6 +13,8 @@
 #include <array>
 #include <cerrno>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "agent/launch/processes.h"
 #include "common/status.h"
 
@@ -52,10 +54,24 @@ bool BecomeUser(const CriuUser& user) {
   return true;
 }
 
+// Ours, and on whose behalf CRIU is to act on files, as the patch reads it: "uid:gid[,gid...]".
+std::vector<std::string> Environment(const Account& files_as) {
+  constexpr absl::string_view kFilesAs = "CRIU_FILES_AS=";
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!absl::StartsWith(*entry, kFilesAs)) environment.emplace_back(*entry);
+  }
+  if (files_as.uid != 0) {
+    environment.push_back(absl::StrCat(kFilesAs, files_as.uid, ":", files_as.gid));
+    for (gid_t group : files_as.groups) absl::StrAppend(&environment.back(), ",", group);
+  }
+  return environment;
+}
+
 }  // namespace
 
 absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, const std::string& cgroup,
-                                 const std::vector<int>& handed_over) {
+                                 const std::vector<int>& handed_over, const Account& files_as) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return ErrnoError(errno, "socketpair");
@@ -67,7 +83,12 @@ absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, 
     if (!procs.valid()) return ErrnoError(errno, "open the cgroup " + cgroup);
   }
   const int last_fd = kFirstHandedOver + static_cast<int>(handed_over.size()) - 1;
-  std::vector<int> copies(handed_over.size());  // allocated before the fork
+  // Allocated before the fork.
+  std::vector<int> copies(handed_over.size());
+  const std::vector<std::string> settings = Environment(files_as);
+  std::vector<char*> environment;
+  for (const std::string& setting : settings) environment.push_back(const_cast<char*>(setting.c_str()));
+  environment.push_back(nullptr);
   const pid_t pid = fork();
   if (pid < 0) return ErrnoError(errno, "fork");
   if (pid == 0) {
@@ -89,7 +110,9 @@ absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, 
     for (int signal_number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(signal_number, SIG_DFL);
     setsid();  // a Ctrl-C at the agent's terminal must not end a dump half-way
     if (user.as_user && !BecomeUser(user)) _exit(125);
-    execl(path.c_str(), path.c_str(), "swrk", "3", nullptr);
+    char swrk[] = "swrk", socket_fd[] = "3";
+    char* const arguments[] = {const_cast<char*>(path.c_str()), swrk, socket_fd, nullptr};
+    execve(path.c_str(), arguments, environment.data());
     _exit(127);
   }
   return Swrk(pid, std::move(ours));

@@ -27,7 +27,7 @@ struct HostContext {
   Freezer signals = Freezer::WithSignals();  // for tasks that a cluster manager keeps in its own cgroups
   std::unique_ptr<Criu> criu;                // null: see criu_problem
   std::string criu_path;
-  std::string criu_version;
+  CriuTraits criu_traits;
   std::string criu_problem;
   bool criu_as_user = false;
   // Opened at the start or, where that failed, as soon as it can be; from then on they stay.
@@ -53,6 +53,13 @@ struct HostContext {
   }
   // Tasks are given their GPUs by UUID.
   bool AssignsGpus() const { return gpus != nullptr && gpus->count() > 0; }
+  // Why this node's CRIU may not restore a task with names that are made anew (made_names.h); empty: it may.
+  std::string WhyNotMadeAnew(const std::string& names) const {
+    if (names.empty() || criu_traits.acts_on_files_as_user) return "";
+    return names +
+           ": this node's criu would make it again as root, wherever its name leads by then; get-criu builds "
+           "one that acts as the user";
+  }
   // As whom CRIU handles that user's tasks.
   CriuUser UserFor(const v1::JobSpec& spec) const {
     return {criu_as_user && spec.uid() != 0, spec.uid(), spec.gid()};

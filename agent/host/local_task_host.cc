@@ -102,7 +102,7 @@ class LocalTaskHost final : public TaskHost {
     local_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::LOCAL); }, host_.clock);
     shared_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::SHARED); }, host_.clock);
     spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, tasks_.size(),
-                 ToString(host_.freezer.kind()), host_.criu ? host_.criu_version : host_.criu_problem);
+                 ToString(host_.freezer.kind()), host_.criu ? host_.criu_traits.version : host_.criu_problem);
     return absl::OkStatus();
   }
 
@@ -175,7 +175,7 @@ class LocalTaskHost final : public TaskHost {
     *hello.mutable_capacity() = host_.options.capacity;
     hello.set_version(kVersion);
     if (host_.criu) {
-      hello.set_criu(host_.criu_version + (host_.criu_as_user ? ", as the job's user" : ", as root"));
+      hello.set_criu(host_.criu_traits.version + (host_.criu_as_user ? ", as the job's user" : ", as root"));
     }
     hello.set_criu_problem(host_.criu_problem);
     if (host_.gpus != nullptr) {
@@ -302,9 +302,9 @@ class LocalTaskHost final : public TaskHost {
     }
     auto criu = NewCriu(*path);
     const auto start = std::chrono::steady_clock::now();
-    auto version = criu->Check();
-    if (!version.ok()) {
-      host_.criu_problem = *path + ": " + std::string(version.status().message());
+    auto traits = criu->Check();
+    if (!traits.ok()) {
+      host_.criu_problem = *path + ": " + std::string(traits.status().message());
       return;
     }
     // Until there is a dump to measure, starting CRIU is all that is known of its overhead.
@@ -317,8 +317,13 @@ class LocalTaskHost final : public TaskHost {
     }
     host_.criu = std::move(criu);
     host_.criu_path = *path;
-    host_.criu_version = *version;
+    host_.criu_traits = *std::move(traits);
     host_.criu_as_user = CriuMustRunAsUser();
+    if (!host_.criu_traits.acts_on_files_as_user)
+      spdlog::warn(
+          "{} acts on files as root: jobs that have sockets with names or removed files open are not "
+          "checkpointed; get-criu builds one that acts as the job's user",
+          *path);
   }
 
   absl::Status AdoptTasks() {

@@ -9,6 +9,7 @@
 #include "agent/checkpoint/precheck.h"
 #include "agent/host/task_ending.h"
 #include "agent/launch/json_file.h"
+#include "agent/launch/made_names.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
 #include "agent/launch/tmpdir.h"
@@ -214,6 +215,14 @@ std::string Task::WhyNoScript(pid_t init) {
          "srun --siding-preemptible";
 }
 
+// Said beforehand where it rules out every dump; what a dump itself asks about (DoDump) is rare.
+std::string Task::WhyNotMadeAnew(pid_t init) const {
+  if (host_.criu_traits.acts_on_files_as_user) return "";
+  const auto uid = record_.spec().uid(), gid = record_.spec().gid();
+  const auto names = NamesMadeAnew(init, Account{uid, gid, "", "/", {gid}});
+  return names.ok() ? host_.WhyNotMadeAnew(*names) : std::string(names.status().message());
+}
+
 v1::TaskReport Task::Report() {
   pid_t init = 0;
   std::vector<std::string> on_gpus;
@@ -235,6 +244,7 @@ v1::TaskReport Task::Report() {
   const auto gpus = uses_gpus ? GpuDevices::kLeave : GpuDevices::kStay;
   std::string cannot_dump = init > 0 ? WhyNoScript(init) : "";
   if (init > 0 && cannot_dump.empty()) cannot_dump = WhyNotDumpable(init, gpus);
+  if (init > 0 && cannot_dump.empty()) cannot_dump = WhyNotMadeAnew(init);
   const std::string cannot_drain = init > 0 ? WhyNotDrainable(init) : "";
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();

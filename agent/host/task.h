@@ -91,6 +91,7 @@ class Task {
   bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
   std::string WhyNotDrainable(pid_t init);
   std::string WhyNoScript(pid_t init);
+  std::string WhyNotMadeAnew(pid_t init) const;
   void NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec);  // with mutex_ held
   std::string WhyNotDrainableHosted(const std::vector<pid_t>& tree);
   absl::Status TakeGpus();

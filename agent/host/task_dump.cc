@@ -6,6 +6,7 @@
 #include "agent/host/task_orders.h"
 #include "agent/launch/held_files.h"
 #include "agent/launch/json_file.h"
+#include "agent/launch/made_names.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
 #include "common/fault.h"
@@ -135,7 +136,11 @@ void Task::DoDump(v1::ToAgent command) {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.ready: the task runs, and is off its GPUs">());
     const Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
     SIDING_RETURN_IF_ERROR(Annotate(CheckHeldFiles(record_.init().pid(), user), "it could not be restored"));
+    SIDING_ASSIGN_OR_RETURN(const std::string names, NamesMadeAnew(record_.init().pid(), user));
+    if (const std::string why = host_.WhyNotMadeAnew(names); !why.empty())
+      return absl::FailedPreconditionError(why);
     DumpPlan plan;
+    if (!names.empty()) plan.metadata[kMetadataNames] = names;
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = record_.init().pid();
     plan.work_folder = folder_;

@@ -149,6 +149,10 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     return why;
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore.verified: an image is verified">());
+  if (const auto names = manifest->metadata.find(kMetadataNames); names != manifest->metadata.end()) {
+    if (const std::string why = host_.WhyNotMadeAnew(names->second); !why.empty())
+      return absl::FailedPreconditionError(why);
+  }
   agent::ShimRestore& order = *request.mutable_restore();
   auto folder = store->Decrypt(key, PlainFolder());
   if (!folder.ok()) {

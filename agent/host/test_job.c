@@ -2,15 +2,14 @@
  *
  *   test_job [OPTION...] STEPS [MILLISECONDS]
  *     -m MIB      memory to fill with the pattern (default 4)
- *     -r FILE     keep FILE open for reading
- *     -u          open an io_uring first; exits with 77 if the kernel forbids it
- *     -g          use a fake GPU: the file $FAKE_GPU_STATES/PID, in which the fake driver keeps this
- *                 process's state; a step is done only while that is 0 (running)
- *     -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0)
- *     -w FILE     wait half-way for as long as FILE is there
- *     -x CODE     exit code at the end
+ *     -n FOLDER   listen in FOLDER at the socket "listener", be connected to it, and have a file there that
+ * is removed; use both at every step -r FILE     keep FILE open for reading -u          open an io_uring
+ * first; exits with 77 if the kernel forbids it -g          use a fake GPU: the file $FAKE_GPU_STATES/PID, in
+ * which the fake driver keeps this process's state; a step is done only while that is 0 (running) -s MARKER
+ * on SIGUSR1 write MARKER ("-": none, exit with 0) -w FILE     wait half-way for as long as FILE is there -x
+ * CODE     exit code at the end
  *
- * Exits with 99 if the pattern is damaged. */
+ * Exits with 99 if the pattern is damaged, with 97 if the names of -n are. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -19,7 +18,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,14 +40,44 @@ static int Unlocked(const char* file) {
   return state == '0';
 }
 
+// Of -n.
+static int client = -1, server = -1, removed = -1;
+
+static int HasNames(void) { return removed >= 0; }
+
+static int MakeNames(const char* folder) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  char name[4096];
+  snprintf(address.sun_path, sizeof address.sun_path, "%s/listener", folder);
+  snprintf(name, sizeof name, "%s/removed", folder);
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  client = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (bind(listener, (struct sockaddr*)&address, sizeof address) != 0 || listen(listener, 1) != 0 ||
+      connect(client, (struct sockaddr*)&address, sizeof address) != 0 ||
+      (server = accept(listener, NULL, NULL)) < 0)
+    return 0;
+  removed = open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  return removed >= 0 && write(removed, "text", 4) == 4 && unlink(name) == 0;
+}
+
+static int NamesWork(void) {
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+  char text[4] = "";
+  return write(client, "x", 1) == 1 && read(server, text, 1) == 1 && *text == 'x' &&
+         getsockopt(server, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == getuid() &&
+         pread(removed, text, 4, 0) == 4 && memcmp(text, "text", 4) == 0;
+}
+
 int main(int argc, char** argv) {
   long mib = 4;
   int exit_code = 0;
   const char* marker = NULL;
   const char* gate = NULL;
   char gpu[4096] = "";
-  for (int option; (option = getopt(argc, argv, "m:r:ugs:w:x:")) >= 0;) {
+  for (int option; (option = getopt(argc, argv, "m:n:r:ugs:w:x:")) >= 0;) {
     if (option == 'm') mib = atol(optarg);
+    if (option == 'n' && !MakeNames(optarg)) return 97;
     if (option == 'r' && open(optarg, O_RDONLY) < 0) return 98;
     if (option == 's') marker = optarg;
     if (option == 'w') gate = optarg;
@@ -75,6 +106,7 @@ int main(int argc, char** argv) {
     for (size_t i = 0; i < words; i += 509) {
       if (memory[i] != i * 0x9e3779b97f4a7c15u) return 99;
     }
+    if (HasNames() && !NamesWork()) return 97;
     while (*gpu && !Unlocked(gpu)) nanosleep(&(struct timespec){0, 1000000}, NULL);
     char line[32];
     const int length = snprintf(line, sizeof line, "%ld\n", step);

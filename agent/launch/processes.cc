@@ -162,6 +162,12 @@ bool HearsSignal(pid_t pid, int signal) {
   return !has("SigIgn") && (has("SigCgt") || has("SigBlk"));
 }
 
+std::string ProgramOf(pid_t pid) {
+  auto program = ReadFile("/proc/" + std::to_string(pid) + "/comm");
+  if (program.ok() && !program->empty()) program->pop_back();
+  return program.ok() ? *program : "?";
+}
+
 Bytes TreeMemory(pid_t root) {
   Bytes sum;
   for (pid_t pid : ProcessTree(root)) {

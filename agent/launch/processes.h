@@ -52,6 +52,9 @@ pid_t MainProcess(pid_t init);
 // ended by it nor without notice of it. False if it is gone.
 bool HearsSignal(pid_t pid, int signal);
 
+// The name of its program, "python3"; "?" if it has ended.
+std::string ProgramOf(pid_t pid);
+
 // Proportional set size of the tree, or its resident size where the kernel does not tell the former.
 Bytes TreeMemory(pid_t root);
 

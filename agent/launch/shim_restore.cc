@@ -58,6 +58,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   // As root, whoever dumped it: the new processes are root's own until they become the user's, so nothing
   // needs CAP_SYS_RESOURCE, while the settings of an ipc namespace may be written by nobody else.
   restore.user = {};
+  restore.files_as = account;
   restore.may_resume = [&](pid_t init) -> absl::Status {
     SIDING_RETURN_IF_ERROR(CheckHeldFiles(init, account));
     return WriteInit(folder, init);

@@ -1,0 +1,86 @@
+#include "agent/launch/held.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "agent/launch/processes.h"
+#include "common/files.h"
+
+namespace siding {
+namespace {
+
+void ForEachEntry(const std::string& folder, const std::function<void(const std::string&)>& visit) {
+  std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
+  if (!dir) return;
+  while (const dirent* entry = readdir(dir.get())) {
+    if (entry->d_name[0] != '.') visit(entry->d_name);
+  }
+}
+
+int AccessOf(const std::string& process, const std::string& fd) {
+  const auto info = ReadFile(process + "/fdinfo/" + fd);
+  long long position = 0;
+  int flags = 0;
+  if (!info.ok() || std::sscanf(info->c_str(), "pos: %lld flags: %o", &position, &flags) != 2)
+    return R_OK | W_OK;
+  if ((flags & O_PATH) != 0) return F_OK;
+  switch (flags & O_ACCMODE) {
+    case O_RDONLY:
+      return R_OK;
+    case O_WRONLY:
+      return W_OK;
+    default:
+      return R_OK | W_OK;
+  }
+}
+
+void VisitDescriptors(pid_t pid, const std::string& process, const std::function<void(const Held&)>& visit) {
+  ForEachEntry(process + "/fd", [&](const std::string& fd) {
+    visit({pid, "descriptor " + fd, process + "/fd/" + fd, AccessOf(process, fd)});
+  });
+}
+
+void VisitMappings(pid_t pid, const std::string& process, const std::function<void(const Held&)>& visit) {
+  const auto maps = ReadFile(process + "/maps");
+  if (!maps.ok()) return;
+  for (const char* line = maps->c_str(); line != nullptr && *line != '\0';) {
+    unsigned long begin = 0, end = 0, inode = 0;
+    char access[8];
+    if (std::sscanf(line, "%lx-%lx %7s %*s %*s %lu", &begin, &end, access, &inode) == 4 && inode != 0) {
+      const bool shared_writable = access[1] == 'w' && access[3] == 's';
+      const std::string range = absl::StrCat(absl::Hex(begin), "-", absl::Hex(end));
+      visit({pid, "mapping " + range, process + "/map_files/" + range, shared_writable ? R_OK | W_OK : R_OK});
+    }
+    line = std::strchr(line, '\n');
+    if (line != nullptr) ++line;
+  }
+}
+
+void VisitAll(pid_t pid, const std::function<void(const Held&)>& visit) {
+  const std::string process = absl::StrCat("/proc/", pid);
+  VisitDescriptors(pid, process, visit);
+  VisitMappings(pid, process, visit);
+  visit({pid, "program", process + "/exe", X_OK});
+  visit({pid, "working folder", process + "/cwd", X_OK});
+  visit({pid, "root", process + "/root", X_OK});
+}
+
+}  // namespace
+
+void ForEachHeld(pid_t init, const std::function<void(const Held&)>& visit) {
+  for (pid_t pid : ProcessTree(init)) VisitAll(pid, visit);
+}
+
+std::string TargetOf(const std::string& link) {
+  char target[PATH_MAX];
+  const ssize_t size = readlink(link.c_str(), target, sizeof target);
+  return size <= 0 ? "" : std::string(target, static_cast<size_t>(size));
+}
+
+}  // namespace siding

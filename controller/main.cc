@@ -182,8 +182,8 @@ int Main(int argc, char** argv) {
       app.add_option("--metrics-port", flags.metrics_port, "Prometheus metrics on 127.0.0.1; 0: none");
   auto* level = app.add_option("--log-level", flags.log_level, "trace, debug, info, warning or error");
   std::string identity;
-  auto* listen =
-      app.add_option("--listen", flags.listen, "ADDRESS:PORT for remote agents and users, with TLS; none");
+  auto* listen = app.add_option("--listen", flags.listen,
+                                "ADDRESS:PORT for remote agents and users, with TLS; default: none");
   auto* ca =
       app.add_option("--tls-ca", flags.tls.ca, "authority that issues agents' and users' certificates");
   auto* certificate =

@@ -148,7 +148,8 @@ void AddFlags(CLI::App& verb, Flags& f) {
   verb.add_option("--priority", f.priority, "higher goes first in the queue");
   verb.add_option("--start-by", f.start_by, "makes it on-demand: its deadline, +60s or 2026-05-01T12:00:00Z");
   verb.add_option("--preemptible", f.preemptible,
-                  "ways it may be taken off its nodes: suspend,checkpoint,app,kill");
+                  "ways it may be taken off its nodes, of suspend,checkpoint,app,kill; default: "
+                  "suspend,checkpoint,kill for a batch job without --file");
   verb.add_flag("--not-preemptible", f.not_preemptible, "it may not be taken off its nodes");
   verb.add_option("--checkpoint-interval", f.interval,
                   "checkpoint it this often while it runs, such as 30m; auto: by cost and failures");

@@ -189,7 +189,7 @@ class Working(Service):
         self.assertNotIn("Permission denied", self.machine.journal("sidingd"))
 
     def test_systemd_knows_every_word_of_the_units(self):
-        for service in (*SERVICES, "siding-tunnel"):
+        for service in SERVICES:
             unit = f"/usr/lib/systemd/system/{service}.service"
             self.assertEqual(self.machine.call("systemd-analyze", "verify", "--man=no", unit).stderr, "", service)
 
@@ -199,6 +199,39 @@ class Working(Service):
         for service, most in zip(SERVICES, said):
             found = self.machine.run("systemd-analyze", "security", "--no-pager", f"{service}.service")
             self.assertLessEqual(float(re.search(r"Overall exposure level for .*: ([\d.]+)", found)[1]), float(most), service)
+
+
+class OverTheNetwork(Service):
+    """The machine as a node of its own: its agent dials the controller over TLS, with the node's certificate."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for heading in ("The network", "A node of its own"):
+            for line in commands(ROOT / "docs" / "slurm-site.md", heading):
+                # The one machine is the controller's, the authority's and the node.
+                line = line.replace("head1.example.org", "localhost").replace("scp -p", "cp -p").replace(" n1:/", " /")
+                cls.machine.run("sh", "-ec", line)
+        cls.wait_up()
+
+    def test_a_job_makes_way_and_comes_back(self):
+        wait_for("the agent to have dialled over the network",
+                 lambda: "connected to the controller at localhost:7433" in self.machine.journal("siding-agent"), 20)
+        victim = self.counter()
+        self.assert_made_way(victim, self.express())
+
+    def test_a_node_is_not_root_to_the_controller(self):
+        done = self.machine.call("sidingctl", "--controller=localhost:7433", "--ca=/etc/siding/ca.pem", "--certificate=/etc/siding/node.pem",
+                                 "--key=/etc/siding/node.key", "cordon", "n1")
+        self.assertEqual((done.returncode, done.stderr), (1, "sidingctl: cordon: the certificate of node n1 may not act as a user\n"))
+
+    def test_a_node_may_not_speak_for_another(self):
+        as_another = ("--controller=localhost:7433", "--ca=/etc/siding/ca.pem", "--certificate=/etc/siding/node.pem",
+                      "--key=/etc/siding/node.key", "--state-dir=/tmp/n2")
+        self.machine.run("systemd-run", "--unit=another", "/usr/bin/siding-agent", "--node=n2", *as_another)
+        self.addCleanup(self.systemctl, "stop", "another")
+        wait_for("it to be refused",
+                 lambda: "the certificate of node n1 may not speak for node n2" in self.machine.journal("another"), 20)
 
 
 class Killed(Service):

@@ -8,9 +8,13 @@ from cluster import FREEZERS, marked_processes
 from isolated import packet_rules
 
 
+MOUNTED_BEFORE = set()
+
+
 def find(cluster):
     """Every kind of rest, as texts. Empty: it is clean."""
-    return [*processes(cluster), *cgroups(cluster), *files(cluster), *checkpoints(cluster), *descriptors(cluster), *packets()]
+    return [*processes(cluster), *cgroups(cluster), *files(cluster), *checkpoints(cluster), *descriptors(cluster),
+            *sockets(cluster), *mounts(), *packets()]
 
 
 def processes(cluster):
@@ -58,6 +62,21 @@ def descriptors(cluster):
         except OSError:
             pass
     return rests
+
+
+def sockets(cluster):
+    """With a name in the cluster's folder, but that at which its controller listens."""
+    names = {line.split(" ")[-1].strip() for line in open("/proc/net/unix")}
+    return [f"socket {name}" for name in names if name.startswith(f"{cluster.dir}/") and name != str(cluster.socket)]
+
+
+def mounts():
+    """That were not there when this process began to look."""
+    return [f"mount {point}" for point in mount_points() - MOUNTED_BEFORE]
+
+
+def mount_points():
+    return {line.split()[4] for line in open("/proc/self/mountinfo")}
 
 
 def packets():

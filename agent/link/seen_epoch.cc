@@ -22,14 +22,15 @@ absl::StatusOr<SeenEpoch> SeenEpoch::Open(std::string path) {
 }
 
 absl::Status SeenEpoch::Accept(int64_t epoch) {
-  if (epoch == newest_) return absl::OkStatus();
+  if (epoch == newest_ && remembered_) return absl::OkStatus();
   if (epoch < newest_) {
     return absl::FailedPreconditionError(absl::StrCat(
         "its epoch is ", epoch, ", and this node has worked for a later one, ", newest_, " (", path_, ")"));
   }
   newest_ = epoch;
   const absl::Status written = WriteFileDurably(path_, absl::StrCat(epoch, "\n"));
-  if (!written.ok())
+  remembered_ = written.ok();
+  if (!remembered_)
     spdlog::warn("the controller's epoch is not remembered: {}", std::string(written.message()));
   return absl::OkStatus();
 }

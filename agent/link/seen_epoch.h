@@ -16,7 +16,7 @@ class SeenEpoch {
   // `path` need not be there; its folder must. kDataLoss if something else than an epoch is in it.
   static absl::StatusOr<SeenEpoch> Open(std::string path);
   // kFailedPrecondition for a controller that is older than one seen before. OK is remembered, durably if
-  // the disk lets it.
+  // the disk lets it; if not, that is tried again with each call.
   absl::Status Accept(int64_t epoch);
 
  private:
@@ -24,6 +24,7 @@ class SeenEpoch {
 
   std::string path_;
   int64_t newest_;
+  bool remembered_ = true;
 };
 
 }  // namespace siding

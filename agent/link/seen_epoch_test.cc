@@ -39,6 +39,14 @@ TEST_F(SeenEpochTest, AnOlderOneIsRefusedAlsoAfterARestart) {
   EXPECT_TRUE(absl::IsFailedPrecondition(refused));
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("its epoch is 6"));
 }
+TEST_F(SeenEpochTest, WhatTheDiskDidNotTakeIsWrittenAtTheNextCall) {
+  SeenEpoch seen = *SeenEpoch::Open(path_);
+  std::filesystem::remove(folder_);
+  EXPECT_TRUE(seen.Accept(7).ok());
+  std::filesystem::create_directory(folder_);
+  EXPECT_TRUE(seen.Accept(7).ok());
+  EXPECT_FALSE(SeenEpoch::Open(path_)->Accept(6).ok());
+}
 TEST_F(SeenEpochTest, AFileWithSomethingElseInItIsNamed) {
   ASSERT_TRUE(WriteFileAtomically(path_, "seven").ok());
   EXPECT_THAT(std::string(SeenEpoch::Open(path_).status().message()),

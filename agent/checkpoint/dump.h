@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "agent/criu/criu.h"
+#include "agent/launch/account.h"
 #include "common/units.h"
 #include "store/store.h"
 
@@ -34,6 +35,8 @@ struct DumpPlan {
   std::string cgroup;
   bool keep_running = false;
   CriuUser user;
+  Account account;                     // whose processes they are
+  bool acts_on_files_as_user = false;  // see CriuTraits
   std::map<std::string, std::string> metadata;
 };
 

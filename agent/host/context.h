@@ -53,13 +53,6 @@ struct HostContext {
   }
   // Tasks are given their GPUs by UUID.
   bool AssignsGpus() const { return gpus != nullptr && gpus->count() > 0; }
-  // Why this node's CRIU may not restore a task with names that are made anew (made_names.h); empty: it may.
-  std::string WhyNotMadeAnew(const std::string& names) const {
-    if (names.empty() || criu_traits.acts_on_files_as_user) return "";
-    return names +
-           ": this node's criu would make it again as root, wherever its name leads by then; get-criu builds "
-           "one that acts as the user";
-  }
   // As whom CRIU handles that user's tasks.
   CriuUser UserFor(const v1::JobSpec& spec) const {
     return {criu_as_user && spec.uid() != 0, spec.uid(), spec.gid()};

@@ -321,7 +321,8 @@ class LocalTaskHost final : public TaskHost {
     host_.criu_as_user = CriuMustRunAsUser();
     if (!host_.criu_traits.acts_on_files_as_user)
       spdlog::warn(
-          "{} acts on files as root: jobs that have sockets with names or removed files open are not "
+          "{} acts on files as root: jobs that have sockets or pipes with names, or removed files open, are "
+          "not "
           "checkpointed; get-criu builds one that acts as the job's user",
           *path);
   }

@@ -46,8 +46,10 @@ class NamesTest : public HostTest {
     options.criu_path = criu_;
     return options;
   }
-  v1::JobSpec Spec() {
-    v1::JobSpec spec = Job({"-n", own_, "100000"});
+  v1::JobSpec Spec() { return Users({"-n", own_, "100000"}); }
+  v1::JobSpec Piper() { return Users({"-p", own_ + "/pipe", "100000"}); }
+  v1::JobSpec Users(const std::vector<std::string>& arguments) {
+    v1::JobSpec spec = Job(arguments);
     spec.set_uid(kUser);
     spec.set_gid(kUser);
     return spec;
@@ -115,6 +117,29 @@ TEST_F(NamesTest, ASocketThatALinkLeadsToIsNotRemoved) {
   Restore(Spec(), "1.1");
   AwaitPhase(v1::RESTORE_FAILED, 2);
   EXPECT_THAT(AtRoots(), ElementsAre("listener of 0"));
+}
+
+TEST_F(NamesTest, APipeComesBackWithWhatIsInIt) {
+  StartHost();
+  LaunchCounter(Piper());
+  Vacate();
+  Restore(Piper(), "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  AwaitMoreLines();
+}
+
+TEST_F(NamesTest, APipeThatALinkLeadsToIsNotWrittenTo) {
+  StartHost();
+  LaunchCounter(Piper());
+  Vacate();
+  const std::string roots = roots_ + "/pipe";
+  ASSERT_EQ(mkfifo(roots.c_str(), 0600), 0);
+  const UniqueFd pipe(open(roots.c_str(), O_RDWR | O_NONBLOCK));
+  Swap();
+  Restore(Piper(), "1.1");
+  AwaitPhase(v1::RESTORE_FAILED, 2);
+  char text;
+  EXPECT_EQ(read(pipe.get(), &text, 1), -1);
 }
 
 TEST_F(NamesTest, NorIfTheLinkComesAndGoes) {

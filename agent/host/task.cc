@@ -215,12 +215,18 @@ std::string Task::WhyNoScript(pid_t init) {
          "srun --siding-preemptible";
 }
 
-// Said beforehand where it rules out every dump; what a dump itself asks about (DoDump) is rare.
-std::string Task::WhyNotMadeAnew(pid_t init) const {
-  if (host_.criu_traits.acts_on_files_as_user) return "";
-  const auto uid = record_.spec().uid(), gid = record_.spec().gid();
-  const auto names = NamesMadeAnew(init, Account{uid, gid, "", "/", {gid}});
-  return names.ok() ? host_.WhyNotMadeAnew(*names) : std::string(names.status().message());
+std::string Task::WhyNotMadeAnew(pid_t init) {
+  Account user;
+  {
+    std::lock_guard lock(mutex_);
+    // Once: to look it up may take a directory service a while.
+    if (!user_) user_ = AccountOf(record_.spec().uid(), record_.spec().gid());
+    user = *user_;
+  }
+  const auto names = NamesMadeAnew(init, user);
+  const absl::Status may =
+      names.ok() ? MayBeMadeAnew(*names, host_.criu_traits.acts_on_files_as_user) : names.status();
+  return std::string(may.message());
 }
 
 v1::TaskReport Task::Report() {

@@ -19,6 +19,7 @@
 
 #include "agent/host/context.h"
 #include "agent/host/task_record.pb.h"
+#include "agent/launch/account.h"
 #include "common/files.h"
 #include "common/ids.h"
 #include "siding/v1/agent.pb.h"
@@ -91,7 +92,7 @@ class Task {
   bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
   std::string WhyNotDrainable(pid_t init);
   std::string WhyNoScript(pid_t init);
-  std::string WhyNotMadeAnew(pid_t init) const;
+  std::string WhyNotMadeAnew(pid_t init);
   void NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec);  // with mutex_ held
   std::string WhyNotDrainableHosted(const std::vector<pid_t>& tree);
   absl::Status TakeGpus();
@@ -135,6 +136,7 @@ class Task {
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::optional<Account> user_;              // guarded by mutex_: the job's, once it was looked up
   agent::TaskRecord record_;                 // guarded by mutex_
   bool busy_ = false;                        // guarded by mutex_: an operation is under way
   v1::ToAgent current_;                      // guarded by mutex_: its command

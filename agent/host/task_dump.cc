@@ -136,11 +136,12 @@ void Task::DoDump(v1::ToAgent command) {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.ready: the task runs, and is off its GPUs">());
     const Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
     SIDING_RETURN_IF_ERROR(Annotate(CheckHeldFiles(record_.init().pid(), user), "it could not be restored"));
+    // Asked again when it is frozen. Now it costs no dump.
     SIDING_ASSIGN_OR_RETURN(const std::string names, NamesMadeAnew(record_.init().pid(), user));
-    if (const std::string why = host_.WhyNotMadeAnew(names); !why.empty())
-      return absl::FailedPreconditionError(why);
+    SIDING_RETURN_IF_ERROR(MayBeMadeAnew(names, host_.criu_traits.acts_on_files_as_user));
     DumpPlan plan;
-    if (!names.empty()) plan.metadata[kMetadataNames] = names;
+    plan.account = user;
+    plan.acts_on_files_as_user = host_.criu_traits.acts_on_files_as_user;
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = record_.init().pid();
     plan.work_folder = folder_;

@@ -14,6 +14,7 @@
 #include "agent/host/task.h"
 #include "agent/host/task_orders.h"
 #include "agent/launch/json_file.h"
+#include "agent/launch/made_names.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
 #include "common/fault.h"
@@ -150,8 +151,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore.verified: an image is verified">());
   if (const auto names = manifest->metadata.find(kMetadataNames); names != manifest->metadata.end()) {
-    if (const std::string why = host_.WhyNotMadeAnew(names->second); !why.empty())
-      return absl::FailedPreconditionError(why);
+    SIDING_RETURN_IF_ERROR(MayBeMadeAnew(names->second, host_.criu_traits.acts_on_files_as_user));
   }
   agent::ShimRestore& order = *request.mutable_restore();
   auto folder = store->Decrypt(key, PlainFolder());

@@ -2,14 +2,17 @@
  *
  *   test_job [OPTION...] STEPS [MILLISECONDS]
  *     -m MIB      memory to fill with the pattern (default 4)
- *     -n FOLDER   listen in FOLDER at the socket "listener", be connected to it, and have a file there that
- * is removed; use both at every step -r FILE     keep FILE open for reading -u          open an io_uring
- * first; exits with 77 if the kernel forbids it -g          use a fake GPU: the file $FAKE_GPU_STATES/PID, in
- * which the fake driver keeps this process's state; a step is done only while that is 0 (running) -s MARKER
- * on SIGUSR1 write MARKER ("-": none, exit with 0) -w FILE     wait half-way for as long as FILE is there -x
- * CODE     exit code at the end
+ *     -n FOLDER   use a socket with a name there, and a file that was removed, at every step
+ *     -p PIPE     make the named pipe PIPE, keep a text in it, and look for it at every step
+ *     -r FILE     keep FILE open for reading
+ *     -u          open an io_uring first; exits with 77 if the kernel forbids it
+ *     -g          use a fake GPU: the file $FAKE_GPU_STATES/PID, in which the fake driver keeps this
+ *                 process's state; a step is done only while that is 0 (running)
+ *     -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0)
+ *     -w FILE     wait half-way for as long as FILE is there
+ *     -x CODE     exit code at the end
  *
- * Exits with 99 if the pattern is damaged, with 97 if the names of -n are. */
+ * Exits with 99 if the pattern is damaged, with 97 if what -n or -p have made is. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -19,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
@@ -40,8 +44,8 @@ static int Unlocked(const char* file) {
   return state == '0';
 }
 
-// Of -n.
-static int client = -1, server = -1, removed = -1;
+// Of -n and -p.
+static int client = -1, server = -1, removed = -1, named_pipe = -1;
 
 static int HasNames(void) { return removed >= 0; }
 
@@ -60,6 +64,16 @@ static int MakeNames(const char* folder) {
   return removed >= 0 && write(removed, "text", 4) == 4 && unlink(name) == 0;
 }
 
+// With a text in it.
+static int MakePipe(const char* name) {
+  return mkfifo(name, 0600) == 0 && (named_pipe = open(name, O_RDWR)) >= 0 && write(named_pipe, "x", 1) == 1;
+}
+
+static int PipeWorks(void) {
+  char text = '?';
+  return read(named_pipe, &text, 1) == 1 && text == 'x' && write(named_pipe, "x", 1) == 1;
+}
+
 static int NamesWork(void) {
   struct ucred peer;
   socklen_t size = sizeof peer;
@@ -75,9 +89,10 @@ int main(int argc, char** argv) {
   const char* marker = NULL;
   const char* gate = NULL;
   char gpu[4096] = "";
-  for (int option; (option = getopt(argc, argv, "m:n:r:ugs:w:x:")) >= 0;) {
+  for (int option; (option = getopt(argc, argv, "m:n:p:r:ugs:w:x:")) >= 0;) {
     if (option == 'm') mib = atol(optarg);
     if (option == 'n' && !MakeNames(optarg)) return 97;
+    if (option == 'p' && !MakePipe(optarg)) return 97;
     if (option == 'r' && open(optarg, O_RDONLY) < 0) return 98;
     if (option == 's') marker = optarg;
     if (option == 'w') gate = optarg;

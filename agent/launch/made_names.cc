@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -51,6 +53,16 @@ bool MayMakeFileIn(std::string folder) {
   return false;
 }
 
+// Sent through the socket and not received. They are opened again like others, and then nobody has them to be
+// looked at.
+bool HasDescriptorsUnderWay(const Held& held) {
+  std::string info = held.link;
+  info.replace(info.rfind("/fd/"), 4, "/fdinfo/");
+  const auto text = ReadFile(info);
+  const size_t at = text.ok() ? text->find("scm_fds:") : std::string::npos;
+  return at != std::string::npos && std::atoi(text->c_str() + at + std::strlen("scm_fds:")) > 0;
+}
+
 class Finder {
  public:
   Finder(pid_t init, const Account& user) : user_(user) {
@@ -62,10 +74,14 @@ class Finder {
     if (!problem_.ok()) return;
     const std::string target = TargetOf(held.link);
     if (absl::StartsWith(target, kSocket)) {
-      const auto inode = absl::StripSuffix(absl::StripPrefix(target, kSocket), "]");
-      if (named_.contains(std::string(inode))) Found(held, "has a socket with a name");
+      LookAtSocket(held, std::string(absl::StripSuffix(absl::StripPrefix(target, kSocket), "]")));
     } else if (absl::EndsWith(target, kDeleted)) {
       LookAtDeleted(held, std::string(absl::StripSuffix(target, kDeleted)));
+    } else if (target == "anon_inode:inotify") {
+      Found(held, "watches files");
+    } else if (struct stat info{};
+               stat(held.link.c_str(), &info) == 0 && S_ISFIFO(info.st_mode) && target[0] == '/') {
+      Found(held, absl::StrCat("has the pipe ", target));
     }
   }
   absl::StatusOr<std::string> Result() const {
@@ -81,6 +97,22 @@ class Finder {
     if (found_.empty()) found_ = absl::StrCat(Who(held), " ", what);
   }
 
+  void Refuse(const Held& held, const std::string& what) {
+    problem_ = absl::PermissionDeniedError(
+        absl::StrCat(Who(held), " ", what, " which its user could not put there again"));
+  }
+
+  void LookAtSocket(const Held& held, const std::string& inode) {
+    if (HasDescriptorsUnderWay(held)) Found(held, "has a socket with descriptors under way");
+    const auto named = named_.find(inode);
+    if (named == named_.end()) return;
+    Found(held, "has a socket with a name");
+    const std::string& path = named->second;
+    if (path.empty()) return;
+    const FilesAsUser as_user(user_);
+    if (!as_user.ok() || !MayMakeFileIn(path.substr(0, path.rfind('/'))))
+      Refuse(held, absl::StrCat("listens at ", path, ","));
+  }
   void LookAtDeleted(const Held& held, const std::string& name) {
     const UniqueFd file(open(held.link.c_str(), O_PATH | O_CLOEXEC));
     struct stat info {};
@@ -89,9 +121,7 @@ class Finder {
     Found(held, absl::StrCat("has ", name, " as its ", held.how, ", which was removed"));
     const FilesAsUser as_user(user_);
     if (as_user.ok() && IsUsers(info) && MayMakeFileIn(name.substr(0, name.rfind('/')))) return;
-    problem_ = absl::PermissionDeniedError(absl::StrCat(Who(held), " has ", name, " as its ", held.how,
-                                                        ", which was removed, and which its user could not "
-                                                        "put there again"));
+    Refuse(held, absl::StrCat("has ", name, " as its ", held.how, ", which was removed, and"));
   }
   bool IsUsers(const struct stat& info) const {
     const bool kind =
@@ -102,7 +132,7 @@ class Finder {
 
   const Account& user_;
   const dev_t shared_memory_ = DeviceOfSharedMemory();
-  std::set<std::string> named_;
+  std::map<std::string, std::string> named_;
   std::string found_;
   absl::Status problem_;
 };
@@ -111,16 +141,20 @@ class Finder {
 
 // Address, references, protocol, flags, type, state, inode; then, after one more space, what the socket is
 // bound to. A name may hold any byte, line feeds too: that can add lines that mean nothing, but hide none.
-std::set<std::string> NamedSockets(const std::string& table) {
-  std::set<std::string> inodes;
+std::map<std::string, std::string> NamedSockets(const std::string& table) {
+  constexpr unsigned kListens = 1 << 16;
+  std::map<std::string, std::string> sockets;
   for (absl::string_view line : absl::StrSplit(table, '\n')) {
+    unsigned flags = 0;
     unsigned long inode = 0;
-    char space = 0;
+    int name = 0;
     const std::string text(line);
-    if (std::sscanf(text.c_str(), "%*s %*s %*s %*s %*s %*s %lu%c", &inode, &space) == 2 && space == ' ')
-      inodes.insert(std::to_string(inode));
+    if (std::sscanf(text.c_str(), "%*s %*s %*s %x %*s %*s %lu%n", &flags, &inode, &name) != 2) continue;
+    if (text[name] != ' ') continue;
+    const bool listens_at_path = (flags & kListens) != 0 && text[name + 1] == '/';
+    sockets[std::to_string(inode)] = listens_at_path ? text.substr(name + 1) : "";
   }
-  return inodes;
+  return sockets;
 }
 
 absl::StatusOr<std::string> NamesMadeAnew(pid_t init, const Account& user) {
@@ -128,6 +162,14 @@ absl::StatusOr<std::string> NamesMadeAnew(pid_t init, const Account& user) {
   Finder finder(init, user);
   ForEachHeld(init, [&](const Held& held) { finder.Look(held); });
   return finder.Result();
+}
+
+absl::Status MayBeMadeAnew(const std::string& names, bool acts_on_files_as_user) {
+  if (names.empty() || acts_on_files_as_user) return absl::OkStatus();
+  return absl::FailedPreconditionError(names +
+                                       ": this node's criu would make it again as root, wherever its name "
+                                       "leads by then; get-criu builds one that "
+                                       "acts as the user");
 }
 
 }  // namespace siding

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,18 +24,19 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 TEST(NamedSocketsTest, AreThoseWithSomethingBehindTheInode) {
   EXPECT_THAT(NamedSockets("Num       RefCount Protocol Flags    Type St Inode Path\n"
                            "0000000000000000: 00000003 00000000 00000000 0001 03  1658\n"
                            "0000000000000000: 00000002 00000000 00010000 0001 01 20001 /run/a b\n"
                            "0000000000000000: 00000002 00000000 00010000 0001 01    17 @abstract\n"),
-              ElementsAre("17", "20001"));
+              ElementsAre(Pair("17", ""), Pair("20001", "/run/a b")));
 }
 
 TEST(NamedSocketsTest, ALineFeedInANameHidesNothing) {
   EXPECT_THAT(NamedSockets("0000000000000000: 00000002 00000000 00010000 0001 01 20001 \n/x\n"),
-              ElementsAre("20001"));
+              ElementsAre(Pair("20001", "")));
 }
 
 // A process of somebody's that has made something.
@@ -102,6 +104,45 @@ TEST_F(MadeNamesTest, APairOfSocketsHasNone) {
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) _exit(1);
   }),
               IsEmpty());
+}
+
+TEST_F(MadeNamesTest, AListenerWhereItsUserCouldNotListenAgainIsRefused) {
+  const Job job(user_, [&] { Bind(Path("listener")); });
+  ASSERT_EQ(chmod(Path("").c_str(), 0755), 0);
+  const auto names = NamesMadeAnew(job.pid(), user_);
+  EXPECT_THAT(std::string(names.status().message()), HasSubstr("listens at " + Path("listener") + ", which"));
+}
+
+TEST_F(MadeNamesTest, ADescriptorUnderWayIsOne) {
+  EXPECT_THAT(*NamesOf([] {
+    int pair[2];
+    char data = 'x', control[CMSG_SPACE(sizeof(int))] = {};
+    iovec part = {&data, 1};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0) _exit(1);
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), pair, sizeof(int));
+    if (sendmsg(pair[0], &message, 0) != 1) _exit(1);
+  }),
+              HasSubstr("has a socket with descriptors under way"));
+}
+
+TEST_F(MadeNamesTest, APipeWithANameIsOne) {
+  EXPECT_THAT(*NamesOf([&] {
+    if (mkfifo(Path("pipe").c_str(), 0600) != 0 || open(Path("pipe").c_str(), O_RDWR) < 0) _exit(1);
+  }),
+              HasSubstr("has the pipe " + Path("pipe")));
+}
+
+TEST_F(MadeNamesTest, FilesThatAreWatchedAreOne) {
+  EXPECT_THAT(*NamesOf([] { (void)!inotify_init(); }), HasSubstr("watches files"));
 }
 
 TEST_F(MadeNamesTest, ARemovedFileIsOne) {

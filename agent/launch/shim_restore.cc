@@ -9,6 +9,7 @@
 #include "agent/criu/criu.h"
 #include "agent/launch/account.h"
 #include "agent/launch/held_files.h"
+#include "agent/launch/made_names.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
 #include "agent/launch/shim_word.h"
@@ -61,6 +62,8 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   restore.files_as = account;
   restore.may_resume = [&](pid_t init) -> absl::Status {
     SIDING_RETURN_IF_ERROR(CheckHeldFiles(init, account));
+    // What has been removed since it was opened is the user's own.
+    SIDING_RETURN_IF_ERROR(NamesMadeAnew(init, account).status());
     return WriteInit(folder, init);
   };
   SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));

@@ -4,6 +4,16 @@
 #include "agent/criu/criu.h"
 
 namespace siding {
+namespace {
+
+bool Has(const std::string& message, const char* text) { return message.find(text) != std::string::npos; }
+
+// Says only that what the lines before it say was too much.
+bool SumsUp(const std::string& message) {
+  return Has(message, "Unable to open fd=") || Has(message, " exited, status=");
+}
+
+}  // namespace
 
 std::string LastCriuErrors(const std::string& log, int count) {
   std::deque<std::string> errors;
@@ -14,9 +24,8 @@ std::string LastCriuErrors(const std::string& log, int count) {
     const size_t text = line.find("): ", at);
     std::string message = text == std::string::npos ? line.substr(at) : line.substr(text + 3);
     // Seen in every run without CAP_SYS_RESOURCE, or only sums up what the line before it said.
-    if (message.find("Setup RLIMIT_NOFILE") != std::string::npos ||
-        message.find("setup RLIMIT_NOFILE") != std::string::npos || message.rfind("Dumping FAILED", 0) == 0 ||
-        message.rfind("Restoring FAILED", 0) == 0) {
+    if (Has(message, "etup RLIMIT_NOFILE") || message.rfind("Dumping FAILED", 0) == 0 ||
+        message.rfind("Restoring FAILED", 0) == 0 || (!errors.empty() && SumsUp(message))) {
       continue;
     }
     errors.push_back(message);

@@ -76,6 +76,8 @@ class ControllersTest : public testing::Test {
     for (auto& server : servers_) server->Shutdown();
     std::filesystem::remove_all(folder_);
   }
+  // Lives until no call is served any more: a call that its caller has given up may be.
+  Controller& Add(Manner manner) { return *controllers_.emplace_back(std::make_unique<Controller>(manner)); }
   // Where nobody is, and behind it these.
   Client ClientOf(std::vector<Controller*> controllers) {
     std::string addresses = folder_ + "/nobody";
@@ -92,38 +94,41 @@ class ControllersTest : public testing::Test {
 
   char name_[32] = "/tmp/siding-several-XXXXXX";
   const std::string folder_;
+  std::vector<std::unique_ptr<Controller>> controllers_;
   std::vector<std::unique_ptr<grpc::Server>> servers_;
 };
 
 TEST_F(ControllersTest, TheActiveOneIsFound) {
-  Controller standby(Manner::kStandsBy), active(Manner::kActive);
+  Controller& standby = Add(Manner::kStandsBy);
+  Controller& active = Add(Manner::kActive);
   EXPECT_TRUE(ClientOf({&standby, &active}).Submit({}).ok());
 }
 TEST_F(ControllersTest, ASubmissionThatWasNotAnsweredIsMadeAgainUnderTheSameKey) {
-  Controller restarted(Manner::kGoesAway);
+  Controller& restarted = Add(Manner::kGoesAway);
   const auto submitted = ClientOf({&restarted}).Submit({});
   ASSERT_TRUE(submitted.ok()) << submitted.status();
   EXPECT_EQ(submitted->id(), 1);
 }
 TEST_F(ControllersTest, EachSubmissionHasAKeyOfItsOwn) {
-  Controller active(Manner::kActive);
+  Controller& active = Add(Manner::kActive);
   Client client = ClientOf({&active});
   EXPECT_EQ(client.Submit({})->id(), 1);
   EXPECT_EQ(client.Submit({})->id(), 2);
 }
 TEST_F(ControllersTest, WhatMayHaveBeenDoneIsNotDoneAgain) {
-  Controller restarted(Manner::kGoesAway);
+  Controller& restarted = Add(Manner::kGoesAway);
   const absl::Status status = ClientOf({&restarted}).Kill(7);
   EXPECT_TRUE(absl::IsAborted(status)) << status;
   EXPECT_EQ(restarted.kills(), 1);
 }
 TEST_F(ControllersTest, WhatTheOneThatStandsByHasNotDoneIs) {
-  Controller standby(Manner::kStandsBy), active(Manner::kActive);
+  Controller& standby = Add(Manner::kStandsBy);
+  Controller& active = Add(Manner::kActive);
   EXPECT_TRUE(ClientOf({&standby, &active}).Kill(7).ok());
   EXPECT_EQ(active.kills(), 1);
 }
 TEST_F(ControllersTest, EventsGoOnWhereTheyWere) {
-  Controller restarted(Manner::kGoesAway);
+  Controller& restarted = Add(Manner::kGoesAway);
   v1::EventsRequest request;
   request.set_follow(true);
   std::vector<int64_t> seen;

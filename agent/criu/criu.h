@@ -47,7 +47,8 @@ struct CriuRestore {
   std::string work_folder;
   std::string cgroup;  // folder that CRIU, and so the restored processes, join; may be empty
   CriuUser user;
-  // With whose rights names of sockets and removed files are made, where CRIU can. Root: as who it runs as.
+  // With whose rights files that the job's user has named are opened and made, where CRIU can do so. Root:
+  // with CRIU's own.
   Account files_as;
   std::vector<CriuInherited> inherited;
   // Asked when all is restored, before the first instruction: not OK ends the processes, and the restore

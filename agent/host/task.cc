@@ -215,14 +215,20 @@ std::string Task::WhyNoScript(pid_t init) {
          "srun --siding-preemptible";
 }
 
-std::string Task::WhyNotMadeAnew(pid_t init) {
-  Account user;
+// Looked up once, and outside the lock: a directory service may take a while.
+Account Task::User() {
   {
     std::lock_guard lock(mutex_);
-    // Once: to look it up may take a directory service a while.
-    if (!user_) user_ = AccountOf(record_.spec().uid(), record_.spec().gid());
-    user = *user_;
+    if (user_) return *user_;
   }
+  Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
+  std::lock_guard lock(mutex_);
+  user_ = user;
+  return user;
+}
+
+std::string Task::WhyNotMadeAnew(pid_t init) {
+  const Account user = User();
   const auto names = NamesMadeAnew(init, user);
   const absl::Status may =
       names.ok() ? MayBeMadeAnew(*names, host_.criu_traits.acts_on_files_as_user) : names.status();

@@ -92,6 +92,7 @@ class Task {
   bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
   std::string WhyNotDrainable(pid_t init);
   std::string WhyNoScript(pid_t init);
+  Account User();
   std::string WhyNotMadeAnew(pid_t init);
   void NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec);  // with mutex_ held
   std::string WhyNotDrainableHosted(const std::vector<pid_t>& tree);
@@ -136,7 +137,7 @@ class Task {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<Account> user_;              // guarded by mutex_: the job's, once it was looked up
+  std::optional<Account> user_;              // guarded by mutex_: once it was looked up
   agent::TaskRecord record_;                 // guarded by mutex_
   bool busy_ = false;                        // guarded by mutex_: an operation is under way
   v1::ToAgent current_;                      // guarded by mutex_: its command

@@ -111,10 +111,8 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
         FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
     if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), geteuid(), getegid()));
     SIDING_ASSIGN_OR_RETURN(const auto files, RecordOpenFiles(plan.init));
-    SIDING_ASSIGN_OR_RETURN(const std::string names, NamesMadeAnew(plan.init, plan.account));
-    SIDING_RETURN_IF_ERROR(MayBeMadeAnew(names, plan.acts_on_files_as_user));
+    SIDING_RETURN_IF_ERROR(CheckMadeAnew(plan.init, plan.account));
     auto metadata = plan.metadata;
-    if (!names.empty()) metadata[kMetadataNames] = names;
     metadata[kMetadataFiles] = OpenFilesToJson(files);
     if (std::string pipes = PipesToText(RecordPipes(plan.init)); !pipes.empty())
       metadata[kMetadataPipes] = std::move(pipes);

@@ -21,10 +21,8 @@ inline constexpr char kMetadataUser[] = "uid";                 // whose processe
 inline constexpr char kMetadataCommand[] = "command";          // JobSpec::command_checksum; absent: not said
 inline constexpr char kMetadataIncarnation[] = "incarnation";  // of the task
 inline constexpr char kMetadataPipes[] = "pipes";              // see stdio.h; absent: the task has none
-// See made_names.h; absent: nothing of the kind.
-inline constexpr char kMetadataNames[] = "names";
-inline constexpr char kMetadataNode[] = "node";  // that made it
-inline constexpr char kMetadataGpu[] = "gpu";    // GpuRecord, see agent/host/task_record.proto
+inline constexpr char kMetadataNode[] = "node";                // that made it
+inline constexpr char kMetadataGpu[] = "gpu";                  // GpuRecord, see agent/host/task_record.proto
 
 struct DumpPlan {
   ImageKey key;
@@ -35,8 +33,7 @@ struct DumpPlan {
   std::string cgroup;
   bool keep_running = false;
   CriuUser user;
-  Account account;                     // whose processes they are
-  bool acts_on_files_as_user = false;  // see CriuTraits
+  Account account;  // whose processes they are
   std::map<std::string, std::string> metadata;
 };
 

@@ -20,7 +20,7 @@ namespace {
 constexpr char kInstalled[] = "/opt/siding/sbin/criu";
 constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
-constexpr char kActsOnFilesAsUser[] = "files-as-user";  // what the patch says in the place of a name
+constexpr char kActsOnFilesAsUser[] = "files-as-user-1";  // what the patch says in the place of a name
 constexpr char kDumpLog[] = "criu-dump.log";
 constexpr char kRestoreLog[] = "criu-restore.log";
 
@@ -103,9 +103,9 @@ class SwrkCriu final : public Criu {
     options.set_pid(dump.pid);
     options.set_leave_running(dump.keep_running);
     if (dump.skip_network_lock) options.set_network_lock(criu::SKIP);
-    // An unlinked file that has another name elsewhere: the extra link may only stay behind if the process
-    // ends.
-    options.set_link_remap(!dump.keep_running);
+    // A removed file that has another name elsewhere: the extra link may only stay behind if the process
+    // ends. It is made by a name, as root.
+    options.set_link_remap(!dump.keep_running && dump.user.uid == 0);
     options.set_ghost_limit(kGhostLimit);
 
     unlink((dump.work_folder + "/" + kDumpLog).c_str());

@@ -319,12 +319,12 @@ class LocalTaskHost final : public TaskHost {
     host_.criu_path = *path;
     host_.criu_traits = *std::move(traits);
     host_.criu_as_user = CriuMustRunAsUser();
-    if (!host_.criu_traits.acts_on_files_as_user)
+    if (!host_.criu_traits.acts_on_files_as_user) {
       spdlog::warn(
-          "{} acts on files as root: jobs that have sockets or pipes with names, or removed files open, are "
-          "not "
-          "checkpointed; get-criu builds one that acts as the job's user",
+          "{} acts on files as root: only root's jobs are checkpointed; get-criu builds one that acts as the "
+          "job's user",
           *path);
+    }
   }
 
   absl::Status AdoptTasks() {

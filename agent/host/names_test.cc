@@ -170,7 +170,7 @@ TEST_F(NamesTest, NorIfTheLinkComesAndGoes) {
 // The same criu, but that it does not say that it knows how to act as the user.
 TEST_F(NamesTest, ACriuThatActsAsRootIsNotAskedTo) {
   std::string criu = *ReadFile(*FindCriu(""));
-  const std::string said = "files-as-user";
+  const std::string said = "files-as-user-1";
   for (size_t at = 0; (at = criu.find(said, at)) != std::string::npos;)
     criu.replace(at, said.size(), said.size(), 'x');
   criu_ = folder_ + "/criu";
@@ -178,7 +178,7 @@ TEST_F(NamesTest, ACriuThatActsAsRootIsNotAskedTo) {
   StartHost();
   LaunchCounter(Spec());
   Dump(2, "1.1");
-  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("this node's criu would make it again as root"));
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("this node's criu would act on its user's files as root"));
   AwaitMoreLines();
 }
 

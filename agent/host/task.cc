@@ -227,12 +227,10 @@ Account Task::User() {
   return user;
 }
 
-std::string Task::WhyNotMadeAnew(pid_t init) {
+std::string Task::WhyNotRestorable(pid_t init) {
   const Account user = User();
-  const auto names = NamesMadeAnew(init, user);
-  const absl::Status may =
-      names.ok() ? MayBeMadeAnew(*names, host_.criu_traits.acts_on_files_as_user) : names.status();
-  return std::string(may.message());
+  if (std::string why = host_.WhyNoCriuFor(user.uid); !why.empty()) return why;
+  return std::string(CheckMadeAnew(init, user).message());
 }
 
 v1::TaskReport Task::Report() {
@@ -256,7 +254,7 @@ v1::TaskReport Task::Report() {
   const auto gpus = uses_gpus ? GpuDevices::kLeave : GpuDevices::kStay;
   std::string cannot_dump = init > 0 ? WhyNoScript(init) : "";
   if (init > 0 && cannot_dump.empty()) cannot_dump = WhyNotDumpable(init, gpus);
-  if (init > 0 && cannot_dump.empty()) cannot_dump = WhyNotMadeAnew(init);
+  if (init > 0 && cannot_dump.empty() && host_.criu) cannot_dump = WhyNotRestorable(init);
   const std::string cannot_drain = init > 0 ? WhyNotDrainable(init) : "";
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();

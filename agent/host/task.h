@@ -93,7 +93,7 @@ class Task {
   std::string WhyNotDrainable(pid_t init);
   std::string WhyNoScript(pid_t init);
   Account User();
-  std::string WhyNotMadeAnew(pid_t init);
+  std::string WhyNotRestorable(pid_t init);
   void NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec);  // with mutex_ held
   std::string WhyNotDrainableHosted(const std::vector<pid_t>& tree);
   absl::Status TakeGpus();

@@ -126,6 +126,8 @@ void Task::DoDump(v1::ToAgent command) {
   const auto run = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump: a dump is about to begin">());
     if (!host_.criu) return absl::UnavailableError("no checkpoint on this node: " + host_.criu_problem);
+    if (const std::string why = host_.WhyNoCriuFor(record_.spec().uid()); !why.empty())
+      return absl::FailedPreconditionError(why);
     SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(command.dump().tier()));
     if (const std::string why = WhyNoScript(record_.init().pid()); !why.empty())
       return absl::FailedPreconditionError(why);
@@ -137,11 +139,9 @@ void Task::DoDump(v1::ToAgent command) {
     const Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
     SIDING_RETURN_IF_ERROR(Annotate(CheckHeldFiles(record_.init().pid(), user), "it could not be restored"));
     // Asked again when it is frozen. Now it costs no dump.
-    SIDING_ASSIGN_OR_RETURN(const std::string names, NamesMadeAnew(record_.init().pid(), user));
-    SIDING_RETURN_IF_ERROR(MayBeMadeAnew(names, host_.criu_traits.acts_on_files_as_user));
+    SIDING_RETURN_IF_ERROR(Annotate(CheckMadeAnew(record_.init().pid(), user), "it could not be restored"));
     DumpPlan plan;
     plan.account = user;
-    plan.acts_on_files_as_user = host_.criu_traits.acts_on_files_as_user;
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = record_.init().pid();
     plan.work_folder = folder_;

@@ -14,7 +14,6 @@
 #include "agent/host/task.h"
 #include "agent/host/task_orders.h"
 #include "agent/launch/json_file.h"
-#include "agent/launch/made_names.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
 #include "common/fault.h"
@@ -114,6 +113,8 @@ void Task::BeginAnew(const v1::ToAgent& command, const absl::Status& why) {
 
 absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged) {
   if (!host_.criu) return absl::UnavailableError("no restore on this node: " + host_.criu_problem);
+  if (const std::string why = host_.WhyNoCriuFor(command.restore().spec().uid()); !why.empty())
+    return absl::FailedPreconditionError(why);
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore: an image is about to be verified">());
   const v1::Restore& restore = command.restore();
   SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(restore.tier()));
@@ -150,9 +151,6 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     return why;
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore.verified: an image is verified">());
-  if (const auto names = manifest->metadata.find(kMetadataNames); names != manifest->metadata.end()) {
-    SIDING_RETURN_IF_ERROR(MayBeMadeAnew(names->second, host_.criu_traits.acts_on_files_as_user));
-  }
   agent::ShimRestore& order = *request.mutable_restore();
   auto folder = store->Decrypt(key, PlainFolder());
   if (!folder.ok()) {

@@ -67,8 +67,8 @@ void VisitAll(pid_t pid, const std::function<void(const Held&)>& visit) {
   VisitDescriptors(pid, process, visit);
   VisitMappings(pid, process, visit);
   visit({pid, "program", process + "/exe", X_OK});
-  visit({pid, "working folder", process + "/cwd", X_OK});
-  visit({pid, "root", process + "/root", X_OK});
+  visit({pid, "working folder", process + "/cwd", R_OK | X_OK});  // CRIU opens it to read
+  visit({pid, "root", process + "/root", R_OK | X_OK});
 }
 
 }  // namespace

@@ -10,8 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -53,75 +51,54 @@ bool MayMakeFileIn(std::string folder) {
   return false;
 }
 
-// Sent through the socket and not received. They are opened again like others, and then nobody has them to be
-// looked at.
-bool HasDescriptorsUnderWay(const Held& held) {
-  std::string info = held.link;
-  info.replace(info.rfind("/fd/"), 4, "/fdinfo/");
-  const auto text = ReadFile(info);
-  const size_t at = text.ok() ? text->find("scm_fds:") : std::string::npos;
-  return at != std::string::npos && std::atoi(text->c_str() + at + std::strlen("scm_fds:")) > 0;
-}
-
-class Finder {
+class Checker {
  public:
-  Finder(pid_t init, const Account& user) : user_(user) {
+  Checker(pid_t init, const Account& user) : user_(user) {
     if (const auto table = ReadFile(absl::StrCat("/proc/", init, "/net/unix")); table.ok())
-      named_ = NamedSockets(*table);
+      listeners_ = Listeners(*table);
   }
 
-  void Look(const Held& held) {
+  void Check(const Held& held) {
     if (!problem_.ok()) return;
     const std::string target = TargetOf(held.link);
     if (absl::StartsWith(target, kSocket)) {
-      LookAtSocket(held, std::string(absl::StripSuffix(absl::StripPrefix(target, kSocket), "]")));
+      CheckSocket(held, std::string(absl::StripSuffix(absl::StripPrefix(target, kSocket), "]")));
     } else if (absl::EndsWith(target, kDeleted)) {
-      LookAtDeleted(held, std::string(absl::StripSuffix(target, kDeleted)));
-    } else if (target == "anon_inode:inotify") {
-      Found(held, "watches files");
-    } else if (struct stat info{};
-               stat(held.link.c_str(), &info) == 0 && S_ISFIFO(info.st_mode) && target[0] == '/') {
-      Found(held, absl::StrCat("has the pipe ", target));
+      CheckDeleted(held, std::string(absl::StripSuffix(target, kDeleted)));
+    } else if (target == "anon_inode:[fanotify]") {
+      Refuse(held, "uses fanotify, whose marks CRIU would set as root");
+    } else if (!target.empty() && target[0] == '/') {
+      CheckPipe(held, target);
     }
   }
-  absl::StatusOr<std::string> Result() const {
-    if (!problem_.ok()) return problem_;
-    return found_;
-  }
+  const absl::Status& problem() const { return problem_; }
 
  private:
-  std::string Who(const Held& held) const {
-    return absl::StrCat("process ", held.pid, " (", ProgramOf(held.pid), ")");
-  }
-  void Found(const Held& held, const std::string& what) {
-    if (found_.empty()) found_ = absl::StrCat(Who(held), " ", what);
-  }
-
   void Refuse(const Held& held, const std::string& what) {
     problem_ = absl::PermissionDeniedError(
-        absl::StrCat(Who(held), " ", what, " which its user could not put there again"));
+        absl::StrCat("process ", held.pid, " (", ProgramOf(held.pid), ") ", what));
   }
 
-  void LookAtSocket(const Held& held, const std::string& inode) {
-    if (HasDescriptorsUnderWay(held)) Found(held, "has a socket with descriptors under way");
-    const auto named = named_.find(inode);
-    if (named == named_.end()) return;
-    Found(held, "has a socket with a name");
-    const std::string& path = named->second;
-    if (path.empty()) return;
+  void CheckSocket(const Held& held, const std::string& inode) {
+    const auto listener = listeners_.find(inode);
+    if (listener == listeners_.end()) return;
+    const std::string& path = listener->second;
     const FilesAsUser as_user(user_);
     if (!as_user.ok() || !MayMakeFileIn(path.substr(0, path.rfind('/'))))
-      Refuse(held, absl::StrCat("listens at ", path, ","));
+      Refuse(held, absl::StrCat("listens at ", path, ", which its user could not do again"));
   }
-  void LookAtDeleted(const Held& held, const std::string& name) {
+
+  // With another name CRIU would link it to a third one, as root.
+  void CheckDeleted(const Held& held, const std::string& name) {
     const UniqueFd file(open(held.link.c_str(), O_PATH | O_CLOEXEC));
     struct stat info {};
-    if (!file.valid() || fstat(file.get(), &info) != 0 || info.st_nlink > 0) return;
+    if (!file.valid() || fstat(file.get(), &info) != 0) return;
     if (!WasAFile(name, info, file.get(), shared_memory_)) return;
-    Found(held, absl::StrCat("has ", name, " as its ", held.how, ", which was removed"));
     const FilesAsUser as_user(user_);
-    if (as_user.ok() && IsUsers(info) && MayMakeFileIn(name.substr(0, name.rfind('/')))) return;
-    Refuse(held, absl::StrCat("has ", name, " as its ", held.how, ", which was removed, and"));
+    if (as_user.ok() && info.st_nlink == 0 && IsUsers(info) && MayMakeFileIn(name.substr(0, name.rfind('/'))))
+      return;
+    Refuse(held, absl::StrCat("has ", name, " as its ", held.how,
+                              ", which was removed, and which its user could not put there again"));
   }
   bool IsUsers(const struct stat& info) const {
     const bool kind =
@@ -130,46 +107,47 @@ class Finder {
            std::find(user_.groups.begin(), user_.groups.end(), info.st_gid) != user_.groups.end();
   }
 
+  // CRIU opens both its ends.
+  void CheckPipe(const Held& held, const std::string& name) {
+    struct stat info {};
+    if (stat(held.link.c_str(), &info) != 0 || !S_ISFIFO(info.st_mode) || info.st_uid == user_.uid) return;
+    const FilesAsUser as_user(user_);
+    if (!as_user.ok() || faccessat(AT_FDCWD, name.c_str(), R_OK | W_OK, AT_EACCESS) != 0)
+      Refuse(held, absl::StrCat("has the pipe ", name, " as its ", held.how,
+                                ", which its user may not both read and write"));
+  }
+
   const Account& user_;
   const dev_t shared_memory_ = DeviceOfSharedMemory();
-  std::map<std::string, std::string> named_;
-  std::string found_;
+  std::map<std::string, std::string> listeners_;
   absl::Status problem_;
 };
 
 }  // namespace
 
-// Address, references, protocol, flags, type, state, inode; then, after one more space, what the socket is
-// bound to. A name may hold any byte, line feeds too: that can add lines that mean nothing, but hide none.
-std::map<std::string, std::string> NamedSockets(const std::string& table) {
+// Address, references, protocol, flags, type, state, inode, path. A path may hold any byte, line feeds too:
+// that can add lines that mean nothing.
+std::map<std::string, std::string> Listeners(const std::string& table) {
   constexpr unsigned kListens = 1 << 16;
-  std::map<std::string, std::string> sockets;
+  std::map<std::string, std::string> listeners;
   for (absl::string_view line : absl::StrSplit(table, '\n')) {
     unsigned flags = 0;
     unsigned long inode = 0;
-    int name = 0;
+    int end = 0;
     const std::string text(line);
-    if (std::sscanf(text.c_str(), "%*s %*s %*s %x %*s %*s %lu%n", &flags, &inode, &name) != 2) continue;
-    if (text[name] != ' ') continue;
-    const bool listens_at_path = (flags & kListens) != 0 && text[name + 1] == '/';
-    sockets[std::to_string(inode)] = listens_at_path ? text.substr(name + 1) : "";
+    if (std::sscanf(text.c_str(), "%*s %*s %*s %x %*s %*s %lu%n", &flags, &inode, &end) != 2) continue;
+    const std::string path = text.substr(end);
+    if ((flags & kListens) != 0 && absl::StartsWith(path, " /"))
+      listeners[std::to_string(inode)] = path.substr(1);
   }
-  return sockets;
+  return listeners;
 }
 
-absl::StatusOr<std::string> NamesMadeAnew(pid_t init, const Account& user) {
-  if (user.uid == 0) return std::string();
-  Finder finder(init, user);
-  ForEachHeld(init, [&](const Held& held) { finder.Look(held); });
-  return finder.Result();
-}
-
-absl::Status MayBeMadeAnew(const std::string& names, bool acts_on_files_as_user) {
-  if (names.empty() || acts_on_files_as_user) return absl::OkStatus();
-  return absl::FailedPreconditionError(names +
-                                       ": this node's criu would make it again as root, wherever its name "
-                                       "leads by then; get-criu builds one that "
-                                       "acts as the user");
+absl::Status CheckMadeAnew(pid_t init, const Account& user) {
+  if (user.uid == 0) return absl::OkStatus();
+  Checker checker(init, user);
+  ForEachHeld(init, [&](const Held& held) { checker.Check(held); });
+  return checker.problem();
 }
 
 }  // namespace siding

@@ -62,8 +62,8 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   restore.files_as = account;
   restore.may_resume = [&](pid_t init) -> absl::Status {
     SIDING_RETURN_IF_ERROR(CheckHeldFiles(init, account));
-    // What has been removed since it was opened is the user's own.
-    SIDING_RETURN_IF_ERROR(NamesMadeAnew(init, account).status());
+    // What has been removed since it was opened.
+    SIDING_RETURN_IF_ERROR(CheckMadeAnew(init, account));
     return WriteInit(folder, init);
   };
   SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 
+#include "agent/launch/held.h"
 #include "agent/launch/processes.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -47,12 +48,11 @@ bool OnRealFilesystem(const std::string& path) {
 // means.
 void Add(Record& record, const std::string& link, bool append_flag, bool writable, int64_t position) {
   struct stat info {};
-  char target[4096];
   if (stat(link.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink == 0) return;
-  const ssize_t n = readlink(link.c_str(), target, sizeof target);
-  if (n <= 0 || target[0] != '/' || !OnRealFilesystem(link)) return;
+  const std::string target = TargetOf(link);
+  if (target.empty() || target[0] != '/' || !OnRealFilesystem(link)) return;
   OpenFile file;
-  file.path.assign(target, static_cast<size_t>(n));
+  file.path = target;
   file.append = append_flag || (writable && position == info.st_size);
   file.size = info.st_size;
   file.mtime_ns = Nanoseconds(info.st_mtim);

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "agent/launch/held.h"
 #include "agent/launch/processes.h"
 #include "common/files.h"
 
@@ -42,10 +43,8 @@ void ForEachLink(pid_t root,
     if (!dir) continue;
     while (const dirent* entry = readdir(dir.get())) {
       const std::string link = folder + "/" + entry->d_name;
-      char target[4096];
-      const ssize_t n = readlink(link.c_str(), target, sizeof target);
-      if (n <= 0) continue;
-      const std::string name(target, static_cast<size_t>(n));
+      const std::string name = TargetOf(link);
+      if (name.empty()) continue;
       struct stat info {};
       const bool device = name.rfind("/dev/", 0) == 0 && stat(link.c_str(), &info) == 0 &&
                           (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode));

@@ -87,7 +87,7 @@ HostTest::~HostTest() {
     return !std::filesystem::exists(folder_);
   };
   EXPECT_TRUE(PollUntil(removed, kPatience));
-  std::filesystem::remove_all(TaskTmpdir(getuid(), job_, 0), error);
+  for (const uid_t uid : {getuid(), kUser}) std::filesystem::remove_all(TaskTmpdir(uid, job_, 0), error);
 }
 
 void HostTest::NeedRoot() {
@@ -121,6 +121,13 @@ v1::JobSpec HostTest::Job(const std::vector<std::string>& arguments) const {
   spec.set_output(folder_ + "/out.1.%r");
   spec.add_command(SIDING_TEST_JOB);
   for (const std::string& argument : arguments) spec.add_command(argument);
+  return spec;
+}
+
+v1::JobSpec HostTest::Somebodys(const std::vector<std::string>& arguments) const {
+  v1::JobSpec spec = Job(arguments);
+  spec.set_uid(kUser);
+  spec.set_gid(kUser);
   return spec;
 }
 
@@ -162,6 +169,13 @@ void HostTest::Restore(const v1::JobSpec& spec, const std::string& checkpoint, i
   restore.set_tier(v1::SHARED);
   restore.set_image_incarnation(incarnation - 1);
   Order(command);
+}
+
+void HostTest::Vacate(const std::string& checkpoint) {
+  Dump(2, checkpoint);
+  AwaitPhase(v1::PREPARED);
+  Commit(2);
+  AwaitPhase(v1::CHECKPOINTED);
 }
 
 void HostTest::Suspend(int64_t op) {

@@ -46,6 +46,7 @@ class HostTest : public ::testing::Test {
   TaskHost& host() { return *host_; }
 
   v1::JobSpec Job(const std::vector<std::string>& arguments) const;  // of test_job
+  v1::JobSpec Somebodys(const std::vector<std::string>& arguments = {"100000"}) const;
   v1::TaskRef Task(int incarnation = 1) const;
   std::string output() const { return folder_ + "/out.1.0"; }
   std::string tasks_folder() const { return folder_ + "/n1/tasks"; }
@@ -69,6 +70,10 @@ class HostTest : public ::testing::Test {
   // "1\n2\n...": each step once, in order.
   void ExpectCompleteOutput(int steps) const;
   bool DraftsLeft() const;
+  // Into an image, and off the node.
+  void Vacate(const std::string& checkpoint);
+
+  static constexpr uid_t kUser = 65534;  // whose Somebodys() are
 
   std::string folder_;
   RecordingSink sink_;

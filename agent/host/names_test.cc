@@ -13,7 +13,6 @@
 
 #include "agent/criu/criu.h"
 #include "agent/host/host_fixture.h"
-#include "agent/launch/tmpdir.h"
 #include "common/files.h"
 
 namespace siding {
@@ -24,8 +23,6 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr uid_t kUser = 65534;
 
 class NamesTest : public HostTest {
  protected:
@@ -39,27 +36,14 @@ class NamesTest : public HostTest {
     ASSERT_TRUE(MakeDirectories(roots_).ok());
     ASSERT_EQ(symlink(roots_.c_str(), link_.c_str()), 0);
   }
-  ~NamesTest() override { fs::remove_all(TaskTmpdir(kUser, job_, 0)); }
 
   TaskHostOptions Options(const std::string& node) const override {
     TaskHostOptions options = HostTest::Options(node);
     options.criu_path = criu_;
     return options;
   }
-  v1::JobSpec Spec() { return Users({"-n", own_, "100000"}); }
-  v1::JobSpec Piper() { return Users({"-p", own_ + "/pipe", "100000"}); }
-  v1::JobSpec Users(const std::vector<std::string>& arguments) {
-    v1::JobSpec spec = Job(arguments);
-    spec.set_uid(kUser);
-    spec.set_gid(kUser);
-    return spec;
-  }
-  void Vacate() {
-    Dump(2, "1.1");
-    AwaitPhase(v1::PREPARED);
-    Commit(2);
-    AwaitPhase(v1::CHECKPOINTED);
-  }
+  v1::JobSpec Spec() { return Somebodys({"-n", own_, "100000"}); }
+  v1::JobSpec Piper() { return Somebodys({"-p", own_ + "/pipe", "100000"}); }
   // What is in root's folder: names, each with its owner.
   std::vector<std::string> AtRoots() const {
     std::vector<std::string> names;
@@ -86,7 +70,7 @@ class NamesTest : public HostTest {
 TEST_F(NamesTest, ComeBackAndAreTheUsers) {
   StartHost();
   LaunchCounter(Spec());
-  Vacate();
+  Vacate("1.1");
   Restore(Spec(), "1.1");
   AwaitPhase(v1::RUNNING, 2);
   AwaitMoreLines();
@@ -101,7 +85,7 @@ TEST_F(NamesTest, ComeBackAndAreTheUsers) {
 TEST_F(NamesTest, AreNotMadeWhereALinkLeadsTo) {
   StartHost();
   LaunchCounter(Spec());
-  Vacate();
+  Vacate("1.1");
   Swap();
   Restore(Spec(), "1.1");
   AwaitPhase(v1::RESTORE_FAILED, 2);
@@ -111,7 +95,7 @@ TEST_F(NamesTest, AreNotMadeWhereALinkLeadsTo) {
 TEST_F(NamesTest, ASocketThatALinkLeadsToIsNotRemoved) {
   StartHost();
   LaunchCounter(Spec());
-  Vacate();
+  Vacate("1.1");
   ListenAtRoots();
   Swap();
   Restore(Spec(), "1.1");
@@ -122,7 +106,7 @@ TEST_F(NamesTest, ASocketThatALinkLeadsToIsNotRemoved) {
 TEST_F(NamesTest, APipeComesBackWithWhatIsInIt) {
   StartHost();
   LaunchCounter(Piper());
-  Vacate();
+  Vacate("1.1");
   Restore(Piper(), "1.1");
   AwaitPhase(v1::RUNNING, 2);
   AwaitMoreLines();
@@ -131,7 +115,7 @@ TEST_F(NamesTest, APipeComesBackWithWhatIsInIt) {
 TEST_F(NamesTest, APipeThatALinkLeadsToIsNotWrittenTo) {
   StartHost();
   LaunchCounter(Piper());
-  Vacate();
+  Vacate("1.1");
   const std::string roots = roots_ + "/pipe";
   ASSERT_EQ(mkfifo(roots.c_str(), 0600), 0);
   const UniqueFd pipe(open(roots.c_str(), O_RDWR | O_NONBLOCK));
@@ -145,7 +129,7 @@ TEST_F(NamesTest, APipeThatALinkLeadsToIsNotWrittenTo) {
 TEST_F(NamesTest, NorIfTheLinkComesAndGoes) {
   StartHost();
   LaunchCounter(Spec());
-  Vacate();
+  Vacate("1.1");
   ListenAtRoots();
   std::atomic<bool> stop{false};
   std::thread flipper([&] {

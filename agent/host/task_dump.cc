@@ -136,7 +136,7 @@ void Task::DoDump(v1::ToAgent command) {
     SIDING_RETURN_IF_ERROR(ThawIfFrozen());
     SIDING_RETURN_IF_ERROR(LeaveGpus());
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.ready: the task runs, and is off its GPUs">());
-    const Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
+    const Account user = User();
     SIDING_RETURN_IF_ERROR(Annotate(CheckHeldFiles(record_.init().pid(), user), "it could not be restored"));
     // Asked again when it is frozen. Now it costs no dump.
     SIDING_RETURN_IF_ERROR(Annotate(CheckMadeAnew(record_.init().pid(), user), "it could not be restored"));

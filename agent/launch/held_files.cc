@@ -7,12 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <climits>
-#include <cstdio>
-#include <cstring>
-#include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -99,6 +99,16 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
       {"output", TextOf([&spec](const std::string& v) { spec.set_output(v); })},
       {"kill_grace", MicrosOf([&spec](int64_t v) { spec.set_kill_grace_us(v); })},
       {"notice", MicrosOf([&spec](int64_t v) { spec.set_notice_us(v); })},
+      {"gpu_collectives", Parsed([&spec](const std::string& text) {
+         SIDING_ASSIGN_OR_RETURN(const v1::GpuCollectives collectives, ParseCollectives(text));
+         spec.set_gpu_collectives(collectives);
+         return absl::OkStatus();
+       })},
+      {"allow_io_uring", Parsed([&spec](const std::string& text) {
+         spec.set_allow_io_uring(text == "true");
+         return text == "true" || text == "false" ? absl::OkStatus()
+                                                  : absl::InvalidArgumentError("true or false");
+       })},
       {"checkpoint_interval",
        Parsed([&spec](const std::string& text) { return ParseCheckpointInterval(text, spec); })},
       {"hold", MicrosOf([&spec](int64_t v) { spec.set_hold_us(v); })},
@@ -133,6 +143,17 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
 
 absl::Status ParseJobFile(const std::string& text, const std::string& name, Time now, v1::JobSpec& spec) {
   return FieldReader(name).Read(text, JobFields(spec, now));
+}
+
+absl::StatusOr<v1::GpuCollectives> ParseCollectives(const std::string& name) {
+  for (const v1::GpuCollectives collectives : {v1::AS_IS, v1::DRAINABLE}) {
+    if (name == CollectivesName(collectives)) return collectives;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "': expected drainable or as-is"));
+}
+
+std::string CollectivesName(v1::GpuCollectives collectives) {
+  return collectives == v1::DRAINABLE ? "drainable" : "as-is";
 }
 
 absl::StatusOr<v1::Method> ParseMethodName(const std::string& name) {

@@ -16,6 +16,9 @@ absl::Status ParseJobFile(const std::string& text, const std::string& name, Time
 
 // The values of single fields, as flags and job files spell them. Errors say what was expected.
 absl::StatusOr<v1::Method> ParseMethodName(const std::string& name);
+// "drainable" or "as-is".
+absl::StatusOr<v1::GpuCollectives> ParseCollectives(const std::string& name);
+std::string CollectivesName(v1::GpuCollectives collectives);
 // "USR1", "SIGUSR1" or "10".
 absl::StatusOr<int> ParseSignal(const std::string& name);
 // "USR1" or "USR1@30s".

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "cli/job_file.h"
 #include "cli/render.h"
 #include "common/status.h"
 #include "common/units.h"
@@ -116,6 +117,9 @@ Words Preemption(const v1::JobSpec& job) {
   if (job.checkpoint_interval_us() > 0)
     words.push_back("--siding-checkpoint-interval=" + DurationFlag(job.checkpoint_interval_us()));
   if (job.notice_us() > 0) words.push_back("--siding-notice=" + DurationFlag(job.notice_us()));
+  if (job.gpu_collectives() != v1::GPU_COLLECTIVES_UNSPECIFIED)
+    words.push_back(absl::StrCat("--siding-gpu-collectives=", CollectivesName(job.gpu_collectives())));
+  if (job.allow_io_uring()) words.push_back("--siding-allow-io-uring=yes");
   if (job.has_max_preemptions())
     words.push_back(absl::StrCat("--siding-max-preemptions=", job.max_preemptions()));
   return words;

@@ -35,6 +35,25 @@ absl::StatusOr<Tier> ParseTier(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("tier '", name, "': expected local or shared"));
 }
 
+std::string ToString(GpuCollectives collectives) {
+  switch (collectives) {
+    case GpuCollectives::kUnsaid:
+      return "unsaid";
+    case GpuCollectives::kAsIs:
+      return "as-is";
+    case GpuCollectives::kDrainable:
+      return "drainable";
+  }
+  return "?";
+}
+
+absl::StatusOr<GpuCollectives> ParseGpuCollectives(const std::string& name) {
+  for (GpuCollectives c : {GpuCollectives::kAsIs, GpuCollectives::kDrainable}) {
+    if (ToString(c) == name) return c;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "': expected as-is or drainable"));
+}
+
 std::string ToString(JobKind kind) { return kind == JobKind::kBatch ? "batch" : "on-demand"; }
 
 }  // namespace siding

@@ -86,6 +86,15 @@ struct AppMethod {
 // Without a marker nobody could tell that it has saved but by its end.
 inline bool GoesOnAfterSave(const AppMethod& app) { return !app.marker.empty(); }
 
+// What its processes' exchange of GPU memory is like (docs/gpu.md).
+enum class GpuCollectives : uint8_t {
+  kUnsaid,     // as the policy says
+  kAsIs,       // as the program and its libraries choose
+  kDrainable,  // NCCL is set so that it can be taken off its GPUs
+};
+std::string ToString(GpuCollectives collectives);
+absl::StatusOr<GpuCollectives> ParseGpuCollectives(const std::string& name);
+
 enum class JobKind : uint8_t { kBatch, kOnDemand };
 std::string ToString(JobKind kind);
 
@@ -105,8 +114,10 @@ struct JobSpec {
   MethodSet methods;   // empty: not preemptible
   std::optional<AppMethod> app;
   Duration kill_grace = std::chrono::seconds(10);
-  Duration notice{0};               // so long before it is frozen or dumped for others it is told; 0: not
-  Duration checkpoint_interval{0};  // 0: only when preempted
+  Duration notice{0};  // so long before it is frozen or dumped for others it is told; 0: not
+  GpuCollectives gpu_collectives = GpuCollectives::kUnsaid;
+  bool allow_io_uring = false;            // else it is kept from it if it may be checkpointed
+  Duration checkpoint_interval{0};        // 0: only when preempted
   bool auto_checkpoint_interval = false;  // instead: by what an image costs and how often nodes fail
   std::optional<int> max_preemptions;
   std::string cluster_manager;                // that starts its tasks; empty: siding does

@@ -81,7 +81,9 @@ struct Policy {
   int budget_steps = 4096;            // resolution of the shared-storage budget
   int keep_checkpoints = 2;           // per job; older ones are deleted
   WhenLate when_late = WhenLate::kRefuse;
-  std::set<std::string> operators = {"root"};  // users who may act on every job
+  std::set<std::string> operators = {"root"};              // users who may act on every job
+  GpuCollectives gpu_collectives = GpuCollectives::kAsIs;  // of jobs that do not say
+  bool allow_io_uring = false;                             // to all jobs
   bool private_jobs = true;       // users see their own jobs only, operators all; false: everybody sees all
   int max_jobs_per_user = 10000;  // that wait or run; operators may have any number
   std::vector<JobClass> classes;  // the first that matches a job counts

@@ -58,6 +58,7 @@ struct JobView {
   std::string methods_note;       // why methods are missing, for the explanation
   std::vector<Bytes> memory;      // by rank: resident bytes and those on GPUs, the predicted image size
   std::vector<Bytes> gpu_memory;  // by rank: the part that is on GPUs; empty: it asked for none
+  Duration gpu_lock{0};           // it stands still so long before a drain of its GPUs begins
   Time running_since;             // of this incarnation
   Time durable_at;                // last durable checkpoint, or the start of the work
   std::optional<Duration> app_grace;

@@ -126,6 +126,8 @@ class OptionMaker {
       drain.release = std::max(drain.release, rates.dump.For(bytes, deviations_));
       drain.away = std::max(drain.away, rates.dump.For(bytes) + rates.restore.For(bytes));
     }
+    drain.release += job.gpu_lock;
+    drain.away += job.gpu_lock;
     return drain;
   }
 

@@ -170,6 +170,8 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"keep_checkpoints", Whole(p.keep_checkpoints, 1, 1000)},
                          {"when_late", Named(p.when_late, ParseWhenLate)},
                          {"operators", Names(p.operators)},
+                         {"gpu_collectives", Named(p.gpu_collectives, ParseGpuCollectives)},
+                         {"allow_io_uring", Flag(p.allow_io_uring)},
                          {"private_jobs", Flag(p.private_jobs)},
                          {"max_jobs_per_user", Whole(p.max_jobs_per_user, 1, 100000000)},
                          {"classes", reader.MapList([&] { return ClassFields(classes.emplace_back()); })},

@@ -38,6 +38,8 @@ budget_steps: 32
 keep_checkpoints: 1
 when_late: queue
 operators: [ada, bob]
+gpu_collectives: drainable
+allow_io_uring: true
 private_jobs: false
 max_jobs_per_user: 7
 classes:

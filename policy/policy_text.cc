@@ -143,6 +143,8 @@ std::string ToYaml(const Policy& p) {
   writer.Put("budget_steps", p.budget_steps);
   writer.Put("keep_checkpoints", p.keep_checkpoints);
   writer.Put("operators", p.operators);
+  writer.PutText("gpu_collectives", ToString(p.gpu_collectives));
+  writer.Put("allow_io_uring", p.allow_io_uring);
   writer.Put("private_jobs", p.private_jobs);
   writer.Put("max_jobs_per_user", p.max_jobs_per_user);
   writer.PutList("classes", p.classes);

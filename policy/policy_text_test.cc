@@ -43,6 +43,8 @@ when_late: refuse
 budget_steps: 4096
 keep_checkpoints: 2
 operators: [root]
+gpu_collectives: as-is
+allow_io_uring: false
 private_jobs: true
 max_jobs_per_user: 10000
 )");

@@ -103,6 +103,8 @@ size_t FormatRegistration(const Registration& r, char* text, size_t size) {
   out.AddIfSet("checkpoint-signal", o.checkpoint_signal);
   out.AddIfSet("signal-grace-us", o.checkpoint_signal != 0 ? o.signal_grace_us : 0);
   out.AddIfSet("notice-us", o.notice_us);
+  out.AddIfSet("gpu-collectives", static_cast<int64_t>(o.gpu_collectives));
+  out.AddIfSet("allow-io-uring", o.allow_io_uring ? 1 : 0);
   if (o.max_preemptions >= 0) out.AddNumber("max-preemptions", o.max_preemptions);
   return out.length();
 }

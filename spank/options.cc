@@ -102,6 +102,19 @@ const char* SetNotice(int64_t& place, const char* value) {
   return nullptr;
 }
 
+const char* SetCollectives(Collectives& place, const char* value) {
+  if (std::strcmp(value, "drainable") != 0 && std::strcmp(value, "as-is") != 0)
+    return "expected drainable or as-is";
+  place = *value == 'd' ? Collectives::kDrainable : Collectives::kAsIs;
+  return nullptr;
+}
+
+const char* SetYesOrNo(bool& place, const char* value) {
+  if (std::strcmp(value, "yes") != 0 && std::strcmp(value, "no") != 0) return "expected yes or no";
+  place = *value == 'y';
+  return nullptr;
+}
+
 const char* SetCount(int& place, const char* value) {
   char* end = nullptr;
   errno = 0;
@@ -209,16 +222,21 @@ const char* Set(Options& options, Flag flag, const char* value) {
       return SetNotice(options.notice_us, value);
     case Flag::kMaxPreemptions:
       return SetCount(options.max_preemptions, value);
+    case Flag::kGpuCollectives:
+      return SetCollectives(options.gpu_collectives, value);
+    case Flag::kAllowIoUring:
+      return SetYesOrNo(options.allow_io_uring, value);
   }
   return "unknown flag";
 }
 
 const char* Contradiction(const Options& o) {
   if (o.on_demand() && o.preemptible) return "--siding-start-by and --siding-preemptible exclude each other";
-  if (!o.preemptible && (o.checkpoint_interval_us != 0 || o.checkpoint_signal != 0 || o.notice_us != 0 ||
-                         o.max_preemptions >= 0)) {
-    return "--siding-checkpoint-interval, --siding-checkpoint-signal, --siding-notice and "
-           "--siding-max-preemptions "
+  if (!o.preemptible &&
+      (o.checkpoint_interval_us != 0 || o.checkpoint_signal != 0 || o.notice_us != 0 ||
+       o.max_preemptions >= 0 || o.gpu_collectives != Collectives::kUnsaid || o.allow_io_uring)) {
+    return "--siding-checkpoint-interval, --siding-checkpoint-signal, --siding-notice, "
+           "--siding-max-preemptions, --siding-gpu-collectives and --siding-allow-io-uring "
            "need --siding-preemptible";
   }
   if ((o.methods & kApp) != 0 && o.checkpoint_signal == 0)

@@ -12,6 +12,8 @@ enum class Flag : int {
   kStartBy,
   kNotice,
   kMaxPreemptions,
+  kGpuCollectives,
+  kAllowIoUring,
 };
 
 // Bits of Options::methods.
@@ -39,11 +41,19 @@ inline constexpr FlagText kFlags[] = {
     {Flag::kNotice, "siding-notice", "DURATION",
      "send it SIGURG so long before it is frozen or dumped, such as 10s", false},
     {Flag::kMaxPreemptions, "siding-max-preemptions", "N", "preempt the job at most so often", false},
+    {Flag::kGpuCollectives, "siding-gpu-collectives", "drainable|as-is",
+     "drainable: NCCL is set so that a job of several processes can be taken off its GPUs", false},
+    {Flag::kAllowIoUring, "siding-allow-io-uring", "yes|no",
+     "yes: the job may use io_uring, and cannot be checkpointed while it does", false},
 };
 
 // All durations in microseconds, times in microseconds since 1970 UTC.
 inline constexpr int64_t kSecond = 1'000'000;
 inline constexpr int64_t kMostNoticeUs = 24 * 3600 * kSecond;
+
+// What NCCL is told about how processes exchange data; see docs/gpu.md.
+enum class Collectives : int { kUnsaid, kAsIs, kDrainable };
+inline constexpr int kMostCollectives = 2;
 
 struct Options {
   bool preemptible = false;
@@ -55,6 +65,8 @@ struct Options {
   int64_t start_within_us = 0;  // or one after the submission
   int64_t notice_us = 0;        // at most kMostNoticeUs
   int max_preemptions = -1;     // -1: not limited
+  Collectives gpu_collectives = Collectives::kUnsaid;
+  bool allow_io_uring = false;
 
   bool on_demand() const { return start_by_us != 0 || start_within_us != 0; }
 };

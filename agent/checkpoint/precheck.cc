@@ -35,8 +35,9 @@ namespace {
 bool IsGpu(const std::string& name) { return name.rfind("/dev/nvidia", 0) == 0; }
 
 // Calls `visit` for each descriptor of the tree, until it returns true.
-void ForEachLink(pid_t root,
-                 const std::function<bool(pid_t pid, const std::string& target, bool is_device)>& visit) {
+void ForEachLink(
+    pid_t root,
+    const std::function<bool(pid_t pid, int fd, const std::string& target, bool is_device)>& visit) {
   for (pid_t pid : ProcessTree(root)) {
     const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
     std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
@@ -48,7 +49,7 @@ void ForEachLink(pid_t root,
       struct stat info {};
       const bool device = name.rfind("/dev/", 0) == 0 && stat(link.c_str(), &info) == 0 &&
                           (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode));
-      if (visit(pid, name, device)) return;
+      if (visit(pid, std::atoi(entry->d_name), name, device)) return;
     }
   }
 }
@@ -69,7 +70,7 @@ std::string WhyNotDumpable(pid_t root, GpuDevices gpus) {
         " (srun) waits for a step of Slurm; ask for the step instead: srun --siding-preemptible");
   }
   std::string reason;
-  ForEachLink(root, [&](pid_t pid, const std::string& target, bool is_device) {
+  ForEachLink(root, [&](pid_t pid, int, const std::string& target, bool is_device) {
     if (is_device && gpus == GpuDevices::kLeave && IsGpu(target)) return false;
     const std::string why = WhyNotDumpableLink(target, is_device);
     if (why.empty()) return false;
@@ -79,10 +80,12 @@ std::string WhyNotDumpable(pid_t root, GpuDevices gpus) {
   return reason;
 }
 
-bool HasGpuOpen(pid_t root) {
-  bool open = false;
-  ForEachLink(root, [&](pid_t, const std::string& target, bool is_device) {
-    return open = is_device && IsGpu(target);
+std::set<GpuDescriptor> OpenGpuDescriptors(pid_t root) {
+  std::set<GpuDescriptor> open;
+  ForEachLink(root, [&](pid_t pid, int fd, const std::string& target, bool is_device) {
+    const auto stat = is_device && IsGpu(target) ? ReadProcessStat(pid) : std::nullopt;
+    if (stat) open.insert({pid, stat->start_time, fd});
+    return false;
   });
   return open;
 }

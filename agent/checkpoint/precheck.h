@@ -3,6 +3,9 @@
 
 #include <sys/types.h>
 
+#include <compare>
+#include <cstdint>
+#include <set>
 #include <string>
 
 namespace siding {
@@ -17,8 +20,16 @@ std::string WhyNotDumpable(pid_t root, GpuDevices gpus = GpuDevices::kStay);
 // none.
 pid_t FindSrun(pid_t root);
 
-// Some process of the tree has a GPU open.
-bool HasGpuOpen(pid_t root);
+// A descriptor of one of the GPU driver's devices, and the process that has it.
+struct GpuDescriptor {
+  pid_t pid = 0;
+  uint64_t start_time = 0;  // of the process: pids are used again
+  int fd = 0;
+  auto operator<=>(const GpuDescriptor&) const = default;
+};
+
+// Those of the tree. A process that has one need not use a GPU: workers inherit them when they are forked.
+std::set<GpuDescriptor> OpenGpuDescriptors(pid_t root);
 
 // The reason for one descriptor, given where its link in /proc/PID/fd leads; empty: none.
 std::string WhyNotDumpableLink(const std::string& target, bool is_device);

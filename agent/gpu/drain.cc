@@ -1,9 +1,12 @@
 #include "agent/gpu/drain.h"
 
 #include <algorithm>
+#include <random>
 #include <set>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/since.h"
 #include "common/status.h"
 
 namespace siding {
@@ -31,11 +34,83 @@ absl::Status UntilOneFails(GpuState wanted, GpuDriver& driver, const std::vector
   return absl::OkStatus();
 }
 
+// Each process is asked for in a thread of its own: the driver waits inside the call. The first error, in the
+// order of the processes.
+absl::Status LockAtOnce(GpuDriver& driver, const std::vector<pid_t>& pids, Duration timeout) {
+  std::vector<absl::Status> statuses(pids.size());
+  std::vector<std::thread> threads;
+  threads.reserve(pids.size());
+  for (size_t i = 0; i < pids.size(); ++i)
+    threads.emplace_back([&, i] { statuses[i] = driver.Lock(pids[i], timeout); });
+  for (std::thread& thread : threads) thread.join();
+  absl::Status first;
+  for (const absl::Status& status : statuses) first.Update(status);
+  return first;
+}
+
+// Processes that compute together wait for each other in the middle of a collective operation: where one is
+// locked before it has submitted its part, the work of its peers never ends, and they cannot be locked. So
+// all are locked at the same moment and with a short timeout. If one does not follow, all are unlocked, run
+// past that operation, and are locked again after a short random time. Every eighth try has twice the
+// timeout: kernels of seconds that depend on nobody come to their end as well.
+absl::Status LockTogether(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times,
+                          const std::function<bool()>& cancelled, GpuStall& stall) {
+  constexpr int kTriesPerDoubling = 8;
+  std::minstd_rand random(std::random_device{}());
+  const auto begun = std::chrono::steady_clock::now();
+  for (Duration timeout = times.lock_try;;) {
+    const Duration left = times.lock - Since(begun);
+    const absl::Status status = LockAtOnce(driver, pids, std::min(timeout, std::max(left, times.lock_try)));
+    ++stall.tries;
+    if (!absl::IsDeadlineExceeded(status)) return status;
+    SIDING_RETURN_IF_ERROR(ForThoseIn(GpuState::kLocked, driver, pids,
+                                      [&](pid_t pid) { return driver.Unlock(pid, times.transfer); }));
+    if (Since(begun) >= times.lock) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          "its ", pids.size(), " processes on GPUs could not be locked together in ",
+          FormatDuration(times.lock), " and ", stall.tries, " tries: ", std::string(status.message())));
+    }
+    if (cancelled && cancelled()) return absl::AbortedError("it was called off while its GPUs were locked");
+    if (stall.tries % kTriesPerDoubling == 0) timeout *= 2;
+    std::uniform_int_distribution<int64_t> pause(0, times.longest_pause.count());
+    std::this_thread::sleep_for(Duration(pause(random)));
+  }
+}
+
+absl::Status LockAll(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times,
+                     const std::function<bool()>& cancelled, GpuStall& stall) {
+  std::vector<pid_t> running;
+  SIDING_RETURN_IF_ERROR(UntilOneFails(GpuState::kRunning, driver, pids, [&](pid_t pid) {
+    running.push_back(pid);
+    return absl::OkStatus();
+  }));
+  const auto begun = std::chrono::steady_clock::now();
+  absl::Status status;
+  if (running.size() > 1) {
+    status = LockTogether(driver, running, times, cancelled, stall);
+  } else if (running.size() == 1) {
+    stall.tries = 1;
+    status = driver.Lock(running.front(), times.lock);
+  }
+  stall.lock = Since(begun);
+  return status;
+}
+
 }  // namespace
 
-absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times) {
-  absl::Status status = UntilOneFails(GpuState::kRunning, driver, pids,
-                                      [&](pid_t pid) { return driver.Lock(pid, times.lock); });
+absl::StatusOr<std::vector<pid_t>> ProcessesOnGpus(GpuDriver& driver, const std::vector<pid_t>& pids) {
+  std::vector<pid_t> on_gpus;
+  for (pid_t pid : pids) {
+    SIDING_ASSIGN_OR_RETURN(const GpuState state, driver.State(pid));
+    if (state != GpuState::kUnused && state != GpuState::kCheckpointed) on_gpus.push_back(pid);
+  }
+  return on_gpus;
+}
+
+absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times,
+                       const std::function<bool()>& cancelled, GpuStall* stall) {
+  GpuStall ignored;
+  absl::Status status = LockAll(driver, pids, times, cancelled, stall != nullptr ? *stall : ignored);
   if (status.ok()) {
     status = UntilOneFails(GpuState::kLocked, driver, pids,
                            [&](pid_t pid) { return driver.Checkpoint(pid, times.transfer); });

@@ -3,24 +3,42 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "agent/gpu/gpu_driver.h"
 #include "common/units.h"
 
 namespace siding {
 
 struct GpuTimes {
-  Duration lock;      // for each process: work it has submitted is waited for
+  Duration lock;      // until all processes are locked: work that they have submitted is waited for
   Duration transfer;  // for each process: its memory on GPUs to the host's, or back
+  // Of several processes, for all of them to be locked together; see LockTogether() in the source.
+  Duration lock_try = std::chrono::milliseconds(200);
+  Duration longest_pause = std::chrono::milliseconds(300);
 };
 
-// Locks all, then brings the state of all to host memory: a process that still ran while another's state was
-// taken could wait for it for ever. Processes that are drained already are left so. On failure all run again
-// as before; kDataLoss if that failed as well for one of them.
-absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times);
+// What a drain did to the task before its state was moved.
+struct GpuStall {
+  Duration lock{0};  // from the first lock to the last: it computes little in that time
+  int tries = 0;
+};
+
+// Locks all, then moves the state of all to host memory. A process that still ran while another's state was
+// taken could wait for it for ever, so no state is moved before all are locked. Processes that are drained
+// already are left so. On failure all run again as before; kDataLoss if that failed as well for one of them.
+// `cancelled` is asked between tries to lock. `stall` is set on success and on failure; it may be null.
+absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times,
+                       const std::function<bool()>& cancelled = {}, GpuStall* stall = nullptr);
+
+// Those of the processes that the driver knows and that have not been drained. A process that has only
+// inherited descriptors of GPUs is none of the driver's.
+absl::StatusOr<std::vector<pid_t>> ProcessesOnGpus(GpuDriver& driver, const std::vector<pid_t>& pids);
 
 // Where everything goes that was on `before`'s GPUs: to those of `after`, by place. The driver wants to hear
 // of every GPU that a program could have found and of no others, so the others that it could find,

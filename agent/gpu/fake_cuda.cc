@@ -5,12 +5,16 @@
 // process without one does not use GPUs. In $FAKE_CUDA there may be the files
 //   fault  what goes wrong: "CALL RESULT" with a number, or "hang" or "crash"
 //   gpus   a line for each GPU: its UUID, MiB in all, MiB in use, and 1 if it is cut into parts
+//   peers  a number: so many processes compute together, and none of them can be locked but with all others
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -66,6 +70,27 @@ Result Change(const std::string& call, int pid, int from, int to) {
   if (state != from) return siding::cuda::kIllegalState;
   std::ofstream(file) << to;
   return siding::cuda::kSuccess;
+}
+
+// A process in the middle of a collective operation waits for its peers: it can only be locked while they are
+// being locked as well.
+Result AwaitPeers(unsigned timeout_ms) {
+  static std::mutex mutex;
+  static std::condition_variable changed;
+  static int asked = 0, complete = 0;
+  int peers = 0;
+  if (!(std::ifstream(Folder() + "/peers") >> peers)) return siding::cuda::kSuccess;
+  std::unique_lock lock(mutex);
+  const int mine = complete;
+  if (++asked == peers) {
+    asked = 0;
+    ++complete;
+    changed.notify_all();
+  }
+  const bool together =
+      changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return complete > mine; });
+  if (!together) --asked;
+  return together ? siding::cuda::kSuccess : siding::cuda::kNotReady;
 }
 
 struct FakeGpu {
@@ -170,6 +195,7 @@ Result cuCheckpointProcessGetState(int pid, siding::cuda::ProcessState* state) {
 
 Result cuCheckpointProcessLock(int pid, siding::cuda::LockArgs* args) {
   if (args->timeout_ms == 0) return siding::cuda::kInvalidValue;  // siding never waits without end
+  if (const Result alone = AwaitPeers(args->timeout_ms); alone != siding::cuda::kSuccess) return alone;
   return Change("lock", pid, siding::cuda::kRunning, siding::cuda::kLocked);
 }
 Result cuCheckpointProcessCheckpoint(int pid, siding::cuda::CheckpointArgs*) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace siding {
 
-// Not thread-safe.
+// Calls may come at the same time; the members are for a test that makes none meanwhile.
 class FakeGpuDriver final : public GpuDriver {
  public:
   std::map<pid_t, GpuState> states;
@@ -19,8 +20,10 @@ class FakeGpuDriver final : public GpuDriver {
   std::vector<std::string> calls;         // "lock 7"; State is not among them
   std::set<size_t> failing;               // calls, counted from 0, that fail and change nothing
   std::set<size_t> failing_after_effect;  // that fail although they did what was asked
+  std::set<size_t> late;  // locks for which the driver's time is up: the process waits for a peer
 
   absl::StatusOr<GpuState> State(pid_t pid) override {
+    std::lock_guard lock(mutex_);
     auto it = states.find(pid);
     return it == states.end() ? GpuState::kUnused : it->second;
   }
@@ -40,14 +43,18 @@ class FakeGpuDriver final : public GpuDriver {
 
  private:
   absl::Status Do(const char* what, pid_t pid, GpuState from, GpuState to) {
+    std::lock_guard lock(mutex_);
     const size_t call = calls.size();
     calls.push_back(absl::StrCat(what, " ", pid));
     if (states.at(pid) != from) return absl::FailedPreconditionError(calls.back());
     if (failing.contains(call)) return absl::InternalError(calls.back());
+    if (late.contains(call)) return absl::DeadlineExceededError(calls.back());
     states.at(pid) = to;
     if (failing_after_effect.contains(call)) return absl::UnavailableError(calls.back());
     return absl::OkStatus();
   }
+
+  std::mutex mutex_;
 };
 
 }  // namespace siding

@@ -3,20 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <sstream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "common/files.h"
+#include "agent/gpu/protocol.h"
 #include "common/status.h"
 
 namespace siding {
 namespace {
 
 constexpr auto kFresh = std::chrono::seconds(1);
-// What the driver maps of /dev/nvidia-uvm for a program of its own accord.
-constexpr uint64_t kDriversOwnUvm = 2 << 20;
 
 std::string ProblemOf(GpuDriver& driver, const std::vector<GpuDevice>& devices) {
   for (const GpuDevice& device : devices) {
@@ -182,6 +177,21 @@ std::string NodeGpus::FindOther(const std::vector<std::string>& uuids, const std
   return "";
 }
 
+std::set<pid_t> NodeGpus::MayBeOnGpus(const std::vector<pid_t>& processes) {
+  LookIfOld();
+  std::lock_guard lock(mutex_);
+  std::set<pid_t> on_gpus;
+  bool all_told = true;
+  for (const auto& [uuid, device] : seen_) {
+    all_told &= device.processes.size() < gpu::kMostProcesses;
+    for (const GpuProcess& process : device.processes) {
+      if (Contains(processes, process.pid)) on_gpus.insert(process.pid);
+    }
+  }
+  if (all_told && !on_gpus.empty()) return on_gpus;
+  return {processes.begin(), processes.end()};
+}
+
 absl::Status NodeGpus::CheckFree(const std::vector<std::string>& uuids, Bytes needed) {
   SIDING_ASSIGN_OR_RETURN(const std::vector<GpuDevice> devices, driver_->Devices());
   Bytes free;
@@ -196,44 +206,6 @@ absl::Status NodeGpus::CheckFree(const std::vector<std::string>& uuids, Bytes ne
   return absl::ResourceExhaustedError(
       absl::StrCat(FormatBytes(needed), " of GPU memory are needed and ", FormatBytes(free), " are free",
                    processes.empty() ? "" : absl::StrCat("; in use by the processes ", processes)));
-}
-
-std::string WhyNotDrainableMaps(const std::string& maps) {
-  std::istringstream lines(maps);
-  for (std::string line; std::getline(lines, line);) {
-    if (!absl::EndsWith(line, "/dev/nvidia-uvm")) continue;
-    char* rest = nullptr;
-    const uint64_t begin = std::strtoull(line.c_str(), &rest, 16);
-    const uint64_t end = std::strtoull(rest + 1, nullptr, 16);
-    // Managed memory is mapped from this device in its full size.
-    if (end - begin > kDriversOwnUvm)
-      return "uses managed memory (cudaMallocManaged), which the GPU driver cannot save";
-  }
-  return "";
-}
-
-std::string WhyNotDrainable(const std::vector<pid_t>& tree) {
-  for (pid_t pid : tree) {
-    const auto maps = ReadFile(absl::StrCat("/proc/", pid, "/maps"));
-    if (!maps.ok()) continue;
-    if (std::string why = WhyNotDrainableMaps(*maps); !why.empty()) {
-      return absl::StrCat("process ", pid, " ", why);
-    }
-    // MPS: its server has the context, not the program.
-    const auto environment = ReadFile(absl::StrCat("/proc/", pid, "/environ"));
-    const bool uses_gpu = absl::StrContains(*maps, "libcuda.so");
-    std::string pipes = "/tmp/nvidia-mps";
-    constexpr char kVariable[] = "CUDA_MPS_PIPE_DIRECTORY=";
-    if (environment.ok()) {
-      std::istringstream entries(*environment);
-      for (std::string entry; std::getline(entries, entry, '\0');) {
-        if (entry.rfind(kVariable, 0) == 0) pipes = entry.substr(sizeof kVariable - 1);
-      }
-    }
-    if (uses_gpu && access((pipes + "/control").c_str(), F_OK) == 0)
-      return absl::StrCat("process ", pid, " uses its GPU through MPS (", pipes, ")");
-  }
-  return "";
 }
 
 }  // namespace siding

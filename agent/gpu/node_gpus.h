@@ -58,6 +58,9 @@ class NodeGpus {
   // A GPU that one of these processes is on, as seen a second ago or later, and that is none of these. Empty:
   // there is none.
   std::string FindOther(const std::vector<std::string>& uuids, const std::vector<pid_t>& processes);
+  // Those of the processes that were on some GPU, as seen a second ago or later; all of them if none of them
+  // was, or if not all processes are told of.
+  std::set<pid_t> MayBeOnGpus(const std::vector<pid_t>& processes);
   // OK if `needed` fits on these GPUs together now; kResourceExhausted says who is in the way.
   absl::Status CheckFree(const std::vector<std::string>& uuids, Bytes needed);
 
@@ -76,12 +79,5 @@ class NodeGpus {
   std::map<std::string, GpuDevice> seen_;                 // guarded by mutex_, by UUID
   std::chrono::steady_clock::time_point seen_at_{};       // guarded by mutex_
 };
-
-// Why what the tree has on GPUs cannot be taken off them, as far as can be seen from outside; empty: nothing
-// is known against it.
-std::string WhyNotDrainable(const std::vector<pid_t>& tree);
-
-// The same for one process, given its /proc/PID/maps.
-std::string WhyNotDrainableMaps(const std::string& maps);
 
 }  // namespace siding

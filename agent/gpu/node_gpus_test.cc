@@ -108,6 +108,18 @@ TEST(NodeGpus, OneThatSomeProcessIsOnIsNotIdle) {
   EXPECT_THAT(gpus.Idle(), ElementsAre("b"));
 }
 
+TEST(NodeGpus, ProcessesOnGpusAreThoseThatTheDriverTellsOf) {
+  auto driver = DriverWith({"a", "b"});
+  driver->devices[1].processes = {{.pid = 17}};
+  NodeGpus gpus(std::move(driver), 2);
+  EXPECT_THAT(gpus.MayBeOnGpus({17, 18}), ElementsAre(17));
+}
+
+TEST(NodeGpus, WhereTheDriverTellsOfNoneEachMayBeOnAGpu) {
+  NodeGpus gpus(DriverWith({"a"}), 1);
+  EXPECT_THAT(gpus.MayBeOnGpus({17, 18}), ElementsAre(17, 18));
+}
+
 TEST(NodeGpus, TakesNoMoreThanAllowed) { EXPECT_EQ(NodeGpus(DriverWith({"a", "b", "c"}), 2).count(), 2); }
 
 TEST(NodeGpus, TakesOnlyThoseThatAreNamed) {
@@ -132,19 +144,6 @@ TEST(NodeGpus, FullGpuIsToldWithWhoIsInTheWay) {
   EXPECT_TRUE(absl::IsResourceExhausted(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("17"));
 }
-
-// As seen with driver 580.
-constexpr char kPlain[] =
-    "200600000-200800000 rw-s 00000000 00:06 143                              /dev/nvidia0\n"
-    "204a00000-204c00000 rw-s 204a00000 00:06 144                             /dev/nvidia-uvm\n";
-constexpr char kManaged[] =
-    "204a00000-204c00000 rw-s 204a00000 00:06 144                             /dev/nvidia-uvm\n"
-    "7f258a000000-7f25aa000000 rw-s 7f258a000000 00:06 144                    /dev/nvidia-uvm\n";
-
-TEST(WhyNotDrainable, ManagedMemoryIsSeen) {
-  EXPECT_THAT(WhyNotDrainableMaps(kManaged), HasSubstr("managed"));
-}
-TEST(WhyNotDrainable, OrdinaryMemoryIsFine) { EXPECT_THAT(WhyNotDrainableMaps(kPlain), IsEmpty()); }
 
 }  // namespace
 }  // namespace siding

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "agent/host/host_fixture.h"
+#include "agent/host/task_record.pb.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.pb.h"
@@ -189,6 +190,39 @@ TEST_F(DumpTest, IoUringIsSeenBeforehandAndRefused) {
   Dump(2, "1.1");
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("io_uring"));
   AwaitMoreLines();
+}
+
+TEST_F(DumpTest, JobThatMayBeCheckpointedIsKeptFromIoUring) {
+  v1::JobSpec spec = Job({"-u", "100000"});
+  spec.add_methods(v1::CHECKPOINT);
+  Launch(spec);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 77);
+}
+
+TEST_F(DumpTest, JobThatIsAllowedIoUringHasIt) {
+  v1::JobSpec spec = Job({"-u", "100000"});
+  spec.add_methods(v1::CHECKPOINT);
+  spec.set_allow_io_uring(true);
+  Launch(spec);
+  AwaitPhase(v1::RUNNING);
+  const auto decided = [&] { return Lines() >= 1 || host().Reports().at(0).phase() == v1::EXITED; };
+  ASSERT_TRUE(PollUntil(decided, std::chrono::seconds(60)));
+  if (host().Reports().at(0).phase() == v1::EXITED) GTEST_SKIP() << "the kernel forbids io_uring";
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("io_uring"));
+}
+
+TEST_F(DumpTest, RestoredJobIsKeptFromIoUringAsBefore) {
+  v1::JobSpec spec = Somebodys({"400"});
+  spec.add_methods(v1::CHECKPOINT);
+  LaunchCounter(spec);
+  Vacate("1.1");
+  Restore(spec, "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  const auto record =
+      ReadJsonFile<agent::TaskRecord>(tasks_folder() + "/" + std::to_string(job_) + ".2.0/task.json");
+  EXPECT_EQ(ReadStatusNumber(MainProcess(record->init().pid()), "Seccomp_filters"), 1);
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+  ExpectCompleteOutput(400);
 }
 
 TEST_F(DumpTest, KillWhilePreparedEndsTheJob) {

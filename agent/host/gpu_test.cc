@@ -1,8 +1,12 @@
 // Tasks with GPUs, on real processes and with a driver that has none: a job whose state on the GPU is not
 // what it should be makes no steps.
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <fstream>
 
 #include "agent/host/gpu_fixture.h"
 #include "agent/host/task_record.pb.h"
@@ -120,6 +124,156 @@ TEST_F(GpuTest, ResumeThatFailsLeavesItSuspendedAndCanBeTriedAgain) {
   gpu_.NoFault();
   Resume(4);
   AwaitPhase(v1::RUNNING);
+  AwaitMoreLines();
+}
+
+TEST_F(GpuTest, StateThatTheDriverRefusesToPutBackThreeTimesIsLost) {
+  StartHostWith(1);
+  LaunchCounter(GpuJob());
+  Suspend(2);
+  AwaitPhase(v1::SUSPENDED);
+  gpu_.Fault("restore 801");
+  for (int64_t op : {3, 4}) {
+    Resume(op);
+    EXPECT_THAT(AwaitFailureIn(v1::SUSPENDED, op).gpu_state_lost(), IsEmpty());
+  }
+  Resume(5);
+  EXPECT_THAT(AwaitFailureIn(v1::SUSPENDED, 5).gpu_state_lost(), HasSubstr("CUDA_ERROR_NOT_SUPPORTED"));
+}
+
+TEST_F(GpuTest, LackOfMemoryOnTheGpuLosesNothing) {
+  StartHostWith(1);
+  LaunchCounter(GpuJob());
+  Suspend(2);
+  AwaitPhase(v1::SUSPENDED);
+  gpu_.Fault("restore 2");  // out of memory
+  for (int64_t op : {3, 4, 5, 6}) {
+    Resume(op);
+    EXPECT_THAT(AwaitFailureIn(v1::SUSPENDED, op).gpu_state_lost(), IsEmpty());
+  }
+}
+
+// A device of the driver's name, for descriptors that workers inherit.
+class InheritedTest : public GpuTest {
+ protected:
+  ~InheritedTest() override { unlink(kDevice); }
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    unlink(kDevice);
+    ASSERT_EQ(mknod(kDevice, S_IFCHR | 0666, makedev(1, 3)), 0);
+  }
+  // The job, and a worker that has the device open and is none of the driver's.
+  v1::JobSpec JobWithWorker() const {
+    v1::JobSpec spec = GpuJob();
+    const std::string job = spec.command(0);
+    spec.mutable_command()->Clear();
+    for (const std::string& word : {std::string("/bin/sh"), std::string("-c"),
+                                    std::string("sleep 1000 3<") + kDevice + " & exec \"$0\" -g 400", job})
+      spec.add_command(word);
+    return spec;
+  }
+  static constexpr char kDevice[] = "/dev/nvidia-siding-test";
+};
+
+TEST_F(InheritedTest, WorkerWithDescriptorsOfAGpuIsFrozenLikeAnyOther) {
+  StartHostWith(1);
+  LaunchCounter(JobWithWorker());
+  Suspend(2);
+  EXPECT_THAT(AwaitPhase(v1::SUSPENDED).gpus(), IsEmpty());
+  LaunchNeighbour();  // the GPU is free
+  EXPECT_EQ(GpuState(), kCheckpointed);
+}
+
+TEST_F(InheritedTest, WithItsWorkerItComesBack) {
+  StartHostWith(1);
+  LaunchCounter(JobWithWorker());
+  Suspend(2);
+  AwaitPhase(v1::SUSPENDED);
+  Resume(3);
+  EXPECT_THAT(AwaitPhase(v1::RUNNING).gpus(), ElementsAre(kFirst));
+  AwaitMoreLines();
+}
+
+TEST_F(InheritedTest, NextAgentKnowsThatTheWorkerIsOnNoGpu) {
+  StartHostWith(1);
+  LaunchCounter(JobWithWorker());
+  Suspend(2);
+  AwaitPhase(v1::SUSPENDED);
+  host_.reset();
+  StartHost();
+  EXPECT_THAT(AwaitPhase(v1::SUSPENDED).gpus(), IsEmpty());
+  LaunchNeighbour();
+}
+
+// Two processes that are the driver's clients, as it seems: both have its library, and NCCL's.
+class SharingTest : public GpuTest {
+ protected:
+  v1::JobSpec TwoRanks() const {
+    for (const char* name : {"libcuda.so.1", "libnccl.so.2"})
+      std::ofstream(folder_ + "/" + name) << std::string(4096, 'x');
+    v1::JobSpec spec = GpuJob();
+    spec.mutable_command()->Clear();
+    const std::string text =
+        "import mmap, os, time\n"
+        "files = [open(name, 'rb') for name in ('libcuda.so.1', 'libnccl.so.2')]\n"
+        "kept = [mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) for file in files]\n"
+        "child = os.fork()\n"
+        "open('%s/%d' % (os.environ['FAKE_GPU_STATES'], os.getpid()), 'w').write('0')\n"
+        "while True:\n"
+        "    if child: print(1, flush=True)\n"
+        "    time.sleep(0.02)\n";
+    for (const std::string& word : {std::string("/usr/bin/python3"), std::string("-c"), text})
+      spec.add_command(word);
+    return spec;
+  }
+  v1::TaskReport Look() {
+    v1::TaskReport found;
+    for (const v1::TaskReport& report : host().Reports()) {
+      if (report.task().job() == job_) found = report;
+    }
+    return found;
+  }
+};
+
+TEST_F(SharingTest, RanksThatMayShareMemoryAreNotTouched) {
+  StartHostWith(1);
+  LaunchCounter(TwoRanks());
+  EXPECT_THAT(Look().cannot_drain(), HasSubstr("2 processes with NCCL may share GPU memory"));
+  Suspend(2);
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("NCCL_NVLS_ENABLE=0"));
+  EXPECT_EQ(GpuState(), kRunning);
+  AwaitMoreLines();
+}
+
+TEST_F(SharingTest, WithDrainableCollectivesTheyAreLockedTogetherAndComeBack) {
+  gpu_.Write("peers", "2");  // neither can be locked without the other
+  StartHostWith(1);
+  v1::JobSpec spec = TwoRanks();
+  spec.set_gpu_collectives(v1::DRAINABLE);
+  (*spec.mutable_env())["NCCL_P2P_DISABLE"] = "0";  // overruled
+  LaunchCounter(spec);
+  EXPECT_THAT(Look().cannot_drain(), IsEmpty());
+  Suspend(2);
+  AwaitPhase(v1::SUSPENDED);
+  EXPECT_EQ(GpuState(), kCheckpointed);
+  EXPECT_EQ(gpu_.Read("3"), kCheckpointed);
+  Resume(3);
+  AwaitPhase(v1::RUNNING);
+  AwaitMoreLines();
+}
+
+TEST_F(SharingTest, RankThatWaitsForAPeerOutsideIsGivenUpInTime) {
+  gpu_.Write("peers", "3");  // the third is not of this task
+  StartHostWith(1);
+  v1::JobSpec spec = TwoRanks();
+  spec.set_gpu_collectives(v1::DRAINABLE);
+  LaunchCounter(spec);
+  v1::ToAgent command = Command(2);
+  command.mutable_suspend()->set_lock_patience_us(300'000);
+  Order(command);
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("could not be locked together in 300ms"));
+  EXPECT_EQ(GpuState(), kRunning);
   AwaitMoreLines();
 }
 

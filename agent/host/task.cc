@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
 
 #include "agent/checkpoint/precheck.h"
 #include "agent/host/task_ending.h"
@@ -255,13 +256,20 @@ v1::TaskReport Task::Report() {
   std::string cannot_dump = init > 0 ? WhyNoScript(init) : "";
   if (init > 0 && cannot_dump.empty()) cannot_dump = WhyNotDumpable(init, gpus);
   if (init > 0 && cannot_dump.empty() && host_.criu) cannot_dump = WhyNotRestorable(init);
-  const std::string cannot_drain = init > 0 ? WhyNotDrainable(init) : "";
+  std::set<pid_t> on_gpu;
+  if (uses_gpus && init > 0 && host_.AssignsGpus()) on_gpu = host_.gpus->MayBeOnGpus(ProcessTree(init));
+  // As seen a moment ago: the driver is asked only when it matters, for it may keep whoever asks waiting.
+  const auto is_client = [&](pid_t pid) { return on_gpu.contains(pid); };
+  const std::string cannot_drain = init > 0 ? WhyNotDrainable(init, is_client) : "";
+  if (uses_gpus && init > 0 && cannot_dump.empty()) cannot_dump = WhyNotWithoutGpu(init, on_gpu);
+  const Duration lock_time = on_gpu.empty() ? Duration(0) : ExpectedLock(on_gpu.size());
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
   if (init > 0) report.set_memory(memory.value);
   report.set_gpu_memory(gpu_memory.value);
   report.set_cannot_checkpoint(cannot_dump);
   report.set_cannot_drain(cannot_drain);
+  report.set_gpu_lock_us(lock_time.count());
   return report;
 }
 

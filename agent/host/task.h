@@ -14,6 +14,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -90,7 +91,7 @@ class Task {
   void Work(std::function<void()> operation);
   // task_gpu.cc. Without mutex_, and nothing to do for a job without GPUs.
   bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
-  std::string WhyNotDrainable(pid_t init);
+  std::string WhyNotDrainable(pid_t init, const std::function<bool(pid_t)>& is_client);
   std::string WhyNoScript(pid_t init);
   Account User();
   std::string WhyNotRestorable(pid_t init);
@@ -99,7 +100,14 @@ class Task {
   absl::Status TakeGpus();
   absl::Status TakeGivenGpus();
   std::vector<std::string> GpusInReach() const;
-  absl::Status LeaveGpus();
+  // `patience`: for work on its GPUs to come to its end; 0: the longest.
+  absl::Status LeaveGpus(Duration patience);
+  absl::Status NoteInheritedDescriptors();
+  bool HasComeToGpus();
+  static std::string WhyNotWithoutGpu(pid_t init, const std::set<pid_t>& clients);
+  absl::Status NoteRefusal(const absl::Status& why);
+  Duration ExpectedLock(size_t processes);
+  bool IsCalledOff();
   absl::Status ReturnToGpus();
   void GiveGpusBack();  // with mutex_ held
   bool FreezeAgain();
@@ -140,6 +148,7 @@ class Task {
   std::optional<Account> user_;              // guarded by mutex_: once it was looked up
   agent::TaskRecord record_;                 // guarded by mutex_
   bool busy_ = false;                        // guarded by mutex_: an operation is under way
+  std::optional<Duration> gpu_lock_;         // guarded by mutex_: how long the last drains waited for locks
   v1::ToAgent current_;                      // guarded by mutex_: its command
   std::optional<v1::ToAgent> pending_;       // guarded by mutex_: to be carried out next
   Decision decision_ = Decision::kNone;      // guarded by mutex_

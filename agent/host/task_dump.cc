@@ -134,7 +134,7 @@ void Task::DoDump(v1::ToAgent command) {
     if (!record_.dump().was_frozen())
       SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.dump().notice_us())));
     SIDING_RETURN_IF_ERROR(ThawIfFrozen());
-    SIDING_RETURN_IF_ERROR(LeaveGpus());
+    SIDING_RETURN_IF_ERROR(LeaveGpus(Duration(command.dump().lock_patience_us())));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.ready: the task runs, and is off its GPUs">());
     const Account user = User();
     SIDING_RETURN_IF_ERROR(Annotate(CheckHeldFiles(record_.init().pid(), user), "it could not be restored"));

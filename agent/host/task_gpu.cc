@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/gpu/drain.h"
+#include "agent/gpu/drainable.h"
 #include "agent/gpu/given_gpus.h"
 #include "agent/gpu/node_gpus.h"
 #include "agent/host/task.h"
@@ -19,8 +20,25 @@ namespace siding {
 namespace {
 
 constexpr Duration kProbePatience = std::chrono::minutes(2);
-// A kernel that is running has so long to come to its end; a transfer that takes longer hangs.
-constexpr GpuTimes kTimes{std::chrono::seconds(60), std::chrono::minutes(10)};
+// A kernel that is running has so long to come to its end where nobody has a deadline; a transfer that takes
+// longer hangs.
+constexpr Duration kLockPatience = std::chrono::seconds(60);
+constexpr Duration kTransferPatience = std::chrono::minutes(10);
+// Until several processes are locked together, before that has been measured for this task. Seen: 0.05 to 2.9
+// s.
+constexpr Duration kUsualLock = std::chrono::seconds(3);
+// The driver's refusals to put a state back that make it lost.
+constexpr int kMostRefusals = 3;
+
+GpuTimes TimesFor(Duration lock_patience) {
+  return {lock_patience > Duration(0) ? std::min(lock_patience, kLockPatience) : kLockPatience,
+          kTransferPatience};
+}
+
+// There may be room, another GPU, or a driver another time. Anything else that fails, the driver has refused.
+bool MayPass(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
+}
 
 using Uuids = google::protobuf::RepeatedPtrField<std::string>;
 
@@ -28,9 +46,9 @@ std::vector<std::string> ToVector(const Uuids& uuids) { return {uuids.begin(), u
 
 }  // namespace
 
-std::string Task::WhyNotDrainable(pid_t init) {
+std::string Task::WhyNotDrainable(pid_t init, const std::function<bool(pid_t)>& is_client) {
   if (!UsesGpus()) {
-    const bool has_one = record_.hosted() && HasGpuOpen(init);
+    const bool has_one = record_.hosted() && !OpenGpuDescriptors(init).empty();
     return has_one ? "it uses a GPU, and " + record_.spec().cluster_manager() + " has given it none" : "";
   }
   if (!host_.AssignsGpus()) {
@@ -40,7 +58,7 @@ std::string Task::WhyNotDrainable(pid_t init) {
   if (!host_.gpus->problem().empty()) return host_.gpus->problem();
   const std::vector<pid_t> tree = ProcessTree(init);
   if (std::string why = record_.hosted() ? WhyNotDrainableHosted(tree) : ""; !why.empty()) return why;
-  return siding::WhyNotDrainable(tree);
+  return siding::WhyNotDrainable(tree, record_.spec().nodes(), record_.spec().per_node().gpus(), is_client);
 }
 
 // Its state would go on to GPUs that others have if it were somewhere else than it is thought to be.
@@ -111,20 +129,69 @@ absl::Status Task::TakeGpus() {
   return absl::OkStatus();
 }
 
+// After a drain: remembers which descriptors of GPUs processes have that are no clients of the driver. A
+// process that has come to a GPU meanwhile is a client, and the drain is to be undone.
+absl::Status Task::NoteInheritedDescriptors() {
+  const pid_t init = record_.init().pid();
+  // Before the driver is asked: what a process opens behind this is not among them.
+  const std::set<GpuDescriptor> open = OpenGpuDescriptors(init);
+  SIDING_ASSIGN_OR_RETURN(const std::vector<pid_t> on_gpus,
+                          ProcessesOnGpus(host_.gpus->driver(), ProcessTree(init)));
+  if (!on_gpus.empty()) {
+    return absl::UnavailableError(absl::StrCat("process ", on_gpus.front(),
+                                               " began to use a GPU while the task was taken off its GPUs"));
+  }
+  std::lock_guard lock(mutex_);
+  record_.mutable_gpu()->clear_inherited();
+  for (const GpuDescriptor& descriptor : open) {
+    agent::GpuDescriptor& inherited = *record_.mutable_gpu()->add_inherited();
+    inherited.set_pid(descriptor.pid);
+    inherited.set_start_time(descriptor.start_time);
+    inherited.set_fd(descriptor.fd);
+  }
+  Persist();
+  return absl::OkStatus();
+}
+
+// A process has opened a GPU since the drain. Told by descriptors, for the driver is not asked about
+// processes that are frozen. With mutex_ held, or on the worker.
+bool Task::HasComeToGpus() {
+  std::set<GpuDescriptor> open = OpenGpuDescriptors(record_.init().pid());
+  for (const agent::GpuDescriptor& known : record_.gpu().inherited())
+    open.erase({known.pid(), known.start_time(), known.fd()});
+  return !open.empty();
+}
+
+// What a drain leaves behind and CRIU does not restore: descriptors of GPUs in processes that are none of the
+// driver's clients, such as a data loader's workers. Empty: there is nothing of the kind.
+std::string Task::WhyNotWithoutGpu(pid_t init, const std::set<pid_t>& clients) {
+  for (const GpuDescriptor& descriptor : OpenGpuDescriptors(init)) {
+    if (clients.contains(descriptor.pid)) continue;
+    return absl::StrCat("process ", descriptor.pid, " (", ProgramOf(descriptor.pid),
+                        ") has a GPU open without using it, which cannot be restored; it can be suspended");
+  }
+  return "";
+}
+
 // But not those that a process is still on, after a refill that failed half-way: they are not free.
 void Task::GiveGpusBack() {
   if (!host_.AssignsGpus()) return;
   const pid_t init = record_.init().pid();
-  if (UsesGpus() && IsAlive(init, record_.init().start_time()) && HasGpuOpen(init)) return;
+  if (UsesGpus() && IsAlive(init, record_.init().start_time()) && HasComeToGpus()) return;
   record_.mutable_gpu()->clear_held();
   record_.mutable_report()->clear_gpus();
   record_.mutable_report()->clear_gpu_memory();
   host_.gpus->GiveBack(name_);
 }
 
-absl::Status Task::LeaveGpus() {
+absl::Status Task::LeaveGpus(Duration patience) {
   const pid_t init = record_.init().pid();
-  if (std::string why = WhyNotDrainable(init); !why.empty()) return absl::FailedPreconditionError(why);
+  const auto is_client = [this](pid_t pid) {
+    const auto state = host_.gpus->driver().State(pid);
+    return !state.ok() || *state != GpuState::kUnused;
+  };
+  if (std::string why = WhyNotDrainable(init, is_client); !why.empty())
+    return absl::FailedPreconditionError(why);
   if (!UsesGpus()) return absl::OkStatus();
   std::vector<std::string> held;
   {
@@ -152,16 +219,25 @@ absl::Status Task::LeaveGpus() {
   const auto huge = host_.huge_pages ? host_.huge_pages->Take() : nullptr;
   const auto start = std::chrono::steady_clock::now();
   FaultHere<"agent.gpu.drain: a task is about to leave its GPUs, which is remembered">();
-  const absl::Status status = DrainGpus(host_.gpus->driver(), ProcessTree(init), kTimes);
+  GpuStall stall;
+  const absl::Status status = DrainGpus(
+      host_.gpus->driver(), ProcessTree(init), TimesFor(patience), [this] { return IsCalledOff(); }, &stall);
   FaultHere<"agent.gpu.drained: a task is off its GPUs">();
-  std::lock_guard lock(mutex_);
-  if (status.ok()) {
-    if (bytes > Bytes{0}) host_.rates->Add(Medium::kGpu, Transfer::kDump, bytes, Since(start));
-  } else if (!absl::IsDataLoss(status)) {
-    record_.mutable_gpu()->set_drained(false);
+  {
+    std::lock_guard lock(mutex_);
+    if (status.ok()) {
+      spdlog::info("task {}: its GPUs were locked in {}, {} tries", name_, FormatDuration(stall.lock),
+                   stall.tries);
+      // What stands still before is predicted apart from what grows with the bytes.
+      if (bytes > Bytes{0}) host_.rates->Add(Medium::kGpu, Transfer::kDump, bytes, Since(start) - stall.lock);
+    } else if (!absl::IsDataLoss(status)) {
+      record_.mutable_gpu()->set_drained(false);
+    }
+    // A task that was hard to lock will be so again.
+    gpu_lock_ = std::max(stall.lock, gpu_lock_.value_or(Duration(0)) / 2);
     Persist();
   }
-  return status;
+  return status.ok() ? NoteInheritedDescriptors() : status;
 }
 
 absl::Status Task::ReturnToGpus() {
@@ -190,16 +266,14 @@ absl::Status Task::ReturnToGpus() {
   const std::vector<GpuMove> moves =
       PlanMoves(ToVector(gpu.before()), ToVector(gpu.held()), ToVector(gpu.machine()), GpusInReach());
   const std::vector<pid_t> tree = ProcessTree(record_.init().pid());
+  SIDING_ASSIGN_OR_RETURN(const std::vector<pid_t> back, ProcessesOnGpus(host_.gpus->driver(), tree));
   // A restore for which the GPU's memory does not suffice strands the process.
-  if (!HasGpuOpen(record_.init().pid()))  // else some are back already
-    SIDING_RETURN_IF_ERROR(host_.gpus->CheckFree(ToVector(gpu.held()), Bytes{gpu.bytes()}));
+  if (back.empty()) SIDING_RETURN_IF_ERROR(host_.gpus->CheckFree(ToVector(gpu.held()), Bytes{gpu.bytes()}));
   const auto start = std::chrono::steady_clock::now();
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.gpu.refill: a task is about to return to its GPUs">());
-  const absl::Status status = RefillGpus(host_.gpus->driver(), tree, moves, kTimes);
+  const absl::Status status = RefillGpus(host_.gpus->driver(), tree, moves, TimesFor(Duration(0)));
   FaultHere<"agent.gpu.refilled: a task is back on its GPUs, which is not yet remembered">();
-  if (!status.ok() && !absl::IsDataLoss(status)) return status;
-  // It runs, and ends by the first call that needs what is lost.
-  if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));
+  if (!status.ok()) return MayPass(status) ? status : NoteRefusal(status);
   if (gpu.bytes() > 0) host_.rates->Add(Medium::kGpu, Transfer::kRestore, Bytes{gpu.bytes()}, Since(start));
   std::lock_guard lock(mutex_);
   agent::GpuRecord& now = *record_.mutable_gpu();
@@ -208,8 +282,38 @@ absl::Status Task::ReturnToGpus() {
   now.clear_machine();
   now.clear_bytes();
   now.clear_chip();
+  now.clear_inherited();
+  now.clear_refusals();
   Persist();
   return absl::OkStatus();
+}
+
+// The driver does not put back what it took. It is asked again, for the driver may be at fault in passing;
+// then the controller is told, which has the task ended and its job go on from an image. kInternal.
+absl::Status Task::NoteRefusal(const absl::Status& why) {
+  std::lock_guard lock(mutex_);
+  agent::GpuRecord& gpu = *record_.mutable_gpu();
+  gpu.set_refusals(gpu.refusals() + 1);
+  if (absl::IsDataLoss(why) || gpu.refusals() >= kMostRefusals) {
+    record_.mutable_report()->set_gpu_state_lost(
+        absl::StrCat("what it had on its GPUs cannot be put back: ", std::string(why.message())));
+    spdlog::error("task {}: {}", name_, record_.report().gpu_state_lost());
+  }
+  Persist();
+  return absl::InternalError(why.message());
+}
+
+// A suspend or a dump that is under way is not wanted any more.
+bool Task::IsCalledOff() {
+  std::lock_guard lock(mutex_);
+  return Interrupted() || decision_ == Decision::kAbort;
+}
+
+// How long its processes will stand still before a drain begins to move anything.
+Duration Task::ExpectedLock(size_t processes) {
+  std::lock_guard lock(mutex_);
+  if (gpu_lock_) return *gpu_lock_;
+  return processes > 1 ? kUsualLock : Duration(0);
 }
 
 // Parked as it was before, or because it cannot go on now. False, and it is running, if that fails; what is

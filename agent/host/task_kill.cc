@@ -35,7 +35,7 @@ void Task::DoKill(Duration grace) {
   }
   // Hosts have hung when a restored process was killed on its GPU; one that is off it can be.
   if (alive() && record_.restored()) {
-    if (absl::Status status = LeaveGpus(); !status.ok())
+    if (absl::Status status = LeaveGpus(Duration(0)); !status.ok())
       spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
   // The end of the namespace's init is the end of everything in it.

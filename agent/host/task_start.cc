@@ -170,6 +170,8 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   if (const auto gpu = manifest->metadata.find(kMetadataGpu); gpu != manifest->metadata.end()) {
     SIDING_ASSIGN_OR_RETURN(*record_.mutable_gpu(), FromJson<agent::GpuRecord>(gpu->second));
     record_.mutable_gpu()->clear_held();
+    record_.mutable_gpu()->clear_inherited();
+    record_.mutable_gpu()->clear_refusals();
   }
   return absl::OkStatus();
 }

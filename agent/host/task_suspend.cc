@@ -24,11 +24,11 @@ void Task::DoSuspend(const v1::ToAgent& command) {
   const auto freeze = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.suspend().notice_us())));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.suspend: a task is about to be frozen">());
-    SIDING_RETURN_IF_ERROR(LeaveGpus());
+    SIDING_RETURN_IF_ERROR(LeaveGpus(Duration(command.suspend().lock_patience_us())));
     absl::Status status = freezer().Freeze(name_, init, kFreezePatience);
     if (status.ok()) status = FaultAt<"agent.suspend.frozen: a task is frozen, nobody has been told">();
     // A process may have come to its GPU between the two.
-    if (status.ok() && UsesGpus() && HasGpuOpen(init))
+    if (status.ok() && UsesGpus() && HasComeToGpus())
       status = absl::UnavailableError("began to use a GPU while it was being suspended");
     if (!status.ok()) status.Update(ThawIfFrozen());
     return status;

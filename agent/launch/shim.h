@@ -29,6 +29,12 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std
 absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& folder,
                                      const std::array<int, 3>& stdio = {-1, -1, -1});
 
+// io_uring is refused to jobs that may be checkpointed, for CRIU cannot dump it.
+bool RefusesIoUring(const siding::v1::JobSpec& spec);
+
+// What the job's GPU collectives need to be drainable: NAME=value, added to `environment` in place of others.
+void SetGpuCollectives(const siding::v1::JobSpec& spec, std::vector<std::string>& environment);
+
 // Makes the task's folder for temporary files (tmpdir.h).
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "agent/gpu/collectives.h"
 #include "agent/launch/account.h"
 #include "agent/launch/shim.h"
 #include "agent/launch/shim_word.h"
@@ -32,6 +33,7 @@ std::vector<std::string> Environment(const agent::ShimRequest& request, const Ac
   std::vector<std::string> list;
   list.reserve(env.size());
   for (const auto& [name, value] : env) list.push_back(absl::StrCat(name, "=", value));
+  SetGpuCollectives(request.spec(), list);
   return list;
 }
 
@@ -50,6 +52,20 @@ std::vector<std::pair<int, rlimit>> Limits() {
 }
 
 }  // namespace
+
+bool RefusesIoUring(const v1::JobSpec& spec) {
+  const auto& methods = spec.methods();
+  return !spec.allow_io_uring() && std::find(methods.begin(), methods.end(), v1::CHECKPOINT) != methods.end();
+}
+
+void SetGpuCollectives(const v1::JobSpec& spec, std::vector<std::string>& environment) {
+  if (spec.gpu_collectives() != v1::DRAINABLE) return;
+  for (const auto& [name, value] : kDrainableCollectives) {
+    const std::string prefix = absl::StrCat(name, "=");
+    std::erase_if(environment, [&](const std::string& entry) { return entry.rfind(prefix, 0) == 0; });
+    environment.push_back(prefix + value);
+  }
+}
 
 std::string OutputPath(const std::string& pattern, int64_t job, int rank) {
   std::string path;
@@ -91,6 +107,7 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std
   plan.cgroup = request.cgroup();
   plan.output = OutputPath(request.spec().output(), request.job(), request.rank());
   plan.limits = Limits();
+  plan.refuse_io_uring = RefusesIoUring(request.spec());
   plan.before_it_runs = [&folder](pid_t init) { return WriteInit(folder, init); };
   SIDING_ASSIGN_OR_RETURN(const pid_t init, StartInit(std::move(plan)));
   return ShimTask{init, {}};

@@ -107,6 +107,8 @@ absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::str
   if (!request.notice().empty()) TellUser(stdio[2].get(), request.notice());
   if (!script.empty()) plan.command[0] = script;
   plan.passes_on = PassesOn::kQueued;
+  plan.refuse_io_uring = RefusesIoUring(request.spec());
+  SetGpuCollectives(request.spec(), plan.environment);
   plan.stdio = fds;
   plan.before_it_runs = [&folder](pid_t init) { return WriteInit(folder, init); };
   SIDING_ASSIGN_OR_RETURN(const pid_t init, StartInit(std::move(plan)));

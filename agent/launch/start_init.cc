@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/filter.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -16,6 +18,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
@@ -25,7 +28,7 @@
 namespace siding {
 namespace {
 
-enum Stage : int { kRun, kCgroup, kMount, kSession, kOutput, kUser, kWorkdir, kInit };
+enum Stage : int { kRun, kCgroup, kMount, kSession, kOutput, kUser, kWorkdir, kFilter, kInit };
 
 constexpr int kStatusFd = 3;
 constexpr int kAboveStdio = 10;
@@ -91,6 +94,24 @@ bool SetStdio(const InitPlan& plan) {
   return true;
 }
 
+// The same numbers on every architecture that siding runs on; io_uring_setup is the first of three.
+constexpr uint32_t kIoUringFirst = 425, kIoUringLast = 427;
+constexpr uint32_t kX32Bit = 0x40000000;
+
+// Returns false with errno set. The filter is inherited by all that the task starts, dumped and restored.
+bool RefuseIoUring() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~kX32Bit),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kIoUringFirst, 0, 2),
+      BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, kIoUringLast, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {sizeof code / sizeof *code, code};
+  return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
+}
+
 // In the child: returns when the parent has said so, ends with the parent otherwise.
 void AwaitGo(int fd) {
   char byte;
@@ -115,6 +136,7 @@ void AwaitGo(int fd) {
   umask(plan.umask);
   for (const auto& [resource, limit] : plan.limits)
     setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  if (plan.refuse_io_uring && geteuid() == 0 && !RefuseIoUring()) Fail(status_fd, kFilter);
   if (setgroups(plan.groups.size(), plan.groups.data()) != 0 && geteuid() == 0) Fail(status_fd, kUser);
   if (setresgid(plan.gid, plan.gid, plan.gid) != 0) Fail(status_fd, kUser);
   if (setresuid(plan.uid, plan.uid, plan.uid) != 0) Fail(status_fd, kUser);
@@ -149,6 +171,8 @@ std::string Explain(const InitPlan& plan, Stage stage, int error) {
       return because(absl::StrCat("cannot become user ", plan.uid));
     case kWorkdir:
       return because("cannot enter the working folder " + plan.workdir);
+    case kFilter:
+      return because("cannot keep the job from io_uring");
     case kInit:
       return because("cannot run " + plan.init_path);
   }

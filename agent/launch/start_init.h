@@ -33,6 +33,10 @@ struct InitPlan {
   std::vector<std::pair<int, rlimit>> limits;  // others are the shim's
   std::string cgroup;                          // its folder; may be empty
   PassesOn passes_on = PassesOn::kAll;
+  // The kernel says ENOSYS to io_uring, as in containers: programs have another way then, and what has none
+  // open can be checkpointed. Only root can ask for that without taking set-user-id programs from the job, so
+  // it is left out for others.
+  bool refuse_io_uring = false;
   // Descriptors for 0, 1 and 2, the caller's. -1 in the first place: stdin is /dev/null, and `output` is
   // appended to.
   std::array<int, 3> stdio = {-1, -1, -1};

@@ -53,6 +53,11 @@ absl::StatusOr<spank::Options> TakeOptions(const Lines& lines) {
   SIDING_ASSIGN_OR_RETURN(options.checkpoint_signal, TakeNumber(lines, "checkpoint-signal", 64, 0));
   SIDING_ASSIGN_OR_RETURN(options.signal_grace_us, TakeNumber(lines, "signal-grace-us", kLongest, 0));
   SIDING_ASSIGN_OR_RETURN(options.notice_us, TakeNumber(lines, "notice-us", spank::kMostNoticeUs, 0));
+  SIDING_ASSIGN_OR_RETURN(const int collectives,
+                          TakeNumber(lines, "gpu-collectives", spank::kMostCollectives, 0));
+  options.gpu_collectives = static_cast<spank::Collectives>(collectives);
+  SIDING_ASSIGN_OR_RETURN(const int io_uring, TakeNumber(lines, "allow-io-uring", 1, 0));
+  options.allow_io_uring = io_uring != 0;
   SIDING_ASSIGN_OR_RETURN(options.max_preemptions, TakeNumber(lines, "max-preemptions", 1'000'000, -1));
   return options;
 }
@@ -87,6 +92,9 @@ v1::JobSpec SpecOf(const spank::Registration& r) {
   }
   spec.set_checkpoint_interval_us(o.checkpoint_interval_us);
   spec.set_notice_us(o.notice_us);
+  if (o.gpu_collectives == spank::Collectives::kAsIs) spec.set_gpu_collectives(v1::AS_IS);
+  if (o.gpu_collectives == spank::Collectives::kDrainable) spec.set_gpu_collectives(v1::DRAINABLE);
+  spec.set_allow_io_uring(o.allow_io_uring);
   if (o.max_preemptions >= 0) spec.set_max_preemptions(o.max_preemptions);
   return spec;
 }

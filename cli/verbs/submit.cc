@@ -24,7 +24,8 @@ struct Flags {
   int nodes = 0, slots = 0, gpus = -1, priority = 0, max_preemptions = -1;
   bool not_preemptible = false, wait = false;
   std::vector<std::string> env, labels, command;
-  std::string hold, not_before;
+  std::string hold, not_before, gpu_collectives;
+  bool allow_io_uring = false;
 };
 
 using SetMicros = void (v1::JobSpec::*)(int64_t);
@@ -119,6 +120,12 @@ absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags, Time now) {
     if (!memory.ok()) return Annotate(memory.status(), "--memory");
     spec.mutable_per_node()->set_memory(memory->value);
   }
+  if (!flags.gpu_collectives.empty()) {
+    const auto collectives = ParseCollectives(flags.gpu_collectives);
+    if (!collectives.ok()) return Annotate(collectives.status(), "--gpu-collectives");
+    spec.set_gpu_collectives(*collectives);
+  }
+  if (flags.allow_io_uring) spec.set_allow_io_uring(true);
   if (!flags.command.empty()) spec.mutable_command()->Assign(flags.command.begin(), flags.command.end());
   SIDING_RETURN_IF_ERROR(SetTimes(flags, now, spec));
   SIDING_RETURN_IF_ERROR(SetPreemption(flags, !flags.file.empty(), spec));
@@ -164,6 +171,11 @@ void AddFlags(CLI::App& verb, Flags& f) {
   verb.add_option("--not-before", f.not_before,
                   "on-demand: announced; it cannot start earlier, +10m or a time");
   verb.add_option("--hold", f.hold, "on-demand: how long it will keep its nodes, such as 20m");
+  verb.add_option("--gpu-collectives", f.gpu_collectives,
+                  "drainable: set NCCL so that a job of several processes can be taken off its GPUs; as-is: "
+                  "leave it; default: as the policy says");
+  verb.add_flag("--allow-io-uring", f.allow_io_uring,
+                "let it use io_uring, although it cannot be checkpointed while it does");
   verb.add_option("--label", f.labels, "NAME=VALUE that policies may ask for; may be repeated")
       ->allow_extra_args(false);
   verb.add_option("--env", f.env, "NAME=VALUE for its environment; may be repeated")->allow_extra_args(false);

@@ -15,6 +15,8 @@ constexpr Duration kDeleteAgain = std::chrono::minutes(1);
 // After an order to dump, an agent undoes it by itself when this much time has passed on top of three times
 // the predicted time.
 constexpr Duration kDumpPatience = std::chrono::seconds(60);
+// The least that a drain is given to lock processes: the job is to be disturbed for something.
+constexpr Duration kLeastLockPatience = std::chrono::seconds(1);
 constexpr int64_t kOpsPerOrder = 100;  // room for attempts
 constexpr int64_t kOpsPerIncarnation = 1000000;
 
@@ -28,6 +30,17 @@ bool WantsNoDump(JobState state) {
 
 int64_t Engine::Impl::OpOf(const JobRecord& job) const {
   return job.incarnation * kOpsPerIncarnation + job.order * kOpsPerOrder;
+}
+
+// What the deadline leaves beyond the time that was predicted for all the rest. The same each time it is
+// sent.
+Duration Engine::Impl::LockPatience(const JobRecord& job) const {
+  const auto request = state_.unfinished.find(job.current.request);
+  if (request == state_.unfinished.end() || job.spec.per_node.gpus == 0) return Duration(0);
+  const Duration slack = request->second->spec.start_by - policy_.margin - job.current.predicted;
+  Duration lock{0};
+  for (int rank : LiveRanks(job)) lock = std::max(lock, Duration(Seen(job, rank).report.gpu_lock_us()));
+  return std::max(kLeastLockPatience, slack + lock);
 }
 
 void Engine::Impl::Send(const NodeId& node, const TaskId& task, v1::ToAgent command) {
@@ -78,6 +91,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
       const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
       // Nobody waits for the image of a job that is parked in RAM.
       if (!job.in_ram) dump.set_patience_us((3 * predicted + kDumpPatience).count());
+      dump.set_lock_patience_us(LockPatience(job).count());
     };
     const bool being_dumped = phase == v1::PREPARED || phase == v1::DUMPING;
     // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.
@@ -110,7 +124,7 @@ void Engine::Impl::ActOnJob(JobRecord& job) {
         if (seen.report.failed_op() < op)
           command.mutable_suspend()->set_notice_us(job.current.notice.count());
         command.set_op(std::max(op, seen.report.failed_op() + 1));
-        command.mutable_suspend();
+        command.mutable_suspend()->set_lock_patience_us(LockPatience(job).count());
         break;
       case JobState::kDumping:
         send = phase == v1::RUNNING || phase == v1::SUSPENDED;

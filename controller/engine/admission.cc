@@ -122,6 +122,9 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
                                                        std::optional<Trial> trial) {
   SIDING_ASSIGN_OR_RETURN(auto answer, AnswerAtOnce(caller, spec, request_key));
   if (answer) return *std::move(answer);
+  if (spec.gpu_collectives == GpuCollectives::kUnsaid && spec.per_node.gpus > 0)
+    spec.gpu_collectives = policy_.gpu_collectives;
+  spec.allow_io_uring |= policy_.allow_io_uring;
   const JobId id(state_.last_job.value() + 1);
   if (spec.kind == JobKind::kBatch) {
     Record(id, JobSubmitted{std::move(spec), request_key});

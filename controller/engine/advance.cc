@@ -135,6 +135,17 @@ void Engine::Impl::Command(const NodeId& node, v1::ToAgent command) {
   outbox_.emplace_back(node, std::move(command));
 }
 
+// A method that failed is not given up for ever: a kernel of minutes ends, and memory is unmapped.
+void Engine::Impl::RegainMethods() {
+  std::vector<std::pair<JobId, Method>> due;
+  for (const auto& [id, job] : state_.unfinished) {
+    for (const auto& [method, at] : job->methods_back_at) {
+      if (at <= clock_.Now()) due.push_back({id, method});
+    }
+  }
+  for (const auto& [id, method] : due) Record(id, MethodRegained{method});
+}
+
 void Engine::Impl::Tick() {
   const Time now = clock_.Now();
   if (now - last_full_look_ < kFullLook) {
@@ -154,6 +165,7 @@ void Engine::Impl::Tick() {
   for (const auto& [id, job] : state_.unfinished) {
     if (job->state != JobState::kRunning || CheckpointOnSchedule(*job)) to_judge_.insert(id);
   }
+  RegainMethods();
   ActOnStrays();
   ActOnLeftTasks();
   EndStarts();

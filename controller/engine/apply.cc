@@ -31,6 +31,7 @@ void TakeTasks(JobRecord& job, const std::vector<NodeId>& nodes, int first_rank)
   // A cluster manager may have given it more than it asked for at least.
   job.spec.nodes = static_cast<int>(nodes.size());
   job.lost_methods.clear();
+  job.methods_back_at.clear();
 }
 
 void LeaveNodes(JobRecord& job) {
@@ -81,7 +82,20 @@ class Applier {
   }
 
   void operator()(const MethodLost& e) {
-    if (JobRecord* job = Find()) job->lost_methods[e.method] = e.why;
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    job->lost_methods[e.method] = e.why;
+    if (e.back_at == Time{})
+      job->methods_back_at.erase(e.method);
+    else
+      job->methods_back_at[e.method] = e.back_at;
+  }
+
+  void operator()(const MethodRegained& e) {
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    job->lost_methods.erase(e.method);
+    job->methods_back_at.erase(e.method);
   }
 
   void operator()(const CheckpointChanged& e) {
@@ -133,6 +147,7 @@ class Applier {
     const auto next = Next(job.state, e.event);
     if (!next) return;
     const CheckpointId under_way = job.current.checkpoint;
+    if (e.gpu_state_lost) ++job.gpu_states_lost;
     Move(job, e);
     if (IsCheckpointing(job.state) && !IsCheckpointing(*next)) AbandonCheckpoint(job, under_way);
     job.state = *next;
@@ -405,6 +420,7 @@ void AddTo(Tally& tally, const JobRecord& job) {
   tally.preemptions += job.preemptions;
   tally.lost_node_seconds += job.lost_node_seconds;
   tally.damaged_checkpoints += job.damaged_checkpoints;
+  tally.gpu_states_lost += job.gpu_states_lost;
   if (job.spec.kind != JobKind::kOnDemand) return;
   if (job.first_started) {
     ++(*job.first_started <= job.spec.start_by ? tally.met : tally.missed);

@@ -90,6 +90,7 @@ struct Kind {
   std::string operator()(const RequestPlanned&) { return "planned"; }
   std::string operator()(const RequestRefused&) { return "refused"; }
   std::string operator()(const MethodLost&) { return "method-lost"; }
+  std::string operator()(const MethodRegained&) { return "method-regained"; }
   std::string operator()(const CheckpointChanged& e) { return "checkpoint-" + e.state; }
   std::string operator()(const NodeCordoned& e) { return e.cordoned ? "cordoned" : "uncordoned"; }
   std::string operator()(const NodeLost& e) { return e.lost ? "node-lost" : "node-back"; }
@@ -121,7 +122,12 @@ struct Words {
   }
   std::string operator()(const RequestRefused& e) { return e.plan.refusal; }
   std::string operator()(const MethodLost& e) {
-    return absl::StrCat(ToString(e.method), " does not work for this job: ", e.why);
+    return absl::StrCat(ToString(e.method), " does not work for this job",
+                        e.back_at == Time{} ? "" : absl::StrCat(" until ", FormatTime(e.back_at)), ": ",
+                        e.why);
+  }
+  std::string operator()(const MethodRegained& e) {
+    return absl::StrCat(ToString(e.method), " is tried with this job again");
   }
   std::string operator()(const CheckpointChanged& e) {
     return absl::StrCat("checkpoint ", e.checkpoint.value(), " ", e.state, e.note.empty() ? "" : ": ",

@@ -213,6 +213,8 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> fail_delete;     // nodes on which no image can be deleted
   std::set<std::string> slow_dump;       // nodes on which a dump begins and does not end
   std::set<std::string> fail_suspend;    // nodes on which a freeze fails
+  std::set<std::string> slow_suspend;    // nodes on which a freeze begins and does not end
+  std::string gpu_state_lost;            // said by every task that is to go on after a freeze
   std::set<std::string> fail_resume;     // nodes on which a frozen task cannot go on
   std::set<std::string> long_notice;     // nodes on which notice of a freeze does not come to its end
   std::set<std::string> damaged;         // checkpoints whose images do not verify
@@ -225,6 +227,7 @@ class FakeCluster final : public AgentLink {
   int64_t memory = 1 << 20;              // resident bytes of every task
   double shared_bytes_per_second = 1e9;  // at which an image is written there
   int64_t gpu_memory = 0;                // of every task on GPUs
+  int64_t gpu_lock_us = 0;               // that every task expects
 
  private:
   using Key = std::pair<NodeId, TaskId>;
@@ -250,6 +253,7 @@ class FakeCluster final : public AgentLink {
     *report.mutable_task() = command.task();
     report.set_memory(memory);
     report.set_cannot_drain(cannot_drain);
+    report.set_gpu_lock_us(gpu_lock_us);
     report.clear_op();
     // Running or frozen, as it was before.
     const auto whole = [&] { return frozen_.contains({node, id}) ? v1::SUSPENDED : v1::RUNNING; };
@@ -313,8 +317,9 @@ class FakeCluster final : public AgentLink {
         report.set_phase(whole());
         break;
       case v1::ToAgent::kResume:
-        if (fail_resume.contains(node.value())) {
+        if (fail_resume.contains(node.value()) || !gpu_state_lost.empty()) {
           fail("it does not thaw");
+          report.set_gpu_state_lost(gpu_state_lost);
           break;
         }
         frozen_.erase({node, id});
@@ -322,6 +327,7 @@ class FakeCluster final : public AgentLink {
         report.set_phase(v1::RUNNING);
         break;
       case v1::ToAgent::kSuspend:
+        if (slow_suspend.contains(node.value())) return;
         if (fail_suspend.contains(node.value())) {
           fail("no freezer");
         } else if (long_notice.contains(node.value()) && command.suspend().notice_us() > 0) {

@@ -146,6 +146,104 @@ TEST_F(GpuEngineTest, AJobThatCannotBeDrainedIsNoVictimAndThePlanSaysWhy) {
   EXPECT_THAT(plan->kept.at(0).reason, HasSubstr("managed memory"));
 }
 
+// Suspended, and what it had on its GPU cannot be put back.
+class LostGpuStateTest : public GpuEngineTest {
+ protected:
+  JobId Loser(MethodSet methods, bool with_image) {
+    const JobId job = Victim(methods);
+    if (with_image) {
+      EXPECT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+      Settle();
+    }
+    EXPECT_TRUE(engine_->Suspend(kAda, job).ok());
+    Settle();
+    cluster_.gpu_state_lost = "restore: CUDA_ERROR_NOT_SUPPORTED";
+    EXPECT_TRUE(engine_->Resume(kAda, job).ok());
+    Settle();
+    return job;
+  }
+};
+
+TEST_F(LostGpuStateTest, TheJobContinuesFromItsNewestImage) {
+  const JobId job = Loser({Method::kSuspend, Method::kCheckpoint}, true);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 1);
+  EXPECT_EQ(Job(job).gpu_states_lost, 1);
+}
+
+TEST_F(LostGpuStateTest, WithoutAnImageAJobThatMayBeKilledStartsFromItsBeginning) {
+  const JobId job = Loser({Method::kSuspend, Method::kKill}, false);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 2);
+}
+
+TEST_F(LostGpuStateTest, WithoutAnImageAnyOtherFailsWithTheReasonAndItsNodeIsFree) {
+  const JobId job = Loser({Method::kSuspend}, false);
+  EXPECT_EQ(State(job), JobState::kFailed);
+  EXPECT_THAT(Job(job).reason, HasSubstr("CUDA_ERROR_NOT_SUPPORTED; it has no image"));
+  Settle();
+  cluster_.gpu_state_lost.clear();
+  const JobId next = Submit(WithGpu(Batch()));
+  Settle();
+  EXPECT_EQ(State(next), JobState::kRunning);
+}
+
+TEST_F(LostGpuStateTest, ARestartedControllerKnowsIt) {
+  const JobId job = Loser({Method::kSuspend}, false);
+  StartController();
+  EXPECT_EQ(State(job), JobState::kFailed);
+  EXPECT_EQ(Job(job).gpu_states_lost, 1);
+}
+
+TEST_F(GpuEngineTest, AMethodThatFailedIsTriedAgainAfterAWhile) {
+  const JobId job = Victim({Method::kSuspend});
+  cluster_.fail_suspend = {"n1"};
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  Settle(10);
+  ASSERT_THAT(Job(job).lost_methods[Method::kSuspend], HasSubstr("no freezer"));
+  cluster_.fail_suspend.clear();
+  clock_.Advance(10min);
+  Settle();
+  EXPECT_TRUE(Job(job).lost_methods.empty());
+}
+
+TEST_F(GpuEngineTest, ADrainWaitsForWorkOnTheGpuAsLongAsTheDeadlineAllows) {
+  cluster_.gpu_lock_us = 2'000'000;
+  const JobId victim = Victim({Method::kSuspend});
+  Submit(WithGpu(OnDemand(1, 20s)));
+  Settle(1);
+  const Duration patience(cluster_.Last(v1::ToAgent::kSuspend).suspend().lock_patience_us());
+  EXPECT_GT(patience, 15s);
+  EXPECT_LT(patience, 20s);
+  EXPECT_GE(Job(victim).current.predicted - Job(victim).state_since, 2s);
+}
+
+TEST_F(GpuEngineTest, ADrainThatNobodyHasADeadlineForIsNotHurried) {
+  const JobId job = Victim({Method::kSuspend});
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  Settle(1);
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kSuspend).suspend().lock_patience_us(), 0);
+}
+
+TEST_F(GpuEngineTest, WhereOneVictimDoesNotComeOffItsGpuAnotherIsAskedInTime) {
+  const JobId slow = Victim({Method::kSuspend});
+  cluster_.AddNode("n2", 4, 1);
+  JobSpec dearer = WithGpu(Batch(1, {Method::kKill}));
+  const JobId other = Submit(dearer);
+  Settle(20);  // to kill it costs something by now
+  cluster_.slow_suspend = {"n1"};
+  const Time deadline = clock_.Now() + 30s;
+  const JobId express = Submit(WithGpu(OnDemand(1, 30s)));
+  Settle(1);
+  ASSERT_EQ(State(slow), JobState::kSuspending);
+  ASSERT_EQ(State(other), JobState::kRunning);
+  Settle(28);
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_LE(Job(express).first_started.value(), deadline);
+}
+
 TEST_F(GpuEngineTest, ARestartedControllerWaitsForTheImageAsBefore) {
   const JobId victim = Victim();
   cluster_.slow_dump.insert("n1");

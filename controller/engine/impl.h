@@ -181,6 +181,7 @@ class Engine::Impl {
  private:
   // ---- advance.cc ----
   void LookAtAll();
+  void RegainMethods();
   absl::Status Replay();
   void Record(JobId job, EventBody body);
   void Move(JobRecord& job, JobMoved move);
@@ -210,6 +211,7 @@ class Engine::Impl {
   bool Judge(JobRecord& job);
   bool JudgeExits(JobRecord& job);
   bool JudgeLost(JobRecord& job);
+  bool JudgeGpuState(JobRecord& job);
   bool JudgeStart(JobRecord& job);
   bool StartIsOnItsWay(const JobRecord& job) const;
   bool JudgeFreeze(JobRecord& job);
@@ -419,6 +421,8 @@ class Engine::Impl {
   // Sends at most once for each (task, op, kind), unless nothing has changed for a while.
   void Send(const NodeId& node, const TaskId& task, v1::ToAgent command);
   int64_t OpOf(const JobRecord& job) const;
+  // How long work on a job's GPUs may be waited for before a drain; 0: as long as usual.
+  Duration LockPatience(const JobRecord& job) const;
 
   Journal& journal_;
   Platform& platform_;

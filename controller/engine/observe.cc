@@ -24,6 +24,8 @@ constexpr Duration kLackPause = std::chrono::seconds(10);
 constexpr int kDumpAttempts = 2;
 // Attempts to freeze or thaw a task, before that is taken for impossible.
 constexpr int kFreezeAttempts = 2;
+// A method that has failed is tried again after this.
+constexpr Duration kMethodPause = std::chrono::minutes(10);
 // Attempts to dump one rank again after its peers have been parked.
 constexpr int kCommitAttempts = 5;
 
@@ -49,7 +51,7 @@ bool Engine::Impl::Judge(JobRecord& job) {
   if (!HoldsNodes(job.state) || IsSeenInQueueOnly(job)) return false;
   if (IsBeginning(job.state) && JudgeStart(job)) return true;
   if (JudgeExits(job)) return true;
-  if (job.state != JobState::kKilling && JudgeLost(job)) return true;
+  if (job.state != JobState::kKilling && (JudgeLost(job) || JudgeGpuState(job))) return true;
   switch (job.state) {
     case JobState::kRunning:
       return JudgeFrozen(job);
@@ -121,6 +123,29 @@ bool Engine::Impl::JudgeLost(JobRecord& job) {
     if (!lost) continue;
     FallBack(job, IsLost(job.nodes[rank]) ? absl::StrCat(On(job, rank), " is lost with its node")
                                           : absl::StrCat(On(job, rank), " is gone"));
+    return true;
+  }
+  return false;
+}
+
+// What a rank had on GPUs cannot be put back. It is frozen for good, or runs without it, and its peers wait
+// for it: all are ended, and the job goes on from its newest image. Without one it fails, unless it may be
+// killed.
+bool Engine::Impl::JudgeGpuState(JobRecord& job) {
+  for (int rank : LiveRanks(job)) {
+    const TaskSeen seen = Seen(job, rank);
+    if (!seen.known || !IsLive(seen.phase()) || seen.report.gpu_state_lost().empty()) continue;
+    const bool has_image = ResumptionOf(state_, job) != Resumption::kBeginning;
+    const bool goes_on = has_image || job.spec.methods.Has(Method::kKill);
+    JobMoved move = Moved(goes_on || IsHosted(job) ? JobEvent::kOrderKill : JobEvent::kFailed);
+    move.reason = absl::StrCat(On(job, rank), ": ", seen.report.gpu_state_lost(),
+                               has_image ? "; it goes on from its newest image"
+                               : goes_on ? "; it starts from its beginning"
+                                         : "; it has no image, and may not be started from its beginning");
+    move.for_good = !goes_on;
+    move.gpu_state_lost = true;
+    if (move.event == JobEvent::kFailed) move.exit_code = 1;
+    Move(job, std::move(move));
     return true;
   }
   return false;
@@ -238,8 +263,9 @@ bool Engine::Impl::JudgeFreeze(JobRecord& job) {
       return true;
     }
     if (failed && freezing) {
-      Record(job.id, MethodLost{Method::kSuspend, why});
-      if (job.current.through_ram) Record(job.id, MethodLost{Method::kCheckpoint, why});
+      const Time back_at = clock_.Now() + kMethodPause;
+      Record(job.id, MethodLost{Method::kSuspend, why, back_at});
+      if (job.current.through_ram) Record(job.id, MethodLost{Method::kCheckpoint, why, back_at});
       Move(job, Moved(JobEvent::kFreezeFailed, why));
       return true;
     }
@@ -265,8 +291,8 @@ bool Engine::Impl::JudgeDump(JobRecord& job) {
     const int64_t attempts = seen.report.failed_op() - OpOf(job) + 1;
     if (attempts >= kDumpAttempts || (attempts >= 1 && !seen.report.cannot_checkpoint().empty())) {
       const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
-      // Not planned with again until the job has been started or restored anew.
-      Record(job.id, MethodLost{Method::kCheckpoint, why});
+      // Not planned with for a while, or until the job has been started or restored again.
+      Record(job.id, MethodLost{Method::kCheckpoint, why, clock_.Now() + kMethodPause});
       Move(job, Moved(job.in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed, why));
       return true;
     }
@@ -308,7 +334,7 @@ bool Engine::Impl::JudgeSave(JobRecord& job) {
     const TaskSeen seen = Seen(job, rank);
     if (seen.known && seen.report.failed_op() == OpOf(job)) {
       const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
-      Record(job.id, MethodLost{Method::kApp, why});
+      Record(job.id, MethodLost{Method::kApp, why, Time{}});
       Move(job, Moved(JobEvent::kSaveFailed, why));
       return true;
     }

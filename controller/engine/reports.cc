@@ -24,6 +24,7 @@ v1::TaskReport WithShortTexts(v1::TaskReport report) {
   report.set_error(Cut(report.error()));
   report.set_cannot_checkpoint(Cut(report.cannot_checkpoint()));
   report.set_cannot_drain(Cut(report.cannot_drain()));
+  report.set_gpu_state_lost(Cut(report.gpu_state_lost()));
   return report;
 }
 
@@ -142,7 +143,8 @@ void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
   const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
                     task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
   v1::TaskReport kept = WithShortTexts(report);
-  const bool cannot = kept.cannot_checkpoint() != task.report.cannot_checkpoint();
+  const bool cannot = kept.cannot_checkpoint() != task.report.cannot_checkpoint() ||
+                      kept.gpu_state_lost() != task.report.gpu_state_lost();
   task.report = std::move(kept);
   Follow(node, report);
   CatchUp(report);

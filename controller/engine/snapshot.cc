@@ -61,6 +61,14 @@ Bytes Engine::Impl::ImageOf(const JobRecord& job) const {
 Time Engine::Impl::ExpectedRelease(const JobRecord& job) const {
   const Time now = clock_.Now();
   Time expected = std::max(job.current.predicted, now);
+  if (job.state == JobState::kSuspending) {
+    // One that is late is taken to be half-way through its delay; one that has failed begins again.
+    expected = std::max(expected, now + (now - job.current.predicted));
+    for (int rank : LiveRanks(job)) {
+      if (Seen(job, rank).report.failed_op() >= OpOf(job))
+        expected = std::max(expected, now + (job.current.predicted - job.state_since));
+    }
+  }
   if (job.state != JobState::kDumping) return expected;
   for (int rank : LiveRanks(job)) {
     const std::optional<v1::Progress>& progress = Seen(job, rank).progress;
@@ -141,6 +149,7 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
       const TaskSeen seen = Seen(job, rank);
       const Bytes on_gpus{seen.report.gpu_memory()};
       const Bytes memory = Bytes{seen.report.memory()} + on_gpus;
+      view.gpu_lock = std::max(view.gpu_lock, Duration(seen.report.gpu_lock_us()));
       AddTask(view, job.nodes[rank], std::max({memory, LastImage(job), Bytes{1}}), on_gpus);
       const auto lose = [&](Method method, const std::string& why) {
         if (why.empty() || !view.methods.Has(method)) return;

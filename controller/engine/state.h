@@ -34,22 +34,23 @@ struct JobMoved {
   // kPlace; kRestoreFailed, kRestartNeeded, and kReleased and kRequeued after a kill: where its tasks may
   // still live.
   std::vector<NodeId> nodes;
-  int incarnation = 0;         // kPlace by a cluster manager: the one that it has started; 0: the next
-  bool found = false;          // kPlace: it was there already, and the journal, being a copy, did not know
-  int first_rank = 0;          // kPlace by a cluster manager: its agents' number for rank 0
-  CheckpointId checkpoint;     // kPlace, kRestored (restore from), kOrderDump, kCommit
-  Tier tier = Tier::kShared;   // kOrderDump
-  bool keep_running = false;   // kOrderDump, kOrderSave
-  bool through_ram = false;    // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that
-  bool for_good = false;       // kOrderKill: cancel, instead of back to the queue
-  bool without_save = false;   // kRestoreFailed: the program's own save is of no use
-  JobId request;               // the on-demand job that this is done for; 0: none
-  std::vector<NodeId> target;  // kOrderDump by migrate: where to restore
-  Duration notice{0};          // kOrderSuspend, kOrderDump: the job is told, and stopped so much later
-  Time predicted;              // orders that free nodes: when that should be done
-  Bytes bytes;                 // kCommit
-  Time started;                // kStarted, kRestored: first instruction
-  int exit_code = 0;           // kSucceeded, kFailed
+  int incarnation = 0;          // kPlace by a cluster manager: the one that it has started; 0: the next
+  bool found = false;           // kPlace: it was there already, and the journal, being a copy, did not know
+  int first_rank = 0;           // kPlace by a cluster manager: its agents' number for rank 0
+  CheckpointId checkpoint;      // kPlace, kRestored (restore from), kOrderDump, kCommit
+  Tier tier = Tier::kShared;    // kOrderDump
+  bool keep_running = false;    // kOrderDump, kOrderSave
+  bool through_ram = false;     // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that
+  bool for_good = false;        // kOrderKill: cancel, instead of back to the queue
+  bool gpu_state_lost = false;  // what it had on GPUs cannot be put back
+  bool without_save = false;    // kRestoreFailed: the program's own save is of no use
+  JobId request;                // the on-demand job that this is done for; 0: none
+  std::vector<NodeId> target;   // kOrderDump by migrate: where to restore
+  Duration notice{0};           // kOrderSuspend, kOrderDump: the job is told, and stopped so much later
+  Time predicted;               // orders that free nodes: when that should be done
+  Bytes bytes;                  // kCommit
+  Time started;                 // kStarted, kRestored: first instruction
+  int exit_code = 0;            // kSucceeded, kFailed
 };
 struct RankExited {
   int rank = 0;
@@ -71,6 +72,12 @@ struct RequestRefused {
 struct MethodLost {
   Method method = Method::kSuspend;
   std::string why;
+  Time back_at;  // when it is tried again, if the job has not been started or restored before; 0: not before
+                 // that
+};
+// What stood in the way of the method may be over.
+struct MethodRegained {
+  Method method = Method::kSuspend;
 };
 struct CheckpointChanged {
   CheckpointId checkpoint;
@@ -105,6 +112,7 @@ struct Tally {
   int64_t preemptions = 0;
   double lost_node_seconds = 0;
   int64_t damaged_checkpoints = 0;
+  int64_t gpu_states_lost = 0;
 };
 // Jobs that ended long ago, and that nothing refers to any more, leave the state.
 struct JobsForgotten {
@@ -120,7 +128,7 @@ struct JournalRestored {
 
 using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
                                CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
-                               JournalRestored, NodeLost, TasksGone>;
+                               JournalRestored, NodeLost, TasksGone, MethodRegained>;
 struct Event {
   int64_t seq = 0;  // from 1, each one more than the last
   Time at;
@@ -168,12 +176,13 @@ struct JobRecord {
   Time last_exit;             // of a rank
   std::map<int, int> notes;   // agents' rank -> how many notes of its task of this incarnation are recorded
   std::map<Method, std::string> lost_methods;
-  int start_failures = 0;                 // in a row, because of nodes
-  int restore_failures = 0;               // in a row, with the newest checkpoint
-  std::vector<CheckpointId> checkpoints;  // visible and good, oldest first
-  int checkpoint_count = 0;               // ever ordered: numbers the next
-  std::vector<CheckpointId> ordered;      // all of them, whatever became of them
-  std::optional<Time> saved_at;           // the program's own newest save: no older than this
+  std::map<Method, Time> methods_back_at;  // of these
+  int start_failures = 0;                  // in a row, because of nodes
+  int restore_failures = 0;                // in a row, with the newest checkpoint
+  std::vector<CheckpointId> checkpoints;   // visible and good, oldest first
+  int checkpoint_count = 0;                // ever ordered: numbers the next
+  std::vector<CheckpointId> ordered;       // all of them, whatever became of them
+  std::optional<Time> saved_at;            // the program's own newest save: no older than this
   std::string reason;
 
   // The order under way (kSuspending .. kKilling), as recorded with it.
@@ -187,6 +196,7 @@ struct JobRecord {
   std::optional<Time> stopped_at;  // while it is not running after having run
   double lost_node_seconds = 0;
   int damaged_checkpoints = 0;  // ever found
+  int gpu_states_lost = 0;
 
   // On-demand.
   std::vector<Plan> plans;

@@ -46,6 +46,7 @@ void Add(std::string& text, const JobRecord& job) {
   line("nodes ", IdsText(job.nodes), " last ", IdsText(job.last_nodes), " left on ", IdsText(job.left_on),
        " target ", IdsText(job.target), " exited ", Text(job.exited), " notes ", Text(job.notes));
   for (const auto& [method, why] : job.lost_methods) line("lost ", ToString(method), " ", why);
+  for (const auto& [method, at] : job.methods_back_at) line("back ", ToString(method), " ", ToMicros(at));
   line("checkpoints ", IdsText(job.checkpoints), " ordered ", IdsText(job.ordered), " reason ", job.reason);
   line("current ", Text(job.current));
   for (const Plan& plan : job.plans) line("plan ", Text(plan));
@@ -61,10 +62,10 @@ void Add(std::string& text, const CheckpointRecord& c) {
 
 std::string StateText(const DurableState& state) {
   const Tally& t = state.forgotten;
-  std::string text = absl::StrCat("seq ", state.last_seq, " last job ", state.last_job.value(),
-                                  "\nforgotten ", t.met, " ", t.missed, " ", t.refused, " ", t.preemptions,
-                                  " ", t.lost_node_seconds, " ", t.damaged_checkpoints, "\nunwanted ",
-                                  IdsText(state.unwanted), " restored ", Text(state.restored_at), "\n");
+  std::string text = absl::StrCat(
+      "seq ", state.last_seq, " last job ", state.last_job.value(), "\nforgotten ", t.met, " ", t.missed, " ",
+      t.refused, " ", t.preemptions, " ", t.lost_node_seconds, " ", t.damaged_checkpoints, " ",
+      t.gpu_states_lost, "\nunwanted ", IdsText(state.unwanted), " restored ", Text(state.restored_at), "\n");
   for (const auto& [id, job] : state.jobs) Add(text, job);
   for (const auto& [id, job] : state.unfinished) absl::StrAppend(&text, "unfinished ", id.value(), "\n");
   for (const auto& [at, id] : state.ended) absl::StrAppend(&text, "ended ", Text(at), " ", id.value(), "\n");

@@ -91,6 +91,18 @@ namespace siding {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Resources, slots, memory, gpus)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(AppMethod, signal, marker, grace, restart_command)
 
+static void to_json(json& j, GpuCollectives v) { j = ToString(v); }
+static void from_json(const json& j, GpuCollectives& v) {
+  const auto name = j.get<std::string>();
+  if (name == ToString(GpuCollectives::kUnsaid)) {
+    v = GpuCollectives::kUnsaid;
+    return;
+  }
+  const auto parsed = ParseGpuCollectives(name);
+  if (!parsed.ok()) throw std::invalid_argument(std::string(parsed.status().message()));
+  v = *parsed;
+}
+
 static void to_json(json& j, JobKind v) { j = ToString(v); }
 static void from_json(const json& j, JobKind& v) {
   const auto name = j.get<std::string>();
@@ -104,7 +116,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, u
                                                 priority, command, env, workdir, output, methods, app,
                                                 kill_grace, checkpoint_interval, auto_checkpoint_interval,
                                                 max_preemptions, labels, start_by, not_before, hold,
-                                                cluster_manager, notice)
+                                                cluster_manager, notice, gpu_collectives, allow_io_uring)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, begin, early,
                                                 predicted_release, bytes, loss_node_seconds, reason,
                                                 through_ram, target)
@@ -117,11 +129,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSubmitted, spec, request_key)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, checkpoint, tier,
                                                 keep_running, for_good, request, target, predicted, bytes,
                                                 started, exit_code, through_ram, incarnation, first_rank,
-                                                notice, without_save, found)
+                                                notice, without_save, found, gpu_state_lost)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankExited, rank, exit_code)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestPlanned, plan)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestRefused, spec, plan, request_key)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MethodLost, method, why)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MethodLost, method, why, back_at)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MethodRegained, method)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CheckpointChanged, checkpoint, state, note)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeCordoned, node, cordoned)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeLost, node, lost, by)
@@ -129,7 +142,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksGone, node)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Noted, text, rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksChanged, nodes, first_rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Tally, met, missed, refused, preemptions, lost_node_seconds,
-                                                damaged_checkpoints)
+                                                damaged_checkpoints, gpu_states_lost)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobsForgotten, jobs, last_job, tally)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JournalRestored, copied, last_job)
 
@@ -150,9 +163,10 @@ void RefuseFractions(const json& body) {
 }
 
 // In the order of EventBody's alternatives.
-constexpr const char* kKinds[] = {
-    "submitted",     "moved", "rank-exited",   "planned",   "refused",  "method-lost", "checkpoint-changed",
-    "node-cordoned", "noted", "tasks-changed", "forgotten", "restored", "node-lost",   "tasks-gone"};
+constexpr const char* kKinds[] = {"submitted", "moved",         "rank-exited",        "planned",
+                                  "refused",   "method-lost",   "checkpoint-changed", "node-cordoned",
+                                  "noted",     "tasks-changed", "forgotten",          "restored",
+                                  "node-lost", "tasks-gone",    "method-regained"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 
 template <size_t I = 0>

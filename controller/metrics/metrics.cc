@@ -96,6 +96,9 @@ class EngineMetrics final : public prometheus::Collectable {
         Family("siding_damaged_checkpoints_total", "Checkpoints that were found to be damaged.",
                MetricType::Counter)
             .Add(static_cast<double>(tally.damaged_checkpoints)),
+        Family("siding_gpu_states_lost_total", "Times that what a job had on GPUs could not be put back.",
+               MetricType::Counter)
+            .Add(static_cast<double>(tally.gpu_states_lost)),
         scrub_family,
         Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events),
         Leader(1)};

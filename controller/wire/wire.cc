@@ -109,6 +109,9 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   if (spec.app) *out.mutable_app() = ToProto(*spec.app);
   out.set_kill_grace_us(spec.kill_grace.count());
   out.set_notice_us(spec.notice.count());
+  // The enumerations have the same order.
+  out.set_gpu_collectives(static_cast<v1::GpuCollectives>(spec.gpu_collectives));
+  out.set_allow_io_uring(spec.allow_io_uring);
   out.set_checkpoint_interval_us(spec.checkpoint_interval.count());
   out.set_auto_checkpoint_interval(spec.auto_checkpoint_interval);
   if (spec.max_preemptions) out.set_max_preemptions(*spec.max_preemptions);
@@ -216,6 +219,13 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   out.notice = Duration(spec.notice_us());
   if (out.notice < Duration(0) || out.notice > kMostNotice)
     return BadField("notice", "a duration of up to 24h");
+  if (spec.gpu_collectives() != v1::GPU_COLLECTIVES_UNSPECIFIED && spec.gpu_collectives() != v1::AS_IS &&
+      spec.gpu_collectives() != v1::DRAINABLE) {
+    return BadField("gpu_collectives", absl::StrCat("as-is or drainable, got number ",
+                                                    static_cast<int>(spec.gpu_collectives())));
+  }
+  out.gpu_collectives = static_cast<GpuCollectives>(spec.gpu_collectives());
+  out.allow_io_uring = spec.allow_io_uring();
   if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();
   out.start_by = FromMicros(spec.start_by_us());
   return out;

@@ -29,6 +29,7 @@ class Link::Session {
     grpc::ChannelArguments arguments = controller.arguments;
     // Each session dials by itself: the back-off is ours.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetMaxReceiveMessageSize(kMostToAgent);
     channel_ = grpc::CreateCustomChannel(controller.target, credentials, arguments);
     stub_ = v1::AgentGateway::NewStub(channel_);
   }

@@ -139,6 +139,19 @@ TEST_F(LinkTest, CommandsAreExecutedInTheirOrder) {
   EXPECT_THAT(executed_, ElementsAre(1, 2, 3));
 }
 
+TEST_F(LinkTest, TheLargestOrderThatASpecMakesIsReceived) {
+  Play({[&](Stream& stream) {
+    Receive(stream);
+    SendWelcome(stream);
+    v1::ToAgent command;
+    command.set_op(1);
+    command.mutable_launch()->mutable_spec()->add_command(std::string(5 << 20, 'x'));
+    stream.Write(command);
+    AwaitCommands(1);
+    return grpc::Status::OK;
+  }});
+}
+
 TEST_F(LinkTest, AnAnswerIsSentOnTheConnectionOfItsQuestion) {
   std::vector<int64_t> answered;
   Play({[&](Stream& stream) {

@@ -72,10 +72,15 @@ absl::Status CheckLimits(const v1::JobSpec& spec) {
   size_t total = 0;
   SIDING_RETURN_IF_ERROR(CheckCommand("command", spec.command(), total));
   SIDING_RETURN_IF_ERROR(CheckEnvironment(spec, total));
-  if (total > kMostText)
-    return BadField("command, env", absl::StrCat("at most ", kMostText, " bytes together, got ", total));
-  size_t restart = 0;
-  return CheckCommand("app.restart_command", spec.app().restart_command(), restart);
+  SIDING_RETURN_IF_ERROR(CheckCommand("app.restart_command", spec.app().restart_command(), total));
+  if (total > kMostText) {
+    return BadField("command, env, app.restart_command",
+                    absl::StrCat("at most ", kMostText, " bytes together, got ", total));
+  }
+  // The rest has limits of its own: this one holds for fields to come.
+  if (spec.ByteSizeLong() > kMostSpec)
+    return BadField("spec", absl::StrCat("at most ", kMostSpec, " bytes, got ", spec.ByteSizeLong()));
+  return absl::OkStatus();
 }
 
 }  // namespace siding

@@ -16,7 +16,10 @@ inline constexpr size_t kLongestName = 256;             // of a job, of a label,
 inline constexpr size_t kLongestPath = 4095;            // PATH_MAX, without the zero
 inline constexpr size_t kLongestArgument = 128 * 1024;  // of execve(2), with its zero
 inline constexpr size_t kMostArguments = 16 * 1024;     // of a command; variables of an environment
-inline constexpr size_t kMostText = 1024 * 1024;        // command and environment together
+inline constexpr size_t kMostText = 1024 * 1024;        // command, environment and restart command together
+// A whole spec as a message. Far below what agents take in one message (kMostToAgent in agent/link/link.h, 16
+// MiB): an order that its agent cannot receive would break the stream each time it is sent.
+inline constexpr size_t kMostSpec = 2 * 1024 * 1024;
 inline constexpr int kMostLabels = 64;
 
 // kInvalidArgument, naming the field and what was expected there.

@@ -91,7 +91,15 @@ TEST(SpecLimits, ArgumentsAreNotWithoutNumber) {
 TEST(SpecLimits, AllOfItTogetherHasASize) {
   v1::JobSpec spec;
   for (int i = 0; i < 9; ++i) (*spec.mutable_env())[std::to_string(i)] = std::string(120000, 'x');
-  EXPECT_EQ(LimitOf(spec), "command, env: expected at most 1048576 bytes together, got 1080027");
+  EXPECT_EQ(LimitOf(spec),
+            "command, env, app.restart_command: expected at most 1048576 bytes together, got 1080027");
+}
+
+TEST(SpecLimits, TheCommandAfterASaveCountsTowardsTheWhole) {
+  v1::JobSpec spec;
+  for (int i = 0; i < 5; ++i) spec.add_command(std::string(120000, 'x'));
+  for (int i = 0; i < 5; ++i) spec.mutable_app()->add_restart_command(std::string(120000, 'x'));
+  EXPECT_THAT(LimitOf(spec), HasSubstr("at most 1048576 bytes together, got 1200010"));
 }
 
 TEST(SpecLimits, TheCommandAfterASaveHasThemToo) {

@@ -129,6 +129,15 @@ TEST(Sbatch, HowItMayBePreempted) {
                           "--siding-notice=10s", "--siding-max-preemptions=0", "--requeue"));
 }
 
+TEST(Sbatch, WhatItsGpuCollectivesAreLikeAndThatItMayUseIoUring) {
+  v1::JobSpec job = Job();
+  job.add_methods(v1::CHECKPOINT);
+  job.set_gpu_collectives(v1::DRAINABLE);
+  job.set_allow_io_uring(true);
+  EXPECT_THAT(Words(job),
+              AllOf(Contains("--siding-gpu-collectives=drainable"), Contains("--siding-allow-io-uring=yes")));
+}
+
 TEST(Sbatch, OnSeveralNodesItIsTheTasksThatArePreempted) {
   v1::JobSpec job = Job({"./steer"}, 2);
   job.add_methods(v1::CHECKPOINT);

@@ -125,6 +125,24 @@ TEST(Options, NoticeIsOfADayAtMost) {
   EXPECT_EQ(options.notice_us, kMostNoticeUs);
 }
 
+TEST(Options, CollectivesAreDrainableOrLeftAlone) {
+  Options options;
+  EXPECT_EQ(Set(options, Flag::kGpuCollectives, "drainable"), nullptr);
+  EXPECT_EQ(options.gpu_collectives, Collectives::kDrainable);
+  EXPECT_EQ(Set(options, Flag::kGpuCollectives, "as-is"), nullptr);
+  EXPECT_EQ(options.gpu_collectives, Collectives::kAsIs);
+  EXPECT_NE(Set(options, Flag::kGpuCollectives, "drain"), nullptr);
+}
+
+TEST(Options, IoUringIsAllowedOrNot) {
+  Options options;
+  EXPECT_EQ(Set(options, Flag::kAllowIoUring, "yes"), nullptr);
+  EXPECT_TRUE(options.allow_io_uring);
+  EXPECT_EQ(Set(options, Flag::kAllowIoUring, "no"), nullptr);
+  EXPECT_FALSE(options.allow_io_uring);
+  EXPECT_NE(Set(options, Flag::kAllowIoUring, ""), nullptr);
+}
+
 TEST(Options, AProgramThatSavesItselfMustBeTold) {
   Options options;
   options.preemptible = true;

@@ -46,6 +46,8 @@ TEST(ParseRegistration, ReadsWhatThePluginWrites) {
   r.options.checkpoint_signal = 10;
   r.options.signal_grace_us = 11;
   r.options.notice_us = 12;
+  r.options.gpu_collectives = spank::Collectives::kAsIs;
+  r.options.allow_io_uring = true;
   r.options.max_preemptions = 0;
   const auto read = Travel(r);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -62,6 +64,8 @@ TEST(ParseRegistration, ReadsWhatThePluginWrites) {
   EXPECT_EQ(read->options.checkpoint_signal, 10);
   EXPECT_EQ(read->options.signal_grace_us, 11);
   EXPECT_EQ(read->options.notice_us, 12);
+  EXPECT_EQ(read->options.gpu_collectives, spank::Collectives::kAsIs);
+  EXPECT_TRUE(read->options.allow_io_uring);
   EXPECT_EQ(read->options.max_preemptions, 0);
 }
 
@@ -179,6 +183,15 @@ TEST(StartOf, ATaskSaysHowMuchNoticeItWants) {
   spank::Registration r = Step(0, 0, 1);
   r.options.notice_us = 12;
   EXPECT_EQ(StartOf(r, {})->launch().spec().notice_us(), 12);
+}
+
+TEST(StartOf, ATaskSaysWhatItsGpuCollectivesAreLikeAndWhetherItMayUseIoUring) {
+  spank::Registration r = Step(0, 0, 1);
+  EXPECT_EQ(StartOf(r, {})->launch().spec().gpu_collectives(), v1::GPU_COLLECTIVES_UNSPECIFIED);
+  r.options.gpu_collectives = spank::Collectives::kDrainable;
+  r.options.allow_io_uring = true;
+  EXPECT_EQ(StartOf(r, {})->launch().spec().gpu_collectives(), v1::DRAINABLE);
+  EXPECT_TRUE(StartOf(r, {})->launch().spec().allow_io_uring());
 }
 
 TEST(StartOf, FromACheckpointItIsARestore) {

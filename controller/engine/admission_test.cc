@@ -35,6 +35,25 @@ TEST_F(AdmissionTest, WhoIsNotNamedMayNotAsk) {
   EXPECT_EQ(ErrorOf(OnDemand(1), kAda), "");
 }
 
+TEST_F(AdmissionTest, GpuJobsThatDoNotSayHaveTheCollectivesOfThePolicy) {
+  Policy policy;
+  policy.gpu_collectives = GpuCollectives::kDrainable;
+  engine_->SetPolicy(policy);
+  JobSpec spec = Batch();
+  EXPECT_EQ(Job(Submit(spec)).spec.gpu_collectives, GpuCollectives::kUnsaid);
+  spec.per_node.gpus = 1;
+  EXPECT_EQ(Job(Submit(spec)).spec.gpu_collectives, GpuCollectives::kDrainable);
+  spec.gpu_collectives = GpuCollectives::kAsIs;
+  EXPECT_EQ(Job(Submit(spec)).spec.gpu_collectives, GpuCollectives::kAsIs);
+}
+
+TEST_F(AdmissionTest, APolicyThatAllowsIoUringAllowsItToAll) {
+  Policy policy;
+  policy.allow_io_uring = true;
+  engine_->SetPolicy(policy);
+  EXPECT_TRUE(Job(Submit(Batch())).spec.allow_io_uring);
+}
+
 TEST_F(AdmissionTest, BatchJobsNeedNoRule) {
   SetRules({{.allowed = false}});
   EXPECT_EQ(ErrorOf(Batch()), "");

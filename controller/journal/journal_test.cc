@@ -36,6 +36,8 @@ JobSpec FullSpec() {
   spec.app = AppMethod{12, "/m", 9s, {"again"}};
   spec.kill_grace = 3s;
   spec.notice = 15s;
+  spec.gpu_collectives = GpuCollectives::kDrainable;
+  spec.allow_io_uring = true;
   spec.checkpoint_interval = 60s;
   spec.auto_checkpoint_interval = true;
   spec.max_preemptions = 2;
@@ -95,15 +97,16 @@ std::vector<EventBody> EveryBody() {
           RankExited{1, 2},
           RequestPlanned{FullPlan()},
           RequestRefused{FullSpec(), FullPlan()},
-          MethodLost{Method::kSuspend, "why"},
+          MethodLost{Method::kSuspend, "why", FromMicros(7)},
           CheckpointChanged{CheckpointId("1.1"), "damaged", "pages"},
           NodeCordoned{NodeId("n"), false},
           Noted{"text", 3},
           TasksChanged{{NodeId("n")}, 65536},
-          JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6}},
+          JobsForgotten{{JobId(1), JobId(2)}, JobId(9), {1, 2, 3, 4, 5.5, 6, 7}},
           JournalRestored{7, JobId(1000)},
           NodeLost{NodeId("n"), false, "ada"},
-          TasksGone{NodeId("n")}};
+          TasksGone{NodeId("n")},
+          MethodRegained{Method::kApp}};
 }
 
 TEST(Codec, EveryKindOfEventIsTested) { EXPECT_EQ(EveryBody().size(), std::variant_size_v<EventBody>); }
@@ -123,7 +126,7 @@ TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
   for (const char* field : {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good",
                             "request", "target", "predicted", "bytes", "started", "exit_code", "incarnation",
-                            "first_rank", "through_ram", "without_save", "found"}) {
+                            "first_rank", "through_ram", "without_save", "found", "gpu_state_lost"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }

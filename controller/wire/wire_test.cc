@@ -39,11 +39,19 @@ TEST(Wire, AJobSpecComesBackAsItWent) {
   spec.set_not_before_us(4000000);
   spec.set_hold_us(9);
   spec.set_notice_us(11);
+  spec.set_gpu_collectives(v1::DRAINABLE);
+  spec.set_allow_io_uring(true);
   (*spec.mutable_labels())["qos"] = "low";
   (*spec.mutable_env())["A"] = "b";
   const auto model = FromProto(spec);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(ToProto(*model).SerializeAsString(), spec.SerializeAsString());
+}
+
+TEST(Wire, CollectivesAreOfAKnownKind) {
+  v1::JobSpec spec = Good();
+  spec.set_gpu_collectives(static_cast<v1::GpuCollectives>(7));
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("gpu_collectives: expected as-is or drainable, got number 7"));
 }
 
 TEST(Wire, WantsACommand) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "agent/launch/held.h"
@@ -82,8 +83,10 @@ std::string WhyNotDumpable(pid_t root, GpuDevices gpus) {
 
 std::set<GpuDescriptor> OpenGpuDescriptors(pid_t root) {
   std::set<GpuDescriptor> open;
+  std::optional<ProcessStat> stat;  // of the process whose descriptors come one after the other
   ForEachLink(root, [&](pid_t pid, int fd, const std::string& target, bool is_device) {
-    const auto stat = is_device && IsGpu(target) ? ReadProcessStat(pid) : std::nullopt;
+    if (!is_device || !IsGpu(target)) return false;
+    if (!stat || stat->pid != pid) stat = ReadProcessStat(pid);
     if (stat) open.insert({pid, stat->start_time, fd});
     return false;
   });

@@ -31,6 +31,8 @@ absl::Status StatusOf(const Answer& answer, const char* what, pid_t pid) {
       return absl::OkStatus();
     case -1:
       return absl::UnavailableError(TextOf(answer));
+    case cuda::kInvalidValue:
+      return absl::InvalidArgumentError(text);
     case cuda::kOutOfMemory:
       return absl::ResourceExhaustedError(text);
     case cuda::kIllegalState:

@@ -12,10 +12,11 @@ struct CollectiveSetting {
 };
 
 inline constexpr CollectiveSetting kDrainableCollectives[] = {
-    {"NCCL_NVLS_ENABLE", "0"},  // multicast over NVLink
-    {"NCCL_P2P_DISABLE", "1"},  // one GPU's memory mapped by another's process
-    {"NCCL_SHM_DISABLE", "1"},  // host memory that the driver shares
-    {"NCCL_NET", "Socket"},     // not InfiniBand, whose adapters are given the GPU's memory
+    {"NCCL_NVLS_ENABLE", "0"},   // multicast over NVLink
+    {"NCCL_P2P_DISABLE", "1"},   // one GPU's memory mapped by another's process
+    {"NCCL_SHM_DISABLE", "1"},   // host memory that the driver shares
+    {"NCCL_MNNVL_ENABLE", "0"},  // NVLink between nodes
+    {"NCCL_NET", "Socket"},      // not InfiniBand, whose adapters are given the GPU's memory
 };
 
 }  // namespace siding

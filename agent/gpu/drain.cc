@@ -43,35 +43,39 @@ absl::Status LockAtOnce(GpuDriver& driver, const std::vector<pid_t>& pids, Durat
   for (size_t i = 0; i < pids.size(); ++i)
     threads.emplace_back([&, i] { statuses[i] = driver.Lock(pids[i], timeout); });
   for (std::thread& thread : threads) thread.join();
-  absl::Status first;
-  for (const absl::Status& status : statuses) first.Update(status);
-  return first;
+  // One that cannot be locked at all is not tried again.
+  absl::Status worst;
+  for (const absl::Status& status : statuses) {
+    if (worst.ok() || (absl::IsDeadlineExceeded(worst) && !status.ok())) worst = status;
+  }
+  return worst;
 }
 
 // Processes that compute together wait for each other in the middle of a collective operation: where one is
 // locked before it has submitted its part, the work of its peers never ends, and they cannot be locked. So
 // all are locked at the same moment and with a short timeout. If one does not follow, all are unlocked, run
-// past that operation, and are locked again after a short random time. Every eighth try has twice the
-// timeout: kernels of seconds that depend on nobody come to their end as well.
+// past that operation, and are locked again after a short random time. The timeout grows: kernels of seconds
+// that depend on nobody come to their end as well. A process alone is given more time at once.
 absl::Status LockTogether(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times,
                           const std::function<bool()>& cancelled, GpuStall& stall) {
-  constexpr int kTriesPerDoubling = 8;
+  const bool alone = pids.size() == 1;
+  const int tries_per_doubling = alone ? 1 : 8;
   std::minstd_rand random(std::random_device{}());
   const auto begun = std::chrono::steady_clock::now();
-  for (Duration timeout = times.lock_try;;) {
-    const Duration left = times.lock - Since(begun);
-    const absl::Status status = LockAtOnce(driver, pids, std::min(timeout, std::max(left, times.lock_try)));
+  for (Duration timeout = alone ? times.try_alone : times.try_together;;) {
+    const Duration left = std::max(times.lock - Since(begun), times.try_together);
+    const absl::Status status = LockAtOnce(driver, pids, std::min(timeout, left));
     ++stall.tries;
     if (!absl::IsDeadlineExceeded(status)) return status;
     SIDING_RETURN_IF_ERROR(ForThoseIn(GpuState::kLocked, driver, pids,
                                       [&](pid_t pid) { return driver.Unlock(pid, times.transfer); }));
     if (Since(begun) >= times.lock) {
       return absl::DeadlineExceededError(absl::StrCat(
-          "its ", pids.size(), " processes on GPUs could not be locked together in ",
+          pids.size(), alone ? " process" : " processes", " on GPUs could not be locked in ",
           FormatDuration(times.lock), " and ", stall.tries, " tries: ", std::string(status.message())));
     }
     if (cancelled && cancelled()) return absl::AbortedError("it was called off while its GPUs were locked");
-    if (stall.tries % kTriesPerDoubling == 0) timeout *= 2;
+    if (stall.tries % tries_per_doubling == 0) timeout *= 2;
     std::uniform_int_distribution<int64_t> pause(0, times.longest_pause.count());
     std::this_thread::sleep_for(Duration(pause(random)));
   }
@@ -86,12 +90,7 @@ absl::Status LockAll(GpuDriver& driver, const std::vector<pid_t>& pids, const Gp
   }));
   const auto begun = std::chrono::steady_clock::now();
   absl::Status status;
-  if (running.size() > 1) {
-    status = LockTogether(driver, running, times, cancelled, stall);
-  } else if (running.size() == 1) {
-    stall.tries = 1;
-    status = driver.Lock(running.front(), times.lock);
-  }
+  if (!running.empty()) status = LockTogether(driver, running, times, cancelled, stall);
   stall.lock = Since(begun);
   return status;
 }
@@ -108,9 +107,10 @@ absl::StatusOr<std::vector<pid_t>> ProcessesOnGpus(GpuDriver& driver, const std:
 }
 
 absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times,
-                       const std::function<bool()>& cancelled, GpuStall* stall) {
+                       const DrainControl& control, GpuStall* stall) {
   GpuStall ignored;
-  absl::Status status = LockAll(driver, pids, times, cancelled, stall != nullptr ? *stall : ignored);
+  absl::Status status = LockAll(driver, pids, times, control.cancelled, stall != nullptr ? *stall : ignored);
+  if (status.ok() && control.when_locked) status = control.when_locked();
   if (status.ok()) {
     status = UntilOneFails(GpuState::kLocked, driver, pids,
                            [&](pid_t pid) { return driver.Checkpoint(pid, times.transfer); });

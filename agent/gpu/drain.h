@@ -18,9 +18,17 @@ namespace siding {
 struct GpuTimes {
   Duration lock;      // until all processes are locked: work that they have submitted is waited for
   Duration transfer;  // for each process: its memory on GPUs to the host's, or back
-  // Of several processes, for all of them to be locked together; see LockTogether() in the source.
-  Duration lock_try = std::chrono::milliseconds(200);
-  Duration longest_pause = std::chrono::milliseconds(300);
+  // For one try to lock at first: of several processes that may wait for each other, and of one alone.
+  Duration try_together = std::chrono::milliseconds(200);
+  Duration try_alone = std::chrono::seconds(2);
+  Duration longest_pause = std::chrono::milliseconds(300);  // between two tries
+};
+
+// What the caller has to say while a drain goes on. Either may be empty.
+struct DrainControl {
+  std::function<bool()> cancelled;  // asked between tries to lock
+  // Asked when all are locked, and before anything is moved. Not OK: all are unlocked, and the drain fails.
+  std::function<absl::Status()> when_locked;
 };
 
 // What a drain did to the task before its state was moved.
@@ -32,9 +40,9 @@ struct GpuStall {
 // Locks all, then moves the state of all to host memory. A process that still ran while another's state was
 // taken could wait for it for ever, so no state is moved before all are locked. Processes that are drained
 // already are left so. On failure all run again as before; kDataLoss if that failed as well for one of them.
-// `cancelled` is asked between tries to lock. `stall` is set on success and on failure; it may be null.
+// `stall` is set on success and on failure; it may be null.
 absl::Status DrainGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times,
-                       const std::function<bool()>& cancelled = {}, GpuStall* stall = nullptr);
+                       const DrainControl& control = {}, GpuStall* stall = nullptr);
 
 // Those of the processes that the driver knows and that have not been drained. A process that has only
 // inherited descriptors of GPUs is none of the driver's.
@@ -50,7 +58,7 @@ std::vector<GpuMove> PlanMoves(const std::vector<std::string>& before, const std
 
 // The way back, from wherever each process is: all have their state on GPUs again before the first runs on.
 // If one cannot, none does: the first error, and it can be tried again. But kDataLoss if the driver has lost
-// the state of one: the others run. Does nothing to those that run.
+// the state of one: the others are unlocked. Does nothing to those that run.
 absl::Status RefillGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const std::vector<GpuMove>& moves,
                         const GpuTimes& times);
 

@@ -14,7 +14,7 @@ using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
 const GpuTimes kTimes{std::chrono::seconds(1), std::chrono::seconds(1), std::chrono::milliseconds(1),
-                      std::chrono::milliseconds(1)};
+                      std::chrono::seconds(1), std::chrono::milliseconds(1)};
 const std::vector<pid_t> kTree = {7, 8, 9};
 
 class DrainTest : public testing::Test {
@@ -57,21 +57,39 @@ TEST_F(DrainTest, ProcessesThatCannotBeLockedTogetherRunOnWhenTheTimeIsUp) {
   times.lock = Duration(0);
   const absl::Status status = DrainGpus(driver_, kTree, times);
   EXPECT_TRUE(absl::IsDeadlineExceeded(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("3 processes on GPUs could not be locked together"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("3 processes on GPUs could not be locked in"));
   ExpectAll(GpuState::kRunning);
 }
 
 TEST_F(DrainTest, CalledOffBetweenTriesAllRunOn) {
   driver_.late = {0};
-  EXPECT_TRUE(absl::IsAborted(DrainGpus(driver_, kTree, kTimes, [] { return true; })));
+  EXPECT_TRUE(absl::IsAborted(DrainGpus(driver_, kTree, kTimes, {.cancelled = [] { return true; }})));
   ExpectAll(GpuState::kRunning);
 }
 
-TEST_F(DrainTest, OneProcessAloneHasAllTheTime) {
+TEST_F(DrainTest, OneProcessAloneIsTriedAgainAsWell) {
   driver_.late = {0};
   GpuStall stall;
-  EXPECT_TRUE(absl::IsDeadlineExceeded(DrainGpus(driver_, {7}, kTimes, {}, &stall)));
+  EXPECT_TRUE(DrainGpus(driver_, {7}, kTimes, {}, &stall).ok());
+  EXPECT_EQ(stall.tries, 2);
+}
+
+TEST_F(DrainTest, OneThatCannotBeLockedAtAllIsNotTriedAgain) {
+  driver_.late = {0};
+  driver_.failing = {1};
+  GpuStall stall;
+  EXPECT_TRUE(absl::IsInternal(DrainGpus(driver_, kTree, kTimes, {}, &stall)));
   EXPECT_EQ(stall.tries, 1);
+  ExpectAll(GpuState::kRunning);
+}
+
+TEST_F(DrainTest, WhatIsSeenOnlyWhenAllAreLockedUndoesTheDrain) {
+  const auto refuse = [&] {
+    ExpectAll(GpuState::kLocked);
+    return absl::FailedPreconditionError("shares memory by now");
+  };
+  EXPECT_TRUE(absl::IsFailedPrecondition(DrainGpus(driver_, kTree, kTimes, {.when_locked = refuse})));
+  ExpectAll(GpuState::kRunning);
 }
 
 TEST_F(DrainTest, ProcessThatOnlyInheritedDescriptorsIsNotOnGpus) {

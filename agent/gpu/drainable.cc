@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "agent/gpu/collectives.h"
 #include "common/files.h"
 
@@ -30,7 +33,9 @@ std::string MissingSetting(const GpuProgram& program) {
 
 bool HasSetting(const GpuProgram& program, const std::string& name, const std::string& part) {
   const auto found = program.environment.find(name);
-  return found != program.environment.end() && absl::StrContains(absl::AsciiStrToLower(found->second), part);
+  if (found == program.environment.end()) return false;
+  const std::string value = absl::StrReplaceAll(absl::AsciiStrToLower(found->second), {{" ", ""}});
+  return absl::StrContains(value, part);
 }
 
 // Managed memory is mapped from its device in its full size.
@@ -49,6 +54,10 @@ std::string MpsPipes(const GpuProgram& program) {
   return access((pipes + "/control").c_str(), F_OK) == 0 ? pipes : "";
 }
 
+// NCCL itself, and libraries that have it linked in, always or in some of their builds.
+constexpr const char* kHaveNccl[] = {"libnccl",         "libtorch_cuda", "libtensorflow", "xla_extension",
+                                     "xla_cuda_plugin", "mpi_lib",       "libmxnet"};
+
 std::string Process(const GpuProgram& program) { return absl::StrCat("process ", program.pid); }
 
 }  // namespace
@@ -61,8 +70,8 @@ GpuProgram ReadGpuProgramMaps(const std::string& maps) {
     if (at == std::string::npos) continue;
     const std::string path = line.substr(at);
     const std::string name = path.substr(path.rfind('/') + 1);
-    // TensorFlow has NCCL linked in.
-    if (absl::StartsWith(name, "libnccl") || absl::StartsWith(name, "libtensorflow")) program.nccl = true;
+    program.nccl |= std::any_of(std::begin(kHaveNccl), std::end(kHaveNccl),
+                                [&](const char* library) { return absl::StartsWith(name, library); });
     if (absl::StartsWith(name, "libnvshmem")) program.nvshmem = true;
     if (absl::StartsWith(name, "libuct_cuda")) program.ucx = true;
     if (absl::StartsWith(path, "/dev/shm/cuda.shm.")) program.legacy_ipc = true;
@@ -100,19 +109,19 @@ std::string WhyNotDrainable(const std::vector<GpuProgram>& programs, int nodes, 
   const size_t count = clients.size();
   for (const GpuProgram* client : clients) {
     if (client->nvshmem) return absl::StrCat(Process(*client), " has NVSHMEM, which shares GPU memory");
-    const bool alone = count == 1 && nodes == 1;
-    if (client->nccl && nodes > 1) {
-      return absl::StrCat("its ranks on ", nodes,
-                          " nodes may communicate with NCCL, and are not taken off their GPUs together");
+    if (nodes > 1 && client->nccl) {
+      return absl::StrCat("its ", nodes,
+                          " tasks may communicate with NCCL, and are not taken off their GPUs together");
     }
+    // Several processes: whatever is mapped, for NCCL may be linked into the program itself.
     if (const std::string missing = MissingSetting(*client);
-        client->nccl && (count > 1 || gpus > 1) && !missing.empty()) {
-      return absl::StrCat(
-          count > 1 ? absl::StrCat(count, " processes") : absl::StrCat("one process on ", gpus, " GPUs"),
-          " with NCCL may share GPU memory, which the GPU driver cannot restore: ", Process(*client),
-          " lacks ", missing, "; ", kHowToSet);
+        (count > 1 || (gpus > 1 && client->nccl)) && !missing.empty()) {
+      return absl::StrCat(count > 1 ? absl::StrCat(count, " processes on GPUs")
+                                    : absl::StrCat("one process with NCCL on ", gpus, " GPUs"),
+                          " may share GPU memory, which the GPU driver cannot restore: ", Process(*client),
+                          " lacks ", missing, "; ", kHowToSet);
     }
-    if (alone) continue;
+    if (count == 1 && nodes == 1) continue;
     if (client->ucx && !HasSetting(*client, "UCX_TLS", "^cuda_ipc")) {
       return absl::StrCat(Process(*client),
                           " has UCX, which may share GPU memory with other processes; set UCX_TLS=^cuda_ipc");

@@ -22,7 +22,8 @@ namespace siding {
 struct GpuProgram {
   pid_t pid = 0;
   bool is_client = false;  // the driver knows it: it does not only inherit descriptors
-  bool nccl = false;       // a library with NCCL in it is mapped; PyTorch maps it whether it uses it or not
+  bool nccl =
+      false;  // a library is mapped that is or may contain NCCL; PyTorch has it whether it uses it or not
   bool nvshmem = false;
   bool ucx = false;                                // UCX's transport for GPU memory
   bool legacy_ipc = false;                         // a segment of cuIpcGetMemHandle is mapped
@@ -37,7 +38,7 @@ GpuProgram ReadGpuProgramMaps(const std::string& maps);
 std::map<std::string, std::string> ReadEnvironment(const std::string& environ);
 
 // Why the state of a task cannot be taken off its GPUs without losing it; empty: nothing is known against it.
-// `nodes` and `gpus`: of its job, and of the task.
+// `nodes`: tasks of its job; `gpus`: of this task.
 std::string WhyNotDrainable(const std::vector<GpuProgram>& programs, int nodes, int gpus);
 
 // The same for the tree of a task, read from /proc. `is_client` is asked for each process that has the

@@ -30,7 +30,7 @@ TEST(Sharing, OneProcessOnOneGpuSharesWithNobody) {
 TEST(Sharing, TwoRanksWithNcclAsItComesAreNotTouched) {
   EXPECT_THAT(
       WhyNotDrainable({Client(7, true), Client(8, true)}, 1, 2),
-      HasSubstr("2 processes with NCCL may share GPU memory, which the GPU driver cannot restore: process 7 "
+      HasSubstr("2 processes on GPUs may share GPU memory, which the GPU driver cannot restore: process 7 "
                 "lacks NCCL_NVLS_ENABLE=0"));
 }
 TEST(Sharing, TheReasonSaysWhatToSet) {
@@ -52,8 +52,11 @@ TEST_P(EachSetting, IsNeeded) {
 }
 INSTANTIATE_TEST_SUITE_P(All, EachSetting, testing::ValuesIn(kDrainableCollectives));
 
-TEST(Sharing, ProcessesWithoutNcclAreNotAskedForSettings) {
-  EXPECT_THAT(WhyNotDrainable({Client(7, false), Client(8, false)}, 1, 1), IsEmpty());
+TEST(Sharing, ProcessesWithoutNcclLibrariesMayHaveItLinkedIn) {
+  EXPECT_THAT(WhyNotDrainable({Client(7, false), Client(8, false)}, 1, 1), HasSubstr("2 processes on GPUs"));
+}
+TEST(Sharing, OneProcessWithoutNcclMayHaveSeveralGpus) {
+  EXPECT_THAT(WhyNotDrainable({Client(7, false)}, 1, 2), IsEmpty());
 }
 TEST(Sharing, WorkersThatOnlyInheritedDescriptorsDoNotCount) {
   GpuProgram worker = Client(8, true);
@@ -61,13 +64,13 @@ TEST(Sharing, WorkersThatOnlyInheritedDescriptorsDoNotCount) {
   EXPECT_THAT(WhyNotDrainable({Client(7, true), worker}, 1, 1), IsEmpty());
 }
 TEST(Sharing, OneProcessOnSeveralGpusMaySpanThemByNccl) {
-  EXPECT_THAT(WhyNotDrainable({Client(7, true)}, 1, 2), HasSubstr("one process on 2 GPUs with NCCL"));
+  EXPECT_THAT(WhyNotDrainable({Client(7, true)}, 1, 2), HasSubstr("one process with NCCL on 2 GPUs"));
 }
 TEST(Sharing, OneProcessOnSeveralGpusWithTheSettingsIsSafe) {
   EXPECT_THAT(WhyNotDrainable({Drainable(7)}, 1, 2), IsEmpty());
 }
 TEST(Sharing, RanksOnSeveralNodesAreNotTakenOffWhateverTheirSettings) {
-  EXPECT_THAT(WhyNotDrainable({Drainable(7)}, 2, 1), HasSubstr("ranks on 2 nodes"));
+  EXPECT_THAT(WhyNotDrainable({Drainable(7)}, 2, 1), HasSubstr("its 2 tasks may communicate with NCCL"));
 }
 TEST(Sharing, MappedLegacyIpcIsSharing) {
   GpuProgram child = Client(8, false);
@@ -81,15 +84,15 @@ TEST(Sharing, NvshmemIsSharing) {
   EXPECT_THAT(WhyNotDrainable({program}, 1, 1), HasSubstr("NVSHMEM"));
 }
 TEST(Sharing, UcxBetweenProcessesIsSafeOnlyWithoutCudaIpc) {
-  GpuProgram program = Client(7, false);
+  GpuProgram program = Drainable(7);
   program.ucx = true;
-  EXPECT_THAT(WhyNotDrainable({program, Client(8, false)}, 1, 1), HasSubstr("UCX_TLS=^cuda_ipc"));
+  EXPECT_THAT(WhyNotDrainable({program, Drainable(8)}, 1, 1), HasSubstr("UCX_TLS=^cuda_ipc"));
   program.environment["UCX_TLS"] = "^cuda_ipc";
-  EXPECT_THAT(WhyNotDrainable({program, Client(8, false)}, 1, 1), IsEmpty());
+  EXPECT_THAT(WhyNotDrainable({program, Drainable(8)}, 1, 1), IsEmpty());
 }
 TEST(Sharing, ExpandableSegmentsOfSeveralProcessesMayBeShared) {
   GpuProgram program = Drainable(7);
-  program.environment["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True,backend:native";
+  program.environment["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments: True, backend: native";
   EXPECT_THAT(WhyNotDrainable({program, Drainable(8)}, 1, 1), HasSubstr("expandable segments"));
   EXPECT_THAT(WhyNotDrainable({program}, 1, 1), IsEmpty());
 }
@@ -101,6 +104,9 @@ TEST(GpuProgramMaps, LibrariesAreKnownByTheirNames) {
       "7f04-7f05 r-xp 00000000 08:01 9 /usr/lib/ucx/libuct_cuda.so.0\n");
   EXPECT_TRUE(program.nccl && program.nvshmem && program.ucx);
   EXPECT_FALSE(program.legacy_ipc);
+}
+TEST(GpuProgramMaps, PyTorchMayHaveNcclLinkedIn) {
+  EXPECT_TRUE(ReadGpuProgramMaps("7f00-7f01 r-xp 0 08:01 7 /p/torch/lib/libtorch_cuda.so\n").nccl);
 }
 TEST(GpuProgramMaps, NcclInsideTensorFlowIsFound) {
   EXPECT_TRUE(ReadGpuProgramMaps("7f00-7f01 r-xp 0 08:01 7 /p/tensorflow/libtensorflow_cc.so.2\n").nccl);

@@ -5,6 +5,7 @@
 // process without one does not use GPUs. In $FAKE_CUDA there may be the files
 //   fault  what goes wrong: "CALL RESULT" with a number, or "hang" or "crash"
 //   gpus   a line for each GPU: its UUID, MiB in all, MiB in use, and 1 if it is cut into parts
+//   follows  the name of a process's file: the memory of all GPUs is its, and free while it is drained
 //   peers  a number: so many processes compute together, and none of them can be locked but with all others
 #include <unistd.h>
 
@@ -102,9 +103,12 @@ struct FakeGpu {
 std::vector<FakeGpu> Gpus() {
   std::vector<FakeGpu> gpus;
   std::ifstream in(Folder() + "/gpus");
+  std::string process;
+  int state = siding::cuda::kRunning;
+  if (std::ifstream(Folder() + "/follows") >> process) std::ifstream(Folder() + "/" + process) >> state;
   for (FakeGpu gpu; in >> gpu.uuid >> gpu.total >> gpu.used >> gpu.mig;) {
     gpu.total <<= 20;
-    gpu.used <<= 20;
+    gpu.used = state == siding::cuda::kCheckpointed ? 0 : gpu.used << 20;
     gpus.push_back(gpu);
   }
   return gpus;

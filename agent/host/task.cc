@@ -237,13 +237,14 @@ std::string Task::WhyNotRestorable(pid_t init) {
 v1::TaskReport Task::Report() {
   pid_t init = 0;
   std::vector<std::string> on_gpus;
-  bool uses_gpus = false;
+  bool uses_gpus = false, drained = false;
   {
     std::lock_guard lock(mutex_);
     const v1::TaskPhase phase = record_.report().phase();
     if (!IsOver(phase) && IsAlive(record_.init().pid(), record_.init().start_time()))
       init = record_.init().pid();
     uses_gpus = UsesGpus();
+    drained = record_.gpu().drained();
     if (!record_.gpu().drained()) on_gpus.assign(record_.gpu().held().begin(), record_.gpu().held().end());
   }
   // Outside the lock: adding up the memory of a large process takes the kernel a while.
@@ -256,17 +257,23 @@ v1::TaskReport Task::Report() {
   std::string cannot_dump = init > 0 ? WhyNoScript(init) : "";
   if (init > 0 && cannot_dump.empty()) cannot_dump = WhyNotDumpable(init, gpus);
   if (init > 0 && cannot_dump.empty() && host_.criu) cannot_dump = WhyNotRestorable(init);
-  std::set<pid_t> on_gpu;
-  if (uses_gpus && init > 0 && host_.AssignsGpus()) on_gpu = host_.gpus->MayBeOnGpus(ProcessTree(init));
-  // As seen a moment ago: the driver is asked only when it matters, for it may keep whoever asks waiting.
-  const auto is_client = [&](pid_t pid) { return on_gpu.contains(pid); };
-  const std::string cannot_drain = init > 0 ? WhyNotDrainable(init, is_client) : "";
-  if (uses_gpus && init > 0 && cannot_dump.empty()) cannot_dump = WhyNotWithoutGpu(init, on_gpu);
-  const Duration lock_time = on_gpu.empty() ? Duration(0) : ExpectedLock(on_gpu.size());
+  // While it is off its GPUs nothing can be seen of that, and what was seen before holds.
+  const bool looks_at_gpus = init > 0 && !drained;
+  std::string cannot_drain;
+  Duration lock_time{0};
+  if (looks_at_gpus) {
+    std::set<pid_t> clients;
+    if (uses_gpus && host_.AssignsGpus()) clients = host_.gpus->MayBeOnGpus(ProcessTree(init));
+    // As seen a moment ago: the driver is asked only when it matters, for it may keep whoever asks waiting.
+    cannot_drain = WhyNotDrainable(init, [&](pid_t pid) { return clients.contains(pid); });
+    if (uses_gpus && cannot_dump.empty()) cannot_dump = WhyNotWithoutGpu(init, clients);
+    if (!clients.empty()) lock_time = ExpectedLock(clients.size());
+  }
   std::lock_guard lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
   if (init > 0) report.set_memory(memory.value);
   report.set_gpu_memory(gpu_memory.value);
+  if (drained) return report;
   report.set_cannot_checkpoint(cannot_dump);
   report.set_cannot_drain(cannot_drain);
   report.set_gpu_lock_us(lock_time.count());

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -102,6 +103,8 @@ class Task {
   std::vector<std::string> GpusInReach() const;
   // `patience`: for work on its GPUs to come to its end; 0: the longest.
   absl::Status LeaveGpus(Duration patience);
+  absl::Status CheckDrainable(pid_t init);
+  absl::Status CheckLocked(pid_t init);
   absl::Status NoteInheritedDescriptors();
   bool HasComeToGpus();
   static std::string WhyNotWithoutGpu(pid_t init, const std::set<pid_t>& clients);
@@ -145,9 +148,10 @@ class Task {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<Account> user_;              // guarded by mutex_: once it was looked up
-  agent::TaskRecord record_;                 // guarded by mutex_
-  bool busy_ = false;                        // guarded by mutex_: an operation is under way
+  std::optional<Account> user_;  // guarded by mutex_: once it was looked up
+  agent::TaskRecord record_;     // guarded by mutex_
+  bool busy_ = false;            // guarded by mutex_: an operation is under way
+  std::optional<std::chrono::steady_clock::time_point> refused_at_;  // guarded by mutex_: by the GPU driver
   std::optional<Duration> gpu_lock_;         // guarded by mutex_: how long the last drains waited for locks
   v1::ToAgent current_;                      // guarded by mutex_: its command
   std::optional<v1::ToAgent> pending_;       // guarded by mutex_: to be carried out next

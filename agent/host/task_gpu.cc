@@ -27,8 +27,10 @@ constexpr Duration kTransferPatience = std::chrono::minutes(10);
 // Until several processes are locked together, before that has been measured for this task. Seen: 0.05 to 2.9
 // s.
 constexpr Duration kUsualLock = std::chrono::seconds(3);
-// The driver's refusals to put a state back that make it lost.
+// The driver's refusals to put a state back that make it lost. Those that may have another reason than the
+// state (a fabric manager that is started again, a GPU that is reset) count once in so long.
 constexpr int kMostRefusals = 3;
+constexpr Duration kRefusalPause = std::chrono::minutes(2);
 
 GpuTimes TimesFor(Duration lock_patience) {
   return {lock_patience > Duration(0) ? std::min(lock_patience, kLockPatience) : kLockPatience,
@@ -141,6 +143,18 @@ absl::Status Task::NoteInheritedDescriptors() {
     return absl::UnavailableError(absl::StrCat("process ", on_gpus.front(),
                                                " began to use a GPU while the task was taken off its GPUs"));
   }
+  agent::GpuRecord gpu;
+  {
+    std::lock_guard lock(mutex_);
+    gpu = record_.gpu();
+  }
+  // What a worker has inherited may keep memory of the GPU from being free.
+  const Bytes used = open.empty() ? Bytes{} : host_.gpus->UsedNowBy(ToVector(gpu.held()), ProcessTree(init));
+  if (used.value > gpu.bytes() / 2) {
+    return absl::UnavailableError(absl::StrCat("its GPUs still hold ", FormatBytes(used),
+                                               " after it was taken off them; process ", open.begin()->pid,
+                                               " has descriptors of them"));
+  }
   std::lock_guard lock(mutex_);
   record_.mutable_gpu()->clear_inherited();
   for (const GpuDescriptor& descriptor : open) {
@@ -184,14 +198,30 @@ void Task::GiveGpusBack() {
   host_.gpus->GiveBack(name_);
 }
 
-absl::Status Task::LeaveGpus(Duration patience) {
-  const pid_t init = record_.init().pid();
+absl::Status Task::CheckDrainable(pid_t init) {
   const auto is_client = [this](pid_t pid) {
     const auto state = host_.gpus->driver().State(pid);
     return !state.ok() || *state != GpuState::kUnused;
   };
-  if (std::string why = WhyNotDrainable(init, is_client); !why.empty())
-    return absl::FailedPreconditionError(why);
+  const std::string why = WhyNotDrainable(init, is_client);
+  return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
+}
+
+// Until all were locked, the processes ran: they may share memory by now, or be more. From here on they
+// cannot.
+absl::Status Task::CheckLocked(pid_t init) {
+  SIDING_RETURN_IF_ERROR(CheckDrainable(init));
+  for (pid_t pid : ProcessTree(init)) {
+    SIDING_ASSIGN_OR_RETURN(const GpuState state, host_.gpus->driver().State(pid));
+    if (state == GpuState::kRunning)
+      return absl::UnavailableError(absl::StrCat("process ", pid, " began to use a GPU meanwhile"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Task::LeaveGpus(Duration patience) {
+  const pid_t init = record_.init().pid();
+  SIDING_RETURN_IF_ERROR(CheckDrainable(init));
   if (!UsesGpus()) return absl::OkStatus();
   std::vector<std::string> held;
   {
@@ -220,8 +250,10 @@ absl::Status Task::LeaveGpus(Duration patience) {
   const auto start = std::chrono::steady_clock::now();
   FaultHere<"agent.gpu.drain: a task is about to leave its GPUs, which is remembered">();
   GpuStall stall;
-  const absl::Status status = DrainGpus(
-      host_.gpus->driver(), ProcessTree(init), TimesFor(patience), [this] { return IsCalledOff(); }, &stall);
+  const DrainControl control{.cancelled = [this] { return IsCalledOff(); },
+                             .when_locked = [this, init] { return CheckLocked(init); }};
+  const absl::Status status =
+      DrainGpus(host_.gpus->driver(), ProcessTree(init), TimesFor(patience), control, &stall);
   FaultHere<"agent.gpu.drained: a task is off its GPUs">();
   {
     std::lock_guard lock(mutex_);
@@ -233,8 +265,9 @@ absl::Status Task::LeaveGpus(Duration patience) {
     } else if (!absl::IsDataLoss(status)) {
       record_.mutable_gpu()->set_drained(false);
     }
-    // A task that was hard to lock will be so again.
-    gpu_lock_ = std::max(stall.lock, gpu_lock_.value_or(Duration(0)) / 2);
+    // A task that was hard to lock will be so again. How long a failed try was given says nothing.
+    const Duration before = gpu_lock_.value_or(Duration(0));
+    gpu_lock_ = status.ok() ? std::max(stall.lock, before / 2) : std::max(before, kUsualLock);
     Persist();
   }
   return status.ok() ? NoteInheritedDescriptors() : status;
@@ -291,7 +324,13 @@ absl::Status Task::ReturnToGpus() {
 // The driver does not put back what it took. It is asked again, for the driver may be at fault in passing;
 // then the controller is told, which has the task ended and its job go on from an image. kInternal.
 absl::Status Task::NoteRefusal(const absl::Status& why) {
+  const bool is_final = absl::IsUnimplemented(why) || absl::IsFailedPrecondition(why) ||
+                        absl::IsInvalidArgument(why) || absl::IsDataLoss(why);
+  const auto now = std::chrono::steady_clock::now();
   std::lock_guard lock(mutex_);
+  if (!is_final && refused_at_ && now - *refused_at_ < kRefusalPause)
+    return absl::InternalError(why.message());
+  refused_at_ = now;
   agent::GpuRecord& gpu = *record_.mutable_gpu();
   gpu.set_refusals(gpu.refusals() + 1);
   if (absl::IsDataLoss(why) || gpu.refusals() >= kMostRefusals) {

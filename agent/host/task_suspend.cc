@@ -15,7 +15,8 @@ std::function<void()> Task::PlanSuspend(const v1::ToAgent& command) {
   }
   if (!TakeSuspend(record_, command)) return {};
   Persist();
-  if (command.suspend().notice_us() > 0) SetPhase(v1::RUNNING, command.op());
+  // What takes a while can be called off.
+  if (command.suspend().notice_us() > 0 || UsesGpus()) SetPhase(v1::RUNNING, command.op());
   return [this, command] { DoSuspend(command); };
 }
 

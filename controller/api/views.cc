@@ -139,6 +139,11 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
     works.Remove(method);
     Note(view, absl::StrCat(ToString(method), ": ", why));
   }
+  if (job.gpu_states_lost > 0) {
+    works.Remove(Method::kSuspend);
+    works.Remove(Method::kCheckpoint);
+    Note(view, absl::StrCat("suspend, checkpoint: ", kGpuStateWasLost));
+  }
   if (!job.checkpoints.empty()) view.set_checkpoint(job.checkpoints.back().value());
   AddObserved(state, job, works, view);
   return view;

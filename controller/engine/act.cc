@@ -32,15 +32,20 @@ int64_t Engine::Impl::OpOf(const JobRecord& job) const {
   return job.incarnation * kOpsPerIncarnation + job.order * kOpsPerOrder;
 }
 
-// What the deadline leaves beyond the time that was predicted for all the rest. The same each time it is
-// sent.
+// What the deadline leaves now beyond the time that was predicted for all the rest. 0, as long as usual,
+// where there is no deadline that could be met.
 Duration Engine::Impl::LockPatience(const JobRecord& job) const {
   const auto request = state_.unfinished.find(job.current.request);
-  if (request == state_.unfinished.end() || job.spec.per_node.gpus == 0) return Duration(0);
-  const Duration slack = request->second->spec.start_by - policy_.margin - job.current.predicted;
+  if (request == state_.unfinished.end() || request->second->spec.kind != JobKind::kOnDemand ||
+      job.spec.per_node.gpus == 0)
+    return Duration(0);
   Duration lock{0};
   for (int rank : LiveRanks(job)) lock = std::max(lock, Duration(Seen(job, rank).report.gpu_lock_us()));
-  return std::max(kLeastLockPatience, slack + lock);
+  const Duration rest = std::max(Duration(0), job.current.predicted - job.state_since - lock);
+  const Time start_by = request->second->spec.start_by;
+  if (job.current.predicted > start_by) return Duration(0);
+  const Duration left = start_by - policy_.margin - clock_.Now() - rest;
+  return left <= Duration(0) ? Duration(0) : std::max(kLeastLockPatience, left);
 }
 
 void Engine::Impl::Send(const NodeId& node, const TaskId& task, v1::ToAgent command) {

@@ -139,6 +139,7 @@ void Engine::Impl::Command(const NodeId& node, v1::ToAgent command) {
 void Engine::Impl::RegainMethods() {
   std::vector<std::pair<JobId, Method>> due;
   for (const auto& [id, job] : state_.unfinished) {
+    if (job->in_ram) continue;  // it is not to run for a moment every time
     for (const auto& [method, at] : job->methods_back_at) {
       if (at <= clock_.Now()) due.push_back({id, method});
     }

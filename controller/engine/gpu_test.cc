@@ -197,6 +197,49 @@ TEST_F(LostGpuStateTest, ARestartedControllerKnowsIt) {
   EXPECT_EQ(Job(job).gpu_states_lost, 1);
 }
 
+TEST_F(LostGpuStateTest, TheJobIsNotTakenOffItsGpusAgain) {
+  Loser({Method::kSuspend, Method::kCheckpoint}, true);
+  Settle();
+  const auto plan = engine_->DryRun(kAda, WithGpu(OnDemand(1)));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_FALSE(plan->feasible);
+  EXPECT_THAT(plan->kept.at(0).reason, HasSubstr(kGpuStateWasLost));
+}
+
+TEST_F(GpuEngineTest, NodesThatAreBeingFreedByHandAreReckonedWith) {
+  const JobId job = Victim({Method::kSuspend});
+  cluster_.slow_suspend = {"n1"};
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  Settle();
+  const auto plan = engine_->DryRun(kAda, WithGpu(OnDemand(1)));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->feasible) << plan->refusal;
+}
+
+TEST_F(GpuEngineTest, AFrozenJobIsNotDumpedAgainAndAgain) {
+  const JobId job = Victim();
+  cluster_.fail_dump.insert("n1");
+  Submit(WithGpu(OnDemand(1, 60s)));
+  Settle(10);
+  ASSERT_EQ(State(job), JobState::kSuspended);
+  const int dumps = cluster_.Count(v1::ToAgent::kDump);
+  clock_.Advance(11min);
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), dumps);
+}
+
+TEST_F(GpuEngineTest, WhereNoDeadlineCanBeMetADrainIsNotHurried) {
+  policy_.when_late = WhenLate::kBestEffort;
+  StartController();
+  cluster_.Connect("n1");
+  cluster_.gpu_lock_us = 50'000'000;
+  Victim({Method::kSuspend});
+  Submit(WithGpu(OnDemand(1, 20s)));
+  Settle(1);
+  ASSERT_EQ(cluster_.Count(v1::ToAgent::kSuspend), 1);
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kSuspend).suspend().lock_patience_us(), 0);
+}
+
 TEST_F(GpuEngineTest, AMethodThatFailedIsTriedAgainAfterAWhile) {
   const JobId job = Victim({Method::kSuspend});
   cluster_.fail_suspend = {"n1"};

@@ -132,6 +132,7 @@ bool Engine::Impl::JudgeLost(JobRecord& job) {
 // for it: all are ended, and the job goes on from its newest image. Without one it fails, unless it may be
 // killed.
 bool Engine::Impl::JudgeGpuState(JobRecord& job) {
+  if (IsBeginning(job.state)) return false;  // a restore that failed so is said to have failed
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
     if (!seen.known || !IsLive(seen.phase()) || seen.report.gpu_state_lost().empty()) continue;

@@ -394,7 +394,9 @@ void Engine::Impl::WithdrawOrders() {
   std::vector<JobRecord*> leaving, requests;
   for (const auto& [id, job] : state_.index.requests()) requests.push_back(job);
   for (const auto& [id, job] : state_.index.unsettled()) {
-    const bool told = job->state == JobState::kSuspending && job->current.notice > Duration(0);
+    // What takes a while before it stops the job can be called off.
+    const bool told = job->state == JobState::kSuspending &&
+                      (job->current.notice > Duration(0) || job->spec.per_node.gpus > 0);
     if (job->state != JobState::kDumping && !told) continue;
     const bool behind_it = job->current.through_ram && !told;
     if (behind_it ? !IsInTheWay(*job) : job->current.request != JobId()) leaving.push_back(job);

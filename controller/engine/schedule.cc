@@ -166,6 +166,8 @@ JobMoved Engine::Impl::OrderLeave(const JobRecord& job, Tier tier) const {
 }
 
 bool Can(const JobRecord& job, Method method) {
+  const bool leaves_gpus = method == Method::kSuspend || method == Method::kCheckpoint;
+  if (leaves_gpus && job.gpu_states_lost > 0) return false;
   return job.spec.methods.Has(method) && !job.lost_methods.contains(method);
 }
 

@@ -61,7 +61,8 @@ Bytes Engine::Impl::ImageOf(const JobRecord& job) const {
 Time Engine::Impl::ExpectedRelease(const JobRecord& job) const {
   const Time now = clock_.Now();
   Time expected = std::max(job.current.predicted, now);
-  if (job.state == JobState::kSuspending) {
+  // A drain waits for work on the GPUs, and nobody can say for how long.
+  if (job.state == JobState::kSuspending && job.spec.per_node.gpus > 0 && job.current.predicted != Time{}) {
     // One that is late is taken to be half-way through its delay; one that has failed begins again.
     expected = std::max(expected, now + (now - job.current.predicted));
     for (int rank : LiveRanks(job)) {
@@ -160,6 +161,9 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
       if (IsHosted(job) && IsGone(seen.phase())) {
         view.methods = {};
         view.methods_note = "its tasks have ended, others of it are not known";
+      }
+      if (job.gpu_states_lost > 0) {
+        for (Method method : {Method::kSuspend, Method::kCheckpoint}) lose(method, kGpuStateWasLost);
       }
       lose(Method::kSuspend, seen.report.cannot_drain());
       lose(Method::kCheckpoint, seen.report.cannot_drain());

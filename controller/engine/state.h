@@ -270,6 +270,10 @@ struct ClusterState : DurableState {
 enum class Resumption { kBeginning, kCheckpoint, kOwnSave };
 Resumption ResumptionOf(const DurableState& state, const JobRecord& job);
 
+// Why a job whose GPU state was lost once is not taken off its GPUs again.
+inline constexpr char kGpuStateWasLost[] =
+    "what it had on its GPUs was lost the last time it was taken off them";
+
 void AddTo(Tally& tally, const JobRecord& job);
 // Why there is no such job.
 std::string WhyUnknown(const DurableState& state, JobId job);

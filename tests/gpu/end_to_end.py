@@ -65,7 +65,7 @@ class Gpus(Cluster):
     def run(self, *command, gpus=1, methods="suspend,checkpoint", options=()):
         (self.dir / "out").mkdir(exist_ok=True)
         return self.submit("--name", pathlib.Path(command[0]).name, "--gpus", gpus, "--slots", 1, f"--preemptible={methods}",
-                           *options, "--workdir", self.dir, "--output", f"{self.dir}/out/%j", "--", *command)
+                           "--gpu-collectives=drainable", *options, "--workdir", self.dir, "--output", f"{self.dir}/out/%j", "--", *command)
 
     def output(self, job):
         path = self.dir / "out" / str(job)

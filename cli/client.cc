@@ -160,6 +160,8 @@ absl::Status Client::Vacate(int64_t job, v1::Tier tier) {
 absl::Status Client::Migrate(const v1::MigrateRequest& request) {
   return impl_->Order(&Stub::Migrate, request).status();
 }
+absl::Status Client::Restart(int64_t job) { return impl_->Order(&Stub::Restart, Ref(job)).status(); }
+
 absl::Status Client::Kill(int64_t job) { return impl_->Order(&Stub::Kill, Ref(job)).status(); }
 absl::Status Client::Cordon(const std::string& node, bool cordon) {
   v1::NodeRef ref;

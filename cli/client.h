@@ -48,6 +48,7 @@ class Client {
   absl::StatusOr<std::string> Checkpoint(int64_t job, v1::Tier tier);
   absl::Status Vacate(int64_t job, v1::Tier tier);
   absl::Status Migrate(const v1::MigrateRequest& request);
+  absl::Status Restart(int64_t job);
   absl::Status Kill(int64_t job);
   absl::Status Cordon(const std::string& node, bool cordon);
   absl::Status Lose(const std::string& node);

@@ -84,6 +84,13 @@ absl::Status ParseCheckpointInterval(const std::string& text, v1::JobSpec& spec)
   return absl::OkStatus();
 }
 
+absl::Status ParseFiles(const std::string& text, v1::JobSpec& spec) {
+  if (text != "exact" && text != "append")
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "': expected exact or append"));
+  spec.set_append_files(text == "append");
+  return absl::OkStatus();
+}
+
 namespace {
 
 Fields JobFields(v1::JobSpec& spec, Time now) {
@@ -111,6 +118,7 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
        })},
       {"checkpoint_interval",
        Parsed([&spec](const std::string& text) { return ParseCheckpointInterval(text, spec); })},
+      {"files", Parsed([&spec](const std::string& text) { return ParseFiles(text, spec); })},
       {"hold", MicrosOf([&spec](int64_t v) { spec.set_hold_us(v); })},
       {"app_marker", TextOf([&spec](const std::string& v) { spec.mutable_app()->set_marker(v); })},
       {"preemptible",

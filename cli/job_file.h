@@ -26,6 +26,8 @@ absl::Status ParseAppSignal(const std::string& text, v1::AppMethod& app);
 absl::StatusOr<v1::Tier> ParseTierName(const std::string& name);
 // "30m", or "auto".
 absl::Status ParseCheckpointInterval(const std::string& text, v1::JobSpec& spec);
+// "exact" or "append".
+absl::Status ParseFiles(const std::string& text, v1::JobSpec& spec);
 // Splits at blanks, with '…' and "…" kept together, as a shell would.
 absl::StatusOr<std::vector<std::string>> SplitCommand(const std::string& text);
 

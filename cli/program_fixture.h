@@ -56,6 +56,9 @@ class Recorder final : public v1::Siding::Service {
   grpc::Status Resume(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
     return Asked("resume", ref->id());
   }
+  grpc::Status Restart(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
+    return Asked("restart", ref->id());
+  }
   grpc::Status Kill(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
     return Asked("kill", ref->id());
   }

@@ -55,6 +55,11 @@ TEST_F(ProgramTest, ArgumentsAreText) {
 TEST_F(ProgramTest, TheCheckpointIntervalMayBeLeftToSiding) {
   EXPECT_EQ(Run({"submit", "--checkpoint-interval", "auto", "--", "x"}), 0);
   EXPECT_TRUE(service_.submitted.auto_checkpoint_interval());
+  EXPECT_FALSE(service_.submitted.append_files());
+  EXPECT_EQ(Run({"submit", "--files=append", "--", "x"}), 0);
+  EXPECT_TRUE(service_.submitted.append_files());
+  EXPECT_EQ(Run({"submit", "--files=any", "--", "x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--files: 'any': expected exact or append"));
   EXPECT_EQ(Run({"submit", "--checkpoint-interval", "often", "--", "x"}), 2);
   EXPECT_THAT(err_, HasSubstr("--checkpoint-interval: 'often': expected a duration such as 30m, or auto"));
 }
@@ -86,11 +91,12 @@ TEST_F(ProgramTest, JsonIsTheMessageAsItIs) {
 TEST_F(ProgramTest, VerbsNameTheirJob) {
   EXPECT_EQ(Run({"suspend", "--no-wait", "5"}), 0);
   EXPECT_EQ(Run({"resume", "--no-wait", "6"}), 0);
+  EXPECT_EQ(Run({"restart", "--no-wait", "7"}), 0);
   EXPECT_EQ(Run({"vacate", "--no-wait", "--tier", "local", "8"}), 0);
   EXPECT_EQ(Run({"cordon", "n1"}), 0);
   EXPECT_EQ(Run({"lost", "n2"}), 0);
   EXPECT_THAT(service_.asked,
-              ElementsAre("suspend 5", "resume 6", "vacate to local 8", "cordon n1", "lose n2"));
+              ElementsAre("suspend 5", "resume 6", "restart 7", "vacate to local 8", "cordon n1", "lose n2"));
 }
 
 TEST_F(ProgramTest, TheServicesWordsReachTheUser) {

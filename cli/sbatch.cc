@@ -120,6 +120,7 @@ Words Preemption(const v1::JobSpec& job) {
   if (job.gpu_collectives() != v1::GPU_COLLECTIVES_UNSPECIFIED)
     words.push_back(absl::StrCat("--siding-gpu-collectives=", CollectivesName(job.gpu_collectives())));
   if (job.allow_io_uring()) words.push_back("--siding-allow-io-uring=yes");
+  if (job.append_files()) words.push_back("--siding-files=append");
   if (job.has_max_preemptions())
     words.push_back(absl::StrCat("--siding-max-preemptions=", job.max_preemptions()));
   return words;

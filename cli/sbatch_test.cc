@@ -120,13 +120,14 @@ TEST(Sbatch, HowItMayBePreempted) {
   job.mutable_app()->set_grace_us(1'500'000);
   job.set_checkpoint_interval_us(1'800'000'000);
   job.set_notice_us(10'000'000);
+  job.set_append_files(true);
   job.set_max_preemptions(0);
   const std::vector<std::string> words = Words(job);
-  const std::vector<std::string> last(words.end() - 7, words.end() - 1);
-  EXPECT_THAT(last,
-              ElementsAre("--siding-preemptible=suspend,checkpoint,app",
-                          "--siding-checkpoint-signal=10@1500000us", "--siding-checkpoint-interval=1800s",
-                          "--siding-notice=10s", "--siding-max-preemptions=0", "--requeue"));
+  const std::vector<std::string> last(words.end() - 8, words.end() - 1);
+  EXPECT_THAT(last, ElementsAre("--siding-preemptible=suspend,checkpoint,app",
+                                "--siding-checkpoint-signal=10@1500000us",
+                                "--siding-checkpoint-interval=1800s", "--siding-notice=10s",
+                                "--siding-files=append", "--siding-max-preemptions=0", "--requeue"));
 }
 
 TEST(Sbatch, WhatItsGpuCollectivesAreLikeAndThatItMayUseIoUring) {

@@ -119,6 +119,7 @@ struct JobSpec {
   bool allow_io_uring = false;            // else it is kept from it if it may be checkpointed
   Duration checkpoint_interval{0};        // 0: only when preempted
   bool auto_checkpoint_interval = false;  // instead: by what an image costs and how often nodes fail
+  bool append_files = false;  // files that were open for appending may have been rotated at a restore
   std::optional<int> max_preemptions;
   std::string cluster_manager;                // that starts its tasks; empty: siding does
   std::map<std::string, std::string> labels;  // what policies may ask for: partition, qos, account, ...

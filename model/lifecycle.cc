@@ -88,6 +88,8 @@ constexpr Row kTable[] = {
 
     {S::kParked, E::kPlace, S::kRestoring},
     {S::kParked, E::kRestartNeeded, S::kPending},
+    {S::kParked, E::kRestoreFailed,
+     S::kParked},  // its last image is gone, and it may not start over by itself
     {S::kParked, E::kCancelled, S::kCancelled},
 
     {S::kRestoring, E::kRestored, S::kRunning},

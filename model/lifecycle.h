@@ -47,8 +47,8 @@ enum class JobEvent {
   kReleased,     // all tasks are gone and an image (or the program's own save) stands for them
   kSaveFailed,
   kRestored,
-  kRestoreFailed,  // with another checkpoint to try: parked again
-  kRestartNeeded,  // nothing to restore from: back to the beginning
+  kRestoreFailed,  // parked (again): with a checkpoint to try, or until somebody says what is to be done
+  kRestartNeeded,  // back to the beginning: nothing to restore from, or somebody said so
   kRequeued,       // gone after a kill, to start again
   kCancelled,      // gone after a kill, for good
   kSucceeded,      // every task exited with 0

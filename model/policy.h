@@ -80,6 +80,7 @@ struct Policy {
   int headroom_nodes = 0;             // kept free of batch jobs, for requests to come
   int budget_steps = 4096;            // resolution of the shared-storage budget
   int keep_checkpoints = 2;           // per job; older ones are deleted
+  Duration keep_failed_images = std::chrono::hours(7 * 24);  // after the job has failed
   WhenLate when_late = WhenLate::kRefuse;
   std::set<std::string> operators = {"root"};              // users who may act on every job
   GpuCollectives gpu_collectives = GpuCollectives::kAsIs;  // of jobs that do not say

@@ -168,6 +168,7 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"headroom_nodes", Whole(p.headroom_nodes, 0, 1000000)},
                          {"budget_steps", Whole(p.budget_steps, 1, 10000)},
                          {"keep_checkpoints", Whole(p.keep_checkpoints, 1, 1000)},
+                         {"keep_failed_images", Span(p.keep_failed_images)},
                          {"when_late", Named(p.when_late, ParseWhenLate)},
                          {"operators", Names(p.operators)},
                          {"gpu_collectives", Named(p.gpu_collectives, ParseGpuCollectives)},

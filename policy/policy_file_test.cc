@@ -36,6 +36,7 @@ expected_hold: 20m
 headroom_nodes: 2
 budget_steps: 32
 keep_checkpoints: 1
+keep_failed_images: 3d
 when_late: queue
 operators: [ada, bob]
 gpu_collectives: drainable
@@ -72,6 +73,7 @@ on_demand:
   EXPECT_EQ(p.expected_hold, 20min);
   EXPECT_EQ(p.headroom_nodes, 2);
   EXPECT_EQ(p.budget_steps, 32);
+  EXPECT_EQ(p.keep_failed_images, 72h);
   EXPECT_EQ(p.when_late, WhenLate::kQueue);
   EXPECT_THAT(p.operators, ElementsAre("ada", "bob"));
   ASSERT_EQ(p.classes.size(), 1u);

@@ -142,6 +142,7 @@ std::string ToYaml(const Policy& p) {
   writer.PutText("when_late", ToString(p.when_late));
   writer.Put("budget_steps", p.budget_steps);
   writer.Put("keep_checkpoints", p.keep_checkpoints);
+  writer.Put("keep_failed_images", p.keep_failed_images);
   writer.Put("operators", p.operators);
   writer.PutText("gpu_collectives", ToString(p.gpu_collectives));
   writer.Put("allow_io_uring", p.allow_io_uring);

@@ -42,6 +42,7 @@ headroom_nodes: 0
 when_late: refuse
 budget_steps: 4096
 keep_checkpoints: 2
+keep_failed_images: 168h
 operators: [root]
 gpu_collectives: as-is
 allow_io_uring: false

@@ -106,6 +106,7 @@ size_t FormatRegistration(const Registration& r, char* text, size_t size) {
   out.AddIfSet("gpu-collectives", static_cast<int64_t>(o.gpu_collectives));
   out.AddIfSet("allow-io-uring", o.allow_io_uring ? 1 : 0);
   if (o.max_preemptions >= 0) out.AddNumber("max-preemptions", o.max_preemptions);
+  if (o.append_files) out.AddNumber("append-files", 1);
   return out.length();
 }
 

@@ -115,6 +115,13 @@ const char* SetYesOrNo(bool& place, const char* value) {
   return nullptr;
 }
 
+const char* SetFiles(bool& append, const char* value) {
+  const bool is_append = std::strcmp(value, "append") == 0;
+  if (!is_append && std::strcmp(value, "exact") != 0) return "expected exact or append";
+  append = is_append;
+  return nullptr;
+}
+
 const char* SetCount(int& place, const char* value) {
   char* end = nullptr;
   errno = 0;
@@ -220,6 +227,8 @@ const char* Set(Options& options, Flag flag, const char* value) {
       return SetStartBy(options, value);
     case Flag::kNotice:
       return SetNotice(options.notice_us, value);
+    case Flag::kFiles:
+      return SetFiles(options.append_files, value);
     case Flag::kMaxPreemptions:
       return SetCount(options.max_preemptions, value);
     case Flag::kGpuCollectives:
@@ -232,11 +241,11 @@ const char* Set(Options& options, Flag flag, const char* value) {
 
 const char* Contradiction(const Options& o) {
   if (o.on_demand() && o.preemptible) return "--siding-start-by and --siding-preemptible exclude each other";
-  if (!o.preemptible &&
-      (o.checkpoint_interval_us != 0 || o.checkpoint_signal != 0 || o.notice_us != 0 ||
-       o.max_preemptions >= 0 || o.gpu_collectives != Collectives::kUnsaid || o.allow_io_uring)) {
+  if (!o.preemptible && (o.checkpoint_interval_us != 0 || o.checkpoint_signal != 0 || o.notice_us != 0 ||
+                         o.max_preemptions >= 0 || o.gpu_collectives != Collectives::kUnsaid ||
+                         o.allow_io_uring || o.append_files)) {
     return "--siding-checkpoint-interval, --siding-checkpoint-signal, --siding-notice, "
-           "--siding-max-preemptions, --siding-gpu-collectives and --siding-allow-io-uring "
+           "--siding-max-preemptions, --siding-gpu-collectives, --siding-allow-io-uring and --siding-files "
            "need --siding-preemptible";
   }
   if ((o.methods & kApp) != 0 && o.checkpoint_signal == 0)

@@ -14,6 +14,7 @@ enum class Flag : int {
   kMaxPreemptions,
   kGpuCollectives,
   kAllowIoUring,
+  kFiles,
 };
 
 // Bits of Options::methods.
@@ -45,6 +46,11 @@ inline constexpr FlagText kFlags[] = {
      "drainable: NCCL is set so that a job of several processes can be taken off its GPUs", false},
     {Flag::kAllowIoUring, "siding-allow-io-uring", "yes|no",
      "yes: the job may use io_uring, and cannot be checkpointed while it does", false},
+    {Flag::kFiles, "siding-files", "exact|append",
+     "at a restore, a file that the job was appending to must be as it was (exact, the default), or may have "
+     "been "
+     "rotated or truncated (append)",
+     false},
 };
 
 // All durations in microseconds, times in microseconds since 1970 UTC.
@@ -67,6 +73,7 @@ struct Options {
   int max_preemptions = -1;     // -1: not limited
   Collectives gpu_collectives = Collectives::kUnsaid;
   bool allow_io_uring = false;
+  bool append_files = false;
 
   bool on_demand() const { return start_by_us != 0 || start_within_us != 0; }
 };

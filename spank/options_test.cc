@@ -81,6 +81,16 @@ TEST(Options, ADeadlineOfNothingIsRefused) {
   }
 }
 
+TEST(Options, FilesAreExactOrAppend) {
+  Options options;
+  EXPECT_EQ(Set(options, Flag::kFiles, "append"), nullptr);
+  EXPECT_TRUE(options.append_files);
+  EXPECT_STREQ(Set(options, Flag::kFiles, "any"), "expected exact or append");
+  EXPECT_NE(Contradiction(options), nullptr) << "it is not preemptible";
+  EXPECT_EQ(Set(options, Flag::kFiles, "exact"), nullptr);
+  EXPECT_FALSE(options.append_files);
+}
+
 TEST(Options, CountsAreWholeNumbers) {
   Options options;
   EXPECT_EQ(Set(options, Flag::kMaxPreemptions, "3"), nullptr);

@@ -114,6 +114,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
     SIDING_RETURN_IF_ERROR(CheckMadeAnew(plan.init, plan.account));
     auto metadata = plan.metadata;
     metadata[kMetadataFiles] = OpenFilesToJson(files);
+    metadata[kMetadataHeld] = HeldToJson(RecordHeld(plan.init));
     if (std::string pipes = PipesToText(RecordPipes(plan.init)); !pipes.empty())
       metadata[kMetadataPipes] = std::move(pipes);
     SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));

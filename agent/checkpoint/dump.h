@@ -16,6 +16,7 @@
 namespace siding {
 
 // Keys of the image's metadata.
+inline constexpr char kMetadataHeld[] = "held";                // see open_files.h
 inline constexpr char kMetadataFiles[] = "files";              // see open_files.h
 inline constexpr char kMetadataUser[] = "uid";                 // whose processes they were
 inline constexpr char kMetadataCommand[] = "command";          // JobSpec::command_checksum; absent: not said

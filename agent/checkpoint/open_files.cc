@@ -23,7 +23,13 @@
 namespace siding {
 namespace {
 
-using Record = std::map<std::string, OpenFile>;
+constexpr mode_t kPermissions = 07777;
+
+struct Recorded {
+  OpenFile file;
+  bool others = false;  // not all that have it open append to it
+};
+using Record = std::map<std::string, Recorded>;
 
 int64_t Nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000LL + t.tv_nsec; }
 
@@ -56,8 +62,11 @@ void Add(Record& record, const std::string& link, bool append_flag, bool writabl
   file.append = append_flag || (writable && position == info.st_size);
   file.size = info.st_size;
   file.mtime_ns = Nanoseconds(info.st_mtim);
-  auto [it, added] = record.emplace(file.path, file);
-  if (!added) it->second.append |= file.append;
+  file.inode = info.st_ino;
+  file.mode = info.st_mode & kPermissions;
+  Recorded& recorded = record.try_emplace(file.path, Recorded{file}).first->second;
+  recorded.file.append |= file.append;
+  recorded.others |= !append_flag;
 }
 
 template <class Visit>
@@ -91,7 +100,7 @@ void AddMappings(Record& record, const std::string& process) {
     if (std::sscanf(line, "%lx-%lx %7s", &begin, &end, access) == 3 && access[1] == 'w' && access[3] == 's') {
       // Not as it is written in maps, which fills small addresses up with zeros.
       const std::string range = absl::StrCat(absl::Hex(begin), "-", absl::Hex(end));
-      Add(record, process + "/map_files/" + range, false, false, -1);
+      Add(record, process + "/map_files/" + range, false, true, -1);
     }
     line = std::strchr(line, '\n');
     if (line != nullptr) ++line;
@@ -110,15 +119,23 @@ absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root) {
     AddMappings(record, process);
   }
   std::vector<OpenFile> files;
-  for (auto& [path, file] : record) files.push_back(std::move(file));
+  for (auto& [path, recorded] : record) {
+    recorded.file.always_appends = !recorded.others;
+    files.push_back(std::move(recorded.file));
+  }
   return files;
 }
 
 std::string OpenFilesToJson(const std::vector<OpenFile>& files) {
   nlohmann::json array = nlohmann::json::array();
   for (const OpenFile& file : files) {
-    array.push_back(
-        {{"path", file.path}, {"append", file.append}, {"size", file.size}, {"mtime_ns", file.mtime_ns}});
+    array.push_back({{"path", file.path},
+                     {"append", file.append},
+                     {"size", file.size},
+                     {"mtime_ns", file.mtime_ns},
+                     {"always_appends", file.always_appends},
+                     {"inode", file.inode},
+                     {"mode", file.mode}});
   }
   // A name need not be UTF-8. Replaced, it is not found at the restore, which then says so.
   return array.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -132,7 +149,13 @@ absl::StatusOr<std::vector<OpenFile>> OpenFilesFromJson(const std::string& json)
       // Of any other number the library would make some integer.
       if (!size.is_number_integer() || !mtime.is_number_integer())
         return absl::DataLossError("the image's list of open files: expected whole numbers");
-      files.push_back({item.at("path"), item.at("append"), size, mtime});
+      // Images of before do not have these.
+      const auto inode = item.value("inode", nlohmann::json(0U)),
+                 mode = item.value("mode", nlohmann::json(0U));
+      if (!inode.is_number_unsigned() || !mode.is_number_unsigned() || mode > kPermissions)
+        return absl::DataLossError("the image's list of open files: expected inodes and permissions");
+      files.push_back({item.at("path"), item.at("append"), size, mtime, item.value("always_appends", false),
+                       inode, mode});
     }
     return files;
   } catch (const nlohmann::json::exception& error) {
@@ -140,44 +163,143 @@ absl::StatusOr<std::vector<OpenFile>> OpenFilesFromJson(const std::string& json)
   }
 }
 
-absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& now) {
+std::map<std::string, std::string> RecordHeld(pid_t root) {
+  std::map<std::string, std::string> paths;
+  ForEachHeld(root, [&](const Held& held) {
+    if (held.how.rfind("descriptor", 0) == 0) return;
+    struct stat info {};
+    const std::string target = TargetOf(held.link);
+    if (target.empty() || target[0] != '/' || stat(held.link.c_str(), &info) != 0 || info.st_nlink == 0)
+      return;
+    if (!OnRealFilesystem(held.link)) return;
+    const std::string how = held.how.rfind("mapping", 0) == 0 ? "library or mapped file" : held.how;
+    std::string& is = paths[target];
+    if (is.empty() || how == "program") is = how;
+  });
+  return paths;
+}
+
+std::string HeldToJson(const std::map<std::string, std::string>& held) {
+  return nlohmann::json(held).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+absl::StatusOr<std::map<std::string, std::string>> HeldFromJson(const std::string& json) {
+  try {
+    return nlohmann::json::parse(json).get<std::map<std::string, std::string>>();
+  } catch (const nlohmann::json::exception& error) {
+    return absl::DataLossError(absl::StrCat("the image's list of what its processes need: ", error.what()));
+  }
+}
+
+absl::Status CheckIsThere(const std::map<std::string, std::string>& held) {
+  for (const auto& [path, how] : held) {
+    const UniqueFd fd(open(path.c_str(), O_PATH | O_CLOEXEC));
+    if (!fd.valid()) return ErrnoError(errno, absl::StrCat(how, " ", path, " is not there any more"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& now, bool may_be_rotated) {
   const auto changed = [&](const std::string& what) {
     return absl::FailedPreconditionError(
         absl::StrCat("file ", recorded.path, " ", what, " since the checkpoint"));
   };
-  if (!now.exists) return changed("has vanished");
+  const bool rotates = may_be_rotated && recorded.always_appends;
+  if (!now.exists)
+    return rotates ? absl::StatusOr<FileRemedy>(FileRemedy::kGoOnBehind) : changed("has vanished");
   if (!now.regular) return changed("has been replaced by something that is no regular file");
+  if (rotates && now.size < recorded.size) return FileRemedy::kGoOnBehind;
   if (now.size < recorded.size || (!recorded.append && now.size != recorded.size)) {
     return changed(absl::StrCat("has changed size (", recorded.size, " -> ", now.size, " bytes)"));
   }
+  // What another file has beyond that length is not the job's to cut off.
+  const bool other = recorded.inode != 0 && now.inode != recorded.inode;
+  if (other && now.size > recorded.size)
+    return changed(
+        absl::StrCat("has been replaced by a longer one (", recorded.size, " -> ", now.size, " bytes)"));
   if (!recorded.append && now.mtime_ns != recorded.mtime_ns) return changed("has been modified");
   return now.size > recorded.size ? FileRemedy::kCutBack : FileRemedy::kNone;
 }
 
-absl::StatusOr<std::vector<std::string>> PutFilesBack(const std::vector<OpenFile>& files) {
-  std::vector<OpenFile> grown;
+FilesPutBack::~FilesPutBack() { EndDisguise().IgnoreError(); }
+
+absl::Status FilesPutBack::Disguise(const OpenFile& file, UniqueFd fd) {
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, file.path);
+  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(file.path + " is no regular file");
+  const uint32_t mode = info.st_mode & kPermissions;
+  disguised_.push_back({file.path, std::move(fd), info.st_size, mode});
+  const int file_fd = disguised_.back().fd.get();
+  if (ftruncate(file_fd, file.size) != 0) return ErrnoError(errno, "lengthen " + file.path);
+  if (file.mode != 0 && file.mode != mode && fchmod(file_fd, file.mode) != 0)
+    return ErrnoError(errno, "change the permissions of " + file.path);
+  return absl::OkStatus();
+}
+
+absl::Status FilesPutBack::EndDisguise() {
+  absl::Status status;
+  for (const Disguised& file : disguised_) {
+    struct stat info {};
+    if (ftruncate(file.fd.get(), file.size) != 0) status.Update(ErrnoError(errno, "cut back " + file.path));
+    if (fstat(file.fd.get(), &info) == 0 && (info.st_mode & kPermissions) != file.mode &&
+        fchmod(file.fd.get(), file.mode) != 0)
+      status.Update(ErrnoError(errno, "change the permissions of " + file.path));
+  }
+  disguised_.clear();
+  return status;
+}
+
+namespace {
+
+absl::Status CutBack(const OpenFile& file, FilesPutBack& back) {
+  const UniqueFd fd(open(file.path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoError(errno, "cut back " + file.path);
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, file.path);
+  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(file.path + " is no regular file");
+  if (ftruncate(fd.get(), file.size) != 0) return ErrnoError(errno, "cut back " + file.path);
+  back.Note(absl::StrCat(file.path, " cut back from ", info.st_size, " to ", file.size, " bytes"));
+  return absl::OkStatus();
+}
+
+// Made anew if it is not there, as the program would have made it.
+absl::Status GoOnBehind(const OpenFile& file, FilesPutBack& back) {
+  const mode_t mode = file.mode == 0 ? 0644 : file.mode;
+  UniqueFd fd(
+      open(file.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode));
+  if (!fd.valid()) return ErrnoError(errno, "open " + file.path + " to append to it");
+  back.Note(absl::StrCat(file.path,
+                         " has been rotated or truncated since the checkpoint: the job appends to it as it "
+                         "is now"));
+  return back.Disguise(file, std::move(fd));
+}
+
+// With the rights of the user, who may have lost them.
+absl::Status MayAppend(const OpenFile& file) {
+  const UniqueFd fd(open(file.path.c_str(), O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return fd.valid() ? absl::OkStatus() : ErrnoError(errno, "append to " + file.path);
+}
+
+}  // namespace
+
+absl::StatusOr<FilesPutBack> PutFilesBack(const std::vector<OpenFile>& files, bool may_be_rotated) {
+  std::vector<std::pair<const OpenFile*, FileRemedy>> wrong;
   for (const OpenFile& file : files) {
     FileState now;
     struct stat info {};
     if (lstat(file.path.c_str(), &info) == 0) {
-      now = {true, S_ISREG(info.st_mode), info.st_size, Nanoseconds(info.st_mtim)};
+      now = {true, S_ISREG(info.st_mode), info.st_size, Nanoseconds(info.st_mtim), info.st_ino};
     } else if (errno != ENOENT && errno != ENOTDIR) {
       return ErrnoError(errno, file.path);
     }
-    SIDING_ASSIGN_OR_RETURN(const FileRemedy remedy, JudgeFile(file, now));
-    if (remedy == FileRemedy::kCutBack) grown.push_back(file);
+    SIDING_ASSIGN_OR_RETURN(const FileRemedy remedy, JudgeFile(file, now, may_be_rotated));
+    if (remedy != FileRemedy::kNone) wrong.emplace_back(&file, remedy);
+    if (remedy == FileRemedy::kNone && file.always_appends) SIDING_RETURN_IF_ERROR(MayAppend(file));
   }
-  std::vector<std::string> notes;
-  for (const OpenFile& file : grown) {
-    UniqueFd fd(open(file.path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!fd.valid()) return ErrnoError(errno, "cut back " + file.path);
-    struct stat info {};
-    if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, file.path);
-    if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(file.path + " is no regular file");
-    if (ftruncate(fd.get(), file.size) != 0) return ErrnoError(errno, "cut back " + file.path);
-    notes.push_back(absl::StrCat(file.path, " cut back from ", info.st_size, " to ", file.size, " bytes"));
-  }
-  return notes;
+  FilesPutBack back;
+  for (const auto& [file, remedy] : wrong)
+    SIDING_RETURN_IF_ERROR(remedy == FileRemedy::kCutBack ? CutBack(*file, back) : GoOnBehind(*file, back));
+  return back;
 }
 
 }  // namespace siding

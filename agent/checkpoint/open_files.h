@@ -3,6 +3,9 @@
 // A program that appends has, after an interrupted stretch, written lines that its restored self will write
 // again: its files are cut back to the recorded length. Any other file must be as it was; if not, a restore
 // would go on from a state that never existed, so it fails and names the file.
+//
+// A log may be rotated in between: renamed, and made anew or not, or truncated. Where its user says so, a
+// file that was opened with O_APPEND may be one of these: the program then appends to what is there.
 #pragma once
 
 #include <sys/types.h>
@@ -13,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/files.h"
 #include "common/units.h"
 
 namespace siding {
@@ -22,6 +26,9 @@ struct OpenFile {
   bool append = false;  // opened with O_APPEND, or for writing and at its end
   int64_t size = 0;
   int64_t mtime_ns = 0;
+  bool always_appends = false;  // opened with O_APPEND, wherever it is open for writing
+  uint64_t inode = 0;           // 0: an image of before did not say so
+  uint32_t mode = 0;            // permissions; 0: the same
   bool operator==(const OpenFile&) const = default;
 };
 
@@ -34,19 +41,59 @@ std::string OpenFilesToJson(const std::vector<OpenFile>& files);
 // kDataLoss if it is none.
 absl::StatusOr<std::vector<OpenFile>> OpenFilesFromJson(const std::string& json);
 
+// What else the processes need to be there: their programs, libraries and working folders. Paths, each with
+// what it is: "program", "working folder". The processes must be frozen.
+std::map<std::string, std::string> RecordHeld(pid_t root);
+std::string HeldToJson(const std::map<std::string, std::string>& held);
+absl::StatusOr<std::map<std::string, std::string>> HeldFromJson(const std::string& json);
+// An error that names the first that is missing, or that the calling thread's user cannot reach.
+absl::Status CheckIsThere(const std::map<std::string, std::string>& held);
+
 // What is to be done for one file, given what is there now (`exists` false: nothing).
 struct FileState {
   bool exists = false;
   bool regular = false;
   int64_t size = 0;
   int64_t mtime_ns = 0;
+  uint64_t inode = 0;
 };
-enum class FileRemedy { kNone, kCutBack };
-// kFailedPrecondition, naming the file and the change, if it cannot be put right.
-absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& now);
+enum class FileRemedy { kNone, kCutBack, kGoOnBehind };
+// kGoOnBehind: it was rotated, which it may have been (`may_be_rotated`). kFailedPrecondition, naming the
+// file and the change, if it cannot be put right.
+absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& now,
+                                     bool may_be_rotated = false);
 
-// Compares all files, and only if none is wrong cuts back those that grew. Returns a line for each of these.
-// Runs with the caller's effective user, follows no symbolic link in the last place.
-absl::StatusOr<std::vector<std::string>> PutFilesBack(const std::vector<OpenFile>& files);
+// Files that were put back, and notes for the job's owner, a line for each that was changed.
+//
+// CRIU accepts a file only if it is as long as it was, and has the same permissions. So one that was rotated
+// is made to look like that until CRIU has opened it.
+class FilesPutBack {
+ public:
+  FilesPutBack() = default;
+  FilesPutBack(FilesPutBack&&) = default;
+  FilesPutBack& operator=(FilesPutBack&&) = default;
+  ~FilesPutBack();  // EndDisguise()
+  // To be called when they are open, before the processes run.
+  absl::Status EndDisguise();
+  const std::vector<std::string>& notes() const { return notes_; }
+
+  void Note(std::string text) { notes_.push_back(std::move(text)); }
+  // For a file that is open for writing, with the user's rights.
+  absl::Status Disguise(const OpenFile& file, UniqueFd fd);
+
+ private:
+  struct Disguised {
+    std::string path;
+    UniqueFd fd;
+    int64_t size = 0;
+    uint32_t mode = 0;
+  };
+  std::vector<std::string> notes_;
+  std::vector<Disguised> disguised_;
+};
+
+// Compares all files, and only if none is wrong cuts back those that grew. Runs with the caller's effective
+// user, follows no symbolic link in the last place.
+absl::StatusOr<FilesPutBack> PutFilesBack(const std::vector<OpenFile>& files, bool may_be_rotated = false);
 
 }  // namespace siding

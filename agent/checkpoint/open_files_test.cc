@@ -47,6 +47,27 @@ TEST(JudgeFile, ShorterMissingOrReplacedIsAnErrorThatNamesIt) {
   EXPECT_FALSE(JudgeFile({"/out", true, 100, 1}, {true, false, 100, 1}).ok());
 }
 
+TEST(JudgeFile, WhatALongerOneInItsPlaceHasBeyondIsNotCutOff) {
+  const OpenFile log{"/log", true, 100, 1, true, 7};
+  EXPECT_THAT(Message(JudgeFile(log, {true, true, 150, 2, 8})),
+              HasSubstr("/log has been replaced by a longer one"));
+  EXPECT_EQ(*JudgeFile(log, {true, true, 100, 2, 8}), FileRemedy::kNone);
+  EXPECT_FALSE(JudgeFile(log, {true, true, 150, 2, 8}, true).ok());
+}
+
+TEST(JudgeFile, ARotatedOneIsGoneOnBehindWhereTheUserSaysSo) {
+  const OpenFile log{"/log", true, 100, 1, true, 7};
+  EXPECT_EQ(*JudgeFile(log, {}, true), FileRemedy::kGoOnBehind);
+  EXPECT_EQ(*JudgeFile(log, {true, true, 0, 2, 7}, true), FileRemedy::kGoOnBehind);
+  EXPECT_EQ(*JudgeFile(log, {true, true, 20, 2, 8}, true), FileRemedy::kGoOnBehind);
+  EXPECT_EQ(*JudgeFile(log, {true, true, 150, 2, 7}, true), FileRemedy::kCutBack) << "its own lines";
+  EXPECT_FALSE(JudgeFile(log, {true, false, 20, 2, 8}, true).ok());
+}
+
+TEST(JudgeFile, NotOneThatIsWrittenElsewhereThanAtItsEnd) {
+  EXPECT_FALSE(JudgeFile({"/log", true, 100, 1, false, 7}, {}, true).ok());
+}
+
 TEST(JudgeFile, OtherFilesMustBeAsTheyWere) {
   EXPECT_EQ(*JudgeFile({"/in", false, 100, 1}, {true, true, 100, 1}), FileRemedy::kNone);
   EXPECT_THAT(Message(JudgeFile({"/in", false, 100, 1}, {true, true, 100, 2})),
@@ -55,7 +76,7 @@ TEST(JudgeFile, OtherFilesMustBeAsTheyWere) {
 }
 
 TEST(OpenFiles, JsonRoundTrip) {
-  const std::vector<OpenFile> files = {{"/a b", true, 5, 77}, {"/c", false, 0, -1}};
+  const std::vector<OpenFile> files = {{"/a b", true, 5, 77, true, 1234, 0640}, {"/c", false, 0, -1}};
   EXPECT_EQ(*OpenFilesFromJson(OpenFilesToJson(files)), files);
   EXPECT_TRUE(absl::IsDataLoss(OpenFilesFromJson("{").status()));
 }
@@ -68,6 +89,8 @@ TEST(OpenFiles, OurOwnAreSeen) {
   UniqueFd random(open((folder / "random").c_str(), O_RDWR | O_CREAT, 0600));
   ASSERT_EQ(write(random.get(), "abcd", 4), 4);
   ASSERT_EQ(lseek(random.get(), 1, SEEK_SET), 1);
+  UniqueFd log(open((folder / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
+  UniqueFd reader(open((folder / "log").c_str(), O_RDONLY));
   const auto files = RecordOpenFiles(getpid());
   ASSERT_TRUE(files.ok());
   const auto find = [&](const std::string& name) {
@@ -79,6 +102,11 @@ TEST(OpenFiles, OurOwnAreSeen) {
   EXPECT_EQ(find("in")->size, 5);
   ASSERT_NE(find("out"), files->end());
   EXPECT_TRUE(find("out")->append);
+  EXPECT_TRUE(find("out")->always_appends);
+  EXPECT_EQ(find("out")->mode, 0600u);
+  ASSERT_NE(find("log"), files->end());
+  EXPECT_TRUE(find("log")->append);
+  EXPECT_FALSE(find("log")->always_appends) << "it is read as well, at some place";
   ASSERT_NE(find("random"), files->end());
   EXPECT_FALSE(find("random")->append);
 }
@@ -104,7 +132,7 @@ TEST(PutFilesBack, CutsBackAndSaysSo) {
   const auto notes = PutFilesBack({{folder / "out", true, 4, 0}});
   ASSERT_TRUE(notes.ok());
   EXPECT_EQ(*ReadFile(folder / "out"), "1234");
-  EXPECT_THAT(*notes, ::testing::ElementsAre(folder / "out" + " cut back from 8 to 4 bytes"));
+  EXPECT_THAT(notes->notes(), ::testing::ElementsAre(folder / "out" + " cut back from 8 to 4 bytes"));
 }
 
 TEST(PutFilesBack, NothingIsCutIfAnythingIsWrong) {
@@ -120,6 +148,48 @@ TEST(PutFilesBack, FollowsNoSymbolicLink) {
   ASSERT_EQ(symlink((folder / "victim").c_str(), (folder / "out").c_str()), 0);
   EXPECT_FALSE(PutFilesBack({{folder / "out", true, 4, 0}}).ok());
   EXPECT_EQ(*ReadFile(folder / "victim"), "12345678");
+}
+
+TEST(PutFilesBack, ARotatedLogIsAsLongAsItWasUntilItIsOpen) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder / "log", "new\n", 0644).ok());
+  auto back = PutFilesBack({{folder / "log", true, 100, 0, true, 1, 0600}}, true);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(std::filesystem::file_size(folder / "log"), 100u);
+  EXPECT_EQ(std::filesystem::status(folder / "log").permissions(), std::filesystem::perms(0600));
+  ASSERT_TRUE(back->EndDisguise().ok());
+  EXPECT_EQ(*ReadFile(folder / "log"), "new\n");
+  EXPECT_EQ(std::filesystem::status(folder / "log").permissions(), std::filesystem::perms(0644));
+  EXPECT_THAT(back->notes(), ::testing::ElementsAre(HasSubstr("has been rotated")));
+}
+
+TEST(PutFilesBack, OneThatIsGoneIsMadeAnew) {
+  const TemporaryFolder folder;
+  { ASSERT_TRUE(PutFilesBack({{folder / "log", true, 100, 0, true, 1, 0640}}, true).ok()); }
+  EXPECT_EQ(std::filesystem::file_size(folder / "log"), 0u);
+  EXPECT_EQ(std::filesystem::status(folder / "log").permissions(), std::filesystem::perms(0640));
+}
+
+TEST(PutFilesBack, ALinkInThePlaceOfALogIsNotFollowed) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(symlink((folder / "victim").c_str(), (folder / "log").c_str()), 0);
+  EXPECT_FALSE(PutFilesBack({{folder / "log", true, 100, 0, true, 1, 0640}}, true).ok());
+  EXPECT_FALSE(std::filesystem::exists(folder / "victim"));
+}
+
+TEST(CheckIsThere, NamesWhatIsMissing) {
+  const TemporaryFolder folder;
+  EXPECT_TRUE(CheckIsThere({{folder / "", "working folder"}}).ok());
+  EXPECT_THAT(std::string(CheckIsThere({{folder / "gone", "program"}}).message()),
+              HasSubstr("program " + (folder / "gone") + " is not there any more"));
+}
+
+TEST(RecordHeld, HasTheProgramAndTheWorkingFolder) {
+  const auto held = RecordHeld(getpid());
+  EXPECT_EQ(held.at(std::filesystem::read_symlink("/proc/self/exe")), "program");
+  EXPECT_EQ(held.at(std::filesystem::current_path()), "working folder");
+  EXPECT_EQ(*HeldFromJson(HeldToJson(held)), held);
+  EXPECT_TRUE(absl::IsDataLoss(HeldFromJson("[1]").status()));
 }
 
 TEST(Precheck, KnowsWhatCriuCannotDump) {

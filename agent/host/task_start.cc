@@ -83,9 +83,10 @@ void Task::DoRestore(const v1::ToAgent& command) {
     std::lock_guard lock(mutex_);
     record_.mutable_report()->set_error(std::string(status.message()));
     record_.mutable_report()->set_image_damaged(damaged);
-    // One that this node does not find is tried again, as after any failure that may be the image's.
-    record_.mutable_report()->set_node_problem(!damaged && !absl::IsPermissionDenied(status) &&
-                                               !absl::IsNotFound(status));
+    // One that this node does not find may lie in a file system that is not mounted here.
+    const bool outside = absl::IsPermissionDenied(status) || absl::IsNotFound(status);
+    record_.mutable_report()->set_outside_problem(!damaged && outside);
+    record_.mutable_report()->set_node_problem(!damaged && !outside);
     SetPhase(v1::RESTORE_FAILED);
     return;
   }
@@ -165,6 +166,8 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   if (pipes != manifest->metadata.end()) order.set_pipes(pipes->second);
   const auto files = manifest->metadata.find(kMetadataFiles);
   order.set_files(files == manifest->metadata.end() ? "[]" : files->second);
+  if (const auto held = manifest->metadata.find(kMetadataHeld); held != manifest->metadata.end())
+    order.set_held(held->second);
   std::lock_guard lock(mutex_);
   record_.mutable_report()->set_image_bytes(manifest->TotalSize().value);
   if (const auto gpu = manifest->metadata.find(kMetadataGpu); gpu != manifest->metadata.end()) {
@@ -269,6 +272,7 @@ void Task::AwaitStart(v1::TaskPhase failed) {
   v1::TaskReport& report = *record_.mutable_report();
   const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
   report.set_node_problem(!word.ok() || word->node_problem());
+  report.set_outside_problem(word.ok() && word->outside_problem());
   if (word.ok())
     report.set_error(word->message());
   else if (!in_time)

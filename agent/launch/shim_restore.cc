@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
+#include <string>
 
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/stdio.h"
@@ -10,6 +12,7 @@
 #include "agent/launch/account.h"
 #include "agent/launch/held_files.h"
 #include "agent/launch/made_names.h"
+#include "agent/launch/outside.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.h"
 #include "agent/launch/shim_word.h"
@@ -35,12 +38,25 @@ void EndChildren() {
       kEndPatience);
 }
 
-absl::StatusOr<std::vector<std::string>> PutBackAsUser(const agent::ShimRequest& request,
-                                                       const Account& account) {
+// What the processes need is looked for, and their files are put back, with their user's rights.
+absl::StatusOr<FilesPutBack> PutBackAsUser(const agent::ShimRequest& request, const Account& account) {
   SIDING_ASSIGN_OR_RETURN(const auto files, OpenFilesFromJson(request.restore().files()));
+  std::map<std::string, std::string> held;
+  if (!request.restore().held().empty()) {
+    SIDING_ASSIGN_OR_RETURN(held, HeldFromJson(request.restore().held()));
+  }
   const FilesAsUser user(account);
   if (!user.ok()) return absl::PermissionDeniedError("cannot act as the job's user");
-  return PutFilesBack(files);
+  if (absl::Status there = CheckIsThere(held); !there.ok()) return OutsideProblem(there);
+  auto back = PutFilesBack(files, request.spec().append_files());
+  if (!back.ok()) return OutsideProblem(back.status());
+  return back;
+}
+
+absl::Status EndDisguise(FilesPutBack& files, const Account& account) {
+  const FilesAsUser user(account);
+  if (!user.ok()) return absl::PermissionDeniedError("cannot act as the job's user");
+  return files.EndDisguise();
 }
 
 }  // namespace
@@ -50,7 +66,8 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
   ShimTask task;
   const Account account = AccountOf(request.spec().uid(), request.spec().gid());
-  SIDING_ASSIGN_OR_RETURN(task.notes, PutBackAsUser(request, account));
+  SIDING_ASSIGN_OR_RETURN(FilesPutBack files, PutBackAsUser(request, account));
+  task.notes = files.notes();
   SIDING_RETURN_IF_ERROR(FaultAt<"shim.files: the files of a task are as they were at its checkpoint">());
   CriuRestore restore;
   restore.image_folder = request.restore().image_folder();
@@ -61,9 +78,10 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   restore.user = {};
   restore.files_as = account;
   restore.may_resume = [&](pid_t init) -> absl::Status {
-    SIDING_RETURN_IF_ERROR(CheckHeldFiles(init, account));
+    SIDING_RETURN_IF_ERROR(OutsideProblem(CheckHeldFiles(init, account)));
     // What has been removed since it was opened.
-    SIDING_RETURN_IF_ERROR(CheckMadeAnew(init, account));
+    SIDING_RETURN_IF_ERROR(OutsideProblem(CheckMadeAnew(init, account)));
+    SIDING_RETURN_IF_ERROR(OutsideProblem(EndDisguise(files, account)));
     return WriteInit(folder, init);
   };
   SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));
@@ -75,6 +93,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   const auto init = NewCriu(request.restore().criu_path())->Restore(restore);
   if (!init.ok()) {
     EndChildren();
+    EndDisguise(files, account).IgnoreError();
     return init.status();
   }
   task.init = *init;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "agent/launch/json_file.h"
+#include "agent/launch/outside.h"
 #include "agent/launch/processes.h"
 #include "common/clock.h"
 #include "common/fault.h"
@@ -40,7 +41,8 @@ absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask
   if (!task.ok()) {
     agent::ShimFailed failed;
     failed.set_message(std::string(task.status().message()));
-    failed.set_node_problem(IsNodeProblem(task.status(), restore));
+    failed.set_outside_problem(IsOutsideProblem(task.status()));
+    failed.set_node_problem(!failed.outside_problem() && IsNodeProblem(task.status(), restore));
     return WriteJsonFileDurably(folder + "/failed.json", failed);
   }
   agent::ShimRunning running;

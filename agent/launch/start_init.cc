@@ -22,6 +22,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "agent/launch/outside.h"
 #include "common/files.h"
 #include "common/status.h"
 
@@ -235,7 +236,7 @@ absl::StatusOr<pid_t> StartInit(InitPlan plan) {
   const auto stage = static_cast<Stage>(report[0]);
   const std::string why = Explain(plan, stage, report[1]);
   const bool as_asked = stage == kRun || stage == kOutput || stage == kWorkdir;
-  return as_asked ? absl::FailedPreconditionError(why) : absl::InternalError(why);
+  return as_asked ? OutsideProblem(absl::FailedPreconditionError(why)) : absl::InternalError(why);
 }
 
 }  // namespace siding

@@ -59,6 +59,7 @@ absl::StatusOr<spank::Options> TakeOptions(const Lines& lines) {
   SIDING_ASSIGN_OR_RETURN(const int io_uring, TakeNumber(lines, "allow-io-uring", 1, 0));
   options.allow_io_uring = io_uring != 0;
   SIDING_ASSIGN_OR_RETURN(options.max_preemptions, TakeNumber(lines, "max-preemptions", 1'000'000, -1));
+  SIDING_ASSIGN_OR_RETURN(options.append_files, TakeNumber(lines, "append-files", 1, 0));
   return options;
 }
 
@@ -95,6 +96,7 @@ v1::JobSpec SpecOf(const spank::Registration& r) {
   if (o.gpu_collectives == spank::Collectives::kAsIs) spec.set_gpu_collectives(v1::AS_IS);
   if (o.gpu_collectives == spank::Collectives::kDrainable) spec.set_gpu_collectives(v1::DRAINABLE);
   spec.set_allow_io_uring(o.allow_io_uring);
+  spec.set_append_files(o.append_files);
   if (o.max_preemptions >= 0) spec.set_max_preemptions(o.max_preemptions);
   return spec;
 }

@@ -49,6 +49,7 @@ TEST(ParseRegistration, ReadsWhatThePluginWrites) {
   r.options.gpu_collectives = spank::Collectives::kAsIs;
   r.options.allow_io_uring = true;
   r.options.max_preemptions = 0;
+  r.options.append_files = true;
   const auto read = Travel(r);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->job, 42u);
@@ -67,6 +68,7 @@ TEST(ParseRegistration, ReadsWhatThePluginWrites) {
   EXPECT_EQ(read->options.gpu_collectives, spank::Collectives::kAsIs);
   EXPECT_TRUE(read->options.allow_io_uring);
   EXPECT_EQ(read->options.max_preemptions, 0);
+  EXPECT_TRUE(read->options.append_files);
 }
 
 TEST(ParseRegistration, WhatWasNotAskedStaysOpen) {

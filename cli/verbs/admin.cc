@@ -131,10 +131,20 @@ void AddAdmin(CLI::App& app, Session& session) {
         return finish(session.client().Suspend(flags->job), {"suspended"},
                       absl::StrCat("job ", flags->job, " is frozen"));
       });
-  CLI::App* resume = AddVerb(app, session, "resume", "let a frozen job go on", [=, &session] {
-    return finish(session.client().Resume(flags->job), {"running"},
-                  absl::StrCat("job ", flags->job, " runs"));
-  });
+  CLI::App* resume = AddVerb(app, session, "resume",
+                             "let a frozen job go on; try again to restore a parked one", [=, &session] {
+                               return finish(session.client().Resume(flags->job), {"running"},
+                                             absl::StrCat("job ", flags->job, " runs"));
+                             });
+  CLI::App* restart =
+      AddVerb(app, session, "restart", "start a parked job from its beginning, without its checkpoints",
+              [=, &session] {
+                return finish(session.client().Restart(flags->job), {"pending", "running", "done"},
+                              absl::StrCat("job ", flags->job, " starts from the beginning"));
+              });
+  restart->footer(
+      "For a job that cannot go on: one that does not allow kill is not started over unless you say so. Its "
+      "checkpoints of before are not used any more.");
   CLI::App* kill = AddVerb(app, session, "kill", "end a job for good", [=, &session] {
     return finish(session.client().Kill(flags->job), {"cancelled", "done", "failed"},
                   absl::StrCat("job ", flags->job, " has ended"));
@@ -147,7 +157,7 @@ void AddAdmin(CLI::App& app, Session& session) {
               [=, &session] { return Vacate(session, *flags); });
   CLI::App* migrate = AddVerb(app, session, "migrate", "checkpoint a job and restore it on other nodes",
                               [=, &session] { return Migrate(session, *flags); });
-  for (CLI::App* verb : {suspend, resume, kill, checkpoint, vacate, migrate}) {
+  for (CLI::App* verb : {suspend, resume, restart, kill, checkpoint, vacate, migrate}) {
     AddJob(*verb, *flags);
     AddNoWait(*verb, *flags);
   }

@@ -24,7 +24,7 @@ struct Flags {
   int nodes = 0, slots = 0, gpus = -1, priority = 0, max_preemptions = -1;
   bool not_preemptible = false, wait = false;
   std::vector<std::string> env, labels, command;
-  std::string hold, not_before, gpu_collectives;
+  std::string hold, not_before, gpu_collectives, files;
   bool allow_io_uring = false;
 };
 
@@ -83,6 +83,10 @@ absl::Status SetPreemption(const Flags& flags, bool from_file, v1::JobSpec& spec
     const auto words = SplitCommand(flags.restart_command);
     if (!words.ok()) return Annotate(words.status(), "--restart-command");
     spec.mutable_app()->mutable_restart_command()->Assign(words->begin(), words->end());
+  }
+  if (!flags.files.empty()) {
+    const absl::Status status = ParseFiles(flags.files, spec);
+    if (!status.ok()) return Annotate(status, "--files");
   }
   if (flags.max_preemptions >= 0) spec.set_max_preemptions(flags.max_preemptions);
   return absl::OkStatus();
@@ -167,6 +171,10 @@ void AddFlags(CLI::App& verb, Flags& f) {
                   "method app: the command that goes on from what was saved");
   verb.add_option("--kill-grace", f.kill_grace, "between SIGTERM and SIGKILL; default 10s");
   verb.add_option("--notice", f.notice, "it gets SIGURG so long before it is frozen or dumped for others");
+  verb.add_option(
+      "--files", f.files,
+      "at a restore, a file that it was appending to: exact, it must be as it was; append, it may have "
+      "been rotated or truncated; default exact");
   verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be made to make way");
   verb.add_option("--not-before", f.not_before,
                   "on-demand: announced; it cannot start earlier, +10m or a time");

@@ -336,6 +336,11 @@ grpc::Status ApiService::Migrate(grpc::ServerContext* context, const v1::Migrate
   return Reply(caller, __func__, engine_.Migrate(caller, JobId(request->id()), std::move(nodes)));
 }
 
+grpc::Status ApiService::Restart(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
+  SIDING_AS_CALLER(context, caller);
+  return Reply(caller, __func__, engine_.Restart(caller, JobId(request->id())));
+}
+
 grpc::Status ApiService::Kill(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
   SIDING_AS_CALLER(context, caller);
   return Reply(caller, __func__, engine_.Kill(caller, JobId(request->id())));

@@ -43,6 +43,7 @@ class ApiService final : public v1::Siding::Service {
                           v1::CheckpointResponse*) override;
   grpc::Status Vacate(grpc::ServerContext*, const v1::CheckpointRequest*, v1::Empty*) override;
   grpc::Status Migrate(grpc::ServerContext*, const v1::MigrateRequest*, v1::Empty*) override;
+  grpc::Status Restart(grpc::ServerContext*, const v1::JobRef*, v1::Empty*) override;
   grpc::Status Kill(grpc::ServerContext*, const v1::JobRef*, v1::Empty*) override;
   grpc::Status Cordon(grpc::ServerContext*, const v1::NodeRef*, v1::Empty*) override;
   grpc::Status Uncordon(grpc::ServerContext*, const v1::NodeRef*, v1::Empty*) override;

@@ -117,6 +117,15 @@ void AddJobs(const ClusterState& state, const NodeId& node, v1::Node& view) {
   *view.mutable_used() = ToProto(used);
 }
 
+// That it was started from the beginning is said until it has ended, whatever else is to be said.
+std::string WhyAsItIs(const JobRecord& job) {
+  if (job.begun == Time{} || IsTerminal(job.state)) return job.reason;
+  const std::string again =
+      absl::StrCat("started from the beginning again at ", FormatTime(job.begun), ": ", job.restart_reason);
+  return job.reason.empty() || job.reason == job.restart_reason ? again
+                                                                : absl::StrCat(job.reason, "; ", again);
+}
+
 }  // namespace
 
 v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
@@ -133,7 +142,7 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
   view.set_exit_code(job.exit_code);
   view.set_preemptions(job.preemptions);
   view.set_lost_node_seconds(job.lost_node_seconds);
-  view.set_reason(job.reason);
+  view.set_reason(WhyAsItIs(job));
   MethodSet works = job.spec.methods;
   for (const auto& [method, why] : job.lost_methods) {
     works.Remove(method);
@@ -144,7 +153,8 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
     works.Remove(Method::kCheckpoint);
     Note(view, absl::StrCat("suspend, checkpoint: ", kGpuStateWasLost));
   }
-  if (!job.checkpoints.empty()) view.set_checkpoint(job.checkpoints.back().value());
+  if (!job.checkpoints.empty() && state.checkpoints.at(job.checkpoints.back()).created >= job.begun)
+    view.set_checkpoint(job.checkpoints.back().value());
   AddObserved(state, job, works, view);
   return view;
 }

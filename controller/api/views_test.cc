@@ -42,6 +42,21 @@ TEST_F(NodesTest, AGangIsShownOnEachOfItsNodes) {
   EXPECT_THAT(nodes.nodes(1).jobs(), ElementsAre(1));
 }
 
+TEST_F(NodesTest, AJobThatWasStartedFromTheBeginningAgainSaysSoUntilItEnds) {
+  JobMoved gone;
+  gone.event = JobEvent::kRestartNeeded;
+  gone.reason = "rank 0 on a is gone";
+  Feed(gone);
+  JobMoved placed;
+  placed.nodes = {NodeId("a"), NodeId("b")};
+  Feed(placed);
+  Feed(JobEvent::kStarted);
+  EXPECT_EQ(ShowJob(state_, state_.jobs.at(JobId(1))).reason(),
+            "started from the beginning again at 1970-01-01T00:00:00.000Z: rank 0 on a is gone");
+  Feed(JobEvent::kSucceeded);
+  EXPECT_EQ(ShowJob(state_, state_.jobs.at(JobId(1))).reason(), "");
+}
+
 TEST_F(NodesTest, WhatItsJobsUseIsAddedUp) { EXPECT_EQ(ShowNodes(state_).nodes(0).used().slots(), 3); }
 
 TEST_F(NodesTest, AFrozenJobIsShownApartAndUsesNoSlots) {

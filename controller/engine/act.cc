@@ -290,11 +290,10 @@ void Engine::Impl::ActOnDeletions() {
   const Time now = clock_.Now();
   for (const CheckpointId& id : state_.unwanted) {
     const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
-    // A damaged image is kept for a look at what happened until its job has ended.
-    const bool is_looked_at = checkpoint.state == "damaged" && state_.unfinished.contains(checkpoint.job);
-    if (is_looked_at) continue;
-    // An agent whose node starts anew asks the store once more how a task of it has ended.
     const JobRecord& job = state_.jobs.at(checkpoint.job);
+    // A damaged image is kept for a look at what happened, as long as good ones would be.
+    if (checkpoint.state == "damaged" && KeepsImages(job)) continue;
+    // An agent whose node starts anew asks the store once more how a task of it has ended.
     if (job.state == JobState::kKilling && job.incarnation == checkpoint.incarnation) continue;
     // Ranks that have ended, too: one may have ended after its image had been put in its place.
     for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {

@@ -170,6 +170,7 @@ void Engine::Impl::Tick() {
   ActOnStrays();
   ActOnLeftTasks();
   EndStarts();
+  ExpireFailed();
   ForgetEnded();
   ActOnDeletions();
   CompactJournal();

@@ -41,10 +41,14 @@ void LeaveNodes(JobRecord& job) {
   job.in_ram = false;
 }
 
-void BackToTheStart(JobRecord& job) {
+// What was saved before is not gone on from any more: files may have been written since, by the next life.
+void BackToTheStart(JobRecord& job, Time now, const std::string& why) {
   job.saved_at.reset();
   job.exited.clear();
   job.restore_failures = 0;
+  if (!job.first_started || job.state == JobState::kStarting) return;  // nothing of this life has run
+  job.begun = now;
+  job.restart_reason = why;
 }
 
 class Applier {
@@ -309,18 +313,23 @@ class Applier {
         Release(job, e);
         break;
       case JobEvent::kRestoreFailed:
-        ++job.restore_failures;
+        // Else it was running, or its last image was lost while it waited.
+        if (job.state == JobState::kRestoring) ++job.restore_failures;
         FallBack(job, e);
         if (!e.without_save) break;
         job.saved_at.reset();
         job.restore_failures = 0;
         break;
       case JobEvent::kRestartNeeded:
-        if (job.state == JobState::kStarting) ++job.start_failures;
+        if (job.state == JobState::kStarting) {
+          ++job.start_failures;
+        } else {
+          ++job.restarts;
+        }
         [[fallthrough]];
       case JobEvent::kRequeued:
         FallBack(job, e);
-        BackToTheStart(job);
+        BackToTheStart(job, event_.at, e.reason);
         break;
       case JobEvent::kStartFailed:
       case JobEvent::kCancelled:
@@ -421,6 +430,7 @@ void AddTo(Tally& tally, const JobRecord& job) {
   tally.lost_node_seconds += job.lost_node_seconds;
   tally.damaged_checkpoints += job.damaged_checkpoints;
   tally.gpu_states_lost += job.gpu_states_lost;
+  tally.restarts += job.restarts;
   if (job.spec.kind != JobKind::kOnDemand) return;
   if (job.first_started) {
     ++(*job.first_started <= job.spec.start_by ? tally.met : tally.missed);
@@ -430,8 +440,9 @@ void AddTo(Tally& tally, const JobRecord& job) {
 }
 
 Resumption ResumptionOf(const DurableState& state, const JobRecord& job) {
-  if (job.checkpoints.empty()) return job.saved_at ? Resumption::kOwnSave : Resumption::kBeginning;
-  const Time newest = state.checkpoints.at(job.checkpoints.back()).created;
+  const Time newest = job.checkpoints.empty() ? Time{} : state.checkpoints.at(job.checkpoints.back()).created;
+  if (job.checkpoints.empty() || newest < job.begun)
+    return job.saved_at ? Resumption::kOwnSave : Resumption::kBeginning;
   return job.saved_at && *job.saved_at >= newest ? Resumption::kOwnSave : Resumption::kCheckpoint;
 }
 

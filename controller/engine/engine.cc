@@ -116,6 +116,14 @@ absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId>
   return impl_->Advance();
 }
 
+absl::Status Engine::Restart(const Caller& caller, JobId id) {
+  std::lock_guard lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
+  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Restart(*job, caller.user));
+  return impl_->Advance();
+}
+
 absl::Status Engine::Kill(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());

@@ -63,11 +63,14 @@ class Engine {
   // it would wait its turn), or the error that Submit would give.
   absl::StatusOr<Time> WouldStart(const Caller& caller, const JobSpec& spec);
   absl::Status Suspend(const Caller& caller, JobId job);
+  // A frozen job goes on; one that is parked because it could not be restored is tried again at once.
   absl::Status Resume(const Caller& caller, JobId job);
   // The job goes on running. Returns the id of the checkpoint that was ordered.
   absl::StatusOr<CheckpointId> Checkpoint(const Caller& caller, JobId job, Tier tier);
   absl::Status Vacate(const Caller& caller, JobId job, Tier tier);
   absl::Status Migrate(const Caller& caller, JobId job, std::vector<NodeId> nodes);
+  // A parked job starts from the beginning, without its checkpoints.
+  absl::Status Restart(const Caller& caller, JobId job);
   absl::Status Kill(const Caller& caller, JobId job);
   absl::Status Cordon(const Caller& caller, const NodeId& node, bool cordoned);
   // The node is gone for good: what ran there is given up and goes on elsewhere. Taken back when its agent

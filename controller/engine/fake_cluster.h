@@ -209,6 +209,8 @@ class FakeCluster final : public AgentLink {
   }
 
   std::set<std::string> fail_start;      // nodes that cannot start anything
+  std::set<std::string> missing_files;   // nodes on which something that every job needs is missing
+  std::set<std::string> fail_restore;    // nodes on which criu restores nothing
   std::set<std::string> fail_dump;       // nodes on which a dump fails
   std::set<std::string> fail_delete;     // nodes on which no image can be deleted
   std::set<std::string> slow_dump;       // nodes on which a dump begins and does not end
@@ -270,6 +272,12 @@ class FakeCluster final : public AgentLink {
           report.set_node_problem(true);
           break;
         }
+        if (missing_files.contains(node.value())) {
+          report.set_phase(v1::LAUNCH_FAILED);
+          report.set_error("cannot enter the working folder /w");
+          report.set_outside_problem(true);
+          break;
+        }
         if (fail_restart && command.launch().restart_after_save()) {
           report.set_phase(v1::LAUNCH_FAILED);
           report.set_error("cannot run /restart");
@@ -289,6 +297,13 @@ class FakeCluster final : public AgentLink {
           report.set_phase(v1::RESTORE_FAILED);
           report.set_error("pages-1.img: checksum differs");
           report.set_image_damaged(true);
+        } else if (missing_files.contains(node.value())) {
+          report.set_phase(v1::RESTORE_FAILED);
+          report.set_error("file /w/log has vanished since the checkpoint");
+          report.set_outside_problem(true);
+        } else if (fail_restore.contains(node.value())) {
+          report.set_phase(v1::RESTORE_FAILED);
+          report.set_error("criu: a port is in use");
         } else {
           TakeGpus(report, command.restore().spec().per_node().gpus());
           report.set_phase(v1::RUNNING);

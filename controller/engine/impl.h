@@ -6,6 +6,7 @@
 //   verbs.cc     what else users and operators ask
 //   reports.cc   what agents say, taken down
 //   observe.cc   what was taken down -> events
+//   failed.cc    starts and restores that failed: what is tried again, when and where
 //   hosted.cc    jobs whose tasks a cluster manager starts
 //   queue.cc     what a cluster manager's queue says -> events
 //   rescue.cc    jobs that a cluster manager preempts by itself
@@ -38,6 +39,7 @@
 #include "controller/engine/event_log.h"
 #include "controller/engine/inbox.h"
 #include "controller/engine/pace.h"
+#include "controller/engine/predicates.h"
 #include "controller/engine/trial.h"
 #include "model/snapshot.h"
 #include "planner/planner.h"
@@ -47,44 +49,6 @@ namespace siding {
 
 // In which the node-hours of a user's on-demand jobs are counted.
 inline constexpr Duration kQuotaWindow = std::chrono::hours(24);
-
-// What an agent last said of a task, or that it knows of none. Good until it says something else.
-struct TaskSeen {
-  bool known;      // there is a report
-  bool connected;  // the node's agent is connected, or the node is lost: the report is current
-  const v1::TaskReport& report;
-  const std::optional<v1::Progress>& progress;  // of its dump or restore
-  v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
-};
-
-// The task that a report is of.
-TaskId IdOf(const v1::TaskReport& report);
-// A report whose texts fit into the journal.
-v1::TaskReport WithShortTexts(v1::TaskReport report);
-// On its way off its nodes.
-bool IsReleasing(const JobRecord& job);
-// Will be running in a moment, and can be taken off its nodes then.
-bool IsArriving(JobState state);
-// A request that has been planned and not been granted.
-bool WaitsForItsNodes(const JobRecord& job);
-// A request that waits its turn like a batch job: it goes first, but nobody makes way.
-bool IsQueued(const JobRecord& job);
-// A cluster manager decides when and where it runs, and starts its tasks.
-bool IsHosted(const JobRecord& job);
-// No agent reports its tasks: all that is known of it is what the cluster manager's queue says.
-bool IsSeenInQueueOnly(const JobRecord& job);
-// It asked for this method, which has not been found not to work.
-bool Can(const JobRecord& job, Method method);
-// Before what has failed so often is tried again: a second, and each time twice as long, up to a minute.
-Duration PauseAfter(int failures);
-// Nodes of these capacities would hold it, were they empty.
-bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
-// Its memory is there already.
-bool CanThawIn(const Resources& room, const JobRecord& job);
-// The processes are there (or about to be).
-bool IsLive(v1::TaskPhase phase);
-// The processes are gone.
-bool IsGone(v1::TaskPhase phase);
 
 class Engine::Impl {
  public:
@@ -157,6 +121,8 @@ class Engine::Impl {
   absl::StatusOr<CheckpointId> OrderCheckpoint(JobRecord& job, Tier tier);
   absl::Status Vacate(JobRecord& job, Tier tier);
   absl::Status Migrate(JobRecord& job, std::vector<NodeId> nodes);
+  absl::Status TryAgain(JobRecord& job);
+  absl::Status Restart(JobRecord& job, const std::string& by);
   absl::Status Kill(JobRecord& job, const std::string& by);
   absl::Status Cordon(const NodeId& node, bool cordoned);
   absl::Status Lose(const NodeId& node, const std::string& by);  // lost.cc
@@ -220,9 +186,23 @@ class Engine::Impl {
   bool JudgeCommit(JobRecord& job);
   bool JudgeSave(JobRecord& job);
   bool JudgeKill(JobRecord& job);
-  void StartFailed(JobRecord& job, const std::string& where, const v1::TaskReport& report);
-  void RestoreFailed(JobRecord& job, const v1::TaskReport& report);
+
+  // ---- failed.cc ----
+  struct Retry {
+    int rounds = 0;
+    Time at;  // until then it is tried on nodes that it has not been tried on in this round only
+    std::set<NodeId> tried;  // in this round
+  };
+  void StartFailed(JobRecord& job, int rank, const v1::TaskReport& report);
+  void SavedStartFailed(JobRecord& job, int rank, const v1::TaskReport& report, const std::string& why);
+  void RestoreFailed(JobRecord& job, int rank, const v1::TaskReport& report);
   void Pause(const JobRecord& job, int failures);
+  std::string TryElsewhereOrLater(const JobRecord& job, int rank, bool outside);
+  const std::set<NodeId>* NotOn(const JobRecord& job) const;
+  bool WaitsForItsRound(const JobRecord& job) const;
+  bool MayStartOver(const JobRecord& job) const;
+  bool NeedsAWord(const JobRecord& job) const;
+  static std::string HowToStartOver(const JobRecord& job);
   void FallBack(JobRecord& job, const std::string& why);
   void FallBackBehindSave(JobRecord& job, const std::string& why);
   void StartAnew(JobRecord& job, const std::string& why);
@@ -392,10 +372,12 @@ class Engine::Impl {
   void LetGo(const NodeId& node, const TaskId& id, const v1::TaskReport& report);
 
   // ---- retention.cc ----
+  void ExpireFailed();
   void ForgetEnded();
   std::vector<JobId> WhoMayBeForgotten();
   std::set<JobId> StillSpokenOf() const;
   bool HasNoImage(const JobRecord& job);
+  bool KeepsImages(const JobRecord& job) const;
   bool ItsNodesAreThere(const JobRecord& job) const;
   void DropTracesOf(JobId id);
   void CompactJournal();
@@ -459,6 +441,8 @@ class Engine::Impl {
   std::deque<Promised> promises_;  // to jobs that a cluster manager does not have yet
   std::map<JobId, Time>
       not_before_;  // of jobs that a node could not start, restore or thaw: the next attempt
+  std::map<JobId, Retry>
+      retries_;  // of jobs that could not be restored, though nothing is known against the image
 
   struct Sent {
     int64_t op = 0;
@@ -496,6 +480,7 @@ class Engine::Impl {
   Time started_;         // no agent has been heard before
   Time agents_back_at_;  // those of the controller before this one are there by then
   Time compact_not_before_;
+  Time expire_failed_at_;
   Time caught_up_at_;
 };
 

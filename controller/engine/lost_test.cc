@@ -362,7 +362,7 @@ TEST_F(LostTest, NorBeforeItHasBeenHeardAgain) {
 
 // It runs already. To keep it frozen would undo nothing.
 TEST_F(LostTest, AJobThatMadeWayGoesOnWhateverIsLeftOfItsEarlierLife) {
-  const JobId job = RunningOn("a", Batch(1, {Method::kSuspend}));
+  const JobId job = RunningOn("a", Batch(1, {Method::kSuspend, Method::kKill}));
   Burn("a");
   Settle();
   ASSERT_EQ(Job(job).nodes, std::vector{NodeId("b")});

@@ -9,15 +9,7 @@
 namespace siding {
 namespace {
 
-constexpr int kRestoreAttempts = 3;
-// Attempts to start a job where only the nodes were to blame.
-constexpr int kStartAttempts = 5;
-// What went wrong on a node may be over after this.
-constexpr Duration kPause = std::chrono::seconds(1);
-constexpr Duration kLongestPause = std::chrono::minutes(1);
-constexpr int kDoublings = 6;  // from one to the other
-// A node that had no GPU for a job, or not the image's key, may have it after this, or another node may be
-// free; a frozen job that could not go on may be able to.
+// A frozen job that could not go on may be able to after this.
 constexpr Duration kLackPause = std::chrono::seconds(10);
 // Attempts at a dump that failed for a reason that may pass, such as a process that ended in the middle of
 // it.
@@ -29,21 +21,17 @@ constexpr Duration kMethodPause = std::chrono::minutes(10);
 // Attempts to dump one rank again after its peers have been parked.
 constexpr int kCommitAttempts = 5;
 
+}  // namespace
+
 std::string On(const JobRecord& job, int rank) {
   return absl::StrCat("rank ", rank, " on ", job.nodes[rank].value());
 }
 
-JobMoved Moved(JobEvent event, std::string reason = "") {
+JobMoved Moved(JobEvent event, std::string reason) {
   JobMoved move;
   move.event = event;
   move.reason = std::move(reason);
   return move;
-}
-
-}  // namespace
-
-Duration PauseAfter(int failures) {
-  return std::min(kPause * (1 << std::clamp(failures - 1, 0, kDoublings)), kLongestPause);
 }
 
 bool Engine::Impl::Judge(JobRecord& job) {
@@ -152,47 +140,17 @@ bool Engine::Impl::JudgeGpuState(JobRecord& job) {
   return false;
 }
 
-// Back to the newest checkpoint that is good, or to the beginning.
-void Engine::Impl::FallBack(JobRecord& job, const std::string& why) {
-  const bool can_restore = ResumptionOf(state_, job) != Resumption::kBeginning;
-  if (!can_restore || job.state == JobState::kStarting) return StartAnew(job, why);
-  JobMoved move = Moved(JobEvent::kRestoreFailed, why);
-  move.nodes = WhereTasksMayLive(job);
-  Move(job, std::move(move));
-}
-
-void Engine::Impl::StartAnew(JobRecord& job, const std::string& why) {
-  JobMoved move = Moved(JobEvent::kRestartNeeded, why);
-  move.nodes = WhereTasksMayLive(job);
-  Move(job, std::move(move));
-}
-
-// Those whose ranks have not been seen gone. That an agent knows nothing of a task says so, unless the order
-// to start it may still be on its way. What an operator says of a node does not: it may come back after all.
-std::vector<NodeId> Engine::Impl::WhereTasksMayLive(const JobRecord& job) const {
-  const bool starting = StartIsOnItsWay(job);
-  std::vector<NodeId> nodes;
-  if (!HoldsNodes(job.state)) return nodes;
-  for (int rank : LiveRanks(job)) {
-    const ObservedTask* task = TaskOn(job.nodes[rank], TaskOf(job, rank));
-    const bool gone = task != nullptr && IsGone(task->report.phase());
-    const bool never_there = task == nullptr && !starting && IsConnected(job.nodes[rank]);
-    if (!gone && !never_there) nodes.push_back(job.nodes[rank]);
-  }
-  return nodes;
-}
-
 bool Engine::Impl::JudgeStart(JobRecord& job) {
   Time started{};
   bool all = true;
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
     if (seen.phase() == v1::LAUNCH_FAILED) {
-      StartFailed(job, On(job, rank), seen.report);
+      StartFailed(job, rank, seen.report);
       return true;
     }
     if (seen.phase() == v1::RESTORE_FAILED) {
-      RestoreFailed(job, seen.report);
+      RestoreFailed(job, rank, seen.report);
       return true;
     }
     // A rank that has exited already has run, too; one that was found where it is may be frozen.
@@ -207,48 +165,9 @@ bool Engine::Impl::JudgeStart(JobRecord& job) {
   const Time now = clock_.Now();
   const bool can_be = started <= now && (started >= job.state_since || IsHosted(job));
   move.started = can_be ? started : now;
+  retries_.erase(job.id);
   Move(job, std::move(move));
   return true;
-}
-
-// What the job asked for cannot be done, or a node could not do it: then it is tried again.
-void Engine::Impl::StartFailed(JobRecord& job, const std::string& where, const v1::TaskReport& report) {
-  const std::string why = absl::StrCat(where, ": ", report.error());
-  const bool restarting = job.state == JobState::kRestoring;
-  const int failures = restarting ? job.restore_failures : job.start_failures;
-  if (report.node_problem()) Pause(job, failures);
-  // What the program saved is not given up because of nodes, as an image is not.
-  if (restarting) return report.node_problem() ? FallBack(job, why) : FallBackBehindSave(job, why);
-  if (report.node_problem() && failures + 1 < kStartAttempts) return StartAnew(job, why);
-  Move(job, Moved(JobEvent::kStartFailed, why));
-}
-
-// From what the program saved itself it does not go on; from an older image it may.
-void Engine::Impl::FallBackBehindSave(JobRecord& job, const std::string& why) {
-  if (job.checkpoints.empty() || job.current.checkpoint != CheckpointId()) return StartAnew(job, why);
-  JobMoved move = Moved(JobEvent::kRestoreFailed, why);
-  move.nodes = WhereTasksMayLive(job);
-  move.without_save = true;
-  Move(job, std::move(move));
-}
-
-void Engine::Impl::Pause(const JobRecord& job, int failures) {
-  not_before_[job.id] = clock_.Now() + PauseAfter(failures + 1);
-}
-
-void Engine::Impl::RestoreFailed(JobRecord& job, const v1::TaskReport& report) {
-  const std::string why = absl::StrCat(On(job, report.task().rank() - job.first_rank), ": ", report.error());
-  // A damaged image is never tried again; another failure may be the node's, so it is tried elsewhere first.
-  const CheckpointId checkpoint = job.current.checkpoint;
-  if (report.no_gpu() || report.no_key()) {
-    not_before_[job.id] = clock_.Now() + kLackPause;
-  } else if (report.image_damaged() ||
-             (!report.node_problem() && job.restore_failures + 1 >= kRestoreAttempts)) {
-    if (checkpoint != CheckpointId()) Record(job.id, CheckpointChanged{checkpoint, "damaged", why});
-  } else {
-    Pause(job, job.restore_failures);
-  }
-  FallBack(job, why);
 }
 
 bool Engine::Impl::JudgeFreeze(JobRecord& job) {
@@ -360,6 +279,11 @@ bool Engine::Impl::JudgeKill(JobRecord& job) {
     event = JobEvent::kReleased;
   }
   JobMoved move = Moved(event, job.current.reason);
+  if (event == JobEvent::kRequeued && !MayStartOver(job)) {
+    // What it was to go on from was found damaged meanwhile.
+    move.event = event = JobEvent::kReleased;
+    move.reason += HowToStartOver(job);
+  }
   if (job.current.for_good) move.exit_code = 128 + 15;
   if (event != JobEvent::kCancelled) move.nodes = WhereTasksMayLive(job);
   Move(job, std::move(move));

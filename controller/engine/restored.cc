@@ -129,7 +129,7 @@ void Engine::Impl::CatchUp(const v1::TaskReport& report) {
   JobMoved move;
   if (job.state == JobState::kKilling) {
     if (job.current.for_good) return;
-    const bool saved = ResumptionOf(state_, job) != Resumption::kBeginning;
+    const bool saved = ResumptionOf(state_, job) != Resumption::kBeginning || !MayStartOver(job);
     move.event = saved ? JobEvent::kReleased : JobEvent::kRequeued;
     move.reason = kWhy;
     move.nodes = WhereTasksMayLive(job);

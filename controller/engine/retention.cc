@@ -13,6 +13,7 @@ namespace {
 constexpr size_t kForgottenAtOnce = 500;
 // A disk that is full, say, is not asked again at every tick.
 constexpr Duration kCompactAgain = std::chrono::minutes(1);
+constexpr Duration kLookForFailed = std::chrono::minutes(1);
 
 void AddRequestsOf(const JobRecord& job, std::set<JobId>& needed) {
   needed.insert(job.displaced_by);
@@ -44,7 +45,7 @@ bool Engine::Impl::HasNoImage(const JobRecord& job) {
     const CheckpointRecord& checkpoint = found->second;
     if (checkpoint.state == "gone" || checkpoint.state == "failed") continue;
     none = false;
-    if (checkpoint.state == "good")
+    if (checkpoint.state == "good" && !KeepsImages(job))
       Record(job.id, CheckpointChanged{id, "deleted", "its job ended long ago"});
     if (checkpoint.state.empty()) Record(job.id, CheckpointChanged{id, "deleted", "it was never whole"});
   }
@@ -80,6 +81,18 @@ std::vector<JobId> Engine::Impl::WhoMayBeForgotten() {
   return found;
 }
 
+// The images of those that failed long enough ago go.
+void Engine::Impl::ExpireFailed() {
+  const Time now = clock_.Now();
+  if (now < expire_failed_at_) return;
+  expire_failed_at_ = now + kLookForFailed;
+  for (const auto& [ended, id] : state_.ended) {
+    if (now - ended < policy_.keep_failed_images) break;
+    const JobRecord& job = state_.jobs.at(id);
+    if (job.state == JobState::kFailed && !job.checkpoints.empty()) to_judge_.insert(id);
+  }
+}
+
 void Engine::Impl::ForgetEnded() {
   if (!platform_.manager().empty() && !state_.queue.seen) return;
   std::vector<JobId> jobs = WhoMayBeForgotten();
@@ -95,6 +108,7 @@ void Engine::Impl::ForgetEnded() {
 // What is kept about it beside its record.
 void Engine::Impl::DropTracesOf(JobId id) {
   not_before_.erase(id);
+  retries_.erase(id);
   in_doubt_.erase(id);
   const auto begin = sent_.lower_bound({TaskId{id, 0, 0}, NodeId()});
   const auto end = sent_.lower_bound({TaskId{JobId(id.value() + 1), 0, 0}, NodeId()});

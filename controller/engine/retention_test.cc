@@ -104,6 +104,8 @@ TEST_F(RetentionTest, ItsCheckpointsGoWithIt) {
 
 // The images of one that failed are kept for its owner, but not for ever.
 TEST_F(RetentionTest, ImagesOfAFailedJobAreDeletedFirst) {
+  policy_.keep_failed_images = 30min;
+  engine_->SetPolicy(policy_);
   const JobId job = Submit(Batch());
   Settle();
   ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());

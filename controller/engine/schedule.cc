@@ -31,13 +31,14 @@ bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities)
   // Ends at the first that are enough: with a long queue this is asked for thousands of jobs in a row.
   int missing = job.nodes;
   for (auto it = capacities.begin(); missing > 0 && it != capacities.end(); ++it)
-    missing -= it->second.Covers(job.per_node);
+    missing -= it->second.Covers(job.per_node) && !job.not_on.contains(it->first);
   return missing <= 0;
 }
 
 bool Engine::Impl::MustWait(const JobRecord& job) const {
   auto it = not_before_.find(job.id);
-  return (it != not_before_.end() && clock_.Now() < it->second) || HasLeftTasks(job);
+  return (it != not_before_.end() && clock_.Now() < it->second) || NeedsAWord(job) || WaitsForItsRound(job) ||
+         HasLeftTasks(job);
 }
 
 // Were it started again now, it might run twice.
@@ -93,6 +94,10 @@ bool Engine::Impl::PlaceWaiting() {
     if (GoesOnFromImage(job)) {
       const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
       if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
+    }
+    if (const std::set<NodeId>* tried = NotOn(job)) {
+      if (!w.only_on.empty()) continue;
+      w.not_on = *tried;
     }
     waiting.push_back(std::move(w));
   }
@@ -229,6 +234,12 @@ bool Engine::Impl::MayComeBack(const JobRecord& job) const {
   return queued != nullptr ? queued->phase != ManagedPhase::kOver : !state_.queue.seen;
 }
 
+// It may still go on from them, or somebody may want to look at what it failed of.
+bool Engine::Impl::KeepsImages(const JobRecord& job) const {
+  if (!job.ended || MayComeBack(job)) return true;
+  return job.state == JobState::kFailed && clock_.Now() - *job.ended < policy_.keep_failed_images;
+}
+
 // Of a job that is not over the newest good ones are kept, and one at least. Those that are damaged are none
 // of them: they are not counted, and do not push others out. An order to delete is recorded before it is
 // given, and a checkpoint counts only when the images of all ranks are there, so an older one never goes
@@ -239,12 +250,15 @@ void Engine::Impl::ExpireCheckpoints(JobRecord& job) {
   const bool in_the_making = job.state == JobState::kDumping || job.state == JobState::kCommitting;
   if (last != state_.checkpoints.end() && last->second.state.empty() && !in_the_making)
     Record(job.id, CheckpointChanged{last->first, "deleted", "it was not finished"});
-  const bool over = (job.state == JobState::kDone || job.state == JobState::kCancelled) && !MayComeBack(job);
+  const bool over = !KeepsImages(job);
   const size_t keep = over ? 0 : static_cast<size_t>(std::max(1, policy_.keep_checkpoints));
   while (job.checkpoints.size() > keep) {
     // Copied: recording takes it off the list.
     const CheckpointId oldest = job.checkpoints.front();
-    Record(job.id, CheckpointChanged{oldest, "deleted", over ? "its job has ended" : "newer ones are kept"});
+    const char* why = !over                            ? "newer ones are kept"
+                      : job.state == JobState::kFailed ? "its job has failed, and that long ago"
+                                                       : "its job has ended";
+    Record(job.id, CheckpointChanged{oldest, "deleted", why});
   }
 }
 

@@ -113,6 +113,7 @@ struct Tally {
   double lost_node_seconds = 0;
   int64_t damaged_checkpoints = 0;
   int64_t gpu_states_lost = 0;
+  int64_t restarts = 0;  // from the beginning, of jobs that had run
 };
 // Jobs that ended long ago, and that nothing refers to any more, leave the state.
 struct JobsForgotten {
@@ -197,6 +198,9 @@ struct JobRecord {
   double lost_node_seconds = 0;
   int damaged_checkpoints = 0;  // ever found
   int gpu_states_lost = 0;
+  int restarts = 0;            // from the beginning, after it had run
+  std::string restart_reason;  // of the last one
+  Time begun;                  // the last one: images and saves of before are not gone on from
 
   // On-demand.
   std::vector<Plan> plans;

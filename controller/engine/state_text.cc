@@ -42,7 +42,8 @@ void Add(std::string& text, const JobRecord& job) {
   line("numbers ", job.start_failures, " ", job.exit_code, " ", job.incarnation, " ", job.from_copy, " ",
        job.first_rank, " ", job.order, " ", job.restore_failures, " ", job.checkpoint_count, " ",
        job.displaced_by.value(), " ", job.preemptions, " ", job.in_ram, " ", job.lost_node_seconds, " ",
-       job.damaged_checkpoints);
+       job.damaged_checkpoints, " ", job.restarts, " ", Text(job.begun));
+  line("restart ", job.restart_reason);
   line("nodes ", IdsText(job.nodes), " last ", IdsText(job.last_nodes), " left on ", IdsText(job.left_on),
        " target ", IdsText(job.target), " exited ", Text(job.exited), " notes ", Text(job.notes));
   for (const auto& [method, why] : job.lost_methods) line("lost ", ToString(method), " ", why);
@@ -62,10 +63,11 @@ void Add(std::string& text, const CheckpointRecord& c) {
 
 std::string StateText(const DurableState& state) {
   const Tally& t = state.forgotten;
-  std::string text = absl::StrCat(
-      "seq ", state.last_seq, " last job ", state.last_job.value(), "\nforgotten ", t.met, " ", t.missed, " ",
-      t.refused, " ", t.preemptions, " ", t.lost_node_seconds, " ", t.damaged_checkpoints, " ",
-      t.gpu_states_lost, "\nunwanted ", IdsText(state.unwanted), " restored ", Text(state.restored_at), "\n");
+  std::string text =
+      absl::StrCat("seq ", state.last_seq, " last job ", state.last_job.value(), "\nforgotten ", t.met, " ",
+                   t.missed, " ", t.refused, " ", t.preemptions, " ", t.lost_node_seconds, " ",
+                   t.damaged_checkpoints, " ", t.gpu_states_lost, " ", t.restarts, "\nunwanted ",
+                   IdsText(state.unwanted), " restored ", Text(state.restored_at), "\n");
   for (const auto& [id, job] : state.jobs) Add(text, job);
   for (const auto& [id, job] : state.unfinished) absl::StrAppend(&text, "unfinished ", id.value(), "\n");
   for (const auto& [at, id] : state.ended) absl::StrAppend(&text, "ended ", Text(at), " ", id.value(), "\n");

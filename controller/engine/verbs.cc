@@ -61,7 +61,34 @@ absl::Status Engine::Impl::Suspend(JobRecord& job) {
   return absl::OkStatus();
 }
 
+// It waits only because it could not be restored a moment ago.
+absl::Status Engine::Impl::TryAgain(JobRecord& job) {
+  if (IsHosted(job))
+    return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which starts it again"));
+  if (NeedsAWord(job)) {
+    return NotInState(job, absl::StrCat("nothing is left that it could go on from; sidingctl restart ",
+                                        job.id.value(), " starts it from the beginning"));
+  }
+  if (not_before_.erase(job.id) + retries_.erase(job.id) == 0)
+    return NotInState(job, "it waits for nodes, and goes on by itself when there is room");
+  Record(job.id, Noted{"to be tried again at once: asked for"});
+  return absl::OkStatus();
+}
+
+absl::Status Engine::Impl::Restart(JobRecord& job, const std::string& by) {
+  if (IsHosted(job))
+    return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which can requeue it"));
+  if (job.state == JobState::kPending) return NotInState(job, "it starts from the beginning by itself");
+  if (job.state != JobState::kParked)
+    return NotInState(job, "only a parked job can be started from the beginning; vacate parks one that runs");
+  not_before_.erase(job.id);
+  retries_.erase(job.id);
+  StartAnew(job, absl::StrCat("asked for by ", by));
+  return absl::OkStatus();
+}
+
 absl::Status Engine::Impl::Resume(JobRecord& job) {
+  if (job.state == JobState::kParked) return TryAgain(job);
   if (job.state != JobState::kSuspended) return NotInState(job, "only a suspended job can be resumed");
   if (RequestStillWants(job.displaced_by)) {
     return NotInState(job, absl::StrCat("it made way for request ", job.displaced_by.value(),
@@ -293,6 +320,7 @@ absl::Status Engine::Impl::DeleteCheckpoint(const CheckpointId& id) {
   }
   if (checkpoint.state == "good" || checkpoint.state == "damaged") {
     Record(job.id, CheckpointChanged{id, "deleted", "asked for"});
+    retries_.erase(job.id);  // it may go on from the one before
   }
   return absl::OkStatus();
 }

@@ -23,6 +23,7 @@ std::vector<Returning> Engine::Impl::WhoMayReturn() const {
 
 bool Engine::Impl::MayReturn(const JobRecord& job) const {
   if (job.displaced_by == JobId() || MustWait(job)) return false;
+  if (NotOn(job) != nullptr) return false;  // PlaceWaiting() knows where it may be tried
   if (job.state == JobState::kSuspended) return !LiveRanks(job).empty();
   return job.state == JobState::kParked && !IsHosted(job);
 }

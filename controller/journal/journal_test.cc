@@ -38,6 +38,7 @@ JobSpec FullSpec() {
   spec.notice = 15s;
   spec.gpu_collectives = GpuCollectives::kDrainable;
   spec.allow_io_uring = true;
+  spec.append_files = true;
   spec.checkpoint_interval = 60s;
   spec.auto_checkpoint_interval = true;
   spec.max_preemptions = 2;

@@ -52,6 +52,7 @@ class EngineMetrics final : public prometheus::Collectable {
   std::vector<MetricFamily> Collect() const override {
     std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}, {"lost", 0}};
     std::map<std::string, double> scrubbed;
+    int unrestored = 0, unstarted = 0;
     Tally tally;  // of all jobs that there have ever been
     double bytes = 0, events = 0;
     for (int i = 0; i < kJobStateCount; ++i) jobs[ToString(static_cast<JobState>(i))] = 0;
@@ -61,6 +62,11 @@ class EngineMetrics final : public prometheus::Collectable {
       for (const auto& [id, job] : state.jobs) {
         ++jobs[ToString(job.state)];
         AddTo(tally, job);
+        const bool parked = job.state == JobState::kParked;
+        const bool waits_for_a_word = parked && ResumptionOf(state, job) == Resumption::kBeginning;
+        unstarted += waits_for_a_word;
+        unrestored +=
+            (parked || job.state == JobState::kRestoring) && job.restore_failures > 0 && !waits_for_a_word;
       }
       for (const auto& [id, node] : state.observed_nodes) {
         if (!state.IsLost(id)) ++nodes[node.connected ? "up" : "down"];
@@ -90,6 +96,16 @@ class EngineMetrics final : public prometheus::Collectable {
             .Add(static_cast<double>(tally.refused), "result", "refused"),
         Family("siding_preemptions_total", "Times a job was made to make way.", MetricType::Counter)
             .Add(static_cast<double>(tally.preemptions)),
+        Family("siding_stuck_jobs",
+               "Parked jobs by what keeps them there: restore, their last restore failed; restart, nothing "
+               "is left to "
+               "go on from.",
+               MetricType::Gauge)
+            .Add(unrestored, "why", "restore")
+            .Add(unstarted, "why", "restart"),
+        Family("siding_restarts_total", "Times a job that had run was started from the beginning.",
+               MetricType::Counter)
+            .Add(static_cast<double>(tally.restarts)),
         Family("siding_lost_node_seconds_total", "Node-seconds stopped or repeated.", MetricType::Counter)
             .Add(tally.lost_node_seconds),
         Family("siding_checkpoint_bytes", "Size of all good checkpoints.", MetricType::Gauge).Add(bytes),

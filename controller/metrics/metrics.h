@@ -10,8 +10,9 @@
 namespace siding {
 
 // siding_jobs{state}, siding_nodes{state}, siding_requests_total{result}, siding_preemptions_total,
-// siding_lost_node_seconds_total, siding_checkpoint_bytes, siding_damaged_checkpoints_total,
-// siding_gpu_states_lost_total, siding_scrubbed_bytes_total{node}, siding_journal_events_total,
+// siding_stuck_jobs{why}, siding_restarts_total, siding_lost_node_seconds_total, siding_checkpoint_bytes,
+// siding_damaged_checkpoints_total, siding_gpu_states_lost_total, siding_scrubbed_bytes_total{node},
+// siding_journal_events_total,
 // siding_leader: 1 of the active controller.
 class Metrics {
  public:

@@ -23,6 +23,7 @@ struct Waiting {
   int nodes = 1;
   Resources per_node;
   std::vector<NodeId> only_on;  // by rank; empty: anywhere (set for images that lie on their nodes)
+  std::set<NodeId> not_on;      // a moment ago it could not be restored there
 };
 
 struct NodeRoom {

@@ -21,7 +21,8 @@ class StandalonePlatform final : public Platform {
       if (nodes.empty()) {
         // The first that does not fit holds back the rest: were the small ones let past it, a gang might
         // never find its nodes free together. One that can go on only where its image lies holds those nodes
-        // alone.
+        // alone. One that has just failed somewhere waits for its own time, and holds back nobody until then.
+        if (!job->not_on.empty()) continue;
         if (job->only_on.empty()) break;
         std::erase_if(room, [&](const NodeRoom& node) {
           return std::find(job->only_on.begin(), job->only_on.end(), node.id) != job->only_on.end();
@@ -51,7 +52,7 @@ class StandalonePlatform final : public Platform {
     }
     std::vector<const NodeRoom*> fitting;
     for (const NodeRoom& node : room) {
-      if (node.free.Covers(job.per_node)) fitting.push_back(&node);
+      if (node.free.Covers(job.per_node) && !job.not_on.contains(node.id)) fitting.push_back(&node);
     }
     const size_t need = static_cast<size_t>(job.nodes);
     if (fitting.size() < need) return {};

@@ -112,6 +112,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   // The enumerations have the same order.
   out.set_gpu_collectives(static_cast<v1::GpuCollectives>(spec.gpu_collectives));
   out.set_allow_io_uring(spec.allow_io_uring);
+  out.set_append_files(spec.append_files);
   out.set_checkpoint_interval_us(spec.checkpoint_interval.count());
   out.set_auto_checkpoint_interval(spec.auto_checkpoint_interval);
   if (spec.max_preemptions) out.set_max_preemptions(*spec.max_preemptions);
@@ -226,6 +227,7 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   }
   out.gpu_collectives = static_cast<GpuCollectives>(spec.gpu_collectives());
   out.allow_io_uring = spec.allow_io_uring();
+  out.append_files = spec.append_files();
   if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();
   out.start_by = FromMicros(spec.start_by_us());
   return out;

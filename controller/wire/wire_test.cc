@@ -41,6 +41,7 @@ TEST(Wire, AJobSpecComesBackAsItWent) {
   spec.set_notice_us(11);
   spec.set_gpu_collectives(v1::DRAINABLE);
   spec.set_allow_io_uring(true);
+  spec.set_append_files(true);
   (*spec.mutable_labels())["qos"] = "low";
   (*spec.mutable_env())["A"] = "b";
   const auto model = FromProto(spec);

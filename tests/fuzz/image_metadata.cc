@@ -1,4 +1,4 @@
-// What an image says of its task: open files and pipes.
+// What an image says of its task: open files, what else must be there, and pipes.
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/stdio.h"
 #include "tests/fuzz/input.h"
@@ -11,6 +11,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       JudgeFile(file, {.exists = true, .regular = true, .size = 7, .mtime_ns = 7}).status().IgnoreError();
     }
     fuzz::Expect(OpenFilesFromJson(OpenFilesToJson(*files)).ok(), "a list that was written is read");
+  }
+  if (const auto held = HeldFromJson(text); held.ok()) {
+    fuzz::Expect(*HeldFromJson(HeldToJson(*held)) == *held, "what is needed is read as it was written");
   }
   if (const auto pipes = PipesFromText(text); pipes.ok()) {
     fuzz::Expect(*PipesFromText(PipesToText(*pipes)) == *pipes,

@@ -29,6 +29,7 @@ TABLE = {
     "Siding/Checkpoint": ({"id": "JOB_ID"}, PERMISSION_DENIED),
     "Siding/Vacate": ({"id": "JOB_ID"}, PERMISSION_DENIED),
     "Siding/Migrate": ({"id": "JOB_ID"}, PERMISSION_DENIED),
+    "Siding/Restart": ({"id": "JOB_ID"}, PERMISSION_DENIED),
     "Siding/Kill": ({"id": "JOB_ID"}, PERMISSION_DENIED),
     "Siding/Cordon": ({"name": "n1"}, PERMISSION_DENIED),
     "Siding/Uncordon": ({"name": "n1"}, PERMISSION_DENIED),

@@ -25,7 +25,10 @@ const JobRecord* Checks::Find(JobId id) const {
 // ---- At every moment. ----
 
 void Checks::OnEvent(const Event& event) {
-  if (const auto* changed = std::get_if<CheckpointChanged>(&event.body)) CheckRestorable(event, *changed);
+  if (const auto* changed = std::get_if<CheckpointChanged>(&event.body)) {
+    CheckRestorable(event, *changed);
+    CheckDamaged(event, *changed);
+  }
   if (const auto* exited = std::get_if<RankExited>(&event.body)) {
     const JobRecord& job = *Find(event.job);
     const auto done = lab_.finished.find({event.job, exited->rank});
@@ -35,6 +38,7 @@ void Checks::OnEvent(const Event& event) {
   }
   const auto* move = std::get_if<JobMoved>(&event.body);
   if (move == nullptr) return;
+  CheckStartsOver(event);
   if (move->event == JobEvent::kCommit) committed_.insert(move->checkpoint);
   if (move->event != JobEvent::kPlace) return;
   starts_.emplace(event.job, Find(event.job)->incarnation);
@@ -91,6 +95,27 @@ void Checks::CheckRestorable(const Event& event, const CheckpointChanged& change
   if (changed.state == "deleted" && !IsTerminal(job.state) && changed.note != "asked for" && !lost &&
       job.checkpoints.empty())
     lab_.trace.Violate(absl::StrCat("the last checkpoint of job ", job.id.value(), " is deleted"));
+}
+
+// An image is given up only if it is not what was written. One that is in none of the stores was never whole.
+void Checks::CheckDamaged(const Event& event, const CheckpointChanged& changed) {
+  if (changed.state != "damaged") return;
+  const CheckpointRecord& checkpoint = recorded_.checkpoints.at(changed.checkpoint);
+  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+    const auto image = lab_.store.images.find(ImageOf(checkpoint, rank));
+    if (checkpoint.exited.contains(rank)) continue;
+    if (image == lab_.store.images.end() || image->second.damaged) return;
+  }
+  lab_.trace.Violate(absl::StrCat("checkpoint ", changed.checkpoint.value(), " of job ", event.job.value(),
+                                  " is called damaged, and is not: ", changed.note));
+}
+
+// A job that has run and did not allow kill starts from the beginning only if somebody said so.
+void Checks::CheckStartsOver(const Event& event) {
+  const JobRecord& job = *Find(event.job);
+  if (job.begun == event.at && !job.spec.methods.Has(Method::kKill) && !restarted_by_user_.contains(job.id))
+    lab_.trace.Violate(absl::StrCat(
+        "job ", job.id.value(), " starts from the beginning, and nobody said so (", job.restart_reason, ")"));
 }
 
 bool Checks::LiesOnALostDisk(const CheckpointRecord& checkpoint) const {

@@ -34,6 +34,7 @@ class Checks {
   // This job is to have started by its deadline: nothing goes wrong in this world.
   void OnPromise(JobId job) { promises_.insert(job); }
   void OnUserKill(JobId job) { killed_by_user_.insert(job); }
+  void OnUserRestart(JobId job) { restarted_by_user_.insert(job); }
   // With all that was on its disk.
   void OnBurnt(const NodeId& node) { burnt_.insert(node); }
 
@@ -46,6 +47,8 @@ class Checks {
   bool IsLost(const TaskId& task) const;
   void CheckProcesses(const Machine& machine, std::map<JobId, TaskId>& seen);
   void CheckRestorable(const Event& event, const CheckpointChanged& changed);
+  void CheckDamaged(const Event& event, const CheckpointChanged& changed);
+  void CheckStartsOver(const Event& event);
   void CheckStart(const Event& event, const JobMoved& move);
   bool IsGivenUp(const NodeId& node, const TaskId& task) const;
   bool LiesOnALostDisk(const CheckpointRecord& checkpoint) const;
@@ -63,7 +66,7 @@ class Checks {
   std::vector<const Machine*> machines_;
   std::set<CheckpointId> committed_;
   std::set<JobId> promises_;
-  std::set<JobId> killed_by_user_;
+  std::set<JobId> killed_by_user_, restarted_by_user_;
   std::set<NodeId> burnt_;
   // The last incarnation of the job of which nothing ran on the node any more, if it was true what an
   // operator had said of it when the next one began.

@@ -88,6 +88,11 @@ void World::Mishap() {
     lab_.timeline.After(random.Between(1s, 180s), [this, name] { network_.Reconnect(name); });
     return;
   }
+  if (what == 8 && trouble_.storage && random.Chance(0.5)) {
+    lab_.trace("world", "the file system of the jobs is away");
+    lab_.files_away_until = lab_.timeline.Now() + random.Between(5s, 200s);
+    return;
+  }
   if (what == 8 && trouble_.storage) {
     lab_.trace("world", "the stores are full");
     lab_.store.full_until = lab_.timeline.Now() + random.Between(5s, 60s);

@@ -25,6 +25,7 @@ struct Lab {
   Trace trace;
   Odds odds;
   ImageStore store;
+  Time files_away_until;  // what the jobs have open is not there, and nothing is restored
   std::vector<Program> programs;
   // Who came to the end of its work: in which incarnations, by job and rank. In several, where one was
   // started because another was taken for lost.

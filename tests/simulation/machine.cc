@@ -31,6 +31,7 @@ void Machine::StartShim(const TaskId& id, Start start) {
     TaskFolder& folder = folders[id];
     if (start.fails_with) {
       folder.failed.emplace().set_message(*start.fails_with);
+      folder.failed->set_outside_problem(start.fails_outside);
       shims_.erase(shim);
       Tell(id);
       return;

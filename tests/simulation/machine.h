@@ -55,6 +55,7 @@ class Machine {
     Duration from{0};   // the work that is done already
     Duration takes{0};  // until it runs
     std::optional<std::string> fails_with;
+    bool fails_outside = false;  // because of what is around the task
   };
   void StartShim(const TaskId& id, Start start);
   bool HasShim(const TaskId& id) const { return shims_.contains(id); }

@@ -26,6 +26,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
   const auto fail = [this](const std::string& why, bool damaged) {
     record_.mutable_report()->set_error(why);
     record_.mutable_report()->set_image_damaged(damaged);
+    record_.mutable_report()->set_outside_problem(!damaged);
     SetPhase(v1::RESTORE_FAILED);
     Finish();
   };
@@ -39,6 +40,10 @@ void Task::DoRestore(const v1::ToAgent& command) {
   record_.mutable_report()->set_image_bytes(start.program.memory.value);
   start.takes = host_.restore.For(start.program.memory);
   if (Draws(lab.odds.restore_fails)) start.fails_with = "criu: a pid is in use";
+  if (lab.timeline.Now() < lab.files_away_until) {
+    start.fails_with = "file /work/log has vanished since the checkpoint";
+    start.fails_outside = true;
+  }
   host_.machine.StartShim(id_, start);
   AwaitStart(v1::RESTORE_FAILED);
 }
@@ -57,6 +62,7 @@ void Task::AwaitStart(v1::TaskPhase failed) {
       SetPhase(v1::RUNNING);
     } else {
       report.set_error(Folder().failed ? Folder().failed->message() : "siding-shim ended without a word");
+      report.set_outside_problem(Folder().failed && Folder().failed->outside_problem());
       SetPhase(failed);
     }
     Finish();

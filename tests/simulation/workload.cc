@@ -40,6 +40,7 @@ void World::DrawPolicy() {
   policy.margin = 2s;
   policy.budget_steps = 512;
   policy.keep_checkpoints = random.Between(1, 3);
+  policy.keep_failed_images = random.Between(0s, 600s);
   policy.expected_hold = random.Between(20s, 300s);
   policy.headroom_nodes = random.Chance(0.1) ? 1 : 0;
   policy.delay_weight = random.Chance(0.3) ? 0.2 : 0;
@@ -126,7 +127,7 @@ void World::AskSomething() {
   const JobId job = random.OneOf(jobs_);
   const Tier tier = random.Chance(0.5) ? Tier::kLocal : Tier::kShared;
   NodeId node = AnyNode().machine->node();
-  const int what = random.Below(22);
+  const int what = random.Below(23);
   const bool cordon = random.Chance(0.3);
   if (what == 19 || what == 20) {
     for (const Node& other : nodes_) {
@@ -189,6 +190,11 @@ void World::AskSomething() {
         // Of a node that is off this is true; of one that is cut off, or whose agent is dead, it is not.
         lab_.trace("operator", "lost ", node.value());
         status = engine.Lose(kOperator, node);
+        break;
+      case 21:
+        lab_.trace("user", "restart ", job.value());
+        checks_->OnUserRestart(job);
+        status = engine.Restart(kUser, job);
         break;
       default:
         lab_.trace("operator", cordon ? "cordon " : "uncordon ", node.value());

@@ -1,5 +1,7 @@
 #include "tests/simulation/world.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace siding::simulation {
@@ -80,6 +82,7 @@ void World::CalmDown() {
   calm_ = true;
   lab_.odds = Odds();
   lab_.store.full_until = Time();
+  lab_.files_away_until = Time();
   give_up_ = lab_.timeline.Now() + kPatience;
   MaybeBurnOne();
   for (Node& node : nodes_) {
@@ -133,15 +136,35 @@ void World::LookForRest() {
   }
 }
 
-// What a user has frozen goes on when the user says so; and operators see to nodes.
+// None of its images is there: it was deleted after the copy of the journal was made that is in use.
+bool World::HasNoImage(const CheckpointId& checkpoint) const {
+  return std::none_of(lab_.store.images.begin(), lab_.store.images.end(),
+                      [&](const auto& image) { return image.first.checkpoint == checkpoint.value(); });
+}
+
+// What a user has frozen goes on when the user says so, and what has nothing to go on from starts again; and
+// operators see to nodes.
 void World::ResumeFrozen() {
   const ClusterState& recorded = controller_->journal().state();
-  std::vector<JobId> frozen;
+  std::vector<JobId> frozen, stuck;
+  std::vector<CheckpointId> missing;
   for (const auto& [id, job] : recorded.unfinished) {
     if (job->state == JobState::kSuspended && job->displaced_by == JobId()) frozen.push_back(id);
+    if (job->state != JobState::kParked) continue;
+    const bool lacks_image =
+        ResumptionOf(recorded, *job) == Resumption::kCheckpoint && HasNoImage(job->checkpoints.back());
+    if (lacks_image && job->checkpoints.size() > 1)
+      missing.push_back(job->checkpoints.back());
+    else if (lacks_image || ResumptionOf(recorded, *job) == Resumption::kBeginning)
+      stuck.push_back(id);
   }
   controller_->Call([&](Engine& engine) {
     for (JobId id : frozen) engine.Resume(kOperator, id).IgnoreError();
+    for (const CheckpointId& id : missing) engine.DeleteCheckpoint(kOperator, id).IgnoreError();
+    for (JobId id : stuck) {
+      checks_->OnUserRestart(id);
+      engine.Restart(kOperator, id).IgnoreError();
+    }
     for (const Node& node : nodes_) {
       engine.Cordon(kOperator, node.machine->node(), false).IgnoreError();
       if (node.burnt) engine.Lose(kOperator, node.machine->node()).IgnoreError();

@@ -57,6 +57,7 @@ class World {
   void CalmDown();
   void MaybeBurnOne();
   void LookForRest();
+  bool HasNoImage(const CheckpointId& checkpoint) const;
   void ResumeFrozen();
 
   // ---- workload.cc ----

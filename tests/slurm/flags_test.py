@@ -25,7 +25,7 @@ class Flags(SlurmCase):
     def test_they_are_explained(self):
         for command in ("srun", "sbatch", "salloc"):
             text = self.slurm.run(command, "--help")
-            for flag in ("preemptible", "checkpoint-interval", "checkpoint-signal", "start-by", "notice", "max-preemptions"):
+            for flag in ("preemptible", "checkpoint-interval", "checkpoint-signal", "start-by", "notice", "max-preemptions", "files"):
                 self.assertIn(f"--siding-{flag}", text)
 
     def test_bad_values_are_refused_at_submission_by_name(self):

@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+"""What a job needs is away when it is to be restored; what is done then, and what only if somebody says so."""
+
+import os
+import signal
+import unittest
+
+from case import ClusterCase, CtlError, jobs, wait_for
+
+
+class Outside(ClusterCase):
+    def folder(self):
+        folder = self.cluster.dir / "work"
+        folder.mkdir()
+        return folder
+
+    def submit(self, folder, *extra, n=150):
+        argv = jobs.command(self.cluster.dir, "counter", jobs.COUNTER, n, 8)
+        return self.cluster.submit("--name", "counter", "--slots", 1, "--preemptible=checkpoint", *extra, "--workdir", folder,
+                                   "--output", folder / "log", "--", *argv)
+
+    def lines(self, log):
+        return log.read_text().splitlines() if log.exists() else []
+
+    def park(self, job, log):
+        """Off its node, with some work done, and not to be restored yet."""
+        wait_for("the job to have written some lines", lambda: len(self.lines(log)) >= 20, 30)
+        for node in self.nodes:
+            self.cluster.ctl("cordon", node)
+        self.cluster.ctl("vacate", job)
+
+    def let_it_try(self):
+        for node in self.nodes:
+            self.cluster.ctl("uncordon", node)
+
+    def kinds(self, job):
+        return [event["kind"] for event in self.cluster.events(job)]
+
+    def test_a_folder_that_is_away_for_a_moment_costs_nothing(self):
+        folder = self.folder()
+        job = self.submit(folder)
+        self.park(job, folder / "log")
+        away = folder.rename(self.cluster.dir / "away")
+        self.let_it_try()
+        wait_for("both nodes to have been tried", lambda: self.kinds(job).count("restore-failed") == 2, 30)
+        view = self.cluster.wait_state(job, "parked")
+        self.assertIn(str(folder), view["reason"])
+        self.assertIn(f"sidingctl resume {job}", view["reason"])
+        self.assertEqual([c["state"] for c in self.cluster.ctl("checkpoints", "list")["checkpoints"]], ["good"])
+        away.rename(folder)
+        self.cluster.ctl("resume", job)
+        self.cluster.wait_state(job, "done")
+        self.assertIsNone(jobs.counted(folder / "log", 150))
+        self.assertNotIn("checkpoint-damaged", self.kinds(job))
+
+    def test_a_job_that_does_not_allow_kill_starts_from_the_beginning_when_somebody_says_so(self):
+        folder = self.folder()
+        job = self.submit(folder)
+        wait_for("the job to have written some lines", lambda: len(self.lines(folder / "log")) >= 20, 30)
+        with self.assertRaises(CtlError) as refused:
+            self.cluster.ctl("restart", job)
+        self.assertIn("only a parked job", str(refused.exception))
+        for pid in self.cluster.task_processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        view = self.cluster.wait_state(job, "parked")
+        self.assertIn(f"sidingctl restart {job}", view["reason"])
+        (folder / "log").unlink()
+        self.cluster.ctl("restart", job)
+        self.assertIn("started from the beginning again", self.cluster.wait_state(job, "running")["reason"])
+        self.cluster.wait_state(job, "done")
+        self.assertIsNone(jobs.counted(folder / "log", 150))
+
+    def test_a_log_that_was_rotated_is_appended_to_where_the_user_says_so(self):
+        folder = self.folder()
+        log, old = folder / "log", folder / "log.1"
+        job = self.submit(folder, "--files=append")
+        self.park(job, log)
+        log.rename(old)
+        self.let_it_try()
+        self.cluster.wait_state(job, "done")
+        self.assertEqual(self.lines(old) + self.lines(log), [*map(str, range(150)), "done"])
+        notes = [event["text"] for event in self.cluster.events(job) if event["kind"] == "note"]
+        self.assertTrue(any("has been rotated" in note for note in notes), notes)
+
+
+if __name__ == "__main__":
+    unittest.main()

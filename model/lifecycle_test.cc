@@ -63,7 +63,8 @@ TEST(Lifecycle, Saving) {
             "restart-needed>pending succeeded>done failed>failed ");
 }
 TEST(Lifecycle, Parked) {
-  EXPECT_EQ(Cells(JobState::kParked), "place>restoring restore-failed>parked restart-needed>pending cancelled>cancelled ");
+  EXPECT_EQ(Cells(JobState::kParked),
+            "place>restoring restore-failed>parked restart-needed>pending cancelled>cancelled ");
 }
 TEST(Lifecycle, Restoring) {
   EXPECT_EQ(Cells(JobState::kRestoring),

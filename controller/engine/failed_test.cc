@@ -316,6 +316,20 @@ TEST_F(FailedTest, ATaskThatIsGoneWithoutAnImageWaitsForAWord) {
   EXPECT_EQ(Launches(), 2);
 }
 
+TEST_F(FailedTest, SoDoesAnOnDemandJobAndThoseThatMadeWayForItGoOnMeanwhile) {
+  const JobId victim = RunOn({"a"});
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  ASSERT_EQ(State(express), JobState::kRunning);
+  cluster_.Vanish(express);
+  Settle(30);
+  EXPECT_EQ(State(express), JobState::kParked);
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_TRUE(Restart(express, kBob).ok());
+  Settle(5);
+  EXPECT_EQ(State(express), JobState::kRunning);
+}
+
 TEST_F(FailedTest, AStartThatDidNotComeToItsEndIsMadeAgain) {
   AddNodes({"a"});
   cluster_.fail_start = {"a"};

@@ -190,6 +190,22 @@ TEST_F(LostGpuStateTest, WithoutAnImageAnyOtherFailsWithTheReasonAndItsNodeIsFre
   EXPECT_EQ(State(next), JobState::kRunning);
 }
 
+// Between the order to end it and its end.
+TEST_F(LostGpuStateTest, IfItsOnlyImageIsFoundDamagedThenItWaitsForAWord) {
+  const JobId job = Victim({Method::kSuspend, Method::kCheckpoint});
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  Settle();
+  cluster_.gpu_state_lost = "restore: CUDA_ERROR_NOT_SUPPORTED";
+  ASSERT_TRUE(engine_->Resume(kAda, job).ok());
+  StepUntil(job, JobState::kKilling);
+  cluster_.FindDamaged("n1", "1.1");
+  Settle(60);
+  EXPECT_EQ(State(job), JobState::kParked);
+  EXPECT_THAT(Job(job).reason, HasSubstr("sidingctl restart 1"));
+}
+
 TEST_F(LostGpuStateTest, ARestartedControllerKnowsIt) {
   const JobId job = Loser({Method::kSuspend}, false);
   StartController();

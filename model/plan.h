@@ -41,6 +41,8 @@ struct Plan {
   std::vector<PlanStep> steps;  // in the order in which to act
   std::vector<NodeId> nodes;    // that the request will get: as many as it asked for
   std::vector<PlanKeep> kept;
+  std::vector<JobId>
+      awaited;           // who may leave, or will have ended, only later: if one goes sooner, so does all
   Time predicted_start;  // when the last of `nodes` is predicted free
   double loss_node_seconds = 0;
   double cost_node_seconds = 0;  // what was minimised: the loss as the policy weighs it, and delays

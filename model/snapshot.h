@@ -68,6 +68,7 @@ struct JobView {
   int preemptions = 0;
   std::optional<int> max_preemptions;
   std::optional<Time> last_preempted;
+  std::optional<Time> ends_at;  // it will have left its nodes by itself by then; none: nobody has said
 
   // Set while the job is already being taken off its nodes; then it is no longer a choice.
   std::optional<Time> releasing_at;  // predicted

@@ -60,7 +60,7 @@ class Baseline {
   std::vector<const Candidate*> Ordered() const {
     std::vector<const Candidate*> order;
     for (const Candidate& c : candidates_) {
-      if (!c.options.empty()) order.push_back(&c);
+      if (!c.options.empty() && c.from <= snapshot_.now) order.push_back(&c);  // they know no later
     }
     const bool by_size = policy_.strategy == Strategy::kSlurmPreempt;
     std::sort(order.begin(), order.end(), [&](const Candidate* a, const Candidate* b) {

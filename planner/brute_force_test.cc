@@ -22,6 +22,7 @@ struct Way {
   Duration release{0};
   int64_t loss_ms = 0;
   double shared_bytes = 0;
+  Duration wait{0};  // of release
 };
 
 class BruteForce {
@@ -29,6 +30,7 @@ class BruteForce {
   BruteForce(const Snapshot& s, const Request& r, const Policy& p)
       : s_(s),
         r_(r),
+        p_(p),
         within_(r.start_by - p.margin - s.now),
         steps_(p.budget_steps),
         way_(s.jobs.size(), -1) {
@@ -60,7 +62,8 @@ class BruteForce {
     const std::set<NodeId> freed = Freed();
     return victims == int(plan.steps.size()) && LimitsHold() && int(plan.nodes.size()) == r_.nodes &&
            std::all_of(plan.nodes.begin(), plan.nodes.end(),
-                       [&](const NodeId& n) { return freed.contains(n); });
+                       [&](const NodeId& n) { return freed.contains(n); }) &&
+           IsOnTime(plan);
   }
 
  private:
@@ -68,9 +71,59 @@ class BruteForce {
     return *std::find_if(s_.nodes.begin(), s_.nodes.end(), [&](const NodeView& n) { return n.id == id; });
   }
 
+  Duration WaitOf(const JobView& job) const {
+    Duration wait = std::max(Duration(0), job.running_since + p_.min_runtime - s_.now);
+    if (job.last_preempted) wait = std::max(wait, *job.last_preempted + p_.cooldown - s_.now);
+    return wait;
+  }
+  bool HasEnded(const JobView& job) const {
+    return !job.releasing_at && job.ends_at && *job.ends_at - s_.now <= within_;
+  }
+
+  // Nobody begins before he may, and what is written over one way, each from its own beginning on, is
+  // written by the deadline.
+  bool IsOnTime(const Plan& plan) const {
+    std::map<std::pair<NodeId, Tier>, std::map<Duration, Duration>> writing;  // by beginning
+    std::map<Duration, double> shared;
+    for (const PlanStep& step : plan.steps) {
+      const Duration begin = step.begin == Time{} ? Duration(0) : step.begin - s_.now;
+      for (size_t j = 0; j < s_.jobs.size(); ++j) {
+        if (s_.jobs[j].id != step.job) continue;
+        if (begin < WaitOf(s_.jobs[j])) return false;
+        if (step.method != Method::kCheckpoint) continue;
+        for (size_t rank = 0; rank < s_.jobs[j].nodes.size(); ++rank) {
+          const NodeView& node = NodeOf(s_.jobs[j].nodes[rank]);
+          const Rate& rate = step.tier == Tier::kLocal ? node.local.dump : node.shared.dump;
+          writing[{node.id, step.tier}][begin] += rate.For(s_.jobs[j].memory[rank]);
+          if (step.tier == Tier::kShared) shared[begin] += double(s_.jobs[j].memory[rank].value);
+        }
+      }
+    }
+    for (const auto& [way, by_beginning] : writing) {
+      Duration sum{0};
+      for (auto it = by_beginning.rbegin(); it != by_beginning.rend(); ++it) {
+        sum += it->second;
+        if (it->first + sum > within_ + std::chrono::microseconds(9)) return false;
+      }
+    }
+    double bytes = 0;
+    for (auto it = shared.rbegin(); it != shared.rend(); ++it) {
+      bytes += it->second;
+      if (ToSeconds(it->first) + bytes / s_.shared.bytes_per_second > ToSeconds(within_) + 1e-5) return false;
+    }
+    if (bytes > 0) bytes += double(s_.shared.in_flight.value);
+    return bytes <= s_.shared.bytes_per_second * (ToSeconds(within_) + 1e-5);
+  }
+
+  // What is written only after a wait counts as if it were so much more.
+  double Stretch(Duration wait) const {
+    return wait >= within_ ? 1 : ToSeconds(within_) / ToSeconds(within_ - wait);
+  }
+
   std::vector<Way> WaysOf(const JobView& job) const {
     std::vector<Way> ways;
-    if (job.releasing_at || job.kind == JobKind::kOnDemand) return ways;
+    if (job.releasing_at || job.kind == JobKind::kOnDemand || HasEnded(job)) return ways;
+    const Duration wait = WaitOf(job);
     const int64_t n = int64_t(job.nodes.size());
     if (job.methods.Has(Method::kSuspend)) ways.push_back({Method::kSuspend, Tier::kShared});
     for (Tier tier : {Tier::kLocal, Tier::kShared}) {
@@ -93,8 +146,12 @@ class BruteForce {
     if (job.methods.Has(Method::kApp))
       ways.push_back({Method::kApp, Tier::kShared, *job.app_grace, n * (job.app_grace->count() / 1000)});
     if (job.methods.Has(Method::kKill))
-      ways.push_back(
-          {Method::kKill, Tier::kShared, job.kill_grace, n * ((s_.now - job.durable_at).count() / 1000)});
+      ways.push_back({Method::kKill, Tier::kShared, job.kill_grace,
+                      n * ((s_.now + wait - job.durable_at).count() / 1000)});
+    for (Way& way : ways) {
+      way.wait = wait;
+      way.release += wait;
+    }
     std::erase_if(ways, [&](const Way& w) { return w.release > within_; });
     return ways;
   }
@@ -122,13 +179,17 @@ class BruteForce {
       if (way_[j] < 0) continue;
       const Way& way = ways_[j][way_[j]];
       if (way.shared_bytes > 0)
-        steps += step_bytes_ > 0 ? std::ceil(way.shared_bytes / step_bytes_) : steps_ + 1;
+        steps += step_bytes_ > 0
+                     ? std::ceil(std::ceil(way.shared_bytes * Stretch(way.wait) - 1e-3) / step_bytes_)
+                     : steps_ + 1;
       if (way.method != Method::kCheckpoint) continue;
       for (size_t rank = 0; rank < s_.jobs[j].nodes.size(); ++rank) {
         const NodeView& node = NodeOf(s_.jobs[j].nodes[rank]);
         const Bytes memory = s_.jobs[j].memory[rank];
         const bool local = way.tier == Tier::kLocal;
-        writing[{node.id, way.tier}] += (local ? node.local : node.shared).dump.For(memory);
+        const Duration takes = (local ? node.local : node.shared).dump.For(memory);
+        writing[{node.id, way.tier}] +=
+            Duration(int64_t(std::ceil(double(takes.count()) * Stretch(way.wait) - 1e-3)));
         if (local) disk[node.id] += memory.value;
       }
     }
@@ -154,7 +215,8 @@ class BruteForce {
       };
       for (const JobView& job : s_.jobs) {
         const bool mine = job.releasing_for == JobId() || job.releasing_for == r_.id;
-        if (!job.releasing_at || !mine || *job.releasing_at - s_.now > within_) continue;
+        const bool gone = job.releasing_at ? mine && *job.releasing_at - s_.now <= within_ : HasEnded(job);
+        if (!gone) continue;
         for (const NodeId& id : job.nodes)
           if (id == node.id) leave(job, false);
       }
@@ -176,6 +238,7 @@ class BruteForce {
 
   const Snapshot& s_;
   const Request& r_;
+  const Policy& p_;
   const Duration within_;
   const int steps_;
   double step_bytes_ = 0;
@@ -184,14 +247,23 @@ class BruteForce {
   std::optional<std::pair<int64_t, int>> best_;
 };
 
-class PlannerBruteForceTest : public testing::TestWithParam<int> {};
+// Slots of each node, and whether jobs are left alone for a while.
+class PlannerBruteForceTest : public testing::TestWithParam<std::tuple<int, bool>> {
+ protected:
+  static int Seed() { return std::get<0>(GetParam()); }
+  static Instance Draw(std::mt19937& random) {
+    Instance x = RandomInstance(random, std::get<0>(GetParam()));
+    if (std::get<1>(GetParam())) AddGuards(random, x);
+    return x;
+  }
+};
 
 TEST_P(PlannerBruteForceTest, EveryPlanIsTheBest) {
-  std::mt19937 random(7 + GetParam());
+  std::mt19937 random(7 + Seed());
   int feasible = 0;
   for (int i = 0; i < 3000; ++i) {
     SCOPED_TRACE(i);
-    const Instance x = RandomInstance(random, GetParam());
+    const Instance x = Draw(random);
     const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
     const auto best = BruteForce(x.snapshot, x.request, x.policy).Best();
     ASSERT_EQ(plan.feasible, best.has_value());
@@ -206,10 +278,10 @@ TEST_P(PlannerBruteForceTest, EveryPlanIsTheBest) {
 }
 
 TEST_P(PlannerBruteForceTest, PredictedStartIsInTime) {
-  std::mt19937 random(77 + GetParam());
+  std::mt19937 random(77 + Seed());
   for (int i = 0; i < 1000; ++i) {
     SCOPED_TRACE(i);
-    const Instance x = RandomInstance(random, GetParam());
+    const Instance x = Draw(random);
     const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
     if (plan.feasible) {
       ASSERT_LE(ToMicros(plan.predicted_start), ToMicros(x.request.start_by));
@@ -218,11 +290,11 @@ TEST_P(PlannerBruteForceTest, PredictedStartIsInTime) {
 }
 
 TEST_P(PlannerBruteForceTest, EarliestIsFeasibleAndNotMuchLaterThanCanBe) {
-  std::mt19937 random(70 + GetParam());
+  std::mt19937 random(70 + Seed());
   int refused = 0;
   for (int i = 0; i < 1000; ++i) {
     SCOPED_TRACE(i);
-    Instance x = RandomInstance(random, GetParam());
+    Instance x = Draw(random);
     const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
     if (plan.feasible || !plan.earliest) continue;
     ++refused;
@@ -235,11 +307,11 @@ TEST_P(PlannerBruteForceTest, EarliestIsFeasibleAndNotMuchLaterThanCanBe) {
 }
 
 TEST_P(PlannerBruteForceTest, NeverMeansNever) {
-  std::mt19937 random(700 + GetParam());
+  std::mt19937 random(700 + Seed());
   int never = 0;
   for (int i = 0; i < 1000; ++i) {
     SCOPED_TRACE(i);
-    Instance x = RandomInstance(random, GetParam());
+    Instance x = Draw(random);
     const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
     if (plan.feasible || plan.earliest) continue;
     ++never;
@@ -250,10 +322,10 @@ TEST_P(PlannerBruteForceTest, NeverMeansNever) {
 }
 
 TEST_P(PlannerBruteForceTest, OrderOfTheSnapshotDoesNotMatter) {
-  std::mt19937 random(7000 + GetParam());
+  std::mt19937 random(7000 + Seed());
   for (int i = 0; i < 1000; ++i) {
     SCOPED_TRACE(i);
-    Instance x = RandomInstance(random, GetParam());
+    Instance x = Draw(random);
     const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
     std::shuffle(x.snapshot.jobs.begin(), x.snapshot.jobs.end(), random);
     std::shuffle(x.snapshot.nodes.begin(), x.snapshot.nodes.end(), random);
@@ -269,9 +341,9 @@ TEST_P(PlannerBruteForceTest, OrderOfTheSnapshotDoesNotMatter) {
 }
 
 TEST_P(PlannerBruteForceTest, EveryJobIsExplained) {
-  std::mt19937 random(70000 + GetParam());
+  std::mt19937 random(70000 + Seed());
   for (int i = 0; i < 500; ++i) {
-    const Instance x = RandomInstance(random, GetParam());
+    const Instance x = Draw(random);
     const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
     std::set<JobId> explained;
     for (const PlanStep& step : plan.steps)
@@ -282,7 +354,8 @@ TEST_P(PlannerBruteForceTest, EveryJobIsExplained) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Slots, PlannerBruteForceTest, testing::Values(1, 2, 4));
+INSTANTIATE_TEST_SUITE_P(SlotsAndGuards, PlannerBruteForceTest,
+                         testing::Combine(testing::Values(1, 2, 4), testing::Bool()));
 
 }  // namespace
 }  // namespace siding::test

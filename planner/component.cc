@@ -15,6 +15,7 @@
 #include <limits>
 #include <map>
 
+#include "absl/numeric/int128.h"
 #include "planner/greedy.h"
 
 namespace siding {
@@ -281,7 +282,14 @@ class Sweep {
 
 }  // namespace
 
-Load LoadOf(const Option& option, const JobView& job, size_t rank) {
+int64_t Stretched(int64_t amount, Duration before, Duration within) {
+  if (before <= Duration(0) || before >= within) return amount;  // too late in any case
+  const absl::int128 whole = absl::int128(amount) * within.count();
+  const absl::int128 left = (within - before).count();
+  return static_cast<int64_t>((whole + left - 1) / left);
+}
+
+Load LoadOf(const Option& option, const JobView& job, size_t rank, Duration within) {
   Load load{};
   load[kSlots] = job.per_node.slots;
   load[kGpus] = job.per_node.gpus;
@@ -295,15 +303,16 @@ Load LoadOf(const Option& option, const JobView& job, size_t rank) {
     const Quantity way = option.early                  ? kEarlyWriting
                          : option.tier == Tier::kLocal ? kLocalWriting
                                                        : kSharedWriting;
-    load[way] = option.by_rank[rank].count();
-    if (!option.early) load[way] += option.notice.count();
+    load[way] =
+        Stretched(option.by_rank[rank].count(), option.early ? Duration(0) : option.before_writing, within);
   }
   return load;
 }
 
 Load LoadOf(const Problem& problem, const Way& way, size_t rank) {
   const Candidate& candidate = problem.candidates[way.victim.candidate];
-  return LoadOf(candidate.options[way.victim.option], *candidate.job, rank);
+  return LoadOf(candidate.options[way.victim.option], *candidate.job, rank,
+                problem.deadlines[way.victim.by].within);
 }
 
 bool IsFreed(const Limits& limits, const Load& load) {

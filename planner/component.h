@@ -17,7 +17,13 @@ inline constexpr int kGiven = 3;  // the quantities before this one are given ba
 inline constexpr int kQuantities = 8;
 using Load = std::array<int64_t, kQuantities>;
 
-Load LoadOf(const Option& option, const JobView& job, size_t rank);
+// What is to be written by `within`, and not before `before`, has only the time between: it counts as so much
+// more. Where all that is so counted fits into the whole time, what begins at any moment or later fits into
+// the time from then on.
+int64_t Stretched(int64_t amount, Duration before, Duration within);
+
+// `within`: by when it has to be gone.
+Load LoadOf(const Option& option, const JobView& job, size_t rank, Duration within);
 
 // Of one node by one deadline.
 struct Limits {

@@ -284,7 +284,8 @@ TEST(CoreTest, ARefusalCountsAllThatCanBeFreedHoweverMany) {
   EXPECT_FALSE(plan.feasible);
   EXPECT_EQ(
       plan.refusal,
-      "only 1299 of 1300 nodes can be free by then, nor later: not all the jobs in the way can be preempted");
+      "only 1299 of 1300 nodes can be free by then, nor later: not all the jobs in the way can be preempted; "
+      "in the way: job 1300 (is not preemptible)");
 }
 
 // Many jobs on two nodes each, some of which cannot be told apart by what they cost.

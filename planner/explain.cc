@@ -1,5 +1,7 @@
 #include "planner/explain.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -22,8 +24,11 @@ std::string Way(const Option& option) {
 std::string CountNodes(size_t n) { return absl::StrCat(n, n == 1 ? " node" : " nodes"); }
 
 std::string WhyChosen(const Candidate& candidate, const Option& chosen) {
-  std::string text = absl::StrCat("frees ", CountNodes(candidate.job->nodes.size()), " in ",
-                                  FormatDuration(chosen.release), " for ", NodeSeconds(chosen.loss_ms));
+  std::string text =
+      absl::StrCat("frees ", CountNodes(candidate.job->nodes.size()), " in ",
+                   FormatDuration(chosen.release - chosen.wait), " for ", NodeSeconds(chosen.loss_ms));
+  if (chosen.wait > Duration(0))
+    absl::StrAppend(&text, ", not before ", FormatTime(candidate.from), " as it ", candidate.why_later);
   const Option* dearest = nullptr;
   for (const Option& other : candidate.options) {
     if (other.method != chosen.method && other.loss_ms > chosen.loss_ms &&
@@ -35,19 +40,27 @@ std::string WhyChosen(const Candidate& candidate, const Option& chosen) {
   return text;
 }
 
+std::string WhyLate(const Candidate& candidate, Duration within) {
+  if (!candidate.why_not.empty()) return candidate.why_not;
+  const auto by_release = [](const Option& a, const Option& b) { return a.release < b.release; };
+  const Option& fastest = *std::min_element(candidate.options.begin(), candidate.options.end(), by_release);
+  if (fastest.release <= within) return "";
+  if (fastest.wait > Duration(0)) {
+    return absl::StrCat(candidate.why_later, ", until ", FormatTime(candidate.from), "; to ", Way(fastest),
+                        " it takes ", FormatDuration(fastest.release - fastest.wait));
+  }
+  return absl::StrCat("could not be gone in time: to ", Way(fastest), " it takes ",
+                      FormatDuration(fastest.release));
+}
+
 std::string WhyKept(const Candidate& candidate, Duration within, bool useful) {
   if (!candidate.why_not.empty()) return candidate.why_not;
   if (!useful) return "is on no node that the request could use";
+  if (std::string late = WhyLate(candidate, within); !late.empty()) return late;
   const Option* cheapest = nullptr;
-  const Option* fastest = nullptr;
   for (const Option& option : candidate.options) {
-    if (fastest == nullptr || option.release < fastest->release) fastest = &option;
     if (option.release > within || option.migrates) continue;
     if (cheapest == nullptr || option.loss_ms < cheapest->loss_ms) cheapest = &option;
-  }
-  if (cheapest == nullptr) {
-    return absl::StrCat("could not be gone in time: to ", Way(*fastest), " it takes ",
-                        FormatDuration(fastest->release));
   }
   std::string text = absl::StrCat("not needed: would free ", CountNodes(candidate.job->nodes.size()), " for ",
                                   NodeSeconds(cheapest->loss_ms), " (", Way(*cheapest), ")");

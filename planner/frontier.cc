@@ -241,6 +241,7 @@ class FrontierMaker {
   std::vector<Way> Ways(int c) const {
     const Candidate& candidate = problem_.candidates[c];
     std::vector<Way> ways;
+    if (LeavesBy(problem_, *candidate.job, problem_.deadlines.back().within)) return ways;
     for (size_t o = 0; o < candidate.options.size(); ++o) {
       const Option& option = candidate.options[o];
       if (option.migrates && !MayMigrate(*candidate.job)) continue;
@@ -256,18 +257,14 @@ class FrontierMaker {
     return ways;
   }
 
-  // What it uses of what can be written to shared storage by the deadline. Bytes that follow a notice have
-  // only what is left of the time then, so they count as so many more: where they fit with all the others,
-  // those that follow a notice as long or longer fit into the time behind it.
+  // What it uses of what can be written to shared storage by the deadline.
   int SharedSteps(const Option& option, int k) const {
     if (option.early) return problem_.early.StepsFor(option.shared_bytes);
     const Deadline& deadline = problem_.deadlines[k];
-    if (option.notice == Duration(0) || option.shared_bytes == Bytes{0})
-      return deadline.shared.StepsFor(option.shared_bytes);
-    if (option.notice >= deadline.within) return deadline.shared.steps + 1;
-    const double more = ToSeconds(deadline.within) / ToSeconds(deadline.within - option.notice);
-    const double bytes = std::ceil(static_cast<double>(option.shared_bytes.value) * more);
-    return deadline.shared.StepsFor(Bytes{static_cast<int64_t>(bytes)});
+    if (option.shared_bytes > Bytes{0} && option.before_writing >= deadline.within)
+      return deadline.shared.steps + 1;
+    return deadline.shared.StepsFor(
+        Bytes{Stretched(option.shared_bytes.value, option.before_writing, deadline.within)});
   }
 
   // Costs order first by loss, then by the number of victims, each counted 16 and its priority's rank.

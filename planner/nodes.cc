@@ -26,8 +26,7 @@ void Nodes::CountFree() {
     std::vector<Resources>& free = free_.emplace_back();
     for (const NodeView& node : problem_.snapshot.nodes) free.push_back(node.free);
     for (const JobView& job : problem_.snapshot.jobs) {
-      if (!job.releasing_at || *job.releasing_at - problem_.arrival > deadline.within) continue;
-      if (!LeavesForUs(problem_, job)) continue;
+      if (!LeavesBy(problem_, job, deadline.within)) continue;
       for (const NodeId& node : job.nodes) {
         if (auto it = index_.find(node); it != index_.end()) free[it->second] += GivesBack(job);
       }
@@ -67,7 +66,8 @@ void Nodes::AddTo(std::vector<Load>& loads, const Victim& victim, int sign) cons
   for (size_t rank = 0; rank < candidate.job->nodes.size(); ++rank) {
     const int node = of_[victim.candidate][rank];
     if (node < 0) continue;
-    const Load load = LoadOf(candidate.options[victim.option], *candidate.job, rank);
+    const Load load =
+        LoadOf(candidate.options[victim.option], *candidate.job, rank, problem_.deadlines[victim.by].within);
     for (int q = 0; q < kQuantities; ++q) loads[node][q] += sign * load[q];
   }
 }
@@ -129,6 +129,16 @@ std::vector<std::vector<int>> FreeNodes(const Problem& problem, const std::vecto
 bool LeavesForUs(const Problem& problem, const JobView& job) {
   return job.releasing_for == JobId() || std::find(problem.requests.begin(), problem.requests.end(),
                                                    job.releasing_for) != problem.requests.end();
+}
+
+std::optional<Time> LeavesAt(const Problem& problem, const JobView& job) {
+  if (!job.releasing_at) return job.ends_at;
+  return LeavesForUs(problem, job) ? job.releasing_at : std::nullopt;
+}
+
+bool LeavesBy(const Problem& problem, const JobView& job, Duration within) {
+  const std::optional<Time> at = LeavesAt(problem, job);
+  return at && *at - problem.arrival <= within;
 }
 
 Resources GivesBack(const JobView& job) {

@@ -2,6 +2,7 @@
 // they can bear.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -51,6 +52,10 @@ std::vector<std::vector<int>> FreeNodes(const Problem& problem, const std::vecto
 
 // The job is leaving its nodes already, and nobody but these requests will have them.
 bool LeavesForUs(const Problem& problem, const JobView& job);
+// It will have left its nodes by itself, and these requests may have them.
+bool LeavesBy(const Problem& problem, const JobView& job, Duration within);
+// When; none: not by itself, or for others.
+std::optional<Time> LeavesAt(const Problem& problem, const JobView& job);
 // What it gives back then.
 Resources GivesBack(const JobView& job);
 

@@ -17,8 +17,11 @@ const JobClass* ClassOf(const Policy& policy, const JobView& job) {
 }
 
 // The reason why this job may not be a victim at all; "" if it may.
-std::string Guarded(const Snapshot& snapshot, const Policy& policy, const JobView& job) {
-  if (job.kind == JobKind::kOnDemand) return "is a deadline job itself";
+std::string NeverAVictim(const Policy& policy, const JobView& job) {
+  if (job.kind == JobKind::kOnDemand) {
+    if (!job.ends_at) return "is a deadline job itself, and does not say when it will have ended";
+    return absl::StrCat("is a deadline job itself, until ", FormatTime(*job.ends_at));
+  }
   if (job.releasing_at) return "is leaving its nodes already";
   if (job.methods.empty()) {
     return job.methods_note.empty() ? "is not preemptible" : absl::StrCat("cannot leave: ", job.methods_note);
@@ -26,21 +29,10 @@ std::string Guarded(const Snapshot& snapshot, const Policy& policy, const JobVie
   const JobClass* const its = ClassOf(policy, job);
   if (its != nullptr && its->methods && its->methods->empty())
     return absl::StrCat("is protected by the policy (class ", its->name, ")");
-  const Duration min_runtime =
-      its != nullptr ? its->min_runtime.value_or(policy.min_runtime) : policy.min_runtime;
-  if (snapshot.now - job.running_since < min_runtime) {
-    return absl::StrCat("has run for ", FormatDuration(snapshot.now - job.running_since), ", less than the ",
-                        FormatDuration(min_runtime), " that the policy asks for");
-  }
   int most = its != nullptr ? its->max_preemptions.value_or(policy.max_preemptions) : policy.max_preemptions;
   most = std::min(most, job.max_preemptions.value_or(most));
   if (job.preemptions >= most)
     return absl::StrCat("has made way ", job.preemptions, " times, the most allowed");
-  const Duration cooldown = its != nullptr ? its->cooldown.value_or(policy.cooldown) : policy.cooldown;
-  if (job.last_preempted && snapshot.now - *job.last_preempted < cooldown) {
-    return absl::StrCat("made way ", FormatDuration(snapshot.now - *job.last_preempted),
-                        " ago and is left alone for ", FormatDuration(cooldown));
-  }
   return "";
 }
 
@@ -56,11 +48,13 @@ class OptionMaker {
     for (const NodeView& node : snapshot.nodes) nodes_[node.id] = &node;
   }
 
-  std::vector<Option> For(const JobView& job) const {
+  // `from`: it counts as a victim from then on.
+  std::vector<Option> For(const JobView& job, Time from) const {
     const JobClass* const its = ClassOf(policy_, job);
+    const Duration wait = std::max(Duration(0), from - arrival_);
     std::vector<Option> options;
     const auto add = [&](Method method) {
-      if (job.methods.Has(method)) Add(job, method, options);
+      if (job.methods.Has(method)) Add(job, method, wait, options);
     };
     if (its != nullptr && its->methods) {
       std::for_each(its->methods->begin(), its->methods->end(), add);
@@ -72,33 +66,37 @@ class OptionMaker {
   }
 
  private:
-  void Add(const JobView& job, Method method, std::vector<Option>& options) const {
+  void Add(const JobView& job, Method method, Duration wait, std::vector<Option>& options) const {
     switch (method) {
       case Method::kSuspend:
         // The freeze itself is a matter of milliseconds.
         if (const auto drain = DrainOf(job); drain && FreezingFrees(job)) {
           options.push_back({.method = method,
-                             .release = job.notice + drain->release,
-                             .notice = job.notice,
+                             .release = wait + job.notice + drain->release,
+                             .wait = wait,
+                             .before_writing = wait + job.notice,
                              .loss_ms = Loss(job, drain->away),
                              .stays_in_ram = true});
         }
         return;
       case Method::kCheckpoint:
-        if (job.can_return_to_its_nodes) AddCheckpoint(job, Tier::kLocal, options);
-        if (snapshot_.shared.bytes_per_second > 0) AddCheckpoint(job, Tier::kShared, options);
+        if (job.can_return_to_its_nodes) AddCheckpoint(job, Tier::kLocal, wait, options);
+        if (snapshot_.shared.bytes_per_second > 0) AddCheckpoint(job, Tier::kShared, wait, options);
         return;
       case Method::kApp:
         if (!job.app_grace) return;
-        options.push_back(
-            {.method = method, .release = *job.app_grace, .loss_ms = Loss(job, *job.app_grace)});
+        options.push_back({.method = method,
+                           .release = wait + *job.app_grace,
+                           .wait = wait,
+                           .loss_ms = Loss(job, *job.app_grace)});
         return;
       case Method::kKill: {
         // A job that has been restored is taken off its GPUs before it is ended.
         const auto drain = DrainOf(job);
         options.push_back({.method = method,
-                           .release = job.kill_grace + (drain ? drain->release : Duration(0)),
-                           .loss_ms = Loss(job, arrival_ - job.durable_at)});
+                           .release = wait + job.kill_grace + (drain ? drain->release : Duration(0)),
+                           .wait = wait,
+                           .loss_ms = Loss(job, arrival_ + wait - job.durable_at)});
         return;
       }
     }
@@ -131,7 +129,7 @@ class OptionMaker {
     return drain;
   }
 
-  void AddCheckpoint(const JobView& job, Tier tier, std::vector<Option>& options) const {
+  void AddCheckpoint(const JobView& job, Tier tier, Duration wait, std::vector<Option>& options) const {
     Option option{.method = Method::kCheckpoint, .tier = tier, .to_local_disk = tier == Tier::kLocal};
     Duration dump{0}, restore{0};
     const auto drain = DrainOf(job);
@@ -154,21 +152,22 @@ class OptionMaker {
     option.release += drain->release;
     const Duration away = drain->away + dump + restore;
     option.loss_ms = Loss(job, away);
-    const Option without_notice = option;
-    option.notice = job.notice;
-    option.release += job.notice;
+    const Option at_once = option;
+    option.wait = wait;
+    option.before_writing = wait + job.notice;
+    option.release += option.before_writing;
     if (!job.gpu_memory.empty() && FreezingFrees(job)) AddThroughRam(*drain, option, options);
     if (tier == Tier::kShared) {
       Option migration = option;
       migration.migrates = true;
       options.push_back(std::move(migration));
-      AddEarly(job, without_notice, away, options);
+      AddEarly(job, at_once, wait, away, options);
     }
     options.push_back(std::move(option));
   }
 
   static void AddThroughRam(const Drain& drain, Option option, std::vector<Option>& options) {
-    option.release = option.notice + drain.release;
+    option.release = option.before_writing + drain.release;
     option.stays_in_ram = true;
     // Nobody's deadline waits for the writing.
     option.by_rank.clear();
@@ -177,15 +176,16 @@ class OptionMaker {
   }
 
   // The image begins to be taken two dump times before the arrival, so that there is time for a second try.
-  void AddEarly(const JobView& job, const Option& checkpoint, Duration dump_and_restore,
+  void AddEarly(const JobView& job, const Option& checkpoint, Duration wait, Duration dump_and_restore,
                 std::vector<Option>& options) const {
     const Duration lead = arrival_ - snapshot_.now;
     if (checkpoint.release > lead) return;
     Option option = checkpoint;
     option.early = true;
-    option.notice = job.notice;
-    option.release = job.notice + job.kill_grace;
-    option.loss_ms = Loss(job, dump_and_restore + std::min(lead, 2 * checkpoint.release));
+    option.wait = wait;
+    option.before_writing = wait + job.notice;
+    option.release = option.before_writing + job.kill_grace;
+    option.loss_ms = Loss(job, dump_and_restore + std::min(lead, 2 * checkpoint.release) + wait);
     options.push_back(std::move(option));
   }
 
@@ -216,6 +216,25 @@ class OptionMaker {
 
 }  // namespace
 
+// Each guard ends; the one that ends last is the one that is named.
+Protection ProtectionOf(const JobView& job, const Policy& policy, Time now) {
+  if (std::string never = NeverAVictim(policy, job); !never.empty()) return {kForGood, std::move(never)};
+  const JobClass* const its = ClassOf(policy, job);
+  const Duration min_runtime =
+      its != nullptr ? its->min_runtime.value_or(policy.min_runtime) : policy.min_runtime;
+  const Duration cooldown = its != nullptr ? its->cooldown.value_or(policy.cooldown) : policy.cooldown;
+  const Time settled = job.running_since + min_runtime;
+  const Time cooled = job.last_preempted ? *job.last_preempted + cooldown : settled;
+  const Time until = std::max(settled, cooled);
+  if (until <= now) return {until, ""};
+  if (settled >= cooled) {
+    return {until, absl::StrCat("has run for ", FormatDuration(now - job.running_since), ", less than the ",
+                                FormatDuration(min_runtime), " that the policy asks for")};
+  }
+  return {until, absl::StrCat("made way ", FormatDuration(now - *job.last_preempted),
+                              " ago and is left alone for ", FormatDuration(cooldown))};
+}
+
 Time ArrivalOf(const Snapshot& snapshot, const Request& request) {
   return std::max(snapshot.now, request.not_before);
 }
@@ -238,9 +257,11 @@ std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Request& r
   for (const JobView& job : snapshot.jobs) {
     Candidate candidate;
     candidate.job = &job;
-    candidate.why_not = Guarded(snapshot, policy, job);
+    Protection protection = ProtectionOf(job, policy, snapshot.now);
+    candidate.from = protection.until;
+    (protection.until == kForGood ? candidate.why_not : candidate.why_later) = std::move(protection.why);
     if (candidate.why_not.empty()) {
-      candidate.options = maker.For(job);
+      candidate.options = maker.For(job, candidate.from);
       candidate.strict = job.job_class >= 0 && policy.classes[job.job_class].strict;
       if (candidate.options.empty()) {
         candidate.why_not = absl::StrCat("no way to take it off has been measured yet",

@@ -20,6 +20,10 @@
 // program's own save and a kill release its nodes so much later. A job whose image is taken early is told at
 // the arrival: a cluster manager's is dumped once more then.
 //
+// A job that is left alone for a while (min_runtime, cooldown) counts from the end of that on: `wait` is the
+// part of it that is left at the arrival. All times include it, and what a kill or an early image loses grows
+// by it.
+//
 // What is minimised is a cost in the same unit:
 //   loss_weight * loss                       of the job's class
 //   + delay_weight * n * hold                the job waits as long as the request holds the nodes, unless it
@@ -45,7 +49,8 @@ struct Option {
   Method method = Method::kKill;
   Tier tier = Tier::kShared;
   Duration release{0};            // from the arrival until the nodes are free, at the quantile
-  Duration notice{0};             // of release: nothing is written before it is over
+  Duration wait{0};               // of release: the job is left alone until then
+  Duration before_writing{0};     // of release, the wait included: nothing is written until then
   std::vector<Duration> by_rank;  // what each rank's image takes on its node's way to the tier; if early,
                                   // before the arrival
   int64_t loss_ms = 0;            // node-milliseconds
@@ -63,7 +68,17 @@ struct Candidate {
   std::vector<Option> options;  // the class's order of preference, else that of Method; local before shared
   bool strict = false;          // only the first that is in time counts
   std::string why_not;          // if options is empty
+  Time from;                    // it counts from then on
+  std::string why_later;        // if that is not now
 };
+
+// Until when a job may not be made to make way, whatever it is needed for.
+struct Protection {
+  Time until;       // kForGood: it is never a victim; not after the moment that was asked about: it is one
+  std::string why;  // "" if it is not protected
+};
+inline constexpr Time kForGood = Time::max();
+Protection ProtectionOf(const JobView& job, const Policy& policy, Time now);
 
 // When the request can first use nodes.
 Time ArrivalOf(const Snapshot& snapshot, const Request& request);

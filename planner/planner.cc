@@ -2,9 +2,11 @@
 // combinations free them by when (frontier.h) -> the cheapest selection (cover.h) -> steps, nodes and words.
 //
 // Time enters in one place: within = start_by - margin - arrival. A way of leaving is possible if its own
-// predicted time is within that. All of them together may write to shared storage what its aggregate rate can
-// take in that time, less what is being written already. When `within` grows nothing that was possible
-// becomes impossible, so the earliest feasible start is found by bisection.
+// predicted time is within that; a job that is left alone for a while counts from then on, so that time is
+// part of it, and one that will have ended by then is not in the way. All of them together may write to
+// shared storage what its aggregate rate can take in that time, less what is being written already. When
+// `within` grows nothing that was possible becomes impossible, so the earliest feasible start is found by
+// bisection.
 #include "planner/planner.h"
 
 #include <algorithm>
@@ -23,6 +25,7 @@ namespace siding {
 namespace {
 
 constexpr Duration kEarliestPrecision = std::chrono::milliseconds(10);
+constexpr size_t kMostNamed = 3;  // of those who are in the way
 
 // One or several requests for nodes of one kind, in the order of their deadlines.
 class Planner {
@@ -117,9 +120,9 @@ class Planner {
   void Refuse(Plan& plan, const Frontier* frontier) const {
     const Request& request = requests_.front();
     for (const Candidate& candidate : candidates_) {
-      plan.kept.push_back({candidate.job->id, candidate.why_not.empty()
-                                                  ? "nothing is touched, as the request is refused"
-                                                  : candidate.why_not});
+      const std::string late = WhyLate(candidate, Within(request));
+      plan.kept.push_back(
+          {candidate.job->id, late.empty() ? "nothing is touched, as the request is refused" : late});
     }
     const size_t all = snapshot_.nodes.size(), eligible = eligible_.size();
     if (static_cast<size_t>(request.nodes) > all) {
@@ -137,9 +140,41 @@ class Planner {
     const auto [earliest, exact] = FindEarliest();
     plan.earliest = earliest;
     plan.exact &= exact;
-    if (earliest) return;
-    absl::StrAppend(&plan.refusal, exact ? ", nor later: not all the jobs in the way can be preempted"
-                                         : ", and no later start was found");
+    if (!earliest) {
+      absl::StrAppend(&plan.refusal, exact ? ", nor later: not all the jobs in the way can be preempted"
+                                           : ", and no later start was found");
+    }
+    plan.refusal += InTheWay();
+  }
+
+  // Those who will be there at the deadline and cannot be asked to leave before, and until when: first those
+  // who go first, at last those who never do.
+  std::string InTheWay() const {
+    const Problem problem = MakeProblem();
+    const Duration within = problem.deadlines.back().within;
+    std::vector<std::pair<Time, const Candidate*>> those;
+    for (const Candidate& candidate : candidates_) {
+      const JobView& job = *candidate.job;
+      const bool is_there = std::any_of(job.nodes.begin(), job.nodes.end(),
+                                        [&](const NodeId& id) { return eligible_.contains(id); });
+      if (!is_there || LeavesBy(problem, job, within)) continue;
+      if (const auto at = LeavesAt(problem, job)) {
+        those.emplace_back(*at, &candidate);
+      } else if (!candidate.why_not.empty() || candidate.from - arrival_ > within) {
+        those.emplace_back(candidate.why_not.empty() ? candidate.from : kForGood, &candidate);
+      }
+    }
+    std::stable_sort(those.begin(), those.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::string text;
+    for (size_t i = 0; i < std::min(kMostNamed, those.size()); ++i) {
+      const auto& [until, candidate] = those[i];
+      absl::StrAppend(&text, i == 0 ? "; in the way: job " : ", job ", candidate->job->id.value(),
+                      until == kForGood ? absl::StrCat(" (", candidate->why_not, ")")
+                                        : absl::StrCat(" until ", FormatTime(until)));
+    }
+    if (those.size() > kMostNamed) absl::StrAppend(&text, " and ", those.size() - kMostNamed, " more");
+    return text;
   }
 
   // The first row of its demand is of nodes, as there are not enough of them.
@@ -187,26 +222,28 @@ class Planner {
 
   // By then every way has been walked to its end, and all writing is over, even one after another.
   Duration Latest() const {
-    Duration late = std::chrono::seconds(1), writing{0}, notice{0};
+    Duration late = std::chrono::seconds(1), writing{0}, before{0};
     double bytes = InFlight();
     for (const Candidate& candidate : candidates_) {
       Bytes most;
       Duration longest{0};
       for (const Option& option : candidate.options) {
-        longest = std::max(longest, option.release);
-        notice = std::max(notice, option.notice);
+        late = std::max(late, option.release);
+        longest = std::max(longest, option.release - option.wait);
+        before = std::max({before, option.wait, option.before_writing});
         most = std::max(most, option.shared_bytes);
       }
-      late = std::max(late, longest);
-      writing += longest;
+      writing += longest + Duration(1);  // each is rounded up
       bytes += static_cast<double>(most.value);
-      if (candidate.job->releasing_at) late = std::max(late, *candidate.job->releasing_at - arrival_);
+      for (const std::optional<Time>& at : {candidate.job->releasing_at, candidate.job->ends_at}) {
+        if (at) late = std::max(late, *at - arrival_);
+      }
     }
-    late = std::max(late, writing);
+    late = std::max(late, before + writing);
     if (snapshot_.shared.bytes_per_second > 0) {
       // Rounding up may cost each victim a step, so the budget has to hold that many steps more.
       const double rounding = 1 + static_cast<double>(candidates_.size()) / policy_.budget_steps;
-      late = std::max(late, notice + FromSeconds(bytes / snapshot_.shared.bytes_per_second * rounding * 2));
+      late = std::max(late, before + FromSeconds(bytes / snapshot_.shared.bytes_per_second * rounding * 2));
     }
     return late;
   }

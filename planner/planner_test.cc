@@ -50,7 +50,7 @@ TEST(PlannerTest, DeadlineJobIsNoVictim) {
 
 TEST(PlannerTest, JobThatRanTooShortStays) {
   Policy policy = NoMargin();
-  policy.min_runtime = seconds(1001);
+  policy.min_runtime = seconds(1061);
   const Plan plan = PlanAround(MakeJob(1, {0}, {Method::kSuspend}), policy);
   EXPECT_FALSE(plan.feasible);
   EXPECT_THAT(plan.kept.at(0).reason, HasSubstr("less than"));
@@ -85,7 +85,7 @@ TEST(PlannerTest, JobInItsCooldownStays) {
   JobView job = MakeJob(1, {0}, {Method::kSuspend});
   job.last_preempted = kNow - seconds(9);
   Policy policy = NoMargin();
-  policy.cooldown = seconds(10);
+  policy.cooldown = seconds(70);
   EXPECT_FALSE(PlanAround(job, policy).feasible);
 }
 

@@ -59,4 +59,18 @@ inline Instance RandomInstance(std::mt19937& random, int slots, int most_nodes =
   return x;
 }
 
+// Jobs that are left alone for a while, and some that end by themselves.
+inline void AddGuards(std::mt19937& random, Instance& x) {
+  const auto upto = [&](int n) { return int(random() % unsigned(n + 1)); };
+  const auto moment = [&] { return std::chrono::milliseconds(upto(12000)); };
+  x.policy.min_runtime = moment();
+  x.policy.cooldown = moment();
+  for (JobView& job : x.snapshot.jobs) {
+    job.running_since = kNow - moment();
+    if (upto(1)) job.last_preempted = kNow - moment();
+    if (upto(5) == 0) job.kind = JobKind::kOnDemand;
+    if (upto(job.kind == JobKind::kOnDemand ? 1 : 5) == 0) job.ends_at = kNow + moment();
+  }
+}
+
 }  // namespace siding::test

@@ -1,9 +1,11 @@
 #include "planner/write_plans.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -22,9 +24,14 @@ class Writer {
     PredictWriting();
   }
 
-  void Write(std::vector<Plan>& plans) const {
+  void Write(std::vector<Plan>& plans) {
     std::map<NodeId, size_t> plan_of;
     HandOut(plans, plan_of);
+    for (Plan& plan : plans) {
+      Time last;
+      std::tie(plan.awaited, last) = Awaited(plan.nodes);
+      if (plans.size() == 1 && !plan.awaited.empty()) BeginTogether(plan.predicted_start, last);
+    }
     AddSteps(plan_of, plans);
     AddKept(plans);
   }
@@ -40,73 +47,136 @@ class Writer {
     Time begin;
     Time release;
   };
-  // One thing that is written over: a node's way to a tier, or the shared tier itself. In advance apart.
+  // One thing that is written over: a node's way to a tier, or (of no node) the shared tier itself. In
+  // advance apart.
   using Channel = std::tuple<NodeId, Tier, bool>;
+  // Microseconds of writing, by what they follow.
+  using Work = std::map<Duration, double, std::greater<>>;
+
+  static Channel SharedTier() { return {NodeId(), Tier::kShared, false}; }
+
+  std::set<Channel> ChannelsOf(const Victim& v) const {
+    const Option& option = OptionOf(v);
+    std::set<Channel> channels;
+    for (size_t rank = 0; rank < option.by_rank.size(); ++rank)
+      channels.insert({JobOf(v).nodes[rank], option.tier, option.early});
+    if (!option.early && option.shared_bytes > Bytes{0}) channels.insert(SharedTier());
+    return channels;
+  }
+
+  void CountWriting() {
+    for (const Victim& v : victims_) {
+      const Option& option = OptionOf(v);
+      const Duration before = option.early ? Duration(0) : option.before_writing;
+      for (size_t rank = 0; rank < option.by_rank.size(); ++rank) {
+        writing_[{JobOf(v).nodes[rank], option.tier, option.early}][v.by][before] +=
+            static_cast<double>(option.by_rank[rank].count());
+      }
+      if (!option.early && option.shared_bytes > Bytes{0})
+        writing_[SharedTier()][v.by][before] += MicrosToShare(static_cast<double>(option.shared_bytes.value));
+    }
+    for (int end = 0; end <= static_cast<int>(problem_.deadlines.size()); ++end)
+      shared_done_.push_back(Done(SharedTier(), end));
+  }
+
+  double MicrosToShare(double bytes) const { return bytes / snapshot_.shared.bytes_per_second * 1e6; }
+
+  // At the arrival, of what was being written before.
+  double MicrosInFlight() const {
+    if (snapshot_.shared.in_flight == Bytes{0}) return 0;
+    const auto lead = static_cast<double>((problem_.arrival - snapshot_.now).count());
+    return std::max(0.0, MicrosToShare(static_cast<double>(snapshot_.shared.in_flight.value)) - lead);
+  }
+
+  // From the arrival until all that is written there for the deadlines before `end` is done; 0 for nothing.
+  // What follows a wait takes at least the wait and then the time of all that follows one as long or longer.
+  Duration Done(const Channel& channel, int end) const {
+    const auto found = writing_.find(channel);
+    if (found == writing_.end()) return Duration(0);
+    Work work;
+    for (auto it = found->second.begin(); it != found->second.lower_bound(end); ++it) {
+      for (const auto& [before, micros] : it->second) work[before] += micros;
+    }
+    double sum = 0;
+    Duration done{0};
+    for (const auto& [before, micros] : work) {
+      sum += micros;
+      if (sum > 0) done = std::max(done, before + Duration(std::llround(sum)));
+    }
+    if (sum == 0 || channel != SharedTier()) return done;
+    return std::max(done, Duration(std::llround(sum + MicrosInFlight())));
+  }
+  Duration DoneBy(const Channel& channel, int end) const {
+    return channel == SharedTier() ? shared_done_[end] : Done(channel, end);
+  }
+
+  // All that is written there, without a pause.
+  Duration Busy(const Channel& channel) const {
+    double sum = channel == SharedTier() ? MicrosInFlight() : 0;
+    for (const auto& [by, work] : writing_.at(channel)) {
+      for (const auto& [before, micros] : work) sum += micros;
+    }
+    return Duration(std::llround(sum));
+  }
 
   // Those who have to be gone by an earlier deadline write first. A later one begins after them, unless it
   // would then not be done in time by itself.
   void PredictWriting() {
-    std::map<Channel, std::map<int, Duration>> writing;  // by deadline
-    SharedWriting shared;
-    for (const Victim& v : victims_) {
-      const Option& option = OptionOf(v);
-      const Duration notice = option.early ? Duration(0) : option.notice;
-      for (size_t rank = 0; rank < option.by_rank.size(); ++rank)
-        writing[{JobOf(v).nodes[rank], option.tier, option.early}][v.by] += notice + option.by_rank[rank];
-      if (!option.early) shared[v.by][notice] += static_cast<double>(option.shared_bytes.value);
-    }
+    CountWriting();
     for (const Victim& v : victims_) {
       const Option& option = OptionOf(v);
       Duration before{0}, with{0};  // until those who come earlier are done, and until this one is too
-      for (size_t rank = 0; rank < option.by_rank.size(); ++rank) {
-        const auto& its = writing[{JobOf(v).nodes[rank], option.tier, option.early}];
-        before = std::max(before, SumBelow(its, v.by, Duration(0)));
-        with = std::max(with, SumBelow(its, v.by + 1, Duration(0)));
+      for (const Channel& channel : ChannelsOf(v)) {
+        before = std::max(before, DoneBy(channel, v.by));
+        with = std::max(with, DoneBy(channel, v.by + 1));
       }
+      early_writing_.push_back(option.early ? with : Duration(0));
       if (option.early) {
-        early_writing_.push_back(with);
-        leaving_.push_back({problem_.arrival, problem_.arrival + option.release});
+        leaving_.push_back({problem_.arrival + option.wait, problem_.arrival + option.release});
         continue;
       }
-      early_writing_.push_back(Duration(0));
-      if (option.shared_bytes > Bytes{0}) {
-        before = std::max(before, SharedDone(shared, v.by));
-        with = std::max(with, SharedDone(shared, v.by + 1));
-      }
-      const Duration latest = std::max(Duration(0), problem_.deadlines[v.by].within - option.release);
-      const Duration begin = std::min(before, latest);
-      leaving_.push_back(
-          {problem_.arrival + begin, problem_.arrival + std::max(begin + option.release, with)});
+      const Duration takes = option.release - option.wait;
+      const Duration latest = std::max(Duration(0), problem_.deadlines[v.by].within - takes);
+      const Duration begin = std::max(option.wait, std::min(before, latest));
+      leaving_.push_back({problem_.arrival + begin, problem_.arrival + std::max(begin + takes, with)});
     }
   }
 
-  // Bytes to the shared tier: by deadline, and by the notice that they follow.
-  using SharedWriting = std::map<int, std::map<Duration, double>>;
-
-  // From the arrival until all that is written for the deadlines before `end` is there; 0 for nothing. What
-  // follows a notice takes at least the notice and then the time of all that follows one as long or longer.
-  Duration SharedDone(const SharedWriting& shared, int end) const {
-    std::map<Duration, double, std::greater<>> by_notice;
-    for (auto it = shared.begin(); it != shared.lower_bound(end); ++it) {
-      for (const auto& [notice, bytes] : it->second) by_notice[notice] += bytes;
+  // While others cannot leave yet nobody stands still for it: who need not begin at once begins when the last
+  // may, or so early before `start` that all writing beside it can follow. What a kill loses would grow.
+  void BeginTogether(Time start, Time last) {
+    std::map<Channel, Duration> busy;
+    for (const auto& [channel, work] : writing_) busy[channel] = Busy(channel);
+    for (size_t i = 0; i < victims_.size(); ++i) {
+      const Option& option = OptionOf(victims_[i]);
+      if (option.early || option.method == Method::kKill || leaving_[i].release > start) continue;
+      Duration needs = option.release - option.wait;
+      for (const Channel& channel : ChannelsOf(victims_[i])) needs = std::max(needs, busy[channel]);
+      const Time begin = std::min(last, start - needs);
+      if (begin > leaving_[i].begin) leaving_[i] = {begin, begin + needs};
     }
-    const double rate = snapshot_.shared.bytes_per_second;
-    double sum = 0;
-    Duration done{0};
-    for (const auto& [notice, bytes] : by_notice) {
-      sum += bytes;
-      if (sum > 0) done = std::max(done, notice + FromSeconds(sum / rate));
-    }
-    if (sum == 0) return Duration(0);
-    const double in_flight = std::max(0.0, static_cast<double>(snapshot_.shared.in_flight.value) -
-                                               rate * ToSeconds(problem_.arrival - snapshot_.now));
-    return std::max(done, FromSeconds((in_flight + sum) / rate));
   }
 
-  template <typename T>
-  static T SumBelow(const std::map<int, T>& by_deadline, int end, T sum) {
-    for (auto it = by_deadline.begin(); it != by_deadline.lower_bound(end); ++it) sum += it->second;
-    return sum;
+  // Who is waited for by those who get these nodes: victims that may leave only later, and jobs that end. And
+  // when the last of them goes, or may.
+  std::pair<std::vector<JobId>, Time> Awaited(const std::vector<NodeId>& nodes) const {
+    const std::unordered_set<NodeId> its(nodes.begin(), nodes.end());
+    std::vector<JobId> awaited;
+    Time last = problem_.arrival;
+    const auto add = [&](const JobView& job, Time until) {
+      if (until <= problem_.arrival) return;
+      if (std::none_of(job.nodes.begin(), job.nodes.end(), [&](const NodeId& n) { return its.contains(n); }))
+        return;
+      awaited.push_back(job.id);
+      last = std::max(last, until);
+    };
+    for (const Victim& v : victims_) add(JobOf(v), problem_.arrival + OptionOf(v).wait);
+    for (const JobView& job : snapshot_.jobs) {
+      if (!job.releasing_at && LeavesBy(problem_, job, problem_.deadlines.back().within))
+        add(job, *job.ends_at);
+    }
+    std::sort(awaited.begin(), awaited.end());
+    return {awaited, last};
   }
 
   // Something that a node gets back, and when.
@@ -119,8 +189,9 @@ class Writer {
   std::unordered_map<int, Time> WhenFree(const std::vector<int>& nodes) const {
     std::unordered_map<NodeId, std::vector<Release>> of_node;
     for (const JobView& job : snapshot_.jobs) {
-      if (!job.releasing_at || !LeavesForUs(problem_, job)) continue;
-      for (const NodeId& node : job.nodes) of_node[node].push_back({*job.releasing_at, GivesBack(job)});
+      const std::optional<Time> at = LeavesAt(problem_, job);
+      if (!at || !LeavesBy(problem_, job, problem_.deadlines.back().within)) continue;
+      for (const NodeId& node : job.nodes) of_node[node].push_back({*at, GivesBack(job)});
     }
     for (size_t i = 0; i < victims_.size(); ++i) {
       const JobView& job = JobOf(victims_[i]);
@@ -261,8 +332,10 @@ class Writer {
   const Snapshot& snapshot_;
   const std::vector<Request>& requests_;
   const std::vector<Victim>& victims_;
-  std::vector<Leaving> leaving_;         // by victim
-  std::vector<Duration> early_writing_;  // by victim: of all images in advance on its busiest node
+  std::map<Channel, std::map<int, Work>> writing_;  // by deadline
+  std::vector<Duration> shared_done_;               // by deadline, of those before it
+  std::vector<Leaving> leaving_;                    // by victim
+  std::vector<Duration> early_writing_;             // by victim: of all images in advance on its busiest node
 };
 
 }  // namespace

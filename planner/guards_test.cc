@@ -1,0 +1,221 @@
+// Guards that end, and jobs that do: a victim counts from a moment on, and a plan waits for it.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "planner/planner.h"
+#include "planner/small_cluster.h"
+
+namespace siding::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Policy WithMinRuntime(Duration min_runtime) {
+  Policy policy = NoMargin();
+  policy.min_runtime = min_runtime;
+  return policy;
+}
+
+JobView Young(JobView job, Duration age = milliseconds(500)) {
+  job.running_since = kNow - age;
+  return job;
+}
+
+JobView Ending(JobView job, Duration in) {
+  job.kind = JobKind::kOnDemand;
+  job.methods = {};
+  job.ends_at = kNow + in;
+  return job;
+}
+
+Plan PlanFor(std::vector<JobView> jobs, Duration start_in, const Policy& policy = NoMargin()) {
+  const int nodes = static_cast<int>(jobs.size());
+  return MakePlan(MakeSnapshot(nodes, std::move(jobs)), MakeRequest(nodes, start_in), policy);
+}
+
+TEST(GuardsTest, AJobThatHasRunTooShortLeavesWhenItHasRunLongEnough) {
+  const Plan plan =
+      PlanFor({Young(MakeJob(1, {0}, {Method::kSuspend}))}, seconds(8), WithMinRuntime(seconds(3)));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.steps.at(0).begin, kNow + milliseconds(2500));
+}
+
+TEST(GuardsTest, AJobInItsCooldownLeavesAfterIt) {
+  JobView job = MakeJob(1, {0}, {Method::kSuspend});
+  job.last_preempted = kNow - seconds(2);
+  Policy policy = NoMargin();
+  policy.cooldown = seconds(10);
+  const Plan plan = PlanFor({job}, seconds(15), policy);
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.steps.at(0).begin, kNow + seconds(8));
+}
+
+TEST(GuardsTest, TheGuardThatEndsLastCounts) {
+  JobView job = Young(MakeJob(1, {0}, {Method::kSuspend}));
+  job.last_preempted = kNow - seconds(2);
+  Policy policy = WithMinRuntime(seconds(3));
+  policy.cooldown = seconds(10);
+  EXPECT_EQ(PlanFor({job}, seconds(15), policy).steps.at(0).begin, kNow + seconds(8));
+}
+
+TEST(GuardsTest, TheReasonSaysFromWhenAndWhy) {
+  const Plan plan =
+      PlanFor({Young(MakeJob(1, {0}, {Method::kSuspend}))}, seconds(8), WithMinRuntime(seconds(3)));
+  EXPECT_THAT(plan.steps.at(0).reason,
+              HasSubstr("not before 1970-01-12T13:46:42.500Z as it has run for 500ms"));
+}
+
+TEST(GuardsTest, ADumpBeginsAfterTheGuardAndTakesItsTime) {
+  const JobView job = MakeJob(1, {0}, {Method::kCheckpoint});
+  const Duration takes = PlanFor({job}, seconds(8)).predicted_start - kNow;
+  const Plan plan = PlanFor({Young(job)}, seconds(8), WithMinRuntime(seconds(3)));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.predicted_start - kNow, milliseconds(2500) + takes);
+  EXPECT_FALSE(PlanFor({Young(job)}, milliseconds(2500) + takes - milliseconds(1), WithMinRuntime(seconds(3)))
+                   .feasible);
+}
+
+TEST(GuardsTest, AKillLosesTheWaitAsWell) {
+  JobView job = Young(MakeJob(1, {0}, {Method::kKill}));
+  job.durable_at = job.running_since;
+  EXPECT_EQ(PlanFor({job}, seconds(8), WithMinRuntime(seconds(3))).loss_node_seconds, 3);
+}
+
+TEST(GuardsTest, OnlyWhatIsLeftOfAGuardAtTheArrivalCounts) {
+  Request request = MakeRequest(1, seconds(20));
+  request.not_before = kNow + seconds(10);
+  const Plan plan = MakePlan(MakeSnapshot(1, {Young(MakeJob(1, {0}, {Method::kSuspend}))}), request,
+                             WithMinRuntime(seconds(3)));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.steps.at(0).begin, request.not_before);
+}
+
+TEST(GuardsTest, AnImageInAdvanceIsMadeInSpiteOfTheGuardAndTheJobEndedAfterIt) {
+  Snapshot snapshot = MakeSnapshot(1, {Young(MakeJob(1, {0}, {Method::kCheckpoint}))});
+  snapshot.nodes[0].local.dump = snapshot.nodes[0].shared.dump = {50.0 * kMiB, seconds(8)};
+  Request request = MakeRequest(1);
+  request.not_before = kNow + seconds(52);
+  const Plan plan = MakePlan(snapshot, request, WithMinRuntime(seconds(54)));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_TRUE(plan.steps.at(0).early);
+  EXPECT_LT(plan.steps.at(0).begin, request.not_before);
+  EXPECT_EQ(plan.steps.at(1).begin, kNow + milliseconds(53500));
+}
+
+TEST(GuardsTest, DumpsThatBeginAfterDifferentGuardsShareTheirNodesWay) {
+  Snapshot snapshot = MakeSnapshot(1, {});
+  snapshot.nodes[0].capacity.slots = 2;
+  snapshot.nodes[0].local = {};
+  for (int id : {1, 2}) {
+    snapshot.jobs.push_back(Young(MakeJob(id, {0}, {Method::kCheckpoint}), seconds(id)));
+    snapshot.jobs.back().memory = {Bytes{95 * kMiB}};  // 2 s
+  }
+  Request request = MakeRequest(1, seconds(8));
+  request.per_node.slots = 2;
+  // From 3 s and 4 s on: both are written by 7 s.
+  EXPECT_TRUE(MakePlan(snapshot, request, WithMinRuntime(seconds(5))).feasible);
+  request.start_by = kNow + milliseconds(6900);
+  EXPECT_FALSE(MakePlan(snapshot, request, WithMinRuntime(seconds(5))).feasible);
+}
+
+TEST(GuardsTest, WhoCouldLeaveAtOnceRunsOnWhileAnotherCannot) {
+  const Plan plan = PlanFor({MakeJob(1, {0}, {Method::kSuspend}), Young(MakeJob(2, {1}, {Method::kSuspend}))},
+                            seconds(8), WithMinRuntime(seconds(3)));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.steps.at(0).begin, kNow + milliseconds(2500));
+  EXPECT_EQ(plan.steps.at(1).begin, kNow + milliseconds(2500));
+}
+
+TEST(GuardsTest, WhoTakesLongBeginsSoonerSoThatAllAreGoneTogether) {
+  JobView saving = MakeJob(1, {0}, {Method::kApp});  // takes 5 s
+  const Plan plan =
+      PlanFor({saving, Young(MakeJob(2, {1}, {Method::kSuspend}))}, seconds(60), WithMinRuntime(seconds(10)));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.steps.at(0).job, JobId(1));
+  EXPECT_EQ(plan.steps.at(0).begin, kNow + milliseconds(4500));
+  EXPECT_EQ(plan.predicted_start, kNow + milliseconds(9500));
+}
+
+TEST(GuardsTest, AKillIsNotPutOffAsItWouldLoseMore) {
+  const Plan plan = PlanFor({MakeJob(1, {0}, {Method::kKill}), Young(MakeJob(2, {1}, {Method::kSuspend}))},
+                            seconds(60), WithMinRuntime(seconds(10)));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.steps.at(0).job, JobId(1));
+  EXPECT_EQ(plan.steps.at(0).begin, Time{});
+}
+
+TEST(GuardsTest, APlanNamesThoseWhoseTimeItWaitsFor) {
+  const Plan plan = PlanFor({MakeJob(1, {0}, {Method::kSuspend}), Young(MakeJob(2, {1}, {Method::kSuspend})),
+                             Ending(MakeJob(3, {2}, {}), seconds(2))},
+                            seconds(8), WithMinRuntime(seconds(3)));
+  EXPECT_THAT(plan.awaited, ElementsAre(JobId(2), JobId(3)));
+}
+
+TEST(GuardsTest, ANodeIsFreeWhenItsDeadlineJobEnds) {
+  const Plan plan = PlanFor({Ending(MakeJob(1, {0}, {}), seconds(6))}, seconds(60));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_THAT(plan.steps, IsEmpty());
+  EXPECT_EQ(plan.predicted_start, kNow + seconds(6));
+}
+
+TEST(GuardsTest, ADeadlineJobThatEndsTooLateIsInTheWayUntilThen) {
+  const Plan plan = PlanFor({Ending(MakeJob(1, {0}, {}), seconds(6))}, seconds(5));
+  ASSERT_FALSE(plan.feasible);
+  EXPECT_THAT(plan.refusal, HasSubstr("in the way: job 1 until 1970-01-12T13:46:46.000Z"));
+  ASSERT_TRUE(plan.earliest);
+  EXPECT_GE(*plan.earliest, kNow + seconds(6));
+  EXPECT_LE(*plan.earliest, kNow + milliseconds(6100));
+}
+
+TEST(GuardsTest, ADeadlineJobThatDoesNotSayWhenItEndsIsInTheWayForGood) {
+  JobView job = Ending(MakeJob(1, {0}, {}), seconds(6));
+  job.ends_at.reset();
+  const Plan plan = PlanFor({job}, seconds(60));
+  EXPECT_FALSE(plan.feasible || plan.earliest);
+  EXPECT_THAT(plan.refusal, HasSubstr("in the way: job 1 (is a deadline job itself, and does not say"));
+}
+
+TEST(GuardsTest, ARefusalNamesTheGuardedJobAndUntilWhen) {
+  const Plan plan =
+      PlanFor({Young(MakeJob(1, {0}, {Method::kSuspend}))}, seconds(2), WithMinRuntime(seconds(3)));
+  ASSERT_FALSE(plan.feasible);
+  EXPECT_THAT(plan.refusal, HasSubstr("in the way: job 1 until 1970-01-12T13:46:42.500Z"));
+  EXPECT_THAT(plan.kept.at(0).reason, HasSubstr("less than the 3.00s that the policy asks for"));
+}
+
+TEST(GuardsTest, TheEarliestStartIsWhenTheGuardHasEnded) {
+  const Plan plan =
+      PlanFor({Young(MakeJob(1, {0}, {Method::kSuspend}))}, seconds(2), WithMinRuntime(seconds(3)));
+  ASSERT_TRUE(plan.earliest);
+  EXPECT_GE(*plan.earliest, kNow + milliseconds(2500));
+  EXPECT_LE(*plan.earliest, kNow + milliseconds(2530));
+}
+
+TEST(GuardsTest, AJobThatWillHaveEndedIsNoVictim) {
+  JobView job = MakeJob(1, {0}, {Method::kSuspend});
+  job.ends_at = kNow + seconds(5);
+  EXPECT_THAT(PlanFor({job}, seconds(6)).steps, IsEmpty());
+  EXPECT_EQ(PlanFor({job}, seconds(4)).steps.size(), 1);
+}
+
+TEST(GuardsTest, AnotherJobMakesWayIfTheGuardEndsTooLate) {
+  const Snapshot snapshot =
+      MakeSnapshot(2, {MakeJob(1, {0}, {Method::kApp}), Young(MakeJob(2, {1}, {Method::kSuspend}))});
+  const Plan plan = MakePlan(snapshot, MakeRequest(1, seconds(8)), WithMinRuntime(minutes(1)));
+  ASSERT_TRUE(plan.feasible);
+  EXPECT_EQ(plan.steps.at(0).job, JobId(1));
+  EXPECT_THAT(plan.awaited, IsEmpty());
+}
+
+TEST(GuardsTest, SchedulersThatKnowNoLaterLeaveAGuardedJobAlone) {
+  Policy policy = WithMinRuntime(seconds(3));
+  policy.strategy = Strategy::kPbsOrder;
+  EXPECT_FALSE(PlanFor({Young(MakeJob(1, {0}, {Method::kSuspend}))}, seconds(8), policy).feasible);
+}
+
+}  // namespace
+}  // namespace siding::test

@@ -44,7 +44,8 @@ Plan Simulation::MakeAPlan(int j) {
   }
   snapshot_.jobs.clear();
   for (int v : holders_) {
-    if (!Spec(v).on_demand && jobs_[v].state == JobState::kRunning) snapshot_.jobs.push_back(View(v));
+    if (jobs_[v].state == JobState::kRunning)
+      snapshot_.jobs.push_back(Spec(v).on_demand ? ViewOfRequest(v) : View(v));
   }
   const Job& spec = Spec(j);
   const Request request{JobId(j + 1),
@@ -79,28 +80,47 @@ JobView Simulation::View(int v) {
   return view;
 }
 
+JobView Simulation::ViewOfRequest(int j) const {
+  JobView view;
+  view.id = JobId(j + 1);
+  view.kind = JobKind::kOnDemand;
+  view.per_node = {1, Bytes{0}, 0};
+  for (int node : jobs_[j].nodes) {
+    view.nodes.push_back(snapshot_.nodes[node].id);
+    view.memory.emplace_back();
+  }
+  view.ends_at = At(jobs_[j].since + Remaining(j));
+  return view;
+}
+
 void Simulation::Execute(int j, const Plan& plan) {
   SimJob& request = jobs_[j];
-  std::set<int> its;
   for (const NodeId& id : plan.nodes) {
     const int node = std::atoi(id.value().c_str() + 1);
-    its.insert(node);
     request.nodes.push_back(node);
     if (!machine_.is_free(node)) ++request.awaited;
     machine_.Keep(node, j);
   }
   for (const PlanStep& step : plan.steps) {
     const int victim = static_cast<int>(step.job.value()) - 1;
-    for (int node : jobs_[victim].nodes) out_.used_nodes += its.contains(node);
-    Preempt(victim, step.method);
+    if (step.begin <= snapshot_.now) {
+      Preempt(victim, step.method);
+      continue;
+    }
+    due_[victim] = step.method;
+    const double at = ToSeconds(step.begin.time_since_epoch());
+    events_.push({at, SimEvent::Kind::kDue, victim, jobs_[victim].incarnation});
   }
   // Without victims, or with only frozen ones, it may have been granted by now.
   if (request.awaited == 0 && request.state == JobState::kPending) Grant(j);
 }
 
+void Simulation::Due(int v) { Preempt(v, due_.at(v)); }
+
 void Simulation::Preempt(int v, Method method) {
   SimJob& job = jobs_[v];
   CountWork(v);
+  for (int node : job.nodes) out_.used_nodes += machine_.kept_for(node) != kNobody;
   ++out_.jobs[v].preemptions;
   out_.given_up_nodes += static_cast<int>(job.nodes.size());
   job.last_preempted = job.stopped = now_;

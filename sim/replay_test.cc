@@ -173,5 +173,24 @@ TEST(Replay, AnImageTakesTimeThatADeadlineMayNotHave) {
   EXPECT_EQ(Of(w, "checkpoint-all").met, 1);
 }
 
+TEST(Replay, AVictimIsLeftAloneForAsLongAsThePolicySays) {
+  for (const auto& [notice, met] : {std::pair{20.0, 0}, std::pair{60.0, 1}}) {
+    const Workload w = TwoJobs(notice);
+    Strategy strategy{"siding", Strategy::Kind::kPlan, DefaultPolicy()};
+    strategy.policy.min_runtime = std::chrono::seconds(150);
+    const Metrics m = Measure(w, "siding", Replay(w, strategy));
+    EXPECT_EQ(m.feasible, met);
+    EXPECT_EQ(m.met, met);
+  }
+}
+TEST(Replay, ARequestWaitsForAnotherThatWillHaveEnded) {
+  Workload w = TwoJobs(60, 2);
+  w.jobs[0] = w.jobs[1];
+  w.jobs[1].trace.submit = 110;
+  const Metrics m = Of(w, "siding");
+  EXPECT_EQ(m.feasible, 2);
+  EXPECT_EQ(m.met, 2);
+}
+
 }  // namespace
 }  // namespace siding::sim

@@ -62,6 +62,7 @@ void Simulation::Handle(const SimEvent& event) {
   if (event.incarnation != jobs_[event.job].incarnation) return;
   if (event.kind == SimEvent::Kind::kEnd) return End(event.job);
   if (event.kind == SimEvent::Kind::kGone) return Gone(event.job);
+  if (event.kind == SimEvent::Kind::kDue) return Due(event.job);
   Compute(event.job, JobEvent::kRestored);
 }
 

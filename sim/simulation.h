@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <queue>
 #include <set>
 #include <tuple>
@@ -21,7 +22,7 @@ inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct SimEvent {
   // At one moment nodes come free before anybody asks for them.
-  enum class Kind { kEnd, kGone, kRestored, kFailure, kSubmit };
+  enum class Kind { kEnd, kGone, kRestored, kFailure, kDue, kSubmit };
   double at = 0;
   Kind kind = Kind::kSubmit;
   int job = 0;          // kFailure: the node
@@ -88,7 +89,11 @@ class Simulation {
   static Time At(double seconds) { return Time(FromSeconds(seconds)); }
   Plan MakeAPlan(int j);
   JobView View(int v);
+  // A deadline job that computes, and will have ended when it said.
+  JobView ViewOfRequest(int j) const;
   void Execute(int j, const Plan& plan);
+  // A step of a plan that was to wait, unless the job has left meanwhile.
+  void Due(int v);
   void Preempt(int v, Method method);
   void Dump(int v);
   void Freeze(int v);
@@ -125,6 +130,7 @@ class Simulation {
   std::vector<int> late_, returning_, queue_, frozen_;
   Snapshot snapshot_;
   double in_flight_ = 0;                          // bytes on their way to shared storage
+  std::map<int, Method> due_;                     // how they will leave, by steps that are still to come
   std::set<int> moving_;                          // frozen, and being written to go on elsewhere
   int promised_ = 0;                              // nodes that these will take
   std::set<int> holders_;                         // jobs with nodes, frozen ones left out

@@ -163,14 +163,32 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
 // The deadline cannot be met. Makes of the refusal what the policy wants instead; false: it is refused.
 bool Engine::Impl::Postpone(const JobSpec& spec, Plan& plan) const {
   if (policy_.when_late == WhenLate::kBestEffort && plan.earliest) {
-    plan = MakeLatePlan(TaskFor(plan.request, spec), plan);
-    return plan.feasible;
+    Plan late = MakeLatePlan(TaskFor(plan.request, spec), plan);
+    if (late.feasible) {
+      plan = std::move(late);
+      return true;
+    }
   }
-  const Waiting as_batch{plan.request, 0, clock_.Now(), spec.nodes, spec.per_node, {}};
-  if (policy_.when_late != WhenLate::kQueue || !CouldFit(as_batch, Capacities())) return false;
+  return policy_.when_late != WhenLate::kRefuse && Queue(spec, plan);
+}
+
+// It waits its turn, ahead of all batch jobs. False: it could never run.
+bool Engine::Impl::Queue(const JobSpec& spec, Plan& plan) const {
+  if (!CouldEverFit(spec)) return false;
   plan.queued = true;
   plan.refusal = absl::StrCat("queued: ", plan.refusal);
   return true;
+}
+
+// On the nodes that are known and it may have, were they empty and all up.
+bool Engine::Impl::CouldEverFit(const JobSpec& spec) const {
+  const auto its_nodes = platform_.NodesFor(spec);
+  int missing = spec.nodes;
+  for (const auto& [id, observed] : state_.observed_nodes) {
+    if (its_nodes && !its_nodes->contains(id)) continue;
+    missing -= !IsLost(id) && CapacityOf(id, observed).Covers(spec.per_node);
+  }
+  return missing <= 0;
 }
 
 absl::Status Engine::Impl::TakesDeadlines() const {

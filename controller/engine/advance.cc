@@ -150,11 +150,15 @@ void Engine::Impl::RegainMethods() {
 void Engine::Impl::Tick() {
   const Time now = clock_.Now();
   if (now - last_full_look_ < kFullLook) {
-    // One that was to wait until now may have no second to lose.
+    // One that was to wait until now, or a step of its plan, may have no second to lose.
     const auto& requests = state_.index.requests();
+    const auto is_due = [&](Time at) { return at > last_full_look_ && at <= now; };
     schedule_ |= std::any_of(requests.begin(), requests.end(), [&](const auto& entry) {
-      const Time not_before = entry.second->spec.not_before;
-      return WaitsForItsNodes(*entry.second) && not_before > last_full_look_ && not_before <= now;
+      if (!WaitsForItsNodes(*entry.second)) return false;
+      const std::vector<PlanStep>& steps = entry.second->plans.back().steps;
+      return is_due(entry.second->spec.not_before) ||
+             std::any_of(steps.begin(), steps.end(),
+                         [&](const PlanStep& step) { return is_due(step.begin); });
     });
     return;
   }

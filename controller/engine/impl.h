@@ -171,6 +171,8 @@ class Engine::Impl {
   double NodeHoursOf(uint32_t uid) const;
   Duration HoldOf(const JobSpec& spec) const;
   bool Postpone(const JobSpec& spec, Plan& plan) const;
+  bool Queue(const JobSpec& spec, Plan& plan) const;
+  bool CouldEverFit(const JobSpec& spec) const;
 
   // ---- observe.cc ----
   // Events that follow from what is observed of this job. True if there was one.
@@ -272,6 +274,7 @@ class Engine::Impl {
   void Adopt(std::vector<Plan> plans);
   void Order(const Plan& plan, const PlanStep& step);
   bool OrderWhatIsDue(const Plan& plan);
+  bool MayLeaveNow(const JobRecord& job) const;
   void DumpFrozen();
   bool IsInTheWay(const JobRecord& job) const;
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
@@ -280,6 +283,8 @@ class Engine::Impl {
   bool IsBrieflyAway(const NodeId& node, Time start_by) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
   bool RunsLate(const JobRecord& request, const Plan& plan) const;
+  bool CouldBeSooner(const Plan& plan) const;
+  std::optional<Time> ExpectedEnd(const JobRecord& job) const;
   JobRecord* WantsAnotherPlan(JobId id);  // null: no
   void AdoptInstead(const JobRecord& request, std::vector<Plan> plans);
   void WithdrawOrders();

@@ -7,6 +7,7 @@
 #include "controller/engine/impl.h"
 #include "controller/engine/plan_record.h"
 #include "controller/wire/wire.h"
+#include "planner/options.h"
 #include "planner/planner.h"
 
 namespace siding {
@@ -150,6 +151,13 @@ const PlanStep* EarlyStepOf(const Plan& plan, JobId job) {
 
 }  // namespace
 
+// Nothing has happened since that its time was planned for by which it is left alone for longer.
+bool Engine::Impl::MayLeaveNow(const JobRecord& job) const {
+  JobView view = ViewOf(job);
+  view.running_since = job.running_since;
+  return ProtectionOf(view, policy_, clock_.Now()).until <= clock_.Now();
+}
+
 // Steps that were planned for later and whose time has come. Each is ordered once: the order leaves a trace
 // in the job's record.
 bool Engine::Impl::OrderWhatIsDue(const Plan& plan) {
@@ -165,6 +173,7 @@ bool Engine::Impl::OrderWhatIsDue(const Plan& plan) {
       if (newest != state_.checkpoints.end() && newest->second.created >= step.begin) continue;
     } else {
       if (job.last_preempted && *job.last_preempted >= step.begin) continue;
+      if (!MayLeaveNow(job)) continue;
       // Without the image that was to be taken in advance it must not be ended: the plan no longer holds.
       const PlanStep* early = EarlyStepOf(plan, job.id);
       if (early != nullptr && job.durable_at < early->begin) continue;
@@ -262,7 +271,7 @@ bool Engine::Impl::IsBrieflyAway(const NodeId& node, Time start_by) const {
 }
 
 // Every planned node is free, or held only by jobs that are on their way off it, or will be as soon as they
-// run.
+// run or at a time that is still to come.
 bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const {
   std::map<NodeId, Resources> room = Room({request.id});
   std::set<const JobRecord*> leaving;
@@ -281,9 +290,13 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
     const JobRecord& job = *victim->second;
     if (IsArriving(job.state) || WillLeave(plan, job)) leaving.insert(&job);
   }
+  for (const auto& [id, other] : state_.index.requests()) {
+    if (ExpectedEnd(*other)) leaving.insert(other);
+  }
   for (const JobRecord* job : leaving) {
     for (int rank : LiveRanks(*job)) {
-      if (auto it = room.find(job->nodes[rank]); it != room.end()) it->second += job->spec.per_node;
+      const NodeId& node = job->nodes[rank];
+      if (auto it = room.find(node); it != room.end()) it->second += HeldBy(*job, node);
     }
   }
   // Processes that should be gone are being ended; they do not call for another victim.
@@ -309,14 +322,29 @@ bool Engine::Impl::RunsLate(const JobRecord& request, const Plan& plan) const {
   });
 }
 
-// It was admitted, and what was planned for it does not hold any more.
+// A job whose time it waits for has gone before that, and others still wait for it to leave.
+bool Engine::Impl::CouldBeSooner(const Plan& plan) const {
+  const bool gone = std::any_of(plan.awaited.begin(), plan.awaited.end(), [&](JobId id) {
+    const auto job = state_.unfinished.find(id);
+    return job == state_.unfinished.end() || !HoldsNodes(job->second->state);
+  });
+  return gone && std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+           const auto job = state_.unfinished.find(step.job);
+           return step.begin > clock_.Now() && job != state_.unfinished.end() &&
+                  HoldsNodes(job->second->state);
+         });
+}
+
+// It was admitted, and what was planned for it does not hold any more, or could be had sooner. One that waits
+// its turn is served as soon as can be only where the policy says so.
 JobRecord* Engine::Impl::WantsAnotherPlan(JobId id) {
   const auto found = state_.jobs.find(id);
   if (found == state_.jobs.end()) return nullptr;
   JobRecord& request = found->second;
-  if (request.state != JobState::kPending || IsQueued(request)) return nullptr;
+  if (request.state != JobState::kPending) return nullptr;
+  if (IsQueued(request) && policy_.when_late != WhenLate::kBestEffort) return nullptr;
   if (request.plans.empty() || HasFailed(request, request.plans.back()) ||
-      RunsLate(request, request.plans.back()))
+      RunsLate(request, request.plans.back()) || CouldBeSooner(request.plans.back()))
     return &request;
   return nullptr;
 }
@@ -348,7 +376,11 @@ void Engine::Impl::ReplanRequests() {
 // asks again.
 void Engine::Impl::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
   in_doubt_.erase(request.id);
-  const Plan& plan = plans.front();
+  Plan& plan = plans.front();
+  const bool holds = !request.plans.empty() && StillHolds(request, request.plans.back()) &&
+                     !RunsLate(request, request.plans.back());
+  if (holds && (!plan.feasible || plan.predicted_start >= request.plans.back().predicted_start)) return;
+  if (!plan.feasible && policy_.when_late == WhenLate::kBestEffort) Queue(request.spec, plan);
   const bool unchanged = plan.nodes.empty() && !request.plans.empty() && request.plans.back().nodes.empty() &&
                          request.plans.back().refusal == plan.refusal;
   if (!unchanged) Adopt(std::move(plans));

@@ -81,6 +81,15 @@ Time Engine::Impl::ExpectedRelease(const JobRecord& job) const {
   return expected;
 }
 
+// Of a deadline job that has said how long it stays: when its nodes are free, the time included that it may
+// take to end. None: it has not, or is over that, and nobody knows.
+std::optional<Time> Engine::Impl::ExpectedEnd(const JobRecord& job) const {
+  if (job.spec.kind != JobKind::kOnDemand || !HoldsNodes(job.state) || job.spec.hold == Duration(0))
+    return std::nullopt;
+  const Time end = std::max(job.running_since, job.state_since) + job.spec.hold + job.spec.kill_grace;
+  return end > clock_.Now() ? std::optional(end) : std::nullopt;
+}
+
 // What its record says of it, wherever it is.
 JobView Engine::Impl::ViewOf(const JobRecord& job) const {
   JobView view;
@@ -96,6 +105,7 @@ JobView Engine::Impl::ViewOf(const JobRecord& job) const {
   view.preemptions = job.preemptions;
   view.max_preemptions = job.spec.max_preemptions;
   view.last_preempted = job.last_preempted;
+  view.ends_at = ExpectedEnd(job);
   view.can_return_to_its_nodes = WhyNotLocal(job).empty();
   return view;
 }
@@ -182,7 +192,8 @@ Snapshot Engine::Impl::TakeSnapshot(const std::vector<JobId>& requests) const {
       view.methods = {};
       view.methods_note = "another step of it runs beside";
     }
-    view.running_since = job.running_since;
+    // One that arrives has not begun to run yet.
+    view.running_since = IsArriving(job.state) ? snapshot.now : job.running_since;
     view.durable_at = job.durable_at;
     if (IsReleasing(job)) {
       view.releasing_at = ExpectedRelease(job);

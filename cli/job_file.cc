@@ -73,6 +73,17 @@ Setter TimeOf(Time now, const std::function<void(int64_t)>& set) {
 
 }  // namespace
 
+absl::Status ParseStartBy(const std::string& text, Time now, v1::JobSpec& spec) {
+  spec.set_on_demand(true);
+  spec.set_start_by_earliest(text == "earliest");
+  spec.clear_start_by_us();
+  if (spec.start_by_earliest()) return absl::OkStatus();
+  const auto at = ParseTime(text, now);
+  if (!at.ok()) return absl::InvalidArgumentError(absl::StrCat(at.status().message(), ", or earliest"));
+  spec.set_start_by_us(ToMicros(*at));
+  return absl::OkStatus();
+}
+
 absl::Status ParseCheckpointInterval(const std::string& text, v1::JobSpec& spec) {
   spec.set_auto_checkpoint_interval(text == "auto");
   spec.clear_checkpoint_interval_us();
@@ -130,11 +141,7 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
          spec.mutable_per_node()->set_memory(bytes.value);
          return absl::OkStatus();
        })},
-      {"start_by", TimeOf(now,
-                          [&spec](int64_t v) {
-                            spec.set_on_demand(true);
-                            spec.set_start_by_us(v);
-                          })},
+      {"start_by", Parsed([&spec, now](const std::string& text) { return ParseStartBy(text, now, spec); })},
       {"not_before", TimeOf(now, [&spec](int64_t v) { spec.set_not_before_us(v); })},
       {"app_signal",
        Parsed([&spec](const std::string& text) { return ParseAppSignal(text, *spec.mutable_app()); })},

@@ -25,6 +25,8 @@ absl::StatusOr<int> ParseSignal(const std::string& name);
 absl::Status ParseAppSignal(const std::string& text, v1::AppMethod& app);
 absl::StatusOr<v1::Tier> ParseTierName(const std::string& name);
 // "30m", or "auto".
+// A time, or "earliest"; makes it on-demand.
+absl::Status ParseStartBy(const std::string& text, Time now, v1::JobSpec& spec);
 absl::Status ParseCheckpointInterval(const std::string& text, v1::JobSpec& spec);
 // "exact" or "append".
 absl::Status ParseFiles(const std::string& text, v1::JobSpec& spec);

@@ -45,6 +45,13 @@ TEST(JobFile, ReadsEveryField) {
   EXPECT_TRUE(spec.allow_io_uring());
 }
 
+TEST(JobFile, TheDeadlineMayBeTheEarliest) {
+  v1::JobSpec spec;
+  ASSERT_TRUE(ParseJobFile("start_by: earliest\n", "job.yaml", FromMicros(0), spec).ok());
+  EXPECT_TRUE(spec.on_demand());
+  EXPECT_TRUE(spec.start_by_earliest());
+}
+
 TEST(JobFile, NamesFileLineFieldAndWhatWasExpected) {
   EXPECT_THAT(ErrorOf("name: x\nnodes: many\n"),
               HasSubstr("job.yaml:2: nodes: expected a whole number from 1 to"));

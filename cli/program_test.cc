@@ -75,6 +75,17 @@ TEST_F(ProgramTest, RelativeTimesCountByTheControllersClock) {
   EXPECT_EQ(service_.submitted.start_by_us(), 1'060'000'000);
 }
 
+TEST_F(ProgramTest, TheDeadlineMayBeTheEarliest) {
+  EXPECT_EQ(Run({"submit", "--start-by", "earliest", "--", "x"}), 0);
+  EXPECT_TRUE(service_.submitted.on_demand());
+  EXPECT_TRUE(service_.submitted.start_by_earliest());
+}
+
+TEST_F(ProgramTest, ADeadlineThatIsNoneNamesWhatWasExpected) {
+  EXPECT_EQ(Run({"submit", "--start-by", "soon", "--", "x"}), 2);
+  EXPECT_THAT(err_, AllOf(HasSubstr("--start-by"), HasSubstr("or earliest")));
+}
+
 TEST_F(ProgramTest, UnknownVerbIsAUsageError) { EXPECT_EQ(Run({"sumbit"}), 2); }
 
 TEST_F(ProgramTest, PlanThatIsRefusedFails) {

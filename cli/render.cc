@@ -179,6 +179,7 @@ std::string PlanText(const v1::Plan& plan, const Style& style) {
         step.method() == v1::CHECKPOINT
             ? absl::StrCat(" to ", TierName(step.tier()), " storage, ", FormatBytes(Bytes{step.bytes()}))
             : "",
+        step.begin_us() == 0 ? "" : absl::StrCat(", from ", FormatTime(FromMicros(step.begin_us())), " on"),
         ": ", step.reason(), "\n");
   }
   for (const v1::PlanKeep& keep : plan.kept()) {

@@ -34,6 +34,9 @@ absl::Status CheckHasCounterpart(const v1::JobSpec& job) {
   if (job.priority() != 0) return NotUnderSlurm("priority", "Slurm orders its queue by its own rules");
   if (job.has_kill_grace_us())
     return NotUnderSlurm("kill_grace", "the KillWait of its configuration is every job's");
+  if (job.start_by_earliest())
+    return NotUnderSlurm("start_by",
+                         "it cannot be 'earliest': expected a time, such as 'sidingctl plan' finds");
   if (job.auto_checkpoint_interval())
     return NotUnderSlurm("checkpoint_interval", "it cannot be 'auto': expected a duration such as 30m");
   if (!job.app().marker().empty())

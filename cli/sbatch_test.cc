@@ -106,6 +106,13 @@ TEST(Sbatch, ADeadline) {
   EXPECT_THAT(Words(job), Contains("--siding-start-by=2040-01-01T00:00:00.250Z"));
 }
 
+TEST(Sbatch, TheEarliestDeadlineIsNotSlurms) {
+  v1::JobSpec job = Job();
+  job.set_on_demand(true);
+  job.set_start_by_earliest(true);
+  EXPECT_FALSE(SbatchCommand(job).ok());
+}
+
 TEST(Sbatch, TimesAreRoundedUp) {
   v1::JobSpec job = Job();
   job.set_hold_us(61'000'000);

@@ -11,6 +11,9 @@
 
 namespace siding {
 
+// In a job that is being submitted, as its start_by: the earliest that can be kept.
+inline constexpr Time kEarliest = Time::max();
+
 struct PlanStep {
   JobId job;
   Method method = Method::kKill;

@@ -82,13 +82,21 @@ std::string PlansOf(const std::string& name) {
   const auto file = LoadPolicyFile(kPolicies / (name + ".yaml"));
   if (!file.ok()) return std::string(file.status().message());
   const json cluster = json::parse(std::ifstream(kPolicies / "golden" / "cluster.json"));
-  const Snapshot snapshot = ReadCluster(cluster, file->policy);
   std::string text;
   for (const json& r : cluster.at("requests")) {
     Request request{
         JobId(99), r.at("nodes"), {1, GiB(r.at("memory")), 0}, kNow + FromSeconds(r.at("within"))};
     request.hold = FromSeconds(r.at("hold"));
+    Snapshot snapshot = ReadCluster(cluster, file->policy);
+    for (JobView& job : snapshot.jobs) {
+      if (r.contains("running")) job.running_since = kNow - FromSeconds(r.at("running"));
+      if (r.contains("preempted")) job.last_preempted = kNow - FromSeconds(r.at("preempted"));
+    }
     if (r.contains("notice")) request.not_before = kNow + FromSeconds(r.at("notice"));
+    for (const char* since : {"running", "preempted"}) {
+      if (r.contains(since))
+        absl::StrAppend(&text, "every job ", since, " since ", r.at(since).dump(), " s: ");
+    }
     text += Text(request, MakePlan(snapshot, request, file->policy));
   }
   return text;

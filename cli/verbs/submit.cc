@@ -49,8 +49,10 @@ absl::Status SetDuration(const std::string& text, const char* flag, v1::JobSpec&
 
 absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
   using S = v1::JobSpec;
-  if (!flags.start_by.empty()) spec.set_on_demand(true);
-  SIDING_RETURN_IF_ERROR(SetTime(flags.start_by, "--start-by", now, spec, &S::set_start_by_us));
+  if (!flags.start_by.empty()) {
+    const absl::Status status = ParseStartBy(flags.start_by, now, spec);
+    if (!status.ok()) return Annotate(status, "--start-by");
+  }
   SIDING_RETURN_IF_ERROR(SetTime(flags.not_before, "--not-before", now, spec, &S::set_not_before_us));
   SIDING_RETURN_IF_ERROR(SetDuration(flags.hold, "--hold", spec, &S::set_hold_us));
   SIDING_RETURN_IF_ERROR(SetDuration(flags.notice, "--notice", spec, &S::set_notice_us));
@@ -157,7 +159,10 @@ void AddFlags(CLI::App& verb, Flags& f) {
   verb.add_option("--memory", f.memory, "memory on each node, such as 2GiB");
   verb.add_option("--gpus", f.gpus, "GPUs on each node")->check(CLI::Range(0, 1024));
   verb.add_option("--priority", f.priority, "higher goes first in the queue");
-  verb.add_option("--start-by", f.start_by, "makes it on-demand: its deadline, +60s or 2026-05-01T12:00:00Z");
+  verb.add_option(
+      "--start-by", f.start_by,
+      "makes it on-demand: its deadline, +60s or 2026-05-01T12:00:00Z; earliest: as soon as can be "
+      "promised");
   verb.add_option("--preemptible", f.preemptible,
                   "ways it may be taken off its nodes, of suspend,checkpoint,app,kill; default: "
                   "suspend,checkpoint,kill for a batch job without --file");

@@ -116,8 +116,10 @@ grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::Sub
   UserIdentity identity;
   const auto caller = CallerOf(context, __func__, &identity);
   if (!caller.ok()) return ToGrpc(caller.status());
-  const auto spec = SpecOf(*request, identity);
+  auto spec = SpecOf(*request, identity);
   if (!spec.ok()) return ToGrpc(spec.status());
+  spec = engine_.WithDeadline(*std::move(spec));
+  if (!spec.ok()) return Reply(*caller, __func__, spec.status());
   const auto plan = engine_.DryRun(*caller, *spec);
   if (!plan.ok()) return Reply(*caller, __func__, plan.status());
   engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan, SeenBy(*caller)); });

@@ -117,9 +117,29 @@ absl::StatusOr<std::optional<Engine::Submitted>> Engine::Impl::AnswerAtOnce(
   return std::nullopt;
 }
 
+// Nobody is refused, or made to wait, for nodes that are only about to be heard of.
+absl::Status Engine::Impl::AgentsAreBack(const Plan& refused) const {
+  if (clock_.Now() >= agents_back_at_) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("this controller was started ", FormatDuration(clock_.Now() - started_),
+                   " ago, and agents still dial it. With those that are there: ", refused.refusal,
+                   ". Ask again in a moment"));
+}
+
+// By when a job can be started that is tried with the deadline of `probe`. Where nobody is refused for being
+// late, and no time is known, it is late from the beginning.
+absl::StatusOr<Time> Engine::Impl::EarliestFor(const JobSpec& probe, const Plan& plan) const {
+  const Time now = clock_.Now();
+  if (plan.feasible) return WithSlack(std::max(plan.predicted_start, probe.not_before) + policy_.margin, now);
+  SIDING_RETURN_IF_ERROR(AgentsAreBack(plan));
+  if (plan.earliest) return WithSlack(*plan.earliest, now);
+  if (policy_.when_late != WhenLate::kRefuse && CouldEverFit(probe)) return probe.start_by;
+  return absl::FailedPreconditionError(absl::StrCat("refused: ", plan.refusal));
+}
+
 absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, JobSpec spec,
                                                        const std::string& request_key,
-                                                       std::optional<Trial> trial) {
+                                                       std::optional<Trial> trial, bool earliest) {
   SIDING_ASSIGN_OR_RETURN(auto answer, AnswerAtOnce(caller, spec, request_key));
   if (answer) return *std::move(answer);
   if (spec.gpu_collectives == GpuCollectives::kUnsaid && spec.per_node.gpus > 0)
@@ -142,14 +162,10 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
     plans = PlanFor(id, spec);
   }
   Plan& plan = plans.front();
-  // Nobody is refused, or made to wait, for nodes that are only about to be heard of.
-  if (!plan.feasible && clock_.Now() < agents_back_at_) {
-    return absl::UnavailableError(
-        absl::StrCat("this controller was started ", FormatDuration(clock_.Now() - started_),
-                     " ago, and agents still dial it. With those that are there: ", plan.refusal,
-                     ". Ask again in a moment"));
-  }
+  if (!plan.feasible) SIDING_RETURN_IF_ERROR(AgentsAreBack(plan));
   if (!plan.feasible && !Postpone(spec, plan)) {
+    if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, clock_.Now());
+    if (earliest) return absl::FailedPreconditionError(absl::StrCat("refused: ", RefusalText(plan)));
     const absl::Status refused = Refused(id, plan);
     Record(id, RequestRefused{std::move(spec), ForTheRecord(std::move(plan)), request_key});
     return refused;
@@ -198,8 +214,11 @@ absl::Status Engine::Impl::TakesDeadlines() const {
 }
 
 absl::StatusOr<Time> Engine::Impl::Promise(const JobSpec& spec, Plan plan) {
-  if (!plan.feasible && !Postpone(spec, plan)) return absl::FailedPreconditionError(RefusalText(plan));
   const Time now = clock_.Now();
+  if (!plan.feasible && !Postpone(spec, plan)) {
+    if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, now);
+    return absl::FailedPreconditionError(RefusalText(plan));
+  }
   while (!promises_.empty() &&
          (promises_.size() >= kMostPromises || promises_.front().made < now - kPromised))
     promises_.pop_front();

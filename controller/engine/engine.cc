@@ -9,6 +9,8 @@ namespace {
 
 // How often a request is planned without the lock, if what its plan rests on changes meanwhile.
 constexpr int kTrials = 3;
+// The deadline that is tried where the earliest is asked for.
+constexpr Duration kSoon = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -22,6 +24,15 @@ absl::StatusOr<Trial> Engine::Impl::MakeTrial(const JobSpec& spec) {
   SIDING_ASSIGN_OR_RETURN(const PlanningTask task, DryRun(spec));
   lock.unlock();
   return Try(task);
+}
+
+absl::StatusOr<JobSpec> Engine::Impl::WithDeadline(JobSpec spec) {
+  if (spec.start_by != kEarliest) return spec;
+  spec.start_by = std::max(clock_.Now(), spec.not_before) + kSoon;
+  SIDING_ASSIGN_OR_RETURN(const Trial trial, MakeTrial(spec));
+  std::lock_guard lock(mutex_);
+  SIDING_ASSIGN_OR_RETURN(spec.start_by, EarliestFor(spec, trial.plans.front()));
+  return spec;
 }
 
 // ---- The public face: a lock, a decision, Advance(). ----
@@ -39,6 +50,7 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
                                                  const std::string& request_key) {
   spec.uid = caller.uid;
   spec.user = caller.user;
+  const bool earliest = spec.start_by == kEarliest;
   std::optional<Trial> trial;
   std::unique_lock lock(impl_->mutex_);
   for (int left = spec.kind == JobKind::kOnDemand ? kTrials : 0; left > 0; --left) {
@@ -46,31 +58,42 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
     SIDING_ASSIGN_OR_RETURN(auto answer, impl_->AnswerAtOnce(caller, spec, request_key));
     if (answer) return *std::move(answer);
     lock.unlock();
+    if (earliest) {
+      spec.start_by = kEarliest;
+      SIDING_ASSIGN_OR_RETURN(spec, impl_->WithDeadline(std::move(spec)));
+    }
     auto made = impl_->MakeTrial(spec);
     lock.lock();
     if (!made.ok()) break;  // the error comes again
     trial = *std::move(made);
-    if (!trial->plans.front().feasible || impl_->StillGood(*trial, spec)) break;
+    const bool feasible = trial->plans.front().feasible;
+    if (feasible ? impl_->StillGood(*trial, spec) : !earliest) break;
   }
   SIDING_RETURN_IF_ERROR(impl_->Ready());
-  auto submitted = impl_->Submit(caller, std::move(spec), request_key, std::move(trial));
+  auto submitted = impl_->Submit(caller, std::move(spec), request_key, std::move(trial), earliest);
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return submitted;
 }
 
 absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec) {
   SIDING_ASSIGN_OR_RETURN(Trial trial, impl_->MakeTrial(spec));
-  return std::move(trial.plans.front());
+  Plan& plan = trial.plans.front();
+  if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, trial.made);
+  return std::move(plan);
 }
 
-absl::StatusOr<Time> Engine::WouldStart(const Caller& caller, const JobSpec& spec) {
+absl::StatusOr<JobSpec> Engine::WithDeadline(JobSpec spec) const {
+  return impl_->WithDeadline(std::move(spec));
+}
+
+absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
   {
     std::lock_guard lock(impl_->mutex_);
     SIDING_RETURN_IF_ERROR(impl_->TakesDeadlines());
   }
-  SIDING_ASSIGN_OR_RETURN(Plan plan, DryRun(caller, spec));
+  SIDING_ASSIGN_OR_RETURN(Trial trial, impl_->MakeTrial(spec));
   std::lock_guard lock(impl_->mutex_);
-  return impl_->Promise(spec, std::move(plan));
+  return impl_->Promise(spec, std::move(trial.plans.front()));
 }
 
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {

@@ -54,11 +54,14 @@ class Engine {
     JobId id;
     std::optional<Plan> plan;  // on-demand
   };
-  // kFailedPrecondition with the earliest feasible time if an on-demand job cannot be served by its start_by.
+  // kFailedPrecondition with the earliest feasible time if an on-demand job cannot be served by its start_by,
+  // which may be kEarliest (model/plan.h).
   // `request_key`: one that this user has used within the last hour gets the answer that it got then, so that
   // a client which has not heard the answer may ask again; empty: none.
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key = "");
   absl::StatusOr<Plan> DryRun(const Caller& caller, const JobSpec& spec);
+  // With the time that kEarliest stands for now; another start_by stays.
+  absl::StatusOr<JobSpec> WithDeadline(JobSpec spec) const;
   // For a deadline job that is about to be submitted to a cluster manager: when it is expected to start (0:
   // it would wait its turn), or the error that Submit would give.
   absl::StatusOr<Time> WouldStart(const Caller& caller, const JobSpec& spec);

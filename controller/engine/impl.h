@@ -63,6 +63,8 @@ class Engine::Impl {
   // ---- engine.cc ----
   // Takes the lock itself, and not while it plans.
   absl::StatusOr<Trial> MakeTrial(const JobSpec& spec);
+  absl::StatusOr<JobSpec> WithDeadline(JobSpec spec);
+  absl::StatusOr<Time> EarliestFor(const JobSpec& probe, const Plan& plan) const;
   // No lock is needed.
   const EventLog& events() const { return events_; }
   bool MayAct(const Caller& caller, const JobRecord& job) const;
@@ -101,8 +103,10 @@ class Engine::Impl {
   absl::StatusOr<std::optional<Submitted>> AnswerAtOnce(const Caller& caller, const JobSpec& spec,
                                                         const std::string& request_key) const;
   // `trial`: plans that were made a moment ago.
+  // `earliest`: its deadline has been found for it. If it is refused all the same nothing is left of it.
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key,
-                                   std::optional<Trial> trial);
+                                   std::optional<Trial> trial, bool earliest);
+  absl::Status AgentsAreBack(const Plan& refused) const;
   // As it was answered; nullptr: it has not been.
   const JobRecord* AnsweredBefore(uint32_t uid, const std::string& request_key) const;
   absl::StatusOr<PlanningTask> DryRun(const JobSpec& spec) const;

@@ -146,6 +146,7 @@ void Engine::Impl::Enlist(const ManagedJob& queued) {
   if (!plan.feasible && plan.earliest && TakePromise(spec)) {
     plans = {MakeLatePlan(TaskFor(queued.id, spec), plan)};
   } else if (!plan.feasible && !Postpone(spec, plan)) {
+    if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, clock_.Now());
     Record(queued.id, RequestRefused{spec, ForTheRecord(std::move(plan))});
     return;
   }

@@ -21,7 +21,15 @@ Snapshot SeenTogether(const PlanningTask& task) {
   return snapshot;
 }
 
+constexpr Duration kSlack = std::chrono::seconds(2);
+constexpr int kSlackPart = 50;
+
 }  // namespace
+
+Time WithSlack(Time earliest, Time now) {
+  const Time later = earliest + std::max(kSlack, (earliest - now) / kSlackPart);
+  return std::chrono::ceil<std::chrono::seconds>(later);
+}
 
 // If it does not work out together, it is planned with what the others leave.
 std::vector<Plan> MakePlans(const PlanningTask& task) {

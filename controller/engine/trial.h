@@ -32,6 +32,11 @@ Plan MakeLatePlan(const PlanningTask& task, const Plan& refused);
 // For a request that was admitted before: if its deadline cannot be met, it is late. Pure.
 std::vector<Plan> MakePlansAtLeastLate(const PlanningTask& task);
 
+// The start that a refusal names, and that is found for who asks for the earliest: it has to be asked for,
+// and planned again, before it is promised. Two seconds later than what was found, or a fiftieth of the time
+// until then if that is more, for memory grows meanwhile; on a whole second.
+Time WithSlack(Time earliest, Time now);
+
 // Plans as of a moment, and what they rest on.
 struct Trial {
   std::vector<Plan> plans;  // as they are recorded; the first is of the request that was asked for

@@ -70,6 +70,7 @@ Plan FullPlan() {
   plan.cost_node_seconds = 2.5;
   plan.refusal = "no";
   plan.earliest = FromMicros(7);
+  plan.awaited = {JobId(5)};
   return plan;
 }
 

@@ -23,14 +23,16 @@ absl::Status CheckShape(const v1::JobSpec& spec) {
   if (spec.checkpoint_interval_us() < 0) return BadField("checkpoint_interval", "no negative duration");
   if (spec.has_max_preemptions() && spec.max_preemptions() < 0)
     return BadField("max_preemptions", "0 or more");
-  if (spec.on_demand() && spec.start_by_us() <= 0)
+  const bool earliest = spec.start_by_earliest();
+  if (spec.on_demand() && spec.start_by_us() <= 0 && !earliest)
     return BadField("start_by", "a time: an on-demand job has a deadline");
-  if (!spec.on_demand() && spec.start_by_us() != 0)
+  if (earliest && spec.start_by_us() != 0) return BadField("start_by", "either a time or earliest");
+  if (!spec.on_demand() && (spec.start_by_us() != 0 || earliest))
     return BadField("start_by", "nothing: only on-demand jobs have a deadline");
   if (spec.hold_us() < 0) return BadField("hold", "no negative duration");
   if (!spec.on_demand() && (spec.hold_us() != 0 || spec.not_before_us() != 0))
     return BadField("not_before, hold", "nothing: only on-demand jobs say when they will need nodes");
-  if (spec.not_before_us() > spec.start_by_us())
+  if (spec.not_before_us() > spec.start_by_us() && !earliest)
     return BadField("not_before", "a time no later than start_by");
   for (const auto& [name, value] : spec.env()) {
     if (name.empty() || name.find('=') != std::string::npos)
@@ -229,7 +231,7 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   out.allow_io_uring = spec.allow_io_uring();
   out.append_files = spec.append_files();
   if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();
-  out.start_by = FromMicros(spec.start_by_us());
+  out.start_by = spec.start_by_earliest() ? kEarliest : FromMicros(spec.start_by_us());
   return out;
 }
 

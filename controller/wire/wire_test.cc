@@ -25,6 +25,17 @@ TEST(Wire, WithoutAGraceAJobHasTheUsualOne) {
   EXPECT_EQ(FromProto(Good())->kill_grace, JobSpec().kill_grace);
 }
 
+TEST(Wire, ADeadlineIsATimeOrTheEarliest) {
+  v1::JobSpec spec = Good();
+  spec.set_start_by_earliest(true);
+  EXPECT_THAT(ErrorOf(spec), testing::HasSubstr("start_by"));
+  spec.set_on_demand(true);
+  spec.set_not_before_us(4000000);
+  EXPECT_EQ(FromProto(spec)->start_by, kEarliest);
+  spec.set_start_by_us(5000000);
+  EXPECT_THAT(ErrorOf(spec), testing::HasSubstr("either a time or earliest"));
+}
+
 TEST(Wire, AJobSpecComesBackAsItWent) {
   v1::JobSpec spec = Good();
   spec.set_on_demand(true);

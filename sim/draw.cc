@@ -54,6 +54,9 @@ Job DrawJob(const TraceJob& trace, const Parameters& p, int nodes, Dice& dice) {
   return job;
 }
 
+// Of shares that are written in decimals, as 0.33:0.33:0.33.
+constexpr double kShareError = 0.02;
+
 absl::Status Expect(bool good, const std::string& what) {
   return good ? absl::OkStatus() : absl::InvalidArgumentError(what);
 }
@@ -70,7 +73,8 @@ absl::Status Check(const Parameters& p) {
     SIDING_RETURN_IF_ERROR(Expect(seconds >= 0 && share >= 0, "notice-mix: expected no negative numbers"));
     shares += share;
   }
-  SIDING_RETURN_IF_ERROR(Expect(shares > 0, "notice-mix: expected a share above 0"));
+  SIDING_RETURN_IF_ERROR(Expect(std::abs(shares - 1) <= kShareError,
+                                absl::StrCat("notice-mix: expected shares that add up to 1, got ", shares)));
   SIDING_RETURN_IF_ERROR(Expect(p.tolerance >= 0, "tolerance: expected no negative time"));
   SIDING_RETURN_IF_ERROR(Expect(p.nodes >= 0, "nodes: expected 1 or more"));
   SIDING_RETURN_IF_ERROR(

@@ -126,7 +126,14 @@ void AddCompare(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--policy", o.policy,
                  "policy file for the strategy 'siding'; else policies/default.yaml's values");
-  app.add_option("--seed", o.parameters.seed, "of everything that is drawn")->capture_default_str();
+  app.add_option("--seed", o.parameters.seed, "of everything that is drawn")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const bool whole = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+            return whole ? "" : "expected a whole number, 0 or more, got " + text;
+          },
+          ""))
+      ->capture_default_str();
   app.add_option("--on-demand-share", o.parameters.on_demand_share, "of the jobs")->capture_default_str();
   app.add_option("--on-demand-most-nodes", o.parameters.on_demand_most_nodes,
                  "of the machine; larger jobs are batch")
@@ -174,7 +181,13 @@ int Main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    std::cerr << "siding-sim: "
+              << (compare.parsed()  ? "compare: "
+                  : report.parsed() ? "report: "
+                                    : "")
+              << error.what() << "\n";
+    return 2;
   }
   absl::Status status;
   if (compare.parsed()) {

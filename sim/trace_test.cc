@@ -65,6 +65,8 @@ TEST(Draw, ImpossibleParametersAreNamed) {
   p = {};
   p.notice_mix = {{0, 0}};
   EXPECT_THAT(Draw(OneJob(1), p).status().message(), HasSubstr("notice-mix"));
+  p.notice_mix = {{0, 2}};
+  EXPECT_THAT(Draw(OneJob(1), p).status().message(), HasSubstr("expected shares that add up to 1, got 2"));
   p = {};
   p.checkpoint_least = 0.9;
   EXPECT_THAT(Draw(OneJob(1), p).status().message(), HasSubstr("checkpoint-fraction"));

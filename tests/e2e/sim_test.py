@@ -80,6 +80,11 @@ class Sim(unittest.TestCase):
         self.assertEqual(self.run_sim().returncode, 2)
         self.assertEqual(self.compare("--sed", "1").returncode, 2)
 
+    def test_a_seed_is_no_negative_number(self):
+        done = self.compare("--seed", "-1")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("siding-sim: compare: --seed: expected a whole number, 0 or more, got -1", done.stderr)
+
     def test_bad_input_is_named(self):
         self.fails(self.run_sim("compare", "--trace", self.folder / "none.swf"), "none.swf: cannot be read")
         self.fails(self.compare("--strategies", "best"), "got 'best'")

@@ -94,6 +94,14 @@ const char* SetDuration(int64_t& place, const char* value) {
   return nullptr;
 }
 
+const char* SetInterval(int64_t& place, const char* value) {
+  int64_t interval = 0;
+  if (SetDuration(interval, value) != nullptr || interval < kSecond)
+    return "expected a duration of 1s or more with its unit, such as 30m";
+  place = interval;
+  return nullptr;
+}
+
 const char* SetNotice(int64_t& place, const char* value) {
   int64_t notice = 0;
   if (SetDuration(notice, value) != nullptr || notice > kMostNoticeUs)
@@ -220,7 +228,7 @@ const char* Set(Options& options, Flag flag, const char* value) {
     case Flag::kPreemptible:
       return SetMethods(options, value);
     case Flag::kCheckpointInterval:
-      return SetDuration(options.checkpoint_interval_us, value);
+      return SetInterval(options.checkpoint_interval_us, value);
     case Flag::kCheckpointSignal:
       return SetSignal(options, value);
     case Flag::kStartBy:

@@ -50,6 +50,13 @@ TEST(Options, ASignalMayComeWithAGrace) {
   EXPECT_NE(Set(options, Flag::kCheckpointSignal, "USR1@soon"), nullptr);
 }
 
+TEST(Options, ACheckpointIntervalIsASecondAtLeast) {
+  Options options;
+  EXPECT_EQ(Set(options, Flag::kCheckpointInterval, "1s"), nullptr);
+  EXPECT_STREQ(Set(options, Flag::kCheckpointInterval, "1ms"),
+               "expected a duration of 1s or more with its unit, such as 30m");
+}
+
 TEST(Options, TheLastDeadlineCounts) {
   Options options;
   EXPECT_EQ(Set(options, Flag::kStartBy, "2026-05-01T12:00:00Z"), nullptr);

@@ -62,6 +62,54 @@ def marked_processes(folder):
     return found
 
 
+def start_time(pid):
+    """In clock ticks after boot; with the number it is who the process is. None: there is none, or it has ended."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
+        return int(fields[19]) if fields[0] not in "ZX" else None
+    except (OSError, IndexError):
+        return None
+
+
+def pid_namespace(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return None
+
+
+def noted_processes(folder):
+    """Living processes of which the agents whose state is below `folder` have noted that they are tasks' inits, and all that
+    live below those. A restored task may have nothing of ours in its environment, and no shim any more."""
+    namespaces = set()
+    for note in pathlib.Path(folder).glob("*/tasks/*/init.json"):
+        try:
+            said = json.loads(note.read_text())
+        except (OSError, ValueError):
+            continue  # it is being written, or removed
+        pid = int(said.get("pid", 0))
+        if pid and start_time(pid) == int(said.get("startTime", 0)):
+            namespaces.add(pid_namespace(pid))
+    namespaces -= {None, pid_namespace("self")}
+    return [int(entry.name) for entry in pathlib.Path("/proc").iterdir()
+            if entry.name.isdigit() and pid_namespace(entry.name) in namespaces]
+
+
+def thaw(pids):
+    """Those that are in a frozen cgroup, of which they would not even die."""
+    for pid in pids:
+        try:
+            groups = pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        except OSError:
+            continue
+        for line in groups:
+            _, names, path = line.split(":", 2)
+            if names == "freezer" and "/siding/" in path:
+                state = pathlib.Path("/sys/fs/cgroup/freezer" + path) / "freezer.state"
+                if state.exists():
+                    state.write_text("THAWED")
+
+
 def is_gpu_helper_of(agents, pid):
     """One lives as long as its agent, which may have our folder in its environment."""
     try:
@@ -183,11 +231,13 @@ class Cluster:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
-        for pid in self.task_processes():
+        left = self.task_processes()
+        for pid in left:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        thaw(left)
         wait_for("our processes to be gone", lambda: not self.task_processes(), 20)
         # Job numbers begin again with the next cluster; what killed jobs left must not meet them.
         for job in self.submitted:
@@ -195,10 +245,10 @@ class Cluster:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def task_processes(self):
-        """Shims of this cluster, and inits whose shim is one of them or that run with our folder in their
-        environment."""
+        """Shims of this cluster, and its tasks."""
         mine = {p.pid for p in [*self.agents.values(), *self.controllers()] if p and p.poll() is None}
-        return [pid for pid in marked_processes(self.dir) if pid not in mine and not is_gpu_helper_of(mine, pid)]
+        found = {*marked_processes(self.dir), *noted_processes(self.dir)}
+        return [pid for pid in sorted(found) if pid not in mine and not is_gpu_helper_of(mine, pid)]
 
     def tail(self, name, lines=15):
         path = self.logs / f"{name}.log"

@@ -127,6 +127,8 @@ struct JobSpec {
   Time start_by;     // the deadline for the first instruction
   Time not_before;   // announced in advance: nothing is to be given to it earlier
   Duration hold{0};  // how long it will keep its nodes; 0: not said
+  // Any job.
+  Duration walltime{0};  // how long it may run; 0: as long as it likes
 };
 
 }  // namespace siding

@@ -11,6 +11,7 @@ namespace {
 constexpr const char* kStrategies[] = {"least-loss", "slurm-preempt", "slurm-youngest-first", "pbs-order",
                                        "kueue-classical"};
 constexpr const char* kWhenLate[] = {"refuse", "best-effort", "queue"};
+constexpr const char* kAfterWalltime[] = {"end", "preemptible"};
 
 template <typename Enum, size_t N>
 absl::StatusOr<Enum> Parse(const char* const (&names)[N], const std::string& name) {
@@ -26,8 +27,12 @@ absl::StatusOr<Enum> Parse(const char* const (&names)[N], const std::string& nam
 
 std::string ToString(Strategy strategy) { return kStrategies[static_cast<int>(strategy)]; }
 std::string ToString(WhenLate when) { return kWhenLate[static_cast<int>(when)]; }
+std::string ToString(AfterWalltime after) { return kAfterWalltime[static_cast<int>(after)]; }
 absl::StatusOr<Strategy> ParseStrategy(const std::string& name) { return Parse<Strategy>(kStrategies, name); }
 absl::StatusOr<WhenLate> ParseWhenLate(const std::string& name) { return Parse<WhenLate>(kWhenLate, name); }
+absl::StatusOr<AfterWalltime> ParseAfterWalltime(const std::string& name) {
+  return Parse<AfterWalltime>(kAfterWalltime, name);
+}
 
 bool JobMatch::Matches(const JobSpec& spec) const {
   return std::all_of(any_of.begin(), any_of.end(), [&](const auto& rule) {

@@ -33,6 +33,14 @@ enum class WhenLate : uint8_t {
 std::string ToString(WhenLate when);
 absl::StatusOr<WhenLate> ParseWhenLate(const std::string& name);
 
+// What becomes of an on-demand job when its walltime, or its user's quota, is over.
+enum class AfterWalltime : uint8_t {
+  kEnd,          // it is ended
+  kPreemptible,  // it runs on, and makes way like a batch job
+};
+std::string ToString(AfterWalltime after);
+absl::StatusOr<AfterWalltime> ParseAfterWalltime(const std::string& name);
+
 // Which jobs a rule is about: each key must be matched by one of its values. The keys "user" and "name" are
 // the job's own; all others (partition, qos, account, ...) are looked up in its labels. No keys: every job.
 struct JobMatch {
@@ -82,6 +90,7 @@ struct Policy {
   int keep_checkpoints = 2;           // per job; older ones are deleted
   Duration keep_failed_images = std::chrono::hours(7 * 24);  // after the job has failed
   WhenLate when_late = WhenLate::kRefuse;
+  AfterWalltime after_walltime = AfterWalltime::kEnd;
   std::set<std::string> operators = {"root"};              // users who may act on every job
   GpuCollectives gpu_collectives = GpuCollectives::kAsIs;  // of jobs that do not say
   bool allow_io_uring = false;                             // to all jobs

@@ -170,6 +170,7 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"keep_checkpoints", Whole(p.keep_checkpoints, 1, 1000)},
                          {"keep_failed_images", Span(p.keep_failed_images)},
                          {"when_late", Named(p.when_late, ParseWhenLate)},
+                         {"after_walltime", Named(p.after_walltime, ParseAfterWalltime)},
                          {"operators", Names(p.operators)},
                          {"gpu_collectives", Named(p.gpu_collectives, ParseGpuCollectives)},
                          {"allow_io_uring", Flag(p.allow_io_uring)},
@@ -197,6 +198,8 @@ std::string Describe(const Policy& p) {
       "a node-second waited counts ", p.delay_weight, ", one given up and not used ", p.unused_node_weight,
       ", one kept idle by a frozen job ", p.frozen_node_weight, ", one lost 1\n",
       "when a deadline cannot be met: ", ToString(p.when_late), "\n");
+  if (p.after_walltime == AfterWalltime::kPreemptible)
+    text += "on-demand jobs whose walltime is over run on, and make way for others\n";
   if (p.headroom_nodes > 0) absl::StrAppend(&text, p.headroom_nodes, " nodes are kept free of batch jobs\n");
   for (size_t i = 0; i < p.classes.size(); ++i)
     absl::StrAppend(&text, NameOf(p.classes[i], i), ": ", Words(p.classes[i]), "\n");

@@ -38,6 +38,7 @@ budget_steps: 32
 keep_checkpoints: 1
 keep_failed_images: 3d
 when_late: queue
+after_walltime: preemptible
 operators: [ada, bob]
 gpu_collectives: drainable
 allow_io_uring: true
@@ -75,6 +76,7 @@ on_demand:
   EXPECT_EQ(p.budget_steps, 32);
   EXPECT_EQ(p.keep_failed_images, 72h);
   EXPECT_EQ(p.when_late, WhenLate::kQueue);
+  EXPECT_EQ(p.after_walltime, AfterWalltime::kPreemptible);
   EXPECT_THAT(p.operators, ElementsAre("ada", "bob"));
   ASSERT_EQ(p.classes.size(), 1u);
   EXPECT_EQ(p.classes[0].match.any_of.at("user"), (std::set<std::string>{"eve", "mallory"}));

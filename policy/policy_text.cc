@@ -140,6 +140,7 @@ std::string ToYaml(const Policy& p) {
   writer.Put("node_failures_per_year", p.node_failures_per_year);
   writer.Put("headroom_nodes", p.headroom_nodes);
   writer.PutText("when_late", ToString(p.when_late));
+  writer.PutText("after_walltime", ToString(p.after_walltime));
   writer.Put("budget_steps", p.budget_steps);
   writer.Put("keep_checkpoints", p.keep_checkpoints);
   writer.Put("keep_failed_images", p.keep_failed_images);

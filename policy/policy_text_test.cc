@@ -40,6 +40,7 @@ expected_hold: 10m
 node_failures_per_year: 0
 headroom_nodes: 0
 when_late: refuse
+after_walltime: end
 budget_steps: 4096
 keep_checkpoints: 2
 keep_failed_images: 168h

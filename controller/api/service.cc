@@ -143,6 +143,7 @@ grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef*
       return;
     }
     *response->mutable_job() = ShowJob(state, it->second);
+    response->mutable_job()->set_waits_for(engine_.WhyWaits(it->second));
     const MaySeeJob may_see = SeenBy(caller);
     for (const Plan& plan : it->second.plans) *response->add_plans() = ShowPlan(state, plan, may_see);
   });
@@ -160,7 +161,10 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
     const auto show = [&](const JobRecord& job) {
       const bool may = engine_.MaySee(caller, job);
       if (may) {
-        *response->add_jobs() = engine_.MayAct(caller, job) ? ShowJob(state, job) : ShowOthersJob(state, job);
+        const bool whole = engine_.MayAct(caller, job);
+        v1::Job& view = *response->add_jobs();
+        view = whole ? ShowJob(state, job) : ShowOthersJob(state, job);
+        if (whole) view.set_waits_for(engine_.WhyWaits(job));
       }
       return may;
     };

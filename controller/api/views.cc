@@ -143,6 +143,10 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
   view.set_preemptions(job.preemptions);
   view.set_lost_node_seconds(job.lost_node_seconds);
   view.set_reason(WhyAsItIs(job));
+  if (job.first_started && job.spec.kind == JobKind::kOnDemand && *job.first_started > job.spec.start_by) {
+    absl::StrAppend(view.mutable_reason(), view.reason().empty() ? "" : "; ", "started ",
+                    FormatDuration(*job.first_started - job.spec.start_by), " after its deadline");
+  }
   MethodSet works = job.spec.methods;
   for (const auto& [method, why] : job.lost_methods) {
     works.Remove(method);

@@ -57,6 +57,16 @@ TEST_F(NodesTest, AJobThatWasStartedFromTheBeginningAgainSaysSoUntilItEnds) {
   EXPECT_EQ(ShowJob(state_, state_.jobs.at(JobId(1))).reason(), "");
 }
 
+TEST(Jobs, OneThatStartedBehindItsDeadlineSaysSo) {
+  JobRecord job;
+  job.spec.kind = JobKind::kOnDemand;
+  job.spec.start_by = FromMicros(10'000'000);
+  job.first_started = FromMicros(9'000'000);
+  EXPECT_EQ(ShowJob(ClusterState(), job).reason(), "");
+  job.first_started = FromMicros(22'000'000);
+  EXPECT_EQ(ShowJob(ClusterState(), job).reason(), "started 12.0s after its deadline");
+}
+
 TEST_F(NodesTest, WhatItsJobsUseIsAddedUp) { EXPECT_EQ(ShowNodes(state_).nodes(0).used().slots(), 3); }
 
 TEST_F(NodesTest, AFrozenJobIsShownApartAndUsesNoSlots) {

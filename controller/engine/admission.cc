@@ -7,6 +7,7 @@
 #include "common/status.h"
 #include "controller/engine/impl.h"
 #include "controller/engine/plan_record.h"
+#include "controller/wire/spec_limits.h"
 
 namespace siding {
 namespace {
@@ -37,6 +38,11 @@ absl::Status Refused(JobId id, const Plan& plan) {
 
 double Hours(Duration d) { return ToSeconds(d) / 3600; }
 
+// "2.0", and "0.0028".
+std::string HoursText(double hours) {
+  return absl::StrFormat(hours == 0 || hours >= 1 ? "%.1f" : "%.2g", hours);
+}
+
 }  // namespace
 
 // Node-hours that the user's on-demand jobs had in the last day, and what those that wait or run will have
@@ -48,8 +54,10 @@ double Engine::Impl::NodeHoursOf(uint32_t uid) const {
     if (job.spec.uid != uid || job.spec.kind != JobKind::kOnDemand) return;
     if (job.ended && !job.first_started) return;
     const Time from = std::max(job.first_started.value_or(now), now - kQuotaWindow);
-    const Duration wants = job.ended ? Duration(0) : HoldOf(job.spec);
-    hours += job.spec.nodes * Hours(std::max(job.ended.value_or(now) - from, wants));
+    // From when it makes way for others it counts no more.
+    const std::optional<Time> until = job.preemptible_since ? job.preemptible_since : job.ended;
+    const Duration wants = until ? Duration(0) : HoldOf(job.spec);
+    hours += job.spec.nodes * Hours(std::max(until.value_or(now) - from, wants));
   };
   for (const auto& [id, job] : state_.unfinished) add(*job);
   for (auto it = state_.ended.lower_bound({now - kQuotaWindow, JobId()}); it != state_.ended.end(); ++it)
@@ -75,9 +83,21 @@ absl::Status Engine::Impl::CheckRule(const JobSpec& spec) const {
   if (!rule->node_hours_per_day) return absl::OkStatus();
   const double used = NodeHoursOf(spec.uid), wants = spec.nodes * Hours(HoldOf(spec));
   if (used + wants <= *rule->node_hours_per_day) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrFormat(
-      "this would take %.1f node-hours; of the %.1f a day that the site's policy allows %s, %.1f are left",
-      wants, *rule->node_hours_per_day, spec.user, std::max(0.0, *rule->node_hours_per_day - used)));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("this would take ", HoursText(wants), " node-hours; of the ",
+                   HoursText(*rule->node_hours_per_day), " a day that the site's policy allows ", spec.user,
+                   ", ", HoursText(std::max(0.0, *rule->node_hours_per_day - used)), " are left"));
+}
+
+// Who was promised that it is not preempted cannot say how. By some policies that ends with its walltime.
+absl::Status Engine::Impl::CheckMethods(const JobSpec& spec) const {
+  if (spec.kind == JobKind::kBatch || spec.methods.empty() ||
+      policy_.after_walltime == AfterWalltime::kPreemptible)
+    return absl::OkStatus();
+  return BadField(
+      "preemptible",
+      "nothing: an on-demand job makes way for nobody, and by the site's policy is ended when its "
+      "walltime is over (after_walltime: end)");
 }
 
 absl::Status Engine::Impl::CheckCount(const Caller& caller) const {
@@ -108,6 +128,8 @@ absl::StatusOr<std::optional<Engine::Submitted>> Engine::Impl::AnswerAtOnce(
     if (!plan.feasible && !plan.queued) return Refused(before->id, plan);
     return Submitted{before->id, plan};
   }
+  SIDING_RETURN_IF_ERROR(CheckMethods(spec));
+  SIDING_RETURN_IF_ERROR(CheckEverFits(spec));
   SIDING_RETURN_IF_ERROR(CheckCount(caller));
   if (spec.auto_checkpoint_interval && policy_.node_failures_per_year <= 0) {
     return absl::InvalidArgumentError(
@@ -231,6 +253,7 @@ absl::StatusOr<Time> Engine::Impl::Promise(const JobSpec& spec, Plan plan) {
 
 absl::StatusOr<PlanningTask> Engine::Impl::DryRun(const JobSpec& spec) const {
   if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
+  SIDING_RETURN_IF_ERROR(CheckMethods(spec));
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
   SIDING_RETURN_IF_ERROR(CheckRule(spec));
   return TaskFor(JobId(0), spec);

@@ -168,7 +168,8 @@ void Engine::Impl::Tick() {
   to_judge_.merge(held_back_);
   held_back_.clear();
   for (const auto& [id, job] : state_.unfinished) {
-    if (job->state != JobState::kRunning || CheckpointOnSchedule(*job)) to_judge_.insert(id);
+    if (job->state != JobState::kRunning || EndOverdue(*job) || CheckpointOnSchedule(*job))
+      to_judge_.insert(id);
   }
   RegainMethods();
   ActOnStrays();

@@ -25,6 +25,11 @@ void CountRepeatedWork(JobRecord& job, Time now) {
   job.stopped_at = until;
 }
 
+// It has made way for a request. One that was only told to, and could not, or need not, has not.
+void CountPreemption(JobRecord& job) {
+  if (job.current.request != JobId() && !job.current.keep_running) ++job.preemptions;
+}
+
 void TakeTasks(JobRecord& job, const std::vector<NodeId>& nodes, int first_rank) {
   job.first_rank = first_rank;
   job.nodes = nodes;
@@ -122,6 +127,14 @@ class Applier {
 
   void operator()(const TasksGone& e) { NothingIsLeft(e.node, event_.job); }
 
+  void operator()(const BecamePreemptible& e) {
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    job->preemptible_since = event_.at;
+    job->reason = e.why + ": it makes way for others now";
+    if (job->spec.methods.empty()) job->spec.methods = {Method::kSuspend, Method::kCheckpoint, Method::kKill};
+  }
+
   void operator()(const Noted& e) {
     JobRecord* job = Find();
     if (job != nullptr && e.rank >= 0) ++job->notes[e.rank];
@@ -158,11 +171,20 @@ class Applier {
     job.state_since = event_.at;
     job.reason = e.reason;
     if (IsTerminal(*next)) End(job, e);
+    CountWalltime(job);
   }
 
  private:
   static bool IsCheckpointing(JobState state) {
     return state == JobState::kDumping || state == JobState::kCommitting;
+  }
+
+  // It is used up while the job runs, and not while it is frozen or waits.
+  void CountWalltime(JobRecord& job) {
+    const bool runs = job.running_since != Time{} && !job.stopped_at;
+    if (runs == job.runs_since.has_value()) return;
+    job.ran = RanFor(job, event_.at);
+    job.runs_since = runs ? std::optional(event_.at) : std::nullopt;
   }
 
   // The job leaves in the middle of it: no rank's image will count, and those that are in place already are
@@ -206,6 +228,8 @@ class Applier {
     SetEnded(job, std::nullopt);
     job.exited.clear();
     job.exit_code = 0;
+    job.ran = Duration(0);
+    job.preemptible_since.reset();
     return job;
   }
 
@@ -240,7 +264,6 @@ class Applier {
     job.current = e;
     if (e.request != JobId()) {
       job.displaced_by = e.request;
-      ++job.preemptions;
       job.last_preempted = event_.at;
     }
   }
@@ -275,12 +298,14 @@ class Applier {
       case JobEvent::kCommit:
         state_.checkpoints[job.current.checkpoint].bytes = e.bytes;
         if (!job.current.keep_running && !job.stopped_at) job.stopped_at = event_.at;
+        CountPreemption(job);
         break;
       case JobEvent::kStarted:
       case JobEvent::kRestored:
         Begin(job, e);
         break;
       case JobEvent::kFrozen:
+        CountPreemption(job);
         job.in_ram = true;
         if (!job.stopped_at) job.stopped_at = event_.at;
         break;
@@ -289,6 +314,7 @@ class Applier {
         job.displaced_by = JobId();
         break;
       case JobEvent::kFreezeFailed:
+      case JobEvent::kSaveFailed:
         job.displaced_by = JobId();
         break;
       case JobEvent::kDumpFailed:
@@ -302,9 +328,6 @@ class Applier {
         if (job.state != JobState::kDumping) break;  // it was to be resumed
         state_.checkpoints[job.current.checkpoint].state = "failed";
         state_.checkpoints[job.current.checkpoint].note = e.reason;
-        break;
-      case JobEvent::kSaveFailed:
-        job.displaced_by = JobId();
         break;
       case JobEvent::kContinued:
         job.state == JobState::kSaving ? FinishSave(job) : FinishCheckpoint(job);
@@ -328,6 +351,7 @@ class Applier {
         }
         [[fallthrough]];
       case JobEvent::kRequeued:
+        if (e.event == JobEvent::kRequeued) CountPreemption(job);
         FallBack(job, e);
         BackToTheStart(job, event_.at, e.reason);
         break;
@@ -360,6 +384,7 @@ class Applier {
     checkpoint.nodes = job.nodes;
     checkpoint.exited = job.exited;
     checkpoint.created = event_.at;
+    checkpoint.ran = RanFor(job, event_.at);
     job.target = e.target;
   }
 
@@ -375,6 +400,7 @@ class Applier {
   // The program wrote it after it was told to, so it holds at least what was done by then.
   void FinishSave(JobRecord& job) {
     job.saved_at = job.durable_at = job.state_since;
+    job.saved_ran = RanFor(job, job.state_since);
     job.restore_failures = 0;
   }
 
@@ -382,6 +408,10 @@ class Applier {
     const Time started = e.started == Time{} ? event_.at : e.started;
     CountStandstill(job, started);
     job.running_since = started;
+    job.runs_since = started;
+    job.ran = e.event == JobEvent::kStarted    ? Duration(0)
+              : e.checkpoint != CheckpointId() ? state_.checkpoints[e.checkpoint].ran
+                                               : job.saved_ran;
     if (!job.first_started) job.first_started = started;
     // Whatever it goes on from, what may be lost is what it does from now on.
     job.durable_at = started;
@@ -390,7 +420,11 @@ class Applier {
   }
 
   void Release(JobRecord& job, const JobMoved& e) {
-    if (job.state == JobState::kCommitting) FinishCheckpoint(job);
+    if (job.state == JobState::kCommitting) {
+      FinishCheckpoint(job);
+    } else {
+      CountPreemption(job);
+    }
     if (job.state == JobState::kSaving) FinishSave(job);
     if (job.state == JobState::kKilling) {
       CountRepeatedWork(job, event_.at);
@@ -424,6 +458,12 @@ class Applier {
 };
 
 }  // namespace
+
+bool IsRequest(const JobRecord& job) { return job.spec.kind == JobKind::kOnDemand && !job.preemptible_since; }
+
+Duration RanFor(const JobRecord& job, Time now) {
+  return job.ran + (job.runs_since ? std::max(Duration(0), now - *job.runs_since) : Duration(0));
+}
 
 void AddTo(Tally& tally, const JobRecord& job) {
   tally.preemptions += job.preemptions;

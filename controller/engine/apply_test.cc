@@ -52,6 +52,78 @@ TEST_F(ApplyTest, PlacingBeginsAnIncarnation) {
   EXPECT_EQ(job().nodes.size(), 2u);
 }
 
+TEST_F(ApplyTest, AJobThatWasOnlyToldToMakeWayHasNot) {
+  JobMoved order;
+  order.request = JobId(2);
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  for (const auto& [told, failed] : {std::pair(JobEvent::kOrderSave, JobEvent::kSaveFailed),
+                                     std::pair(JobEvent::kOrderDump, JobEvent::kDumpFailed),
+                                     std::pair(JobEvent::kOrderSuspend, JobEvent::kFreezeFailed)}) {
+    order.event = told;
+    Feed(order);
+    Feed(failed);
+    if (job().state == JobState::kResuming) Feed(JobEvent::kThawed);
+    EXPECT_EQ(job().preemptions, 0) << ToString(told);
+    EXPECT_TRUE(job().last_preempted.has_value());
+  }
+}
+
+TEST_F(ApplyTest, OneThatHasMadeWayIsCountedOnce) {
+  JobMoved order;
+  order.request = JobId(2);
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  order.event = JobEvent::kOrderSuspend;
+  Feed(order);
+  Feed(JobEvent::kFrozen);
+  EXPECT_EQ(job().preemptions, 1);
+  // Behind that, through RAM.
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  EXPECT_EQ(job().preemptions, 1);
+  FeedPlace("1.1");
+  Feed(JobEvent::kRestored);
+  order.event = JobEvent::kOrderDump;
+  order.checkpoint = CheckpointId("1.2");
+  Feed(order);
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  EXPECT_EQ(job().preemptions, 2);
+  FeedPlace("1.2");
+  Feed(JobEvent::kRestored);
+  order.event = JobEvent::kOrderKill;
+  Feed(order);
+  Feed(JobEvent::kRequeued);
+  EXPECT_EQ(job().preemptions, 3);
+}
+
+TEST_F(ApplyTest, WalltimeIsUsedUpWhileItRuns) {
+  FeedPlace();
+  Feed(JobEvent::kStarted, 10s);
+  FeedDump("1.1");  // after a second
+  Feed(JobEvent::kCommit, 4s);
+  EXPECT_EQ(job().ran, 5s);
+  Feed(JobEvent::kReleased, 60s);
+  EXPECT_EQ(RanFor(job(), now_ + 60s), 5s);
+  FeedPlace("1.1");
+  JobMoved restored;
+  restored.event = JobEvent::kRestored;
+  restored.checkpoint = CheckpointId("1.1");
+  Feed(restored, 60s);
+  EXPECT_EQ(RanFor(job(), now_ + 60s), 61s);
+}
+
+TEST_F(ApplyTest, FromTheBeginningItHasAllOfIt) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  Feed(JobEvent::kRestartNeeded, 60s);
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  EXPECT_EQ(RanFor(job(), now_), 0s);
+}
+
 TEST_F(ApplyTest, AKeyIsForgottenWithItsJob) {
   Feed(JobSubmitted{JobSpec(), "key"});
   EXPECT_EQ(state_.keyed.size(), 1u);
@@ -150,15 +222,16 @@ TEST_F(ApplyTest, ARestartFromTheBeginningStartsEveryRank) {
   EXPECT_TRUE(job().exited.empty());
 }
 
-TEST_F(ApplyTest, OrdersForARequestCountAsPreemptions) {
+TEST_F(ApplyTest, WhoMakesWayForARequestIsPreempted) {
   FeedPlace();
   Feed(JobEvent::kStarted);
   JobMoved move;
   move.event = JobEvent::kOrderSuspend;
   move.request = JobId(7);
   Feed(move);
-  EXPECT_EQ(job().preemptions, 1);
   EXPECT_EQ(job().displaced_by, JobId(7));
+  Feed(JobEvent::kFrozen);
+  EXPECT_EQ(job().preemptions, 1);
 }
 
 }  // namespace

@@ -33,7 +33,10 @@ std::string DescribeMove(const JobMoved& e) {
     case JobEvent::kCommit:
       return absl::StrCat("every rank dumped, ", FormatBytes(e.bytes), Because(e));
     case JobEvent::kOrderKill:
-      return absl::StrCat(e.for_good ? "to be ended for good" : "to be ended and queued again", Because(e));
+      return absl::StrCat(e.over_limit ? "to be ended, its time is over"
+                          : e.for_good ? "to be ended for good"
+                                       : "to be ended and queued again",
+                          Because(e));
     case JobEvent::kOrderSuspend:
       return absl::StrCat(
           "freeze ordered",
@@ -95,6 +98,7 @@ struct Kind {
   std::string operator()(const NodeCordoned& e) { return e.cordoned ? "cordoned" : "uncordoned"; }
   std::string operator()(const NodeLost& e) { return e.lost ? "node-lost" : "node-back"; }
   std::string operator()(const TasksGone&) { return "tasks-gone"; }
+  std::string operator()(const BecamePreemptible&) { return "became-preemptible"; }
   std::string operator()(const Noted&) { return "note"; }
   std::string operator()(const JobsForgotten&) { return "forgotten"; }
   std::string operator()(const JournalRestored&) { return "restored"; }
@@ -143,6 +147,9 @@ struct Words {
   }
   std::string operator()(const TasksGone& e) {
     return absl::StrCat("nothing of it is left on ", e.node.value(), ", which is back");
+  }
+  std::string operator()(const BecamePreemptible& e) {
+    return absl::StrCat(e.why, ": it runs on, and makes way like a batch job");
   }
   std::string operator()(const Noted& e) { return e.text; }
   std::string operator()(const JobsForgotten& e) {

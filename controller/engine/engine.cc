@@ -238,6 +238,8 @@ void Engine::Read(const std::function<void(const ClusterState&)>& visit) const {
 bool Engine::MayAct(const Caller& caller, const JobRecord& job) const { return impl_->MayAct(caller, job); }
 bool Engine::MaySee(const Caller& caller, const JobRecord& job) const { return impl_->MaySee(caller, job); }
 
+std::string Engine::WhyWaits(const JobRecord& job) const { return impl_->WhyWaits(job); }
+
 size_t Engine::MessagesWaiting() const { return impl_->inbox_.size(); }
 
 bool Engine::IsConsistent() const {

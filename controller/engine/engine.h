@@ -115,6 +115,8 @@ class Engine {
   bool MayAct(const Caller& caller, const JobRecord& job) const;
   // That it is there, whose, and how it fares. For `visit`.
   bool MaySee(const Caller& caller, const JobRecord& job) const;
+  // What it waits for, in words; empty: nothing. For `visit`.
+  std::string WhyWaits(const JobRecord& job) const;
   // For tests: what is kept so that it need not be computed each time is what would be computed now.
   bool IsConsistent() const;
   // For tests: messages of agents that wait for the lock. Takes none.

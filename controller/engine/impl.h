@@ -16,6 +16,8 @@
 //   trial.h      plans that are made without the lock
 //   requests.cc  deadline jobs: plan, order, grant, plan again
 //   way_back.cc  jobs that made way come back
+//   walltime.cc  jobs whose time is over
+//   waits.cc     why a job does not start, or does not do what it was told
 //   schedule.cc  the queue, periodic checkpoints, how many are kept
 //   lost.cc      nodes that are gone for good
 //   outage.cc    what is done while the journal cannot be written
@@ -35,6 +37,7 @@
 #include <vector>
 
 #include "common/logging.h"
+#include "controller/engine/bookkeeping.h"
 #include "controller/engine/engine.h"
 #include "controller/engine/event_log.h"
 #include "controller/engine/inbox.h"
@@ -73,7 +76,8 @@ class Engine::Impl {
   }
   std::string ClusterManager() const { return platform_.manager(); }
   Time Now() const { return clock_.Now(); }
-  bool IsConsistent() const;  // room.cc
+  bool IsConsistent() const;                         // room.cc
+  std::string WhyWaits(const JobRecord& job) const;  // waits.cc
 
   // ---- requests.cc ----
   // Plans that were made without the lock are as good as those that would be made now.
@@ -171,12 +175,26 @@ class Engine::Impl {
 
   // ---- admission.cc ----
   absl::Status CheckRule(const JobSpec& spec) const;
+  absl::Status CheckMethods(const JobSpec& spec) const;
   absl::Status CheckCount(const Caller& caller) const;
   double NodeHoursOf(uint32_t uid) const;
   Duration HoldOf(const JobSpec& spec) const;
   bool Postpone(const JobSpec& spec, Plan& plan) const;
   bool Queue(const JobSpec& spec, Plan& plan) const;
   bool CouldEverFit(const JobSpec& spec) const;
+
+  // ---- waits.cc ----
+  absl::Status CheckEverFits(const JobSpec& spec) const;
+  bool MayHaveUnknownNodes() const;
+  std::string WhyNotYet(const JobRecord& job) const;
+  std::string WhyInQueue(const JobRecord& job) const;
+  std::string WhyRequestWaits(const JobRecord& job) const;
+  std::string WhyHangs(const JobRecord& job) const;
+  std::string WhoIsAway(const JobRecord& job) const;
+
+  // ---- walltime.cc ----
+  bool EndOverdue(JobRecord& job);
+  std::string WhyOverdue(const JobRecord& job) const;
 
   // ---- observe.cc ----
   // Events that follow from what is observed of this job. True if there was one.
@@ -328,6 +346,10 @@ class Engine::Impl {
   std::map<NodeId, Resources> Capacities() const;
 
   // ---- schedule.cc ----
+  std::vector<NodeId> TiedTo(const JobRecord& job) const;
+  std::vector<NodeId> VacatedBy(const JobRecord& job) const;
+  Duration TimeLeft(const JobRecord& job) const;
+  void AddReleases(std::vector<NodeRoom>& room) const;
   // Jobs that made way: frozen ones go on or move elsewhere, parked ones are restored.
   bool BringBack();
   std::vector<Returning> WhoMayReturn() const;
@@ -435,6 +457,7 @@ class Engine::Impl {
   std::set<JobId> held_back_;  // frozen, and not to be thawed yet: looked at again by the next Tick()
   // Of jobs that ended while they were started: the orders to start these may still be on their way.
   std::map<NodeId, std::set<TaskId>> may_start_;
+  JobId queue_head_;      // as of the last look, the first that waits for room, and that others wait behind
   bool schedule_ = true;  // something changed that may let a waiting job go on
   ManagerWishes wishes_;  // as they follow from the last look
   bool wish_ = false;     // they are new
@@ -442,48 +465,17 @@ class Engine::Impl {
   Time last_full_look_;
   std::map<JobId, Time> in_doubt_;  // requests whose plans do not hold, since when
   std::map<JobId, int> to_replan_;  // and how often that was done in vain
-  struct Promised {
-    uint32_t uid = 0;
-    Time start_by;
-    Time made;
-  };
-  std::deque<Promised> promises_;  // to jobs that a cluster manager does not have yet
+  std::deque<Promised> promises_;   // to jobs that a cluster manager does not have yet
   std::map<JobId, Time>
       not_before_;  // of jobs that a node could not start, restore or thaw: the next attempt
   std::map<JobId, Retry>
       retries_;  // of jobs that could not be restored, though nothing is known against the image
 
-  struct Sent {
-    int64_t op = 0;
-    int kind = 0;
-    Time at;
-  };
   std::map<std::pair<TaskId, NodeId>, Sent> sent_;
-  struct Deletion {
-    int64_t op = 0;  // the same each time it is sent
-    Time again_at;   // unless it has been carried out by then
-    int failures = 0;
-  };
-  using Image = std::pair<CheckpointId, int>;  // and rank
   std::map<Image, Deletion> deletions_;
-  struct AskedToDelete {
-    Image image;
-    NodeId node;
-  };
   std::map<int64_t, AskedToDelete> deletion_by_op_;  // those that have not been answered
   int64_t last_op_ = 0;
 
-  struct Verification {
-    CheckpointId checkpoint;
-    size_t outstanding = 0;
-    std::map<int, v1::OpResult> results;
-    std::vector<VerifyCallback> waiting;
-  };
-  struct AskedToVerify {
-    std::shared_ptr<Verification> verification;
-    NodeId node;
-    int rank = 0;
-  };
   std::map<int64_t, AskedToVerify> verifications_;  // by op
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
   Time started_;         // no agent has been heard before

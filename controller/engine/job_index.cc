@@ -17,7 +17,7 @@ void Put(JobIndex::Jobs& jobs, JobRecord& job, bool belongs) {
 
 void JobIndex::Update(JobRecord& job) {
   const bool unfinished = !IsTerminal(job.state), holds = HoldsNodes(job.state);
-  Put(requests_, job, unfinished && job.spec.kind == JobKind::kOnDemand);
+  Put(requests_, job, unfinished && IsRequest(job));
   Put(waiting_, job, unfinished && !holds);
   Put(unsettled_, job, holds && (job.state != JobState::kRunning || job.in_ram));
   std::set<JobId>& users = by_user_[job.spec.uid];

@@ -25,7 +25,7 @@ class JobIndex {
   // ended.
   void Update(JobRecord& job);
 
-  const Jobs& requests() const { return requests_; }    // deadline jobs
+  const Jobs& requests() const { return requests_; }    // deadline jobs that have precedence
   const Jobs& waiting() const { return waiting_; }      // hold no nodes
   const Jobs& unsettled() const { return unsettled_; }  // hold nodes and do not simply run
   // How many jobs of the user's have not ended.

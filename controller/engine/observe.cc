@@ -274,7 +274,7 @@ bool Engine::Impl::JudgeKill(JobRecord& job) {
   }
   JobEvent event = JobEvent::kRequeued;
   if (job.current.for_good) {
-    event = JobEvent::kCancelled;
+    event = job.current.over_limit ? JobEvent::kFailed : JobEvent::kCancelled;
   } else if (ResumptionOf(state_, job) != Resumption::kBeginning) {
     event = JobEvent::kReleased;
   }
@@ -285,7 +285,7 @@ bool Engine::Impl::JudgeKill(JobRecord& job) {
     move.reason += HowToStartOver(job);
   }
   if (job.current.for_good) move.exit_code = 128 + 15;
-  if (event != JobEvent::kCancelled) move.nodes = WhereTasksMayLive(job);
+  if (!job.current.for_good) move.nodes = WhereTasksMayLive(job);
   Move(job, std::move(move));
   return true;
 }

@@ -12,11 +12,26 @@ namespace siding {
 namespace {
 
 constexpr double kSecondsPerYear = 365.25 * 86400;
+// Jobs are ended up to so much later than their time is over.
+constexpr Duration kLookForTime = std::chrono::seconds(2);
+
+// The first that has to wait; the others wait behind it. One that can go on only on its own nodes holds up
+// nobody elsewhere.
+JobId HeadOf(const std::vector<Waiting>& waiting, const std::vector<Placement>& placements) {
+  std::set<JobId> placed;
+  for (const Placement& placement : placements) placed.insert(placement.job);
+  const Waiting* head = nullptr;
+  for (const Waiting& job : waiting) {
+    if (placed.contains(job.id) || !job.only_on.empty() || !job.not_on.empty()) continue;
+    if (head == nullptr || GoesBefore(job, *head)) head = &job;
+  }
+  return head == nullptr ? JobId() : head->id;
+}
 
 }  // namespace
 
 bool WaitsForItsNodes(const JobRecord& job) {
-  return job.spec.kind == JobKind::kOnDemand && job.state == JobState::kPending && !job.plans.empty();
+  return IsRequest(job) && job.state == JobState::kPending && !job.plans.empty();
 }
 
 bool IsQueued(const JobRecord& job) { return WaitsForItsNodes(job) && job.plans.back().queued; }
@@ -80,6 +95,45 @@ bool Engine::Impl::GoesOnFromImage(const JobRecord& job) const {
   return job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kCheckpoint;
 }
 
+// By rank, where alone it can go on, or is to; empty: anywhere.
+std::vector<NodeId> Engine::Impl::TiedTo(const JobRecord& job) const {
+  if (GoesOnFromImage(job)) {
+    const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());
+    if (checkpoint.tier == Tier::kLocal) return checkpoint.nodes;
+  }
+  return TargetOf(job);
+}
+
+// Somebody wants it off these nodes, and not for a request.
+std::vector<NodeId> Engine::Impl::VacatedBy(const JobRecord& job) const {
+  const bool vacated = job.state == JobState::kParked && job.current.event == JobEvent::kOrderDump &&
+                       job.current.request == JobId() && job.displaced_by == JobId();
+  return vacated ? job.last_nodes : std::vector<NodeId>();
+}
+
+// For which it will hold its nodes at most, from its start or from now; 0: nobody knows. What is parked may
+// take long to be restored.
+Duration Engine::Impl::TimeLeft(const JobRecord& job) const {
+  const bool ends = !IsRequest(job) || policy_.after_walltime == AfterWalltime::kEnd;
+  const bool parked = job.state == JobState::kParked;
+  if (job.spec.walltime == Duration(0) || job.preemptible_since || !ends || parked) return Duration(0);
+  const Duration ran = job.state == JobState::kRunning ? RanFor(job, clock_.Now()) : Duration(0);
+  return std::max(Duration(0), job.spec.walltime - ran) + job.spec.kill_grace + kLookForTime;
+}
+
+// By jobs that run. Others may take longer to leave than they have time.
+void Engine::Impl::AddReleases(std::vector<NodeRoom>& room) const {
+  for (NodeRoom& node : room) {
+    for (const auto& [id, rank] : state_.index.On(node.id)) {
+      const JobRecord& job = *state_.unfinished.at(id);
+      const bool runs = job.state == JobState::kRunning || job.state == JobState::kStarting;
+      const Duration left = TimeLeft(job);
+      if (runs && left > Duration(0) && !job.exited.contains(rank))
+        node.releases.push_back({left, HeldBy(job, node.id)});
+    }
+  }
+}
+
 bool Engine::Impl::PlaceWaiting() {
   std::vector<Waiting> waiting;
   for (const auto& [id, idle] : state_.index.waiting()) {
@@ -87,24 +141,23 @@ bool Engine::Impl::PlaceWaiting() {
     if (MustWait(job)) continue;
     if (IsHosted(job)) continue;
     // Other on-demand jobs that are to start from the beginning are granted by AdvanceRequests.
-    const bool on_demand = job.spec.kind == JobKind::kOnDemand;
+    const bool on_demand = IsRequest(job);
     if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;
     const int priority = on_demand ? std::numeric_limits<int>::max() : job.spec.priority;
-    Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, TargetOf(job)};
-    if (GoesOnFromImage(job)) {
-      const CheckpointRecord& checkpoint = state_.checkpoints[job.checkpoints.back()];
-      if (checkpoint.tier == Tier::kLocal) w.only_on = checkpoint.nodes;
-    }
+    Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, TiedTo(job)};
+    w.avoid = VacatedBy(job);
+    w.at_most = TimeLeft(job);
     if (const std::set<NodeId>* tried = NotOn(job)) {
       if (!w.only_on.empty()) continue;
       w.not_on = *tried;
     }
     waiting.push_back(std::move(w));
   }
+  queue_head_ = JobId();
   if (waiting.empty()) return false;
   const auto without_headroom = [&](const std::map<NodeId, Resources>& nodes) {
     std::vector<NodeRoom> room;
-    for (const auto& [id, free] : nodes) room.push_back({id, free});
+    for (const auto& [id, free] : nodes) room.push_back({id, free, {}});
     KeepHeadroom(room, waiting);
     return room;
   };
@@ -114,7 +167,10 @@ bool Engine::Impl::PlaceWaiting() {
   std::erase_if(waiting, [&](const Waiting& job) { return !CouldFit(job, empty); });
   if (waiting.empty()) return false;
   std::vector<NodeRoom> room = without_headroom(Room({}));
+  if (std::any_of(waiting.begin(), waiting.end(), [](const Waiting& w) { return w.at_most > Duration(0); }))
+    AddReleases(room);
   const std::vector<Placement> placements = platform_.Place(waiting, std::move(room));
+  queue_head_ = HeadOf(waiting, placements);
   for (const Placement& placement : placements) {
     JobRecord& job = state_.jobs[placement.job];
     JobMoved move;

@@ -94,7 +94,7 @@ std::optional<Time> Engine::Impl::ExpectedEnd(const JobRecord& job) const {
 JobView Engine::Impl::ViewOf(const JobRecord& job) const {
   JobView view;
   view.id = job.id;
-  view.kind = job.spec.kind;
+  view.kind = IsRequest(job) ? JobKind::kOnDemand : JobKind::kBatch;
   view.priority = job.spec.priority;
   view.job_class = policy_.ClassOf(job.spec);
   view.per_node = job.spec.per_node;

@@ -42,6 +42,7 @@ struct JobMoved {
   bool keep_running = false;    // kOrderDump, kOrderSave
   bool through_ram = false;     // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that
   bool for_good = false;        // kOrderKill: cancel, instead of back to the queue
+  bool over_limit = false;      // kOrderKill: its time is over, so it has failed
   bool gpu_state_lost = false;  // what it had on GPUs cannot be put back
   bool without_save = false;    // kRestoreFailed: the program's own save is of no use
   JobId request;                // the on-demand job that this is done for; 0: none
@@ -127,9 +128,14 @@ struct JournalRestored {
   JobId last_job;      // no number up to this one is given again
 };
 
+// The time of an on-demand job is over, and by the policy it makes way like a batch job from then on.
+struct BecamePreemptible {
+  std::string why;
+};
+
 using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
                                CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
-                               JournalRestored, NodeLost, TasksGone, MethodRegained>;
+                               JournalRestored, NodeLost, TasksGone, MethodRegained, BecamePreemptible>;
 struct Event {
   int64_t seq = 0;  // from 1, each one more than the last
   Time at;
@@ -149,6 +155,7 @@ struct CheckpointRecord {
   std::map<int, int> exited;  // ranks without an image: they had ended before, with this code
   Bytes bytes;
   Time created;
+  Duration ran{0};    // of its job's walltime, by then
   std::string state;  // "" while it is being made; then good, failed, damaged, deleted, gone
   std::string note;
 };
@@ -184,6 +191,10 @@ struct JobRecord {
   int checkpoint_count = 0;                // ever ordered: numbers the next
   std::vector<CheckpointId> ordered;       // all of them, whatever became of them
   std::optional<Time> saved_at;            // the program's own newest save: no older than this
+  // Of its walltime: up to `runs_since`, which is there while it runs, and by its newest own save. What is
+  // run again because it was lost does not count.
+  Duration ran{0}, saved_ran{0};
+  std::optional<Time> runs_since;
   std::string reason;
 
   // The order under way (kSuspending .. kKilling), as recorded with it.
@@ -204,7 +215,13 @@ struct JobRecord {
 
   // On-demand.
   std::vector<Plan> plans;
+  std::optional<Time> preemptible_since;  // its time was over, and it has had no precedence from then on
 };
+
+// An on-demand job that has its nodes by right, or is to have them.
+bool IsRequest(const JobRecord& job);
+// Of its walltime.
+Duration RanFor(const JobRecord& job, Time now);
 
 struct NodeRecord {
   bool cordoned = false;

@@ -23,7 +23,8 @@ std::string Text(const JobMoved& move) {
   return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", IdsText(move.target),
                       " keep-running ", move.keep_running, " through-ram ", move.through_ram, " for-good ",
                       move.for_good, " without-save ", move.without_save, " found ", move.found, " notice ",
-                      move.notice.count(), " request ", move.request.value());
+                      move.notice.count(), " request ", move.request.value(), " over-limit ",
+                      move.over_limit);
 }
 std::string Text(const Plan& plan) {
   std::string text = EncodeEventBody(Event{0, {}, {}, RequestPlanned{plan}});
@@ -37,7 +38,9 @@ void Add(std::string& text, const JobRecord& job) {
   line(EncodeEventBody(Event{0, {}, {}, JobSubmitted{job.spec}}));
   line("times ", Text(job.submitted), " ", Text(job.state_since), " ", Text(job.running_since), " ",
        Text(job.durable_at), " ", Text(job.first_started), " ", Text(job.ended), " ", Text(job.last_exit),
-       " ", Text(job.saved_at), " ", Text(job.last_preempted), " ", Text(job.stopped_at));
+       " ", Text(job.saved_at), " ", Text(job.last_preempted), " ", Text(job.stopped_at), " ",
+       Text(job.runs_since), " ", Text(job.preemptible_since), " ", job.ran.count(), " ",
+       job.saved_ran.count());
   line("key ", job.request_key);
   line("numbers ", job.start_failures, " ", job.exit_code, " ", job.incarnation, " ", job.from_copy, " ",
        job.first_rank, " ", job.order, " ", job.restore_failures, " ", job.checkpoint_count, " ",
@@ -56,7 +59,8 @@ void Add(std::string& text, const JobRecord& job) {
 void Add(std::string& text, const CheckpointRecord& c) {
   absl::StrAppend(&text, "checkpoint ", c.id.value(), " ", c.job.value(), " ", c.incarnation, " ",
                   c.first_rank, " ", ToString(c.tier), " ", IdsText(c.nodes), " ", Text(c.exited), " ");
-  absl::StrAppend(&text, c.bytes.value, " ", Text(c.created), " ", c.state, " ", c.note, "\n");
+  absl::StrAppend(&text, c.bytes.value, " ", Text(c.created), " ", c.ran.count(), " ", c.state, " ", c.note,
+                  "\n");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "controller/engine/impl.h"
+#include "controller/wire/spec_limits.h"
 #include "controller/wire/wire.h"
 
 namespace siding {
@@ -196,6 +197,11 @@ absl::Status Engine::Impl::Migrate(JobRecord& job, std::vector<NodeId> nodes) {
     return absl::InvalidArgumentError(
         absl::StrCat("nodes: job ", job.id.value(), " runs on ", need, ", ", nodes.size(), " were named"));
   }
+  const std::set<NodeId> named(nodes.begin(), nodes.end());
+  if (named.size() < nodes.size())
+    return BadField("nodes", "different ones, as one task of a job runs on a node");
+  if (named == std::set<NodeId>(job.nodes.begin(), job.nodes.end()))
+    return BadField("nodes", absl::StrCat("others than those where job ", job.id.value(), " is already"));
   for (const NodeId& node : nodes) {
     auto observed = state_.observed_nodes.find(node);
     if (observed == state_.observed_nodes.end()) {

@@ -117,7 +117,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, u
                                                 kill_grace, checkpoint_interval, auto_checkpoint_interval,
                                                 max_preemptions, labels, start_by, not_before, hold,
                                                 cluster_manager, notice, gpu_collectives, allow_io_uring,
-                                                append_files)
+                                                append_files, walltime)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, begin, early,
                                                 predicted_release, bytes, loss_node_seconds, reason,
                                                 through_ram, target)
@@ -130,7 +130,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSubmitted, spec, request_key)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, checkpoint, tier,
                                                 keep_running, for_good, request, target, predicted, bytes,
                                                 started, exit_code, through_ram, incarnation, first_rank,
-                                                notice, without_save, found, gpu_state_lost)
+                                                notice, without_save, found, gpu_state_lost, over_limit)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankExited, rank, exit_code)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestPlanned, plan)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestRefused, spec, plan, request_key)
@@ -146,6 +146,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Tally, met, missed, refused, pre
                                                 damaged_checkpoints, gpu_states_lost, restarts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobsForgotten, jobs, last_job, tally)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JournalRestored, copied, last_job)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(BecamePreemptible, why)
 
 namespace {
 
@@ -167,7 +168,7 @@ void RefuseFractions(const json& body) {
 constexpr const char* kKinds[] = {"submitted", "moved",         "rank-exited",        "planned",
                                   "refused",   "method-lost",   "checkpoint-changed", "node-cordoned",
                                   "noted",     "tasks-changed", "forgotten",          "restored",
-                                  "node-lost", "tasks-gone",    "method-regained"};
+                                  "node-lost", "tasks-gone",    "method-regained",    "became-preemptible"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 
 template <size_t I = 0>

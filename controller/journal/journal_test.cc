@@ -29,7 +29,7 @@ JobSpec FullSpec() {
   spec.cluster_manager = "slurm";
   spec.labels = {{"qos", "low"}};
   spec.not_before = FromMicros(98);
-  spec.hold = 5s;
+  spec.hold = spec.walltime = 5s;
   spec.workdir = "/w";
   spec.output = "/o";
   spec.methods = {Method::kApp, Method::kKill};
@@ -81,7 +81,7 @@ JobMoved FullMove() {
   move.nodes = {NodeId("n")};
   move.checkpoint = CheckpointId("1.2");
   move.tier = Tier::kLocal;
-  move.keep_running = move.for_good = move.found = true;
+  move.keep_running = move.for_good = move.found = move.over_limit = true;
   move.request = JobId(4);
   move.target = {NodeId("t")};
   move.notice = 15s;
@@ -108,7 +108,9 @@ std::vector<EventBody> EveryBody() {
           JournalRestored{7, JobId(1000)},
           NodeLost{NodeId("n"), false, "ada"},
           TasksGone{NodeId("n")},
-          MethodRegained{Method::kApp}};
+          MethodRegained{Method::kApp},
+
+          BecamePreemptible{"walltime of 1m00s is over"}};
 }
 
 TEST(Codec, EveryKindOfEventIsTested) { EXPECT_EQ(EveryBody().size(), std::variant_size_v<EventBody>); }
@@ -126,9 +128,10 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 
 TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
-  for (const char* field : {"event", "reason", "nodes", "checkpoint", "tier", "keep_running", "for_good",
-                            "request", "target", "predicted", "bytes", "started", "exit_code", "incarnation",
-                            "first_rank", "through_ram", "without_save", "found", "gpu_state_lost"}) {
+  for (const char* field : {"event",        "reason",       "nodes",     "checkpoint",     "tier",
+                            "keep_running", "for_good",     "request",   "target",         "predicted",
+                            "bytes",        "started",      "exit_code", "incarnation",    "first_rank",
+                            "through_ram",  "without_save", "found",     "gpu_state_lost", "over_limit"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "common/ids.h"
@@ -24,11 +25,25 @@ struct Waiting {
   Resources per_node;
   std::vector<NodeId> only_on;  // by rank; empty: anywhere (set for images that lie on their nodes)
   std::set<NodeId> not_on;      // a moment ago it could not be restored there
+  std::vector<NodeId> avoid;    // unless nothing else is free
+  Duration at_most{0};          // how long it will hold its nodes; 0: nobody knows
+};
+
+// In the queue: the higher priority, then who came first.
+inline bool GoesBefore(const Waiting& a, const Waiting& b) {
+  return std::tuple(-a.priority, a.submitted, a.id) < std::tuple(-b.priority, b.submitted, b.id);
+}
+
+// By jobs that are there, and have no more time than that.
+struct Release {
+  Duration within{0};
+  Resources what;
 };
 
 struct NodeRoom {
   NodeId id;
   Resources free;
+  std::vector<Release> releases;  // those that are known of
 };
 
 struct Placement {
@@ -56,7 +71,9 @@ class Platform {
 };
 
 // Highest priority first, then first come first served; a job that does not fit holds back the later ones
-// of the same or lower priority, so that gangs are not starved: everywhere, or where alone it can go on.
+// of the same or lower priority, so that gangs are not starved: everywhere, or where alone it can go on. Only
+// those are let past it that will be gone when it can start by what is known of the others' time (EASY
+// backfilling); if that is not known, nobody.
 std::unique_ptr<Platform> NewStandalonePlatform();
 
 }  // namespace siding

@@ -48,6 +48,55 @@ TEST(Standalone, KeepsToTheNodesOfALocalImage) {
   job.only_on = {NodeId("c")};
   EXPECT_EQ(Place({job}, Room({1, 1, 4}))[1], job.only_on);
 }
+// ---- Past one that has to wait. ----
+
+constexpr Duration kMinute = std::chrono::minutes(1);
+
+// A gang of two, and behind it a job that is done after so long; node a is free, b is as soon as `within`.
+std::map<int, std::vector<NodeId>> PlaceBehindGang(Duration takes, Duration within) {
+  Waiting small = Job(2);
+  small.at_most = takes;
+  std::vector<NodeRoom> room = Room({1, 0});
+  if (within > Duration(0)) room[1].releases = {{within, Resources{}}};
+  return Place({Job(1, 2), small}, std::move(room));
+}
+
+TEST(Standalone, WhoIsGoneByThenIsLetPastWhoHasToWait) {
+  EXPECT_TRUE(PlaceBehindGang(kMinute, kMinute).contains(2));
+}
+TEST(Standalone, WhoIsNotIsNot) { EXPECT_TRUE(PlaceBehindGang(2 * kMinute, kMinute).empty()); }
+TEST(Standalone, NorIsWhoDoesNotSay) { EXPECT_TRUE(PlaceBehindGang(Duration(0), kMinute).empty()); }
+TEST(Standalone, NorIsAnybodyWhereTheOthersDoNotSay) {
+  EXPECT_TRUE(PlaceBehindGang(kMinute, Duration(0)).empty());
+}
+TEST(Standalone, WhoWaitsStartsWithTheLastOfItsNodes) {
+  Waiting small = Job(2), gang = Job(1, 3);
+  small.at_most = 2 * kMinute;
+  std::vector<NodeRoom> room = Room({1, 0, 0, 0});
+  room[1].releases = {{3 * kMinute, Resources{}}};
+  room[2].releases = {{kMinute, Resources{}}};
+  room[3].releases = {{9 * kMinute, Resources{}}};
+  EXPECT_TRUE(Place({gang, small}, room).contains(2));
+  small.at_most = 4 * kMinute;
+  EXPECT_TRUE(Place({gang, small}, room).empty());
+}
+TEST(Standalone, WhatIsPlacedNowIsGoneAfterItsTime) {
+  Waiting first = Job(1), gang = Job(2, 2), small = Job(3);
+  first.at_most = kMinute;
+  small.at_most = 2 * kMinute;
+  EXPECT_EQ(Place({first, gang, small}, Room({1, 1})).size(), 1u);
+  small.at_most = kMinute;
+  EXPECT_EQ(Place({first, gang, small}, Room({1, 1})).size(), 2u);
+}
+
+TEST(Standalone, AvoidsANodeUnlessNothingElseIsFree) {
+  Waiting job = Job(1);
+  job.avoid = {NodeId("a")};
+  EXPECT_EQ(Place({job}, Room({1, 4}))[1], std::vector<NodeId>{NodeId("b")});
+  EXPECT_EQ(Place({job}, Room({1, 0}))[1], std::vector<NodeId>{NodeId("a")});
+  job.nodes = 2;
+  EXPECT_EQ(Place({job}, Room({1, 1}))[1], (std::vector<NodeId>{NodeId("b"), NodeId("a")}));
+}
 TEST(Standalone, WaitsForTheNodesOfALocalImage) {
   Waiting job = Job(1);
   job.only_on = {NodeId("gone")};

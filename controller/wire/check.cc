@@ -123,6 +123,7 @@ absl::Status CheckNumbers(const v1::JobSpec& spec) {
   SIDING_RETURN_IF_ERROR(CheckDuration("kill_grace", spec.kill_grace_us()));
   SIDING_RETURN_IF_ERROR(CheckDuration("checkpoint_interval", spec.checkpoint_interval_us()));
   SIDING_RETURN_IF_ERROR(CheckDuration("hold", spec.hold_us()));
+  SIDING_RETURN_IF_ERROR(CheckDuration("walltime", spec.walltime_us()));
   SIDING_RETURN_IF_ERROR(CheckDuration("notice", spec.notice_us()));
   SIDING_RETURN_IF_ERROR(CheckDuration("app.grace", spec.app().grace_us()));
   SIDING_RETURN_IF_ERROR(CheckTime("start_by", spec.start_by_us()));

@@ -10,6 +10,13 @@
 namespace siding {
 namespace {
 
+// Of a walltime, and between two checkpoints on schedule: jobs are looked at once a second.
+constexpr Duration kLeastTime = std::chrono::seconds(1);
+
+int64_t WalltimeOf(const v1::JobSpec& spec) {
+  return spec.walltime_us() != 0 ? spec.walltime_us() : spec.hold_us();
+}
+
 absl::Status CheckShape(const v1::JobSpec& spec) {
   if (spec.command_size() == 0 || spec.command(0).empty()) return BadField("command", "a program to run");
   if (spec.nodes() < 1) return BadField("nodes", absl::StrCat("1 or more, got ", spec.nodes()));
@@ -20,7 +27,9 @@ absl::Status CheckShape(const v1::JobSpec& spec) {
   if (spec.workdir().empty() || spec.workdir()[0] != '/') return BadField("workdir", "an absolute path");
   if (spec.output().empty() || spec.output()[0] != '/') return BadField("output", "an absolute path");
   if (spec.kill_grace_us() < 0) return BadField("kill_grace", "no negative duration");
-  if (spec.checkpoint_interval_us() < 0) return BadField("checkpoint_interval", "no negative duration");
+  const Duration interval(spec.checkpoint_interval_us());
+  if (interval != Duration(0) && interval < kLeastTime)
+    return BadField("checkpoint_interval", "1s or more, or 0s for none, got " + FormatDuration(interval));
   if (spec.has_max_preemptions() && spec.max_preemptions() < 0)
     return BadField("max_preemptions", "0 or more");
   const bool earliest = spec.start_by_earliest();
@@ -32,6 +41,9 @@ absl::Status CheckShape(const v1::JobSpec& spec) {
   if (spec.hold_us() < 0) return BadField("hold", "no negative duration");
   if (!spec.on_demand() && (spec.hold_us() != 0 || spec.not_before_us() != 0))
     return BadField("not_before, hold", "nothing: only on-demand jobs say when they will need nodes");
+  const int64_t walltime = WalltimeOf(spec);
+  if (walltime != 0 && Duration(walltime) < kLeastTime)
+    return BadField("walltime", "1s or more, got " + FormatDuration(Duration(walltime)));
   if (spec.not_before_us() > spec.start_by_us() && !earliest)
     return BadField("not_before", "a time no later than start_by");
   for (const auto& [name, value] : spec.env()) {
@@ -122,6 +134,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   out.mutable_labels()->insert(spec.labels.begin(), spec.labels.end());
   out.set_not_before_us(ToMicros(spec.not_before));
   out.set_hold_us(spec.hold.count());
+  out.set_walltime_us(spec.walltime.count());
   out.set_cluster_manager(spec.cluster_manager);
   return out;
 }
@@ -211,7 +224,8 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   }
   out.labels.insert(spec.labels().begin(), spec.labels().end());
   if (spec.not_before_us() != 0) out.not_before = FromMicros(spec.not_before_us());
-  out.hold = Duration(spec.hold_us());
+  out.walltime = Duration(WalltimeOf(spec));
+  if (spec.on_demand()) out.hold = out.walltime;
   if (spec.has_kill_grace_us()) out.kill_grace = Duration(spec.kill_grace_us());
   out.checkpoint_interval = Duration(spec.checkpoint_interval_us());
   out.auto_checkpoint_interval = spec.auto_checkpoint_interval();

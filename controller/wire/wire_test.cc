@@ -48,7 +48,8 @@ TEST(Wire, AJobSpecComesBackAsItWent) {
   spec.set_kill_grace_us(0);
   spec.set_max_preemptions(3);
   spec.set_not_before_us(4000000);
-  spec.set_hold_us(9);
+  spec.set_hold_us(9'000'000);
+  spec.set_walltime_us(9'000'000);
   spec.set_notice_us(11);
   spec.set_gpu_collectives(v1::DRAINABLE);
   spec.set_allow_io_uring(true);
@@ -64,6 +65,30 @@ TEST(Wire, CollectivesAreOfAKnownKind) {
   v1::JobSpec spec = Good();
   spec.set_gpu_collectives(static_cast<v1::GpuCollectives>(7));
   EXPECT_THAT(ErrorOf(spec), HasSubstr("gpu_collectives: expected as-is or drainable, got number 7"));
+}
+TEST(Wire, HoldIsAWalltimeByAnotherName) {
+  v1::JobSpec spec = Good();
+  spec.set_on_demand(true);
+  spec.set_start_by_us(5'000'000);
+  spec.set_hold_us(9'000'000);
+  EXPECT_EQ(FromProto(spec)->walltime, std::chrono::seconds(9));
+  spec.clear_hold_us();
+  spec.set_walltime_us(8'000'000);
+  EXPECT_EQ(FromProto(spec)->hold, std::chrono::seconds(8));
+}
+TEST(Wire, ABatchJobMayHaveAWalltime) {
+  v1::JobSpec spec = Good();
+  spec.set_walltime_us(8'000'000);
+  EXPECT_EQ(FromProto(spec)->walltime, std::chrono::seconds(8));
+}
+TEST(Wire, TimesThatAreNoneAreRefused) {
+  v1::JobSpec spec = Good();
+  spec.set_walltime_us(1);
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("walltime: expected 1s or more, got 1us"));
+  spec = Good();
+  spec.add_methods(v1::CHECKPOINT);
+  spec.set_checkpoint_interval_us(1000);
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("checkpoint_interval: expected 1s or more, or 0s for none, got 1ms"));
 }
 
 TEST(Wire, WantsACommand) {
@@ -93,7 +118,7 @@ TEST(Wire, WantsASignalForTheAppMethod) {
 }
 TEST(Wire, RefusesAScheduleThatNoMethodCanKeep) {
   v1::JobSpec spec = Good();
-  spec.set_checkpoint_interval_us(1);
+  spec.set_checkpoint_interval_us(1'000'000);
   EXPECT_THAT(ErrorOf(spec), HasSubstr("checkpoint_interval"));
   spec.add_methods(v1::APP);
   spec.mutable_app()->set_signal(10);

@@ -16,6 +16,7 @@ namespace {
 
 Setter TextOf(const std::function<void(const std::string&)>& set) {
   return Parsed([set](const std::string& text) {
+    if (text.empty()) return absl::InvalidArgumentError("expected a value, got none");
     set(text);
     return absl::OkStatus();
   });
@@ -130,7 +131,8 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
       {"checkpoint_interval",
        Parsed([&spec](const std::string& text) { return ParseCheckpointInterval(text, spec); })},
       {"files", Parsed([&spec](const std::string& text) { return ParseFiles(text, spec); })},
-      {"hold", MicrosOf([&spec](int64_t v) { spec.set_hold_us(v); })},
+      {"walltime", MicrosOf([&spec](int64_t v) { spec.set_walltime_us(v); })},
+      {"hold", MicrosOf([&spec](int64_t v) { spec.set_walltime_us(v); })},
       {"app_marker", TextOf([&spec](const std::string& v) { spec.mutable_app()->set_marker(v); })},
       {"preemptible",
        NamesOf([&spec](const std::vector<std::string>& names) { return SetMethods(names, spec); })},

@@ -37,7 +37,7 @@ TEST(JobFile, ReadsEveryField) {
   EXPECT_THAT(spec.command(), ElementsAre("./run", "a b"));
   EXPECT_EQ(spec.env().at("A"), "b");
   EXPECT_EQ(spec.labels().at("qos"), "low");
-  EXPECT_EQ(spec.hold_us(), 600000000);
+  EXPECT_EQ(spec.walltime_us(), 600000000);
   EXPECT_EQ(spec.notice_us(), 15000000);
   EXPECT_TRUE(spec.append_files());
   EXPECT_EQ(spec.not_before_us(), 31000000);
@@ -65,6 +65,15 @@ TEST(JobFile, UnknownMethodsAreErrors) {
 }
 TEST(JobFile, UnknownCollectivesAreErrors) {
   EXPECT_THAT(ErrorOf("gpu_collectives: fast"), HasSubstr("expected drainable or as-is"));
+}
+TEST(JobFile, AnEmptyValueIsNoValue) {
+  EXPECT_THAT(ErrorOf("output: ''"), HasSubstr("job.yaml:1: output: expected a value"));
+  EXPECT_THAT(ErrorOf("preemptible: ''"), HasSubstr("job.yaml:1: preemptible: expected "));
+}
+TEST(JobFile, WalltimeIsHoldByAnotherName) {
+  v1::JobSpec spec;
+  ASSERT_TRUE(ParseJobFile("walltime: 5m\n", "job.yaml", FromMicros(0), spec).ok());
+  EXPECT_EQ(spec.walltime_us(), 300000000);
 }
 TEST(JobFile, OneMethodNeedsNoList) {
   v1::JobSpec spec;

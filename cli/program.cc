@@ -16,6 +16,7 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kUsage = 2;
 constexpr int kNoController = 3;
+constexpr char kUsersCommand[] = "command";  // a positional argument of verbs that run one
 
 // Each has an environment variable, so that a site can say once for all how its controller is reached.
 void AddConnection(CLI::App& app, Connection& connection) {
@@ -44,6 +45,38 @@ std::string ForTheTerminal(const std::string& message) {
   });
 }
 
+// An empty value is an unset variable of a shell, and a "--" the end of the options, of which the last then
+// has none. Only arguments of a user's program may be empty.
+std::string NoValue(const std::string& value) {
+  return value.empty() || value == "--" ? "expected a value, got none" : "";
+}
+
+void RefuseEmptyValues(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() > 0 && option->get_name() != kUsersCommand) option->check(NoValue);
+  }
+  for (CLI::App* verb : app.get_subcommands([](CLI::App*) { return true; })) RefuseEmptyValues(*verb);
+}
+
+// "--name=" with nothing behind it: the parser would take the next argument for its value.
+std::string OptionWithoutValue(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--") break;
+    if (argument.starts_with("--") && argument.find('=') == argument.size() - 1)
+      return argument.substr(0, argument.size() - 1);
+  }
+  return "";
+}
+
+int UsageError(const CLI::App& app, const std::string& what) {
+  const std::vector<CLI::App*> verbs = app.get_subcommands();
+  const std::string verb = verbs.empty() ? "" : verbs[0]->get_name();
+  std::cerr << "sidingctl: " << (verb.empty() ? "" : verb + ": ") << ForTheTerminal(what) << "\n'sidingctl "
+            << (verb.empty() ? "" : verb + " ") << "--help' says what is expected\n";
+  return kUsage;
+}
+
 }  // namespace
 
 int Run(int argc, const char* const* argv) {
@@ -69,12 +102,16 @@ int Run(int argc, const char* const* argv) {
   AddCerts(app, session);
   AddBackup(app, session);
   AddCompletion(app, session);
+  RefuseEmptyValues(app);
+  const std::string without_value = OptionWithoutValue(argc, argv);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    return code == 0 ? 0 : kUsage;
+    return UsageError(app, without_value.empty() ? error.what() : without_value + ": " + NoValue(""));
   }
+  if (!without_value.empty()) return UsageError(app, without_value + ": " + NoValue(""));
   const absl::StatusOr<int> result = session.run();
   if (result.ok()) return *result;
   std::cerr << "sidingctl: " << app.get_subcommands()[0]->get_name() << ": "

@@ -15,6 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST_F(ProgramTest, SubmitSendsTheCommandAndDefaults) {
   EXPECT_EQ(Run({"submit", "--", "./heat", "-n", "5"}), 0);
@@ -29,7 +31,7 @@ TEST_F(ProgramTest, StartByMakesItOnDemand) {
   EXPECT_EQ(Run({"submit", "--start-by", "2040-01-01T00:00:00Z", "--hold", "20m", "--", "x"}), 0);
   EXPECT_TRUE(service_.submitted.on_demand());
   EXPECT_EQ(service_.submitted.start_by_us(), int64_t{2208988800} * 1'000'000);
-  EXPECT_EQ(service_.submitted.hold_us(), 1'200'000'000);
+  EXPECT_EQ(service_.submitted.walltime_us(), 1'200'000'000);
   EXPECT_THAT(service_.submitted.methods(), IsEmpty());
 }
 
@@ -45,6 +47,74 @@ TEST_F(ProgramTest, BadValuesAreNamedBeforeAnythingIsSent) {
   EXPECT_EQ(Run({"submit", "--hold", "soon", "--", "x"}), 2);
   EXPECT_THAT(err_, HasSubstr("--hold"));
   EXPECT_TRUE(service_.submitted.command().empty());
+}
+
+TEST_F(ProgramTest, AWalltimeIsForEveryJob) {
+  EXPECT_EQ(Run({"submit", "--walltime", "20m", "--", "x"}), 0);
+  EXPECT_EQ(service_.submitted.walltime_us(), 1'200'000'000);
+  EXPECT_EQ(Run({"submit", "--walltime", "0s", "--", "x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--walltime, --hold: expected 1s or more"));
+}
+
+TEST_F(ProgramTest, AnEmptyValueIsNoValue) {
+  for (const std::vector<const char*>& arguments :
+       std::vector<std::vector<const char*>>{{"submit", "--output=", "--", "sleep", "3"},
+                                             {"submit", "--name=", "--", "sleep", "3"},
+                                             {"submit", "--name", "--", "sleep", "3"},
+                                             {"submit", "--output=", "sleep", "3"},
+                                             {"submit", "--preemptible", "", "--", "sleep", "3"},
+                                             {"submit", "--env", "", "--", "sleep", "3"},
+                                             {"plan", "--memory", "", "--", "sleep", "3"},
+                                             {"vacate", "--tier", "", "3"},
+                                             {"migrate", "3", "--to="},
+                                             {"cordon", ""}}) {
+    EXPECT_EQ(Run(arguments), 2) << arguments[1];
+    EXPECT_THAT(err_, HasSubstr("expected a value, got none")) << arguments[1];
+  }
+  EXPECT_TRUE(service_.submitted.command().empty());
+  EXPECT_THAT(service_.asked, IsEmpty());
+}
+
+TEST_F(ProgramTest, AProgramsOwnArgumentsMayBeEmpty) {
+  EXPECT_EQ(Run({"submit", "--", "x", "", "--y=", "--"}), 0);
+  EXPECT_THAT(service_.submitted.command(), ElementsAre("x", "", "--y=", "--"));
+}
+
+TEST_F(ProgramTest, ErrorsOfTheParserNameTheVerb) {
+  EXPECT_EQ(Run({"submit", "--nodes", "0", "--", "x"}), 2);
+  EXPECT_THAT(err_, StartsWith("sidingctl: submit: --nodes: "));
+  EXPECT_EQ(Run({"suspend", "--frobnicate", "3"}), 2);
+  EXPECT_THAT(err_, StartsWith("sidingctl: suspend: "));
+  EXPECT_EQ(Run({"sumbit"}), 2);
+  EXPECT_THAT(err_, StartsWith("sidingctl: "));
+}
+
+TEST_F(ProgramTest, NumbersOutOfRangeAreRefused) {
+  EXPECT_EQ(Run({"submit", "--max-preemptions", "-1", "--", "x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--max-preemptions: Value -1 not in range 0 to 1000000"));
+  EXPECT_EQ(Run({"submit", "--max-preemptions", "0", "--", "x"}), 0);
+  EXPECT_TRUE(service_.submitted.has_max_preemptions());
+}
+
+TEST_F(ProgramTest, SeveralJobsAreKilled) {
+  EXPECT_EQ(Run({"kill", "--no-wait", "5", "6"}), 0);
+  EXPECT_THAT(service_.asked, ElementsAre("kill 5", "kill 6"));
+}
+
+TEST_F(ProgramTest, OneThatCannotBeKilledDoesNotKeepTheOthers) {
+  service_.answer = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "it has ended");
+  EXPECT_EQ(Run({"kill", "--no-wait", "5", "6"}), 1);
+  EXPECT_THAT(service_.asked, ElementsAre("kill 5", "kill 6"));
+  EXPECT_THAT(err_, HasSubstr("sidingctl: kill: it has ended"));
+}
+
+TEST_F(ProgramTest, ABackupReplacesNothingUnlessItIsForced) {
+  const std::string file = folder_ + "/copy.db";
+  std::ofstream(file) << "the first";
+  EXPECT_EQ(Run({"backup", file.c_str()}), 1);
+  EXPECT_THAT(err_, HasSubstr("is there already: --force replaces it"));
+  EXPECT_EQ(Run({"backup", "--force", file.c_str()}), 1);
+  EXPECT_THAT(err_, Not(HasSubstr("is there already")));
 }
 
 TEST_F(ProgramTest, ArgumentsAreText) {

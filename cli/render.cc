@@ -11,6 +11,8 @@
 namespace siding::cli {
 namespace {
 
+constexpr size_t kLongestName = 32;  // in a table, the ellipsis included
+
 std::string Paint(const std::string& text, const char* code, const Style& style) {
   return style.color ? absl::StrCat("\033[", code, "m", text, "\033[0m") : text;
 }
@@ -41,6 +43,24 @@ std::string NameOf(int64_t job, const std::string& name) {
   return name.empty() ? absl::StrCat(job) : absl::StrCat(job, " (", OneLogLine(name), ")");
 }
 
+bool BeginsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+// Of text in UTF-8.
+size_t Characters(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), BeginsCharacter));
+}
+
+// Names may be much longer than what a line has room for.
+std::string Shortened(const std::string& text) {
+  if (Characters(text) <= kLongestName) return text;
+  size_t characters = 0, at = 0;
+  for (; at < text.size(); ++at) {
+    characters += BeginsCharacter(text[at]);
+    if (characters == kLongestName) break;
+  }
+  return text.substr(0, at) + "…";
+}
+
 }  // namespace
 
 std::string MethodName(v1::Method method) { return absl::AsciiStrToLower(v1::Method_Name(method)); }
@@ -59,7 +79,7 @@ std::string Table(const std::vector<std::vector<std::string>>& cells, const Styl
   std::vector<size_t> width;
   for (const auto& row : rows) {
     width.resize(std::max(width.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], Characters(row[i]));
   }
   std::string out;
   for (size_t r = 0; r < rows.size(); ++r) {
@@ -68,7 +88,7 @@ std::string Table(const std::vector<std::vector<std::string>>& cells, const Styl
       const std::string& cell = rows[r][i];
       const char* color = r > 0 ? ColorOf(cell) : "1";
       line += color == nullptr ? cell : Paint(cell, color, style);
-      if (i + 1 < rows[r].size()) line += std::string(width[i] - cell.size() + 2, ' ');
+      if (i + 1 < rows[r].size()) line += std::string(width[i] - Characters(cell) + 2, ' ');
     }
     absl::StrAppend(&out, line, "\n");
   }
@@ -89,20 +109,26 @@ std::string ProgressText(const v1::JobProgress& p) {
   return text;
 }
 
-std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style) {
+std::string WhyText(const v1::Job& job) {
+  std::vector<std::string> parts = {job.has_progress() ? ProgressText(job.progress()) : job.reason(),
+                                    job.waits_for(), job.methods_note()};
+  std::erase(parts, "");
+  return absl::StrJoin(parts, "; ");
+}
+
+std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool whole_names) {
   std::vector<std::vector<std::string>> rows = {{"JOB", "NAME", "USER", "KIND", "STATE", "SINCE", "NODES",
                                                  "MEMORY", "PREEMPTED", "LOST", "METHODS", "WHY"}};
   for (const v1::Job& job : jobs.jobs()) {
     std::vector<std::string> methods;
     for (int m : job.methods()) methods.push_back(MethodName(static_cast<v1::Method>(m)));
-    std::string why = job.has_progress() ? ProgressText(job.progress()) : job.reason();
-    if (!job.methods_note().empty()) absl::StrAppend(&why, why.empty() ? "" : "; ", job.methods_note());
-    rows.push_back({absl::StrCat(job.id()), job.spec().name(), job.spec().user(),
+    const std::string name = OneLogLine(job.spec().name());
+    rows.push_back({absl::StrCat(job.id()), whole_names ? name : Shortened(name), job.spec().user(),
                     job.spec().on_demand() ? "on-demand" : "batch", job.state(),
                     FormatDuration(style.now - FromMicros(job.state_since_us())), Nodes(job.nodes()),
                     job.memory() > 0 ? FormatBytes(Bytes{job.memory()}) : "-",
                     absl::StrCat(job.preemptions()), Seconds(job.lost_node_seconds()),
-                    methods.empty() ? "-" : absl::StrJoin(methods, ","), why});
+                    methods.empty() ? "-" : absl::StrJoin(methods, ","), WhyText(job)});
   }
   return Table(rows, style);
 }
@@ -192,7 +218,7 @@ std::string ExplainText(const v1::ExplainResponse& explanation, const Style& sty
   const v1::Job& job = explanation.job();
   std::string out =
       absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ", job.state(),
-                   job.reason().empty() ? "" : ": ", OneLogLine(job.reason()), "\n");
+                   WhyText(job).empty() ? "" : ": ", OneLogLine(WhyText(job)), "\n");
   if (job.spec().on_demand()) {
     absl::StrAppend(&out, "deadline ", FormatTime(FromMicros(job.spec().start_by_us())));
     if (job.first_started_us() != 0) {

@@ -17,7 +17,10 @@ struct Style {
 // Columns padded to their widest cell; the first row is the heading. Lines end with a newline.
 std::string Table(const std::vector<std::vector<std::string>>& rows, const Style& style);
 
-std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style);
+// Long names are cut unless they are asked for whole.
+std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool whole_names = false);
+// What is said beside its state.
+std::string WhyText(const v1::Job& job);
 std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style);
 std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, const Style& style);
 std::string CheckpointText(const v1::CheckpointInfo& checkpoint, const Style& style);

@@ -47,6 +47,36 @@ TEST(Nodes, ALostOneSaysForHowLong) {
 TEST(Table, ACellIsOneLineAndSpeaksToNoTerminal) {
   EXPECT_EQ(Table({{"NAME", "X"}, {"a\n\033[2J", "b"}}, kPlain), "NAME        X\na\\n\\x1b[2J  b\n");
 }
+TEST(Table, ACharacterIsAsWideAsAnother) {
+  EXPECT_EQ(Table({{"A", "B"}, {"é…", "x"}}, kPlain), "A   B\né…  x\n");
+}
+
+v1::ListJobsResponse OneJob(const std::string& name) {
+  v1::ListJobsResponse jobs;
+  v1::Job& job = *jobs.add_jobs();
+  job.set_id(1);
+  job.set_state("pending");
+  job.mutable_spec()->set_name(name);
+  return jobs;
+}
+
+TEST(Jobs, LongNamesAreCutInTheTable) {
+  const std::string table = JobsTable(OneJob(std::string(120, 'n')), kPlain);
+  EXPECT_THAT(table, HasSubstr("  " + std::string(31, 'n') + "…  "));
+  EXPECT_THAT(table, Not(HasSubstr(std::string(32, 'n'))));
+  std::string accents;
+  for (int i = 0; i < 40; ++i) accents += "é";
+  EXPECT_THAT(JobsTable(OneJob(accents), kPlain), HasSubstr("  " + accents.substr(0, 62) + "…  "));
+}
+TEST(Jobs, TheyAreWholeWhereTheyAreAskedFor) {
+  EXPECT_THAT(JobsTable(OneJob(std::string(120, 'n')), kPlain, true), HasSubstr(std::string(120, 'n')));
+}
+TEST(Jobs, WhySaysWhatAJobWaitsForBehindWhatHappened) {
+  v1::ListJobsResponse jobs = OneJob("x");
+  jobs.mutable_jobs(0)->set_reason("rank 0 on n1 is gone");
+  jobs.mutable_jobs(0)->set_waits_for("waits behind job 4");
+  EXPECT_THAT(JobsTable(jobs, kPlain), HasSubstr("  rank 0 on n1 is gone; waits behind job 4\n"));
+}
 TEST(Table, ColoursOnlyWhenAsked) {
   EXPECT_THAT(Table({{"STATE"}, {"running"}}, kPlain), Not(HasSubstr("\033")));
   EXPECT_THAT(Table({{"STATE"}, {"running"}}, {true, FromMicros(0)}), HasSubstr("\033[32mrunning"));

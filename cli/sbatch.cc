@@ -101,7 +101,8 @@ Words Needs(const v1::JobSpec& job) {
 // Slurm reckons in whole minutes and seconds.
 Words Times(const v1::JobSpec& job) {
   Words words;
-  if (job.hold_us() > 0) words.push_back(absl::StrCat("--time=", RoundUp(job.hold_us(), 60 * kSecond)));
+  if (job.walltime_us() > 0)
+    words.push_back(absl::StrCat("--time=", RoundUp(job.walltime_us(), 60 * kSecond)));
   if (job.not_before_us() > 0)
     words.push_back(absl::StrCat("--begin=uts", RoundUp(job.not_before_us(), kSecond)));
   if (job.on_demand())

@@ -115,7 +115,7 @@ TEST(Sbatch, TheEarliestDeadlineIsNotSlurms) {
 
 TEST(Sbatch, TimesAreRoundedUp) {
   v1::JobSpec job = Job();
-  job.set_hold_us(61'000'000);
+  job.set_walltime_us(61'000'000);
   job.set_not_before_us(1700000000'000001);
   EXPECT_THAT(Words(job), AllOf(Contains("--time=2"), Contains("--begin=uts1700000001")));
 }

@@ -114,6 +114,35 @@ absl::StatusOr<int> Migrate(Session& session, const Flags& flags) {
   return 0;
 }
 
+// All are ordered before one is waited for. Of those that fail the first is told of as the verb's error.
+absl::StatusOr<int> Kill(Session& session, const Flags& flags) {
+  absl::Status failed;
+  const auto note = [&](const absl::Status& status) {
+    if (status.ok()) return;
+    if (failed.ok()) {
+      failed = status;
+    } else {
+      std::cerr << status.message() << "\n";
+    }
+  };
+  std::vector<int64_t> ordered;
+  for (int64_t id : flags.jobs) {
+    const absl::Status status = session.client().Kill(id);
+    if (status.ok()) ordered.push_back(id);
+    note(status);
+  }
+  for (int64_t id : ordered) {
+    if (flags.no_wait) {
+      session.Done(absl::StrCat("job ", id, ": ordered"));
+    } else {
+      note(Await(session, id, {"cancelled", "done", "failed"}, absl::StrCat("job ", id, " has ended"))
+               .status());
+    }
+  }
+  if (!failed.ok()) return failed;
+  return 0;
+}
+
 }  // namespace
 
 void AddAdmin(CLI::App& app, Session& session) {
@@ -145,10 +174,8 @@ void AddAdmin(CLI::App& app, Session& session) {
   restart->footer(
       "For a job that cannot go on: one that does not allow kill is not started over unless you say so. Its "
       "checkpoints of before are not used any more.");
-  CLI::App* kill = AddVerb(app, session, "kill", "end a job for good", [=, &session] {
-    return finish(session.client().Kill(flags->job), {"cancelled", "done", "failed"},
-                  absl::StrCat("job ", flags->job, " has ended"));
-  });
+  CLI::App* kill =
+      AddVerb(app, session, "kill", "end jobs for good", [=, &session] { return Kill(session, *flags); });
   CLI::App* checkpoint =
       AddVerb(app, session, "checkpoint", "make a durable checkpoint; the job goes on running",
               [=, &session] { return Checkpoint(session, *flags); });
@@ -157,10 +184,10 @@ void AddAdmin(CLI::App& app, Session& session) {
               [=, &session] { return Vacate(session, *flags); });
   CLI::App* migrate = AddVerb(app, session, "migrate", "checkpoint a job and restore it on other nodes",
                               [=, &session] { return Migrate(session, *flags); });
-  for (CLI::App* verb : {suspend, resume, restart, kill, checkpoint, vacate, migrate}) {
-    AddJob(*verb, *flags);
+  for (CLI::App* verb : {suspend, resume, restart, checkpoint, vacate, migrate}) AddJob(*verb, *flags);
+  for (CLI::App* verb : {suspend, resume, restart, kill, checkpoint, vacate, migrate})
     AddNoWait(*verb, *flags);
-  }
+  kill->add_option("job", flags->jobs, "the jobs' ids")->required();
   for (CLI::App* verb : {checkpoint, vacate}) {
     verb->add_option("--tier", flags->tier, "local (only this node can restore it) or shared")
         ->capture_default_str();

@@ -1,6 +1,7 @@
 // backup: a copy of the controller's journal, whole and checked before it gets its name.
 #include <unistd.h>
 
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +18,7 @@ namespace {
 
 struct Flags {
   std::string file;
-  bool check = false;
+  bool check = false, force = false;
 };
 
 void Show(int64_t done, int64_t total) {
@@ -65,7 +66,11 @@ absl::StatusOr<int> Check(const Session& session, const std::string& file) {
   return 0;
 }
 
-absl::StatusOr<int> Backup(Session& session, const std::string& file) {
+absl::StatusOr<int> Backup(Session& session, const std::string& file, bool force) {
+  if (std::error_code none; !force && std::filesystem::exists(file, none)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(file, " is there already: --force replaces it when the new one is whole"));
+  }
   BackupDraft draft(file);
   SIDING_RETURN_IF_ERROR(draft.Begin());
   SIDING_RETURN_IF_ERROR(Fetch(session, draft));
@@ -81,12 +86,12 @@ void AddBackup(CLI::App& app, Session& session) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb =
       app.add_subcommand("backup", "write a copy of the controller's journal to a file, for operators");
-  verb->add_option("file", flags->file, "where; one of that name is replaced when the new one is whole")
-      ->required();
+  verb->add_option("file", flags->file, "where")->required();
+  verb->add_flag("--force", flags->force, "replace one of that name, when the new one is whole");
   verb->add_flag("--check", flags->check, "check the file instead; needs no controller");
   verb->callback([flags, &session] {
     session.run = [flags, &session] {
-      return flags->check ? Check(session, flags->file) : Backup(session, flags->file);
+      return flags->check ? Check(session, flags->file) : Backup(session, flags->file, flags->force);
     };
   });
 }

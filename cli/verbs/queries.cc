@@ -1,10 +1,9 @@
 #include <unistd.h>
 
-#include <chrono>
 #include <iostream>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "cli/keys.h"
 #include "cli/verbs/verbs.h"
 #include "common/status.h"
 
@@ -28,11 +27,12 @@ absl::StatusOr<int> Repeat(const Session& session, const std::string& watch,
   const auto interval = ParseDuration(watch);
   if (!interval.ok()) return Annotate(interval.status(), "--watch");
   const bool terminal = isatty(STDOUT_FILENO) == 1 && !session.json;
-  for (;;) {
+  Keys keys(STDIN_FILENO);
+  do {
     if (terminal) std::cout << "\033[H\033[2J";
     SIDING_RETURN_IF_ERROR(show());
-    std::this_thread::sleep_for(*interval);
-  }
+  } while (keys.Wait(*interval) != 'q');
+  return 0;
 }
 
 absl::Status ShowJobs(Session& session, const Flags& flags) {
@@ -40,7 +40,7 @@ absl::Status ShowJobs(Session& session, const Flags& flags) {
   request.set_all(flags.all);
   request.mutable_ids()->Assign(flags.ids.begin(), flags.ids.end());
   SIDING_ASSIGN_OR_RETURN(v1::ListJobsResponse jobs, session.client().Jobs(request));
-  session.Print(jobs, JobsTable(jobs, session.style()));
+  session.Print(jobs, JobsTable(jobs, session.style(), flags.ids.size() == 1));
   return absl::OkStatus();
 }
 
@@ -92,7 +92,7 @@ void AddQueries(CLI::App& app, Session& session) {
     };
   });
 
-  CLI::App* top = app.add_subcommand("top", "nodes and jobs, live");
+  CLI::App* top = app.add_subcommand("top", "nodes and jobs, live; q ends it");
   top->callback([&session, flags] {
     session.run = [&session, flags] {
       return Repeat(session, flags->watch.empty() ? "1s" : flags->watch, [&] {

@@ -65,8 +65,9 @@ absl::StatusOr<v1::Job> Follow(Session& session, int64_t id,
   for (;;) {
     SIDING_ASSIGN_OR_RETURN(v1::Job job, session.client().Job(id));
     const bool done = over(job);
-    const std::string line = absl::StrCat("job ", id, ": ", job.state(),
-                                          job.has_progress() ? ": " + ProgressText(job.progress()) : "");
+    const std::string what = job.has_progress() ? ProgressText(job.progress()) : job.waits_for();
+    const std::string line =
+        absl::StrCat("job ", id, ": ", job.state(), what.empty() || done ? "" : ": ", done ? "" : what);
     const auto now = std::chrono::steady_clock::now();
     if (terminal && line != last) {
       std::cerr << "\r\033[K" << line << (done ? "\n" : "") << std::flush;

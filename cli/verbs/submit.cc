@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -21,10 +22,11 @@ struct Flags {
   std::string file, name, memory, start_by, preemptible, interval, app_signal, app_marker, restart_command,
       kill_grace, notice;
   std::string workdir, output;
-  int nodes = 0, slots = 0, gpus = -1, priority = 0, max_preemptions = -1;
+  int nodes = 0, slots = 0, gpus = -1, priority = 0;
+  std::optional<int> max_preemptions;
   bool not_preemptible = false, wait = false;
   std::vector<std::string> env, labels, command;
-  std::string hold, not_before, gpu_collectives, files;
+  std::string walltime, not_before, gpu_collectives, files;
   bool allow_io_uring = false;
 };
 
@@ -54,7 +56,9 @@ absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
     if (!status.ok()) return Annotate(status, "--start-by");
   }
   SIDING_RETURN_IF_ERROR(SetTime(flags.not_before, "--not-before", now, spec, &S::set_not_before_us));
-  SIDING_RETURN_IF_ERROR(SetDuration(flags.hold, "--hold", spec, &S::set_hold_us));
+  SIDING_RETURN_IF_ERROR(SetDuration(flags.walltime, "--walltime, --hold", spec, &S::set_walltime_us));
+  if (!flags.walltime.empty() && spec.walltime_us() == 0)
+    return absl::InvalidArgumentError("--walltime, --hold: expected 1s or more; leave it out for no limit");
   SIDING_RETURN_IF_ERROR(SetDuration(flags.notice, "--notice", spec, &S::set_notice_us));
   if (!flags.interval.empty()) {
     const absl::Status status = ParseCheckpointInterval(flags.interval, spec);
@@ -90,7 +94,7 @@ absl::Status SetPreemption(const Flags& flags, bool from_file, v1::JobSpec& spec
     const absl::Status status = ParseFiles(flags.files, spec);
     if (!status.ok()) return Annotate(status, "--files");
   }
-  if (flags.max_preemptions >= 0) spec.set_max_preemptions(flags.max_preemptions);
+  if (flags.max_preemptions) spec.set_max_preemptions(*flags.max_preemptions);
   return absl::OkStatus();
 }
 
@@ -180,10 +184,12 @@ void AddFlags(CLI::App& verb, Flags& f) {
       "--files", f.files,
       "at a restore, a file that it was appending to: exact, it must be as it was; append, it may have "
       "been rotated or truncated; default exact");
-  verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be made to make way");
+  verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be made to make way")
+      ->check(CLI::Range(0, 1'000'000));
   verb.add_option("--not-before", f.not_before,
                   "on-demand: announced; it cannot start earlier, +10m or a time");
-  verb.add_option("--hold", f.hold, "on-demand: how long it will keep its nodes, such as 20m");
+  verb.add_option("--walltime,--hold", f.walltime,
+                  "how long it may run, such as 20m; then it is ended, or by the policy is preemptible");
   verb.add_option("--gpu-collectives", f.gpu_collectives,
                   "drainable: set NCCL so that a job of several processes can be taken off its GPUs; as-is: "
                   "leave it; default: as the policy says");

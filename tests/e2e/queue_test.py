@@ -1,0 +1,102 @@
+#!/usr/bin/python3
+"""What users of the built-in queue see: limits of time, why a job waits, and what verbs wait for."""
+
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import unittest
+
+from case import ClusterCase, wait_for
+from cluster import BIN, noted_processes, pid_namespace, start_time
+
+
+def parent(pid):
+    return int(pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[1])
+
+
+class Queue(ClusterCase):
+    nodes = ("q1", "q2")
+
+    def sleeper(self, *args):
+        return self.cluster.submit("--workdir", "/", "--output", f"{self.outputs()}/%j", *args, "--", "/bin/sleep", 1000)
+
+    def reason(self, job):
+        return self.cluster.job(job)["reason"]
+
+    def waits_for(self, job):
+        return self.cluster.job(job)["waits_for"]
+
+    def test_an_on_demand_job_is_ended_when_its_walltime_is_over(self):
+        job = self.sleeper("--start-by", "+20s", "--walltime", "1s")
+        self.cluster.wait_state(job, "failed")
+        self.assertEqual(self.reason(job), "walltime of 1.00s is over")
+        self.assertEqual(self.cluster.job(job)["exit_code"], 143)
+        self.assert_all_quiet()
+
+    def test_a_controller_that_was_killed_counts_on(self):
+        job = self.sleeper("--walltime", "4s")
+        self.cluster.wait_state(job, "running")
+        self.cluster.kill9_controller()
+        self.cluster.start_controller()
+        self.cluster.wait_state(job, "failed")
+        self.assertEqual(self.reason(job), "walltime of 4.00s is over")
+
+    def test_a_node_whose_agent_is_gone_is_named(self):
+        job = self.sleeper("--nodes", 2)
+        self.cluster.wait_state(job, "running")
+        self.cluster.kill9_agent("q2")
+        wait_for("the node to be named", lambda: self.waits_for(job).startswith("waits for node q2, whose agent is gone since 20"))
+        verb = subprocess.Popen([str(BIN / "sidingctl"), "--socket", str(self.cluster.socket), "kill", str(job)],
+                                stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        said = verb.stderr.readline()
+        while "q2" not in said:
+            said = verb.stderr.readline()
+        self.assertIn(f"job {job}: killing: waits for node q2, whose agent is gone since", said)
+        self.cluster.start_agent("q2")
+        with verb.stderr:
+            verb.stderr.read()
+        self.assertEqual(verb.wait(60), 0)
+        self.cluster.wait_state(job, "cancelled")
+
+    def test_several_jobs_are_killed_at_once(self):
+        jobs = [self.sleeper(), self.sleeper(), self.sleeper()]
+        self.assertIn("waits for 1 node with 1 slot; 0 are free", self.waits_for(jobs[2]))
+        self.cluster.ctl("kill", *jobs)
+        self.assertEqual({self.cluster.state(job) for job in jobs}, {"cancelled"})
+
+    def test_a_job_that_vacates_its_node_goes_to_another(self):
+        job = self.sleeper()
+        before = self.cluster.wait_state(job, "running")["nodes"]
+        self.cluster.ctl("vacate", job)
+        self.assertNotEqual(self.cluster.wait_state(job, "running")["nodes"], before)
+
+    def test_q_ends_top(self):
+        master, terminal = pty.openpty()
+        top = subprocess.Popen([str(BIN / "sidingctl"), "--socket", str(self.cluster.socket), "top", "--watch", "60s"],
+                               stdin=terminal, stdout=terminal, stderr=terminal, preexec_fn=lambda: (os.setsid(), os.open(os.ttyname(0), os.O_RDWR)))
+        os.close(terminal)
+        self.addCleanup(os.close, master)
+        self.addCleanup(top.kill)
+        os.write(master, b"q")
+        self.assertEqual(top.wait(20), 0)
+
+    def test_the_harness_leaves_no_restored_task_behind(self):
+        job = self.sleeper("--preemptible=checkpoint")
+        self.cluster.wait_state(job, "running")
+        self.cluster.ctl("vacate", job)
+        self.cluster.wait_state(job, "running")
+        tasks = noted_processes(self.cluster.dir)
+        self.assertTrue(tasks)
+        for node in self.nodes:
+            self.cluster.kill9_agent(node)
+        # Nobody is left who would end the task, and its environment names no folder of ours.
+        for shim in {parent(pid) for pid in tasks} - set(tasks):
+            os.kill(shim, signal.SIGKILL)
+        self.cluster.stop()
+        self.assertEqual([pid for pid in tasks if start_time(pid) is not None and pid_namespace(pid) is not None], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -136,10 +136,15 @@ void World::LookForRest() {
   }
 }
 
-// None of its images is there: it was deleted after the copy of the journal was made that is in use.
-bool World::HasNoImage(const CheckpointId& checkpoint) const {
-  return std::none_of(lab_.store.images.begin(), lab_.store.images.end(),
-                      [&](const auto& image) { return image.first.checkpoint == checkpoint.value(); });
+// Some rank's image is not there: it was deleted after the copy of the journal was made that is in use, or
+// its node burnt, and another one of that name has an empty disk.
+bool World::LacksImage(const CheckpointRecord& checkpoint) const {
+  const auto there =
+      std::count_if(lab_.store.images.begin(), lab_.store.images.end(), [&](const auto& image) {
+        return image.first.checkpoint == checkpoint.id.value() &&
+               !checkpoint.exited.contains(image.first.rank);
+      });
+  return there < std::ssize(checkpoint.nodes) - std::ssize(checkpoint.exited);
 }
 
 // What a user has frozen goes on when the user says so, and what has nothing to go on from starts again; and
@@ -151,8 +156,8 @@ void World::ResumeFrozen() {
   for (const auto& [id, job] : recorded.unfinished) {
     if (job->state == JobState::kSuspended && job->displaced_by == JobId()) frozen.push_back(id);
     if (job->state != JobState::kParked) continue;
-    const bool lacks_image =
-        ResumptionOf(recorded, *job) == Resumption::kCheckpoint && HasNoImage(job->checkpoints.back());
+    const bool lacks_image = ResumptionOf(recorded, *job) == Resumption::kCheckpoint &&
+                             LacksImage(recorded.checkpoints.at(job->checkpoints.back()));
     if (lacks_image && job->checkpoints.size() > 1)
       missing.push_back(job->checkpoints.back());
     else if (lacks_image || ResumptionOf(recorded, *job) == Resumption::kBeginning)

@@ -57,7 +57,7 @@ class World {
   void CalmDown();
   void MaybeBurnOne();
   void LookForRest();
-  bool HasNoImage(const CheckpointId& checkpoint) const;
+  bool LacksImage(const CheckpointRecord& checkpoint) const;
   void ResumeFrozen();
 
   // ---- workload.cc ----

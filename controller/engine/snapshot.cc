@@ -84,8 +84,9 @@ Time Engine::Impl::ExpectedRelease(const JobRecord& job) const {
 // Of a deadline job that has said how long it stays: when its nodes are free, the time included that it may
 // take to end. None: it has not, or is over that, and nobody knows.
 std::optional<Time> Engine::Impl::ExpectedEnd(const JobRecord& job) const {
-  if (job.spec.kind != JobKind::kOnDemand || !HoldsNodes(job.state) || job.spec.hold == Duration(0))
-    return std::nullopt;
+  if (!IsRequest(job) || !HoldsNodes(job.state) || job.spec.hold == Duration(0)) return std::nullopt;
+  // By this policy it runs on.
+  if (policy_.after_walltime == AfterWalltime::kPreemptible && !IsHosted(job)) return std::nullopt;
   const Time end = std::max(job.running_since, job.state_since) + job.spec.hold + job.spec.kill_grace;
   return end > clock_.Now() ? std::optional(end) : std::nullopt;
 }

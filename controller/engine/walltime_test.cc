@@ -152,6 +152,16 @@ TEST_F(WalltimeTest, BeforeThatNobodyMayPreemptIt) {
   EXPECT_EQ(State(first), JobState::kRunning);
 }
 
+TEST_F(WalltimeTest, NobodyIsPromisedNodesOfAJobThatRunsOn) {
+  AddNodes({"a"});
+  const JobId first = Submit(With(OnDemand(1), 20s));
+  Settle();
+  EXPECT_TRUE(engine_->Submit(kBob, OnDemand(1)).ok());
+  SetPolicy(AfterWalltime::kPreemptible);
+  EXPECT_FALSE(engine_->Submit(kBob, OnDemand(1)).ok());
+  EXPECT_EQ(State(first), JobState::kRunning);
+}
+
 TEST_F(WalltimeTest, HowAnOnDemandJobMakesWayIsNotForItToSayIfItNeverDoes) {
   AddNodes({"a"});
   JobSpec spec = OnDemand(1);

@@ -115,7 +115,25 @@ void Simulation::Execute(int j, const Plan& plan) {
   if (request.awaited == 0 && request.state == JobState::kPending) Grant(j);
 }
 
-void Simulation::Due(int v) { Preempt(v, due_.at(v)); }
+void Simulation::Due(int v) {
+  const Method method = due_.at(v);
+  due_.erase(v);
+  Preempt(v, method);
+}
+
+void Simulation::LeaveNow(int request) {
+  if (strategy_.policy.min_runtime > Duration(0) || strategy_.policy.cooldown > Duration(0)) return;
+  std::set<int> victims;
+  for (int node : jobs_[request].nodes) {
+    const int holder = machine_.runner(node);
+    if (holder == kNobody || jobs_[holder].state != JobState::kRunning) continue;
+    if (!due_.contains(holder)) return;
+    victims.insert(holder);
+  }
+  for (int victim : victims) {
+    if (due_.contains(victim) && jobs_[victim].state == JobState::kRunning) Due(victim);
+  }
+}
 
 void Simulation::Preempt(int v, Method method) {
   SimJob& job = jobs_[v];

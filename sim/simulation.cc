@@ -139,7 +139,12 @@ void Simulation::Leave(int j) {
 
 void Simulation::NodeFree(int node) {
   const int request = machine_.kept_for(node);
-  if (request != kNobody && --jobs_[request].awaited == 0) Grant(request);
+  if (request == kNobody) return;
+  if (--jobs_[request].awaited == 0) {
+    Grant(request);
+  } else {
+    LeaveNow(request);
+  }
 }
 
 void Simulation::CountWork(int j) {

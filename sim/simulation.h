@@ -92,6 +92,9 @@ class Simulation {
   // A deadline job that computes, and will have ended when it said.
   JobView ViewOfRequest(int j) const;
   void Execute(int j, const Plan& plan);
+  // Those that were to leave for it later do so when nobody else is waited for any more: a job whose end was
+  // expected has ended before. Where guards may hold them back they keep to the plan.
+  void LeaveNow(int request);
   // A step of a plan that was to wait, unless the job has left meanwhile.
   void Due(int v);
   void Preempt(int v, Method method);

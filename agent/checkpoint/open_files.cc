@@ -18,6 +18,7 @@
 #include "agent/launch/processes.h"
 #include "common/files.h"
 #include "common/status.h"
+#include "common/utf8.h"
 #include "nlohmann/json.hpp"
 
 namespace siding {
@@ -172,6 +173,11 @@ std::map<std::string, std::string> RecordHeld(pid_t root) {
     if (target.empty() || target[0] != '/' || stat(held.link.c_str(), &info) != 0 || info.st_nlink == 0)
       return;
     if (!OnRealFilesystem(held.link)) return;
+    // By a name that leads there, and that can be written down: another says nothing.
+    struct stat named {};
+    if (FindNotUtf8(target) || stat(target.c_str(), &named) != 0 || named.st_dev != info.st_dev ||
+        named.st_ino != info.st_ino)
+      return;
     const std::string how = held.how.rfind("mapping", 0) == 0 ? "library or mapped file" : held.how;
     std::string& is = paths[target];
     if (is.empty() || how == "program") is = how;
@@ -228,7 +234,7 @@ absl::Status FilesPutBack::Disguise(const OpenFile& file, UniqueFd fd) {
   if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, file.path);
   if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(file.path + " is no regular file");
   const uint32_t mode = info.st_mode & kPermissions;
-  disguised_.push_back({file.path, std::move(fd), info.st_size, mode});
+  disguised_.push_back({file.path, std::move(fd), info.st_size, mode, file.size});
   const int file_fd = disguised_.back().fd.get();
   if (ftruncate(file_fd, file.size) != 0) return ErrnoError(errno, "lengthen " + file.path);
   if (file.mode != 0 && file.mode != mode && fchmod(file_fd, file.mode) != 0)
@@ -240,9 +246,14 @@ absl::Status FilesPutBack::EndDisguise() {
   absl::Status status;
   for (const Disguised& file : disguised_) {
     struct stat info {};
-    if (ftruncate(file.fd.get(), file.size) != 0) status.Update(ErrnoError(errno, "cut back " + file.path));
-    if (fstat(file.fd.get(), &info) == 0 && (info.st_mode & kPermissions) != file.mode &&
-        fchmod(file.fd.get(), file.mode) != 0)
+    if (fstat(file.fd.get(), &info) != 0) {
+      status.Update(ErrnoError(errno, file.path));
+      continue;
+    }
+    // Somebody else, such as another rank, may have written to it meanwhile.
+    if (info.st_size == file.disguised_size && ftruncate(file.fd.get(), file.size) != 0)
+      status.Update(ErrnoError(errno, "cut back " + file.path));
+    if ((info.st_mode & kPermissions) != file.mode && fchmod(file.fd.get(), file.mode) != 0)
       status.Update(ErrnoError(errno, "change the permissions of " + file.path));
   }
   disguised_.clear();

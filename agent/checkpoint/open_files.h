@@ -87,6 +87,7 @@ class FilesPutBack {
     UniqueFd fd;
     int64_t size = 0;
     uint32_t mode = 0;
+    int64_t disguised_size = 0;
   };
   std::vector<std::string> notes_;
   std::vector<Disguised> disguised_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include "agent/checkpoint/precheck.h"
 #include "common/files.h"
@@ -161,6 +162,15 @@ TEST(PutFilesBack, ARotatedLogIsAsLongAsItWasUntilItIsOpen) {
   EXPECT_EQ(*ReadFile(folder / "log"), "new\n");
   EXPECT_EQ(std::filesystem::status(folder / "log").permissions(), std::filesystem::perms(0644));
   EXPECT_THAT(back->notes(), ::testing::ElementsAre(HasSubstr("has been rotated")));
+}
+
+TEST(PutFilesBack, WhatAnotherRankWritesMeanwhileStays) {
+  const TemporaryFolder folder;
+  auto back = PutFilesBack({{folder / "log", true, 100, 0, true, 1, 0640}}, true);
+  ASSERT_TRUE(back.ok()) << back.status();
+  std::ofstream(folder / "log", std::ios::app) << "line\n";
+  ASSERT_TRUE(back->EndDisguise().ok());
+  EXPECT_EQ(std::filesystem::file_size(folder / "log"), 105u);
 }
 
 TEST(PutFilesBack, OneThatIsGoneIsMadeAnew) {

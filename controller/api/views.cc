@@ -157,8 +157,7 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
     works.Remove(Method::kCheckpoint);
     Note(view, absl::StrCat("suspend, checkpoint: ", kGpuStateWasLost));
   }
-  if (!job.checkpoints.empty() && state.checkpoints.at(job.checkpoints.back()).created >= job.begun)
-    view.set_checkpoint(job.checkpoints.back().value());
+  if (const CheckpointRecord* newest = NewestImage(state, job)) view.set_checkpoint(newest->id.value());
   AddObserved(state, job, works, view);
   return view;
 }

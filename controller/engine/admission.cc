@@ -55,7 +55,10 @@ double Engine::Impl::NodeHoursOf(uint32_t uid) const {
     if (job.ended && !job.first_started) return;
     const Time from = std::max(job.first_started.value_or(now), now - kQuotaWindow);
     // From when it makes way for others it counts no more.
-    const std::optional<Time> until = job.preemptible_since ? job.preemptible_since : job.ended;
+    std::optional<Time> until = job.preemptible_since ? job.preemptible_since : job.ended;
+    // Nor while it has no nodes, after it had some.
+    if (!until && job.first_started && !HoldsNodes(job.state))
+      until = job.stopped_at.value_or(job.state_since);
     const Duration wants = until ? Duration(0) : HoldOf(job.spec);
     hours += job.spec.nodes * Hours(std::max(until.value_or(now) - from, wants));
   };

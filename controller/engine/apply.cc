@@ -53,6 +53,7 @@ void BackToTheStart(JobRecord& job, Time now, const std::string& why) {
   job.restore_failures = 0;
   if (!job.first_started || job.state == JobState::kStarting) return;  // nothing of this life has run
   job.begun = now;
+  job.begun_after = job.incarnation;
   job.restart_reason = why;
 }
 
@@ -479,11 +480,16 @@ void AddTo(Tally& tally, const JobRecord& job) {
   }
 }
 
+const CheckpointRecord* NewestImage(const DurableState& state, const JobRecord& job) {
+  if (job.checkpoints.empty()) return nullptr;
+  const CheckpointRecord& newest = state.checkpoints.at(job.checkpoints.back());
+  return newest.incarnation > job.begun_after ? &newest : nullptr;
+}
+
 Resumption ResumptionOf(const DurableState& state, const JobRecord& job) {
-  const Time newest = job.checkpoints.empty() ? Time{} : state.checkpoints.at(job.checkpoints.back()).created;
-  if (job.checkpoints.empty() || newest < job.begun)
-    return job.saved_at ? Resumption::kOwnSave : Resumption::kBeginning;
-  return job.saved_at && *job.saved_at >= newest ? Resumption::kOwnSave : Resumption::kCheckpoint;
+  const CheckpointRecord* const newest = NewestImage(state, job);
+  if (newest == nullptr) return job.saved_at ? Resumption::kOwnSave : Resumption::kBeginning;
+  return job.saved_at && *job.saved_at >= newest->created ? Resumption::kOwnSave : Resumption::kCheckpoint;
 }
 
 void Apply(DurableState& state, const Event& event) {

@@ -99,9 +99,10 @@ void Engine::Impl::StartFailed(JobRecord& job, int rank, const v1::TaskReport& r
   if (job.state == JobState::kRestoring) return SavedStartFailed(job, rank, report, why);
   const int failures = job.start_failures;
   if (report.node_problem()) Pause(job, failures);
-  if (report.node_problem() && failures + 1 < kStartAttempts) return StartAnew(job, why);
+  const bool has_run = job.first_started && !IsHosted(job);
+  if (report.node_problem() && (has_run || failures + 1 < kStartAttempts)) return StartAnew(job, why);
   // It has run before, with the same command: its folder may be away for a moment.
-  if (report.outside_problem() && job.first_started && !IsHosted(job)) {
+  if (report.outside_problem() && has_run) {
     Pause(job, failures);
     return StartAnew(job, why);
   }

@@ -152,7 +152,7 @@ TEST_F(GuardsTest, ARefusalNamesWhoIsInTheWayAndUntilWhen) {
   AddNodes({"a"});
   const JobId first = Submit(Staying(1, 10min));
   Settle();
-  const Time end = Job(first).running_since + 10min + 1s;
+  const Time end = Job(first).running_since + 10min + 1s + 2s;  // its grace, and until that is seen
   EXPECT_THAT(ErrorOf(OnDemand(1, 60s)), HasSubstr("in the way: job 1 until " + FormatTime(end)));
 }
 

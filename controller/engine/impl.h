@@ -50,6 +50,8 @@
 
 namespace siding {
 
+// Until a job whose time is over is seen to be, and until its agent has said that it has ended.
+inline constexpr Duration kLookForTime = std::chrono::seconds(2);
 // In which the node-hours of a user's on-demand jobs are counted.
 inline constexpr Duration kQuotaWindow = std::chrono::hours(24);
 
@@ -193,6 +195,7 @@ class Engine::Impl {
   std::string WhoIsAway(const JobRecord& job) const;
 
   // ---- walltime.cc ----
+  bool IsSeenRunning(const JobRecord& job) const;
   bool EndOverdue(JobRecord& job);
   std::string WhyOverdue(const JobRecord& job) const;
 
@@ -209,6 +212,7 @@ class Engine::Impl {
   void NoteFailure(const JobRecord& job, int rank);
   bool JudgeCommit(JobRecord& job);
   bool JudgeSave(JobRecord& job);
+  bool HaveAllSaved(const JobRecord& job) const;
   bool JudgeKill(JobRecord& job);
 
   // ---- failed.cc ----
@@ -305,7 +309,8 @@ class Engine::Impl {
   bool IsBrieflyAway(const NodeId& node, Time start_by) const;
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
   bool RunsLate(const JobRecord& request, const Plan& plan) const;
-  bool CouldBeSooner(const Plan& plan) const;
+  std::set<JobId> GoneOf(const Plan& plan) const;
+  bool CouldBeSooner(const JobRecord& request) const;
   std::optional<Time> ExpectedEnd(const JobRecord& job) const;
   JobRecord* WantsAnotherPlan(JobId id);  // null: no
   void AdoptInstead(const JobRecord& request, std::vector<Plan> plans);
@@ -346,6 +351,7 @@ class Engine::Impl {
   std::map<NodeId, Resources> Capacities() const;
 
   // ---- schedule.cc ----
+  std::vector<NodeId> WithoutExited(const JobRecord& job, std::vector<NodeId> tied) const;
   std::vector<NodeId> TiedTo(const JobRecord& job) const;
   std::vector<NodeId> VacatedBy(const JobRecord& job) const;
   Duration TimeLeft(const JobRecord& job) const;
@@ -463,9 +469,10 @@ class Engine::Impl {
   bool wish_ = false;     // they are new
   Pace pace_;             // of the looks at the whole cluster that follow
   Time last_full_look_;
-  std::map<JobId, Time> in_doubt_;  // requests whose plans do not hold, since when
-  std::map<JobId, int> to_replan_;  // and how often that was done in vain
-  std::deque<Promised> promises_;   // to jobs that a cluster manager does not have yet
+  std::map<JobId, std::set<JobId>> gone_tried_;  // of requests: those awaited and gone, when last planned
+  std::map<JobId, Time> in_doubt_;               // requests whose plans do not hold, since when
+  std::map<JobId, int> to_replan_;               // and how often that was done in vain
+  std::deque<Promised> promises_;                // to jobs that a cluster manager does not have yet
   std::map<JobId, Time>
       not_before_;  // of jobs that a node could not start, restore or thaw: the next attempt
   std::map<JobId, Retry>

@@ -104,8 +104,11 @@ bool Engine::Impl::JudgeLost(JobRecord& job) {
     if (!seen.connected) continue;
     const bool expected = StartIsOnItsWay(job);
     const bool parked_early = seen.phase() == v1::CHECKPOINTED || seen.phase() == v1::SAVED;
+    // An older order may have been carried out after a copy of the journal was made.
     const bool gone_as_ordered =
-        parked_early && (job.state == JobState::kCommitting || job.state == JobState::kSaving);
+        parked_early &&
+        ((job.state == JobState::kCommitting && !job.current.keep_running) ||
+         (job.state == JobState::kSaving && (!job.current.keep_running || HaveAllSaved(job))));
     const bool lost =
         seen.phase() == v1::LOST || (!seen.known && !expected) || (parked_early && !gone_as_ordered);
     if (!lost) continue;
@@ -248,7 +251,18 @@ bool Engine::Impl::JudgeCommit(JobRecord& job) {
   return all;
 }
 
+// And ended.
+bool Engine::Impl::HaveAllSaved(const JobRecord& job) const {
+  const std::vector<int> ranks = LiveRanks(job);
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](int rank) { return Seen(job, rank).phase() == v1::SAVED; });
+}
+
 bool Engine::Impl::JudgeSave(JobRecord& job) {
+  if (HaveAllSaved(job)) {
+    Move(job, Moved(JobEvent::kReleased));
+    return true;
+  }
   bool all = true;
   for (int rank : LiveRanks(job)) {
     const TaskSeen seen = Seen(job, rank);
@@ -258,11 +272,10 @@ bool Engine::Impl::JudgeSave(JobRecord& job) {
       Move(job, Moved(JobEvent::kSaveFailed, why));
       return true;
     }
-    all &= job.current.keep_running
-               ? seen.known && IsLive(seen.phase()) && seen.report.committed_op() >= OpOf(job)
-               : seen.phase() == v1::SAVED;
+    all &= job.current.keep_running && seen.known && IsLive(seen.phase()) &&
+           seen.report.committed_op() >= OpOf(job);
   }
-  if (all) Move(job, Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased));
+  if (all) Move(job, Moved(JobEvent::kContinued));
   return all;
 }
 
@@ -272,8 +285,13 @@ bool Engine::Impl::JudgeKill(JobRecord& job) {
     // it may still be on its way.
     if (!IsGone(Seen(job, rank).phase())) return false;
   }
+  const std::vector<int> ranks = LiveRanks(job);
+  const bool lost =
+      std::any_of(ranks.begin(), ranks.end(), [&](int rank) { return Seen(job, rank).phase() == v1::LOST; });
+  // One that was down with its node has not had the time for which it was to be ended.
+  const bool for_good = job.current.for_good && !(job.current.over_limit && lost);
   JobEvent event = JobEvent::kRequeued;
-  if (job.current.for_good) {
+  if (for_good) {
     event = job.current.over_limit ? JobEvent::kFailed : JobEvent::kCancelled;
   } else if (ResumptionOf(state_, job) != Resumption::kBeginning) {
     event = JobEvent::kReleased;
@@ -284,8 +302,8 @@ bool Engine::Impl::JudgeKill(JobRecord& job) {
     move.event = event = JobEvent::kReleased;
     move.reason += HowToStartOver(job);
   }
-  if (job.current.for_good) move.exit_code = 128 + 15;
-  if (!job.current.for_good) move.nodes = WhereTasksMayLive(job);
+  if (for_good) move.exit_code = 128 + 15;
+  if (!for_good) move.nodes = WhereTasksMayLive(job);
   Move(job, std::move(move));
   return true;
 }

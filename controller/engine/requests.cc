@@ -314,6 +314,12 @@ bool Engine::Impl::StillHolds(const JobRecord& request, const Plan& plan) const 
 // already is not made again: there was nothing better.
 bool Engine::Impl::RunsLate(const JobRecord& request, const Plan& plan) const {
   if (!plan.refusal.empty()) return false;
+  const bool awaits_too_long = std::any_of(plan.awaited.begin(), plan.awaited.end(), [&](JobId id) {
+    const auto job = state_.unfinished.find(id);
+    const auto end = job == state_.unfinished.end() ? std::nullopt : ExpectedEnd(*job->second);
+    return end && *end > request.spec.start_by;
+  });
+  if (awaits_too_long) return true;
   return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
     const auto job = state_.unfinished.find(step.job);
     return job != state_.unfinished.end() && !step.early && IsReleasing(*job->second) &&
@@ -322,13 +328,23 @@ bool Engine::Impl::RunsLate(const JobRecord& request, const Plan& plan) const {
   });
 }
 
-// A job whose time it waits for has gone before that, and others still wait for it to leave.
-bool Engine::Impl::CouldBeSooner(const Plan& plan) const {
-  const bool gone = std::any_of(plan.awaited.begin(), plan.awaited.end(), [&](JobId id) {
+std::set<JobId> Engine::Impl::GoneOf(const Plan& plan) const {
+  std::set<JobId> gone;
+  for (JobId id : plan.awaited) {
     const auto job = state_.unfinished.find(id);
-    return job == state_.unfinished.end() || !HoldsNodes(job->second->state);
-  });
-  return gone && std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+    if (job == state_.unfinished.end() || !HoldsNodes(job->second->state)) gone.insert(id);
+  }
+  return gone;
+}
+
+// A job whose time it waits for has gone, and others still wait for it to leave. Asked once for each that
+// goes.
+bool Engine::Impl::CouldBeSooner(const JobRecord& request) const {
+  const Plan& plan = request.plans.back();
+  const std::set<JobId> gone = GoneOf(plan);
+  const auto tried = gone_tried_.find(request.id);
+  const bool more = !gone.empty() && (tried == gone_tried_.end() || tried->second != gone);
+  return more && std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
            const auto job = state_.unfinished.find(step.job);
            return step.begin > clock_.Now() && job != state_.unfinished.end() &&
                   HoldsNodes(job->second->state);
@@ -344,7 +360,7 @@ JobRecord* Engine::Impl::WantsAnotherPlan(JobId id) {
   if (request.state != JobState::kPending) return nullptr;
   if (IsQueued(request) && policy_.when_late != WhenLate::kBestEffort) return nullptr;
   if (request.plans.empty() || HasFailed(request, request.plans.back()) ||
-      RunsLate(request, request.plans.back()) || CouldBeSooner(request.plans.back()))
+      RunsLate(request, request.plans.back()) || CouldBeSooner(request))
     return &request;
   return nullptr;
 }
@@ -372,17 +388,24 @@ void Engine::Impl::ReplanRequests() {
   }
 }
 
+// A refusal but for who is in the way and until when, which the clock alone may change.
+static std::string WithoutTimes(const std::string& refusal) {
+  return refusal.substr(0, refusal.find("; in the way"));
+}
+
 // Instead of the plan that it has. An unchanged answer is not worth an event; the next change of the cluster
 // asks again.
 void Engine::Impl::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
   in_doubt_.erase(request.id);
+  gone_tried_.erase(request.id);
+  if (!request.plans.empty()) gone_tried_[request.id] = GoneOf(request.plans.back());
   Plan& plan = plans.front();
   const bool holds = !request.plans.empty() && StillHolds(request, request.plans.back()) &&
                      !RunsLate(request, request.plans.back());
   if (holds && (!plan.feasible || plan.predicted_start >= request.plans.back().predicted_start)) return;
   if (!plan.feasible && policy_.when_late == WhenLate::kBestEffort) Queue(request.spec, plan);
   const bool unchanged = plan.nodes.empty() && !request.plans.empty() && request.plans.back().nodes.empty() &&
-                         request.plans.back().refusal == plan.refusal;
+                         WithoutTimes(request.plans.back().refusal) == WithoutTimes(plan.refusal);
   if (!unchanged) Adopt(std::move(plans));
 }
 

@@ -12,8 +12,6 @@ namespace siding {
 namespace {
 
 constexpr double kSecondsPerYear = 365.25 * 86400;
-// Jobs are ended up to so much later than their time is over.
-constexpr Duration kLookForTime = std::chrono::seconds(2);
 
 // The first that has to wait; the others wait behind it. One that can go on only on its own nodes holds up
 // nobody elsewhere.
@@ -104,6 +102,16 @@ std::vector<NodeId> Engine::Impl::TiedTo(const JobRecord& job) const {
   return TargetOf(job);
 }
 
+// Ranks that had ended when the image was made need no room, nor that their nodes are there.
+std::vector<NodeId> Engine::Impl::WithoutExited(const JobRecord& job, std::vector<NodeId> tied) const {
+  const std::map<int, int>& exited = state_.checkpoints.at(job.checkpoints.back()).exited;
+  std::vector<NodeId> needed;
+  for (int rank = 0; rank < static_cast<int>(tied.size()); ++rank) {
+    if (!exited.contains(rank)) needed.push_back(std::move(tied[rank]));
+  }
+  return needed;
+}
+
 // Somebody wants it off these nodes, and not for a request.
 std::vector<NodeId> Engine::Impl::VacatedBy(const JobRecord& job) const {
   const bool vacated = job.state == JobState::kParked && job.current.event == JobEvent::kOrderDump &&
@@ -145,6 +153,7 @@ bool Engine::Impl::PlaceWaiting() {
     if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;
     const int priority = on_demand ? std::numeric_limits<int>::max() : job.spec.priority;
     Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, TiedTo(job)};
+    if (GoesOnFromImage(job)) w.only_on = WithoutExited(job, std::move(w.only_on));
     w.avoid = VacatedBy(job);
     w.at_most = TimeLeft(job);
     if (const std::set<NodeId>* tried = NotOn(job)) {
@@ -175,7 +184,8 @@ bool Engine::Impl::PlaceWaiting() {
     JobRecord& job = state_.jobs[placement.job];
     JobMoved move;
     move.event = JobEvent::kPlace;
-    move.nodes = placement.nodes;
+    const std::vector<NodeId> tied = TiedTo(job);
+    move.nodes = tied.empty() ? placement.nodes : tied;
     if (GoesOnFromImage(job)) move.checkpoint = job.checkpoints.back();
     Move(job, std::move(move));
   }

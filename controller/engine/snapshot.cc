@@ -87,7 +87,8 @@ std::optional<Time> Engine::Impl::ExpectedEnd(const JobRecord& job) const {
   if (!IsRequest(job) || !HoldsNodes(job.state) || job.spec.hold == Duration(0)) return std::nullopt;
   // By this policy it runs on.
   if (policy_.after_walltime == AfterWalltime::kPreemptible && !IsHosted(job)) return std::nullopt;
-  const Time end = std::max(job.running_since, job.state_since) + job.spec.hold + job.spec.kill_grace;
+  const Time end =
+      std::max(job.running_since, job.state_since) + job.spec.hold + job.spec.kill_grace + kLookForTime;
   return end > clock_.Now() ? std::optional(end) : std::nullopt;
 }
 

@@ -211,7 +211,8 @@ struct JobRecord {
   int gpu_states_lost = 0;
   int restarts = 0;            // from the beginning, after it had run
   std::string restart_reason;  // of the last one
-  Time begun;                  // the last one: images and saves of before are not gone on from
+  Time begun;                  // the last one
+  int begun_after = 0;         // the incarnation before it: its images, and older ones, are not restored
 
   // On-demand.
   std::vector<Plan> plans;
@@ -290,6 +291,9 @@ struct ClusterState : DurableState {
 // program saved itself.
 enum class Resumption { kBeginning, kCheckpoint, kOwnSave };
 Resumption ResumptionOf(const DurableState& state, const JobRecord& job);
+// That it may be restored from; nullptr: there is none of its life since it was last started from the
+// beginning.
+const CheckpointRecord* NewestImage(const DurableState& state, const JobRecord& job);
 
 // Why a job whose GPU state was lost once is not taken off its GPUs again.
 inline constexpr char kGpuStateWasLost[] =

@@ -45,7 +45,7 @@ void Add(std::string& text, const JobRecord& job) {
   line("numbers ", job.start_failures, " ", job.exit_code, " ", job.incarnation, " ", job.from_copy, " ",
        job.first_rank, " ", job.order, " ", job.restore_failures, " ", job.checkpoint_count, " ",
        job.displaced_by.value(), " ", job.preemptions, " ", job.in_ram, " ", job.lost_node_seconds, " ",
-       job.damaged_checkpoints, " ", job.restarts, " ", Text(job.begun));
+       job.damaged_checkpoints, " ", job.restarts, " ", Text(job.begun), " ", job.begun_after);
   line("restart ", job.restart_reason);
   line("nodes ", IdsText(job.nodes), " last ", IdsText(job.last_nodes), " left on ", IdsText(job.left_on),
        " target ", IdsText(job.target), " exited ", Text(job.exited), " notes ", Text(job.notes));

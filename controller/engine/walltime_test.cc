@@ -61,9 +61,48 @@ TEST_F(WalltimeTest, AControllerThatStartsAgainKnowsOfIt) {
   clock_.Advance(60s);
   StartController();
   cluster_.Connect("a");
-  Settle();
+  Settle(12);  // other agents may still dial before
   EXPECT_EQ(State(job), JobState::kFailed);
   EXPECT_EQ(Job(job).reason, "walltime of 1m00s is over");
+}
+
+TEST_F(WalltimeTest, AJobWhoseNodeIsAwayIsNotEnded) {
+  AddNodes({"a"});
+  const JobId job = Submit(With(Batch(), 60s));
+  Settle();
+  cluster_.Disconnect("a");
+  clock_.Advance(1h);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+// The power was out for hours: nobody ran.
+TEST_F(WalltimeTest, AfterAnOutageAJobIsRestoredAndHasTheTimeThatItHadLeft) {
+  AddNodes({"a"});
+  const JobId job = Submit(With(Batch(), 100s));
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  cluster_.Disconnect("a");
+  clock_.Advance(3h);
+  StartController();
+  cluster_.Vanish(job);
+  cluster_.Connect("a");
+  Settle(20);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 1);
+}
+
+TEST_F(WalltimeTest, WhatWasSaidBeforeWalltimesWereLimitsIsNone) {
+  SetPolicy(AfterWalltime::kEnd, {{.node_hours_per_day = 1}});
+  AddNodes({"a"});
+  JobSpec spec = OnDemand(1);
+  spec.hold = 30min;  // and no walltime
+  const JobId job = Submit(spec);
+  Settle();
+  clock_.Advance(3h);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
 }
 
 TEST_F(WalltimeTest, AnOrderToEndItIsCarriedOutByTheNextController) {

@@ -75,7 +75,7 @@ class Preemption(ClusterCase):
 
     def test_job_that_cannot_be_dumped_runs_on_and_says_why(self):
         argv = jobs.command(self.cluster.dir, "uring", jobs.URING)
-        stubborn = self.cluster.submit("--name", "uring", "--slots", 1, "--preemptible=checkpoint", "--workdir", self.cluster.dir,
+        stubborn = self.cluster.submit("--name", "uring", "--slots", 1, "--preemptible=checkpoint", "--allow-io-uring", "--workdir", self.cluster.dir,
                                        "--output", f"{self.outputs()}/%j.%r", "--", *argv)
         try:
             self.wait_counting(stubborn, lines=2)

@@ -40,7 +40,7 @@ double Hours(Duration d) { return ToSeconds(d) / 3600; }
 
 // "2.0", and "0.0028".
 std::string HoursText(double hours) {
-  return absl::StrFormat(hours == 0 || hours >= 1 ? "%.1f" : "%.2g", hours);
+  return hours == 0 || hours >= 1 ? absl::StrFormat("%.1f", hours) : absl::StrFormat("%.2g", hours);
 }
 
 }  // namespace

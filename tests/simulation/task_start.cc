@@ -41,7 +41,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
   start.takes = host_.restore.For(start.program.memory);
   if (Draws(lab.odds.restore_fails)) start.fails_with = "criu: a pid is in use";
   if (lab.timeline.Now() < lab.files_away_until) {
-    start.fails_with = "file /work/log has vanished since the checkpoint";
+    start.fails_with = "file /data/log has vanished since the checkpoint";
     start.fails_outside = true;
   }
   host_.machine.StartShim(id_, start);

@@ -113,7 +113,7 @@ def thaw(pids):
 def is_gpu_helper_of(agents, pid):
     """One lives as long as its agent, which may have our folder in its environment."""
     try:
-        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        status = pathlib.Path(f"/proc/{pid}/status").read_text(errors="replace")  # its name is any bytes
     except OSError:
         return False
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)

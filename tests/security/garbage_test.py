@@ -144,8 +144,8 @@ class Names(RemoteCase):
     nodes = ("n1",)
 
     def test_what_a_job_calls_itself_does_not_take_its_node_away(self):
-        job = int(self.cluster.ctl_as("daemon", "submit", "--workdir", "/", "--output", "/dev/null", "--preemptible=checkpoint", "--",
-                                      "/usr/bin/python3", "-c", NAMELESS)["id"])
+        job = int(self.cluster.ctl_as("daemon", "submit", "--workdir", "/", "--output", "/dev/null", "--preemptible=checkpoint",
+                                      "--allow-io-uring", "--", "/usr/bin/python3", "-c", NAMELESS)["id"])
         self.cluster.submitted.append(job)
         wait_for("its owner to be told", lambda: "\ufffd\ufffd\ufffd" in json.dumps(self.cluster.job(job), ensure_ascii=False), 20)
         self.assertEqual([node["state"] for node in self.cluster.node_list()], ["up"])

@@ -52,4 +52,7 @@ function(siding_test name)
     add_dependencies(threaded_tests ${name})
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  if("real" IN_LIST ARG_LABELS)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)  # they share the machine's cgroups, ports and cores
+  endif()
 endfunction()

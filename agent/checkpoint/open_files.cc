@@ -210,54 +210,20 @@ absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& 
     return absl::FailedPreconditionError(
         absl::StrCat("file ", recorded.path, " ", what, " since the checkpoint"));
   };
-  const bool rotates = may_be_rotated && recorded.always_appends;
-  if (!now.exists)
-    return rotates ? absl::StatusOr<FileRemedy>(FileRemedy::kGoOnBehind) : changed("has vanished");
-  if (!now.regular) return changed("has been replaced by something that is no regular file");
-  if (rotates && now.size < recorded.size) return FileRemedy::kGoOnBehind;
+  const bool other = now.exists && recorded.inode != 0 && now.inode != recorded.inode;
+  if (now.exists && !now.regular) return changed("has been replaced by something that is no regular file");
+  if (may_be_rotated && recorded.always_appends && (!now.exists || other || now.size < recorded.size))
+    return FileRemedy::kGoOnBehind;
+  if (!now.exists) return changed("has vanished");
   if (now.size < recorded.size || (!recorded.append && now.size != recorded.size)) {
     return changed(absl::StrCat("has changed size (", recorded.size, " -> ", now.size, " bytes)"));
   }
   // What another file has beyond that length is not the job's to cut off.
-  const bool other = recorded.inode != 0 && now.inode != recorded.inode;
   if (other && now.size > recorded.size)
     return changed(
         absl::StrCat("has been replaced by a longer one (", recorded.size, " -> ", now.size, " bytes)"));
   if (!recorded.append && now.mtime_ns != recorded.mtime_ns) return changed("has been modified");
   return now.size > recorded.size ? FileRemedy::kCutBack : FileRemedy::kNone;
-}
-
-FilesPutBack::~FilesPutBack() { EndDisguise().IgnoreError(); }
-
-absl::Status FilesPutBack::Disguise(const OpenFile& file, UniqueFd fd) {
-  struct stat info {};
-  if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, file.path);
-  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(file.path + " is no regular file");
-  const uint32_t mode = info.st_mode & kPermissions;
-  disguised_.push_back({file.path, std::move(fd), info.st_size, mode, file.size});
-  const int file_fd = disguised_.back().fd.get();
-  if (ftruncate(file_fd, file.size) != 0) return ErrnoError(errno, "lengthen " + file.path);
-  if (file.mode != 0 && file.mode != mode && fchmod(file_fd, file.mode) != 0)
-    return ErrnoError(errno, "change the permissions of " + file.path);
-  return absl::OkStatus();
-}
-
-absl::Status FilesPutBack::EndDisguise() {
-  absl::Status status;
-  for (const Disguised& file : disguised_) {
-    struct stat info {};
-    if (fstat(file.fd.get(), &info) != 0) {
-      status.Update(ErrnoError(errno, file.path));
-      continue;
-    }
-    // Somebody else, such as another rank, may have written to it meanwhile.
-    if (info.st_size == file.disguised_size && ftruncate(file.fd.get(), file.size) != 0)
-      status.Update(ErrnoError(errno, "cut back " + file.path));
-    if ((info.st_mode & kPermissions) != file.mode && fchmod(file.fd.get(), file.mode) != 0)
-      status.Update(ErrnoError(errno, "change the permissions of " + file.path));
-  }
-  disguised_.clear();
-  return status;
 }
 
 namespace {
@@ -269,20 +235,24 @@ absl::Status CutBack(const OpenFile& file, FilesPutBack& back) {
   if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, file.path);
   if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(file.path + " is no regular file");
   if (ftruncate(fd.get(), file.size) != 0) return ErrnoError(errno, "cut back " + file.path);
-  back.Note(absl::StrCat(file.path, " cut back from ", info.st_size, " to ", file.size, " bytes"));
+  back.notes.push_back(absl::StrCat(file.path, " cut back from ", info.st_size, " to ", file.size, " bytes"));
   return absl::OkStatus();
 }
 
 // Made anew if it is not there, as the program would have made it.
 absl::Status GoOnBehind(const OpenFile& file, FilesPutBack& back) {
   const mode_t mode = file.mode == 0 ? 0644 : file.mode;
-  UniqueFd fd(
+  const UniqueFd fd(
       open(file.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode));
   if (!fd.valid()) return ErrnoError(errno, "open " + file.path + " to append to it");
-  back.Note(absl::StrCat(file.path,
-                         " has been rotated or truncated since the checkpoint: the job appends to it as it "
-                         "is now"));
-  return back.Disguise(file, std::move(fd));
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, file.path);
+  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(file.path + " is no regular file");
+  back.rotated = true;
+  back.notes.push_back(absl::StrCat(file.path,
+                                    " has been rotated or truncated since the checkpoint: the job appends to "
+                                    "it as it is now"));
+  return absl::OkStatus();
 }
 
 // With the rights of the user, who may have lost them.

@@ -16,7 +16,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/files.h"
 #include "common/units.h"
 
 namespace siding {
@@ -58,43 +57,18 @@ struct FileState {
   uint64_t inode = 0;
 };
 enum class FileRemedy { kNone, kCutBack, kGoOnBehind };
-// kGoOnBehind: it was rotated, which it may have been (`may_be_rotated`). kFailedPrecondition, naming the
-// file and the change, if it cannot be put right.
+// kGoOnBehind: it was rotated, which it may have been (`may_be_rotated`): it is gone, shorter, or another
+// file. kFailedPrecondition, naming the file and the change, if it cannot be put right.
 absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& now,
                                      bool may_be_rotated = false);
 
-// Files that were put back, and notes for the job's owner, a line for each that was changed.
-//
-// CRIU accepts a file only if it is as long as it was, and has the same permissions. So one that was rotated
-// is made to look like that until CRIU has opened it.
-class FilesPutBack {
- public:
-  FilesPutBack() = default;
-  FilesPutBack(FilesPutBack&&) = default;
-  FilesPutBack& operator=(FilesPutBack&&) = default;
-  ~FilesPutBack();  // EndDisguise()
-  // To be called when they are open, before the processes run.
-  absl::Status EndDisguise();
-  const std::vector<std::string>& notes() const { return notes_; }
-
-  void Note(std::string text) { notes_.push_back(std::move(text)); }
-  // For a file that is open for writing, with the user's rights.
-  absl::Status Disguise(const OpenFile& file, UniqueFd fd);
-
- private:
-  struct Disguised {
-    std::string path;
-    UniqueFd fd;
-    int64_t size = 0;
-    uint32_t mode = 0;
-    int64_t disguised_size = 0;
-  };
-  std::vector<std::string> notes_;
-  std::vector<Disguised> disguised_;
+struct FilesPutBack {
+  std::vector<std::string> notes;  // for the job's owner, a line for each file that was changed
+  bool rotated = false;            // one of them was: CRIU is not to compare its length and permissions
 };
 
-// Compares all files, and only if none is wrong cuts back those that grew. Runs with the caller's effective
-// user, follows no symbolic link in the last place.
+// Compares all files, and only if none is wrong cuts back those that grew, and makes anew logs that are gone.
+// Runs with the caller's effective user, follows no symbolic link in the last place.
 absl::StatusOr<FilesPutBack> PutFilesBack(const std::vector<OpenFile>& files, bool may_be_rotated = false);
 
 }  // namespace siding

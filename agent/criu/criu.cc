@@ -20,7 +20,7 @@ namespace {
 constexpr char kInstalled[] = "/opt/siding/sbin/criu";
 constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
-constexpr char kActsOnFilesAsUser[] = "files-as-user-1";  // what the patch says in the place of a name
+constexpr char kActsOnFilesAsUser[] = "files-as-user-2";  // what the patch says in the place of a name
 constexpr char kDumpLog[] = "criu-dump.log";
 constexpr char kRestoreLog[] = "criu-restore.log";
 
@@ -149,8 +149,8 @@ class SwrkCriu final : public Criu {
       handed_over.push_back(inherited.fd);
     }
     unlink((restore.work_folder + "/" + kRestoreLog).c_str());
-    SIDING_ASSIGN_OR_RETURN(Swrk swrk,
-                            Swrk::Start(path_, restore.user, restore.cgroup, handed_over, restore.files_as));
+    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroup, handed_over,
+                                                   restore.files_as, restore.appended_are_checked));
     const CriuOfThisThread criu(swrk.pid());
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.restore: criu is about to be told to restore">());
     Verdict verdict(restore.may_resume);

@@ -50,6 +50,8 @@ struct CriuRestore {
   // With whose rights files that the job's user has named are opened and made, where CRIU can do so. Root:
   // with CRIU's own.
   Account files_as;
+  // Files that were opened with O_APPEND have been looked at: they may have any length and permissions.
+  bool appended_are_checked = false;
   std::vector<CriuInherited> inherited;
   // Asked when all is restored, before the first instruction: not OK ends the processes, and the restore
   // fails with that.
@@ -61,7 +63,8 @@ using StillHeld = std::function<absl::Status()>;
 
 struct CriuTraits {
   std::string version;  // "4.2.1"
-  // It knows CriuRestore::files_as: it was built with deploy/criu-files-as-user.patch.
+  // It knows CriuRestore::files_as and appended_are_checked: it was built with
+  // deploy/criu-files-as-user.patch.
   bool acts_on_files_as_user = false;
 };
 

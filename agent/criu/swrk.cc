@@ -54,24 +54,28 @@ bool BecomeUser(const CriuUser& user) {
   return true;
 }
 
-// Ours, and on whose behalf CRIU is to act on files, as the patch reads it: "uid:gid[,gid...]".
-std::vector<std::string> Environment(const Account& files_as) {
-  constexpr absl::string_view kFilesAs = "CRIU_FILES_AS=";
+// Ours, and what the patch reads: on whose behalf CRIU is to act on files, "uid:gid[,gid...]", and whether it
+// is to compare those that were opened with O_APPEND.
+std::vector<std::string> Environment(const Account& files_as, bool appended_are_checked) {
+  constexpr absl::string_view kFilesAs = "CRIU_FILES_AS=", kAppendedChecked = "CRIU_APPENDED_CHECKED=";
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!absl::StartsWith(*entry, kFilesAs)) environment.emplace_back(*entry);
+    if (absl::StartsWith(*entry, kFilesAs) || absl::StartsWith(*entry, kAppendedChecked)) continue;
+    environment.emplace_back(*entry);
   }
   if (files_as.uid != 0) {
     environment.push_back(absl::StrCat(kFilesAs, files_as.uid, ":", files_as.gid));
     for (gid_t group : files_as.groups) absl::StrAppend(&environment.back(), ",", group);
   }
+  if (appended_are_checked) environment.push_back(absl::StrCat(kAppendedChecked, "1"));
   return environment;
 }
 
 }  // namespace
 
 absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, const std::string& cgroup,
-                                 const std::vector<int>& handed_over, const Account& files_as) {
+                                 const std::vector<int>& handed_over, const Account& files_as,
+                                 bool appended_are_checked) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return ErrnoError(errno, "socketpair");
@@ -85,7 +89,7 @@ absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, 
   const int last_fd = kFirstHandedOver + static_cast<int>(handed_over.size()) - 1;
   // Allocated before the fork.
   std::vector<int> copies(handed_over.size());
-  const std::vector<std::string> settings = Environment(files_as);
+  const std::vector<std::string> settings = Environment(files_as, appended_are_checked);
   std::vector<char*> environment;
   for (const std::string& setting : settings) environment.push_back(const_cast<char*>(setting.c_str()));
   environment.push_back(nullptr);

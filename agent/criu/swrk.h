@@ -21,9 +21,10 @@ class Swrk {
   // CRIU's numbers of the descriptors that it is handed over begin here.
   static constexpr int kFirstHandedOver = 4;
   // Starts `path`, as the given user, in the given cgroup (may be empty), with copies of some descriptors.
-  // `files_as`: see CriuRestore.
+  // `files_as` and `appended_are_checked`: see CriuRestore.
   static absl::StatusOr<Swrk> Start(const std::string& path, const CriuUser& user, const std::string& cgroup,
-                                    const std::vector<int>& handed_over = {}, const Account& files_as = {});
+                                    const std::vector<int>& handed_over = {}, const Account& files_as = {},
+                                    bool appended_are_checked = false);
   Swrk(Swrk&& other) noexcept : pid_(other.pid_), socket_(std::move(other.socket_)) { other.pid_ = 0; }
   Swrk& operator=(Swrk&&) = delete;
   // Closes the socket, which makes CRIU undo whatever is not finished, and waits for its end.

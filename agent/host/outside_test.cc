@@ -216,6 +216,16 @@ TEST_F(RotatedLogTest, RenamedAndMadeAnewItIsAppendedTo) {
   EXPECT_EQ(ReadFile(log()).value_or(""), "rotated\n" + Lines(kSteps / 2, kSteps));
 }
 
+TEST_F(RotatedLogTest, RotatedAndLongerThanItWasItIsAppendedTo) {
+  ParkHalfWay(Appending());
+  fs::rename(log(), w() + "/log.1");
+  const std::string others(10000, 'x');
+  std::ofstream(log()) << others << "\n";
+  ASSERT_EQ(chown(log().c_str(), kUser, kUser), 0);
+  ExpectSaysThatItWasRotated(Try(Appending(), v1::EXITED));
+  EXPECT_EQ(ReadFile(log()).value_or(""), others + "\n" + Lines(kSteps / 2, kSteps));
+}
+
 TEST_F(RotatedLogTest, TruncatedItIsAppendedTo) {
   ParkHalfWay(Appending());
   fs::resize_file(log(), 0);

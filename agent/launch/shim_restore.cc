@@ -4,7 +4,9 @@
 
 #include <cerrno>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/stdio.h"
@@ -53,12 +55,6 @@ absl::StatusOr<FilesPutBack> PutBackAsUser(const agent::ShimRequest& request, co
   return back;
 }
 
-absl::Status EndDisguise(FilesPutBack& files, const Account& account) {
-  const FilesAsUser user(account);
-  if (!user.ok()) return absl::PermissionDeniedError("cannot act as the job's user");
-  return files.EndDisguise();
-}
-
 }  // namespace
 
 absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& folder,
@@ -67,8 +63,15 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   ShimTask task;
   const Account account = AccountOf(request.spec().uid(), request.spec().gid());
   SIDING_ASSIGN_OR_RETURN(FilesPutBack files, PutBackAsUser(request, account));
-  task.notes = files.notes();
+  task.notes = std::move(files.notes);
   SIDING_RETURN_IF_ERROR(FaultAt<"shim.files: the files of a task are as they were at its checkpoint">());
+  const std::unique_ptr<Criu> criu = NewCriu(request.restore().criu_path());
+  if (files.rotated) {
+    SIDING_ASSIGN_OR_RETURN(const CriuTraits traits, criu->Check());
+    if (!traits.acts_on_files_as_user)
+      return OutsideProblem(absl::FailedPreconditionError(
+          "a log has been rotated, which this node's criu does not take; get-criu builds one that does"));
+  }
   CriuRestore restore;
   restore.image_folder = request.restore().image_folder();
   restore.work_folder = folder;
@@ -77,11 +80,11 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   // needs CAP_SYS_RESOURCE, while the settings of an ipc namespace may be written by nobody else.
   restore.user = {};
   restore.files_as = account;
+  restore.appended_are_checked = files.rotated;
   restore.may_resume = [&](pid_t init) -> absl::Status {
     SIDING_RETURN_IF_ERROR(OutsideProblem(CheckHeldFiles(init, account)));
     // What has been removed since it was opened.
     SIDING_RETURN_IF_ERROR(OutsideProblem(CheckMadeAnew(init, account)));
-    SIDING_RETURN_IF_ERROR(OutsideProblem(EndDisguise(files, account)));
     return WriteInit(folder, init);
   };
   SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));
@@ -90,10 +93,9 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
     if (stdio[fd] < 0) return absl::FailedPreconditionError("nobody has a pipe for the task's output");
     restore.inherited.push_back({pipes[fd], stdio[fd]});
   }
-  const auto init = NewCriu(request.restore().criu_path())->Restore(restore);
+  const auto init = criu->Restore(restore);
   if (!init.ok()) {
     EndChildren();
-    EndDisguise(files, account).IgnoreError();
     return init.status();
   }
   task.init = *init;

@@ -480,6 +480,14 @@ void AddTo(Tally& tally, const JobRecord& job) {
   }
 }
 
+std::vector<CheckpointId> UsableImages(const DurableState& state, const JobRecord& job) {
+  std::vector<CheckpointId> usable = job.checkpoints;
+  std::erase_if(usable, [&](const CheckpointId& id) {
+    return state.checkpoints.at(id).incarnation <= job.begun_after;
+  });
+  return usable;
+}
+
 const CheckpointRecord* NewestImage(const DurableState& state, const JobRecord& job) {
   if (job.checkpoints.empty()) return nullptr;
   const CheckpointRecord& newest = state.checkpoints.at(job.checkpoints.back());

@@ -117,7 +117,7 @@ void Engine::Impl::SavedStartFailed(JobRecord& job, int rank, const v1::TaskRepo
     Pause(job, job.restore_failures);
     return FallBack(job, why);
   }
-  const bool has_image = !job.checkpoints.empty() && job.current.checkpoint == CheckpointId();
+  const bool has_image = NewestImage(state_, job) != nullptr && job.current.checkpoint == CheckpointId();
   if (report.outside_problem() || (!has_image && !MayStartOver(job)))
     return FallBack(job, why + TryElsewhereOrLater(job, rank, report.outside_problem()));
   FallBackBehindSave(job, why);
@@ -125,7 +125,8 @@ void Engine::Impl::SavedStartFailed(JobRecord& job, int rank, const v1::TaskRepo
 
 // From what the program saved itself it does not go on; from an older image it may.
 void Engine::Impl::FallBackBehindSave(JobRecord& job, const std::string& why) {
-  if (job.checkpoints.empty() || job.current.checkpoint != CheckpointId()) return StartAnew(job, why);
+  if (NewestImage(state_, job) == nullptr || job.current.checkpoint != CheckpointId())
+    return StartAnew(job, why);
   JobMoved move = Moved(JobEvent::kRestoreFailed, why);
   move.nodes = WhereTasksMayLive(job);
   move.without_save = true;

@@ -380,6 +380,18 @@ TEST_F(FailedTest, AfterARestartItGoesOnFromNewImages) {
   EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.2");
 }
 
+TEST_F(FailedTest, AfterARestartTheOnlyImageToGoOnFromIsNotDeleted) {
+  const JobId job = ParkedAmongMissingFiles();
+  cluster_.missing_files.clear();
+  ASSERT_TRUE(Restart(job).ok());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  EXPECT_THAT(std::string(engine_->DeleteCheckpoint(kAda, CheckpointId("1.2")).message()),
+              HasSubstr("the last good one"));
+  EXPECT_TRUE(engine_->DeleteCheckpoint(kAda, CheckpointId("1.1")).ok()) << "of before the restart";
+}
+
 TEST_F(FailedTest, TheRestartThatKillToMakeWayMeansIsNotCounted) {
   const JobId job = RunOn({"a"}, {Method::kKill});
   const JobId express = Submit(OnDemand(1), kBob);

@@ -291,8 +291,10 @@ struct ClusterState : DurableState {
 // program saved itself.
 enum class Resumption { kBeginning, kCheckpoint, kOwnSave };
 Resumption ResumptionOf(const DurableState& state, const JobRecord& job);
-// That it may be restored from; nullptr: there is none of its life since it was last started from the
+// Those that it may be restored from, the newest last: of its life since it was last started from the
 // beginning.
+std::vector<CheckpointId> UsableImages(const DurableState& state, const JobRecord& job);
+// nullptr: there is none.
 const CheckpointRecord* NewestImage(const DurableState& state, const JobRecord& job);
 
 // Why a job whose GPU state was lost once is not taken off its GPUs again.

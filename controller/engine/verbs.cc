@@ -319,7 +319,7 @@ absl::Status Engine::Impl::DeleteCheckpoint(const CheckpointId& id) {
                                                       " and goes on from checkpoint ", id.value()));
   }
   // Retention leaves it, too: see ExpireCheckpoints().
-  if (!IsTerminal(job.state) && job.checkpoints == std::vector<CheckpointId>{id}) {
+  if (!IsTerminal(job.state) && UsableImages(state_, job) == std::vector{id}) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(),
                                                       " is the last good one of job ", job.id.value(),
                                                       ", which is ", ToString(job.state)));

@@ -183,7 +183,8 @@ std::string CheckpointText(const v1::CheckpointInfo& c, const Style& style) {
 std::string PlanText(const v1::Plan& plan, const Style& style) {
   std::string out;
   if (!plan.feasible()) {
-    absl::StrAppend(&out, Paint("refused", "31", style), ": ", plan.refusal(), "\n");
+    const std::string verdict = plan.queued() ? Paint("queued", "33", style) : Paint("refused", "31", style);
+    absl::StrAppend(&out, verdict, ": ", plan.refusal(), "\n");
     if (plan.earliest_us() != 0) {
       absl::StrAppend(&out, "  the earliest start would be ", FormatTime(FromMicros(plan.earliest_us())),
                       " (", Relative(plan.earliest_us(), style.now), ")\n");

@@ -102,6 +102,13 @@ TEST(Plan, ARefusalSaysWhenItWouldWork) {
       HasSubstr(
           "refused: only 1 of 2 nodes\n  the earliest start would be 1970-01-01T00:00:05.000Z (in 5.00s)"));
 }
+TEST(Plan, OneThatWaitsItsTurnIsNotRefused) {
+  v1::Plan plan;
+  plan.set_exact(true);
+  plan.set_queued(true);
+  plan.set_refusal("only 1 of 2 nodes");
+  EXPECT_EQ(PlanText(plan, kPlain), "queued: only 1 of 2 nodes\n");
+}
 TEST(Progress, HasBytesRateAndTimeLeft) {
   v1::JobProgress progress;
   progress.set_what("dump");

@@ -130,6 +130,40 @@ TEST(GuardsTest, WhoCouldLeaveAtOnceRunsOnWhileAnotherCannot) {
   EXPECT_EQ(plan.steps.at(1).begin, kNow + milliseconds(2500));
 }
 
+TEST(GuardsTest, SoItDoesIfAnotherRequestIsPlannedBesideIt) {
+  std::vector<JobView> jobs;
+  for (int n = 0; n < 3; ++n) jobs.push_back(MakeJob(n + 1, {n}, {Method::kSuspend}));
+  jobs[2] = Young(jobs[2]);
+  Request soon = MakeRequest(1, seconds(2)), later = MakeRequest(2, seconds(8));
+  soon.id = JobId(98);
+  const auto plans = MakePlans(MakeSnapshot(3, jobs), {soon, later}, WithMinRuntime(seconds(3)));
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[0].steps.at(0).begin, Time{});
+  for (const PlanStep& step : plans[1].steps)
+    EXPECT_EQ(step.begin, kNow + milliseconds(2500)) << step.job.value();
+}
+
+TEST(GuardsTest, NotIfAnotherRequestNeedsTheDiskThatItWritesTo) {
+  std::vector<JobView> jobs;
+  for (int n = 0; n < 3; ++n) {
+    jobs.push_back(MakeJob(n + 1, {n}, {n < 2 ? Method::kCheckpoint : Method::kSuspend}));
+    jobs.back().memory = {Bytes{47 * kMiB}};  // 1 s
+  }
+  jobs[2] = Young(jobs[2]);
+  Request soon = MakeRequest(1, seconds(10)), later = MakeRequest(2, seconds(20));
+  soon.id = JobId(98);
+  Snapshot snapshot = MakeSnapshot(3, jobs);
+  for (NodeView& node : snapshot.nodes) node.local = {};
+  const auto plans = MakePlans(snapshot, {soon, later}, WithMinRuntime(seconds(5)));
+  ASSERT_EQ(plans.size(), 2u);
+  for (const Plan& plan : plans) {
+    ASSERT_TRUE(plan.feasible);
+    for (const PlanStep& step : plan.steps) {
+      if (step.method == Method::kCheckpoint) EXPECT_LT(step.begin, kNow + seconds(2)) << step.job.value();
+    }
+  }
+}
+
 TEST(GuardsTest, WhoTakesLongBeginsSoonerSoThatAllAreGoneTogether) {
   JobView saving = MakeJob(1, {0}, {Method::kApp});  // takes 5 s
   const Plan plan =

@@ -27,10 +27,10 @@ class Writer {
   void Write(std::vector<Plan>& plans) {
     std::map<NodeId, size_t> plan_of;
     HandOut(plans, plan_of);
-    for (Plan& plan : plans) {
+    for (size_t i = 0; i < plans.size(); ++i) {
       Time last;
-      std::tie(plan.awaited, last) = Awaited(plan.nodes);
-      if (plans.size() == 1 && !plan.awaited.empty()) BeginTogether(plan.predicted_start, last);
+      std::tie(plans[i].awaited, last) = Awaited(plans[i].nodes);
+      if (!plans[i].awaited.empty()) BeginTogether(i, plan_of, plans[i].predicted_start, last);
     }
     AddSteps(plan_of, plans);
     AddKept(plans);
@@ -143,18 +143,37 @@ class Writer {
   }
 
   // While others cannot leave yet nobody stands still for it: who need not begin at once begins when the last
-  // may, or so early before `start` that all writing beside it can follow. What a kill loses would grow.
-  void BeginTogether(Time start, Time last) {
+  // may, or so early before `start` that all writing beside it can follow. What a kill loses would grow. Who
+  // leaves for another plan as well, or writes where others of another plan do, goes at once: that one counts
+  // on it.
+  void BeginTogether(size_t plan, const std::map<NodeId, size_t>& plan_of, Time start, Time last) {
     std::map<Channel, Duration> busy;
+    std::set<Channel> of_others;
     for (const auto& [channel, work] : writing_) busy[channel] = Busy(channel);
+    for (const Victim& v : victims_) {
+      if (PlansOf(v, plan_of) != std::set{plan}) of_others.merge(ChannelsOf(v));
+    }
     for (size_t i = 0; i < victims_.size(); ++i) {
       const Option& option = OptionOf(victims_[i]);
       if (option.early || option.method == Method::kKill || leaving_[i].release > start) continue;
+      const std::set<Channel> channels = ChannelsOf(victims_[i]);
+      if (PlansOf(victims_[i], plan_of) != std::set{plan} ||
+          std::any_of(channels.begin(), channels.end(), [&](const auto& c) { return of_others.contains(c); }))
+        continue;
       Duration needs = option.release - option.wait;
-      for (const Channel& channel : ChannelsOf(victims_[i])) needs = std::max(needs, busy[channel]);
+      for (const Channel& channel : channels) needs = std::max(needs, busy[channel]);
       const Time begin = std::min(last, start - needs);
       if (begin > leaving_[i].begin) leaving_[i] = {begin, begin + needs};
     }
+  }
+
+  // Those that get nodes of this victim.
+  std::set<size_t> PlansOf(const Victim& v, const std::map<NodeId, size_t>& plan_of) const {
+    std::set<size_t> plans;
+    for (const NodeId& node : JobOf(v).nodes) {
+      if (auto it = plan_of.find(node); it != plan_of.end()) plans.insert(it->second);
+    }
+    return plans;
   }
 
   // Who is waited for by those who get these nodes: victims that may leave only later, and jobs that end. And
@@ -250,11 +269,8 @@ class Writer {
   void AddSteps(const std::map<NodeId, size_t>& plan_of, std::vector<Plan>& plans) const {
     std::set<int> taken;  // nodes that somebody migrates to
     for (size_t i = 0; i < victims_.size(); ++i) {
-      size_t owner = plans.size() - 1;
-      for (const NodeId& node : JobOf(victims_[i]).nodes) {
-        if (auto it = plan_of.find(node); it != plan_of.end()) owner = std::min(owner, it->second);
-      }
-      Plan& plan = plans[owner];
+      const std::set<size_t> its_plans = PlansOf(victims_[i], plan_of);
+      Plan& plan = its_plans.empty() ? plans.back() : plans[*its_plans.begin()];
       const Option& option = OptionOf(victims_[i]);
       PlanStep step = StepOf(i, taken);
       plan.loss_node_seconds += step.loss_node_seconds;

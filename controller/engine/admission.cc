@@ -217,7 +217,6 @@ bool Engine::Impl::Postpone(const JobSpec& spec, Plan& plan) const {
 bool Engine::Impl::Queue(const JobSpec& spec, Plan& plan) const {
   if (!CouldEverFit(spec)) return false;
   plan.queued = true;
-  plan.refusal = absl::StrCat("queued: ", plan.refusal);
   return true;
 }
 

@@ -116,6 +116,20 @@ TEST_F(LateTest, IsRefusedByDefault) {
   EXPECT_THAT(ErrorOf(OnDemand(1, 5s)), HasSubstr("the earliest start would be"));
 }
 
+TEST_F(LateTest, ADeadlineWithinTheMarginIsRefusedHoweverFreeTheNodesAre) {
+  AddNodes({"a"});
+  EXPECT_THAT(ErrorOf(OnDemand(1, policy_.margin - 10ms)), HasSubstr("less than 1.00s before"));
+  EXPECT_EQ(ErrorOf(OnDemand(1, policy_.margin)), "");
+}
+
+TEST_F(LateTest, WithinTheMarginItIsServedAsSoonAsCanBeIfThePolicySaysSo) {
+  SetWhenLate(WhenLate::kBestEffort);
+  AddNodes({"a"});
+  const JobId express = Submit(OnDemand(1, 10ms), kBob);
+  Settle();
+  EXPECT_EQ(State(express), JobState::kRunning);
+}
+
 TEST_F(LateTest, IsServedAsSoonAsCanBeIfThePolicySaysSo) {
   SetWhenLate(WhenLate::kBestEffort);
   const JobId victim = AddBusyNode();

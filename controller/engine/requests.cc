@@ -57,7 +57,7 @@ PlanningTask Engine::Impl::TaskFor(JobId id, const JobSpec& spec) const {
 }
 
 std::vector<Plan> Engine::Impl::PlanFor(JobId id, const JobSpec& spec) const {
-  return MakePlans(TaskFor(id, spec));
+  return MakeFirstPlans(TaskFor(id, spec));
 }
 
 // A better plan may be possible by now. That is so a moment after any plan, and not worth another.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/units.h"
 #include "controller/engine/plan_record.h"
 #include "planner/planner.h"
 
@@ -19,6 +20,10 @@ Snapshot SeenTogether(const PlanningTask& task) {
   Snapshot snapshot = task.alone;
   for (NodeView& node : snapshot.nodes) node.free = FreeForAll(task, node);
   return snapshot;
+}
+
+bool LeavesMargin(Time start, const Request& request, const Policy& policy) {
+  return std::max(start, request.not_before) <= request.start_by - policy.margin;
 }
 
 constexpr Duration kSlack = std::chrono::seconds(2);
@@ -38,6 +43,21 @@ std::vector<Plan> MakePlans(const PlanningTask& task) {
     if (plans.front().feasible) return plans;
   }
   return {MakePlan(task.alone, task.requests.front(), task.policy)};
+}
+
+std::vector<Plan> MakeFirstPlans(const PlanningTask& task) {
+  std::vector<Plan> plans = MakePlans(task);
+  const Plan& plan = plans.front();
+  const Request& request = task.requests.front();
+  if (!plan.feasible || LeavesMargin(plan.predicted_start, request, task.policy)) return plans;
+  Plan refused;
+  refused.request = plan.request;
+  refused.exact = plan.exact;
+  refused.refusal =
+      absl::StrCat("its nodes can be free by then, but less than ", FormatDuration(task.policy.margin),
+                   " before, which the policy keeps free (margin)");
+  refused.earliest = std::max(plan.predicted_start, request.not_before) + task.policy.margin;
+  return {std::move(refused)};
 }
 
 Plan MakeLatePlan(const PlanningTask& task, const Plan& refused) {
@@ -85,8 +105,7 @@ bool Shakes(const Event& event, const Trial& trial) {
 }
 
 bool IsInTime(const Trial& trial, const Request& request, const Policy& policy, Time now) {
-  const Time start = trial.plans.front().predicted_start + (now - trial.made);
-  return std::max(start, request.not_before) <= request.start_by - policy.margin;
+  return LeavesMargin(trial.plans.front().predicted_start + (now - trial.made), request, policy);
 }
 
 }  // namespace siding

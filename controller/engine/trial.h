@@ -25,6 +25,10 @@ struct PlanningTask {
 };
 // The plan of the first request comes first; plans of others follow if theirs change with it. Pure.
 std::vector<Plan> MakePlans(const PlanningTask& task);
+// For a request that is not admitted yet: refused as well if its deadline is nearer than the policy's margin,
+// which is for what the plan does not reckon with, such as the start itself. One that was admitted may use it
+// up. Pure.
+std::vector<Plan> MakeFirstPlans(const PlanningTask& task);
 
 // For the earliest start that `refused` says is possible. The refusal stays, to say that it will be late.
 // Pure.
@@ -47,7 +51,7 @@ struct Trial {
 };
 // `plans`: made of the task. Pure.
 Trial Try(const PlanningTask& task, std::vector<Plan> plans);
-inline Trial Try(const PlanningTask& task) { return Try(task, MakePlans(task)); }
+inline Trial Try(const PlanningTask& task) { return Try(task, MakeFirstPlans(task)); }
 
 // An event since then that they may have to be made again for: something happened to their jobs, or to none
 // in particular, such as a node that was cordoned; or another request was planned, which may count on the

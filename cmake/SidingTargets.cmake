@@ -53,6 +53,6 @@ function(siding_test name)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
   if("real" IN_LIST ARG_LABELS)
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE)  # they share the machine's cgroups, ports and cores
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK siding)  # see tests/CMakeLists.txt
   endif()
 endfunction()

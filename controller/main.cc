@@ -33,6 +33,9 @@ namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr Duration kClockWasSet = std::chrono::seconds(1);
+// Of a node that is silent; an agent of a machine that is busy may be late.
+constexpr int kMissedHeartbeats = 5;
+constexpr Duration kLeastSilence = std::chrono::seconds(10);
 
 // Plans take a hundred megabytes for a moment, and each may be made on another of gRPC's threads. By default
 // malloc has eight arenas for each core, and every one of them keeps what the largest plan in it took:
@@ -129,6 +132,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   const SteadyClock clock;
   Engine engine(policy, *journal, site->platform(), gateway, clock);
   engine.SetRetention(config.retention);
+  engine.SetSilence(std::max(kMissedHeartbeats * config.heartbeat, kLeastSilence));
   SIDING_RETURN_IF_ERROR(engine.Start());
   EngineAgentEvents events(engine);
   gateway.Attach(events);

@@ -69,6 +69,7 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
   const bool lost = state.IsLost(id);
   view.set_state(lost                  ? "lost"
                  : !observed.connected ? "down"
+                 : observed.silent     ? "silent"
                  : cordoned            ? "cordoned"
                  : drained             ? "drained"
                                        : "up");

@@ -265,9 +265,9 @@ void Engine::Impl::EndStarts() {
 
 NodeId Engine::Impl::NodeWithImage(const CheckpointRecord& checkpoint, int rank) const {
   const NodeId& own = checkpoint.nodes[rank];
-  if (checkpoint.tier == Tier::kLocal || IsConnected(own)) return own;
+  if (checkpoint.tier == Tier::kLocal || IsHeard(own)) return own;
   for (const auto& [other, observed] : state_.observed_nodes) {
-    if (observed.connected) return other;
+    if (IsHeard(other)) return other;
   }
   return own;
 }

@@ -162,7 +162,7 @@ void Engine::Impl::Tick() {
     });
     return;
   }
-  last_full_look_ = now;
+  LookForSilence(std::exchange(last_full_look_, now));
   if (!health_.ok()) EndOutage();
   if (!health_.ok()) return;
   to_judge_.merge(held_back_);

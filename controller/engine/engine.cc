@@ -262,6 +262,11 @@ void Engine::SetRetention(Retention retention) {
   impl_->retention_ = retention;
 }
 
+void Engine::SetSilence(Duration after) {
+  std::lock_guard lock(impl_->mutex_);
+  impl_->silent_after_ = after;
+}
+
 Policy Engine::policy() const {
   std::lock_guard lock(impl_->mutex_);
   return impl_->policy_;

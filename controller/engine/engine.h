@@ -93,6 +93,10 @@ class Engine {
   // How long jobs that have ended are remembered.
   void SetRetention(Retention retention);
 
+  // A node whose agent is connected, and has sent no heartbeat for so long, is silent: nothing new is planned
+  // there. 0, as before the first call: no node is.
+  void SetSilence(Duration after);
+
   // ---- Agents. ----
   // kFailedPrecondition if the node has an agent connected already. What does not pass
   // controller/wire/check.h is refused, and as a message ignored.

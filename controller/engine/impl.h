@@ -2,6 +2,7 @@
 //   engine.cc    construction, locking, reading
 //   advance.cc   what follows from a decision, the journal, and only then commands
 //   seen.cc      what is known of a task
+//   silence.cc   nodes that are connected and say nothing
 //   admission.cc who may ask for what; what is done when a deadline cannot be met
 //   verbs.cc     what else users and operators ask
 //   reports.cc   what agents say, taken down
@@ -148,6 +149,7 @@ class Engine::Impl {
 
   ClusterState state_;
   Retention retention_;
+  Duration silent_after_{0};  // see SetSilence()
   mutable std::mutex mutex_;
   Inbox inbox_;             // with a lock of its own
   std::mutex dry_running_;  // one at a time, for each takes a whole core; taken before mutex_
@@ -172,6 +174,13 @@ class Engine::Impl {
   const ObservedTask* TaskOn(const NodeId& node, const TaskId& id) const;  // null: nobody has heard of it
   TaskSeen Seen(const JobRecord& job, int rank) const;
   bool IsConnected(const NodeId& node) const;
+
+  // ---- silence.cc ----
+  bool IsHeard(const NodeId& node) const;  // it is connected, and not silent
+  void NoteBeat(const NodeId& node, ObservedNode& observed);
+  void LookForSilence(Time last_look);
+
+  // ---- seen.cc ----
   // Ranks that have not exited.
   std::vector<int> LiveRanks(const JobRecord& job) const;
 
@@ -243,6 +252,7 @@ class Engine::Impl {
   bool IsPlacedOn(const NodeId& node, const TaskId& task) const;
   void OnResult(const NodeId& node, const v1::OpResult& result);
   void OnVerified(const v1::OpResult& result);
+  void DropVerifications(const NodeId& node, const std::string& why);
   void OnDeleted(const NodeId& node, const v1::OpResult& result);
 
   // ---- hosted.cc ----
@@ -486,6 +496,7 @@ class Engine::Impl {
   std::map<int64_t, AskedToVerify> verifications_;  // by op
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
   Time started_;         // no agent has been heard before
+  Time awake_since_;     // this controller has looked every second or so
   Time agents_back_at_;  // those of the controller before this one are there by then
   Time compact_not_before_;
   Time expire_failed_at_;

@@ -31,6 +31,9 @@ absl::Status Engine::Impl::MayBeLost(const NodeId& node) const {
   const auto refused = [&](const auto&... why) {
     return absl::FailedPreconditionError(absl::StrCat("node ", node.value(), why...));
   };
+  if (IsConnected(node) && !IsHeard(node))
+    return refused(
+        " is silent, but its agent is still connected: end the agent, or switch the node off, first");
   if (IsConnected(node))
     return refused(" is there, its agent is connected: cordon it, and move its jobs with migrate or vacate");
   const Time all_are_back = std::max(agents_back_at_, caught_up_at_);

@@ -37,7 +37,8 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   }
   if (IsLost(node)) Record(JobId(), NodeLost{node, false, {}});
   observed.connected = true;
-  observed.last_heard = clock_.Now();
+  observed.silent = false;
+  observed.last_heard = observed.last_beat = clock_.Now();
   observed.hello = hello;
   // The list is whole: a task that is not in it is not there.
   auto& tasks = state_.observed_tasks[node];
@@ -67,10 +68,17 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
 void Engine::Impl::OnDisconnected(const NodeId& node) {
   ObservedNode& observed = state_.observed_nodes[node];
   observed.connected = false;
-  observed.gone_since = clock_.Now();
+  if (!observed.silent) observed.gone_since = clock_.Now();
+  observed.silent = false;
   may_start_.erase(node);
   Touch(node);
   // Its answers are lost with the connection. Deletions are asked for again.
+  DropVerifications(node, "went away");
+  schedule_ = true;
+}
+
+// Whoever waits for its answers is told that none come.
+void Engine::Impl::DropVerifications(const NodeId& node, const std::string& why) {
   std::vector<int64_t> lost;
   for (const auto& [op, asked] : verifications_) {
     if (asked.node == node) lost.push_back(op);
@@ -79,10 +87,9 @@ void Engine::Impl::OnDisconnected(const NodeId& node) {
     v1::OpResult result;
     result.set_op(op);
     result.set_code(static_cast<int>(absl::StatusCode::kUnavailable));
-    result.set_message(absl::StrCat("node ", node.value(), " went away before it had answered"));
+    result.set_message(absl::StrCat("node ", node.value(), " ", why, " and has not answered"));
     OnVerified(result);
   }
-  schedule_ = true;
 }
 
 void Engine::Impl::TakeMessages() {
@@ -92,6 +99,7 @@ void Engine::Impl::TakeMessages() {
 void Engine::Impl::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   ObservedNode& observed = state_.observed_nodes[node];
   observed.last_heard = clock_.Now();
+  if (message.has_heartbeat()) NoteBeat(node, observed);
   // Reports come again, with the next heartbeat; what somebody waits for does not.
   if (!health_.ok() && !verifications_.contains(message.result().op())) return;
   switch (message.what_case()) {

@@ -256,13 +256,14 @@ bool Engine::Impl::HasFailed(const JobRecord& request, const Plan& plan) {
   return clock_.Now() - since >= kDoubt;
 }
 
-// Its agent is expected to dial again in a moment: it was started anew, or the controller was. For as long as
+// Its agent is expected to dial again in a moment: it was started anew, or the controller was; or to go on,
+// where it has only fallen silent. For as long as
 // a request with that deadline can wait for it, what has been released for it stays its own: victims that
 // went back would have to leave again. A cluster manager who goes on using the node says so.
 bool Engine::Impl::IsBrieflyAway(const NodeId& node, Time start_by) const {
   const auto observed = state_.observed_nodes.find(node);
   const bool known = observed != state_.observed_nodes.end();
-  if ((known && observed->second.connected) || IsLost(node)) return false;
+  if (IsHeard(node) || IsLost(node)) return false;
   const Time since = known ? observed->second.gone_since : started_;
   if (clock_.Now() - since >= std::min(kBriefly, (start_by - since) / kPartToWait)) return false;
   if (platform_.manager().empty()) return true;

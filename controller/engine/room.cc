@@ -19,7 +19,7 @@ Resources FrozenHold(const JobRecord& job, const v1::TaskReport& task) {
 }  // namespace
 
 bool Engine::Impl::Usable(const NodeId& node) const {
-  if (!IsConnected(node)) return false;
+  if (!IsHeard(node)) return false;
   const auto managed = state_.queue.nodes.find(node);
   if (managed != state_.queue.nodes.end() && !managed->second.usable) return false;
   auto record = state_.nodes.find(node);

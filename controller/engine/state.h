@@ -239,7 +239,9 @@ struct ObservedTask {
 struct ObservedNode {
   bool connected = false;
   Time last_heard;
-  Time gone_since;  // while it is not connected
+  Time gone_since;      // while it is not connected, or silent
+  Time last_beat;       // its last heartbeat, or its hello
+  bool silent = false;  // it is connected, and its heartbeats are missing
   v1::Hello hello;
   v1::Heartbeat heartbeat;
 };

@@ -208,7 +208,8 @@ absl::Status Engine::Impl::Migrate(JobRecord& job, std::vector<NodeId> nodes) {
       return absl::NotFoundError(absl::StrCat("there is no node ", node.value()));
     }
     if (!Usable(node)) {
-      return absl::FailedPreconditionError(absl::StrCat("node ", node.value(), " is down or cordoned"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("node ", node.value(), " is down, silent or cordoned"));
     }
     if (!CapacityOf(node, observed->second).Covers(job.spec.per_node)) {
       return absl::FailedPreconditionError(
@@ -280,9 +281,10 @@ absl::StatusOr<std::map<int, NodeId>> Engine::Impl::WhoHas(const CheckpointRecor
   for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
     if (checkpoint.exited.contains(rank)) continue;
     const NodeId node = NodeWithImage(checkpoint, rank);
-    if (!IsConnected(node)) {
+    if (!IsHeard(node)) {
       return absl::UnavailableError(absl::StrCat("rank ", rank, " of checkpoint ", checkpoint.id.value(),
-                                                 " lies on node ", node.value(), ", which is down"));
+                                                 " lies on node ", node.value(), ", which is ",
+                                                 IsConnected(node) ? "silent" : "down"));
     }
     nodes[rank] = node;
   }

@@ -168,16 +168,22 @@ std::string Engine::Impl::WhyRequestWaits(const JobRecord& job) const {
 std::string Engine::Impl::WhoIsAway(const JobRecord& job) const {
   std::vector<NodeId> away;
   std::optional<Time> since;
+  bool gone = false;
   for (int rank : LiveRanks(job)) {
     const NodeId& node = job.nodes[rank];
     const auto observed = state_.observed_nodes.find(node);
-    if (IsLost(node) || (observed != state_.observed_nodes.end() && observed->second.connected)) continue;
+    if (IsLost(node) || IsHeard(node)) continue;
     away.push_back(node);
-    const Time gone = observed == state_.observed_nodes.end() ? started_ : observed->second.gone_since;
-    since = std::min(since.value_or(gone), gone);
+    gone |= !IsConnected(node);
+    Time when = started_;
+    if (observed != state_.observed_nodes.end())
+      when = observed->second.silent ? observed->second.last_beat : observed->second.gone_since;
+    since = std::min(since.value_or(when), when);
   }
   if (away.empty()) return "";
-  return absl::StrCat(Names(away), ", whose agent is gone since ", FormatTime(*since));
+  return absl::StrCat(Names(away),
+                      gone ? ", whose agent is gone since " : ", whose agent says nothing since ",
+                      FormatTime(*since));
 }
 
 std::string Engine::Impl::WhyHangs(const JobRecord& job) const {

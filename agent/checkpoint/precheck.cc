@@ -1,6 +1,7 @@
 #include "agent/checkpoint/precheck.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,6 +36,13 @@ namespace {
 
 bool IsGpu(const std::string& name) { return name.rfind("/dev/nvidia", 0) == 0; }
 
+// As the kernel knows the file already: a file system of the job's own is not asked.
+bool IsDevice(const std::string& link) {
+  struct statx info {};
+  return statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) == 0 &&
+         (S_ISCHR(info.stx_mode) || S_ISBLK(info.stx_mode));
+}
+
 // Calls `visit` for each descriptor of the tree, until it returns true.
 void ForEachLink(
     pid_t root,
@@ -47,9 +55,7 @@ void ForEachLink(
       const std::string link = folder + "/" + entry->d_name;
       const std::string name = TargetOf(link);
       if (name.empty()) continue;
-      struct stat info {};
-      const bool device = name.rfind("/dev/", 0) == 0 && stat(link.c_str(), &info) == 0 &&
-                          (S_ISCHR(info.st_mode) || S_ISBLK(info.st_mode));
+      const bool device = name.rfind("/dev/", 0) == 0 && IsDevice(link);
       if (visit(pid, std::atoi(entry->d_name), name, device)) return;
     }
   }

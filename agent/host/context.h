@@ -35,7 +35,7 @@ struct HostContext {
   absl::StatusOr<std::unique_ptr<ImageStore>> local = absl::UnavailableError("not opened");
   absl::StatusOr<std::unique_ptr<ImageStore>> shared =
       absl::FailedPreconditionError("this node has no shared tier");
-  std::unique_ptr<NodeGpus> gpus;         // null: not looked for
+  std::shared_ptr<NodeGpus> gpus;         // null: not looked for. Looks that do not come back have it, too
   std::unique_ptr<HugePages> huge_pages;  // for drains; null: the system's setting is left alone
   std::unique_ptr<Rates> rates;
   std::atomic<bool> stopping{false};

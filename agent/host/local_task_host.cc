@@ -36,6 +36,8 @@ constexpr char kVersion[] = "0.1.0";
 constexpr char kHugePages[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 constexpr char kHugePagesHolders[] = "/run/siding-huge-pages";
 constexpr Bytes kProbeMemory{1 << 30};  // on a GPU
+// Whoever asks for all reports waits so long for looks at tasks, at most: heartbeats do.
+constexpr auto kLookPatience = std::chrono::seconds(1);
 
 std::string FirstLine(const std::string& path) {
   auto text = ReadFile(path);
@@ -164,7 +166,9 @@ class LocalTaskHost final : public TaskHost {
       for (const auto& [id, task] : tasks_) tasks.push_back(task);
     }
     std::vector<v1::TaskReport> reports;
-    for (const auto& task : tasks) reports.push_back(task->Report());
+    // All of them together: what is not seen by then is said as it was seen last.
+    const auto until = std::chrono::steady_clock::now() + kLookPatience;
+    for (const auto& task : tasks) reports.push_back(task->Report(until));
     return reports;
   }
 
@@ -262,7 +266,7 @@ class LocalTaskHost final : public TaskHost {
     const GpuLibraries& libraries = *host_.options.gpu_libraries;
     v1::Resources& capacity = host_.options.capacity;
     const int most = capacity.gpus() < 0 ? INT_MAX : capacity.gpus();
-    host_.gpus = std::make_unique<NodeGpus>(NewGpuDriver(host_.options.gpu_helper_path, libraries), most,
+    host_.gpus = std::make_shared<NodeGpus>(NewGpuDriver(host_.options.gpu_helper_path, libraries), most,
                                             host_.options.gpu_uuids);
     if (capacity.gpus() < 0) capacity.set_gpus(0);
     if (!host_.AssignsGpus()) return;

@@ -10,7 +10,6 @@
 #include "agent/checkpoint/precheck.h"
 #include "agent/host/task_ending.h"
 #include "agent/launch/json_file.h"
-#include "agent/launch/made_names.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
 #include "agent/launch/tmpdir.h"
@@ -19,6 +18,14 @@
 #include "spdlog/spdlog.h"
 
 namespace siding {
+namespace {
+
+// A look that takes longer does not come back: the largest tasks are looked at in seconds.
+constexpr auto kBlind = std::chrono::seconds(10);
+// The same, where an order waits for it.
+constexpr auto kCheckPatience = std::chrono::seconds(10);
+
+}  // namespace
 
 Task::Task(HostContext& host, TaskId id, std::string folder) : Task(host, id, std::move(folder), {}) {
   v1::TaskRef& ref = *record_.mutable_report()->mutable_task();
@@ -76,6 +83,7 @@ void Task::Execute(const v1::ToAgent& command) {
     }
     case v1::ToAgent::kKill:
       if (busy_) {
+        KillPastWorker(Duration(command.kill().grace_us()));
         if (command.kill().grace_us() == 0) kill_now_ = true;
         if (!current_.has_kill()) {
           pending_ = command;
@@ -133,6 +141,7 @@ void Task::Begin(const v1::ToAgent& command, std::function<void()> operation) {
   interrupt_ = false;
   kill_now_ = false;
   abandon_ = false;
+  told_to_end_.reset();
   // The last worker is past its last use of the mutex, or never was.
   if (worker_.joinable()) worker_.join();
   worker_ = std::thread([this, operation = std::move(operation)] { Work(operation); });
@@ -228,64 +237,95 @@ Account Task::User() {
   return user;
 }
 
-std::string Task::WhyNotRestorable(pid_t init) {
-  const Account user = User();
-  if (std::string why = host_.WhyNoCriuFor(user.uid); !why.empty()) return why;
-  return std::string(CheckMadeAnew(init, user).message());
+SightAsked Task::WhatToLookAt() const {
+  SightAsked asked;
+  const bool over = IsOver(record_.report().phase());
+  if (!over && IsAlive(record_.init().pid(), record_.init().start_time())) asked.init = record_.init().pid();
+  asked.gpu = Gpus();
+  asked.drained = record_.gpu().drained();
+  if (!asked.drained) asked.on_gpus.assign(record_.gpu().held().begin(), record_.gpu().held().end());
+  asked.has_criu = host_.criu != nullptr;
+  asked.uid = record_.spec().uid();
+  asked.gid = record_.spec().gid();
+  asked.no_criu = host_.WhyNoCriuFor(asked.uid);
+  asked.user = user_;
+  return asked;
 }
 
-v1::TaskReport Task::Report() {
-  pid_t init = 0;
-  std::vector<std::string> on_gpus;
-  bool uses_gpus = false, drained = false;
+v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
+  SightAsked asked;
   {
     std::lock_guard lock(mutex_);
-    const v1::TaskPhase phase = record_.report().phase();
-    if (!IsOver(phase) && IsAlive(record_.init().pid(), record_.init().start_time()))
-      init = record_.init().pid();
-    uses_gpus = UsesGpus();
-    drained = record_.gpu().drained();
-    if (!record_.gpu().drained()) on_gpus.assign(record_.gpu().held().begin(), record_.gpu().held().end());
+    asked = WhatToLookAt();
   }
-  // Outside the lock: adding up the memory of a large process takes the kernel a while.
-  const Bytes memory = init > 0 ? TreeMemory(init) : Bytes{};
-  const Bytes gpu_memory =
-      on_gpus.empty() || host_.gpus == nullptr
-          ? Bytes{}
-          : host_.gpus->UsedBy(on_gpus, init > 0 ? ProcessTree(init) : std::vector<pid_t>());
-  const auto gpus = uses_gpus ? GpuDevices::kLeave : GpuDevices::kStay;
-  std::string cannot_dump = init > 0 ? WhyNoScript(init) : "";
-  if (init > 0 && cannot_dump.empty()) cannot_dump = WhyNotDumpable(init, gpus);
-  if (init > 0 && cannot_dump.empty() && host_.criu) cannot_dump = WhyNotRestorable(init);
-  // While it is off its GPUs nothing can be seen of that, and what was seen before holds.
-  const bool looks_at_gpus = init > 0 && !drained;
-  std::string cannot_drain;
+  const pid_t init = asked.init;
+  const bool drained = asked.drained;
+  const std::string no_script = init > 0 ? WhyNoScript(init) : "";
+  const auto now = std::chrono::steady_clock::now();
+  // One that has hung since the last report is not waited for again.
+  const bool begun = (init > 0 || !asked.on_gpus.empty()) && looks_.Begin([asked, sighting = sighting_] {
+    sighting->Put(Look(asked, sighting->at));
+  });
+  if (begun) looks_.Wait(until);
+  const auto since = looks_.since();
+  const bool blind = init > 0 && since && now - *since > kBlind;
+  const std::string why_blind = blind ? WhyNotSeen(sighting_->at) : "";
+  const Bytes resident = blind ? TreeResident(init) : Bytes{};
+  const std::optional<Sight> sight = sighting_->last();
   Duration lock_time{0};
-  if (looks_at_gpus) {
-    std::set<pid_t> clients;
-    if (uses_gpus && host_.AssignsGpus()) clients = host_.gpus->MayBeOnGpus(ProcessTree(init));
-    // As seen a moment ago: the driver is asked only when it matters, for it may keep whoever asks waiting.
-    cannot_drain = WhyNotDrainable(init, [&](pid_t pid) { return clients.contains(pid); });
-    if (uses_gpus && cannot_dump.empty()) cannot_dump = WhyNotWithoutGpu(init, clients);
-    if (!clients.empty()) lock_time = ExpectedLock(clients.size());
-  }
+  if (sight && sight->gpu_clients > 0) lock_time = ExpectedLock(sight->gpu_clients);
   std::lock_guard lock(mutex_);
+  if (blind != blind_) {
+    blind_ = blind;
+    if (blind)
+      spdlog::warn("task {}: {}", name_, why_blind);
+    else if (init > 0)
+      spdlog::info("task {}: it can be looked at again", name_);
+  }
+  if (sight && sight->user) user_ = sight->user;
   v1::TaskReport& report = *record_.mutable_report();
-  if (init > 0) report.set_memory(memory.value);
-  report.set_gpu_memory(gpu_memory.value);
+  if (blind) {
+    report.set_memory(resident.value);
+  } else if (init > 0 && sight) {
+    report.set_memory(sight->memory.value);
+  }
+  report.set_gpu_memory(asked.on_gpus.empty() || !sight ? 0 : sight->gpu_memory.value);
   if (drained) return report;
+  std::string cannot_dump = no_script;
+  if (cannot_dump.empty()) cannot_dump = blind ? why_blind : init > 0 && sight ? sight->cannot_dump : "";
   report.set_cannot_checkpoint(cannot_dump);
-  report.set_cannot_drain(cannot_drain);
-  report.set_gpu_lock_us(lock_time.count());
+  // Before a drain its processes' memory is read, too.
+  const bool cannot_drain = blind && asked.gpu.used;
+  report.set_cannot_drain(cannot_drain ? why_blind : init > 0 && sight ? sight->cannot_drain : "");
+  report.set_gpu_lock_us(init > 0 ? lock_time.count() : 0);
   return report;
+}
+
+absl::Status Task::InTime(std::function<absl::Status()> look) {
+  const auto end = std::chrono::steady_clock::now() + kCheckPatience;
+  const auto answer = std::make_shared<absl::Status>();
+  if (!checks_.Begin([answer, look = std::move(look)] { *answer = look(); }))
+    return absl::DeadlineExceededError(WhyNotSeen(0));
+  const auto slice = [] { return std::chrono::steady_clock::now() + std::chrono::milliseconds(20); };
+  while (!checks_.Wait(std::min(end, slice()))) {
+    if (Interrupted()) return absl::AbortedError("interrupted");
+    if (std::chrono::steady_clock::now() >= end) return absl::DeadlineExceededError(WhyNotSeen(0));
+  }
+  return *answer;
 }
 
 bool Task::WaitEnded(Duration timeout, const std::function<bool()>& more) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   std::unique_lock lock(mutex_);
   while (!ended_ && std::chrono::steady_clock::now() < end) {
-    if (more && more()) break;
-    // Woken by the watcher; the short waits are for `more`, which looks at the world outside.
+    if (more) {
+      // It may look at the world outside, which may keep it waiting, and reports do not wait for that.
+      lock.unlock();
+      const bool enough = more();
+      lock.lock();
+      if (enough || ended_) break;
+    }
+    // Woken by the watcher; the short waits are for `more`.
     changed_.wait_until(
         lock, std::min(end, std::chrono::steady_clock::now() + std::chrono::milliseconds(more ? 20 : 1000)));
   }
@@ -330,10 +370,11 @@ void Task::Watch(UniqueFd shim) {
   if (watcher_.joinable()) watcher_.join();
   watcher_ = std::thread([this, shim = std::move(shim)] {
     if (!WaitForShim(shim, wake_.get())) return;
+    // A shim that Slurm killed with everything else of its step could not tidy up. Without the lock: how much
+    // there is to remove is up to the job.
+    if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
     std::lock_guard lock(mutex_);
     ended_ = true;
-    // A shim that Slurm killed with everything else of its step could not tidy up.
-    if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
     // On the worker: the last processes may take their time to end.
     if (!busy_ && Unjudged()) Begin({}, [this] { Conclude(); });
     changed_.notify_all();

@@ -19,7 +19,9 @@
 #include <string>
 #include <thread>
 
+#include "agent/host/aside.h"
 #include "agent/host/context.h"
+#include "agent/host/sight.h"
 #include "agent/host/task_record.pb.h"
 #include "agent/launch/account.h"
 #include "common/files.h"
@@ -49,8 +51,9 @@ class Task {
   // Of a hosted batch script: one of its steps has come.
   void NoteStep();
   void Adopt();
-  // The report with fresh figures from /proc.
-  v1::TaskReport Report();
+  // The report with fresh figures from /proc, if the look at them is over by then; otherwise with the last
+  // ones. That none can be had is said where it goes on for a while.
+  v1::TaskReport Report(std::chrono::steady_clock::time_point until);
   // True if it is over and nothing is under way: its folder may be removed.
   bool CanForget();
   // Removes what is left of it on this machine.
@@ -86,18 +89,21 @@ class Task {
   absl::Status TellToSave(const v1::Save& save, Duration patience);
   void DoKill(Duration grace);
   void NoteKill();
+  void KillPastWorker(Duration grace);  // with mutex_ held
   void DoAdopt();
   void Conclude();
 
   void Work(std::function<void()> operation);
   // task_gpu.cc. Without mutex_, and nothing to do for a job without GPUs.
   bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
-  std::string WhyNotDrainable(pid_t init, const std::function<bool(pid_t)>& is_client);
+  GpuFacts Gpus() const;  // with mutex_ held
   std::string WhyNoScript(pid_t init);
   Account User();
-  std::string WhyNotRestorable(pid_t init);
+  SightAsked WhatToLookAt() const;  // with mutex_ held
+  // Calls `look` on another thread; kDeadlineExceeded: it does not come back, or the last one has not. For
+  // the worker. It owns all that it uses.
+  absl::Status InTime(std::function<absl::Status()> look);
   void NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec);  // with mutex_ held
-  std::string WhyNotDrainableHosted(const std::vector<pid_t>& tree);
   absl::Status TakeGpus();
   absl::Status TakeGivenGpus();
   std::vector<std::string> GpusInReach() const;
@@ -107,7 +113,6 @@ class Task {
   absl::Status CheckLocked(pid_t init);
   absl::Status NoteInheritedDescriptors();
   bool HasComeToGpus();
-  static std::string WhyNotWithoutGpu(pid_t init, const std::set<pid_t>& clients);
   absl::Status NoteRefusal(const absl::Status& why);
   Duration ExpectedLock(size_t processes);
   bool IsCalledOff();
@@ -130,7 +135,7 @@ class Task {
   absl::Status ThawIfFrozen();
   // Tells the task that it is about to be stopped, and waits. Not OK: it is not to be stopped any more.
   absl::Status GiveNotice(Duration notice);
-  // Waits for the task's end, an interruption, or for `more`; true if the task has ended.
+  // Waits for the task's end, or for `more`, which is called without mutex_; true if the task has ended.
   bool WaitEnded(Duration timeout, const std::function<bool()>& more = {});
   // With mutex_ held, or on the worker after the start.
   const Freezer& freezer() const { return record_.hosted() ? host_.signals : host_.freezer; }
@@ -157,11 +162,16 @@ class Task {
   std::optional<v1::ToAgent> pending_;       // guarded by mutex_: to be carried out next
   Decision decision_ = Decision::kNone;      // guarded by mutex_
   std::function<void(absl::Status)> ready_;  // the worker's: of ExpectShim()
-  bool ended_ = false;                       // guarded by mutex_: the shim is gone
-  std::atomic<bool> interrupt_{false};       // the operation is to make way for a kill
+  std::optional<std::chrono::steady_clock::time_point> told_to_end_;  // guarded by mutex_: while it is busy
+  bool blind_ = false;                  // guarded by mutex_: it is known that it cannot be looked at
+  bool ended_ = false;                  // guarded by mutex_: the shim is gone
+  std::atomic<bool> interrupt_{false};  // the operation is to make way for a kill
   std::atomic<bool> kill_now_{false};
   std::atomic<bool> abandon_{false};  // CRIU is to be ended by force
-  UniqueFd wake_;                     // an eventfd: ends the watcher
+  const std::shared_ptr<Sighting> sighting_ = std::make_shared<Sighting>();
+  Aside looks_;    // for reports
+  Aside checks_;   // for orders
+  UniqueFd wake_;  // an eventfd: ends the watcher
   std::thread watcher_;
   std::thread worker_;
 };

@@ -137,9 +137,12 @@ void Task::DoDump(v1::ToAgent command) {
     SIDING_RETURN_IF_ERROR(LeaveGpus(Duration(command.dump().lock_patience_us())));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.ready: the task runs, and is off its GPUs">());
     const Account user = User();
-    SIDING_RETURN_IF_ERROR(Annotate(CheckHeldFiles(record_.init().pid(), user), "it could not be restored"));
-    // Asked again when it is frozen. Now it costs no dump.
-    SIDING_RETURN_IF_ERROR(Annotate(CheckMadeAnew(record_.init().pid(), user), "it could not be restored"));
+    // Asked again when it is frozen. Now it costs no dump, and whom the task keeps waiting nobody waits for.
+    SIDING_RETURN_IF_ERROR(InTime([init = record_.init().pid(), user]() -> absl::Status {
+      AwaitMemory(init);
+      SIDING_RETURN_IF_ERROR(Annotate(CheckHeldFiles(init, user), "it could not be restored"));
+      return Annotate(CheckMadeAnew(init, user), "it could not be restored");
+    }));
     DumpPlan plan;
     plan.account = user;
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};

@@ -48,28 +48,19 @@ std::vector<std::string> ToVector(const Uuids& uuids) { return {uuids.begin(), u
 
 }  // namespace
 
-std::string Task::WhyNotDrainable(pid_t init, const std::function<bool(pid_t)>& is_client) {
-  if (!UsesGpus()) {
-    const bool has_one = record_.hosted() && !OpenGpuDescriptors(init).empty();
-    return has_one ? "it uses a GPU, and " + record_.spec().cluster_manager() + " has given it none" : "";
-  }
-  if (!host_.AssignsGpus()) {
-    return host_.gpus == nullptr || host_.gpus->problem().empty() ? "this node's agent drains no GPUs"
-                                                                  : host_.gpus->problem();
-  }
-  if (!host_.gpus->problem().empty()) return host_.gpus->problem();
-  const std::vector<pid_t> tree = ProcessTree(init);
-  if (std::string why = record_.hosted() ? WhyNotDrainableHosted(tree) : ""; !why.empty()) return why;
-  return siding::WhyNotDrainable(tree, record_.spec().nodes(), record_.spec().per_node().gpus(), is_client);
-}
-
-// Its state would go on to GPUs that others have if it were somewhere else than it is thought to be.
-std::string Task::WhyNotDrainableHosted(const std::vector<pid_t>& tree) {
-  if (!record_.gpus_unknown().empty()) return record_.gpus_unknown();
-  const std::string other = host_.gpus->FindOther(ToVector(record_.given_gpus()), tree);
-  if (other.empty()) return "";
-  return absl::StrCat("it uses ", other, ", which ", record_.spec().cluster_manager(),
-                      " has not given to it");
+GpuFacts Task::Gpus() const {
+  const v1::JobSpec& spec = record_.spec();
+  GpuFacts facts;
+  facts.used = UsesGpus();
+  facts.assigned = host_.AssignsGpus();
+  facts.hosted = record_.hosted();
+  facts.cluster_manager = spec.cluster_manager();
+  facts.unknown = record_.gpus_unknown();
+  facts.given = ToVector(record_.given_gpus());
+  facts.nodes = spec.nodes();
+  facts.gpus = spec.per_node().gpus();
+  facts.nodes_own = host_.gpus;
+  return facts;
 }
 
 // A task whose GPUs are not known runs on them and stays there: WhyNotDrainable() says why.
@@ -176,17 +167,6 @@ bool Task::HasComeToGpus() {
   return !open.empty();
 }
 
-// What a drain leaves behind and CRIU does not restore: descriptors of GPUs in processes that are none of the
-// driver's clients, such as a data loader's workers. Empty: there is nothing of the kind.
-std::string Task::WhyNotWithoutGpu(pid_t init, const std::set<pid_t>& clients) {
-  for (const GpuDescriptor& descriptor : OpenGpuDescriptors(init)) {
-    if (clients.contains(descriptor.pid)) continue;
-    return absl::StrCat("process ", descriptor.pid, " (", ProgramOf(descriptor.pid),
-                        ") has a GPU open without using it, which cannot be restored; it can be suspended");
-  }
-  return "";
-}
-
 // But not those that a process is still on, after a refill that failed half-way: they are not free.
 void Task::GiveGpusBack() {
   if (!host_.AssignsGpus()) return;
@@ -203,7 +183,12 @@ absl::Status Task::CheckDrainable(pid_t init) {
     const auto state = host_.gpus->driver().State(pid);
     return !state.ok() || *state != GpuState::kUnused;
   };
-  const std::string why = WhyNotDrainable(init, is_client);
+  GpuFacts facts;
+  {
+    std::lock_guard lock(mutex_);
+    facts = Gpus();
+  }
+  const std::string why = WhyNotDrainable(facts, init, is_client);
   return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
 }
 
@@ -221,6 +206,13 @@ absl::Status Task::CheckLocked(pid_t init) {
 
 absl::Status Task::LeaveGpus(Duration patience) {
   const pid_t init = record_.init().pid();
+  // What follows reads the memory of its processes, and the driver their state.
+  if (UsesGpus()) {
+    SIDING_RETURN_IF_ERROR(InTime([init] {
+      AwaitMemory(init);
+      return absl::OkStatus();
+    }));
+  }
   SIDING_RETURN_IF_ERROR(CheckDrainable(init));
   if (!UsesGpus()) return absl::OkStatus();
   std::vector<std::string> held;

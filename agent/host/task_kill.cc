@@ -17,6 +17,23 @@ void Task::NoteKill() {
     spdlog::error("task {}: {}", name_, std::string(status.message()));
 }
 
+// Whoever is to carry the order out may be kept waiting by the very processes that it is to end. The
+// controller says it again until they have.
+void Task::KillPastWorker(Duration grace) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!told_to_end_) told_to_end_ = now;
+  // Hosts have hung when a restored process was killed on its GPU.
+  const bool on_gpu = record_.restored() && UsesGpus();
+  if (on_gpu || now - *told_to_end_ < grace + kEndPatience) return;
+  if (!record_.killed()) {
+    record_.set_killed(true);
+    if (absl::Status status = WriteJsonFileDurably(folder_ + "/task.json", record_, 0600); !status.ok())
+      spdlog::error("task {}: {}", name_, std::string(status.message()));
+  }
+  spdlog::warn("task {}: what is under way does not make way; its processes are killed", name_);
+  freezer().KillAll(name_, LivingInit());
+}
+
 void Task::DoKill(Duration grace) {
   FaultHere<"agent.kill: a task is about to be ended">();
   if (absl::Status status = ThawIfFrozen(); !status.ok()) {

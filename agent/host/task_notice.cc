@@ -14,10 +14,8 @@ absl::Status Task::GiveNotice(Duration notice) {
   for (pid_t pid : ProcessTree(init)) {
     if (pid != init) kill(pid, SIGURG);
   }
-  const auto called_off = [&] { return decision_ == Decision::kAbort || Interrupted(); };
-  if (WaitEnded(notice, called_off)) return absl::AbortedError("the task has ended");
-  std::lock_guard lock(mutex_);
-  if (called_off()) return absl::AbortedError("called off before the notice was over");
+  if (WaitEnded(notice, [this] { return IsCalledOff(); })) return absl::AbortedError("the task has ended");
+  if (IsCalledOff()) return absl::AbortedError("called off before the notice was over");
   return absl::OkStatus();
 }
 

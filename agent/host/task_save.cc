@@ -87,16 +87,26 @@ void Task::DoSave(const v1::ToAgent& command) {
   std::string marker = save.app().marker();
   if (!marker.empty() && marker.front() != '/') marker = record_.spec().workdir() + "/" + marker;
   const Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
-  const MarkerState before = LookAt(marker, user);
+  // Where it lies is up to the job: a server that is away keeps whoever asks waiting. Then nothing is seen.
+  const auto look = [&]() -> std::optional<MarkerState> {
+    const auto seen = std::make_shared<MarkerState>();
+    const absl::Status looked = InTime([seen, marker, user] {
+      *seen = LookAt(marker, user);
+      return absl::OkStatus();
+    });
+    return looked.ok() ? std::optional(*seen) : std::nullopt;
+  };
+  const std::optional<MarkerState> before = look();
   const auto marked = [&] {
-    const MarkerState now = LookAt(marker, user);
-    return now.exists && !(now == before);
+    const std::optional<MarkerState> now = look();
+    return before && now && now->exists && !(*now == *before);
   };
   const auto end = std::chrono::steady_clock::now() + Duration(save.app().grace_us());
   const auto left = [&] {
     return std::chrono::duration_cast<Duration>(end - std::chrono::steady_clock::now());
   };
-  absl::Status status = TellToSave(save, left());
+  absl::Status status = before ? TellToSave(save, left())
+                               : absl::DeadlineExceededError("its marker cannot be looked at: " + marker);
   bool has_marker = false;
   if (status.ok()) {
     const auto over = [&] { return (has_marker = marked()) || Interrupted(); };

@@ -1,6 +1,8 @@
 #include "agent/launch/processes.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,6 +44,15 @@ std::string LinkText(const std::string& path) {
   char text[PATH_MAX];
   const ssize_t size = readlink(path.c_str(), text, sizeof text);
   return size > 0 ? std::string(text, static_cast<size_t>(size)) : "";
+}
+
+// As far as the kernel knows both already: no file system is asked.
+bool IsSameFile(const std::string& link, int fd) {
+  struct statx a {
+  }, b{};
+  return statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &a) == 0 &&
+         statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &b) == 0 && a.stx_ino == b.stx_ino &&
+         a.stx_dev_major == b.stx_dev_major && a.stx_dev_minor == b.stx_dev_minor;
 }
 
 // The value in "Key:   12 kB"; the last one of several. -1 if there is no such line.
@@ -103,8 +114,12 @@ std::optional<ProcessStat> OldestWithOpen(int fd) {
     if (pid == getpid()) continue;
     const std::string folder = ProcPath(pid, "fd");
     const std::vector<int> fds = Numbers(folder);
-    // By name: looking at the file itself may take for ever where a server is away.
-    const auto is_it = [&](int other) { return LinkText(folder + "/" + std::to_string(other)) == file; };
+    // By name first: looking at the file itself may take for ever where a server is away. A name may be made
+    // to look like any other in namespaces of somebody's own.
+    const auto is_it = [&](int other) {
+      const std::string link = folder + "/" + std::to_string(other);
+      return LinkText(link) == file && IsSameFile(link, fd);
+    };
     if (std::none_of(fds.begin(), fds.end(), is_it)) continue;
     const auto stat = ReadProcessStat(pid);
     if (stat && (!oldest || stat->start_time < oldest->start_time)) oldest = stat;
@@ -168,13 +183,28 @@ std::string ProgramOf(pid_t pid) {
   return program.ok() ? *program : "?";
 }
 
-Bytes TreeMemory(pid_t root) {
+Bytes TreeMemory(pid_t root, std::atomic<pid_t>& at) {
   Bytes sum;
   for (pid_t pid : ProcessTree(root)) {
+    at = pid;
     auto text = ReadFile(ProcPath(pid, "smaps_rollup"));
     int64_t kib = text.ok() ? FindNumber(*text, "Pss") : -1;
     if (kib < 0) kib = ReadStatusNumber(pid, "VmRSS");
     if (kib > 0) sum += Bytes{kib * 1024};
+  }
+  at = 0;
+  return sum;
+}
+
+void AwaitMemory(pid_t root) {
+  // Short, and read out of the process's own memory.
+  for (pid_t pid : ProcessTree(root)) ReadFile(ProcPath(pid, "cmdline")).IgnoreError();
+}
+
+Bytes TreeResident(pid_t root) {
+  Bytes sum;
+  for (pid_t pid : ProcessTree(root)) {
+    if (const int64_t kib = ReadStatusNumber(pid, "VmRSS"); kib > 0) sum += Bytes{kib * 1024};
   }
   return sum;
 }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -55,8 +56,16 @@ bool HearsSignal(pid_t pid, int signal);
 // The name of its program, "python3"; "?" if it has ended.
 std::string ProgramOf(pid_t pid);
 
-// Proportional set size of the tree, or its resident size where the kernel does not tell the former.
-Bytes TreeMemory(pid_t root);
+// Proportional set size of the tree, or its resident size where the kernel does not tell the former. The
+// kernel holds a process's map of memory meanwhile, and a process can keep it for as long as it likes: to be
+// called where nobody has to wait. `at` is the process that is being looked at, 0 at the end.
+Bytes TreeMemory(pid_t root, std::atomic<pid_t>& at);
+
+// Returns when whoever reads the memory of the tree's processes has not to wait for it any more.
+void AwaitMemory(pid_t root);
+
+// Its resident size, in which what processes share counts for each of them. Never waits for them.
+Bytes TreeResident(pid_t root);
 
 // RAM that programs could have now, of the machine. 0: the kernel does not tell.
 Bytes AvailableMemory();

@@ -1,6 +1,10 @@
 #include "agent/launch/processes.h"
 
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "gtest/gtest.h"
@@ -55,7 +59,39 @@ TEST(HearsSignal, WhoHandlesOrBlocksItDoes) {
 
 TEST(HearsSignal, NobodyDoesNot) { EXPECT_FALSE(HearsSignal(0, SIGUSR2)); }
 
-TEST(Processes, MemoryIsMeasured) { EXPECT_GT(TreeMemory(getpid()).value, 100000); }
+// In a mount namespace of its own anybody has files of any name.
+TEST(Processes, AFileThatIsOnlyNamedAlikeIsAnother) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to mount";
+  char folder[] = "/tmp/siding-alike-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/lock";
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    const bool made =
+        unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+        mount("none", folder, "tmpfs", 0, nullptr) == 0 && open(path.c_str(), O_RDWR | O_CREAT, 0600) >= 0;
+    (void)!write(ready[1], made ? "1" : "0", 1);
+    for (;;) pause();
+  }
+  char made = '0';
+  ASSERT_EQ(read(ready[0], &made, 1), 1);
+  EXPECT_EQ(made, '1');
+  const UniqueFd ours(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  EXPECT_FALSE(OldestWithOpen(ours.get()));
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  unlink(path.c_str());
+  rmdir(folder);
+}
+
+TEST(Processes, MemoryIsMeasured) {
+  std::atomic<pid_t> at{0};
+  EXPECT_GT(TreeMemory(getpid(), at).value, 100000);
+  EXPECT_EQ(at, 0);
+  EXPECT_GT(TreeResident(getpid()).value, 100000);
+}
 
 }  // namespace
 }  // namespace siding

@@ -1,0 +1,39 @@
+// Work that may never come back.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace siding {
+
+// Looks at what a job has in its hands are done here: the kernel may keep whoever reads a process's memory,
+// or asks for a file on a file system of the job's, waiting for as long as the job likes. Such a look is on a
+// thread of its own, which is left behind if it does not come back; there is never more than one.
+//
+// Thread-safe.
+class Aside {
+ public:
+  using Steady = std::chrono::steady_clock;
+
+  Aside();
+  // Waits a moment for work that is under way, and leaves it behind if it does not end.
+  ~Aside();
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+
+  // Begins `work` on another thread; false: an earlier one is still under way, or there is no thread. It may
+  // outlive this object and everything else, so it owns all that it uses.
+  bool Begin(std::function<void()> work);
+  // Returns when nothing is under way, or at `until`; whether nothing is.
+  bool Wait(Steady::time_point until) const;
+  // Since when what is under way has been; nothing: nothing is.
+  std::optional<Steady::time_point> since() const;
+
+ private:
+  struct State;
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace siding

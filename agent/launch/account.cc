@@ -1,6 +1,7 @@
 #include "agent/launch/account.h"
 
 #include <grp.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
@@ -25,6 +26,22 @@ bool SetFileIds(uid_t uid, gid_t gid) {
   setfsuid(uid);
   return static_cast<gid_t>(setfsgid(static_cast<gid_t>(-1))) == gid &&
          static_cast<uid_t>(setfsuid(static_cast<uid_t>(-1))) == uid;
+}
+
+// Those that the thread acts with; what it may raise again stays.
+bool SetEffective(const std::array<uint32_t, 2>& effective) {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  if (syscall(SYS_capget, &header, data) != 0) return false;
+  for (size_t i = 0; i < effective.size(); ++i) data[i].effective = effective[i];
+  return syscall(SYS_capset, &header, data) == 0;
+}
+
+std::array<uint32_t, 2> Effective() {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  if (syscall(SYS_capget, &header, data) != 0) return {};
+  return {data[0].effective, data[1].effective};
 }
 
 }  // namespace
@@ -55,14 +72,18 @@ FilesAsUser::FilesAsUser(const Account& account) {
   }
   groups_.resize(getgroups(0, nullptr));
   groups_.resize(getgroups(static_cast<int>(groups_.size()), groups_.data()));
+  effective_ = Effective();
   changed_ = true;
-  ok_ = SetThreadGroups(account.groups) && SetFileIds(account.uid, account.gid);
+  // The capabilities last: groups and ids need some. The kernel has taken those over files with the ids; the
+  // others, such as the right to look into any process, open files, too.
+  ok_ = SetThreadGroups(account.groups) && SetFileIds(account.uid, account.gid) &&
+        (account.uid == 0 || SetEffective({}));
 }
 
 FilesAsUser::~FilesAsUser() {
   if (!changed_) return;
   // Failing to come back would leave a root that cannot do its work: nothing sensible can follow.
-  if (!SetFileIds(geteuid(), getegid()) || !SetThreadGroups(groups_)) abort();
+  if (!SetEffective(effective_) || !SetFileIds(geteuid(), getegid()) || !SetThreadGroups(groups_)) abort();
 }
 
 }  // namespace siding

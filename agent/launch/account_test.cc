@@ -1,6 +1,8 @@
 #include "agent/launch/account.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <future>
@@ -50,6 +52,31 @@ TEST_F(FilesAsUserTest, AfterwardsRootIsRoot) {
   struct stat info {};
   ASSERT_EQ(stat((folder_ / "made").c_str(), &info), 0);
   EXPECT_EQ(info.st_uid, 0u);
+}
+
+// A magic link leads past the modes of the folders on the way, for whoever may look into the process.
+TEST_F(FilesAsUserTest, ProcessesOfOthersAreClosed) {
+  const std::string home = folder_ / "home";
+  ASSERT_TRUE(MakeDirectories(home, 0700).ok());
+  ASSERT_TRUE(WriteFileAtomically(home + "/file", "private", 0644).ok());
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    if (chdir(home.c_str()) != 0 || write(ready[1], "", 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const std::string link = "/proc/" + std::to_string(other) + "/cwd/file";
+  {
+    const FilesAsUser as_user(AccountOf(kSomebody, kSomebody));
+    ASSERT_TRUE(as_user.ok());
+    EXPECT_FALSE(ReadFile(link).ok());
+  }
+  EXPECT_EQ(*ReadFile(link), "private");
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
 }
 
 TEST_F(FilesAsUserTest, OtherThreadsStayRoot) {

@@ -3,17 +3,21 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <cstddef>
+#include <cstring>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/launch/held.h"
 #include "agent/launch/processes.h"
@@ -41,6 +45,29 @@ bool WasAFile(const std::string& target, const struct stat& info, int fd, dev_t 
   return fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC;
 }
 
+// The path at which a socket listens; empty: at none. The socket itself is asked: a table such as
+// /proc/net/unix has in it whatever bytes anybody's sockets are named with, and lines of theirs.
+std::string ListensAt(const Held& held) {
+  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, held.pid, 0)));
+  int number = 0;
+  if (!process.valid() || !absl::SimpleAtoi(held.link.substr(held.link.rfind('/') + 1), &number)) return "";
+  const UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+  int domain = 0, listens = 0;
+  socklen_t size = sizeof domain;
+  if (!fd.valid() || getsockopt(fd.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX)
+    return "";
+  size = sizeof listens;
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) return "";
+  sockaddr_un address = {};
+  size = sizeof address;
+  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  const size_t begin = offsetof(sockaddr_un, sun_path);
+  if (size <= begin || address.sun_path[0] != '/') return "";
+  // With a zero at the end or, where it fills its place, without.
+  return std::string(address.sun_path,
+                     strnlen(address.sun_path, std::min<size_t>(size, sizeof address) - begin));
+}
+
 // In the folder that it was in, or where that is gone in the next above it.
 bool MayMakeFileIn(std::string folder) {
   while (!folder.empty()) {
@@ -53,16 +80,13 @@ bool MayMakeFileIn(std::string folder) {
 
 class Checker {
  public:
-  Checker(pid_t init, const Account& user) : user_(user) {
-    if (const auto table = ReadFile(absl::StrCat("/proc/", init, "/net/unix")); table.ok())
-      listeners_ = Listeners(*table);
-  }
+  explicit Checker(const Account& user) : user_(user) {}
 
   void Check(const Held& held) {
     if (!problem_.ok()) return;
     const std::string target = TargetOf(held.link);
     if (absl::StartsWith(target, kSocket)) {
-      CheckSocket(held, std::string(absl::StripSuffix(absl::StripPrefix(target, kSocket), "]")));
+      CheckSocket(held);
     } else if (absl::EndsWith(target, kDeleted)) {
       CheckDeleted(held, std::string(absl::StripSuffix(target, kDeleted)));
     } else if (target == "anon_inode:[fanotify]") {
@@ -79,10 +103,9 @@ class Checker {
         absl::StrCat("process ", held.pid, " (", ProgramOf(held.pid), ") ", what));
   }
 
-  void CheckSocket(const Held& held, const std::string& inode) {
-    const auto listener = listeners_.find(inode);
-    if (listener == listeners_.end()) return;
-    const std::string& path = listener->second;
+  void CheckSocket(const Held& held) {
+    const std::string path = ListensAt(held);
+    if (path.empty()) return;
     const FilesAsUser as_user(user_);
     if (!as_user.ok() || !MayMakeFileIn(path.substr(0, path.rfind('/'))))
       Refuse(held, absl::StrCat("listens at ", path, ", which its user could not do again"));
@@ -119,33 +142,14 @@ class Checker {
 
   const Account& user_;
   const dev_t shared_memory_ = DeviceOfSharedMemory();
-  std::map<std::string, std::string> listeners_;
   absl::Status problem_;
 };
 
 }  // namespace
 
-// Address, references, protocol, flags, type, state, inode, path. A path may hold any byte, line feeds too:
-// that can add lines that mean nothing.
-std::map<std::string, std::string> Listeners(const std::string& table) {
-  constexpr unsigned kListens = 1 << 16;
-  std::map<std::string, std::string> listeners;
-  for (absl::string_view line : absl::StrSplit(table, '\n')) {
-    unsigned flags = 0;
-    unsigned long inode = 0;
-    int end = 0;
-    const std::string text(line);
-    if (std::sscanf(text.c_str(), "%*s %*s %*s %x %*s %*s %lu%n", &flags, &inode, &end) != 2) continue;
-    const std::string path = text.substr(end);
-    if ((flags & kListens) != 0 && absl::StartsWith(path, " /"))
-      listeners[std::to_string(inode)] = path.substr(1);
-  }
-  return listeners;
-}
-
 absl::Status CheckMadeAnew(pid_t init, const Account& user) {
   if (user.uid == 0) return absl::OkStatus();
-  Checker checker(init, user);
+  Checker checker(user);
   ForEachHeld(init, [&](const Held& held) { checker.Check(held); });
   return checker.problem();
 }

@@ -3,9 +3,6 @@
 
 #include <sys/types.h>
 
-#include <map>
-#include <string>
-
 #include "absl/status/status.h"
 #include "agent/launch/account.h"
 
@@ -18,8 +15,5 @@ namespace siding {
 // kPermissionDenied says which process has what. Root could make everything. The processes may run; then it
 // is what a moment has shown. For root. Thread-safe.
 absl::Status CheckMadeAnew(pid_t init, const Account& user);
-
-// Sockets that listen at a path, in a text such as /proc/net/unix: their inodes, and the paths.
-std::map<std::string, std::string> Listeners(const std::string& table);
 
 }  // namespace siding

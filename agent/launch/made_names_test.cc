@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -10,9 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstring>
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "agent/launch/folder_for_test.h"
 #include "common/files.h"
 #include "gmock/gmock.h"
@@ -21,18 +24,7 @@
 namespace siding {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Pair;
-
-TEST(ListenersTest, AreThoseAtAPath) {
-  EXPECT_THAT(Listeners("Num       RefCount Protocol Flags    Type St Inode Path\n"
-                        "0000000000000000: 00000003 00000000 00000000 0001 03  1658\n"
-                        "0000000000000000: 00000003 00000000 00000000 0001 03  1659 /run/connected\n"
-                        "0000000000000000: 00000002 00000000 00010000 0001 01 20001 /run/a b\n"
-                        "0000000000000000: 00000002 00000000 00010000 0001 01    17 @abstract\n"),
-              ElementsAre(Pair("20001", "/run/a b")));
-}
 
 // A process of somebody's that has made something.
 class Job {
@@ -98,6 +90,37 @@ TEST_F(MadeNamesTest, NotWhereItsUserMayMakeNothingAnyMore) {
   ASSERT_EQ(chmod(Path("").c_str(), 0755), 0);
   EXPECT_THAT(std::string(CheckMadeAnew(job.pid(), user_).message()),
               HasSubstr("listens at " + Path("listener") + ", which its user could not do again"));
+}
+
+// Its name, in /proc/net/unix, is a line that says of another socket that it listens in a folder of root's.
+TEST_F(MadeNamesTest, WhatOthersCallTheirSocketsSaysNothingOfIt) {
+  int fd = -1;
+  const Job job(user_, [&] {
+    fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    if (fd != 3 && dup2(fd, 3) != 3) _exit(1);
+  });
+  struct stat info {};
+  ASSERT_EQ(stat(absl::StrCat("/proc/", job.pid(), "/fd/3").c_str(), &info), 0);
+  const std::string line =
+      absl::StrCat("\n0000000000000000: 00000002 00000000 00010000 0001 01 ", info.st_ino, " /root/x");
+  const Job other(AccountOf(kSomebody + 1, kSomebody + 1), [&] {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, line.data(), line.size());
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + line.size());
+    if (bind(socket(AF_UNIX, SOCK_STREAM, 0), reinterpret_cast<sockaddr*>(&address), size) != 0) _exit(1);
+  });
+  ASSERT_THAT(*ReadFile("/proc/net/unix"), HasSubstr(absl::StrCat(info.st_ino, " /root/x")));
+  EXPECT_EQ(CheckMadeAnew(job.pid(), user_), absl::OkStatus());
+}
+
+TEST_F(MadeNamesTest, AlsoInANetworkOfItsOwn) {
+  const Job job(user_, [&] {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) _exit(1);
+    Bind(Path("listener"));
+  });
+  ASSERT_EQ(chmod(Path("").c_str(), 0755), 0);
+  EXPECT_THAT(std::string(CheckMadeAnew(job.pid(), user_).message()), HasSubstr("listens at"));
 }
 
 TEST_F(MadeNamesTest, ARemovedFileMayBePutBack) {

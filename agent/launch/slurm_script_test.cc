@@ -1,5 +1,6 @@
 // A batch script's copy, where its user has put other things in the way.
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -8,6 +9,7 @@
 #include "agent/launch/slurm_task.h"
 #include "agent/launch/tmpdir.h"
 #include "common/files.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -47,6 +49,36 @@ TEST_F(HostileScript, TheCopyIsTheUsers) {
 TEST_F(HostileScript, WhatItsUserMayNotReadIsNotCopied) {
   EXPECT_FALSE(CopyBatchScript(folder_ / "slurm_script", request_).ok());
   EXPECT_FALSE(std::filesystem::exists(tmpdir_ + "/slurm_script"));
+}
+
+TEST_F(HostileScript, OnlyARegularFileIsRead) {
+  const std::string script = folder_ / "spool/slurm_script";
+  const auto expect_refused = [&](const char* why) {
+    EXPECT_THAT(std::string(CopyBatchScript(script, request_).status().message()), testing::HasSubstr(why));
+  };
+  std::filesystem::remove(script);
+  ASSERT_EQ(mkfifo(script.c_str(), 0666), 0);  // without a writer it would be waited for
+  expect_refused("regular file");
+  std::filesystem::remove(script);
+  ASSERT_EQ(symlink("/dev/zero", script.c_str()), 0);
+  expect_refused("symbolic links");
+  std::filesystem::remove(script);
+  ASSERT_EQ(mknod(script.c_str(), S_IFCHR | 0666, makedev(1, 5)), 0);  // zeros without end
+  ASSERT_EQ(chmod(script.c_str(), 0666), 0);
+  expect_refused("regular file");
+}
+
+TEST_F(HostileScript, NorOneOfSomebodyElses) {
+  const std::string script = folder_ / "spool/slurm_script";
+  ASSERT_EQ(chown(script.c_str(), kSomebody + 1, kSomebody + 1), 0);
+  EXPECT_EQ(CopyBatchScript(script, request_).status().code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(HostileScript, NorOneWithoutEnd) {
+  const std::string script = folder_ / "spool/slurm_script";
+  std::filesystem::resize_file(script, uintmax_t{1} << 40);
+  EXPECT_THAT(std::string(CopyBatchScript(script, request_).status().message()),
+              testing::HasSubstr("expected at most"));
 }
 
 TEST_F(HostileScript, NothingIsRemovedWhereALinkLeads) {

@@ -34,6 +34,33 @@ std::string ScriptPath(const agent::ShimRequest& request) {
   return TaskTmpdir(request.spec().uid(), request.job(), request.rank()) + "/" + kScriptName;
 }
 
+// Slurm takes 4 MiB unless its administrator says otherwise (max_script_size).
+constexpr off_t kMostScript = 64 << 20;
+
+// The user has named the file, and says what it is: only a script is read, and of no more than its size.
+absl::StatusOr<std::string> ReadScript(const std::string& path, uid_t uid) {
+  const UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat info {};
+  if (!file.valid() || fstat(file.get(), &info) != 0) return ErrnoError(errno, path);
+  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(path + ": expected a regular file");
+  if (info.st_uid != uid && info.st_uid != 0)
+    return absl::PermissionDeniedError(path + ": expected a file of the job's user, or root's");
+  if (info.st_size > kMostScript)
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, ": expected at most ", kMostScript, " bytes, got ", info.st_size));
+  std::string text(static_cast<size_t>(info.st_size), '\0');
+  size_t have = 0;
+  while (have < text.size()) {
+    const ssize_t got = read(file.get(), text.data() + have, text.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoError(errno, path);
+    if (got == 0) break;
+    have += static_cast<size_t>(got);
+  }
+  text.resize(have);
+  return text;
+}
+
 Account UserOf(const agent::ShimRequest& request) {
   return AccountOf(request.spec().uid(), request.spec().gid());
 }
@@ -158,7 +185,7 @@ absl::StatusOr<std::string> CopyBatchScript(const std::string& command, const ag
   // Both the script's name and the folder of the copy are in the user's hands.
   const FilesAsUser as_user(UserOf(request));
   if (!as_user.ok()) return absl::PermissionDeniedError("cannot act as the job's user");
-  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadFile(command));
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ReadScript(command, request.spec().uid()));
   const std::string path = ScriptPath(request);
   unlink(path.c_str());
   UniqueFd script(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0700));

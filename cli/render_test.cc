@@ -47,6 +47,9 @@ TEST(Nodes, ALostOneSaysForHowLong) {
 TEST(Table, ACellIsOneLineAndSpeaksToNoTerminal) {
   EXPECT_EQ(Table({{"NAME", "X"}, {"a\n\033[2J", "b"}}, kPlain), "NAME        X\na\\n\\x1b[2J  b\n");
 }
+TEST(Table, ACellIsReadAsItIsWritten) {
+  EXPECT_EQ(Table({{"NAME", "X"}, {"a\u202Eb", "c"}}, kPlain), "NAME      X\na\\u202eb  c\n");
+}
 TEST(Table, ACharacterIsAsWideAsAnother) {
   EXPECT_EQ(Table({{"A", "B"}, {"é…", "x"}}, kPlain), "A   B\né…  x\n");
 }

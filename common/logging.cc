@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/utf8.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 
@@ -23,9 +24,14 @@ class PayloadOnOneLine final : public spdlog::custom_flag_formatter {
   }
 };
 
-// C1 controls, which some terminals obey as well.
-bool IsSecondSet(unsigned char first, unsigned char second) {
-  return first == 0xc2 && second >= 0x80 && second < 0xa0;
+std::string Escaped(const std::string& text, const Unseen& unseen) {
+  if (unseen.character == '\n') return "\\n";
+  if (unseen.character == '\t') return "\\t";
+  if (unseen.character > 0xFF) return absl::StrFormat("\\u%04x", unseen.character);
+  std::string bytes;
+  for (size_t i = 0; i < unseen.size; ++i)
+    absl::StrAppendFormat(&bytes, "\\x%02x", static_cast<unsigned char>(text[unseen.at + i]));
+  return bytes;
 }
 
 }  // namespace
@@ -33,20 +39,13 @@ bool IsSecondSet(unsigned char first, unsigned char second) {
 std::string OneLogLine(const std::string& text) {
   std::string line;
   line.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c == '\n') {
-      line += "\\n";
-    } else if (c == '\t') {
-      line += "\\t";
-    } else if (c < 0x20 || c == 0x7f) {
-      absl::StrAppendFormat(&line, "\\x%02x", c);
-    } else if (i + 1 < text.size() && IsSecondSet(c, static_cast<unsigned char>(text[i + 1]))) {
-      absl::StrAppendFormat(&line, "\\xc2\\x%02x", static_cast<unsigned char>(text[++i]));
-    } else {
-      line += text[i];
-    }
+  size_t at = 0;
+  for (auto unseen = FindUnseen(text); unseen; unseen = FindUnseen(text, at)) {
+    line.append(text, at, unseen->at - at);
+    line += Escaped(text, *unseen);
+    at = unseen->at + unseen->size;
   }
+  line.append(text, at);
   return line;
 }
 

@@ -18,6 +18,14 @@ TEST(OneLogLine, TerminalsAreToldNothing) {
   EXPECT_EQ(OneLogLine("\x1b[2J\x07\t\x7f"), "\\x1b[2J\\x07\\t\\x7f");
 }
 
+TEST(OneLogLine, NobodyTurnsItRound) {
+  EXPECT_EQ(OneLogLine("a\u202Eb\u2066c\u200Fd\u061Ce"), "a\\u202eb\\u2066c\\u200fd\\u061ce");
+}
+TEST(OneLogLine, NothingIsThereThatIsNotSeen) {
+  EXPECT_EQ(OneLogLine("a\u200Bb\uFEFFc\u2060d\U000E0041"), "a\\u200bb\\ufeffc\\u2060d\\ue0041");
+}
+TEST(OneLogLine, BytesThatAreNoTextStay) { EXPECT_EQ(OneLogLine("\xff\xe2\x80"), "\xff\xe2\x80"); }
+
 TEST(OneLogLine, NorByTheSecondSetOfControls) { EXPECT_EQ(OneLogLine("a\xc2\x9bz"), "a\\xc2\\x9bz"); }
 
 }  // namespace

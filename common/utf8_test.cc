@@ -18,6 +18,18 @@ TEST(FindNotUtf8, TheFirstAndLastOfEachLengthAre) {
     EXPECT_EQ(FindNotUtf8(text), std::nullopt) << text;
 }
 
+TEST(FindUnseen, SaysWhatAndWhere) {
+  const auto unseen = FindUnseen("\xC3\xB6\xFF\xE2\x80\xAEx");
+  ASSERT_TRUE(unseen);
+  EXPECT_EQ(unseen->at, 3U);
+  EXPECT_EQ(unseen->size, 3U);
+  EXPECT_EQ(NameOf(*unseen), "U+202E");
+}
+TEST(FindUnseen, GoesOnFromWhereItIsTold) {
+  EXPECT_EQ(FindUnseen("\x01-\x02", 1)->at, 2U);
+  EXPECT_EQ(FindUnseen("\x01-\x02", 3), std::nullopt);
+}
+
 TEST(FindNotUtf8, SaysWhere) {
   EXPECT_EQ(FindNotUtf8("ab\xFF"), 2U);
   EXPECT_EQ(FindNotUtf8("\xC3\xB6\x80"), 2U);

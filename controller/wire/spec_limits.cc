@@ -5,18 +5,28 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
+#include "common/utf8.h"
 
 namespace siding {
 namespace {
 
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
-// Shown to people on one line.
-absl::Status CheckName(const std::string& field, const std::string& name, size_t longest) {
-  if (name.size() > longest)
-    return BadField(field, absl::StrCat("at most ", longest, " bytes, got ", name.size()));
-  if (std::any_of(name.begin(), name.end(), IsControl)) return BadField(field, "no control characters");
+// Shown to people on one line. A path may have any characters, and is escaped where it is shown.
+absl::Status CheckOneLine(const std::string& field, const std::string& text, size_t longest) {
+  if (text.size() > longest)
+    return BadField(field, absl::StrCat("at most ", longest, " bytes, got ", text.size()));
+  if (std::any_of(text.begin(), text.end(), IsControl)) return BadField(field, "no control characters");
   return absl::OkStatus();
+}
+
+// Shown to people, who are to see what it is.
+absl::Status CheckName(const std::string& field, const std::string& name, size_t longest) {
+  SIDING_RETURN_IF_ERROR(CheckOneLine(field, name, longest));
+  const auto unseen = FindUnseen(name);
+  if (!unseen) return absl::OkStatus();
+  return BadField(
+      field, absl::StrCat("only characters that are seen, got ", NameOf(*unseen), " at byte ", unseen->at));
 }
 
 // Handed to execve(2), for which a zero is the end. Counts what it takes in `total`.
@@ -65,9 +75,9 @@ absl::Status BadField(const std::string& field, const std::string& expected) {
 
 absl::Status CheckLimits(const v1::JobSpec& spec) {
   SIDING_RETURN_IF_ERROR(CheckName("name", spec.name(), kLongestName));
-  SIDING_RETURN_IF_ERROR(CheckName("workdir", spec.workdir(), kLongestPath));
-  SIDING_RETURN_IF_ERROR(CheckName("output", spec.output(), kLongestPath));
-  SIDING_RETURN_IF_ERROR(CheckName("app.marker", spec.app().marker(), kLongestPath));
+  SIDING_RETURN_IF_ERROR(CheckOneLine("workdir", spec.workdir(), kLongestPath));
+  SIDING_RETURN_IF_ERROR(CheckOneLine("output", spec.output(), kLongestPath));
+  SIDING_RETURN_IF_ERROR(CheckOneLine("app.marker", spec.app().marker(), kLongestPath));
   SIDING_RETURN_IF_ERROR(CheckLabels(spec));
   size_t total = 0;
   SIDING_RETURN_IF_ERROR(CheckCommand("command", spec.command(), total));

@@ -34,6 +34,40 @@ TEST(SpecLimits, ANameSpeaksToNoTerminal) {
   EXPECT_EQ(LimitOf(spec), "name: expected no control characters");
 }
 
+TEST(SpecLimits, ANameIsReadAsItIsWritten) {
+  v1::JobSpec spec;
+  for (const char* unseen : {"\u202A", "\u202E", "\u2066", "\u2069", "\u200E", "\u200F", "\u061C", "\u200B",
+                             "\u200D", "\u2060", "\uFEFF", "\u0085", "\u2028", "\U000E0041"}) {
+    spec.set_name(std::string("ab") + unseen + "c");
+    EXPECT_THAT(LimitOf(spec), HasSubstr("name: expected only characters that are seen, got U+")) << unseen;
+  }
+  spec.set_name("ab\u202Ec");
+  EXPECT_THAT(LimitOf(spec), HasSubstr("got U+202E at byte 2"));
+}
+
+TEST(SpecLimits, SoAreLabelsAndVariables) {
+  v1::JobSpec labels, variables;
+  (*labels.mutable_labels())["qos"] = "low\u202E";
+  EXPECT_THAT(LimitOf(labels), HasSubstr("labels: expected only characters that are seen"));
+  (*variables.mutable_env())["A\u200B"] = "x";
+  EXPECT_THAT(LimitOf(variables), HasSubstr("env: expected only characters that are seen"));
+}
+
+TEST(SpecLimits, NamesOfAnyLanguageMayBe) {
+  v1::JobSpec spec;
+  for (const char* name : {"Größe", "東京 計算", "שלום", "مرحبا", "🚂", "e\u0301"}) {
+    spec.set_name(name);
+    EXPECT_EQ(LimitOf(spec), "") << name;
+  }
+}
+
+// A folder may have any name. It is escaped where it is shown.
+TEST(SpecLimits, PathsMayBeWhatTheyAre) {
+  v1::JobSpec spec;
+  spec.set_workdir("/home/ada/\u200F");
+  EXPECT_EQ(LimitOf(spec), "");
+}
+
 TEST(SpecLimits, ANameHasALength) {
   v1::JobSpec spec;
   spec.set_name(std::string(257, 'x'));

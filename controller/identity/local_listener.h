@@ -5,10 +5,10 @@
 // no process can forge), and hands the connected descriptor to gRPC, whose handlers then see "fd:<number>" as
 // their peer. LocalIdentities turns that back into the uid.
 //
-// Descriptor numbers are reused, so a handler of a connection that has just been closed might otherwise look
-// up the uid of the next one. Each connection is therefore moved to a number of its own that counts upwards
-// through the whole range the process may have; it comes round only after tens of thousands of connections,
-// long after any handler of the earlier one has looked.
+// Descriptor numbers are reused, but not while gRPC has a call of the connection that is not done: each holds
+// the connection, which holds the descriptor (connection_life_test.cc). So no handler looks up the uid of a
+// later connection. Beside that each connection is moved to a number of its own that counts upwards through
+// the whole range the process may have, and comes round only after tens of thousands of connections.
 //
 // Connections beyond the limits are closed at once.
 #pragma once

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "agent/link/fit.h"
 #include "common/fault.h"
 #include "common/logging.h"
+#include "common/message_limits.h"
 #include "common/proto/utf8_fields.h"
 #include "siding/v1/agent.grpc.pb.h"
 
@@ -42,6 +44,12 @@ class Link::Session {
   void Open() { stream_ = stub_->Connect(&context_); }
   bool Write(v1::FromAgent message) {
     MakeUtf8(message);  // it may tell of users' files and processes
+    if (!Fit(message)) {
+      spdlog::error("a message of {} bytes is not sent: a controller takes {}", message.ByteSizeLong(),
+                    kMostToController);
+      return true;
+    }
+    MakeUtf8(message);  // a character may have been cut through
     return stream_->Write(message);
   }
   bool Read(v1::ToAgent& command) { return stream_->Read(&command); }

@@ -25,10 +25,6 @@ namespace siding {
 // What to connect with; asked before each connection, so that renewed certificates are used from then on.
 using LinkCredentials = std::function<absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>()>;
 
-// The longest message from a controller, in bytes. A controller's longest order is a spec of at most
-// kMostSpec (controller/wire/spec_limits.h) and a little more.
-inline constexpr int kMostToAgent = 16 * 1024 * 1024;
-
 // A controller that may be the active one.
 struct LinkTarget {
   std::string target;  // gRPC target, such as "unix:/run/siding/siding.sock" or "head1:7433"

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/message_limits.h"
 #include "siding/v1/types.pb.h"
 
 namespace siding {
@@ -17,9 +18,11 @@ inline constexpr size_t kLongestPath = 4095;            // PATH_MAX, without the
 inline constexpr size_t kLongestArgument = 128 * 1024;  // of execve(2), with its zero
 inline constexpr size_t kMostArguments = 16 * 1024;     // of a command; variables of an environment
 inline constexpr size_t kMostText = 1024 * 1024;        // command, environment and restart command together
-// A whole spec as a message. Far below what agents take in one message (kMostToAgent in agent/link/link.h, 16
-// MiB): an order that its agent cannot receive would break the stream each time it is sent.
-inline constexpr size_t kMostSpec = 2 * 1024 * 1024;
+// A whole spec as a message. An order that its agent cannot receive would break the stream each time it is
+// sent. In journals of before this limit are specs as long as what the controller took.
+inline constexpr size_t kMostSpec = 2 * kMiB;
+static_assert(kMostSpec + kAround <= kMostFromUser);
+static_assert(kMostToController + kAround <= kMostOrder);
 inline constexpr int kMostLabels = 64;
 
 // kInvalidArgument, naming the field and what was expected there.

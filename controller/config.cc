@@ -19,6 +19,9 @@ Fields LimitFields(ServiceLimits& limits) {
           {"connections_per_host", Whole(limits.connections_per_host, 1, kMost)},
           {"waiting_calls", Whole(limits.waiting_calls, 1, kMost)},
           {"waiting_calls_per_user", Whole(limits.waiting_calls_per_user, 1, kMost)},
+          {"arriving_calls", Whole(limits.arriving_calls, 1, kMost)},
+          {"arriving_calls_per_user", Whole(limits.arriving_calls_per_user, 1, kMost)},
+          {"calls_per_connection", Whole(limits.calls_per_connection, 1, kMost)},
           {"threads", Whole(limits.threads, 2, kMost)}};
 }
 
@@ -52,6 +55,10 @@ Fields TlsFields(TlsFiles& tls) {
 std::string ProblemOf(const ControllerConfig& config) {
   const ServiceLimits& limits = config.limits;
   if (config.heartbeat < std::chrono::milliseconds(100)) return "heartbeat: expected 100ms or more";
+  if (limits.arriving_calls >= limits.threads) {
+    return absl::StrCat("limits.arriving_calls: ", limits.arriving_calls,
+                        "; expected fewer than limits.threads (", limits.threads, "), for each holds one");
+  }
   if (limits.waiting_calls >= limits.threads) {
     return absl::StrCat("limits.waiting_calls: ", limits.waiting_calls,
                         "; expected fewer than limits.threads (", limits.threads, "), for each holds one");

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/logging.h"
+#include "common/message_limits.h"
 #include "common/status.h"
 #include "common/tls/credentials.h"
 
@@ -16,6 +17,25 @@ namespace siding {
 namespace {
 
 constexpr auto kShutdownGrace = std::chrono::seconds(3);
+// Bytes of a message that are taken before somebody reads it.
+constexpr int kAhead = 16 * 1024;
+// Read from a connection at once. A piece is kept while a single byte of it is.
+constexpr int kLongestPiece = 64 * 1024;
+// Of a connection without calls. Agents have one for as long as they live.
+constexpr int kIdleMs = 5 * 60 * 1000;
+
+// What a connection may cost. By default gRPC takes more and more ahead of a sender who is fast, unpacks what
+// becomes a thousand times as long, and keeps what says nothing for ever.
+void Bound(grpc::ServerBuilder& builder, const ServiceLimits& limits) {
+  builder.SetMaxReceiveMessageSize(kMostToController);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, limits.calls_per_connection);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kAhead);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kLongestPiece);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+}
 
 }  // namespace
 
@@ -47,6 +67,7 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(
   grpc::ResourceQuota quota;
   quota.SetMaxThreads(config.limits.threads);
   builder.SetResourceQuota(quota);
+  Bound(builder, config.limits);
   KeepAlive(builder);
   add_services(builder);
   if (credentials != nullptr) {

@@ -12,6 +12,7 @@
 #include "common/status.h"
 #include "common/tls/credentials.h"
 #include "controller/api/backup.h"
+#include "controller/api/door.h"
 #include "controller/api/service.h"
 #include "controller/config.h"
 #include "controller/doors.h"
@@ -140,13 +141,14 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   // It may have changed while this one stood by.
   if (config.standby && !config.policy.empty()) policy_watcher.Reload().IgnoreError();
   JournalBackup backup(*journal, JournalOf(config));
-  ApiService api(engine, policy_watcher, identities, config.limits, &backup);
+  ApiService api(engine, policy_watcher, config.limits, &backup);
+  ApiDoor api_door(api, identities, config.limits);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Doors> doors,
                           Doors::Open(config, local, [&](grpc::ServerBuilder& builder) {
                             builder.RegisterService(&gateway);
-                            builder.RegisterService(&api);
+                            builder.RegisterService(&api_door);
                           }));
   SIDING_ASSIGN_OR_RETURN(const auto watching, site->Watch(engine));
 

@@ -13,7 +13,13 @@ struct ServiceLimits {
   // Calls that follow or wait, each of which holds a thread while it lasts.
   int waiting_calls = 512;
   int waiting_calls_per_user = 32;
-  // Of the server. More than waiting_calls, so that the other calls find one.
+  // Calls whose request has not come whole. Each holds a thread, and up to kMostToController
+  // (common/message_limits.h). 0: a quarter of `threads`.
+  int arriving_calls = 0;
+  int arriving_calls_per_user = 32;
+  // Of one connection, at a time: a client that wants more waits.
+  int calls_per_connection = 100;
+  // Of the server. More than waiting_calls and arriving_calls, so that the other calls find one.
   int threads = 1024;
 };
 

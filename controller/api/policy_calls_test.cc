@@ -6,6 +6,7 @@
 
 #include "common/clock.h"
 #include "common/files.h"
+#include "controller/api/door.h"
 #include "controller/api/service.h"
 #include "controller/engine/fake_cluster.h"
 #include "controller/identity/fake_identities.h"
@@ -23,7 +24,7 @@ class PolicyCallsTest : public testing::Test {
   PolicyCallsTest() : folder_(mkdtemp(name_)) {
     EXPECT_TRUE(engine_.Start().ok());
     grpc::ServerBuilder builder;
-    builder.RegisterService(&service_);
+    builder.RegisterService(&door_);
     server_ = builder.BuildAndStart();
     stub_ = v1::Siding::NewStub(server_->InProcessChannel({}));
   }
@@ -51,7 +52,8 @@ class PolicyCallsTest : public testing::Test {
   FakeCluster cluster_{clock_};
   Engine engine_{Policy{.operators = {"ada"}}, *journal_, *platform_, cluster_, clock_};
   PolicyWatcher policy_{path_, engine_, clock_};
-  ApiService service_{engine_, policy_, identities_, {}};
+  ApiService service_{engine_, policy_, {}};
+  ApiDoor door_{service_, identities_, {}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::Siding::Stub> stub_;
   v1::PolicyInForce shown_;

@@ -43,7 +43,7 @@ std::optional<JobId> ShowSome(const Jobs& jobs, JobId from, const Show& show) {
 // The answer to a call that asked the engine for something. The log tells of those who asked for what they
 // may not, or for more than they may.
 grpc::Status Reply(const Caller& caller, const char* method, const absl::Status& status) {
-  if (absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status)) {
+  if (absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status) || absl::IsNotFound(status)) {
     spdlog::warn("{} by user {} is refused: {}", method, caller.user, std::string(status.message()));
   }
   return ToGrpc(status);
@@ -51,27 +51,13 @@ grpc::Status Reply(const Caller& caller, const char* method, const absl::Status&
 
 }  // namespace
 
-// Puts `caller` into scope; for handlers, whose names are those of the calls.
-#define SIDING_AS_CALLER(context, caller)                     \
-  auto caller##_or = CallerOf(context, __func__);             \
-  if (!caller##_or.ok()) return ToGrpc(caller##_or.status()); \
-  const Caller& caller = *caller##_or /* NOLINT(bugprone-macro-parentheses): a name */
+ApiService::ApiService(Engine& engine, PolicyWatcher& policy, const ServiceLimits& limits,
+                       JournalBackup* backup)
+    : engine_(engine), policy_(policy), backup_(backup), waiting_calls_(limits) {}
 
-ApiService::ApiService(Engine& engine, PolicyWatcher& policy, const Identities& identities,
-                       const ServiceLimits& limits, JournalBackup* backup)
-    : engine_(engine), policy_(policy), identities_(identities), backup_(backup), waiting_calls_(limits) {}
-
-absl::StatusOr<Caller> ApiService::CallerOf(grpc::ServerContext* context, const char* method,
-                                            UserIdentity* identity) const {
-  auto found = identities_.UserOf({*context, method});
-  if (!found.ok()) {
-    spdlog::warn("{} from {} is refused: {}", method, context->peer(), std::string(found.status().message()));
-    return found.status();
-  }
-  UserIdentity& peer = *found;
-  Caller caller{peer.uid, peer.user, peer.uid == 0 || engine_.IsOperator(peer.user)};
-  if (identity != nullptr) *identity = std::move(peer);
-  return caller;
+Caller ApiService::CallerOf(const ApiCall& call) const {
+  const UserIdentity& identity = call.identity;
+  return {identity.uid, identity.user, identity.uid == 0 || engine_.IsOperator(identity.user)};
 }
 
 MaySeeJob ApiService::SeenBy(const Caller& caller) const {
@@ -87,53 +73,55 @@ absl::StatusOr<JobSpec> ApiService::SpecOf(const v1::SubmitRequest& request,
   return spec;
 }
 
-grpc::Status ApiService::Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
+grpc::Status ApiService::Submit(const ApiCall& call, const v1::SubmitRequest* request,
                                 v1::SubmitResponse* response) {
-  UserIdentity identity;
-  const auto caller = CallerOf(context, __func__, &identity);
-  if (!caller.ok()) return ToGrpc(caller.status());
-  auto spec = SpecOf(*request, identity);
+  const Caller caller = CallerOf(call);
+  auto spec = SpecOf(*request, call.identity);
   if (!spec.ok()) return ToGrpc(spec.status());
   if (request->request_key().size() > kLongestKey) {
     return ToGrpc(absl::InvalidArgumentError(absl::StrCat("request_key: ", request->request_key().size(),
                                                           " bytes; expected up to ", kLongestKey)));
   }
   FaultHere<"api.submit: a job is about to be submitted">();
-  const auto submitted = engine_.Submit(*caller, *std::move(spec), request->request_key());
-  if (!submitted.ok()) return Reply(*caller, __func__, submitted.status());
+  const auto submitted = engine_.Submit(caller, *std::move(spec), request->request_key());
+  if (!submitted.ok()) return Reply(caller, __func__, submitted.status());
   FaultHere<"api.submitted: a job is recorded, its user has not been told">();
   response->set_id(submitted->id.value());
   if (submitted->plan) {
     engine_.Read([&](const ClusterState& state) {
-      *response->mutable_plan() = ShowPlan(state, *submitted->plan, SeenBy(*caller));
+      *response->mutable_plan() = ShowPlan(state, *submitted->plan, SeenBy(caller));
     });
   }
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::PlanRequest(grpc::ServerContext* context, const v1::SubmitRequest* request,
+grpc::Status ApiService::PlanRequest(const ApiCall& call, const v1::SubmitRequest* request,
                                      v1::Plan* response) {
-  UserIdentity identity;
-  const auto caller = CallerOf(context, __func__, &identity);
-  if (!caller.ok()) return ToGrpc(caller.status());
-  auto spec = SpecOf(*request, identity);
+  const Caller caller = CallerOf(call);
+  auto spec = SpecOf(*request, call.identity);
   if (!spec.ok()) return ToGrpc(spec.status());
   spec = engine_.WithDeadline(*std::move(spec));
-  if (!spec.ok()) return Reply(*caller, __func__, spec.status());
-  const auto plan = engine_.DryRun(*caller, *spec);
-  if (!plan.ok()) return Reply(*caller, __func__, plan.status());
-  engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan, SeenBy(*caller)); });
+  if (!spec.ok()) return Reply(caller, __func__, spec.status());
+  const auto plan = engine_.DryRun(caller, *spec);
+  if (!plan.ok()) return Reply(caller, __func__, plan.status());
+  engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan, SeenBy(caller)); });
   response->set_start_by_us(ToMicros(spec->start_by));
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef* request,
+grpc::Status ApiService::Explain(const ApiCall& call, const v1::JobRef* request,
                                  v1::ExplainResponse* response) {
-  SIDING_AS_CALLER(context, caller);
+  const Caller caller = CallerOf(call);
   absl::Status result;
   engine_.Read([&](const ClusterState& state) {
     auto it = state.jobs.find(JobId(request->id()));
     if (it == state.jobs.end()) {
+      result = absl::NotFoundError(WhyUnknown(state, JobId(request->id())));
+      return;
+    }
+    if (!engine_.MaySee(caller, it->second)) {
+      spdlog::warn("Explain by user {} is refused: job {} belongs to {}", caller.user, request->id(),
+                   it->second.spec.user);
       result = absl::NotFoundError(WhyUnknown(state, JobId(request->id())));
       return;
     }
@@ -150,9 +138,9 @@ grpc::Status ApiService::Explain(grpc::ServerContext* context, const v1::JobRef*
   return Reply(caller, __func__, result);
 }
 
-grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
+grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest* request,
                                   v1::ListJobsResponse* response) {
-  SIDING_AS_CALLER(context, caller);
+  const Caller caller = CallerOf(call);
   const std::set<int64_t> ids(request->ids().begin(), request->ids().end());
   std::string missing;
   std::optional<JobId> from;  // of those that are not named, the next to be shown
@@ -175,15 +163,11 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
     for (int64_t id : ids) {
       auto it = state.jobs.find(JobId(id));
       if (!missing.empty()) break;
-      if (it == state.jobs.end()) {
-        missing = WhyUnknown(state, JobId(id));
-      } else if (!show(it->second)) {
-        missing = absl::StrCat("there is no job ", id, " of yours");
-      }
+      if (it == state.jobs.end() || !show(it->second)) missing = WhyUnknown(state, JobId(id));
     }
   };
   engine_.Read(look);
-  while (from && !context->IsCancelled()) {
+  while (from && !call.context.IsCancelled()) {
     std::this_thread::sleep_for(kBreath);
     engine_.Read(look);
   }
@@ -192,28 +176,28 @@ grpc::Status ApiService::ListJobs(grpc::ServerContext* context, const v1::ListJo
   return grpc::Status(grpc::StatusCode::NOT_FOUND, missing);
 }
 
-grpc::Status ApiService::ListNodes(grpc::ServerContext* context, const v1::ListNodesRequest*,
+grpc::Status ApiService::ListNodes(const ApiCall&, const v1::ListNodesRequest*,
                                    v1::ListNodesResponse* response) {
   // Everybody who can connect may see the nodes.
-  if (auto caller = CallerOf(context, __func__); !caller.ok()) return ToGrpc(caller.status());
   engine_.Read([&](const ClusterState& state) { *response = ShowNodes(state); });
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::Events(grpc::ServerContext* context, const v1::EventsRequest* request,
-                                grpc::ServerWriter<v1::Event>* writer) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Events(const ApiCall& call, const v1::EventsRequest* request,
+                                grpc::internal::WriterInterface<v1::Event>* writer) {
+  const Caller caller = CallerOf(call);
   const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
   if (!slot.status.ok()) return ToGrpc(slot.status);
   if (const JobId job(request->job()); job != JobId() && !request->follow()) {
     std::string missing;
     engine_.Read([&](const ClusterState& state) {
-      if (!state.jobs.contains(job)) missing = WhyUnknown(state, job);
+      const auto it = state.jobs.find(job);
+      if (it == state.jobs.end() || !engine_.MaySee(caller, it->second)) missing = WhyUnknown(state, job);
     });
     if (!missing.empty()) return grpc::Status(grpc::StatusCode::NOT_FOUND, missing);
   }
   int64_t seq = request->after_seq();
-  while (!stopping_ && !context->IsCancelled()) {
+  while (!stopping_ && !call.context.IsCancelled()) {
     const std::vector<Event> events =
         engine_.EventsAfter(seq, kEventBatch, request->follow() ? kEventWait : Duration(0));
     if (events.empty() && !request->follow()) break;
@@ -241,10 +225,9 @@ std::vector<const Event*> ApiService::VisibleOf(const std::vector<Event>& events
   return visible;
 }
 
-grpc::Status ApiService::ListCheckpoints(grpc::ServerContext* context,
-                                         const v1::ListCheckpointsRequest* request,
+grpc::Status ApiService::ListCheckpoints(const ApiCall& call, const v1::ListCheckpointsRequest* request,
                                          v1::ListCheckpointsResponse* response) {
-  SIDING_AS_CALLER(context, caller);
+  const Caller caller = CallerOf(call);
   engine_.Read([&](const ClusterState& state) {
     for (const auto& [id, checkpoint] : state.checkpoints) {
       if (request->job() != 0 && checkpoint.job.value() != request->job()) continue;
@@ -258,9 +241,9 @@ grpc::Status ApiService::ListCheckpoints(grpc::ServerContext* context,
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1::CheckpointRef* request,
+grpc::Status ApiService::VerifyCheckpoint(const ApiCall& call, const v1::CheckpointRef* request,
                                           v1::VerifyResponse* response) {
-  SIDING_AS_CALLER(context, caller);
+  const Caller caller = CallerOf(call);
   const WaitingCalls::Slot slot(waiting_calls_, caller.uid);
   if (!slot.status.ok()) return ToGrpc(slot.status);
   // Shared with the callback, which may come after this call has given up.
@@ -279,7 +262,7 @@ grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1
   if (!asked.ok()) return Reply(caller, __func__, asked);
   std::unique_lock lock(answer->mutex);
   while (!answer->ready.wait_for(lock, kEventWait, [&] { return answer->by_rank.has_value(); })) {
-    if (stopping_ || context->IsCancelled()) return grpc::Status::CANCELLED;
+    if (stopping_ || call.context.IsCancelled()) return grpc::Status::CANCELLED;
   }
   for (const auto& [rank, result] : *answer->by_rank) {
     // Says nothing of the image. Not kUnavailable: to a client that means that there is no controller.
@@ -303,82 +286,76 @@ grpc::Status ApiService::VerifyCheckpoint(grpc::ServerContext* context, const v1
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::DeleteCheckpoint(grpc::ServerContext* context, const v1::CheckpointRef* request,
-                                          v1::Empty*) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::DeleteCheckpoint(const ApiCall& call, const v1::CheckpointRef* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.DeleteCheckpoint(caller, CheckpointId(request->id())));
 }
 
-grpc::Status ApiService::Suspend(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Suspend(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Suspend(caller, JobId(request->id())));
 }
 
-grpc::Status ApiService::Resume(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Resume(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Resume(caller, JobId(request->id())));
 }
 
-grpc::Status ApiService::Checkpoint(grpc::ServerContext* context, const v1::CheckpointRequest* request,
+grpc::Status ApiService::Checkpoint(const ApiCall& call, const v1::CheckpointRequest* request,
                                     v1::CheckpointResponse* response) {
-  SIDING_AS_CALLER(context, caller);
+  const Caller caller = CallerOf(call);
   const auto id = engine_.Checkpoint(caller, JobId(request->id()), FromProto(request->tier()));
   if (!id.ok()) return Reply(caller, __func__, id.status());
   response->set_checkpoint(id->value());
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::Vacate(grpc::ServerContext* context, const v1::CheckpointRequest* request,
-                                v1::Empty*) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Vacate(const ApiCall& call, const v1::CheckpointRequest* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Vacate(caller, JobId(request->id()), FromProto(request->tier())));
 }
 
-grpc::Status ApiService::Migrate(grpc::ServerContext* context, const v1::MigrateRequest* request,
-                                 v1::Empty*) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Migrate(const ApiCall& call, const v1::MigrateRequest* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
   std::vector<NodeId> nodes;
   for (const std::string& node : request->nodes()) nodes.emplace_back(node);
   return Reply(caller, __func__, engine_.Migrate(caller, JobId(request->id()), std::move(nodes)));
 }
 
-grpc::Status ApiService::Restart(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Restart(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Restart(caller, JobId(request->id())));
 }
 
-grpc::Status ApiService::Kill(grpc::ServerContext* context, const v1::JobRef* request, v1::Empty*) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Kill(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Kill(caller, JobId(request->id())));
 }
 
-grpc::Status ApiService::Cordon(grpc::ServerContext* context, const v1::NodeRef* request, v1::Empty*) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Cordon(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Cordon(caller, NodeId(request->name()), true));
 }
 
-grpc::Status ApiService::Uncordon(grpc::ServerContext* context, const v1::NodeRef* request, v1::Empty*) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Uncordon(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Cordon(caller, NodeId(request->name()), false));
 }
 
-grpc::Status ApiService::Lose(grpc::ServerContext* context, const v1::NodeRef* request, v1::Empty*) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Lose(const ApiCall& call, const v1::NodeRef* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
   return Reply(caller, __func__, engine_.Lose(caller, NodeId(request->name())));
 }
 
-grpc::Status ApiService::Site(grpc::ServerContext* context, const v1::Empty*, v1::SiteInfo* response) {
+grpc::Status ApiService::Site(const ApiCall&, const v1::Empty*, v1::SiteInfo* response) {
   // Everybody who can connect may know where to submit.
-  if (auto caller = CallerOf(context, __func__); !caller.ok()) return ToGrpc(caller.status());
   response->set_cluster_manager(engine_.ClusterManager());
   response->set_now_us(ToMicros(engine_.Now()));
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::ShowPolicy(grpc::ServerContext* context, const v1::Empty*,
-                                    v1::PolicyInForce* response) {
+grpc::Status ApiService::ShowPolicy(const ApiCall&, const v1::Empty*, v1::PolicyInForce* response) {
   // Everybody who can connect may know the rules.
-  if (auto caller = CallerOf(context, __func__); !caller.ok()) return ToGrpc(caller.status());
   const PolicyWatcher::InForce current = policy_.Current();
   response->set_yaml(ToYaml(current.policy));
   response->set_file(policy_.file());
@@ -387,9 +364,8 @@ grpc::Status ApiService::ShowPolicy(grpc::ServerContext* context, const v1::Empt
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::ReloadPolicy(grpc::ServerContext* context, const v1::Empty*,
-                                      v1::PolicyReloaded* response) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::ReloadPolicy(const ApiCall& call, const v1::Empty*, v1::PolicyReloaded* response) {
+  const Caller caller = CallerOf(call);
   if (!caller.is_operator) {
     return Reply(caller, __func__, absl::PermissionDeniedError("only operators may reload the policy"));
   }
@@ -402,9 +378,9 @@ grpc::Status ApiService::ReloadPolicy(grpc::ServerContext* context, const v1::Em
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::Backup(grpc::ServerContext* context, const v1::Empty*,
-                                grpc::ServerWriter<v1::BackupPart>* writer) {
-  SIDING_AS_CALLER(context, caller);
+grpc::Status ApiService::Backup(const ApiCall& call, const v1::Empty*,
+                                grpc::internal::WriterInterface<v1::BackupPart>* writer) {
+  const Caller caller = CallerOf(call);
   if (!caller.is_operator || backup_ == nullptr) {
     return Reply(caller, __func__, absl::PermissionDeniedError("only operators may copy the journal"));
   }
@@ -412,7 +388,7 @@ grpc::Status ApiService::Backup(grpc::ServerContext* context, const v1::Empty*,
   if (!slot.status.ok()) return ToGrpc(slot.status);
   spdlog::info("{} takes a copy of the journal", caller.user);
   JournalBackup::Reader reader;
-  reader.wants = [&] { return !stopping_ && !context->IsCancelled(); };
+  reader.wants = [&] { return !stopping_ && !call.context.IsCancelled(); };
   reader.take = [&](int64_t total, const std::string& bytes) {
     v1::BackupPart part;
     part.set_total(total);

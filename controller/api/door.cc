@@ -1,0 +1,90 @@
+#include "controller/api/door.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/message_limits.h"
+#include "controller/wire/grpc_status.h"
+
+namespace siding {
+namespace {
+
+int IndexOf(const std::string& method) {
+  return v1::JobRef::descriptor()->file()->FindServiceByName("Siding")->FindMethodByName(method)->index();
+}
+
+}  // namespace
+
+template <class Request>
+absl::StatusOr<UserIdentity> ApiDoor::Receive(grpc::ServerContext& context, const char* method,
+                                              grpc::internal::ReaderInterface<Request>& stream,
+                                              Request& request) {
+  auto identity = reception_.Take(context, method, [&] { return stream.Read(&request); });
+  if (identity.ok() && request.ByteSizeLong() > kMostFromUser) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("request: expected at most ", kMostFromUser, " bytes, got ", request.ByteSizeLong()));
+  }
+  return identity;
+}
+
+// To gRPC a plain call is then a stream of one message each way: it hands over the call when the headers are
+// there, and takes no more of the message than a window's worth before somebody reads it.
+template <class Request, class Response>
+void ApiDoor::Add(const char* method,
+                  grpc::Status (ApiService::*call)(const ApiCall&, const Request*, Response*)) {
+  using Stream = grpc::ServerUnaryStreamer<Request, Response>;
+  const auto handle = [this, method, call](grpc::ServerContext* context, Stream* stream) {
+    Request request;
+    const auto identity = Receive<Request>(*context, method, *stream, request);
+    if (!identity.ok()) return ToGrpc(identity.status());
+    Response response;
+    const grpc::Status status = (api_.*call)({*context, *identity}, &request, &response);
+    if (status.ok()) stream->Write(response);
+    return status;
+  };
+  MarkMethodStreamed(IndexOf(method), new grpc::internal::StreamedUnaryHandler<Request, Response>(handle));
+}
+
+template <class Request, class Response>
+void ApiDoor::Add(const char* method,
+                  grpc::Status (ApiService::*call)(const ApiCall&, const Request*,
+                                                   grpc::internal::WriterInterface<Response>*)) {
+  using Stream = grpc::ServerSplitStreamer<Request, Response>;
+  const auto handle = [this, method, call](grpc::ServerContext* context, Stream* stream) {
+    Request request;
+    const auto identity = Receive<Request>(*context, method, *stream, request);
+    if (!identity.ok()) return ToGrpc(identity.status());
+    return (api_.*call)({*context, *identity}, &request, stream);
+  };
+  MarkMethodStreamed(IndexOf(method),
+                     new grpc::internal::SplitServerStreamingHandler<Request, Response>(handle));
+}
+
+ApiDoor::ApiDoor(ApiService& api, const Identities& identities, const ServiceLimits& limits, Duration within)
+    : api_(api), reception_(identities, limits, within) {
+  Add("Submit", &ApiService::Submit);
+  Add("PlanRequest", &ApiService::PlanRequest);
+  Add("Explain", &ApiService::Explain);
+  Add("ListJobs", &ApiService::ListJobs);
+  Add("ListNodes", &ApiService::ListNodes);
+  Add("Events", &ApiService::Events);
+  Add("ListCheckpoints", &ApiService::ListCheckpoints);
+  Add("VerifyCheckpoint", &ApiService::VerifyCheckpoint);
+  Add("DeleteCheckpoint", &ApiService::DeleteCheckpoint);
+  Add("Suspend", &ApiService::Suspend);
+  Add("Resume", &ApiService::Resume);
+  Add("Checkpoint", &ApiService::Checkpoint);
+  Add("Vacate", &ApiService::Vacate);
+  Add("Migrate", &ApiService::Migrate);
+  Add("Restart", &ApiService::Restart);
+  Add("Kill", &ApiService::Kill);
+  Add("Cordon", &ApiService::Cordon);
+  Add("Uncordon", &ApiService::Uncordon);
+  Add("Lose", &ApiService::Lose);
+  Add("Site", &ApiService::Site);
+  Add("ShowPolicy", &ApiService::ShowPolicy);
+  Add("ReloadPolicy", &ApiService::ReloadPolicy);
+  Add("Backup", &ApiService::Backup);
+}
+
+}  // namespace siding

@@ -1,0 +1,31 @@
+// What gRPC sees of the API: every method is received by Reception, and then done by ApiService.
+#pragma once
+
+#include "controller/api/reception.h"
+#include "controller/api/service.h"
+#include "siding/v1/api.grpc.pb.h"
+
+namespace siding {
+
+// Thread-safe. Everything passed in must outlive it.
+class ApiDoor final : public v1::Siding::Service {
+ public:
+  // A request that is not there `within` that time is given up.
+  ApiDoor(ApiService& api, const Identities& identities, const ServiceLimits& limits,
+          Duration within = std::chrono::seconds(10));
+
+ private:
+  template <class Request>
+  absl::StatusOr<UserIdentity> Receive(grpc::ServerContext& context, const char* method,
+                                       grpc::internal::ReaderInterface<Request>& stream, Request& request);
+  template <class Request, class Response>
+  void Add(const char* method, grpc::Status (ApiService::*call)(const ApiCall&, const Request*, Response*));
+  template <class Request, class Response>
+  void Add(const char* method, grpc::Status (ApiService::*call)(const ApiCall&, const Request*,
+                                                                grpc::internal::WriterInterface<Response>*));
+
+  ApiService& api_;
+  Reception reception_;
+};
+
+}  // namespace siding

@@ -1,0 +1,163 @@
+// What is taken from callers who send nothing, or not all, over a server in this process.
+#include "controller/api/door.h"
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "common/clock.h"
+#include "common/message_limits.h"
+#include "controller/engine/fake_cluster.h"
+#include "controller/identity/fake_identities.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr Duration kWithin = std::chrono::milliseconds(50);
+constexpr Duration kForEver = std::chrono::hours(1);
+
+// A call whose headers have been sent, and nothing else.
+class Announced final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  Announced(grpc::GenericStub& stub, const std::string& method) {
+    stub.PrepareBidiStreamingCall(&context_, "/siding.v1.Siding/" + method, {}, this);
+    AddHold();
+    StartRead(&answer_);
+    StartCall();
+  }
+  ~Announced() override {
+    context_.TryCancel();
+    Status();
+  }
+  void NothingFollows() { StartWritesDone(); }
+  // Once nothing more is to be sent, gRPC says when it is over.
+  bool HasEnded() {
+    Release();
+    std::lock_guard lock(mutex_);
+    return done_;
+  }
+  grpc::Status Status() {
+    Release();
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [&] { return done_; });
+    return status_;
+  }
+  void OnDone(const grpc::Status& status) override {
+    std::lock_guard lock(mutex_);
+    status_ = status;
+    done_ = true;
+    ended_.notify_all();
+  }
+
+ private:
+  void Release() {
+    if (!released_) RemoveHold();
+    released_ = true;
+  }
+
+  grpc::ClientContext context_;
+  grpc::ByteBuffer answer_;
+  bool released_ = false;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ = false;    // guarded by mutex_
+  grpc::Status status_;  // guarded by mutex_
+};
+
+class DoorTest : public testing::Test {
+ protected:
+  DoorTest() { EXPECT_TRUE(engine_.Start().ok()); }
+  ~DoorTest() override {
+    calls_.clear();
+    server_->Shutdown();
+  }
+  void Serve(Duration within, const ServiceLimits& limits = {}) {
+    door_ = std::make_unique<ApiDoor>(service_, identities_, limits, within);
+    grpc::ServerBuilder builder;
+    builder.RegisterService(door_.get());
+    server_ = builder.BuildAndStart();
+    stub_ = std::make_unique<grpc::GenericStub>(server_->InProcessChannel({}));
+  }
+  // Of the calls, as soon as there is one.
+  grpc::Status FirstToEnd() {
+    for (;;) {
+      for (Announced& call : calls_) {
+        if (call.HasEnded()) return call.Status();
+      }
+      std::this_thread::yield();
+    }
+  }
+  Announced& Announce(const std::string& method) { return calls_.emplace_back(*stub_, method); }
+
+  FakeIdentities identities_;  // ada
+  FakeClock clock_{FromMicros(1)};
+  std::unique_ptr<Journal> journal_ = NewMemoryJournal();
+  std::unique_ptr<Platform> platform_ = NewStandalonePlatform();
+  FakeCluster cluster_{clock_};
+  Engine engine_{Policy{}, *journal_, *platform_, cluster_, clock_};
+  PolicyWatcher policy_{"", engine_, clock_};
+  ApiService service_{engine_, policy_, {}};
+  std::unique_ptr<ApiDoor> door_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::GenericStub> stub_;
+  std::deque<Announced> calls_;
+};
+
+TEST_F(DoorTest, NobodyIsHeardBeforeItIsKnownWhoHeIs) {
+  identities_.user = absl::UnauthenticatedError("who is that?");
+  Serve(kForEver);
+  const grpc::Status status = Announce("Submit").Status();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(status.error_message(), "who is that?");
+}
+TEST_F(DoorTest, NorForAStreamOfAnswers) {
+  identities_.user = absl::UnauthenticatedError("who is that?");
+  Serve(kForEver);
+  EXPECT_EQ(Announce("Events").Status().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+TEST_F(DoorTest, ARequestThatDoesNotComeIsGivenUp) {
+  Serve(kWithin);
+  EXPECT_FALSE(Announce("Submit").Status().ok());
+}
+TEST_F(DoorTest, ACallWithoutARequestIsRefused) {
+  Serve(kForEver);
+  Announced& call = Announce("ListNodes");
+  call.NothingFollows();
+  EXPECT_EQ(call.Status().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+// Of two that say nothing one has the only place, whichever came first, and the other is refused.
+TEST_F(DoorTest, OnlySoManyOfAUserMayBeOnTheirWay) {
+  Serve(kForEver, {.arriving_calls_per_user = 1});
+  Announce("ListNodes");
+  Announce("ListNodes");
+  EXPECT_THAT(FirstToEnd().error_message(), HasSubstr("limits.arriving_calls_per_user is 1"));
+}
+TEST_F(DoorTest, OnlySoManyOfAllMayBeOnTheirWay) {
+  Serve(kForEver, {.arriving_calls = 1});
+  identities_.user = UserIdentity{0, 0, "root"};
+  Announce("ListNodes");
+  Announce("ListNodes");
+  EXPECT_THAT(FirstToEnd().error_message(), HasSubstr("limits.arriving_calls is 1"));
+}
+TEST_F(DoorTest, ALongRequestIsRefusedWithTheLimit) {
+  Serve(kForEver);
+  v1::ListJobsRequest request;
+  for (size_t i = 0; i < kMostFromUser; ++i) request.add_ids(1);
+  v1::ListJobsResponse response;
+  grpc::ClientContext context;
+  const auto siding = v1::Siding::NewStub(server_->InProcessChannel({}));
+  const grpc::Status status = siding->ListJobs(&context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("request: expected at most"));
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,173 @@
+#include "controller/api/reception.h"
+
+#include <grpcpp/alarm.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/logging.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(100);  // whether a caller that waits is still there
+// A flood of refusals is not to become one of lines.
+constexpr int64_t kLinesASecond = 20;
+
+// Cancels the call when the time is over, unless it ends before. gRPC's own thread does it: the caller's
+// blocks in a read.
+class TimeLimit {
+ public:
+  TimeLimit(grpc::ServerContext& context, Duration within) : call_(std::make_shared<SharedCall>()) {
+    call_->context = &context;
+    alarm_.Set(std::chrono::system_clock::now() + within, [call = call_](bool over) {
+      std::lock_guard lock(call->mutex);
+      if (!over || call->context == nullptr) return;
+      call->over = true;
+      call->context->TryCancel();
+    });
+  }
+  ~TimeLimit() {
+    IsOver();
+    alarm_.Cancel();
+  }
+  TimeLimit(const TimeLimit&) = delete;
+  TimeLimit& operator=(const TimeLimit&) = delete;
+
+  // From now on it does not end.
+  bool IsOver() {
+    std::lock_guard lock(call_->mutex);
+    call_->context = nullptr;
+    return call_->over;
+  }
+
+ private:
+  // The alarm may outlive the call.
+  struct SharedCall {
+    std::mutex mutex;
+    grpc::ServerContext* context = nullptr;  // guarded by mutex
+    bool over = false;                       // guarded by mutex
+  };
+  const std::shared_ptr<SharedCall> call_;
+  grpc::Alarm alarm_;
+};
+
+}  // namespace
+
+// Of a call among those that arrive.
+class Reception::Place {
+ public:
+  Place(Reception& reception, uint32_t uid)
+      : status(reception.Enter(uid)), reception_(reception), uid_(uid) {}
+  ~Place() {
+    if (status.ok()) reception_.Leave(uid_);
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  const absl::Status status;
+
+ private:
+  Reception& reception_;
+  const uint32_t uid_;
+};
+
+Reception::Reception(const Identities& identities, const ServiceLimits& limits, Duration within)
+    : identities_(identities), limits_(limits), within_(within) {}
+
+absl::StatusOr<UserIdentity> Reception::Take(grpc::ServerContext& context, const std::string& method,
+                                             const std::function<bool()>& read) {
+  auto identity = identities_.UserOf({context, method});
+  if (!identity.ok()) {
+    Tell(method, absl::StrCat("from ", context.peer()), identity.status());
+    return identity;
+  }
+  const Place place(*this, identity->uid);
+  const absl::Status taken = place.status.ok() ? Read(context, identity->uid, read) : place.status;
+  if (taken.ok()) return identity;
+  if (!absl::IsCancelled(taken)) Tell(method, absl::StrCat("by user ", identity->user), taken);
+  return taken;
+}
+
+absl::Status Reception::Read(grpc::ServerContext& context, uint32_t uid, const std::function<bool()>& read) {
+  if (!AwaitTurn(uid, context)) {
+    if (context.IsCancelled()) return absl::CancelledError("the caller has gone");
+    return absl::ResourceExhaustedError(
+        absl::StrCat("you have ", kReadAtOnce, " requests already that are not finished"));
+  }
+  TimeLimit limit(context, within_);
+  const bool came = read();
+  const bool over = limit.IsOver();
+  EndTurn(uid);
+  if (came) return absl::OkStatus();
+  if (over) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the request was not there after ", FormatDuration(within_)));
+  }
+  if (context.IsCancelled()) return absl::CancelledError("the caller has gone");
+  return absl::InvalidArgumentError("expected one message, which is this call's request");
+}
+
+absl::Status Reception::Enter(uint32_t uid) {
+  std::lock_guard lock(mutex_);
+  const auto own = by_user_.find(uid);
+  if (uid != 0 && own != by_user_.end() && own->second.all >= limits_.arriving_calls_per_user) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("you have ", own->second.all,
+                     " requests already that are not finished; limits.arriving_calls_per_user is ",
+                     limits_.arriving_calls_per_user));
+  }
+  const int most = limits_.arriving_calls > 0 ? limits_.arriving_calls : std::max(1, limits_.threads / 4);
+  if (all_ >= most) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "there are ", all_, " requests already that are not finished; limits.arriving_calls is ", most));
+  }
+  ++by_user_[uid].all;
+  ++all_;
+  return absl::OkStatus();
+}
+
+void Reception::Leave(uint32_t uid) {
+  std::lock_guard lock(mutex_);
+  if (--by_user_[uid].all == 0) by_user_.erase(uid);
+  --all_;
+}
+
+bool Reception::AwaitTurn(uint32_t uid, const grpc::ServerContext& context) {
+  const auto until = std::chrono::steady_clock::now() + within_;
+  std::unique_lock lock(mutex_);
+  while (by_user_[uid].read >= kReadAtOnce) {
+    if (context.IsCancelled() || std::chrono::steady_clock::now() >= until) return false;
+    turn_.wait_for(lock, kLook);
+  }
+  ++by_user_[uid].read;
+  return true;
+}
+
+void Reception::EndTurn(uint32_t uid) {
+  {
+    std::lock_guard lock(mutex_);
+    --by_user_[uid].read;
+  }
+  turn_.notify_all();
+}
+
+void Reception::Tell(const std::string& method, const std::string& whom, const absl::Status& why) {
+  {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    const int64_t second = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+    std::lock_guard lock(mutex_);
+    if (second != told_second_) {
+      if (told_ > kLinesASecond)
+        spdlog::warn("{} more calls were refused before they were read", told_ - kLinesASecond);
+      told_second_ = second;
+      told_ = 0;
+    }
+    if (++told_ > kLinesASecond) return;
+  }
+  spdlog::warn("{} {} is refused: {}", method, whom, std::string(why.message()));
+}
+
+}  // namespace siding

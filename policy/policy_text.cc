@@ -149,6 +149,8 @@ std::string ToYaml(const Policy& p) {
   writer.Put("allow_io_uring", p.allow_io_uring);
   writer.Put("private_jobs", p.private_jobs);
   writer.Put("max_jobs_per_user", p.max_jobs_per_user);
+  writer.Put("max_requests_per_hour", p.max_requests_per_hour);
+  writer.Put("max_request_mib_per_hour", p.max_request_mib_per_hour);
   writer.PutList("classes", p.classes);
   writer.PutList("on_demand", p.on_demand);
   writer.out() << YAML::EndMap;

@@ -192,6 +192,7 @@ absl::StatusOr<Engine::Submitted> Engine::Impl::Submit(const Caller& caller, Job
     if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, clock_.Now());
     if (earliest) return absl::FailedPreconditionError(absl::StrCat("refused: ", RefusalText(plan)));
     const absl::Status refused = Refused(id, plan);
+    DropContents(spec);
     Record(id, RequestRefused{std::move(spec), ForTheRecord(std::move(plan)), request_key});
     return refused;
   }

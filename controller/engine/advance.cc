@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/fault.h"
+#include "common/message_limits.h"
 #include "common/status.h"
 #include "controller/engine/impl.h"
 
@@ -99,12 +101,36 @@ absl::Status Engine::Impl::Advance() {
     }
   }
   if (!Flush().ok()) return Ready();
+  SendOut();
+  if (!IsCatchingUp() && std::exchange(wish_, false)) platform_.Want(wishes_);
+  return absl::OkStatus();
+}
+
+void Engine::Impl::SendOut() {
   for (auto& [node, command] : std::exchange(outbox_, {})) {
+    if (command.ByteSizeLong() > kMostOrder) {
+      FailAsTooLong(node, command);
+      continue;
+    }
     FaultHere<"engine.order: an order is about to go to an agent">();
     agents_.Send(node, std::move(command));
   }
-  if (!IsCatchingUp() && std::exchange(wish_, false)) platform_.Want(wishes_);
-  return absl::OkStatus();
+}
+
+// What is submitted is within limits far below this one. A longer order would break the agent's stream, each
+// time that it is sent, and everybody's jobs there would be lost with it: it counts as refused by the agent.
+void Engine::Impl::FailAsTooLong(const NodeId& node, const v1::ToAgent& command) {
+  const std::string why = absl::StrCat("its order has ", command.ByteSizeLong(),
+                                       " bytes, and an agent is sent ", kMostOrder, " at most");
+  spdlog::error("job {} on {}: {}", command.task().job(), node.value(), why);
+  v1::FromAgent message;
+  v1::TaskReport& report = *message.mutable_report();
+  *report.mutable_task() = command.task();
+  report.set_op(command.op());
+  report.set_error(why);
+  if (command.has_launch()) report.set_phase(v1::LAUNCH_FAILED);
+  if (command.has_restore()) report.set_phase(v1::RESTORE_FAILED);
+  if (command.has_launch() || command.has_restore()) OnMessage(node, message);
 }
 
 // With a thousand nodes this takes milliseconds, and hundreds of reports may come at once. What is put off is

@@ -68,6 +68,7 @@ class Applier {
     state_.unfinished.erase(job.id);
     job.state = JobState::kFailed;
     SetEnded(job, event_.at);
+    DropContents(job.spec);
     job.exit_code = -1;
     job.reason = e.plan.refusal;
     job.plans.push_back(e.plan);
@@ -449,6 +450,7 @@ class Applier {
     state_.unfinished.erase(job.id);
     CountStandstill(job, event_.at);
     SetEnded(job, event_.at);
+    DropContents(job.spec);
     job.exit_code = e.exit_code;
     job.displaced_by = JobId();
     LeaveNodes(job);
@@ -461,6 +463,13 @@ class Applier {
 }  // namespace
 
 bool IsRequest(const JobRecord& job) { return job.spec.kind == JobKind::kOnDemand && !job.preemptible_since; }
+
+void DropContents(JobSpec& spec) {
+  if (!spec.cluster_manager.empty()) return;
+  std::vector<std::string>().swap(spec.command);
+  spec.env.clear();
+  if (spec.app) std::vector<std::string>().swap(spec.app->restart_command);
+}
 
 Duration RanFor(const JobRecord& job, Time now) {
   return job.ran + (job.runs_since ? std::max(Duration(0), now - *job.runs_since) : Duration(0));

@@ -53,6 +53,9 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   const bool earliest = spec.start_by == kEarliest;
   std::optional<Trial> trial;
   std::unique_lock lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->Ready());
+  if (impl_->AnsweredBefore(caller.uid, request_key) == nullptr)
+    SIDING_RETURN_IF_ERROR(impl_->Spend(caller, BytesOf(spec)));
   for (int left = spec.kind == JobKind::kOnDemand ? kTrials : 0; left > 0; --left) {
     SIDING_RETURN_IF_ERROR(impl_->Ready());
     SIDING_ASSIGN_OR_RETURN(auto answer, impl_->AnswerAtOnce(caller, spec, request_key));
@@ -280,6 +283,11 @@ void Engine::PolicyFailed() {
 int Engine::policy_failures() const {
   std::lock_guard lock(impl_->mutex_);
   return impl_->policy_failures_;
+}
+
+int64_t Engine::quota_refusals() const {
+  std::lock_guard lock(impl_->mutex_);
+  return impl_->allowances_.refused();
 }
 
 Time Engine::Now() const { return impl_->Now(); }

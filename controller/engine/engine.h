@@ -88,6 +88,7 @@ class Engine {
   Policy policy() const;
   void PolicyFailed();  // a new one could not be loaded; counted
   int policy_failures() const;
+  int64_t quota_refusals() const;  // requests beyond max_requests_per_hour, max_request_mib_per_hour
   bool IsOperator(const std::string& user) const;
 
   // How long jobs that have ended are remembered.

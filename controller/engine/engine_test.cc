@@ -1,3 +1,4 @@
+#include "absl/strings/str_cat.h"
 #include "controller/engine/engine_fixture.h"
 
 namespace siding {
@@ -253,10 +254,32 @@ TEST_F(EngineTest, UsersActOnTheirOwnJobsOnly) {
   AddNodes({"a"});
   const JobId job = Submit(Batch(), kAda);
   Settle();
-  EXPECT_EQ(engine_->Kill(kBob, job).code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_EQ(engine_->Suspend(kBob, job).code(), absl::StatusCode::kPermissionDenied);
+  const absl::Status killed = engine_->Kill(kBob, job);
+  EXPECT_EQ(killed.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(killed.message(),
+            absl::StrCat("there is no job ", job.value(), "; jobs that ended long ago are forgotten"));
+  EXPECT_EQ(engine_->Suspend(kBob, job).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(engine_->Cordon(kBob, NodeId("a"), true).code(), absl::StatusCode::kPermissionDenied);
   EXPECT_TRUE(engine_->Kill(kRoot, job).ok());
+}
+
+TEST_F(EngineTest, WhereJobsAreNotPrivateAUserIsToldWhoseTheyAre) {
+  Policy policy;
+  policy.private_jobs = false;
+  engine_->SetPolicy(policy);
+  const JobId job = Submit(Batch(), kAda);
+  EXPECT_EQ(engine_->Kill(kBob, job).code(), absl::StatusCode::kPermissionDenied);
+}
+
+TEST_F(EngineTest, AnothersCheckpointIsAnsweredLikeNone) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(), kAda);
+  Settle();
+  const CheckpointId id = *engine_->Checkpoint(kAda, job, Tier::kShared);
+  Settle();
+  EXPECT_EQ(engine_->DeleteCheckpoint(kBob, id),
+            absl::NotFoundError(absl::StrCat("there is no checkpoint ", id.value())));
+  EXPECT_EQ(engine_->VerifyCheckpoint(kBob, id, {}).code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(EngineTest, ACordonedNodeTakesNothingNew) {

@@ -343,7 +343,7 @@ TEST_F(FailedTest, AStartThatDidNotComeToItsEndIsMadeAgain) {
 
 TEST_F(FailedTest, RestartIsForItsUserAndOperators) {
   const JobId job = ParkedAmongMissingFiles();
-  EXPECT_TRUE(absl::IsPermissionDenied(Restart(job, kBob)));
+  EXPECT_TRUE(absl::IsNotFound(Restart(job, kBob)));
   EXPECT_TRUE(Restart(job, kRoot).ok());
   EXPECT_THAT(Job(job).restart_reason, HasSubstr("asked for by root"));
 }

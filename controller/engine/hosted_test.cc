@@ -41,7 +41,7 @@ TEST_F(HostedTest, AJobThatWasStartedIsKnownAndNotStartedAgain) {
 TEST_F(HostedTest, ItIsItsOwners) {
   Start("a");
   EXPECT_TRUE(engine_->Suspend(kAda, kJob).ok());
-  EXPECT_TRUE(absl::IsPermissionDenied(engine_->Resume(kBob, kJob)));
+  EXPECT_TRUE(absl::IsNotFound(engine_->Resume(kBob, kJob)));
 }
 
 TEST_F(HostedTest, ItLeavesAndIsNotPlacedByUs) {

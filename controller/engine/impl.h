@@ -4,6 +4,7 @@
 //   seen.cc      what is known of a task
 //   silence.cc   nodes that are connected and say nothing
 //   admission.cc who may ask for what; what is done when a deadline cannot be met
+//   allowance.h  how much each user may have journalled
 //   verbs.cc     what else users and operators ask
 //   reports.cc   what agents say, taken down
 //   observe.cc   what was taken down -> events
@@ -38,6 +39,7 @@
 #include <vector>
 
 #include "common/logging.h"
+#include "controller/engine/allowance.h"
 #include "controller/engine/bookkeeping.h"
 #include "controller/engine/engine.h"
 #include "controller/engine/event_log.h"
@@ -121,6 +123,11 @@ class Engine::Impl {
   // Remembers what its user is told, for when the cluster manager has the job.
   absl::StatusOr<Time> Promise(const JobSpec& spec, Plan plan);
 
+  // What the caller asks for will be journalled: whether that is too much by now.
+  absl::Status Spend(const Caller& caller, size_t bytes) {
+    return caller.is_operator ? absl::OkStatus() : allowances_.Take(caller.uid, bytes, policy_, clock_.Now());
+  }
+
   // ---- verbs.cc ----
   absl::Status MayFreeze(const Caller& caller, const JobRecord& job) const;
   absl::Status Suspend(JobRecord& job);
@@ -143,7 +150,7 @@ class Engine::Impl {
   absl::Status DeleteCheckpoint(const CheckpointId& id);
   // kUnavailable while the journal cannot be written: nothing may be decided. outage.cc
   absl::Status Ready() const;
-  // The job, if there is one and the caller may act on it.
+  // The job, if there is one and the caller may act on it. Counts as a request of the caller's.
   absl::StatusOr<JobRecord*> Find(const Caller& caller, JobId id);
   absl::StatusOr<JobRecord*> FindOwner(const Caller& caller, const CheckpointId& id);
 
@@ -155,6 +162,7 @@ class Engine::Impl {
   std::mutex dry_running_;  // one at a time, for each takes a whole core; taken before mutex_
   Policy policy_;
   int policy_failures_ = 0;
+  Allowances allowances_;
 
  private:
   // ---- advance.cc ----
@@ -165,6 +173,8 @@ class Engine::Impl {
   void Move(JobRecord& job, JobMoved move);
   absl::Status Flush();
   void Command(const NodeId& node, v1::ToAgent command);
+  void SendOut();
+  void FailAsTooLong(const NodeId& node, const v1::ToAgent& command);
   int64_t FreshOp() { return ++last_op_; }
 
   // ---- seen.cc ----

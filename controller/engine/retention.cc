@@ -73,7 +73,8 @@ std::vector<JobId> Engine::Impl::WhoMayBeForgotten() {
     if (too_many == 0 && now - ended < retention_.keep_ended) break;
     if (too_many > 0) --too_many;
     const JobRecord& job = state_.jobs.at(id);
-    if (job.spec.kind == JobKind::kOnDemand && now - ended < kQuotaWindow) continue;
+    const bool counts = job.spec.kind == JobKind::kOnDemand && job.first_started;  // see NodeHoursOf()
+    if (counts && now - ended < kQuotaWindow) continue;
     if (!needed) needed = StillSpokenOf();
     // A job that its cluster manager has put back into its queue goes on from its images.
     if (!needed->contains(id) && HasNoImage(job) && ItsNodesAreThere(job)) found.push_back(id);

@@ -304,7 +304,10 @@ inline constexpr char kGpuStateWasLost[] =
     "what it had on its GPUs was lost the last time it was taken off them";
 
 void AddTo(Tally& tally, const JobRecord& job);
-// Why there is no such job.
+// What a job runs is needed no more once it is over, and its user may have written megabytes. What accounting
+// and explanations need stays. A cluster manager may start its jobs again, so theirs stay whole.
+void DropContents(JobSpec& spec);
+// Why there is no such job; the same for one that the caller is not to know of.
 std::string WhyUnknown(const DurableState& state, JobId job);
 
 // Pure. An event that means nothing in the present state is ignored, so that

@@ -30,18 +30,20 @@ absl::StatusOr<JobRecord*> Engine::Impl::Find(const Caller& caller, JobId id) {
   if (!MayAct(caller, it->second)) {
     spdlog::warn("user {} (uid {}) was refused an action on job {} of {}", caller.user, caller.uid,
                  id.value(), it->second.spec.user);
+    if (!MaySee(caller, it->second)) return absl::NotFoundError(WhyUnknown(state_, id));
     return absl::PermissionDeniedError(
         absl::StrCat("job ", id.value(), " belongs to ", it->second.spec.user, ", not to ", caller.user));
   }
+  SIDING_RETURN_IF_ERROR(Spend(caller, 0));
   return &it->second;
 }
 
 absl::StatusOr<JobRecord*> Engine::Impl::FindOwner(const Caller& caller, const CheckpointId& id) {
   auto it = state_.checkpoints.find(id);
-  if (it == state_.checkpoints.end()) {
-    return absl::NotFoundError(absl::StrCat("there is no checkpoint ", id.value()));
-  }
-  return Find(caller, it->second.job);
+  const auto none = absl::NotFoundError(absl::StrCat("there is no checkpoint ", id.value()));
+  if (it == state_.checkpoints.end()) return none;
+  auto job = Find(caller, it->second.job);
+  return absl::IsNotFound(job.status()) ? none : std::move(job);
 }
 
 // A cluster manager gives the slots of a suspended job to others, and takes them back without asking for

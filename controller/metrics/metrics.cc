@@ -90,6 +90,9 @@ class EngineMetrics final : public prometheus::Collectable {
         Family("siding_policy_load_errors_total", "Changed policy files that could not be put in force.",
                MetricType::Counter)
             .Add(engine_.policy_failures()),
+        Family("siding_quota_refusals_total", "Requests beyond what the policy lets a user have journalled.",
+               MetricType::Counter)
+            .Add(static_cast<double>(engine_.quota_refusals())),
         Family("siding_requests_total", "Deadline jobs by what became of the deadline.", MetricType::Counter)
             .Add(static_cast<double>(tally.met), "result", "met")
             .Add(static_cast<double>(tally.missed), "result", "missed")

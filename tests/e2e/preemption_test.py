@@ -150,7 +150,7 @@ class Refusals(ClusterCase):
         self.wait_counting(job)
         with self.assertRaises(CtlError) as error:
             self.cluster.ctl("kill", job, uid=65534)
-        self.assertIn("belongs to root", str(error.exception))
+        self.assertIn(f"there is no job {job};", str(error.exception))
         self.assertEqual(self.cluster.job(job)["state"], "running")
 
 

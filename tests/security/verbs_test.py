@@ -3,11 +3,12 @@
 
 import json
 import subprocess
+import time
 import unittest
 
 from case import BIN, Authority, RemoteCase, RemoteCluster, run, wait_for
 
-OK, NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE, UNAUTHENTICATED = 0, 5, 7, 14, 16
+OK, NOT_FOUND, PERMISSION_DENIED, RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNAVAILABLE, UNAUTHENTICATED = 0, 5, 7, 8, 9, 14, 16
 
 OWNER, OTHER, OPERATOR = "daemon", "nobody", "games"
 JOB = {"name": "x", "nodes": 1, "perNode": {"slots": 1}, "command": ["/bin/true"], "workdir": "/", "output": "/dev/null"}
@@ -17,20 +18,20 @@ JOB = {"name": "x", "nodes": 1, "perNode": {"slots": 1}, "command": ["/bin/true"
 TABLE = {
     "Siding/Submit": ({"spec": JOB}, OK),
     "Siding/PlanRequest": ({"spec": {**JOB, "onDemand": True, "startByUs": str(2**52)}}, OK),
-    "Siding/Explain": ({"id": "JOB_ID"}, PERMISSION_DENIED),
+    "Siding/Explain": ({"id": "JOB_ID"}, NOT_FOUND),
     "Siding/ListJobs": ({"ids": ["JOB_ID"]}, NOT_FOUND),
     "Siding/ListNodes": ({}, OK),
     "Siding/Events": ({}, OK),
     "Siding/ListCheckpoints": ({}, OK),
-    "Siding/VerifyCheckpoint": ({"id": "CHECKPOINT"}, PERMISSION_DENIED),
-    "Siding/DeleteCheckpoint": ({"id": "CHECKPOINT"}, PERMISSION_DENIED),
-    "Siding/Suspend": ({"id": "JOB_ID"}, PERMISSION_DENIED),
-    "Siding/Resume": ({"id": "JOB_ID"}, PERMISSION_DENIED),
-    "Siding/Checkpoint": ({"id": "JOB_ID"}, PERMISSION_DENIED),
-    "Siding/Vacate": ({"id": "JOB_ID"}, PERMISSION_DENIED),
-    "Siding/Migrate": ({"id": "JOB_ID"}, PERMISSION_DENIED),
-    "Siding/Restart": ({"id": "JOB_ID"}, PERMISSION_DENIED),
-    "Siding/Kill": ({"id": "JOB_ID"}, PERMISSION_DENIED),
+    "Siding/VerifyCheckpoint": ({"id": "CHECKPOINT"}, NOT_FOUND),
+    "Siding/DeleteCheckpoint": ({"id": "CHECKPOINT"}, NOT_FOUND),
+    "Siding/Suspend": ({"id": "JOB_ID"}, NOT_FOUND),
+    "Siding/Resume": ({"id": "JOB_ID"}, NOT_FOUND),
+    "Siding/Checkpoint": ({"id": "JOB_ID"}, NOT_FOUND),
+    "Siding/Vacate": ({"id": "JOB_ID"}, NOT_FOUND),
+    "Siding/Migrate": ({"id": "JOB_ID"}, NOT_FOUND),
+    "Siding/Restart": ({"id": "JOB_ID"}, NOT_FOUND),
+    "Siding/Kill": ({"id": "JOB_ID"}, NOT_FOUND),
     "Siding/Cordon": ({"name": "n1"}, PERMISSION_DENIED),
     "Siding/Uncordon": ({"name": "n1"}, PERMISSION_DENIED),
     "Siding/Lose": ({"name": "n1"}, PERMISSION_DENIED),
@@ -79,6 +80,22 @@ class VerbsCase(RemoteCase):
 
     def as_node(self, node, method, *messages):
         return self.ask(self.cluster.authority.files("node", node), method, *messages)
+
+
+class Strangers(VerbsCase):
+    def test_what_is_anothers_is_answered_like_what_is_not_there(self):
+        for method, (_, other) in TABLE.items():
+            if other != NOT_FOUND and method != "Siding/Events":
+                continue
+            message = {"job": str(self.job)} if method == "Siding/Events" else self.message(method, "1.1")
+            with self.subTest(method=method):
+                code, text, _ = self.as_user(OTHER, method, message)
+                self.assertEqual(code, NOT_FOUND, text)
+                if "CHECKPOINT" in json.dumps(TABLE[method][0]):
+                    self.assertEqual(text, "there is no checkpoint 1.1")
+                else:
+                    self.assertEqual(text, f"there is no job {self.job}; jobs that ended long ago are forgotten")
+                self.assertNotIn(OWNER, text)
 
 
 class Callers(VerbsCase):
@@ -173,6 +190,32 @@ class Many(VerbsCase):
         code, text, _ = self.as_user(OWNER, "Siding/Submit", {"spec": JOB})
         self.assertEqual(text, f"{OWNER} has 2 jobs that wait or run; the site's policy allows 2 (max_jobs_per_user)")
         self.assertEqual(self.as_user(OTHER, "Siding/Submit", {"spec": JOB})[0], OK)
+        self.assertEqual(self.as_user(OPERATOR, "Siding/Submit", {"spec": JOB})[0], OK)
+
+
+class Quotas(VerbsCase):
+    policy = VerbsCase.policy + "max_requests_per_hour: 30\nmax_request_mib_per_hour: 10\n"
+    HUGE = {**JOB, "nodes": 900_000, "onDemand": True, "command": ["/bin/true", *8 * ["x" * 100_000]]}
+
+    def journal(self):
+        return sum(f.stat().st_size for f in (self.cluster.dir / "controller").glob("journal.db*"))
+
+    def refused(self):
+        soon = str(int((time.time() + 5) * 1e6))
+        spec = {**self.HUGE, "startByUs": soon}
+        return self.as_user(OTHER, "Siding/Submit", {"spec": spec})[:2]
+
+    def test_what_is_refused_fills_neither_the_journal_nor_the_quota_of_others(self):
+        before = self.journal()
+        answers = [self.refused() for _ in range(20)]
+        self.assertEqual({code for code, _ in answers}, {FAILED_PRECONDITION, RESOURCE_EXHAUSTED}, answers)
+        self.assertIn("max_request_mib_per_hour: 10", answers[-1][1])
+        self.assertLess(self.journal() - before, 8 * 100_000)
+        self.assertEqual(self.as_user(OWNER, "Siding/Kill", {"id": str(self.job)})[0], OK)
+
+    def test_requests_are_counted(self):
+        codes = [self.as_user(OTHER, "Siding/Submit", {"spec": JOB})[0] for _ in range(32)]
+        self.assertEqual(codes, 30 * [OK] + 2 * [RESOURCE_EXHAUSTED])
         self.assertEqual(self.as_user(OPERATOR, "Siding/Submit", {"spec": JOB})[0], OK)
 
 

@@ -1,0 +1,42 @@
+// How much each user may have written to the journal: so many requests and so many bytes an hour. Who has
+// asked for nothing in an hour has all of it at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "absl/status/status.h"
+#include "common/units.h"
+#include "model/policy.h"
+
+namespace siding {
+
+// What of a spec is as long as its submitter likes.
+size_t BytesOf(const JobSpec& spec);
+
+// Not durable: a controller that is started anew begins with full buckets. Not thread-safe.
+class Allowances {
+ public:
+  // Takes a request of so many bytes from what `uid` may have. kResourceExhausted, naming the policy's field
+  // and when to ask again: there is not so much left, and nothing is taken.
+  absl::Status Take(uint32_t uid, size_t bytes, const Policy& policy, Time now);
+  // How often it was refused.
+  int64_t refused() const { return refused_; }
+
+ private:
+  static constexpr size_t kMostKept = 1000;  // users; then those who would have all of it again are dropped
+
+  // What is used up, and comes back with time.
+  struct Used {
+    double requests = 0;
+    double bytes = 0;
+    Time at;
+  };
+  static void GiveBack(Used& used, const Policy& policy, Time now);
+
+  std::map<uint32_t, Used> users_;
+  int64_t refused_ = 0;
+};
+
+}  // namespace siding

@@ -55,6 +55,7 @@ int Check(const TaskHostOptions& options) {
             << FormatBytes(Bytes{hello.capacity().memory()}) << ", " << hello.capacity().gpus() << " GPUs\n";
   for (const v1::Gpu& gpu : hello.gpus()) std::cout << "GPU: " << gpu.name() << ", " << gpu.uuid() << "\n";
   if (!hello.gpu_problem().empty()) std::cout << "GPUs: " << hello.gpu_problem() << "\n";
+  if (!hello.fence_problem().empty()) std::cout << "fence: " << hello.fence_problem() << "\n";
   if (hello.criu_problem().empty()) {
     std::cout << "criu: " << hello.criu() << "\n";
     return 0;
@@ -162,6 +163,16 @@ int Main(int argc, char** argv) {
                  "in memory; default: plain in the --state-dir");
   app.add_option("--log-level", level, "trace, debug, info, warning or error")->capture_default_str();
   app.add_flag("--check", check, "say what works on this machine, then exit");
+  std::string fence = "memory,pids";
+  app.add_option(
+         "--fence", fence,
+         "what the tasks that it starts are kept to by cgroups: memory (the job's --memory), pids, both, or "
+         "none")
+      ->capture_default_str();
+  app.add_option(
+         "--task-pids", options.task_processes,
+         "processes and threads that a task may have; default: 1024 for each of its slots, at least 4096")
+      ->check(CLI::Range(1, 1 << 22));
   bool fault_points = false;
   app.add_flag("--fault-points", fault_points, "list the steps at which tests make it fail, then exit");
   app.set_version_flag("--version", "siding-agent " SIDING_VERSION);
@@ -189,6 +200,9 @@ int Main(int argc, char** argv) {
     if (!keys.ok()) return fail(Annotate(keys.status(), "--encryption-key"));
     options.keys = std::make_shared<const store::KeyRing>(*std::move(keys));
   }
+  const auto fenced = ParseFence(fence);
+  if (!fenced.ok()) return fail(Annotate(fenced.status(), "--fence"));
+  options.fence = *fenced;
   options.capacity.set_slots(slots);
   options.capacity.set_memory(bytes);
   options.capacity.set_gpus(gpus);

@@ -142,6 +142,10 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
   std::vector<std::vector<std::string>> rows = {{"NODE", "STATE", "SLOTS", "GPUS", "RAM FREE", "DISK FREE",
                                                  "DUMP LOCAL", "DUMP SHARED", "RESTORE SHARED", "JOBS",
                                                  "FROZEN", "CRIU"}};
+  // Only where one is not.
+  const bool unfenced = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
+                                    [](const v1::Node& node) { return !node.fence_problem().empty(); });
+  if (unfenced) rows[0].push_back("FENCE");
   if (gpus) rows[0].insert(rows[0].begin() + 4, {"GPU DRAIN", "GPU REFILL"});
   for (const v1::Node& node : nodes.nodes()) {
     const Time lost_since = FromMicros(node.lost_since_us());
@@ -156,6 +160,7 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
                     node.jobs().empty() ? "-" : absl::StrJoin(node.jobs(), ","),
                     node.suspended_jobs().empty() ? "-" : absl::StrJoin(node.suspended_jobs(), ","),
                     node.criu_problem().empty() ? node.criu() : node.criu_problem()});
+    if (unfenced) rows.back().push_back(node.fence_problem().empty() ? "yes" : node.fence_problem());
     if (!gpus) continue;
     const bool drains = node.gpu_problem().empty();
     rows.back().insert(rows.back().begin() + 4, {drains ? Rates(node.gpu().dump()) : node.gpu_problem(),

@@ -69,6 +69,10 @@ class Verdict {
   std::atomic<bool> refused_{false};
 };
 
+std::vector<std::string> InOne(const std::string& cgroup) {
+  return cgroup.empty() ? std::vector<std::string>() : std::vector<std::string>{cgroup};
+}
+
 class SwrkCriu final : public Criu {
  public:
   explicit SwrkCriu(std::string path) : path_(std::move(path)) {}
@@ -77,7 +81,7 @@ class SwrkCriu final : public Criu {
     criu::Request request;
     request.set_type(criu::VERSION);
     request.set_keep_open(true);
-    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, {}, ""));
+    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, {}, {}));
     SIDING_ASSIGN_OR_RETURN(const auto version, swrk.Call(request));
     if (!version.success()) return absl::UnavailableError("criu does not tell its version");
     request.set_type(criu::CHECK);
@@ -113,7 +117,7 @@ class SwrkCriu final : public Criu {
     bool asked = false;
     absl::StatusOr<criu::Response> response = absl::UnknownError("");
     {
-      SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, dump.cgroup));
+      SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, InOne(dump.cgroup)));
       const CriuOfThisThread criu(swrk.pid());
       SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.dump: criu is about to be told to dump">());
       const auto on_notify = [&](const criu::Notification& notification) {
@@ -149,7 +153,7 @@ class SwrkCriu final : public Criu {
       handed_over.push_back(inherited.fd);
     }
     unlink((restore.work_folder + "/" + kRestoreLog).c_str());
-    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroup, handed_over,
+    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroups, handed_over,
                                                    restore.files_as, restore.appended_are_checked));
     const CriuOfThisThread criu(swrk.pid());
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.restore: criu is about to be told to restore">());

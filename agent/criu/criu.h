@@ -45,7 +45,7 @@ struct CriuInherited {
 struct CriuRestore {
   std::string image_folder;
   std::string work_folder;
-  std::string cgroup;  // folder that CRIU, and so the restored processes, join; may be empty
+  std::vector<std::string> cgroups;  // folders that CRIU, and so the restored processes, join
   CriuUser user;
   // With whose rights files that the job's user has named are opened and made, where CRIU can do so. Root:
   // with CRIU's own.

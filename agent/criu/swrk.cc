@@ -73,18 +73,18 @@ std::vector<std::string> Environment(const Account& files_as, bool appended_are_
 
 }  // namespace
 
-absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, const std::string& cgroup,
-                                 const std::vector<int>& handed_over, const Account& files_as,
-                                 bool appended_are_checked) {
+absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user,
+                                 const std::vector<std::string>& cgroups, const std::vector<int>& handed_over,
+                                 const Account& files_as, bool appended_are_checked) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return ErrnoError(errno, "socketpair");
   UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
-  UniqueFd procs;
-  if (!cgroup.empty()) {
-    procs.Reset(open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-    if (!procs.valid()) return ErrnoError(errno, "open the cgroup " + cgroup);
+  std::vector<UniqueFd> procs;
+  for (const std::string& cgroup : cgroups) {
+    procs.emplace_back(open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    if (!procs.back().valid()) return ErrnoError(errno, "open the cgroup " + cgroup);
   }
   const int last_fd = kFirstHandedOver + static_cast<int>(handed_over.size()) - 1;
   // Allocated before the fork.
@@ -100,7 +100,9 @@ absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user, 
     // Out of the way first: one of them may have a number that another is to get.
     const int socket = fcntl(theirs.get(), F_DUPFD, last_fd + 1);
     for (size_t i = 0; i < copies.size(); ++i) copies[i] = fcntl(handed_over[i], F_DUPFD, last_fd + 1);
-    if (procs.valid() && write(procs.get(), "0", 1) != 1) _exit(124);
+    for (const UniqueFd& group : procs) {
+      if (write(group.get(), "0", 1) != 1) _exit(124);
+    }
     const int null = open("/dev/null", O_RDWR);
     dup2(null, 0);
     dup2(null, 1);

@@ -20,9 +20,10 @@ class Swrk {
  public:
   // CRIU's numbers of the descriptors that it is handed over begin here.
   static constexpr int kFirstHandedOver = 4;
-  // Starts `path`, as the given user, in the given cgroup (may be empty), with copies of some descriptors.
+  // Starts `path`, as the given user, in the given cgroups, with copies of some descriptors.
   // `files_as` and `appended_are_checked`: see CriuRestore.
-  static absl::StatusOr<Swrk> Start(const std::string& path, const CriuUser& user, const std::string& cgroup,
+  static absl::StatusOr<Swrk> Start(const std::string& path, const CriuUser& user,
+                                    const std::vector<std::string>& cgroups,
                                     const std::vector<int>& handed_over = {}, const Account& files_as = {},
                                     bool appended_are_checked = false);
   Swrk(Swrk&& other) noexcept : pid_(other.pid_), socket_(std::move(other.socket_)) { other.pid_ = 0; }

@@ -27,7 +27,7 @@ class SwrkTest : public testing::Test {
   absl::StatusOr<criu::Response> CallTo(const std::string& script) {
     const std::string program = folder_ + "/criu";
     EXPECT_TRUE(WriteFileAtomically(program, "#!/bin/sh\nfolder=" + folder_ + "\n" + script, 0755).ok());
-    auto swrk = Swrk::Start(program, {}, "");
+    auto swrk = Swrk::Start(program, {}, {});
     if (!swrk.ok()) return swrk.status();
     criu::Request request;
     request.set_type(criu::VERSION);

@@ -12,6 +12,7 @@
 #include "agent/gpu/node_gpus.h"
 #include "agent/host/local_task_host.h"
 #include "agent/host/rates.h"
+#include "agent/launch/fence.h"
 #include "agent/launch/freezer.h"
 #include "common/clock.h"
 #include "store/store.h"
@@ -24,6 +25,7 @@ struct HostContext {
   const Clock& clock;
   std::string boot_id;
   Freezer freezer;
+  Fence fence;
   Freezer signals = Freezer::WithSignals();  // for tasks that a cluster manager keeps in its own cgroups
   std::unique_ptr<Criu> criu;                // null: see criu_problem
   std::string criu_path;

@@ -79,6 +79,7 @@ class LocalTaskHost final : public TaskHost {
         host_{.options = std::move(options), .sink = sink, .clock = clock, .freezer = Freezer::Detect("")} {
     host_.boot_id = FirstLine("/proc/sys/kernel/random/boot_id");
     host_.freezer = Freezer::Detect(host_.options.node);
+    host_.fence = Fence::Detect(host_.options.node, host_.options.fence);
     if (host_.options.shim_path.empty()) host_.options.shim_path = BesideThisProgram("siding-shim");
     if (host_.options.init_path.empty()) host_.options.init_path = BesideThisProgram("siding-init");
     if (host_.options.gpu_helper_path.empty())
@@ -182,6 +183,8 @@ class LocalTaskHost final : public TaskHost {
       hello.set_criu(host_.criu_traits.version + (host_.criu_as_user ? ", as the job's user" : ", as root"));
     }
     hello.set_criu_problem(host_.criu_problem);
+    // Those of a cluster manager are fenced by it.
+    if (!host_.options.cluster_manager) hello.set_fence_problem(host_.fence.problem());
     if (host_.gpus != nullptr) {
       if (hello.capacity().gpus() > 0) hello.set_gpu_problem(host_.gpus->problem());
       for (const auto& [uuid, name] : host_.gpus->names()) {

@@ -11,6 +11,7 @@
 #include "agent/gpu/gpu_driver.h"
 #include "agent/host/scrubber.h"
 #include "agent/host/task_host.h"
+#include "agent/launch/fence.h"
 #include "common/clock.h"
 #include "siding/v1/types.pb.h"
 #include "store/secret_key.h"
@@ -30,6 +31,8 @@ struct TaskHostOptions {
   std::optional<GpuLibraries> gpu_libraries;  // of the GPU driver; not set: GPUs are not looked for
   bool huge_pages = false;                    // see agent/gpu/huge_pages.h
   ScrubOptions scrub;
+  Fence::Wanted fence;                         // of tasks that this agent starts
+  int64_t task_processes = 0;                  // and threads, of one; 0: by its slots
   std::shared_ptr<const store::KeyRing> keys;  // for encrypted checkpoints; null: there are none
   std::string plain_dir;                       // see StoreOptions; empty: `plain` in the state_dir
   std::string gpu_helper_path;                 // of siding-gpu-helper and siding-gpu-probe, as above

@@ -24,6 +24,7 @@ namespace {
 constexpr auto kBlind = std::chrono::seconds(10);
 // The same, where an order waits for it.
 constexpr auto kCheckPatience = std::chrono::seconds(10);
+constexpr int kLookAtFenceMs = 1000;
 
 }  // namespace
 
@@ -150,6 +151,7 @@ void Task::Begin(const v1::ToAgent& command, std::function<void()> operation) {
 void Task::Work(std::function<void()> operation) {
   while (operation) {
     operation();
+    FenceAgain();
     std::lock_guard lock(mutex_);
     operation = nullptr;
     interrupt_ = false;
@@ -341,6 +343,8 @@ void Task::RemoveTraces() {
   if (absl::Status status = freezer().RemoveCgroup(name_); !status.ok()) {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
+  if (absl::Status status = host_.fence.For(name_).Remove(); !status.ok())
+    spdlog::warn("task {}: {}", name_, std::string(status.message()));
   FaultHere<"agent.forget.cgroup: the cgroup of a forgotten task is gone, its folder is not">();
   // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
   if (record_.report().phase() == v1::EXITED && record_.report().own_end()) RemoveTmpdir();
@@ -369,7 +373,11 @@ bool Task::Unjudged() const {
 void Task::Watch(UniqueFd shim) {
   if (watcher_.joinable()) watcher_.join();
   watcher_ = std::thread([this, shim = std::move(shim)] {
-    if (!WaitForShim(shim, wake_.get())) return;
+    for (ShimWait seen = ShimWait::kGoesOn; seen != ShimWait::kEnded;) {
+      seen = WaitForShim(shim, wake_.get(), MemoryIsFenced() ? kLookAtFenceMs : -1);
+      if (seen == ShimWait::kWoken) return;
+      if (seen == ShimWait::kGoesOn) LookAtFence();
+    }
     // A shim that Slurm killed with everything else of its step could not tidy up. Without the lock: how much
     // there is to remove is up to the job.
     if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();

@@ -6,7 +6,7 @@
 //
 // The operations are split by verb: task_start.cc (launch, restore), task_dump.cc, task_suspend.cc,
 // task_notice.cc, task_save.cc, task_kill.cc, task_gpu.cc (off the GPUs and back), task_adopt.cc (found again
-// after the agent's death), task_end.cc.
+// after the agent's death), task_end.cc, task_fence.cc (its memory and its processes).
 #pragma once
 
 #include <atomic>
@@ -142,6 +142,14 @@ class Task {
   absl::StatusOr<UniqueFd> AwaitShim();
   // For the files of an encrypted image while it is being restored.
   std::string PlainFolder() const { return host_.PlainFolder() + "/restore/" + name_; }
+  // task_fence.cc.
+  absl::Status MakeFence(agent::ShimRequest& request);
+  Bytes RoomForDump() const;
+  void RaiseFence(Bytes room);
+  void FenceAgain();
+  void LookAtFence();
+  bool MemoryIsFenced();
+  void NoteOutOfMemory();  // with mutex_ held
   void RemovePlainFolder();
   void RemoveTmpdir();
   bool Interrupted() const { return interrupt_ || host_.stopping; }
@@ -165,6 +173,8 @@ class Task {
   std::optional<std::chrono::steady_clock::time_point> told_to_end_;  // guarded by mutex_: while it is busy
   bool blind_ = false;                  // guarded by mutex_: it is known that it cannot be looked at
   bool ended_ = false;                  // guarded by mutex_: the shim is gone
+  std::optional<Bytes> fence_before_;   // guarded by mutex_: the limit of memory that was raised
+  bool fence_is_loose_ = false;         // guarded by mutex_: it holds more memory than it may have
   std::atomic<bool> interrupt_{false};  // the operation is to make way for a kill
   std::atomic<bool> kill_now_{false};
   std::atomic<bool> abandon_{false};  // CRIU is to be ended by force

@@ -49,7 +49,9 @@ void Task::Conclude() {
   const bool visible =
       dump.committing() && store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
   std::lock_guard lock(mutex_);
-  SetPhase(ReportEnding(record_, seen ? &*exit : nullptr, [visible] { return visible; }));
+  const v1::TaskPhase phase = ReportEnding(record_, seen ? &*exit : nullptr, [visible] { return visible; });
+  if (phase == v1::EXITED) NoteOutOfMemory();
+  SetPhase(phase);
 }
 
 }  // namespace siding

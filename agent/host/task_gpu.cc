@@ -19,6 +19,8 @@
 namespace siding {
 namespace {
 
+constexpr Bytes kRoomForDriver{1 << 30};
+
 constexpr Duration kProbePatience = std::chrono::minutes(2);
 // A kernel that is running has so long to come to its end where nobody has a deadline; a transfer that takes
 // longer hangs.
@@ -240,6 +242,8 @@ absl::Status Task::LeaveGpus(Duration patience) {
   }
   const auto huge = host_.huge_pages ? host_.huge_pages->Take() : nullptr;
   const auto start = std::chrono::steady_clock::now();
+  // The driver takes the host's memory for it as the task's own, in more than one piece at a time.
+  RaiseFence(bytes + bytes + kRoomForDriver);
   FaultHere<"agent.gpu.drain: a task is about to leave its GPUs, which is remembered">();
   GpuStall stall;
   const DrainControl control{.cancelled = [this] { return IsCalledOff(); },

@@ -198,8 +198,11 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
     SIDING_RETURN_IF_ERROR(TakeGpus());
     if (host_.AssignsGpus() && !record_.hosted())
       request.set_visible_gpus(absl::StrJoin(record_.gpu().held(), ","));
+    // One of a task of the same name that nobody has tidied up may be frozen.
+    freezer().RemoveCgroup(name_).IgnoreError();
     SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(name_));
     request.set_shim_cgroup(freezer().ShimCgroupPath(name_));
+    SIDING_RETURN_IF_ERROR(MakeFence(request));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.cgroup: a task's cgroup is made">());
     SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.request: the shim's orders are written">());

@@ -182,7 +182,10 @@ bool Freezer::IsEmpty(const std::string& task) const {
 void Freezer::KillAll(const std::string& task, pid_t init) const {
   if (init > 0) kill(init, SIGKILL);
   if (kind_ == FreezerKind::kSignals) return;
-  const auto procs = ReadFile(CgroupPath(task) + "/cgroup.procs");
+  // All of them at once, the frozen as well, and those that are forked meanwhile. Kernels before 5.14 lack
+  // it.
+  const bool all = kind_ == FreezerKind::kCgroup2 && Write(CgroupPath(task) + "/cgroup.kill", "1").ok();
+  const auto procs = all ? absl::StatusOr<std::string>("") : ReadFile(CgroupPath(task) + "/cgroup.procs");
   std::istringstream pids(procs.ok() ? *procs : "");
   for (pid_t pid; pids >> pid;) kill(pid, SIGKILL);
   Order(task, init, false).IgnoreError();  // the frozen cannot die

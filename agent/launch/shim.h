@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/launch/fence.h"
 #include "agent/launch/shim.pb.h"
 
 namespace siding {
@@ -37,6 +38,10 @@ void SetGpuCollectives(const siding::v1::JobSpec& spec, std::vector<std::string>
 
 // Makes the task's folder for temporary files (tmpdir.h).
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request);
+
+// The folders of all cgroups that the task is to be in, and those of them that are its fence.
+std::vector<std::string> CgroupsOf(const agent::ShimRequest& request);
+TaskFence FenceOf(const agent::ShimRequest& request);
 
 // The output path of the spec with %j (job) and %r (rank) filled in.
 std::string OutputPath(const std::string& pattern, int64_t job, int rank);

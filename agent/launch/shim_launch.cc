@@ -67,6 +67,19 @@ void SetGpuCollectives(const v1::JobSpec& spec, std::vector<std::string>& enviro
   }
 }
 
+std::vector<std::string> CgroupsOf(const agent::ShimRequest& request) {
+  std::vector<std::string> cgroups;
+  if (!request.cgroup().empty()) cgroups.push_back(request.cgroup());
+  for (std::string& folder : FenceOf(request).Folders()) {
+    if (folder != request.cgroup()) cgroups.push_back(std::move(folder));
+  }
+  return cgroups;
+}
+
+TaskFence FenceOf(const agent::ShimRequest& request) {
+  return {request.fence().memory(), request.fence().processes()};
+}
+
 std::string OutputPath(const std::string& pattern, int64_t job, int rank) {
   std::string path;
   for (size_t i = 0; i < pattern.size(); ++i) {
@@ -104,7 +117,8 @@ absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std
   plan.gid = account.gid;
   plan.groups = account.groups;
   plan.workdir = request.spec().workdir();
-  plan.cgroup = request.cgroup();
+  plan.cgroups = CgroupsOf(request);
+  plan.end_oom_protection = true;
   plan.output = OutputPath(request.spec().output(), request.job(), request.rank());
   plan.limits = Limits();
   plan.refuse_io_uring = RefusesIoUring(request.spec());

@@ -110,15 +110,17 @@ absl::Status EndShim(const std::string& folder) {
   return shim.ok() ? absl::DeadlineExceededError("the shim of " + folder + " does not end") : shim.status();
 }
 
-bool WaitForShim(const UniqueFd& pidfd, int wake) {
+ShimWait WaitForShim(const UniqueFd& pidfd, int wake, int most_ms) {
   pollfd fds[2] = {{pidfd.get(), POLLIN, 0}, {wake, POLLIN, 0}};
-  while (poll(fds, 2, -1) < 0 && errno == EINTR) {
-  }
-  if ((fds[0].revents & POLLIN) == 0) return false;
+  int ready;
+  do ready = poll(fds, 2, most_ms);
+  while (ready < 0 && errno == EINTR);
+  if (ready == 0) return ShimWait::kGoesOn;
+  if ((fds[0].revents & POLLIN) == 0) return ShimWait::kWoken;
   siginfo_t info;
   waitid(static_cast<idtype_t>(P_PIDFD), pidfd.get(), &info,
          WEXITED | WNOHANG);  // fails if adopted: not ours
-  return true;
+  return ShimWait::kEnded;
 }
 
 }  // namespace siding

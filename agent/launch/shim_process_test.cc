@@ -45,7 +45,7 @@ TEST_F(ShimTest, OneThatHasNotWrittenWhoItIsIsFound) {
   const auto found = FindShim(folder());
   ASSERT_TRUE(found.ok()) << found.status();
   kill(shim_, SIGKILL);
-  EXPECT_TRUE(WaitForShim(*found, /*wake=*/-1));
+  EXPECT_EQ(WaitForShim(*found, /*wake=*/-1), ShimWait::kEnded);
   EXPECT_TRUE(absl::IsNotFound(FindShim(folder()).status()));
 }
 

@@ -25,6 +25,8 @@ namespace siding {
 namespace {
 
 constexpr Duration kEndPatience = std::chrono::seconds(10);
+constexpr Bytes kRoomForCriu{64 << 20};   // to end its work
+constexpr Bytes kRoomForDriver{1 << 30};  // to refill GPUs
 
 // What CRIU has made of a task and leaves behind if it dies on the way: our children, as the task would be.
 void EndChildren() {
@@ -55,6 +57,14 @@ absl::StatusOr<FilesPutBack> PutBackAsUser(const agent::ShimRequest& request, co
   return back;
 }
 
+// Around what CRIU has built, before the first instruction can add to it. CRIU itself is in there still, and
+// what was on GPUs goes back by way of memory.
+void CloseFence(const agent::ShimRequest& request) {
+  const FenceLimits most = {Bytes{request.fence().most_memory()}, request.fence().most_processes()};
+  const bool gpus = request.spec().per_node().gpus() > 0;
+  FenceOf(request).Hold(most, gpus ? kRoomForDriver : kRoomForCriu);
+}
+
 }  // namespace
 
 absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& folder,
@@ -75,7 +85,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   CriuRestore restore;
   restore.image_folder = request.restore().image_folder();
   restore.work_folder = folder;
-  restore.cgroup = request.cgroup();
+  restore.cgroups = CgroupsOf(request);
   // As root, whoever dumped it: the new processes are root's own until they become the user's, so nothing
   // needs CAP_SYS_RESOURCE, while the settings of an ipc namespace may be written by nobody else.
   restore.user = {};
@@ -85,6 +95,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
     SIDING_RETURN_IF_ERROR(OutsideProblem(CheckHeldFiles(init, account)));
     // What has been removed since it was opened.
     SIDING_RETURN_IF_ERROR(OutsideProblem(CheckMadeAnew(init, account)));
+    CloseFence(request);
     return WriteInit(folder, init);
   };
   SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));

@@ -22,6 +22,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "absl/strings/str_join.h"
+#include "agent/launch/fence.h"
 #include "agent/launch/outside.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -125,10 +127,12 @@ void AwaitGo(int fd) {
 
 // In the child, as pid 1 of the new namespace.
 [[noreturn]] void Become(const InitPlan& plan, int status_fd, char* const argv[], char* const envp[]) {
-  if (!plan.cgroup.empty()) {
-    UniqueFd procs(open((plan.cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+  for (const std::string& cgroup : plan.cgroups) {
+    UniqueFd procs(open((cgroup + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
     if (!procs.valid() || write(procs.get(), "0", 1) != 1) Fail(status_fd, kCgroup);
   }
+  // While this is root's: what a user has got like that, a user can go back to.
+  if (plan.end_oom_protection) EndOomProtection();
   // What is mounted here must not reach the node, nor the other way round in the middle of a dump. The /proc
   // of this pid namespace is CRIU's way to the task; without one it would make a folder for it where the task
   // works.
@@ -162,7 +166,7 @@ std::string Explain(const InitPlan& plan, Stage stage, int error) {
     case kRun:
       return because("cannot run " + plan.command[0]);
     case kCgroup:
-      return because("cannot join the cgroup " + plan.cgroup);
+      return because("cannot join the cgroups " + absl::StrJoin(plan.cgroups, ", "));
     case kMount:
       return because("cannot mount /proc for the job");
     case kSession:

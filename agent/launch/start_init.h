@@ -31,7 +31,8 @@ struct InitPlan {
   std::string workdir;  // empty: that of the shim
   mode_t umask = 022;
   std::vector<std::pair<int, rlimit>> limits;  // others are the shim's
-  std::string cgroup;                          // its folder; may be empty
+  std::vector<std::string> cgroups;            // their folders
+  bool end_oom_protection = false;             // see fence.h
   PassesOn passes_on = PassesOn::kAll;
   // The kernel says ENOSYS to io_uring, as in containers: programs have another way then, and what has none
   // open can be checkpointed. Only root can ask for that without taking set-user-id programs from the job, so

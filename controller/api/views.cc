@@ -85,6 +85,7 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
   *view.mutable_shared() = observed.heartbeat.shared();
   *view.mutable_gpu() = observed.heartbeat.gpu();
   view.set_gpu_problem(observed.hello.gpu_problem());
+  view.set_fence_problem(observed.hello.fence_problem());
   for (const v1::Gpu& gpu : observed.hello.gpus()) view.add_gpu_names(gpu.name());
   view.set_last_heard_us(ToMicros(observed.last_heard));
   return view;

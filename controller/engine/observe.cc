@@ -60,6 +60,18 @@ bool Engine::Impl::Judge(JobRecord& job) {
   }
 }
 
+namespace {
+
+std::string HowItFailed(const v1::TaskReport& report, const std::string& where, int code) {
+  if (report.out_of_memory() > 0)
+    return absl::StrCat(where, " was out of memory: used all of its ",
+                        FormatBytes(Bytes{report.out_of_memory()}));
+  if (report.exit_signal() != 0) return absl::StrCat(where, " was ended by signal ", report.exit_signal());
+  return absl::StrCat(where, " exited with ", code);
+}
+
+}  // namespace
+
 // Ranks that ended by themselves, if only just before they would have been ended. A job is done when all of
 // them exited with 0, and has failed when one did not: the others are ended then, they would wait for it for
 // ever.
@@ -81,9 +93,7 @@ bool Engine::Impl::JudgeExits(JobRecord& job) {
     JobMoved move = Moved(code == 0 ? JobEvent::kSucceeded : JobEvent::kFailed);
     move.exit_code = code;
     if (code != 0) {
-      move.reason = seen.report.exit_signal() != 0
-                        ? absl::StrCat(On(job, rank), " was ended by signal ", seen.report.exit_signal())
-                        : absl::StrCat(On(job, rank), " exited with ", code);
+      move.reason = HowItFailed(seen.report, On(job, rank), code);
     }
     Move(job, std::move(move));
     return true;

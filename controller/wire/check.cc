@@ -66,6 +66,7 @@ absl::Status Check(const v1::TaskReport& report) {
   SIDING_RETURN_IF_ERROR(Annotate(Check(report.task()), "task"));
   SIDING_RETURN_IF_ERROR(Within("memory", report.memory(), 0, kMostMemory));
   SIDING_RETURN_IF_ERROR(Within("gpu_memory", report.gpu_memory(), 0, kMostMemory));
+  SIDING_RETURN_IF_ERROR(Within("out_of_memory", report.out_of_memory(), 0, kMostMemory));
   SIDING_RETURN_IF_ERROR(Within("image_bytes", report.image_bytes(), 0, 4 * kMostMemory));
   SIDING_RETURN_IF_ERROR(Within("exit_signal", report.exit_signal(), 0, NSIG));
   SIDING_RETURN_IF_ERROR(Within("failed_op", report.failed_op(), 0, kMostOps));

@@ -11,8 +11,9 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Where agents keep the cgroups of their tasks, below their nodes' names.
-FREEZERS = ("/sys/fs/cgroup/freezer/siding", "/sys/fs/cgroup/siding", "/sys/fs/cgroup/unified/siding")
+# Where agents keep the cgroups of their tasks, below their nodes' names: those that freeze, and those that fence.
+FREEZERS = ("/sys/fs/cgroup/freezer/siding", "/sys/fs/cgroup/siding", "/sys/fs/cgroup/unified/siding",
+            "/sys/fs/cgroup/memory/siding", "/sys/fs/cgroup/pids/siding")
 BIN = pathlib.Path(os.environ.get("SIDING_BIN", ROOT / "build" / "dev" / "bin")).resolve()
 
 

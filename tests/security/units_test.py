@@ -48,6 +48,9 @@ class Exposure(UnitCase):
     def test_the_agent_is_kept_from_what_criu_and_jobs_do_not_need(self):
         self.assertLess(self.exposure("siding-agent.service"), 9.1)
 
+    def test_a_node_without_memory_ends_jobs_and_not_the_agent(self):
+        self.assertEqual(settings(self.units["siding-agent.service"], "OOMScoreAdjust"), ["-900"])
+
 
 def without_capabilities(kept=()):
     """A command that runs another with these capabilities at most, as CapabilityBoundingSet= has it."""

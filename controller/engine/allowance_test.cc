@@ -72,10 +72,17 @@ TEST_F(AllowanceTest, SubmissionsAndOrdersAreCountedTogether) {
   const JobId job = Submit(Batch());
   Settle();
   EXPECT_TRUE(engine_->Suspend(kAda, job).ok());
-  EXPECT_TRUE(engine_->Kill(kAda, job).ok());
+  Settle();
+  EXPECT_TRUE(engine_->Resume(kAda, job).ok());
   EXPECT_THAT(engine_->Submit(kAda, Batch()).status().message(), HasSubstr("max_requests_per_hour"));
-  EXPECT_TRUE(absl::IsResourceExhausted(engine_->Kill(kAda, job)));
+  EXPECT_TRUE(absl::IsResourceExhausted(engine_->Suspend(kAda, job)));
   EXPECT_EQ(engine_->quota_refusals(), 2);
+}
+TEST_F(AllowanceTest, AJobCanAlwaysBeKilled) {
+  JobId job;
+  for (int i = 0; i < 3; ++i) job = Submit(Batch());
+  ASSERT_FALSE(engine_->Submit(kAda, Batch()).ok());
+  EXPECT_TRUE(engine_->Kill(kAda, job).ok());
 }
 TEST_F(AllowanceTest, WhatIsRefusedLeavesNothing) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(engine_->Submit(kAda, Batch()).ok());

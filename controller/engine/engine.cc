@@ -103,6 +103,7 @@ absl::Status Engine::Suspend(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
   SIDING_RETURN_IF_ERROR(impl_->MayFreeze(caller, *job));
   SIDING_RETURN_IF_ERROR(impl_->Suspend(*job));
   return impl_->Advance();
@@ -112,6 +113,7 @@ absl::Status Engine::Resume(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
   SIDING_RETURN_IF_ERROR(impl_->MayFreeze(caller, *job));
   SIDING_RETURN_IF_ERROR(impl_->Resume(*job));
   return impl_->Advance();
@@ -121,6 +123,7 @@ absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, 
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
   SIDING_ASSIGN_OR_RETURN(CheckpointId checkpoint, impl_->OrderCheckpoint(*job, tier));
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return checkpoint;
@@ -130,6 +133,7 @@ absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
   SIDING_RETURN_IF_ERROR(impl_->Vacate(*job, tier));
   return impl_->Advance();
 }
@@ -138,6 +142,7 @@ absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId>
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
   SIDING_RETURN_IF_ERROR(impl_->Migrate(*job, std::move(nodes)));
   return impl_->Advance();
 }
@@ -146,6 +151,7 @@ absl::Status Engine::Restart(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
   SIDING_RETURN_IF_ERROR(impl_->Restart(*job, caller.user));
   return impl_->Advance();
 }
@@ -153,6 +159,7 @@ absl::Status Engine::Restart(const Caller& caller, JobId id) {
 absl::Status Engine::Kill(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
+  // Not counted: what a user has running can always be ended, and each job once.
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Kill(*job, caller.user));
   return impl_->Advance();

@@ -34,7 +34,6 @@ absl::StatusOr<JobRecord*> Engine::Impl::Find(const Caller& caller, JobId id) {
     return absl::PermissionDeniedError(
         absl::StrCat("job ", id.value(), " belongs to ", it->second.spec.user, ", not to ", caller.user));
   }
-  SIDING_RETURN_IF_ERROR(Spend(caller, 0));
   return &it->second;
 }
 

@@ -16,6 +16,8 @@ inline constexpr size_t kMostToController = 4 * kMiB;
 inline constexpr size_t kMostFromUser = 2 * kMiB + kMiB / 4;
 // An agent's message. See agent/link/fit.h.
 inline constexpr size_t kMostFromAgent = 3 * kMiB;
+// Notes of one task that are told and heard.
+inline constexpr int kMostNotes = 100;
 
 inline constexpr size_t kMostToAgent = 16 * kMiB;
 // An order. It has a spec of at most kMostSpec (controller/wire/spec_limits.h), or lists of names.

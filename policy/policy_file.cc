@@ -177,7 +177,7 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"private_jobs", Flag(p.private_jobs)},
                          {"max_jobs_per_user", Whole(p.max_jobs_per_user, 1, 100000000)},
                          {"max_requests_per_hour", Whole(p.max_requests_per_hour, 1, 100000000)},
-                         {"max_request_mib_per_hour", Whole(p.max_request_mib_per_hour, 1, 1000000)},
+                         {"max_request_mib_per_hour", Whole(p.max_request_mib_per_hour, 3, 1000000)},
                          {"classes", reader.MapList([&] { return ClassFields(classes.emplace_back()); })},
                          {"on_demand", reader.MapList([&] { return RuleFields(rules.emplace_back()); })}}));
   p.classes.assign(classes.begin(), classes.end());

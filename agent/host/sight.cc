@@ -47,6 +47,7 @@ std::string WhyNotDrainable(const GpuFacts& facts, pid_t init, const std::functi
 
 Sight Look(const SightAsked& asked, std::atomic<pid_t>& at) {
   Sight sight;
+  sight.drained = asked.drained;
   const pid_t init = asked.init;
   const GpuFacts& gpu = asked.gpu;
   if (init > 0) sight.memory = TreeMemory(init, at);

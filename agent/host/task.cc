@@ -20,7 +20,7 @@
 namespace siding {
 namespace {
 
-// A look that takes longer does not come back: the largest tasks are looked at in seconds.
+// A look that is at one process for longer does not come back.
 constexpr auto kBlind = std::chrono::seconds(10);
 // The same, where an order waits for it.
 constexpr auto kCheckPatience = std::chrono::seconds(10);
@@ -162,6 +162,7 @@ void Task::Work(std::function<void()> operation) {
     } else if (pending_ && !host_.stopping) {
       current_ = *std::move(pending_);
       pending_.reset();
+      told_to_end_.reset();  // a kill has all of its grace from here on
       operation = Plan(current_);
       if (!operation) Send();
     }
@@ -270,8 +271,9 @@ v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
   });
   if (begun) looks_.Wait(until);
   const auto since = looks_.since();
-  const bool blind = init > 0 && since && now - *since > kBlind;
-  const std::string why_blind = blind ? WhyNotSeen(sighting_->at) : "";
+  const pid_t at = sighting_->at;
+  const bool blind = init > 0 && since && now - std::max(*since, SinceAt(at)) > kBlind;
+  const std::string why_blind = blind ? WhyNotSeen(at) : "";
   const Bytes resident = blind ? TreeResident(init) : Bytes{};
   const std::optional<Sight> sight = sighting_->last();
   Duration lock_time{0};
@@ -288,10 +290,13 @@ v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
   v1::TaskReport& report = *record_.mutable_report();
   if (blind) {
     report.set_memory(resident.value);
-  } else if (init > 0 && sight) {
+  } else if (init > 0 && sight && sight->drained == drained) {
     report.set_memory(sight->memory.value);
   }
-  report.set_gpu_memory(asked.on_gpus.empty() || !sight ? 0 : sight->gpu_memory.value);
+  if (asked.on_gpus.empty() || !sight)
+    report.set_gpu_memory(0);
+  else if (sight->drained == drained)
+    report.set_gpu_memory(sight->gpu_memory.value);
   if (drained) return report;
   std::string cannot_dump = no_script;
   if (cannot_dump.empty()) cannot_dump = blind ? why_blind : init > 0 && sight ? sight->cannot_dump : "";
@@ -301,6 +306,14 @@ v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
   report.set_cannot_drain(cannot_drain ? why_blind : init > 0 && sight ? sight->cannot_drain : "");
   report.set_gpu_lock_us(init > 0 ? lock_time.count() : 0);
   return report;
+}
+
+// Since when a look has been at this process, as far as reports have seen: one of many processes gets on.
+std::chrono::steady_clock::time_point Task::SinceAt(pid_t at) {
+  std::lock_guard lock(mutex_);
+  if (at != looked_at_) looked_at_since_ = std::chrono::steady_clock::now();
+  looked_at_ = at;
+  return looked_at_since_;
 }
 
 absl::Status Task::InTime(std::function<absl::Status()> look) {

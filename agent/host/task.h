@@ -102,6 +102,7 @@ class Task {
   SightAsked WhatToLookAt() const;  // with mutex_ held
   // Calls `look` on another thread; kDeadlineExceeded: it does not come back, or the last one has not. For
   // the worker. It owns all that it uses.
+  std::chrono::steady_clock::time_point SinceAt(pid_t at);
   absl::Status InTime(std::function<absl::Status()> look);
   void NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec);  // with mutex_ held
   absl::Status TakeGpus();
@@ -144,9 +145,9 @@ class Task {
   std::string PlainFolder() const { return host_.PlainFolder() + "/restore/" + name_; }
   // task_fence.cc.
   absl::Status MakeFence(agent::ShimRequest& request);
-  Bytes RoomForDump() const;
+  Bytes RoomForDump(pid_t init) const;
   void RaiseFence(Bytes room);
-  void FenceAgain();
+  void FenceAgain(bool beside = false);
   void LookAtFence();
   bool MemoryIsFenced();
   void NoteOutOfMemory();  // with mutex_ held
@@ -171,11 +172,15 @@ class Task {
   Decision decision_ = Decision::kNone;      // guarded by mutex_
   std::function<void(absl::Status)> ready_;  // the worker's: of ExpectShim()
   std::optional<std::chrono::steady_clock::time_point> told_to_end_;  // guarded by mutex_: while it is busy
-  bool blind_ = false;                  // guarded by mutex_: it is known that it cannot be looked at
-  bool ended_ = false;                  // guarded by mutex_: the shim is gone
-  std::optional<Bytes> fence_before_;   // guarded by mutex_: the limit of memory that was raised
-  bool fence_is_loose_ = false;         // guarded by mutex_: it holds more memory than it may have
-  std::atomic<bool> interrupt_{false};  // the operation is to make way for a kill
+  bool blind_ = false;   // guarded by mutex_: it is known that it cannot be looked at
+  pid_t looked_at_ = 0;  // guarded by mutex_: by the look that is under way
+  std::chrono::steady_clock::time_point looked_at_since_;  // guarded by mutex_
+  bool ended_ = false;                                     // guarded by mutex_: the shim is gone
+  bool fence_is_loose_ = false;        // guarded by mutex_: it holds more memory than it may have
+  std::mutex fence_mutex_;             // taken before mutex_
+  std::optional<Bytes> fence_before_;  // guarded by fence_mutex_: the limit of memory that was raised
+  std::chrono::steady_clock::time_point fence_tried_;  // the watcher's
+  std::atomic<bool> interrupt_{false};                 // the operation is to make way for a kill
   std::atomic<bool> kill_now_{false};
   std::atomic<bool> abandon_{false};  // CRIU is to be ended by force
   const std::shared_ptr<Sighting> sighting_ = std::make_shared<Sighting>();

@@ -160,7 +160,7 @@ void Task::DoDump(v1::ToAgent command) {
     if (UsesGpus()) {
       SIDING_ASSIGN_OR_RETURN(plan.metadata[kMetadataGpu], ToJson(record_.gpu()));
     }
-    RaiseFence(RoomForDump());
+    RaiseFence(RoomForDump(record_.init().pid()));
     Dumper dumper(*this, command, ordered);
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);
   };

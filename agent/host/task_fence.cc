@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/host/task.h"
+#include "agent/launch/processes.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 
@@ -15,6 +16,8 @@ constexpr int64_t kLeastProcesses = 4096;
 constexpr int64_t kProcessesOfSlot = 1024;
 constexpr Bytes kRoomOfDump{64 << 20};
 constexpr Bytes kRoomOfThread{256 << 10};
+// To close the fence of a task that holds too much.
+constexpr auto kTryAgain = std::chrono::seconds(30);
 
 }  // namespace
 
@@ -49,29 +52,38 @@ bool Task::MemoryIsFenced() {
 }
 
 // For what CRIU runs in each thread of the task, and holds for its processes, while it dumps it.
-Bytes Task::RoomForDump() const {
-  return kRoomOfDump + Bytes{kRoomOfThread.value * host_.fence.For(name_).Processes()};
+Bytes Task::RoomForDump(pid_t init) const {
+  int64_t threads = host_.fence.For(name_).Processes();
+  // Without that controller nobody has counted them.
+  for (pid_t pid : threads > 0 ? std::vector<pid_t>() : ProcessTree(init)) threads += ThreadsOf(pid);
+  return kRoomOfDump + Bytes{kRoomOfThread.value * threads};
 }
 
+// The kernel may keep whoever changes a limit waiting, so this and the next are done without mutex_: reports
+// and kills do not wait for it.
 void Task::RaiseFence(Bytes room) {
-  std::lock_guard lock(mutex_);
-  if (record_.fence_memory() == 0) return;
+  std::lock_guard one_at_a_time(fence_mutex_);
+  if (!MemoryIsFenced()) return;
   const TaskFence fence = host_.fence.For(name_);
   if (!fence_before_) fence_before_ = fence.MemoryLimit();
   fence.Raise(room);
 }
 
 // After each operation: what has been opened is closed. Not on a task that is off its GPUs, which it has in
-// RAM then, nor on one that a shim is still building.
-void Task::FenceAgain() {
+// RAM then, nor on one that a shim is still building, nor, from the watcher, beside an operation.
+void Task::FenceAgain(bool beside) {
+  std::lock_guard one_at_a_time(fence_mutex_);
+  FenceLimits limits;
+  {
+    std::lock_guard lock(mutex_);
+    const v1::TaskPhase phase = record_.report().phase();
+    const bool built = phase == v1::RUNNING || phase == v1::SUSPENDED;
+    if (record_.hosted() || !built || record_.gpu().drained() || (beside && busy_)) return;
+    limits = host_.fence.Limits(Bytes{record_.fence_memory()}, record_.fence_processes());
+  }
+  const bool held = host_.fence.For(name_).Hold(limits, Bytes{0}, std::exchange(fence_before_, std::nullopt));
   std::lock_guard lock(mutex_);
-  const v1::TaskPhase phase = record_.report().phase();
-  if (record_.hosted() || (phase != v1::RUNNING && phase != v1::SUSPENDED) || record_.gpu().drained()) return;
-  const TaskFence fence = host_.fence.For(name_);
-  const auto before = std::exchange(fence_before_, std::nullopt);
-  // A CRIU that ended on the way, or a driver, may have left something in the task.
-  if (before && !record_.dump().cut_short() && !UsesGpus()) fence.Lower(*before);
-  fence_is_loose_ = !fence.Hold(host_.fence.Limits(Bytes{record_.fence_memory()}, record_.fence_processes()));
+  fence_is_loose_ = !held;
 }
 
 // From time to time, while it runs.
@@ -84,9 +96,11 @@ void Task::LookAtFence() {
     freezer().KillAll(name_, LivingInit());
     return;
   }
-  const bool again = fence_is_loose_ && !busy_;
+  const auto now = std::chrono::steady_clock::now();
+  const bool again = fence_is_loose_ && now - fence_tried_ >= kTryAgain;
+  if (again) fence_tried_ = now;
   lock.unlock();
-  if (again) FenceAgain();
+  if (again) FenceAgain(true);
 }
 
 void Task::NoteOutOfMemory() {

@@ -300,6 +300,7 @@ absl::Status Task::ReturnToGpus() {
   if (back.empty()) SIDING_RETURN_IF_ERROR(host_.gpus->CheckFree(ToVector(gpu.held()), Bytes{gpu.bytes()}));
   const auto start = std::chrono::steady_clock::now();
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.gpu.refill: a task is about to return to its GPUs">());
+  RaiseFence(kRoomForDriver);  // after a restore the fence is closed around what CRIU has made
   const absl::Status status = RefillGpus(host_.gpus->driver(), tree, moves, TimesFor(Duration(0)));
   FaultHere<"agent.gpu.refilled: a task is back on its GPUs, which is not yet remembered">();
   if (!status.ok()) return MayPass(status) ? status : NoteRefusal(status);

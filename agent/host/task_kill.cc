@@ -22,8 +22,8 @@ void Task::NoteKill() {
 void Task::KillPastWorker(Duration grace) {
   const auto now = std::chrono::steady_clock::now();
   if (!told_to_end_) told_to_end_ = now;
-  // Hosts have hung when a restored process was killed on its GPU.
-  const bool on_gpu = record_.restored() && UsesGpus();
+  // Hosts have hung when a restored process was killed on its GPU, and a driver may be at work on others.
+  const bool on_gpu = UsesGpus() && (record_.restored() || record_.gpu().drained());
   if (on_gpu || now - *told_to_end_ < grace + kEndPatience) return;
   if (!record_.killed()) {
     record_.set_killed(true);

@@ -17,6 +17,7 @@
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
 #include "common/fault.h"
+#include "common/message_limits.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 
@@ -291,7 +292,9 @@ void Task::OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed) {
     std::lock_guard lock(mutex_);
     *record_.mutable_init() = running.init();
     record_.mutable_report()->set_started_us(running.started_us());
-    *record_.mutable_report()->mutable_notes() = running.notes();
+    auto& notes = *record_.mutable_report()->mutable_notes();
+    notes = running.notes();
+    if (notes.size() > kMostNotes) notes.DeleteSubrange(kMostNotes, notes.size() - kMostNotes);
   }
   const bool drained = record_.gpu().drained();
   const absl::Status status = ReturnToGpus();

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <initializer_list>
 #include <limits>
 #include <sstream>
 
@@ -23,6 +24,9 @@ namespace siding {
 namespace {
 
 constexpr int64_t kNone = -1;
+// Of a task that holds more than its limit: beside what it has, and at least.
+constexpr int64_t kRoomOfLoose = 64 << 20;
+constexpr int64_t kLeastRoom = 16 << 20;
 constexpr char kLimit1[] = "/memory.limit_in_bytes";
 constexpr char kSwapLimit1[] = "/memory.memsw.limit_in_bytes";
 constexpr char kLimit2[] = "/memory.max";
@@ -143,10 +147,15 @@ absl::Status TaskFence::SetMemory(int64_t limit) const {
 int64_t TaskFence::Used() const {
   const std::string stat = memory_ + "/memory.stat";
   const int64_t used = Number(memory_ + (IsV2() ? "/memory.current" : "/memory.usage_in_bytes"));
-  int64_t again = 0;
-  for (const char* name : {"active_file", "inactive_file", "slab_reclaimable"})
-    again += std::max<int64_t>(0, Number(stat, name));
-  return std::max<int64_t>(0, used - again);
+  const auto sum = [&](std::initializer_list<const char*> names) {
+    int64_t bytes = 0;
+    for (const char* name : names) bytes += std::max<int64_t>(0, Number(stat, name));
+    return bytes;
+  };
+  // What has to be written first may stay for as long as a server is away. Version 1 has other names for it.
+  const int64_t files = sum({"active_file", "inactive_file", "slab_reclaimable"});
+  const int64_t unwritten = IsV2() ? sum({"file_dirty", "file_writeback"}) : sum({"dirty", "writeback"});
+  return std::max<int64_t>(0, used - std::max<int64_t>(0, files - unwritten));
 }
 
 Bytes TaskFence::MemoryLimit() const {
@@ -166,29 +175,28 @@ void TaskFence::Raise(Bytes room) const {
   SetMemory(fits ? now + room.value : kNone).IgnoreError();
 }
 
-void TaskFence::Lower(Bytes limit) const {
-  if (memory_.empty() || limit.value == std::numeric_limits<int64_t>::max()) return;
-  if (!SetMemory(limit.value).ok()) HoldMemory(limit, Bytes{0});
-}
-
-bool TaskFence::Hold(const FenceLimits& limits, Bytes slack) const {
+bool TaskFence::Hold(const FenceLimits& limits, Bytes slack, std::optional<Bytes> most) const {
   if (!processes_.empty()) {
     // One that has more already can make no others.
     const std::string most = limits.processes > 0 ? std::to_string(limits.processes) : "max";
     Write(processes_ + "/pids.max", most).IgnoreError();
   }
   if (memory_.empty() || !Exists(memory_)) return true;
-  return limits.memory.value <= 0 ? SetMemory(kNone).ok() : HoldMemory(limits.memory, slack);
+  return limits.memory.value <= 0 ? SetMemory(kNone).ok()
+                                  : HoldMemory(limits.memory, slack, most.value_or(MemoryLimit()));
 }
 
-bool TaskFence::HoldMemory(Bytes limit, Bytes slack) const {
+bool TaskFence::HoldMemory(Bytes limit, Bytes slack, Bytes most) const {
   // Version 2 would end the task at once for what it has too much; version 1 says no.
   const int64_t used = Used();
-  if (used <= limit.value && SetMemory(limit.value).ok()) return true;
-  const int64_t least = std::max(limit.value, used) + slack.value;
-  if (SetMemory(least).ok()) return false;
-  // Of what can be read again some is in use just now.
-  SetMemory(std::max(least, Number(memory_ + "/memory.usage_in_bytes") + slack.value)).IgnoreError();
+  if (used + slack.value <= limit.value && SetMemory(limit.value).ok()) return true;
+  // Room to live in, but not more each time.
+  const int64_t room = std::max({slack.value, kRoomOfLoose, used / 16});
+  const int64_t least = std::max({limit.value, used + kLeastRoom, std::min(used + room, most.value)});
+  if (least < MemoryLimit().value && !SetMemory(least).ok()) {
+    // Of what can be read again some is in use just now.
+    SetMemory(std::max(least, Number(memory_ + "/memory.usage_in_bytes") + room)).IgnoreError();
+  }
   return false;
 }
 

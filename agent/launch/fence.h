@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,11 +40,10 @@ class TaskFence {
   void Open() const;
   // So much more memory than now, for what is done to the task.
   void Raise(Bytes room) const;
-  // Back to what it was. What the task itself has taken meanwhile is no reason to leave it more.
-  void Lower(Bytes limit) const;
-  // Closes it. A task that holds more memory than its limit, and cannot be without, keeps what it has, and
-  // `slack` beside that: false then, and it is to be tried again.
-  bool Hold(const FenceLimits& limits, Bytes slack = Bytes{0}) const;
+  // Closes it. A task that with `slack` holds more memory than its limit, and cannot be without, keeps what
+  // it has and some room, if not more than it may have now, or `most`: false then, and it is to be tried
+  // again. May wait for the kernel, which makes room.
+  bool Hold(const FenceLimits& limits, Bytes slack = Bytes{0}, std::optional<Bytes> most = {}) const;
   // The limit of memory as it is now; a very large number without one.
   Bytes MemoryLimit() const;
   // Processes and threads that there are; 0: it is not known.
@@ -55,7 +55,7 @@ class TaskFence {
 
  private:
   bool IsV2() const;
-  bool HoldMemory(Bytes limit, Bytes slack) const;
+  bool HoldMemory(Bytes limit, Bytes slack, Bytes most) const;
   absl::Status SetMemory(int64_t limit) const;  // negative: none
   int64_t Used() const;                         // without what can be read again
 

@@ -101,7 +101,7 @@ TEST_F(FenceTest, HoldsATaskOfVersion2) {
   fence.Raise(Bytes{1000});
   EXPECT_EQ(Get("t/memory.max"), "5096");
   EXPECT_EQ(fence.MemoryLimit().value, 5096);
-  fence.Lower(Bytes{4096});
+  EXPECT_TRUE(fence.Hold({Bytes{4096}, 20}));
   EXPECT_EQ(Get("t/memory.max"), "4096");
   EXPECT_EQ(Get("t/pids.max"), "20");
   fence.Open();
@@ -112,12 +112,39 @@ TEST_F(FenceTest, HoldsATaskOfVersion2) {
   EXPECT_EQ(Get("t/memory.max"), "max");
 }
 
+constexpr int64_t kMiB = 1 << 20;
+
 TEST_F(FenceTest, ATaskThatHoldsMoreIsNotEndedForIt) {
-  EXPECT_FALSE(Task2(9000).Hold({Bytes{4096}, 0}, Bytes{500}));
-  EXPECT_EQ(Get("t/memory.max"), "9500");
+  EXPECT_FALSE(Task2(900 * kMiB).Hold({Bytes{400 * kMiB}, 0}));
+  EXPECT_EQ(Get("t/memory.max"), std::to_string(964 * kMiB));
   // What the kernel can read again from files is none of it.
-  EXPECT_TRUE(Task2(9000, 8000).Hold({Bytes{4096}, 0}, Bytes{500}));
-  EXPECT_EQ(Get("t/memory.max"), "4096");
+  EXPECT_TRUE(Task2(900 * kMiB, 800 * kMiB).Hold({Bytes{400 * kMiB}, 0}));
+  EXPECT_EQ(Get("t/memory.max"), std::to_string(400 * kMiB));
+}
+
+TEST_F(FenceTest, WhatIsNotWrittenYetCannotBeReadAgain) {
+  const TaskFence fence = Task2(900 * kMiB, 800 * kMiB);
+  Put("t/memory.stat",
+      "inactive_file " + std::to_string(800 * kMiB) + "\nfile_dirty " + std::to_string(700 * kMiB) + "\n");
+  EXPECT_FALSE(fence.Hold({Bytes{400 * kMiB}, 0}));
+}
+
+TEST_F(FenceTest, SlackIsKeptBelowTheLimitToo) {
+  EXPECT_FALSE(Task2(399 * kMiB).Hold({Bytes{400 * kMiB}, 0}, Bytes{100 * kMiB}));
+  EXPECT_EQ(Get("t/memory.max"), std::to_string(499 * kMiB));
+}
+
+TEST_F(FenceTest, ATaskThatHoldsMoreGetsNoMoreEachTime) {
+  const TaskFence fence = Task2(900 * kMiB);
+  EXPECT_FALSE(fence.Hold({Bytes{400 * kMiB}, 0}));
+  Put("t/memory.current", std::to_string(940 * kMiB) + "\n");
+  EXPECT_FALSE(fence.Hold({Bytes{400 * kMiB}, 0}));
+  EXPECT_EQ(Get("t/memory.max"), std::to_string(964 * kMiB));
+  // Nor by what was opened for a dump.
+  const Bytes before = fence.MemoryLimit();
+  fence.Raise(Bytes{500 * kMiB});
+  EXPECT_FALSE(fence.Hold({Bytes{400 * kMiB}, 0}, Bytes{0}, before));
+  EXPECT_EQ(Get("t/memory.max"), std::to_string(964 * kMiB));
 }
 
 TEST_F(FenceTest, OfATaskWithoutALimitNothingIsHeld) {

@@ -45,22 +45,38 @@ bool WasAFile(const std::string& target, const struct stat& info, int fd, dev_t 
   return fstatfs(fd, &fs) == 0 && fs.f_type != PROC_SUPER_MAGIC;
 }
 
+// A socket that has been closed meanwhile, or with its process, listens nowhere; any other error is one of
+// ours.
+absl::Status NotAsked(int error) {
+  const bool gone = error == ESRCH || error == EBADF || error == ENOENT;
+  return gone ? absl::OkStatus() : ErrnoError(error, "it cannot be asked where it listens");
+}
+
 // The path at which a socket listens; empty: at none. The socket itself is asked: a table such as
 // /proc/net/unix has in it whatever bytes anybody's sockets are named with, and lines of theirs.
-std::string ListensAt(const Held& held) {
-  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, held.pid, 0)));
+absl::StatusOr<std::string> ListensAt(const Held& held) {
   int number = 0;
-  if (!process.valid() || !absl::SimpleAtoi(held.link.substr(held.link.rfind('/') + 1), &number)) return "";
+  if (!absl::SimpleAtoi(held.link.substr(held.link.rfind('/') + 1), &number)) return "";
+  const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, held.pid, 0)));
+  if (!process.valid()) {
+    SIDING_RETURN_IF_ERROR(NotAsked(errno));
+    return "";
+  }
   const UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+  if (!fd.valid()) {
+    SIDING_RETURN_IF_ERROR(NotAsked(errno));
+    return "";
+  }
   int domain = 0, listens = 0;
   socklen_t size = sizeof domain;
-  if (!fd.valid() || getsockopt(fd.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX)
-    return "";
+  // Another file by now, which has that number.
+  if (getsockopt(fd.get(), SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0 || domain != AF_UNIX) return "";
   size = sizeof listens;
   if (getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) return "";
   sockaddr_un address = {};
   size = sizeof address;
-  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) return "";
+  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    return ErrnoError(errno, "getsockname");
   const size_t begin = offsetof(sockaddr_un, sun_path);
   if (size <= begin || address.sun_path[0] != '/') return "";
   // With a zero at the end or, where it fills its place, without.
@@ -104,11 +120,13 @@ class Checker {
   }
 
   void CheckSocket(const Held& held) {
-    const std::string path = ListensAt(held);
-    if (path.empty()) return;
+    const absl::StatusOr<std::string> path = ListensAt(held);
+    if (!path.ok())
+      return Refuse(held, absl::StrCat("has a socket open: ", std::string(path.status().message())));
+    if (path->empty()) return;
     const FilesAsUser as_user(user_);
-    if (!as_user.ok() || !MayMakeFileIn(path.substr(0, path.rfind('/'))))
-      Refuse(held, absl::StrCat("listens at ", path, ", which its user could not do again"));
+    if (!as_user.ok() || !MayMakeFileIn(path->substr(0, path->rfind('/'))))
+      Refuse(held, absl::StrCat("listens at ", *path, ", which its user could not do again"));
   }
 
   // With another name CRIU would link it to a third one, as root.

@@ -201,6 +201,8 @@ void AwaitMemory(pid_t root) {
   for (pid_t pid : ProcessTree(root)) ReadFile(ProcPath(pid, "cmdline")).IgnoreError();
 }
 
+int64_t ThreadsOf(pid_t pid) { return std::max<int64_t>(0, ReadStatusNumber(pid, "Threads")); }
+
 Bytes TreeResident(pid_t root) {
   Bytes sum;
   for (pid_t pid : ProcessTree(root)) {

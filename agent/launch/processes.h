@@ -67,6 +67,9 @@ void AwaitMemory(pid_t root);
 // Its resident size, in which what processes share counts for each of them. Never waits for them.
 Bytes TreeResident(pid_t root);
 
+// Of one process; 0: it has ended.
+int64_t ThreadsOf(pid_t pid);
+
 // RAM that programs could have now, of the machine. 0: the kernel does not tell.
 Bytes AvailableMemory();
 

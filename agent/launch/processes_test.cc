@@ -86,6 +86,11 @@ TEST(Processes, AFileThatIsOnlyNamedAlikeIsAnother) {
   rmdir(folder);
 }
 
+TEST(Processes, ThreadsAreCounted) {
+  EXPECT_GE(ThreadsOf(getpid()), 1);
+  EXPECT_EQ(ThreadsOf(1 << 30), 0);
+}
+
 TEST(Processes, MemoryIsMeasured) {
   std::atomic<pid_t> at{0};
   EXPECT_GT(TreeMemory(getpid(), at).value, 100000);

@@ -16,18 +16,19 @@ void Cut(std::string& text) {
   if (text.size() > kLongestText) text.resize(kLongestText);
 }
 
-// Notes are counted by the controller: each is shortened, and none is left out.
+template <class List>
+void KeepFirst(List& list, int most) {
+  if (list.size() > most) list.DeleteSubrange(most, list.size() - most);
+}
+
+// Notes are counted by the controller, from the first: none before others is left out.
 void Shorten(v1::TaskReport& report) {
   Cut(*report.mutable_error());
   Cut(*report.mutable_cannot_checkpoint());
   Cut(*report.mutable_cannot_drain());
   Cut(*report.mutable_gpu_state_lost());
+  KeepFirst(*report.mutable_notes(), kMostNotes);
   for (std::string& note : *report.mutable_notes()) Cut(note);
-}
-
-template <class List>
-void KeepFirst(List& list, int most) {
-  if (list.size() > most) list.DeleteSubrange(most, list.size() - most);
 }
 
 }  // namespace

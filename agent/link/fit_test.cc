@@ -30,6 +30,13 @@ TEST(Fit, LongTextsOfManyTasksAreCutAndNoTaskIsLeftOut) {
   ASSERT_EQ(message.heartbeat().tasks_size(), 2000);
   EXPECT_EQ(message.heartbeat().tasks(1999).notes_size(), 2);
 }
+TEST(Fit, OfManyNotesTheFirstAreTold) {
+  v1::FromAgent message;
+  v1::TaskReport& report = *message.mutable_hello()->add_tasks();
+  for (int i = 0; i < 20'000; ++i) report.add_notes(std::string(300, 'x'));
+  EXPECT_TRUE(Fit(message));
+  EXPECT_EQ(message.hello().tasks(0).notes_size(), kMostNotes);
+}
 TEST(Fit, SoAreThoseOfAHello) {
   v1::FromAgent message;
   for (int i = 0; i < 2000; ++i) message.mutable_hello()->add_tasks()->set_error(std::string(4000, 'x'));

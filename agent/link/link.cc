@@ -47,7 +47,8 @@ class Link::Session {
     if (!Fit(message)) {
       spdlog::error("a message of {} bytes is not sent: a controller takes {}", message.ByteSizeLong(),
                     kMostToController);
-      return true;
+      // Without a hello nothing comes of this connection; of the rest most is told again.
+      return !message.has_hello();
     }
     MakeUtf8(message);  // a character may have been cut through
     return stream_->Write(message);

@@ -141,7 +141,8 @@ void Engine::Impl::Enlist(const ManagedJob& queued) {
     FollowRequest(state_.jobs[queued.id], &queued);
     return;
   }
-  std::vector<Plan> plans = PlanFor(queued.id, spec);
+  // Whether the margin is left was asked when it was submitted.
+  std::vector<Plan> plans = MakePlans(TaskFor(queued.id, spec));
   Plan& plan = plans.front();
   if (!plan.feasible && plan.earliest && TakePromise(spec)) {
     plans = {MakeLatePlan(TaskFor(queued.id, spec), plan)};

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/message_limits.h"
 #include "common/utf8.h"
 #include "controller/engine/impl.h"
 #include "controller/wire/wire.h"
@@ -12,7 +13,6 @@ namespace {
 
 // More than any node has; what an agent says beyond this is not kept.
 constexpr size_t kMostTasksOfANode = 100'000;
-constexpr int kMostNotes = 100;
 constexpr size_t kLongestText = 1000;
 
 // A character that is cut through is none.

@@ -277,6 +277,10 @@ bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
   if (clock_.Now() - std::max(job.durable_at, job.state_since) < interval) return false;
   // It will be saved when it leaves, and must not be busy with another image then.
   if (LeavesWithin(job, interval)) return false;
+  // All ranks stand still until the last has answered.
+  const std::vector<int> ranks = LiveRanks(job);
+  if (!std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return IsHeard(job.nodes[rank]); }))
+    return false;
   const auto can = [&](Method m) { return Can(job, m); };
   JobMoved move;
   if (can(Method::kCheckpoint)) {

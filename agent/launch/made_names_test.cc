@@ -102,10 +102,10 @@ TEST_F(MadeNamesTest, WhatOthersCallTheirSocketsSaysNothingOfIt) {
   int fd = -1;
   const Job job(user_, [&] {
     fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (fd != 3 && dup2(fd, 3) != 3) _exit(1);
+    if (fd != kReady + 1 && dup2(fd, kReady + 1) != kReady + 1) _exit(1);
   });
   struct stat info {};
-  ASSERT_EQ(stat(absl::StrCat("/proc/", job.pid(), "/fd/3").c_str(), &info), 0);
+  ASSERT_EQ(stat(absl::StrCat("/proc/", job.pid(), "/fd/", kReady + 1).c_str(), &info), 0);
   const std::string line =
       absl::StrCat("\n0000000000000000: 00000002 00000000 00010000 0001 01 ", info.st_ino, " /root/x");
   const Job other(AccountOf(kSomebody + 1, kSomebody + 1), [&] {

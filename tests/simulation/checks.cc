@@ -261,9 +261,7 @@ void Checks::CheckEndOfJob(const JobRecord& job) {
       return;
     case JobState::kFailed: {
       const bool refused = job.incarnation == 0 && job.spec.kind == JobKind::kOnDemand;
-      const bool meant = job.spec.command.size() > 1 &&
-                         ProgramOf(lab_.programs, job.spec.command[1]).fails_at_rank >= 0 &&
-                         job.exit_code == 1;
+      const bool meant = ProgramOf(lab_.programs, job.spec.name).fails_at_rank >= 0 && job.exit_code == 1;
       const bool not_launched = job.reason.find("could not be started") != std::string::npos;
       if (!refused && !meant && !not_launched) violate("has failed, and should not have");
       return;

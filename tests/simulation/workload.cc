@@ -73,7 +73,9 @@ JobSpec World::DrawSpec() {
     if (!program.exits_after_save) spec.app->marker = "saved";
   }
   if (random.Chance(0.3)) spec.checkpoint_interval = random.Between(5s, 40s);
-  spec.command = {"work", absl::StrCat(lab_.programs.size())};
+  // As its name as well, which is kept when its job is over.
+  spec.name = absl::StrCat(lab_.programs.size());
+  spec.command = {"work", spec.name};
   lab_.programs.push_back(program);
   return spec;
 }

@@ -43,7 +43,7 @@ std::optional<JobId> ShowSome(const Jobs& jobs, JobId from, const Show& show) {
 // The answer to a call that asked the engine for something. The log tells of those who asked for what they
 // may not, or for more than they may.
 grpc::Status Reply(const Caller& caller, const char* method, const absl::Status& status) {
-  if (absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status)) {
+  if (absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status) || absl::IsNotFound(status)) {
     spdlog::warn("{} by user {} is refused: {}", method, caller.user, std::string(status.message()));
   }
   return ToGrpc(status);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
@@ -51,15 +52,20 @@ absl::Status ReplaceFile(const std::string& path, absl::string_view content, int
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return ErrnoError(errno, absl::StrCat("open ", path));
+  return ReadAll(fd, path);
+}
+
+absl::StatusOr<std::string> ReadAll(const UniqueFd& fd, const std::string& path, size_t most) {
   std::string content;
   char buffer[16384];
-  for (;;) {
-    ssize_t n = read(fd.get(), buffer, sizeof buffer);
+  while (content.size() < most) {
+    const ssize_t n = read(fd.get(), buffer, std::min(sizeof buffer, most - content.size()));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return ErrnoError(errno, absl::StrCat("read ", path));
-    if (n == 0) return content;
+    if (n == 0) break;
     content.append(buffer, static_cast<size_t>(n));
   }
+  return content;
 }
 
 absl::Status WriteFileDurably(const std::string& path, absl::string_view content, int mode) {

@@ -1,6 +1,7 @@
 // Files written so that a power cut leaves the old content or the new, never a mixture.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -47,5 +48,8 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+// What is left of an open file, but no more than `most` bytes. `path` is for errors.
+absl::StatusOr<std::string> ReadAll(const UniqueFd& fd, const std::string& path, size_t most = SIZE_MAX);
 
 }  // namespace siding

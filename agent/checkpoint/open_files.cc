@@ -228,26 +228,35 @@ absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& 
 
 namespace {
 
-absl::Status CutBack(const OpenFile& file, FilesPutBack& back) {
-  const UniqueFd fd(open(file.path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoError(errno, "cut back " + file.path);
+// A file that is to be changed, with its length.
+struct Changed {
+  UniqueFd fd;
+  int64_t size = 0;
+};
+absl::StatusOr<Changed> OpenToChange(const OpenFile& file, int flags, const std::string& what) {
+  const mode_t mode = file.mode == 0 ? 0644 : file.mode;
+  Changed changed;
+  changed.fd.Reset(open(file.path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, mode));
+  if (!changed.fd.valid()) return ErrnoError(errno, what);
   struct stat info {};
-  if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, file.path);
+  if (fstat(changed.fd.get(), &info) != 0) return ErrnoError(errno, file.path);
   if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(file.path + " is no regular file");
-  if (ftruncate(fd.get(), file.size) != 0) return ErrnoError(errno, "cut back " + file.path);
-  back.notes.push_back(absl::StrCat(file.path, " cut back from ", info.st_size, " to ", file.size, " bytes"));
+  changed.size = info.st_size;
+  return changed;
+}
+
+absl::Status CutBack(const OpenFile& file, FilesPutBack& back) {
+  const std::string what = "cut back " + file.path;
+  SIDING_ASSIGN_OR_RETURN(const Changed changed, OpenToChange(file, 0, what));
+  if (ftruncate(changed.fd.get(), file.size) != 0) return ErrnoError(errno, what);
+  back.notes.push_back(absl::StrCat(file.path, " cut back from ", changed.size, " to ", file.size, " bytes"));
   return absl::OkStatus();
 }
 
 // Made anew if it is not there, as the program would have made it.
 absl::Status GoOnBehind(const OpenFile& file, FilesPutBack& back) {
-  const mode_t mode = file.mode == 0 ? 0644 : file.mode;
-  const UniqueFd fd(
-      open(file.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode));
-  if (!fd.valid()) return ErrnoError(errno, "open " + file.path + " to append to it");
-  struct stat info {};
-  if (fstat(fd.get(), &info) != 0) return ErrnoError(errno, file.path);
-  if (!S_ISREG(info.st_mode)) return absl::FailedPreconditionError(file.path + " is no regular file");
+  SIDING_RETURN_IF_ERROR(
+      OpenToChange(file, O_APPEND | O_CREAT, "open " + file.path + " to append to it").status());
   back.rotated = true;
   back.notes.push_back(absl::StrCat(file.path,
                                     " has been rotated or truncated since the checkpoint: the job appends to "

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -53,10 +54,19 @@ struct Sight {
   std::optional<Account> user;
 };
 
-// Where a look has come to, and what the last one saw.
+// Where a look has come to, and what the last one saw. Thread-safe.
 class Sighting {
  public:
+  using Steady = std::chrono::steady_clock;
+
   std::atomic<pid_t> at{0};  // the process whose memory is being looked at
+  // Since when it has been that one, as far as earlier calls have seen: of many processes a look gets on.
+  Steady::time_point SinceAt(pid_t now_at) {
+    std::lock_guard lock(mutex_);
+    if (now_at != seen_at_) since_ = Steady::now();
+    seen_at_ = now_at;
+    return since_;
+  }
   void Put(Sight sight) {
     std::lock_guard lock(mutex_);
     last_ = std::move(sight);
@@ -69,6 +79,8 @@ class Sighting {
  private:
   mutable std::mutex mutex_;
   std::optional<Sight> last_;  // guarded by mutex_
+  pid_t seen_at_ = 0;          // guarded by mutex_
+  Steady::time_point since_;   // guarded by mutex_
 };
 
 // The task's processes can keep this waiting for as long as they like.

@@ -272,7 +272,7 @@ v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
   if (begun) looks_.Wait(until);
   const auto since = looks_.since();
   const pid_t at = sighting_->at;
-  const bool blind = init > 0 && since && now - std::max(*since, SinceAt(at)) > kBlind;
+  const bool blind = init > 0 && since && now - std::max(*since, sighting_->SinceAt(at)) > kBlind;
   const std::string why_blind = blind ? WhyNotSeen(at) : "";
   const Bytes resident = blind ? TreeResident(init) : Bytes{};
   const std::optional<Sight> sight = sighting_->last();
@@ -306,14 +306,6 @@ v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
   report.set_cannot_drain(cannot_drain ? why_blind : init > 0 && sight ? sight->cannot_drain : "");
   report.set_gpu_lock_us(init > 0 ? lock_time.count() : 0);
   return report;
-}
-
-// Since when a look has been at this process, as far as reports have seen: one of many processes gets on.
-std::chrono::steady_clock::time_point Task::SinceAt(pid_t at) {
-  std::lock_guard lock(mutex_);
-  if (at != looked_at_) looked_at_since_ = std::chrono::steady_clock::now();
-  looked_at_ = at;
-  return looked_at_since_;
 }
 
 absl::Status Task::InTime(std::function<absl::Status()> look) {

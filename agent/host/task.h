@@ -88,7 +88,7 @@ class Task {
   void DoSave(const v1::ToAgent& command);
   absl::Status TellToSave(const v1::Save& save, Duration patience);
   void DoKill(Duration grace);
-  void NoteKill();
+  void NoteKill();                      // with mutex_ held
   void KillPastWorker(Duration grace);  // with mutex_ held
   void DoAdopt();
   void Conclude();
@@ -102,7 +102,6 @@ class Task {
   SightAsked WhatToLookAt() const;  // with mutex_ held
   // Calls `look` on another thread; kDeadlineExceeded: it does not come back, or the last one has not. For
   // the worker. It owns all that it uses.
-  std::chrono::steady_clock::time_point SinceAt(pid_t at);
   absl::Status InTime(std::function<absl::Status()> look);
   void NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec);  // with mutex_ held
   absl::Status TakeGpus();
@@ -172,10 +171,8 @@ class Task {
   Decision decision_ = Decision::kNone;      // guarded by mutex_
   std::function<void(absl::Status)> ready_;  // the worker's: of ExpectShim()
   std::optional<std::chrono::steady_clock::time_point> told_to_end_;  // guarded by mutex_: while it is busy
-  bool blind_ = false;   // guarded by mutex_: it is known that it cannot be looked at
-  pid_t looked_at_ = 0;  // guarded by mutex_: by the look that is under way
-  std::chrono::steady_clock::time_point looked_at_since_;  // guarded by mutex_
-  bool ended_ = false;                                     // guarded by mutex_: the shim is gone
+  bool blind_ = false;                 // guarded by mutex_: it is known that it cannot be looked at
+  bool ended_ = false;                 // guarded by mutex_: the shim is gone
   bool fence_is_loose_ = false;        // guarded by mutex_: it holds more memory than it may have
   std::mutex fence_mutex_;             // taken before mutex_
   std::optional<Bytes> fence_before_;  // guarded by fence_mutex_: the limit of memory that was raised

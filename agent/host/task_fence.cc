@@ -54,8 +54,9 @@ bool Task::MemoryIsFenced() {
 // For what CRIU runs in each thread of the task, and holds for its processes, while it dumps it.
 Bytes Task::RoomForDump(pid_t init) const {
   int64_t threads = host_.fence.For(name_).Processes();
-  // Without that controller nobody has counted them.
-  for (pid_t pid : threads > 0 ? std::vector<pid_t>() : ProcessTree(init)) threads += ThreadsOf(pid);
+  if (threads == 0) {  // without that controller nobody has counted them
+    for (pid_t pid : ProcessTree(init)) threads += ThreadsOf(pid);
+  }
   return kRoomOfDump + Bytes{kRoomOfThread.value * threads};
 }
 
@@ -91,7 +92,7 @@ void Task::LookAtFence() {
   std::unique_lock lock(mutex_);
   const TaskFence fence = host_.fence.For(name_);
   const Bytes most{record_.fence_memory()};
-  if (fence.IsOutOfMemory(most) && !fence.EndsAsOne()) {
+  if (!fence.EndsAsOne() && fence.IsOutOfMemory(most)) {
     // The kernel has ended one process, and the others might wait for it for ever.
     freezer().KillAll(name_, LivingInit());
     return;

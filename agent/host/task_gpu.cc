@@ -19,8 +19,6 @@
 namespace siding {
 namespace {
 
-constexpr Bytes kRoomForDriver{1 << 30};
-
 constexpr Duration kProbePatience = std::chrono::minutes(2);
 // A kernel that is running has so long to come to its end where nobody has a deadline; a transfer that takes
 // longer hangs.

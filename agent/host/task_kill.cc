@@ -7,9 +7,9 @@
 #include "spdlog/spdlog.h"
 
 namespace siding {
+
 // Before anything is done to end it: from here on its end is not its own.
 void Task::NoteKill() {
-  std::lock_guard lock(mutex_);
   if (record_.killed()) return;
   record_.set_killed(true);
   // Durably: after a power cut, how it ended may be there.
@@ -25,11 +25,7 @@ void Task::KillPastWorker(Duration grace) {
   // Hosts have hung when a restored process was killed on its GPU, and a driver may be at work on others.
   const bool on_gpu = UsesGpus() && (record_.restored() || record_.gpu().drained());
   if (on_gpu || now - *told_to_end_ < grace + kEndPatience) return;
-  if (!record_.killed()) {
-    record_.set_killed(true);
-    if (absl::Status status = WriteJsonFileDurably(folder_ + "/task.json", record_, 0600); !status.ok())
-      spdlog::error("task {}: {}", name_, std::string(status.message()));
-  }
+  NoteKill();
   spdlog::warn("task {}: what is under way does not make way; its processes are killed", name_);
   freezer().KillAll(name_, LivingInit());
 }
@@ -41,7 +37,10 @@ void Task::DoKill(Duration grace) {
   }
   const pid_t init = record_.init().pid();
   const auto alive = [&] { return init > 0 && IsAlive(init, record_.init().start_time()); };
-  if (alive()) NoteKill();
+  if (alive()) {
+    std::lock_guard lock(mutex_);
+    NoteKill();
+  }
   if (grace > Duration(0) && alive()) {
     // To every process but the init, which would only pass it on.
     for (pid_t pid : ProcessTree(init)) {

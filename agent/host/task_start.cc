@@ -257,7 +257,10 @@ void Task::AwaitStart(v1::TaskPhase failed) {
     if (Exists(running_path) || Exists(folder_ + "/failed.json")) return true;
     // A kill that waits for its turn: what there is so far, CRIU included, ends, and the shim says so.
     if (interrupt_) {
-      NoteKill();
+      {
+        std::lock_guard lock(mutex_);
+        NoteKill();
+      }
       freezer().KillAll(name_, LivingInit());
     }
     std::lock_guard lock(mutex_);

@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <initializer_list>
 #include <limits>
@@ -16,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/launch/processes.h"
+#include "agent/launch/cgroups.h"
 #include "common/files.h"
 #include "common/status.h"
 
@@ -31,16 +29,6 @@ constexpr char kLimit1[] = "/memory.limit_in_bytes";
 constexpr char kSwapLimit1[] = "/memory.memsw.limit_in_bytes";
 constexpr char kLimit2[] = "/memory.max";
 constexpr char kSwapLimit2[] = "/memory.swap.max";
-
-// Cgroup files take one write, in place.
-absl::Status Write(const std::string& path, const std::string& text) {
-  UniqueFd fd(open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoError(errno, "open " + path);
-  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return ErrnoError(errno, "write " + path);
-  }
-  return absl::OkStatus();
-}
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
@@ -73,7 +61,7 @@ std::string Root2(const std::string& mount, const std::string& node, const std::
   if (!MakeDirectories(root).ok()) return "";
   for (const std::string& folder : {mount, siding, root}) {
     const std::string passed_on = folder + "/cgroup.subtree_control";
-    if (!Lists(passed_on, controller) && !Write(passed_on, "+" + controller).ok()) return "";
+    if (!Lists(passed_on, controller) && !WriteCgroupFile(passed_on, "+" + controller).ok()) return "";
   }
   return root;
 }
@@ -82,19 +70,6 @@ std::string Root1(const std::string& mount, const std::string& node) {
   if (mount.empty()) return "";
   const std::string root = mount + "/siding/" + node;
   return MakeDirectories(root).ok() ? root : "";
-}
-
-// OK if there is none.
-absl::Status RemoveGroup(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  // Processes that were killed leave their cgroup a moment after their parent has been told.
-  int error = 0;
-  const auto removed = [&] {
-    error = rmdir(path.c_str()) == 0 ? 0 : errno;
-    return error != EBUSY;
-  };
-  PollUntil(removed, std::chrono::seconds(2));
-  return error == 0 || error == ENOENT ? absl::OkStatus() : ErrnoError(error, "remove " + path);
 }
 
 }  // namespace
@@ -119,7 +94,7 @@ absl::Status TaskFence::Make() const {
 
 absl::Status TaskFence::Remove() const {
   absl::Status status;
-  for (const std::string& folder : Folders()) status.Update(RemoveGroup(folder));
+  for (const std::string& folder : Folders()) status.Update(RemoveCgroupFolder(folder));
   return status;
 }
 
@@ -127,18 +102,19 @@ absl::Status TaskFence::SetMemory(int64_t limit) const {
   if (memory_.empty()) return absl::OkStatus();
   if (IsV2()) {
     // All or nothing: what is left of a job of which one process is missing is of no use to anybody.
-    if (limit >= 0 && EndsAsOne()) SIDING_RETURN_IF_ERROR(Write(memory_ + "/memory.oom.group", "1"));
+    if (limit >= 0 && EndsAsOne())
+      SIDING_RETURN_IF_ERROR(WriteCgroupFile(memory_ + "/memory.oom.group", "1"));
     const std::string swap = memory_ + kSwapLimit2;
     // Without swap accounting there is no such file.
-    if (Exists(swap)) SIDING_RETURN_IF_ERROR(Write(swap, limit < 0 ? "max" : "0"));
-    return Write(memory_ + kLimit2, limit < 0 ? "max" : std::to_string(limit));
+    if (Exists(swap)) SIDING_RETURN_IF_ERROR(WriteCgroupFile(swap, limit < 0 ? "max" : "0"));
+    return WriteCgroupFile(memory_ + kLimit2, limit < 0 ? "max" : std::to_string(limit));
   }
   // The one may never be above the other: down with the first, up with the second before it.
   const std::string text = std::to_string(limit);
-  absl::Status status = Write(memory_ + kLimit1, text);
+  absl::Status status = WriteCgroupFile(memory_ + kLimit1, text);
   if (const std::string swap = memory_ + kSwapLimit1; Exists(swap)) {
-    const absl::Status swapped = Write(swap, text);
-    if (swapped.ok() && !status.ok()) status = Write(memory_ + kLimit1, text);
+    const absl::Status swapped = WriteCgroupFile(swap, text);
+    if (swapped.ok() && !status.ok()) status = WriteCgroupFile(memory_ + kLimit1, text);
     status.Update(swapped);
   }
   return status;
@@ -165,7 +141,7 @@ Bytes TaskFence::MemoryLimit() const {
 
 void TaskFence::Open() const {
   SetMemory(kNone).IgnoreError();
-  if (!processes_.empty()) Write(processes_ + "/pids.max", "max").IgnoreError();
+  if (!processes_.empty()) WriteCgroupFile(processes_ + "/pids.max", "max").IgnoreError();
 }
 
 void TaskFence::Raise(Bytes room) const {
@@ -179,7 +155,7 @@ bool TaskFence::Hold(const FenceLimits& limits, Bytes slack, std::optional<Bytes
   if (!processes_.empty()) {
     // One that has more already can make no others.
     const std::string most = limits.processes > 0 ? std::to_string(limits.processes) : "max";
-    Write(processes_ + "/pids.max", most).IgnoreError();
+    WriteCgroupFile(processes_ + "/pids.max", most).IgnoreError();
   }
   if (memory_.empty() || !Exists(memory_)) return true;
   return limits.memory.value <= 0 ? SetMemory(kNone).ok()
@@ -215,30 +191,9 @@ bool TaskFence::IsOutOfMemory(Bytes limit) const {
   return Number(memory_ + "/memory.oom_control", "oom_kill") > 0 && most >= limit.value - limit.value / 16;
 }
 
-Fence::Mounts Fence::FindMounts(const std::string& mountinfo) {
-  // "36 35 98:0 /root /mount/point options... - type source super,options"
-  Mounts mounts;
-  std::istringstream lines(mountinfo);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string skipped, point, word, type, source, options;
-    words >> skipped >> skipped >> skipped >> skipped >> point;
-    while (words >> word && word != "-") {
-    }
-    words >> type >> source >> options;
-    const auto has = [&options](const std::string& controller) {
-      return ("," + options + ",").find("," + controller + ",") != std::string::npos;
-    };
-    if (type == "cgroup2" && mounts.cgroup2.empty()) mounts.cgroup2 = point;
-    if (type == "cgroup" && has("memory")) mounts.memory1 = point;
-    if (type == "cgroup" && has("pids")) mounts.pids1 = point;
-  }
-  return mounts;
-}
-
 Fence Fence::Detect(const std::string& node, Wanted wanted) {
-  const auto mountinfo = ReadFile("/proc/self/mountinfo");
-  return In(FindMounts(mountinfo.ok() ? *mountinfo : ""), node, wanted);
+  CgroupMounts mounts = ReadCgroupMounts();
+  return In({mounts.v2, mounts.v1["memory"], mounts.v1["pids"]}, node, wanted);
 }
 
 Fence Fence::In(const Mounts& mounts, const std::string& node, Wanted wanted) {

@@ -15,6 +15,9 @@
 
 namespace siding {
 
+// What a driver takes of the host's memory to move a GPU's, beside that.
+inline constexpr Bytes kRoomForDriver{1 << 30};
+
 struct FenceLimits {
   Bytes memory;           // RAM and swap together; 0: no limit
   int64_t processes = 0;  // and threads; 0: no limit
@@ -76,7 +79,6 @@ class Fence {
     std::string memory1;
     std::string pids1;
   };
-  static Mounts FindMounts(const std::string& mountinfo);
 
   // Finds what works here, by trying it. `node` names the folder that all tasks' cgroups are in.
   static Fence Detect(const std::string& node, Wanted wanted);

@@ -39,16 +39,6 @@ class FenceTest : public ::testing::Test {
   const std::string folder_ = made_ / "cgroups";
 };
 
-TEST_F(FenceTest, FindsTheControllersOfBothVersions) {
-  const Fence::Mounts mounts = Fence::FindMounts(
-      "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
-      "39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids\n"
-      "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n");
-  EXPECT_EQ(mounts.memory1, "/sys/fs/cgroup/memory");
-  EXPECT_EQ(mounts.pids1, "/sys/fs/cgroup/pids");
-  EXPECT_EQ(mounts.cgroup2, "/sys/fs/cgroup/unified");
-}
-
 TEST_F(FenceTest, PassesTheControllersOfVersion2OnToTheTasks) {
   Put("cgroup.controllers", "cpu memory pids\n");
   Put("cgroup.subtree_control", "cpu memory pids\n");

@@ -1,29 +1,18 @@
 #include "agent/launch/freezer.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <sstream>
 #include <vector>
 
+#include "agent/launch/cgroups.h"
 #include "agent/launch/processes.h"
 #include "common/files.h"
 #include "common/status.h"
 
 namespace siding {
 namespace {
-
-// Cgroup files take one write, in place.
-absl::Status Write(const std::string& path, const std::string& text) {
-  UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoError(errno, "open " + path);
-  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return ErrnoError(errno, "write " + path);
-  }
-  return absl::OkStatus();
-}
 
 std::string StateFile(FreezerKind kind) {
   return kind == FreezerKind::kCgroup2 ? "/cgroup.events" : "/freezer.state";
@@ -35,22 +24,6 @@ std::string ControlFile(FreezerKind kind) {
 // A folder in which a freezer really is: made, looked at.
 bool Usable(FreezerKind kind, const std::string& root) {
   return MakeDirectories(root).ok() && access((root + ControlFile(kind)).c_str(), W_OK) == 0;
-}
-
-// OK if there is none.
-absl::Status RemoveGroup(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  // Processes that were killed leave their cgroup a moment after their parent has been told.
-  int error = 0;
-  const auto removed = [&] {
-    if (rmdir(path.c_str()) == 0) return true;
-    error = errno;
-    return error != EBUSY;
-  };
-  if (PollUntil(removed, std::chrono::seconds(2)) && (error == 0 || error == ENOENT || error == EBUSY)) {
-    return absl::OkStatus();
-  }
-  return ErrnoError(error, "remove " + path);
 }
 
 bool AllStopped(pid_t init) {
@@ -75,38 +48,20 @@ std::string ToString(FreezerKind kind) {
   return "";
 }
 
-FreezerMounts FindFreezerMounts(const std::string& mountinfo) {
-  // "36 35 98:0 /root /mount/point options... - type source super,options"
-  FreezerMounts mounts;
-  std::istringstream lines(mountinfo);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string skipped, point, word, type, source, options;
-    words >> skipped >> skipped >> skipped >> skipped >> point;
-    while (words >> word && word != "-") {
-    }
-    words >> type >> source >> options;
-    if (type == "cgroup2" && mounts.cgroup2.empty()) mounts.cgroup2 = point;
-    if (type == "cgroup" && ("," + options + ",").find(",freezer,") != std::string::npos)
-      mounts.freezer1 = point;
-  }
-  return mounts;
-}
-
 bool IsFrozenText(FreezerKind kind, const std::string& text) {
   if (kind == FreezerKind::kCgroup2) return ("\n" + text).find("\nfrozen 1") != std::string::npos;
   return text.rfind("FROZEN", 0) == 0;
 }
 
 Freezer Freezer::Detect(const std::string& node) {
-  const auto mountinfo = ReadFile("/proc/self/mountinfo");
-  const FreezerMounts mounts = FindFreezerMounts(mountinfo.ok() ? *mountinfo : "");
+  CgroupMounts mounts = ReadCgroupMounts();
+  const std::string v1 = mounts.v1["freezer"];
   const std::string below = "/siding/" + node;
-  if (!mounts.cgroup2.empty() && Usable(FreezerKind::kCgroup2, mounts.cgroup2 + below)) {
-    return Freezer(FreezerKind::kCgroup2, mounts.cgroup2 + below);
+  if (!mounts.v2.empty() && Usable(FreezerKind::kCgroup2, mounts.v2 + below)) {
+    return Freezer(FreezerKind::kCgroup2, mounts.v2 + below);
   }
-  if (!mounts.freezer1.empty() && Usable(FreezerKind::kCgroup1, mounts.freezer1 + below)) {
-    return Freezer(FreezerKind::kCgroup1, mounts.freezer1 + below);
+  if (!v1.empty() && Usable(FreezerKind::kCgroup1, v1 + below)) {
+    return Freezer(FreezerKind::kCgroup1, v1 + below);
   }
   return Freezer(FreezerKind::kSignals, "");
 }
@@ -127,17 +82,17 @@ absl::StatusOr<std::string> Freezer::MakeCgroup(const std::string& task) const {
 }
 
 absl::Status Freezer::RemoveCgroup(const std::string& task) const {
-  const absl::Status shims = RemoveGroup(ShimCgroupPath(task));
-  const absl::Status tasks = RemoveGroup(CgroupPath(task));
+  const absl::Status shims = RemoveCgroupFolder(ShimCgroupPath(task));
+  const absl::Status tasks = RemoveCgroupFolder(CgroupPath(task));
   return tasks.ok() ? shims : tasks;
 }
 
 absl::Status Freezer::Order(const std::string& task, pid_t init, bool freeze) const {
   switch (kind_) {
     case FreezerKind::kCgroup2:
-      return Write(CgroupPath(task) + ControlFile(kind_), freeze ? "1" : "0");
+      return WriteCgroupFile(CgroupPath(task) + ControlFile(kind_), freeze ? "1" : "0");
     case FreezerKind::kCgroup1:
-      return Write(CgroupPath(task) + ControlFile(kind_), freeze ? "FROZEN" : "THAWED");
+      return WriteCgroupFile(CgroupPath(task) + ControlFile(kind_), freeze ? "FROZEN" : "THAWED");
     case FreezerKind::kSignals:
       for (pid_t pid : ProcessTree(init)) kill(pid, freeze ? SIGSTOP : SIGCONT);
       return absl::OkStatus();
@@ -184,7 +139,8 @@ void Freezer::KillAll(const std::string& task, pid_t init) const {
   if (kind_ == FreezerKind::kSignals) return;
   // All of them at once, the frozen as well, and those that are forked meanwhile. Kernels before 5.14 lack
   // it.
-  const bool all = kind_ == FreezerKind::kCgroup2 && Write(CgroupPath(task) + "/cgroup.kill", "1").ok();
+  const bool all =
+      kind_ == FreezerKind::kCgroup2 && WriteCgroupFile(CgroupPath(task) + "/cgroup.kill", "1").ok();
   const auto procs = all ? absl::StatusOr<std::string>("") : ReadFile(CgroupPath(task) + "/cgroup.procs");
   std::istringstream pids(procs.ok() ? *procs : "");
   for (pid_t pid; pids >> pid;) kill(pid, SIGKILL);

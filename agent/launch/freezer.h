@@ -15,13 +15,6 @@ namespace siding {
 enum class FreezerKind { kCgroup2, kCgroup1, kSignals };
 std::string ToString(FreezerKind kind);
 
-// Where freezing cgroups can be made, found in the text of /proc/self/mountinfo. Empty: not mounted.
-struct FreezerMounts {
-  std::string cgroup2;
-  std::string freezer1;
-};
-FreezerMounts FindFreezerMounts(const std::string& mountinfo);
-
 // What cgroup.events (v2) or freezer.state (v1) says.
 bool IsFrozenText(FreezerKind kind, const std::string& text);
 

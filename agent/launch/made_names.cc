@@ -47,9 +47,9 @@ bool WasAFile(const std::string& target, const struct stat& info, int fd, dev_t 
 
 // A socket that has been closed meanwhile, or with its process, listens nowhere; any other error is one of
 // ours.
-absl::Status NotAsked(int error) {
-  const bool gone = error == ESRCH || error == EBADF || error == ENOENT;
-  return gone ? absl::OkStatus() : ErrnoError(error, "it cannot be asked where it listens");
+absl::StatusOr<std::string> NotAsked(int error) {
+  if (error == ESRCH || error == EBADF || error == ENOENT) return "";
+  return ErrnoError(error, "it cannot be asked where it listens");
 }
 
 // The path at which a socket listens; empty: at none. The socket itself is asked: a table such as
@@ -58,15 +58,9 @@ absl::StatusOr<std::string> ListensAt(const Held& held) {
   int number = 0;
   if (!absl::SimpleAtoi(held.link.substr(held.link.rfind('/') + 1), &number)) return "";
   const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, held.pid, 0)));
-  if (!process.valid()) {
-    SIDING_RETURN_IF_ERROR(NotAsked(errno));
-    return "";
-  }
+  if (!process.valid()) return NotAsked(errno);
   const UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
-  if (!fd.valid()) {
-    SIDING_RETURN_IF_ERROR(NotAsked(errno));
-    return "";
-  }
+  if (!fd.valid()) return NotAsked(errno);
   int domain = 0, listens = 0;
   socklen_t size = sizeof domain;
   // Another file by now, which has that number.

@@ -25,8 +25,7 @@ namespace siding {
 namespace {
 
 constexpr Duration kEndPatience = std::chrono::seconds(10);
-constexpr Bytes kRoomForCriu{64 << 20};   // to end its work
-constexpr Bytes kRoomForDriver{1 << 30};  // to refill GPUs
+constexpr Bytes kRoomForCriu{64 << 20};  // to end its work
 
 // What CRIU has made of a task and leaves behind if it dies on the way: our children, as the task would be.
 void EndChildren() {

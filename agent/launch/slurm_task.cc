@@ -48,17 +48,7 @@ absl::StatusOr<std::string> ReadScript(const std::string& path, uid_t uid) {
   if (info.st_size > kMostScript)
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": expected at most ", kMostScript, " bytes, got ", info.st_size));
-  std::string text(static_cast<size_t>(info.st_size), '\0');
-  size_t have = 0;
-  while (have < text.size()) {
-    const ssize_t got = read(file.get(), text.data() + have, text.size() - have);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return ErrnoError(errno, path);
-    if (got == 0) break;
-    have += static_cast<size_t>(got);
-  }
-  text.resize(have);
-  return text;
+  return ReadAll(file, path, static_cast<size_t>(info.st_size));
 }
 
 Account UserOf(const agent::ShimRequest& request) {

@@ -115,13 +115,11 @@ grpc::Status ApiService::Explain(const ApiCall& call, const v1::JobRef* request,
   absl::Status result;
   engine_.Read([&](const ClusterState& state) {
     auto it = state.jobs.find(JobId(request->id()));
-    if (it == state.jobs.end()) {
-      result = absl::NotFoundError(WhyUnknown(state, JobId(request->id())));
-      return;
-    }
-    if (!engine_.MaySee(caller, it->second)) {
-      spdlog::warn("Explain by user {} is refused: job {} belongs to {}", caller.user, request->id(),
-                   it->second.spec.user);
+    const bool there = it != state.jobs.end();
+    if (!there || !engine_.MaySee(caller, it->second)) {
+      if (there)
+        spdlog::warn("Explain by user {} is refused: job {} belongs to {}", caller.user, request->id(),
+                     it->second.spec.user);
       result = absl::NotFoundError(WhyUnknown(state, JobId(request->id())));
       return;
     }

@@ -68,7 +68,7 @@ class Applier {
     state_.unfinished.erase(job.id);
     job.state = JobState::kFailed;
     SetEnded(job, event_.at);
-    DropContents(job.spec);
+    DropOwnContents(job.spec);
     job.exit_code = -1;
     job.reason = e.plan.refusal;
     job.plans.push_back(e.plan);
@@ -446,11 +446,16 @@ class Applier {
     LeaveNodes(job);
   }
 
+  // A cluster manager may start its jobs again.
+  static void DropOwnContents(JobSpec& spec) {
+    if (spec.cluster_manager.empty()) DropContents(spec);
+  }
+
   void End(JobRecord& job, const JobMoved& e) {
     state_.unfinished.erase(job.id);
     CountStandstill(job, event_.at);
     SetEnded(job, event_.at);
-    DropContents(job.spec);
+    DropOwnContents(job.spec);
     job.exit_code = e.exit_code;
     job.displaced_by = JobId();
     LeaveNodes(job);
@@ -465,7 +470,6 @@ class Applier {
 bool IsRequest(const JobRecord& job) { return job.spec.kind == JobKind::kOnDemand && !job.preemptible_since; }
 
 void DropContents(JobSpec& spec) {
-  if (!spec.cluster_manager.empty()) return;
   std::vector<std::string>().swap(spec.command);
   spec.env.clear();
   if (spec.app) std::vector<std::string>().swap(spec.app->restart_command);

@@ -54,13 +54,10 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   std::optional<Trial> trial;
   std::unique_lock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_ASSIGN_OR_RETURN(auto before, impl_->AnswerAtOnce(caller, spec, request_key));
-  if (before) return *std::move(before);
+  SIDING_ASSIGN_OR_RETURN(auto answer, impl_->AnswerAtOnce(caller, spec, request_key));
+  if (answer) return *std::move(answer);
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, BytesOf(spec)));
   for (int left = spec.kind == JobKind::kOnDemand ? kTrials : 0; left > 0; --left) {
-    SIDING_RETURN_IF_ERROR(impl_->Ready());
-    SIDING_ASSIGN_OR_RETURN(auto answer, impl_->AnswerAtOnce(caller, spec, request_key));
-    if (answer) return *std::move(answer);
     lock.unlock();
     if (earliest) {
       spec.start_by = kEarliest;

@@ -10,14 +10,9 @@ namespace siding {
 namespace {
 
 // What a spec has of its submitter's, which is as long as that one likes, nobody reads here.
-void DropContents(Event& event) {
-  const auto drop = [](JobSpec& spec) {
-    std::vector<std::string>().swap(spec.command);
-    spec.env.clear();
-    if (spec.app) std::vector<std::string>().swap(spec.app->restart_command);
-  };
-  if (auto* submitted = std::get_if<JobSubmitted>(&event.body)) drop(submitted->spec);
-  if (auto* refused = std::get_if<RequestRefused>(&event.body)) drop(refused->spec);
+void Shorten(Event& event) {
+  if (auto* submitted = std::get_if<JobSubmitted>(&event.body)) DropContents(submitted->spec);
+  if (auto* refused = std::get_if<RequestRefused>(&event.body)) DropContents(refused->spec);
 }
 
 }  // namespace
@@ -27,7 +22,7 @@ void EventLog::Append(std::vector<Event> events) {
     std::lock_guard lock(mutex_);
     for (Event& event : events) {
       if (event.seq <= newest()) continue;
-      DropContents(event);
+      Shorten(event);
       recent_.push_back(std::move(event));
       if (recent_.size() > keep_) recent_.pop_front();
     }

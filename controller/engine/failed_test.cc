@@ -356,11 +356,20 @@ TEST_F(FailedTest, RestartIsForParkedJobsOnly) {
               HasSubstr("job 2 is pending: it starts from the beginning"));
 }
 
-TEST_F(FailedTest, AfterARestartImagesOfBeforeAreNotGoneOnFrom) {
-  const JobId job = ParkedAmongMissingFiles();
-  cluster_.missing_files.clear();
-  ASSERT_TRUE(Restart(job).ok());
-  Settle();
+class StartedAgainTest : public FailedTest {
+ protected:
+  // From the beginning, with an image of before.
+  JobId StartedAgain() {
+    const JobId job = ParkedAmongMissingFiles();
+    cluster_.missing_files.clear();
+    EXPECT_TRUE(Restart(job).ok());
+    Settle();
+    return job;
+  }
+};
+
+TEST_F(StartedAgainTest, ImagesOfBeforeAreNotGoneOnFrom) {
+  const JobId job = StartedAgain();
   ASSERT_EQ(State(job), JobState::kRunning);
   EXPECT_EQ(StateOf("1.1"), "good") << "newer ones push it out, or its end";
   cluster_.Vanish(job);
@@ -369,22 +378,16 @@ TEST_F(FailedTest, AfterARestartImagesOfBeforeAreNotGoneOnFrom) {
   EXPECT_EQ(Restores(), 1) << "the one before the restart";
 }
 
-TEST_F(FailedTest, AfterARestartItGoesOnFromNewImages) {
-  const JobId job = ParkedAmongMissingFiles();
-  cluster_.missing_files.clear();
-  ASSERT_TRUE(Restart(job).ok());
-  Settle();
+TEST_F(StartedAgainTest, ItGoesOnFromNewImages) {
+  const JobId job = StartedAgain();
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
   Settle();
   EXPECT_EQ(State(job), JobState::kRunning);
   EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.2");
 }
 
-TEST_F(FailedTest, AfterARestartTheOnlyImageToGoOnFromIsNotDeleted) {
-  const JobId job = ParkedAmongMissingFiles();
-  cluster_.missing_files.clear();
-  ASSERT_TRUE(Restart(job).ok());
-  Settle();
+TEST_F(StartedAgainTest, TheOnlyImageToGoOnFromIsNotDeleted) {
+  const JobId job = StartedAgain();
   ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
   Settle();
   EXPECT_THAT(std::string(engine_->DeleteCheckpoint(kAda, CheckpointId("1.2")).message()),

@@ -305,7 +305,7 @@ inline constexpr char kGpuStateWasLost[] =
 
 void AddTo(Tally& tally, const JobRecord& job);
 // What a job runs is needed no more once it is over, and its user may have written megabytes. What accounting
-// and explanations need stays. A cluster manager may start its jobs again, so theirs stay whole.
+// and explanations need stays. Not for the record of a cluster manager's job, which may be started again.
 void DropContents(JobSpec& spec);
 // Why there is no such job; the same for one that the caller is not to know of.
 std::string WhyUnknown(const DurableState& state, JobId job);

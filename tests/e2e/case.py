@@ -2,35 +2,23 @@
 
 import os
 import pathlib
-import shutil
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from cluster import Cluster, CtlError, find_criu, wait_for  # noqa: E402,F401
+from cluster_case import WithCluster  # noqa: E402
 import jobs  # noqa: E402
 
 WORKS = os.geteuid() == 0 and find_criu() is not None
 
 
 @unittest.skipUnless(WORKS, "needs root and a criu that works here (./run setup)")
-class ClusterCase(unittest.TestCase):
+class ClusterCase(WithCluster):
     nodes, slots, policy = ("n1", "n2"), 1, "min_runtime: 0s\ncooldown: 0s\nmargin: 500ms\n"
-
-    def setUp(self):
-        self.cluster = self.make_cluster()
-        self.addCleanup(self._finish)
-        self.cluster.start()
 
     def make_cluster(self):
         return Cluster(self.nodes, self.slots, policy=self.policy)
-
-    def _finish(self):
-        self.cluster.stop()
-        if not self._outcome.success:
-            for log in sorted(self.cluster.logs.iterdir()):
-                print(f"---- {log.name}\n{self.cluster.tail(log.stem, 40)}", file=sys.stderr)
-        shutil.rmtree(self.cluster.dir, ignore_errors=True)
 
     def counter(self, n=150, mib=8, nodes=1, methods="checkpoint", *extra, uid=None):
         """Submits a counter; returns its id. Its output is out(id, rank)."""

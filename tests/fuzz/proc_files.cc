@@ -2,6 +2,7 @@
 #include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/criu/criu.h"
+#include "agent/launch/cgroups.h"
 #include "agent/launch/freezer.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/slurm_gpus.h"
@@ -16,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   GroupsOf(text);
   ParseCgroups(text);
   CommandChecksum(SplitAtZeros(text, 1));
-  FindFreezerMounts(text);
+  FindCgroupMounts(text);
   IsFrozenText(FreezerKind::kCgroup2, text);
   WhyNotDumpableLink(text, true);
   GpuLines(SplitAtZeros(text, 0), "0,1");

@@ -4,13 +4,13 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from authority import Authority, run  # noqa: E402,F401
 from cluster import BIN, Cluster, CtlError, wait_for  # noqa: E402,F401
+from cluster_case import WithCluster  # noqa: E402
 
 
 class RemoteCluster(Cluster):
@@ -55,23 +55,11 @@ class RemoteCluster(Cluster):
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to run jobs as their users")
-class RemoteCase(unittest.TestCase):
+class RemoteCase(WithCluster):
     nodes = ()
-
-    def setUp(self):
-        self.cluster = self.make_cluster()
-        self.addCleanup(self._finish)
-        self.cluster.start()
 
     def make_cluster(self):
         return RemoteCluster(self.nodes, slots=1)
-
-    def _finish(self):
-        self.cluster.stop()
-        if not self._outcome.success:
-            for log in sorted(self.cluster.logs.iterdir()):
-                print(f"---- {log.name}\n{self.cluster.tail(log.stem, 40)}", file=sys.stderr)
-        shutil.rmtree(self.cluster.dir, ignore_errors=True)
 
     def answer(self, ca="", certificate="", key="", credential="", method="Siding/ListNodes", messages=({},)):
         """(code, message, what came) of a call by somebody who does not look at his own files first."""

@@ -12,6 +12,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from cluster import Cluster, CtlError, start_time, wait_for  # noqa: E402
+from cluster_case import WithCluster  # noqa: E402
 
 FUSE = os.makedev(10, 229)
 ATTACKER, VICTIM = 1, 2
@@ -19,20 +20,11 @@ QUIET = ("--workdir", "/", "--output", "/dev/null")
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root, to run jobs as their users")
-class HangCase(unittest.TestCase):
+class HangCase(WithCluster):
     nodes = ("n1",)
 
-    def setUp(self):
-        self.cluster = Cluster(self.nodes, slots=2)
-        self.addCleanup(self._finish)
-        self.cluster.start()
-
-    def _finish(self):
-        self.cluster.stop()
-        if not self._outcome.success:
-            for log in sorted(self.cluster.logs.iterdir()):
-                print(f"---- {log.name}\n{self.cluster.tail(log.stem, 40)}", file=sys.stderr)
-        shutil.rmtree(self.cluster.dir, ignore_errors=True)
+    def make_cluster(self):
+        return Cluster(self.nodes, slots=2)
 
     def node(self, name):
         return next(node for node in self.cluster.node_list() if node["name"] == name)

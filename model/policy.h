@@ -97,8 +97,10 @@ struct Policy {
   bool private_jobs = true;       // users see their own jobs only, operators all; false: everybody sees all
   int max_jobs_per_user = 10000;  // that wait or run; operators may have any number
   // What one user may have written to the journal. Operators may any number.
-  int max_requests_per_hour = 20000;    // submissions, refused ones too, and orders such as kill
-  int max_request_mib_per_hour = 256;   // of specs
+  int max_requests_per_hour = 20000;   // submissions, refused ones too, and orders such as kill
+  int max_request_mib_per_hour = 256;  // of specs
+  // Of the tiers, that checkpoints on a user's wish may come to; 0: no limit.
+  Bytes max_image_bytes_per_user;
   std::vector<JobClass> classes;        // the first that matches a job counts
   std::vector<OnDemandRule> on_demand;  // none: everybody may, without limit
 

@@ -13,6 +13,13 @@ namespace {
 
 constexpr double kMostWeight = 1e6;
 
+Setter Size(Bytes& out) {
+  return Parsed([&out](const std::string& text) -> absl::Status {
+    SIDING_ASSIGN_OR_RETURN(out, ParseBytes(text));
+    return absl::OkStatus();
+  });
+}
+
 Setter Match(JobMatch& match) {
   return [&match](const YAML::Node& node) -> std::string {
     if (!node.IsMap()) return "keys such as user, name, partition or account, each with a name or a list";
@@ -178,6 +185,7 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"max_jobs_per_user", Whole(p.max_jobs_per_user, 1, 100000000)},
                          {"max_requests_per_hour", Whole(p.max_requests_per_hour, 1, 100000000)},
                          {"max_request_mib_per_hour", Whole(p.max_request_mib_per_hour, 3, 1000000)},
+                         {"max_image_bytes_per_user", Size(p.max_image_bytes_per_user)},
                          {"classes", reader.MapList([&] { return ClassFields(classes.emplace_back()); })},
                          {"on_demand", reader.MapList([&] { return RuleFields(rules.emplace_back()); })}}));
   p.classes.assign(classes.begin(), classes.end());

@@ -44,6 +44,7 @@ gpu_collectives: drainable
 allow_io_uring: true
 private_jobs: false
 max_jobs_per_user: 7
+max_image_bytes_per_user: 1.5TiB
 classes:
 - name: low
   match: {qos: low, user: [eve, mallory]}

@@ -31,6 +31,14 @@ std::string Text(Duration value) {
   return value.count() == 0 ? "0s" : absl::StrCat(value.count(), "us");
 }
 
+std::string Text(Bytes value) {
+  for (const auto& [shift, name] : {std::pair{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}}) {
+    const int64_t unit = int64_t{1} << shift;
+    if (value.value != 0 && value.value % unit == 0) return absl::StrCat(value.value / unit, name);
+  }
+  return absl::StrCat(value.value);
+}
+
 std::string Text(int value) { return absl::StrCat(value); }
 std::string Text(bool value) { return value ? "true" : "false"; }
 
@@ -151,6 +159,7 @@ std::string ToYaml(const Policy& p) {
   writer.Put("max_jobs_per_user", p.max_jobs_per_user);
   writer.Put("max_requests_per_hour", p.max_requests_per_hour);
   writer.Put("max_request_mib_per_hour", p.max_request_mib_per_hour);
+  writer.Put("max_image_bytes_per_user", p.max_image_bytes_per_user);
   writer.PutList("classes", p.classes);
   writer.PutList("on_demand", p.on_demand);
   writer.out() << YAML::EndMap;

@@ -51,6 +51,7 @@ private_jobs: true
 max_jobs_per_user: 10000
 max_requests_per_hour: 20000
 max_request_mib_per_hour: 256
+max_image_bytes_per_user: 0
 )");
 }
 TEST(ToYaml, AClassIsALine) {

@@ -122,7 +122,9 @@ absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, 
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
+  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->MakesRoomFor(caller, *job));
   SIDING_ASSIGN_OR_RETURN(CheckpointId checkpoint, impl_->OrderCheckpoint(*job, tier));
+  impl_->GiveUpImages(superseded);
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return checkpoint;
 }
@@ -132,7 +134,9 @@ absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
+  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->MakesRoomFor(caller, *job));
   SIDING_RETURN_IF_ERROR(impl_->Vacate(*job, tier));
+  impl_->GiveUpImages(superseded);
   return impl_->Advance();
 }
 
@@ -141,7 +145,9 @@ absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId>
   SIDING_RETURN_IF_ERROR(impl_->Ready());
   SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
+  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->MakesRoomFor(caller, *job));
   SIDING_RETURN_IF_ERROR(impl_->Migrate(*job, std::move(nodes)));
+  impl_->GiveUpImages(superseded);
   return impl_->Advance();
 }
 

@@ -136,6 +136,10 @@ class Engine::Impl {
   std::vector<const JobRecord*> RunningBeside(const JobRecord& job, const NodeId& node) const;
   std::map<NodeId, Resources> RoomBesideOthers(const JobRecord& job) const;
   absl::Status MayBeSavedTo(const JobRecord& job, Tier tier) const;
+  // image_quota.cc. The superseded images to delete for an image of it, if the caller is bound to the quota
+  // and the job would leave one. An error: they would not be enough.
+  absl::StatusOr<std::vector<CheckpointId>> MakesRoomFor(const Caller& caller, const JobRecord& job) const;
+  void GiveUpImages(const std::vector<CheckpointId>& ids);
   absl::StatusOr<CheckpointId> OrderCheckpoint(JobRecord& job, Tier tier);
   absl::Status Vacate(JobRecord& job, Tier tier);
   absl::Status Migrate(JobRecord& job, std::vector<NodeId> nodes);
@@ -394,6 +398,10 @@ class Engine::Impl {
   void ExpireCheckpoints(JobRecord& job);
   bool MayComeBack(const JobRecord& job) const;
   CheckpointId CheckpointOf(const JobRecord& job, int number) const;
+  // The same without a caller.
+  absl::StatusOr<std::vector<CheckpointId>> MakesRoomForImage(const JobRecord& job) const;
+  bool HasRoomOnSchedule(const JobRecord& job);
+  Bytes SizeOfNextImage(const JobRecord& job) const;
   Duration TimeToDump(const JobRecord& job, Tier tier) const;
   JobMoved OrderDump(const JobRecord& job, Tier tier) const;
   // As it asked for; none if it is frozen already.
@@ -505,9 +513,10 @@ class Engine::Impl {
 
   std::map<int64_t, AskedToVerify> verifications_;  // by op
   std::map<CheckpointId, std::set<int>> deleted_ranks_;
-  Time started_;         // no agent has been heard before
-  Time awake_since_;     // this controller has looked every second or so
-  Time agents_back_at_;  // those of the controller before this one are there by then
+  Time started_;                  // no agent has been heard before
+  Time awake_since_;              // this controller has looked every second or so
+  Time agents_back_at_;           // those of the controller before this one are there by then
+  std::set<JobId> without_room_;  // jobs of which it is noted that their images would be too many
   Time compact_not_before_;
   Time expire_failed_at_;
   Time caught_up_at_;

@@ -32,6 +32,17 @@ class KeptCheckpointsTest : public EngineTest {
     engine_->Read([&](const ClusterState& s) { state = s.checkpoints.at(CheckpointId(id)).state; });
     return state;
   }
+  Bytes ImageBytes(const std::string& id) {
+    Bytes bytes;
+    engine_->Read([&](const ClusterState& s) { bytes = s.checkpoints.at(CheckpointId(id)).bytes; });
+    return bytes;
+  }
+  int SaidOf(JobId job, const std::string& text) {
+    int said = 0;
+    for (const Event& event : engine_->EventsAfter(0, 10000, Duration(0)))
+      said += event.job == job && Describe(event).find(text) != std::string::npos;
+    return said;
+  }
   absl::Status Delete(const std::string& id) { return engine_->DeleteCheckpoint(kAda, CheckpointId(id)); }
 };
 
@@ -39,6 +50,67 @@ TEST_F(KeptCheckpointsTest, TheNewestStaysHoweverFewAreKept) {
   const JobId job = JobWithCheckpoints(3, 1);
   EXPECT_THAT(Good(job), ElementsAre("1.3"));
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 2);
+}
+
+TEST_F(KeptCheckpointsTest, AUsersImagesHaveAQuota) {
+  const JobId job = JobWithCheckpoints(3, 10);
+  const Bytes each = ImageBytes("1.1");
+  ASSERT_GT(each.value, 0);
+  policy_.max_image_bytes_per_user = Bytes{3 * each.value};
+  engine_->SetPolicy(policy_);
+  // The oldest makes room.
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  EXPECT_THAT(Good(job), ElementsAre("1.2", "1.3", "1.4"));
+  policy_.max_image_bytes_per_user = Bytes{each.value + each.value / 2};
+  engine_->SetPolicy(policy_);
+  const absl::Status refused = engine_->Checkpoint(kAda, job, Tier::kShared).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("(max_image_bytes_per_user)"));
+  // Nothing was given up for nothing.
+  EXPECT_THAT(Good(job), ElementsAre("1.2", "1.3", "1.4"));
+  EXPECT_EQ(engine_->Vacate(kAda, job, Tier::kShared).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_TRUE(engine_->Vacate(kRoot, job, Tier::kShared).ok());
+}
+
+TEST_F(KeptCheckpointsTest, AnImageThatIsBeingMadeCounts) {
+  const JobId job = JobWithCheckpoints(1, 10);
+  AddNodes({"b"});
+  const JobId other = Submit(Batch());
+  Settle();
+  policy_.max_image_bytes_per_user = Bytes{2 * ImageBytes("1.1").value};
+  engine_->SetPolicy(policy_);
+  ASSERT_TRUE(engine_->Checkpoint(kAda, other, Tier::kShared).ok());
+  EXPECT_EQ(engine_->Checkpoint(kAda, job, Tier::kShared).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  Settle();
+  // Of another user nothing is counted.
+  EXPECT_EQ(State(other), JobState::kRunning);
+}
+
+TEST_F(KeptCheckpointsTest, OnScheduleItIsLeftOutAndSaidOnce) {
+  policy_.max_image_bytes_per_user = Bytes{1};
+  StartController();
+  AddNodes({"a"});
+  JobSpec spec = Batch();
+  spec.checkpoint_interval = std::chrono::seconds(10);
+  const JobId job = Submit(spec);
+  Settle(100);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 0);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(SaidOf(job, "max_image_bytes_per_user"), 1);
+}
+
+TEST_F(KeptCheckpointsTest, APreemptionIsNeverRefusedForTheQuota) {
+  policy_.max_image_bytes_per_user = Bytes{1};
+  StartController();
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle(600);
+  Submit(OnDemand(1, std::chrono::seconds(60)));
+  Settle(60);
+  EXPECT_FALSE(Good(job).empty());
 }
 
 TEST_F(KeptCheckpointsTest, AnOlderOneStaysWhenTheNewestIsFoundDamaged) {

@@ -111,6 +111,7 @@ void Engine::Impl::DropTracesOf(JobId id) {
   not_before_.erase(id);
   retries_.erase(id);
   in_doubt_.erase(id);
+  without_room_.erase(id);
   const auto begin = sent_.lower_bound({TaskId{id, 0, 0}, NodeId()});
   const auto end = sent_.lower_bound({TaskId{JobId(id.value() + 1), 0, 0}, NodeId()});
   sent_.erase(begin, end);

@@ -284,6 +284,7 @@ bool Engine::Impl::CheckpointOnSchedule(JobRecord& job) {
   const auto can = [&](Method m) { return Can(job, m); };
   JobMoved move;
   if (can(Method::kCheckpoint)) {
+    if (!HasRoomOnSchedule(job)) return false;
     move = OrderDump(job, Tier::kShared);
   } else if (can(Method::kApp) && GoesOnAfterSave(*job.spec.app)) {
     move.event = JobEvent::kOrderSave;

@@ -130,5 +130,76 @@ TEST_F(CompactionTest, TheFileBecomesSmaller) {
   EXPECT_LT(Size(), before / 2);
 }
 
+// What a job is started with.
+JobSpec LongSpec() {
+  JobSpec spec;
+  spec.name = "long";
+  spec.command = {"/bin/true", std::string(100000, 'c')};
+  spec.env = {{"E", std::string(100000, 'e')}};
+  return spec;
+}
+
+class EndedContentsTest : public CompactionTest {
+ protected:
+  void End(int64_t job) {
+    JobMoved move;
+    move.event = JobEvent::kCancelled;
+    Append(JobId(job), move);
+  }
+  JobSpec SpecInJournal(int64_t job) {
+    JobSpec spec;
+    EXPECT_TRUE(journal_
+                    ->Replay([&](const Event& event) {
+                      const auto* submitted = std::get_if<JobSubmitted>(&event.body);
+                      if (submitted != nullptr && event.job == JobId(job)) spec = submitted->spec;
+                    })
+                    .ok());
+    return spec;
+  }
+};
+
+TEST_F(EndedContentsTest, OfAnEndedJobNoLongCommandStays) {
+  Append(JobId(1), JobSubmitted{.spec = LongSpec()});
+  End(1);
+  CompactAll();
+  EXPECT_TRUE(SpecInJournal(1).command.empty());
+  EXPECT_TRUE(SpecInJournal(1).env.empty());
+  EXPECT_EQ(SpecInJournal(1).name, "long");
+}
+
+TEST_F(EndedContentsTest, AJobThatRunsKeepsItsCommand) {
+  Append(JobId(1), JobSubmitted{.spec = LongSpec()});
+  End(2);
+  CompactAll();
+  EXPECT_EQ(SpecInJournal(1).command, LongSpec().command);
+}
+
+TEST_F(EndedContentsTest, AJobThatItsClusterManagerMayStartAgainKeepsIt) {
+  JobSpec spec = LongSpec();
+  spec.cluster_manager = "slurm";
+  Append(JobId(1), JobSubmitted{.spec = spec});
+  End(1);
+  CompactAll();
+  EXPECT_EQ(SpecInJournal(1).command, spec.command);
+}
+
+TEST_F(EndedContentsTest, ANumberThatIsUsedAgainIsAnotherJob) {
+  Append(JobId(1), JobSubmitted{.spec = LongSpec()});
+  End(1);
+  Forget({JobId(1)});
+  Append(JobId(1), JobSubmitted{.spec = LongSpec()});
+  CompactAll();
+  EXPECT_EQ(SpecInJournal(1).command, LongSpec().command);
+}
+
+TEST_F(EndedContentsTest, ARestartFindsWhatWasLeft) {
+  Append(JobId(1), JobSubmitted{.spec = LongSpec()});
+  End(1);
+  Reopen();
+  ASSERT_FALSE(SpecInJournal(1).command.empty());
+  CompactAll();
+  EXPECT_TRUE(SpecInJournal(1).command.empty());
+}
+
 }  // namespace
 }  // namespace siding

@@ -28,8 +28,8 @@ class Journal {
   virtual absl::Status Replay(const std::function<void(const Event&)>& visit) = 0;
   // The first events with seq > after, in order, at most `limit`. Thread-safe, also beside an Append().
   virtual absl::StatusOr<std::vector<Event>> Read(int64_t after, size_t limit) const = 0;
-  // Takes some of the events of forgotten jobs out of it, in one transaction that takes milliseconds. True if
-  // there is more to do.
+  // Takes some of what nobody needs any more out of it, in one transaction that takes milliseconds: the
+  // events of forgotten jobs, the long commands and environments of ended ones. True if there is more to do.
   virtual absl::StatusOr<bool> Compact() { return false; }
   // A whole copy of it at `to`: see copy.h. Thread-safe, also beside an Append(), which it keeps waiting for
   // milliseconds at most.

@@ -15,6 +15,7 @@
 #include "controller/journal/checksum.h"
 #include "controller/journal/compaction.h"
 #include "controller/journal/database.h"
+#include "controller/journal/ended_contents.h"
 #include "controller/journal/event_row.h"
 #include "controller/journal/journal.h"
 #include "controller/journal/journal_file.h"
@@ -74,6 +75,7 @@ class SqliteJournal final : public Journal {
 
   absl::Status Replay(const std::function<void(const Event&)>& visit) override {
     compaction_ = Compaction();
+    ended_ = EndedContents();
     int64_t count = 0;
     SIDING_RETURN_IF_ERROR(Visit(db_, 0, kAllEvents, [&](const Event& event) {
       ++count;
@@ -96,12 +98,17 @@ class SqliteJournal final : public Journal {
   }
 
   absl::StatusOr<bool> Compact() override {
-    if (compaction_.Done()) return Shrink();
+    if (ended_.Done() && compaction_.Done()) return Shrink();
     SIDING_ASSIGN_OR_RETURN(Transaction transaction, BeginAsHolder());
-    SIDING_ASSIGN_OR_RETURN(const int64_t now_removed, compaction_.RemoveSome(db_));
-    SIDING_RETURN_IF_ERROR(db_.SetMeta("removed", removed_ + now_removed));
+    SIDING_RETURN_IF_ERROR(ended_.DropSome(db_));
+    int64_t now_removed = 0;
+    if (!compaction_.Done()) {
+      SIDING_ASSIGN_OR_RETURN(now_removed, compaction_.RemoveSome(db_));
+      SIDING_RETURN_IF_ERROR(db_.SetMeta("removed", removed_ + now_removed));
+    }
     SIDING_RETURN_IF_ERROR(transaction.Commit());
-    compaction_.Committed();
+    ended_.Committed();
+    if (!compaction_.Done()) compaction_.Committed();
     removed_ += now_removed;
     return true;
   }
@@ -135,6 +142,7 @@ class SqliteJournal final : public Journal {
 
   // What an event that is in the journal means for the journal itself.
   void Note(const Event& event) {
+    ended_.Add(event);
     if (const auto* forgotten = std::get_if<JobsForgotten>(&event.body))
       compaction_.Add(event.seq, forgotten->jobs);
     if (std::holds_alternative<JournalRestored>(event.body) && event.seq > restored_) restored_ = 0;
@@ -193,6 +201,7 @@ class SqliteJournal final : public Journal {
   int64_t removed_ = 0;  // events, of forgotten jobs
   int64_t restored_ = 0;
   Compaction compaction_;
+  EndedContents ended_;
 
   mutable std::mutex reading_;
   mutable std::optional<Database> reader_;  // guarded by reading_

@@ -115,9 +115,12 @@ absl::Status Client::Events(const v1::EventsRequest& request,
     const grpc::Status status = reader->Finish();
     return wanted ? status : grpc::Status::OK;
   };
-  // A stream that is followed ends when its controller does. Another one goes on with it.
+  // A stream that is followed ends when its controller does, and another one goes on with it; or when nothing
+  // of it was read for a minute: whoever is shown the events had stopped to look.
   for (;;) {
     const absl::Status status = impl_->controllers.Call(read, Repeat::kYes);
+    const bool cut = wanted && request.follow() && absl::IsCancelled(status);
+    if (cut) continue;
     if (!status.ok() || !wanted || !request.follow() || !impl_->controllers.several()) return status;
   }
 }

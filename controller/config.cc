@@ -21,6 +21,9 @@ Fields LimitFields(ServiceLimits& limits) {
           {"waiting_calls_per_user", Whole(limits.waiting_calls_per_user, 1, kMost)},
           {"arriving_calls", Whole(limits.arriving_calls, 1, kMost)},
           {"arriving_calls_per_user", Whole(limits.arriving_calls_per_user, 1, kMost)},
+          {"calls", Whole(limits.calls, 1, kMost)},
+          {"calls_per_user", Whole(limits.calls_per_user, 1, kMost)},
+          {"planning_calls_per_user", Whole(limits.planning_calls_per_user, 1, kMost)},
           {"calls_per_connection", Whole(limits.calls_per_connection, 1, kMost)},
           {"threads", Whole(limits.threads, 2, kMost)}};
 }
@@ -58,6 +61,10 @@ std::string ProblemOf(const ControllerConfig& config) {
   if (limits.arriving_calls >= limits.threads) {
     return absl::StrCat("limits.arriving_calls: ", limits.arriving_calls,
                         "; expected fewer than limits.threads (", limits.threads, "), for each holds one");
+  }
+  if (limits.calls >= limits.threads) {
+    return absl::StrCat("limits.calls: ", limits.calls, "; expected fewer than limits.threads (",
+                        limits.threads, "), for each holds one");
   }
   if (limits.waiting_calls >= limits.threads) {
     return absl::StrCat("limits.waiting_calls: ", limits.waiting_calls,

@@ -61,7 +61,8 @@ TEST(Config, ReadsEveryLimit) {
   const auto config = ParseControllerConfig(
       "limits:\n  connections: 1\n  connections_per_user: 2\n  waiting_calls: 3\n"
       "  waiting_calls_per_user: 4\n  threads: 5\n  remote_connections: 6\n  connections_per_host: 7\n"
-      "  arriving_calls: 4\n  arriving_calls_per_user: 2\n  calls_per_connection: 8\n",
+      "  arriving_calls: 4\n  arriving_calls_per_user: 2\n  calls_per_connection: 8\n"
+      "  calls: 4\n  calls_per_user: 3\n  planning_calls_per_user: 9\n",
       "c.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->limits.connections, 1);
@@ -74,6 +75,9 @@ TEST(Config, ReadsEveryLimit) {
   EXPECT_EQ(config->limits.arriving_calls, 4);
   EXPECT_EQ(config->limits.arriving_calls_per_user, 2);
   EXPECT_EQ(config->limits.calls_per_connection, 8);
+  EXPECT_EQ(config->limits.calls, 4);
+  EXPECT_EQ(config->limits.calls_per_user, 3);
+  EXPECT_EQ(config->limits.planning_calls_per_user, 9);
 }
 TEST(Config, ALimitIsAWholeNumberAboveNothing) {
   EXPECT_THAT(ErrorOf("limits:\n  connections: 0\n"), HasSubstr("c.yaml:2"));
@@ -83,6 +87,8 @@ TEST(Config, CallsThatWaitLeaveThreadsForOthers) {
               HasSubstr("limits.waiting_calls: 512; expected fewer than limits.threads (512)"));
   EXPECT_THAT(ErrorOf("limits:\n  arriving_calls: 1024\n"),
               HasSubstr("limits.arriving_calls: 1024; expected fewer than limits.threads (1024)"));
+  EXPECT_THAT(ErrorOf("limits:\n  calls: 1024\n"),
+              HasSubstr("limits.calls: 1024; expected fewer than limits.threads (1024)"));
 }
 TEST(Config, AnUnknownLimitIsAnError) {
   EXPECT_THAT(ErrorOf("limits:\n  conections: 5\n"), HasSubstr("conections"));

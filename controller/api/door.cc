@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/message_limits.h"
+#include "controller/api/time_limit.h"
 #include "controller/wire/grpc_status.h"
+#include "spdlog/spdlog.h"
 
 namespace siding {
 namespace {
@@ -14,6 +16,32 @@ int IndexOf(const std::string& method) {
 }
 
 }  // namespace
+
+template <class Response>
+class ApiDoor::Answer final : public grpc::internal::WriterInterface<Response> {
+ public:
+  Answer(grpc::ServerContext& context, const UserIdentity& identity, const char* method, Duration unread,
+         grpc::internal::WriterInterface<Response>& stream)
+      : context_(context), identity_(identity), method_(method), unread_(unread), stream_(stream) {}
+
+  using grpc::internal::WriterInterface<Response>::Write;
+  bool Write(const Response& response, grpc::WriteOptions options) override {
+    TimeLimit limit(context_, unread_);
+    const bool written = stream_.Write(response, options);
+    if (limit.IsOver()) {
+      spdlog::warn("{} by user {} is ended: nothing of the answer was read for {}", method_, identity_.user,
+                   FormatDuration(unread_));
+    }
+    return written;
+  }
+
+ private:
+  grpc::ServerContext& context_;
+  const UserIdentity& identity_;
+  const char* const method_;
+  const Duration unread_;
+  grpc::internal::WriterInterface<Response>& stream_;
+};
 
 template <class Request>
 absl::StatusOr<UserIdentity> ApiDoor::Receive(grpc::ServerContext& context, const char* method,
@@ -37,9 +65,11 @@ void ApiDoor::Add(const char* method,
     Request request;
     const auto identity = Receive<Request>(*context, method, *stream, request);
     if (!identity.ok()) return ToGrpc(identity.status());
+    const CallSlots::Slot slot(calls_, identity->uid);
+    if (!slot.status.ok()) return ToGrpc(slot.status);
     Response response;
     const grpc::Status status = (api_.*call)({*context, *identity}, &request, &response);
-    if (status.ok()) stream->Write(response);
+    if (status.ok()) Answer<Response>(*context, *identity, method, unread_, *stream).Write(response);
     return status;
   };
   MarkMethodStreamed(IndexOf(method), new grpc::internal::StreamedUnaryHandler<Request, Response>(handle));
@@ -54,14 +84,18 @@ void ApiDoor::Add(const char* method,
     Request request;
     const auto identity = Receive<Request>(*context, method, *stream, request);
     if (!identity.ok()) return ToGrpc(identity.status());
-    return (api_.*call)({*context, *identity}, &request, stream);
+    const CallSlots::Slot slot(calls_, identity->uid);
+    if (!slot.status.ok()) return ToGrpc(slot.status);
+    Answer<Response> answer(*context, *identity, method, unread_, *stream);
+    return (api_.*call)({*context, *identity}, &request, &answer);
   };
   MarkMethodStreamed(IndexOf(method),
                      new grpc::internal::SplitServerStreamingHandler<Request, Response>(handle));
 }
 
-ApiDoor::ApiDoor(ApiService& api, const Identities& identities, const ServiceLimits& limits, Duration within)
-    : api_(api), reception_(identities, limits, within) {
+ApiDoor::ApiDoor(ApiService& api, const Identities& identities, const ServiceLimits& limits, Duration within,
+                 Duration unread)
+    : api_(api), unread_(unread), calls_(limits), reception_(identities, limits, within) {
   Add("Submit", &ApiService::Submit);
   Add("PlanRequest", &ApiService::PlanRequest);
   Add("Explain", &ApiService::Explain);

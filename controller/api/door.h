@@ -3,6 +3,7 @@
 
 #include "controller/api/reception.h"
 #include "controller/api/service.h"
+#include "controller/api/slots.h"
 #include "siding/v1/api.grpc.pb.h"
 
 namespace siding {
@@ -10,9 +11,10 @@ namespace siding {
 // Thread-safe. Everything passed in must outlive it.
 class ApiDoor final : public v1::Siding::Service {
  public:
-  // A request that is not there `within` that time is given up.
+  // A request that is not there `within` that time is given up, and so is a call whose caller reads nothing
+  // of its answer for `unread`.
   ApiDoor(ApiService& api, const Identities& identities, const ServiceLimits& limits,
-          Duration within = std::chrono::seconds(10));
+          Duration within = std::chrono::seconds(10), Duration unread = std::chrono::seconds(60));
 
  private:
   template <class Request>
@@ -24,7 +26,13 @@ class ApiDoor final : public v1::Siding::Service {
   void Add(const char* method, grpc::Status (ApiService::*call)(const ApiCall&, const Request*,
                                                                 grpc::internal::WriterInterface<Response>*));
 
+  // Gives the call up, and says so in the log, if the caller does not read.
+  template <class Response>
+  class Answer;
+
   ApiService& api_;
+  const Duration unread_;
+  AllCalls calls_;
   Reception reception_;
 };
 

@@ -1,6 +1,8 @@
 // How much of the controller its callers may use. Beyond it a caller is refused, and the process lives.
 #pragma once
 
+#include <algorithm>
+
 namespace siding {
 
 struct ServiceLimits {
@@ -17,10 +19,19 @@ struct ServiceLimits {
   // (common/message_limits.h). 0: a quarter of `threads`.
   int arriving_calls = 0;
   int arriving_calls_per_user = 32;
+  // Calls that have come, until their answers are read. Root's are not counted. 0: what arriving_calls leaves
+  // of `threads`, but for an eighth.
+  int calls = 0;
+  int calls_per_user = 64;
+  // Of these, requests with a deadline and dry runs of such. Root's and operators' are not counted.
+  int planning_calls_per_user = 4;
   // Of one connection, at a time: a client that wants more waits.
   int calls_per_connection = 100;
   // Of the server. More than waiting_calls and arriving_calls, so that the other calls find one.
   int threads = 1024;
+
+  int MostArriving() const { return arriving_calls > 0 ? arriving_calls : std::max(1, threads / 4); }
+  int MostCalls() const { return calls > 0 ? calls : std::max(1, threads - MostArriving() - threads / 8); }
 };
 
 }  // namespace siding

@@ -1,13 +1,11 @@
 #include "controller/api/reception.h"
 
-#include <grpcpp/alarm.h>
-
 #include <algorithm>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
 #include "common/status.h"
+#include "controller/api/time_limit.h"
 
 namespace siding {
 namespace {
@@ -15,44 +13,6 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(100);  // whether a caller that waits is still there
 // A flood of refusals is not to become one of lines.
 constexpr int64_t kLinesASecond = 20;
-
-// Cancels the call when the time is over, unless it ends before. gRPC's own thread does it: the caller's
-// blocks in a read.
-class TimeLimit {
- public:
-  TimeLimit(grpc::ServerContext& context, Duration within) : call_(std::make_shared<SharedCall>()) {
-    call_->context = &context;
-    alarm_.Set(std::chrono::system_clock::now() + within, [call = call_](bool over) {
-      std::lock_guard lock(call->mutex);
-      if (!over || call->context == nullptr) return;
-      call->over = true;
-      call->context->TryCancel();
-    });
-  }
-  ~TimeLimit() {
-    IsOver();
-    alarm_.Cancel();
-  }
-  TimeLimit(const TimeLimit&) = delete;
-  TimeLimit& operator=(const TimeLimit&) = delete;
-
-  // From now on it does not end.
-  bool IsOver() {
-    std::lock_guard lock(call_->mutex);
-    call_->context = nullptr;
-    return call_->over;
-  }
-
- private:
-  // The alarm may outlive the call.
-  struct SharedCall {
-    std::mutex mutex;
-    grpc::ServerContext* context = nullptr;  // guarded by mutex
-    bool over = false;                       // guarded by mutex
-  };
-  const std::shared_ptr<SharedCall> call_;
-  grpc::Alarm alarm_;
-};
 
 }  // namespace
 
@@ -119,7 +79,7 @@ absl::Status Reception::Enter(uint32_t uid) {
                      " requests already that are not finished; limits.arriving_calls_per_user is ",
                      limits_.arriving_calls_per_user));
   }
-  const int most = limits_.arriving_calls > 0 ? limits_.arriving_calls : std::max(1, limits_.threads / 4);
+  const int most = limits_.MostArriving();
   // Some places are root's.
   if (all_ >= (uid == 0 ? most : std::max(1, most - most / 8))) {
     return absl::ResourceExhaustedError(absl::StrCat(

@@ -53,7 +53,7 @@ grpc::Status Reply(const Caller& caller, const char* method, const absl::Status&
 
 ApiService::ApiService(Engine& engine, PolicyWatcher& policy, const ServiceLimits& limits,
                        JournalBackup* backup)
-    : engine_(engine), policy_(policy), backup_(backup), waiting_calls_(limits) {}
+    : engine_(engine), policy_(policy), backup_(backup), waiting_calls_(limits), planning_calls_(limits) {}
 
 Caller ApiService::CallerOf(const ApiCall& call) const {
   const UserIdentity& identity = call.identity;
@@ -82,6 +82,9 @@ grpc::Status ApiService::Submit(const ApiCall& call, const v1::SubmitRequest* re
     return ToGrpc(absl::InvalidArgumentError(absl::StrCat("request_key: ", request->request_key().size(),
                                                           " bytes; expected up to ", kLongestKey)));
   }
+  const bool plans = spec->kind == JobKind::kOnDemand && !caller.is_operator;
+  const CallSlots::Slot slot(planning_calls_, plans ? caller.uid : 0);
+  if (!slot.status.ok()) return ToGrpc(slot.status);
   FaultHere<"api.submit: a job is about to be submitted">();
   const auto submitted = engine_.Submit(caller, *std::move(spec), request->request_key());
   if (!submitted.ok()) return Reply(caller, __func__, submitted.status());
@@ -100,6 +103,8 @@ grpc::Status ApiService::PlanRequest(const ApiCall& call, const v1::SubmitReques
   const Caller caller = CallerOf(call);
   auto spec = SpecOf(*request, call.identity);
   if (!spec.ok()) return ToGrpc(spec.status());
+  const CallSlots::Slot slot(planning_calls_, caller.is_operator ? 0 : caller.uid);
+  if (!slot.status.ok()) return ToGrpc(slot.status);
   spec = engine_.WithDeadline(*std::move(spec));
   if (!spec.ok()) return Reply(caller, __func__, spec.status());
   const auto plan = engine_.DryRun(caller, *spec);

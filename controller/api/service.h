@@ -73,6 +73,7 @@ class ApiService final {
   PolicyWatcher& policy_;
   JournalBackup* const backup_;
   WaitingCalls waiting_calls_;
+  PlanningCalls planning_calls_;
   std::atomic<bool> stopping_{false};
 };
 

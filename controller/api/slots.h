@@ -1,9 +1,13 @@
-// Calls that follow or wait hold a thread of the server each, so there may be only so many of them at a time.
+// Each call holds a thread of the server while it lasts, which may be as long as its caller likes: until he
+// has read the answer. So there may be only so many at a time, and of each user's as well.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -11,15 +15,23 @@
 
 namespace siding {
 
-// Thread-safe.
-class WaitingCalls {
+// Of calls of one kind. Thread-safe.
+class CallSlots {
  public:
-  explicit WaitingCalls(const ServiceLimits& limits) : limits_(limits) {}
+  struct Kind {
+    std::string calls;  // "calls that follow or wait"
+    std::string limit;  // "waiting_calls": its name in the configuration; with "_per_user" the other one's
+    int most = std::numeric_limits<int>::max();
+    int most_per_user = 0;
+    bool root_counts = true;
+  };
+  explicit CallSlots(Kind kind) : kind_(std::move(kind)) {}
 
-  // Given back when it goes out of scope. `status` says whether there was one.
+  // Given back when it goes out of scope. `status` says whether there was one: kResourceExhausted names the
+  // limit.
   class Slot {
    public:
-    Slot(WaitingCalls& calls, uint32_t uid) : status(calls.Take(uid)), calls_(calls), uid_(uid) {}
+    Slot(CallSlots& calls, uint32_t uid) : status(calls.Take(uid)), calls_(calls), uid_(uid) {}
     ~Slot() {
       if (status.ok()) calls_.GiveBack(uid_);
     }
@@ -29,38 +41,66 @@ class WaitingCalls {
     const absl::Status status;
 
    private:
-    WaitingCalls& calls_;
+    CallSlots& calls_;
     const uint32_t uid_;
   };
 
  private:
+  bool Counts(uint32_t uid) const { return uid != 0 || kind_.root_counts; }
   absl::Status Take(uint32_t uid) {
+    if (!Counts(uid)) return absl::OkStatus();
     std::lock_guard lock(mutex_);
-    if (all_ >= limits_.waiting_calls) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("there are ", all_, " calls that follow or wait already; limits.waiting_calls is ",
-                       limits_.waiting_calls));
+    if (all_ >= kind_.most) {
+      return absl::ResourceExhaustedError(absl::StrCat("there are ", all_, " ", kind_.calls,
+                                                       " already; limits.", kind_.limit, " is ", kind_.most));
     }
-    int& own = by_user_[uid];
-    if (own >= limits_.waiting_calls_per_user) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "you have ", own, " calls that follow or wait already; limits.waiting_calls_per_user is ",
-          limits_.waiting_calls_per_user));
+    const auto own = by_user_.find(uid);
+    if (own != by_user_.end() && own->second >= kind_.most_per_user) {
+      return absl::ResourceExhaustedError(absl::StrCat("you have ", own->second, " ", kind_.calls,
+                                                       " already; limits.", kind_.limit, "_per_user is ",
+                                                       kind_.most_per_user));
     }
-    ++own;
+    ++by_user_[uid];
     ++all_;
     return absl::OkStatus();
   }
   void GiveBack(uint32_t uid) {
+    if (!Counts(uid)) return;
     std::lock_guard lock(mutex_);
     if (--by_user_[uid] == 0) by_user_.erase(uid);
     --all_;
   }
 
-  const ServiceLimits limits_;
+  const Kind kind_;
   std::mutex mutex_;
   std::map<uint32_t, int> by_user_;  // guarded by mutex_
   int all_ = 0;                      // guarded by mutex_
+};
+
+// Calls that follow or wait.
+class WaitingCalls : public CallSlots {
+ public:
+  explicit WaitingCalls(const ServiceLimits& limits)
+      : CallSlots({"calls that follow or wait", "waiting_calls", limits.waiting_calls,
+                   limits.waiting_calls_per_user}) {}
+};
+
+// All that have arrived, until their answers are read.
+class AllCalls : public CallSlots {
+ public:
+  explicit AllCalls(const ServiceLimits& limits)
+      : CallSlots({"calls under way", "calls", limits.MostCalls(), limits.calls_per_user,
+                   /*root_counts=*/false}) {}
+};
+
+// Plans are made one after the other, and whoever asks for one waits for those that came before.
+class PlanningCalls : public CallSlots {
+ public:
+  explicit PlanningCalls(const ServiceLimits& limits)
+      : CallSlots({.calls = "calls that plan",
+                   .limit = "planning_calls",
+                   .most_per_user = limits.planning_calls_per_user,
+                   .root_counts = false}) {}
 };
 
 }  // namespace siding

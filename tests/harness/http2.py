@@ -61,7 +61,8 @@ def connect_tls(port, ca):
 class Connection:
     """Sends as much as the windows let it. Not thread-safe."""
 
-    def __init__(self, s):
+    def __init__(self, s, takes=WINDOW):
+        """`takes`: so many bytes of each answer, and then no more of it."""
         self.socket = s
         self.window = WINDOW
         self.first_window = WINDOW  # of a stream
@@ -71,7 +72,7 @@ class Connection:
         self.next = 1
         self.unread = b""
         self.open = True
-        self.send(PREFACE + frame(SETTINGS, 0, 0))
+        self.send(PREFACE + frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW_SIZE, takes)))
 
     def send(self, data):
         try:
@@ -84,6 +85,12 @@ class Connection:
         stream, self.next = self.next, self.next + 2
         self.windows[stream] = self.first_window
         self.send(frame(HEADERS, END_HEADERS, stream, header_block(method, **more)))
+        return stream
+
+    def ask(self, method, request=b""):
+        """A new stream, with the whole of a short request."""
+        stream = self.call(method)
+        self.send(frame(DATA, END_STREAM, stream, b"\0" + struct.pack(">I", len(request)) + request))
         return stream
 
     def put(self, stream, data):

@@ -101,8 +101,11 @@ struct Policy {
   int max_request_mib_per_hour = 256;  // of specs
   // Of the tiers, that checkpoints on a user's wish may come to; 0: no limit.
   Bytes max_image_bytes_per_user;
-  std::vector<JobClass> classes;        // the first that matches a job counts
-  std::vector<OnDemandRule> on_demand;  // none: everybody may, without limit
+  // Of what a submission may ask for. A job's nodes are not free before these are over.
+  Duration max_kill_grace = std::chrono::minutes(5);
+  Duration max_notice = std::chrono::hours(24);  // also to save itself: app.grace
+  std::vector<JobClass> classes;                 // the first that matches a job counts
+  std::vector<OnDemandRule> on_demand;           // none: everybody may, without limit
 
   // Index into `classes`, or -1.
   int ClassOf(const JobSpec& spec) const;

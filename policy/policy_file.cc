@@ -186,6 +186,8 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"max_requests_per_hour", Whole(p.max_requests_per_hour, 1, 100000000)},
                          {"max_request_mib_per_hour", Whole(p.max_request_mib_per_hour, 3, 1000000)},
                          {"max_image_bytes_per_user", Size(p.max_image_bytes_per_user)},
+                         {"max_kill_grace", Span(p.max_kill_grace)},
+                         {"max_notice", Span(p.max_notice)},
                          {"classes", reader.MapList([&] { return ClassFields(classes.emplace_back()); })},
                          {"on_demand", reader.MapList([&] { return RuleFields(rules.emplace_back()); })}}));
   p.classes.assign(classes.begin(), classes.end());

@@ -160,6 +160,8 @@ std::string ToYaml(const Policy& p) {
   writer.Put("max_requests_per_hour", p.max_requests_per_hour);
   writer.Put("max_request_mib_per_hour", p.max_request_mib_per_hour);
   writer.Put("max_image_bytes_per_user", p.max_image_bytes_per_user);
+  writer.Put("max_kill_grace", p.max_kill_grace);
+  writer.Put("max_notice", p.max_notice);
   writer.PutList("classes", p.classes);
   writer.PutList("on_demand", p.on_demand);
   writer.out() << YAML::EndMap;

@@ -52,6 +52,8 @@ max_jobs_per_user: 10000
 max_requests_per_hour: 20000
 max_request_mib_per_hour: 256
 max_image_bytes_per_user: 0
+max_kill_grace: 5m
+max_notice: 24h
 )");
 }
 TEST(ToYaml, AClassIsALine) {

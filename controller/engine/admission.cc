@@ -103,6 +103,18 @@ absl::Status Engine::Impl::CheckMethods(const JobSpec& spec) const {
       "walltime is over (after_walltime: end)");
 }
 
+// However cheap its victim, nobody gets nodes before it has left them.
+absl::Status Engine::Impl::CheckGraces(const JobSpec& spec) const {
+  const auto check = [](const char* field, Duration value, const char* limit, Duration most) {
+    if (value <= most) return absl::OkStatus();
+    return BadField(field, absl::StrCat("at most ", FormatDuration(most), ", got ", FormatDuration(value),
+                                        " (the site's policy: ", limit, ")"));
+  };
+  SIDING_RETURN_IF_ERROR(check("kill_grace", spec.kill_grace, "max_kill_grace", policy_.max_kill_grace));
+  SIDING_RETURN_IF_ERROR(check("notice", spec.notice, "max_notice", policy_.max_notice));
+  return spec.app ? check("app.grace", spec.app->grace, "max_notice", policy_.max_notice) : absl::OkStatus();
+}
+
 absl::Status Engine::Impl::CheckCount(const Caller& caller) const {
   if (caller.is_operator) return absl::OkStatus();
   const size_t count = state_.index.CountOf(caller.uid);
@@ -132,6 +144,7 @@ absl::StatusOr<std::optional<Engine::Submitted>> Engine::Impl::AnswerAtOnce(
     return Submitted{before->id, plan};
   }
   SIDING_RETURN_IF_ERROR(CheckMethods(spec));
+  SIDING_RETURN_IF_ERROR(CheckGraces(spec));
   SIDING_RETURN_IF_ERROR(CheckEverFits(spec));
   SIDING_RETURN_IF_ERROR(CheckCount(caller));
   if (spec.auto_checkpoint_interval && policy_.node_failures_per_year <= 0) {
@@ -257,6 +270,7 @@ absl::StatusOr<Time> Engine::Impl::Promise(const JobSpec& spec, Plan plan) {
 absl::StatusOr<PlanningTask> Engine::Impl::DryRun(const JobSpec& spec) const {
   if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
   SIDING_RETURN_IF_ERROR(CheckMethods(spec));
+  SIDING_RETURN_IF_ERROR(CheckGraces(spec));
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
   SIDING_RETURN_IF_ERROR(CheckRule(spec));
   return TaskFor(JobId(0), spec);

@@ -54,6 +54,40 @@ TEST_F(AdmissionTest, APolicyThatAllowsIoUringAllowsItToAll) {
   EXPECT_TRUE(Job(Submit(Batch())).spec.allow_io_uring);
 }
 
+TEST_F(AdmissionTest, AJobLeavesInTheTimeThatThePolicyAllows) {
+  AddNodes({"a"});
+  JobSpec spec = Batch();
+  spec.kill_grace = 5min;
+  EXPECT_EQ(ErrorOf(spec), "");
+  spec.kill_grace = 48h;
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("kill_grace: expected at most 5m"));
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("max_kill_grace"));
+  spec = Batch();
+  spec.notice = 25h;
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("max_notice"));
+  spec = Batch();
+  spec.app = AppMethod{.signal = SIGUSR1, .grace = 25h};
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("app.grace: expected at most"));
+}
+TEST_F(AdmissionTest, ADryRunIsRefusedLikewise) {
+  AddNodes({"a"});
+  JobSpec spec = OnDemand(1);
+  spec.kill_grace = 48h;
+  EXPECT_THAT(engine_->DryRun(kBob, spec).status().message(), HasSubstr("max_kill_grace"));
+}
+TEST_F(AdmissionTest, AJobThatWasTakenKeepsItsGrace) {
+  AddNodes({"a"});
+  JobSpec spec = Batch();
+  spec.kill_grace = 5min;
+  const JobId job = Submit(spec);
+  Policy policy;
+  policy.max_kill_grace = 1s;
+  engine_->SetPolicy(policy);
+  Settle();
+  EXPECT_EQ(Job(job).spec.kill_grace, Duration(5min));
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
 TEST_F(AdmissionTest, BatchJobsNeedNoRule) {
   SetRules({{.allowed = false}});
   EXPECT_EQ(ErrorOf(Batch()), "");

@@ -201,6 +201,7 @@ class Engine::Impl {
   // ---- admission.cc ----
   absl::Status CheckRule(const JobSpec& spec) const;
   absl::Status CheckMethods(const JobSpec& spec) const;
+  absl::Status CheckGraces(const JobSpec& spec) const;
   absl::Status CheckCount(const Caller& caller) const;
   double NodeHoursOf(uint32_t uid) const;
   Duration HoldOf(const JobSpec& spec) const;

@@ -10,6 +10,7 @@
 #include "agent/criu/criu.h"
 #include "agent/gpu/huge_pages.h"
 #include "agent/gpu/node_gpus.h"
+#include "agent/host/leftovers.h"
 #include "agent/host/local_task_host.h"
 #include "agent/host/rates.h"
 #include "agent/launch/fence.h"
@@ -40,6 +41,7 @@ struct HostContext {
   std::shared_ptr<NodeGpus> gpus;         // null: not looked for. Looks that do not come back have it, too
   std::unique_ptr<HugePages> huge_pages;  // for drains; null: the system's setting is left alone
   std::unique_ptr<Rates> rates;
+  Leftovers leftovers;
   std::atomic<bool> stopping{false};
 
   // The tier's store, or why there is none.

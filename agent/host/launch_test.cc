@@ -214,8 +214,8 @@ TEST_F(LaunchTest, ForgetLeavesNothing) {
         return host().Reports().empty();
       },
       std::chrono::seconds(30)));
-  EXPECT_TRUE(std::filesystem::is_empty(tasks_folder()));
   EXPECT_FALSE(std::filesystem::exists(TaskTmpdir(getuid(), job_, 0)));
+  EXPECT_TRUE(PollUntil([&] { return std::filesystem::is_empty(tasks_folder()); }, std::chrono::seconds(30)));
 }
 
 v1::ToAgent SaveByExit(v1::ToAgent save, int64_t grace_us) {

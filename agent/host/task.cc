@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <random>
 #include <set>
 
+#include "absl/strings/str_format.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/host/task_ending.h"
 #include "agent/launch/json_file.h"
@@ -352,11 +354,18 @@ void Task::RemoveTraces() {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   FaultHere<"agent.forget.cgroup: the cgroup of a forgotten task is gone, its folder is not">();
   // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
-  if (record_.report().phase() == v1::EXITED && record_.report().own_end()) RemoveTmpdir();
+  const bool over = record_.report().phase() == v1::EXITED && record_.report().own_end();
   RemovePlainFolder();
-  std::error_code error;
-  std::filesystem::remove_all(folder_, error);
-  if (error) spdlog::warn("task {}: remove {}: {}", name_, folder_, error.message());
+  // Last: an agent that dies before finds the task again, and is told again to forget it.
+  const auto remove_folder = [folder = folder_, name = name_] {
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+    if (error) spdlog::warn("task {}: remove {}: {}", name, folder, error.message());
+  };
+  if (over)
+    RemoveTmpdir(remove_folder);
+  else
+    remove_folder();
 }
 
 void Task::RemovePlainFolder() {
@@ -365,9 +374,29 @@ void Task::RemovePlainFolder() {
   if (error) spdlog::warn("task {}: remove {}: {}", name_, PlainFolder(), error.message());
 }
 
-void Task::RemoveTmpdir() {
-  const v1::JobSpec& spec = record_.spec();
-  RemoveUserFolder(TaskTmpdir(spec.uid(), id_.job.value(), id_.rank), AccountOf(spec.uid(), spec.gid()));
+// At once its name is free for the job's next start. How much there is to remove is up to the job, and so is
+// whether that ever ends; `then` is called when it has.
+void Task::RemoveTmpdir(const std::function<void()>& then) {
+  const uid_t uid = record_.spec().uid();
+  const gid_t gid = record_.spec().gid();
+  const std::string path = TaskTmpdir(uid, id_.job.value(), id_.rank);
+  // An agent that died in the middle has left its other name. What has its own by now may be the next
+  // start's.
+  const std::string note = folder_ + "/removed";
+  std::string aside = ReadFile(note).value_or("");
+  if (aside.empty()) {
+    std::random_device random;
+    aside = absl::StrFormat("/tmp/siding-removed-%08x%08x", random(), random());
+    if (const absl::Status noted = WriteFileAtomically(note, aside, 0600); !noted.ok())
+      spdlog::warn("task {}: {}", name_, std::string(noted.message()));
+    const absl::Status moved = MoveUserFolder(path, aside, uid, gid);
+    if (!moved.ok() && !absl::IsNotFound(moved))
+      spdlog::warn("task {}: {}; it is left there", name_, std::string(moved.message()));
+  }
+  host_.leftovers.Add(uid, [aside, uid, gid, then] {
+    RemoveUserFolder(aside, AccountOf(uid, gid));
+    then();
+  });
 }
 
 bool Task::Unjudged() const {

@@ -151,7 +151,7 @@ class Task {
   bool MemoryIsFenced();
   void NoteOutOfMemory();  // with mutex_ held
   void RemovePlainFolder();
-  void RemoveTmpdir();
+  void RemoveTmpdir(const std::function<void()>& then = [] {});
   bool Interrupted() const { return interrupt_ || host_.stopping; }
 
   HostContext& host_;

@@ -54,6 +54,14 @@ absl::Status MakeUserFolder(const std::string& path, uid_t uid, gid_t gid) {
   return ErrnoError(error, "mkdir " + path);
 }
 
+absl::Status MoveUserFolder(const std::string& path, const std::string& aside, uid_t uid, gid_t gid) {
+  const FilesAsUser as_user({.uid = uid, .gid = gid, .groups = {gid}});
+  if (!as_user.ok()) return absl::InternalError("cannot act as user " + std::to_string(uid));
+  if (renameat2(AT_FDCWD, path.c_str(), AT_FDCWD, aside.c_str(), RENAME_NOREPLACE) == 0)
+    return absl::OkStatus();
+  return ErrnoError(errno, "move " + path);
+}
+
 void RemoveUserFolder(const std::string& path, const Account& account) {
   const FilesAsUser as_user(account);
   if (!as_user.ok() || !IsUsersFolder(path, account.uid)) return;

@@ -67,6 +67,22 @@ class TmpdirTest : public testing::Test {
   const std::string victim_ = folder_ / "victim";
 };
 
+TEST_F(TmpdirTest, IsMovedAsideWithWhatIsInIt) {
+  const std::string aside = folder_ / "aside";
+  ASSERT_TRUE(Make().ok());
+  MakeAs(kSomebody, path_ + "/inner");
+  ASSERT_TRUE(MoveUserFolder(path_, aside, kSomebody, kSomebody).ok());
+  EXPECT_FALSE(fs::exists(path_));
+  EXPECT_TRUE(fs::exists(aside + "/inner"));
+  EXPECT_TRUE(absl::IsNotFound(MoveUserFolder(path_, aside, kSomebody, kSomebody)));
+}
+TEST_F(TmpdirTest, NothingIsMovedInThePlaceOfAnother) {
+  ASSERT_TRUE(Make().ok());
+  EXPECT_FALSE(MoveUserFolder(path_, victim_, kSomebody, kSomebody).ok());
+  ExpectVictimWhole();
+  ExpectUsersOwn();
+}
+
 TEST_F(TmpdirTest, IsTheUsersAlone) {
   ASSERT_TRUE(Make().ok());
   ExpectUsersOwn();

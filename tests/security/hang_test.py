@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 """Jobs that keep whoever looks at them waiting, and agents that say nothing: the others go on."""
 
+import ctypes
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import stat
@@ -107,6 +109,66 @@ class Memory(HangCase):
         for job in (victim, hanging):
             self.cluster.ctl("kill", job)
             self.cluster.wait_state(job, "cancelled")
+
+
+@unittest.skipUnless(os.path.exists("/dev/fuse"), "this kernel has no FUSE")
+class Leftovers(HangCase):
+    """A job ends, and in its folder for temporary files is a file system that never answers, as fusermount lets a user have it."""
+
+    def test_nobody_waits_until_it_is_removed(self):
+        marker = self.cluster.dir / "end"
+        job = self.cluster.submit(*QUIET, "--", "/bin/sh", "-c", f"mkdir $TMPDIR/hangs; until [ -e {marker} ]; do sleep 0.1; done", uid=ATTACKER)
+        self.cluster.wait_state(job, "running")
+        folder = pathlib.Path(f"/tmp/siding-{ATTACKER}-job-{job}.0/hangs")
+        wait_for("the job's folder", folder.exists)
+        device = self.cluster.dir / "fuse"
+        os.mknod(device, stat.S_IFCHR, FUSE)
+        server = os.open(device, os.O_RDWR)
+        options = f"fd={server},rootmode=40000,user_id={ATTACKER},group_id={ATTACKER},allow_other"
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.assertEqual(libc.mount(b"siding-test", bytes(folder), b"fuse", 0, options.encode()), 0, os.strerror(ctypes.get_errno()))
+        self.addCleanup(self._unmount, libc, server)
+        marker.touch()
+        self.cluster.wait_state(job, "done")
+        # Its removal hangs: the file system is asked for what it has.
+        wait_for("somebody to ask for what is in it", lambda: select.select([server], [], [], 0)[0])
+        wait_for("its place to be free", lambda: not folder.parent.exists())
+        before = int(self.node("n1")["last_heard_us"])
+        wait_for("the node to be heard again", lambda: int(self.node("n1")["last_heard_us"]) > before, 20)
+        another = self.sleeper()
+        self.cluster.ctl("kill", another)
+        self.cluster.wait_state(another, "cancelled")
+        self.assertEqual(self.node("n1")["state"], "up")
+
+    def _unmount(self, libc, server):
+        os.close(server)  # whoever waits for an answer gets an error
+        for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
+            if line.startswith("siding-test "):
+                libc.umount2(line.split()[1].encode(), 2)  # MNT_DETACH
+
+
+class Grace(HangCase):
+    """How long a job may want its nodes for after it has been told to leave."""
+
+    def make_cluster(self):
+        return Cluster(self.nodes, slots=2, policy="max_kill_grace: 2m\nmax_notice: 3m\n")
+
+    def refused(self, *options):
+        with self.assertRaises(CtlError) as refused:
+            self.cluster.submit(*QUIET, *options, "--", "/bin/sleep", "600", uid=VICTIM)
+        return str(refused.exception)
+
+    def test_is_what_the_policy_allows(self):
+        self.assertIn("kill_grace: expected at most 2m00s, got 2d00h (the site's policy: max_kill_grace)", self.refused("--kill-grace", "48h"))
+        self.assertIn("notice: expected at most 3m00s, got 1h00m (the site's policy: max_notice)",
+                      self.refused("--preemptible=suspend", "--notice", "1h"))
+        self.assertIn("app.grace: expected at most 3m00s", self.refused("--preemptible=app", "--app-signal", "USR1@1h"))
+
+    def test_no_duration_wraps(self):
+        for span in ("-1s", "300000d", "9223372036854775807us", "1e300h"):
+            for option in ("--kill-grace", "--notice", "--walltime"):
+                with self.subTest(option=option, span=span):
+                    self.assertIn(option, self.refused(f"{option}={span}"))
 
 
 class Silence(HangCase):

@@ -123,6 +123,19 @@ class Sockets(RemoteCase):
             return connections
         self.for_each_door(noise, self.ROOTS_OWN)
 
+    def test_descriptors_that_are_passed_along_and_half_a_connection(self):
+        def noise(name):
+            connections = [self.connect(name) for _ in range(20)]
+            for connection in connections:
+                try:
+                    if connection.family == socket.AF_UNIX:
+                        socket.send_fds(connection, [b"siding-question 1\nnothing\n"], 200 * [0])
+                    connection.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass  # hung up on, as it may be
+            return connections
+        self.for_each_door(noise)
+
     def test_slurms_tasks_are_for_root(self):
         self.assertEqual(os.stat(self.cluster.slurm_socket).st_mode & 0o777, 0o600)
 

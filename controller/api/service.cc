@@ -40,15 +40,6 @@ std::optional<JobId> ShowSome(const Jobs& jobs, JobId from, const Show& show) {
   return job == jobs.end() ? std::nullopt : std::optional(job->first);
 }
 
-// The answer to a call that asked the engine for something. The log tells of those who asked for what they
-// may not, or for more than they may.
-grpc::Status Reply(const Caller& caller, const char* method, const absl::Status& status) {
-  if (absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status) || absl::IsNotFound(status)) {
-    spdlog::warn("{} by user {} is refused: {}", method, caller.user, std::string(status.message()));
-  }
-  return ToGrpc(status);
-}
-
 }  // namespace
 
 ApiService::ApiService(Engine& engine, PolicyWatcher& policy, const ServiceLimits& limits,
@@ -58,6 +49,17 @@ ApiService::ApiService(Engine& engine, PolicyWatcher& policy, const ServiceLimit
 Caller ApiService::CallerOf(const ApiCall& call) const {
   const UserIdentity& identity = call.identity;
   return {identity.uid, identity.user, identity.uid == 0 || engine_.IsOperator(identity.user)};
+}
+
+void ApiService::NoteRefusal(const Caller& caller, const char* method, const std::string& why) const {
+  refusals_.Warn(absl::StrCat("refusals of user ", caller.user),
+                 absl::StrCat(method, " by user ", caller.user, " is refused: ", why));
+}
+
+grpc::Status ApiService::Reply(const Caller& caller, const char* method, const absl::Status& status) const {
+  if (absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status) || absl::IsNotFound(status))
+    NoteRefusal(caller, method, std::string(status.message()));
+  return ToGrpc(status);
 }
 
 MaySeeJob ApiService::SeenBy(const Caller& caller) const {
@@ -123,8 +125,8 @@ grpc::Status ApiService::Explain(const ApiCall& call, const v1::JobRef* request,
     const bool there = it != state.jobs.end();
     if (!there || !engine_.MaySee(caller, it->second)) {
       if (there)
-        spdlog::warn("Explain by user {} is refused: job {} belongs to {}", caller.user, request->id(),
-                     it->second.spec.user);
+        NoteRefusal(caller, "Explain",
+                    absl::StrCat("job ", request->id(), " belongs to ", it->second.spec.user));
       result = absl::NotFoundError(WhyUnknown(state, JobId(request->id())));
       return;
     }
@@ -175,7 +177,7 @@ grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
     engine_.Read(look);
   }
   if (missing.empty()) return grpc::Status::OK;
-  spdlog::warn("{} by user {} is refused: {}", __func__, caller.user, missing);
+  NoteRefusal(caller, __func__, missing);
   return grpc::Status(grpc::StatusCode::NOT_FOUND, missing);
 }
 

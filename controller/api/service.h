@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/limited_log.h"
 #include "controller/api/backup.h"
 #include "controller/api/slots.h"
 #include "controller/api/views.h"
@@ -62,6 +63,10 @@ class ApiService final {
 
  private:
   Caller CallerOf(const ApiCall& call) const;
+  // The answer to a call that asked the engine for something. The log tells of those who asked for what they
+  // may not, or for more than they may.
+  grpc::Status Reply(const Caller& caller, const char* method, const absl::Status& status) const;
+  void NoteRefusal(const Caller& caller, const char* method, const std::string& why) const;
   // For the views, below the engine's Read().
   MaySeeJob SeenBy(const Caller& caller) const;
   absl::StatusOr<JobSpec> SpecOf(const v1::SubmitRequest& request, const UserIdentity& identity) const;
@@ -74,6 +79,7 @@ class ApiService final {
   JournalBackup* const backup_;
   WaitingCalls waiting_calls_;
   PlanningCalls planning_calls_;
+  mutable LimitedLog refusals_;
   std::atomic<bool> stopping_{false};
 };
 

@@ -38,6 +38,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/limited_log.h"
 #include "common/logging.h"
 #include "controller/engine/allowance.h"
 #include "controller/engine/bookkeeping.h"
@@ -163,6 +164,7 @@ class Engine::Impl {
   Duration silent_after_{0};  // see SetSilence()
   mutable std::mutex mutex_;
   Inbox inbox_;             // with a lock of its own
+  LimitedLog limited_log_;  // of what users and nodes can cause as often as they like; with a lock of its own
   std::mutex dry_running_;  // one at a time, for each takes a whole core; taken before mutex_
   Policy policy_;
   int policy_failures_ = 0;
@@ -263,6 +265,8 @@ class Engine::Impl {
   // ---- reports.cc ----
   void OnDamaged(const NodeId& node, const v1::DamagedImage& image);
   void OnReport(const NodeId& node, const v1::TaskReport& report);
+  bool HasRoomFor(const NodeId& node, const v1::TaskReport& report, const v1::TaskReport* before);
+  bool MayClaim(const NodeId& node);
   void TakeNotes(const NodeId& node, const v1::TaskReport& report);
   bool IsPlacedOn(const NodeId& node, const TaskId& task) const;
   void OnResult(const NodeId& node, const v1::OpResult& result);

@@ -28,8 +28,10 @@ absl::StatusOr<JobRecord*> Engine::Impl::Find(const Caller& caller, JobId id) {
   auto it = state_.jobs.find(id);
   if (it == state_.jobs.end()) return absl::NotFoundError(WhyUnknown(state_, id));
   if (!MayAct(caller, it->second)) {
-    spdlog::warn("user {} (uid {}) was refused an action on job {} of {}", caller.user, caller.uid,
-                 id.value(), it->second.spec.user);
+    limited_log_.Warn(
+        absl::StrCat("actions of user ", caller.user),
+        absl::StrCat("user ", caller.user, " (uid ", caller.uid, ") was refused an action on job ",
+                     id.value(), " of ", it->second.spec.user));
     if (!MaySee(caller, it->second)) return absl::NotFoundError(WhyUnknown(state_, id));
     return absl::PermissionDeniedError(
         absl::StrCat("job ", id.value(), " belongs to ", it->second.spec.user, ", not to ", caller.user));

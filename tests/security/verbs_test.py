@@ -134,6 +134,13 @@ class Callers(VerbsCase):
                     self.assertNotIn(code, (PERMISSION_DENIED, UNAUTHENTICATED, UNAVAILABLE), text)
         self.assertEqual(self.cluster.wait_state(self.job, "cancelled")["reason"], f"asked for by {OPERATOR}")
 
+    def test_refusals_do_not_fill_the_log(self):
+        for _ in range(60):
+            self.assertEqual(self.as_user(OTHER, "Siding/Kill", {"id": self.job})[0], NOT_FOUND)
+        self.assert_logged(f"refusals of user {OTHER}: further lines are counted only")
+        lines = [line for line in self.cluster.log().splitlines() if "Kill by user" in line or "was refused an action" in line]
+        self.assertLess(len(lines), 60)
+
     def test_a_job_is_its_submitters_whatever_is_claimed(self):
         spec = {**JOB, "uid": 0, "gid": 0, "user": "root"}
         job = int(self.as_user(OTHER, "Siding/Submit", {"spec": spec})[2][0]["id"])

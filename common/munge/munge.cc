@@ -21,6 +21,7 @@ struct Library {
   decltype(&munge_ctx_create) create = nullptr;
   decltype(&munge_ctx_destroy) destroy = nullptr;
   decltype(&munge_ctx_set) set = nullptr;
+  decltype(&munge_ctx_get) get = nullptr;
   decltype(&munge_ctx_strerror) context_error = nullptr;
   decltype(&munge_strerror) error = nullptr;
 };
@@ -35,8 +36,8 @@ absl::StatusOr<Library> Load() {
   };
   if (find(library.encode, "munge_encode") && find(library.decode, "munge_decode") &&
       find(library.create, "munge_ctx_create") && find(library.destroy, "munge_ctx_destroy") &&
-      find(library.set, "munge_ctx_set") && find(library.context_error, "munge_ctx_strerror") &&
-      find(library.error, "munge_strerror")) {
+      find(library.set, "munge_ctx_set") && find(library.get, "munge_ctx_get") &&
+      find(library.context_error, "munge_ctx_strerror") && find(library.error, "munge_strerror")) {
     return library;
   }
   return absl::UnavailableError(absl::StrCat("MUNGE: ", kLibrary, " lacks functions that are needed"));
@@ -105,7 +106,12 @@ absl::StatusOr<MungeDecoded> MungeDecode(const std::string& credential, const st
   const std::unique_ptr<void, Free> owner(payload);  // there even if the credential is not good any more
   if (SaysNothingOfTheCredential(error)) return absl::UnavailableError(context.ErrorText(error));
   if (error != EMUNGE_SUCCESS) return absl::UnauthenticatedError(context.ErrorText(error));
-  return MungeDecoded{uid, gid, std::string(static_cast<const char*>(payload), static_cast<size_t>(size))};
+  time_t encoded = 0;
+  int good_for = 0;  // seconds
+  library.get(context.get(), MUNGE_OPT_ENCODE_TIME, &encoded);
+  library.get(context.get(), MUNGE_OPT_TTL, &good_for);
+  return MungeDecoded{uid, gid, std::string(static_cast<const char*>(payload), static_cast<size_t>(size)),
+                      Time(std::chrono::seconds(encoded) + std::chrono::seconds(good_for + 1))};
 }
 
 }  // namespace siding

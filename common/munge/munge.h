@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/units.h"
 
 namespace siding {
 
@@ -20,6 +21,7 @@ struct MungeDecoded {
   uint32_t uid = 0;
   uint32_t gid = 0;
   std::string payload;
+  Time expires;  // from then on nobody decodes it
 };
 
 // Speaks to munged on `socket`; empty: where libmunge looks. Blocks for as long as munged takes. kUnavailable

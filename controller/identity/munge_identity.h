@@ -1,17 +1,36 @@
 // Identity by MUNGE: each call of a user's brings a credential of its own. Agents have certificates.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string>
+#include <unordered_map>
 
 #include "common/munge/munge.h"
 #include "controller/identity/certificate_identity.h"
 
 namespace siding {
 
+// Credentials that were good. munged remembers those, too, but not beyond its own end.
+//
+// Thread-safe.
+class UsedCredentials {
+ public:
+  static constexpr size_t kMost = 1'000'000;  // beyond that munged's memory is all there is
+
+  // False: it has been used before.
+  bool Add(const std::string& credential, Time expires, Time now);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, Time> expires_;  // guarded by mutex_; by a checksum of the credential
+  Time swept_;                                  // guarded by mutex_
+};
+
 class MungeIdentities final : public Identities {
  public:
-  // MungeDecode, or a test's. Must see to it that a credential is good only once.
+  // MungeDecode, or a test's. A credential is good only once, also if it does not see to that.
   using Decode = std::function<absl::StatusOr<MungeDecoded>(const std::string& credential)>;
   explicit MungeIdentities(Decode decode) : decode_(std::move(decode)) {}
 
@@ -22,6 +41,7 @@ class MungeIdentities final : public Identities {
 
  private:
   const Decode decode_;
+  mutable UsedCredentials used_;
   const CertificateIdentities certificates_;
 };
 

@@ -71,5 +71,38 @@ TEST_F(MungeIdentityTest, ACredentialMakesNoAgent) {
   EXPECT_EQ(agent_.status().code(), absl::StatusCode::kUnauthenticated);
 }
 
+TEST_F(MungeIdentityTest, WhatACredentialWasMadeForIsShownInFewWords) {
+  EXPECT_LT(ErrorWith({std::string(5000, 'x')}).size(), 200u);
+}
+
+class UsedCredentialsTest : public testing::Test {
+ protected:
+  bool Add(const std::string& credential, Time now = kNow) {
+    return used_.Add(credential, kNow + kGood, now);
+  }
+
+  static constexpr Duration kGood = std::chrono::minutes(5);
+  static constexpr Time kNow{std::chrono::hours(1)};
+  UsedCredentials used_;
+};
+
+TEST_F(UsedCredentialsTest, OneIsGoodOnce) {
+  EXPECT_TRUE(Add("MUNGE:AwQDAABbcdefgh==:"));
+  EXPECT_FALSE(Add("MUNGE:AwQDAABbcdefgh==:"));
+}
+TEST_F(UsedCredentialsTest, AnotherOneIsGood) {
+  EXPECT_TRUE(Add("MUNGE:AwQDAABbcdefgh==:"));
+  EXPECT_TRUE(Add("MUNGE:AwQDAABxcdefgh==:"));
+}
+TEST_F(UsedCredentialsTest, WritingItInAnotherWayDoesNotMakeItAnother) {
+  EXPECT_TRUE(Add("MUNGE:AwQDAABbcdefgh==:"));
+  EXPECT_FALSE(Add(" MUNGE:AwQD AABbcdefgi==: and more"));
+}
+TEST_F(UsedCredentialsTest, ItIsForgottenWhenNobodyDecodesItAnyMore) {
+  EXPECT_TRUE(Add("MUNGE:AwQDAABbcdefgh==:"));
+  EXPECT_FALSE(Add("MUNGE:AwQDAABbcdefgh==:", kNow + kGood));
+  EXPECT_TRUE(Add("MUNGE:AwQDAABbcdefgh==:", kNow + 2 * kGood));
+}
+
 }  // namespace
 }  // namespace siding

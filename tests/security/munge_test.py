@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """Remote users who say who they are by MUNGE: a munged of our own, with a key of its own."""
 
+import concurrent.futures
 import os
 import shutil
+import time
 import unittest
 
 from case import BIN, CtlError, RemoteCase, RemoteCluster, run, wait_for
@@ -21,14 +23,20 @@ class MungeCluster(RemoteCluster):
 
     def start_controller(self):
         if self.munged is None:
-            key = self.munge_dir / "key"
-            key.touch(0o600)
-            key.write_bytes(os.urandom(128))
-            self.munged = self._spawn("munged", [
-                shutil.which("munged"), "--foreground", "--force", f"--key-file={key}", f"--socket={self.munge_socket}",
-                f"--pid-file={self.munge_dir}/pid", f"--log-file={self.munge_dir}/log", f"--seed-file={self.munge_dir}/seed"])
-            wait_for("munged", self.munge_socket.exists, 10)
+            self.munge_key.touch(0o600)
+            self.munge_key.write_bytes(os.urandom(128))
+            self.start_munged()
         super().start_controller()
+
+    @property
+    def munge_key(self):
+        return self.munge_dir / "key"
+
+    def start_munged(self):
+        self.munged = self._spawn("munged", [
+            shutil.which("munged"), "--foreground", "--force", f"--key-file={self.munge_key}", f"--socket={self.munge_socket}",
+            f"--pid-file={self.munge_dir}/pid", f"--log-file={self.munge_dir}/log", f"--seed-file={self.munge_dir}/seed"])
+        wait_for("munged", self.munge_socket.exists, 10)
 
     def stop(self):
         if self.munged:
@@ -42,8 +50,15 @@ class MungeCluster(RemoteCluster):
     def ctl_connection(self):
         return ("--controller", self.address, "--ca", self.authority.ca, "--munge", "--munge-socket", self.munge_socket)
 
-    def credential(self, payload):
-        return run("munge", "-S", self.munge_socket, "-s", payload).stdout.strip()
+    def restart_munged(self):
+        """It has forgotten then what it has decoded."""
+        self.munged.terminate()
+        self.munged.wait(10)
+        wait_for("munged's socket to be gone", lambda: not self.munge_socket.exists(), 10)
+        self.start_munged()
+
+    def credential(self, payload, *flags, uid=None):
+        return run("munge", "-S", self.munge_socket, "-s", payload, *flags, **({"user": uid} if uid else {})).stdout.strip()
 
 
 @unittest.skipUnless(shutil.which("munged") and shutil.which("munge"), "munge is not installed (./run setup)")
@@ -68,6 +83,51 @@ class Callers(MungeCase):
         self.assertEqual(code, UNAUTHENTICATED)
         self.assertIn("Replayed credential", message)
         self.assert_logged("ListNodes from", "Replayed credential")
+
+    def test_nor_again_when_munged_has_forgotten_it(self):
+        credential = self.cluster.credential("siding.v1.Siding/ListNodes")
+        self.assertEqual(self.call("", "", "", credential)[0], 0)
+        for again in (credential, credential + " "):
+            self.cluster.restart_munged()
+            code, message = self.call("", "", "", again)
+            self.assertEqual(code, UNAUTHENTICATED)
+            self.assertIn("has been used before", message)
+
+    def test_nor_again_when_the_controller_has_forgotten_it(self):
+        credential = self.cluster.credential("siding.v1.Siding/ListNodes")
+        self.assertEqual(self.call("", "", "", credential)[0], 0)
+        self.cluster.kill9_controller()
+        self.cluster.start_controller()
+        self.assertIn("Replayed credential", self.call("", "", "", credential)[1])
+
+    def test_of_calls_at_once_with_one_credential_one_is_answered(self):
+        credential = self.cluster.credential("siding.v1.Siding/ListNodes")
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            codes = list(pool.map(lambda _: self.call("", "", "", credential)[0], range(8)))
+        self.assertEqual(sorted(codes), [0] + 7 * [UNAUTHENTICATED])
+
+    def test_a_credential_for_somebody_elses_eyes_is_refused(self):
+        credential = self.cluster.credential("siding.v1.Siding/ListNodes", "--restrict-uid=1")
+        code, message = self.call("", "", "", credential)
+        self.assertEqual(code, UNAUTHENTICATED)
+        self.assertIn("Unauthorized", message)
+
+    def test_an_expired_credential_is_refused(self):
+        credential = self.cluster.credential("siding.v1.Siding/ListNodes", "--ttl=1")
+        made = time.time()
+        wait_for("it to expire", lambda: time.time() > made + 2.1, 10)
+        self.assertIn("Expired credential", self.call("", "", "", credential)[1])
+
+    def test_what_unpacks_to_a_thousand_times_as_much_is_not_shown_whole(self):
+        credential = self.cluster.credential("x" * 100_000, "--zip=zlib")
+        self.assertLess(len(credential), 1000)
+        code, message = self.call("", "", "", credential)
+        self.assertEqual(code, UNAUTHENTICATED)
+        self.assertLess(len(message), 300)
+
+    def test_a_long_credential_is_no_header(self):
+        self.assertNotEqual(self.call("", "", "", self.cluster.credential("x" * 60_000, "--zip=none"))[0], 0)
+        self.assert_serving()
 
     def test_a_credential_is_good_for_one_method(self):
         code, message = self.call("", "", "", self.cluster.credential("siding.v1.Siding/Kill"))

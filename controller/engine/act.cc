@@ -211,7 +211,12 @@ void Engine::Impl::ActOnStrays() {
     // The agent sends nothing in answer to Forget; were it lost, the next Hello would bring the task back.
     for (const TaskId& id : forgotten) {
       Touch(node);
-      state_.observed_tasks[node].erase(id);
+      auto& there = state_.observed_tasks[node];
+      const auto task = there.find(id);
+      if (task == there.end()) continue;
+      size_t& kept = state_.observed_nodes[node].kept_bytes;
+      kept -= std::min(kept, task->second.report.ByteSizeLong());
+      there.erase(task);
       sent_.erase({id, node});
     }
   }

@@ -213,8 +213,9 @@ absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
 
 void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   if (const absl::Status good = CheckNumbers(message); !good.ok()) {
-    spdlog::warn("a message from the agent of node {} is ignored: {}", node.value(),
-                 std::string(good.message()));
+    impl_->limited_log_.Warn(
+        absl::StrCat("node ", node.value()),
+        absl::StrCat("a message from the agent of node ", node.value(), " is ignored: ", good.message()));
     return;
   }
   impl_->inbox_.Add(node, message);

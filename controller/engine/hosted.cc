@@ -94,8 +94,9 @@ JobRecord* Engine::Impl::FindHosted(const v1::TaskReport& report) {
   }
   absl::StatusOr<JobSpec> spec = SpecOf(report.spec());
   if (!spec.ok()) {
-    spdlog::warn("job {} of {} is left alone: {}", id.value(), report.spec().cluster_manager(),
-                 std::string(spec.status().message()));
+    const std::string& manager = report.spec().cluster_manager();
+    limited_log_.Warn("jobs of cluster managers", absl::StrCat("job ", id.value(), " of ", manager,
+                                                               " is left alone: ", spec.status().message()));
     return nullptr;
   }
   if (const ManagedJob* queued = QueuedAs(id)) Complete(*spec, *queued);
@@ -179,14 +180,18 @@ void Engine::Impl::Follow(const NodeId& node, const v1::TaskReport& report) {
   if (seen && !is_step && !IsTerminal(known->second.state)) return;
   const std::vector<HostedTask> tasks = TasksTogether(node, report);
   if (tasks.empty() || !AreWholeJob(id.job, tasks)) return;
+  if (!MayClaim(node)) return;
   const std::vector<NodeId> nodes = NodesUnder(tasks);
   const int first_rank = tasks.front().report->task().rank();
+  int& claims = state_.observed_nodes[node].claims;
   if (is_step) {
+    ++claims;
     Record(id.job, TasksChanged{nodes, first_rank});
     return;
   }
   JobRecord* job = FindHosted(report);
   if (job == nullptr) return;
+  ++claims;
   if (HoldsNodes(job->state))
     FallBack(*job, absl::StrCat("started again by ", job->spec.cluster_manager, " on ", node.value()));
   JobMoved move;

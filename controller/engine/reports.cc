@@ -15,6 +15,15 @@ namespace {
 constexpr size_t kMostTasksOfANode = 100'000;
 constexpr size_t kLongestText = 1000;
 
+// What is kept of one node's tasks, in bytes. An agent tells of all of them in 3 MiB.
+constexpr size_t kMostKept = 32 * kMiB;
+// Of a cluster manager's task: agents fill in a few numbers and a name.
+constexpr size_t kMostHostedSpec = 2048;
+constexpr int kMostGpusOfATask = 1024;
+// Tasks of a cluster manager's that are followed, of one node in a minute; others are with a later report.
+constexpr int kMostClaims = 1200;
+constexpr Duration kClaimsPeriod = std::chrono::minutes(1);
+
 // A character that is cut through is none.
 std::string Cut(const std::string& text) { return ToUtf8(text.substr(0, kLongestText)); }
 
@@ -25,7 +34,69 @@ v1::TaskReport WithShortTexts(v1::TaskReport report) {
   report.set_cannot_checkpoint(Cut(report.cannot_checkpoint()));
   report.set_cannot_drain(Cut(report.cannot_drain()));
   report.set_gpu_state_lost(Cut(report.gpu_state_lost()));
+  report.set_checkpoint(Cut(report.checkpoint()));
+  if (report.notes_size() > kMostNotes)
+    report.mutable_notes()->DeleteSubrange(kMostNotes, report.notes_size() - kMostNotes);
+  for (std::string& note : *report.mutable_notes()) note = Cut(note);
+  if (report.gpus_size() > kMostGpusOfATask)
+    report.mutable_gpus()->DeleteSubrange(kMostGpusOfATask, report.gpus_size() - kMostGpusOfATask);
+  for (std::string& gpu : *report.mutable_gpus()) gpu = Cut(gpu);
+  // Not one that an agent has made: nothing is followed by it.
+  if (report.spec().ByteSizeLong() > kMostHostedSpec) report.clear_spec();
+  report.DiscardUnknownFields();
   return report;
+}
+
+namespace {
+
+// Shown to everybody who asks for nodes.
+v1::Hello WithShortTexts(v1::Hello hello) {
+  hello.clear_tasks();
+  for (std::string* text :
+       {hello.mutable_boot_id(), hello.mutable_version(), hello.mutable_criu(), hello.mutable_criu_problem(),
+        hello.mutable_gpu_problem(), hello.mutable_fence_problem()})
+    *text = Cut(*text);
+  for (v1::Gpu& gpu : *hello.mutable_gpus()) {
+    gpu.set_uuid(Cut(gpu.uuid()));
+    gpu.set_name(Cut(gpu.name()));
+  }
+  hello.DiscardUnknownFields();
+  return hello;
+}
+
+}  // namespace
+
+// False: it is left out. What an agent says beyond this is made up.
+bool Engine::Impl::HasRoomFor(const NodeId& node, const v1::TaskReport& report,
+                              const v1::TaskReport* before) {
+  const size_t count = state_.observed_tasks[node].size();
+  size_t& kept = state_.observed_nodes[node].kept_bytes;
+  const size_t others = kept - std::min(kept, before == nullptr ? 0 : before->ByteSizeLong());
+  const size_t with_it = others + report.ByteSizeLong();
+  if ((before == nullptr && count >= kMostTasksOfANode) || with_it > kMostKept) {
+    limited_log_.Warn(
+        absl::StrCat("node ", node.value()),
+        absl::StrCat("node ", node.value(), " reports more than ", kMostTasksOfANode, " tasks or ", kMostKept,
+                     " bytes of them; that of job ", report.task().job(), " is left out"));
+    return false;
+  }
+  kept = with_it;
+  return true;
+}
+
+// Whether what a node says of a cluster manager's task may be written to the journal now.
+bool Engine::Impl::MayClaim(const NodeId& node) {
+  ObservedNode& observed = state_.observed_nodes[node];
+  const Time now = clock_.Now();
+  if (now < observed.claiming_since || now >= observed.claiming_since + kClaimsPeriod) {
+    observed.claiming_since = now;
+    observed.claims = 0;
+  }
+  if (observed.claims < kMostClaims) return true;
+  limited_log_.Warn(absl::StrCat("node ", node.value()),
+                    absl::StrCat("node ", node.value(), " reports more than ", kMostClaims,
+                                 " starts of a cluster manager's tasks in a minute; others are put off"));
+  return false;
 }
 
 absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hello) {
@@ -39,21 +110,25 @@ absl::Status Engine::Impl::OnConnected(const NodeId& node, const v1::Hello& hell
   observed.connected = true;
   observed.silent = false;
   observed.last_heard = observed.last_beat = clock_.Now();
-  observed.hello = hello;
+  observed.hello = WithShortTexts(hello);
   // The list is whole: a task that is not in it is not there.
   auto& tasks = state_.observed_tasks[node];
   for (const auto& [id, task] : tasks) to_judge_.insert(id.job);
   tasks.clear();
+  observed.kept_bytes = 0;
   may_start_.erase(node);
   for (const v1::TaskReport& report : hello.tasks()) {
     const TaskId id = IdOf(report);
     if (id.job.value() <= 0 || id.rank < 0) continue;
-    tasks[id] = {WithShortTexts(report), 0, std::nullopt};
+    const auto twice = tasks.find(id);
+    v1::TaskReport kept = WithShortTexts(report);
+    if (!HasRoomFor(node, kept, twice == tasks.end() ? nullptr : &twice->second.report)) continue;
+    const v1::TaskReport& said = (tasks[id] = {std::move(kept), 0, std::nullopt}).report;
     to_judge_.insert(id.job);
-    Follow(node, report);
-    CatchUp(report);
-    HoldBackBeside(id, report.phase());
-    TakeNotes(node, report);
+    Follow(node, said);
+    CatchUp(said);
+    HoldBackBeside(id, said.phase());
+    TakeNotes(node, said);
   }
   std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
   for (auto& [image, deletion] : deletions_) deletion.again_at = Time{};
@@ -137,26 +212,25 @@ void Engine::Impl::OnReport(const NodeId& node, const v1::TaskReport& report) {
   const TaskId id = IdOf(report);
   auto& tasks = state_.observed_tasks[node];
   if (id.job.value() <= 0 || id.rank < 0) return;
-  if (tasks.size() >= kMostTasksOfANode && !tasks.contains(id)) {
-    spdlog::warn("node {} reports more than {} tasks; that of job {} is left out", node.value(),
-                 kMostTasksOfANode, id.job.value());
-    return;
-  }
+  v1::TaskReport kept = WithShortTexts(report);
+  const auto known = tasks.find(id);
+  // A heartbeat that was newer has overtaken it. What is said of a task that is not there has no version.
+  const bool overtaken =
+      known != tasks.end() && report.version() != 0 && report.version() < known->second.report.version();
+  if (!overtaken && !HasRoomFor(node, kept, known == tasks.end() ? nullptr : &known->second.report)) return;
   Touch(node);
   if (const auto starts = may_start_.find(node); starts != may_start_.end()) starts->second.erase(id);
   ObservedTask& task = tasks[id];
-  // A heartbeat that was newer has overtaken it. What is said of a task that is not there has no version.
-  if (report.version() != 0 && report.version() < task.report.version()) return;
+  if (overtaken) return;
   // Heartbeats repeat what is known; only news is worth a judgement.
   const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
                     task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
-  v1::TaskReport kept = WithShortTexts(report);
   const bool cannot = kept.cannot_checkpoint() != task.report.cannot_checkpoint() ||
                       kept.gpu_state_lost() != task.report.gpu_state_lost();
   task.report = std::move(kept);
-  Follow(node, report);
-  CatchUp(report);
-  TakeNotes(node, report);
+  Follow(node, task.report);
+  CatchUp(task.report);
+  TakeNotes(node, task.report);
   if (!news && !cannot) return;
   to_judge_.insert(id.job);
   // A stray that is gone makes room, and no event says so.
@@ -193,14 +267,17 @@ void Engine::Impl::OnResult(const NodeId& node, const v1::OpResult& result) {
   const auto deleted = deletion_by_op_.find(result.op());
   if (deleted != deletion_by_op_.end() && deleted->second.node == node) return OnDeleted(node, result);
   if (verified != verifications_.end() || deleted != deletion_by_op_.end())
-    spdlog::warn("node {} answers operation {}, which it was not asked for", node.value(), result.op());
+    limited_log_.Warn(absl::StrCat("node ", node.value()),
+                      absl::StrCat("node ", node.value(), " answers operation ", result.op(),
+                                   ", which it was not asked for"));
 }
 
 void Engine::Impl::OnVerified(const v1::OpResult& result) {
   const auto it = verifications_.find(result.op());
   const auto [verification, asked, rank] = it->second;
   verifications_.erase(it);
-  verification->results[rank] = result;
+  v1::OpResult& kept = verification->results[rank] = result;
+  kept.set_message(Cut(result.message()));
   if (--verification->outstanding > 0) return;
   for (const VerifyCallback& done : verification->waiting) done(verification->results);
 }
@@ -211,7 +288,7 @@ void Engine::Impl::OnDeleted(const NodeId& node, const v1::OpResult& result) {
   deletion_by_op_.erase(it);
   if (result.code() != 0) {
     spdlog::warn("checkpoint {} rank {} on {} could not be deleted: {}", id.value(), rank, node.value(),
-                 result.message());
+                 Cut(result.message()));
     // What stood in its way may be over in a moment.
     if (const auto deletion = deletions_.find({id, rank}); deletion != deletions_.end())
       deletion->second.again_at = clock_.Now() + PauseAfter(++deletion->second.failures);

@@ -239,9 +239,12 @@ struct ObservedTask {
 struct ObservedNode {
   bool connected = false;
   Time last_heard;
-  Time gone_since;      // while it is not connected, or silent
-  Time last_beat;       // its last heartbeat, or its hello
-  bool silent = false;  // it is connected, and its heartbeats are missing
+  Time gone_since;        // while it is not connected, or silent
+  Time last_beat;         // its last heartbeat, or its hello
+  bool silent = false;    // it is connected, and its heartbeats are missing
+  size_t kept_bytes = 0;  // of what it has reported of its tasks
+  Time claiming_since;    // the minute in which it has had so many tasks of a cluster manager's followed
+  int claims = 0;
   v1::Hello hello;
   v1::Heartbeat heartbeat;
 };

@@ -1,6 +1,13 @@
 #include "controller/gateway/gateway.h"
 
+#include <grpcpp/alarm.h>
+
+#include <algorithm>
+#include <atomic>
 #include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -10,6 +17,16 @@
 #include "controller/wire/grpc_status.h"
 
 namespace siding {
+namespace {
+
+// Nodes whose pace is remembered; then those that have been quiet are forgotten.
+constexpr size_t kMostPaces = 1000;
+// Streams that have not said Hello, of one agent. Each may have a message under way.
+constexpr int kMostSilent = 4;
+
+size_t PortAt(const std::string& peer) { return std::min(peer.rfind(':'), peer.size()); }
+
+}  // namespace
 
 // Deletes itself when gRPC is done with it.
 class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::ToAgent> {
@@ -21,6 +38,14 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       return;
     }
     identity_ = *std::move(identity);
+    if (absl::Status status = gateway_.Enter(identity_); !status.ok()) {
+      Refuse(status);
+      return;
+    }
+    entered_ = true;
+    After(gateway_.options_.hello_within, [this] {
+      if (!greeted_) context_.TryCancel();
+    });
     StartRead(&incoming_);
   }
 
@@ -50,8 +75,10 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       End(grpc::Status::OK);
       return;
     }
+    const size_t bytes = incoming_.ByteSizeLong();
     if (!greeted_) {
       greeted_ = true;
+      GiveUpEntry();
       if (absl::Status status = Greet(); !status.ok()) {
         Refuse(status);
         return;
@@ -61,7 +88,12 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       std::lock_guard lock(delivery_);
       if (serving_) gateway_.events_->OnMessage(node_, incoming_);
     }
-    StartRead(&incoming_);
+    const auto wait = gateway_.Take(node_, bytes);
+    if (wait == wait.zero()) {
+      StartRead(&incoming_);
+    } else {
+      After(std::chrono::duration_cast<Duration>(wait), [this] { ReadOn(); });
+    }
   }
 
   void OnWriteDone(bool ok) override {
@@ -77,12 +109,19 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       std::lock_guard lock(gateway_.changes_);
       Leave();
     }
+    GiveUpEntry();
+    {
+      std::lock_guard lock(later_->mutex);
+      later_->stream = nullptr;
+    }
     delete this;
   }
 
  private:
   void Refuse(const absl::Status& why) {
-    spdlog::warn("agent from {} is refused: {}", context_.peer(), std::string(why.message()));
+    const std::string peer = context_.peer();
+    gateway_.log_.Warn(absl::StrCat("agents from ", peer.substr(0, PortAt(peer))),
+                       absl::StrCat("agent from ", peer, " is refused: ", why.message()));
     End(ToGrpc(why));
   }
 
@@ -97,6 +136,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       return absl::PermissionDeniedError(
           absl::StrCat(identity_.who, " may not speak for node ", absl::CHexEscape(node_.value())));
     }
+    SIDING_RETURN_IF_ERROR(gateway_.TakeHello(node_, incoming_.ByteSizeLong()));
     SIDING_RETURN_IF_ERROR(FaultAt<"gateway.hello: an agent has come, the engine does not know yet">());
     std::lock_guard lock(gateway_.changes_);
     if (Stream* earlier = gateway_.Find(node_); earlier != nullptr) {
@@ -134,6 +174,26 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
     spdlog::info("the agent of node {} is gone", node_.value());
   }
 
+  void GiveUpEntry() {
+    if (std::exchange(entered_, false)) gateway_.Leave(identity_);
+  }
+
+  // Not after Finish(), which no operation may follow.
+  void ReadOn() {
+    std::lock_guard lock(mutex_);
+    if (!ended_) StartRead(&incoming_);
+  }
+
+  // Does it when the time is over, unless the stream has gone. One alarm at a time.
+  void After(Duration wait, std::function<void()> what) {
+    alarm_ = std::make_unique<grpc::Alarm>();
+    alarm_->Set(std::chrono::system_clock::now() + wait, [later = later_, what = std::move(what)](bool over) {
+      if (!over) return;
+      std::lock_guard lock(later->mutex);
+      if (later->stream != nullptr) what();
+    });
+  }
+
   void SetServing(bool serving) {
     std::lock_guard lock(delivery_);
     serving_ = serving;
@@ -154,7 +214,17 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   Gateway& gateway_;
   grpc::CallbackServerContext& context_;
   v1::FromAgent incoming_;  // only the reading side
-  bool greeted_ = false;    // only the reading side
+  std::atomic<bool> greeted_ = false;
+  bool entered_ = false;  // only the reading side, and its end
+
+  // An alarm may outlive the stream.
+  struct Later {
+    explicit Later(Stream* s) : stream(s) {}
+    std::mutex mutex;
+    Stream* stream;  // guarded by mutex
+  };
+  const std::shared_ptr<Later> later_ = std::make_shared<Later>(this);
+  std::unique_ptr<grpc::Alarm> alarm_;  // only the reading side
 
   AgentIdentity identity_;
 
@@ -195,6 +265,56 @@ void Gateway::Register(const NodeId& node, Stream* stream) {
   } else {
     streams_.erase(node);
   }
+}
+
+NodePace::Clock::duration Gateway::Take(const NodeId& node, size_t bytes) {
+  const auto now = NodePace::Clock::now();
+  NodePace::Clock::duration wait;
+  {
+    std::lock_guard lock(pace_mutex_);
+    NodePace& pace = paces_[node];
+    pace.Take(NodePace::kMessage, bytes, now);
+    wait = pace.Wait(now);
+  }
+  if (wait > wait.zero()) {
+    log_.Warn(absl::StrCat("pace of node ", node.value()),
+              absl::StrCat("the agent of node ", node.value(),
+                           " sends more than an agent does: it is read slowly"));
+  }
+  return wait;
+}
+
+absl::Status Gateway::TakeHello(const NodeId& node, size_t bytes) {
+  const auto now = NodePace::Clock::now();
+  std::lock_guard lock(pace_mutex_);
+  if (paces_.size() >= kMostPaces)
+    std::erase_if(paces_, [&](const auto& pace) { return pace.second.IsFresh(now); });
+  NodePace& pace = paces_[node];
+  if (pace.Wait(now) > pace.Wait(now).zero()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("node ", absl::CHexEscape(node.value()), " dials or sends too often; try again later"));
+  }
+  pace.Take(NodePace::kHello, bytes, now);
+  return absl::OkStatus();
+}
+
+absl::Status Gateway::Enter(const AgentIdentity& identity) {
+  if (!identity.node) return absl::OkStatus();  // root on this machine
+  std::lock_guard lock(pace_mutex_);
+  int& streams = silent_[identity.node->value()];
+  if (streams >= kMostSilent) {
+    return absl::ResourceExhaustedError(absl::StrCat("node ", absl::CHexEscape(identity.node->value()),
+                                                     " has ", streams, " streams that have not said Hello"));
+  }
+  ++streams;
+  return absl::OkStatus();
+}
+
+void Gateway::Leave(const AgentIdentity& identity) {
+  if (!identity.node) return;
+  std::lock_guard lock(pace_mutex_);
+  const auto streams = silent_.find(identity.node->value());
+  if (--streams->second == 0) silent_.erase(streams);
 }
 
 void Gateway::Send(const NodeId& node, v1::ToAgent command) {

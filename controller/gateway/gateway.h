@@ -7,7 +7,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/limited_log.h"
 #include "controller/engine/engine.h"
+#include "controller/gateway/node_pace.h"
 #include "controller/identity/identity.h"
 #include "siding/v1/agent.grpc.pb.h"
 
@@ -29,6 +31,8 @@ struct GatewayOptions {
   // An agent that leaves so many commands unread is cut off. The engine sends what matters again when it is
   // back.
   size_t most_waiting = 10'000;
+  // In which a stream must have said its Hello.
+  Duration hello_within = std::chrono::seconds(10);
   int64_t epoch = 0;  // of this controller: agents that have met a later one refuse it
 };
 
@@ -38,6 +42,9 @@ struct GatewayOptions {
 //
 // A node has one agent: another one with its name is refused as long as the first is connected. Only a later
 // connection of the same agent takes the place of an earlier one, whose end may not have been seen yet.
+//
+// A node that sends more than any agent does is read more slowly, and dials in vain if it dials too often
+// (node_pace.h): what it says costs the others nothing.
 class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService {
  public:
   // `identities` must outlive it.
@@ -57,6 +64,14 @@ class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService
   Stream* Find(const NodeId& node);                   // with changes_ held; nullptr: none
   void Register(const NodeId& node, Stream* stream);  // nullptr: none from now on
 
+  // What has come of a node; how long to wait before more of it is read.
+  NodePace::Clock::duration Take(const NodeId& node, size_t bytes);
+  // kResourceExhausted: it has said Hello too often of late.
+  absl::Status TakeHello(const NodeId& node, size_t bytes);
+  // Of streams that have not said Hello. kResourceExhausted: their node has too many.
+  absl::Status Enter(const AgentIdentity& identity);
+  void Leave(const AgentIdentity& identity);
+
   const GatewayOptions options_;
   const Identities& identities_;
   AgentEvents* events_ = nullptr;
@@ -67,6 +82,12 @@ class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService
   // Guards the map. A stream in it lives; it takes itself out, with both mutexes held, before it is deleted.
   std::mutex mutex_;
   std::map<NodeId, Stream*> streams_;
+
+  LimitedLog log_;
+
+  std::mutex pace_mutex_;              // nothing else is locked with it held
+  std::map<NodeId, NodePace> paces_;   // guarded by pace_mutex_; of a node, whichever its stream
+  std::map<std::string, int> silent_;  // guarded by pace_mutex_; streams without a Hello, by whose they are
 };
 
 }  // namespace siding

@@ -115,7 +115,10 @@ class GatewayTest : public testing::Test {
 
   FakeIdentities identities_;
   RecordingEvents events_;
-  Gateway gateway_{{.heartbeat_interval = std::chrono::seconds(7), .most_waiting = kMostWaiting, .epoch = 5},
+  Gateway gateway_{{.heartbeat_interval = std::chrono::seconds(7),
+                    .most_waiting = kMostWaiting,
+                    .hello_within = std::chrono::seconds(1),
+                    .epoch = 5},
                    identities_};
   std::unique_ptr<grpc::Server> server_;
 };

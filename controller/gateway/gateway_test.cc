@@ -96,6 +96,40 @@ TEST_F(GatewayTest, AHelloWithoutANodeIsRefused) {
   EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+// ---- Streams that say nothing. ----
+
+class SilentAgents : public GatewayTest {
+ protected:
+  SilentAgents() { identities_.agent = AgentIdentity{"the certificate of node n1", NodeId("n1")}; }
+};
+TEST_F(SilentAgents, OneIsNotWaitedForForEver) {
+  TestAgent agent(*server_);
+  EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::CANCELLED);
+}
+TEST_F(SilentAgents, SoManyOfANodeAreWaitedFor) {
+  TestAgent agents[6]{TestAgent(*server_), TestAgent(*server_), TestAgent(*server_),
+                      TestAgent(*server_), TestAgent(*server_), TestAgent(*server_)};
+  int refused = 0;
+  for (TestAgent& agent : agents) refused += agent.End().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+  EXPECT_EQ(refused, 2);
+}
+TEST_F(SilentAgents, WhoHasSaidHelloIsNotOneOfThem) {
+  for (int i = 0; i < 20; ++i) {
+    TestAgent agent(*server_);
+    agent.Hello("n1", "ada", i);
+    EXPECT_TRUE(agent.IsWelcomed());
+  }
+}
+TEST_F(GatewayTest, WhoDialsTooOftenIsRefused) {
+  int refused = 0;
+  for (int i = 0; i < 200 && refused == 0; ++i) {
+    TestAgent agent(*server_);
+    agent.Hello("n1", "ada", i);
+    if (!agent.IsWelcomed()) refused = agent.End().error_code();
+  }
+  EXPECT_EQ(refused, grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
 class RefusingEngine : public GatewayTest {
  protected:
   RefusingEngine() {

@@ -17,6 +17,7 @@ constexpr int64_t kMostDisk = int64_t{1} << 60;    // of a tier
 constexpr int64_t kMostOps = int64_t{1} << 60;     // numbers of operations and jobs
 constexpr int kMostTasks = 65536;                  // of a job that a cluster manager starts
 constexpr int kMostStarts = 1'000'000'000;         // incarnations
+constexpr int kMostGpusListed = 1024;              // of one node
 constexpr double kMostSpeed = 1e18;                // bytes per second
 constexpr double kMostSpread = 100;                // of a logarithm
 
@@ -109,8 +110,10 @@ absl::Status Check(const v1::Progress& progress) {
 }
 
 absl::Status Check(const v1::OpResult& result) {
+  int64_t all = 0;
   for (const v1::ImageFile& file : result.files()) {
     SIDING_RETURN_IF_ERROR(Within("size", file.size(), 0, kMostMemory));
+    SIDING_RETURN_IF_ERROR(Within("sizes together", all += file.size(), 0, kMostDisk));
   }
   return absl::OkStatus();
 }
@@ -133,6 +136,7 @@ absl::Status CheckNumbers(const v1::JobSpec& spec) {
 
 absl::Status CheckNumbers(const v1::Hello& hello) {
   SIDING_RETURN_IF_ERROR(Annotate(Check(hello.capacity()), "capacity"));
+  SIDING_RETURN_IF_ERROR(Within("gpus listed", hello.gpus_size(), 0, kMostGpusListed));
   return CheckTasks(hello.tasks());
 }
 

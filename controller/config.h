@@ -8,7 +8,7 @@
 #include "common/tls/certificates.h"
 #include "common/units.h"
 #include "controller/api/limits.h"
-#include "controller/engine/retention.h"
+#include "controller/engine/state/retention.h"
 #include "controller/platform/slurm/open.h"
 
 namespace siding {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "controller/engine/state.h"
+#include "controller/engine/state/cluster_state.h"
 #include "siding/v1/api.pb.h"
 
 namespace siding {

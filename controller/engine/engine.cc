@@ -1,5 +1,7 @@
 #include "controller/engine/engine.h"
 
+#include "absl/strings/str_cat.h"
+#include "common/logging.h"
 #include "common/status.h"
 #include "controller/engine/impl.h"
 #include "controller/wire/check.h"
@@ -8,31 +10,32 @@ namespace siding {
 namespace {
 
 // How often a request is planned without the lock, if what its plan rests on changes meanwhile.
-constexpr int kTrials = 3;
+constexpr int kTentativePlans = 3;
 // The deadline that is tried where the earliest is asked for.
 constexpr Duration kSoon = std::chrono::seconds(1);
 
 }  // namespace
 
-bool Engine::Impl::MayAct(const Caller& caller, const JobRecord& job) const {
-  return caller.is_operator || caller.uid == job.spec.uid;
-}
-
-absl::StatusOr<Trial> Engine::Impl::MakeTrial(const JobSpec& spec) {
+absl::StatusOr<TentativePlan> Engine::Impl::MakeTentativePlan(const JobSpec& spec) {
   std::lock_guard one_at_a_time(dry_running_);
   std::unique_lock lock(mutex_);
-  SIDING_ASSIGN_OR_RETURN(const PlanningTask task, DryRun(spec));
+  SIDING_ASSIGN_OR_RETURN(const PlanningTask task, decide_.admission.DryRun(spec));
   lock.unlock();
-  return Try(task);
+  return PlanTentatively(task);
 }
 
 absl::StatusOr<JobSpec> Engine::Impl::WithDeadline(JobSpec spec) {
   if (spec.start_by != kEarliest) return spec;
   spec.start_by = std::max(clock_.Now(), spec.not_before) + kSoon;
-  SIDING_ASSIGN_OR_RETURN(const Trial trial, MakeTrial(spec));
+  SIDING_ASSIGN_OR_RETURN(const TentativePlan trial, MakeTentativePlan(spec));
   std::lock_guard lock(mutex_);
-  SIDING_ASSIGN_OR_RETURN(spec.start_by, EarliestFor(spec, trial.plans.front()));
+  SIDING_ASSIGN_OR_RETURN(spec.start_by, decide_.admission.EarliestFor(spec, trial.plans.front()));
   return spec;
+}
+
+absl::Status Engine::Impl::Spend(const Caller& caller, size_t bytes) {
+  return caller.is_operator ? absl::OkStatus()
+                            : allowances_.Take(caller.uid, bytes, state_.policy, clock_.Now());
 }
 
 // ---- The public face: a lock, a decision, Advance(). ----
@@ -51,33 +54,34 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   spec.uid = caller.uid;
   spec.user = caller.user;
   const bool earliest = spec.start_by == kEarliest;
-  std::optional<Trial> trial;
+  std::optional<TentativePlan> trial;
   std::unique_lock lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_ASSIGN_OR_RETURN(auto answer, impl_->AnswerAtOnce(caller, spec, request_key));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(auto answer, impl_->decide_.admission.AnswerAtOnce(caller, spec, request_key));
   if (answer) return *std::move(answer);
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, BytesOf(spec)));
-  for (int left = spec.kind == JobKind::kOnDemand ? kTrials : 0; left > 0; --left) {
+  for (int left = spec.kind == JobKind::kOnDemand ? kTentativePlans : 0; left > 0; --left) {
     lock.unlock();
     if (earliest) {
       spec.start_by = kEarliest;
       SIDING_ASSIGN_OR_RETURN(spec, impl_->WithDeadline(std::move(spec)));
     }
-    auto made = impl_->MakeTrial(spec);
+    auto made = impl_->MakeTentativePlan(spec);
     lock.lock();
     if (!made.ok()) break;  // the error comes again
     trial = *std::move(made);
     const bool feasible = trial->plans.front().feasible;
-    if (feasible ? impl_->StillGood(*trial, spec) : !earliest) break;
+    if (feasible ? impl_->decide_.planning.StillGood(*trial, spec) : !earliest) break;
   }
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  auto submitted = impl_->Submit(caller, std::move(spec), request_key, std::move(trial), earliest);
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  auto submitted =
+      impl_->decide_.admission.Submit(caller, std::move(spec), request_key, std::move(trial), earliest);
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return submitted;
 }
 
 absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec) {
-  SIDING_ASSIGN_OR_RETURN(Trial trial, impl_->MakeTrial(spec));
+  SIDING_ASSIGN_OR_RETURN(TentativePlan trial, impl_->MakeTentativePlan(spec));
   Plan& plan = trial.plans.front();
   if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, trial.made);
   return std::move(plan);
@@ -90,130 +94,131 @@ absl::StatusOr<JobSpec> Engine::WithDeadline(JobSpec spec) const {
 absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
   {
     std::lock_guard lock(impl_->mutex_);
-    SIDING_RETURN_IF_ERROR(impl_->TakesDeadlines());
+    SIDING_RETURN_IF_ERROR(impl_->decide_.admission.TakesDeadlines());
   }
-  SIDING_ASSIGN_OR_RETURN(Trial trial, impl_->MakeTrial(spec));
+  SIDING_ASSIGN_OR_RETURN(TentativePlan trial, impl_->MakeTentativePlan(spec));
   std::lock_guard lock(impl_->mutex_);
-  return impl_->Promise(spec, std::move(trial.plans.front()));
+  return impl_->decide_.admission.Promise(spec, std::move(trial.plans.front()));
 }
 
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->MayFreeze(caller, *job));
-  SIDING_RETURN_IF_ERROR(impl_->Suspend(*job));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.MayFreeze(caller, *job));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Suspend(*job));
   return impl_->Advance();
 }
 
 absl::Status Engine::Resume(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->MayFreeze(caller, *job));
-  SIDING_RETURN_IF_ERROR(impl_->Resume(*job));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.MayFreeze(caller, *job));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Resume(*job));
   return impl_->Advance();
 }
 
 absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, Tier tier) {
   std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->MakesRoomFor(caller, *job));
-  SIDING_ASSIGN_OR_RETURN(CheckpointId checkpoint, impl_->OrderCheckpoint(*job, tier));
-  impl_->GiveUpImages(superseded);
+  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->decide_.quota.MakesRoomFor(caller, *job));
+  SIDING_ASSIGN_OR_RETURN(CheckpointId checkpoint, impl_->decide_.verbs.Checkpoint(*job, tier));
+  impl_->decide_.quota.GiveUpImages(superseded);
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return checkpoint;
 }
 
 absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
   std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->MakesRoomFor(caller, *job));
-  SIDING_RETURN_IF_ERROR(impl_->Vacate(*job, tier));
-  impl_->GiveUpImages(superseded);
+  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->decide_.quota.MakesRoomFor(caller, *job));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Vacate(*job, tier));
+  impl_->decide_.quota.GiveUpImages(superseded);
   return impl_->Advance();
 }
 
 absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId> nodes) {
   std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->MakesRoomFor(caller, *job));
-  SIDING_RETURN_IF_ERROR(impl_->Migrate(*job, std::move(nodes)));
-  impl_->GiveUpImages(superseded);
+  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->decide_.quota.MakesRoomFor(caller, *job));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Migrate(*job, std::move(nodes)));
+  impl_->decide_.quota.GiveUpImages(superseded);
   return impl_->Advance();
 }
 
 absl::Status Engine::Restart(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->Restart(*job, caller.user));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Restart(*job, caller.user));
   return impl_->Advance();
 }
 
 absl::Status Engine::Kill(const Caller& caller, JobId id) {
   std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   // Not counted: what a user has running can always be ended, and each job once.
-  SIDING_ASSIGN_OR_RETURN(JobRecord * job, impl_->Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->Kill(*job, caller.user));
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Kill(*job, caller.user));
   return impl_->Advance();
 }
 
 absl::Status Engine::Cordon(const Caller& caller, const NodeId& node, bool cordoned) {
   std::lock_guard lock(impl_->mutex_);
   if (!caller.is_operator) return absl::PermissionDeniedError("only operators may cordon nodes");
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_RETURN_IF_ERROR(impl_->Cordon(node, cordoned));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Cordon(node, cordoned));
   return impl_->Advance();
 }
 
 absl::Status Engine::Lose(const Caller& caller, const NodeId& node) {
   std::lock_guard lock(impl_->mutex_);
   if (!caller.is_operator) return absl::PermissionDeniedError("only operators may say that a node is lost");
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_RETURN_IF_ERROR(impl_->Lose(node, caller.user));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_RETURN_IF_ERROR(impl_->decide_.node_loss.Lose(node, caller.user));
   return impl_->Advance();
 }
 
 absl::Status Engine::VerifyCheckpoint(const Caller& caller, const CheckpointId& id, VerifyCallback done) {
   std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_RETURN_IF_ERROR(impl_->FindOwner(caller, id).status());
-  SIDING_RETURN_IF_ERROR(impl_->Verify(id, std::move(done)));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.FindOwner(caller, id).status());
+  SIDING_RETURN_IF_ERROR(impl_->act_.verifications.Verify(id, std::move(done)));
   return impl_->Advance();
 }
 
 absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& id) {
   std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());
-  SIDING_RETURN_IF_ERROR(impl_->FindOwner(caller, id).status());
-  SIDING_RETURN_IF_ERROR(impl_->DeleteCheckpoint(id));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.FindOwner(caller, id).status());
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.DeleteCheckpoint(id));
   return impl_->Advance();
 }
 
 absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
   SIDING_RETURN_IF_ERROR(CheckNumbers(hello));
   std::lock_guard lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->Ready());  // it dials again
-  SIDING_RETURN_IF_ERROR(impl_->OnConnected(node, hello));
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());  // it dials again
+  SIDING_RETURN_IF_ERROR(impl_->observe_.reports.OnConnected(node, hello));
   absl::Status status = impl_->Advance();
-  if (!status.ok()) impl_->OnDisconnected(node);  // refused: nothing more will be heard of it
+  if (!status.ok())
+    impl_->observe_.reports.OnDisconnected(node);  // refused: nothing more will be heard of it
   return status;
 }
 
 void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   if (const absl::Status good = CheckNumbers(message); !good.ok()) {
-    impl_->limited_log_.Warn(
+    impl_->state_.limited_log.Warn(
         absl::StrCat("node ", node.value()),
         absl::StrCat("a message from the agent of node ", node.value(), " is ignored: ", good.message()));
     return;
@@ -226,7 +231,7 @@ void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
 
 void Engine::OnDisconnected(const NodeId& node) {
   std::lock_guard lock(impl_->mutex_);
-  impl_->OnDisconnected(node);
+  impl_->observe_.reports.OnDisconnected(node);
   impl_->Advance().IgnoreError();
 }
 
@@ -241,50 +246,52 @@ void Engine::Tick() {
 
 void Engine::OnManager(ManagerChanges changes) {
   std::lock_guard lock(impl_->mutex_);
-  impl_->OnManager(std::move(changes));
+  impl_->observe_.queue.OnManager(std::move(changes));
   impl_->Advance().IgnoreError();
 }
 
 void Engine::Read(const std::function<void(const ClusterState&)>& visit) const {
   std::lock_guard lock(impl_->mutex_);
-  visit(impl_->state_);
+  visit(impl_->state_.state);
 }
 
-bool Engine::MayAct(const Caller& caller, const JobRecord& job) const { return impl_->MayAct(caller, job); }
-bool Engine::MaySee(const Caller& caller, const JobRecord& job) const { return impl_->MaySee(caller, job); }
+bool Engine::MayAct(const Caller& caller, const JobRecord& job) const { return siding::MayAct(caller, job); }
+bool Engine::MaySee(const Caller& caller, const JobRecord& job) const {
+  return impl_->decide_.verbs.MaySee(caller, job);
+}
 
-std::string Engine::WhyWaits(const JobRecord& job) const { return impl_->WhyWaits(job); }
+std::string Engine::WhyWaits(const JobRecord& job) const { return impl_->decide_.waits.WhyWaits(job); }
 
 size_t Engine::MessagesWaiting() const { return impl_->inbox_.size(); }
 
 bool Engine::IsConsistent() const {
   std::lock_guard lock(impl_->mutex_);
-  return impl_->IsConsistent();
+  return impl_->state_.accounts.IsConsistent();
 }
 
 std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait) const {
-  return impl_->events().After(seq, limit, wait);
+  return impl_->state_.recorder.events().After(seq, limit, wait);
 }
 
 void Engine::SetPolicy(Policy policy) {
   std::lock_guard lock(impl_->mutex_);
-  impl_->policy_ = std::move(policy);
-  impl_->JudgeAll();  // it may want fewer checkpoints to be kept
+  impl_->state_.policy = std::move(policy);
+  impl_->state_.agenda.AddAll(impl_->state_.state);  // it may want fewer checkpoints to be kept
 }
 
 void Engine::SetRetention(Retention retention) {
   std::lock_guard lock(impl_->mutex_);
-  impl_->retention_ = retention;
+  impl_->state_.retention = retention;
 }
 
 void Engine::SetSilence(Duration after) {
   std::lock_guard lock(impl_->mutex_);
-  impl_->silent_after_ = after;
+  impl_->observe_.silence.set_after(after);
 }
 
 Policy Engine::policy() const {
   std::lock_guard lock(impl_->mutex_);
-  return impl_->policy_;
+  return impl_->state_.policy;
 }
 
 void Engine::PolicyFailed() {
@@ -302,16 +309,16 @@ int64_t Engine::quota_refusals() const {
   return impl_->allowances_.refused();
 }
 
-Time Engine::Now() const { return impl_->Now(); }
+Time Engine::Now() const { return impl_->clock_.Now(); }
 
 std::string Engine::ClusterManager() const {
   std::lock_guard lock(impl_->mutex_);
-  return impl_->ClusterManager();
+  return impl_->platform_.manager();
 }
 
 bool Engine::IsOperator(const std::string& user) const {
   std::lock_guard lock(impl_->mutex_);
-  return impl_->policy_.operators.contains(user);
+  return impl_->state_.policy.operators.contains(user);
 }
 
 }  // namespace siding

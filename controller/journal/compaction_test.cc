@@ -1,5 +1,5 @@
 // Events of forgotten jobs leave the journal, and nobody can tell from its replay.
-#include "controller/engine/state.h"
+#include "controller/engine/state/cluster_state.h"
 #include "controller/journal/journal_fixture.h"
 
 namespace siding {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "controller/engine/state.h"
+#include "controller/engine/state/cluster_state.h"
 #include "controller/journal/copy.h"
 
 namespace siding {

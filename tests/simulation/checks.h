@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "controller/engine/state.h"
+#include "controller/engine/state/cluster_state.h"
 #include "tests/simulation/machine.h"
 
 namespace siding::simulation {

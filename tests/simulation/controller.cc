@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "controller/engine/state_text.h"
+#include "controller/engine/state/state_text.h"
 #include "tests/simulation/message_text.h"
 
 namespace siding::simulation {

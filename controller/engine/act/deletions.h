@@ -1,0 +1,63 @@
+// Images that are deleted or damaged are taken out of the store.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/act/orders.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class Deletions {
+ public:
+  using Image = std::pair<CheckpointId, int>;  // and rank
+  struct Deletion {
+    int64_t op = 0;  // the same each time it is sent
+    Time again_at;   // unless it has been carried out by then
+    int failures = 0;
+  };
+  struct AskedToDelete {
+    Image image;
+    NodeId node;
+  };
+
+  Deletions(const Context& c, Orders& orders)
+      : state_(c.state),
+        clock_(c.clock),
+        cluster_(c.cluster),
+        manager_(c.manager),
+        recorder_(c.recorder),
+        orders_(orders) {}
+
+  // Asks for all of them again, at the next look.
+  void AskAgain();
+  // Events that were not durable have been taken back.
+  void TakeBack();
+  // Null: no deletion has this number.
+  const NodeId* AskedOf(int64_t op) const;
+
+  // Asks nodes to delete images that the recorded state does not want.
+  void OrderDeletions();
+  // An answer from the node that was asked.
+  void OnDeleted(const NodeId& node, const v1::OpResult& result);
+
+ private:
+  const ClusterState& state_;
+  const Clock& clock_;
+  const ClusterView& cluster_;
+  const ManagerView& manager_;
+  Recorder& recorder_;
+  Orders& orders_;
+  std::map<Image, Deletion> open_;
+  std::map<int64_t, AskedToDelete> by_op_;  // those that have not been answered
+  std::map<CheckpointId, std::set<int>> deleted_ranks_;
+};
+
+}  // namespace siding

@@ -1,0 +1,73 @@
+#include "controller/engine/act/desired_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/state/predicates.h"
+
+namespace siding {
+namespace {
+
+// Beyond the time at which it should have started. The job itself may run longer than its nodes are kept.
+constexpr Duration kKeptBeyond = std::chrono::minutes(10);
+
+bool IsFrozen(const JobRecord& job) {
+  return job.in_ram || job.state == JobState::kSuspending || job.state == JobState::kResuming;
+}
+
+}  // namespace
+
+ManagerWishes DesiredState::WishesNow() const {
+  ManagerWishes wishes;
+  for (const auto& [id, unfinished] : state_.unfinished) {
+    const JobRecord& job = *unfinished;
+    if (!IsExternallyManaged(job)) continue;
+    if (IsKnownFromQueueOnly(job)) {
+      WishFor(job, wishes);
+      continue;
+    }
+    ManagerWishes::Job wish;
+    wish.suspended = job.in_ram;  // siding's own doing, or an operator's
+    wish.why = job.displaced_by == JobId() ? "is to go on where its image lies"
+                                           : absl::StrCat("makes way for job ", job.displaced_by.value());
+    if (job.state == JobState::kParked) {
+      wish.nodes = cluster_.TargetOf(job);
+      if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
+        const CheckpointRecord& newest = state_.checkpoints.at(job.checkpoints.back());
+        if (newest.tier == Tier::kLocal) wish.nodes = newest.nodes;
+      }
+    }
+    const bool anything = wish.suspended || !wish.nodes.empty() || job.displaced_by != JobId();
+    if (anything) wishes.jobs[id] = std::move(wish);
+  }
+  // Nodes on which somebody is frozen are kept until he goes on: their slots look free to everybody.
+  for (const auto& [id, job] : state_.unfinished) {
+    if (!IsExternallyManaged(*job) || !IsFrozen(*job) || wishes.kept.contains(job->displaced_by)) continue;
+    const auto request = state_.jobs.find(job->displaced_by);
+    if (request == state_.jobs.end() || !request->second.ended) continue;
+    wishes.kept[job->displaced_by] = {request->second.last_nodes, request->second.spec.user,
+                                      *request->second.ended + kKeptBeyond};
+  }
+  return wishes;
+}
+
+void DesiredState::WishFor(const JobRecord& request, ManagerWishes& wishes) const {
+  if (request.plans.empty() || IsQueued(request)) return;
+  // Where nothing is planned at the moment (agents may be away), what was planned before stays kept.
+  const auto last = std::find_if(request.plans.rbegin(), request.plans.rend(),
+                                 [](const Plan& p) { return !p.nodes.empty(); });
+  const Plan& plan = last == request.plans.rend() ? request.plans.back() : *last;
+  const std::vector<NodeId>& nodes = HoldsNodes(request.state) ? request.nodes : plan.nodes;
+  if (nodes.empty() || request.spec.not_before > clock_.Now()) return;
+  wishes.kept[request.id] = {nodes, request.spec.user,
+                             std::max(request.spec.start_by, plan.predicted_start) + kKeptBeyond};
+  std::string why = absl::StrCat("is to start by ", FormatTime(request.spec.start_by));
+  if (!plan.refusal.empty()) absl::StrAppend(&why, "; ", plan.refusal);
+  ManagerWishes::Job& wish = wishes.jobs[request.id];
+  wish.why = std::move(why);
+  // Its reservation does not keep it from starting elsewhere.
+  if (!HoldsNodes(request.state)) wish.nodes = nodes;
+}
+
+}  // namespace siding

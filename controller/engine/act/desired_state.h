@@ -1,0 +1,33 @@
+// What siding wants of the cluster manager, from the recorded state alone: the nodes of a plan for the job
+// with the deadline, victims where their images are, and whose slots are free.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class DesiredState {
+ public:
+  explicit DesiredState(const Context& c) : state_(c.state), clock_(c.clock), cluster_(c.cluster) {}
+
+  // All that is wished at this moment.
+  ManagerWishes WishesNow() const;
+
+ private:
+  void WishFor(const JobRecord& request, ManagerWishes& wishes) const;
+
+  const ClusterState& state_;
+  const Clock& clock_;
+  const ClusterView& cluster_;
+};
+
+}  // namespace siding

@@ -1,0 +1,157 @@
+#include "controller/engine/act/job_orders.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "controller/engine/state/predicates.h"
+#include "controller/wire/wire.h"
+
+namespace siding {
+namespace {
+
+// After an order to dump, an agent undoes it by itself when this much time has passed on top of three times
+// the predicted time.
+constexpr Duration kDumpPatience = std::chrono::seconds(60);
+// The least that a drain is given to lock processes: the job is to be disturbed for something.
+constexpr Duration kLeastLockPatience = std::chrono::seconds(1);
+
+// A dump that is under way then was ordered before, perhaps before the journal was copied.
+bool WantsNoDump(JobState state) {
+  return IsBeginning(state) || state == JobState::kRunning || state == JobState::kResuming ||
+         state == JobState::kSuspending || state == JobState::kSuspended;
+}
+
+}  // namespace
+
+void JobOrders::Act(const JobRecord& job) {
+  if (!HoldsNodes(job.state) || IsKnownFromQueueOnly(job)) return;
+  const int64_t op = OpOf(job);
+  for (int rank : cluster_.LiveRanks(job)) {
+    const TaskSeen seen = cluster_.Seen(job, rank);
+    if (!seen.connected) continue;
+    v1::ToAgent command;
+    command.set_op(op);
+    bool send = true;
+    const v1::TaskPhase phase = seen.phase();
+    const auto dump = [&](int64_t dump_op) {
+      command.set_op(dump_op);
+      v1::Dump& dump = *command.mutable_dump();
+      dump.set_checkpoint(job.current.checkpoint.value());
+      dump.set_tier(ToProto(job.current.tier));
+      dump.set_keep_running(job.current.keep_running);
+      // Once the image counts, a rank that has to be dumped again is not made to wait.
+      if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
+      const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
+      // Nobody waits for the image of a job that is parked in RAM.
+      if (!job.in_ram) dump.set_patience_us((3 * predicted + kDumpPatience).count());
+      dump.set_lock_patience_us(LockPatience(job).count());
+    };
+    const bool being_dumped = phase == v1::PREPARED || phase == v1::DUMPING;
+    // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.
+    const bool told = phase == v1::RUNNING && seen.report.op() != 0 && job.state != JobState::kKilling;
+    const bool as_ordered = seen.report.op() >= op && seen.report.op() < op + kOpsPerOrder;
+    // Whatever still holds the task from before is undone.
+    if ((being_dumped && WantsNoDump(job.state)) ||
+        (told && !(job.state == JobState::kSuspending && as_ordered))) {
+      if (seen.report.op() != 0) command.set_op(seen.report.op());
+      command.mutable_abort();
+      orders_.Send(job.nodes[rank], ClusterView::TaskOf(job, rank), std::move(command));
+      continue;
+    }
+    switch (job.state) {
+      case JobState::kStarting:
+      case JobState::kRestoring:
+        send = !seen.known && !IsExternallyManaged(job) && !job.from_copy;
+        PutStart(job, command);
+        break;
+      case JobState::kRunning:
+      case JobState::kResuming:
+        send = phase == v1::SUSPENDED && MayThaw(job);  // see ObserveFrozen()
+        command.set_op(std::max(op, seen.report.failed_op() + 1));
+        command.mutable_resume();
+        break;
+      case JobState::kSuspending:
+      case JobState::kSuspended:
+        send = phase == v1::RUNNING;
+        // One that has had its notice is not told again.
+        if (seen.report.failed_op() < op)
+          command.mutable_suspend()->set_notice_us(job.current.notice.count());
+        command.set_op(std::max(op, seen.report.failed_op() + 1));
+        command.mutable_suspend()->set_lock_patience_us(LockPatience(job).count());
+        break;
+      case JobState::kDumping:
+        send = phase == v1::RUNNING || phase == v1::SUSPENDED;
+        dump(std::max(op, seen.report.failed_op() + 1));
+        break;
+      case JobState::kCommitting:
+        if (phase == v1::PREPARED) {
+          if (seen.report.op() != 0) command.set_op(seen.report.op());
+          command.mutable_commit();
+        } else {
+          // Its agent went away between the dump and the commit: this rank is dumped again.
+          const bool whole = phase == v1::RUNNING || phase == v1::SUSPENDED;
+          send = whole && seen.report.committed_op() < op;
+          dump(std::max(op, seen.report.failed_op()) + 1);
+        }
+        break;
+      case JobState::kSaving:
+        if (phase == v1::SUSPENDED) {  // a freeze that had been given up came through after all
+          command.set_op(std::max(op, seen.report.failed_op() + 1));
+          command.mutable_resume();
+          break;
+        }
+        send = phase == v1::RUNNING && seen.report.committed_op() < op;
+        if (job.spec.app) *command.mutable_save()->mutable_app() = ToProto(*job.spec.app);
+        command.mutable_save()->set_keep_running(job.current.keep_running);
+        break;
+      case JobState::kKilling:
+        send = IsLive(phase) || !seen.known;
+        command.mutable_kill()->set_grace_us(job.spec.kill_grace.count());
+        break;
+      default:
+        send = false;
+    }
+    if (send) orders_.Send(job.nodes[rank], ClusterView::TaskOf(job, rank), std::move(command));
+  }
+}
+
+// From the beginning, from what the program has saved, or from an image.
+void JobOrders::PutStart(const JobRecord& job, v1::ToAgent& command) const {
+  if (job.state == JobState::kRestoring && job.current.checkpoint != CheckpointId()) {
+    const CheckpointRecord& checkpoint = state_.checkpoints.at(job.current.checkpoint);
+    v1::Restore& restore = *command.mutable_restore();
+    *restore.mutable_spec() = ToProto(job.spec);
+    restore.set_checkpoint(checkpoint.id.value());
+    restore.set_tier(ToProto(checkpoint.tier));
+    restore.set_image_incarnation(checkpoint.incarnation);
+    return;
+  }
+  *command.mutable_launch()->mutable_spec() = ToProto(job.spec);
+  if (job.state == JobState::kRestoring) command.mutable_launch()->set_restart_after_save(true);
+}
+
+// What the deadline leaves now beyond the time that was predicted for all the rest. 0, as long as usual,
+// where there is no deadline that could be met.
+Duration JobOrders::LockPatience(const JobRecord& job) const {
+  const auto request = state_.unfinished.find(job.current.request);
+  if (request == state_.unfinished.end() || request->second->spec.kind != JobKind::kOnDemand ||
+      job.spec.per_node.gpus == 0)
+    return Duration(0);
+  Duration lock{0};
+  for (int rank : cluster_.LiveRanks(job))
+    lock = std::max(lock, Duration(cluster_.Seen(job, rank).report.gpu_lock_us()));
+  const Duration rest = std::max(Duration(0), job.current.predicted - job.state_since - lock);
+  const Time start_by = request->second->spec.start_by;
+  if (job.current.predicted > start_by) return Duration(0);
+  const Duration left = start_by - policy_.margin - clock_.Now() - rest;
+  return left <= Duration(0) ? Duration(0) : std::max(kLeastLockPatience, left);
+}
+
+// Not before it is known who has its place by now, and not without that being recorded.
+bool JobOrders::MayThaw(const JobRecord& job) const {
+  if (IsExternallyManaged(job)) return true;
+  return job.state == JobState::kResuming &&
+         (!job.from_copy || (!startup_.IsCatchingUp(clock_.Now()) && accounts_.HasRoomToGoOn(job)));
+}
+
+}  // namespace siding

@@ -1,0 +1,63 @@
+#include "controller/engine/act/orders.h"
+
+#include <utility>
+
+#include "common/fault.h"
+#include "common/message_limits.h"
+
+namespace siding {
+namespace {
+
+// An order that has changed nothing for so long is sent again; the agent may have dropped it.
+constexpr Duration kSendAgain = std::chrono::seconds(5);
+
+}  // namespace
+
+void Orders::Send(const NodeId& node, const TaskId& task, v1::ToAgent command) {
+  Sent& sent = sent_[{task, node}];
+  const Time now = clock_.Now();
+  const int kind = static_cast<int>(command.what_case());
+  if (sent.op == command.op() && sent.kind == kind && now - sent.at < kSendAgain) return;
+  sent = {command.op(), kind, now};
+  command.mutable_task()->set_job(task.job.value());
+  command.mutable_task()->set_incarnation(task.incarnation);
+  command.mutable_task()->set_rank(task.rank);
+  Command(node, std::move(command));
+}
+
+void Orders::Command(const NodeId& node, v1::ToAgent command) {
+  outbox_.emplace_back(node, std::move(command));
+}
+
+std::vector<Orders::Order> Orders::SendOut() {
+  std::vector<Order> too_long;
+  for (auto& [node, command] : std::exchange(outbox_, {})) {
+    if (command.ByteSizeLong() > kMostOrder) {
+      too_long.emplace_back(node, std::move(command));
+      continue;
+    }
+    FaultHere<"engine.order: an order is about to go to an agent">();
+    agents_.Send(node, std::move(command));
+  }
+  return too_long;
+}
+
+std::vector<int64_t> Orders::Drop() {
+  std::vector<int64_t> ops;
+  for (const auto& [node, command] : outbox_) ops.push_back(command.op());
+  outbox_.clear();
+  sent_.clear();
+  return ops;
+}
+
+void Orders::Forget(const NodeId& node) {
+  std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
+}
+
+void Orders::Forget(JobId job) {
+  const auto begin = sent_.lower_bound({TaskId{job, 0, 0}, NodeId()});
+  const auto end = sent_.lower_bound({TaskId{JobId(job.value() + 1), 0, 0}, NodeId()});
+  sent_.erase(begin, end);
+}
+
+}  // namespace siding

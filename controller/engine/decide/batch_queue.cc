@@ -1,0 +1,144 @@
+#include "controller/engine/decide/batch_queue.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "controller/engine/state/predicates.h"
+
+namespace siding {
+namespace {
+
+// The first that has to wait; the others wait behind it. One that can go on only on its own nodes holds up
+// nobody elsewhere.
+JobId HeadOf(const std::vector<Waiting>& waiting, const std::vector<Placement>& placements) {
+  std::set<JobId> placed;
+  for (const Placement& placement : placements) placed.insert(placement.job);
+  const Waiting* head = nullptr;
+  for (const Waiting& job : waiting) {
+    if (placed.contains(job.id) || !job.only_on.empty() || !job.not_on.empty()) continue;
+    if (head == nullptr || GoesBefore(job, *head)) head = &job;
+  }
+  return head == nullptr ? JobId() : head->id;
+}
+
+}  // namespace
+
+bool BatchQueue::PlaceWaiting() {
+  std::vector<Waiting> waiting;
+  for (const auto& [id, idle] : state_.index.waiting()) {
+    const JobRecord& job = *idle;
+    if (recovery_.MustWait(job)) continue;
+    if (IsExternallyManaged(job)) continue;
+    // Other on-demand jobs that are to start from the beginning are granted by Requests::Advance().
+    const bool on_demand = IsRequest(job);
+    if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;
+    const int priority = on_demand ? std::numeric_limits<int>::max() : job.spec.priority;
+    Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, TiedTo(job)};
+    if (GoesOnFromImage(job)) w.only_on = WithoutExited(job, std::move(w.only_on));
+    w.avoid = VacatedBy(job);
+    w.at_most = TimeLeft(job);
+    if (const std::set<NodeId>* tried = recovery_.NotOn(job)) {
+      if (!w.only_on.empty()) continue;
+      w.not_on = *tried;
+    }
+    waiting.push_back(std::move(w));
+  }
+  queue_head_ = JobId();
+  if (waiting.empty()) return false;
+  const auto without_headroom = [&](const std::map<NodeId, Resources>& nodes) {
+    std::vector<NodeRoom> room;
+    for (const auto& [id, free] : nodes) room.push_back({id, free, {}});
+    KeepHeadroom(room, waiting);
+    return room;
+  };
+  // What cannot fit even on empty nodes waits for nodes to come, and must not hold back the rest meanwhile.
+  std::map<NodeId, Resources> empty;
+  for (NodeRoom& node : without_headroom(accounts_.Capacities()))
+    empty.emplace(std::move(node.id), node.free);
+  std::erase_if(waiting, [&](const Waiting& job) { return !CouldFit(job, empty); });
+  if (waiting.empty()) return false;
+  std::vector<NodeRoom> room = without_headroom(accounts_.Room({}));
+  if (std::any_of(waiting.begin(), waiting.end(), [](const Waiting& w) { return w.at_most > Duration(0); }))
+    AddReleases(room);
+  const std::vector<Placement> placements = platform_.Place(waiting, std::move(room));
+  queue_head_ = HeadOf(waiting, placements);
+  for (const Placement& placement : placements) {
+    const JobRecord& job = state_.jobs.at(placement.job);
+    JobMoved move;
+    move.event = JobEvent::kPlace;
+    const std::vector<NodeId> tied = TiedTo(job);
+    move.nodes = tied.empty() ? placement.nodes : tied;
+    if (GoesOnFromImage(job)) move.checkpoint = job.checkpoints.back();
+    recorder_.Move(job, std::move(move));
+  }
+  return !placements.empty();
+}
+
+std::vector<NodeId> BatchQueue::TiedTo(const JobRecord& job) const {
+  if (GoesOnFromImage(job)) {
+    const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());
+    if (checkpoint.tier == Tier::kLocal) return checkpoint.nodes;
+  }
+  return cluster_.TargetOf(job);
+}
+
+// One that is to start from the beginning does so with all its ranks, whatever it has been saved to.
+bool BatchQueue::GoesOnFromImage(const JobRecord& job) const {
+  return job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kCheckpoint;
+}
+
+// For which it will hold its nodes at most, from its start or from now; 0: nobody knows. What is parked may
+// take long to be restored.
+Duration BatchQueue::TimeLeft(const JobRecord& job) const {
+  const bool ends = !IsRequest(job) || policy_.after_walltime == AfterWalltime::kEnd;
+  const bool parked = job.state == JobState::kParked;
+  if (job.spec.walltime == Duration(0) || job.preemptible_since || !ends || parked) return Duration(0);
+  const Duration ran = job.state == JobState::kRunning ? RanFor(job, clock_.Now()) : Duration(0);
+  return std::max(Duration(0), job.spec.walltime - ran) + job.spec.kill_grace + kLookForTime;
+}
+
+// Ranks that had ended when the image was made need no room, nor that their nodes are there.
+std::vector<NodeId> BatchQueue::WithoutExited(const JobRecord& job, std::vector<NodeId> tied) const {
+  const std::map<int, int>& exited = state_.checkpoints.at(job.checkpoints.back()).exited;
+  std::vector<NodeId> needed;
+  for (int rank = 0; rank < static_cast<int>(tied.size()); ++rank) {
+    if (!exited.contains(rank)) needed.push_back(std::move(tied[rank]));
+  }
+  return needed;
+}
+
+// Somebody wants it off these nodes, and not for a request.
+std::vector<NodeId> BatchQueue::VacatedBy(const JobRecord& job) const {
+  const bool vacated = job.state == JobState::kParked && job.current.event == JobEvent::kOrderDump &&
+                       job.current.request == JobId() && job.displaced_by == JobId();
+  return vacated ? job.last_nodes : std::vector<NodeId>();
+}
+
+// By jobs that run. Others may take longer to leave than they have time.
+void BatchQueue::AddReleases(std::vector<NodeRoom>& room) const {
+  for (NodeRoom& node : room) {
+    for (const auto& [id, rank] : state_.index.On(node.id)) {
+      const JobRecord& job = *state_.unfinished.at(id);
+      const bool runs = job.state == JobState::kRunning || job.state == JobState::kStarting;
+      const Duration left = TimeLeft(job);
+      if (runs && left > Duration(0) && !job.exited.contains(rank))
+        node.releases.push_back({left, cluster_.HeldBy(job, node.id)});
+    }
+  }
+}
+
+// Nodes that are wholly free and stay so, for requests to come. Not those on which alone somebody can go on:
+// he would wait for ever.
+void BatchQueue::KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const {
+  if (policy_.headroom_nodes == 0) return;
+  std::set<NodeId> needed;
+  for (const Waiting& job : waiting) needed.insert(job.only_on.begin(), job.only_on.end());
+  int kept = 0;
+  std::erase_if(room, [&](const NodeRoom& node) {
+    const bool idle = node.free == accounts_.Accounts().at(node.id).capacity;
+    return idle && !needed.contains(node.id) && kept++ < policy_.headroom_nodes;
+  });
+}
+
+}  // namespace siding

@@ -1,0 +1,58 @@
+// The queue of jobs that wait for nodes: batch jobs, parked jobs, and requests that wait their turn.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/decide/recovery.h"
+#include "controller/engine/state/context.h"
+#include "controller/platform/platform.h"
+
+namespace siding {
+
+class BatchQueue {
+ public:
+  BatchQueue(const Context& c, Recovery& recovery)
+      : state_(c.state),
+        policy_(c.policy),
+        clock_(c.clock),
+        platform_(c.platform),
+        cluster_(c.cluster),
+        accounts_(c.accounts),
+        recorder_(c.recorder),
+        recovery_(recovery) {}
+
+  // The first job that waits for room, and that others wait behind, as of the last look; 0: none does.
+  JobId head() const { return queue_head_; }
+
+  // Asks the platform which of the waiting jobs start now, and where. True: something was recorded.
+  bool PlaceWaiting();
+  // By rank: the only nodes where it can be restored, or is to be; empty: anywhere.
+  std::vector<NodeId> TiedTo(const JobRecord& job) const;
+
+ private:
+  bool GoesOnFromImage(const JobRecord& job) const;
+  Duration TimeLeft(const JobRecord& job) const;
+  std::vector<NodeId> WithoutExited(const JobRecord& job, std::vector<NodeId> tied) const;
+  std::vector<NodeId> VacatedBy(const JobRecord& job) const;
+  void AddReleases(std::vector<NodeRoom>& room) const;
+  void KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const;
+
+  const ClusterState& state_;
+  const Policy& policy_;
+  const Clock& clock_;
+  Platform& platform_;
+  const ClusterView& cluster_;
+  const NodeAccounts& accounts_;
+  Recorder& recorder_;
+  Recovery& recovery_;
+  JobId queue_head_;  // as of the last look, the first that waits for room, and that others wait behind
+};
+
+}  // namespace siding

@@ -1,0 +1,53 @@
+// Orders to dump, checkpoints on schedule, and how many are kept.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/decide/image_quota.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class Checkpoints {
+ public:
+  Checkpoints(const Context& c, ImageQuota& quota)
+      : state_(c.state),
+        policy_(c.policy),
+        clock_(c.clock),
+        cluster_(c.cluster),
+        manager_(c.manager),
+        recorder_(c.recorder),
+        quota_(quota) {}
+
+  // An order to dump it, with the time that this is expected to take.
+  JobMoved OrderDump(const JobRecord& job, Tier tier) const;
+  // A dump of which it is told.
+  JobMoved OrderLeave(const JobRecord& job, Tier tier) const;
+  // Orders a checkpoint if one is due. True: it was ordered.
+  bool CheckpointOnSchedule(const JobRecord& job);
+  // Of a job that is not over the newest good ones are kept, and one at least. Damaged ones are not counted,
+  // and do not push others out. An order to delete is recorded before it is given, and a checkpoint counts
+  // only when the images of all ranks are there, so an older one never goes before that.
+  void ExpireCheckpoints(const JobRecord& job);
+
+ private:
+  Duration CheckpointIntervalOf(const JobRecord& job) const;
+  bool LeavesWithin(const JobRecord& job, Duration time) const;
+
+  const ClusterState& state_;
+  const Policy& policy_;
+  const Clock& clock_;
+  const ClusterView& cluster_;
+  const ManagerView& manager_;
+  Recorder& recorder_;
+  ImageQuota& quota_;
+};
+
+}  // namespace siding

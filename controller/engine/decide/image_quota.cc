@@ -1,0 +1,71 @@
+#include "controller/engine/decide/image_quota.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/state/predicates.h"
+
+namespace siding {
+absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomFor(const Caller& caller,
+                                                                   const JobRecord& job) const {
+  const bool leaves_one = job.state == JobState::kRunning || job.state == JobState::kSuspended;
+  if (caller.is_operator || !leaves_one || !Can(job, Method::kCheckpoint)) return std::vector<CheckpointId>();
+  return MakesRoomForImage(job);
+}
+
+absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const JobRecord& job) const {
+  const Bytes most = policy_.max_image_bytes_per_user;
+  std::vector<CheckpointId> superseded_ids;
+  if (most <= Bytes{0}) return superseded_ids;
+  Bytes used;
+  // Those that nothing depends on while there are newer ones of their jobs.
+  std::vector<const CheckpointRecord*> superseded;
+  for (const auto& [id, checkpoint] : state_.checkpoints) {
+    const auto owner = state_.jobs.find(checkpoint.job);
+    if (owner == state_.jobs.end() || owner->second.spec.uid != job.spec.uid) continue;
+    const JobRecord& its_job = owner->second;
+    if (checkpoint.state.empty()) used += cluster_.SizeOfNextImage(its_job);
+    if (checkpoint.state == "good" || checkpoint.state == "damaged") used += checkpoint.bytes;
+    const std::vector<CheckpointId>& good = its_job.checkpoints;
+    const bool is_older = std::find(good.begin(), good.end(), id) != good.end() && id != good.back();
+    const bool in_use = its_job.state == JobState::kRestoring && its_job.current.checkpoint == id;
+    if (is_older && !in_use) superseded.push_back(&checkpoint);
+  }
+  std::sort(superseded.begin(), superseded.end(),
+            [](const auto* a, const auto* b) { return a->created < b->created; });
+  const Bytes more = cluster_.SizeOfNextImage(job);
+  Bytes left = used + more;
+  for (const CheckpointRecord* checkpoint : superseded) {
+    if (left <= most) break;
+    left -= checkpoint->bytes;
+    superseded_ids.push_back(checkpoint->id);
+  }
+  if (left <= most) return superseded_ids;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the checkpoints of ", job.spec.user, " take ", FormatBytes(used), ", this one would take about ",
+      FormatBytes(more), ", and the policy allows ", FormatBytes(most),
+      " (max_image_bytes_per_user); sidingctl checkpoints lists them and deletes what is not needed"));
+}
+
+void ImageQuota::GiveUpImages(const std::vector<CheckpointId>& ids) {
+  for (const CheckpointId& id : ids) {
+    const JobId job = state_.checkpoints.at(id).job;
+    recorder_.Record(job, CheckpointChanged{id, "deleted", "its user's newer ones need the room"});
+  }
+}
+
+bool ImageQuota::HasRoomOnSchedule(const JobRecord& job) {
+  const auto superseded = MakesRoomForImage(job);
+  if (superseded.ok()) {
+    without_room_.erase(job.id);
+    GiveUpImages(*superseded);
+    return true;
+  }
+  // Once: it is asked again at every tick.
+  if (without_room_.insert(job.id).second)
+    recorder_.Record(job.id,
+                     Noted{absl::StrCat("is not checkpointed on schedule: ", superseded.status().message())});
+  return false;
+}
+
+}  // namespace siding

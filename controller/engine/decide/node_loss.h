@@ -1,0 +1,50 @@
+// Nodes that are gone for good. Nobody but an operator can know that: to the controller such a node looks
+// like one that is only cut off, whose tasks run on. From then on its tasks count as gone
+// (ClusterView::Seen), their jobs go on elsewhere, and images that lie on its disk only are none any more.
+//
+// If the operator was wrong, and the node comes back, its agent reports what it still has. These tasks are of
+// an incarnation or a placement of before, so they move no job, hold what they use (NodeAccounts) and are
+// ended (Strays). A job that is to be started then waits for that, as for any node of `left_on`; if it
+// has been started again in between, `given_up` remembers where.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class NodeLoss {
+ public:
+  explicit NodeLoss(const Context& c)
+      : state_(c.state),
+        clock_(c.clock),
+        platform_(c.platform),
+        startup_(c.startup),
+        cluster_(c.cluster),
+        recorder_(c.recorder),
+        agenda_(c.agenda) {}
+
+  // An operator says that the node is gone for good. kFailedPrecondition: it is there, or may be.
+  absl::Status Lose(const NodeId& node, const std::string& by);
+
+ private:
+  absl::Status MayBeLost(const NodeId& node) const;
+
+  const ClusterState& state_;
+  const Clock& clock_;
+  const Platform& platform_;
+  const StartUp& startup_;
+  const ClusterView& cluster_;
+  Recorder& recorder_;
+  Agenda& agenda_;
+};
+
+}  // namespace siding

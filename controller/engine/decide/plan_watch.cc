@@ -1,0 +1,149 @@
+#include "controller/engine/decide/plan_watch.h"
+
+#include <algorithm>
+
+#include "controller/engine/state/predicates.h"
+
+namespace siding {
+namespace {
+
+constexpr Duration kDoubt = std::chrono::seconds(1);
+constexpr Duration kBriefly = std::chrono::seconds(10);
+constexpr int kPartToWait = 4;  // of the time left to a deadline, at most
+
+}  // namespace
+
+const JobRecord* PlanWatch::WantsAnotherPlan(JobId id) {
+  const auto found = state_.jobs.find(id);
+  if (found == state_.jobs.end()) return nullptr;
+  const JobRecord& request = found->second;
+  if (request.state != JobState::kPending) return nullptr;
+  if (IsQueued(request) && policy_.when_late != WhenLate::kBestEffort) return nullptr;
+  if (request.plans.empty() || HasFailed(request, request.plans.back()) ||
+      RunsLate(request, request.plans.back()) || CouldBeSooner(request))
+    return &request;
+  return nullptr;
+}
+
+bool PlanWatch::StillHolds(const JobRecord& request, const Plan& plan) const {
+  std::map<NodeId, Resources> room = accounts_.Room({request.id});
+  std::set<const JobRecord*> leaving;
+  for (const auto& [id, job] : state_.index.unsettled()) {
+    if (IsReleasing(*job)) leaving.insert(job);
+  }
+  for (const PlanStep& step : plan.steps) {
+    const auto victim = state_.unfinished.find(step.job);
+    if (victim == state_.unfinished.end()) continue;
+    if (const ManagedJob* queued = manager_.ComingBack(*victim->second)) {
+      for (const NodeId& node : queued->nodes) {
+        if (auto it = room.find(node); it != room.end()) it->second += queued->spec.per_node;
+      }
+    }
+    if (!HoldsNodes(victim->second->state)) continue;
+    const JobRecord& job = *victim->second;
+    if (IsArriving(job.state) || WillLeave(plan, job)) leaving.insert(&job);
+  }
+  for (const auto& [id, other] : state_.index.requests()) {
+    if (planning_.ExpectedEnd(*other)) leaving.insert(other);
+  }
+  for (const JobRecord* job : leaving) {
+    for (int rank : cluster_.LiveRanks(*job)) {
+      const NodeId& node = job->nodes[rank];
+      if (auto it = room.find(node); it != room.end()) it->second += cluster_.HeldBy(*job, node);
+    }
+  }
+  // Processes that should be gone are being ended; they do not call for another victim.
+  for (const NodeId& node : std::set<NodeId>(plan.nodes.begin(), plan.nodes.end())) {
+    if (auto it = room.find(node); it != room.end()) it->second += accounts_.HeldByStrays(node);
+  }
+  return !plan.nodes.empty() && std::all_of(plan.nodes.begin(), plan.nodes.end(), [&](const NodeId& node) {
+    auto it = room.find(node);
+    return it == room.end() ? IsBrieflyAway(node, request.spec.start_by)
+                            : it->second.Covers(request.spec.per_node);
+  });
+}
+
+bool PlanWatch::RunsLate(const JobRecord& request, const Plan& plan) const {
+  if (!plan.refusal.empty()) return false;
+  const bool awaits_too_long = std::any_of(plan.awaited.begin(), plan.awaited.end(), [&](JobId id) {
+    const auto job = state_.unfinished.find(id);
+    const auto end = job == state_.unfinished.end() ? std::nullopt : planning_.ExpectedEnd(*job->second);
+    return end && *end > request.spec.start_by;
+  });
+  if (awaits_too_long) return true;
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+    const auto job = state_.unfinished.find(step.job);
+    return job != state_.unfinished.end() && !step.early && IsReleasing(*job->second) &&
+           job->second->current.request == request.id &&
+           planning_.ExpectedRelease(*job->second) > request.spec.start_by;
+  });
+}
+
+std::set<JobId> PlanWatch::EndedOf(const Plan& plan) const {
+  std::set<JobId> gone;
+  for (JobId id : plan.awaited) {
+    const auto job = state_.unfinished.find(id);
+    if (job == state_.unfinished.end() || !HoldsNodes(job->second->state)) gone.insert(id);
+  }
+  return gone;
+}
+
+void PlanWatch::NotePlanned(const JobRecord& request) {
+  Forget(request.id);
+  if (!request.plans.empty()) ended_when_planned_[request.id] = EndedOf(request.plans.back());
+}
+
+// This job will leave by a step of the plan that is still to come.
+bool PlanWatch::WillLeave(const Plan& plan, const JobRecord& job) const {
+  const auto step = std::find_if(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& s) {
+    return s.job == job.id && !s.early && s.begin != Time{};
+  });
+  if (step == plan.steps.end()) return false;
+  const bool early = EarlyStepOf(plan, job.id) != nullptr;
+  if (early && job.lost_methods.contains(Method::kCheckpoint)) return false;
+  const bool image_under_way = job.state == JobState::kDumping || job.state == JobState::kCommitting;
+  return step->begin > clock_.Now() || (early && image_under_way);
+}
+
+// It no longer holds. What a cluster manager shows and what agents report come by different ways, so with one
+// it has to be so for a while: its own view is late by a look, and one more victim is worse than a second.
+bool PlanWatch::HasFailed(const JobRecord& request, const Plan& plan) {
+  if (StillHolds(request, plan)) {
+    in_doubt_.erase(request.id);
+    return false;
+  }
+  if (!IsExternallyManaged(request)) return true;
+  const Time since = in_doubt_.emplace(request.id, clock_.Now()).first->second;
+  return clock_.Now() - since >= kDoubt;
+}
+
+// Its agent is expected to dial again in a moment: it was started anew, or the controller was; or to go on,
+// where it has only fallen silent. For as long as
+// a request with that deadline can wait for it, what has been released for it stays its own: victims that
+// went back would have to leave again. A cluster manager who goes on using the node says so.
+bool PlanWatch::IsBrieflyAway(const NodeId& node, Time start_by) const {
+  const auto observed = state_.observed_nodes.find(node);
+  const bool known = observed != state_.observed_nodes.end();
+  if (cluster_.IsHeard(node) || state_.IsLost(node)) return false;
+  const Time since = known ? observed->second.gone_since : startup_.started;
+  if (clock_.Now() - since >= std::min(kBriefly, (start_by - since) / kPartToWait)) return false;
+  if (platform_.manager().empty()) return true;
+  const auto managed = state_.queue.nodes.find(node);
+  return managed != state_.queue.nodes.end() && managed->second.usable;
+}
+
+// A job whose time it waits for has gone, and others still wait for it to leave. Asked once for each that
+// goes.
+bool PlanWatch::CouldBeSooner(const JobRecord& request) const {
+  const Plan& plan = request.plans.back();
+  const std::set<JobId> gone = EndedOf(plan);
+  const auto tried = ended_when_planned_.find(request.id);
+  const bool more = !gone.empty() && (tried == ended_when_planned_.end() || tried->second != gone);
+  return more && std::any_of(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+           const auto job = state_.unfinished.find(step.job);
+           return step.begin > clock_.Now() && job != state_.unfinished.end() &&
+                  HoldsNodes(job->second->state);
+         });
+}
+
+}  // namespace siding

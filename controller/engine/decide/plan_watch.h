@@ -1,0 +1,69 @@
+// Whether what was planned for a request still holds, or could be had sooner.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/decide/planning.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class PlanWatch {
+ public:
+  PlanWatch(const Context& c, const Planning& planning)
+      : state_(c.state),
+        policy_(c.policy),
+        clock_(c.clock),
+        platform_(c.platform),
+        startup_(c.startup),
+        cluster_(c.cluster),
+        manager_(c.manager),
+        accounts_(c.accounts),
+        planning_(planning) {}
+
+  void Forget(JobId request) {
+    in_doubt_.erase(request);
+    ended_when_planned_.erase(request);
+  }
+
+  // A request that was admitted, and whose plan does not hold any more, or could start sooner; null: it is
+  // none. One that waits its turn is served as soon as possible only where the policy says so.
+  const JobRecord* WantsAnotherPlan(JobId id);
+  // Every planned node is free, or held only by jobs that are on their way off it, or will be as soon as they
+  // run or at a time that is still to come.
+  bool StillHolds(const JobRecord& request, const Plan& plan) const;
+  // A victim is slower than predicted, and the deadline cannot be met by waiting for it. A plan that is late
+  // already is not made again: there was nothing better.
+  bool RunsLate(const JobRecord& request, const Plan& plan) const;
+  // A plan has been made instead of the one that it has.
+  void NotePlanned(const JobRecord& request);
+
+ private:
+  std::set<JobId> EndedOf(const Plan& plan) const;
+  bool WillLeave(const Plan& plan, const JobRecord& job) const;
+  bool HasFailed(const JobRecord& request, const Plan& plan);
+  bool IsBrieflyAway(const NodeId& node, Time start_by) const;
+  bool CouldBeSooner(const JobRecord& request) const;
+
+  const ClusterState& state_;
+  const Policy& policy_;
+  const Clock& clock_;
+  const Platform& platform_;
+  const StartUp& startup_;
+  const ClusterView& cluster_;
+  const ManagerView& manager_;
+  const NodeAccounts& accounts_;
+  const Planning& planning_;
+  std::map<JobId, std::set<JobId>>
+      ended_when_planned_;          // of requests: those awaited and gone, when last planned
+  std::map<JobId, Time> in_doubt_;  // requests whose plans do not hold, since when
+};
+
+}  // namespace siding

@@ -1,0 +1,271 @@
+#include "controller/engine/decide/planning.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/decide/tentative_plan.h"
+#include "controller/engine/state/predicates.h"
+#include "controller/wire/wire.h"
+
+namespace siding {
+namespace {
+
+Request RequestOf(JobId id, const JobSpec& spec) {
+  return Request{id, spec.nodes, spec.per_node, spec.start_by, spec.not_before, spec.hold};
+}
+
+// The speed of a dump is taken at its word after this part (one in so many) of its bytes: before, most of the
+// time went into stopping the processes.
+constexpr int64_t kTellingPart = 5;
+
+void AddTask(JobView& view, const NodeId& node, Bytes memory, Bytes on_gpus) {
+  const auto found = std::find(view.nodes.begin(), view.nodes.end(), node);
+  const auto place = static_cast<size_t>(found - view.nodes.begin());
+  if (found == view.nodes.end()) {
+    view.nodes.push_back(node);
+    view.memory.emplace_back();
+    if (view.per_node.gpus > 0) view.gpu_memory.emplace_back();
+  }
+  view.memory[place] += memory;
+  if (view.per_node.gpus > 0) view.gpu_memory[place] += on_gpus;
+}
+
+}  // namespace
+
+PlanningTask Planning::TaskFor(JobId id, const JobSpec& spec) const {
+  const Time now = clock_.Now();
+  PlanningTask task{state_.last_seq, policy_, {RequestOf(id, spec)}, SnapshotFor(spec, {id}), std::nullopt};
+  std::vector<JobId> ids = {id};
+  const auto its_nodes = platform_.NodesFor(spec);
+  for (const auto& [other, job] : state_.index.requests()) {
+    if (other == id || !WaitsForItsNodes(*job) || IsQueued(*job) || job->spec.not_before > now ||
+        platform_.NodesFor(job->spec) != its_nodes)
+      continue;
+    task.requests.push_back(RequestOf(other, job->spec));
+    ids.push_back(other);
+  }
+  if (ids.size() > 1 && policy_.strategy == Strategy::kLeastLoss) task.together = accounts_.Room(ids);
+  return task;
+}
+
+Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
+  Snapshot snapshot;
+  snapshot.now = clock_.Now();
+  snapshot.capabilities = platform_.capabilities();
+  const std::map<NodeId, Resources> room = accounts_.Room(requests);
+  double shared_rate = 0;
+  std::map<NodeId, Bytes> resident;  // of running jobs
+  std::map<NodeId, Bytes> frozen;
+  std::map<NodeId, Bytes> to_come;  // from GPUs into RAM
+
+  for (const auto& [id, unfinished] : state_.unfinished) {
+    const JobRecord& job = *unfinished;
+    if (const ManagedJob* queued = manager_.ComingBack(job); queued != nullptr && !IsKnownFromQueueOnly(job))
+      snapshot.jobs.push_back(ViewOfComingBack(job, *queued));
+    if (!HoldsNodes(job.state)) continue;
+    for (int rank : cluster_.LiveRanks(job)) {
+      const v1::TaskReport& report = cluster_.Seen(job, rank).report;
+      // A job that is being frozen has its memory already as if it were, what is still on GPUs included.
+      const bool stays = job.in_ram || job.state == JobState::kSuspending;
+      (stays ? frozen : resident)[job.nodes[rank]] +=
+          Bytes{report.memory() + (stays ? report.gpu_memory() : 0)};
+      if (stays) to_come[job.nodes[rank]] += Bytes{report.gpu_memory()};
+    }
+    if (job.current.event == JobEvent::kOrderDump && job.current.tier == Tier::kShared &&
+        (IsReleasing(job) || job.in_ram))
+      snapshot.shared.in_flight += cluster_.ImageOf(job);
+    if (job.in_ram) continue;
+    JobView view = ViewOf(job);
+    for (const auto& [method, why] : job.lost_methods) {
+      view.methods.Remove(method);
+      absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ", ToString(method), ": ", why);
+    }
+    for (int rank : cluster_.LiveRanks(job)) {
+      const TaskSeen seen = cluster_.Seen(job, rank);
+      const Bytes on_gpus{seen.report.gpu_memory()};
+      const Bytes memory = Bytes{seen.report.memory()} + on_gpus;
+      view.gpu_lock = std::max(view.gpu_lock, Duration(seen.report.gpu_lock_us()));
+      AddTask(view, job.nodes[rank], std::max({memory, cluster_.LastImage(job), Bytes{1}}), on_gpus);
+      const auto lose = [&](Method method, const std::string& why) {
+        if (why.empty() || !view.methods.Has(method)) return;
+        view.methods.Remove(method);
+        absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ", ToString(method), ": ",
+                        why);
+      };
+      if (IsExternallyManaged(job) && IsGone(seen.phase())) {
+        view.methods = {};
+        view.methods_note = "its tasks have ended, others of it are not known";
+      }
+      if (job.gpu_states_lost > 0) {
+        for (Method method : {Method::kSuspend, Method::kCheckpoint}) lose(method, kGpuStateWasLost);
+      }
+      lose(Method::kSuspend, seen.report.cannot_drain());
+      lose(Method::kCheckpoint, seen.report.cannot_drain());
+      lose(Method::kCheckpoint, seen.report.cannot_checkpoint());
+    }
+    if (!view.nodes.empty()) {
+      // A cluster manager may start several tasks on a node; siding starts one.
+      const int together = static_cast<int>(cluster_.LiveRanks(job).size() / view.nodes.size());
+      for (int i = 1; i < together; ++i) view.per_node += job.spec.per_node;
+    }
+    if (const ManagedJob* queued = manager_.QueuedAs(id); queued != nullptr && queued->suspended) {
+      view.methods = {};
+      view.methods_note = absl::StrCat("was suspended in ", job.spec.cluster_manager);
+    }
+    if (manager_.HasOtherSteps(job)) {
+      view.methods = {};
+      view.methods_note = "another step of it runs beside";
+    }
+    // One that arrives has not begun to run yet.
+    view.running_since = IsArriving(job.state) ? snapshot.now : job.running_since;
+    view.durable_at = job.durable_at;
+    if (IsReleasing(job)) {
+      view.releasing_at = ExpectedRelease(job);
+      view.releasing_for = job.displaced_by;
+      view.releasing_to_ram = job.state == JobState::kSuspending;
+    } else if (job.state != JobState::kRunning && !IsArriving(job.state)) {
+      view.methods = {};  // between two states: it can be asked again in a moment
+      view.methods_note = absl::StrCat("is ", ToString(job.state));
+    }
+    snapshot.jobs.push_back(std::move(view));
+  }
+
+  for (const auto& [id, observed] : state_.observed_nodes) {
+    NodeView node;
+    node.id = id;
+    node.usable = cluster_.Usable(id);
+    node.capacity = cluster_.CapacityOf(id, observed);
+    if (auto it = room.find(id); it != room.end()) node.free = it->second;
+    // A job that is frozen keeps the memory it has, so that counts as available to it.
+    node.ram_available = std::min(node.capacity.memory - frozen[id],
+                                  Bytes{observed.heartbeat.ram_available()} + resident[id] - to_come[id]);
+    node.local_disk_free = Bytes{observed.heartbeat.local_disk_free()};
+    node.local = FromProto(observed.heartbeat.local());
+    node.shared = FromProto(observed.heartbeat.shared());
+    node.gpu = FromProto(observed.heartbeat.gpu());
+    // Each agent measures the tier as it finds it; the best of them is what the tier can take in all.
+    if (node.usable) shared_rate = std::max(shared_rate, node.shared.dump.bytes_per_second);
+    snapshot.nodes.push_back(std::move(node));
+  }
+  snapshot.shared.bytes_per_second = shared_rate;
+  return snapshot;
+}
+
+Time Planning::ExpectedRelease(const JobRecord& job) const {
+  const Time now = clock_.Now();
+  Time expected = std::max(job.current.predicted, now);
+  // A drain waits for work on the GPUs, and nobody can say for how long.
+  if (job.state == JobState::kSuspending && job.spec.per_node.gpus > 0 && job.current.predicted != Time{}) {
+    // One that is late is taken to be half-way through its delay; one that has failed begins again.
+    expected = std::max(expected, now + (now - job.current.predicted));
+    for (int rank : cluster_.LiveRanks(job)) {
+      if (cluster_.Seen(job, rank).report.failed_op() >= OpOf(job))
+        expected = std::max(expected, now + (job.current.predicted - job.state_since));
+    }
+  }
+  if (job.state != JobState::kDumping) return expected;
+  for (int rank : cluster_.LiveRanks(job)) {
+    const std::optional<v1::Progress>& progress = cluster_.Seen(job, rank).progress;
+    if (!progress || progress->bytes_per_second() <= 0) continue;
+    if (progress->bytes_done() < progress->bytes_total() / kTellingPart) continue;
+    const auto left = static_cast<double>(progress->bytes_total() - progress->bytes_done());
+    expected = std::max(expected, now + FromSeconds(left / progress->bytes_per_second()));
+  }
+  return expected;
+}
+
+std::optional<Time> Planning::ExpectedEnd(const JobRecord& job) const {
+  if (!IsRequest(job) || !HoldsNodes(job.state) || job.spec.hold == Duration(0)) return std::nullopt;
+  // By this policy it runs on.
+  if (policy_.after_walltime == AfterWalltime::kPreemptible && !IsExternallyManaged(job)) return std::nullopt;
+  const Time end =
+      std::max(job.running_since, job.state_since) + job.spec.hold + job.spec.kill_grace + kLookForTime;
+  return end > clock_.Now() ? std::optional(end) : std::nullopt;
+}
+
+JobView Planning::ViewOf(const JobRecord& job) const {
+  JobView view;
+  view.id = job.id;
+  view.kind = IsRequest(job) ? JobKind::kOnDemand : JobKind::kBatch;
+  view.priority = job.spec.priority;
+  view.job_class = policy_.ClassOf(job.spec);
+  view.per_node = job.spec.per_node;
+  view.methods = job.spec.methods;
+  if (job.spec.app) view.app_grace = job.spec.app->grace;
+  view.kill_grace = job.spec.kill_grace;
+  view.notice = job.spec.notice;
+  view.preemptions = job.preemptions;
+  view.max_preemptions = job.spec.max_preemptions;
+  view.last_preempted = job.last_preempted;
+  view.ends_at = ExpectedEnd(job);
+  view.can_return_to_its_nodes = manager_.WhyNotLocal(job).empty();
+  return view;
+}
+
+bool Planning::StandsOn(const TentativePlan& trial) const {
+  const std::vector<Event> since = recorder_.events().After(trial.seq, EventLog::kRecent, Duration(0));
+  if (std::any_of(since.begin(), since.end(), [&](const Event& event) { return Invalidates(event, trial); }))
+    return false;
+  std::vector<JobId> requests;
+  for (const Plan& plan : trial.plans) {
+    requests.push_back(plan.request);
+    for (const PlanStep& step : plan.steps) {
+      if (!std::all_of(step.nodes.begin(), step.nodes.end(),
+                       [&](const NodeId& n) { return cluster_.Usable(n); }))
+        return false;
+    }
+  }
+  const std::map<NodeId, Resources> room = accounts_.Room(requests);
+  return std::all_of(trial.free.begin(), trial.free.end(), [&](const auto& then) {
+    const auto now = room.find(then.first);
+    return now != room.end() && now->second == then.second;
+  });
+}
+
+// A better plan may be possible by now. That is so a moment after any plan, and not worth another.
+bool Planning::StillGood(const TentativePlan& trial, const JobSpec& spec) const {
+  const Plan& first = trial.plans.front();
+  return IsInTime(trial, RequestOf(first.request, spec), policy_, clock_.Now()) && StandsOn(trial);
+}
+
+bool Planning::CouldEverFit(const JobSpec& spec) const {
+  const auto its_nodes = platform_.NodesFor(spec);
+  int missing = spec.nodes;
+  for (const auto& [id, observed] : state_.observed_nodes) {
+    if (its_nodes && !its_nodes->contains(id)) continue;
+    missing -= !state_.IsLost(id) && cluster_.CapacityOf(id, observed).Covers(spec.per_node);
+  }
+  return missing <= 0;
+}
+
+bool Planning::Queue(const JobSpec& spec, Plan& plan) const {
+  if (!CouldEverFit(spec)) return false;
+  plan.queued = true;
+  return true;
+}
+
+// As these requests see it, which are all of this one's kind.
+Snapshot Planning::SnapshotFor(const JobSpec& spec, const std::vector<JobId>& requests) const {
+  Snapshot snapshot = TakeSnapshot(requests);
+  if (const auto nodes = platform_.NodesFor(spec)) {
+    for (NodeView& node : snapshot.nodes) node.usable = node.usable && nodes->contains(node.id);
+  }
+  return snapshot;
+}
+
+// It will be running in a moment, and can be asked to leave then.
+JobView Planning::ViewOfComingBack(const JobRecord& job, const ManagedJob& queued) const {
+  JobView view = ViewOf(job);
+  view.per_node = queued.spec.per_node;
+  view.nodes = queued.nodes;
+  const int nodes = std::max<int>(1, static_cast<int>(queued.nodes.size()));
+  const Bytes image{job.checkpoints.empty() ? 1 : state_.checkpoints.at(job.checkpoints.back()).bytes.value};
+  view.memory.assign(queued.nodes.size(), Bytes{std::max<int64_t>(1, image.value / nodes)});
+  if (view.per_node.gpus > 0) view.gpu_memory.assign(queued.nodes.size(), Bytes{0});
+  view.running_since = queued.started.value_or(clock_.Now());
+  view.durable_at = clock_.Now();
+  return view;
+}
+
+}  // namespace siding

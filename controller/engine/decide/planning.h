@@ -1,0 +1,64 @@
+// What the planner may know: the recorded state and the last reports, as one value.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/decide/tentative_plan.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class Planning {
+ public:
+  explicit Planning(const Context& c)
+      : state_(c.state),
+        policy_(c.policy),
+        clock_(c.clock),
+        platform_(c.platform),
+        cluster_(c.cluster),
+        manager_(c.manager),
+        accounts_(c.accounts),
+        recorder_(c.recorder) {}
+
+  // Everything that a plan for this request, and for those that wait, is made of.
+  PlanningTask TaskFor(JobId id, const JobSpec& spec) const;
+  // As these requests see the cluster, their own reservations included.
+  Snapshot TakeSnapshot(const std::vector<JobId>& requests) const;
+  // What was predicted, or what the dump's own progress says once it has come far enough to say anything.
+  Time ExpectedRelease(const JobRecord& job) const;
+  // Of a deadline job that has said how long it stays: when its nodes are free, the time included that it may
+  // take to end. None: it has not, or is over that, and nobody knows.
+  std::optional<Time> ExpectedEnd(const JobRecord& job) const;
+  // What its record says of it, wherever it is.
+  JobView ViewOf(const JobRecord& job) const;
+  // What the plans rest on is as it was.
+  bool StandsOn(const TentativePlan& trial) const;
+  // Plans that were made without the lock are as good as those that would be made now.
+  bool StillGood(const TentativePlan& trial, const JobSpec& spec) const;
+  // On the nodes that are known and it may have, were they empty and all up.
+  bool CouldEverFit(const JobSpec& spec) const;
+  // It waits its turn, ahead of all batch jobs. False: it could never run.
+  bool Queue(const JobSpec& spec, Plan& plan) const;
+
+ private:
+  Snapshot SnapshotFor(const JobSpec& spec, const std::vector<JobId>& requests) const;
+  JobView ViewOfComingBack(const JobRecord& job, const ManagedJob& queued) const;
+
+  const ClusterState& state_;
+  const Policy& policy_;
+  const Clock& clock_;
+  const Platform& platform_;
+  const ClusterView& cluster_;
+  const ManagerView& manager_;
+  const NodeAccounts& accounts_;
+  Recorder& recorder_;
+};
+
+}  // namespace siding

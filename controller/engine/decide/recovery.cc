@@ -1,0 +1,163 @@
+#include "controller/engine/decide/recovery.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/logging.h"
+#include "controller/engine/state/predicates.h"
+
+namespace siding {
+namespace {
+
+// Attempts to start a job where only the nodes were to blame.
+constexpr int kStartAttempts = 5;
+// A node that had no GPU for a job, or not the image's key, may have it after this, or another node may be
+// free.
+constexpr Duration kLackPause = std::chrono::seconds(10);
+// What is missing outside of an image may be back after this; somebody may have to bring it back first. Each
+// attempt reads the whole image.
+constexpr Duration kOutsidePause = std::chrono::minutes(1);
+constexpr Duration kLongOutsidePause = std::chrono::minutes(10);
+// Nodes on which an image is tried in a row before the pause: one that fails on three of them will hardly be
+// restored on the hundredth.
+constexpr size_t kNodesInARow = 3;
+
+// After so many rounds in vain.
+Duration PauseAfterRound(int rounds, bool outside) {
+  if (outside) return rounds <= 1 ? kOutsidePause : kLongOutsidePause;
+  return rounds <= kPauseDoublings + 1 ? PauseAfter(rounds) : kLongOutsidePause;
+}
+
+}  // namespace
+
+void Recovery::StartFailed(const JobRecord& job, int rank, const v1::TaskReport& report) {
+  const std::string why = absl::StrCat(On(job, rank), ": ", report.error());
+  if (job.state == JobState::kRestoring) return SavedStartFailed(job, rank, report, why);
+  const int failures = job.start_failures;
+  if (report.node_problem()) Pause(job, failures);
+  const bool has_run = job.first_started && !IsExternallyManaged(job);
+  if (report.node_problem() && (has_run || failures + 1 < kStartAttempts)) return StartOver(job, why);
+  // It has run before, with the same command: its folder may be away for a moment.
+  if (report.outside_problem() && has_run) {
+    Pause(job, failures);
+    return StartOver(job, why);
+  }
+  recorder_.Move(job, Moved(JobEvent::kStartFailed, why));
+}
+
+// It was to go on from what its program saved. That is not given up because of nodes or of what is around it,
+// as an image is not.
+void Recovery::SavedStartFailed(const JobRecord& job, int rank, const v1::TaskReport& report,
+                                const std::string& why) {
+  if (report.node_problem()) {
+    Pause(job, job.restore_failures);
+    return FallBack(job, why);
+  }
+  const bool has_image = NewestImage(state_, job) != nullptr && job.current.checkpoint == CheckpointId();
+  if (report.outside_problem() || (!has_image && !MayStartOver(job)))
+    return FallBack(job, why + RetryElsewhereOrLater(job, rank, report.outside_problem()));
+  FallBackBehindSave(job, why);
+}
+
+void Recovery::RestoreFailed(const JobRecord& job, int rank, const v1::TaskReport& report) {
+  std::string why = absl::StrCat(On(job, rank), ": ", report.error());
+  const CheckpointId checkpoint = job.current.checkpoint;
+  if (report.no_gpu() || report.no_key()) {
+    not_before_[job.id] = clock_.Now() + kLackPause;
+  } else if (report.image_damaged()) {
+    if (checkpoint != CheckpointId()) recorder_.Record(job.id, CheckpointChanged{checkpoint, "damaged", why});
+  } else if (report.node_problem()) {
+    Pause(job, job.restore_failures);
+  } else {
+    why += RetryElsewhereOrLater(job, rank, report.outside_problem());
+  }
+  FallBack(job, why);
+}
+
+void Recovery::FallBack(const JobRecord& job, const std::string& why) {
+  const bool saved = ResumptionOf(state_, job) != Resumption::kBeginning;
+  // A start that did not come to its end is made again.
+  if (job.state == JobState::kStarting || (!saved && MayStartOver(job))) return StartOver(job, why);
+  JobMoved move = Moved(JobEvent::kRestoreFailed, why);
+  if (!saved) move.reason += HowToStartOver(job);
+  move.nodes = cluster_.WhereTasksMayLive(job);
+  recorder_.Move(job, std::move(move));
+}
+
+// From what the program saved itself it does not go on; from an older image it may.
+void Recovery::FallBackBehindSave(const JobRecord& job, const std::string& why) {
+  if (NewestImage(state_, job) == nullptr || job.current.checkpoint != CheckpointId())
+    return StartOver(job, why);
+  JobMoved move = Moved(JobEvent::kRestoreFailed, why);
+  move.nodes = cluster_.WhereTasksMayLive(job);
+  move.without_save = true;
+  recorder_.Move(job, std::move(move));
+}
+
+void Recovery::StartOver(const JobRecord& job, const std::string& why) {
+  if (job.first_started && job.state != JobState::kStarting)
+    spdlog::warn("job {} is started from the beginning: {}", job.id.value(), why);
+  retries_.erase(job.id);
+  JobMoved move = Moved(JobEvent::kRestartNeeded, why);
+  move.nodes = cluster_.WhereTasksMayLive(job);
+  recorder_.Move(job, std::move(move));
+}
+
+bool Recovery::NeedsDecision(const JobRecord& job) const {
+  return job.state == JobState::kParked && !IsExternallyManaged(job) &&
+         ResumptionOf(state_, job) == Resumption::kBeginning;
+}
+
+bool Recovery::MustWait(const JobRecord& job) const {
+  const std::optional<Time> until = HeldBackUntil(job.id);
+  return (until && clock_.Now() < *until) || NeedsDecision(job) || WaitsForNextRound(job) ||
+         cluster_.HasLeftTasks(job);
+}
+
+const std::set<NodeId>* Recovery::NotOn(const JobRecord& job) const {
+  const auto retry = retries_.find(job.id);
+  return retry == retries_.end() || clock_.Now() >= retry->second.at ? nullptr : &retry->second.tried;
+}
+
+bool Recovery::WaitsForNextRound(const JobRecord& job) const {
+  const std::set<NodeId>* tried = NotOn(job);
+  return tried != nullptr && tried->size() >= kNodesInARow;
+}
+
+void Recovery::RegainMethods() {
+  std::vector<std::pair<JobId, Method>> due;
+  for (const auto& [id, job] : state_.unfinished) {
+    if (job->in_ram) continue;  // it is not to run for a moment every time
+    for (const auto& [method, at] : job->methods_back_at) {
+      if (at <= clock_.Now()) due.push_back({id, method});
+    }
+  }
+  for (const auto& [id, method] : due) recorder_.Record(id, MethodRegained{method});
+}
+
+std::optional<Time> Recovery::HeldBackUntil(JobId job) const {
+  const auto until = not_before_.find(job);
+  return until == not_before_.end() ? std::nullopt : std::optional(until->second);
+}
+
+void Recovery::Pause(const JobRecord& job, int failures) {
+  not_before_[job.id] = clock_.Now() + PauseAfter(failures + 1);
+}
+
+// Says what is done, for its owner.
+std::string Recovery::RetryElsewhereOrLater(const JobRecord& job, int rank, bool outside) {
+  if (IsExternallyManaged(job)) return "; its work is kept";
+  Retry& retry = retries_[job.id];
+  const Time now = clock_.Now();
+  if (now >= retry.at) {
+    retry.tried.clear();
+    retry.at = now + PauseAfterRound(++retry.rounds, outside);
+  }
+  retry.tried.insert(job.nodes[rank]);
+  const bool elsewhere = retry.tried.size() < kNodesInARow;
+  return absl::StrCat("; its work is kept, next try at ", FormatTime(retry.at),
+                      elsewhere ? ", or elsewhere before" : "", "; when that is put right: sidingctl resume ",
+                      job.id.value());
+}
+
+}  // namespace siding

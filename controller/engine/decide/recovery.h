@@ -1,0 +1,80 @@
+// Starts and restores that failed: what is tried again, when and where, and what is never done unasked.
+//
+// An image is given up for one reason only: its checksums say that it is not what was written. It has been
+// read and compared before each restore, so any other failure is one of the world around it: a file of the
+// job that is missing, a file system that is away, a port in use, a node. Such an image is kept, and tried
+// again.
+//
+// A job that did not allow kill is not started from the beginning unless somebody asks for it.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class Recovery {
+ public:
+  struct Retry {
+    int rounds = 0;
+    Time at;  // until then it is tried on nodes that it has not been tried on in this round only
+    std::set<NodeId> tried;  // in this round
+  };
+
+  explicit Recovery(const Context& c)
+      : state_(c.state), clock_(c.clock), cluster_(c.cluster), recorder_(c.recorder) {}
+
+  // It is not started, restored or thawed before.
+  void HoldBack(JobId job, Time until) { not_before_[job] = until; }
+  // Until when; none: it is not held back.
+  std::optional<Time> HeldBackUntil(JobId job) const;
+  // When the next round begins; it has one.
+  Time NextRound(JobId job) const { return retries_.at(job).at; }
+  // It has been restored, or is to go on from another image: nothing is known against a node.
+  void ForgetRetries(JobId job) { retries_.erase(job); }
+  // It need not wait any longer. False: it did not.
+  bool TryAtOnce(JobId job) { return not_before_.erase(job) + retries_.erase(job) > 0; }
+
+  // What the job asked for cannot be done, or a node could not do it: then it is tried again.
+  void StartFailed(const JobRecord& job, int rank, const v1::TaskReport& report);
+  // Its image is damaged, or is tried again elsewhere or later.
+  void RestoreFailed(const JobRecord& job, int rank, const v1::TaskReport& report);
+  // Back to the newest checkpoint that is good, or what the program saved; to the beginning only if it may.
+  void FallBack(const JobRecord& job, const std::string& why);
+  // From the beginning. Somebody has asked for it, or the job allows it.
+  void StartOver(const JobRecord& job, const std::string& why);
+  // It is parked, and there is nothing that it could go on from: somebody has to say what is to become of it.
+  bool NeedsDecision(const JobRecord& job) const;
+  // It is not to be started or restored now, whatever is free.
+  bool MustWait(const JobRecord& job) const;
+  // Where it is not to be tried for now; null: anywhere.
+  const std::set<NodeId>* NotOn(const JobRecord& job) const;
+  bool WaitsForNextRound(const JobRecord& job) const;
+  // A method that failed is not given up for ever: a kernel of minutes ends, and memory is unmapped.
+  void RegainMethods();
+
+ private:
+  void SavedStartFailed(const JobRecord& job, int rank, const v1::TaskReport& report, const std::string& why);
+  void FallBackBehindSave(const JobRecord& job, const std::string& why);
+  void Pause(const JobRecord& job, int failures);
+  std::string RetryElsewhereOrLater(const JobRecord& job, int rank, bool outside);
+
+  const ClusterState& state_;
+  const Clock& clock_;
+  const ClusterView& cluster_;
+  Recorder& recorder_;
+  // Of jobs that a node could not start, restore or thaw: the next attempt.
+  std::map<JobId, Time> not_before_;
+  // Of jobs that could not be restored, though nothing is known against the image.
+  std::map<JobId, Retry> retries_;
+};
+
+}  // namespace siding

@@ -1,0 +1,260 @@
+#include "controller/engine/decide/requests.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/fault.h"
+#include "controller/engine/decide/plan_record.h"
+#include "controller/engine/state/predicates.h"
+#include "planner/options.h"
+
+namespace siding {
+namespace {
+
+JobEvent OrderFor(Method method) {
+  switch (method) {
+    case Method::kSuspend:
+      return JobEvent::kOrderSuspend;
+    case Method::kCheckpoint:
+      return JobEvent::kOrderDump;
+    case Method::kApp:
+      return JobEvent::kOrderSave;
+    case Method::kKill:
+      return JobEvent::kOrderKill;
+  }
+  return JobEvent::kOrderKill;
+}
+
+// A refusal but for who is in the way and until when, which the clock alone may change.
+std::string WithoutTimes(const std::string& refusal) {
+  return refusal.substr(0, refusal.find("; in the way"));
+}
+
+// After a request's nodes were to be free.
+constexpr Duration kInVain = std::chrono::minutes(2);
+
+}  // namespace
+
+void Requests::Adopt(std::vector<Plan> plans) {
+  for (Plan& plan : plans) {
+    const JobId request = plan.request;
+    // Another's plan that asks nothing new of anybody is not worth an event.
+    const auto known = state_.jobs.find(request);
+    const bool changed = known == state_.jobs.end() || known->second.plans.empty() || !plan.steps.empty() ||
+                         known->second.plans.back().nodes != plan.nodes;
+    if (!changed && &plan != &plans.front()) continue;
+    recorder_.Record(request, RequestPlanned{ForTheRecord(plan)});
+    FaultHere<"engine.planned: a request is planned, which is not yet durable">();
+    for (const PlanStep& step : plan.steps) {
+      if (step.begin == Time{}) Order(plan, step);
+    }
+  }
+}
+
+void Requests::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
+  watch_.NotePlanned(request);
+  Plan& plan = plans.front();
+  const bool holds = !request.plans.empty() && watch_.StillHolds(request, request.plans.back()) &&
+                     !watch_.RunsLate(request, request.plans.back());
+  if (holds && (!plan.feasible || plan.predicted_start >= request.plans.back().predicted_start)) return;
+  if (!plan.feasible && policy_.when_late == WhenLate::kBestEffort) planning_.Queue(request.spec, plan);
+  const bool unchanged = plan.nodes.empty() && !request.plans.empty() && request.plans.back().nodes.empty() &&
+                         WithoutTimes(request.plans.back().refusal) == WithoutTimes(plan.refusal);
+  if (!unchanged) Adopt(std::move(plans));
+}
+
+bool Requests::Advance() {
+  std::vector<const JobRecord*> waiting;
+  for (const auto& [id, job] : state_.index.requests()) {
+    if (job->state == JobState::kPending) waiting.push_back(job);
+  }
+  std::sort(waiting.begin(), waiting.end(), [](const JobRecord* a, const JobRecord* b) {
+    return std::tie(a->spec.start_by, a->id) < std::tie(b->spec.start_by, b->id);
+  });
+  bool any = false;
+  for (const JobRecord* request : waiting) {
+    any |= !request->plans.empty() && OrderWhatIsDue(request->plans.back());
+    if (Grant(*request)) {
+      any = true;
+    } else if (AbandonUnstarted(*request)) {
+      any = true;
+    } else if (watch_.WantsAnotherPlan(request->id) != nullptr) {
+      to_replan_.emplace(request->id, 0);  // by the next ReplanRequests()
+    }
+  }
+  return any;
+}
+
+void Requests::DumpFrozen() {
+  std::vector<const JobRecord*> frozen;
+  for (const auto& [id, job] : state_.index.unsettled()) {
+    const bool ordered = job->state == JobState::kSuspended &&
+                         job->current.event == JobEvent::kOrderSuspend && job->current.through_ram &&
+                         !job->lost_methods.contains(Method::kCheckpoint);
+    if (ordered && RequestNeedsItsNodes(*job)) frozen.push_back(job);
+  }
+  for (const JobRecord* job : frozen) {
+    JobMoved move = checkpoints_.OrderDump(*job, job->current.tier);
+    move.through_ram = true;
+    move.target = job->current.target;
+    move.reason = absl::StrCat("while request ", job->displaced_by.value(), " has its nodes");
+    recorder_.Move(*job, std::move(move));
+  }
+}
+
+void Requests::WithdrawOrders() {
+  std::vector<const JobRecord*> leaving, requests;
+  for (const auto& [id, job] : state_.index.requests()) requests.push_back(job);
+  for (const auto& [id, job] : state_.index.unsettled()) {
+    // What takes a while before it stops the job can be called off.
+    const bool told = job->state == JobState::kSuspending &&
+                      (job->current.notice > Duration(0) || job->spec.per_node.gpus > 0);
+    if (job->state != JobState::kDumping && !told) continue;
+    const bool behind_it = job->current.through_ram && !told;
+    if (behind_it ? !RequestNeedsItsNodes(*job) : job->current.request != JobId()) leaving.push_back(job);
+  }
+  for (const JobRecord* job : leaving) {
+    const bool needed = std::any_of(requests.begin(), requests.end(),
+                                    [&](const JobRecord* request) { return IsFor(*request, job->nodes); });
+    if (needed && !job->in_ram) continue;
+    JobMoved move;
+    move.event = job->state == JobState::kSuspending ? JobEvent::kFreezeFailed
+                 : job->in_ram                       ? JobEvent::kStaysFrozen
+                                                     : JobEvent::kDumpFailed;
+    move.reason = absl::StrCat("request ", job->displaced_by.value(), " no longer needs its nodes");
+    recorder_.Move(*job, std::move(move));
+  }
+}
+
+void Requests::Order(const Plan& plan, const PlanStep& step) {
+  auto it = state_.jobs.find(step.job);
+  // One that a cluster manager is only just starting again gets its order when it runs, as below.
+  if (it == state_.jobs.end() || !HoldsNodes(it->second.state)) return;
+  const JobRecord& job = it->second;
+  JobMoved move;
+  if (step.through_ram) {
+    move.event = JobEvent::kOrderSuspend;
+    move.through_ram = true;
+    move.tier = step.tier;
+  } else if (step.method == Method::kCheckpoint ||
+             (step.method == Method::kKill && IsExternallyManaged(job))) {
+    // A cluster manager would not start a job again that was ended, not even one with an image.
+    move = checkpoints_.OrderDump(job, step.tier);
+  } else {
+    move.event = OrderFor(step.method);
+  }
+  move.keep_running = step.early;
+  if (!step.early) {
+    move.request = plan.request;
+    // A save and a kill have a grace of their own.
+    if (move.event == JobEvent::kOrderSuspend || move.event == JobEvent::kOrderDump)
+      move.notice = NoticeOf(job);
+  }
+  move.target = step.target;
+  move.predicted = step.predicted_release;
+  move.reason = step.reason;
+  // A job that is only arriving gets its order when it runs: the plan is made again then.
+  if (Next(job.state, move.event)) recorder_.Move(job, std::move(move));
+}
+
+// Steps that were planned for later and whose time has come. Each is ordered once: the order leaves a trace
+// in the job's record.
+bool Requests::OrderWhatIsDue(const Plan& plan) {
+  const Time now = clock_.Now();
+  bool any = false;
+  for (const PlanStep& step : plan.steps) {
+    auto it = state_.jobs.find(step.job);
+    if (step.begin == Time{} || step.begin > now || it == state_.jobs.end()) continue;
+    const JobRecord& job = it->second;
+    if (job.state != JobState::kRunning) continue;
+    if (step.early) {
+      auto newest = state_.checkpoints.find(CheckpointOf(job, job.checkpoint_count));
+      if (newest != state_.checkpoints.end() && newest->second.created >= step.begin) continue;
+    } else {
+      if (job.last_preempted && *job.last_preempted >= step.begin) continue;
+      if (!MayLeaveNow(job)) continue;
+      // Without the image that was to be taken in advance it must not be ended: the plan no longer holds.
+      const PlanStep* early = EarlyStepOf(plan, job.id);
+      if (early != nullptr && job.durable_at < early->begin) continue;
+    }
+    Order(plan, step);
+    any = true;
+  }
+  return any;
+}
+
+// Nothing has happened since that its time was planned for by which it is left alone for longer.
+bool Requests::MayLeaveNow(const JobRecord& job) const {
+  JobView view = planning_.ViewOf(job);
+  view.running_since = job.running_since;
+  return ProtectionOf(view, policy_, clock_.Now()).until <= clock_.Now();
+}
+
+bool Requests::Grant(const JobRecord& request) {
+  // A cluster manager gives it its nodes, and ManagedQueue hears of that.
+  if (IsExternallyManaged(request) || request.spec.not_before > clock_.Now() || recovery_.MustWait(request))
+    return false;
+  const std::map<NodeId, Resources> room = accounts_.Room({request.id});
+  const auto fits = [&](const NodeId& node) {
+    auto it = room.find(node);
+    return it != room.end() && it->second.Covers(request.spec.per_node);
+  };
+  std::vector<NodeId> nodes;
+  if (!request.plans.empty()) nodes = request.plans.back().nodes;
+  if (nodes.empty() || !std::all_of(nodes.begin(), nodes.end(), fits)) {
+    // Other nodes may have become free before the planned ones.
+    nodes.clear();
+    for (const auto& [id, free] : room) {
+      if (nodes.size() < static_cast<size_t>(request.spec.nodes) && fits(id)) nodes.push_back(id);
+    }
+    if (nodes.size() < static_cast<size_t>(request.spec.nodes)) return false;
+  }
+  FaultHere<"engine.grant: a request is about to be granted its nodes">();
+  JobMoved move;
+  move.event = JobEvent::kPlace;
+  move.nodes = nodes;
+  recorder_.Move(request, std::move(move));
+  return true;
+}
+
+// Its nodes have been free for long, and the manager does not start it, for a reason that siding does not
+// see. Nobody makes way for it any longer.
+bool Requests::AbandonUnstarted(const JobRecord& request) {
+  const ManagedJob* queued = IsExternallyManaged(request) ? manager_.QueuedAs(request.id) : nullptr;
+  if (queued == nullptr || request.plans.empty() || request.plans.back().nodes.empty()) return false;
+  const Time expected = std::max(request.spec.start_by, request.plans.back().predicted_start);
+  if (clock_.Now() < std::max(expected, request.spec.not_before) + kInVain) return false;
+  const std::map<NodeId, Resources> room = accounts_.Room({request.id});
+  for (const NodeId& node : request.plans.back().nodes) {
+    const auto there = room.find(node);
+    if (there == room.end() || !there->second.Covers(request.spec.per_node)) return false;
+  }
+  Plan plan = request.plans.back();
+  plan.feasible = false;
+  plan.steps.clear();
+  plan.nodes.clear();
+  plan.refusal = absl::StrCat("its nodes were free, and ", request.spec.cluster_manager,
+                              " did not start it: ", queued->state);
+  JobSpec spec = request.spec;
+  recorder_.Record(request.id, RequestRefused{std::move(spec), std::move(plan)});
+  return true;
+}
+
+// One of these nodes is the request's, or meant for it. While it has no plan that works (an agent may be away
+// for a moment) nothing is ruled out.
+bool Requests::IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const {
+  const std::vector<NodeId>& its =
+      HoldsNodes(request.state) || request.plans.empty() ? request.nodes : request.plans.back().nodes;
+  if (its.empty()) return true;
+  return std::any_of(nodes.begin(), nodes.end(), [&](const NodeId& node) {
+    return std::find(its.begin(), its.end(), node) != its.end();
+  });
+}
+
+// The request that it made way for still wants its nodes.
+bool Requests::RequestNeedsItsNodes(const JobRecord& job) const {
+  return RequestStillWants(state_, job.displaced_by) && IsFor(state_.jobs.at(job.displaced_by), job.nodes);
+}
+
+}  // namespace siding

@@ -1,0 +1,111 @@
+#include "controller/engine/decide/tentative_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/units.h"
+#include "controller/engine/decide/plan_record.h"
+#include "planner/planner.h"
+
+namespace siding {
+namespace {
+
+Resources FreeForAll(const PlanningTask& task, const NodeView& node) {
+  const auto free = task.together->find(node.id);
+  return free == task.together->end() ? node.free : free->second;
+}
+
+Snapshot SeenTogether(const PlanningTask& task) {
+  Snapshot snapshot = task.alone;
+  for (NodeView& node : snapshot.nodes) node.free = FreeForAll(task, node);
+  return snapshot;
+}
+
+bool LeavesMargin(Time start, const Request& request, const Policy& policy) {
+  return std::max(start, request.not_before) <= request.start_by - policy.margin;
+}
+
+constexpr Duration kSlack = std::chrono::seconds(2);
+constexpr int kSlackPart = 50;
+
+}  // namespace
+
+Time WithSlack(Time earliest, Time now) {
+  const Time later = earliest + std::max(kSlack, (earliest - now) / kSlackPart);
+  return std::chrono::ceil<std::chrono::seconds>(later);
+}
+
+// If it does not work out together, it is planned with what the others leave.
+std::vector<Plan> MakePlans(const PlanningTask& task) {
+  if (task.together && CanPlanTogether(task.alone, task.requests)) {
+    std::vector<Plan> plans = MakePlans(SeenTogether(task), task.requests, task.policy);
+    if (plans.front().feasible) return plans;
+  }
+  return {MakePlan(task.alone, task.requests.front(), task.policy)};
+}
+
+std::vector<Plan> MakeFirstPlans(const PlanningTask& task) {
+  std::vector<Plan> plans = MakePlans(task);
+  const Plan& plan = plans.front();
+  const Request& request = task.requests.front();
+  if (!plan.feasible || LeavesMargin(plan.predicted_start, request, task.policy)) return plans;
+  Plan refused;
+  refused.request = plan.request;
+  refused.exact = plan.exact;
+  refused.refusal =
+      absl::StrCat("its nodes can be free by then, but less than ", FormatDuration(task.policy.margin),
+                   " before, which the policy keeps free (margin)");
+  refused.earliest = std::max(plan.predicted_start, request.not_before) + task.policy.margin;
+  return {std::move(refused)};
+}
+
+Plan MakeLatePlan(const PlanningTask& task, const Plan& refused) {
+  Request request = task.requests.front();
+  request.start_by = *refused.earliest;
+  Plan plan = MakePlan(task.alone, request, task.policy);
+  plan.refusal = absl::StrCat("late: ", refused.refusal);
+  return plan;
+}
+
+std::vector<Plan> MakePlansAtLeastLate(const PlanningTask& task) {
+  std::vector<Plan> plans = MakePlans(task);
+  const Plan& first = plans.front();
+  if (!first.feasible && first.earliest) plans = {MakeLatePlan(task, first)};
+  return plans;
+}
+
+TentativePlan PlanTentatively(const PlanningTask& task, std::vector<Plan> plans) {
+  TentativePlan trial{std::move(plans), task.alone.now, task.seq, {}, {}};
+  std::set<NodeId> used;
+  for (Plan& plan : trial.plans) {
+    plan = ForTheRecord(std::move(plan));
+    trial.jobs.insert(plan.request);
+    used.insert(plan.nodes.begin(), plan.nodes.end());
+    for (const PlanStep& step : plan.steps) {
+      trial.jobs.insert(step.job);
+      used.insert(step.target.begin(), step.target.end());
+    }
+  }
+  const bool together = trial.plans.size() > 1;
+  for (const NodeView& node : task.alone.nodes) {
+    if (used.contains(node.id)) trial.free[node.id] = together ? FreeForAll(task, node) : node.free;
+  }
+  for (const JobView& job : task.alone.jobs) {
+    const bool is_there = std::any_of(job.nodes.begin(), job.nodes.end(),
+                                      [&](const NodeId& node) { return used.contains(node); });
+    if (is_there) trial.jobs.insert(job.id);
+  }
+  return trial;
+}
+
+bool Invalidates(const Event& event, const TentativePlan& trial) {
+  return event.job == JobId() || trial.jobs.contains(event.job) ||
+         std::holds_alternative<RequestPlanned>(event.body);
+}
+
+bool IsInTime(const TentativePlan& trial, const Request& request, const Policy& policy, Time now) {
+  return LeavesMargin(trial.plans.front().predicted_start + (now - trial.made), request, policy);
+}
+
+}  // namespace siding

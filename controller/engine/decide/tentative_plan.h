@@ -1,0 +1,65 @@
+// Planning without the engine's lock, for a plan may take longer than anybody else should wait: all that it
+// takes, as a value, and what is to be looked at again when the lock is had once more.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "controller/engine/state/cluster_state.h"
+#include "model/plan.h"
+#include "model/policy.h"
+#include "model/snapshot.h"
+
+namespace siding {
+
+struct PlanningTask {
+  int64_t seq = 0;  // the last event that is in it
+  Policy policy;
+  std::vector<Request> requests;  // the one that is asked for, and others that wait
+  Snapshot alone;                 // as the first sees it
+  // What is free as all of them see it, in which alone they differ; none: they are not planned together.
+  std::optional<std::map<NodeId, Resources>> together;
+};
+// The plan of the first request comes first; plans of others follow if theirs change with it. Pure.
+std::vector<Plan> MakePlans(const PlanningTask& task);
+// For a request that is not admitted yet: refused as well if its deadline is nearer than the policy's margin,
+// which is for what the plan does not reckon with, such as the start itself. One that was admitted may use it
+// up. Pure.
+std::vector<Plan> MakeFirstPlans(const PlanningTask& task);
+
+// For the earliest start that `refused` says is possible. The refusal stays, to say that it will be late.
+// Pure.
+Plan MakeLatePlan(const PlanningTask& task, const Plan& refused);
+// For a request that was admitted before: if its deadline cannot be met, it is late. Pure.
+std::vector<Plan> MakePlansAtLeastLate(const PlanningTask& task);
+
+// The start that a refusal names, and that is found for who asks for the earliest: it has to be asked for,
+// and planned again, before it is promised. Two seconds later than what was found, or a fiftieth of the time
+// until then if that is more, for memory grows meanwhile; on a whole second.
+Time WithSlack(Time earliest, Time now);
+
+// Plans as of a moment, and what they rest on.
+struct TentativePlan {
+  std::vector<Plan> plans;  // as they are recorded; the first is of the request that was asked for
+  Time made;
+  int64_t seq = 0;
+  std::set<JobId> jobs;              // those that they are for or move, and those on the nodes that they use
+  std::map<NodeId, Resources> free;  // on these nodes, as the requests saw it
+};
+// `plans`: made of the task. Pure.
+TentativePlan PlanTentatively(const PlanningTask& task, std::vector<Plan> plans);
+inline TentativePlan PlanTentatively(const PlanningTask& task) {
+  return PlanTentatively(task, MakeFirstPlans(task));
+}
+
+// An event since then that they may have to be made again for: something happened to their jobs, or to none
+// in particular, such as a node that was cordoned; or another request was planned, which may count on the
+// same nodes or the same storage.
+bool Invalidates(const Event& event, const TentativePlan& trial);
+// Counted from now the first is still in time, by as much as the policy wants.
+bool IsInTime(const TentativePlan& trial, const Request& request, const Policy& policy, Time now);
+
+}  // namespace siding

@@ -1,0 +1,70 @@
+// What users and operators ask, and why it may be refused.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/decide/checkpoints.h"
+#include "controller/engine/decide/recovery.h"
+#include "controller/engine/engine.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class Verbs {
+ public:
+  Verbs(const Context& c, Recovery& recovery, Checkpoints& checkpoints)
+      : state_(c.state),
+        policy_(c.policy),
+        platform_(c.platform),
+        cluster_(c.cluster),
+        manager_(c.manager),
+        accounts_(c.accounts),
+        recorder_(c.recorder),
+        limited_log_(c.limited_log),
+        recovery_(recovery),
+        checkpoints_(checkpoints) {}
+
+  // That it is there, whose it is, and how it fares.
+  bool MaySee(const Caller& caller, const JobRecord& job) const;
+  // The job, if there is one and the caller may act on it. Counts as a request of the caller's.
+  absl::StatusOr<const JobRecord*> Find(const Caller& caller, JobId id);
+  // The job of the checkpoint, in the same way.
+  absl::StatusOr<const JobRecord*> FindOwner(const Caller& caller, const CheckpointId& id);
+  // A cluster manager gives the slots of a suspended job to others, and takes them back without asking for
+  // room: with it only its operators suspend and resume.
+  absl::Status MayFreeze(const Caller& caller, const JobRecord& job) const;
+  absl::Status Suspend(const JobRecord& job);
+  absl::Status Resume(const JobRecord& job);
+  absl::StatusOr<CheckpointId> Checkpoint(const JobRecord& job, Tier tier);
+  absl::Status Vacate(const JobRecord& job, Tier tier);
+  absl::Status Migrate(const JobRecord& job, std::vector<NodeId> nodes);
+  // A parked job starts from the beginning.
+  absl::Status Restart(const JobRecord& job, const std::string& by);
+  absl::Status Kill(const JobRecord& job, const std::string& by);
+  absl::Status Cordon(const NodeId& node, bool cordoned);
+  absl::Status DeleteCheckpoint(const CheckpointId& id);
+
+ private:
+  absl::Status TryAgain(const JobRecord& job);
+  absl::Status MayBeSavedTo(const JobRecord& job, Tier tier) const;
+
+  const ClusterState& state_;
+  const Policy& policy_;
+  const Platform& platform_;
+  const ClusterView& cluster_;
+  const ManagerView& manager_;
+  const NodeAccounts& accounts_;
+  Recorder& recorder_;
+  LimitedLog& limited_log_;
+  Recovery& recovery_;
+  Checkpoints& checkpoints_;
+};
+
+}  // namespace siding

@@ -1,0 +1,163 @@
+#include "controller/engine/decide/wait_reasons.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "controller/engine/state/predicates.h"
+
+namespace siding {
+namespace {
+
+constexpr size_t kMostNamed = 4;  // of nodes, in one line
+
+// Each once, in their order.
+std::string Names(std::vector<NodeId> nodes) {
+  std::vector<NodeId> once;
+  for (NodeId& node : nodes) {
+    if (std::find(once.begin(), once.end(), node) == once.end()) once.push_back(std::move(node));
+  }
+  const size_t more = once.size() - std::min(once.size(), kMostNamed);
+  once.resize(once.size() - more);
+  const std::string names = absl::StrJoin(
+      once, ",", [](std::string* out, const NodeId& node) { absl::StrAppend(out, node.value()); });
+  return absl::StrCat(names.find(',') == std::string::npos ? "node " : "nodes ", names,
+                      more == 0 ? "" : absl::StrCat(" and ", more, " others"));
+}
+
+std::string Needs(const JobSpec& spec) {
+  return absl::StrCat(spec.nodes, spec.nodes == 1 ? " node" : " nodes", " with ", Words(spec.per_node));
+}
+
+}  // namespace
+
+std::string WaitReasons::WhyWaits(const JobRecord& job) const {
+  if (IsTerminal(job.state)) return "";
+  if (HoldsNodes(job.state)) return WhyHangs(job);
+  if (IsExternallyManaged(job)) return absl::StrCat("waits in the queue of ", job.spec.cluster_manager);
+  if (std::string why = WhyNotYet(job); !why.empty()) return why;
+  return IsRequest(job) ? WhyRequestWaits(job) : WhyInQueue(job);
+}
+
+// For a reason of its own, whatever is free.
+std::string WaitReasons::WhyNotYet(const JobRecord& job) const {
+  if (recovery_.NeedsDecision(job))
+    return absl::StrCat("waits for somebody to say how it is to go on (sidingctl restart ", job.id.value(),
+                        ")");
+  if (const auto pause = recovery_.HeldBackUntil(job.id); pause && clock_.Now() < *pause)
+    return absl::StrCat("is tried again at ", FormatTime(*pause));
+  if (recovery_.WaitsForNextRound(job) || (recovery_.NotOn(job) != nullptr && !batch_.TiedTo(job).empty()))
+    return absl::StrCat("is tried again at ", FormatTime(recovery_.NextRound(job.id)));
+  if (cluster_.HasLeftTasks(job)) {
+    std::vector<NodeId> nodes = job.left_on;
+    for (const auto& [node, jobs] : state_.given_up) {
+      if (jobs.contains(job.id)) nodes.push_back(node);
+    }
+    return absl::StrCat("waits for ", Names(nodes), ", where tasks of its last start may still run");
+  }
+  return "";
+}
+
+// What PlaceWaiting() has found.
+std::string WaitReasons::WhyInQueue(const JobRecord& job) const {
+  const JobSpec& spec = job.spec;
+  if (const std::vector<NodeId> tied = batch_.TiedTo(job); !tied.empty()) {
+    const bool moves = !cluster_.TargetOf(job).empty();
+    return absl::StrCat("waits for ", Names(tied),
+                        moves ? ", where it is to be moved to" : ", where its image lies");
+  }
+  int usable = 0;
+  for (const auto& [node, account] : accounts_.Accounts()) usable += account.capacity.Covers(spec.per_node);
+  if (usable < spec.nodes) {
+    std::vector<NodeId> away;
+    for (const auto& [node, observed] : state_.observed_nodes) {
+      if (!state_.IsLost(node) && !cluster_.Usable(node) &&
+          cluster_.CapacityOf(node, observed).Covers(spec.per_node))
+        away.push_back(node);
+    }
+    return absl::StrCat("waits for ", Needs(spec), "; ", usable, usable == 1 ? " has" : " have", " that",
+                        away.empty() ? ""
+                                     : absl::StrCat(", ", Names(away), away.size() == 1 ? " is" : " are",
+                                                    " away or cordoned"));
+  }
+  if (const int kept = policy_.headroom_nodes; !IsRequest(job) && usable - kept < spec.nodes) {
+    return absl::StrCat("waits for ", Needs(spec), "; of ", usable, " the site's policy keeps ", kept,
+                        " free of batch jobs (headroom_nodes)");
+  }
+  if (const JobId first = batch_.head(); first != job.id && state_.index.waiting().contains(first)) {
+    const JobRecord& head = *state_.index.waiting().at(first);
+    const bool higher = IsRequest(head) || head.spec.priority > spec.priority;
+    return absl::StrCat("waits behind job ", first.value(),
+                        higher ? ", which has a higher priority" : ", which was there before");
+  }
+  int free = 0;
+  for (const auto& [node, room] : accounts_.Room({})) free += room.Covers(spec.per_node);
+  return absl::StrCat("waits for ", Needs(spec), "; ", free, free == 1 ? " is" : " are", " free");
+}
+
+// What it was promised comes first, if that does not hold any more.
+std::string WaitReasons::WhyRequestWaits(const JobRecord& job) const {
+  const Time now = clock_.Now(), start_by = job.spec.start_by;
+  if (!WaitsForItsNodes(job)) return WhyInQueue(job);
+  const Plan& plan = job.plans.back();
+  std::string text;
+  if (now > start_by) {
+    text = absl::StrCat("has missed its deadline of ", FormatTime(start_by), ": ");
+  } else if (!plan.queued && (!plan.feasible || plan.predicted_start > start_by)) {
+    text = absl::StrCat("cannot meet its deadline of ", FormatTime(start_by), ": ");
+  } else if (job.spec.not_before > now) {
+    text = absl::StrCat("was announced for ", FormatTime(job.spec.not_before), ": ");
+  }
+  if (plan.queued) return text + WhyInQueue(job);
+  if (!plan.nodes.empty()) {
+    const bool late = !text.empty() && !plan.refusal.empty();
+    return absl::StrCat(text, "waits for ", Names(plan.nodes), late ? "; " + plan.refusal : "");
+  }
+  return text + (plan.refusal.empty() ? "is about to be planned" : plan.refusal);
+}
+
+std::string WaitReasons::WhyHangs(const JobRecord& job) const {
+  if (IsKnownFromQueueOnly(job)) return "";
+  if (const std::string away = WhoIsAway(job); !away.empty()) return "waits for " + away;
+  switch (job.state) {
+    case JobState::kKilling:
+      return absl::StrCat("waits for its processes to end, until SIGKILL after ",
+                          FormatDuration(job.spec.kill_grace));
+    case JobState::kSaving:
+      return job.spec.app ? absl::StrCat("waits for the program to save itself, for ",
+                                         FormatDuration(job.spec.app->grace), " at most")
+                          : "";
+    case JobState::kSuspending:
+    case JobState::kDumping:
+      return job.current.notice > Duration(0)
+                 ? absl::StrCat("waits for the notice of ", FormatDuration(job.current.notice),
+                                " it was given")
+                 : "";
+    default:
+      return "";
+  }
+}
+
+std::string WaitReasons::WhoIsAway(const JobRecord& job) const {
+  std::vector<NodeId> away;
+  std::optional<Time> since;
+  bool gone = false;
+  for (int rank : cluster_.LiveRanks(job)) {
+    const NodeId& node = job.nodes[rank];
+    const auto observed = state_.observed_nodes.find(node);
+    if (state_.IsLost(node) || cluster_.IsHeard(node)) continue;
+    away.push_back(node);
+    gone |= !cluster_.IsConnected(node);
+    Time when = startup_.started;
+    if (observed != state_.observed_nodes.end())
+      when = observed->second.silent ? observed->second.last_beat : observed->second.gone_since;
+    since = std::min(since.value_or(when), when);
+  }
+  if (away.empty()) return "";
+  return absl::StrCat(Names(away),
+                      gone ? ", whose agent is gone since " : ", whose agent says nothing since ",
+                      FormatTime(*since));
+}
+
+}  // namespace siding

@@ -1,0 +1,42 @@
+// Jobs whose time is over: by what they have asked for, or by what their user may have in a day.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/decide/admission.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class Walltime {
+ public:
+  Walltime(const Context& c, Admission& admission)
+      : policy_(c.policy),
+        clock_(c.clock),
+        startup_(c.startup),
+        cluster_(c.cluster),
+        recorder_(c.recorder),
+        admission_(admission) {}
+
+  // A job whose time is over is ended, or by the policy loses its precedence. True: it was recorded.
+  bool EndOverdue(const JobRecord& job);
+
+ private:
+  std::string WhyOverdue(const JobRecord& job) const;
+
+  const Policy& policy_;
+  const Clock& clock_;
+  const StartUp& startup_;
+  const ClusterView& cluster_;
+  Recorder& recorder_;
+  Admission& admission_;
+};
+
+}  // namespace siding

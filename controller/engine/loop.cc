@@ -1,0 +1,211 @@
+// Observe, decide, record, act: the engine's loop.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/fault.h"
+#include "common/logging.h"
+#include "common/message_limits.h"
+#include "common/status.h"
+#include "controller/engine/impl.h"
+
+namespace siding {
+namespace {
+
+constexpr Duration kFullLook = std::chrono::seconds(1);
+// In which the agents of an earlier controller dial this one: twice as long as they wait at most.
+constexpr Duration kAgentsDial = std::chrono::seconds(10);
+// What has changed so often while it was planned is planned with the lock.
+constexpr int kPlansInVain = 3;
+
+}  // namespace
+
+absl::Status Engine::Impl::Start() {
+  SIDING_RETURN_IF_ERROR(state_.recorder.Replay());
+  SIDING_RETURN_IF_ERROR(FaultAt<"engine.replayed: the journal has been read">());
+  StartUp& startup = state_.startup;
+  startup.started = clock_.Now();
+  if (state_.state.last_seq > 0) startup.agents_back_at = startup.started + kAgentsDial;
+  act_.orders.NumberFrom(ToMicros(startup.started));
+  observe_.copy.NoteRestored();
+  state_.agenda.AddAll(state_.state);
+  return Flush();
+}
+
+absl::Status Engine::Impl::Advance() {
+  for (const Inbox::Item& item : inbox_.Take()) observe_.reports.OnMessage(*item.node, *item.message);
+  SIDING_RETURN_IF_ERROR(state_.recorder.Ready());
+  Agenda& agenda = state_.agenda;
+  // Each round either records an event or is the last, and the lifecycle table has no cycle that needs no
+  // report from outside, so this ends.
+  for (bool more = true; more;) {
+    more = false;
+    while (!agenda.jobs.empty()) {
+      const JobId id = *agenda.jobs.begin();
+      agenda.jobs.erase(agenda.jobs.begin());
+      const auto job = state_.state.jobs.find(id);
+      if (job == state_.state.jobs.end()) continue;
+      while (observe_.job.Observe(job->second)) {
+      }
+      decide_.checkpoints.ExpireCheckpoints(job->second);
+      // What Observe() recorded put the job on the list again; it has been looked at already.
+      agenda.jobs.erase(id);
+      act_.jobs.Act(job->second);
+    }
+    if (agenda.schedule && throttle_.MayBegin(clock_.Now())) {
+      Schedule();
+      more = !agenda.jobs.empty();
+    }
+  }
+  if (!Flush().ok()) return state_.recorder.Ready();
+  SendOut();
+  if (!state_.startup.IsCatchingUp(clock_.Now()) && std::exchange(agenda.wishes, false))
+    platform_.Want(wishes_);
+  return absl::OkStatus();
+}
+
+// With a thousand nodes this takes milliseconds, and hundreds of reports may come at once. What is put off is
+// made up for by the next call that may look, at the latest by Tick().
+void Engine::Impl::Schedule() {
+  state_.agenda.schedule = false;
+  if (state_.startup.IsCatchingUp(clock_.Now())) return;
+  const Time began = clock_.Now();
+  decide_.rescue.SaveDoomed();
+  decide_.requests.WithdrawOrders();
+  decide_.requests.Advance();
+  decide_.requests.DumpFrozen();
+  decide_.way_backs.BringBack();
+  decide_.batch.PlaceWaiting();
+  if (!platform_.manager().empty()) {
+    ManagerWishes wishes = act_.desired.WishesNow();
+    state_.agenda.wishes |= wishes != wishes_;
+    wishes_ = std::move(wishes);
+  }
+  throttle_.Finished(began, clock_.Now());
+}
+
+absl::Status Engine::Impl::Flush() {
+  // What follows from decisions of before must not be done either if another controller decides by now.
+  const bool acts = !act_.orders.empty() || state_.agenda.wishes;
+  const bool was_healthy = state_.recorder.healthy();
+  absl::Status durable = state_.recorder.Flush(acts);
+  if (!durable.ok() && was_healthy) {
+    // Nobody will answer what is not sent, and events that were taken back count as not seen.
+    for (const int64_t op : act_.orders.Drop()) act_.verifications.Drop(op);
+    act_.deletions.TakeBack();
+  }
+  return durable;
+}
+
+void Engine::Impl::SendOut() {
+  for (const auto& [node, command] : act_.orders.SendOut()) FailAsTooLong(node, command);
+}
+
+// What is submitted is within limits far below this one. A longer order would break the agent's stream, each
+// time that it is sent, and everybody's jobs there would be lost with it: it counts as refused by the agent.
+void Engine::Impl::FailAsTooLong(const NodeId& node, const v1::ToAgent& command) {
+  const std::string why = absl::StrCat("its order has ", command.ByteSizeLong(),
+                                       " bytes, and an agent is sent ", kMostOrder, " at most");
+  spdlog::error("job {} on {}: {}", command.task().job(), node.value(), why);
+  v1::FromAgent message;
+  v1::TaskReport& report = *message.mutable_report();
+  *report.mutable_task() = command.task();
+  report.set_op(command.op());
+  report.set_error(why);
+  if (command.has_launch()) report.set_phase(v1::LAUNCH_FAILED);
+  if (command.has_restore()) report.set_phase(v1::RESTORE_FAILED);
+  if (command.has_launch() || command.has_restore()) observe_.reports.OnMessage(node, message);
+}
+
+void Engine::Impl::Tick() {
+  const Time now = clock_.Now();
+  Agenda& agenda = state_.agenda;
+  if (now - last_full_look_ < kFullLook) {
+    agenda.schedule |= StepIsDue(last_full_look_, now);
+    return;
+  }
+  observe_.silence.DetectSilence(std::exchange(last_full_look_, now));
+  if (!state_.recorder.healthy() && state_.recorder.EndOutage()) LookAtEverything();
+  if (!state_.recorder.healthy()) return;
+  agenda.jobs.merge(agenda.next_tick);
+  agenda.next_tick.clear();
+  for (const auto& [id, job] : state_.state.unfinished) {
+    if (job->state != JobState::kRunning || decide_.walltime.EndOverdue(*job) ||
+        decide_.checkpoints.CheckpointOnSchedule(*job))
+      agenda.jobs.insert(id);
+  }
+  decide_.recovery.RegainMethods();
+  observe_.copy.HoldBack();
+  act_.strays.EndStrays();
+  act_.strays.EndLeftTasks();
+  act_.strays.EndPendingStarts();
+  decide_.ended.ExpireFailed();
+  for (const JobId& id : decide_.ended.PurgeEnded()) Forget(id);
+  act_.deletions.OrderDeletions();
+  decide_.ended.CompactJournal();
+  observe_.queue.FollowWaitingAll();
+  agenda.schedule = true;
+}
+
+// A request that was to wait until now, or a step of its plan, may have no second to lose.
+bool Engine::Impl::StepIsDue(Time since, Time now) const {
+  const auto is_due = [&](Time at) { return at > since && at <= now; };
+  const auto& requests = state_.state.index.requests();
+  return std::any_of(requests.begin(), requests.end(), [&](const auto& entry) {
+    if (!WaitsForItsNodes(*entry.second)) return false;
+    const std::vector<PlanStep>& steps = entry.second->plans.back().steps;
+    return is_due(entry.second->spec.not_before) ||
+           std::any_of(steps.begin(), steps.end(), [&](const PlanStep& step) { return is_due(step.begin); });
+  });
+}
+
+// As after a restart whose agents and cluster manager have said what they see.
+void Engine::Impl::LookAtEverything() {
+  const ClusterState& state = state_.state;
+  std::set<JobId> queued;
+  for (const auto& [id, job] : state.queue.jobs) queued.insert(id);
+  if (state.queue.seen) {
+    for (const auto& [id, job] : state.unfinished) queued.insert(id);
+  }
+  for (const JobId& id : queued) observe_.queue.FollowQueue(id);
+  for (const auto& [node, tasks] : state.observed_tasks) {
+    for (const auto& [id, task] : tasks) {
+      observe_.tasks.Follow(node, task.report);
+      observe_.reports.TakeNotes(node, task.report);
+    }
+  }
+  state_.agenda.AddAll(state);
+  state_.agenda.schedule = true;
+  state_.agenda.wishes = true;
+}
+
+// What is kept about the job beside its record.
+void Engine::Impl::Forget(JobId job) {
+  decide_.watch.Forget(job);
+  decide_.recovery.TryAtOnce(job);
+  decide_.quota.Forget(job);
+  act_.orders.Forget(job);
+}
+
+void Engine::Impl::ReplanRequests() {
+  std::unique_lock lock(mutex_);
+  for (const auto& [id, in_vain] : decide_.requests.TakeToReplan()) {
+    const JobRecord* request = decide_.watch.WantsAnotherPlan(id);
+    if (request == nullptr || !state_.recorder.healthy()) continue;
+    const PlanningTask task = decide_.planning.TaskFor(id, request->spec);
+    const bool unlocked = in_vain < kPlansInVain;
+    if (unlocked) lock.unlock();
+    TentativePlan trial = PlanTentatively(task, MakePlansAtLeastLate(task));
+    if (unlocked) lock.lock();
+    request = decide_.watch.WantsAnotherPlan(id);
+    if (request == nullptr || !state_.recorder.healthy()) continue;
+    if (unlocked && !decide_.planning.StandsOn(trial)) {
+      decide_.requests.ReplanLater(id, in_vain + 1);
+      continue;
+    }
+    decide_.requests.AdoptInstead(*request, std::move(trial.plans));
+    Advance().IgnoreError();  // it has been logged, and every caller of the API is told
+  }
+}
+
+}  // namespace siding

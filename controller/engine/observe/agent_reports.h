@@ -1,0 +1,78 @@
+// What agents say, written down. Each speaks for its own node.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/act/deletions.h"
+#include "controller/engine/act/orders.h"
+#include "controller/engine/act/verifications.h"
+#include "controller/engine/decide/recovery.h"
+#include "controller/engine/observe/copy_recovery.h"
+#include "controller/engine/observe/managed_tasks.h"
+#include "controller/engine/observe/silence.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class AgentReports {
+ public:
+  AgentReports(const Context& c, Silence& silence, CopyRecovery& copy, ManagedTasks& tasks,
+               Recovery& recovery, Deletions& deletions, Verifications& verifications, Orders& orders)
+      : state_(c.state),
+        observed_(c.observed),
+        clock_(c.clock),
+        cluster_(c.cluster),
+        accounts_(c.accounts),
+        starts_(c.starts),
+        recorder_(c.recorder),
+        agenda_(c.agenda),
+        limited_log_(c.limited_log),
+        silence_(silence),
+        copy_(copy),
+        tasks_(tasks),
+        recovery_(recovery),
+        deletions_(deletions),
+        verifications_(verifications),
+        orders_(orders) {}
+
+  // The hello lists all tasks that are on the node. kFailedPrecondition: it has an agent connected already.
+  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
+  // Its answers are lost with the connection.
+  void OnDisconnected(const NodeId& node);
+  // Its numbers have passed controller/wire/check.h.
+  void OnMessage(const NodeId& node, const v1::FromAgent& message);
+  // Things that the job's owner should know. A task says all that it ever had to say in every report.
+  void TakeNotes(const NodeId& node, const v1::TaskReport& report);
+
+ private:
+  void OnReport(const NodeId& node, const v1::TaskReport& report);
+  bool HasRoomFor(const NodeId& node, const v1::TaskReport& report, const v1::TaskReport* before);
+  void OnResult(const NodeId& node, const v1::OpResult& result);
+  void OnDamaged(const NodeId& node, const v1::DamagedImage& image);
+
+  const ClusterState& state_;
+  ObservedState& observed_;
+  const Clock& clock_;
+  const ClusterView& cluster_;
+  NodeAccounts& accounts_;
+  PendingStarts& starts_;
+  Recorder& recorder_;
+  Agenda& agenda_;
+  LimitedLog& limited_log_;
+  Silence& silence_;
+  CopyRecovery& copy_;
+  ManagedTasks& tasks_;
+  Recovery& recovery_;
+  Deletions& deletions_;
+  Verifications& verifications_;
+  Orders& orders_;
+};
+
+}  // namespace siding

@@ -1,0 +1,51 @@
+// A journal that is a copy of an earlier time: agents know more than it does. Nothing is placed before they
+// have had time to report; jobs that were moved since are found where they are now.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/decide/recovery.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class CopyRecovery {
+ public:
+  CopyRecovery(const Context& c, Recovery& recovery)
+      : state_(c.state),
+        clock_(c.clock),
+        startup_(c.startup),
+        cluster_(c.cluster),
+        recorder_(c.recorder),
+        recovery_(recovery) {}
+
+  // At the start: if the journal is a copy that was put back, that is recorded.
+  void NoteRestored();
+  // At every tick: tasks that the journal does not know are seen before they are ended.
+  void HoldBack();
+  // A report of a task that has been moved since the journal was copied. Where siding's own jobs run is not
+  // for agents to say, but for these seconds and of jobs of the copy.
+  void CatchUp(const v1::TaskReport& report);
+  // A task that lives, and of which the journal, being a copy, does not know: its job is not started once
+  // more beside it.
+  void HoldBackBeside(const TaskId& id, v1::TaskPhase phase);
+
+ private:
+  std::vector<NodeId> WhereItLives(const JobRecord& job, int incarnation) const;
+
+  const ClusterState& state_;
+  const Clock& clock_;
+  StartUp& startup_;
+  const ClusterView& cluster_;
+  Recorder& recorder_;
+  Recovery& recovery_;
+};
+
+}  // namespace siding

@@ -1,0 +1,358 @@
+#include "controller/engine/observe/job_observer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/state/predicates.h"
+
+namespace siding {
+namespace {
+
+// A frozen job that could not go on may be able to after this.
+constexpr Duration kLackPause = std::chrono::seconds(10);
+// Attempts at a dump that failed for a reason that may pass, such as a process that ended in the middle of
+// it.
+constexpr int kDumpAttempts = 2;
+// Attempts to freeze or thaw a task, before that is taken for impossible.
+constexpr int kFreezeAttempts = 2;
+// A method that has failed is tried again after this.
+constexpr Duration kMethodPause = std::chrono::minutes(10);
+// Attempts to dump one rank again after its peers have been parked.
+constexpr int kCommitAttempts = 5;
+
+std::string HowItFailed(const v1::TaskReport& report, const std::string& where, int code) {
+  if (report.out_of_memory() > 0)
+    return absl::StrCat(where, " was out of memory: used all of its ",
+                        FormatBytes(Bytes{report.out_of_memory()}));
+  if (report.exit_signal() != 0) return absl::StrCat(where, " was ended by signal ", report.exit_signal());
+  return absl::StrCat(where, " exited with ", code);
+}
+
+}  // namespace
+
+bool JobObserver::Observe(const JobRecord& job) {
+  if (ObserveLostImages(job) || ObserveReturnedNodes(job)) return true;
+  if (!HoldsNodes(job.state) || IsKnownFromQueueOnly(job)) return false;
+  if (IsBeginning(job.state) && ObserveStart(job)) return true;
+  if (ObserveExits(job)) return true;
+  if (job.state != JobState::kKilling && (ObserveLostTasks(job) || ObserveGpuState(job))) return true;
+  switch (job.state) {
+    case JobState::kRunning:
+      return ObserveFrozen(job);
+    case JobState::kResuming:
+      return ObserveFrozen(job) || ObserveFreeze(job);
+    case JobState::kSuspending:
+      return ObserveFreeze(job);
+    case JobState::kDumping:
+      return ObserveDump(job);
+    case JobState::kCommitting:
+      return ObserveCommit(job);
+    case JobState::kSaving:
+      return ObserveSave(job);
+    case JobState::kKilling:
+      return ObserveKill(job);
+    default:
+      return false;
+  }
+}
+
+// Of images that lie on the disks of their nodes, one that is lost makes all of its checkpoint useless.
+bool JobObserver::ObserveLostImages(const JobRecord& job) {
+  for (const CheckpointId& id : job.checkpoints) {
+    const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
+    if (checkpoint.tier != Tier::kLocal) continue;
+    for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+      const NodeId& node = checkpoint.nodes[rank];
+      if (checkpoint.exited.contains(rank) || !state_.IsLost(node)) continue;
+      const std::string why = absl::StrCat("rank ", rank, " lies on node ", node.value(), ", which is lost");
+      // Should the node come back, its image is deleted.
+      recorder_.Record(job.id, CheckpointChanged{id, "deleted", why});
+      if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)
+        recovery_.FallBack(job, why);
+      return true;
+    }
+  }
+  return false;
+}
+
+// Its list of tasks is whole, and newer than any order of before it was lost.
+bool JobObserver::ObserveReturnedNodes(const JobRecord& job) {
+  for (const auto& [node, jobs] : state_.given_up) {
+    if (!jobs.contains(job.id) || state_.IsLost(node) || !cluster_.IsConnected(node)) continue;
+    const auto& tasks = state_.observed_tasks.at(node);
+    const bool left = std::any_of(tasks.lower_bound(TaskId{job.id, 0, 0}),
+                                  tasks.lower_bound(TaskId{job.id, job.incarnation, 0}),
+                                  [](const auto& task) { return IsLive(task.second.report.phase()); });
+    if (left) continue;
+    recorder_.Record(job.id, TasksGone{node});
+    return true;
+  }
+  return false;
+}
+
+bool JobObserver::ObserveStart(const JobRecord& job) {
+  Time started{};
+  bool all = true;
+  for (int rank : cluster_.LiveRanks(job)) {
+    const TaskSeen seen = cluster_.Seen(job, rank);
+    if (seen.phase() == v1::LAUNCH_FAILED) {
+      recovery_.StartFailed(job, rank, seen.report);
+      return true;
+    }
+    if (seen.phase() == v1::RESTORE_FAILED) {
+      recovery_.RestoreFailed(job, rank, seen.report);
+      return true;
+    }
+    // A rank that has exited already has run, too; one that was found where it is may be frozen.
+    all &= seen.phase() == v1::RUNNING || seen.phase() == v1::EXITED || seen.phase() == v1::SUSPENDED;
+    started = std::max(started, FromMicros(seen.report.started_us()));
+  }
+  if (!all) return false;
+  JobMoved move = Moved(job.state == JobState::kStarting ? JobEvent::kStarted : JobEvent::kRestored);
+  move.checkpoint = job.current.checkpoint;
+  // By the nodes' clocks, which may be hours off: believed as far as it can be true. What a cluster manager
+  // has started has begun before that was known here.
+  const Time now = clock_.Now();
+  const bool can_be = started <= now && (started >= job.state_since || IsExternallyManaged(job));
+  move.started = can_be ? started : now;
+  recovery_.ForgetRetries(job.id);
+  recorder_.Move(job, std::move(move));
+  return true;
+}
+
+// Ranks that ended by themselves, if only just before they would have been ended. A job is done when all of
+// them exited with 0, and has failed when one did not: the others are ended then, they would wait for it for
+// ever.
+bool JobObserver::ObserveExits(const JobRecord& job) {
+  for (int rank : cluster_.LiveRanks(job)) {
+    const TaskSeen seen = cluster_.Seen(job, rank);
+    if (seen.phase() != v1::EXITED) continue;
+    if (job.state == JobState::kKilling && !seen.report.own_end()) continue;
+    if (!IsExternallyManaged(job) && !seen.report.own_end()) {
+      recovery_.FallBack(job,
+                         absl::StrCat(On(job, rank), " has been ended by an order that is not recorded"));
+      return true;
+    }
+    if (tasks_.BackToScript(job)) return true;
+    if (manager_.GoesOnInQueue(job)) return false;
+    const int code =
+        seen.report.exit_signal() != 0 ? 128 + seen.report.exit_signal() : seen.report.exit_code();
+    recorder_.Record(job.id, RankExited{rank, code});
+    if (code == 0 && !cluster_.LiveRanks(job).empty()) return true;
+    JobMoved move = Moved(code == 0 ? JobEvent::kSucceeded : JobEvent::kFailed);
+    move.exit_code = code;
+    if (code != 0) {
+      move.reason = HowItFailed(seen.report, On(job, rank), code);
+    }
+    recorder_.Move(job, std::move(move));
+    return true;
+  }
+  return false;
+}
+
+// Ranks whose processes are gone though nobody ended them, on a node that is there to say so, or is lost.
+bool JobObserver::ObserveLostTasks(const JobRecord& job) {
+  for (int rank : cluster_.LiveRanks(job)) {
+    const TaskSeen seen = cluster_.Seen(job, rank);
+    if (!seen.connected) continue;
+    const bool expected = cluster_.StartIsOnItsWay(job);
+    const bool parked_early = seen.phase() == v1::CHECKPOINTED || seen.phase() == v1::SAVED;
+    // An older order may have been carried out after a copy of the journal was made.
+    const bool gone_as_ordered =
+        parked_early &&
+        ((job.state == JobState::kCommitting && !job.current.keep_running) ||
+         (job.state == JobState::kSaving && (!job.current.keep_running || cluster_.HaveAllSaved(job))));
+    const bool lost =
+        seen.phase() == v1::LOST || (!seen.known && !expected) || (parked_early && !gone_as_ordered);
+    if (!lost) continue;
+    recovery_.FallBack(job, state_.IsLost(job.nodes[rank])
+                                ? absl::StrCat(On(job, rank), " is lost with its node")
+                                : absl::StrCat(On(job, rank), " is gone"));
+    return true;
+  }
+  return false;
+}
+
+// What a rank had on GPUs cannot be put back. It is frozen for good, or runs without it, and its peers wait
+// for it: all are ended, and the job goes on from its newest image. Without one it fails, unless it may be
+// killed.
+bool JobObserver::ObserveGpuState(const JobRecord& job) {
+  if (IsBeginning(job.state)) return false;  // a restore that failed so is said to have failed
+  for (int rank : cluster_.LiveRanks(job)) {
+    const TaskSeen seen = cluster_.Seen(job, rank);
+    if (!seen.known || !IsLive(seen.phase()) || seen.report.gpu_state_lost().empty()) continue;
+    const bool has_image = ResumptionOf(state_, job) != Resumption::kBeginning;
+    const bool goes_on = has_image || job.spec.methods.Has(Method::kKill);
+    JobMoved move = Moved(goes_on || IsExternallyManaged(job) ? JobEvent::kOrderKill : JobEvent::kFailed);
+    move.reason = absl::StrCat(On(job, rank), ": ", seen.report.gpu_state_lost(),
+                               has_image ? "; it goes on from its newest image"
+                               : goes_on ? "; it starts from its beginning"
+                                         : "; it has no image, and may not be started from its beginning");
+    move.for_good = !goes_on;
+    move.gpu_state_lost = true;
+    if (move.event == JobEvent::kFailed) move.exit_code = 1;
+    recorder_.Move(job, std::move(move));
+    return true;
+  }
+  return false;
+}
+
+// Recorded as running, and found frozen: since the journal was copied it has made way for somebody, who may
+// have its place. How it goes on is recorded, so that it is not taken for frozen while it is being thawed.
+bool JobObserver::ObserveFrozen(const JobRecord& job) {
+  if (IsExternallyManaged(job) || (job.state == JobState::kResuming && !job.from_copy)) return false;
+  const std::vector<int> ranks = cluster_.LiveRanks(job);
+  const bool frozen = std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return cluster_.Seen(job, rank).phase() == v1::SUSPENDED;
+  });
+  if (!frozen) return false;
+  agenda_.next_tick.insert(job.id);  // unless something follows now
+  if (startup_.IsCatchingUp(clock_.Now())) return false;
+  JobMoved move;
+  move.reason = "it is frozen, which nobody has recorded";
+  for (const auto& [node, room] : accounts_.RoomBesideOthers(job)) {
+    if (CanThawIn(room, job)) continue;
+    for (const JobRecord* other : accounts_.RunningBeside(job, node)) move.request = other->id;
+    if (move.request == JobId()) return false;  // strays, which are being ended
+  }
+  if (move.request == JobId() && job.state == JobState::kResuming) return false;
+  move.event = move.request == JobId()            ? JobEvent::kOrderResume
+               : job.state == JobState::kResuming ? JobEvent::kStaysFrozen
+                                                  : JobEvent::kOrderSuspend;
+  if (move.request != JobId())
+    absl::StrAppend(&move.reason, ", and job ", move.request.value(), " has its place");
+  recorder_.Move(job, std::move(move));
+  return true;
+}
+
+bool JobObserver::ObserveFreeze(const JobRecord& job) {
+  const bool freezing = job.state == JobState::kSuspending;
+  bool all = true;
+  for (int rank : cluster_.LiveRanks(job)) {
+    const TaskSeen seen = cluster_.Seen(job, rank);
+    const bool failed = seen.report.failed_op() - OpOf(job) + 1 >= kFreezeAttempts;
+    const std::string why = failed ? absl::StrCat(On(job, rank), ": ", seen.report.error()) : "";
+    if (failed && !freezing && job.current.event == JobEvent::kOrderResume && seen.phase() == v1::SUSPENDED) {
+      recovery_.HoldBack(job.id, clock_.Now() + kLackPause);
+      recorder_.Move(job, Moved(JobEvent::kStaysFrozen, why));
+      return true;
+    }
+    if (failed && freezing) {
+      const Time back_at = clock_.Now() + kMethodPause;
+      recorder_.Record(job.id, MethodLost{Method::kSuspend, why, back_at});
+      if (job.current.through_ram) recorder_.Record(job.id, MethodLost{Method::kCheckpoint, why, back_at});
+      recorder_.Move(job, Moved(JobEvent::kFreezeFailed, why));
+      return true;
+    }
+    all &= seen.phase() == (freezing ? v1::SUSPENDED : v1::RUNNING);
+  }
+  if (all) recorder_.Move(job, Moved(freezing ? JobEvent::kFrozen : JobEvent::kThawed));
+  return all;
+}
+
+bool JobObserver::ObserveDump(const JobRecord& job) {
+  bool all = true;
+  Bytes bytes;
+  for (int rank : cluster_.LiveRanks(job)) {
+    const TaskSeen seen = cluster_.Seen(job, rank);
+    const int64_t attempts = seen.report.failed_op() - OpOf(job) + 1;
+    if (attempts >= kDumpAttempts || (attempts >= 1 && !seen.report.cannot_checkpoint().empty())) {
+      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+      // Not planned with for a while, or until the job has been started or restored again.
+      recorder_.Record(job.id, MethodLost{Method::kCheckpoint, why, clock_.Now() + kMethodPause});
+      recorder_.Move(job, Moved(job.in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed, why));
+      return true;
+    }
+    if (attempts >= 1) NoteFailure(job, rank);
+    all &= seen.phase() == v1::PREPARED && seen.report.checkpoint() == job.current.checkpoint.value();
+    bytes += Bytes{seen.report.image_bytes()};
+  }
+  if (!all) return false;
+  JobMoved move = Moved(JobEvent::kCommit);
+  move.checkpoint = job.current.checkpoint;
+  move.bytes = bytes;
+  recorder_.Move(job, std::move(move));
+  return true;
+}
+
+// Its owner should know: it may have been frozen for a while in vain.
+void JobObserver::NoteFailure(const JobRecord& job, int rank) {
+  ObservedTask& task = observed_.observed_tasks[job.nodes[rank]][ClusterView::TaskOf(job, rank)];
+  if (task.failure_noted == task.report.failed_op()) return;
+  task.failure_noted = task.report.failed_op();
+  recorder_.Record(job.id,
+                   Noted{absl::StrCat(On(job, rank), ": ", task.report.error(), "; it is dumped again")});
+}
+
+bool JobObserver::ObserveCommit(const JobRecord& job) {
+  bool all = true;
+  for (int rank : cluster_.LiveRanks(job)) {
+    const TaskSeen seen = cluster_.Seen(job, rank);
+    if (job.current.keep_running) {
+      all &= seen.known && IsLive(seen.phase()) && seen.report.committed_op() >= OpOf(job);
+    } else {
+      all &= seen.phase() == v1::CHECKPOINTED;
+    }
+    if (seen.report.failed_op() >= OpOf(job) + kCommitAttempts) {
+      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+      recorder_.Record(job.id, CheckpointChanged{job.current.checkpoint, "damaged", why});
+      recovery_.FallBack(job, why);
+      return true;
+    }
+  }
+  if (all) recorder_.Move(job, Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased));
+  return all;
+}
+
+bool JobObserver::ObserveSave(const JobRecord& job) {
+  if (cluster_.HaveAllSaved(job)) {
+    recorder_.Move(job, Moved(JobEvent::kReleased));
+    return true;
+  }
+  bool all = true;
+  for (int rank : cluster_.LiveRanks(job)) {
+    const TaskSeen seen = cluster_.Seen(job, rank);
+    if (seen.known && seen.report.failed_op() == OpOf(job)) {
+      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+      recorder_.Record(job.id, MethodLost{Method::kApp, why, Time{}});
+      recorder_.Move(job, Moved(JobEvent::kSaveFailed, why));
+      return true;
+    }
+    all &= job.current.keep_running && seen.known && IsLive(seen.phase()) &&
+           seen.report.committed_op() >= OpOf(job);
+  }
+  if (all) recorder_.Move(job, Moved(JobEvent::kContinued));
+  return all;
+}
+
+bool JobObserver::ObserveKill(const JobRecord& job) {
+  for (int rank : cluster_.LiveRanks(job)) {
+    // An agent that knows nothing of the task says so when it is told to kill it. Before, the order to start
+    // it may still be on its way.
+    if (!IsGone(cluster_.Seen(job, rank).phase())) return false;
+  }
+  const std::vector<int> ranks = cluster_.LiveRanks(job);
+  const bool lost = std::any_of(ranks.begin(), ranks.end(),
+                                [&](int rank) { return cluster_.Seen(job, rank).phase() == v1::LOST; });
+  // One that was down with its node has not had the time for which it was to be ended.
+  const bool for_good = job.current.for_good && !(job.current.over_limit && lost);
+  JobEvent event = JobEvent::kRequeued;
+  if (for_good) {
+    event = job.current.over_limit ? JobEvent::kFailed : JobEvent::kCancelled;
+  } else if (ResumptionOf(state_, job) != Resumption::kBeginning) {
+    event = JobEvent::kReleased;
+  }
+  JobMoved move = Moved(event, job.current.reason);
+  if (event == JobEvent::kRequeued && !MayStartOver(job)) {
+    // What it was to go on from was found damaged meanwhile.
+    move.event = event = JobEvent::kReleased;
+    move.reason += HowToStartOver(job);
+  }
+  if (for_good) move.exit_code = 128 + 15;
+  if (!for_good) move.nodes = cluster_.WhereTasksMayLive(job);
+  recorder_.Move(job, std::move(move));
+  return true;
+}
+
+}  // namespace siding

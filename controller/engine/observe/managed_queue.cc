@@ -1,0 +1,174 @@
+#include "controller/engine/observe/managed_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/decide/plan_record.h"
+#include "controller/engine/decide/tentative_plan.h"
+#include "controller/engine/state/predicates.h"
+
+namespace siding {
+namespace {
+
+// Of what the manager did not say more than that it failed.
+constexpr int kUnknownExit = -1;
+
+bool HasBegun(const ManagedJob& queued) {
+  return !queued.nodes.empty() && queued.phase != ManagedPhase::kWaiting;
+}
+
+int ExitCodeOf(const ManagedJob* queued) { return queued != nullptr && queued->succeeded ? 0 : kUnknownExit; }
+
+std::string WhatIsSaid(const std::string& manager, const ManagedJob* queued) {
+  return queued == nullptr ? absl::StrCat(manager, " no longer knows it")
+                           : absl::StrCat(queued->state, " in ", manager);
+}
+
+}  // namespace
+
+void ManagedQueue::OnManager(ManagerChanges changes) {
+  ObservedQueue& queue = observed_.queue;
+  for (ManagedNode& node : changes.nodes) queue.nodes[node.id] = std::move(node);
+  for (const NodeId& id : changes.gone_nodes) queue.nodes.erase(id);
+  std::set<JobId> changed(changes.gone_jobs.begin(), changes.gone_jobs.end());
+  for (const JobId& id : changes.gone_jobs) queue.jobs.erase(id);
+  for (ManagedJob& job : changes.jobs) {
+    changed.insert(job.id);
+    queue.jobs[job.id] = std::move(job);
+  }
+  accounts_.TouchAll();
+  // Looked at when something can be decided again.
+  if (!recorder_.healthy()) return;
+  if (!std::exchange(queue.seen, true)) {
+    // What ended while nobody looked is not in the queue any more.
+    for (const auto& [id, job] : state_.unfinished) changed.insert(id);
+    agenda_.AddAll(state_);  // images of what is not in it any more may go
+    agenda_.wishes = true;   // even if there is none: what an earlier controller did is to be taken back
+  }
+  for (JobId id : changed) {
+    FollowQueue(id);
+    agenda_.jobs.insert(id);  // tasks may have ended before
+  }
+  agenda_.schedule = true;
+}
+
+void ManagedQueue::FollowQueue(JobId id) {
+  const ManagedJob* queued = manager_.QueuedAs(id);
+  const auto found = state_.jobs.find(id);
+  if (queued != nullptr && MayEnlist(*queued)) {
+    Enlist(*queued);
+  } else if (found != state_.jobs.end() && IsExternallyManaged(found->second) &&
+             !IsTerminal(found->second.state)) {
+    found->second.spec.kind == JobKind::kOnDemand ? FollowRequest(found->second, queued)
+                                                  : FollowWaiting(found->second, queued);
+  }
+  if (queued == nullptr || queued->phase != ManagedPhase::kRunning) return;
+  // Tasks that were reported before the queue was seen.
+  for (const NodeId& node : queued->nodes) {
+    const auto tasks = state_.observed_tasks.find(node);
+    if (tasks == state_.observed_tasks.end()) continue;
+    for (auto task = tasks->second.lower_bound(TaskId{id, 0, 0});
+         task != tasks->second.end() && task->first.job == id; ++task)
+      tasks_.Follow(node, task->second.report);
+  }
+}
+
+void ManagedQueue::FollowWaitingAll() {
+  if (!state_.queue.seen) return;
+  std::vector<const JobRecord*> hosted;
+  for (const auto& [id, job] : state_.unfinished) {
+    if (IsExternallyManaged(*job) && !IsKnownFromQueueOnly(*job)) hosted.push_back(job);
+  }
+  for (const JobRecord* job : hosted) FollowWaiting(*job, manager_.QueuedAs(job->id));
+}
+
+// A deadline job that is new, was cancelled (here: while it was held), or has a number that is used again.
+bool ManagedQueue::MayEnlist(const ManagedJob& queued) const {
+  if (!platform_.steers() || queued.spec.kind != JobKind::kOnDemand || queued.phase == ManagedPhase::kOver)
+    return false;
+  if (queued.phase == ManagedPhase::kWaiting && !queued.may_start) return false;
+  const auto known = state_.jobs.find(queued.id);
+  if (known == state_.jobs.end()) return true;
+  const JobRecord& job = known->second;
+  return job.state == JobState::kCancelled || (job.ended && queued.submitted > *job.ended);
+}
+
+// A deadline job that the manager has. It has been asked about at its submission, if that was possible; now
+// it is there, and is served as well as can be.
+void ManagedQueue::Enlist(const ManagedJob& queued) {
+  const JobSpec& spec = queued.spec;
+  if (const absl::Status rule = admission_.CheckRule(spec); !rule.ok()) {
+    Plan refused;
+    refused.request = queued.id;
+    refused.refusal = std::string(rule.message());
+    recorder_.Record(queued.id, RequestRefused{spec, std::move(refused)});
+    return;
+  }
+  if (HasBegun(queued)) {
+    recorder_.Record(queued.id, JobSubmitted{spec});
+    FollowRequest(state_.jobs.at(queued.id), &queued);
+    return;
+  }
+  // Whether the margin is left was asked when it was submitted.
+  std::vector<Plan> plans = MakePlans(planning_.TaskFor(queued.id, spec));
+  Plan& plan = plans.front();
+  if (!plan.feasible && plan.earliest && admission_.TakePromise(spec)) {
+    plans = {MakeLatePlan(planning_.TaskFor(queued.id, spec), plan)};
+  } else if (!plan.feasible && !admission_.Postpone(spec, plan)) {
+    if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, clock_.Now());
+    recorder_.Record(queued.id, RequestRefused{spec, ForTheRecord(std::move(plan))});
+    return;
+  }
+  recorder_.Record(queued.id, JobSubmitted{spec});
+  requests_.Adopt(std::move(plans));
+}
+
+void ManagedQueue::FollowRequest(const JobRecord& job, const ManagedJob* queued) {
+  const std::string manager = job.spec.cluster_manager;
+  const bool has_begun = queued != nullptr && HasBegun(*queued) && queued->started;
+  if (has_begun && job.state == JobState::kPending) {
+    JobMoved place;
+    place.event = JobEvent::kPlace;
+    place.nodes = queued->nodes;
+    place.incarnation = queued->starts;
+    place.reason = "started by " + manager;
+    recorder_.Move(job, std::move(place));
+    JobMoved start;
+    start.event = JobEvent::kStarted;
+    start.started = queued->started.value_or(clock_.Now());
+    recorder_.Move(job, std::move(start));
+  }
+  const bool over = queued == nullptr || queued->phase == ManagedPhase::kOver;
+  JobMoved move;
+  move.reason = WhatIsSaid(manager, queued);
+  const bool held = !over && queued->phase == ManagedPhase::kWaiting && !queued->may_start;
+  if ((over || held) && job.state == JobState::kPending) {
+    move.event = JobEvent::kCancelled;
+  } else if (over) {
+    move.exit_code = ExitCodeOf(queued);
+    move.event = move.exit_code == 0 ? JobEvent::kSucceeded : JobEvent::kFailed;
+  } else if (queued->phase == ManagedPhase::kWaiting && job.state == JobState::kRunning) {
+    move.event = JobEvent::kRestartNeeded;
+  } else {
+    return;
+  }
+  recorder_.Move(job, std::move(move));
+}
+
+// One that is to come back, and was cancelled meanwhile, or came back and ended while nobody looked.
+void ManagedQueue::FollowWaiting(const JobRecord& job, const ManagedJob* queued) {
+  if (queued != nullptr && queued->phase != ManagedPhase::kOver) return;
+  // What its agents say of its end comes first, if they are there to say it.
+  const bool somebody = std::any_of(job.nodes.begin(), job.nodes.end(),
+                                    [&](const NodeId& node) { return cluster_.IsConnected(node); });
+  if (HoldsNodes(job.state) && somebody) return;
+  JobMoved move;
+  move.reason = WhatIsSaid(job.spec.cluster_manager, queued);
+  move.exit_code = ExitCodeOf(queued);
+  move.event = move.exit_code == 0 ? JobEvent::kSucceeded : JobEvent::kFailed;
+  if (!HoldsNodes(job.state)) move.event = JobEvent::kCancelled;
+  recorder_.Move(job, std::move(move));
+}
+
+}  // namespace siding

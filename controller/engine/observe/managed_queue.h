@@ -1,0 +1,70 @@
+// What a cluster manager's queue says, turned into events of the lifecycle. Jobs with a deadline come from
+// it, and their whole life is read from it: no agent reports their tasks. Of jobs that can be preempted it
+// tells what agents cannot: how much they hold, and that one is gone while it waits to come back.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/decide/admission.h"
+#include "controller/engine/decide/planning.h"
+#include "controller/engine/decide/requests.h"
+#include "controller/engine/observe/managed_tasks.h"
+#include "controller/engine/state/context.h"
+#include "controller/platform/platform.h"
+
+namespace siding {
+
+class ManagedQueue {
+ public:
+  ManagedQueue(const Context& c, ManagedTasks& tasks, Admission& admission, const Planning& planning,
+               Requests& requests)
+      : state_(c.state),
+        observed_(c.observed),
+        clock_(c.clock),
+        platform_(c.platform),
+        cluster_(c.cluster),
+        manager_(c.manager),
+        accounts_(c.accounts),
+        recorder_(c.recorder),
+        agenda_(c.agenda),
+        tasks_(tasks),
+        admission_(admission),
+        planning_(planning),
+        requests_(requests) {}
+
+  // What has changed in the queue since the last call; all of it at the first one.
+  void OnManager(ManagerChanges changes);
+  // Records what the queue says of this job.
+  void FollowQueue(JobId id);
+  // At every tick: jobs that were cancelled, or ended, while nobody looked.
+  void FollowWaitingAll();
+
+ private:
+  bool MayEnlist(const ManagedJob& queued) const;
+  void Enlist(const ManagedJob& queued);
+  void FollowRequest(const JobRecord& job, const ManagedJob* queued);
+  void FollowWaiting(const JobRecord& job, const ManagedJob* queued);
+
+  const ClusterState& state_;
+  ObservedState& observed_;
+  const Clock& clock_;
+  const Platform& platform_;
+  const ClusterView& cluster_;
+  const ManagerView& manager_;
+  NodeAccounts& accounts_;
+  Recorder& recorder_;
+  Agenda& agenda_;
+  ManagedTasks& tasks_;
+  Admission& admission_;
+  const Planning& planning_;
+  Requests& requests_;
+};
+
+}  // namespace siding

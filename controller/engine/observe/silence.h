@@ -1,0 +1,47 @@
+// Nodes whose agents hold their connections and say nothing: an agent that is stopped or hangs, a machine
+// that swaps. What was heard last may be out of date, and orders may not be carried out, so nothing new is
+// planned there. What runs there is left alone, and orders for it are sent: it is as far from being lost as
+// on a node that is cut off.
+//
+// Used under the engine's lock.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/act/verifications.h"
+#include "controller/engine/state/context.h"
+
+namespace siding {
+
+class Silence {
+ public:
+  Silence(const Context& c, Verifications& verifications)
+      : observed_(c.observed),
+        clock_(c.clock),
+        accounts_(c.accounts),
+        agenda_(c.agenda),
+        verifications_(verifications) {}
+
+  // Without a heartbeat for so long a node is silent; 0: never.
+  void set_after(Duration after) { silent_after_ = after; }
+
+  // Other messages do not count: only heartbeats say what the node is like.
+  void OnHeartbeat(const NodeId& node, ObservedNode& observed);
+  void DetectSilence(Time last_look);
+
+ private:
+  ObservedState& observed_;
+  const Clock& clock_;
+  NodeAccounts& accounts_;
+  Agenda& agenda_;
+  Verifications& verifications_;
+  Duration silent_after_{0};
+  Time awake_since_;  // the controller itself has looked every second or so since then
+};
+
+}  // namespace siding

@@ -1,0 +1,522 @@
+// Apply(): how each event changes the durable state. Nothing else does.
+#include <algorithm>
+
+#include "controller/engine/state/cluster_state.h"
+
+namespace siding {
+namespace {
+
+// More than a job is given between two copies of the journal.
+constexpr int kSkippedOrders = 1000;
+
+double NodeSeconds(const JobRecord& job, Duration d) { return job.spec.nodes * ToSeconds(d); }
+
+// The job runs (again): what it stood still for is lost.
+void CountStandstill(JobRecord& job, Time now) {
+  if (job.stopped_at) job.lost_node_seconds += NodeSeconds(job, now - *job.stopped_at);
+  job.stopped_at.reset();
+}
+
+// The job fell back: what it did since its last durable point has to be done again.
+void CountRepeatedWork(JobRecord& job, Time now) {
+  if (job.running_since == Time{}) return;
+  const Time until = job.stopped_at.value_or(now);
+  job.lost_node_seconds += NodeSeconds(job, std::max(Duration(0), until - job.durable_at));
+  job.stopped_at = until;
+}
+
+// It has made way for a request. One that was only told to, and could not, or need not, has not.
+void CountPreemption(JobRecord& job) {
+  if (job.current.request != JobId() && !job.current.keep_running) ++job.preemptions;
+}
+
+void TakeTasks(JobRecord& job, const std::vector<NodeId>& nodes, int first_rank) {
+  job.first_rank = first_rank;
+  job.nodes = nodes;
+  // A cluster manager may have given it more than it asked for at least.
+  job.spec.nodes = static_cast<int>(nodes.size());
+  job.lost_methods.clear();
+  job.methods_back_at.clear();
+}
+
+void LeaveNodes(JobRecord& job) {
+  if (!job.nodes.empty()) job.last_nodes = std::move(job.nodes);
+  job.nodes.clear();
+  job.running_since = Time{};
+  job.in_ram = false;
+}
+
+// What was saved before is not gone on from any more: files may have been written since, by the next life.
+void BackToTheStart(JobRecord& job, Time now, const std::string& why) {
+  job.saved_at.reset();
+  job.exited.clear();
+  job.restore_failures = 0;
+  if (!job.first_started || job.state == JobState::kStarting) return;  // nothing of this life has run
+  job.begun = now;
+  job.begun_after = job.incarnation;
+  job.restart_reason = why;
+}
+
+class Applier {
+ public:
+  Applier(DurableState& state, const Event& event) : state_(state), event_(event) {}
+
+  void operator()(const JobSubmitted& e) { Create(e.spec, e.request_key); }
+
+  void operator()(const RequestRefused& e) {
+    JobRecord& job = Create(e.spec, e.request_key);
+    state_.unfinished.erase(job.id);
+    job.state = JobState::kFailed;
+    SetEnded(job, event_.at);
+    DropOwnContents(job.spec);
+    job.exit_code = -1;
+    job.reason = e.plan.refusal;
+    job.plans.push_back(e.plan);
+  }
+
+  void operator()(const RequestPlanned& e) {
+    if (JobRecord* job = Find()) job->plans.push_back(e.plan);
+  }
+
+  void operator()(const RankExited& e) {
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    job->exited[e.rank] = e.exit_code;
+    job->last_exit = event_.at;
+  }
+
+  void operator()(const TasksChanged& e) {
+    JobRecord* job = Find();
+    if (job == nullptr || !HoldsNodes(job->state)) return;
+    TakeTasks(*job, e.nodes, e.first_rank);
+    job->exited.clear();
+  }
+
+  void operator()(const MethodLost& e) {
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    job->lost_methods[e.method] = e.why;
+    if (e.back_at == Time{})
+      job->methods_back_at.erase(e.method);
+    else
+      job->methods_back_at[e.method] = e.back_at;
+  }
+
+  void operator()(const MethodRegained& e) {
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    job->lost_methods.erase(e.method);
+    job->methods_back_at.erase(e.method);
+  }
+
+  void operator()(const CheckpointChanged& e) {
+    auto it = state_.checkpoints.find(e.checkpoint);
+    if (it == state_.checkpoints.end()) return;
+    SetState(it->second, e.state, e.note);
+    if (JobRecord* job = Find()) {
+      std::erase(job->checkpoints, e.checkpoint);
+      job->restore_failures = 0;
+    }
+  }
+
+  void operator()(const NodeCordoned& e) { state_.nodes[e.node].cordoned = e.cordoned; }
+
+  void operator()(const NodeLost& e) {
+    std::optional<Time>& since = state_.nodes[e.node].lost_since;
+    if (!e.lost) since.reset();
+    if (e.lost && !since) since = event_.at;
+  }
+
+  void operator()(const TasksGone& e) { NothingIsLeft(e.node, event_.job); }
+
+  void operator()(const BecamePreemptible& e) {
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    job->preemptible_since = event_.at;
+    job->reason = e.why + ": it makes way for others now";
+    if (job->spec.methods.empty()) job->spec.methods = {Method::kSuspend, Method::kCheckpoint, Method::kKill};
+  }
+
+  void operator()(const Noted& e) {
+    JobRecord* job = Find();
+    if (job != nullptr && e.rank >= 0) ++job->notes[e.rank];
+  }
+
+  void operator()(const JobsForgotten& e) {
+    for (const JobId& id : e.jobs) Forget(id);
+    state_.last_job = std::max(state_.last_job, e.last_job);
+    state_.forgotten = e.tally;
+  }
+
+  void operator()(const JournalRestored& e) {
+    state_.last_job = std::max(state_.last_job, e.last_job);
+    state_.restored_at = event_.at;
+    // Of orders and images since, only the agents know. None of their numbers is given again.
+    for (const auto& [id, job] : state_.unfinished) {
+      job->from_copy = true;
+      job->order += kSkippedOrders;
+      job->checkpoint_count += kSkippedOrders;
+    }
+  }
+
+  void operator()(const JobMoved& e) {
+    JobRecord* found = Find();
+    if (found == nullptr) return;
+    JobRecord& job = *found;
+    const auto next = Next(job.state, e.event);
+    if (!next) return;
+    const CheckpointId under_way = job.current.checkpoint;
+    if (e.gpu_state_lost) ++job.gpu_states_lost;
+    Move(job, e);
+    if (IsCheckpointing(job.state) && !IsCheckpointing(*next)) AbandonCheckpoint(job, under_way);
+    job.state = *next;
+    job.state_since = event_.at;
+    job.reason = e.reason;
+    if (IsTerminal(*next)) End(job, e);
+    CountWalltime(job);
+  }
+
+ private:
+  static bool IsCheckpointing(JobState state) {
+    return state == JobState::kDumping || state == JobState::kCommitting;
+  }
+
+  // It is used up while the job runs, and not while it is frozen or waits.
+  void CountWalltime(JobRecord& job) {
+    const bool runs = job.running_since != Time{} && !job.stopped_at;
+    if (runs == job.runs_since.has_value()) return;
+    job.ran = RanFor(job, event_.at);
+    job.runs_since = runs ? std::optional(event_.at) : std::nullopt;
+  }
+
+  // The job leaves in the middle of it: no rank's image will count, and those that are in place already are
+  // to go.
+  void AbandonCheckpoint(const JobRecord& job, const CheckpointId& id) {
+    CheckpointRecord& checkpoint = state_.checkpoints[id];
+    if (!checkpoint.state.empty()) return;
+    SetState(checkpoint, job.state == JobState::kCommitting ? "deleted" : "failed",
+             "its job left before all ranks had one");
+  }
+
+  void SetState(CheckpointRecord& checkpoint, const std::string& state, const std::string& note) {
+    const auto owner = state_.jobs.find(checkpoint.job);
+    if (state == "damaged" && checkpoint.state != "damaged" && owner != state_.jobs.end())
+      ++owner->second.damaged_checkpoints;
+    checkpoint.state = state;
+    checkpoint.note = note;
+    if (state == "deleted" || state == "damaged") {
+      state_.unwanted.insert(checkpoint.id);
+    } else {
+      state_.unwanted.erase(checkpoint.id);
+    }
+  }
+
+  JobRecord* Find() {
+    auto it = state_.jobs.find(event_.job);
+    return it == state_.jobs.end() ? nullptr : &it->second;
+  }
+
+  JobRecord& Create(const JobSpec& spec, const std::string& request_key) {
+    JobRecord& job = state_.jobs[event_.job];
+    job.id = event_.job;
+    job.request_key = request_key;
+    if (!request_key.empty()) state_.keyed[{spec.uid, request_key}] = job.id;
+    state_.unfinished[job.id] = &job;
+    state_.last_job = std::max(state_.last_job, job.id);
+    job.spec = spec;
+    job.submitted = job.state_since = job.durable_at = event_.at;
+    // One that had ended, and that its cluster manager has put into its queue again: its checkpoints stay.
+    job.state = JobState::kPending;
+    SetEnded(job, std::nullopt);
+    job.exited.clear();
+    job.exit_code = 0;
+    job.ran = Duration(0);
+    job.preemptible_since.reset();
+    return job;
+  }
+
+  void NothingIsLeft(const NodeId& node, JobId job) {
+    const auto given_up = state_.given_up.find(node);
+    if (given_up == state_.given_up.end()) return;
+    given_up->second.erase(job);
+    if (given_up->second.empty()) state_.given_up.erase(given_up);
+  }
+
+  void SetEnded(JobRecord& job, std::optional<Time> at) {
+    if (job.ended) state_.ended.erase({*job.ended, job.id});
+    if (at) state_.ended.insert({*at, job.id});
+    job.ended = at;
+  }
+
+  void Forget(JobId id) {
+    const auto job = state_.jobs.find(id);
+    if (job == state_.jobs.end() || !job->second.ended) return;
+    SetEnded(job->second, std::nullopt);
+    const auto keyed = state_.keyed.find({job->second.spec.uid, job->second.request_key});
+    if (keyed != state_.keyed.end() && keyed->second == id) state_.keyed.erase(keyed);
+    for (const CheckpointId& checkpoint : job->second.ordered) {
+      state_.checkpoints.erase(checkpoint);
+      state_.unwanted.erase(checkpoint);
+    }
+    state_.jobs.erase(job);
+  }
+
+  void Order(JobRecord& job, const JobMoved& e) {
+    ++job.order;
+    job.current = e;
+    if (e.request != JobId()) {
+      job.displaced_by = e.request;
+      job.last_preempted = event_.at;
+    }
+  }
+
+  void Move(JobRecord& job, const JobMoved& e) {
+    switch (e.event) {
+      case JobEvent::kPlace:
+        job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
+        // Found where it is, it has had orders that are not recorded.
+        job.order = job.from_copy ? kSkippedOrders : 0;
+        job.notes.clear();
+        job.current = e;
+        TakeTasks(job, e.nodes, e.first_rank);
+        // One that was found may be found again, in a later life.
+        job.from_copy = job.from_copy && e.found;
+        job.target.clear();
+        GiveUpLeftTasks(job, e.found);
+        if (e.checkpoint != CheckpointId()) job.exited = state_.checkpoints[e.checkpoint].exited;
+        break;
+      case JobEvent::kOrderResume:
+        job.in_ram = false;
+        [[fallthrough]];
+      case JobEvent::kOrderSuspend:
+      case JobEvent::kOrderSave:
+      case JobEvent::kOrderKill:
+        Order(job, e);
+        break;
+      case JobEvent::kOrderDump:
+        Order(job, e);
+        BeginCheckpoint(job, e);
+        break;
+      case JobEvent::kCommit:
+        state_.checkpoints[job.current.checkpoint].bytes = e.bytes;
+        if (!job.current.keep_running && !job.stopped_at) job.stopped_at = event_.at;
+        CountPreemption(job);
+        break;
+      case JobEvent::kStarted:
+      case JobEvent::kRestored:
+        Begin(job, e);
+        break;
+      case JobEvent::kFrozen:
+        CountPreemption(job);
+        job.in_ram = true;
+        if (!job.stopped_at) job.stopped_at = event_.at;
+        break;
+      case JobEvent::kThawed:
+        CountStandstill(job, event_.at);
+        job.displaced_by = JobId();
+        break;
+      case JobEvent::kFreezeFailed:
+      case JobEvent::kSaveFailed:
+        job.displaced_by = JobId();
+        break;
+      case JobEvent::kDumpFailed:
+        state_.checkpoints[job.current.checkpoint].state = "failed";
+        state_.checkpoints[job.current.checkpoint].note = e.reason;
+        job.displaced_by = JobId();
+        break;
+      case JobEvent::kStaysFrozen:
+        job.in_ram = true;
+        if (e.request != JobId()) job.displaced_by = e.request;
+        if (job.state != JobState::kDumping) break;  // it was to be resumed
+        state_.checkpoints[job.current.checkpoint].state = "failed";
+        state_.checkpoints[job.current.checkpoint].note = e.reason;
+        break;
+      case JobEvent::kContinued:
+        job.state == JobState::kSaving ? FinishSave(job) : FinishCheckpoint(job);
+        break;
+      case JobEvent::kReleased:
+        Release(job, e);
+        break;
+      case JobEvent::kRestoreFailed:
+        // Else it was running, or its last image was lost while it waited.
+        if (job.state == JobState::kRestoring) ++job.restore_failures;
+        FallBack(job, e);
+        if (!e.without_save) break;
+        job.saved_at.reset();
+        job.restore_failures = 0;
+        break;
+      case JobEvent::kRestartNeeded:
+        if (job.state == JobState::kStarting) {
+          ++job.start_failures;
+        } else {
+          ++job.restarts;
+        }
+        [[fallthrough]];
+      case JobEvent::kRequeued:
+        if (e.event == JobEvent::kRequeued) CountPreemption(job);
+        FallBack(job, e);
+        BackToTheStart(job, event_.at, e.reason);
+        break;
+      case JobEvent::kStartFailed:
+      case JobEvent::kCancelled:
+      case JobEvent::kSucceeded:
+      case JobEvent::kFailed:
+        break;
+    }
+  }
+
+  // It is started again. That tasks of its last life are gone has been seen, or an operator has said it. Of
+  // one that was found started again, nobody knows which.
+  void GiveUpLeftTasks(JobRecord& job, bool found) {
+    for (const NodeId& node : job.left_on) {
+      if (found || state_.IsLost(node)) state_.given_up[node].insert(job.id);
+    }
+    job.left_on.clear();
+  }
+
+  void BeginCheckpoint(JobRecord& job, const JobMoved& e) {
+    ++job.checkpoint_count;
+    job.ordered.push_back(e.checkpoint);
+    CheckpointRecord& checkpoint = state_.checkpoints[e.checkpoint];
+    checkpoint.id = e.checkpoint;
+    checkpoint.job = job.id;
+    checkpoint.incarnation = job.incarnation;
+    checkpoint.first_rank = job.first_rank;
+    checkpoint.tier = e.tier;
+    checkpoint.nodes = job.nodes;
+    checkpoint.exited = job.exited;
+    checkpoint.created = event_.at;
+    checkpoint.ran = RanFor(job, event_.at);
+    job.target = e.target;
+  }
+
+  void FinishCheckpoint(JobRecord& job) {
+    CheckpointRecord& checkpoint = state_.checkpoints[job.current.checkpoint];
+    checkpoint.state = "good";
+    checkpoint.exited = job.exited;
+    job.checkpoints.push_back(checkpoint.id);
+    job.durable_at = checkpoint.created;
+    job.restore_failures = 0;
+  }
+
+  // The program wrote it after it was told to, so it holds at least what was done by then.
+  void FinishSave(JobRecord& job) {
+    job.saved_at = job.durable_at = job.state_since;
+    job.saved_ran = RanFor(job, job.state_since);
+    job.restore_failures = 0;
+  }
+
+  void Begin(JobRecord& job, const JobMoved& e) {
+    const Time started = e.started == Time{} ? event_.at : e.started;
+    CountStandstill(job, started);
+    job.running_since = started;
+    job.runs_since = started;
+    job.ran = e.event == JobEvent::kStarted    ? Duration(0)
+              : e.checkpoint != CheckpointId() ? state_.checkpoints[e.checkpoint].ran
+                                               : job.saved_ran;
+    if (!job.first_started) job.first_started = started;
+    // Whatever it goes on from, what may be lost is what it does from now on.
+    job.durable_at = started;
+    job.displaced_by = JobId();
+    job.start_failures = job.restore_failures = 0;
+  }
+
+  void Release(JobRecord& job, const JobMoved& e) {
+    if (job.state == JobState::kCommitting) {
+      FinishCheckpoint(job);
+    } else {
+      CountPreemption(job);
+    }
+    if (job.state == JobState::kSaving) FinishSave(job);
+    if (job.state == JobState::kKilling) {
+      CountRepeatedWork(job, event_.at);
+      job.left_on = e.nodes;
+    }
+    if (!job.stopped_at) job.stopped_at = event_.at;
+    LeaveNodes(job);
+  }
+
+  void FallBack(JobRecord& job, const JobMoved& e) {
+    CountRepeatedWork(job, event_.at);
+    // A parked job that has to start from the beginning has left nothing new behind.
+    if (HoldsNodes(job.state)) job.left_on = e.nodes;
+    // What it goes on from was saved when a rank that has ended since was still there: that one is needed
+    // again. A checkpoint says for itself who had ended.
+    if (job.saved_at && job.last_exit > *job.saved_at) job.exited.clear();
+    LeaveNodes(job);
+  }
+
+  // A cluster manager may start its jobs again.
+  static void DropOwnContents(JobSpec& spec) {
+    if (spec.cluster_manager.empty()) DropContents(spec);
+  }
+
+  void End(JobRecord& job, const JobMoved& e) {
+    state_.unfinished.erase(job.id);
+    CountStandstill(job, event_.at);
+    SetEnded(job, event_.at);
+    DropOwnContents(job.spec);
+    job.exit_code = e.exit_code;
+    job.displaced_by = JobId();
+    LeaveNodes(job);
+  }
+
+  DurableState& state_;
+  const Event& event_;
+};
+
+}  // namespace
+
+bool IsRequest(const JobRecord& job) { return job.spec.kind == JobKind::kOnDemand && !job.preemptible_since; }
+
+void DropContents(JobSpec& spec) {
+  std::vector<std::string>().swap(spec.command);
+  spec.env.clear();
+  if (spec.app) std::vector<std::string>().swap(spec.app->restart_command);
+}
+
+Duration RanFor(const JobRecord& job, Time now) {
+  return job.ran + (job.runs_since ? std::max(Duration(0), now - *job.runs_since) : Duration(0));
+}
+
+void AddTo(Tally& tally, const JobRecord& job) {
+  tally.preemptions += job.preemptions;
+  tally.lost_node_seconds += job.lost_node_seconds;
+  tally.damaged_checkpoints += job.damaged_checkpoints;
+  tally.gpu_states_lost += job.gpu_states_lost;
+  tally.restarts += job.restarts;
+  if (job.spec.kind != JobKind::kOnDemand) return;
+  if (job.first_started) {
+    ++(*job.first_started <= job.spec.start_by ? tally.met : tally.missed);
+  } else if (job.state == JobState::kFailed && !job.plans.empty() && !job.plans.back().feasible) {
+    ++tally.refused;
+  }
+}
+
+std::vector<CheckpointId> UsableImages(const DurableState& state, const JobRecord& job) {
+  std::vector<CheckpointId> usable = job.checkpoints;
+  std::erase_if(usable, [&](const CheckpointId& id) {
+    return state.checkpoints.at(id).incarnation <= job.begun_after;
+  });
+  return usable;
+}
+
+const CheckpointRecord* NewestImage(const DurableState& state, const JobRecord& job) {
+  if (job.checkpoints.empty()) return nullptr;
+  const CheckpointRecord& newest = state.checkpoints.at(job.checkpoints.back());
+  return newest.incarnation > job.begun_after ? &newest : nullptr;
+}
+
+Resumption ResumptionOf(const DurableState& state, const JobRecord& job) {
+  const CheckpointRecord* const newest = NewestImage(state, job);
+  if (newest == nullptr) return job.saved_at ? Resumption::kOwnSave : Resumption::kBeginning;
+  return job.saved_at && *job.saved_at >= newest->created ? Resumption::kOwnSave : Resumption::kCheckpoint;
+}
+
+void Apply(DurableState& state, const Event& event) {
+  state.last_seq = std::max(state.last_seq, event.seq);
+  std::visit(Applier(state, event), event.body);
+  if (const auto job = state.jobs.find(event.job); job != state.jobs.end()) state.index.Update(job->second);
+}
+
+}  // namespace siding

@@ -1,0 +1,238 @@
+#include "controller/engine/state/cluster_state.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+using namespace std::chrono_literals;
+
+const JobId kJob(1);
+
+// Feeds events to a state, one second apart unless told otherwise.
+class ApplyTest : public testing::Test {
+ protected:
+  ApplyTest() {
+    JobSpec spec;
+    spec.nodes = 2;
+    Feed(JobSubmitted{spec});
+  }
+  void Feed(EventBody body, Duration after = 1s) {
+    now_ += after;
+    Apply(state_, Event{++seq_, now_, kJob, std::move(body)});
+  }
+  void Feed(JobEvent event, Duration after = 1s) { Feed(Moved(event), after); }
+  static EventBody Moved(JobEvent event) {
+    JobMoved move;
+    move.event = event;
+    return move;
+  }
+  void FeedPlace(const std::string& checkpoint = "") {
+    JobMoved move;
+    move.nodes = {NodeId("a"), NodeId("b")};
+    move.checkpoint = CheckpointId(checkpoint);
+    Feed(move);
+  }
+  void FeedDump(const std::string& id) {
+    JobMoved move;
+    move.event = JobEvent::kOrderDump;
+    move.checkpoint = CheckpointId(id);
+    Feed(move);
+  }
+  JobRecord& job() { return state_.jobs[kJob]; }
+
+  ClusterState state_;
+  Time now_ = FromMicros(1'000'000'000);
+  int64_t seq_ = 0;
+};
+
+TEST_F(ApplyTest, PlacingBeginsAnIncarnation) {
+  FeedPlace();
+  EXPECT_EQ(job().state, JobState::kStarting);
+  EXPECT_EQ(job().incarnation, 1);
+  EXPECT_EQ(job().nodes.size(), 2u);
+}
+
+TEST_F(ApplyTest, AJobThatWasOnlyToldToMakeWayHasNot) {
+  JobMoved order;
+  order.request = JobId(2);
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  for (const auto& [told, failed] : {std::pair(JobEvent::kOrderSave, JobEvent::kSaveFailed),
+                                     std::pair(JobEvent::kOrderDump, JobEvent::kDumpFailed),
+                                     std::pair(JobEvent::kOrderSuspend, JobEvent::kFreezeFailed)}) {
+    order.event = told;
+    Feed(order);
+    Feed(failed);
+    if (job().state == JobState::kResuming) Feed(JobEvent::kThawed);
+    EXPECT_EQ(job().preemptions, 0) << ToString(told);
+    EXPECT_TRUE(job().last_preempted.has_value());
+  }
+}
+
+TEST_F(ApplyTest, OneThatHasMadeWayIsCountedOnce) {
+  JobMoved order;
+  order.request = JobId(2);
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  order.event = JobEvent::kOrderSuspend;
+  Feed(order);
+  Feed(JobEvent::kFrozen);
+  EXPECT_EQ(job().preemptions, 1);
+  // Behind that, through RAM.
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  EXPECT_EQ(job().preemptions, 1);
+  FeedPlace("1.1");
+  Feed(JobEvent::kRestored);
+  order.event = JobEvent::kOrderDump;
+  order.checkpoint = CheckpointId("1.2");
+  Feed(order);
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  EXPECT_EQ(job().preemptions, 2);
+  FeedPlace("1.2");
+  Feed(JobEvent::kRestored);
+  order.event = JobEvent::kOrderKill;
+  Feed(order);
+  Feed(JobEvent::kRequeued);
+  EXPECT_EQ(job().preemptions, 3);
+}
+
+TEST_F(ApplyTest, WalltimeIsUsedUpWhileItRuns) {
+  FeedPlace();
+  Feed(JobEvent::kStarted, 10s);
+  FeedDump("1.1");  // after a second
+  Feed(JobEvent::kCommit, 4s);
+  EXPECT_EQ(job().ran, 5s);
+  Feed(JobEvent::kReleased, 60s);
+  EXPECT_EQ(RanFor(job(), now_ + 60s), 5s);
+  FeedPlace("1.1");
+  JobMoved restored;
+  restored.event = JobEvent::kRestored;
+  restored.checkpoint = CheckpointId("1.1");
+  Feed(restored, 60s);
+  EXPECT_EQ(RanFor(job(), now_ + 60s), 61s);
+}
+
+TEST_F(ApplyTest, FromTheBeginningItHasAllOfIt) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  Feed(JobEvent::kRestartNeeded, 60s);
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  EXPECT_EQ(RanFor(job(), now_), 0s);
+}
+
+TEST_F(ApplyTest, AKeyIsForgottenWithItsJob) {
+  Feed(JobSubmitted{JobSpec(), "key"});
+  EXPECT_EQ(state_.keyed.size(), 1u);
+  Feed(JobEvent::kCancelled);
+  Feed(JobsForgotten{{kJob}, kJob, {}});
+  EXPECT_TRUE(state_.keyed.empty());
+}
+
+TEST_F(ApplyTest, AJobIsUnfinishedUntilItEnds) {
+  EXPECT_TRUE(state_.unfinished.contains(kJob));
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  Feed(JobEvent::kSucceeded);
+  EXPECT_FALSE(state_.unfinished.contains(kJob));
+}
+
+TEST_F(ApplyTest, ARefusedRequestIsNotUnfinished) {
+  Apply(state_, Event{++seq_, now_, JobId(2), RequestRefused{}});
+  EXPECT_FALSE(state_.unfinished.contains(JobId(2)));
+}
+
+TEST_F(ApplyTest, WhatMeansNothingIsIgnored) {
+  Feed(JobEvent::kFrozen);
+  EXPECT_EQ(job().state, JobState::kPending);
+}
+
+TEST_F(ApplyTest, ACheckpointCountsOnlyWhenTheJobHasLeft) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit);
+  EXPECT_TRUE(job().checkpoints.empty());
+  Feed(JobEvent::kReleased);
+  EXPECT_EQ(job().checkpoints, std::vector<CheckpointId>{CheckpointId("1.1")});
+  EXPECT_EQ(state_.checkpoints[CheckpointId("1.1")].state, "good");
+  EXPECT_TRUE(job().nodes.empty());
+}
+
+TEST_F(ApplyTest, StandstillIsLostNodeSeconds) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  FeedPlace("1.1");
+  Feed(JobEvent::kRestored, 10s);
+  // Two nodes stood still from the commit on: 1 s to the release, 1 s to the placement, 10 s to the restore.
+  EXPECT_DOUBLE_EQ(job().lost_node_seconds, 24);
+}
+
+TEST_F(ApplyTest, AKillLosesTheWorkSinceTheStart) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  Feed(JobEvent::kOrderKill, 30s);
+  Feed(JobEvent::kRequeued, 2s);
+  EXPECT_EQ(job().state, JobState::kPending);
+  EXPECT_DOUBLE_EQ(job().lost_node_seconds, 64);
+}
+
+TEST_F(ApplyTest, AFailedDumpForgetsTheCheckpoint) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  FeedDump("1.1");
+  Feed(JobEvent::kDumpFailed);
+  EXPECT_EQ(job().state, JobState::kResuming);
+  EXPECT_EQ(state_.checkpoints[CheckpointId("1.1")].state, "failed");
+  EXPECT_TRUE(job().checkpoints.empty());
+}
+
+TEST_F(ApplyTest, ADamagedCheckpointIsNotTriedAgain) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  Feed(CheckpointChanged{CheckpointId("1.1"), "damaged", "pages-1.img"});
+  EXPECT_TRUE(job().checkpoints.empty());
+}
+
+TEST_F(ApplyTest, ARankThatEndedBeforeTheDumpStaysEnded) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  Feed(RankExited{1, 0});
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit);
+  Feed(JobEvent::kReleased);
+  FeedPlace("1.1");
+  EXPECT_TRUE(job().exited.contains(1));
+}
+
+TEST_F(ApplyTest, ARestartFromTheBeginningStartsEveryRank) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  Feed(RankExited{1, 0});
+  Feed(JobEvent::kRestartNeeded);
+  EXPECT_TRUE(job().exited.empty());
+}
+
+TEST_F(ApplyTest, WhoMakesWayForARequestIsPreempted) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  JobMoved move;
+  move.event = JobEvent::kOrderSuspend;
+  move.request = JobId(7);
+  Feed(move);
+  EXPECT_EQ(job().displaced_by, JobId(7));
+  Feed(JobEvent::kFrozen);
+  EXPECT_EQ(job().preemptions, 1);
+}
+
+}  // namespace
+}  // namespace siding

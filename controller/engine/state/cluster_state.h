@@ -1,0 +1,328 @@
+// The controller's state. The durable part changes only by Apply(event); the observed part is what the
+// agents said last and is gone with the process: they say it again.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/units.h"
+#include "controller/engine/state/job_index.h"
+#include "controller/platform/manager.h"
+#include "model/job.h"
+#include "model/lifecycle.h"
+#include "model/plan.h"
+#include "siding/v1/agent.pb.h"
+
+namespace siding {
+
+// ---- Events: what the journal holds. ----
+
+struct JobSubmitted {
+  JobSpec spec;
+  std::string request_key;  // drawn by the client, to ask again without submitting twice; empty: none
+};
+// A step through the lifecycle table. Fields beside `event` are set where that event needs them.
+struct JobMoved {
+  JobEvent event = JobEvent::kPlace;
+  std::string reason;
+  // kPlace; kRestoreFailed, kRestartNeeded, and kReleased and kRequeued after a kill: where its tasks may
+  // still live.
+  std::vector<NodeId> nodes;
+  int incarnation = 0;          // kPlace by a cluster manager: the one that it has started; 0: the next
+  bool found = false;           // kPlace: it was there already, and the journal, being a copy, did not know
+  int first_rank = 0;           // kPlace by a cluster manager: its agents' number for rank 0
+  CheckpointId checkpoint;      // kPlace, kRestored (restore from), kOrderDump, kCommit
+  Tier tier = Tier::kShared;    // kOrderDump
+  bool keep_running = false;    // kOrderDump, kOrderSave
+  bool through_ram = false;     // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that
+  bool for_good = false;        // kOrderKill: cancel, instead of back to the queue
+  bool over_limit = false;      // kOrderKill: its time is over, so it has failed
+  bool gpu_state_lost = false;  // what it had on GPUs cannot be put back
+  bool without_save = false;    // kRestoreFailed: the program's own save is of no use
+  JobId request;                // the on-demand job that this is done for; 0: none
+  std::vector<NodeId> target;   // kOrderDump by migrate: where to restore
+  Duration notice{0};           // kOrderSuspend, kOrderDump: the job is told, and stopped so much later
+  Time predicted;               // orders that free nodes: when that should be done
+  Bytes bytes;                  // kCommit
+  Time started;                 // kStarted, kRestored: first instruction
+  int exit_code = 0;            // kSucceeded, kFailed
+};
+struct RankExited {
+  int rank = 0;
+  int exit_code = 0;
+};
+// Of a cluster manager's job: other tasks than those before stand for it now.
+struct TasksChanged {
+  std::vector<NodeId> nodes;  // by rank
+  int first_rank = 0;         // agents' number for rank 0
+};
+struct RequestPlanned {
+  Plan plan;
+};  // job = the request
+struct RequestRefused {
+  JobSpec spec;
+  Plan plan;
+  std::string request_key;  // as above
+};                          // the job's record is kept, as failed, for `explain`
+struct MethodLost {
+  Method method = Method::kSuspend;
+  std::string why;
+  Time back_at;  // when it is tried again, if the job has not been started or restored before; 0: not before
+                 // that
+};
+// What stood in the way of the method may be over.
+struct MethodRegained {
+  Method method = Method::kSuspend;
+};
+struct CheckpointChanged {
+  CheckpointId checkpoint;
+  std::string state;
+  std::string note;
+};  // see CheckpointRecord
+struct NodeCordoned {
+  NodeId node;
+  bool cordoned = true;
+};
+// An operator has said that the node is gone for good, and with it whatever ran there. Not lost: its agent
+// has dialled all the same.
+struct NodeLost {
+  NodeId node;
+  bool lost = true;
+  std::string by;
+};
+// Of a job that was started again although tasks of it may live on that node, which was lost or away then: it
+// has come back, and none do.
+struct TasksGone {
+  NodeId node;
+};
+// Something its owner should know.
+struct Noted {
+  std::string text;
+  int rank = -1;  // agents' number of the task that said it; -1: not known
+};
+
+// What jobs that are over add up to, for counters that must never fall.
+struct Tally {
+  int64_t met = 0, missed = 0, refused = 0;  // deadlines
+  int64_t preemptions = 0;
+  double lost_node_seconds = 0;
+  int64_t damaged_checkpoints = 0;
+  int64_t gpu_states_lost = 0;
+  int64_t restarts = 0;  // from the beginning, of jobs that had run
+};
+// Jobs that ended long ago, and that nothing refers to any more, leave the state.
+struct JobsForgotten {
+  std::vector<JobId> jobs;
+  JobId last_job;  // the highest number so far: none is given twice
+  Tally tally;     // of all that have ever been forgotten, these included
+};
+// The journal is a copy that was put back: jobs may have been submitted after it was made.
+struct JournalRestored {
+  int64_t copied = 0;  // the last event before
+  JobId last_job;      // no number up to this one is given again
+};
+
+// The time of an on-demand job is over, and by the policy it makes way like a batch job from then on.
+struct BecamePreemptible {
+  std::string why;
+};
+
+using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
+                               CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
+                               JournalRestored, NodeLost, TasksGone, MethodRegained, BecamePreemptible>;
+struct Event {
+  int64_t seq = 0;  // from 1, each one more than the last
+  Time at;
+  JobId job;  // 0: it is not about one job
+  EventBody body;
+};
+
+// ---- Durable state. ----
+
+struct CheckpointRecord {
+  CheckpointId id;
+  JobId job;
+  int incarnation = 0;
+  int first_rank = 0;  // agents' number for rank 0
+  Tier tier = Tier::kShared;
+  std::vector<NodeId> nodes;  // by rank, that dumped it
+  std::map<int, int> exited;  // ranks without an image: they had ended before, with this code
+  Bytes bytes;
+  Time created;
+  Duration ran{0};    // of its job's walltime, by then
+  std::string state;  // "" while it is being made; then good, failed, damaged, deleted, gone
+  std::string note;
+};
+
+struct JobRecord {
+  JobId id;
+  JobSpec spec;
+  std::string request_key;
+  JobState state = JobState::kPending;
+  Time submitted;
+  Time state_since;
+  Time running_since;  // of this incarnation
+  Time durable_at;     // last durable checkpoint, or the start of the work
+  std::optional<Time> first_started;
+  std::optional<Time> ended;
+  int exit_code = 0;
+  int incarnation = 0;
+  bool from_copy = false;          // a copy of the journal was put back, and it has not been started since
+  int first_rank = 0;              // agents' number for rank 0
+  int order = 0;                   // counts orders within the incarnation: the operation's number for agents
+  std::vector<NodeId> nodes;       // by rank, while it holds nodes
+  std::vector<NodeId> last_nodes;  // that it held before
+  // Of these, where tasks of its last incarnation have not been seen gone: it is not started again before.
+  std::vector<NodeId> left_on;
+  std::map<int, int> exited;  // rank -> exit code
+  Time last_exit;             // of a rank
+  std::map<int, int> notes;   // agents' rank -> how many notes of its task of this incarnation are recorded
+  std::map<Method, std::string> lost_methods;
+  std::map<Method, Time> methods_back_at;  // of these
+  int start_failures = 0;                  // in a row, because of nodes
+  int restore_failures = 0;                // in a row, with the newest checkpoint
+  std::vector<CheckpointId> checkpoints;   // visible and good, oldest first
+  int checkpoint_count = 0;                // ever ordered: numbers the next
+  std::vector<CheckpointId> ordered;       // all of them, whatever became of them
+  std::optional<Time> saved_at;            // the program's own newest save: no older than this
+  // Of its walltime: up to `runs_since`, which is there while it runs, and by its newest own save. What is
+  // run again because it was lost does not count.
+  Duration ran{0}, saved_ran{0};
+  std::optional<Time> runs_since;
+  std::string reason;
+
+  // The order under way (kSuspending .. kKilling), as recorded with it.
+  JobMoved current;
+  // The request whose nodes this job gave up, while that request waits or runs; 0: none.
+  JobId displaced_by;
+  std::vector<NodeId> target;  // restore here (migrate)
+  int preemptions = 0;
+  std::optional<Time> last_preempted;
+  bool in_ram = false;             // frozen: also while it is being dumped; holds its memory and nothing else
+  std::optional<Time> stopped_at;  // while it is not running after having run
+  double lost_node_seconds = 0;
+  int damaged_checkpoints = 0;  // ever found
+  int gpu_states_lost = 0;
+  int restarts = 0;            // from the beginning, after it had run
+  std::string restart_reason;  // of the last one
+  Time begun;                  // the last one
+  int begun_after = 0;         // the incarnation before it: its images, and older ones, are not restored
+
+  // On-demand.
+  std::vector<Plan> plans;
+  std::optional<Time> preemptible_since;  // its time was over, and it has had no precedence from then on
+};
+
+// An on-demand job that has its nodes by right, or is to have them.
+bool IsRequest(const JobRecord& job);
+// Of its walltime.
+Duration RanFor(const JobRecord& job, Time now);
+
+struct NodeRecord {
+  bool cordoned = false;
+  std::optional<Time> lost_since;  // an operator has said so, and its agent has not dialled since
+};
+
+// ---- Observed state. ----
+
+struct ObservedTask {
+  v1::TaskReport report;
+  int64_t failure_noted = 0;  // the operation whose failure is in the journal
+  std::optional<v1::Progress> progress;
+};
+struct ObservedNode {
+  bool connected = false;
+  Time last_heard;
+  Time gone_since;        // while it is not connected, or silent
+  Time last_beat;         // its last heartbeat, or its hello
+  bool silent = false;    // it is connected, and its heartbeats are missing
+  size_t kept_bytes = 0;  // of what it has reported of its tasks
+  Time claiming_since;    // the minute in which it has had so many tasks of a cluster manager's followed
+  int claims = 0;
+  v1::Hello hello;
+  v1::Heartbeat heartbeat;
+};
+
+// What the cluster manager said last, if there is one.
+struct ObservedQueue {
+  bool seen = false;
+  std::map<JobId, ManagedJob> jobs;
+  std::map<NodeId, ManagedNode> nodes;
+};
+
+// What the journal says.
+struct DurableState {
+  DurableState() = default;
+  DurableState(const DurableState&) = delete;  // `unfinished` and `index` point into `jobs`
+  DurableState& operator=(const DurableState&) = delete;
+  DurableState& operator=(DurableState&&) = default;
+
+  int64_t last_seq = 0;
+  std::map<JobId, JobRecord> jobs;
+  // Those of `jobs` that have not ended. What is done often looks only at these: the others are many.
+  std::map<JobId, JobRecord*> unfinished;
+  JobIndex index;                                           // of those
+  std::map<std::pair<uint32_t, std::string>, JobId> keyed;  // by user and request key, the newest of each
+  std::set<std::pair<Time, JobId>> ended;                   // the others, by when they ended
+  JobId last_job;                                           // the highest number so far
+  Tally forgotten;
+  std::map<CheckpointId, CheckpointRecord> checkpoints;
+  std::set<CheckpointId> unwanted;  // those that are deleted or damaged: to be taken out of the store
+  std::map<NodeId, NodeRecord> nodes;
+  Time restored_at;  // when a copy was put back; 0: it never was
+  // Nodes that were lost, and jobs that were started again then although tasks of theirs may live there. Or
+  // that were away when jobs were found elsewhere: what the journal of then knew is not in the copy.
+  std::map<NodeId, std::set<JobId>> given_up;
+
+  bool IsLost(const NodeId& node) const {
+    const auto record = nodes.find(node);
+    return record != nodes.end() && record->second.lost_since.has_value();
+  }
+};
+
+// What others said last. Gone with the process: they say it again.
+struct ObservedState {
+  std::map<NodeId, ObservedNode> observed_nodes;
+  std::map<NodeId, std::map<TaskId, ObservedTask>> observed_tasks;
+  ObservedQueue queue;
+};
+
+struct ClusterState : DurableState, ObservedState {};
+
+// Where a job that has left its nodes goes on from: whichever is newer, its last good checkpoint or what the
+// program saved itself.
+enum class Resumption { kBeginning, kCheckpoint, kOwnSave };
+Resumption ResumptionOf(const DurableState& state, const JobRecord& job);
+// Those that it may be restored from, the newest last: of its life since it was last started from the
+// beginning.
+std::vector<CheckpointId> UsableImages(const DurableState& state, const JobRecord& job);
+// nullptr: there is none.
+const CheckpointRecord* NewestImage(const DurableState& state, const JobRecord& job);
+
+// Why a job whose GPU state was lost once is not taken off its GPUs again.
+inline constexpr char kGpuStateWasLost[] =
+    "what it had on its GPUs was lost the last time it was taken off them";
+
+void AddTo(Tally& tally, const JobRecord& job);
+// What a job runs is needed no more once it is over, and its user may have written megabytes. What accounting
+// and explanations need stays. Not for the record of a cluster manager's job, which may be started again.
+void DropContents(JobSpec& spec);
+// Why there is no such job; the same for one that the caller is not to know of.
+std::string WhyUnknown(const DurableState& state, JobId job);
+
+// Pure. An event that means nothing in the present state is ignored, so that
+// a replay can never fail half-way.
+void Apply(DurableState& state, const Event& event);
+
+// "order-dump", "submitted", ...
+std::string KindOf(const Event& event);
+// One line for people: "dump to shared storage ordered for request 7".
+std::string Describe(const Event& event);
+
+}  // namespace siding

@@ -1,0 +1,233 @@
+#include "controller/engine/state/cluster_view.h"
+
+#include <algorithm>
+
+#include "controller/engine/state/predicates.h"
+#include "controller/wire/wire.h"
+
+namespace siding {
+const ObservedTask* ClusterView::TaskOn(const NodeId& node, const TaskId& id) const {
+  const auto tasks = state_.observed_tasks.find(node);
+  if (tasks == state_.observed_tasks.end()) return nullptr;
+  const auto task = tasks->second.find(id);
+  return task == tasks->second.end() ? nullptr : &task->second;
+}
+
+bool ClusterView::IsConnected(const NodeId& node) const {
+  const auto observed = state_.observed_nodes.find(node);
+  return observed != state_.observed_nodes.end() && observed->second.connected;
+}
+
+bool ClusterView::IsHeard(const NodeId& node) const {
+  const auto observed = state_.observed_nodes.find(node);
+  return observed != state_.observed_nodes.end() && observed->second.connected && !observed->second.silent;
+}
+
+TaskSeen ClusterView::Seen(const JobRecord& job, int rank) const {
+  static const ObservedTask kNothing;
+  static const ObservedTask kLost = [] {
+    ObservedTask task;
+    task.report.set_phase(v1::LOST);
+    task.report.set_error("its node is lost");
+    return task;
+  }();
+  if (static_cast<size_t>(rank) >= job.nodes.size())
+    return {false, false, kNothing.report, kNothing.progress};
+  const NodeId& node = job.nodes[rank];
+  const ObservedTask* task = TaskOn(node, ClusterView::TaskOf(job, rank));
+  const ObservedTask& said = task != nullptr ? *task : kNothing;
+  if (!state_.IsLost(node)) return {task != nullptr, IsConnected(node), said.report, said.progress};
+  // As its agent would say it after a start with another boot id.
+  if (!IsGone(said.report.phase())) return {true, true, kLost.report, kLost.progress};
+  return {true, true, said.report, said.progress};
+}
+
+std::vector<int> ClusterView::LiveRanks(const JobRecord& job) const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < job.spec.nodes; ++rank) {
+    if (!job.exited.contains(rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+bool ClusterView::IsSeenRunning(const JobRecord& job) const {
+  const std::vector<int> ranks = LiveRanks(job);
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+    const TaskSeen seen = Seen(job, rank);
+    return seen.connected && seen.known && seen.phase() == v1::RUNNING;
+  });
+}
+
+bool ClusterView::HaveAllSaved(const JobRecord& job) const {
+  const std::vector<int> ranks = LiveRanks(job);
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](int rank) { return Seen(job, rank).phase() == v1::SAVED; });
+}
+
+bool ClusterView::IsKnown(const NodeId& node) const {
+  const auto among = [&](const std::vector<NodeId>& nodes) {
+    return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+  };
+  return state_.observed_nodes.contains(node) || state_.nodes.contains(node) ||
+         state_.queue.nodes.contains(node) || state_.given_up.contains(node) ||
+         !state_.index.On(node).empty() ||
+         std::any_of(state_.index.waiting().begin(), state_.index.waiting().end(),
+                     [&](const auto& job) { return among(job.second->left_on); }) ||
+         std::any_of(state_.checkpoints.begin(), state_.checkpoints.end(),
+                     [&](const auto& checkpoint) { return among(checkpoint.second.nodes); });
+}
+
+std::vector<NodeId> ClusterView::TargetOf(const JobRecord& job) const {
+  const bool lost = std::any_of(job.target.begin(), job.target.end(),
+                                [&](const NodeId& node) { return state_.IsLost(node); });
+  return lost ? std::vector<NodeId>() : job.target;
+}
+
+bool ClusterView::IsPlacedOn(const NodeId& node, const TaskId& task) const {
+  const auto found = state_.jobs.find(task.job);
+  if (found == state_.jobs.end()) return false;
+  const JobRecord& job = found->second;
+  const int64_t rank = int64_t{task.rank} - job.first_rank;
+  return task.incarnation == job.incarnation && rank >= 0 && rank < std::ssize(job.nodes) &&
+         job.nodes[static_cast<size_t>(rank)] == node;
+}
+
+bool ClusterView::IsWanted(const JobRecord& job, const NodeId& node, const TaskId& task) const {
+  // A cluster manager's job may have more tasks than those that stand for it.
+  if (IsExternallyManaged(job)) return HoldsNodes(job.state) && task.incarnation == job.incarnation;
+  return IsPlacedOn(node, task);
+}
+
+bool ClusterView::IsLeftTask(const JobRecord& job, const NodeId& node, const TaskId& task) {
+  return !IsTerminal(job.state) && task.incarnation == job.incarnation &&
+         std::find(job.left_on.begin(), job.left_on.end(), node) != job.left_on.end();
+}
+
+bool ClusterView::HasLeftTasks(const JobRecord& job) const {
+  if (HoldsNodes(job.state)) return false;  // it has been: to keep it frozen would undo nothing
+  for (const auto& [node, jobs] : state_.given_up) {
+    if (jobs.contains(job.id) && !state_.IsLost(node)) return true;
+  }
+  for (int rank = 0; rank < static_cast<int>(job.last_nodes.size()); ++rank) {
+    const NodeId& node = job.last_nodes[rank];
+    if (!IsLeftTask(job, node, ClusterView::TaskOf(job, rank)) || state_.IsLost(node)) continue;
+    const ObservedTask* task = TaskOn(node, ClusterView::TaskOf(job, rank));
+    if (task == nullptr || !IsGone(task->report.phase())) return true;
+  }
+  return false;
+}
+
+bool ClusterView::StartIsOnItsWay(const JobRecord& job) const {
+  return IsBeginning(job.state) && (IsExternallyManaged(job) || !job.from_copy);
+}
+
+std::vector<NodeId> ClusterView::WhereTasksMayLive(const JobRecord& job) const {
+  const bool starting = StartIsOnItsWay(job);
+  std::vector<NodeId> nodes;
+  if (!HoldsNodes(job.state)) return nodes;
+  for (int rank : LiveRanks(job)) {
+    const ObservedTask* task = TaskOn(job.nodes[rank], ClusterView::TaskOf(job, rank));
+    const bool gone = task != nullptr && IsGone(task->report.phase());
+    const bool never_there = task == nullptr && !starting && IsConnected(job.nodes[rank]);
+    if (!gone && !never_there) nodes.push_back(job.nodes[rank]);
+  }
+  return nodes;
+}
+
+bool ClusterView::Usable(const NodeId& node) const {
+  if (!IsHeard(node)) return false;
+  const auto managed = state_.queue.nodes.find(node);
+  if (managed != state_.queue.nodes.end() && !managed->second.usable) return false;
+  auto record = state_.nodes.find(node);
+  return record == state_.nodes.end() || !record->second.cordoned;
+}
+
+Resources ClusterView::CapacityOf(const NodeId& node, const ObservedNode& observed) const {
+  const auto managed = state_.queue.nodes.find(node);
+  return managed == state_.queue.nodes.end() ? FromProto(observed.hello.capacity())
+                                             : managed->second.capacity;
+}
+
+Resources ClusterView::HeldBy(const JobRecord& job, const NodeId& node) const {
+  const auto observed = state_.observed_nodes.find(node);
+  return IsKnownFromQueueOnly(job) && observed != state_.observed_nodes.end()
+             ? CapacityOf(node, observed->second)
+             : job.spec.per_node;
+}
+
+NodeId ClusterView::NodeWithImage(const CheckpointRecord& checkpoint, int rank) const {
+  const NodeId& own = checkpoint.nodes[rank];
+  if (checkpoint.tier == Tier::kLocal || IsHeard(own)) return own;
+  for (const auto& [other, observed] : state_.observed_nodes) {
+    if (IsHeard(other)) return other;
+  }
+  return own;
+}
+
+bool ClusterView::IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const {
+  const NodeId& node = checkpoint.nodes[rank];
+  const TaskId id{checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank};
+  const ObservedTask* task = TaskOn(node, id);
+  if (task == nullptr) {
+    // A controller that has only just begun has not heard of it yet.
+    const JobRecord& job = state_.jobs.at(checkpoint.job);
+    return !IsConnected(node) && (IsPlacedOn(node, id) || IsLeftTask(job, node, id));
+  }
+  const v1::TaskPhase phase = task->report.phase();
+  return phase == v1::DUMPING || phase == v1::PREPARED;
+}
+
+Bytes ClusterView::LastImage(const JobRecord& job) const {
+  if (job.checkpoints.empty()) return Bytes{0};
+  return Bytes{state_.checkpoints.at(job.checkpoints.back()).bytes.value / job.spec.nodes};
+}
+
+Bytes ClusterView::ImageOf(const JobRecord& job) const {
+  Bytes sum;
+  for (int rank : LiveRanks(job)) {
+    const v1::TaskReport& report = Seen(job, rank).report;
+    sum += std::max({Bytes{report.memory() + report.gpu_memory()}, LastImage(job), Bytes{1}});
+  }
+  return sum;
+}
+
+Bytes ClusterView::SizeOfNextImage(const JobRecord& job) const {
+  Bytes size;
+  for (int rank : LiveRanks(job)) {
+    const v1::TaskReport& report = Seen(job, rank).report;
+    size += Bytes{report.memory() + report.gpu_memory()};
+  }
+  return size;
+}
+
+Duration ClusterView::TimeToDump(const JobRecord& job, Tier tier) const {
+  Duration longest{0};
+  for (int rank : LiveRanks(job)) {
+    const auto node = state_.observed_nodes.find(job.nodes[rank]);
+    if (node == state_.observed_nodes.end()) return Duration(0);
+    const v1::Heartbeat& heartbeat = node->second.heartbeat;
+    const Rate dump = FromProto(tier == Tier::kLocal ? heartbeat.local() : heartbeat.shared()).dump;
+    const Rate drain = FromProto(heartbeat.gpu()).dump;
+    const v1::TaskReport& report = Seen(job, rank).report;
+    if (!dump.known()) return Duration(0);
+    Duration takes = dump.For(Bytes{report.memory() + report.gpu_memory()});
+    if (report.gpu_memory() > 0 && drain.known()) takes += drain.For(Bytes{report.gpu_memory()});
+    longest = std::max(longest, takes);
+  }
+  return longest;
+}
+
+Duration ClusterView::TimeToMove(const JobRecord& job) const {
+  Duration longest{0};
+  for (int rank : LiveRanks(job)) {
+    auto node = state_.observed_nodes.find(job.nodes[rank]);
+    if (node == state_.observed_nodes.end()) return Duration(0);
+    const TierRates rates = FromProto(node->second.heartbeat.shared());
+    if (!rates.dump.known() || !rates.restore.known()) return Duration(0);
+    const Bytes size{Seen(job, rank).report.memory()};
+    longest = std::max(longest, rates.dump.For(size) + rates.restore.For(size));
+  }
+  return longest;
+}
+
+}  // namespace siding

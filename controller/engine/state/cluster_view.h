@@ -1,0 +1,86 @@
+// Questions about tasks and nodes, answered from the recorded state and from what agents said last.
+//
+// Reads only. Not thread-safe: used under the engine's lock. `state` must outlive it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "controller/engine/state/cluster_state.h"
+#include "controller/engine/state/predicates.h"
+
+namespace siding {
+
+class ClusterView {
+ public:
+  explicit ClusterView(const ClusterState& state) : state_(state) {}
+
+  static TaskId TaskOf(const JobRecord& job, int rank) {
+    return TaskId{job.id, job.incarnation, job.first_rank + rank};
+  }
+
+  // Null: nobody has heard of it.
+  const ObservedTask* TaskOn(const NodeId& node, const TaskId& id) const;
+  // Its agent is connected.
+  bool IsConnected(const NodeId& node) const;
+  // Its agent is connected, and not silent.
+  bool IsHeard(const NodeId& node) const;
+  // What is known of the task of a rank. Good until an agent says something else.
+  TaskSeen Seen(const JobRecord& job, int rank) const;
+  // Ranks that have not exited.
+  std::vector<int> LiveRanks(const JobRecord& job) const;
+  // All of its ranks that have not exited are seen running, by agents that are there to say so.
+  bool IsSeenRunning(const JobRecord& job) const;
+  // All of its ranks that have not exited have saved themselves, and ended.
+  bool HaveAllSaved(const JobRecord& job) const;
+  // Somebody has heard of it, in this life of the controller or an earlier one.
+  bool IsKnown(const NodeId& node) const;
+  // Where it was to be moved to; empty: anywhere.
+  std::vector<NodeId> TargetOf(const JobRecord& job) const;
+  // The task is the one that the recorded state has placed there.
+  bool IsPlacedOn(const NodeId& node, const TaskId& task) const;
+  // Somebody has recorded that this task is to be there.
+  bool IsWanted(const JobRecord& job, const NodeId& node, const TaskId& task) const;
+  // A task of this job's last incarnation whose end is waited for: its report is kept until then.
+  static bool IsLeftTask(const JobRecord& job, const NodeId& node, const TaskId& task);
+  // Tasks of its last start may still live: if it were started now, it might run twice. That they do not
+  // where a node is lost is the operator's word.
+  bool HasLeftTasks(const JobRecord& job) const;
+  // An agent that knows nothing of a task may hear of it yet. Not if the journal is a copy: of what was
+  // ordered before, it has heard, and the task may have been there and be gone.
+  bool StartIsOnItsWay(const JobRecord& job) const;
+  // The nodes of ranks that have not been seen gone. An agent that knows nothing of a task says that it is
+  // gone, unless the order to start it may still be on its way. What an operator says of a node does not: it
+  // may come back after all.
+  std::vector<NodeId> WhereTasksMayLive(const JobRecord& job) const;
+  // Something new may be placed there: it is heard, not cordoned, and its cluster manager uses it.
+  bool Usable(const NodeId& node) const;
+  // As its cluster manager says, or else its agent.
+  Resources CapacityOf(const NodeId& node, const ObservedNode& observed) const;
+  // What the job holds of the node. A cluster manager's reservation takes nodes whole.
+  Resources HeldBy(const JobRecord& job, const NodeId& node) const;
+  // The node to ask for an image: the one that dumped it, or for a shared one any that is there.
+  NodeId NodeWithImage(const CheckpointRecord& checkpoint, int rank) const;
+  // Its agent may still make it count, or has done so and needs it to tell how its task has ended.
+  bool IsBeingWritten(const CheckpointRecord& checkpoint, int rank) const;
+  // A rank's part of the newest image: what to expect of a job that was restored a moment ago and has not
+  // been measured since.
+  Bytes LastImage(const JobRecord& job) const;
+  // What its tasks hold, and with it the image that is to be expected.
+  Bytes ImageOf(const JobRecord& job) const;
+  // About what an image of it would take now.
+  Bytes SizeOfNextImage(const JobRecord& job) const;
+  // From now until its image is durable, its GPUs' state included; 0: not known.
+  Duration TimeToDump(const JobRecord& job, Tier tier) const;
+  // To dump it to shared storage and restore it elsewhere; 0: not known.
+  Duration TimeToMove(const JobRecord& job) const;
+
+ private:
+  const ClusterState& state_;
+};
+
+}  // namespace siding

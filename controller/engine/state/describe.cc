@@ -1,0 +1,175 @@
+// Events in words, for `sidingctl events` and the logs.
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "controller/engine/state/cluster_state.h"
+
+namespace siding {
+namespace {
+
+std::string Join(const std::vector<NodeId>& nodes) {
+  return absl::StrJoin(nodes, ",",
+                       [](std::string* out, const NodeId& n) { absl::StrAppend(out, n.value()); });
+}
+
+std::string Because(const JobMoved& e) {
+  std::string text;
+  if (e.request != JobId()) absl::StrAppend(&text, " for request ", e.request.value());
+  if (!e.reason.empty()) absl::StrAppend(&text, ": ", e.reason);
+  return text;
+}
+
+std::string FromCheckpoint(const JobMoved& e) {
+  return e.checkpoint == CheckpointId() ? "" : absl::StrCat(" from checkpoint ", e.checkpoint.value());
+}
+
+std::string DescribeMove(const JobMoved& e) {
+  switch (e.event) {
+    case JobEvent::kPlace:
+      return absl::StrCat(e.checkpoint == CheckpointId() ? "placed on " : "to be restored on ", Join(e.nodes),
+                          FromCheckpoint(e), Because(e));
+    case JobEvent::kOrderDump:
+      return absl::StrCat("checkpoint ", e.checkpoint.value(), " to ", ToString(e.tier), " storage ordered",
+                          e.keep_running ? ", the job goes on" : "", Because(e));
+    case JobEvent::kCommit:
+      return absl::StrCat("every rank dumped, ", FormatBytes(e.bytes), Because(e));
+    case JobEvent::kOrderKill:
+      return absl::StrCat(e.over_limit ? "to be ended, its time is over"
+                          : e.for_good ? "to be ended for good"
+                                       : "to be ended and queued again",
+                          Because(e));
+    case JobEvent::kOrderSuspend:
+      return absl::StrCat(
+          "freeze ordered",
+          e.through_ram ? absl::StrCat(", then a checkpoint to ", ToString(e.tier), " storage") : "",
+          Because(e));
+    case JobEvent::kOrderResume:
+      return "to go on where it was frozen" + Because(e);
+    case JobEvent::kOrderSave:
+      return "the program was told to save itself" + Because(e);
+    case JobEvent::kStarted:
+      return "running" + Because(e);
+    case JobEvent::kRestored:
+      // Not from one: from what the program saved itself, or, by a cluster manager, from the beginning.
+      return absl::StrCat("running again", FromCheckpoint(e), Because(e));
+    case JobEvent::kThawed:
+      return "running" + Because(e);
+    case JobEvent::kFrozen:
+      return "frozen in RAM" + Because(e);
+    case JobEvent::kReleased:
+      return "left its nodes, waits with its work saved" + Because(e);
+    case JobEvent::kContinued:
+      return "checkpoint is durable, the job went on" + Because(e);
+    case JobEvent::kSucceeded:
+      return "finished" + Because(e);
+    case JobEvent::kFailed:
+      return absl::StrCat("failed with exit code ", e.exit_code, Because(e));
+    case JobEvent::kCancelled:
+      return "cancelled" + Because(e);
+    case JobEvent::kRequeued:
+      return "ended, waits to start again" + Because(e);
+    case JobEvent::kRestartNeeded:
+      return "has to start from the beginning" + Because(e);
+    case JobEvent::kRestoreFailed:
+      return "could not go on there" + Because(e);
+    case JobEvent::kStartFailed:
+      return "could not be started" + Because(e);
+    case JobEvent::kDumpFailed:
+      return "could not be checkpointed and goes on" + Because(e);
+    case JobEvent::kStaysFrozen:
+      return "stays frozen" + Because(e);
+    case JobEvent::kFreezeFailed:
+      return "could not be frozen and goes on" + Because(e);
+    case JobEvent::kSaveFailed:
+      return "did not save itself and goes on" + Because(e);
+  }
+  return "?";
+}
+
+struct Kind {
+  std::string operator()(const JobSubmitted&) { return "submitted"; }
+  std::string operator()(const JobMoved& e) { return ToString(e.event); }
+  std::string operator()(const RankExited&) { return "rank-exited"; }
+  std::string operator()(const TasksChanged&) { return "tasks-changed"; }
+  std::string operator()(const RequestPlanned&) { return "planned"; }
+  std::string operator()(const RequestRefused&) { return "refused"; }
+  std::string operator()(const MethodLost&) { return "method-lost"; }
+  std::string operator()(const MethodRegained&) { return "method-regained"; }
+  std::string operator()(const CheckpointChanged& e) { return "checkpoint-" + e.state; }
+  std::string operator()(const NodeCordoned& e) { return e.cordoned ? "cordoned" : "uncordoned"; }
+  std::string operator()(const NodeLost& e) { return e.lost ? "node-lost" : "node-back"; }
+  std::string operator()(const TasksGone&) { return "tasks-gone"; }
+  std::string operator()(const BecamePreemptible&) { return "became-preemptible"; }
+  std::string operator()(const Noted&) { return "note"; }
+  std::string operator()(const JobsForgotten&) { return "forgotten"; }
+  std::string operator()(const JournalRestored&) { return "restored"; }
+};
+
+struct Words {
+  std::string operator()(const JobSubmitted& e) {
+    return absl::StrCat(ToString(e.spec.kind), " job '", e.spec.name, "' of ", e.spec.user, ", ",
+                        e.spec.nodes, e.spec.nodes == 1 ? " node" : " nodes");
+  }
+  std::string operator()(const JobMoved& e) { return DescribeMove(e); }
+  std::string operator()(const TasksChanged& e) {
+    return e.first_rank == 0 ? "its script stands for it again"
+                             : absl::StrCat("a step of ", e.nodes.size(), " tasks stands for it");
+  }
+  std::string operator()(const RankExited& e) {
+    return absl::StrCat("rank ", e.rank, " exited with ", e.exit_code);
+  }
+  std::string operator()(const RequestPlanned& e) {
+    if (e.plan.queued) return "waits for nodes as they become free; " + e.plan.refusal;
+    if (!e.plan.feasible) return "cannot be served by its deadline: " + e.plan.refusal;
+    return absl::StrCat("will get ", Join(e.plan.nodes), " from ", e.plan.steps.size(),
+                        e.plan.steps.size() == 1 ? " job" : " jobs", ", predicted ",
+                        FormatTime(e.plan.predicted_start));
+  }
+  std::string operator()(const RequestRefused& e) { return e.plan.refusal; }
+  std::string operator()(const MethodLost& e) {
+    return absl::StrCat(ToString(e.method), " does not work for this job",
+                        e.back_at == Time{} ? "" : absl::StrCat(" until ", FormatTime(e.back_at)), ": ",
+                        e.why);
+  }
+  std::string operator()(const MethodRegained& e) {
+    return absl::StrCat(ToString(e.method), " is tried with this job again");
+  }
+  std::string operator()(const CheckpointChanged& e) {
+    return absl::StrCat("checkpoint ", e.checkpoint.value(), " ", e.state, e.note.empty() ? "" : ": ",
+                        e.note);
+  }
+  std::string operator()(const NodeCordoned& e) {
+    return absl::StrCat("node ", e.node.value(), e.cordoned ? " takes nothing new" : " takes jobs again");
+  }
+  std::string operator()(const NodeLost& e) {
+    if (!e.lost) return absl::StrCat("node ", e.node.value(), " is there again");
+    return absl::StrCat("node ", e.node.value(), " is lost, says ", e.by,
+                        ": what ran there goes on elsewhere");
+  }
+  std::string operator()(const TasksGone& e) {
+    return absl::StrCat("nothing of it is left on ", e.node.value(), ", which is back");
+  }
+  std::string operator()(const BecamePreemptible& e) {
+    return absl::StrCat(e.why, ": it runs on, and makes way like a batch job");
+  }
+  std::string operator()(const Noted& e) { return e.text; }
+  std::string operator()(const JobsForgotten& e) {
+    return absl::StrCat(e.jobs.size(), e.jobs.size() == 1 ? " job that" : " jobs that",
+                        " ended long ago left the records");
+  }
+  std::string operator()(const JournalRestored& e) {
+    return absl::StrCat("the journal is a copy that was put back; it knew of nothing after event ", e.copied,
+                        "; new jobs begin with ", e.last_job.value() + 1);
+  }
+};
+
+}  // namespace
+
+std::string WhyUnknown(const DurableState& state, JobId job) {
+  return absl::StrCat("there is no job ", job.value(),
+                      job <= state.last_job ? "; jobs that ended long ago are forgotten" : "");
+}
+
+std::string KindOf(const Event& event) { return std::visit(Kind(), event.body); }
+std::string Describe(const Event& event) { return std::visit(Words(), event.body); }
+
+}  // namespace siding

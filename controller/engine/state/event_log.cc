@@ -1,0 +1,57 @@
+#include "controller/engine/state/event_log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/logging.h"
+
+namespace siding {
+
+namespace {
+
+// What a spec has of its submitter's, which is as long as that one likes, nobody reads here.
+void Shorten(Event& event) {
+  if (auto* submitted = std::get_if<JobSubmitted>(&event.body)) DropContents(submitted->spec);
+  if (auto* refused = std::get_if<RequestRefused>(&event.body)) DropContents(refused->spec);
+}
+
+}  // namespace
+
+void EventLog::Append(std::vector<Event> events) {
+  {
+    std::lock_guard lock(mutex_);
+    for (Event& event : events) {
+      if (event.seq <= newest()) continue;
+      Shorten(event);
+      recent_.push_back(std::move(event));
+      if (recent_.size() > keep_) recent_.pop_front();
+    }
+  }
+  changed_.notify_all();
+}
+
+std::vector<Event> EventLog::After(int64_t seq, size_t limit, Duration wait) const {
+  bool is_in_memory = true;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, wait, [&] { return newest() > seq; });
+    if (newest() <= seq) return {};
+    is_in_memory = recent_.front().seq <= seq + 1;
+  }
+  if (!is_in_memory) {
+    auto older = journal_.Read(seq, limit);
+    if (older.ok()) return *std::move(older);
+    spdlog::warn("old events cannot be read: {}", std::string(older.status().message()));
+  }
+  return Recent(seq, limit);
+}
+
+std::vector<Event> EventLog::Recent(int64_t seq, size_t limit) const {
+  std::lock_guard lock(mutex_);
+  const auto first = std::upper_bound(recent_.begin(), recent_.end(), seq,
+                                      [](int64_t s, const Event& event) { return s < event.seq; });
+  const auto count = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(limit), recent_.end() - first);
+  return {first, first + count};
+}
+
+}  // namespace siding

@@ -1,0 +1,40 @@
+// What has happened, for those who watch: the newest events in memory, older ones from the journal.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "common/clock.h"
+#include "controller/engine/state/cluster_state.h"
+#include "controller/journal/journal.h"
+
+namespace siding {
+
+// Thread-safe, with a lock of its own: watchers hold up no decision, however many there are.
+class EventLog {
+ public:
+  static constexpr size_t kRecent = 20000;
+
+  // `journal` must outlive it. `keep`: so many events in memory.
+  explicit EventLog(const Journal& journal, size_t keep = kRecent) : journal_(journal), keep_(keep) {}
+
+  // Events that are durable and follow on those before. What it has already is left out.
+  void Append(std::vector<Event> events);
+  // Events after `seq`, at most `limit`; waits up to `wait` for the first one.
+  std::vector<Event> After(int64_t seq, size_t limit, Duration wait) const;
+
+ private:
+  std::vector<Event> Recent(int64_t seq, size_t limit) const;
+  int64_t newest() const { return recent_.empty() ? 0 : recent_.back().seq; }
+
+  const Journal& journal_;
+  const size_t keep_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::deque<Event> recent_;  // guarded by mutex_
+};
+
+}  // namespace siding

@@ -1,0 +1,175 @@
+#include "controller/engine/state/predicates.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/message_limits.h"
+#include "common/utf8.h"
+
+namespace siding {
+namespace {
+
+constexpr size_t kLongestText = 1000;
+// Of a cluster manager's task: agents fill in a few numbers and a name.
+constexpr size_t kMostHostedSpec = 2048;
+constexpr int kMostGpusOfATask = 1024;
+// What went wrong on a node may be over after this.
+constexpr Duration kPause = std::chrono::seconds(1);
+constexpr Duration kLongestPause = std::chrono::minutes(1);
+constexpr int64_t kOpsPerIncarnation = 1000000;
+// Starts of a job that the journal does not know; what came of them may still live.
+constexpr int kSkippedIncarnations = 1000;
+
+}  // namespace
+
+std::string Cut(const std::string& text) { return ToUtf8(text.substr(0, kLongestText)); }
+
+std::string Words(const Resources& r) {
+  std::string text = absl::StrCat(r.slots, r.slots == 1 ? " slot" : " slots");
+  if (r.memory > Bytes{0}) absl::StrAppend(&text, ", ", FormatBytes(r.memory));
+  if (r.gpus > 0) absl::StrAppend(&text, ", ", r.gpus, r.gpus == 1 ? " GPU" : " GPUs");
+  return text;
+}
+
+const PlanStep* EarlyStepOf(const Plan& plan, JobId job) {
+  const auto it = std::find_if(plan.steps.begin(), plan.steps.end(),
+                               [&](const PlanStep& step) { return step.early && step.job == job; });
+  return it == plan.steps.end() ? nullptr : &*it;
+}
+
+TaskId IdOf(const v1::TaskReport& report) {
+  return TaskId{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
+}
+
+bool IsLive(v1::TaskPhase phase) {
+  switch (phase) {
+    case v1::LAUNCHING:
+    case v1::RUNNING:
+    case v1::SUSPENDED:
+    case v1::DUMPING:
+    case v1::PREPARED:
+    case v1::RESTORING:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsGone(v1::TaskPhase phase) { return phase != v1::TASK_PHASE_UNSPECIFIED && !IsLive(phase); }
+
+v1::TaskReport WithShortTexts(v1::TaskReport report) {
+  report.set_error(Cut(report.error()));
+  report.set_cannot_checkpoint(Cut(report.cannot_checkpoint()));
+  report.set_cannot_drain(Cut(report.cannot_drain()));
+  report.set_gpu_state_lost(Cut(report.gpu_state_lost()));
+  report.set_checkpoint(Cut(report.checkpoint()));
+  if (report.notes_size() > kMostNotes)
+    report.mutable_notes()->DeleteSubrange(kMostNotes, report.notes_size() - kMostNotes);
+  for (std::string& note : *report.mutable_notes()) note = Cut(note);
+  if (report.gpus_size() > kMostGpusOfATask)
+    report.mutable_gpus()->DeleteSubrange(kMostGpusOfATask, report.gpus_size() - kMostGpusOfATask);
+  for (std::string& gpu : *report.mutable_gpus()) gpu = Cut(gpu);
+  // Not one that an agent has made: nothing is followed by it.
+  if (report.spec().ByteSizeLong() > kMostHostedSpec) report.clear_spec();
+  report.DiscardUnknownFields();
+  return report;
+}
+
+bool IsExternallyManaged(const JobRecord& job) { return !job.spec.cluster_manager.empty(); }
+
+bool IsKnownFromQueueOnly(const JobRecord& job) {
+  return IsExternallyManaged(job) && job.spec.kind == JobKind::kOnDemand;
+}
+
+bool IsReleasing(const JobRecord& job) {
+  const bool ordered = job.state == JobState::kSuspending || job.state == JobState::kDumping ||
+                       job.state == JobState::kCommitting || job.state == JobState::kSaving ||
+                       job.state == JobState::kKilling;
+  // A frozen job has released what it is going to release before the image is written.
+  return ordered && !job.current.keep_running && !job.in_ram;
+}
+
+bool IsArriving(JobState state) { return IsBeginning(state) || state == JobState::kResuming; }
+
+bool WaitsForItsNodes(const JobRecord& job) {
+  return IsRequest(job) && job.state == JobState::kPending && !job.plans.empty();
+}
+
+bool IsQueued(const JobRecord& job) { return WaitsForItsNodes(job) && job.plans.back().queued; }
+
+bool RequestStillWants(const DurableState& state, JobId request) {
+  auto it = state.jobs.find(request);
+  return it != state.jobs.end() && !IsTerminal(it->second.state);
+}
+
+bool Can(const JobRecord& job, Method method) {
+  const bool leaves_gpus = method == Method::kSuspend || method == Method::kCheckpoint;
+  if (leaves_gpus && job.gpu_states_lost > 0) return false;
+  return job.spec.methods.Has(method) && !job.lost_methods.contains(method);
+}
+
+bool CanThawIn(const Resources& room, const JobRecord& job) {
+  return room.slots >= job.spec.per_node.slots && room.gpus >= job.spec.per_node.gpus;
+}
+
+bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities) {
+  if (!job.only_on.empty()) {
+    return std::all_of(job.only_on.begin(), job.only_on.end(), [&](const NodeId& id) {
+      const auto node = capacities.find(id);
+      return node != capacities.end() && node->second.Covers(job.per_node);
+    });
+  }
+  // Ends at the first that are enough: with a long queue this is asked for thousands of jobs in a row.
+  int missing = job.nodes;
+  for (auto it = capacities.begin(); missing > 0 && it != capacities.end(); ++it)
+    missing -= it->second.Covers(job.per_node) && !job.not_on.contains(it->first);
+  return missing <= 0;
+}
+
+bool MayAct(const Caller& caller, const JobRecord& job) {
+  return caller.is_operator || caller.uid == job.spec.uid;
+}
+
+std::string On(const JobRecord& job, int rank) {
+  return absl::StrCat("rank ", rank, " on ", job.nodes[rank].value());
+}
+
+JobMoved Moved(JobEvent event, std::string reason) {
+  JobMoved move;
+  move.event = event;
+  move.reason = std::move(reason);
+  return move;
+}
+
+Duration PauseAfter(int failures) {
+  return std::min(kPause * (1 << std::clamp(failures - 1, 0, kPauseDoublings)), kLongestPause);
+}
+
+int64_t OpOf(const JobRecord& job) { return job.incarnation * kOpsPerIncarnation + job.order * kOpsPerOrder; }
+
+int NextIncarnation(const JobRecord& job) {
+  return job.incarnation + 1 + (job.from_copy ? kSkippedIncarnations : 0);
+}
+
+CheckpointId CheckpointOf(const JobRecord& job, int number) {
+  // Their agents look for the images of a cluster manager's jobs under its name: it has numbers of its own.
+  const std::string prefix = IsExternallyManaged(job) ? job.spec.cluster_manager + "-" : "";
+  return CheckpointId(absl::StrCat(prefix, job.id.value(), ".", number));
+}
+
+Duration NoticeOf(const JobRecord& job) {
+  return job.state == JobState::kRunning ? job.spec.notice : Duration(0);
+}
+
+bool MayStartOver(const JobRecord& job) {
+  return IsExternallyManaged(job) || !job.first_started || job.spec.methods.Has(Method::kKill);
+}
+
+std::string HowToStartOver(const JobRecord& job) {
+  return absl::StrCat(
+      "; nothing is left to go on from, and it does not allow kill: to start it from the beginning, "
+      "say sidingctl restart ",
+      job.id.value());
+}
+
+}  // namespace siding

@@ -1,0 +1,87 @@
+// What the engine's parts ask of jobs and reports. Pure.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "controller/engine/engine.h"
+#include "controller/engine/state/cluster_state.h"
+#include "controller/platform/platform.h"
+
+namespace siding {
+
+// What an agent last said of a task, or that it knows of none. Good until it says something else.
+struct TaskSeen {
+  bool known;      // there is a report
+  bool connected;  // the node's agent is connected, or the node is lost: the report is current
+  const v1::TaskReport& report;
+  const std::optional<v1::Progress>& progress;  // of its dump or restore
+  v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
+};
+
+// The task that a report is of.
+TaskId IdOf(const v1::TaskReport& report);
+// A report whose texts fit into the journal.
+v1::TaskReport WithShortTexts(v1::TaskReport report);
+// On its way off its nodes.
+bool IsReleasing(const JobRecord& job);
+// Will be running in a moment, and can be taken off its nodes then.
+bool IsArriving(JobState state);
+// A request that has been planned and not been granted.
+bool WaitsForItsNodes(const JobRecord& job);
+// A request that waits its turn like a batch job: it goes first, but nobody makes way.
+bool IsQueued(const JobRecord& job);
+// A cluster manager decides when and where it runs, and starts its tasks.
+bool IsExternallyManaged(const JobRecord& job);
+// No agent reports its tasks: all that is known of it is what the cluster manager's queue says.
+bool IsKnownFromQueueOnly(const JobRecord& job);
+// It asked for this method, which has not been found not to work.
+bool Can(const JobRecord& job, Method method);
+// "rank 0 on n1".
+std::string On(const JobRecord& job, int rank);
+JobMoved Moved(JobEvent event, std::string reason = "");
+// Before what has failed so often is tried again: a second, and each time twice as long, up to a minute.
+Duration PauseAfter(int failures);
+inline constexpr int kPauseDoublings = 6;
+// Nodes of these capacities would hold it, were they empty.
+bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
+// Its memory is there already.
+bool CanThawIn(const Resources& room, const JobRecord& job);
+// The processes are there (or about to be).
+bool IsLive(v1::TaskPhase phase);
+// The processes are gone.
+bool IsGone(v1::TaskPhase phase);
+
+// The number of the order under way with a job; the next few are for attempts.
+int64_t OpOf(const JobRecord& job);
+inline constexpr int64_t kOpsPerOrder = 100;
+// Of its next start.
+int NextIncarnation(const JobRecord& job);
+// The id of its checkpoint with this number.
+CheckpointId CheckpointOf(const JobRecord& job, int number);
+// That it is given before it is stopped; none if it is frozen already.
+Duration NoticeOf(const JobRecord& job);
+// Nothing of it has run yet, or its user has said that its work may be given up. A cluster manager starts its
+// jobs as it likes.
+bool MayStartOver(const JobRecord& job);
+// For a job that may not: what its user can do.
+std::string HowToStartOver(const JobRecord& job);
+// The request that a job made way for still needs the nodes.
+bool RequestStillWants(const DurableState& state, JobId request);
+// A text of an agent's or a user's, no longer than is kept, as UTF-8.
+std::string Cut(const std::string& text);
+// "4 slots, 1.0 GiB, 2 GPUs".
+std::string Words(const Resources& r);
+// The image of the job that the plan takes in advance; null: none.
+const PlanStep* EarlyStepOf(const Plan& plan, JobId job);
+// Each step of a cluster manager's job has so many numbers for its tasks' ranks; 0 is the script's.
+inline constexpr int kRanksPerStep = 65536;
+// The caller is the job's owner, or an operator.
+bool MayAct(const Caller& caller, const JobRecord& job);
+// Until a job whose time is over is seen to be, and until its agent has said that it has ended.
+inline constexpr Duration kLookForTime = std::chrono::seconds(2);
+// In which the node-hours of a user's on-demand jobs are counted.
+inline constexpr Duration kQuotaWindow = std::chrono::hours(24);
+
+}  // namespace siding

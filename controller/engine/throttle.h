@@ -1,0 +1,31 @@
+// How often to do something that is worth doing after every message as long as it is quick, but would leave
+// time for nothing else in a large cluster. What is put off is to be done at a later call: nothing here wakes
+// anybody.
+#pragma once
+
+#include "common/units.h"
+
+namespace siding {
+
+// A value; not thread-safe.
+class Throttle {
+ public:
+  // Once it has taken longer than this, it may take no more than a quarter of the time.
+  static constexpr Duration kQuick = std::chrono::milliseconds(1);
+  static constexpr int kRest = 3;  // times as long as it took
+
+  bool MayBegin(Time now) const {
+    const bool clock_was_set_back = now < ended_;
+    return took_ <= kQuick || now - ended_ >= kRest * took_ || clock_was_set_back;
+  }
+  void Finished(Time began, Time ended) {
+    took_ = ended - began;
+    ended_ = ended;
+  }
+
+ private:
+  Time ended_;
+  Duration took_{0};
+};
+
+}  // namespace siding

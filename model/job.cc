@@ -56,4 +56,10 @@ absl::StatusOr<GpuCollectives> ParseGpuCollectives(const std::string& name) {
 
 std::string ToString(JobKind kind) { return kind == JobKind::kBatch ? "batch" : "on-demand"; }
 
+void DropContents(JobSpec& spec) {
+  std::vector<std::string>().swap(spec.command);
+  spec.env.clear();
+  if (spec.app) std::vector<std::string>().swap(spec.app->restart_command);
+}
+
 }  // namespace siding

@@ -131,4 +131,8 @@ struct JobSpec {
   Duration walltime{0};  // how long it may run; 0: as long as it likes
 };
 
+// What a job runs is needed no more once it is over, and its user may have written megabytes. What accounting
+// and explanations need stays. Not for the record of a cluster manager's job, which may be started again.
+void DropContents(JobSpec& spec);
+
 }  // namespace siding

@@ -118,6 +118,18 @@ constexpr const char* kEventNames[] = {
     "restore-failed", "restart-needed", "requeued",     "cancelled",  "succeeded",     "failed"};
 static_assert(std::size(kEventNames) == kJobEventCount);
 
+struct CheckpointRow {
+  const char* name;
+  bool is_whole;
+  bool is_unwanted;
+};
+constexpr CheckpointRow kCheckpointStates[] = {{"being made", false, false}, {"good", true, false},
+                                               {"failed", false, false},     {"damaged", true, true},
+                                               {"deleted", false, true},     {"gone", false, false}};
+static_assert(std::size(kCheckpointStates) == kCheckpointStateCount);
+
+const CheckpointRow& RowOf(CheckpointState state) { return kCheckpointStates[static_cast<int>(state)]; }
+
 }  // namespace
 
 std::optional<JobState> Next(JobState state, JobEvent event) {
@@ -146,6 +158,17 @@ std::optional<JobState> ParseJobState(const std::string& name) {
 std::optional<JobEvent> ParseJobEvent(const std::string& name) {
   for (int i = 0; i < kJobEventCount; ++i) {
     if (kEventNames[i] == name) return static_cast<JobEvent>(i);
+  }
+  return std::nullopt;
+}
+
+bool IsWhole(CheckpointState state) { return RowOf(state).is_whole; }
+bool IsUnwanted(CheckpointState state) { return RowOf(state).is_unwanted; }
+std::string ToString(CheckpointState state) { return RowOf(state).name; }
+
+std::optional<CheckpointState> ParseCheckpointState(const std::string& name) {
+  for (int i = 0; i < kCheckpointStateCount; ++i) {
+    if (name == kCheckpointStates[i].name) return static_cast<CheckpointState>(i);
   }
   return std::nullopt;
 }

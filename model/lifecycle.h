@@ -65,9 +65,26 @@ bool HoldsNodes(JobState state);
 // Its tasks are being started, from the beginning or from an image.
 bool IsBeginning(JobState state);
 
+// What has become of a checkpoint.
+enum class CheckpointState {
+  kBeingMade,
+  kGood,     // the images of all ranks are in the store
+  kFailed,   // it never became whole, and left nothing
+  kDamaged,  // one of its images is not what was written; kept for a look at what happened
+  kDeleted,  // nobody wants it; nodes are told to take it out of the store
+  kGone,     // they have done so
+};
+inline constexpr int kCheckpointStateCount = 6;
+// All of it was there, so the store holds it, and it can be verified and deleted.
+bool IsWhole(CheckpointState state);
+// It is to be taken out of the store.
+bool IsUnwanted(CheckpointState state);
+
 std::string ToString(JobState state);
 std::string ToString(JobEvent event);
 std::optional<JobState> ParseJobState(const std::string& name);
 std::optional<JobEvent> ParseJobEvent(const std::string& name);
+std::string ToString(CheckpointState state);
+std::optional<CheckpointState> ParseCheckpointState(const std::string& name);
 
 }  // namespace siding

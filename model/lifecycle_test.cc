@@ -105,5 +105,13 @@ TEST(Lifecycle, NamesReadBack) {
   EXPECT_FALSE(ParseJobState("no-such-state"));
 }
 
+TEST(CheckpointState, NamesAreReadBack) {
+  for (int i = 0; i < kCheckpointStateCount; ++i) {
+    const auto state = static_cast<CheckpointState>(i);
+    EXPECT_EQ(ParseCheckpointState(ToString(state)), state);
+  }
+  EXPECT_EQ(ParseCheckpointState("fine"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace siding

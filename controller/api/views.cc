@@ -195,7 +195,7 @@ v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint) {
   for (const NodeId& node : checkpoint.nodes) view.add_nodes(node.value());
   view.set_bytes(checkpoint.bytes.value);
   view.set_created_us(ToMicros(checkpoint.created));
-  view.set_state(checkpoint.state.empty() ? "being made" : checkpoint.state);
+  view.set_state(ToString(checkpoint.state));
   view.set_note(checkpoint.note);
   return view;
 }

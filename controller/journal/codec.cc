@@ -45,6 +45,13 @@ static void from_json(const json& j, JobEvent& v) {
   v = *parsed;
 }
 
+static void to_json(json& j, CheckpointState v) { j = ToString(v); }
+static void from_json(const json& j, CheckpointState& v) {
+  auto parsed = ParseCheckpointState(j.get<std::string>());
+  if (!parsed) throw std::invalid_argument("unknown state of a checkpoint '" + j.get<std::string>() + "'");
+  v = *parsed;
+}
+
 static void to_json(json& j, const MethodSet& v) {
   j = json::array();
   for (Method m : kAllMethods) {

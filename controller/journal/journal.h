@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "controller/engine/state/cluster_state.h"
 #include "controller/journal/copy.h"
+#include "model/event.h"
 
 namespace siding {
 

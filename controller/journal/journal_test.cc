@@ -100,7 +100,7 @@ std::vector<EventBody> EveryBody() {
           RequestPlanned{FullPlan()},
           RequestRefused{FullSpec(), FullPlan()},
           MethodLost{Method::kSuspend, "why", FromMicros(7)},
-          CheckpointChanged{CheckpointId("1.1"), "damaged", "pages"},
+          CheckpointChanged{CheckpointId("1.1"), CheckpointState::kDamaged, "pages"},
           NodeCordoned{NodeId("n"), false},
           Noted{"text", 3},
           TasksChanged{{NodeId("n")}, 65536},

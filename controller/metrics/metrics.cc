@@ -74,7 +74,7 @@ class EngineMetrics final : public prometheus::Collectable {
       }
       for (const auto& [id, node] : state.nodes) nodes["lost"] += node.lost_since.has_value();
       for (const auto& [id, checkpoint] : state.checkpoints) {
-        if (checkpoint.state == "good") bytes += static_cast<double>(checkpoint.bytes.value);
+        if (checkpoint.state == CheckpointState::kGood) bytes += static_cast<double>(checkpoint.bytes.value);
       }
     });
     Family job_family("siding_jobs", "Jobs by state.", MetricType::Gauge);

@@ -25,7 +25,7 @@ OURS = {
     "controller/engine/observe": ["controller/engine/state", "controller/engine/decide", "controller/engine/act", *ENGINE_EDGES],
     "controller/platform": ["model", "common"],
     "controller/platform/slurm": ["controller/platform", "model", "common", "spank/messages.h", "spank/step_wire.h"],
-    "controller/journal": ["controller/engine/state/cluster_state.h", "model", "common"],
+    "controller/journal": ["model", "common"],
     "agent": ["model", "store", "common", "siding/v1", "spank/messages.h", "spank/options.h", "spank/step_wire.h"],
     "spank": [],
     "sim": ["model", "planner", "policy", "common"],

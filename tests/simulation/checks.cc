@@ -8,7 +8,7 @@ namespace siding::simulation {
 
 namespace {
 
-bool IsOnDisk(const std::string& state) { return state == "good"; }
+bool IsOnDisk(CheckpointState state) { return state == CheckpointState::kGood; }
 
 ImageName ImageOf(const CheckpointRecord& checkpoint, int rank) {
   const std::string disk = checkpoint.tier == Tier::kLocal ? checkpoint.nodes[rank].value() : "";
@@ -54,7 +54,7 @@ void Checks::PutBack(const std::function<void()>& put_back) {
   old_starts_ = starts_;
   put_back();
   for (const auto& [id, checkpoint] : recorded_.checkpoints) {
-    if (!checkpoint.state.empty()) lost_checkpoints_.erase(id);
+    if (checkpoint.state != CheckpointState::kBeingMade) lost_checkpoints_.erase(id);
   }
   for (const auto& [id, incarnation] : starts_) {
     const JobRecord* job = Find(id);
@@ -92,14 +92,14 @@ void Checks::CheckLost(const JobRecord& job) {
 void Checks::CheckRestorable(const Event& event, const CheckpointChanged& changed) {
   const JobRecord& job = *Find(event.job);
   const bool lost = LiesOnALostDisk(recorded_.checkpoints.at(changed.checkpoint));
-  if (changed.state == "deleted" && !IsTerminal(job.state) && changed.note != "asked for" && !lost &&
-      job.checkpoints.empty())
+  if (changed.state == CheckpointState::kDeleted && !IsTerminal(job.state) && changed.note != "asked for" &&
+      !lost && job.checkpoints.empty())
     lab_.trace.Violate(absl::StrCat("the last checkpoint of job ", job.id.value(), " is deleted"));
 }
 
 // An image is given up only if it is not what was written. One that is in none of the stores was never whole.
 void Checks::CheckDamaged(const Event& event, const CheckpointChanged& changed) {
-  if (changed.state != "damaged") return;
+  if (changed.state != CheckpointState::kDamaged) return;
   const CheckpointRecord& checkpoint = recorded_.checkpoints.at(changed.checkpoint);
   for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
     const auto image = lab_.store.images.find(ImageOf(checkpoint, rank));
@@ -194,7 +194,8 @@ void Checks::OnImage(const ImageName& name) {
 void Checks::OnDelete(const ImageName& name) {
   const auto found = recorded_.checkpoints.find(CheckpointId(name.checkpoint));
   if (excused_.contains(CheckpointId(name.checkpoint))) return;  // by an order of before
-  if (found == recorded_.checkpoints.end() || found->second.state == "good" || found->second.state.empty())
+  if (found == recorded_.checkpoints.end() || found->second.state == CheckpointState::kGood ||
+      found->second.state == CheckpointState::kBeingMade)
     lab_.trace.Violate(absl::StrCat("image ", ToString(name), " is deleted, and its checkpoint is not"));
 }
 
@@ -219,10 +220,11 @@ std::string Checks::Unrest() const {
   for (const auto& [name, writer] : lab_.store.drafts)
     return absl::StrCat("a draft is left: ", ToString(name));
   for (const auto& [id, checkpoint] : recorded_.checkpoints) {
-    if (checkpoint.state.empty()) return absl::StrCat("checkpoint ", id.value(), " is still being made");
-    const bool unwanted = checkpoint.state == "deleted" || checkpoint.state == "damaged";
+    if (checkpoint.state == CheckpointState::kBeingMade)
+      return absl::StrCat("checkpoint ", id.value(), " is still being made");
+    const bool unwanted = IsUnwanted(checkpoint.state);
     if (unwanted && !IsOutOfReach(checkpoint))
-      return absl::StrCat("checkpoint ", id.value(), " is ", checkpoint.state, " and not gone");
+      return absl::StrCat("checkpoint ", id.value(), " is ", ToString(checkpoint.state), " and not gone");
   }
   return "";
 }

@@ -34,7 +34,7 @@ void Deletions::OrderDeletions() {
     const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
     const JobRecord& job = state_.jobs.at(checkpoint.job);
     // A damaged image is kept for a look at what happened, as long as good ones would be.
-    if (checkpoint.state == "damaged" && manager_.KeepsImages(job)) continue;
+    if (checkpoint.state == CheckpointState::kDamaged && manager_.KeepsImages(job)) continue;
     // An agent whose node starts anew asks the store once more how a task of it has ended.
     if (job.state == JobState::kKilling && job.incarnation == checkpoint.incarnation) continue;
     // Ranks that have ended, too: one may have ended after its image had been put in its place.
@@ -72,14 +72,14 @@ void Deletions::OnDeleted(const NodeId& node, const v1::OpResult& result) {
   }
   // An answer may come twice, and after the job has been forgotten.
   const auto found = state_.checkpoints.find(id);
-  if (found == state_.checkpoints.end() || found->second.state == "gone") return;
+  if (found == state_.checkpoints.end() || found->second.state == CheckpointState::kGone) return;
   const CheckpointRecord& checkpoint = found->second;
   // Should the agent of a lost node come back after all, it may have put the image in its place meanwhile.
   if (cluster_.IsBeingWritten(checkpoint, rank)) return;
   std::set<int>& ranks = deleted_ranks_[id];
   ranks.insert(rank);
   if (ranks.size() >= checkpoint.nodes.size()) {
-    recorder_.Record(checkpoint.job, CheckpointChanged{id, "gone", checkpoint.note});
+    recorder_.Record(checkpoint.job, CheckpointChanged{id, CheckpointState::kGone, checkpoint.note});
     deleted_ranks_.erase(id);
     for (int r = 0; r < static_cast<int>(checkpoint.nodes.size()); ++r) open_.erase({id, r});
   }

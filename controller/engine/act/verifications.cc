@@ -23,9 +23,10 @@ const NodeId* Verifications::AskedOf(int64_t op) const {
 
 absl::Status Verifications::Verify(const CheckpointId& id, Callback done) {
   const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
-  if (checkpoint.state != "good" && checkpoint.state != "damaged") {
+  if (!IsWhole(checkpoint.state)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "checkpoint ", id.value(), " is ", checkpoint.state.empty() ? "still being made" : checkpoint.state));
+        "checkpoint ", id.value(), " is ",
+        checkpoint.state == CheckpointState::kBeingMade ? "still being made" : ToString(checkpoint.state)));
   }
   SIDING_ASSIGN_OR_RETURN(const bool waits, WaitWithOthers(id, done));
   if (waits) return absl::OkStatus();

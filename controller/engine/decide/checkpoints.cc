@@ -61,8 +61,9 @@ void Checkpoints::ExpireCheckpoints(const JobRecord& job) {
   // One that was not finished: some ranks' images may count already, and nobody will ask for them.
   const auto last = state_.checkpoints.find(CheckpointOf(job, job.checkpoint_count));
   const bool in_the_making = job.state == JobState::kDumping || job.state == JobState::kCommitting;
-  if (last != state_.checkpoints.end() && last->second.state.empty() && !in_the_making)
-    recorder_.Record(job.id, CheckpointChanged{last->first, "deleted", "it was not finished"});
+  if (last != state_.checkpoints.end() && last->second.state == CheckpointState::kBeingMade && !in_the_making)
+    recorder_.Record(job.id,
+                     CheckpointChanged{last->first, CheckpointState::kDeleted, "it was not finished"});
   const bool over = !manager_.KeepsImages(job);
   const size_t keep = over ? 0 : static_cast<size_t>(std::max(1, policy_.keep_checkpoints));
   while (job.checkpoints.size() > keep) {
@@ -71,7 +72,7 @@ void Checkpoints::ExpireCheckpoints(const JobRecord& job) {
     const char* why = !over                            ? "newer ones are kept"
                       : job.state == JobState::kFailed ? "its job has failed, and that long ago"
                                                        : "its job has ended";
-    recorder_.Record(job.id, CheckpointChanged{oldest, "deleted", why});
+    recorder_.Record(job.id, CheckpointChanged{oldest, CheckpointState::kDeleted, why});
   }
 }
 

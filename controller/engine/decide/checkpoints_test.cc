@@ -29,7 +29,7 @@ class KeptCheckpointsTest : public EngineTest {
   }
   std::string StateOf(const std::string& id) {
     std::string state;
-    engine_->Read([&](const ClusterState& s) { state = s.checkpoints.at(CheckpointId(id)).state; });
+    engine_->Read([&](const ClusterState& s) { state = ToString(s.checkpoints.at(CheckpointId(id)).state); });
     return state;
   }
   Bytes ImageBytes(const std::string& id) {

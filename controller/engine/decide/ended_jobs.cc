@@ -96,12 +96,12 @@ bool EndedJobs::HasNoImage(const JobRecord& job) {
     const auto found = state_.checkpoints.find(id);
     if (found == state_.checkpoints.end()) continue;
     const CheckpointRecord& checkpoint = found->second;
-    if (checkpoint.state == "gone" || checkpoint.state == "failed") continue;
+    if (checkpoint.state == CheckpointState::kGone || checkpoint.state == CheckpointState::kFailed) continue;
     none = false;
-    if (checkpoint.state == "good" && !manager_.KeepsImages(job))
-      recorder_.Record(job.id, CheckpointChanged{id, "deleted", "its job ended long ago"});
-    if (checkpoint.state.empty())
-      recorder_.Record(job.id, CheckpointChanged{id, "deleted", "it was never whole"});
+    if (checkpoint.state == CheckpointState::kGood && !manager_.KeepsImages(job))
+      recorder_.Record(job.id, CheckpointChanged{id, CheckpointState::kDeleted, "its job ended long ago"});
+    if (checkpoint.state == CheckpointState::kBeingMade)
+      recorder_.Record(job.id, CheckpointChanged{id, CheckpointState::kDeleted, "it was never whole"});
   }
   return none;
 }

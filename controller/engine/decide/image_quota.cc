@@ -24,8 +24,8 @@ absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const Jo
     const auto owner = state_.jobs.find(checkpoint.job);
     if (owner == state_.jobs.end() || owner->second.spec.uid != job.spec.uid) continue;
     const JobRecord& its_job = owner->second;
-    if (checkpoint.state.empty()) used += cluster_.SizeOfNextImage(its_job);
-    if (checkpoint.state == "good" || checkpoint.state == "damaged") used += checkpoint.bytes;
+    if (checkpoint.state == CheckpointState::kBeingMade) used += cluster_.SizeOfNextImage(its_job);
+    if (IsWhole(checkpoint.state)) used += checkpoint.bytes;
     const std::vector<CheckpointId>& good = its_job.checkpoints;
     const bool is_older = std::find(good.begin(), good.end(), id) != good.end() && id != good.back();
     const bool in_use = its_job.state == JobState::kRestoring && its_job.current.checkpoint == id;
@@ -50,7 +50,8 @@ absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const Jo
 void ImageQuota::GiveUpImages(const std::vector<CheckpointId>& ids) {
   for (const CheckpointId& id : ids) {
     const JobId job = state_.checkpoints.at(id).job;
-    recorder_.Record(job, CheckpointChanged{id, "deleted", "its user's newer ones need the room"});
+    recorder_.Record(job,
+                     CheckpointChanged{id, CheckpointState::kDeleted, "its user's newer ones need the room"});
   }
 }
 

@@ -216,7 +216,7 @@ TEST_F(LostTest, AnImageOnItsDiskOnlyIsNone) {
   Checkpoint(job, Tier::kLocal);
   Burn("a");
   Settle();
-  EXPECT_EQ(CheckpointNamed("1.2").state, "deleted");
+  EXPECT_EQ(CheckpointNamed("1.2").state, CheckpointState::kDeleted);
   EXPECT_EQ(CheckpointNamed("1.2").note, "rank 0 lies on node a, which is lost");
   EXPECT_EQ(State(job), JobState::kRunning);
   EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.1");
@@ -239,7 +239,7 @@ TEST_F(LostTest, AnImageOnTheDisksOfAGangIsNoneWithoutOneOfThem) {
   const JobId gang = RunningOn("a", Batch(2));
   Checkpoint(gang, Tier::kLocal);
   Burn("b");
-  EXPECT_EQ(CheckpointNamed("1.1").state, "deleted");
+  EXPECT_EQ(CheckpointNamed("1.1").state, CheckpointState::kDeleted);
   AddNodes({"c"});
   Settle(5);
   EXPECT_EQ(State(gang), JobState::kRunning);
@@ -252,7 +252,7 @@ TEST_F(LostTest, ARankThatHadEndedHasNoImageToLose) {
   Settle();
   Checkpoint(gang, Tier::kLocal);
   Burn("b");
-  EXPECT_EQ(CheckpointNamed("1.1").state, "good");
+  EXPECT_EQ(CheckpointNamed("1.1").state, CheckpointState::kGood);
   EXPECT_EQ(State(gang), JobState::kRunning);
 }
 
@@ -383,10 +383,10 @@ TEST_F(LostTest, ItsImageIsDeletedThen) {
   Checkpoint(job, Tier::kLocal);
   Burn("a");
   Settle(5);
-  EXPECT_EQ(CheckpointNamed("1.1").state, "deleted");
+  EXPECT_EQ(CheckpointNamed("1.1").state, CheckpointState::kDeleted);
   cluster_.Connect("a");
   Settle(5);
-  EXPECT_EQ(CheckpointNamed("1.1").state, "gone");
+  EXPECT_EQ(CheckpointNamed("1.1").state, CheckpointState::kGone);
 }
 
 // Nobody would know what its task is, and end it.

@@ -65,7 +65,8 @@ void Recovery::RestoreFailed(const JobRecord& job, int rank, const v1::TaskRepor
   if (report.no_gpu() || report.no_key()) {
     not_before_[job.id] = clock_.Now() + kLackPause;
   } else if (report.image_damaged()) {
-    if (checkpoint != CheckpointId()) recorder_.Record(job.id, CheckpointChanged{checkpoint, "damaged", why});
+    if (checkpoint != CheckpointId())
+      recorder_.Record(job.id, CheckpointChanged{checkpoint, CheckpointState::kDamaged, why});
   } else if (report.node_problem()) {
     Pause(job, job.restore_failures);
   } else {

@@ -17,7 +17,8 @@ class FailedTest : public EngineTest {
  protected:
   std::string StateOf(const std::string& checkpoint) {
     std::string state;
-    engine_->Read([&](const ClusterState& s) { state = s.checkpoints.at(CheckpointId(checkpoint)).state; });
+    engine_->Read(
+        [&](const ClusterState& s) { state = ToString(s.checkpoints.at(CheckpointId(checkpoint)).state); });
     return state;
   }
   std::string Text() {

@@ -193,7 +193,7 @@ absl::Status Verbs::Cordon(const NodeId& node, bool cordoned) {
 absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
   const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
   const JobRecord& job = state_.jobs.at(checkpoint.job);
-  if (checkpoint.state.empty()) {
+  if (checkpoint.state == CheckpointState::kBeingMade) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(), " is still being made"));
   }
   const bool in_use = job.state == JobState::kRestoring && job.current.checkpoint == id;
@@ -207,8 +207,8 @@ absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
                                                       " is the last good one of job ", job.id.value(),
                                                       ", which is ", ToString(job.state)));
   }
-  if (checkpoint.state == "good" || checkpoint.state == "damaged") {
-    recorder_.Record(job.id, CheckpointChanged{id, "deleted", "asked for"});
+  if (IsWhole(checkpoint.state)) {
+    recorder_.Record(job.id, CheckpointChanged{id, CheckpointState::kDeleted, "asked for"});
     recovery_.ForgetRetries(job.id);  // it may go on from the one before
   }
   return absl::OkStatus();

@@ -198,14 +198,14 @@ void AgentReports::OnResult(const NodeId& node, const v1::OpResult& result) {
 // An image that its node has read back. It says so until the image is gone, so this may be the second time.
 void AgentReports::OnDamaged(const NodeId& node, const v1::DamagedImage& image) {
   const auto found = state_.checkpoints.find(CheckpointId(image.checkpoint()));
-  if (found == state_.checkpoints.end() || found->second.state != "good") return;
+  if (found == state_.checkpoints.end() || found->second.state != CheckpointState::kGood) return;
   const CheckpointRecord& checkpoint = found->second;
   const int rank = image.rank() - checkpoint.first_rank;
   // Of its own images only: a node is not to take away those of others.
   if (rank < 0 || rank >= static_cast<int>(checkpoint.nodes.size()) || checkpoint.nodes[rank] != node) return;
   if (checkpoint.exited.contains(rank) || image.tier() != ToProto(checkpoint.tier)) return;
   const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", Cut(image.problem()));
-  recorder_.Record(checkpoint.job, CheckpointChanged{checkpoint.id, "damaged", why});
+  recorder_.Record(checkpoint.job, CheckpointChanged{checkpoint.id, CheckpointState::kDamaged, why});
   const JobRecord& job = state_.jobs.at(checkpoint.job);
   if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)
     recovery_.FallBack(job, why);

@@ -142,7 +142,7 @@ TEST_F(HonestyTest, SoIsWhatIsWrongWithAnImage) {
   engine_->OnMessage(liar_, message);
   engine_->Read([](const ClusterState& state) {
     const CheckpointRecord& checkpoint = state.checkpoints.at(CheckpointId("1.1"));
-    EXPECT_EQ(checkpoint.state, "damaged");
+    EXPECT_EQ(checkpoint.state, CheckpointState::kDamaged);
     EXPECT_LT(checkpoint.note.size(), 1200u);
   });
 }
@@ -193,7 +193,7 @@ TEST_F(HonestyTest, AnotherNodesImageIsNotDeleted) {
   engine_->Tick();  // the order waits to be carried out
   const auto state = [&] {
     std::string text;
-    engine_->Read([&](const ClusterState& s) { text = s.checkpoints.at(checkpoint).state; });
+    engine_->Read([&](const ClusterState& s) { text = ToString(s.checkpoints.at(checkpoint).state); });
     return text;
   };
   for (int64_t op = 0; op < 10; ++op)
@@ -216,7 +216,7 @@ TEST_F(HonestyTest, AnothersCheckpointIsNotThatOfAHostedJob) {
   claim.set_image_damaged(true);
   Say(claim);
   std::string state;
-  engine_->Read([&](const ClusterState& s) { state = s.checkpoints.at(checkpoint).state; });
+  engine_->Read([&](const ClusterState& s) { state = ToString(s.checkpoints.at(checkpoint).state); });
   EXPECT_EQ(state, "good");
 }
 

@@ -67,7 +67,7 @@ bool JobObserver::ObserveLostImages(const JobRecord& job) {
       if (checkpoint.exited.contains(rank) || !state_.IsLost(node)) continue;
       const std::string why = absl::StrCat("rank ", rank, " lies on node ", node.value(), ", which is lost");
       // Should the node come back, its image is deleted.
-      recorder_.Record(job.id, CheckpointChanged{id, "deleted", why});
+      recorder_.Record(job.id, CheckpointChanged{id, CheckpointState::kDeleted, why});
       if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)
         recovery_.FallBack(job, why);
       return true;
@@ -296,7 +296,7 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
     }
     if (seen.report.failed_op() >= OpOf(job) + kCommitAttempts) {
       const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
-      recorder_.Record(job.id, CheckpointChanged{job.current.checkpoint, "damaged", why});
+      recorder_.Record(job.id, CheckpointChanged{job.current.checkpoint, CheckpointState::kDamaged, why});
       recovery_.FallBack(job, why);
       return true;
     }

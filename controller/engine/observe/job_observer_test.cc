@@ -8,7 +8,8 @@ class Mishaps : public EngineTest {
  protected:
   std::string StateOf(const std::string& checkpoint) {
     std::string state;
-    engine_->Read([&](const ClusterState& s) { state = s.checkpoints.at(CheckpointId(checkpoint)).state; });
+    engine_->Read(
+        [&](const ClusterState& s) { state = ToString(s.checkpoints.at(CheckpointId(checkpoint)).state); });
     return state;
   }
 };

@@ -1,6 +1,7 @@
 // Apply(): how each event changes the durable state. Nothing else does.
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "controller/engine/state/cluster_state.h"
 
 namespace siding {
@@ -193,18 +194,20 @@ class Applier {
   // to go.
   void AbandonCheckpoint(const JobRecord& job, const CheckpointId& id) {
     CheckpointRecord& checkpoint = state_.checkpoints[id];
-    if (!checkpoint.state.empty()) return;
-    SetState(checkpoint, job.state == JobState::kCommitting ? "deleted" : "failed",
+    if (checkpoint.state != CheckpointState::kBeingMade) return;
+    SetState(checkpoint,
+             job.state == JobState::kCommitting ? CheckpointState::kDeleted : CheckpointState::kFailed,
              "its job left before all ranks had one");
   }
 
-  void SetState(CheckpointRecord& checkpoint, const std::string& state, const std::string& note) {
+  void SetState(CheckpointRecord& checkpoint, CheckpointState state, const std::string& note) {
     const auto owner = state_.jobs.find(checkpoint.job);
-    if (state == "damaged" && checkpoint.state != "damaged" && owner != state_.jobs.end())
+    if (state == CheckpointState::kDamaged && checkpoint.state != CheckpointState::kDamaged &&
+        owner != state_.jobs.end())
       ++owner->second.damaged_checkpoints;
     checkpoint.state = state;
     checkpoint.note = note;
-    if (state == "deleted" || state == "damaged") {
+    if (IsUnwanted(state)) {
       state_.unwanted.insert(checkpoint.id);
     } else {
       state_.unwanted.erase(checkpoint.id);
@@ -320,7 +323,7 @@ class Applier {
         job.displaced_by = JobId();
         break;
       case JobEvent::kDumpFailed:
-        state_.checkpoints[job.current.checkpoint].state = "failed";
+        state_.checkpoints[job.current.checkpoint].state = CheckpointState::kFailed;
         state_.checkpoints[job.current.checkpoint].note = e.reason;
         job.displaced_by = JobId();
         break;
@@ -328,7 +331,7 @@ class Applier {
         job.in_ram = true;
         if (e.request != JobId()) job.displaced_by = e.request;
         if (job.state != JobState::kDumping) break;  // it was to be resumed
-        state_.checkpoints[job.current.checkpoint].state = "failed";
+        state_.checkpoints[job.current.checkpoint].state = CheckpointState::kFailed;
         state_.checkpoints[job.current.checkpoint].note = e.reason;
         break;
       case JobEvent::kContinued:
@@ -392,7 +395,7 @@ class Applier {
 
   void FinishCheckpoint(JobRecord& job) {
     CheckpointRecord& checkpoint = state_.checkpoints[job.current.checkpoint];
-    checkpoint.state = "good";
+    checkpoint.state = CheckpointState::kGood;
     checkpoint.exited = job.exited;
     job.checkpoints.push_back(checkpoint.id);
     job.durable_at = checkpoint.created;
@@ -469,10 +472,9 @@ class Applier {
 
 bool IsRequest(const JobRecord& job) { return job.spec.kind == JobKind::kOnDemand && !job.preemptible_since; }
 
-void DropContents(JobSpec& spec) {
-  std::vector<std::string>().swap(spec.command);
-  spec.env.clear();
-  if (spec.app) std::vector<std::string>().swap(spec.app->restart_command);
+std::string WhyUnknown(const DurableState& state, JobId job) {
+  return absl::StrCat("there is no job ", job.value(),
+                      job <= state.last_job ? "; jobs that ended long ago are forgotten" : "");
 }
 
 Duration RanFor(const JobRecord& job, Time now) {

@@ -158,7 +158,7 @@ TEST_F(ApplyTest, ACheckpointCountsOnlyWhenTheJobHasLeft) {
   EXPECT_TRUE(job().checkpoints.empty());
   Feed(JobEvent::kReleased);
   EXPECT_EQ(job().checkpoints, std::vector<CheckpointId>{CheckpointId("1.1")});
-  EXPECT_EQ(state_.checkpoints[CheckpointId("1.1")].state, "good");
+  EXPECT_EQ(state_.checkpoints[CheckpointId("1.1")].state, CheckpointState::kGood);
   EXPECT_TRUE(job().nodes.empty());
 }
 
@@ -189,7 +189,7 @@ TEST_F(ApplyTest, AFailedDumpForgetsTheCheckpoint) {
   FeedDump("1.1");
   Feed(JobEvent::kDumpFailed);
   EXPECT_EQ(job().state, JobState::kResuming);
-  EXPECT_EQ(state_.checkpoints[CheckpointId("1.1")].state, "failed");
+  EXPECT_EQ(state_.checkpoints[CheckpointId("1.1")].state, CheckpointState::kFailed);
   EXPECT_TRUE(job().checkpoints.empty());
 }
 
@@ -199,7 +199,7 @@ TEST_F(ApplyTest, ADamagedCheckpointIsNotTriedAgain) {
   FeedDump("1.1");
   Feed(JobEvent::kCommit);
   Feed(JobEvent::kReleased);
-  Feed(CheckpointChanged{CheckpointId("1.1"), "damaged", "pages-1.img"});
+  Feed(CheckpointChanged{CheckpointId("1.1"), CheckpointState::kDamaged, "pages-1.img"});
   EXPECT_TRUE(job().checkpoints.empty());
 }
 

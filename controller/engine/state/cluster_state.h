@@ -7,141 +7,19 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "common/ids.h"
 #include "common/units.h"
 #include "controller/engine/state/job_index.h"
 #include "controller/platform/manager.h"
+#include "model/event.h"
 #include "model/job.h"
 #include "model/lifecycle.h"
 #include "model/plan.h"
 #include "siding/v1/agent.pb.h"
 
 namespace siding {
-
-// ---- Events: what the journal holds. ----
-
-struct JobSubmitted {
-  JobSpec spec;
-  std::string request_key;  // drawn by the client, to ask again without submitting twice; empty: none
-};
-// A step through the lifecycle table. Fields beside `event` are set where that event needs them.
-struct JobMoved {
-  JobEvent event = JobEvent::kPlace;
-  std::string reason;
-  // kPlace; kRestoreFailed, kRestartNeeded, and kReleased and kRequeued after a kill: where its tasks may
-  // still live.
-  std::vector<NodeId> nodes;
-  int incarnation = 0;          // kPlace by a cluster manager: the one that it has started; 0: the next
-  bool found = false;           // kPlace: it was there already, and the journal, being a copy, did not know
-  int first_rank = 0;           // kPlace by a cluster manager: its agents' number for rank 0
-  CheckpointId checkpoint;      // kPlace, kRestored (restore from), kOrderDump, kCommit
-  Tier tier = Tier::kShared;    // kOrderDump
-  bool keep_running = false;    // kOrderDump, kOrderSave
-  bool through_ram = false;     // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that
-  bool for_good = false;        // kOrderKill: cancel, instead of back to the queue
-  bool over_limit = false;      // kOrderKill: its time is over, so it has failed
-  bool gpu_state_lost = false;  // what it had on GPUs cannot be put back
-  bool without_save = false;    // kRestoreFailed: the program's own save is of no use
-  JobId request;                // the on-demand job that this is done for; 0: none
-  std::vector<NodeId> target;   // kOrderDump by migrate: where to restore
-  Duration notice{0};           // kOrderSuspend, kOrderDump: the job is told, and stopped so much later
-  Time predicted;               // orders that free nodes: when that should be done
-  Bytes bytes;                  // kCommit
-  Time started;                 // kStarted, kRestored: first instruction
-  int exit_code = 0;            // kSucceeded, kFailed
-};
-struct RankExited {
-  int rank = 0;
-  int exit_code = 0;
-};
-// Of a cluster manager's job: other tasks than those before stand for it now.
-struct TasksChanged {
-  std::vector<NodeId> nodes;  // by rank
-  int first_rank = 0;         // agents' number for rank 0
-};
-struct RequestPlanned {
-  Plan plan;
-};  // job = the request
-struct RequestRefused {
-  JobSpec spec;
-  Plan plan;
-  std::string request_key;  // as above
-};                          // the job's record is kept, as failed, for `explain`
-struct MethodLost {
-  Method method = Method::kSuspend;
-  std::string why;
-  Time back_at;  // when it is tried again, if the job has not been started or restored before; 0: not before
-                 // that
-};
-// What stood in the way of the method may be over.
-struct MethodRegained {
-  Method method = Method::kSuspend;
-};
-struct CheckpointChanged {
-  CheckpointId checkpoint;
-  std::string state;
-  std::string note;
-};  // see CheckpointRecord
-struct NodeCordoned {
-  NodeId node;
-  bool cordoned = true;
-};
-// An operator has said that the node is gone for good, and with it whatever ran there. Not lost: its agent
-// has dialled all the same.
-struct NodeLost {
-  NodeId node;
-  bool lost = true;
-  std::string by;
-};
-// Of a job that was started again although tasks of it may live on that node, which was lost or away then: it
-// has come back, and none do.
-struct TasksGone {
-  NodeId node;
-};
-// Something its owner should know.
-struct Noted {
-  std::string text;
-  int rank = -1;  // agents' number of the task that said it; -1: not known
-};
-
-// What jobs that are over add up to, for counters that must never fall.
-struct Tally {
-  int64_t met = 0, missed = 0, refused = 0;  // deadlines
-  int64_t preemptions = 0;
-  double lost_node_seconds = 0;
-  int64_t damaged_checkpoints = 0;
-  int64_t gpu_states_lost = 0;
-  int64_t restarts = 0;  // from the beginning, of jobs that had run
-};
-// Jobs that ended long ago, and that nothing refers to any more, leave the state.
-struct JobsForgotten {
-  std::vector<JobId> jobs;
-  JobId last_job;  // the highest number so far: none is given twice
-  Tally tally;     // of all that have ever been forgotten, these included
-};
-// The journal is a copy that was put back: jobs may have been submitted after it was made.
-struct JournalRestored {
-  int64_t copied = 0;  // the last event before
-  JobId last_job;      // no number up to this one is given again
-};
-
-// The time of an on-demand job is over, and by the policy it makes way like a batch job from then on.
-struct BecamePreemptible {
-  std::string why;
-};
-
-using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
-                               CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
-                               JournalRestored, NodeLost, TasksGone, MethodRegained, BecamePreemptible>;
-struct Event {
-  int64_t seq = 0;  // from 1, each one more than the last
-  Time at;
-  JobId job;  // 0: it is not about one job
-  EventBody body;
-};
 
 // ---- Durable state. ----
 
@@ -155,8 +33,8 @@ struct CheckpointRecord {
   std::map<int, int> exited;  // ranks without an image: they had ended before, with this code
   Bytes bytes;
   Time created;
-  Duration ran{0};    // of its job's walltime, by then
-  std::string state;  // "" while it is being made; then good, failed, damaged, deleted, gone
+  Duration ran{0};  // of its job's walltime, by then
+  CheckpointState state = CheckpointState::kBeingMade;
   std::string note;
 };
 
@@ -310,19 +188,11 @@ inline constexpr char kGpuStateWasLost[] =
     "what it had on its GPUs was lost the last time it was taken off them";
 
 void AddTo(Tally& tally, const JobRecord& job);
-// What a job runs is needed no more once it is over, and its user may have written megabytes. What accounting
-// and explanations need stays. Not for the record of a cluster manager's job, which may be started again.
-void DropContents(JobSpec& spec);
 // Why there is no such job; the same for one that the caller is not to know of.
 std::string WhyUnknown(const DurableState& state, JobId job);
 
 // Pure. An event that means nothing in the present state is ignored, so that
 // a replay can never fail half-way.
 void Apply(DurableState& state, const Event& event);
-
-// "order-dump", "submitted", ...
-std::string KindOf(const Event& event);
-// One line for people: "dump to shared storage ordered for request 7".
-std::string Describe(const Event& event);
 
 }  // namespace siding

@@ -1,7 +1,8 @@
 // Events in words, for `sidingctl events` and the logs.
+#include "model/event.h"
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "controller/engine/state/cluster_state.h"
 
 namespace siding {
 namespace {
@@ -94,7 +95,7 @@ struct Kind {
   std::string operator()(const RequestRefused&) { return "refused"; }
   std::string operator()(const MethodLost&) { return "method-lost"; }
   std::string operator()(const MethodRegained&) { return "method-regained"; }
-  std::string operator()(const CheckpointChanged& e) { return "checkpoint-" + e.state; }
+  std::string operator()(const CheckpointChanged& e) { return "checkpoint-" + ToString(e.state); }
   std::string operator()(const NodeCordoned& e) { return e.cordoned ? "cordoned" : "uncordoned"; }
   std::string operator()(const NodeLost& e) { return e.lost ? "node-lost" : "node-back"; }
   std::string operator()(const TasksGone&) { return "tasks-gone"; }
@@ -163,11 +164,6 @@ struct Words {
 };
 
 }  // namespace
-
-std::string WhyUnknown(const DurableState& state, JobId job) {
-  return absl::StrCat("there is no job ", job.value(),
-                      job <= state.last_job ? "; jobs that ended long ago are forgotten" : "");
-}
 
 std::string KindOf(const Event& event) { return std::visit(Kind(), event.body); }
 std::string Describe(const Event& event) { return std::visit(Words(), event.body); }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
@@ -22,7 +23,7 @@ ManagerWishes DesiredState::WishesNow() const {
   ManagerWishes wishes;
   for (const auto& [id, unfinished] : state_.unfinished) {
     const JobRecord& job = *unfinished;
-    if (!IsExternallyManaged(job)) continue;
+    if (OwnershipOf(job.spec).siding_starts) continue;
     if (IsKnownFromQueueOnly(job)) {
       WishFor(job, wishes);
       continue;
@@ -43,7 +44,8 @@ ManagerWishes DesiredState::WishesNow() const {
   }
   // Nodes on which somebody is frozen are kept until he goes on: their slots look free to everybody.
   for (const auto& [id, job] : state_.unfinished) {
-    if (!IsExternallyManaged(*job) || !IsFrozen(*job) || wishes.kept.contains(job->displaced_by)) continue;
+    if (OwnershipOf(job->spec).siding_starts || !IsFrozen(*job) || wishes.kept.contains(job->displaced_by))
+      continue;
     const auto request = state_.jobs.find(job->displaced_by);
     if (request == state_.jobs.end() || !request->second.ended) continue;
     wishes.kept[job->displaced_by] = {request->second.last_nodes, request->second.spec.user,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 #include "controller/wire/wire.h"
 
 namespace siding {
@@ -61,7 +62,7 @@ void JobOrders::Act(const JobRecord& job) {
     switch (job.state) {
       case JobState::kStarting:
       case JobState::kRestoring:
-        send = !seen.known && !IsExternallyManaged(job) && !job.from_copy;
+        send = !seen.known && OwnershipOf(job.spec).siding_starts && !job.from_copy;
         PutStart(job, command);
         break;
       case JobState::kRunning:
@@ -149,7 +150,7 @@ Duration JobOrders::LockPatience(const JobRecord& job) const {
 
 // Not before it is known who has its place by now, and not without that being recorded.
 bool JobOrders::MayThaw(const JobRecord& job) const {
-  if (IsExternallyManaged(job)) return true;
+  if (!OwnershipOf(job.spec).siding_makes_room) return true;
   return job.state == JobState::kResuming &&
          (!job.from_copy || (!startup_.IsCatchingUp(clock_.Now()) && accounts_.HasRoomToGoOn(job)));
 }

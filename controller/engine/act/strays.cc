@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 void Strays::EndStrays() {
@@ -45,7 +46,7 @@ void Strays::EndStrays() {
 
 void Strays::EndLeftTasks() {
   for (const auto& [id, job] : state_.index.waiting()) {
-    if (IsExternallyManaged(*job) || job->left_on.empty()) continue;
+    if (!OwnershipOf(job->spec).siding_starts || job->left_on.empty()) continue;
     for (int rank = 0; rank < static_cast<int>(job->last_nodes.size()); ++rank) {
       const NodeId& node = job->last_nodes[rank];
       const TaskId task = ClusterView::TaskOf(*job, rank);
@@ -74,7 +75,8 @@ void Strays::EndStray(const NodeId& node, const TaskId& task, int64_t op) {
 bool Strays::IsLeftAlone(const JobRecord& job, const ObservedTask& task) const {
   const bool later = IdOf(task.report).incarnation > job.incarnation;
   // A cluster manager ends its tasks itself; what siding does not know of may be somebody's work.
-  if (IsExternallyManaged(job) || task.report.has_spec()) return later || IsLive(task.report.phase());
+  if (!OwnershipOf(job.spec).siding_ends || task.report.has_spec())
+    return later || IsLive(task.report.phase());
   // Started after the journal was copied: the job may be found there yet.
   return later && job.from_copy && startup_.IsCatchingUp(clock_.Now());
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
@@ -29,7 +30,7 @@ bool BatchQueue::PlaceWaiting() {
   for (const auto& [id, idle] : state_.index.waiting()) {
     const JobRecord& job = *idle;
     if (recovery_.MustWait(job)) continue;
-    if (IsExternallyManaged(job)) continue;
+    if (!OwnershipOf(job.spec).siding_starts) continue;
     // Other on-demand jobs that are to start from the beginning are granted by Requests::Advance().
     const bool on_demand = IsRequest(job);
     if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
@@ -112,7 +113,7 @@ bool PlanWatch::HasFailed(const JobRecord& request, const Plan& plan) {
     in_doubt_.erase(request.id);
     return false;
   }
-  if (!IsExternallyManaged(request)) return true;
+  if (OwnershipOf(request.spec).siding_starts) return true;
   const Time since = in_doubt_.emplace(request.id, clock_.Now()).first->second;
   return clock_.Now() - since >= kDoubt;
 }

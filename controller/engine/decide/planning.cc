@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "controller/engine/decide/tentative_plan.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 #include "controller/wire/wire.h"
 
 namespace siding {
@@ -93,7 +94,7 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
         absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ", ToString(method), ": ",
                         why);
       };
-      if (IsExternallyManaged(job) && IsGone(seen.phase())) {
+      if (!OwnershipOf(job.spec).siding_starts && IsGone(seen.phase())) {
         view.methods = {};
         view.methods_note = "its tasks have ended, others of it are not known";
       }
@@ -178,7 +179,8 @@ Time Planning::ExpectedRelease(const JobRecord& job) const {
 std::optional<Time> Planning::ExpectedEnd(const JobRecord& job) const {
   if (!IsRequest(job) || !HoldsNodes(job.state) || job.spec.hold == Duration(0)) return std::nullopt;
   // By this policy it runs on.
-  if (policy_.after_walltime == AfterWalltime::kPreemptible && !IsExternallyManaged(job)) return std::nullopt;
+  if (policy_.after_walltime == AfterWalltime::kPreemptible && OwnershipOf(job.spec).siding_limits)
+    return std::nullopt;
   const Time end =
       std::max(job.running_since, job.state_since) + job.spec.hold + job.spec.kill_grace + kLookForTime;
   return end > clock_.Now() ? std::optional(end) : std::nullopt;

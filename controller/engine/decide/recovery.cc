@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
@@ -35,7 +36,7 @@ void Recovery::StartFailed(const JobRecord& job, int rank, const v1::TaskReport&
   if (job.state == JobState::kRestoring) return SavedStartFailed(job, rank, report, why);
   const int failures = job.start_failures;
   if (report.node_problem()) Pause(job, failures);
-  const bool has_run = job.first_started && !IsExternallyManaged(job);
+  const bool has_run = job.first_started && OwnershipOf(job.spec).siding_starts;
   if (report.node_problem() && (has_run || failures + 1 < kStartAttempts)) return StartOver(job, why);
   // It has run before, with the same command: its folder may be away for a moment.
   if (report.outside_problem() && has_run) {
@@ -105,7 +106,7 @@ void Recovery::StartOver(const JobRecord& job, const std::string& why) {
 }
 
 bool Recovery::NeedsDecision(const JobRecord& job) const {
-  return job.state == JobState::kParked && !IsExternallyManaged(job) &&
+  return job.state == JobState::kParked && OwnershipOf(job.spec).siding_starts &&
          ResumptionOf(state_, job) == Resumption::kBeginning;
 }
 
@@ -147,7 +148,7 @@ void Recovery::Pause(const JobRecord& job, int failures) {
 
 // Says what is done, for its owner.
 std::string Recovery::RetryElsewhereOrLater(const JobRecord& job, int rank, bool outside) {
-  if (IsExternallyManaged(job)) return "; its work is kept";
+  if (!OwnershipOf(job.spec).siding_starts) return "; its work is kept";
   Retry& retry = retries_[job.id];
   const Time now = clock_.Now();
   if (now >= retry.at) {

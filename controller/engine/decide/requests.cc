@@ -7,6 +7,7 @@
 #include "common/fault.h"
 #include "controller/engine/decide/plan_record.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 #include "planner/options.h"
 
 namespace siding {
@@ -138,7 +139,7 @@ void Requests::Order(const Plan& plan, const PlanStep& step) {
     move.through_ram = true;
     move.tier = step.tier;
   } else if (step.method == Method::kCheckpoint ||
-             (step.method == Method::kKill && IsExternallyManaged(job))) {
+             (step.method == Method::kKill && !OwnershipOf(job.spec).siding_ends)) {
     // A cluster manager would not start a job again that was ended, not even one with an image.
     move = checkpoints_.OrderDump(job, step.tier);
   } else {
@@ -193,7 +194,8 @@ bool Requests::MayLeaveNow(const JobRecord& job) const {
 
 bool Requests::Grant(const JobRecord& request) {
   // A cluster manager gives it its nodes, and ManagedQueue hears of that.
-  if (IsExternallyManaged(request) || request.spec.not_before > clock_.Now() || recovery_.MustWait(request))
+  if (!OwnershipOf(request.spec).siding_starts || request.spec.not_before > clock_.Now() ||
+      recovery_.MustWait(request))
     return false;
   const std::map<NodeId, Resources> room = accounts_.Room({request.id});
   const auto fits = [&](const NodeId& node) {
@@ -221,7 +223,8 @@ bool Requests::Grant(const JobRecord& request) {
 // Its nodes have been free for long, and the manager does not start it, for a reason that siding does not
 // see. Nobody makes way for it any longer.
 bool Requests::AbandonUnstarted(const JobRecord& request) {
-  const ManagedJob* queued = IsExternallyManaged(request) ? manager_.QueuedAs(request.id) : nullptr;
+  const ManagedJob* queued =
+      OwnershipOf(request.spec).siding_starts ? nullptr : manager_.QueuedAs(request.id);
   if (queued == nullptr || request.plans.empty() || request.plans.back().nodes.empty()) return false;
   const Time expected = std::max(request.spec.start_by, request.plans.back().predicted_start);
   if (clock_.Now() < std::max(expected, request.spec.not_before) + kInVain) return false;

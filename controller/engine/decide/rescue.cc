@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 void Rescue::SaveDoomed() {
@@ -40,7 +41,7 @@ void Rescue::SaveDoomed() {
 std::vector<Rescue::Doomed> Rescue::WhoIsDoomed() {
   std::vector<Doomed> doomed;
   for (const auto& [id, job] : state_.unfinished) {
-    const ManagedJob* queued = IsExternallyManaged(*job) ? manager_.QueuedAs(id) : nullptr;
+    const ManagedJob* queued = OwnershipOf(job->spec).siding_starts ? nullptr : manager_.QueuedAs(id);
     if (queued == nullptr || queued->phase != ManagedPhase::kRunning || !queued->leaves_by) continue;
     if (job->state == JobState::kRunning) doomed.push_back({job, *queued->leaves_by});
   }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 #include "controller/wire/spec_limits.h"
 
 namespace siding {
@@ -46,7 +47,8 @@ absl::StatusOr<const JobRecord*> Verbs::FindOwner(const Caller& caller, const Ch
 }
 
 absl::Status Verbs::MayFreeze(const Caller& caller, const JobRecord& job) const {
-  if (caller.is_operator || !IsExternallyManaged(job) || platform_.manager().empty()) return absl::OkStatus();
+  if (caller.is_operator || OwnershipOf(job.spec).siding_makes_room || platform_.manager().empty())
+    return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("only operators suspend and resume jobs of ", platform_.manager()));
 }
@@ -94,7 +96,7 @@ absl::Status Verbs::Vacate(const JobRecord& job, Tier tier) {
   SIDING_RETURN_IF_ERROR(MayBeSavedTo(job, tier));
   if (const ManagedJob* queued = manager_.QueuedAs(job.id); queued != nullptr && queued->suspended)
     return NotInState(job, absl::StrCat("it was suspended in ", job.spec.cluster_manager));
-  if (IsExternallyManaged(job) && job.state == JobState::kSuspended) {
+  if (!OwnershipOf(job.spec).siding_makes_room && job.state == JobState::kSuspended) {
     return NotInState(job, absl::StrCat("resume it first: ", job.spec.cluster_manager,
                                         " would hold a job that left while it was suspended"));
   }
@@ -151,7 +153,7 @@ absl::Status Verbs::Migrate(const JobRecord& job, std::vector<NodeId> nodes) {
 }
 
 absl::Status Verbs::Restart(const JobRecord& job, const std::string& by) {
-  if (IsExternallyManaged(job))
+  if (!OwnershipOf(job.spec).siding_ends)
     return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which can requeue it"));
   if (job.state == JobState::kPending) return NotInState(job, "it starts from the beginning by itself");
   if (job.state != JobState::kParked)
@@ -163,7 +165,7 @@ absl::Status Verbs::Restart(const JobRecord& job, const std::string& by) {
 
 absl::Status Verbs::Kill(const JobRecord& job, const std::string& by) {
   if (IsTerminal(job.state)) return NotInState(job, "it has ended");
-  if (IsExternallyManaged(job))
+  if (!OwnershipOf(job.spec).siding_ends)
     return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which can cancel it"));
   JobMoved move;
   move.reason = absl::StrCat("asked for by ", by);
@@ -216,7 +218,7 @@ absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
 
 // It waits only because it could not be restored a moment ago.
 absl::Status Verbs::TryAgain(const JobRecord& job) {
-  if (IsExternallyManaged(job))
+  if (!OwnershipOf(job.spec).siding_ends)
     return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which starts it again"));
   if (recovery_.NeedsDecision(job)) {
     return NotInState(job, absl::StrCat("nothing is left that it could go on from; sidingctl restart ",

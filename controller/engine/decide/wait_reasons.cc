@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
@@ -35,7 +36,8 @@ std::string Needs(const JobSpec& spec) {
 std::string WaitReasons::WhyWaits(const JobRecord& job) const {
   if (IsTerminal(job.state)) return "";
   if (HoldsNodes(job.state)) return WhyHangs(job);
-  if (IsExternallyManaged(job)) return absl::StrCat("waits in the queue of ", job.spec.cluster_manager);
+  if (!OwnershipOf(job.spec).siding_starts)
+    return absl::StrCat("waits in the queue of ", job.spec.cluster_manager);
   if (std::string why = WhyNotYet(job); !why.empty()) return why;
   return IsRequest(job) ? WhyRequestWaits(job) : WhyInQueue(job);
 }

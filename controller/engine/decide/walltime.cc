@@ -4,10 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 bool Walltime::EndOverdue(const JobRecord& job) {
-  if (job.state != JobState::kRunning || IsExternallyManaged(job)) return false;
+  if (job.state != JobState::kRunning || !OwnershipOf(job.spec).siding_limits) return false;
   if (startup_.IsCatchingUp(clock_.Now()) || clock_.Now() < startup_.agents_back_at ||
       !cluster_.IsSeenRunning(job))
     return false;

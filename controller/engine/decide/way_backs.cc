@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 #include "planner/way_back.h"
 
 namespace siding {
@@ -52,7 +53,7 @@ bool WayBacks::MayReturn(const JobRecord& job) const {
   if (job.displaced_by == JobId() || recovery_.MustWait(job)) return false;
   if (recovery_.NotOn(job) != nullptr) return false;  // PlaceWaiting() knows where it may be tried
   if (job.state == JobState::kSuspended) return !cluster_.LiveRanks(job).empty();
-  return job.state == JobState::kParked && !IsExternallyManaged(job);
+  return job.state == JobState::kParked && OwnershipOf(job.spec).siding_starts;
 }
 
 Returning WayBacks::ReturningOf(const JobRecord& job) const {
@@ -64,7 +65,8 @@ Returning WayBacks::ReturningOf(const JobRecord& job) const {
   returning.nodes = job.spec.nodes;
   if (job.state == JobState::kSuspended) {
     for (int rank : cluster_.LiveRanks(job)) returning.frozen_on.push_back(job.nodes[rank]);
-    if (!IsExternallyManaged(job) && Can(job, Method::kCheckpoint)) returning.move = cluster_.TimeToMove(job);
+    if (OwnershipOf(job.spec).siding_starts && Can(job, Method::kCheckpoint))
+      returning.move = cluster_.TimeToMove(job);
   } else if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
     const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());
     if (checkpoint.tier == Tier::kLocal) returning.tied_to = checkpoint.nodes;

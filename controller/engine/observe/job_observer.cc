@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
@@ -114,7 +115,7 @@ bool JobObserver::ObserveStart(const JobRecord& job) {
   // By the nodes' clocks, which may be hours off: believed as far as it can be true. What a cluster manager
   // has started has begun before that was known here.
   const Time now = clock_.Now();
-  const bool can_be = started <= now && (started >= job.state_since || IsExternallyManaged(job));
+  const bool can_be = started <= now && (started >= job.state_since || !OwnershipOf(job.spec).siding_starts);
   move.started = can_be ? started : now;
   recovery_.ForgetRetries(job.id);
   recorder_.Move(job, std::move(move));
@@ -129,7 +130,7 @@ bool JobObserver::ObserveExits(const JobRecord& job) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (seen.phase() != v1::EXITED) continue;
     if (job.state == JobState::kKilling && !seen.report.own_end()) continue;
-    if (!IsExternallyManaged(job) && !seen.report.own_end()) {
+    if (OwnershipOf(job.spec).siding_ends && !seen.report.own_end()) {
       recovery_.FallBack(job,
                          absl::StrCat(On(job, rank), " has been ended by an order that is not recorded"));
       return true;
@@ -184,7 +185,8 @@ bool JobObserver::ObserveGpuState(const JobRecord& job) {
     if (!seen.known || !IsLive(seen.phase()) || seen.report.gpu_state_lost().empty()) continue;
     const bool has_image = ResumptionOf(state_, job) != Resumption::kBeginning;
     const bool goes_on = has_image || job.spec.methods.Has(Method::kKill);
-    JobMoved move = Moved(goes_on || IsExternallyManaged(job) ? JobEvent::kOrderKill : JobEvent::kFailed);
+    JobMoved move =
+        Moved(goes_on || !OwnershipOf(job.spec).siding_ends ? JobEvent::kOrderKill : JobEvent::kFailed);
     move.reason = absl::StrCat(On(job, rank), ": ", seen.report.gpu_state_lost(),
                                has_image ? "; it goes on from its newest image"
                                : goes_on ? "; it starts from its beginning"
@@ -201,7 +203,8 @@ bool JobObserver::ObserveGpuState(const JobRecord& job) {
 // Recorded as running, and found frozen: since the journal was copied it has made way for somebody, who may
 // have its place. How it goes on is recorded, so that it is not taken for frozen while it is being thawed.
 bool JobObserver::ObserveFrozen(const JobRecord& job) {
-  if (IsExternallyManaged(job) || (job.state == JobState::kResuming && !job.from_copy)) return false;
+  if (!OwnershipOf(job.spec).siding_makes_room || (job.state == JobState::kResuming && !job.from_copy))
+    return false;
   const std::vector<int> ranks = cluster_.LiveRanks(job);
   const bool frozen = std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
     return cluster_.Seen(job, rank).phase() == v1::SUSPENDED;

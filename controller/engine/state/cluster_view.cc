@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 #include "controller/wire/wire.h"
 
 namespace siding {
@@ -94,7 +95,8 @@ bool ClusterView::IsPlacedOn(const NodeId& node, const TaskId& task) const {
 
 bool ClusterView::IsWanted(const JobRecord& job, const NodeId& node, const TaskId& task) const {
   // A cluster manager's job may have more tasks than those that stand for it.
-  if (IsExternallyManaged(job)) return HoldsNodes(job.state) && task.incarnation == job.incarnation;
+  if (!OwnershipOf(job.spec).siding_starts)
+    return HoldsNodes(job.state) && task.incarnation == job.incarnation;
   return IsPlacedOn(node, task);
 }
 
@@ -118,7 +120,7 @@ bool ClusterView::HasLeftTasks(const JobRecord& job) const {
 }
 
 bool ClusterView::StartIsOnItsWay(const JobRecord& job) const {
-  return IsBeginning(job.state) && (IsExternallyManaged(job) || !job.from_copy);
+  return IsBeginning(job.state) && (!OwnershipOf(job.spec).siding_starts || !job.from_copy);
 }
 
 std::vector<NodeId> ClusterView::WhereTasksMayLive(const JobRecord& job) const {

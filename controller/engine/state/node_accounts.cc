@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
@@ -91,7 +92,7 @@ Resources NodeAccounts::HeldByStrays(const NodeId& node) const {
 }
 
 bool NodeAccounts::HasRoomToGoOn(const JobRecord& job) const {
-  if (IsExternallyManaged(job)) return true;  // its cluster manager makes room
+  if (!OwnershipOf(job.spec).siding_makes_room) return true;  // its cluster manager makes room
   const std::map<NodeId, Resources> room = RoomBesideOthers(job);
   const std::vector<int> ranks = cluster_.LiveRanks(job);
   return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {

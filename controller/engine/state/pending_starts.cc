@@ -1,11 +1,12 @@
 #include "controller/engine/state/pending_starts.h"
 
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 
 void PendingStarts::NoteStartsOf(const JobRecord& job) {
-  if (IsExternallyManaged(job) || !IsBeginning(job.state)) return;
+  if (!OwnershipOf(job.spec).siding_starts || !IsBeginning(job.state)) return;
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (seen.connected && !seen.known) starts_[job.nodes[rank]].insert(ClusterView::TaskOf(job, rank));

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/message_limits.h"
 #include "common/utf8.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
@@ -162,7 +163,7 @@ Duration NoticeOf(const JobRecord& job) {
 }
 
 bool MayStartOver(const JobRecord& job) {
-  return IsExternallyManaged(job) || !job.first_started || job.spec.methods.Has(Method::kKill);
+  return !OwnershipOf(job.spec).siding_ends || !job.first_started || job.spec.methods.Has(Method::kKill);
 }
 
 std::string HowToStartOver(const JobRecord& job) {

@@ -19,7 +19,7 @@
 #include "agent/host/context.h"
 #include "agent/host/errands.h"
 #include "agent/host/task.h"
-#include "agent/host/task_orders.h"
+#include "agent/task/orders.h"
 #include "agent/host/tier_watch.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"

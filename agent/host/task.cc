@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/checkpoint/precheck.h"
-#include "agent/host/task_ending.h"
+#include "agent/task/ending.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"

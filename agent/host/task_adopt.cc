@@ -1,7 +1,7 @@
 // A task found again by a new agent.
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
-#include "agent/host/task_ending.h"
+#include "agent/task/ending.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"

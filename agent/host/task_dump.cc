@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
-#include "agent/host/task_orders.h"
+#include "agent/task/orders.h"
 #include "agent/launch/held_files.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/made_names.h"

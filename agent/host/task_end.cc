@@ -1,6 +1,6 @@
 // What the end of a task's processes means.
 #include "agent/host/task.h"
-#include "agent/host/task_ending.h"
+#include "agent/task/ending.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.pb.h"

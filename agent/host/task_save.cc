@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/host/task.h"
-#include "agent/host/task_ending.h"
-#include "agent/host/task_orders.h"
+#include "agent/task/ending.h"
+#include "agent/task/orders.h"
 #include "agent/launch/account.h"
 #include "agent/launch/processes.h"
 #include "common/fault.h"

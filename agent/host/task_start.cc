@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
-#include "agent/host/task_orders.h"
+#include "agent/task/orders.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"

@@ -1,6 +1,6 @@
 #include "agent/checkpoint/precheck.h"
 #include "agent/host/task.h"
-#include "agent/host/task_orders.h"
+#include "agent/task/orders.h"
 #include "common/fault.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"

@@ -11,7 +11,7 @@
 
 #include <cerrno>
 
-#include "agent/host/task_ending.h"
+#include "agent/task/ending.h"
 #include "agent/launch/failed_start.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/shim.h"

@@ -1,6 +1,6 @@
 #include "tests/simulation/agent.h"
 
-#include "agent/host/task_orders.h"
+#include "agent/task/orders.h"
 #include "controller/wire/wire.h"
 
 namespace siding::simulation {

@@ -1,6 +1,6 @@
 #include "tests/simulation/task.h"
 
-#include "agent/host/task_orders.h"
+#include "agent/task/orders.h"
 
 namespace siding::simulation {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/host/task_ending.h"
+#include "agent/task/ending.h"
 #include "agent/host/task_record.pb.h"
 #include "model/snapshot.h"
 #include "siding/v1/agent.pb.h"

@@ -1,5 +1,5 @@
 // A checkpoint in two phases: agent/host/task_dump.cc.
-#include "agent/host/task_orders.h"
+#include "agent/task/orders.h"
 #include "tests/simulation/task.h"
 
 namespace siding::simulation {

@@ -1,5 +1,5 @@
 // Launch, restore, and a task that is found again: agent/host/task_start.cc and task_adopt.cc.
-#include "agent/host/task_ending.h"
+#include "agent/task/ending.h"
 #include "controller/wire/wire.h"
 #include "tests/simulation/task.h"
 

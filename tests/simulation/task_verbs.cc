@@ -1,8 +1,8 @@
 // Suspend, resume, save and kill: the files of these names in agent/host.
 #include <algorithm>
 
-#include "agent/host/task_ending.h"
-#include "agent/host/task_orders.h"
+#include "agent/task/ending.h"
+#include "agent/task/orders.h"
 #include "tests/simulation/task.h"
 
 namespace siding::simulation {

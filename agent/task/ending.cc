@@ -1,4 +1,4 @@
-#include "agent/host/task_ending.h"
+#include "agent/task/ending.h"
 
 #include <signal.h>
 

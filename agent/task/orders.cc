@@ -1,4 +1,4 @@
-#include "agent/host/task_orders.h"
+#include "agent/task/orders.h"
 
 #include <algorithm>
 

@@ -1,6 +1,5 @@
-// A task as the agent knows it: agent/host/task.h without threads, processes and files. What it does in which
-// order, what it writes down before which step, and what it makes of a command while another is under way is
-// meant to be the same there and here; what the end of a task means is the same function.
+// A task as the agent knows it: the agent's own machine (agent/task/machine.h), whose actions are carried out
+// in simulated time, on a simulated machine.
 #pragma once
 
 #include <functional>
@@ -8,8 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "agent/task/ending.h"
 #include "agent/host/task_record.pb.h"
+#include "agent/task/ending.h"
+#include "agent/task/machine.h"
 #include "model/snapshot.h"
 #include "siding/v1/agent.pb.h"
 #include "tests/simulation/machine.h"
@@ -31,26 +31,25 @@ class Task {
   Task(Host& host, const TaskId& id);
   // One found again in its folder.
   Task(Host& host, const TaskId& id, agent::TaskRecord record)
-      : host_(host), id_(id), record_(std::move(record)) {}
+      : host_(host), id_(id), machine_(std::move(record)) {}
 
   void Execute(const v1::ToAgent& command);
   void Adopt();
   v1::TaskReport Report();
-  bool CanForget() const { return IsOver(record_.report().phase()) && !busy_; }
+  bool CanForget() const { return IsOver(machine_.phase()) && !machine_.busy(); }
   // Its shim has said something, or has ended.
   void OnShim();
 
  private:
-  enum class Decision { kNone, kCommit, kAbort };
+  using Decision = TaskMachine::Decision;
   using Step = std::function<void()>;
 
   // ---- task.cc ----
-  Step Plan(const v1::ToAgent& command);
-  void Begin(const v1::ToAgent& command, const Step& operation);
-  void Finish();
+  void Perform(const TaskActions& actions);
+  void Observe(const TaskObservation& seen) { Perform(machine_.Observe(seen)); }
+  void Begin(TaskWork work, const v1::ToAgent& order);
+  void Finish() { Observe(task::WorkDone{}); }
   void Persist(bool durably = false);
-  void SetPhase(v1::TaskPhase phase, int64_t op = 0);
-  void Fail(int64_t op, const std::string& why);
   void Send();
   void Conclude();
   // Goes on with `then` when `ready`, or at `until` if that is sooner.
@@ -67,11 +66,10 @@ class Task {
   // ---- task_start.cc ----
   void DoLaunch(const v1::ToAgent& command);
   void DoRestore(const v1::ToAgent& command);
-  void AwaitStart(v1::TaskPhase failed);
+  void AwaitStart();
   void DoAdopt();
 
   // ---- task_dump.cc ----
-  Step PlanDump(const v1::ToAgent& command);
   void DoDump(const v1::ToAgent& command);
   void WriteImage(const v1::ToAgent& command);
   void AwaitDecision(const v1::ToAgent& command);
@@ -81,11 +79,9 @@ class Task {
   ImageName NameOfImage(const v1::ToAgent& command) const;
 
   // ---- task_verbs.cc ----
-  Step PlanSuspend(const v1::ToAgent& command);
   void DoSuspend(const v1::ToAgent& command);
-  void EndSuspend(const v1::ToAgent& command, const std::string& failure);
+  void EndSuspend(const std::string& failure);
   void DoResume();
-  Step PlanSave(const v1::ToAgent& command);
   void DoSave(const v1::ToAgent& command);
   void DoKill(Duration grace);
   // `then` with what went wrong, or with nothing.
@@ -94,15 +90,9 @@ class Task {
 
   Host& host_;
   const TaskId id_;
-  agent::TaskRecord record_;
-  bool busy_ = false;
-  v1::ToAgent current_;
-  std::optional<v1::ToAgent> pending_;
-  Decision decision_ = Decision::kNone;
-  bool ended_ = false;  // the shim is gone
-  bool interrupt_ = false;
-  bool kill_now_ = false;
-  bool abandon_ = false;
+  TaskMachine machine_;
+  agent::TaskRecord& record_ = machine_.record();
+  bool abandon_ = false;               // CRIU is to be ended by force
   std::optional<Time> patience_ends_;  // of the dump under way
 
   std::function<bool()> ready_;

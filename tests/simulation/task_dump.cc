@@ -1,5 +1,4 @@
 // A checkpoint in two phases: agent/host/task_dump.cc.
-#include "agent/task/orders.h"
 #include "tests/simulation/task.h"
 
 namespace siding::simulation {
@@ -19,18 +18,13 @@ ImageName Task::NameOfImage(const v1::ToAgent& command) const {
 }
 
 std::string Task::WhyStop(const v1::ToAgent& command) const {
-  if (decision_ == Decision::kAbort) return "the checkpoint was called off";
-  if (ended_) return "the task has ended";
-  if (interrupt_) return "the checkpoint was interrupted";
-  if (decision_ != Decision::kCommit && patience_ends_ && host_.lab.timeline.Now() >= *patience_ends_)
+  if (machine_.decision() == Decision::kAbort) return "the checkpoint was called off";
+  if (machine_.ended()) return "the task has ended";
+  if (machine_.interrupted()) return "the checkpoint was interrupted";
+  if (machine_.decision() != Decision::kCommit && patience_ends_ &&
+      host_.lab.timeline.Now() >= *patience_ends_)
     return "the checkpoint was not committed in time";
   return "";
-}
-
-Task::Step Task::PlanDump(const v1::ToAgent& command) {
-  if (!TakeDump(record_, command)) return {};
-  SetPhase(v1::DUMPING, command.op());
-  return [this, command] { DoDump(command); };
 }
 
 void Task::DoDump(const v1::ToAgent& command) {
@@ -56,22 +50,23 @@ void Task::WriteImage(const v1::ToAgent& command) {
   if (fails) takes = takes / 2;
   const Time written = In(takes);
   // How far it is, once, in the middle.
-  lab.timeline.After(std::max(takes / 2, kProgress), [this, command, takes,
-                                                      life = std::weak_ptr<int>(life_)] {
-    if (life.expired() || !busy_ || current_.op() != command.op() || record_.report().phase() != v1::DUMPING)
-      return;
-    v1::FromAgent message;
-    v1::Progress& progress = *message.mutable_progress();
-    *progress.mutable_task() = command.task();
-    progress.set_op(command.op());
-    progress.set_bytes_total(MemoryOf());
-    progress.set_bytes_done(MemoryOf() / 2);
-    progress.set_bytes_per_second(static_cast<double>(MemoryOf()) / std::max(0.001, ToSeconds(takes)));
-    host_.send(std::move(message));
-  });
+  lab.timeline.After(
+      std::max(takes / 2, kProgress), [this, command, takes, life = std::weak_ptr<int>(life_)] {
+        if (life.expired() || !machine_.busy() || machine_.current().op() != command.op() ||
+            record_.report().phase() != v1::DUMPING)
+          return;
+        v1::FromAgent message;
+        v1::Progress& progress = *message.mutable_progress();
+        *progress.mutable_task() = command.task();
+        progress.set_op(command.op());
+        progress.set_bytes_total(MemoryOf());
+        progress.set_bytes_done(MemoryOf() / 2);
+        progress.set_bytes_per_second(static_cast<double>(MemoryOf()) / std::max(0.001, ToSeconds(takes)));
+        host_.send(std::move(message));
+      });
   std::optional<Time> stop_since;
   const auto done = [this, command, written, stop_since]() mutable {
-    if (ended_ || abandon_) return true;
+    if (machine_.ended() || abandon_) return true;
     if (WhyStop(command).empty()) return false;
     if (!stop_since) {
       stop_since = host_.lab.timeline.Now();
@@ -88,23 +83,18 @@ void Task::WriteImage(const v1::ToAgent& command) {
 }
 
 void Task::AwaitDecision(const v1::ToAgent& command) {
-  v1::TaskReport& report = *record_.mutable_report();
-  record_.mutable_dump()->set_image_bytes(MemoryOf());
-  report.set_checkpoint(command.dump().checkpoint());
-  report.set_image_bytes(MemoryOf());
-  SetPhase(v1::PREPARED, command.op());
+  Observe(task::Prepared{MemoryOf()});
   const auto decided = [this, command] {
-    return decision_ == Decision::kCommit || !WhyStop(command).empty();
+    return machine_.decision() == Decision::kCommit || !WhyStop(command).empty();
   };
   Wait(patience_ends_, decided, [this, command] {
-    if (decision_ != Decision::kCommit) return EndDump(command, WhyStop(command));
+    if (machine_.decision() != Decision::kCommit) return EndDump(command, WhyStop(command));
     Pause(0ms, 2ms, [this, command] { CommitImage(command); });
   });
 }
 
 void Task::CommitImage(const v1::ToAgent& command) {
-  record_.mutable_dump()->set_committing(true);
-  Persist(true);
+  Observe(task::Committing{});
   Pause(0ms, 5ms, [this, command] {
     const Process* process = InMachine();
     if (process == nullptr) return EndDump(command, "the task has ended");
@@ -115,16 +105,15 @@ void Task::CommitImage(const v1::ToAgent& command) {
     lab.trace(host_.machine.node().value(), "image ", ToString(name), " is in place");
     lab.on_image(name);
     Pause(0ms, 5ms, [this, command] {
-      record_.mutable_report()->set_committed_op(command.op());
-      record_.set_done_op(command.op());
-      Persist();
+      Observe(task::Committed{});
       Pause(0ms, 5ms, [this, command] {
         if (command.dump().keep_running()) return EndDump(command, "");
         host_.machine.EndDumped(id_);
         Wait(
-            In(30s), [this] { return ended_; },
+            In(30s), [this] { return machine_.ended(); },
             [this, command] {
-              if (!ended_) return EndDump(command, "the processes did not end after the checkpoint");
+              if (!machine_.ended())
+                return EndDump(command, "the processes did not end after the checkpoint");
               Finish();
             });
       });
@@ -143,12 +132,7 @@ void Task::EndDump(const v1::ToAgent& command, const std::string& failure) {
     host_.machine.Freeze(id_, true);
   }
   host_.machine.Release(id_);
-  if (ended_) return Finish();
-  record_.mutable_dump()->set_committing(false);
-  record_.mutable_report()->clear_checkpoint();
-  record_.mutable_report()->clear_image_bytes();
-  if (!failure.empty()) Fail(command.op(), failure);
-  SetPhase(was_frozen ? v1::SUSPENDED : v1::RUNNING);
+  Observe(task::DumpEnded{was_frozen, abandon_, failure});
   Finish();
 }
 

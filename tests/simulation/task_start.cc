@@ -16,7 +16,7 @@ void Task::DoLaunch(const v1::ToAgent& command) {
   start.takes = lab.random.Between(1ms, 300ms);
   if (Draws(lab.odds.launch_fails)) start.fails_with = "the command could not be started";
   host_.machine.StartShim(id_, start);
-  AwaitStart(v1::LAUNCH_FAILED);
+  AwaitStart();
 }
 
 void Task::DoRestore(const v1::ToAgent& command) {
@@ -24,10 +24,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
   const v1::Restore& restore = command.restore();
   const ImageName name = NameImage(restore.tier(), host_.machine.node(), restore.checkpoint(), id_.rank);
   const auto fail = [this](const std::string& why, bool damaged) {
-    record_.mutable_report()->set_error(why);
-    record_.mutable_report()->set_image_damaged(damaged);
-    record_.mutable_report()->set_outside_problem(!damaged);
-    SetPhase(v1::RESTORE_FAILED);
+    Observe(task::StartFailed{.error = why, .image_damaged = damaged, .outside_problem = !damaged});
     Finish();
   };
   const auto found = lab.store.images.find(name);
@@ -45,51 +42,43 @@ void Task::DoRestore(const v1::ToAgent& command) {
     start.fails_outside = true;
   }
   host_.machine.StartShim(id_, start);
-  AwaitStart(v1::RESTORE_FAILED);
+  AwaitStart();
 }
 
-void Task::AwaitStart(v1::TaskPhase failed) {
+void Task::AwaitStart() {
   const auto decided = [this] {
-    if (Folder().running || Folder().failed || ended_) return true;
-    if (interrupt_) host_.machine.KillAll(id_);
+    if (Folder().running || Folder().failed || machine_.ended()) return true;
+    if (machine_.interrupted()) host_.machine.KillAll(id_);
     return Folder().failed.has_value();
   };
-  Wait({}, decided, [this, failed] {
-    v1::TaskReport& report = *record_.mutable_report();
+  Wait({}, decided, [this] {
     if (const auto& running = Folder().running) {
       *record_.mutable_init() = running->init();
-      report.set_started_us(running->started_us());
-      SetPhase(v1::RUNNING);
+      record_.mutable_report()->set_started_us(running->started_us());
+      Observe(task::Started{});
+    } else if (const auto& failed = Folder().failed) {
+      Observe(task::StartFailed{.error = failed->message(), .outside_problem = failed->outside_problem()});
     } else {
-      report.set_error(Folder().failed ? Folder().failed->message() : "siding-shim ended without a word");
-      report.set_outside_problem(Folder().failed && Folder().failed->outside_problem());
-      SetPhase(failed);
+      Observe(task::StartFailed{.error = "siding-shim ended without a word"});
     }
     Finish();
   });
 }
 
 void Task::Adopt() {
-  const v1::TaskPhase phase = record_.report().phase();
-  if (IsOver(phase)) return;
-  if (record_.boot_id() != std::to_string(host_.machine.boot()) || phase == v1::TASK_PHASE_UNSPECIFIED) {
-    record_.clear_init();
-    if (phase == v1::TASK_PHASE_UNSPECIFIED) record_.mutable_report()->set_phase(v1::LAUNCHING);
-    return Conclude();
-  }
-  if (phase == v1::PREPARED) record_.mutable_report()->set_phase(v1::DUMPING);
-  ended_ = !host_.machine.HasShim(id_);
-  Begin({}, [this] { DoAdopt(); });
+  using Shim = task::FoundAgain;
+  const bool same_boot = record_.boot_id() == std::to_string(host_.machine.boot());
+  Observe(task::FoundAgain{same_boot, host_.machine.HasShim(id_) ? Shim::kLives : Shim::kGone});
 }
 
 void Task::DoAdopt() {
-  const v1::TaskPhase phase = record_.report().phase();
+  const v1::TaskPhase phase = machine_.phase();
   if (phase == v1::LAUNCHING || phase == v1::RESTORING) {
     const bool word = Folder().running || Folder().failed;
-    if (ended_ && !word) return Finish();
-    return AwaitStart(phase == v1::LAUNCHING ? v1::LAUNCH_FAILED : v1::RESTORE_FAILED);
+    if (machine_.ended() && !word) return Finish();
+    return AwaitStart();
   }
-  if (ended_) return Finish();
+  if (machine_.ended()) return Finish();
   // CRIU finds that nobody answers and undoes the dump; or it was answered, and ends the processes.
   const auto let_go = [this] {
     const Process* process = InMachine();
@@ -104,14 +93,7 @@ void Task::DoAdopt() {
       record_.set_frozen(true);
       host_.machine.Freeze(id_, true);
     }
-    record_.mutable_dump()->set_committing(false);
-    if (!EndsBySaving(record_.spec().app())) record_.set_saving(false);
-    if (phase == v1::DUMPING) {
-      Fail(record_.dump().op(), "the agent ended during the checkpoint");
-      record_.mutable_report()->clear_checkpoint();
-      record_.mutable_report()->clear_image_bytes();
-    }
-    SetPhase(is_frozen || was_frozen ? v1::SUSPENDED : v1::RUNNING);
+    Observe(task::AdoptEnded{is_frozen || was_frozen, ""});
     Finish();
   });
 }

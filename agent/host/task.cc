@@ -10,11 +10,11 @@
 
 #include "absl/strings/str_format.h"
 #include "agent/checkpoint/precheck.h"
-#include "agent/task/ending.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
 #include "agent/launch/tmpdir.h"
+#include "agent/task/ending.h"
 #include "common/fault.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
@@ -43,7 +43,8 @@ Task::Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord r
       id_(id),
       name_(ToString(id)),
       folder_(std::move(folder)),
-      record_(std::move(record)),
+      machine_(std::move(record)),
+      record_(machine_.record()),
       wake_(eventfd(0, EFD_CLOEXEC)) {
   if (host_.AssignsGpus() && !IsOver(record_.report().phase()))
     host_.gpus->Keep(name_, {record_.gpu().held().begin(), record_.gpu().held().end()});
@@ -52,11 +53,8 @@ Task::Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord r
 Task::~Task() {
   {
     std::lock_guard lock(mutex_);
-    interrupt_ = true;
-    pending_.reset();
-    if (decision_ == Decision::kNone) decision_ = Decision::kAbort;
+    Observe(task::AgentStops{}).IgnoreError();
   }
-  changed_.notify_all();
   const uint64_t one = 1;
   if (write(wake_.get(), &one, sizeof one) < 0) spdlog::error("task {}: cannot wake the watcher", name_);
   if (worker_.joinable()) worker_.join();
@@ -65,110 +63,100 @@ Task::~Task() {
 }
 
 void Task::Execute(const v1::ToAgent& command) {
+  // The machine looks at differences only.
+  const Time now{std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())};
   std::lock_guard lock(mutex_);
-  const v1::TaskPhase phase = record_.report().phase();
-  switch (command.what_case()) {
-    case v1::ToAgent::kCommit:
-    case v1::ToAgent::kAbort: {
-      const bool commit = command.has_commit();
-      const bool undoable = busy_ && (current_.has_dump() || current_.has_suspend());
-      const bool meant =
-          commit ? phase == v1::PREPARED && command.op() == current_.op() : command.op() >= current_.op();
-      // The first decision counts: after a commit has begun there is no way back.
-      if (undoable && meant && decision_ == Decision::kNone) {
-        FaultHere<"agent.decision: a commit or an abort has come">();
-        decision_ = commit ? Decision::kCommit : Decision::kAbort;
-        changed_.notify_all();
-      } else {
+  const Decision before = machine_.decision();
+  const TaskActions actions = machine_.Take(command, now);
+  if (machine_.decision() != before) FaultHere<"agent.decision: a commit or an abort has come">();
+  Perform(actions).IgnoreError();
+}
+
+absl::Status Task::Perform(const TaskActions& actions) {
+  interrupt_ = machine_.interrupted();
+  kill_now_ = machine_.kill_at_once();
+  absl::Status recorded;
+  for (const TaskAction& action : actions) {
+    switch (action.kind) {
+      case TaskAction::kRecord:
+        Persist();
+        break;
+      case TaskAction::kRecordStart:
+        if (absl::Status status = TryPersist(); !status.ok())
+          return Observe(task::StartNotRecorded{std::string(status.message())});
+        break;
+      case TaskAction::kRecordDurably:
+        recorded = PersistDurably();
+        break;
+      case TaskAction::kSend:
         Send();
-      }
-      return;
-    }
-    case v1::ToAgent::kKill:
-      if (busy_) {
-        KillPastWorker(Duration(command.kill().grace_us()));
-        if (command.kill().grace_us() == 0) kill_now_ = true;
-        if (!current_.has_kill()) {
-          pending_ = command;
-          interrupt_ = true;
-          if (current_.has_dump()) abandon_ = true;
+        break;
+      case TaskAction::kReleaseGpus:
+        GiveGpusBack();
+        break;
+      case TaskAction::kWake:
+        changed_.notify_all();
+        break;
+      case TaskAction::kAbandonDump:
+        abandon_ = true;
+        break;
+      case TaskAction::kKillProcesses:
+        spdlog::warn("task {}: what is under way does not make way; its processes are killed", name_);
+        freezer().KillAll(name_, LivingInit());
+        break;
+      case TaskAction::kBegin:
+        abandon_ = false;
+        if (on_worker_) {
+          next_ = action;
+          break;
         }
-        changed_.notify_all();
-        Send();
-        return;
-      }
-      break;
-    default:
-      if (busy_) {
-        const bool same = command.op() == current_.op() && command.what_case() == current_.what_case();
-        const bool killing = pending_ && pending_->has_kill();
-        if (!same && !killing && !current_.has_kill()) pending_ = command;
-        Send();
-        return;
-      }
+        // The last worker is past its last use of the mutex, or never was.
+        if (worker_.joinable()) worker_.join();
+        worker_ = std::thread([this, action] { Work(action); });
+        break;
+      case TaskAction::kJudgeNow:
+        break;  // Adopt() does
+    }
   }
-  if (auto operation = Plan(command)) {
-    Begin(command, std::move(operation));
-  } else {
-    Send();
-  }
+  return recorded;
 }
 
-std::function<void()> Task::Plan(const v1::ToAgent& command) {
-  const v1::TaskPhase phase = record_.report().phase();
-  if (IsOver(phase)) return {};
-  switch (command.what_case()) {
-    case v1::ToAgent::kLaunch:
-    case v1::ToAgent::kRestore:
-      return PlanStart(command);
-    case v1::ToAgent::kSuspend:
-    case v1::ToAgent::kResume:
-      return PlanSuspend(command);
-    case v1::ToAgent::kDump:
-      return PlanDump(command);
-    case v1::ToAgent::kSave:
-      return PlanSave(command);
-    case v1::ToAgent::kKill:
-      record_.set_kill_ordered(true);
-      Persist();
-      return [this, grace = Duration(command.kill().grace_us())] { DoKill(grace); };
-    default:
-      return {};
-  }
-}
-
-void Task::Begin(const v1::ToAgent& command, std::function<void()> operation) {
-  busy_ = true;
-  current_ = command;
-  decision_ = Decision::kNone;
-  interrupt_ = false;
-  kill_now_ = false;
-  abandon_ = false;
-  told_to_end_.reset();
-  // The last worker is past its last use of the mutex, or never was.
-  if (worker_.joinable()) worker_.join();
-  worker_ = std::thread([this, operation = std::move(operation)] { Work(operation); });
-}
-
-void Task::Work(std::function<void()> operation) {
-  while (operation) {
-    operation();
+void Task::Work(TaskAction work) {
+  for (std::optional<TaskAction> next = std::move(work); next;) {
+    Do(*next);
     FenceAgain();
     std::lock_guard lock(mutex_);
-    operation = nullptr;
-    interrupt_ = false;
     abandon_ = false;
-    decision_ = Decision::kNone;
-    if (Unjudged() && !host_.stopping) {
-      operation = [this] { Conclude(); };
-    } else if (pending_ && !host_.stopping) {
-      current_ = *std::move(pending_);
-      pending_.reset();
-      told_to_end_.reset();  // a kill has all of its grace from here on
-      operation = Plan(current_);
-      if (!operation) Send();
-    }
-    busy_ = static_cast<bool>(operation);
+    on_worker_ = true;
+    next_.reset();
+    Observe(task::WorkDone{host_.stopping}).IgnoreError();
+    on_worker_ = false;
+    next = std::exchange(next_, std::nullopt);
+  }
+}
+
+void Task::Do(const TaskAction& work) {
+  switch (work.work) {
+    case TaskWork::kNone:
+      return;
+    case TaskWork::kStart:
+      return work.order.has_restore() ? DoRestore(work.order) : DoLaunch(work.order);
+    case TaskWork::kFailStart:
+      return FailStart(absl::InternalError(work.error));
+    case TaskWork::kSuspend:
+      return DoSuspend(work.order);
+    case TaskWork::kResume:
+      return DoResume();
+    case TaskWork::kDump:
+      return DoDump(work.order);
+    case TaskWork::kSave:
+      return DoSave(work.order);
+    case TaskWork::kKill:
+      return DoKill(Duration(work.order.kill().grace_us()));
+    case TaskWork::kAdopt:
+      return DoAdopt();
+    case TaskWork::kJudge:
+      return Conclude();
   }
 }
 
@@ -184,22 +172,10 @@ void Task::Persist() {
     spdlog::error("task {}: {}", name_, std::string(status.message()));
 }
 
-void Task::PersistAndSend() {
-  Persist();
-  Send();
-}
-
-void Task::SetPhase(v1::TaskPhase phase, int64_t op) {
-  if (IsOver(phase)) GiveGpusBack();
-  record_.mutable_report()->set_phase(phase);
-  record_.mutable_report()->set_op(op);
-  PersistAndSend();
-}
-
-void Task::Fail(int64_t op, const absl::Status& why) {
-  record_.mutable_report()->set_failed_op(op);
-  record_.mutable_report()->set_error(std::string(why.message()));
-  spdlog::warn("task {}: operation {}: {}", name_, op, std::string(why.message()));
+absl::Status Task::PersistDurably() {
+  absl::Status status = WriteJsonFileDurably(folder_ + "/task.json", record_, 0600);
+  if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));
+  return status;
 }
 
 void Task::Send() {
@@ -326,24 +302,24 @@ absl::Status Task::InTime(std::function<absl::Status()> look) {
 bool Task::WaitEnded(Duration timeout, const std::function<bool()>& more) {
   const auto end = std::chrono::steady_clock::now() + timeout;
   std::unique_lock lock(mutex_);
-  while (!ended_ && std::chrono::steady_clock::now() < end) {
+  while (!machine_.ended() && std::chrono::steady_clock::now() < end) {
     if (more) {
       // It may look at the world outside, which may keep it waiting, and reports do not wait for that.
       lock.unlock();
       const bool enough = more();
       lock.lock();
-      if (enough || ended_) break;
+      if (enough || machine_.ended()) break;
     }
     // Woken by the watcher; the short waits are for `more`.
     changed_.wait_until(
         lock, std::min(end, std::chrono::steady_clock::now() + std::chrono::milliseconds(more ? 20 : 1000)));
   }
-  return ended_;
+  return machine_.ended();
 }
 
 bool Task::CanForget() {
   std::lock_guard lock(mutex_);
-  return IsOver(record_.report().phase()) && !busy_;
+  return IsOver(machine_.phase()) && !machine_.busy();
 }
 
 void Task::RemoveTraces() {
@@ -399,11 +375,6 @@ void Task::RemoveTmpdir(const std::function<void()>& then) {
   });
 }
 
-bool Task::Unjudged() const {
-  const v1::TaskPhase phase = record_.report().phase();
-  return ended_ && !IsOver(phase) && phase != v1::TASK_PHASE_UNSPECIFIED;
-}
-
 void Task::Watch(UniqueFd shim) {
   if (watcher_.joinable()) watcher_.join();
   watcher_ = std::thread([this, shim = std::move(shim)] {
@@ -416,10 +387,8 @@ void Task::Watch(UniqueFd shim) {
     // there is to remove is up to the job.
     if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
     std::lock_guard lock(mutex_);
-    ended_ = true;
-    // On the worker: the last processes may take their time to end.
-    if (!busy_ && Unjudged()) Begin({}, [this] { Conclude(); });
-    changed_.notify_all();
+    // Judged on the worker: the last processes may take their time to end.
+    Observe(task::ShimEnded{}).IgnoreError();
   });
 }
 

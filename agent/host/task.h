@@ -1,10 +1,11 @@
 // One task on this node, from its launch or restore until it is forgotten.
 //
-// Commands come in on any thread. One operation runs at a time, on the task's worker thread; a second thread
-// waits for the shim's end. What is remembered over the agent's death is the record, written to task.json
-// before each step that cannot be seen from the processes themselves.
+// What it does next is decided by its machine (agent/task/machine.h); this carries the machine's actions out.
+// Commands come in on any thread. One piece of work is done at a time, on the task's worker thread; a second
+// thread waits for the shim's end. What is remembered over the agent's death is the record, written to
+// task.json before each step that cannot be seen from the processes themselves.
 //
-// The operations are split by verb: task_start.cc (launch, restore), task_dump.cc, task_suspend.cc,
+// The work is split by verb: task_start.cc (launch, restore), task_dump.cc, task_suspend.cc,
 // task_notice.cc, task_save.cc, task_kill.cc, task_gpu.cc (off the GPUs and back), task_adopt.cc (found again
 // after the agent's death), task_end.cc, task_fence.cc (its memory and its processes).
 #pragma once
@@ -24,6 +25,7 @@
 #include "agent/host/sight.h"
 #include "agent/host/task_record.pb.h"
 #include "agent/launch/account.h"
+#include "agent/task/machine.h"
 #include "common/files.h"
 #include "common/ids.h"
 #include "siding/v1/agent.pb.h"
@@ -60,26 +62,21 @@ class Task {
   void RemoveTraces();
 
  private:
-  enum class Decision { kNone, kCommit, kAbort };
+  using Decision = TaskMachine::Decision;
   class Dumper;
 
   // All of these with mutex_ held.
-  std::function<void()> Plan(const v1::ToAgent& command);
-  std::function<void()> PlanSuspend(const v1::ToAgent& command);
-  std::function<void()> PlanDump(const v1::ToAgent& command);
-  std::function<void()> PlanSave(const v1::ToAgent& command);
-  std::function<void()> PlanStart(const v1::ToAgent& command);
-  void Begin(const v1::ToAgent& command, std::function<void()> operation);
+  // Carries out what the machine asks for. New work is begun, or left to the worker in next_ if this is on
+  // it. The status is that of the last durable record.
+  absl::Status Perform(const TaskActions& actions);
+  absl::Status Observe(const TaskObservation& seen) { return Perform(machine_.Observe(seen)); }
   absl::Status TryPersist();
   void Persist();  // an error is in the log: the record of before is as good as the processes can tell
-  void PersistAndSend();
-  void SetPhase(v1::TaskPhase phase, int64_t op = 0);
-  void Fail(int64_t op, const absl::Status& why);
+  absl::Status PersistDurably();
   void Send();
-  // The shim has ended, and what that means is still to be judged.
-  bool Unjudged() const;
 
   // Operations: on the worker thread, without mutex_.
+  void Do(const TaskAction& work);
   void DoLaunch(const v1::ToAgent& command);
   void DoRestore(const v1::ToAgent& command);
   void DoSuspend(const v1::ToAgent& command);
@@ -88,12 +85,10 @@ class Task {
   void DoSave(const v1::ToAgent& command);
   absl::Status TellToSave(const v1::Save& save, Duration patience);
   void DoKill(Duration grace);
-  void NoteKill();                      // with mutex_ held
-  void KillPastWorker(Duration grace);  // with mutex_ held
   void DoAdopt();
   void Conclude();
 
-  void Work(std::function<void()> operation);
+  void Work(TaskAction work);
   // task_gpu.cc. Without mutex_, and nothing to do for a job without GPUs.
   bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
   GpuFacts Gpus() const;  // with mutex_ held
@@ -120,10 +115,10 @@ class Task {
   void GiveGpusBack();  // with mutex_ held
   bool FreezeAgain();
 
-  void StartAndWait(agent::ShimRequest request, v1::TaskPhase failed);
-  void FailStart(v1::TaskPhase failed, const absl::Status& why);
-  void AwaitStart(v1::TaskPhase failed);
-  void OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed);
+  void StartAndWait(agent::ShimRequest request);
+  void FailStart(const absl::Status& why);
+  void AwaitStart();
+  void OnStarted(const agent::ShimRunning& running);
   void Watch(UniqueFd shim);
   // The init, if it lives: also one that the agent has not been told of.
   pid_t LivingInit() const;
@@ -149,7 +144,7 @@ class Task {
   void FenceAgain(bool beside = false);
   void LookAtFence();
   bool MemoryIsFenced();
-  void NoteOutOfMemory();  // with mutex_ held
+  bool HasUsedAllMemory();  // with mutex_ held
   void RemovePlainFolder();
   void RemoveTmpdir(const std::function<void()>& then = [] {});
   bool Interrupted() const { return interrupt_ || host_.stopping; }
@@ -161,23 +156,21 @@ class Task {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<Account> user_;  // guarded by mutex_: once it was looked up
-  agent::TaskRecord record_;     // guarded by mutex_
-  bool busy_ = false;            // guarded by mutex_: an operation is under way
+  std::optional<Account> user_;     // guarded by mutex_: once it was looked up
+  TaskMachine machine_;             // guarded by mutex_
+  agent::TaskRecord& record_;       // guarded by mutex_: the machine's
+  std::optional<TaskAction> next_;  // guarded by mutex_: what the worker begins next
+  bool on_worker_ = false;          // guarded by mutex_: the worker asks the machine for its next work
   std::optional<std::chrono::steady_clock::time_point> refused_at_;  // guarded by mutex_: by the GPU driver
   std::optional<Duration> gpu_lock_;         // guarded by mutex_: how long the last drains waited for locks
-  v1::ToAgent current_;                      // guarded by mutex_: its command
-  std::optional<v1::ToAgent> pending_;       // guarded by mutex_: to be carried out next
-  Decision decision_ = Decision::kNone;      // guarded by mutex_
   std::function<void(absl::Status)> ready_;  // the worker's: of ExpectShim()
-  std::optional<std::chrono::steady_clock::time_point> told_to_end_;  // guarded by mutex_: while it is busy
-  bool blind_ = false;                 // guarded by mutex_: it is known that it cannot be looked at
-  bool ended_ = false;                 // guarded by mutex_: the shim is gone
-  bool fence_is_loose_ = false;        // guarded by mutex_: it holds more memory than it may have
-  std::mutex fence_mutex_;             // taken before mutex_
-  std::optional<Bytes> fence_before_;  // guarded by fence_mutex_: the limit of memory that was raised
+  bool blind_ = false;                       // guarded by mutex_: it is known that it cannot be looked at
+  bool fence_is_loose_ = false;              // guarded by mutex_: it holds more memory than it may have
+  std::mutex fence_mutex_;                   // taken before mutex_
+  std::optional<Bytes> fence_before_;        // guarded by fence_mutex_: the limit of memory that was raised
   std::chrono::steady_clock::time_point fence_tried_;  // the watcher's
-  std::atomic<bool> interrupt_{false};                 // the operation is to make way for a kill
+  // Copies of the machine's, for the worker, which looks at them without mutex_.
+  std::atomic<bool> interrupt_{false};
   std::atomic<bool> kill_now_{false};
   std::atomic<bool> abandon_{false};  // CRIU is to be ended by force
   const std::shared_ptr<Sighting> sighting_ = std::make_shared<Sighting>();

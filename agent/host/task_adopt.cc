@@ -1,10 +1,10 @@
 // A task found again by a new agent.
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
-#include "agent/task/ending.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
+#include "agent/task/ending.h"
 #include "common/fault.h"
 #include "spdlog/spdlog.h"
 
@@ -15,33 +15,26 @@ constexpr Duration kUntracedPatience = std::chrono::seconds(10);
 
 void Task::Adopt() {
   std::unique_lock lock(mutex_);
-  const v1::TaskPhase phase = record_.report().phase();
+  using Shim = task::FoundAgain;
+  const v1::TaskPhase phase = machine_.phase();
   if (IsOver(phase)) return;
-  if (phase == v1::TASK_PHASE_UNSPECIFIED) record_.mutable_report()->set_phase(v1::LAUNCHING);
-  if (record_.boot_id() != host_.boot_id) {
-    // The machine has been started anew: pids of before mean nothing, and there is nothing to wait for.
-    record_.clear_init();
-    lock.unlock();
-    return Conclude();
+  const bool same_boot = record_.boot_id() == host_.boot_id;
+  Shim::Shim found = Shim::kGone;
+  if (same_boot && phase != v1::TASK_PHASE_UNSPECIFIED) {
+    auto shim = FindShim(folder_);
+    if (shim.ok()) {
+      found = Shim::kLives;
+      Watch(*std::move(shim));
+    } else if (!absl::IsNotFound(shim.status())) {
+      // Not to be started a second time: it is taken to live until an agent can tell.
+      found = Shim::kUnknown;
+      spdlog::error("task {}: {}", name_, std::string(shim.status().message()));
+    }
   }
-  if (phase == v1::TASK_PHASE_UNSPECIFIED) {
-    // All that is known of it is in its folder.
-    ended_ = true;
-    return Begin({}, [this] { Conclude(); });
-  }
-  // The dump was undone by the agent's death: it must not be taken for one that waits for its commit.
-  if (phase == v1::PREPARED) record_.mutable_report()->set_phase(v1::DUMPING);
-  if (record_.report().phase() == v1::DUMPING) record_.mutable_dump()->set_cut_short(true);
-  auto shim = FindShim(folder_);
-  if (shim.ok()) {
-    Watch(*std::move(shim));
-  } else if (absl::IsNotFound(shim.status())) {
-    ended_ = true;
-  } else {
-    // Not to be started a second time: it is taken to live until an agent can tell.
-    spdlog::error("task {}: {}", name_, std::string(shim.status().message()));
-  }
-  Begin({}, [this] { DoAdopt(); });
+  Observe(task::FoundAgain{same_boot, found}).IgnoreError();
+  // The machine has been started again since.
+  lock.unlock();
+  if (!same_boot) Conclude();
 }
 
 void Task::DoAdopt() {
@@ -49,15 +42,14 @@ void Task::DoAdopt() {
   bool ended;
   {
     std::lock_guard lock(mutex_);
-    phase = record_.report().phase();
-    ended = ended_;
+    phase = machine_.phase();
+    ended = machine_.ended();
   }
   if (phase == v1::LAUNCHING || phase == v1::RESTORING) {
-    const v1::TaskPhase failed = phase == v1::LAUNCHING ? v1::LAUNCH_FAILED : v1::RESTORE_FAILED;
     // A shim that has gone without a word is an end that nobody saw: Work() says so.
     const bool word = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json").ok() ||
                       ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json").ok();
-    if (!ended || word) AwaitStart(failed);
+    if (!ended || word) AwaitStart();
     return;
   }
   if (ended) return;
@@ -92,19 +84,8 @@ void Task::DoAdopt() {
     parked = !back.ok() && FreezeAgain();
   }
   std::lock_guard lock(mutex_);
-  if (ended_) return;
-  if (!back.ok()) {
-    spdlog::error("task {}: {}", name_, std::string(back.message()));
-    record_.mutable_report()->set_error(std::string(back.message()));
-  }
-  record_.mutable_dump()->set_committing(false);
-  if (!EndsBySaving(record_.spec().app())) record_.set_saving(false);
-  if (phase == v1::DUMPING) {
-    Fail(record_.dump().op(), absl::AbortedError("the agent ended during the checkpoint"));
-    record_.mutable_report()->clear_checkpoint();
-    record_.mutable_report()->clear_image_bytes();
-  }
-  SetPhase(parked ? v1::SUSPENDED : v1::RUNNING);
+  if (!back.ok()) spdlog::error("task {}: {}", name_, std::string(back.message()));
+  Observe(task::AdoptEnded{parked, std::string(back.message())}).IgnoreError();
 }
 
 }  // namespace siding

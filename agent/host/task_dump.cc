@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
-#include "agent/task/orders.h"
 #include "agent/launch/held_files.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/made_names.h"
@@ -11,6 +10,7 @@
 #include "agent/launch/shim.h"
 #include "common/fault.h"
 #include "common/status.h"
+#include "spdlog/spdlog.h"
 
 namespace siding {
 namespace {
@@ -44,7 +44,7 @@ class Task::Dumper final : public DumpObserver {
     {
       std::lock_guard lock(task_.mutex_);
       progress.set_bytes_total(std::max(done.value, task_.record_.report().memory()));
-      prepared = task_.record_.report().phase() != v1::DUMPING;
+      prepared = task_.machine_.phase() != v1::DUMPING;
       if (!prepared && Stop().ok())
         stop_since_.reset();
       else if (!prepared && !stop_since_)
@@ -57,20 +57,16 @@ class Task::Dumper final : public DumpObserver {
 
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) override {
     std::unique_lock lock(task_.mutex_);
-    agent::DumpRecord& dump = *task_.record_.mutable_dump();
-    dump.set_image_bytes(manifest.TotalSize().value);
     const auto took = Steady::now() - begun_;
-    task_.host_.rates->Add(MediumOf(dump.tier()), Transfer::kDump, manifest.TotalSize(),
+    task_.host_.rates->Add(MediumOf(command_.dump().tier()), Transfer::kDump, manifest.TotalSize(),
                            std::chrono::duration_cast<Duration>(took));
-    task_.record_.mutable_report()->set_checkpoint(dump.checkpoint());
-    task_.record_.mutable_report()->set_image_bytes(dump.image_bytes());
     if (absl::Status stop = Stop(); !stop.ok()) return stop;
-    task_.SetPhase(v1::PREPARED, command_.op());
+    task_.Observe(task::Prepared{manifest.TotalSize().value}).IgnoreError();
     SIDING_RETURN_IF_ERROR(
         FaultAtCriu<"agent.dump.prepared: the controller is told that the image is whole">());
     for (;;) {
       SIDING_RETURN_IF_ERROR(held());
-      if (task_.decision_ == Decision::kCommit) return absl::OkStatus();
+      if (task_.machine_.decision() == Decision::kCommit) return absl::OkStatus();
       if (absl::Status stop = Stop(); !stop.ok()) return stop;
       // Also looks at the clock and at CRIU, which are not this condition's.
       task_.changed_.wait_for(lock, std::chrono::milliseconds(50));
@@ -79,28 +75,28 @@ class Task::Dumper final : public DumpObserver {
 
   absl::Status OnCommitting() override {
     std::lock_guard lock(task_.mutex_);
-    task_.record_.mutable_dump()->set_committing(true);
     absl::Status status = FaultAt<"agent.dump.committing: that it commits is about to be remembered">();
-    if (status.ok()) status = WriteJsonFileDurably(task_.folder_ + "/task.json", task_.record_, 0600);
-    if (!status.ok()) task_.record_.mutable_dump()->set_committing(false);
+    if (status.ok()) status = task_.Observe(task::Committing{});
+    if (status.ok() && !task_.record_.dump().committing())
+      status = absl::InternalError("there is no dump to commit");
+    if (!status.ok()) task_.Observe(task::CommitNotRecorded{}).IgnoreError();
     return status;
   }
 
   void OnCommitted() override {
     std::lock_guard lock(task_.mutex_);
-    task_.record_.mutable_report()->set_committed_op(command_.op());
-    task_.record_.set_done_op(command_.op());
-    task_.Persist();
+    task_.Observe(task::Committed{}).IgnoreError();
   }
 
  private:
   // With the task's mutex held. Not OK: the dump is to be undone.
   absl::Status Stop() const {
-    if (task_.decision_ == Decision::kAbort) return absl::AbortedError("the checkpoint was called off");
-    if (task_.ended_) return absl::AbortedError("the task has ended");
+    if (task_.machine_.decision() == Decision::kAbort)
+      return absl::AbortedError("the checkpoint was called off");
+    if (task_.machine_.ended()) return absl::AbortedError("the task has ended");
     if (task_.Interrupted()) return absl::AbortedError("the checkpoint was interrupted");
     const bool is_late = command_.dump().patience_us() > 0 && Steady::now() >= patience_ends_;
-    if (task_.decision_ != Decision::kCommit && is_late) {
+    if (task_.machine_.decision() != Decision::kCommit && is_late) {
       return absl::DeadlineExceededError(
           absl::StrCat("the checkpoint was not committed in time, which was ",
                        FormatDuration(Duration(command_.dump().patience_us()))));
@@ -114,12 +110,6 @@ class Task::Dumper final : public DumpObserver {
   const Steady::time_point patience_ends_;
   std::optional<Steady::time_point> stop_since_;  // the progress thread's
 };
-
-std::function<void()> Task::PlanDump(const v1::ToAgent& command) {
-  if (!TakeDump(record_, command)) return {};
-  SetPhase(v1::DUMPING, command.op());
-  return [this, command] { DoDump(command); };
-}
 
 void Task::DoDump(v1::ToAgent command) {
   const auto ordered = std::chrono::steady_clock::now();
@@ -177,14 +167,9 @@ void Task::DoDump(v1::ToAgent command) {
     frozen = FreezeAgain();
   }
   std::lock_guard lock(mutex_);
-  record_.mutable_dump()->set_cut_short(absl::IsUnavailable(status) || abandon_);
-  if (ended_) return;
-  v1::TaskReport& report = *record_.mutable_report();
-  record_.mutable_dump()->set_committing(false);
-  report.clear_checkpoint();
-  report.clear_image_bytes();
-  if (!status.ok()) Fail(command.op(), status);
-  SetPhase(frozen ? v1::SUSPENDED : v1::RUNNING);
+  if (!status.ok()) spdlog::warn("task {}: dump {}: {}", name_, command.op(), std::string(status.message()));
+  const bool cut_short = absl::IsUnavailable(status) || abandon_;
+  Observe(task::DumpEnded{frozen, cut_short, std::string(status.message())}).IgnoreError();
 }
 
 }  // namespace siding

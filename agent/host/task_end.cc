@@ -1,9 +1,9 @@
 // What the end of a task's processes means.
 #include "agent/host/task.h"
-#include "agent/task/ending.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim.pb.h"
+#include "agent/task/ending.h"
 #include "common/fault.h"
 #include "spdlog/spdlog.h"
 
@@ -49,9 +49,7 @@ void Task::Conclude() {
   const bool visible =
       dump.committing() && store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
   std::lock_guard lock(mutex_);
-  const v1::TaskPhase phase = ReportEnding(record_, seen ? &*exit : nullptr, [visible] { return visible; });
-  if (phase == v1::EXITED) NoteOutOfMemory();
-  SetPhase(phase);
+  Observe(task::Ended{seen ? &*exit : nullptr, visible, HasUsedAllMemory()}).IgnoreError();
 }
 
 }  // namespace siding

@@ -79,7 +79,7 @@ void Task::FenceAgain(bool beside) {
     std::lock_guard lock(mutex_);
     const v1::TaskPhase phase = record_.report().phase();
     const bool built = phase == v1::RUNNING || phase == v1::SUSPENDED;
-    if (record_.hosted() || !built || record_.gpu().drained() || (beside && busy_)) return;
+    if (record_.hosted() || !built || record_.gpu().drained() || (beside && machine_.busy())) return;
     limits = host_.fence.Limits(Bytes{record_.fence_memory()}, record_.fence_processes());
   }
   const bool held = host_.fence.For(name_).Hold(limits, Bytes{0}, std::exchange(fence_before_, std::nullopt));
@@ -104,13 +104,9 @@ void Task::LookAtFence() {
   if (again) FenceAgain(true);
 }
 
-void Task::NoteOutOfMemory() {
-  v1::TaskReport& report = *record_.mutable_report();
-  const bool ended_well = report.exit_code() == 0 && report.exit_signal() == 0;
-  if (ended_well || !report.own_end() || record_.fence_memory() == 0) return;
-  if (!host_.fence.For(name_).IsOutOfMemory(Bytes{record_.fence_memory()})) return;
-  report.set_out_of_memory(record_.fence_memory());
-  spdlog::info("task {}: used all of its {}", name_, FormatBytes(Bytes{record_.fence_memory()}));
+bool Task::HasUsedAllMemory() {
+  if (record_.fence_memory() == 0) return false;
+  return host_.fence.For(name_).IsOutOfMemory(Bytes{record_.fence_memory()});
 }
 
 }  // namespace siding

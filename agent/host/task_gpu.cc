@@ -340,7 +340,7 @@ absl::Status Task::NoteRefusal(const absl::Status& why) {
 // A suspend or a dump that is under way is not wanted any more.
 bool Task::IsCalledOff() {
   std::lock_guard lock(mutex_);
-  return Interrupted() || decision_ == Decision::kAbort;
+  return Interrupted() || machine_.called_off();
 }
 
 // How long its processes will stand still before a drain begins to move anything.

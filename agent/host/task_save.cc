@@ -9,12 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/host/task.h"
-#include "agent/task/ending.h"
-#include "agent/task/orders.h"
 #include "agent/launch/account.h"
 #include "agent/launch/processes.h"
 #include "common/fault.h"
 #include "common/status.h"
+#include "spdlog/spdlog.h"
 
 namespace siding {
 namespace {
@@ -41,12 +40,6 @@ constexpr Duration kEndGrace = std::chrono::seconds(10);
 
 }  // namespace
 
-std::function<void()> Task::PlanSave(const v1::ToAgent& command) {
-  if (!TakeSave(record_, command)) return {};
-  Persist();
-  return [this, command] { DoSave(command); };
-}
-
 // Not before it hears the signal, which would end it or be lost: it may not have come so far, or be about to
 // end by itself, which must not be taken for a save.
 absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
@@ -60,12 +53,9 @@ absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
     return absl::FailedPreconditionError(absl::StrCat("the program does not handle signal ", signal,
                                                       ", with which it is told to save itself"));
   }
-  bool told_before;
   {
     std::lock_guard lock(mutex_);
-    told_before = record_.saving();
-    NoteTold(record_, save);
-    Persist();
+    Observe(task::SaveTold{}).IgnoreError();
   }
   const auto send = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.save: a program is about to be told to save itself">());
@@ -77,7 +67,7 @@ absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
   absl::Status sent = send();
   if (!sent.ok()) {
     std::lock_guard lock(mutex_);
-    record_.set_saving(told_before);  // DoSave() writes it down
+    Observe(task::SaveNotTold{}).IgnoreError();
   }
   return sent;
 }
@@ -121,15 +111,9 @@ void Task::DoSave(const v1::ToAgent& command) {
   FaultHere<"agent.saved: a program has saved itself, or has not">();
   {
     std::lock_guard lock(mutex_);
-    NoteSave(record_, save, has_marker);
-    if (!status.ok()) {
-      Fail(command.op(), status);
-    } else {
-      record_.set_done_op(command.op());
-      if (save.keep_running()) record_.mutable_report()->set_committed_op(command.op());
-    }
-    Persist();
-    if (!ended_ && (!status.ok() || save.keep_running())) Send();
+    if (!status.ok())
+      spdlog::warn("task {}: save {}: {}", name_, command.op(), std::string(status.message()));
+    Observe(task::SaveEnded{has_marker, std::string(status.message())}).IgnoreError();
   }
   if (!has_marker || save.keep_running()) return;
   // Its work is safe: it has what is left of its grace to end, for somebody may count on its nodes by then.

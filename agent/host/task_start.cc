@@ -12,7 +12,6 @@
 #include "absl/strings/str_join.h"
 #include "agent/checkpoint/dump.h"
 #include "agent/host/task.h"
-#include "agent/task/orders.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/processes.h"
 #include "agent/launch/shim_process.h"
@@ -49,27 +48,13 @@ bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 }  // namespace
 
-std::function<void()> Task::PlanStart(const v1::ToAgent& command) {
-  if (!TakeStart(record_, command)) return {};
-  const bool restore = command.has_restore();
-  record_.mutable_report()->set_phase(restore ? v1::RESTORING : v1::LAUNCHING);
-  record_.mutable_report()->set_op(command.op());
-  if (absl::Status status = TryPersist(); !status.ok()) {
-    // The next agent would not know of it: it is not started.
-    const v1::TaskPhase failed = restore ? v1::RESTORE_FAILED : v1::LAUNCH_FAILED;
-    return [this, failed, why = absl::InternalError(status.message())] { FailStart(failed, why); };
-  }
-  Send();
-  return [this, command, restore] { restore ? DoRestore(command) : DoLaunch(command); };
-}
-
 void Task::DoLaunch(const v1::ToAgent& command) {
   const v1::JobSpec& spec = command.launch().spec();
   agent::ShimRequest request;
   const bool restart = command.launch().restart_after_save() && !spec.app().restart_command().empty();
   *request.mutable_command() = restart ? spec.app().restart_command() : spec.command();
   *request.mutable_spec() = spec;
-  StartAndWait(std::move(request), v1::LAUNCH_FAILED);
+  StartAndWait(std::move(request));
 }
 
 void Task::DoRestore(const v1::ToAgent& command) {
@@ -82,18 +67,18 @@ void Task::DoRestore(const v1::ToAgent& command) {
     if (record_.hosted() && absl::IsPermissionDenied(status)) return BeginAnew(command, status);
     if (ready_) std::exchange(ready_, nullptr)(status);
     std::lock_guard lock(mutex_);
-    record_.mutable_report()->set_error(std::string(status.message()));
-    record_.mutable_report()->set_image_damaged(damaged);
     // One that this node does not find may lie in a file system that is not mounted here.
     const bool outside = absl::IsPermissionDenied(status) || absl::IsNotFound(status);
-    record_.mutable_report()->set_outside_problem(!damaged && outside);
-    record_.mutable_report()->set_node_problem(!damaged && !outside);
-    SetPhase(v1::RESTORE_FAILED);
+    Observe(task::StartFailed{.error = std::string(status.message()),
+                              .image_damaged = damaged,
+                              .node_problem = !damaged && !outside,
+                              .outside_problem = !damaged && outside})
+        .IgnoreError();
     return;
   }
-  StartAndWait(std::move(request), v1::RESTORE_FAILED);
+  StartAndWait(std::move(request));
   std::lock_guard lock(mutex_);
-  if (record_.report().phase() != v1::RUNNING) return;
+  if (machine_.phase() != v1::RUNNING) return;
   const auto took = std::chrono::steady_clock::now() - start;
   host_.rates->Add(MediumOf(command.restore().tier()), Transfer::kRestore,
                    Bytes{record_.report().image_bytes()}, std::chrono::duration_cast<Duration>(took));
@@ -106,11 +91,9 @@ void Task::BeginAnew(const v1::ToAgent& command, const absl::Status& why) {
   request.set_notice(absl::StrCat(std::string(why.message()), "; the command starts from its beginning"));
   {
     std::lock_guard lock(mutex_);
-    record_.set_restored(false);
-    record_.mutable_report()->clear_checkpoint();
-    SetPhase(v1::LAUNCHING, command.op());
+    Observe(task::StartsOver{}).IgnoreError();
   }
-  StartAndWait(std::move(request), v1::LAUNCH_FAILED);
+  StartAndWait(std::move(request));
 }
 
 absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged) {
@@ -190,7 +173,7 @@ void Task::RememberIncarnation(const Manifest& manifest) {
   Persist();
 }
 
-void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
+void Task::StartAndWait(agent::ShimRequest request) {
   request.set_job(id_.job.value());
   request.set_rank(id_.rank);
   request.set_init_path(host_.options.init_path);
@@ -215,18 +198,18 @@ void Task::StartAndWait(agent::ShimRequest request, v1::TaskPhase failed) {
     return absl::OkStatus();
   };
   const absl::Status status = start();
-  status.ok() ? AwaitStart(failed) : FailStart(failed, status);
+  status.ok() ? AwaitStart() : FailStart(status);
 }
 
 // Before there was a shim.
-void Task::FailStart(v1::TaskPhase failed, const absl::Status& why) {
+void Task::FailStart(const absl::Status& why) {
   RemovePlainFolder();
   if (ready_) std::exchange(ready_, nullptr)(why);
   std::lock_guard lock(mutex_);
-  record_.mutable_report()->set_error(std::string(why.message()));
-  record_.mutable_report()->set_no_gpu(absl::IsResourceExhausted(why));
-  record_.mutable_report()->set_node_problem(true);
-  SetPhase(failed);
+  Observe(task::StartFailed{.error = std::string(why.message()),
+                            .no_gpu = absl::IsResourceExhausted(why),
+                            .node_problem = true})
+      .IgnoreError();
 }
 
 void Task::ExpectShim(v1::ToAgent start, const GpusSaid& gpus, std::function<void(absl::Status)> ready) {
@@ -251,7 +234,7 @@ absl::StatusOr<UniqueFd> Task::AwaitShim() {
   return shim;
 }
 
-void Task::AwaitStart(v1::TaskPhase failed) {
+void Task::AwaitStart() {
   const std::string running_path = folder_ + "/running.json";
   const auto decided = [&] {
     if (Exists(running_path) || Exists(folder_ + "/failed.json")) return true;
@@ -259,38 +242,37 @@ void Task::AwaitStart(v1::TaskPhase failed) {
     if (interrupt_) {
       {
         std::lock_guard lock(mutex_);
-        NoteKill();
+        Observe(task::KillBegun{}).IgnoreError();
       }
       freezer().KillAll(name_, LivingInit());
     }
     std::lock_guard lock(mutex_);
     // The agent is stopping: the shim goes on, and is found again.
-    return ended_ || host_.stopping;
+    return machine_.ended() || host_.stopping;
   };
   const bool in_time = PollUntil(decided, kStartPatience);
   FaultHere<"agent.started: the shim has said that its task runs, or why not">();
   // A restore that goes on without us needs its files; the next agent finds it.
   if (!host_.stopping) RemovePlainFolder();
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
-  if (running.ok()) return OnStarted(*running, failed);
+  if (running.ok()) return OnStarted(*running);
   if (!in_time) EndShim(folder_).IgnoreError();
   if (!EndAll()) return;  // what a shim or a CRIU that died on the way has left
   std::lock_guard lock(mutex_);
-  v1::TaskReport& report = *record_.mutable_report();
   const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
-  report.set_node_problem(!word.ok() || word->node_problem());
-  report.set_outside_problem(word.ok() && word->outside_problem());
+  task::StartFailed seen{.node_problem = !word.ok() || word->node_problem(),
+                         .outside_problem = word.ok() && word->outside_problem()};
   if (word.ok())
-    report.set_error(word->message());
+    seen.error = word->message();
   else if (!in_time)
-    report.set_error("nothing came of it in half an hour");
+    seen.error = "nothing came of it in half an hour";
   else
-    report.set_error("siding-shim ended without a word; see " + folder_ + "/shim.log");
-  SetPhase(failed);
+    seen.error = "siding-shim ended without a word; see " + folder_ + "/shim.log";
+  Observe(seen).IgnoreError();
 }
 
 // A restored task runs only when it is back on its GPUs as well.
-void Task::OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed) {
+void Task::OnStarted(const agent::ShimRunning& running) {
   {
     std::lock_guard lock(mutex_);
     *record_.mutable_init() = running.init();
@@ -312,12 +294,10 @@ void Task::OnStarted(const agent::ShimRunning& running, v1::TaskPhase failed) {
   }
   std::lock_guard lock(mutex_);
   if (drained) record_.mutable_report()->set_started_us(ToMicros(host_.clock.Now()));
-  if (!status.ok()) {
-    record_.mutable_report()->set_error(std::string(status.message()));
-    record_.mutable_report()->set_no_gpu(
-        !absl::IsInternal(status));  // else the driver refused this very state
-  }
-  SetPhase(status.ok() ? v1::RUNNING : failed);
+  if (status.ok()) return Observe(task::Started{}).IgnoreError();
+  // Else the driver refused this very state.
+  const bool no_gpu = !absl::IsInternal(status);
+  Observe(task::StartFailed{.error = std::string(status.message()), .no_gpu = no_gpu}).IgnoreError();
 }
 
 }  // namespace siding

@@ -1,24 +1,10 @@
 #include "agent/checkpoint/precheck.h"
 #include "agent/host/task.h"
-#include "agent/task/orders.h"
 #include "common/fault.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
-
-std::function<void()> Task::PlanSuspend(const v1::ToAgent& command) {
-  const v1::TaskPhase phase = record_.report().phase();
-  if (command.has_resume()) {
-    if (phase != v1::SUSPENDED) return {};
-    return [this] { DoResume(); };
-  }
-  if (!TakeSuspend(record_, command)) return {};
-  Persist();
-  // What takes a while can be called off.
-  if (command.suspend().notice_us() > 0 || UsesGpus()) SetPhase(v1::RUNNING, command.op());
-  return [this, command] { DoSuspend(command); };
-}
 
 void Task::DoSuspend(const v1::ToAgent& command) {
   const pid_t init = record_.init().pid();
@@ -43,18 +29,15 @@ void Task::DoSuspend(const v1::ToAgent& command) {
     }
   }
   std::lock_guard lock(mutex_);
-  if (ended_) return;
+  if (machine_.ended()) return;
+  if (!status.ok())
+    spdlog::warn("task {}: suspend {}: {}", name_, command.op(), std::string(status.message()));
+  // Until it is measured again: what was on GPUs is in RAM now.
+  v1::TaskReport& report = *record_.mutable_report();
+  if (frozen && UsesGpus()) report.set_memory(report.memory() + record_.gpu().bytes());
   // An agent that ends says nothing against freezing the task: it is asked again when it is back.
-  if (!status.ok() && !host_.stopping) Fail(command.op(), status);
-  if (frozen) {
-    GiveGpusBack();
-    // Until it is measured again: what was on GPUs is in RAM now.
-    v1::TaskReport& report = *record_.mutable_report();
-    if (UsesGpus()) report.set_memory(report.memory() + record_.gpu().bytes());
-  } else {
-    record_.set_frozen(false);
-  }
-  SetPhase(frozen ? v1::SUSPENDED : v1::RUNNING);
+  const std::string error = host_.stopping ? "" : std::string(status.message());
+  Observe(task::SuspendEnded{frozen, error}).IgnoreError();
 }
 
 absl::Status Task::ThawIfFrozen() {
@@ -81,17 +64,10 @@ void Task::DoResume() {
   };
   const absl::Status status = resume();
   // What is off its GPUs has to stay frozen.
-  const bool parked = !status.ok() && UsesGpus() && FreezeAgain();
+  if (!status.ok() && UsesGpus()) FreezeAgain();
   std::lock_guard lock(mutex_);
-  if (ended_) return;
-  if (!status.ok()) Fail(current_.op(), status);
-  if (status.ok()) {
-    SetPhase(v1::RUNNING);
-  } else if (parked) {
-    SetPhase(v1::SUSPENDED);
-  } else {
-    PersistAndSend();
-  }
+  if (!status.ok()) spdlog::warn("task {}: resume: {}", name_, std::string(status.message()));
+  Observe(task::ResumeEnded{std::string(status.message())}).IgnoreError();
 }
 
 }  // namespace siding

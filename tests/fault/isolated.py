@@ -3,6 +3,7 @@ by what ran in it."""
 
 import ctypes
 import os
+import pathlib
 import subprocess
 
 CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
@@ -15,6 +16,11 @@ def enter_mounts(also=0):
     if libc.unshare(CLONE_NEWNS | also) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
+def hides(path):
+    """Whether enter() lays its empty /tmp over the path."""
+    return pathlib.Path(path).resolve().is_relative_to("/tmp")
 
 
 def enter(kept):

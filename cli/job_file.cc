@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstring>
 #include <functional>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -131,8 +132,6 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
       {"checkpoint_interval",
        Parsed([&spec](const std::string& text) { return ParseCheckpointInterval(text, spec); })},
       {"files", Parsed([&spec](const std::string& text) { return ParseFiles(text, spec); })},
-      {"walltime", MicrosOf([&spec](int64_t v) { spec.set_walltime_us(v); })},
-      {"hold", MicrosOf([&spec](int64_t v) { spec.set_walltime_us(v); })},
       {"app_marker", TextOf([&spec](const std::string& v) { spec.mutable_app()->set_marker(v); })},
       {"preemptible",
        NamesOf([&spec](const std::vector<std::string>& names) { return SetMethods(names, spec); })},
@@ -158,8 +157,24 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
 
 }  // namespace
 
-absl::Status ParseJobFile(const std::string& text, const std::string& name, Time now, v1::JobSpec& spec) {
-  return FieldReader(name).Read(text, JobFields(spec, now));
+absl::Status ParseJobFile(const std::string& text, const std::string& name, Time now, v1::JobSpec& spec,
+                          std::vector<std::string>* notes) {
+  // The older name of walltime.
+  std::optional<int64_t> hold;
+  std::optional<int64_t> walltime;
+  Fields fields = JobFields(spec, now);
+  fields["hold"] = MicrosOf([&hold](int64_t v) { hold = v; });
+  fields["walltime"] = MicrosOf([&walltime](int64_t v) { walltime = v; });
+  SIDING_RETURN_IF_ERROR(FieldReader(name).Read(text, fields));
+  if (hold && walltime) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": hold: expected walltime alone, of which it is the old name"));
+  }
+  if (hold && notes != nullptr)
+    notes->push_back(
+        absl::StrCat(name, ": hold: is now called walltime; the next version does not know hold"));
+  if (hold || walltime) spec.set_walltime_us(walltime ? *walltime : *hold);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::GpuCollectives> ParseCollectives(const std::string& name) {

@@ -11,8 +11,10 @@
 
 namespace siding::cli {
 
-// Reads `text` over `spec`. `name` stands for the file in errors; `now` is what "+60s" counts from.
-absl::Status ParseJobFile(const std::string& text, const std::string& name, Time now, v1::JobSpec& spec);
+// Reads `text` over `spec`. `name` stands for the file in errors; `now` is what "+60s" counts from. What its
+// author should know although the file is good is added to `notes`, a line each, if it is given.
+absl::Status ParseJobFile(const std::string& text, const std::string& name, Time now, v1::JobSpec& spec,
+                          std::vector<std::string>* notes = nullptr);
 
 // The values of single fields, as flags and job files spell them. Errors say what was expected.
 absl::StatusOr<v1::Method> ParseMethodName(const std::string& name);

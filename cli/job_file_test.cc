@@ -22,7 +22,8 @@ TEST(JobFile, ReadsEveryField) {
       "drainable\nallow_io_uring: "
       "true\ncheckpoint_interval: 10m\npreemptible: [suspend, "
       "app]\nenv: {A: b}\n"
-      "labels: {qos: low}\nhold: 10m\nnot_before: +30s\nstart_by: +60s\napp_signal: USR1@20s\napp_marker: "
+      "labels: {qos: low}\nwalltime: 10m\nnot_before: +30s\nstart_by: +60s\napp_signal: "
+      "USR1@20s\napp_marker: "
       "/m\ncommand: ./run 'a b'\nrestart_command: [./run, "
       "--resume]\n",
       "job.yaml", FromMicros(1000000), spec);
@@ -70,10 +71,16 @@ TEST(JobFile, AnEmptyValueIsNoValue) {
   EXPECT_THAT(ErrorOf("output: ''"), HasSubstr("job.yaml:1: output: expected a value"));
   EXPECT_THAT(ErrorOf("preemptible: ''"), HasSubstr("job.yaml:1: preemptible: expected "));
 }
-TEST(JobFile, WalltimeIsHoldByAnotherName) {
+TEST(JobFile, HoldIsTheOldNameOfWalltime) {
   v1::JobSpec spec;
-  ASSERT_TRUE(ParseJobFile("walltime: 5m\n", "job.yaml", FromMicros(0), spec).ok());
+  std::vector<std::string> notes;
+  ASSERT_TRUE(ParseJobFile("walltime: 5m\n", "job.yaml", FromMicros(0), spec, &notes).ok());
   EXPECT_EQ(spec.walltime_us(), 300000000);
+  EXPECT_THAT(notes, testing::IsEmpty());
+  ASSERT_TRUE(ParseJobFile("hold: 6m\n", "job.yaml", FromMicros(0), spec, &notes).ok());
+  EXPECT_EQ(spec.walltime_us(), 360000000);
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("job.yaml: hold: is now called walltime")));
+  EXPECT_THAT(ErrorOf("hold: 5m\nwalltime: 5m\n"), HasSubstr("job.yaml: hold: expected walltime alone"));
 }
 TEST(JobFile, OneMethodNeedsNoList) {
   v1::JobSpec spec;

@@ -1,9 +1,12 @@
 #include "cli/program.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/verbs/verbs.h"
@@ -69,6 +72,49 @@ std::string OptionWithoutValue(int argc, const char* const* argv) {
   return "";
 }
 
+// How many letters are to be put in, left out or replaced to make one of the other.
+size_t Distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t before = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = before + (a[i - 1] == b[j - 1] ? 0 : 1);
+      before = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+// The verb of `app` that was most likely meant; empty: none is like it.
+std::string Nearest(const CLI::App& app, const std::string& word) {
+  std::string nearest;
+  size_t least = std::min<size_t>(3, word.size() / 2 + 1);  // two slips, and not every other letter
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    const size_t distance = Distance(word, verb->get_name());
+    if (distance >= least) continue;
+    least = distance;
+    nearest = verb->get_name();
+  }
+  return nearest;
+}
+
+// Of a command line that names no verb: the parser says that one is required, whatever stands in its place.
+std::string NoVerb(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands()[0];
+  for (const std::string& word : app.remaining(true)) {
+    if (word.starts_with("-")) return absl::StrCat("unknown option '", word, "'");
+    const std::string nearest = Nearest(*at, word);
+    return absl::StrCat("unknown verb '", word, "': expected one of its verbs",
+                        nearest.empty() ? "" : ", such as " + nearest);
+  }
+  const std::string example = at == &app ? "submit or jobs" : at->get_subcommands(nullptr)[0]->get_name();
+  return absl::StrCat("expected a verb, such as ", example);
+}
+
 int UsageError(const CLI::App& app, const std::string& what) {
   const std::vector<CLI::App*> verbs = app.get_subcommands();
   const std::string verb = verbs.empty() ? "" : verbs[0]->get_name();
@@ -108,6 +154,9 @@ int Run(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
+  } catch (const CLI::RequiredError& error) {
+    const bool verb = std::string(error.what()).find("subcommand") != std::string::npos;
+    return UsageError(app, verb ? NoVerb(app) : error.what());
   } catch (const CLI::ParseError& error) {
     return UsageError(app, without_value.empty() ? error.what() : without_value + ": " + NoValue(""));
   }

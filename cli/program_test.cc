@@ -28,7 +28,7 @@ TEST_F(ProgramTest, SubmitSendsTheCommandAndDefaults) {
 }
 
 TEST_F(ProgramTest, StartByMakesItOnDemand) {
-  EXPECT_EQ(Run({"submit", "--start-by", "2040-01-01T00:00:00Z", "--hold", "20m", "--", "x"}), 0);
+  EXPECT_EQ(Run({"submit", "--start-by", "2040-01-01T00:00:00Z", "--walltime", "20m", "--", "x"}), 0);
   EXPECT_TRUE(service_.submitted.on_demand());
   EXPECT_EQ(service_.submitted.start_by_us(), int64_t{2208988800} * 1'000'000);
   EXPECT_EQ(service_.submitted.walltime_us(), 1'200'000'000);
@@ -44,8 +44,8 @@ TEST_F(ProgramTest, FlagsOverrideTheJobFile) {
 }
 
 TEST_F(ProgramTest, BadValuesAreNamedBeforeAnythingIsSent) {
-  EXPECT_EQ(Run({"submit", "--hold", "soon", "--", "x"}), 2);
-  EXPECT_THAT(err_, HasSubstr("--hold"));
+  EXPECT_EQ(Run({"submit", "--walltime", "soon", "--", "x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--walltime"));
   EXPECT_TRUE(service_.submitted.command().empty());
 }
 
@@ -53,7 +53,20 @@ TEST_F(ProgramTest, AWalltimeIsForEveryJob) {
   EXPECT_EQ(Run({"submit", "--walltime", "20m", "--", "x"}), 0);
   EXPECT_EQ(service_.submitted.walltime_us(), 1'200'000'000);
   EXPECT_EQ(Run({"submit", "--walltime", "0s", "--", "x"}), 2);
-  EXPECT_THAT(err_, HasSubstr("--walltime, --hold: expected 1s or more"));
+  EXPECT_THAT(err_, HasSubstr("--walltime: expected 1s or more"));
+}
+
+TEST_F(ProgramTest, HoldIsTheOldNameOfWalltime) {
+  EXPECT_EQ(Run({"submit", "--hold", "20m", "--", "x"}), 0);
+  EXPECT_EQ(service_.submitted.walltime_us(), 1'200'000'000);
+  EXPECT_EQ(err_, "sidingctl: --hold: is now called --walltime; the next version does not know --hold\n");
+  EXPECT_EQ(Run({"submit", "--hold", "20m", "--walltime", "20m", "--", "x"}), 2);
+
+  const std::string file = folder_ + "/job.yaml";
+  std::ofstream(file) << "hold: 5m\ncommand: [./x]\n";
+  EXPECT_EQ(Run({"submit", "--file", file.c_str()}), 0);
+  EXPECT_EQ(service_.submitted.walltime_us(), 300'000'000);
+  EXPECT_THAT(err_, AllOf(HasSubstr(file), HasSubstr("hold: is now called walltime")));
 }
 
 TEST_F(ProgramTest, AnEmptyValueIsNoValue) {
@@ -156,7 +169,18 @@ TEST_F(ProgramTest, ADeadlineThatIsNoneNamesWhatWasExpected) {
   EXPECT_THAT(err_, AllOf(HasSubstr("--start-by"), HasSubstr("or earliest")));
 }
 
-TEST_F(ProgramTest, UnknownVerbIsAUsageError) { EXPECT_EQ(Run({"sumbit"}), 2); }
+TEST_F(ProgramTest, AnUnknownVerbIsNamedAndTheNearestOne) {
+  EXPECT_EQ(Run({"sumbit", "--", "./x"}), 2);
+  EXPECT_THAT(err_,
+              HasSubstr("sidingctl: unknown verb 'sumbit': expected one of its verbs, such as submit\n"));
+  EXPECT_EQ(Run({"frob"}), 2);
+  EXPECT_THAT(err_, HasSubstr("sidingctl: unknown verb 'frob': expected one of its verbs\n"));
+  EXPECT_EQ(Run({"policy", "chek"}), 2);
+  EXPECT_THAT(
+      err_, HasSubstr("sidingctl: policy: unknown verb 'chek': expected one of its verbs, such as check\n"));
+  EXPECT_EQ(Run({}), 2);
+  EXPECT_THAT(err_, HasSubstr("sidingctl: expected a verb, such as submit or jobs\n"));
+}
 
 TEST_F(ProgramTest, PlanThatIsRefusedFails) {
   service_.feasible = false;

@@ -63,15 +63,22 @@ std::string Shortened(const std::string& text) {
   return text.substr(0, at) + "…";
 }
 
+// In a column of that name.
+std::string Since(Duration d) { return d < std::chrono::seconds(1) ? "now" : FormatDuration(d); }
+
 }  // namespace
 
 std::string MethodName(v1::Method method) { return absl::AsciiStrToLower(v1::Method_Name(method)); }
 std::string TierName(v1::Tier tier) { return absl::AsciiStrToLower(v1::Tier_Name(tier)); }
 
+std::string Ago(Duration since) {
+  return since < std::chrono::seconds(1) ? "now" : FormatDuration(since) + " ago";
+}
+
 std::string Relative(int64_t at_us, Time now) {
   if (at_us == 0) return "-";
   const Duration d = FromMicros(at_us) - now;
-  return d >= Duration(0) ? "in " + FormatDuration(d) : FormatDuration(-d) + " ago";
+  return d >= std::chrono::milliseconds(1) ? "in " + FormatDuration(d) : Ago(-d);
 }
 
 std::string Table(const std::vector<std::vector<std::string>>& cells, const Style& style) {
@@ -127,7 +134,7 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool
     const std::string name = OneLogLine(job.spec().name());
     rows.push_back({absl::StrCat(job.id()), whole_names ? name : Shortened(name), job.spec().user(),
                     job.spec().on_demand() ? "on-demand" : "batch", job.state(),
-                    FormatDuration(style.now - FromMicros(job.state_since_us())), Nodes(job.nodes()),
+                    Since(style.now - FromMicros(job.state_since_us())), Nodes(job.nodes()),
                     job.memory() > 0 ? FormatBytes(Bytes{job.memory()}) : "-",
                     absl::StrCat(job.preemptions()), Seconds(job.lost_node_seconds()),
                     methods.empty() ? "-" : absl::StrJoin(methods, ","), WhyText(job)});

@@ -32,7 +32,9 @@ std::string ProgressText(const v1::JobProgress& progress);
 
 std::string MethodName(v1::Method method);
 std::string TierName(v1::Tier tier);
-// "in 42s", "3m ago", "-" for 0.
+// "3m00s ago"; "now" for less than a second, and for what clocks that differ put into the future.
+std::string Ago(Duration since);
+// "in 42.0s", "3m00s ago", "now", "-" for 0.
 std::string Relative(int64_t at_us, Time now);
 
 }  // namespace siding::cli

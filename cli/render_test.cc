@@ -123,6 +123,12 @@ TEST(Progress, HasBytesRateAndTimeLeft) {
 TEST(Relative, BeforeAndAfterNow) {
   EXPECT_EQ(Relative(5'000'000, FromMicros(1'000'000)), "in 4.00s");
   EXPECT_EQ(Relative(1'000'000, FromMicros(5'000'000)), "4.00s ago");
+  EXPECT_EQ(Ago(std::chrono::seconds(1)), "1.00s ago");
+  EXPECT_EQ(Ago(-std::chrono::seconds(5)), "now");
+  EXPECT_EQ(Relative(1'000'000, FromMicros(1'000'392)), "now");
+  EXPECT_EQ(Relative(1'000'000, FromMicros(1'999'999)), "now");
+  EXPECT_EQ(Relative(1'000'392, FromMicros(1'000'000)), "now");
+  EXPECT_EQ(Relative(1'407'000, FromMicros(1'000'000)), "in 407ms");
   EXPECT_EQ(Relative(0, FromMicros(5)), "-");
 }
 

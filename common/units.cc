@@ -112,9 +112,11 @@ absl::StatusOr<Time> ParseTime(absl::string_view text, Time now) {
 
 std::string FormatDuration(Duration d) {
   // The least has no opposite.
-  if (d < Duration(0)) return "-" + FormatDuration(d == Duration::min() ? Duration::max() : -d);
+  if (d <= -std::chrono::milliseconds(1))
+    return "-" + FormatDuration(d == Duration::min() ? Duration::max() : -d);
+  if (d == Duration(0)) return "0s";
   const double s = ToSeconds(d);
-  if (s < 0.001) return absl::StrFormat("%dus", d.count());
+  if (s < 0.001) return "<1ms";
   if (s < 1) return absl::StrFormat("%.0fms", s * 1e3);
   if (s < 9.995) return absl::StrFormat("%.2fs", s);
   if (s < 59.95) return absl::StrFormat("%.1fs", s);

@@ -53,6 +53,14 @@ TEST(FromSeconds, WhatIsNoNumberIsAsLongAsCanBe) {
   EXPECT_EQ(FromSeconds(-1e300), -FromSeconds(1e300));
 }
 
+TEST(FormatDuration, NothingIsFinerThanAMillisecond) {
+  EXPECT_EQ(FormatDuration(0us), "0s");
+  EXPECT_EQ(FormatDuration(392us), "<1ms");
+  EXPECT_EQ(FormatDuration(-392us), "<1ms");
+  EXPECT_EQ(FormatDuration(1ms), "1ms");
+  EXPECT_EQ(FormatDuration(-1ms), "-1ms");
+}
+
 TEST(FormatDuration, TheLeast) { EXPECT_EQ(FormatDuration(Duration::min()).front(), '-'); }
 
 }  // namespace

@@ -231,8 +231,10 @@ Protection ProtectionOf(const JobView& job, const Policy& policy, Time now) {
     return {until, absl::StrCat("has run for ", FormatDuration(now - job.running_since), ", less than the ",
                                 FormatDuration(min_runtime), " that the policy asks for")};
   }
-  return {until, absl::StrCat("made way ", FormatDuration(now - *job.last_preempted),
-                              " ago and is left alone for ", FormatDuration(cooldown))};
+  const Duration since = now - *job.last_preempted;
+  return {until,
+          absl::StrCat("made way ", since < std::chrono::seconds(1) ? "now" : FormatDuration(since) + " ago",
+                       " and is left alone for ", FormatDuration(cooldown))};
 }
 
 Time ArrivalOf(const Snapshot& snapshot, const Request& request) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "cli/render.h"
 #include "cli/verbs/verbs.h"
 #include "common/status.h"
 #include "policy/policy_file.h"
@@ -69,7 +70,7 @@ std::string InForceAsText(const v1::PolicyInForce& policy, Time now) {
   std::string text = policy.file().empty()
                          ? "# the defaults: the controller was started without a policy file\n"
                          : absl::StrCat("# ", policy.file(), ", loaded ", FormatTime(loaded), " (",
-                                        FormatDuration(now - loaded), " ago)\n");
+                                        Ago(now - loaded), ")\n");
   if (!policy.problem().empty())
     absl::StrAppend(&text, "# not in force as it is now: ", policy.problem(), "\n");
   return text + policy.yaml();

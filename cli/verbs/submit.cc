@@ -10,6 +10,7 @@
 #include "cli/verbs/verbs.h"
 #include "common/clock.h"
 #include "common/files.h"
+#include "common/logging.h"
 #include "common/status.h"
 
 namespace siding::cli {
@@ -26,7 +27,7 @@ struct Flags {
   std::optional<int> max_preemptions;
   bool not_preemptible = false, wait = false;
   std::vector<std::string> env, labels, command;
-  std::string walltime, not_before, gpu_collectives, files;
+  std::string walltime, hold, not_before, gpu_collectives, files;
   bool allow_io_uring = false;
 };
 
@@ -56,9 +57,10 @@ absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
     if (!status.ok()) return Annotate(status, "--start-by");
   }
   SIDING_RETURN_IF_ERROR(SetTime(flags.not_before, "--not-before", now, spec, &S::set_not_before_us));
-  SIDING_RETURN_IF_ERROR(SetDuration(flags.walltime, "--walltime, --hold", spec, &S::set_walltime_us));
-  if (!flags.walltime.empty() && spec.walltime_us() == 0)
-    return absl::InvalidArgumentError("--walltime, --hold: expected 1s or more; leave it out for no limit");
+  const std::string& walltime = flags.walltime.empty() ? flags.hold : flags.walltime;
+  SIDING_RETURN_IF_ERROR(SetDuration(walltime, "--walltime", spec, &S::set_walltime_us));
+  if (!walltime.empty() && spec.walltime_us() == 0)
+    return absl::InvalidArgumentError("--walltime: expected 1s or more; leave it out for no limit");
   SIDING_RETURN_IF_ERROR(SetDuration(flags.notice, "--notice", spec, &S::set_notice_us));
   if (!flags.interval.empty()) {
     const absl::Status status = ParseCheckpointInterval(flags.interval, spec);
@@ -112,14 +114,20 @@ absl::Status SetPairs(const std::vector<std::string>& entries, const std::string
 }
 
 // The job file, then the flags over it, then what is left to defaults.
-// `now`: from which relative times count.
-absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags, Time now) {
+// `now`: from which relative times count. `notes`: what the user should know; null: said already.
+absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags, Time now, std::ostream* notes = nullptr) {
   v1::SubmitRequest request;
   v1::JobSpec& spec = *request.mutable_spec();
   if (!flags.file.empty()) {
     SIDING_ASSIGN_OR_RETURN(std::string text, ReadFile(flags.file));
-    SIDING_RETURN_IF_ERROR(ParseJobFile(text, flags.file, now, spec));
+    std::vector<std::string> of_file;
+    SIDING_RETURN_IF_ERROR(ParseJobFile(text, flags.file, now, spec, &of_file));
+    for (const std::string& note : of_file) {
+      if (notes != nullptr) *notes << "sidingctl: " << OneLogLine(note) << "\n";
+    }
   }
+  if (!flags.hold.empty() && notes != nullptr)
+    *notes << "sidingctl: --hold: is now called --walltime; the next version does not know --hold\n";
   if (!flags.name.empty()) spec.set_name(flags.name);
   if (flags.nodes > 0) spec.set_nodes(flags.nodes);
   if (flags.slots > 0) spec.mutable_per_node()->set_slots(flags.slots);
@@ -188,8 +196,10 @@ void AddFlags(CLI::App& verb, Flags& f) {
       ->check(CLI::Range(0, 1'000'000));
   verb.add_option("--not-before", f.not_before,
                   "on-demand: announced; it cannot start earlier, +10m or a time");
-  verb.add_option("--walltime,--hold", f.walltime,
-                  "how long it may run, such as 20m; then it is ended, or by the policy is preemptible");
+  CLI::Option* walltime =
+      verb.add_option("--walltime", f.walltime,
+                      "how long it may run, such as 20m; then it is ended, or by the policy is preemptible");
+  verb.add_option("--hold", f.hold, "")->excludes(walltime)->group("");  // its older name
   verb.add_option("--gpu-collectives", f.gpu_collectives,
                   "drainable: set NCCL so that a job of several processes can be taken off its GPUs; as-is: "
                   "leave it; default: as the policy says");
@@ -215,7 +225,8 @@ Time NowAt(const v1::SiteInfo& site) {
 }
 
 absl::StatusOr<int> Submit(Session& session, const Flags& flags) {
-  SIDING_RETURN_IF_ERROR(Build(flags, SystemClock().Now()).status());  // what is wrong is said first
+  SIDING_RETURN_IF_ERROR(
+      Build(flags, SystemClock().Now(), &std::cerr).status());  // what is wrong is said first
   SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
   SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags, NowAt(site)));
   if (site.cluster_manager() == "slurm") return SubmitToSlurm(session, request.spec(), flags.wait);
@@ -230,7 +241,7 @@ absl::StatusOr<int> Submit(Session& session, const Flags& flags) {
 }
 
 absl::StatusOr<int> Plan(Session& session, const Flags& flags) {
-  SIDING_RETURN_IF_ERROR(Build(flags, SystemClock().Now()).status());
+  SIDING_RETURN_IF_ERROR(Build(flags, SystemClock().Now(), &std::cerr).status());
   SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
   SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags, NowAt(site)));
   SetOwnDefaults(*request.mutable_spec());

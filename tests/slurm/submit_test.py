@@ -51,7 +51,7 @@ class Submit(DeadlineCase):
 
     def test_the_job_is_the_callers_and_as_it_was_described(self):
         show = 'id -u; pwd; echo "$WORD" "$SIDING_RANK" "$SIDING_NODES" "$SIDING_JOB_ID"; echo "$1"'
-        job = self.submit("--name", "as described", "--memory", "100MiB", "--hold", "90s", "--env", "WORD=a, b", "--output", "out.%j",
+        job = self.submit("--name", "as described", "--memory", "100MiB", "--walltime", "90s", "--env", "WORD=a, b", "--output", "out.%j",
                           "--", "sh", "-c", show, "sh", "it's $HOME")
         shown = self.ended(job)
         self.assertEqual(self.output(job), f"{NOBODY}\n{self.work}\na, b 0 1 {job}\nit's $HOME\n")

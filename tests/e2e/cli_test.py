@@ -6,6 +6,7 @@ import os
 import pathlib
 import pwd
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -59,7 +60,7 @@ class Cli(unittest.TestCase):
 
     def test_bash_completes_verbs_and_flags(self):
         script = f"""
-            source <({BIN}/sidingctl completion bash)
+            source <({shlex.quote(str(BIN))}/sidingctl completion bash)
             COMP_WORDS=(sidingctl mig); COMP_CWORD=1; _sidingctl; echo "${{COMPREPLY[@]}}"
             COMP_WORDS=(sidingctl submit --start); COMP_CWORD=2; _sidingctl; echo "${{COMPREPLY[@]}}"
         """

@@ -11,13 +11,13 @@
 
 #include <cerrno>
 
-#include "agent/task/ending.h"
 #include "agent/launch/failed_start.h"
 #include "agent/launch/json_file.h"
 #include "agent/launch/shim.h"
 #include "agent/launch/shim_word.h"
 #include "agent/launch/slurm_gpus.h"
 #include "agent/launch/slurm_task.h"
+#include "agent/task/ending.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "spank/messages.h"

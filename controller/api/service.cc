@@ -236,7 +236,8 @@ grpc::Status ApiService::ListCheckpoints(const ApiCall& call, const v1::ListChec
   engine_.Read([&](const ClusterState& state) {
     for (const auto& [id, checkpoint] : state.checkpoints) {
       if (request->job() != 0 && checkpoint.job.value() != request->job()) continue;
-      if (checkpoint.state == CheckpointState::kGone || checkpoint.state == CheckpointState::kFailed) continue;
+      if (checkpoint.state == CheckpointState::kGone || checkpoint.state == CheckpointState::kFailed)
+        continue;
       auto job = state.jobs.find(checkpoint.job);
       if (job != state.jobs.end() && engine_.MayAct(caller, job->second)) {
         *response->add_checkpoints() = ShowCheckpoint(checkpoint);

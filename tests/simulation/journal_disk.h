@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "controller/engine/state/cluster_state.h"
 #include "controller/journal/journal.h"
 #include "tests/simulation/lab.h"
 

@@ -75,7 +75,7 @@ class Task {
   void AwaitDecision(const v1::ToAgent& command);
   void CommitImage(const v1::ToAgent& command);
   void EndDump(const v1::ToAgent& command, const std::string& failure);
-  std::string WhyStop(const v1::ToAgent& command) const;  // empty: the dump goes on
+  std::string WhyStop() const;  // empty: the dump goes on
   ImageName NameOfImage(const v1::ToAgent& command) const;
 
   // ---- task_verbs.cc ----

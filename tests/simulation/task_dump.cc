@@ -17,7 +17,7 @@ ImageName Task::NameOfImage(const v1::ToAgent& command) const {
   return NameImage(command.dump().tier(), host_.machine.node(), command.dump().checkpoint(), id_.rank);
 }
 
-std::string Task::WhyStop(const v1::ToAgent& command) const {
+std::string Task::WhyStop() const {
   if (machine_.decision() == Decision::kAbort) return "the checkpoint was called off";
   if (machine_.ended()) return "the task has ended";
   if (machine_.interrupted()) return "the checkpoint was interrupted";
@@ -41,7 +41,7 @@ void Task::DoDump(const v1::ToAgent& command) {
 
 void Task::WriteImage(const v1::ToAgent& command) {
   Lab& lab = host_.lab;
-  if (const std::string why = WhyStop(command); !why.empty()) return EndDump(command, why);
+  if (const std::string why = WhyStop(); !why.empty()) return EndDump(command, why);
   host_.machine.Seize(id_);
   lab.store.drafts[NameOfImage(command)] = host_.machine.node();
   Duration takes = host_.dump.For(Bytes{MemoryOf()});
@@ -65,9 +65,9 @@ void Task::WriteImage(const v1::ToAgent& command) {
         host_.send(std::move(message));
       });
   std::optional<Time> stop_since;
-  const auto done = [this, command, written, stop_since]() mutable {
+  const auto done = [this, command, stop_since]() mutable {
     if (machine_.ended() || abandon_) return true;
-    if (WhyStop(command).empty()) return false;
+    if (WhyStop().empty()) return false;
     if (!stop_since) {
       stop_since = host_.lab.timeline.Now();
       WakeAt(*stop_since + kUndoPatience);
@@ -76,7 +76,7 @@ void Task::WriteImage(const v1::ToAgent& command) {
   };
   if (patience_ends_) WakeAt(*patience_ends_);
   Wait(written, done, [this, command, fails, written] {
-    if (const std::string why = WhyStop(command); !why.empty()) return EndDump(command, why);
+    if (const std::string why = WhyStop(); !why.empty()) return EndDump(command, why);
     if (fails || host_.lab.timeline.Now() < written) return EndDump(command, "no space left on device");
     AwaitDecision(command);
   });
@@ -85,10 +85,10 @@ void Task::WriteImage(const v1::ToAgent& command) {
 void Task::AwaitDecision(const v1::ToAgent& command) {
   Observe(task::Prepared{MemoryOf()});
   const auto decided = [this, command] {
-    return machine_.decision() == Decision::kCommit || !WhyStop(command).empty();
+    return machine_.decision() == Decision::kCommit || !WhyStop().empty();
   };
   Wait(patience_ends_, decided, [this, command] {
-    if (machine_.decision() != Decision::kCommit) return EndDump(command, WhyStop(command));
+    if (machine_.decision() != Decision::kCommit) return EndDump(command, WhyStop());
     Pause(0ms, 2ms, [this, command] { CommitImage(command); });
   });
 }

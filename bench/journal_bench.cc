@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "controller/engine/state/cluster_state.h"
 #include "controller/journal/journal.h"
 
 namespace siding {

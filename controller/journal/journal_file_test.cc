@@ -2,6 +2,7 @@
 #include <atomic>
 #include <thread>
 
+#include "controller/engine/state/cluster_state.h"
 #include "controller/journal/check.h"
 #include "controller/journal/copy.h"
 #include "controller/journal/journal_fixture.h"

@@ -84,7 +84,7 @@ TEST(Wire, ABatchJobMayHaveAWalltime) {
 TEST(Wire, TimesThatAreNoneAreRefused) {
   v1::JobSpec spec = Good();
   spec.set_walltime_us(1);
-  EXPECT_THAT(ErrorOf(spec), HasSubstr("walltime: expected 1s or more, got 1us"));
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("walltime: expected 1s or more, got <1ms"));
   spec = Good();
   spec.add_methods(v1::CHECKPOINT);
   spec.set_checkpoint_interval_us(1000);

@@ -1,5 +1,6 @@
 // Events as the journal keeps them: a line each, its kind and its JSON. What was read is applied, as after a
 // restart.
+#include "controller/engine/state/cluster_state.h"
 #include "controller/journal/journal.h"
 #include "tests/fuzz/input.h"
 

@@ -13,8 +13,6 @@ namespace siding {
 namespace {
 
 constexpr Duration kFullLook = std::chrono::seconds(1);
-// In which the agents of an earlier controller dial this one: twice as long as they wait at most.
-constexpr Duration kAgentsDial = std::chrono::seconds(10);
 // What has changed so often while it was planned is planned with the lock.
 constexpr int kPlansInVain = 3;
 

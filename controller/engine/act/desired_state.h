@@ -4,13 +4,6 @@
 // Used under the engine's lock.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "controller/engine/state/context.h"
 
 namespace siding {

@@ -7,6 +7,7 @@
 #include "controller/platform/ownership.h"
 
 namespace siding {
+
 void Strays::EndStrays() {
   for (const auto& [node, tasks] : state_.observed_tasks) {
     if (!cluster_.IsConnected(node)) continue;

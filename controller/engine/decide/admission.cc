@@ -45,9 +45,6 @@ std::string HoursText(double hours) {
   return hours == 0 || hours >= 1 ? absl::StrFormat("%.1f", hours) : absl::StrFormat("%.2g", hours);
 }
 
-// A node that was never heard of may be one whose agent has only not dialled yet.
-constexpr Duration kAgentsDial = std::chrono::seconds(10);
-
 }  // namespace
 
 absl::StatusOr<std::optional<Engine::Submitted>> Admission::AnswerAtOnce(

@@ -4,11 +4,8 @@
 #pragma once
 
 #include <deque>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "controller/engine/decide/planning.h"

@@ -6,6 +6,7 @@
 #include "controller/engine/state/predicates.h"
 
 namespace siding {
+
 absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomFor(const Caller& caller,
                                                                    const JobRecord& job) const {
   const bool leaves_one = job.state == JobState::kRunning || job.state == JobState::kSuspended;
@@ -24,7 +25,7 @@ absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const Jo
     const auto owner = state_.jobs.find(checkpoint.job);
     if (owner == state_.jobs.end() || owner->second.spec.uid != job.spec.uid) continue;
     const JobRecord& its_job = owner->second;
-    if (checkpoint.state == CheckpointState::kBeingMade) used += cluster_.SizeOfNextImage(its_job);
+    if (checkpoint.state == CheckpointState::kBeingMade) used += cluster_.ImageOf(its_job);
     if (IsWhole(checkpoint.state)) used += checkpoint.bytes;
     const std::vector<CheckpointId>& good = its_job.checkpoints;
     const bool is_older = std::find(good.begin(), good.end(), id) != good.end() && id != good.back();
@@ -33,7 +34,7 @@ absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const Jo
   }
   std::sort(superseded.begin(), superseded.end(),
             [](const auto* a, const auto* b) { return a->created < b->created; });
-  const Bytes more = cluster_.SizeOfNextImage(job);
+  const Bytes more = cluster_.ImageOf(job);
   Bytes left = used + more;
   for (const CheckpointRecord* checkpoint : superseded) {
     if (left <= most) break;

@@ -4,10 +4,7 @@
 // Used under the engine's lock.
 #pragma once
 
-#include <map>
-#include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 namespace siding {
+
 absl::Status NodeLoss::Lose(const NodeId& node, const std::string& by) {
   if (!cluster_.IsKnown(node)) return absl::NotFoundError(absl::StrCat("there is no node ", node.value()));
   if (state_.IsLost(node)) return absl::OkStatus();

@@ -4,12 +4,8 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "controller/engine/decide/planning.h"
 #include "controller/engine/state/context.h"
 

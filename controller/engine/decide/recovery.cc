@@ -12,9 +12,6 @@ namespace {
 
 // Attempts to start a job where only the nodes were to blame.
 constexpr int kStartAttempts = 5;
-// A node that had no GPU for a job, or not the image's key, may have it after this, or another node may be
-// free.
-constexpr Duration kLackPause = std::chrono::seconds(10);
 // What is missing outside of an image may be back after this; somebody may have to bring it back first. Each
 // attempt reads the whole image.
 constexpr Duration kOutsidePause = std::chrono::minutes(1);

@@ -14,15 +14,17 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "controller/engine/state/context.h"
 
 namespace siding {
 
 class Recovery {
  public:
+  // A node that had no GPU or no key for a job, or could not thaw it, may be able to after this, or another
+  // node may be free.
+  static constexpr Duration kLackPause = std::chrono::seconds(10);
+
   struct Retry {
     int rounds = 0;
     Time at;  // until then it is tried on nodes that it has not been tried on in this round only

@@ -17,12 +17,9 @@
 #pragma once
 
 #include <map>
-#include <optional>
-#include <set>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "controller/engine/decide/checkpoints.h"
 #include "controller/engine/decide/plan_watch.h"
 #include "controller/engine/decide/planning.h"

@@ -8,6 +8,7 @@
 #include "controller/platform/ownership.h"
 
 namespace siding {
+
 void Rescue::SaveDoomed() {
   if (state_.queue.jobs.empty()) return;
   const std::vector<Doomed> doomed = WhoIsDoomed();

@@ -3,9 +3,6 @@
 // Used under the engine's lock.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 

@@ -7,6 +7,7 @@
 #include "controller/platform/ownership.h"
 
 namespace siding {
+
 bool Walltime::EndOverdue(const JobRecord& job) {
   if (job.state != JobState::kRunning || !OwnershipOf(job.spec).siding_limits) return false;
   if (startup_.IsCatchingUp(clock_.Now()) || clock_.Now() < startup_.agents_back_at ||

@@ -8,6 +8,7 @@
 #include "planner/way_back.h"
 
 namespace siding {
+
 bool WayBacks::BringBack() {
   std::vector<Returning> jobs = WhoMayReturn();
   if (jobs.empty()) return false;

@@ -3,13 +3,7 @@
 // Used under the engine's lock.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "controller/engine/act/deletions.h"
 #include "controller/engine/act/orders.h"
 #include "controller/engine/act/verifications.h"

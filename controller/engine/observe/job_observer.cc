@@ -10,8 +10,6 @@
 namespace siding {
 namespace {
 
-// A frozen job that could not go on may be able to after this.
-constexpr Duration kLackPause = std::chrono::seconds(10);
 // Attempts at a dump that failed for a reason that may pass, such as a process that ended in the middle of
 // it.
 constexpr int kDumpAttempts = 2;
@@ -237,7 +235,7 @@ bool JobObserver::ObserveFreeze(const JobRecord& job) {
     const bool failed = seen.report.failed_op() - OpOf(job) + 1 >= kFreezeAttempts;
     const std::string why = failed ? absl::StrCat(On(job, rank), ": ", seen.report.error()) : "";
     if (failed && !freezing && job.current.event == JobEvent::kOrderResume && seen.phase() == v1::SUSPENDED) {
-      recovery_.HoldBack(job.id, clock_.Now() + kLackPause);
+      recovery_.HoldBack(job.id, clock_.Now() + Recovery::kLackPause);
       recorder_.Move(job, Moved(JobEvent::kStaysFrozen, why));
       return true;
     }

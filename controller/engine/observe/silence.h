@@ -6,13 +6,6 @@
 // Used under the engine's lock.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "absl/status/statusor.h"
 #include "controller/engine/act/verifications.h"
 #include "controller/engine/state/context.h"
 

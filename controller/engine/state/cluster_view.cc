@@ -7,6 +7,7 @@
 #include "controller/wire/wire.h"
 
 namespace siding {
+
 const ObservedTask* ClusterView::TaskOn(const NodeId& node, const TaskId& id) const {
   const auto tasks = state_.observed_tasks.find(node);
   if (tasks == state_.observed_tasks.end()) return nullptr;
@@ -35,7 +36,7 @@ TaskSeen ClusterView::Seen(const JobRecord& job, int rank) const {
   if (static_cast<size_t>(rank) >= job.nodes.size())
     return {false, false, kNothing.report, kNothing.progress};
   const NodeId& node = job.nodes[rank];
-  const ObservedTask* task = TaskOn(node, ClusterView::TaskOf(job, rank));
+  const ObservedTask* task = TaskOn(node, TaskOf(job, rank));
   const ObservedTask& said = task != nullptr ? *task : kNothing;
   if (!state_.IsLost(node)) return {task != nullptr, IsConnected(node), said.report, said.progress};
   // As its agent would say it after a start with another boot id.
@@ -112,8 +113,8 @@ bool ClusterView::HasLeftTasks(const JobRecord& job) const {
   }
   for (int rank = 0; rank < static_cast<int>(job.last_nodes.size()); ++rank) {
     const NodeId& node = job.last_nodes[rank];
-    if (!IsLeftTask(job, node, ClusterView::TaskOf(job, rank)) || state_.IsLost(node)) continue;
-    const ObservedTask* task = TaskOn(node, ClusterView::TaskOf(job, rank));
+    if (!IsLeftTask(job, node, TaskOf(job, rank)) || state_.IsLost(node)) continue;
+    const ObservedTask* task = TaskOn(node, TaskOf(job, rank));
     if (task == nullptr || !IsGone(task->report.phase())) return true;
   }
   return false;
@@ -128,7 +129,7 @@ std::vector<NodeId> ClusterView::WhereTasksMayLive(const JobRecord& job) const {
   std::vector<NodeId> nodes;
   if (!HoldsNodes(job.state)) return nodes;
   for (int rank : LiveRanks(job)) {
-    const ObservedTask* task = TaskOn(job.nodes[rank], ClusterView::TaskOf(job, rank));
+    const ObservedTask* task = TaskOn(job.nodes[rank], TaskOf(job, rank));
     const bool gone = task != nullptr && IsGone(task->report.phase());
     const bool never_there = task == nullptr && !starting && IsConnected(job.nodes[rank]);
     if (!gone && !never_there) nodes.push_back(job.nodes[rank]);
@@ -191,15 +192,6 @@ Bytes ClusterView::ImageOf(const JobRecord& job) const {
     sum += std::max({Bytes{report.memory() + report.gpu_memory()}, LastImage(job), Bytes{1}});
   }
   return sum;
-}
-
-Bytes ClusterView::SizeOfNextImage(const JobRecord& job) const {
-  Bytes size;
-  for (int rank : LiveRanks(job)) {
-    const v1::TaskReport& report = Seen(job, rank).report;
-    size += Bytes{report.memory() + report.gpu_memory()};
-  }
-  return size;
 }
 
 Duration ClusterView::TimeToDump(const JobRecord& job, Tier tier) const {

@@ -3,13 +3,8 @@
 // Reads only. Not thread-safe: used under the engine's lock. `state` must outlive it.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "controller/engine/state/cluster_state.h"
 #include "controller/engine/state/predicates.h"
 
@@ -72,8 +67,6 @@ class ClusterView {
   Bytes LastImage(const JobRecord& job) const;
   // What its tasks hold, and with it the image that is to be expected.
   Bytes ImageOf(const JobRecord& job) const;
-  // About what an image of it would take now.
-  Bytes SizeOfNextImage(const JobRecord& job) const;
   // From now until its image is durable, its GPUs' state included; 0: not known.
   Duration TimeToDump(const JobRecord& job, Tier tier) const;
   // To dump it to shared storage and restore it elsewhere; 0: not known.

@@ -6,6 +6,7 @@
 #include "controller/engine/state/predicates.h"
 
 namespace siding {
+
 const ManagedJob* ManagerView::QueuedAs(JobId id) const {
   const auto found = state_.queue.jobs.find(id);
   return found == state_.queue.jobs.end() ? nullptr : &found->second;

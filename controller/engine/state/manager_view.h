@@ -4,12 +4,8 @@
 #pragma once
 
 #include <map>
-#include <optional>
-#include <set>
 #include <string>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "common/clock.h"
 #include "controller/engine/state/cluster_state.h"
 #include "controller/engine/state/cluster_view.h"

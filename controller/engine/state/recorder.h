@@ -6,7 +6,6 @@
 // meanwhile is said again by those who see it.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"

@@ -5,6 +5,9 @@
 
 namespace siding {
 
+// In which the agents of an earlier controller dial this one: twice as long as they wait at most.
+inline constexpr Duration kAgentsDial = std::chrono::seconds(10);
+
 // Used under the engine's lock.
 struct StartUp {
   Time started;         // no agent has been heard before

@@ -1,14 +1,17 @@
-# Run at the installation: the file `from` becomes `to`, all at once. A file that is the same stays as it is.
+# Run at the installation: the file `from` becomes `to`, all at once. A file that is the same stays as it is. The modes are the
+# same whatever umask the installer has, and nobody else can write to it meanwhile, as `file(COPY_FILE)` would let him.
 cmake_path(GET to PARENT_PATH folder)
 set(place "$ENV{DESTDIR}${to}")
 list(APPEND CMAKE_INSTALL_MANIFEST_FILES "${to}")
 execute_process(COMMAND ${CMAKE_COMMAND} -E compare_files "${from}" "${place}" RESULT_VARIABLE differs OUTPUT_QUIET ERROR_QUIET)
 if(differs)
   message(STATUS "Installing: ${place}")
-  file(MAKE_DIRECTORY "$ENV{DESTDIR}${folder}")
-  file(COPY_FILE "${from}" "${place}.new")
-  file(CHMOD "${place}.new" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+  if(NOT IS_DIRECTORY "$ENV{DESTDIR}${folder}")
+    execute_process(COMMAND install -d -m 0755 "$ENV{DESTDIR}${folder}" COMMAND_ERROR_IS_FATAL ANY)
+  endif()
+  execute_process(COMMAND install -m 0755 "${from}" "${place}.new" COMMAND_ERROR_IS_FATAL ANY)
   file(RENAME "${place}.new" "${place}")
 else()
   message(STATUS "Up-to-date: ${place}")
+  file(CHMOD "${place}" PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 endif()

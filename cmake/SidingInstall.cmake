@@ -4,6 +4,10 @@
 #   siding_install(FOLDER COMPONENT TARGET ...)       each target's file in FOLDER, below the prefix
 #   siding_install_configured(TEMPLATE FOLDER COMPONENT)   @CMAKE_INSTALL_PREFIX@ in it becomes the prefix of the installation
 
+# Folders that are made on the way, whatever umask the installer has.
+set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+    OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
 function(siding_install folder component)
   foreach(target ${ARGN})
     install(CODE "

@@ -76,18 +76,12 @@ class Output {
   bool kept_ = false;
 };
 
-absl::StatusOr<UniqueFd> OpenInput(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoError(errno, "open " + path);
-  return fd;
-}
-
 }  // namespace
 
 absl::StatusOr<Encrypted> EncryptFile(Disk& disk, const std::string& from, const std::string& to,
                                       const std::string& name, const SecretKey& key) {
   SIDING_RETURN_IF_ERROR(PrepareLibrary());
-  SIDING_ASSIGN_OR_RETURN(const UniqueFd input, OpenInput(from));
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd input, OpenRegular(from));
   Output output(disk, to);
   SIDING_RETURN_IF_ERROR(output.Created());
   Encrypted result;
@@ -123,7 +117,7 @@ absl::StatusOr<Encrypted> EncryptFile(Disk& disk, const std::string& from, const
 absl::Status DecryptFile(Disk& disk, const std::string& from, const std::string& to, const std::string& name,
                          const SecretKey& key) {
   SIDING_RETURN_IF_ERROR(PrepareLibrary());
-  SIDING_ASSIGN_OR_RETURN(const UniqueFd input, OpenInput(from));
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd input, OpenRegular(from));
   Output output(disk, to);
   SIDING_RETURN_IF_ERROR(output.Created());
   const absl::Status foreign = absl::DataLossError(from + " is not what was encrypted");

@@ -11,6 +11,7 @@
 #include "common/status.h"
 #include "store/checksum.h"
 #include "store/cipher.h"
+#include "store/disk.h"
 #include "store/draft.h"
 #include "store/layout.h"
 #include "store/manifest.h"
@@ -62,6 +63,7 @@ class DirectoryStore final : public ImageStore {
   absl::StatusOr<std::string> Path(const ImageKey& key) const override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     const std::string path = layout_.ImageFolder(key);
+    SIDING_RETURN_IF_ERROR(CheckParent(key));
     SIDING_ASSIGN_OR_RETURN(const bool there, IsFolder(path));
     if (there) return path;
     return ThoughTierIsThere(absl::NotFoundError("no image " + Describe(key) + " in " + layout_.root));
@@ -70,11 +72,12 @@ class DirectoryStore final : public ImageStore {
   absl::StatusOr<Manifest> Read(const ImageKey& key) const override {
     SIDING_ASSIGN_OR_RETURN(const std::string path, Path(key));
     const std::string file = absl::StrCat(path, "/", kManifestName);
-    struct stat info = {};
-    if (lstat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
-      return absl::DataLossError(file + " is not a regular file");
-    const auto text = ReadFile(file);
-    if (absl::IsNotFound(text.status())) return ThoughTierIsThere(absl::DataLossError(file + " is missing"));
+    const auto opened = OpenRegular(file);
+    if (absl::IsNotFound(opened.status()))
+      return ThoughTierIsThere(absl::DataLossError(file + " is missing"));
+    if (!opened.ok()) return opened.status();
+    // One byte more, by which it is refused.
+    const auto text = ReadAll(*opened, file, kLongestManifest + 1);
     if (!text.ok()) return absl::InternalError(std::string(text.status().message()));
     SIDING_ASSIGN_OR_RETURN(Manifest manifest, Annotated(ParseManifest(*text), file));
     if (manifest.key != key) {
@@ -85,6 +88,11 @@ class DirectoryStore final : public ImageStore {
 
   absl::StatusOr<Manifest> Verify(const ImageKey& key, const VerifyOptions& options) const override {
     SIDING_ASSIGN_OR_RETURN(Manifest manifest, Read(key));
+    if (!options.digest.empty() && manifest.digest != options.digest) {
+      return absl::DataLossError(absl::StrCat("image ", Describe(key),
+                                              " has been replaced: the digest of its manifest is ",
+                                              manifest.digest, ", expected ", options.digest));
+    }
     const absl::Status good = VerifyFolder(layout_.ImageFolder(key), manifest, options);
     if (!good.ok()) return ThoughTierIsThere(good);
     return manifest;
@@ -112,6 +120,7 @@ class DirectoryStore final : public ImageStore {
     std::vector<ImageKey> keys;
     SIDING_ASSIGN_OR_RETURN(const auto checkpoints, Names(layout_.Images()));
     for (const std::string& checkpoint : checkpoints) {
+      if (!CheckParent({CheckpointId(checkpoint), 0}).ok()) continue;
       SIDING_ASSIGN_OR_RETURN(const auto ranks, Names(layout_.Images() + "/" + checkpoint));
       for (const std::string& rank : ranks) {
         const auto key = KeyOfFolders(checkpoint, rank);
@@ -130,6 +139,7 @@ class DirectoryStore final : public ImageStore {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     const std::string parent = layout_.CheckpointFolder(key.checkpoint);
     SIDING_RETURN_IF_ERROR(FaultAt<"store.delete: an image is about to be deleted">());
+    if (!CheckParent(key).ok()) return IoError(layout_, RemoveTree(disk(), parent));
     const std::string trash = TrashPath(layout_);
     if (disk().Rename(layout_.ImageFolder(key), trash) != 0) {
       if (errno == ENOENT) {
@@ -159,6 +169,7 @@ class DirectoryStore final : public ImageStore {
     SIDING_RETURN_IF_ERROR(FaultAt<"store.set-aside: a damaged image is about to be set aside">());
     SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));  // before anything is made in an empty mount point
     const std::string parent = layout_.CheckpointFolder(key.checkpoint);
+    if (!CheckParent(key).ok()) return IoError(layout_, RemoveTree(disk(), parent));
     SIDING_RETURN_IF_ERROR(IoError(layout_, MakeFolders(disk(), layout_.Damaged())));
     if (disk().Rename(layout_.ImageFolder(key), DamagedPath(layout_, key)) != 0) {
       if (errno == ENOENT) return CheckTier(layout_, tier_);
@@ -177,6 +188,15 @@ class DirectoryStore final : public ImageStore {
   }
 
  private:
+  // kDataLoss if something else lies where the checkpoint's folder belongs: a link would lead out of the
+  // tier.
+  absl::Status CheckParent(const ImageKey& key) const {
+    const std::string parent = layout_.CheckpointFolder(key.checkpoint);
+    struct stat info = {};
+    if (lstat(parent.c_str(), &info) != 0 || S_ISDIR(info.st_mode)) return absl::OkStatus();
+    return absl::DataLossError(parent + " is not a folder");
+  }
+
   // What is missing from a tier that is away is not lost: then that is what is said.
   absl::Status ThoughTierIsThere(const absl::Status& missing) const {
     SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));

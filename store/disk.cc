@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
 #include "common/directory.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -47,6 +49,19 @@ std::string ParentOf(const std::string& path) { return std::filesystem::path(pat
 Disk& RealDisk() {
   static SystemDisk disk;
   return disk;
+}
+
+absl::StatusOr<UniqueFd> OpenRegular(const std::string& path) {
+  // Only named at first: to open a device is to use it, and whoever opens a pipe waits for its writer.
+  const UniqueFd named(open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!named.valid() && errno == ENOENT) return absl::NotFoundError(path + " is missing");
+  struct stat info = {};
+  if (!named.valid() || fstat(named.get(), &info) != 0)
+    return absl::InternalError(absl::StrCat("open ", path, ": ", strerror(errno)));
+  if (!S_ISREG(info.st_mode)) return absl::DataLossError(path + " is not a regular file");
+  UniqueFd fd(open(absl::StrCat("/proc/self/fd/", named.get()).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return absl::InternalError(absl::StrCat("open ", path, ": ", strerror(errno)));
+  return fd;
 }
 
 absl::Status WriteAll(Disk& disk, int fd, absl::string_view data, const std::string& path) {

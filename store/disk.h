@@ -12,7 +12,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/files.h"
 
 namespace siding::store {
 
@@ -38,6 +40,9 @@ class Disk {
 
 // The one that is there. Lives as long as the program.
 Disk& RealDisk();
+
+// For reading. kDataLoss if it is a link, a pipe, a device or the like, which is not opened; kNotFound.
+absl::StatusOr<UniqueFd> OpenRegular(const std::string& path);
 
 absl::Status WriteAll(Disk& disk, int fd, absl::string_view data, const std::string& path);
 

@@ -101,7 +101,8 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
   // For good: the kernel tells once that a file could not be written, and a second try would succeed.
   phase_ = kUnsealable;
   std::map<std::string, PartialHash> followed = follower_.Stop();
-  Manifest manifest{key_, keys_ ? keys_->current().Id() : "", SystemClock().Now(), {}, std::move(metadata)};
+  Manifest manifest{key_, keys_ ? keys_->current().Id() : "", SystemClock().Now(), {}, std::move(metadata),
+                    {}};
   SIDING_ASSIGN_OR_RETURN(manifest.files, ListFiles());
 
   // The largest first, so that no thread is left alone with it at the end.
@@ -121,6 +122,7 @@ absl::StatusOr<Manifest> DirectoryDraft::Seal(std::map<std::string, std::string>
   SIDING_RETURN_IF_ERROR(FaultAt<"store.hashed: all files of a draft are hashed and synced">());
   sealed_size_ = manifest.TotalSize().value;
   SIDING_ASSIGN_OR_RETURN(const std::string text, ManifestToText(manifest));
+  manifest.digest = DigestOf(text);
   SIDING_RETURN_IF_ERROR(
       IoError(layout_, WriteNewFile(*layout_.disk, absl::StrCat(folder_->path(), "/", kManifestName), text)));
   SIDING_RETURN_IF_ERROR(IoError(layout_, SyncFolder(*layout_.disk, folder_->path())));

@@ -1,9 +1,12 @@
 #include "store/manifest.h"
 
+#include <sodium.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "common/status.h"
 #include "nlohmann/json.hpp"
 #include "store/checksum.h"
@@ -29,6 +32,7 @@ constexpr int kVersion = 2;
 constexpr char kCipher[] = "xchacha20poly1305-secretstream";
 constexpr char kChecksumPrefix[] = "xxh3:";
 constexpr size_t kDigits = 32;
+constexpr int kDeepest = 3;                       // the manifest, its list of files, a file
 constexpr int64_t kMostBytes = int64_t{1} << 60;  // of all files together
 
 absl::Status Expected(const std::string& field, const std::string& what) {
@@ -45,7 +49,10 @@ absl::Status GetString(const json& object, const std::string& name, const std::s
 
 absl::Status GetInteger(const json& object, const std::string& name, const std::string& where, int64_t& out) {
   const auto it = object.find(name);
-  if (it == object.end() || !it->is_number_integer() || it->get<int64_t>() < 0) {
+  // Beyond an int64 it is unsigned, or no integer.
+  const bool fits = it != object.end() && it->is_number_integer() &&
+                    (!it->is_number_unsigned() || it->get<uint64_t>() <= std::numeric_limits<int64_t>::max());
+  if (!fits || it->get<int64_t>() < 0) {
     return Expected(where + name, "an integer of at least 0");
   }
   out = it->get<int64_t>();
@@ -121,6 +128,24 @@ std::string DigitsOf(std::string text, size_t at) {
   return ChecksumOf(text).substr(sizeof kChecksumPrefix - 1);
 }
 
+// Before it is parsed, since a value takes many times the memory of its text.
+bool IsBounded(const std::string& text) {
+  int depth = 0;
+  size_t values = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') ++i;
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    const bool opens = c == '[' || c == '{';
+    depth += opens ? 1 : c == ']' || c == '}' ? -1 : 0;
+    values += opens || c == ',' ? 1 : 0;
+    if (depth > kDeepest || values > kMostManifestValues) return false;
+  }
+  return true;
+}
+
 bool HasOwnChecksum(const std::string& text) {
   const size_t at = OwnDigits(text);
   return at != std::string::npos && text.substr(at, kDigits) == DigitsOf(text, at);
@@ -156,10 +181,27 @@ absl::StatusOr<std::string> ManifestToText(const Manifest& manifest) {
   } catch (const nlohmann::json::exception& e) {
     return absl::InvalidArgumentError(absl::StrCat("the manifest cannot be written as JSON: ", e.what()));
   }
+  const size_t values = 10 + 4 * manifest.files.size() + manifest.metadata.size();
+  if (text.size() > kLongestManifest || values > kMostManifestValues)
+    return absl::InvalidArgumentError(
+        absl::StrCat("the manifest is too long: ", text.size(), " bytes, ", manifest.files.size(), " files"));
   return WithOwnChecksum(std::move(text));
 }
 
+std::string DigestOf(const std::string& text) {
+  unsigned char digest[crypto_generichash_BYTES];
+  crypto_generichash(digest, sizeof digest, reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+                     nullptr, 0);
+  return absl::BytesToHexString({reinterpret_cast<const char*>(digest), sizeof digest});
+}
+
 absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
+  if (text.size() > kLongestManifest)
+    return absl::DataLossError(absl::StrCat("expected ", kLongestManifest, " bytes at most"));
+  if (!IsBounded(text)) {
+    return absl::DataLossError(
+        absl::StrCat("expected ", kMostManifestValues, " values at most, nested no deeper than a file's"));
+  }
   const json root = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!root.is_object()) return absl::DataLossError("expected a JSON object");
   std::string format;
@@ -191,6 +233,7 @@ absl::StatusOr<Manifest> ParseManifest(const std::string& text) {
     return Expected("checksum", "\"xxh3:\" and 32 hex digits at the end");
   }
   if (!as_written) return absl::DataLossError("checksum: the manifest was changed after it was written");
+  manifest.digest = DigestOf(text);
   return manifest;
 }
 

@@ -48,6 +48,8 @@ struct Manifest {
   Time created;
   std::vector<ImageFileEntry> files;            // sorted by name
   std::map<std::string, std::string> metadata;  // the agent's: what a restore needs to know beside the image
+  // Of its text: BLAKE2b-256, 64 hex digits. Empty until it has been written or read.
+  std::string digest;
   Bytes TotalSize() const;
 };
 
@@ -72,6 +74,8 @@ struct VerifyOptions {
   std::function<bool(Bytes)> progress;
   // What the disk holds, not what memory remembers of it; and memory is left as it was.
   bool from_disk = false;
+  // What the manifest's digest must be; empty: any. Else the image has been replaced, which is kDataLoss.
+  std::string digest;
 };
 
 class ImageStore {

@@ -22,9 +22,12 @@ std::string FreshId() {
   return id;
 }
 
-// kNotFound if there is none.
+constexpr size_t kLongestId = 100;
+
+// kNotFound if there is none. Whoever can write to the tier may have put anything there.
 absl::StatusOr<std::string> ReadId(const std::string& file) {
-  SIDING_ASSIGN_OR_RETURN(std::string text, ReadFile(file));
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegular(file));
+  SIDING_ASSIGN_OR_RETURN(std::string text, ReadAll(fd, file, kLongestId));
   if (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
 }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 
+#include "common/logging.h"
 #include "common/status.h"
 #include "nlohmann/json.hpp"
 #include "store/layout.h"
@@ -90,9 +91,11 @@ absl::StatusOr<int> Look(const Options& options, bool verify, std::ostream& out,
     if (options.json)
       images.push_back(ToJson(key, manifest));
     else
-      out << ToLine(key, manifest) << (verify && manifest.ok() ? ", good\n" : "\n") << std::flush;
+      out << OneLogLine(ToLine(key, manifest)) << (verify && manifest.ok() ? ", good\n" : "\n") << std::flush;
   }
-  if (options.json) out << nlohmann::ordered_json{{"images", std::move(images)}}.dump(2) << "\n";
+  // Names of files that are no text among them.
+  const nlohmann::ordered_json all = {{"images", std::move(images)}};
+  if (options.json) out << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   return all_good ? kGood : kNotGood;
 }
 
@@ -121,7 +124,7 @@ int RunTool(int argc, const char* const* argv, std::ostream& out, std::ostream& 
   }
   const absl::StatusOr<int> result = Look(options, verify->parsed(), out, err);
   if (result.ok()) return *result;
-  err << "siding-store: " << std::string(result.status().message()) << "\n";
+  err << "siding-store: " << OneLogLine(std::string(result.status().message())) << "\n";
   return kUsage;
 }
 

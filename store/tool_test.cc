@@ -80,5 +80,20 @@ TEST_F(ToolTest, DraftsOfOthersStay) {
   EXPECT_TRUE(std::filesystem::exists(draft));
 }
 
+// Whoever can write to the folder chooses the names.
+TEST_F(ToolTest, NamesDoNotSpeakToTheTerminal) {
+  ASSERT_TRUE(WriteAt(store_->Path(key_).value() + "/\x1b]0;x\x07\n42.4 rank 0: good", "x"));
+  EXPECT_EQ(Run({"verify", folder_.c_str()}), 1);
+  EXPECT_THAT(out_.str(),
+              testing::AllOf(testing::Not(HasSubstr("\x1b")), testing::Not(HasSubstr("\n42.4 rank 0: good")),
+                             HasSubstr("does not belong to the image")));
+}
+
+TEST_F(ToolTest, NamesThatAreNoTextAreJsonAllTheSame) {
+  ASSERT_TRUE(WriteAt(store_->Path(key_).value() + "/\xff", "x"));
+  EXPECT_EQ(Run({"verify", folder_.c_str(), "--json"}), 1);
+  EXPECT_TRUE(nlohmann::json::accept(out_.str()));
+}
+
 }  // namespace
 }  // namespace siding::store

@@ -17,6 +17,7 @@
 #include "common/files.h"
 #include "common/status.h"
 #include "store/checksum.h"
+#include "store/disk.h"
 #include "store/layout.h"
 
 namespace siding::store {
@@ -41,21 +42,24 @@ absl::Status CheckNamesAndSizes(const std::string& folder, const Manifest& manif
           absl::StrCat(path, " has ", info.st_size, " bytes, expected ", file.size.value));
     }
   }
-  std::set<std::string> extra;
+  std::string extra;
   std::error_code error;
   for (auto it = std::filesystem::directory_iterator(folder, error);
        !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
-    if (!expected.count(it->path().filename())) extra.insert(it->path());
+    const std::string path = it->path();
+    if (!expected.count(it->path().filename()) && (extra.empty() || path < extra)) extra = path;
   }
   if (error) return absl::InternalError(absl::StrCat("list ", folder, ": ", error.message()));
-  if (!extra.empty()) return absl::DataLossError(*extra.begin() + " does not belong to the image");
+  if (!extra.empty()) return absl::DataLossError(extra + " does not belong to the image");
   return absl::OkStatus();
 }
 
 absl::Status CheckContent(const std::string& path, const ImageFileEntry& file, bool from_disk,
                           const std::function<bool(int64_t)>& done) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return absl::InternalError(absl::StrCat("open ", path, ": ", strerror(errno)));
+  // Another than was looked at may have its name by now: whoever opens a pipe waits for its writer.
+  auto opened = OpenRegular(path);
+  if (absl::IsNotFound(opened.status())) return absl::InternalError(std::string(opened.status().message()));
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd fd, std::move(opened));
   (void)posix_fadvise(fd.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   const auto forget = [&] {
     if (from_disk) (void)posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);

@@ -42,8 +42,9 @@ struct JobMoved {
   Duration notice{0};           // kOrderSuspend, kOrderDump: the job is told, and stopped so much later
   Time predicted;               // orders that free nodes: when that should be done
   Bytes bytes;                  // kCommit
-  Time started;                 // kStarted, kRestored: first instruction
-  int exit_code = 0;            // kSucceeded, kFailed
+  std::map<int, std::string> digests;  // kReleased, kContinued: by rank, of its image's manifest
+  Time started;                        // kStarted, kRestored: first instruction
+  int exit_code = 0;                   // kSucceeded, kFailed
 };
 struct RankExited {
   int rank = 0;

@@ -416,7 +416,8 @@ class LocalTaskHost final : public TaskHost {
     const auto check = [&]() -> absl::StatusOr<Manifest> {
       auto store = host_.Store(verify.tier());
       if (!store.ok()) return store.status();
-      return (*store)->Verify({CheckpointId(verify.checkpoint()), verify.rank()});
+      return (*store)->Verify({CheckpointId(verify.checkpoint()), verify.rank()},
+                              {.digest = verify.image_digest()});
     };
     const auto manifest = check();
     v1::FromAgent message;

@@ -61,7 +61,7 @@ class Task::Dumper final : public DumpObserver {
     task_.host_.rates->Add(MediumOf(command_.dump().tier()), Transfer::kDump, manifest.TotalSize(),
                            std::chrono::duration_cast<Duration>(took));
     if (absl::Status stop = Stop(); !stop.ok()) return stop;
-    task_.Observe(task::Prepared{manifest.TotalSize().value}).IgnoreError();
+    task_.Observe(task::Prepared{manifest.TotalSize().value, manifest.digest}).IgnoreError();
     SIDING_RETURN_IF_ERROR(
         FaultAtCriu<"agent.dump.prepared: the controller is told that the image is whole">());
     for (;;) {

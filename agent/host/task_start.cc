@@ -108,7 +108,10 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   const auto begun = told;
   auto found = store->Read(key);
   const Bytes total = found.ok() ? found->TotalSize() : Bytes{};
-  if (found.ok()) {
+  // One that has been replaced is not asked whose it is: Verify() refuses it.
+  const bool as_made =
+      restore.image_digest().empty() || (found.ok() && found->digest == restore.image_digest());
+  if (found.ok() && as_made) {
     SIDING_RETURN_IF_ERROR(CheckOwner(*found, restore.spec()));
     RememberIncarnation(*found);
   }
@@ -127,7 +130,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     host_.sink.Send(std::move(message));
     return true;
   };
-  const auto manifest = store->Verify(key, {.progress = tell});
+  const auto manifest = store->Verify(key, {.progress = tell, .digest = restore.image_digest()});
   if (!manifest.ok()) {
     damaged = absl::IsDataLoss(manifest.status());
     const absl::Status why = Annotate(manifest.status(), "checkpoint " + restore.checkpoint());

@@ -242,6 +242,8 @@ void TaskMachine::Fail(int64_t op, const std::string& error) {
 void TaskMachine::ForgetImage() {
   record_.mutable_report()->clear_checkpoint();
   record_.mutable_report()->clear_image_bytes();
+  // The controller asks for that of an image that counts.
+  if (record_.report().committed_op() != record_.dump().op()) record_.mutable_report()->clear_image_digest();
 }
 
 bool TaskMachine::Unjudged() const {
@@ -301,6 +303,8 @@ TaskActions TaskMachine::On(const task::Prepared& seen) {
   record_.mutable_dump()->set_image_bytes(seen.image_bytes);
   record_.mutable_report()->set_checkpoint(record_.dump().checkpoint());
   record_.mutable_report()->set_image_bytes(seen.image_bytes);
+  record_.mutable_dump()->set_image_digest(seen.image_digest);
+  record_.mutable_report()->set_image_digest(seen.image_digest);
   return Report();
 }
 

@@ -110,6 +110,7 @@ struct ResumeEnded {
 };
 struct Prepared {
   int64_t image_bytes;
+  std::string image_digest;  // as Manifest::digest
 };
 struct Committing {};
 struct CommitNotRecorded {};

@@ -156,7 +156,7 @@ class TaskMachineTest : public testing::Test {
   }
   void Prepare(int64_t op) {
     Take(Dump(op));
-    See(task::Prepared{100});
+    See(task::Prepared{100, "digest"});
   }
   // The agent dies, and another finds the task.
   TaskActions Restart(bool same_boot = true, task::FoundAgain::Shim shim = task::FoundAgain::kLives) {
@@ -194,6 +194,23 @@ TEST_F(TaskMachineTest, AnImageOfAnotherCommandMakesARestoreALaunch) {
   See(task::StartsOver{});
   EXPECT_EQ(phase(), v1::LAUNCHING);
   EXPECT_FALSE(machine_.record().restored());
+}
+
+TEST_F(TaskMachineTest, TheDigestOfAnImageIsSaidUntilTheNextOne) {
+  Run();
+  Take(Dump(2, true));
+  See(task::Prepared{100, "first"});
+  EXPECT_EQ(report().image_digest(), "first");
+  Take(Commit(2));
+  See(task::Committing{});
+  See(task::Committed{});
+  See(task::DumpEnded{false, false, "it is not back on its GPUs"});
+  See(task::WorkDone{});
+  EXPECT_EQ(report().image_digest(), "first") << "it counts";
+  Take(Dump(3, true));
+  See(task::Prepared{100, "second"});
+  See(task::DumpEnded{false, false, "called off"});
+  EXPECT_EQ(report().image_digest(), "") << "there is no such image";
 }
 
 TEST_F(TaskMachineTest, ACommittedDumpEndsTheTask) {
@@ -518,7 +535,7 @@ std::vector<TaskObservation> AllObservations() {
           task::SuspendEnded{false, "e"},
           task::ResumeEnded{""},
           task::ResumeEnded{"e"},
-          task::Prepared{1},
+          task::Prepared{1, ""},
           task::Committing{},
           task::CommitNotRecorded{},
           task::Committed{},

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "controller/engine/engine.h"
 
 namespace siding {
@@ -293,6 +294,11 @@ class FakeCluster final : public AgentLink {
           report.set_error(no_gpu ? "no GPU is free" : "the image is encrypted");
           report.set_no_gpu(no_gpu);
           report.set_no_key(no_key);
+        } else if (!command.restore().image_digest().empty() &&
+                   command.restore().image_digest() != digests_[{command.restore().checkpoint(), id.rank}]) {
+          report.set_phase(v1::RESTORE_FAILED);
+          report.set_error("the image has been replaced");
+          report.set_image_damaged(true);
         } else if (damaged.contains(command.restore().checkpoint())) {
           report.set_phase(v1::RESTORE_FAILED);
           report.set_error("pages-1.img: checksum differs");
@@ -321,11 +327,13 @@ class FakeCluster final : public AgentLink {
           report.set_checkpoint(command.dump().checkpoint());
           report.set_op(command.op());
           report.set_image_bytes(memory);
+          report.set_image_digest(absl::StrFormat("%064x", ++images_made_));
           keep_running_[{node, id}] = command.dump().keep_running();
         }
         break;
       case v1::ToAgent::kCommit:
         report.set_committed_op(command.op());
+        digests_[{report.checkpoint(), id.rank}] = report.image_digest();
         report.set_phase(keep_running_[{node, id}] ? v1::RUNNING : v1::CHECKPOINTED);
         break;
       case v1::ToAgent::kAbort:
@@ -391,6 +399,8 @@ class FakeCluster final : public AgentLink {
   std::set<NodeId> connected_;
   std::map<Key, v1::TaskReport> tasks_;
   std::map<Key, bool> keep_running_;
+  std::map<std::pair<std::string, int>, std::string> digests_;  // of visible images, by checkpoint and rank
+  uint64_t images_made_ = 0;
   std::set<Key> frozen_;
   std::map<TaskId, int> gpus_of_;  // of frozen tasks: that they had
   std::deque<std::pair<NodeId, v1::ToAgent>> queue_;

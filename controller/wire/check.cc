@@ -40,6 +40,15 @@ absl::Status CheckTime(const char* field, int64_t value) {
   return Within(field, value, 0, ToMicros(kLatestTime));
 }
 
+// As store/store.h has it. It is journalled.
+absl::Status CheckDigest(const std::string& digest) {
+  constexpr size_t kDigits = 64;
+  const bool good =
+      digest.size() == kDigits && digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (good || digest.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("image_digest: expected 64 hex digits");
+}
+
 absl::Status Check(const v1::Resources& resources) {
   SIDING_RETURN_IF_ERROR(Within("slots", resources.slots(), 0, kMostCounted));
   SIDING_RETURN_IF_ERROR(Within("memory", resources.memory(), 0, kMostMemory));
@@ -69,6 +78,7 @@ absl::Status Check(const v1::TaskReport& report) {
   SIDING_RETURN_IF_ERROR(Within("gpu_memory", report.gpu_memory(), 0, kMostMemory));
   SIDING_RETURN_IF_ERROR(Within("out_of_memory", report.out_of_memory(), 0, kMostMemory));
   SIDING_RETURN_IF_ERROR(Within("image_bytes", report.image_bytes(), 0, 4 * kMostMemory));
+  SIDING_RETURN_IF_ERROR(CheckDigest(report.image_digest()));
   SIDING_RETURN_IF_ERROR(Within("exit_signal", report.exit_signal(), 0, NSIG));
   SIDING_RETURN_IF_ERROR(Within("failed_op", report.failed_op(), 0, kMostOps));
   SIDING_RETURN_IF_ERROR(Within("committed_op", report.committed_op(), 0, kMostOps));

@@ -47,6 +47,17 @@ TEST(CheckNumbers, OperationsThatWouldOverflowADifference) {
   ErrorOf(Report([](v1::TaskReport& report) { report.set_failed_op(std::numeric_limits<int64_t>::min()); }));
 }
 
+// It is journalled.
+TEST(CheckNumbers, ADigestThatIsNone) {
+  const std::string good(64, 'a');
+  const auto with = [](const std::string& digest) {
+    return Report([&](v1::TaskReport& report) { report.set_image_digest(digest); });
+  };
+  EXPECT_TRUE(CheckNumbers(with(good)).ok());
+  EXPECT_THAT(ErrorOf(with(good + "a")), HasSubstr("image_digest: expected 64 hex digits"));
+  EXPECT_THAT(ErrorOf(with(std::string(64, 'x'))), HasSubstr("image_digest: expected"));
+}
+
 TEST(CheckNumbers, AStartBeyondTheCalendar) {
   ErrorOf(Report([](v1::TaskReport& report) { report.set_started_us(kHuge); }));
 }

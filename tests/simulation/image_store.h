@@ -31,6 +31,7 @@ struct Image {
   Duration work{0};     // that the rank had done
   int incarnation = 0;  // of the task that was dumped
   bool damaged = false;
+  std::string digest;  // as Manifest::digest
 };
 
 // A value; not thread-safe.
@@ -38,6 +39,7 @@ struct ImageStore {
   std::map<ImageName, Image> images;   // visible ones
   std::map<ImageName, NodeId> drafts;  // and who writes them
   Time full_until;                     // no draft can be written
+  uint64_t digests = 0;                // that were given to images
   // What programs have saved themselves, by job and rank.
   std::map<std::pair<JobId, int>, Duration> own_saves;
 };

@@ -1,4 +1,5 @@
 // A checkpoint in two phases: agent/host/task_dump.cc.
+#include "absl/strings/str_format.h"
 #include "tests/simulation/task.h"
 
 namespace siding::simulation {
@@ -83,7 +84,8 @@ void Task::WriteImage(const v1::ToAgent& command) {
 }
 
 void Task::AwaitDecision(const v1::ToAgent& command) {
-  Observe(task::Prepared{MemoryOf()});
+  // No other image has it, not even one of the same name.
+  Observe(task::Prepared{MemoryOf(), absl::StrFormat("%064x", ++host_.lab.store.digests)});
   const auto decided = [this, command] {
     return machine_.decision() == Decision::kCommit || !WhyStop().empty();
   };
@@ -101,7 +103,8 @@ void Task::CommitImage(const v1::ToAgent& command) {
     Lab& lab = host_.lab;
     const ImageName name = NameOfImage(command);
     lab.store.drafts.erase(name);
-    lab.store.images[name] = {host_.machine.WorkOf(*process), id_.incarnation};
+    lab.store.images[name] = {host_.machine.WorkOf(*process), id_.incarnation, false,
+                              record_.dump().image_digest()};
     lab.trace(host_.machine.node().value(), "image ", ToString(name), " is in place");
     lab.on_image(name);
     Pause(0ms, 5ms, [this, command] {

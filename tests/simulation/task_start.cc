@@ -31,6 +31,8 @@ void Task::DoRestore(const v1::ToAgent& command) {
   if (found == lab.store.images.end()) return fail("there is no image " + ToString(name), false);
   found->second.damaged |= Draws(lab.odds.image_rots);
   if (found->second.damaged) return fail("pages-1.img: checksum differs", true);
+  if (!restore.image_digest().empty() && restore.image_digest() != found->second.digest)
+    return fail("the image has been replaced", true);
   const v1::JobSpec& spec = restore.spec();
   Machine::Start start{ProgramOf(lab.programs, spec.command(1)), FromProto(spec.per_node())};
   start.from = found->second.work;

@@ -63,7 +63,7 @@ void JobOrders::Act(const JobRecord& job) {
       case JobState::kStarting:
       case JobState::kRestoring:
         send = !seen.known && OwnershipOf(job.spec).siding_starts && !job.from_copy;
-        PutStart(job, command);
+        PutStart(job, rank, command);
         break;
       case JobState::kRunning:
       case JobState::kResuming:
@@ -117,7 +117,7 @@ void JobOrders::Act(const JobRecord& job) {
 }
 
 // From the beginning, from what the program has saved, or from an image.
-void JobOrders::PutStart(const JobRecord& job, v1::ToAgent& command) const {
+void JobOrders::PutStart(const JobRecord& job, int rank, v1::ToAgent& command) const {
   if (job.state == JobState::kRestoring && job.current.checkpoint != CheckpointId()) {
     const CheckpointRecord& checkpoint = state_.checkpoints.at(job.current.checkpoint);
     v1::Restore& restore = *command.mutable_restore();
@@ -125,6 +125,7 @@ void JobOrders::PutStart(const JobRecord& job, v1::ToAgent& command) const {
     restore.set_checkpoint(checkpoint.id.value());
     restore.set_tier(ToProto(checkpoint.tier));
     restore.set_image_incarnation(checkpoint.incarnation);
+    restore.set_image_digest(checkpoint.DigestOf(rank));
     return;
   }
   *command.mutable_launch()->mutable_spec() = ToProto(job.spec);

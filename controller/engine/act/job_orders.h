@@ -32,7 +32,7 @@ class JobOrders {
   void Act(const JobRecord& job);
 
  private:
-  void PutStart(const JobRecord& job, v1::ToAgent& command) const;
+  void PutStart(const JobRecord& job, int rank, v1::ToAgent& command) const;
   // How long work on a job's GPUs may be waited for before a drain; 0: as long as usual.
   Duration LockPatience(const JobRecord& job) const;
   bool MayThaw(const JobRecord& job) const;

@@ -41,6 +41,7 @@ absl::Status Verifications::Verify(const CheckpointId& id, Callback done) {
     command.mutable_verify()->set_checkpoint(id.value());
     command.mutable_verify()->set_tier(ToProto(checkpoint.tier));
     command.mutable_verify()->set_rank(checkpoint.first_rank + rank);
+    command.mutable_verify()->set_image_digest(checkpoint.DigestOf(rank));
     by_op_[command.op()] = {verification, node, rank};
     orders_.Command(node, std::move(command));
   }

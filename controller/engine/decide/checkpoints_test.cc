@@ -37,6 +37,11 @@ class KeptCheckpointsTest : public EngineTest {
     engine_->Read([&](const ClusterState& s) { bytes = s.checkpoints.at(CheckpointId(id)).bytes; });
     return bytes;
   }
+  std::string DigestOf(const std::string& id) {
+    std::string digest;
+    engine_->Read([&](const ClusterState& s) { digest = s.checkpoints.at(CheckpointId(id)).DigestOf(0); });
+    return digest;
+  }
   int SaidOf(JobId job, const std::string& text) {
     int said = 0;
     for (const Event& event : engine_->EventsAfter(0, 10000, Duration(0)))
@@ -156,6 +161,24 @@ TEST_F(KeptCheckpointsTest, TheJobGoesOnFromTheOlderOne) {
   Settle();
   EXPECT_EQ(State(job), JobState::kRunning);
   EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.1");
+}
+
+TEST_F(KeptCheckpointsTest, ARestoreSaysWhichManifestItsImageMustHave) {
+  const JobId job = JobWithCheckpoints(2, 2);
+  const std::string first = DigestOf("1.1");
+  EXPECT_EQ(first.size(), 64u);
+  EXPECT_NE(first, DigestOf("1.2"));
+  cluster_.FindDamaged("a", "1.2");
+  cluster_.Vanish(job);
+  Settle();
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().image_digest(), first);
+}
+
+TEST_F(KeptCheckpointsTest, AfterARestartItIsStillKnown) {
+  JobWithCheckpoints(1, 1);
+  const std::string digest = DigestOf("1.1");
+  StartController();
+  EXPECT_EQ(DigestOf("1.1"), digest);
 }
 
 TEST_F(KeptCheckpointsTest, AParkedJobWhoseOnlyImageIsDamagedBeginsAnew) {

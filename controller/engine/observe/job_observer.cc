@@ -288,6 +288,7 @@ void JobObserver::NoteFailure(const JobRecord& job, int rank) {
 
 bool JobObserver::ObserveCommit(const JobRecord& job) {
   bool all = true;
+  JobMoved done = Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased);
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (job.current.keep_running) {
@@ -295,6 +296,8 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
     } else {
       all &= seen.phase() == v1::CHECKPOINTED;
     }
+    // Only now: a rank whose agent went away before its commit has been dumped again.
+    if (!seen.report.image_digest().empty()) done.digests[rank] = seen.report.image_digest();
     if (seen.report.failed_op() >= OpOf(job) + kCommitAttempts) {
       const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
       recorder_.Record(job.id, CheckpointChanged{job.current.checkpoint, CheckpointState::kDamaged, why});
@@ -302,7 +305,7 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
       return true;
     }
   }
-  if (all) recorder_.Move(job, Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased));
+  if (all) recorder_.Move(job, std::move(done));
   return all;
 }
 

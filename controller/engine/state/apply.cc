@@ -335,7 +335,7 @@ class Applier {
         state_.checkpoints[job.current.checkpoint].note = e.reason;
         break;
       case JobEvent::kContinued:
-        job.state == JobState::kSaving ? FinishSave(job) : FinishCheckpoint(job);
+        job.state == JobState::kSaving ? FinishSave(job) : FinishCheckpoint(job, e);
         break;
       case JobEvent::kReleased:
         Release(job, e);
@@ -393,9 +393,10 @@ class Applier {
     job.target = e.target;
   }
 
-  void FinishCheckpoint(JobRecord& job) {
+  void FinishCheckpoint(JobRecord& job, const JobMoved& e) {
     CheckpointRecord& checkpoint = state_.checkpoints[job.current.checkpoint];
     checkpoint.state = CheckpointState::kGood;
+    checkpoint.digests = e.digests;
     checkpoint.exited = job.exited;
     job.checkpoints.push_back(checkpoint.id);
     job.durable_at = checkpoint.created;
@@ -426,7 +427,7 @@ class Applier {
 
   void Release(JobRecord& job, const JobMoved& e) {
     if (job.state == JobState::kCommitting) {
-      FinishCheckpoint(job);
+      FinishCheckpoint(job, e);
     } else {
       CountPreemption(job);
     }

@@ -32,10 +32,17 @@ struct CheckpointRecord {
   std::vector<NodeId> nodes;  // by rank, that dumped it
   std::map<int, int> exited;  // ranks without an image: they had ended before, with this code
   Bytes bytes;
+  std::map<int, std::string> digests;  // by rank: of its image's manifest (store/store.h); none: not known
   Time created;
   Duration ran{0};  // of its job's walltime, by then
   CheckpointState state = CheckpointState::kBeingMade;
   std::string note;
+
+  // Empty: not known.
+  std::string DigestOf(int rank) const {
+    const auto found = digests.find(rank);
+    return found == digests.end() ? "" : found->second;
+  }
 };
 
 struct JobRecord {

@@ -2,9 +2,10 @@
 # them at any moment, and a file that is written where it stands is, for that moment, a broken one.
 #
 #   siding_install(FOLDER COMPONENT TARGET ...)       each target's file in FOLDER, below the prefix
+#   siding_install_folders(COMPONENT FOLDER ...)      folders, before CMake's install() puts something there
 #   siding_install_configured(TEMPLATE FOLDER COMPONENT)   @CMAKE_INSTALL_PREFIX@ in it becomes the prefix of the installation
 
-# Folders that are made on the way, whatever umask the installer has.
+# What folders may have that CMake itself makes on the way: without it, a umask of 0 makes them for everybody to write.
 set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
     OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
@@ -17,9 +18,18 @@ function(siding_install folder component)
   endforeach()
 endfunction()
 
+function(siding_install_folders component)
+  foreach(folder ${ARGN})
+    install(CODE "
+      set(folder \"\${CMAKE_INSTALL_PREFIX}/${folder}\")
+      include(\"${PROJECT_SOURCE_DIR}/cmake/InstallFolder.cmake\")" COMPONENT ${component})
+  endforeach()
+endfunction()
+
 # The prefix is known at the installation only, since `cmake --install --prefix` may give another one.
 function(siding_install_configured template folder component)
   cmake_path(GET template STEM LAST_ONLY name)
+  siding_install_folders(${component} ${folder})
   install(CODE "
     configure_file(\"${CMAKE_CURRENT_SOURCE_DIR}/${template}\" \"${CMAKE_CURRENT_BINARY_DIR}/${name}\" @ONLY)"
     COMPONENT ${component})

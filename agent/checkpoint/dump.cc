@@ -1,5 +1,6 @@
 #include "agent/checkpoint/dump.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/shared_memory.h"
 #include "agent/checkpoint/stdio.h"
 #include "agent/launch/made_names.h"
 #include "agent/launch/processes.h"
@@ -26,6 +28,7 @@ namespace siding {
 namespace {
 
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
+constexpr Duration kEndPatience = std::chrono::seconds(10);
 constexpr Duration kUntracedPatience = std::chrono::seconds(10);
 
 // Calls the observer five times a second for as long as it lives.
@@ -105,16 +108,24 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   dump.abandon = &abandon;
 
   bool written = false, committed = false;
+  std::vector<SharedMemoryFile> shared;
   const auto post_dump = [&](const StillHeld& held) -> absl::Status {
     written = true;
     SIDING_RETURN_IF_ERROR(
         FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
     if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), geteuid(), getegid()));
-    SIDING_ASSIGN_OR_RETURN(const auto files, RecordOpenFiles(plan.init));
+    SIDING_ASSIGN_OR_RETURN(
+        shared, SaveSharedMemory(plan.init, plan.account, plan.shared_mark, draft->path(), abandon));
+    SIDING_RETURN_IF_ERROR(
+        FaultAtCriu<"agent.dump.shared: the task's shared memory is in the image, which is not sealed">());
+    FileIds in_image;
+    for (const SharedMemoryFile& file : shared) in_image.insert(file.id);
+    SIDING_ASSIGN_OR_RETURN(const auto files, RecordOpenFiles(plan.init, in_image));
     SIDING_RETURN_IF_ERROR(CheckMadeAnew(plan.init, plan.account));
     auto metadata = plan.metadata;
     metadata[kMetadataFiles] = OpenFilesToJson(files);
-    metadata[kMetadataHeld] = HeldToJson(RecordHeld(plan.init));
+    metadata[kMetadataHeld] = HeldToJson(RecordHeld(plan.init, in_image));
+    if (!shared.empty()) metadata[kMetadataShared] = SharedMemoryToJson(shared);
     if (std::string pipes = PipesToText(RecordPipes(plan.init)); !pipes.empty())
       metadata[kMetadataPipes] = std::move(pipes);
     SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
@@ -139,9 +150,12 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   FaultHere<"agent.dump.over: criu has ended">();
   // CRIU says that a disk is full, but not which.
   if (!written && absl::IsResourceExhausted(status)) status = Annotate(status, "writing to " + draft->path());
-  if (committed && !status.ok() && !plan.keep_running) {
+  if (committed && !plan.keep_running) {
     // CRIU died between the commit and the end of the processes. The image counts: what is left ends here.
-    syscall(SYS_pidfd_send_signal, init.get(), SIGKILL, nullptr, 0);
+    if (!status.ok()) syscall(SYS_pidfd_send_signal, init.get(), SIGKILL, nullptr, 0);
+    pollfd ended{init.get(), POLLIN, 0};
+    if (!shared.empty() && poll(&ended, 1, static_cast<int>(kEndPatience.count() / 1000)) == 1)
+      RemoveSharedMemory(shared, plan.account, plan.shared_mark);
     return absl::OkStatus();
   }
   if (committed) return absl::OkStatus();

@@ -22,8 +22,9 @@ inline constexpr char kMetadataUser[] = "uid";                 // whose processe
 inline constexpr char kMetadataCommand[] = "command";          // JobSpec::command_checksum; absent: not said
 inline constexpr char kMetadataIncarnation[] = "incarnation";  // of the task
 inline constexpr char kMetadataPipes[] = "pipes";              // see stdio.h; absent: the task has none
-inline constexpr char kMetadataNode[] = "node";                // that made it
-inline constexpr char kMetadataGpu[] = "gpu";                  // GpuRecord, see agent/host/task_record.proto
+inline constexpr char kMetadataShared[] = "shared_memory";  // see shared_memory.h; absent: the task has none
+inline constexpr char kMetadataNode[] = "node";             // that made it
+inline constexpr char kMetadataGpu[] = "gpu";               // GpuRecord, see agent/host/task_record.proto
 
 struct DumpPlan {
   ImageKey key;
@@ -34,7 +35,8 @@ struct DumpPlan {
   std::string cgroup;
   bool keep_running = false;
   CriuUser user;
-  Account account;  // whose processes they are
+  Account account;          // whose processes they are
+  std::string shared_mark;  // see shared_memory.h
   std::map<std::string, std::string> metadata;
 };
 

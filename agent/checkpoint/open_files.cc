@@ -30,7 +30,20 @@ struct Recorded {
   OpenFile file;
   bool others = false;  // not all that have it open append to it
 };
-using Record = std::map<std::string, Recorded>;
+class Record {
+ public:
+  explicit Record(const FileIds& in_image) : in_image_(in_image) {}
+
+  // `link` is /proc/PID/fd/N or /proc/PID/map_files/A-B: it leads to the file itself, whatever its name now
+  // means.
+  void Add(const std::string& link, bool append_flag, bool writable, int64_t position);
+  std::vector<OpenFile> Files() const;
+
+ private:
+  const FileIds& in_image_;
+  const UniqueFd root_{open("/", O_PATH | O_CLOEXEC)};
+  std::map<std::string, Recorded> by_path_;
+};
 
 int64_t Nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000LL + t.tv_nsec; }
 
@@ -51,12 +64,11 @@ bool OnRealFilesystem(const std::string& path) {
   }
 }
 
-// `link` is /proc/PID/fd/N or /proc/PID/map_files/A-B: it leads to the file itself, whatever its name now
-// means.
-void Add(Record& record, const std::string& link, bool append_flag, bool writable, int64_t position) {
+void Record::Add(const std::string& link, bool append_flag, bool writable, int64_t position) {
   struct stat info {};
   if (stat(link.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink == 0) return;
-  const std::string target = TargetOf(link);
+  if (in_image_.contains(IdOf(info))) return;
+  const std::string target = LivingName(root_.get(), TargetOf(link), info);
   if (target.empty() || target[0] != '/' || !OnRealFilesystem(link)) return;
   OpenFile file;
   file.path = target;
@@ -65,9 +77,18 @@ void Add(Record& record, const std::string& link, bool append_flag, bool writabl
   file.mtime_ns = Nanoseconds(info.st_mtim);
   file.inode = info.st_ino;
   file.mode = info.st_mode & kPermissions;
-  Recorded& recorded = record.try_emplace(file.path, Recorded{file}).first->second;
+  Recorded& recorded = by_path_.try_emplace(file.path, Recorded{file}).first->second;
   recorded.file.append |= file.append;
   recorded.others |= !append_flag;
+}
+
+std::vector<OpenFile> Record::Files() const {
+  std::vector<OpenFile> files;
+  for (const auto& [path, recorded] : by_path_) {
+    files.push_back(recorded.file);
+    files.back().always_appends = !recorded.others;
+  }
+  return files;
 }
 
 template <class Visit>
@@ -87,7 +108,7 @@ void AddDescriptors(Record& record, const std::string& process) {
     int flags = 0;
     if (std::sscanf(info->c_str(), "pos: %lld flags: %o", &position, &flags) != 2) return;
     const bool writable = (flags & O_ACCMODE) != O_RDONLY;
-    Add(record, process + "/fd/" + name, writable && (flags & O_APPEND) != 0, writable, position);
+    record.Add(process + "/fd/" + name, writable && (flags & O_APPEND) != 0, writable, position);
   });
 }
 
@@ -101,7 +122,7 @@ void AddMappings(Record& record, const std::string& process) {
     if (std::sscanf(line, "%lx-%lx %7s", &begin, &end, access) == 3 && access[1] == 'w' && access[3] == 's') {
       // Not as it is written in maps, which fills small addresses up with zeros.
       const std::string range = absl::StrCat(absl::Hex(begin), "-", absl::Hex(end));
-      Add(record, process + "/map_files/" + range, false, true, -1);
+      record.Add(process + "/map_files/" + range, false, true, -1);
     }
     line = std::strchr(line, '\n');
     if (line != nullptr) ++line;
@@ -110,8 +131,8 @@ void AddMappings(Record& record, const std::string& process) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root) {
-  Record record;
+absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root, const FileIds& in_image) {
+  Record record(in_image);
   const std::vector<pid_t> tree = ProcessTree(root);
   if (tree.empty()) return absl::NotFoundError(absl::StrCat("process ", root, " is gone"));
   for (pid_t pid : tree) {
@@ -119,12 +140,7 @@ absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root) {
     AddDescriptors(record, process);
     AddMappings(record, process);
   }
-  std::vector<OpenFile> files;
-  for (auto& [path, recorded] : record) {
-    recorded.file.always_appends = !recorded.others;
-    files.push_back(std::move(recorded.file));
-  }
-  return files;
+  return record.Files();
 }
 
 std::string OpenFilesToJson(const std::vector<OpenFile>& files) {
@@ -164,15 +180,15 @@ absl::StatusOr<std::vector<OpenFile>> OpenFilesFromJson(const std::string& json)
   }
 }
 
-std::map<std::string, std::string> RecordHeld(pid_t root) {
+std::map<std::string, std::string> RecordHeld(pid_t root, const FileIds& in_image) {
+  const UniqueFd top(open("/", O_PATH | O_CLOEXEC));
   std::map<std::string, std::string> paths;
   ForEachHeld(root, [&](const Held& held) {
     if (held.how.rfind("descriptor", 0) == 0) return;
     struct stat info {};
-    const std::string target = TargetOf(held.link);
-    if (target.empty() || target[0] != '/' || stat(held.link.c_str(), &info) != 0 || info.st_nlink == 0)
-      return;
-    if (!OnRealFilesystem(held.link)) return;
+    if (stat(held.link.c_str(), &info) != 0 || info.st_nlink == 0 || in_image.contains(IdOf(info))) return;
+    const std::string target = LivingName(top.get(), TargetOf(held.link), info);
+    if (target.empty() || target[0] != '/' || !OnRealFilesystem(held.link)) return;
     // By a name that leads there, and that can be written down: another says nothing.
     struct stat named {};
     if (FindNotUtf8(target) || stat(target.c_str(), &named) != 0 || named.st_dev != info.st_dev ||

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/launch/held.h"
 #include "common/units.h"
 
 namespace siding {
@@ -32,8 +33,9 @@ struct OpenFile {
 };
 
 // Regular files of real file systems that some process of the tree has open, or mapped shared and writable;
-// sorted by path. Deleted ones are left out: they are part of the image. The processes must be frozen.
-absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root);
+// sorted by path. Deleted ones are left out, and those of `in_image`: they are part of the image. The
+// processes must be frozen.
+absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root, const FileIds& in_image = {});
 
 // A JSON array, the form kept in the image's metadata.
 std::string OpenFilesToJson(const std::vector<OpenFile>& files);
@@ -42,7 +44,7 @@ absl::StatusOr<std::vector<OpenFile>> OpenFilesFromJson(const std::string& json)
 
 // What else the processes need to be there: their programs, libraries and working folders. Paths, each with
 // what it is: "program", "working folder". The processes must be frozen.
-std::map<std::string, std::string> RecordHeld(pid_t root);
+std::map<std::string, std::string> RecordHeld(pid_t root, const FileIds& in_image = {});
 std::string HeldToJson(const std::map<std::string, std::string>& held);
 absl::StatusOr<std::map<std::string, std::string>> HeldFromJson(const std::string& json);
 // An error that names the first that is missing, or that the calling thread's user cannot reach.

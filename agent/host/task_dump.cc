@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/checkpoint/dump.h"
+#include "agent/checkpoint/shared_memory.h"
 #include "agent/host/task.h"
 #include "agent/launch/held_files.h"
 #include "agent/launch/json_file.h"
@@ -135,6 +136,7 @@ void Task::DoDump(v1::ToAgent command) {
     }));
     DumpPlan plan;
     plan.account = user;
+    plan.shared_mark = SharedMemoryMark(id_.job.value(), id_.rank);
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = record_.init().pid();
     plan.work_folder = folder_;

@@ -151,6 +151,8 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   order.set_criu_path(host_.criu_path);
   const auto pipes = manifest->metadata.find(kMetadataPipes);
   if (pipes != manifest->metadata.end()) order.set_pipes(pipes->second);
+  if (const auto shared = manifest->metadata.find(kMetadataShared); shared != manifest->metadata.end())
+    order.set_shared_memory(shared->second);
   const auto files = manifest->metadata.find(kMetadataFiles);
   order.set_files(files == manifest->metadata.end() ? "[]" : files->second);
   if (const auto held = manifest->metadata.find(kMetadataHeld); held != manifest->metadata.end())

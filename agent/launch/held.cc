@@ -2,18 +2,24 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <climits>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/launch/processes.h"
 #include "common/files.h"
 
 namespace siding {
 namespace {
+
+constexpr char kDeleted[] = " (deleted)";
 
 void ForEachEntry(const std::string& folder, const std::function<void(const std::string&)>& visit) {
   std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
@@ -81,6 +87,33 @@ std::string TargetOf(const std::string& link) {
   char target[PATH_MAX];
   const ssize_t size = readlink(link.c_str(), target, sizeof target);
   return size <= 0 ? "" : std::string(target, static_cast<size_t>(size));
+}
+
+std::string LivingName(int root, const std::string& target, const struct stat& file) {
+  if (!absl::EndsWith(target, kDeleted) || target[0] != '/' || !S_ISREG(file.st_mode) || file.st_nlink == 0)
+    return target;
+  const std::string folder = target.substr(0, target.rfind('/') + 1);
+  open_how how = {};
+  how.flags = O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const int fd = static_cast<int>(syscall(SYS_openat2, root, folder.c_str(), &how, sizeof how));
+  if (fd < 0) return target;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(fdopendir(fd), closedir);
+  if (!dir) {
+    close(fd);
+    return target;
+  }
+  std::string name;
+  while (const dirent* entry = readdir(dir.get())) {
+    struct stat info {};
+    if (entry->d_ino != file.st_ino || fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        IdOf(info) != IdOf(file))
+      continue;
+    const std::string found = folder + entry->d_name;
+    if (found == target) return target;  // that is how it is called
+    if (name.empty() || found < name) name = found;
+  }
+  return name.empty() ? target : name;
 }
 
 }  // namespace siding

@@ -54,11 +54,11 @@ class Checker {
     const UniqueFd file(open(held.link.c_str(), O_PATH | O_CLOEXEC));
     const UniqueFd root(open(absl::StrCat("/proc/", held.pid, "/root").c_str(), O_PATH | O_CLOEXEC));
     struct stat info {};
-    const std::string target = TargetOf(held.link);
     if (!file.valid() || !root.valid() || fstat(file.get(), &info) != 0) {
       problem_ = ErrnoError(errno, held.link);
       return;
     }
+    const std::string target = LivingName(root.get(), TargetOf(held.link), info);
     if (!HasName(info, target)) return;
     int& seen = seen_[{info.st_dev, info.st_ino, target}];
     const int wanted = held.access | kReached;

@@ -107,6 +107,19 @@ TEST_F(HeldFilesTest, AnUnlinkedFileIsTheProcessOwn) {
   EXPECT_TRUE(status.ok()) << status;
 }
 
+TEST_F(HeldFilesTest, AFileIsLookedForByTheNameThatItHasLeft) {
+  const auto renamed = [&](const std::string& name, const std::string& other) {
+    return Restored([&] {
+             (void)!open((folder_ / name).c_str(), O_RDWR);
+             (void)!link((folder_ / name).c_str(), (folder_ / other).c_str());
+             unlink((folder_ / name).c_str());
+           })
+        .Check();
+  };
+  EXPECT_EQ(renamed("own", "own-2"), absl::OkStatus());
+  EXPECT_THAT(std::string(renamed("roots", "roots-2").message()), HasSubstr("roots-2"));
+}
+
 TEST_F(HeldFilesTest, AReadableFileMayBeRead) { EXPECT_TRUE(WithOpen("readable", O_RDONLY).ok()); }
 
 TEST_F(HeldFilesTest, AReadableFileMayNotBeWritten) {

@@ -123,12 +123,15 @@ class Checker {
       Refuse(held, absl::StrCat("listens at ", *path, ", which its user could not do again"));
   }
 
-  // With another name CRIU would link it to a third one, as root.
+  // With another name in another folder CRIU would link it to a third one, as root.
   void CheckDeleted(const Held& held, const std::string& name) {
     const UniqueFd file(open(held.link.c_str(), O_PATH | O_CLOEXEC));
     struct stat info {};
     if (!file.valid() || fstat(file.get(), &info) != 0) return;
     if (!WasAFile(name, info, file.get(), shared_memory_)) return;
+    // One that has another name is opened by that, if its user may: see CheckHeldFiles().
+    const UniqueFd root(open(absl::StrCat("/proc/", held.pid, "/root").c_str(), O_PATH | O_CLOEXEC));
+    if (LivingName(root.get(), name + kDeleted, info) != name + kDeleted) return;
     const FilesAsUser as_user(user_);
     if (as_user.ok() && info.st_nlink == 0 && IsUsers(info) && MayMakeFileIn(name.substr(0, name.rfind('/'))))
       return;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "agent/checkpoint/open_files.h"
+#include "agent/checkpoint/shared_memory.h"
 #include "agent/checkpoint/stdio.h"
 #include "agent/criu/criu.h"
 #include "agent/launch/account.h"
@@ -56,6 +57,13 @@ absl::StatusOr<FilesPutBack> PutBackAsUser(const agent::ShimRequest& request, co
   return back;
 }
 
+absl::Status PutBackSharedMemory(const agent::ShimRequest& request, const Account& account) {
+  if (request.restore().shared_memory().empty()) return absl::OkStatus();
+  SIDING_ASSIGN_OR_RETURN(const auto files, SharedMemoryFromJson(request.restore().shared_memory()));
+  return OutsideProblem(PutSharedMemoryBack(files, request.restore().image_folder(), account,
+                                            SharedMemoryMark(request.job(), request.rank())));
+}
+
 // Around what CRIU has built, before the first instruction can add to it. CRIU itself is in there still, and
 // what was on GPUs goes back by way of memory.
 void CloseFence(const agent::ShimRequest& request) {
@@ -73,6 +81,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   const Account account = AccountOf(request.spec().uid(), request.spec().gid());
   SIDING_ASSIGN_OR_RETURN(FilesPutBack files, PutBackAsUser(request, account));
   task.notes = std::move(files.notes);
+  SIDING_RETURN_IF_ERROR(PutBackSharedMemory(request, account));
   SIDING_RETURN_IF_ERROR(FaultAt<"shim.files: the files of a task are as they were at its checkpoint">());
   const std::unique_ptr<Criu> criu = NewCriu(request.restore().criu_path());
   if (files.rotated) {

@@ -1,0 +1,135 @@
+#!/usr/bin/python3
+"""Programs whose processes share memory with a name, as Python's multiprocessing does: they are preempted and continue."""
+
+import os
+import signal
+import unittest
+
+from case import ClusterCase, wait_for
+
+# Workers that were started in one of Python's ways: a lock, a queue each way, and a block of shared memory. Each step adds
+# one to every number of the block, in turns. At the end the numbers say whether all was done, and done once.
+PROGRAM = """
+import multiprocessing, sys
+from multiprocessing import shared_memory
+
+STEPS, WORKERS, NUMBERS = 400, 2, 1000
+
+def work(name, lock, orders, answers):
+    block = shared_memory.SharedMemory(name)
+    for step in iter(orders.get, None):
+        with lock:
+            numbers = block.buf.cast("q")
+            for i in range(NUMBERS):
+                numbers[i] += 1
+            numbers.release()
+        answers.put(step)
+    block.close()
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method(sys.argv[1])
+    lock, orders, answers = multiprocessing.Lock(), multiprocessing.Queue(), multiprocessing.Queue()
+    block = shared_memory.SharedMemory(create=True, size=8 * NUMBERS)
+    workers = [multiprocessing.Process(target=work, args=(block.name, lock, orders, answers)) for _ in range(WORKERS)]
+    for worker in workers:
+        worker.start()
+    for step in range(STEPS):
+        for _ in workers:
+            orders.put(step)
+        for _ in workers:
+            assert answers.get() == step
+        print(step, flush=True)
+        workers[0].join(0.02)
+    for _ in workers:
+        orders.put(None)
+    for worker in workers:
+        worker.join()
+    assert list(block.buf.cast("q")[:NUMBERS]) == [STEPS * WORKERS] * NUMBERS
+    print("right", flush=True)
+    sys.stdout.flush()
+    block.unlink()
+"""
+USER = 65534
+
+
+class SharedMemory(ClusterCase):
+    def setUp(self):
+        super().setUp()
+        self.before = set(os.listdir("/dev/shm"))
+
+    def submit(self, method, *extra):
+        program = self.cluster.dir / "program.py"
+        program.write_text(PROGRAM)
+        return self.cluster.submit("--name", method, "--slots", 1, "--preemptible=checkpoint", *extra, "--workdir",
+                                   self.cluster.dir, "--output", f"{self.outputs()}/%j", "--", "/usr/bin/python3", program,
+                                   method, uid=USER)
+
+    def lines(self, job):
+        path = self.outputs() / str(job)
+        return path.read_text().splitlines() if path.exists() else []
+
+    def wait_steps(self, job, steps):
+        wait_for(f"job {job} to have done {steps} steps", lambda: len(self.lines(job)) >= steps, 30)
+
+    def left(self):
+        return set(os.listdir("/dev/shm")) - self.before
+
+    def move_to_the_other_node(self, job):
+        node = self.cluster.job(job)["nodes"][0]
+        self.cluster.ctl("cordon", node)
+        self.cluster.ctl("vacate", job)
+        self.cluster.wait_event(job, "restored")
+        self.cluster.wait_state(job, "running")
+        self.assertNotEqual(self.cluster.job(job)["nodes"][0], node)
+        self.cluster.ctl("uncordon", node)
+
+    def assert_right(self, job):
+        self.cluster.wait_state(job, "done")
+        self.assertEqual(self.lines(job), [*map(str, range(400)), "right"])
+        wait_for("nothing to be left in /dev/shm", lambda: not self.left(), 20)
+
+    def preempted(self, method):
+        job = self.submit(method)
+        for steps in (20, 60, 100):
+            self.wait_steps(job, steps)
+            self.move_to_the_other_node(job)
+        self.assert_right(job)
+
+    def test_forkserver(self):
+        self.preempted("forkserver")
+
+    def test_spawn(self):
+        self.preempted("spawn")
+
+    def test_fork(self):
+        self.preempted("fork")
+
+    def test_memory_with_a_name_leaves_the_node_with_its_job(self):
+        job = self.submit("spawn")
+        self.wait_steps(job, 20)
+        for node in self.nodes:
+            self.cluster.ctl("cordon", node)
+        self.assertTrue(self.left())
+        self.cluster.ctl("vacate", job)
+        self.cluster.wait_state(job, "parked")
+        self.assertEqual(self.left(), set())
+        for node in self.nodes:
+            self.cluster.ctl("uncordon", node)
+        self.assert_right(job)
+
+    def test_an_earlier_checkpoint_has_the_memory_of_that_time(self):
+        job = self.submit("spawn")
+        self.wait_steps(job, 20)
+        self.cluster.ctl("checkpoint", job)
+        self.cluster.wait_event(job, "continued")
+        self.wait_steps(job, len(self.lines(job)) + 50)
+        for pid in self.cluster.task_processes():  # as a node's fault would
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.assert_right(job)
+
+
+if __name__ == "__main__":
+    unittest.main()

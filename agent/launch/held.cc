@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -29,8 +30,10 @@ void ForEachEntry(const std::string& folder, const std::function<void(const std:
   }
 }
 
-int AccessOf(const std::string& process, const std::string& fd) {
+// nullopt: a running process has closed it meanwhile.
+std::optional<int> AccessOf(const std::string& process, const std::string& fd) {
   const auto info = ReadFile(process + "/fdinfo/" + fd);
+  if (absl::IsNotFound(info.status())) return std::nullopt;
   long long position = 0;
   int flags = 0;
   if (!info.ok() || std::sscanf(info->c_str(), "pos: %lld flags: %o", &position, &flags) != 2)
@@ -48,7 +51,8 @@ int AccessOf(const std::string& process, const std::string& fd) {
 
 void VisitDescriptors(pid_t pid, const std::string& process, const std::function<void(const Held&)>& visit) {
   ForEachEntry(process + "/fd", [&](const std::string& fd) {
-    visit({pid, "descriptor " + fd, process + "/fd/" + fd, AccessOf(process, fd)});
+    if (const auto access = AccessOf(process, fd); access)
+      visit({pid, "descriptor " + fd, process + "/fd/" + fd, *access});
   });
 }
 

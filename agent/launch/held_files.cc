@@ -52,13 +52,18 @@ class Checker {
   void Check(const Held& held) {
     if (!problem_.ok()) return;
     const UniqueFd file(open(held.link.c_str(), O_PATH | O_CLOEXEC));
+    // A running process has closed it meanwhile, or has ended.
+    if (!file.valid() && (errno == ENOENT || errno == ESRCH)) return;
     const UniqueFd root(open(absl::StrCat("/proc/", held.pid, "/root").c_str(), O_PATH | O_CLOEXEC));
+    if (!root.valid() && (errno == ENOENT || errno == ESRCH)) return;
     struct stat info {};
     if (!file.valid() || !root.valid() || fstat(file.get(), &info) != 0) {
       problem_ = ErrnoError(errno, held.link);
       return;
     }
-    const std::string target = LivingName(root.get(), TargetOf(held.link), info);
+    // By our descriptor: that of the process may lead to another file by now.
+    const std::string link = absl::StrCat("/proc/self/fd/", file.get());
+    const std::string target = LivingName(root.get(), TargetOf(link), info);
     if (!HasName(info, target)) return;
     int& seen = seen_[{info.st_dev, info.st_ino, target}];
     const int wanted = held.access | kReached;

@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -49,9 +50,9 @@ class Restored {
   }
   absl::Status Check() const { return CheckHeldFiles(pid_, AccountOf(kSomebody, kSomebody)); }
 
- private:
   static constexpr int kReady = 3;  // its end: this process has become somebody's
 
+ private:
   pid_t pid_ = 0;
 };
 
@@ -118,6 +119,18 @@ TEST_F(HeldFilesTest, AFileIsLookedForByTheNameThatItHasLeft) {
   };
   EXPECT_EQ(renamed("own", "own-2"), absl::OkStatus());
   EXPECT_THAT(std::string(renamed("roots", "roots-2").message()), HasSubstr("roots-2"));
+}
+
+TEST_F(HeldFilesTest, AFileThatIsClosedMeanwhileIsNotHeld) {
+  const Restored process([&] {
+    if (fork() == 0) {
+      close(Restored::kReady);
+      // First: it may only be told of its parent's end by one of the same user.
+      if (setresuid(kSomebody, kSomebody, kSomebody) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) _exit(1);
+      for (;;) close(open((folder_ / "readable").c_str(), O_RDONLY));
+    }
+  });
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(process.Check(), absl::OkStatus());
 }
 
 TEST_F(HeldFilesTest, AReadableFileMayBeRead) { EXPECT_TRUE(WithOpen("readable", O_RDONLY).ok()); }

@@ -123,10 +123,13 @@ TEST_F(HeldFilesTest, AFileIsLookedForByTheNameThatItHasLeft) {
 
 TEST_F(HeldFilesTest, AFileThatIsClosedMeanwhileIsNotHeld) {
   const Restored process([&] {
+    const pid_t parent = getpid();
     if (fork() == 0) {
       close(Restored::kReady);
       // First: it may only be told of its parent's end by one of the same user.
-      if (setresuid(kSomebody, kSomebody, kSomebody) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) _exit(1);
+      if (setresuid(kSomebody, kSomebody, kSomebody) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
+          getppid() != parent)
+        _exit(1);
       for (;;) close(open((folder_ / "readable").c_str(), O_RDONLY));
     }
   });

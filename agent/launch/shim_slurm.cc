@@ -46,13 +46,14 @@ constexpr int kForEver = -1;
 
 // The agent's next word. An error if it says no, has ended or does not answer, or if the task has gone
 // meanwhile.
-absl::StatusOr<spank::Answer> NextAnswer(int patience_ms) {
-  pollfd ready[2] = {{spank::kShimAgentFd, POLLIN, 0}, {spank::kShimTaskFd, POLLRDHUP, 0}};
+absl::StatusOr<spank::Answer> NextAnswer(const SlurmTask& task, int patience_ms) {
+  pollfd ready[3] = {
+      {spank::kShimAgentFd, POLLIN, 0}, {spank::kShimTaskFd, POLLRDHUP, 0}, {task.pidfd(), POLLIN, 0}};
   int count;
-  do count = poll(ready, 2, patience_ms);
+  do count = poll(ready, 3, patience_ms);
   while (count < 0 && errno == EINTR);
   if (count == 0) return absl::DeadlineExceededError("the agent does not answer");
-  if (ready[1].revents != 0) return absl::CancelledError("Slurm's task has ended");
+  if (ready[1].revents != 0 || ready[2].revents != 0) return absl::CancelledError("Slurm's task has ended");
   char text[spank::kMaxMessage];
   spank::Answer answer;
   const ssize_t size = recv(spank::kShimAgentFd, text, sizeof text, 0);
@@ -73,16 +74,16 @@ absl::StatusOr<std::string> ReceiveRegistration() {
 }
 
 // Registers the task as the plugin wrote it, still as root; returns the task's folder.
-absl::StatusOr<std::string> Register(const std::string& registration, uint32_t restarts) {
-  SIDING_ASSIGN_OR_RETURN(const std::string command, ReadFile(absl::StrCat("/proc/", getppid(), "/cmdline")));
-  SIDING_ASSIGN_OR_RETURN(const std::string environment,
-                          ReadFile(absl::StrCat("/proc/", getppid(), "/environ")));
+absl::StatusOr<std::string> Register(const SlurmTask& task, const std::string& registration,
+                                     uint32_t restarts) {
+  SIDING_ASSIGN_OR_RETURN(const std::string command, task.Read("cmdline"));
+  SIDING_ASSIGN_OR_RETURN(const std::string environment, task.Read("environ"));
   const std::string text = absl::StrCat(registration, spank::kRestarts, " ", restarts, "\n", spank::kCommand,
                                         " ", CommandChecksum(SplitAtZeros(command, spank::kTaskArguments)),
                                         "\n", GpuLines(SplitAtZeros(environment, 0), DevicesToOpen("/dev")));
   if (send(spank::kShimAgentFd, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
     return ErrnoError(errno, "the agent does not listen");
-  SIDING_ASSIGN_OR_RETURN(const spank::Answer answer, NextAnswer(kAcceptancePatienceMs));
+  SIDING_ASSIGN_OR_RETURN(const spank::Answer answer, NextAnswer(task, kAcceptancePatienceMs));
   return std::string(answer.folder);
 }
 
@@ -98,9 +99,9 @@ void TellUser(int error_output, const std::string& words) {
   if (write(error_output, line.data(), line.size()) < 0) fprintf(stderr, "siding-shim: %s\n", words.c_str());
 }
 
-absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::string& folder,
-                               const std::array<UniqueFd, 3>& stdio) {
-  SIDING_ASSIGN_OR_RETURN(InitPlan plan, ReadSlurmTask(getppid(), request));
+absl::StatusOr<ShimTask> Start(const SlurmTask& parent, const agent::ShimRequest& request,
+                               const std::string& folder, const std::array<UniqueFd, 3>& stdio) {
+  SIDING_ASSIGN_OR_RETURN(InitPlan plan, ReadSlurmTask(parent, request));
   SIDING_ASSIGN_OR_RETURN(const std::string script, CopyBatchScript(plan.command[0], request));
   const std::array<int, 3> fds = {stdio[0].get(), stdio[1].get(), stdio[2].get()};
   if (request.has_restore()) return RestoreTask(request, folder, fds);
@@ -116,10 +117,12 @@ absl::StatusOr<ShimTask> Start(const agent::ShimRequest& request, const std::str
 }
 
 // Until the init has ended. Should the task go before, nobody would be left to be told: the init ends, too.
-agent::ShimExit AwaitEnd(pid_t init, int task) {
+// Somebody else may have its end of the socket pair, so that it is also asked whether it lives.
+agent::ShimExit AwaitEnd(pid_t init, const SlurmTask& parent) {
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, init, 0)));
-  pollfd ready[2] = {{pidfd.get(), POLLIN, 0}, {task, POLLRDHUP, 0}};
-  while (poll(ready, 2, -1) < 0 && errno == EINTR) {
+  pollfd ready[3] = {
+      {pidfd.get(), POLLIN, 0}, {spank::kShimTaskFd, POLLRDHUP, 0}, {parent.pidfd(), POLLIN, 0}};
+  while (poll(ready, 3, -1) < 0 && errno == EINTR) {
   }
   if (ready[0].revents == 0) kill(init, SIGKILL);
   int status = 0;
@@ -147,28 +150,29 @@ void TellFailure(const SlurmHandover& handover, const std::string& folder, const
 }
 
 // Everything up to a task that runs.
-absl::StatusOr<ShimTask> Begin(const std::string& folder, const SlurmHandover& handover,
-                               agent::ShimRequest& request) {
-  if (const auto go = NextAnswer(kForEver); !go.ok()) return go.status();
+absl::StatusOr<ShimTask> Begin(const SlurmTask& parent, const std::string& folder,
+                               const SlurmHandover& handover, agent::ShimRequest& request) {
+  if (const auto go = NextAnswer(parent, kForEver); !go.ok()) return go.status();
   SIDING_ASSIGN_OR_RETURN(request, ReadJsonFile<agent::ShimRequest>(folder + "/request.json"));
-  auto task = Start(request, folder, handover.stdio);
+  auto task = Start(parent, request, folder, handover.stdio);
   if (!task.ok()) RemoveBatchScript(request);
   return task;
 }
 
 // From the registration to the end of the task. An error if it did not start. `folder` is the task's, once
 // there is one.
-absl::Status Shepherd(const SlurmHandover& handover, const std::string& registration, std::string& folder) {
-  SIDING_RETURN_IF_ERROR(JoinCgroupsOf(getppid()));
-  SIDING_ASSIGN_OR_RETURN(folder, Register(registration, handover.said.restarts));
+absl::Status Shepherd(const SlurmTask& parent, const SlurmHandover& handover, const std::string& registration,
+                      std::string& folder) {
+  SIDING_RETURN_IF_ERROR(JoinCgroupsOf(parent));
+  SIDING_ASSIGN_OR_RETURN(folder, Register(parent, registration, handover.said.restarts));
   SIDING_ASSIGN_OR_RETURN(const UniqueFd lock, TakeLock(folder));
   SIDING_RETURN_IF_ERROR(WriteShim(folder));
   agent::ShimRequest request;
-  const auto task = Begin(folder, handover, request);
+  const auto task = Begin(parent, folder, handover, request);
   SIDING_RETURN_IF_ERROR(WriteStart(folder, task, request.has_restore()));
   if (!task.ok()) return task.status();
   Tell(StepWord::kStarted, task->init);
-  const agent::ShimExit exit = AwaitEnd(task->init, spank::kShimTaskFd);
+  const agent::ShimExit exit = AwaitEnd(task->init, parent);
   const absl::Status written = WriteExit(folder, exit);
   RemoveBatchScript(request);
   Tell(WhatBecomesOf(handover.said.restarts, folder, exit), exit.code(), exit.signal());
@@ -188,10 +192,11 @@ absl::Status RunForSlurm() {
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, nullptr);
   signal(SIGCHLD, SIG_DFL);  // ignored, it would make the kernel forget how the command ended
+  SIDING_ASSIGN_OR_RETURN(const SlurmTask parent, SlurmTask::Parent(spank::kShimTaskFd));
   SIDING_ASSIGN_OR_RETURN(const std::string registration, ReceiveRegistration());
   SIDING_ASSIGN_OR_RETURN(const SlurmHandover handover, ReceiveHandover(spank::kShimTaskFd));
   std::string folder;
-  absl::Status status = Shepherd(handover, registration, folder);
+  absl::Status status = Shepherd(parent, handover, registration, folder);
   if (!status.ok()) TellFailure(handover, folder, status);
   return status;
 }

@@ -1,6 +1,7 @@
 #include "agent/launch/slurm_task.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,20 @@ namespace {
 
 constexpr char kScriptName[] = "slurm_script";
 constexpr char kCgroupRoot[] = "/sys/fs/cgroup";
+
+constexpr char kHasEnded[] = "Slurm's task has ended";
+
+// The numbers of a line of /proc/PID/status.
+std::vector<uint32_t> NumbersOf(const std::string& status, const std::string& name) {
+  const std::string key = "\n" + name + ":";
+  const size_t at = status.find(key);
+  if (at == std::string::npos) return {};
+  const size_t begin = at + key.size();
+  std::istringstream line(status.substr(begin, status.find('\n', begin) - begin));
+  std::vector<uint32_t> numbers;
+  for (uint32_t number; line >> number;) numbers.push_back(number);
+  return numbers;
+}
 
 std::string ProcFile(pid_t pid, const char* name) { return absl::StrCat("/proc/", pid, "/", name); }
 
@@ -89,13 +104,40 @@ std::string CommandChecksum(std::vector<std::string> command) {
   return hash.Checksum();
 }
 
-std::vector<gid_t> GroupsOf(const std::string& status) {
-  const size_t at = status.find("\nGroups:");
-  if (at == std::string::npos) return {};
-  std::istringstream line(status.substr(at + 8, status.find('\n', at + 8) - at - 8));
-  std::vector<gid_t> groups;
-  for (gid_t group; line >> group;) groups.push_back(group);
-  return groups;
+std::vector<gid_t> GroupsOf(const std::string& status) { return NumbersOf(status, "Groups"); }
+
+bool IsOfUser(const std::string& status, uid_t uid) {
+  return NumbersOf(status, "Uid") == std::vector<uint32_t>(4, uid);
+}
+
+absl::StatusOr<SlurmTask> SlurmTask::Hold(pid_t pid) {
+  SIDING_ASSIGN_OR_RETURN(UniqueFd pidfd, OpenPidfd(pid));
+  return SlurmTask(pid, std::move(pidfd));
+}
+
+absl::StatusOr<SlurmTask> SlurmTask::Parent(int socket) {
+  ucred maker{};
+  socklen_t size = sizeof maker;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &maker, &size) != 0)
+    return ErrnoError(errno, "who is the task");
+  auto task = Hold(maker.pid);
+  // Asked last: as long as it is the parent, its number is nobody else's.
+  if (getppid() != maker.pid) return absl::CancelledError(kHasEnded);
+  return task;
+}
+
+absl::StatusOr<std::string> SlurmTask::Read(const char* name) const {
+  auto text = ReadFile(ProcFile(pid_, name));
+  SIDING_RETURN_IF_ERROR(Lives());
+  return text;
+}
+
+absl::Status SlurmTask::Lives() const {
+  pollfd ended = {pidfd_.get(), POLLIN, 0};
+  int count;
+  do count = poll(&ended, 1, 0);
+  while (count < 0 && errno == EINTR);
+  return count == 0 ? absl::OkStatus() : absl::CancelledError(kHasEnded);
 }
 
 std::vector<CgroupFolder> ParseCgroups(const std::string& text) {
@@ -110,8 +152,8 @@ std::vector<CgroupFolder> ParseCgroups(const std::string& text) {
   return folders;
 }
 
-absl::Status JoinCgroupsOf(pid_t task) {
-  SIDING_ASSIGN_OR_RETURN(const std::string theirs, ReadFile(ProcFile(task, "cgroup")));
+absl::Status JoinCgroupsOf(const SlurmTask& task) {
+  SIDING_ASSIGN_OR_RETURN(const std::string theirs, task.Read("cgroup"));
   SIDING_ASSIGN_OR_RETURN(const std::string ours, ReadFile("/proc/self/cgroup"));
   const auto before = ParseCgroups(ours);
   for (const CgroupFolder& folder : ParseCgroups(theirs)) {
@@ -123,11 +165,12 @@ absl::Status JoinCgroupsOf(pid_t task) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<InitPlan> ReadSlurmTask(pid_t task, const agent::ShimRequest& request) {
+absl::StatusOr<InitPlan> ReadSlurmTask(const SlurmTask& task, const agent::ShimRequest& request) {
+  const pid_t pid = task.pid();
   InitPlan plan;
-  SIDING_ASSIGN_OR_RETURN(const std::string command, ReadFile(ProcFile(task, "cmdline")));
-  SIDING_ASSIGN_OR_RETURN(const std::string environment, ReadFile(ProcFile(task, "environ")));
-  SIDING_ASSIGN_OR_RETURN(const std::string status, ReadFile(ProcFile(task, "status")));
+  SIDING_ASSIGN_OR_RETURN(const std::string command, task.Read("cmdline"));
+  SIDING_ASSIGN_OR_RETURN(const std::string environment, task.Read("environ"));
+  SIDING_ASSIGN_OR_RETURN(const std::string status, task.Read("status"));
   plan.command = SplitAtZeros(command, spank::kTaskArguments);
   plan.environment = SplitAtZeros(environment, 0);
   plan.groups = GroupsOf(status);
@@ -138,13 +181,17 @@ absl::StatusOr<InitPlan> ReadSlurmTask(pid_t task, const agent::ShimRequest& req
   if (mask != std::string::npos)
     plan.umask = static_cast<mode_t>(std::strtoul(status.c_str() + mask + 7, nullptr, 8));
   char folder[PATH_MAX];
-  const ssize_t size = readlink(ProcFile(task, "cwd").c_str(), folder, sizeof folder);
+  const ssize_t size = readlink(ProcFile(pid, "cwd").c_str(), folder, sizeof folder);
   if (size > 0) plan.workdir.assign(folder, static_cast<size_t>(size));
   for (int resource = 0; resource < RLIM_NLIMITS; ++resource) {
     rlimit limit{};
-    if (prlimit(task, static_cast<__rlimit_resource>(resource), nullptr, &limit) == 0)
+    if (prlimit(pid, static_cast<__rlimit_resource>(resource), nullptr, &limit) == 0)
       plan.limits.push_back({resource, limit});
   }
+  SIDING_RETURN_IF_ERROR(task.Lives());
+  // Uid and groups are of one moment: those of a program that runs as somebody else too are not handed on.
+  if (!IsOfUser(status, plan.uid))
+    return absl::PermissionDeniedError(absl::StrCat("Slurm's task does not run as user ", plan.uid));
   if (plan.command.empty()) return absl::NotFoundError("Slurm's task is gone");
   return plan;
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,8 +17,30 @@
 
 namespace siding {
 
-// Command, environment, folder, umask, groups and limits of the process `task`, as the user of the request.
-absl::StatusOr<InitPlan> ReadSlurmTask(pid_t task, const agent::ShimRequest& request);
+// siding-slurm-task, held. It is its user's, who can end it at any moment: then the shim gets another parent,
+// root's, and the number may become another process's. Neither is ever looked at in its place.
+class SlurmTask {
+ public:
+  // This process's parent, which made the socket pair that `socket` is of. kCancelled if it has ended.
+  static absl::StatusOr<SlurmTask> Parent(int socket);
+  static absl::StatusOr<SlurmTask> Hold(pid_t pid);
+
+  pid_t pid() const { return pid_; }
+  int pidfd() const { return pidfd_.get(); }  // readable when it has ended
+  // kCancelled if it has ended: what was read by its number before may be somebody else's.
+  absl::Status Lives() const;
+  // /proc/PID/`name` of it. kCancelled if it has ended.
+  absl::StatusOr<std::string> Read(const char* name) const;
+
+ private:
+  SlurmTask(pid_t pid, UniqueFd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  pid_t pid_;
+  UniqueFd pidfd_;
+};
+
+// Its command, environment, folder, umask, groups and limits. kPermissionDenied if it does not run as the
+// user of the request and nobody else.
+absl::StatusOr<InitPlan> ReadSlurmTask(const SlurmTask& task, const agent::ShimRequest& request);
 
 // Strings that end in zeros, as in /proc/PID/cmdline; the first `skipped` are left out.
 std::vector<std::string> SplitAtZeros(const std::string& text, int skipped);
@@ -27,6 +50,8 @@ std::string CommandChecksum(std::vector<std::string> command);
 
 // The numbers of the line "Groups:" of /proc/PID/status.
 std::vector<gid_t> GroupsOf(const std::string& status);
+// Whether all that the line "Uid:" of it names (real, effective, saved, of the file system) are this one.
+bool IsOfUser(const std::string& status, uid_t uid);
 
 // One line of /proc/PID/cgroup. The folder is relative to where cgroups are mounted: "freezer/slurm/job_1".
 struct CgroupFolder {
@@ -37,7 +62,7 @@ std::vector<CgroupFolder> ParseCgroups(const std::string& text);
 
 // Moves this process into every cgroup of that one. Slurm puts its tasks into cgroups after they have been
 // forked.
-absl::Status JoinCgroupsOf(pid_t task);
+absl::Status JoinCgroupsOf(const SlurmTask& task);
 
 // What siding-slurm-task hands over.
 struct SlurmHandover {

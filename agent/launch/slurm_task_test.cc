@@ -1,8 +1,11 @@
 #include "agent/launch/slurm_task.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -59,17 +62,97 @@ TEST(ParseCgroups, KnowsBothVersions) {
   EXPECT_EQ(folders[2].path, "/");
 }
 
-TEST(JoinCgroupsOf, WhereItIsAlreadyThereIsNothingToDo) { EXPECT_TRUE(JoinCgroupsOf(getpid()).ok()); }
+TEST(IsOfUser, NobodyElseIsAmongThem) {
+  EXPECT_TRUE(IsOfUser("Name:\tx\nUid:\t7\t7\t7\t7\nGid:\t1\n", 7));
+  EXPECT_FALSE(IsOfUser("Name:\tx\nUid:\t7\t0\t7\t7\nGid:\t1\n", 7));
+  EXPECT_FALSE(IsOfUser("Name:\tx\n", 7));
+}
+
+TEST(JoinCgroupsOf, WhereItIsAlreadyThereIsNothingToDo) {
+  const auto self = SlurmTask::Hold(getpid());
+  ASSERT_TRUE(self.ok());
+  EXPECT_TRUE(JoinCgroupsOf(*self).ok());
+}
+
+struct SocketPair {
+  SocketPair() {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    a = UniqueFd(ends[0]);
+    b = UniqueFd(ends[1]);
+  }
+  UniqueFd a, b;
+};
+
+agent::ShimRequest RequestOf(uid_t uid) {
+  agent::ShimRequest request;
+  request.mutable_spec()->set_uid(uid);
+  return request;
+}
+
+TEST(SlurmTask, IsTheParentThatMadeTheSockets) {
+  const SocketPair pair;
+  const pid_t shim = fork();
+  if (shim == 0) {
+    const auto task = SlurmTask::Parent(pair.a.get());
+    _exit(task.ok() && task->pid() == getppid() && task->Lives().ok() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(shim, &status, 0), shim);
+  EXPECT_EQ(status, 0);
+}
+
+// The user ends the task, and another process of the user's keeps its end of the sockets open.
+TEST(SlurmTask, WhoTakesItsPlaceIsNotTakenForIt) {
+  const SocketPair out;
+  const pid_t task = fork();
+  if (task == 0) {
+    const SocketPair pair;
+    const pid_t shim = fork();
+    if (shim != 0) _exit(0);
+    const pid_t maker = [&pair] {
+      ucred peer{};
+      socklen_t size = sizeof peer;
+      return getsockopt(pair.a.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+    }();
+    while (getppid() == maker) sched_yield();
+    const char cancelled = absl::IsCancelled(SlurmTask::Parent(pair.a.get()).status()) ? 'y' : 'n';
+    _exit(send(out.a.get(), &cancelled, 1, 0) == 1 ? 0 : 1);
+  }
+  char cancelled = 0;
+  EXPECT_EQ(recv(out.b.get(), &cancelled, 1, 0), 1);
+  EXPECT_EQ(cancelled, 'y');
+  EXPECT_EQ(waitpid(task, nullptr, 0), task);
+}
+
+TEST(SlurmTask, OneThatHasEndedIsNotRead) {
+  const pid_t child = fork();
+  if (child == 0) pause();
+  const auto task = SlurmTask::Hold(child);
+  ASSERT_TRUE(task.ok());
+  EXPECT_TRUE(task->Lives().ok());
+  EXPECT_TRUE(task->Read("status").ok());
+  kill(child, SIGKILL);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_TRUE(absl::IsCancelled(ReadSlurmTask(*task, RequestOf(getuid())).status()));
+  EXPECT_TRUE(absl::IsCancelled(JoinCgroupsOf(*task)));
+  EXPECT_EQ(waitpid(child, nullptr, 0), child);
+}
+
+TEST(SlurmTask, NobodyGetsTheGroupsOfAnotherUser) {
+  const auto self = SlurmTask::Hold(getpid());
+  ASSERT_TRUE(self.ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(ReadSlurmTask(*self, RequestOf(getuid() + 1)).status()));
+}
 
 TEST(ReceiveHandover, WithoutDescriptorsThereIsNone) {
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-  UniqueFd ours(ends[0]), theirs(ends[1]);
+  SocketPair pair;
   const spank::StepHandover said{3};
-  ASSERT_EQ(send(theirs.get(), &said, sizeof said, 0), static_cast<ssize_t>(sizeof said));
-  EXPECT_FALSE(ReceiveHandover(ours.get()).ok());
-  theirs.Reset();
-  EXPECT_FALSE(ReceiveHandover(ours.get()).ok());
+  ASSERT_EQ(send(pair.b.get(), &said, sizeof said, 0), static_cast<ssize_t>(sizeof said));
+  EXPECT_FALSE(ReceiveHandover(pair.a.get()).ok());
+  pair.b.Reset();
+  EXPECT_FALSE(ReceiveHandover(pair.a.get()).ok());
 }
 
 class BatchScript : public ::testing::Test {

@@ -23,6 +23,11 @@ inline constexpr size_t kMostToAgent = 16 * kMiB;
 // An order. It has a spec of at most kMostSpec (controller/wire/spec_limits.h), or lists of names.
 inline constexpr size_t kMostOrder = 8 * kMiB;
 
+// Numbers of a task that a cluster manager has started, as far as the controller takes them. Users have them
+// in their hands: an agent that reported more would not be heard at all.
+inline constexpr int kMostIncarnations = 1'000'000'000;  // starts of one job
+inline constexpr int kMostTasks = 65536;                 // of one job
+
 // sidingctl takes lists of jobs and plans of any length: whom it asks it believes.
 inline constexpr size_t kMostToUser = INT_MAX;
 

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/message_limits.h"
 #include "common/packets.h"
 #include "common/status.h"
 
@@ -120,11 +121,10 @@ absl::StatusOr<Registered> ParseRegistration(const std::string& text) {
     SIDING_ASSIGN_OR_RETURN(r.step, TakeNumber(lines, "step", std::numeric_limits<int>::max()));
   }
   SIDING_ASSIGN_OR_RETURN(r.task, TakeNumber(lines, "task", kMost));
-  SIDING_ASSIGN_OR_RETURN(r.tasks, TakeNumber(lines, "tasks", kMost));
+  SIDING_ASSIGN_OR_RETURN(r.tasks, TakeNumber(lines, "tasks", kMostTasks));
   SIDING_ASSIGN_OR_RETURN(r.uid, TakeNumber(lines, "uid", kMost));
   SIDING_ASSIGN_OR_RETURN(r.gid, TakeNumber(lines, "gid", kMost));
-  SIDING_ASSIGN_OR_RETURN(r.restarts,
-                          TakeNumber(lines, spank::kRestarts, std::numeric_limits<int>::max() - 1));
+  SIDING_ASSIGN_OR_RETURN(r.restarts, TakeNumber(lines, spank::kRestarts, kMostIncarnations - 1));
   // Compared, never looked into: one that is too long is cut.
   lines[spank::kCommand].copy(r.command, sizeof r.command - 1);
   SIDING_ASSIGN_OR_RETURN(r.options, TakeOptions(lines));

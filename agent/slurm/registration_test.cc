@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/message_limits.h"
 #include "common/status.h"
 #include "gtest/gtest.h"
 
@@ -116,6 +117,23 @@ TEST(ParseRegistration, ErrorsNameTheLine) {
     EXPECT_TRUE(absl::IsInvalidArgument(read.status())) << text;
     EXPECT_NE(std::string(read.status().message()).find(named), std::string::npos) << read.status();
   }
+}
+
+// A user can say what he likes in SLURM_RESTART_COUNT, and the controller does not hear an agent that says
+// more.
+TEST(ParseRegistration, NumbersThatTheControllerWouldNotTakeAreRefused) {
+  const auto restarts = [](int64_t number) {
+    return ParseRegistration(absl::StrCat(
+        "siding-register 1\njob 42\nstep batch\ntask 0\ntasks 1\nuid 1\ngid 2\nrestarts ", number, "\n"));
+  };
+  EXPECT_TRUE(restarts(kMostIncarnations - 1).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(restarts(kMostIncarnations).status()));
+  const auto tasks = [](int64_t number) {
+    return ParseRegistration(absl::StrCat("siding-register 1\njob 42\nstep 0\ntask 0\ntasks ", number,
+                                          "\nuid 1\ngid 2\nrestarts 0\n"));
+  };
+  EXPECT_TRUE(tasks(kMostTasks).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(tasks(kMostTasks + 1).status()));
 }
 
 TEST(RankOf, ScriptAndStepsAreApart) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/message_limits.h"
 #include "common/status.h"
 #include "common/units.h"
 
@@ -15,8 +16,6 @@ constexpr int64_t kMostCounted = 1'000'000;        // slots, GPUs, nodes, priori
 constexpr int64_t kMostMemory = int64_t{1} << 50;  // of one node
 constexpr int64_t kMostDisk = int64_t{1} << 60;    // of a tier
 constexpr int64_t kMostOps = int64_t{1} << 60;     // numbers of operations and jobs
-constexpr int kMostTasks = 65536;                  // of a job that a cluster manager starts
-constexpr int kMostStarts = 1'000'000'000;         // incarnations
 constexpr int kMostGpusListed = 1024;              // of one node
 constexpr double kMostSpeed = 1e18;                // bytes per second
 constexpr double kMostSpread = 100;                // of a logarithm
@@ -68,7 +67,7 @@ absl::Status Check(const v1::TierRates& rates) {
 
 absl::Status Check(const v1::TaskRef& task) {
   SIDING_RETURN_IF_ERROR(Within("job", task.job(), 1, kMostOps));
-  SIDING_RETURN_IF_ERROR(Within("incarnation", task.incarnation(), 0, kMostStarts));
+  SIDING_RETURN_IF_ERROR(Within("incarnation", task.incarnation(), 0, kMostIncarnations));
   return Within("rank", task.rank(), 0, std::numeric_limits<int32_t>::max());
 }
 

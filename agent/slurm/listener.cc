@@ -3,12 +3,13 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <deque>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "agent/slurm/registration.h"
 #include "common/packets.h"
@@ -18,7 +19,8 @@
 namespace siding {
 namespace {
 
-constexpr timeval kPatience = {1, 0};
+// Slurm starts at most so many tasks of a step on a node, unless its administrator says otherwise.
+constexpr size_t kMostSilent = 1024;
 
 // A shim's connection. Two threads write: the listener says whether the task is
 // accepted, and the task's own thread afterwards when its orders are ready. The shim sees the end of the
@@ -57,7 +59,6 @@ bool IsOurUser(int connection) {
 }
 
 absl::StatusOr<Registered> Receive(int connection) {
-  setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   const auto text = ReceivePacket(connection, spank::kMaxMessage);
   if (!text.ok()) return Annotate(text.status(), "no registration");
   return ParseRegistration(*text);
@@ -102,12 +103,26 @@ SlurmListener::~SlurmListener() {
 }
 
 void SlurmListener::Run() {
+  std::deque<UniqueFd> silent;  // in the order they came
   for (;;) {
-    pollfd ready[2] = {{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-    if (poll(ready, 2, -1) < 0) continue;
+    std::vector<pollfd> ready = {{socket_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    for (const UniqueFd& connection : silent) ready.push_back({connection.get(), POLLIN, 0});
+    if (poll(ready.data(), ready.size(), -1) < 0) continue;
     if (ready[1].revents != 0) return;
-    UniqueFd connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (connection.valid() && IsOurUser(connection.get())) Serve(std::move(connection));
+    for (size_t i = 2; i < ready.size(); ++i) {
+      UniqueFd connection = std::move(silent.front());
+      silent.pop_front();
+      if ((ready[i].revents & POLLHUP) != 0) continue;  // its task has gone, whatever it said
+      if ((ready[i].revents & POLLIN) != 0)
+        Serve(std::move(connection));
+      else
+        silent.push_back(std::move(connection));
+    }
+    if (ready[0].revents == 0) continue;
+    UniqueFd connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const bool no_room = !connection.valid() && (errno == EMFILE || errno == ENFILE);
+    if (connection.valid() && IsOurUser(connection.get())) silent.push_back(std::move(connection));
+    if (silent.size() > kMostSilent || (no_room && !silent.empty())) silent.pop_front();
   }
 }
 

@@ -12,7 +12,8 @@
 namespace siding {
 
 // Serves one registration after the other on a thread of its own until it is destroyed. Only processes of
-// this process's own user are listened to.
+// this process's own user are listened to. One that has connected and says nothing holds nobody up: its task
+// is its user's, who can stop it before it is anything. Of very many such the first are hung up on.
 class SlurmListener {
  public:
   // A socket that is there is replaced; its folder is made. The host must outlive the listener. The error

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "spank/messages.h"
@@ -57,17 +59,21 @@ class Listener : public ::testing::Test {
     auto listener = SlurmListener::Start(path_, host_);
     EXPECT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    std::strcpy(address.sun_path, path_.c_str());
-    socket_ = UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    const timeval patience = {20, 0};  // a test that waits so long has failed
-    setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    EXPECT_EQ(connect(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    socket_ = Connect();
   }
   ~Listener() override {
     listener_.reset();
     std::filesystem::remove_all(folder_);
+  }
+  UniqueFd Connect() {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, path_.c_str());
+    UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const timeval patience = {20, 0};  // a test that waits so long has failed
+    setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return fd;
   }
   void Say(const std::string& text) {
     EXPECT_EQ(send(socket_.get(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
@@ -92,6 +98,31 @@ TEST_F(Listener, ATaskIsAcceptedAndGetsItsOrders) {
   EXPECT_TRUE(host_.start.has_launch());
   host_.ready(absl::OkStatus());
   EXPECT_EQ(Hear(), "siding-go 1\n");
+}
+
+TEST_F(Listener, ThoseThatSayNothingHoldNobodyUp) {
+  const UniqueFd first = std::move(socket_);
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 60; ++i) silent.push_back(Connect());
+  socket_ = Connect();
+  Say(kRegistration);
+  EXPECT_EQ(Hear(), "siding-accepted 1\nfolder /tasks/42.1.0\n");
+}
+
+TEST_F(Listener, WhoTakesTimeIsListenedToThen) {
+  UniqueFd first = std::move(socket_);
+  socket_ = Connect();
+  Say("hello\n");
+  EXPECT_EQ(Hear().substr(0, 17), "siding-refused 1\n");
+  socket_ = std::move(first);
+  Say(kRegistration);
+  EXPECT_EQ(Hear(), "siding-accepted 1\nfolder /tasks/42.1.0\n");
+}
+
+TEST_F(Listener, OfVeryManyThatSayNothingTheFirstIsHungUpOn) {
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 1024; ++i) silent.push_back(Connect());
+  EXPECT_EQ(Hear(), "");
 }
 
 TEST_F(Listener, WhatIsSaidOfATasksGpusIsPassedOn) {

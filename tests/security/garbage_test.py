@@ -31,7 +31,6 @@ class NoisyCluster(RemoteCluster):
 
 class Sockets(RemoteCase):
     nodes = ("n1",)
-    ROOTS_OWN = ("Slurm's tasks",)  # serves one after the other, each for a second at most: only root is there
 
     def make_cluster(self):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -74,16 +73,15 @@ class Sockets(RemoteCase):
         self.cluster.ctl("nodes")
         text = urllib.request.urlopen(f"http://127.0.0.1:{self.cluster.metrics_port}/metrics", timeout=60).read().decode()
         self.assertIn("siding_nodes", text)
-        with self.connect("questions") as s:
-            s.send(b"siding-question 1\nstart-by-us 7\n")
-            self.assertTrue(s.recv(4096).startswith(b"siding-"))
+        for door, said in (("questions", b"siding-question 1\nstart-by-us 7\n"), ("Slurm's tasks", b"siding-register 1\n")):
+            with self.connect(door) as s:
+                s.send(said)
+                self.assertTrue(s.recv(4096).startswith(b"siding-"))
 
-    def for_each_door(self, noise, leaving_out=()):
+    def for_each_door(self, noise):
         """noise(name) returns connections, which are closed when others have been served; then nothing is left of them."""
         self.assert_served()
         for name, (*_, process) in self.doors.items():
-            if name in leaving_out:
-                continue
             with self.subTest(door=name):
                 before = descriptors(process)
                 connections = noise(name)
@@ -101,7 +99,7 @@ class Sockets(RemoteCase):
         self.for_each_door(noise)
 
     def test_connections_that_say_nothing(self):
-        self.for_each_door(lambda name: [self.connect(name) for _ in range(60)], self.ROOTS_OWN)
+        self.for_each_door(lambda name: [self.connect(name) for _ in range(60)])
 
     def test_senders_that_take_their_time(self):
         def noise(name):
@@ -121,7 +119,7 @@ class Sockets(RemoteCase):
                 except OSError:
                     break  # beyond a limit
             return connections
-        self.for_each_door(noise, self.ROOTS_OWN)
+        self.for_each_door(noise)
 
     def test_descriptors_that_are_passed_along_and_half_a_connection(self):
         def noise(name):

@@ -76,7 +76,7 @@ const char* Talk(int fd, const char* text, size_t length, int patience_ms, Answe
 // Null, or why there is no answer.
 const char* Exchange(const char* controller, const char* text, size_t length, int patience_ms,
                      Answer& answer) {
-  const int fd = Connect(controller);
+  const int fd = Connect(controller, patience_ms);
   if (fd < 0) return std::strerror(errno);
   const char* const problem = Talk(fd, text, length, patience_ms, answer);
   close(fd);

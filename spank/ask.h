@@ -25,7 +25,7 @@ struct Asked {
 };
 
 // Asks at the socket `controller`, or with commas at the first of several that answers, for `patience_ms` at
-// most each, and marks the job unless it is refused.
+// most each to be let in and to be answered, and marks the job unless it is refused.
 // `now_us` is what "+60s" counts from.
 Asked AskAndMark(const Options& options, int64_t now_us, const SlurmCommand& command, const char* controller,
                  int patience_ms = kPatienceMs);

@@ -1,19 +1,25 @@
 #include "spank/ask.h"
 
+#include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "spank/connect.h"
 
 namespace siding::spank {
 namespace {
@@ -147,6 +153,36 @@ TEST_F(Ask, AControllerThatIsSilentIsNotWaitedForForEver) {
   close(listening);
   EXPECT_EQ(asked.verdict, Verdict::kUnanswered);
   EXPECT_NE(std::string(asked.words).find("it is silent"), std::string::npos) << asked.words;
+}
+
+// Others fill the queue of those who want to ask: whoever asks waits for his turn in it.
+TEST_F(Ask, AQueueThatIsFullIsWaitedFor) {
+  const int listening = Listen();
+  std::vector<int> crowd;
+  for (int fd; (fd = Connect(path_.c_str(), 0)) >= 0;) crowd.push_back(fd);
+  EXPECT_EQ(errno, EAGAIN);
+  const std::string asker = "/proc/self/task/" + std::to_string(gettid()) + "/stat";
+  std::thread controller([&] {
+    const auto waits = [&asker] {
+      std::string text;
+      std::getline(std::ifstream(asker), text);
+      return text.find(") S ") != std::string::npos;
+    };
+    while (!waits()) sched_yield();
+    for (size_t i = 0; i < crowd.size(); ++i) close(accept(listening, nullptr, nullptr));
+    pollfd ready = {listening, POLLIN, 0};
+    if (poll(&ready, 1, 20'000) != 1) return;  // a test that waits so long has failed
+    char text[kMaxMessage];
+    const int fd = accept(listening, nullptr, nullptr);
+    EXPECT_GT(recv(fd, text, sizeof text, 0), 0);
+    constexpr char kAnswer[] = "siding-promised 1\nstarts-us 1\n";
+    send(fd, kAnswer, sizeof kAnswer - 1, MSG_NOSIGNAL);
+    close(fd);
+  });
+  EXPECT_EQ(AskAndMark(options_, kNow, command_, path_.c_str(), 20'000).verdict, Verdict::kPromised);
+  controller.join();
+  for (int fd : crowd) close(fd);
+  close(listening);
 }
 
 TEST_F(Ask, AControllerThatHangsUpHasNotAnswered) {

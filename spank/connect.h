@@ -3,8 +3,8 @@
 
 namespace siding::spank {
 
-// A connection that never blocks: whoever hangs must not hang Slurm, and a queue that is full is an error. -1
-// with errno set if there is none.
-int Connect(const char* path);
+// A connection that does not block. Where the queue of those who want one is full, room in it is waited for
+// this long; with 0 that is an error: who hangs must not hang Slurm. -1 with errno set if there is none.
+int Connect(const char* path, int patience_ms);
 
 }  // namespace siding::spank

@@ -20,7 +20,7 @@ namespace {
 // A connection to the agent. -1 with errno set if there is none, or if whoever listens is not this user: what
 // is started on its word runs as root.
 int ConnectToAgent(const char* path) {
-  const int fd = Connect(path);
+  const int fd = Connect(path, 0);
   ucred peer = {};
   socklen_t size = sizeof peer;
   if (fd < 0 || (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid())) {

@@ -145,9 +145,16 @@ void QuestionListener::Run() {
     if (poll(watched.data(), watched.size(), connections.Patience()) < 0) continue;
     if (watched[0].revents != 0) return;
     for (const UniqueFd& asking : connections.Take(watched.data() + 2)) Serve(asking.get(), turns);
-    if (watched[1].revents == 0) continue;
+    if (watched[1].revents != 0) Accept(connections);
+  }
+}
+
+// Many at once: who fills the queue of those who want in keeps others out of it. But not so many that one of
+// these could be the first of too many before it was looked at.
+void QuestionListener::Accept(Connections& connections) {
+  for (size_t i = 0; i < limits_.connections; ++i) {
     UniqueFd connection(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!connection.valid()) continue;
+    if (!connection.valid()) return;
     if (const auto uid = UserOfPeer(connection.get()); uid.ok()) connections.Add(std::move(connection), *uid);
   }
 }

@@ -48,6 +48,7 @@ class QuestionListener {
   QuestionListener(std::string path, Answerer& answerer, const Limits& limits, UniqueFd socket,
                    UniqueFd wake);
   void Run();
+  void Accept(Connections& connections);
   void Serve(int connection, Turns& turns);
 
   const std::string path_;

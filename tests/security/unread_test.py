@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import http2  # noqa: E402
 
 CONNECTIONS, STREAMS = 15, 100  # more calls than the controller has threads
-FOLLOW = b"\x18\x01"  # EventsRequest.follow
+FOLLOW = b"\x10\x01"  # EventsRequest.follow
 
 
 class Unread(RemoteCase):

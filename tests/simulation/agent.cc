@@ -122,15 +122,35 @@ v1::FromAgent Agent::Heartbeat() {
 
 // ---- The stream. ----
 
+void Agent::Hang(bool deaf) {
+  lab_.trace(machine_.node().value(), "agent ", options_.name, deaf ? " hangs" : " says nothing any more");
+  hangs_ = true;
+  deaf_ = deaf;
+}
+
+void Agent::GoOn() {
+  if (!std::exchange(hangs_, false)) return;
+  lab_.trace(machine_.node().value(), "agent ", options_.name, " goes on");
+  deaf_ = false;
+  if (std::exchange(dials_later_, false)) return Dial();
+  for (const v1::ToAgent& command : std::exchange(unheard_, {})) OnCommand(command);
+  Write();
+}
+
 void Agent::DialAgain() {
   failures_ = welcomed_ ? 0 : failures_ + 1;
   welcomed_ = false;
   stream_ = nullptr;
   outgoing_.clear();
+  unheard_.clear();
   After(lab_.random.Between(100ms, 1s) * (1 << std::min(failures_, 3)), [this] { Dial(); });
 }
 
 void Agent::Dial() {
+  if (hangs_) {
+    dials_later_ = true;
+    return;
+  }
   stream_ = network_.Dial(machine_.node(), options_.name, connections_ + 1);
   if (!stream_) return DialAgain();
   stream_->on_command = [this](const v1::ToAgent& command) { OnCommand(command); };
@@ -143,6 +163,7 @@ void Agent::Dial() {
 }
 
 void Agent::OnCommand(const v1::ToAgent& command) {
+  if (deaf_) return unheard_.push_back(command);
   if (!command.has_welcome()) return Execute(command);
   welcomed_ = true;
   failures_ = 0;
@@ -161,7 +182,7 @@ void Agent::Send(v1::FromAgent message) {
 // together and written. What is reported meanwhile waits for the next round, so it may be older than what
 // the heartbeat said.
 void Agent::Write() {
-  if (!stream_ || !welcomed_ || writing_) return;
+  if (!stream_ || !welcomed_ || writing_ || hangs_) return;
   for (v1::FromAgent& message : std::exchange(outgoing_, {})) network_.SendUp(stream_, std::move(message));
   if (!stream_ || lab_.timeline.Now() < next_heartbeat_) return;
   writing_ = true;

@@ -29,6 +29,12 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
+  // It says nothing any more, while its connection lives and its tasks go on. `deaf`: it does nothing of what
+  // it is told either.
+  void Hang(bool deaf);
+  // It says and does all that has waited.
+  void GoOn();
+
  private:
   // ---- Tasks. ----
   void Execute(const v1::ToAgent& command);
@@ -56,6 +62,9 @@ class Agent {
   StreamPtr stream_;
   bool welcomed_ = false;
   bool writing_ = false;  // the writer is at work, or will be in a moment
+  bool hangs_ = false, deaf_ = false;
+  bool dials_later_ = false;         // when it goes on
+  std::deque<v1::ToAgent> unheard_;  // of this connection
   int64_t connections_ = 0;
   int failures_ = 0;
   Time next_heartbeat_;

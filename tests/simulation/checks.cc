@@ -136,6 +136,12 @@ void Checks::CheckStart(const Event& event, const JobMoved& move) {
     given_up_.erase({node, job.id});  // one that is back has ended what it had by now
     if (record.lost_since) given_up_[{node, job.id}] = job.incarnation - 1;
   }
+  for (int rank = 0; rank < static_cast<int>(move.nodes.size()); ++rank) {
+    // One that has ended needs no node, and keeps the name of the one that it had.
+    if (!job.exited.contains(rank) && is_silent(move.nodes[rank]))
+      lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " is placed on ", move.nodes[rank].value(),
+                                      ", of which nothing is heard"));
+  }
   if (move.nodes.size() != static_cast<size_t>(job.spec.nodes))
     lab_.trace.Violate(absl::StrCat("job ", job.id.value(), " has got ", move.nodes.size(), " nodes"));
   if (move.checkpoint == CheckpointId()) return;

@@ -21,6 +21,8 @@ class Checks {
   Checks(Lab& lab, const ClusterState& recorded, std::function<bool(const NodeId&)> connected)
       : lab_(lab), recorded_(recorded), connected_(std::move(connected)) {}
   void Watch(const Machine& machine) { machines_.push_back(&machine); }
+  // The controller has heard nothing of this node for too long.
+  std::function<bool(const NodeId&)> is_silent = [](const NodeId&) { return false; };
 
   // ---- At every moment. ----
   void OnEvent(const Event& event);

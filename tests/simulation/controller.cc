@@ -42,6 +42,7 @@ Controller::~Controller() = default;
 void Controller::Start() {
   doomed_ = damaged_ = false;
   engine_ = std::make_unique<Engine>(policy_, journal_, *platform_, *this, lab_.timeline.clock());
+  engine_->SetSilence(silent_after_);
   const absl::Status status = engine_->Start();
   if (absl::IsUnavailable(status)) {  // its first event could not be written
     engine_.reset();
@@ -140,8 +141,14 @@ void Controller::OnMessage(const StreamPtr& stream, const v1::FromAgent& message
   const auto serving = serving_.find(stream->node);
   if (!message.has_hello() && (serving == serving_.end() || serving->second != stream)) return;
   lab_.trace(stream->node.value(), "says: ", Words(message));
+  if (message.has_hello() || message.has_heartbeat()) heard_[stream->node] = lab_.timeline.Now();
   if (message.has_hello()) return Greet(stream, message.hello());
   Inside([&](Engine& engine) { engine.OnMessage(stream->node, message); });
+}
+
+bool Controller::IsSilent(const NodeId& node) const {
+  const auto heard = heard_.find(node);
+  return heard == heard_.end() || lab_.timeline.Now() - heard->second > silent_after_ + 2 * kLook;
 }
 
 void Controller::Greet(const StreamPtr& stream, const v1::Hello& hello) {

@@ -29,6 +29,10 @@ class Controller final : public StreamServer, public AgentLink {
   std::function<void(const TaskId&)> on_start_order = [](const TaskId&) {};
   JournalDisk& journal() { return journal_; }
   bool IsConnected(const NodeId& node) const { return serving_.contains(node); }
+  // A node without heartbeats for so long is silent.
+  void SetSilence(Duration after) { silent_after_ = after; }
+  // Nothing has come that says what the node is like for so long that the controller must have noticed.
+  bool IsSilent(const NodeId& node) const;
   // The engine's state must be what its journal says.
   void CompareWithJournal();
 
@@ -56,7 +60,9 @@ class Controller final : public StreamServer, public AgentLink {
   bool doomed_ = false;   // dies at the end of the call that is under way, and sends nothing more
   bool damaged_ = false;  // its journal has failed: it does nothing any more
   int life_ = 0;
-  Time looked_;  // whether what the engine keeps is consistent
+  Duration silent_after_{0};
+  std::map<NodeId, Time> heard_;  // the last Hello or heartbeat
+  Time looked_;                   // whether what the engine keeps is consistent
 };
 
 }  // namespace siding::simulation

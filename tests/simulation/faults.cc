@@ -53,6 +53,28 @@ void World::DrawPutBack(uint64_t seed) {
   });
 }
 
+// From a source of its own, too.
+void World::DrawSilence(uint64_t seed) {
+  Random random(~seed * 3);
+  trouble_.silence = random.Chance(0.25);
+  if (!trouble_.silence) return;
+  for (int i = random.Between(1, 4); i > 0; --i) {
+    Node& node = nodes_[random.Below(static_cast<int>(nodes_.size()))];
+    lab_.timeline.After(random.Between(1s, 200s),
+                        [this, &node, deaf = random.Chance(0.5), so_long = random.Between(1s, 150s)] {
+                          FallSilent(node, deaf, so_long);
+                        });
+  }
+}
+
+void World::FallSilent(Node& node, bool deaf, Duration for_so_long) {
+  if (calm_ || !node.agent) return;
+  node.agent->Hang(deaf);
+  lab_.timeline.After(for_so_long, [&node, change = node.change] {
+    if (node.agent && change == node.change) node.agent->GoOn();
+  });
+}
+
 void World::Mishap() {
   if (calm_) return;
   Random& random = lab_.random;

@@ -22,6 +22,7 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   controller_ = std::make_unique<Controller>(lab_, network_, policy_);
   checks_ = std::make_unique<Checks>(lab_, controller_->journal().state(),
                                      [this](const NodeId& node) { return controller_->IsConnected(node); });
+  checks_->is_silent = [this](const NodeId& node) { return controller_->IsSilent(node); };
   controller_->journal().on_event = [this](const Event& event) { checks_->OnEvent(event); };
   controller_->on_start_order = [this](const TaskId& task) { checks_->OnStartOrder(task); };
   lab_.on_running = [this] { checks_->OnRunning(); };
@@ -31,6 +32,7 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   DrawJobs();
   DrawMishaps();
   DrawPutBack(seed);
+  DrawSilence(seed);
 }
 
 void World::MakeNodes() {
@@ -39,6 +41,7 @@ void World::MakeNodes() {
   agent_options_.dump = {speed, random.Between(10ms, 2s), 0};
   agent_options_.restore = {2 * speed, random.Between(10ms, 1s), 0};
   agent_options_.heartbeat = random.Between(1s, 5s);
+  controller_->SetSilence(std::max<Duration>(5 * agent_options_.heartbeat, 10s));
   nodes_.resize(random.Chance(0.5) ? 2 : random.Between(3, 6));
   for (size_t i = 0; i < nodes_.size(); ++i) {
     const NodeId name(absl::StrCat("n", i + 1));
@@ -90,6 +93,7 @@ void World::CalmDown() {
     node.has_power = true;
     network_.Reconnect(node.machine->node());
     StartAgent(node);
+    if (node.agent) node.agent->GoOn();
   }
   LookForRest();
 }

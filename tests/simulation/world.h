@@ -32,7 +32,10 @@ struct Trouble {
   bool operations = false;  // what agents do fails, or takes long
   bool storage = false;     // journal and stores fail
   bool put_back = false;    // an older copy of the journal takes its place
-  bool any() const { return verbs || deaths || network || beyond || operations || storage || put_back; }
+  bool silence = false;     // agents hold their connections and say nothing
+  bool any() const {
+    return verbs || deaths || network || beyond || operations || storage || put_back || silence;
+  }
 };
 
 // Not thread-safe.
@@ -72,6 +75,8 @@ class World {
   void DrawOdds();
   void DrawMishaps();
   void DrawPutBack(uint64_t seed);
+  void DrawSilence(uint64_t seed);
+  void FallSilent(Node& node, bool deaf, Duration for_so_long);
   void Mishap();
   Node& AnyNode() { return nodes_[lab_.random.Below(static_cast<int>(nodes_.size()))]; }
 

@@ -14,19 +14,19 @@
 #include "controller/api/backup.h"
 #include "controller/api/door.h"
 #include "controller/api/service.h"
+#include "controller/cluster_manager.h"
 #include "controller/config.h"
-#include "controller/doors.h"
 #include "controller/engine/engine.h"
 #include "controller/gateway/gateway.h"
-#include "controller/handover.h"
+#include "controller/ha/standby.h"
+#include "controller/ha/step_down.h"
 #include "controller/identity/certificate_identity.h"
 #include "controller/identity/munge_identity.h"
 #include "controller/journal/journal.h"
 #include "controller/journal/lease.h"
 #include "controller/metrics/metrics.h"
 #include "controller/policy_watcher.h"
-#include "controller/site.h"
-#include "controller/standby.h"
+#include "controller/server.h"
 #include "policy/policy_file.h"
 
 namespace siding {
@@ -96,7 +96,7 @@ class ClockWatch {
 
 // Until a signal to stop, or until another controller has taken over or is to, which is an error.
 absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, ClockWatch clock_watch,
-                   Handover handover, const sigset_t& signals) {
+                   StepDown step_down, const sigset_t& signals) {
   const timespec tick{0, std::chrono::nanoseconds(kTick).count()};
   // SIGHUP: load the policy again, now.
   for (int signal = 0; signal != SIGTERM && signal != SIGINT;
@@ -106,8 +106,8 @@ absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, 
         spdlog::warn("SIGHUP: {}", std::string(reloaded.status().message()));
     }
     SIDING_RETURN_IF_ERROR(lease.standing());
-    if (const std::string why = handover.Look(); !why.empty()) {
-      if (const absl::Status given = lease.GiveBack(why); given.ok()) continue;
+    if (const std::string why = step_down.Reason(); !why.empty()) {
+      if (const absl::Status given = lease.Release(why); given.ok()) continue;
       spdlog::warn("{}; but the journal could not be given back", why);
     }
     policy_watcher.Look();
@@ -123,15 +123,15 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal, AwaitJournal(config, *lease, signals));
   if (journal == nullptr) return absl::OkStatus();
   spdlog::info("active, with epoch {}", lease->epoch());
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Site> site,
-                          Site::Open(config.slurm, [&lease] { return lease->Confirm(); }));
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ClusterManager> manager,
+                          ClusterManager::Open(config.slurm, [&lease] { return lease->Confirm(); }));
 
   LocalIdentities local(config.limits);
   const std::unique_ptr<Identities> remote = RemoteIdentities(config);
   const IdentitiesByWay identities(local, remote.get());
   Gateway gateway({.heartbeat_interval = config.heartbeat, .epoch = lease->epoch()}, identities);
   const SteadyClock clock;
-  Engine engine(policy, *journal, site->platform(), gateway, clock);
+  Engine engine(policy, *journal, manager->platform(), gateway, clock);
   engine.SetRetention(config.retention);
   engine.SetSilence(std::max(kMissedHeartbeats * config.heartbeat, kLeastSilence));
   SIDING_RETURN_IF_ERROR(engine.Start());
@@ -145,20 +145,20 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   ApiDoor api_door(api, identities, config.limits);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Doors> doors,
-                          Doors::Open(config, local, [&](grpc::ServerBuilder& builder) {
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
+                          Server::Open(config, local, [&](grpc::ServerBuilder& builder) {
                             builder.RegisterService(&gateway);
                             builder.RegisterService(&api_door);
                           }));
-  SIDING_ASSIGN_OR_RETURN(const auto watching, site->Watch(engine));
+  SIDING_ASSIGN_OR_RETURN(const auto session, manager->Connect(engine));
 
   const absl::Status ended =
-      Serve(engine, policy_watcher, *lease, ClockWatch(clock), Handover(config, engine), signals);
+      Serve(engine, policy_watcher, *lease, ClockWatch(clock), StepDown(config, engine), signals);
   spdlog::info("stopping; jobs go on running");
-  doors->Close();
+  server->Close();
   api.Stop();
   gateway.CloseAll();
-  doors->Finish();
+  server->Finish();
   return ended;
 }
 

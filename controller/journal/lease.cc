@@ -161,7 +161,7 @@ absl::Status Lease::Renew(bool released) {
   return released ? Say(released) : absl::OkStatus();
 }
 
-absl::Status Lease::GiveBack(const std::string& why) {
+absl::Status Lease::Release(const std::string& why) {
   std::lock_guard renewing(renewing_);
   // Within it nobody else can append, and who begins afterwards checks after we have said it.
   SIDING_ASSIGN_OR_RETURN(const Transaction transaction, Transaction::Begin(*database_));

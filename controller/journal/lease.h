@@ -65,7 +65,7 @@ class Lease {
   absl::Status Confirm();
   // To the next one, while this process still lives: it records nothing from here on, and standing() is
   // `why`, a kAborted. On an error it is kept.
-  absl::Status GiveBack(const std::string& why);
+  absl::Status Release(const std::string& why);
   // Whether it is lost, as far as is known. Blocks on nothing.
   absl::Status standing() const;
 

@@ -84,7 +84,7 @@ TEST_P(LeaseTest, IsFreeAtOnceWhenItWasGivenBackByOneThatGoesOn) {
   const auto first = Open(), second = Open();
   first->Look();
   const auto journal = *OpenSqliteJournal(path_, *first);
-  ASSERT_TRUE(first->GiveBack("handed over").ok());
+  ASSERT_TRUE(first->Release("handed over").ok());
   EXPECT_EQ(first->standing(), absl::AbortedError("handed over"));
   EXPECT_EQ(second->Look(), Verdict::kFree);
   EXPECT_TRUE(OpenSqliteJournal(path_, *second).ok());
@@ -93,7 +93,7 @@ TEST_P(LeaseTest, WhoHasGivenItBackRecordsNothingMoreAndDoesNotTakeItAgain) {
   const auto first = Open(), second = Open();
   first->Look();
   const auto journal = *OpenSqliteJournal(path_, *first);
-  ASSERT_TRUE(first->GiveBack("handed over").ok());
+  ASSERT_TRUE(first->Release("handed over").ok());
   EXPECT_TRUE(absl::IsAborted(journal->Append({Note(1)})));
   EXPECT_TRUE(absl::IsAborted(journal->Confirm()));
   EXPECT_EQ(second->Look(), Verdict::kFree);
@@ -208,7 +208,7 @@ TEST_P(ReplacedLeaseTest, TheOlderOneKnowsItFromThenOn) {
   old_journal_->Confirm().IgnoreError();
   EXPECT_TRUE(absl::IsAborted(old_->standing()));
 }
-TEST_P(ReplacedLeaseTest, TheOlderOneDoesNotGiveBackWhatIsNotItsOwn) {
+TEST_P(ReplacedLeaseTest, TheOlderOneDoesNotReleaseWhatIsNotItsOwn) {
   old_journal_.reset();
   old_.reset();
   EXPECT_EQ(Open()->Look(), Verdict::kHeld);

@@ -33,6 +33,8 @@ OURS = {
 }
 # Tests may look at what it comes to, as well.
 TESTS_ALSO = {"controller/journal": ["controller/engine/state/cluster_state.h"]}
+# Folders that nobody but these includes.
+ONLY_FOR = {"controller/ha": ["controller/main.cc"]}
 # What must stay free of wire, database and logging.
 PURE = ["model", "planner", "controller/platform/platform", "controller/platform/standalone", "common/units", "common/ids", "common/clock"]
 IMPURE = re.compile(r"^(grpc|grpcpp|google/protobuf|siding/v1|sqlite3|spdlog|yaml-cpp|nlohmann)")
@@ -49,6 +51,9 @@ def violations(path, text):
     for included in includes(text):
         if any(path.startswith(pure) for pure in PURE) and IMPURE.match(included):
             found.append(f"{path} is pure and includes {included}")
+        for folder, users in ONLY_FOR.items():
+            if included.startswith(folder + "/") and not path.startswith(folder + "/") and path not in users:
+                found.append(f"{path} includes {included}, which is only for {', '.join(users)}")
         home = next((f for f in sorted(OURS, key=len, reverse=True) if path.startswith(f + "/")), None)
         target = next((f for f in FOLDERS if included.startswith(f + "/")), None)
         if home is None or target is None or included.startswith(home + "/"):
@@ -71,6 +76,10 @@ class Dependencies(unittest.TestCase):
 
     def test_an_agent_that_knows_the_controller_is_found(self):
         self.assertTrue(violations("agent/x.cc", '#include "controller/engine/state/cluster_state.h"\n'))
+
+    def test_an_engine_that_knows_who_stands_by_is_found(self):
+        self.assertTrue(violations("controller/engine/x.cc", '#include "controller/ha/standby.h"\n'))
+        self.assertFalse(violations("controller/main.cc", '#include "controller/ha/standby.h"\n'))
 
     def test_a_model_with_messages_is_found(self):
         self.assertTrue(violations("model/x.h", '#include "siding/v1/api.pb.h"\n'))

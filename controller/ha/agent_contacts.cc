@@ -1,4 +1,4 @@
-#include "controller/asked.h"
+#include "controller/ha/agent_contacts.h"
 
 #include <unistd.h>
 
@@ -24,19 +24,19 @@ std::string FreshName() {
 
 }  // namespace
 
-AskedNote::AskedNote(const std::string& journal, const std::string& address)
+AgentContactsFile::AgentContactsFile(const std::string& journal, const std::string& address)
     : path_(absl::StrCat(journal, kSuffix, absl::StrReplaceAll(address, {{"/", "_"}}))),
       process_(FreshName()) {}
 
-AskedNote::~AskedNote() { unlink(path_.c_str()); }
+AgentContactsFile::~AgentContactsFile() { unlink(path_.c_str()); }
 
-void AskedNote::Count(const NodeId& node) {
+void AgentContactsFile::Count(const NodeId& node) {
   std::lock_guard lock(mutex_);
   ++times_[node];
   fresh_ = true;
 }
 
-absl::Status AskedNote::Write() {
+absl::Status AgentContactsFile::Write() {
   nlohmann::json times = nlohmann::json::object();
   {
     std::lock_guard lock(mutex_);
@@ -54,8 +54,8 @@ absl::Status AskedNote::Write() {
   return written;
 }
 
-Asked ReadAsked(const std::string& journal) {
-  Asked asked;
+AgentContacts ReadAgentContacts(const std::string& journal) {
+  AgentContacts asked;
   const size_t slash = journal.rfind('/');
   const std::string folder = journal.substr(0, slash);
   const std::string prefix = journal.substr(slash + 1) + kSuffix;

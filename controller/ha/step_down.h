@@ -1,5 +1,5 @@
-// When the active controller gives the journal to one that stands by although it could go on: agents reach
-// that one, and none reaches this.
+// When the active controller releases the journal although it could continue: agents reach a controller that
+// stands by, and none reaches this one.
 #pragma once
 
 #include <chrono>
@@ -7,22 +7,22 @@
 
 #include "controller/config.h"
 #include "controller/engine/engine.h"
-#include "controller/unreached.h"
+#include "controller/ha/partition_detector.h"
 
 namespace siding {
 
 // Not thread-safe. `config` and `engine` must outlive it.
-class Handover {
+class StepDown {
  public:
-  Handover(const ControllerConfig& config, const Engine& engine);
+  StepDown(const ControllerConfig& config, const Engine& engine);
   // To be called often. Why the journal is to be given back now; empty: it is not.
-  std::string Look();
+  std::string Reason();
 
  private:
   const ControllerConfig& config_;
   const Engine& engine_;
   const bool possible_;
-  Unreached unreached_;
+  PartitionDetector detector_;
   std::chrono::steady_clock::time_point next_;
 };
 

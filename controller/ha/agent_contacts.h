@@ -14,15 +14,15 @@
 namespace siding {
 
 // How often, by (process that stood by, node). Only that a number has grown means something.
-using Asked = std::map<std::pair<std::string, NodeId>, int64_t>;
+using AgentContacts = std::map<std::pair<std::string, NodeId>, int64_t>;
 
 // What one controller that stands by says. Thread-safe.
-class AskedNote {
+class AgentContactsFile {
  public:
   // `address`: where this controller serves, the same for each of its starts, so that there is one file of
   // its own.
-  AskedNote(const std::string& journal, const std::string& address);
-  ~AskedNote();  // takes it back
+  AgentContactsFile(const std::string& journal, const std::string& address);
+  ~AgentContactsFile();  // takes it back
 
   void Count(const NodeId& node);
   // If there is something new; a failure is tried again at the next call.
@@ -36,6 +36,6 @@ class AskedNote {
 };
 
 // All that is said there. What cannot be read says nothing.
-Asked ReadAsked(const std::string& journal);
+AgentContacts ReadAgentContacts(const std::string& journal);
 
 }  // namespace siding

@@ -21,13 +21,13 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RemoteCredentials(const
 std::string AddressOf(const ControllerConfig& config);
 
 // Not thread-safe.
-class Doors {
+class Server {
  public:
-  // `add_services` says what is served there. `local` and the services must outlive the doors.
-  static absl::StatusOr<std::unique_ptr<Doors>> Open(
+  // `add_services` says what is served there. `local` and the services must outlive the server.
+  static absl::StatusOr<std::unique_ptr<Server>> Open(
       const ControllerConfig& config, LocalIdentities& local,
       const std::function<void(grpc::ServerBuilder&)>& add_services);
-  ~Doors();  // Close(), Finish()
+  ~Server();  // Close(), Finish()
 
   // No more connections.
   void Close();
@@ -35,10 +35,10 @@ class Doors {
   void Finish();
 
  private:
-  using RemoteDoor = grpc::experimental::ExternalConnectionAcceptor;
-  Doors() = default;
+  using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+  Server() = default;
 
-  std::unique_ptr<RemoteDoor> remote_door_;
+  std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<RemoteListener> remote_listener_;
   std::unique_ptr<LocalListener> local_listener_;

@@ -1,4 +1,4 @@
-#include "controller/site.h"
+#include "controller/cluster_manager.h"
 
 #include <utility>
 
@@ -10,10 +10,10 @@
 namespace siding {
 namespace {
 
-class StandaloneSite final : public Site {
+class OwnQueue final : public ClusterManager {
  public:
   Platform& platform() override { return *platform_; }
-  absl::StatusOr<std::unique_ptr<Watching>> Watch(Engine&) override { return nullptr; }
+  absl::StatusOr<std::unique_ptr<ClusterManagerSession>> Connect(Engine&) override { return nullptr; }
 
  private:
   const std::unique_ptr<Platform> platform_ = NewStandalonePlatform();
@@ -35,13 +35,13 @@ class EngineAnswers final : public slurm::Answerer {
   const slurm::SlurmPlatform& platform_;
 };
 
-class WatchingSlurm final : public Site::Watching {
+class SlurmSession final : public ClusterManagerSession {
  public:
-  WatchingSlurm(Engine& engine, slurm::SlurmPlatform& platform)
+  SlurmSession(Engine& engine, slurm::SlurmPlatform& platform)
       : platform_(platform), answers_(engine, platform) {
     platform_.Start([&engine](ManagerChanges changes) { engine.OnManager(std::move(changes)); });
   }
-  ~WatchingSlurm() override { platform_.Stop(); }
+  ~SlurmSession() override { platform_.Stop(); }
   absl::Status Listen(const std::string& socket) {
     SIDING_ASSIGN_OR_RETURN(listener_, slurm::QuestionListener::Start(socket, answers_));
     return absl::OkStatus();
@@ -53,15 +53,15 @@ class WatchingSlurm final : public Site::Watching {
   std::unique_ptr<slurm::QuestionListener> listener_;
 };
 
-class SlurmSite final : public Site {
+class SlurmManager final : public ClusterManager {
  public:
-  SlurmSite(const SlurmConfig& config, std::unique_ptr<slurm::SlurmPlatform> platform)
+  SlurmManager(const SlurmConfig& config, std::unique_ptr<slurm::SlurmPlatform> platform)
       : config_(config), platform_(std::move(platform)) {}
   Platform& platform() override { return *platform_; }
-  absl::StatusOr<std::unique_ptr<Watching>> Watch(Engine& engine) override {
-    auto watching = std::make_unique<WatchingSlurm>(engine, *platform_);
-    SIDING_RETURN_IF_ERROR(watching->Listen(config_.ask_socket));
-    return watching;
+  absl::StatusOr<std::unique_ptr<ClusterManagerSession>> Connect(Engine& engine) override {
+    auto session = std::make_unique<SlurmSession>(engine, *platform_);
+    SIDING_RETURN_IF_ERROR(session->Listen(config_.ask_socket));
+    return session;
   }
 
  private:
@@ -71,13 +71,13 @@ class SlurmSite final : public Site {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Site>> Site::Open(const SlurmConfig& slurm,
-                                                 std::function<absl::Status()> may_act) {
-  if (slurm.mode == SlurmMode::kOff) return std::make_unique<StandaloneSite>();
+absl::StatusOr<std::unique_ptr<ClusterManager>> ClusterManager::Open(const SlurmConfig& slurm,
+                                                                     std::function<absl::Status()> may_act) {
+  if (slurm.mode == SlurmMode::kOff) return std::make_unique<OwnQueue>();
   const slurm::PlatformOptions options{slurm.backend, slurm.interval, slurm.mode == SlurmMode::kSteering,
                                        slurm.suspend, UserName,       std::move(may_act)};
   SIDING_ASSIGN_OR_RETURN(auto platform, slurm::OpenSlurmPlatform(options, SystemClock()));
-  return std::make_unique<SlurmSite>(slurm, std::move(platform));
+  return std::make_unique<SlurmManager>(slurm, std::move(platform));
 }
 
 }  // namespace siding

@@ -1,7 +1,7 @@
-#include "controller/handover.h"
+#include "controller/ha/step_down.h"
 
 #include "absl/strings/str_cat.h"
-#include "controller/asked.h"
+#include "controller/ha/agent_contacts.h"
 
 namespace siding {
 namespace {
@@ -20,22 +20,23 @@ std::string NamesOf(const std::vector<NodeId>& nodes) {
 }  // namespace
 
 // Agents on this machine come over the unix socket, and are not lost to it by any network.
-Handover::Handover(const ControllerConfig& config, const Engine& engine)
+StepDown::StepDown(const ControllerConfig& config, const Engine& engine)
     : config_(config),
       engine_(engine),
       possible_(config.standby && !config.listen.empty()),
-      unreached_(engine.Now()),
+      detector_(engine.Now()),
       next_(std::chrono::steady_clock::now()) {}
 
-std::string Handover::Look() {
+std::string StepDown::Reason() {
   if (!possible_ || std::chrono::steady_clock::now() < next_) return "";
   next_ = std::chrono::steady_clock::now() + kLookEvery;
-  std::map<NodeId, Unreached::Heard> heard;
+  std::map<NodeId, PartitionDetector::Contact> heard;
   engine_.Read([&](const ClusterState& state) {
     for (const auto& [node, observed] : state.observed_nodes)
       heard[node] = {observed.connected, observed.last_heard};
   });
-  const std::vector<NodeId> unreached = unreached_.Look(ReadAsked(JournalOf(config_)), heard, engine_.Now());
+  const std::vector<NodeId> unreached =
+      detector_.Update(ReadAgentContacts(JournalOf(config_)), heard, engine_.Now());
   if (unreached.empty()) return "";
   return absl::StrCat("handed over: no agent reaches this controller, and those of ", NamesOf(unreached),
                       " reach one that stands by");

@@ -1,5 +1,5 @@
-// Whether the active controller has lost the way to its nodes while one that stands by has it: it runs, it
-// has the journal, and yet nobody hears it. Pure; not thread-safe.
+// Tells whether the network has parted the active controller from its nodes while one that stands by still
+// reaches them. Then the active one runs and has the journal, but can order nothing. Pure; not thread-safe.
 #pragma once
 
 #include <map>
@@ -9,11 +9,11 @@
 
 #include "common/ids.h"
 #include "common/units.h"
-#include "controller/asked.h"
+#include "controller/ha/agent_contacts.h"
 
 namespace siding {
 
-class Unreached {
+class PartitionDetector {
  public:
   // An agent that was refused elsewhere dials us at once. From one that could, something would have been
   // heard by then.
@@ -24,20 +24,21 @@ class Unreached {
   static constexpr Duration kSettle = std::chrono::seconds(10);
 
   // What this controller knows of a node itself.
-  struct Heard {
+  struct Contact {
     bool connected = false;  // as far as can be seen from here
     Time last;               // that anything came from there
   };
 
-  explicit Unreached(Time start) : start_(start) {}
+  explicit PartitionDetector(Time start) : start_(start) {}
 
-  // To be told of every look, about twice a second. The nodes that ask others and were not heard since they
-  // began to, if nobody is left whom this controller reaches; empty: all is well, or nothing is known.
-  std::vector<NodeId> Look(const Asked& asked, const std::map<NodeId, Heard>& heard, Time now);
+  // To be called about twice a second, with all that is known. Returns the nodes that ask others and were not
+  // heard since they began to, if nobody is left whom this controller reaches; empty: all is well, or nothing
+  // is known.
+  std::vector<NodeId> Update(const AgentContacts& asked, const std::map<NodeId, Contact>& heard, Time now);
 
  private:
   const Time start_;
-  std::optional<Asked> seen_;
+  std::optional<AgentContacts> seen_;
   struct Asking {
     Time since, last;
   };

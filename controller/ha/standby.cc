@@ -1,4 +1,4 @@
-#include "controller/standby.h"
+#include "controller/ha/standby.h"
 
 #include <grpcpp/generic/async_generic_service.h>
 
@@ -11,10 +11,10 @@
 #include "common/logging.h"
 #include "common/status.h"
 #include "common/tls/endpoint.h"
-#include "controller/asked.h"
-#include "controller/doors.h"
+#include "controller/ha/agent_contacts.h"
 #include "controller/identity/certificate_identity.h"
 #include "controller/metrics/metrics.h"
+#include "controller/server.h"
 
 namespace siding {
 namespace {
@@ -26,7 +26,7 @@ constexpr char kDial[] = "/siding.v1.AgentGateway/Connect";
 // asked is noted.
 class AskTheOther final : public grpc::CallbackGenericService {
  public:
-  explicit AskTheOther(AskedNote& note) : note_(note) {}
+  explicit AskTheOther(AgentContactsFile& note) : note_(note) {}
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
     if (context->method() == kDial) {
       // Those that have a certificate: others are on this machine, and no network keeps them from any
@@ -55,7 +55,7 @@ class AskTheOther final : public grpc::CallbackGenericService {
     return absl::StrCat("this controller stands by; the active one is ", holder_);
   }
 
-  AskedNote& note_;
+  AgentContactsFile& note_;
   mutable std::mutex mutex_;
   std::string holder_;  // guarded by mutex_
 };
@@ -66,8 +66,8 @@ class Meanwhile {
   static absl::StatusOr<std::unique_ptr<Meanwhile>> Start(const ControllerConfig& config) {
     std::unique_ptr<Meanwhile> meanwhile(new Meanwhile(config));
     SIDING_ASSIGN_OR_RETURN(meanwhile->metrics_, Metrics::StartStandingBy(config.metrics_port));
-    SIDING_ASSIGN_OR_RETURN(meanwhile->doors_,
-                            Doors::Open(config, meanwhile->local_, [&](grpc::ServerBuilder& builder) {
+    SIDING_ASSIGN_OR_RETURN(meanwhile->server_,
+                            Server::Open(config, meanwhile->local_, [&](grpc::ServerBuilder& builder) {
                               builder.RegisterCallbackGenericService(&meanwhile->service_);
                             }));
     return meanwhile;
@@ -81,10 +81,10 @@ class Meanwhile {
       : local_(config.limits), note_(JournalOf(config), AddressOf(config)) {}
 
   LocalIdentities local_;
-  AskedNote note_;
+  AgentContactsFile note_;
   AskTheOther service_{note_};
   std::unique_ptr<Metrics> metrics_;
-  std::unique_ptr<Doors> doors_;
+  std::unique_ptr<Server> server_;
 };
 
 // True: a signal to stop has come.

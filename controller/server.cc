@@ -1,4 +1,4 @@
-#include "controller/doors.h"
+#include "controller/server.h"
 
 #include <grpcpp/resource_quota.h>
 #include <unistd.h>
@@ -57,10 +57,10 @@ std::string AddressOf(const ControllerConfig& config) {
   return absl::StrCat(host, config.listen.substr(config.listen.rfind(':')));
 }
 
-absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(
+absl::StatusOr<std::unique_ptr<Server>> Server::Open(
     const ControllerConfig& config, LocalIdentities& local,
     const std::function<void(grpc::ServerBuilder&)>& add_services) {
-  std::unique_ptr<Doors> doors(new Doors);
+  std::unique_ptr<Server> opened(new Server);
   SIDING_ASSIGN_OR_RETURN(const auto credentials, RemoteCredentials(config));
   grpc::ServerBuilder builder;
   // However many callers there are: beyond this they are refused, and the process lives.
@@ -71,44 +71,44 @@ absl::StatusOr<std::unique_ptr<Doors>> Doors::Open(
   KeepAlive(builder);
   add_services(builder);
   if (credentials != nullptr) {
-    doors->remote_door_ = builder.experimental().AddExternalConnectionAcceptor(
+    opened->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   }
-  doors->server_ = builder.BuildAndStart();
-  if (doors->server_ == nullptr) return absl::InternalError("the gRPC server did not start");
+  opened->server_ = builder.BuildAndStart();
+  if (opened->server_ == nullptr) return absl::InternalError("the gRPC server did not start");
 
-  if (doors->remote_door_ != nullptr) {
+  if (opened->acceptor_ != nullptr) {
     SIDING_ASSIGN_OR_RETURN(
-        doors->remote_listener_,
-        RemoteListener::Listen(config.listen, config.limits, [door = doors->remote_door_.get()](int fd) {
-          RemoteDoor::NewConnectionParameters connection;
+        opened->remote_listener_,
+        RemoteListener::Listen(config.listen, config.limits, [door = opened->acceptor_.get()](int fd) {
+          Acceptor::NewConnectionParameters connection;
           connection.fd = fd;
           door->HandleNewConnection(&connection);
         }));
-    spdlog::info("listening on {} (port {}) with TLS", config.listen, doors->remote_listener_->port());
+    spdlog::info("listening on {} (port {}) with TLS", config.listen, opened->remote_listener_->port());
   }
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.socket.substr(0, config.socket.rfind('/') + 1)));
   SIDING_ASSIGN_OR_RETURN(
-      doors->local_listener_,
-      LocalListener::Listen(config.socket, config.limits, local, [server = doors->server_.get()](int fd) {
+      opened->local_listener_,
+      LocalListener::Listen(config.socket, config.limits, local, [server = opened->server_.get()](int fd) {
         grpc::AddInsecureChannelFromFd(server, fd);
       }));
   spdlog::info("listening on {}", config.socket);
-  return doors;
+  return opened;
 }
 
-void Doors::Close() {
+void Server::Close() {
   if (local_listener_ != nullptr) local_listener_->Stop();
   if (remote_listener_ != nullptr) remote_listener_->Stop();
 }
 
-void Doors::Finish() {
+void Server::Finish() {
   if (server_ == nullptr) return;
   server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   server_->Wait();
 }
 
-Doors::~Doors() {
+Server::~Server() {
   Close();
   Finish();
 }

@@ -1,10 +1,11 @@
-#include "controller/unreached.h"
+#include "controller/ha/partition_detector.h"
 
 #include <algorithm>
 
 namespace siding {
 
-std::vector<NodeId> Unreached::Look(const Asked& asked, const std::map<NodeId, Heard>& heard, Time now) {
+std::vector<NodeId> PartitionDetector::Update(const AgentContacts& asked,
+                                              const std::map<NodeId, Contact>& heard, Time now) {
   if (!seen_) seen_ = asked;
   for (const auto& [who, times] : asked) {
     const auto before = seen_->find(who);

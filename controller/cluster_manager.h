@@ -1,0 +1,35 @@
+// Who has the queue of this cluster: siding itself, or Slurm.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "controller/config.h"
+#include "controller/engine/engine.h"
+#include "controller/platform/platform.h"
+
+namespace siding {
+
+// While it lives, the engine hears what the cluster manager says, and its plugin's questions are answered.
+class ClusterManagerSession {
+ public:
+  virtual ~ClusterManagerSession() = default;
+};
+
+// Not thread-safe.
+class ClusterManager {
+ public:
+  // An error if the cluster manager cannot be reached by any way that this machine has. `may_act` is asked
+  // before each change there.
+  static absl::StatusOr<std::unique_ptr<ClusterManager>> Open(const SlurmConfig& slurm,
+                                                              std::function<absl::Status()> may_act);
+  virtual ~ClusterManager() = default;
+
+  virtual Platform& platform() = 0;  // lives as long as this
+  // Once the engine has started. The engine must outlive the session, and this object both. nullptr: siding
+  // has the queue, and there is nobody to listen to.
+  virtual absl::StatusOr<std::unique_ptr<ClusterManagerSession>> Connect(Engine& engine) = 0;
+};
+
+}  // namespace siding

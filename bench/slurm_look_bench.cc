@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_format.h"
 #include "common/status.h"
-#include "controller/platform/slurm/open.h"
-#include "controller/platform/slurm/watcher.h"
+#include "controller/platform/slurm/client/open.h"
+#include "controller/platform/slurm/watch/poller.h"
 
 namespace siding::slurm {
 namespace {
@@ -59,13 +59,13 @@ absl::Status Touch(Client& client, uint32_t job, int look) {
 
 // Each look's seconds, in order of length.
 absl::StatusOr<std::vector<double>> Time(Client& client, const Flags& flags) {
-  Looker looker(client);
-  SIDING_RETURN_IF_ERROR(looker.Look().status());
+  Poller poller(client);
+  SIDING_RETURN_IF_ERROR(poller.Poll().status());
   std::vector<double> took;
   for (int look = 0; look < flags.looks; ++look) {
     SIDING_RETURN_IF_ERROR(Touch(client, flags.job, look));
     const auto begun = std::chrono::steady_clock::now();
-    SIDING_ASSIGN_OR_RETURN(const Changes changes, looker.Look());
+    SIDING_ASSIGN_OR_RETURN(const Changes changes, poller.Poll());
     took.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count());
     if (flags.job != 0 && changes.jobs.empty()) return absl::InternalError("a change was not seen");
   }

@@ -4,8 +4,8 @@
 
 #include "common/status.h"
 #include "controller/identity/accounts.h"
-#include "controller/platform/slurm/question_listener.h"
 #include "controller/platform/slurm/slurm_platform.h"
+#include "controller/platform/slurm/submit/question_listener.h"
 
 namespace siding {
 namespace {
@@ -78,6 +78,13 @@ absl::StatusOr<std::unique_ptr<ClusterManager>> ClusterManager::Open(const Slurm
                                        slurm.suspend, UserName,       std::move(may_act)};
   SIDING_ASSIGN_OR_RETURN(auto platform, slurm::OpenSlurmPlatform(options, SystemClock()));
   return std::make_unique<SlurmManager>(slurm, std::move(platform));
+}
+
+absl::StatusOr<std::vector<std::string>> ClusterManager::Check(const SlurmConfig& slurm) {
+  if (slurm.mode == SlurmMode::kOff) return std::vector<std::string>();
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<slurm::Client> client, slurm::OpenClient(slurm.backend));
+  SIDING_ASSIGN_OR_RETURN(const slurm::Settings settings, client->LoadSettings());
+  return slurm::ProblemsOf(settings);
 }
 
 }  // namespace siding

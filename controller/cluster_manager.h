@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "controller/config.h"
@@ -24,6 +26,9 @@ class ClusterManager {
   // before each change there.
   static absl::StatusOr<std::unique_ptr<ClusterManager>> Open(const SlurmConfig& slurm,
                                                               std::function<absl::Status()> may_act);
+  // What in the manager's own settings keeps siding from its work, one line each for people; none: all is
+  // well, or siding has the queue. An error if it cannot be asked.
+  static absl::StatusOr<std::vector<std::string>> Check(const SlurmConfig& slurm);
   virtual ~ClusterManager() = default;
 
   virtual Platform& platform() = 0;  // lives as long as this

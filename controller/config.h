@@ -9,7 +9,7 @@
 #include "common/units.h"
 #include "controller/api/limits.h"
 #include "controller/engine/state/retention.h"
-#include "controller/platform/slurm/open.h"
+#include "controller/platform/slurm/client/open.h"
 
 namespace siding {
 

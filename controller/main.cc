@@ -162,6 +162,17 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   return ended;
 }
 
+// Says what is wrong, and goes no further: Slurm's settings may be mended while the controller runs, and it
+// starts with them as well.
+void CheckClusterManager(const SlurmConfig& slurm) {
+  const auto problems = ClusterManager::Check(slurm);
+  if (!problems.ok())
+    std::cerr << "sidingd: warning: slurm: its settings were not checked: "
+              << std::string(problems.status().message()) << "\n";
+  else
+    for (const std::string& problem : *problems) std::cerr << "sidingd: warning: slurm: " << problem << "\n";
+}
+
 absl::StatusOr<ControllerConfig> Configure(const std::string& file) {
   return file.empty() ? ControllerConfig() : LoadControllerConfig(file);
 }
@@ -243,6 +254,7 @@ int Main(int argc, char** argv) {
   if (check) {
     if (const auto credentials = RemoteCredentials(*config); !credentials.ok())
       return fail(credentials.status());
+    CheckClusterManager(config->slurm);
     std::cout << "configuration and policy are good\n";
     return 0;
   }

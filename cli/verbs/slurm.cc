@@ -6,8 +6,8 @@
 #include "absl/strings/str_join.h"
 #include "cli/verbs/verbs.h"
 #include "common/status.h"
-#include "controller/platform/slurm/cleanup.h"
-#include "controller/platform/slurm/open.h"
+#include "controller/platform/slurm/client/open.h"
+#include "controller/platform/slurm/reconcile/cleanup.h"
 
 namespace siding::cli {
 namespace {
@@ -17,7 +17,7 @@ struct Flags {
   bool dry_run = false;
 };
 
-using Steps = std::vector<slurm::CleanupStep>;
+using Steps = std::vector<slurm::StepResult>;
 
 void PrintJson(const Steps& steps, bool dry_run) {
   nlohmann::json answer = {{"dry_run", dry_run}, {"steps", nlohmann::json::array()}};
@@ -45,7 +45,7 @@ absl::StatusOr<int> CleanUp(const Session& session, const Flags& flags) {
   SIDING_ASSIGN_OR_RETURN(const auto client, slurm::OpenClient(backend));
   SIDING_ASSIGN_OR_RETURN(const Steps steps, slurm::CleanUp(*client, flags.dry_run));
   session.json ? PrintJson(steps, flags.dry_run) : PrintText(steps, flags.dry_run);
-  const auto failed = [](const slurm::CleanupStep& step) { return !step.status.ok(); };
+  const auto failed = [](const slurm::StepResult& step) { return !step.status.ok(); };
   return std::any_of(steps.begin(), steps.end(), failed) ? 1 : 0;
 }
 
@@ -55,9 +55,10 @@ void AddSlurm(CLI::App& app, Session& session) {
   auto flags = std::make_shared<Flags>();
   CLI::App& slurm = *app.add_subcommand("slurm", "Slurm: take back what siding has left there");
   slurm.require_subcommand(1);
-  CLI::App& cleanup = *slurm.add_subcommand(
-      "cleanup",
-      "delete siding's reservations, release the jobs it holds; for when siding's controller is gone");
+  CLI::App& cleanup =
+      *slurm.add_subcommand("cleanup",
+                            "delete siding's reservations, free the jobs whose nodes it chose, resume those "
+                            "it suspended; for when siding's controller is gone");
   cleanup.add_flag("--dry-run", flags->dry_run, "only say what would be done");
   cleanup.add_option("--backend", flags->backend, "any, library (libslurm) or tools (scontrol and others)")
       ->capture_default_str();

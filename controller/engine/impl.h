@@ -127,7 +127,7 @@ struct Actors {
   Strays strays;
   Deletions deletions;
   Verifications verifications;
-  DesiredState desired;
+  DesiredStateBuilder desired;
 };
 
 // What is heard.
@@ -197,7 +197,7 @@ class Engine::Impl {
   int policy_failures_ = 0;
   Throttle throttle_;  // of Schedule()
   Time last_full_look_;
-  ManagerWishes wishes_;  // as they follow from the last Schedule()
+  DesiredState desired_;  // as they follow from the last Schedule()
 };
 
 }  // namespace siding

@@ -57,8 +57,8 @@ absl::Status Engine::Impl::Advance() {
   }
   if (!Flush().ok()) return state_.recorder.Ready();
   SendOut();
-  if (!state_.startup.IsCatchingUp(clock_.Now()) && std::exchange(agenda.wishes, false))
-    platform_.Want(wishes_);
+  if (!state_.startup.IsCatchingUp(clock_.Now()) && std::exchange(agenda.desired, false))
+    platform_.SetDesired(desired_);
   return absl::OkStatus();
 }
 
@@ -75,16 +75,16 @@ void Engine::Impl::Schedule() {
   decide_.way_backs.BringBack();
   decide_.batch.PlaceWaiting();
   if (!platform_.manager().empty()) {
-    ManagerWishes wishes = act_.desired.WishesNow();
-    state_.agenda.wishes |= wishes != wishes_;
-    wishes_ = std::move(wishes);
+    DesiredState desired = act_.desired.Build();
+    state_.agenda.desired |= desired != desired_;
+    desired_ = std::move(desired);
   }
   throttle_.Finished(began, clock_.Now());
 }
 
 absl::Status Engine::Impl::Flush() {
   // What follows from decisions of before must not be done either if another controller decides by now.
-  const bool acts = !act_.orders.empty() || state_.agenda.wishes;
+  const bool acts = !act_.orders.empty() || state_.agenda.desired;
   const bool was_healthy = state_.recorder.healthy();
   absl::Status durable = state_.recorder.Flush(acts);
   if (!durable.ok() && was_healthy) {
@@ -174,7 +174,7 @@ void Engine::Impl::LookAtEverything() {
   }
   state_.agenda.AddAll(state);
   state_.agenda.schedule = true;
-  state_.agenda.wishes = true;
+  state_.agenda.desired = true;
 }
 
 // What is kept about the job beside its record.

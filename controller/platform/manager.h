@@ -1,5 +1,5 @@
-// A cluster manager with a queue of its own, in siding's words: what it says of its jobs and nodes, and what
-// is wished of it. Plain values.
+// A cluster manager with a queue of its own, in siding's words: what is observed of its jobs and nodes, and
+// what is desired of it. Plain values.
 #pragma once
 
 #include <map>
@@ -47,7 +47,7 @@ struct ManagedNode {
   bool operator==(const ManagedNode&) const = default;
 };
 
-// Between two looks. At the first one everything is new.
+// Between two polls. At the first one everything is new.
 struct ManagerChanges {
   std::vector<ManagedJob> jobs;
   std::vector<JobId> gone_jobs;  // that it no longer knows
@@ -57,7 +57,7 @@ struct ManagerChanges {
 
 // All that siding wants of the manager at a moment. What it was told before and is not in here any more, it
 // is to take back.
-struct ManagerWishes {
+struct DesiredState {
   // Nodes that are given to nobody but this job.
   struct Kept {
     std::vector<NodeId> nodes;
@@ -73,7 +73,7 @@ struct ManagerWishes {
   };
   std::map<JobId, Kept> kept;
   std::map<JobId, Job> jobs;
-  bool operator==(const ManagerWishes&) const = default;
+  bool operator==(const DesiredState&) const = default;
 };
 
 }  // namespace siding

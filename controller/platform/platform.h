@@ -66,8 +66,8 @@ class Platform {
   virtual Capabilities capabilities() const { return {}; }
   // Where it may start this job; nothing: anywhere.
   virtual std::optional<std::set<NodeId>> NodesFor(const JobSpec&) const { return {}; }
-  // From now on these are the wishes. Must not block, nor call back into the engine.
-  virtual void Want(const ManagerWishes&) {}
+  // This is desired from now on. Must not block, nor call back into the engine.
+  virtual void SetDesired(const DesiredState&) {}
 };
 
 // Highest priority first, then first come first served; a job that does not fit holds back the later ones

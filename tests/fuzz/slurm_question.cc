@@ -1,7 +1,7 @@
 // What Slurm's plugin asks the controller; any local user can. What it is answered, the plugin must
 // understand.
 #include "common/status.h"
-#include "controller/platform/slurm/question.h"
+#include "controller/platform/slurm/submit/question.h"
 #include "spank/messages.h"
 #include "tests/fuzz/input.h"
 

@@ -1,9 +1,9 @@
 // What Slurm's command-line tools print, with whatever users have put into names and comments. The first byte
 // says which.
-#include "controller/platform/slurm/changes.h"
-#include "controller/platform/slurm/settings.h"
-#include "controller/platform/slurm/tool_output.h"
-#include "controller/platform/slurm/translate.h"
+#include "controller/platform/slurm/client/settings.h"
+#include "controller/platform/slurm/client/tool_output.h"
+#include "controller/platform/slurm/watch/changes.h"
+#include "controller/platform/slurm/watch/translate.h"
 #include "tests/fuzz/input.h"
 
 namespace siding::slurm {

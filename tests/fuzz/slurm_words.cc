@@ -1,9 +1,9 @@
 // Slurm's small languages: lists of nodes, time limits, generic resources, lists of GPUs, and the marks in
 // comments.
 #include "agent/gpu/given_gpus.h"
-#include "controller/platform/slurm/hostlist.h"
-#include "controller/platform/slurm/marks.h"
-#include "controller/platform/slurm/queue.h"
+#include "controller/platform/slurm/client/hostlist.h"
+#include "controller/platform/slurm/client/marks.h"
+#include "controller/platform/slurm/client/queue.h"
 #include "tests/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ReadGpuList(text).status().IgnoreError();
   slurm::StartByOf(text);
   const auto mark = slurm::MarkOf(text);
-  fuzz::Expect(slurm::MarkOf(slurm::WithMark(text, slurm::Mark{.held = true, .why = text})).has_value(),
+  fuzz::Expect(slurm::MarkOf(slurm::WithMark(text, slurm::Mark{.pinned = true, .why = text})).has_value(),
                "a mark that was made is found");
   if (mark)
     fuzz::Expect(slurm::MarkOf(slurm::WithMark(text, mark)) == mark, "a mark is read as it was written");

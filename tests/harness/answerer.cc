@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/clock.h"
-#include "controller/platform/slurm/question_listener.h"
+#include "controller/platform/slurm/submit/question_listener.h"
 
 namespace siding::slurm {
 namespace {

@@ -1,13 +1,14 @@
 // Slurm as siding's controller sees it, for tests: one call of a Client, its answer as JSON.
 //
-//   siding-test-slurm any|library|tools jobs|nodes|partitions|reservations|about
-//   siding-test-slurm BACKEND order suspend|resume|requeue|requeuehold|hold|release|cancel JOB
+//   siding-test-slurm any|library|tools jobs|nodes|partitions|reservations|settings|about
+//   siding-test-slurm BACKEND order suspend|resume JOB
 //   siding-test-slurm BACKEND update JOB KEY=VALUE...    nodes, reservation, admin_comment, comment
 //   siding-test-slurm BACKEND reserve NAME NODES USERS SECONDS
 //   siding-test-slurm BACKEND unreserve NAME
-//   siding-test-slurm BACKEND want JSON    {"jobs": {"4": {"held": true, "nodes": ["a"], "why": "x"}},
-//                                           "kept": {"7": {"nodes": ["a"], "user": "ann", "seconds": 60}}}
-//                                          takes the steps towards that, and says them
+//   siding-test-slurm BACKEND reconcile JSON    {"jobs": {"4": {"nodes": ["a"], "why": "x"}},
+//                                                "kept": {"7": {"nodes": ["a"], "user": "ann", "seconds":
+//                                                60}}}
+//                                               takes the steps towards that, and says them
 //
 // Errors: the code and the message on stderr, exit 1.
 #include <iostream>
@@ -17,9 +18,9 @@
 #include "absl/strings/str_split.h"
 #include "common/clock.h"
 #include "common/status.h"
-#include "controller/platform/slurm/hostlist.h"
-#include "controller/platform/slurm/open.h"
-#include "controller/platform/slurm/wishes.h"
+#include "controller/platform/slurm/client/hostlist.h"
+#include "controller/platform/slurm/client/open.h"
+#include "controller/platform/slurm/reconcile/steps.h"
 
 namespace siding::slurm {
 namespace {
@@ -110,9 +111,18 @@ absl::Status Print(const absl::StatusOr<Client::List<T>>& list) {
   return absl::OkStatus();
 }
 
+absl::Status PrintSettings(Client& client) {
+  SIDING_ASSIGN_OR_RETURN(const Settings settings, client.LoadSettings());
+  std::cout << Json({{"requeue_exits", settings.requeue_exits},
+                     {"requeue_hold_exits", settings.requeue_hold_exits},
+                     {"requeues", settings.requeues},
+                     {"keeps_output", settings.keeps_output}})
+            << "\n";
+  return absl::OkStatus();
+}
+
 absl::Status Order(Client& client, const Words& words) {
-  for (Verb verb : {Verb::kSuspend, Verb::kResume, Verb::kRequeue, Verb::kRequeueHeld, Verb::kHold,
-                    Verb::kRelease, Verb::kCancel}) {
+  for (Verb verb : {Verb::kSuspend, Verb::kResume}) {
     if (ToString(verb) == words.at(1)) return client.Do(JobNumber(std::stoul(words.at(2))), verb);
   }
   return absl::InvalidArgumentError("no such order: " + words.at(1));
@@ -153,28 +163,28 @@ std::vector<NodeId> Nodes(const Json& names) {
   return nodes;
 }
 
-Wishes ToWishes(const Json& json, Time now) {
-  Wishes wishes;
-  for (const auto& [job, wish] : json.at("jobs").items()) {
-    wishes.jobs[JobNumber(std::stoul(job))] = {
-        wish.value("held", false), Nodes(wish.value("nodes", Json::array())), wish.value("why", "")};
+DesiredState ToDesired(const Json& json, Time now) {
+  DesiredState desired;
+  for (const auto& [job, wanted] : json.at("jobs").items()) {
+    desired.jobs[JobId(std::stoul(job))] = {.nodes = Nodes(wanted.value("nodes", Json::array())),
+                                            .why = wanted.value("why", "")};
   }
-  for (const auto& [job, wish] : json.at("kept").items()) {
-    wishes.kept[JobNumber(std::stoul(job))] = {Nodes(wish.at("nodes")), wish.at("user"),
-                                               now + std::chrono::seconds(wish.at("seconds").get<int>())};
+  for (const auto& [job, wanted] : json.at("kept").items()) {
+    desired.kept[JobId(std::stoul(job))] = {Nodes(wanted.at("nodes")), wanted.at("user"),
+                                            now + std::chrono::seconds(wanted.at("seconds").get<int>())};
   }
-  return wishes;
+  return desired;
 }
 
-absl::Status Want(Client& client, const Words& words) {
+absl::Status Reconcile(Client& client, const Words& words) {
   const Time now = SystemClock().Now();
-  const Wishes wishes = ToWishes(Json::parse(words.at(1)), now);
+  const DesiredState desired = ToDesired(Json::parse(words.at(1)), now);
   SIDING_ASSIGN_OR_RETURN(const auto jobs, client.Jobs());
   SIDING_ASSIGN_OR_RETURN(const auto reservations, client.Reservations());
   Json said = Json::array();
-  for (const Step& step : StepsTowards(wishes, *jobs, *reservations, now)) {
+  for (const Step& step : StepsTowards(desired, *jobs, *reservations, now)) {
     for (const std::string& action : step.actions) said.push_back(step.target + ": " + action);
-    SIDING_RETURN_IF_ERROR(Take(client, step));
+    SIDING_RETURN_IF_ERROR(Apply(client, step));
   }
   std::cout << said << "\n";
   return absl::OkStatus();
@@ -186,10 +196,11 @@ absl::Status Run(Client& client, const Words& words) {
   if (verb == "nodes") return Print(client.Nodes());
   if (verb == "partitions") return Print(client.Partitions());
   if (verb == "reservations") return Print(client.Reservations());
+  if (verb == "settings") return PrintSettings(client);
   if (verb == "order") return Order(client, words);
   if (verb == "update") return Update(client, words);
   if (verb == "reserve") return Reserve(client, words);
-  if (verb == "want") return Want(client, words);
+  if (verb == "reconcile") return Reconcile(client, words);
   if (verb == "unreserve") return client.DeleteReservation(words.at(1));
   if (verb != "about") return absl::InvalidArgumentError("no such verb: " + verb);
   std::cout << Json(client.Description()) << "\n";

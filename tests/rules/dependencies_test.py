@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # What the engine's folders know of the world outside. Tests drive the whole engine by its fixture.
 ENGINE_EDGES = ["controller/engine/engine.h", "controller/engine/engine_fixture.h", "controller/engine/fake_cluster.h", "controller/engine/journal_on_top.h", "controller/journal", "controller/platform", "controller/wire", "model", "planner", "common", "siding/v1"]
+SLURM_EDGES = ["controller/platform/manager.h", "model", "common", "spank/messages.h", "spank/step_wire.h"]
 # Our folders that a folder may include, beside itself.
 OURS = {
     "common": [],
@@ -24,7 +25,12 @@ OURS = {
     "controller/engine/act": ["controller/engine/state", *ENGINE_EDGES],
     "controller/engine/observe": ["controller/engine/state", "controller/engine/decide", "controller/engine/act", *ENGINE_EDGES],
     "controller/platform": ["model", "common"],
-    "controller/platform/slurm": ["controller/platform", "model", "common", "spank/messages.h", "spank/step_wire.h"],
+    "controller/platform/slurm": SLURM_EDGES + ["controller/platform"],
+    # What speaks to Slurm knows nobody; the platform above joins what watches with what reconciles.
+    "controller/platform/slurm/client": SLURM_EDGES,
+    "controller/platform/slurm/watch": SLURM_EDGES + ["controller/platform/slurm/client"],
+    "controller/platform/slurm/reconcile": SLURM_EDGES + ["controller/platform/slurm/client"],
+    "controller/platform/slurm/submit": SLURM_EDGES + ["controller/platform/slurm/client", "controller/platform/slurm/watch"],
     "controller/journal": ["model", "common"],
     "agent": ["model", "store", "common", "siding/v1", "spank/messages.h", "spank/options.h", "spank/step_wire.h"],
     "spank": [],
@@ -80,6 +86,9 @@ class Dependencies(unittest.TestCase):
     def test_an_engine_that_knows_who_stands_by_is_found(self):
         self.assertTrue(violations("controller/engine/x.cc", '#include "controller/ha/standby.h"\n'))
         self.assertFalse(violations("controller/main.cc", '#include "controller/ha/standby.h"\n'))
+
+    def test_a_client_of_slurm_that_knows_what_is_desired_is_found(self):
+        self.assertTrue(violations("controller/platform/slurm/client/x.cc", '#include "controller/platform/slurm/reconcile/steps.h"\n'))
 
     def test_a_model_with_messages_is_found(self):
         self.assertTrue(violations("model/x.h", '#include "siding/v1/api.pb.h"\n'))

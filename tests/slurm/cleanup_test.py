@@ -18,23 +18,23 @@ class Cleanup(SlurmCase):
         return done
 
     def leave(self):
-        """A job held and bound to a node by siding, one in siding's reservation; one that its user holds."""
+        """A job that is bound to a node by siding, one in siding's reservation; one that its user holds."""
         submit = ("-o", "/dev/null", "--wrap", "sleep 1000")
         self.slurm.run("scontrol", "create", "reservation", "ReservationName=siding-7", "StartTime=now", "Duration=60",
                        "Nodes=node2", "Users=root", "Flags=IGNORE_JOBS,FLEX,NO_HOLD_JOBS_AFTER")
-        held = self.slurm.submit("--hold", "-w", "node1", *submit)
-        self.slurm.run("scontrol", "update", f"JobId={held}", "AdminComment=[siding held pinned: makes way] mind the gap")
+        bound = self.slurm.submit("--hold", "-w", "node1", *submit)
+        self.slurm.run("scontrol", "update", f"JobId={bound}", "AdminComment=[siding pinned: makes way] mind the gap")
         reserved = self.slurm.submit("--hold", "--reservation=siding-7", *submit)
         users = self.slurm.submit("--hold", *submit)
-        return held, reserved, users
+        return bound, reserved, users
 
     def reservations(self):
         return self.slurm.run("scontrol", "-o", "show", "reservations")
 
     def check(self, *args):
-        held, reserved, users = self.leave()
+        bound, reserved, users = self.leave()
         self.cleanup(*args)
-        job = self.slurm.wait_state(held, "RUNNING")
+        job = self.slurm.job(bound)
         self.assertEqual(job["ReqNodeList"], "(null)")
         self.assertEqual(job["AdminComment"], "mind")  # up to the first space
         self.assertNotIn("Reservation", self.slurm.job(reserved))
@@ -49,11 +49,11 @@ class Cleanup(SlurmCase):
         self.check("--backend", "tools")
 
     def test_a_trial_run_only_says_what_it_would_do(self):
-        held, reserved, _ = self.leave()
+        bound, reserved, _ = self.leave()
         said = json.loads(self.cleanup("--dry-run", "--json").stdout)
         self.assertTrue(said["dry_run"])
-        self.assertEqual([step["target"] for step in said["steps"]], [f"job {held}", f"job {reserved}", "reservation siding-7"])
-        self.assertEqual(self.slurm.job(held)["Priority"], "0")
+        self.assertEqual([step["target"] for step in said["steps"]], [f"job {bound}", f"job {reserved}", "reservation siding-7"])
+        self.assertEqual(self.slurm.job(bound)["ReqNodeList"], "node1")
         self.assertIn("siding-7", self.reservations())
 
     def test_what_cannot_be_taken_back_yet_is_said_and_done_the_next_time(self):

@@ -20,36 +20,8 @@ class ByLibrary(ClientCase):
         self.client("order", "resume", job)
         self.until(job, phase=RUNNING)
 
-    def test_requeue(self):
-        job = self.running()
-        self.client("order", "requeue", job)
-        self.until(job, phase=PENDING, restarts=1, held=False, on=[])
-
-    def test_requeue_held_and_release(self):
-        job = self.running()
-        self.client("order", "requeuehold", job)
-        self.until(job, phase=PENDING, restarts=1, held=True)
-        self.client("order", "release", job)
-        self.until(job, held=False)
-
-    def test_hold_and_release(self):
-        self.running("-N1", "--exclusive")
-        job = self.sleeper()
-        self.client("order", "hold", job)
-        self.until(job, phase=PENDING, held=True)
-        self.client("order", "release", job)
-        self.until(job, held=False)
-
-    def test_cancel(self):
-        job = self.running()
-        self.client("order", "cancel", job)
-        self.until(job, phase=ENDED, state="CANCELLED")
-
-    def test_cancelling_what_has_ended_or_never_was_is_no_error(self):
-        job = self.slurm.submit("-o", "/dev/null", "--wrap", "true")
-        self.slurm.wait_state(job, "COMPLETED")
-        self.client("order", "cancel", job)
-        self.client("order", "cancel", 4711)
+    def test_settings_are_those_in_force(self):
+        self.assertEqual(self.client("settings"), {"requeue_exits": [99], "requeue_hold_exits": [98], "requeues": True, "keeps_output": True})
 
     def test_nodes_and_comments_are_set_and_removed(self):
         job = self.sleeper("--hold")
@@ -69,7 +41,7 @@ class ByLibrary(ClientCase):
         self.client("update", stranger, "reservation=siding-1")
         self.until(stranger, phase=RUNNING, reservation="siding-1")
         self.refused("FAILED_PRECONDITION", "unreserve", "siding-1")
-        self.client("order", "cancel", stranger)
+        self.slurm.run("scancel", stranger)
         self.until(stranger, phase=ENDED)
         self.client("unreserve", "siding-1")
         self.assertEqual(self.client("reservations"), [])
@@ -84,13 +56,12 @@ class ByLibrary(ClientCase):
     def test_errors_say_what_is_wrong_with_what(self):
         job = self.sleeper("--hold")
         self.assertIn(f"job {job}", self.refused("FAILED_PRECONDITION", "order", "suspend", job))
-        self.assertIn("job 4711", self.refused("NOT_FOUND", "order", "requeue", 4711))
         self.assertIn("job 4711", self.refused("NOT_FOUND", "update", 4711, "comment=x"))
         self.assertIn("reservation siding-1", self.refused("NOT_FOUND", "unreserve", "siding-1"))
         self.assertIn("reservation siding-1", self.refused("INVALID_ARGUMENT", "reserve", "siding-1", "nowhere", "root", 60))
 
     def test_an_ordinary_user_may_not(self):
-        self.refused("PERMISSION_DENIED", "order", "requeue", self.running(), uid=65534)
+        self.refused("PERMISSION_DENIED", "order", "suspend", self.running(), uid=65534)
 
     def test_without_slurmctld_it_is_unavailable(self):
         self.slurm.stop_controller()

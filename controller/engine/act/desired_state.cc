@@ -19,42 +19,42 @@ bool IsFrozen(const JobRecord& job) {
 
 }  // namespace
 
-ManagerWishes DesiredState::WishesNow() const {
-  ManagerWishes wishes;
+DesiredState DesiredStateBuilder::Build() const {
+  DesiredState desired;
   for (const auto& [id, unfinished] : state_.unfinished) {
     const JobRecord& job = *unfinished;
     if (OwnershipOf(job.spec).siding_starts) continue;
     if (IsKnownFromQueueOnly(job)) {
-      WishFor(job, wishes);
+      AddRequest(job, desired);
       continue;
     }
-    ManagerWishes::Job wish;
-    wish.suspended = job.in_ram;  // siding's own doing, or an operator's
-    wish.why = job.displaced_by == JobId() ? "is to go on where its image lies"
-                                           : absl::StrCat("makes way for job ", job.displaced_by.value());
+    DesiredState::Job wanted;
+    wanted.suspended = job.in_ram;  // siding's own doing, or an operator's
+    wanted.why = job.displaced_by == JobId() ? "is to go on where its image lies"
+                                             : absl::StrCat("makes way for job ", job.displaced_by.value());
     if (job.state == JobState::kParked) {
-      wish.nodes = cluster_.TargetOf(job);
+      wanted.nodes = cluster_.TargetOf(job);
       if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
         const CheckpointRecord& newest = state_.checkpoints.at(job.checkpoints.back());
-        if (newest.tier == Tier::kLocal) wish.nodes = newest.nodes;
+        if (newest.tier == Tier::kLocal) wanted.nodes = newest.nodes;
       }
     }
-    const bool anything = wish.suspended || !wish.nodes.empty() || job.displaced_by != JobId();
-    if (anything) wishes.jobs[id] = std::move(wish);
+    const bool anything = wanted.suspended || !wanted.nodes.empty() || job.displaced_by != JobId();
+    if (anything) desired.jobs[id] = std::move(wanted);
   }
   // Nodes on which somebody is frozen are kept until he goes on: their slots look free to everybody.
   for (const auto& [id, job] : state_.unfinished) {
-    if (OwnershipOf(job->spec).siding_starts || !IsFrozen(*job) || wishes.kept.contains(job->displaced_by))
+    if (OwnershipOf(job->spec).siding_starts || !IsFrozen(*job) || desired.kept.contains(job->displaced_by))
       continue;
     const auto request = state_.jobs.find(job->displaced_by);
     if (request == state_.jobs.end() || !request->second.ended) continue;
-    wishes.kept[job->displaced_by] = {request->second.last_nodes, request->second.spec.user,
-                                      *request->second.ended + kKeptBeyond};
+    desired.kept[job->displaced_by] = {request->second.last_nodes, request->second.spec.user,
+                                       *request->second.ended + kKeptBeyond};
   }
-  return wishes;
+  return desired;
 }
 
-void DesiredState::WishFor(const JobRecord& request, ManagerWishes& wishes) const {
+void DesiredStateBuilder::AddRequest(const JobRecord& request, DesiredState& desired) const {
   if (request.plans.empty() || IsQueued(request)) return;
   // Where nothing is planned at the moment (agents may be away), what was planned before stays kept.
   const auto last = std::find_if(request.plans.rbegin(), request.plans.rend(),
@@ -62,14 +62,14 @@ void DesiredState::WishFor(const JobRecord& request, ManagerWishes& wishes) cons
   const Plan& plan = last == request.plans.rend() ? request.plans.back() : *last;
   const std::vector<NodeId>& nodes = HoldsNodes(request.state) ? request.nodes : plan.nodes;
   if (nodes.empty() || request.spec.not_before > clock_.Now()) return;
-  wishes.kept[request.id] = {nodes, request.spec.user,
-                             std::max(request.spec.start_by, plan.predicted_start) + kKeptBeyond};
+  desired.kept[request.id] = {nodes, request.spec.user,
+                              std::max(request.spec.start_by, plan.predicted_start) + kKeptBeyond};
   std::string why = absl::StrCat("is to start by ", FormatTime(request.spec.start_by));
   if (!plan.refusal.empty()) absl::StrAppend(&why, "; ", plan.refusal);
-  ManagerWishes::Job& wish = wishes.jobs[request.id];
-  wish.why = std::move(why);
+  DesiredState::Job& wanted = desired.jobs[request.id];
+  wanted.why = std::move(why);
   // Its reservation does not keep it from starting elsewhere.
-  if (!HoldsNodes(request.state)) wish.nodes = nodes;
+  if (!HoldsNodes(request.state)) wanted.nodes = nodes;
 }
 
 }  // namespace siding

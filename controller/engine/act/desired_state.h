@@ -8,15 +8,15 @@
 
 namespace siding {
 
-class DesiredState {
+class DesiredStateBuilder {
  public:
-  explicit DesiredState(const Context& c) : state_(c.state), clock_(c.clock), cluster_(c.cluster) {}
+  explicit DesiredStateBuilder(const Context& c) : state_(c.state), clock_(c.clock), cluster_(c.cluster) {}
 
-  // All that is wished at this moment.
-  ManagerWishes WishesNow() const;
+  // All that is desired at this moment.
+  DesiredState Build() const;
 
  private:
-  void WishFor(const JobRecord& request, ManagerWishes& wishes) const;
+  void AddRequest(const JobRecord& request, DesiredState& desired) const;
 
   const ClusterState& state_;
   const Clock& clock_;

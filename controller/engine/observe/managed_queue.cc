@@ -44,7 +44,7 @@ void ManagedQueue::OnManager(ManagerChanges changes) {
     // What ended while nobody looked is not in the queue any more.
     for (const auto& [id, job] : state_.unfinished) changed.insert(id);
     agenda_.AddAll(state_);  // images of what is not in it any more may go
-    agenda_.wishes = true;   // even if there is none: what an earlier controller did is to be taken back
+    agenda_.desired = true;  // even if there is none: what an earlier controller did is to be taken back
   }
   for (JobId id : changed) {
     FollowQueue(id);

@@ -7,15 +7,15 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Says nothing by itself; remembers what was wished last.
+// Says nothing by itself; remembers what was desired last.
 class FakeManager final : public Platform {
  public:
   std::vector<Placement> Place(const std::vector<Waiting>&, std::vector<NodeRoom>) override { return {}; }
   std::string manager() const override { return "manager"; }
   Capabilities capabilities() const override { return can; }
   bool steers() const override { return steering; }
-  void Want(const ManagerWishes& wishes) override {
-    wished = wishes;
+  void SetDesired(const DesiredState& state) override {
+    desired = state;
     ++times;
   }
 
@@ -24,7 +24,7 @@ class FakeManager final : public Platform {
   std::optional<std::set<NodeId>> nodes;
   Capabilities can{.freezing_frees_slots = false, .freezing_frees_gpus = false};
   bool steering = true;
-  ManagerWishes wished;
+  DesiredState desired;
   int times = 0;
 };
 
@@ -41,7 +41,7 @@ class QueueTest : public EngineTest {
     for (v1::Method method : {v1::SUSPEND, v1::CHECKPOINT}) tasks_.add_methods(method);
   }
   FakeManager& manager() { return static_cast<FakeManager&>(*platform_); }
-  const ManagerWishes& Wished() { return manager().wished; }
+  const DesiredState& Desired() { return manager().desired; }
 
   ManagedJob Managed(JobId id, ManagedPhase phase, std::vector<NodeId> nodes = {}, int starts = 1) {
     ManagedJob job;
@@ -136,19 +136,19 @@ TEST_F(QueueTest, ADeadlineJobIsPlannedWhenItIsSeen) {
 
 TEST_F(QueueTest, ItsNodesAreKeptForIt) {
   MakeWay();
-  ASSERT_TRUE(Wished().kept.contains(kExpress));
-  EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
-  EXPECT_EQ(Wished().kept.at(kExpress).user, "bob");
+  ASSERT_TRUE(Desired().kept.contains(kExpress));
+  EXPECT_THAT(Desired().kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+  EXPECT_EQ(Desired().kept.at(kExpress).user, "bob");
 }
 
 TEST_F(QueueTest, TheVictimIsToldForWhomItMakesWay) {
   MakeWay();
-  EXPECT_EQ(Wished().jobs.at(kBatchJob).why, "makes way for job 50");
+  EXPECT_EQ(Desired().jobs.at(kBatchJob).why, "makes way for job 50");
 }
 
 TEST_F(QueueTest, FreeNodesAreKeptWithoutAVictim) {
   Say(Express(ManagedPhase::kWaiting));
-  EXPECT_EQ(Wished().kept.at(kExpress).nodes.size(), 1u);
+  EXPECT_EQ(Desired().kept.at(kExpress).nodes.size(), 1u);
 }
 
 TEST_F(QueueTest, SidingDoesNotStartIt) {
@@ -170,7 +170,7 @@ TEST_F(QueueTest, ItEndsWhenTheQueueSaysSo) {
   over.succeeded = true;
   Say(over);
   EXPECT_EQ(State(kExpress), JobState::kDone);
-  EXPECT_THAT(Wished().kept, IsEmpty());
+  EXPECT_THAT(Desired().kept, IsEmpty());
 }
 
 TEST_F(QueueTest, OneThatFailedHasFailed) {
@@ -193,7 +193,7 @@ TEST_F(QueueTest, OneThatIsRequeuedIsPlannedAgain) {
   Say(Express(ManagedPhase::kRunning, {NodeId("a")}));
   Say(Express(ManagedPhase::kWaiting));
   EXPECT_EQ(State(kExpress), JobState::kPending);
-  EXPECT_TRUE(Wished().kept.contains(kExpress));
+  EXPECT_TRUE(Desired().kept.contains(kExpress));
 }
 
 TEST_F(QueueTest, WhatTheManagerForgotIsOver) {
@@ -210,7 +210,7 @@ TEST_F(QueueTest, OneThatMayNotIsRefusedAndWaitsLikeAnyOther) {
   Say(Express(ManagedPhase::kWaiting));
   EXPECT_EQ(State(kExpress), JobState::kFailed);
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
-  EXPECT_THAT(Wished().kept, IsEmpty());
+  EXPECT_THAT(Desired().kept, IsEmpty());
 }
 
 TEST_F(QueueTest, AParkedJobThatWasCancelledIsCancelled) {
@@ -224,7 +224,7 @@ TEST_F(QueueTest, AParkedJobComesBackWhereTheManagerPutsIt) {
   Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("b")}, 2));
   Task("b", 2, "manager-42.1");
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
-  EXPECT_FALSE(Wished().jobs.contains(kBatchJob));
+  EXPECT_FALSE(Desired().jobs.contains(kBatchJob));
 }
 
 // ---- The manager ends a job and queues it again by itself: for the engine it has ended. ----
@@ -284,7 +284,7 @@ TEST_F(QueueTest, ADrainedNodeIsNotPlannedWith) {
   changes.nodes = {ManagedNode{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};
   engine_->OnManager(std::move(changes));
   Say(Express(ManagedPhase::kWaiting));
-  EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
+  EXPECT_THAT(Desired().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
 }
 
 TEST_F(QueueTest, AVictimWhoseImageIsLostWithItsNodeMayStartAnywhere) {
@@ -292,10 +292,10 @@ TEST_F(QueueTest, AVictimWhoseImageIsLostWithItsNodeMayStartAnywhere) {
   ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kLocal).ok());
   Settle();
   Say(Managed(kBatchJob, ManagedPhase::kWaiting));
-  ASSERT_THAT(Wished().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
+  ASSERT_THAT(Desired().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
   cluster_.Disconnect("a");
   ASSERT_TRUE(engine_->Lose(kRoot, NodeId("a")).ok());
-  EXPECT_FALSE(Wished().jobs.contains(kBatchJob));
+  EXPECT_FALSE(Desired().jobs.contains(kBatchJob));
 }
 
 TEST_F(QueueTest, ANodeThatTheManagerUsesIsNotLost) {
@@ -317,13 +317,13 @@ TEST_F(QueueTest, WhoAsksIsToldWhoHasTheQueue) { EXPECT_EQ(engine_->ClusterManag
 TEST_F(QueueTest, OnlyNodesOfItsPartitionArePlannedWith) {
   manager().nodes = {NodeId("b")};
   Say(Express(ManagedPhase::kWaiting));
-  EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
+  EXPECT_THAT(Desired().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
 }
 
 TEST_F(QueueTest, AJobThatSidingCannotMoveHoldsItsNode) {
   Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("a")}));
   Say(Express(ManagedPhase::kWaiting));
-  EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
+  EXPECT_THAT(Desired().kept.at(kExpress).nodes, ElementsAre(NodeId("b")));
 }
 
 TEST_F(QueueTest, AFrozenJobIsSuspendedThereTooAndItsNodesStayKept) {
@@ -331,15 +331,15 @@ TEST_F(QueueTest, AFrozenJobIsSuspendedThereTooAndItsNodesStayKept) {
   Fill();
   Say(Express(ManagedPhase::kWaiting));
   ASSERT_EQ(State(kBatchJob), JobState::kSuspended);
-  EXPECT_TRUE(Wished().jobs.at(kBatchJob).suspended);
+  EXPECT_TRUE(Desired().jobs.at(kBatchJob).suspended);
   Say(Express(ManagedPhase::kRunning, {NodeId("a")}));
-  EXPECT_TRUE(Wished().jobs.at(kBatchJob).suspended);
+  EXPECT_TRUE(Desired().jobs.at(kBatchJob).suspended);
   ManagedJob over = Express(ManagedPhase::kOver);
   over.succeeded = true;
   Say(over);
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
-  EXPECT_FALSE(Wished().jobs.contains(kBatchJob));
-  EXPECT_THAT(Wished().kept, IsEmpty());
+  EXPECT_FALSE(Desired().jobs.contains(kBatchJob));
+  EXPECT_THAT(Desired().kept, IsEmpty());
 }
 
 TEST_F(QueueTest, AJobThatCannotReturnToItsNodesLeavesNoImageThere) {
@@ -359,13 +359,13 @@ TEST_F(QueueTest, AVictimIsToStartWhereItsImageLies) {
   Fill();
   ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kLocal).ok());
   Settle();
-  EXPECT_THAT(Wished().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
+  EXPECT_THAT(Desired().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
 }
 
 TEST_F(QueueTest, ANewControllerWishesTheSame) {
   MakeWay();
-  const ManagerWishes before = Wished();
-  manager().wished = {};
+  const DesiredState before = Desired();
+  manager().desired = {};
   StartController();
   cluster_.Connect("a");
   cluster_.Connect("b");
@@ -373,7 +373,7 @@ TEST_F(QueueTest, ANewControllerWishesTheSame) {
   changes.jobs = {Managed(kBatchJob, ManagedPhase::kWaiting), Express(ManagedPhase::kWaiting),
                   Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")})};
   engine_->OnManager(std::move(changes));
-  EXPECT_EQ(Wished(), before);
+  EXPECT_EQ(Desired(), before);
 }
 
 TEST_F(QueueTest, ANewControllerConcludesWhatEndedMeanwhile) {
@@ -513,7 +513,7 @@ TEST_F(QueueTest, OneThatWasStartedAgainIsPlannedWithAndLeavesWhenItIsReported) 
   ManagedJob other = Express(ManagedPhase::kWaiting);
   other.id = JobId(51);
   Say(other);
-  EXPECT_TRUE(Wished().kept.contains(JobId(51)));
+  EXPECT_TRUE(Desired().kept.contains(JobId(51)));
   EXPECT_EQ(State(kBatchJob), JobState::kParked);
   Task("a", 2, "manager-42.1");
   EXPECT_EQ(Job(kBatchJob).checkpoints.back(), CheckpointId("manager-42.2"));
@@ -525,11 +525,11 @@ TEST_F(QueueTest, OneThatIsHeldIsNotPlannedFor) {
   Say(held);
   EXPECT_FALSE(Knows(kExpress));
   Say(Express(ManagedPhase::kWaiting));
-  EXPECT_TRUE(Wished().kept.contains(kExpress));
+  EXPECT_TRUE(Desired().kept.contains(kExpress));
   Say(held);
-  EXPECT_THAT(Wished().kept, IsEmpty());
+  EXPECT_THAT(Desired().kept, IsEmpty());
   Say(Express(ManagedPhase::kWaiting));
-  EXPECT_TRUE(Wished().kept.contains(kExpress));
+  EXPECT_TRUE(Desired().kept.contains(kExpress));
 }
 
 TEST_F(QueueTest, OneThatTheManagerDoesNotStartHasItsNodesForAWhileOnly) {
@@ -537,7 +537,7 @@ TEST_F(QueueTest, OneThatTheManagerDoesNotStartHasItsNodesForAWhileOnly) {
   Settle(240);
   EXPECT_EQ(State(kExpress), JobState::kFailed);
   EXPECT_THAT(Job(kExpress).reason, HasSubstr("manager did not start it"));
-  EXPECT_THAT(Wished().kept, IsEmpty());
+  EXPECT_THAT(Desired().kept, IsEmpty());
 }
 
 TEST_F(QueueTest, AnAgentThatDialsAgainCostsNoVictim) {
@@ -590,7 +590,7 @@ TEST_F(QueueTest, TasksOnOneNodeShareWhatTheJobHas) {
   Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")}));
   Say(Express(ManagedPhase::kWaiting));
   EXPECT_EQ(State(kBatchJob), JobState::kParked);
-  EXPECT_THAT(Wished().kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+  EXPECT_THAT(Desired().kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
 }
 
 class RescueTest : public QueueTest {

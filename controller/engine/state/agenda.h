@@ -13,7 +13,7 @@ struct Agenda {
   std::set<JobId> jobs;       // whose reports or state changed since they were last judged
   std::set<JobId> next_tick;  // to be looked at again by the next Tick()
   bool schedule = true;       // something changed that may let a waiting job continue
-  bool wishes = false;        // what is wished of the cluster manager has changed
+  bool desired = false;       // what is desired of the cluster manager has changed
 
   // Every job is looked at, whatever its state.
   void AddAll(const DurableState& state) {

@@ -7,20 +7,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/status.h"
-#include "controller/platform/slurm/guarded_client.h"
-#include "controller/platform/slurm/translate.h"
-#include "controller/platform/slurm/watcher.h"
+#include "controller/platform/slurm/client/guarded_client.h"
+#include "controller/platform/slurm/reconcile/reconciler.h"
+#include "controller/platform/slurm/watch/translate.h"
+#include "controller/platform/slurm/watch/watcher.h"
 #include "spdlog/spdlog.h"
 
 namespace siding::slurm {
 namespace {
 
-constexpr Duration kPartitionsEvery = std::chrono::seconds(10);
+constexpr Duration kInventoryEvery = std::chrono::seconds(10);
 
-class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
+class PolledSlurm final : public SlurmPlatform, public PollListener {
  public:
-  WatchedSlurm(std::unique_ptr<Client> client, const PlatformOptions& options, const Clock& clock)
-      : client_(std::move(client)), options_(options), clock_(clock) {}
+  PolledSlurm(std::unique_ptr<Client> client, const PlatformOptions& options, const Clock& clock)
+      : client_(std::move(client)), options_(options), clock_(clock), reconciler_(*client_) {}
 
   // Slurm places its jobs itself.
   std::vector<Placement> Place(const std::vector<Waiting>&, std::vector<NodeRoom>) override { return {}; }
@@ -37,25 +38,21 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
     return nodes;
   }
   void Complete(JobSpec& job) const override { TakeWholeNodes(job, *inventory()); }
-  void Want(const ManagerWishes& wishes) override {
+  void SetDesired(const DesiredState& desired) override {
+    reconciler_.SetDesired(desired);
     std::lock_guard lock(mutex_);
-    if (watcher_) {
-      watcher_->Want(WishesOf(wishes));
-    } else {
-      early_ = wishes;
-    }
+    if (watcher_) watcher_->Wake();
   }
 
   void Start(Sink sink) override {
     spdlog::info("slurm: by {}", client_->Description());
     sink_ = std::move(sink);
     std::lock_guard lock(mutex_);
-    watcher_ = std::make_unique<Watcher>(*client_, *this, clock_, options_.interval);
-    if (early_) watcher_->Want(WishesOf(*early_));
+    watcher_ = std::make_unique<Watcher>(*client_, *this, options_.interval);
   }
 
   void Stop() override {
-    // Not under the lock: the sink may be about to wish something.
+    // Not under the lock: the sink may be about to set what is desired.
     std::unique_ptr<Watcher> watcher;
     {
       std::lock_guard lock(mutex_);
@@ -64,8 +61,12 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
   }
 
  private:
-  void OnChanges(const Changes& changes) override {
-    LookAtPartitions();
+  void OnPolled(const std::vector<QueueJob>& jobs, const Changes& changes) override {
+    if (!changes.empty()) Tell(changes);
+    for (const StepResult& result : reconciler_.Reconcile(jobs, !changes.empty(), clock_.Now())) Log(result);
+  }
+  void Tell(const Changes& changes) {
+    LookAtInventory();
     Inventory seen = WithNodes(*inventory(), changes.nodes);
     // It seldom changes, and those who read it have it as long as they like.
     if (seen != *inventory()) Keep(std::move(seen));
@@ -79,7 +80,7 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
                    std::string(health.message()));
     }
   }
-  void OnStep(const StepTaken& taken) override {
+  static void Log(const StepResult& taken) {
     const std::string actions = absl::StrJoin(taken.step.actions, ", ");
     if (taken.status.ok()) {
       spdlog::info("slurm: {}: {}", taken.step.target, actions);
@@ -97,38 +98,54 @@ class WatchedSlurm final : public SlurmPlatform, public ChangeListener {
     inventory_ = std::make_shared<const Inventory>(std::move(inventory));
   }
 
-  // And at reservations, on the watcher's thread, whose client it is. They change when an administrator says
-  // so.
-  void LookAtPartitions() {
+  // At partitions, reservations and Slurm's settings, on the watcher's thread, whose client it is. They
+  // change when an administrator says so.
+  void LookAtInventory() {
     const Time now = clock_.Now();
-    if (partitions_seen_ && now - *partitions_seen_ < kPartitionsEvery) return;
+    if (inventory_seen_ && now - *inventory_seen_ < kInventoryEvery) return;
     const auto partitions = client_->Partitions();
     const auto reservations = client_->Reservations();
     if (!partitions.ok() || !reservations.ok())
       return;  // that Slurm does not answer has been or will be said
-    partitions_seen_ = now;
+    inventory_seen_ = now;
+    CheckSettings();
     Keep({**partitions, inventory()->nodes});
     std::lock_guard lock(mutex_);
     reserved_ = ReservedByOthers(**reservations, now);
+  }
+
+  // Says what is wrong with them once, and again when that has changed.
+  void CheckSettings() {
+    const absl::StatusOr<Settings> settings = client_->LoadSettings();
+    if (absl::IsUnavailable(settings.status())) return;
+    std::vector<std::string> problems =
+        settings.ok() ? ProblemsOf(*settings)
+                      : std::vector<std::string>{
+                            absl::StrCat("its settings cannot be checked: ", settings.status().message())};
+    if (problems == problems_) return;
+    for (const std::string& problem : problems) spdlog::warn("slurm: {}", problem);
+    if (problems.empty()) spdlog::info("slurm: its settings are as they should be now");
+    problems_ = std::move(problems);
   }
 
   const std::unique_ptr<Client> client_;
   const PlatformOptions options_;
   const Clock& clock_;
   Sink sink_;
-  std::optional<Time> partitions_seen_;
+  std::optional<Time> inventory_seen_;
+  std::vector<std::string> problems_;  // of Slurm's settings, that were said
+  Reconciler reconciler_;
   mutable std::mutex mutex_;  // of what follows
   std::shared_ptr<const Inventory> inventory_ = std::make_shared<const Inventory>();
-  std::set<NodeId> reserved_;           // by others than siding
-  std::optional<ManagerWishes> early_;  // wished while there was no watcher
-  std::unique_ptr<Watcher> watcher_;    // last: ends before what it uses
+  std::set<NodeId> reserved_;         // by others than siding
+  std::unique_ptr<Watcher> watcher_;  // last: ends before what it uses
 };
 
 }  // namespace
 
 std::unique_ptr<SlurmPlatform> NewSlurmPlatform(std::unique_ptr<Client> client,
                                                 const PlatformOptions& options, const Clock& clock) {
-  return std::make_unique<WatchedSlurm>(std::move(client), options, clock);
+  return std::make_unique<PolledSlurm>(std::move(client), options, clock);
 }
 
 absl::StatusOr<std::unique_ptr<SlurmPlatform>> OpenSlurmPlatform(const PlatformOptions& options,

@@ -2,10 +2,13 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <sstream>
 
-#include "controller/platform/slurm/fake_client.h"
+#include "controller/platform/slurm/client/fake_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 
 namespace siding::slurm {
 namespace {
@@ -48,17 +51,32 @@ TEST_F(SlurmPlatformTest, SaysWhatThereIs) {
   EXPECT_EQ(Hear().jobs[0].spec.user, "ann");
 }
 
-TEST_F(SlurmPlatformTest, WishesMayComeBeforeItLooks) {
-  platform_->Want({.kept = {}, .jobs = {{JobId(1), {.nodes = {NodeId("a")}, .why = "x"}}}});
+TEST_F(SlurmPlatformTest, WhatIsDesiredMayBeSetBeforeItPolls) {
+  platform_->SetDesired({.kept = {}, .jobs = {{JobId(1), {.nodes = {NodeId("a")}, .why = "x"}}}});
   Start();
   Hear();
-  // The changes come first, then what is wished; the second look shows it.
+  // The changes come first, then what is desired; the second poll shows it.
   std::unique_lock lock(mutex_);
   heard_.reset();
   EXPECT_TRUE(news_.wait_for(lock, 30s, [this] { return heard_.has_value(); }));
   lock.unlock();
   platform_->Stop();
   EXPECT_THAT(slurm_->jobs.at(JobNumber(1)).only_on, testing::ElementsAre(NodeId("a")));
+}
+
+TEST_F(SlurmPlatformTest, WrongSettingsOfSlurmAreSaid) {
+  std::ostringstream said;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+  slurm_->settings = {
+      .requeue_exits = {1}, .requeue_hold_exits = {98}, .requeues = true, .keeps_output = true};
+  Start();
+  Hear();
+  platform_->Stop();
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(said.str(), testing::HasSubstr("slurm: RequeueExit lacks 99"));
+  EXPECT_THAT(said.str(), testing::Not(testing::HasSubstr("JobFileAppend")));
 }
 
 TEST_F(SlurmPlatformTest, FreezingFreesCpusAndNoGpus) {

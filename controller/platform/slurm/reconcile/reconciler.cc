@@ -1,0 +1,38 @@
+#include "controller/platform/slurm/reconcile/reconciler.h"
+
+#include <utility>
+
+namespace siding::slurm {
+
+void Reconciler::SetDesired(DesiredState desired) {
+  std::lock_guard lock(mutex_);
+  next_ = std::move(desired);
+}
+
+std::vector<StepResult> Reconciler::Reconcile(const std::vector<QueueJob>& jobs, bool changed, Time now) {
+  bool fresh = false;
+  {
+    std::lock_guard lock(mutex_);
+    if (next_) {
+      desired_ = std::exchange(next_, std::nullopt);
+      fresh = true;
+    }
+  }
+  std::vector<StepResult> taken;
+  if (!desired_ || !(changed || fresh || (retry_ && now >= *retry_))) return taken;
+  const auto reservations = client_.Reservations();
+  retry_.reset();
+  if (!reservations.ok()) {
+    retry_ = now + kRetryAfter;
+    taken.push_back({Step{"reservations", {"looked at"}, {}, {}}, reservations.status()});
+    return taken;
+  }
+  for (Step& step : StepsTowards(*desired_, jobs, **reservations, now)) {
+    const absl::Status status = Apply(client_, step);
+    if (!status.ok()) retry_ = now + kRetryAfter;
+    taken.push_back({std::move(step), status});
+  }
+  return taken;
+}
+
+}  // namespace siding::slurm

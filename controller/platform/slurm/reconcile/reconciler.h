@@ -1,0 +1,40 @@
+// Brings Slurm from what is observed to what is desired, one pass after the other.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/units.h"
+#include "controller/platform/manager.h"
+#include "controller/platform/slurm/client/client.h"
+#include "controller/platform/slurm/reconcile/steps.h"
+
+namespace siding::slurm {
+
+// What failed is tried again after this, or when something has changed.
+inline constexpr Duration kRetryAfter = std::chrono::seconds(5);
+
+class Reconciler {
+ public:
+  // The client must outlive it.
+  explicit Reconciler(Client& client) : client_(client) {}
+
+  // This is desired from now on. Until it is called nothing is done and nothing taken back: a controller that
+  // has just started does not know yet what it wants. Thread-safe, and does not wait for a pass.
+  void SetDesired(DesiredState desired);
+
+  // Takes the steps from these jobs, as observed now, to the desired state; none while nothing has changed.
+  // A step that fails does not keep the others from being taken. One thread at a time.
+  std::vector<StepResult> Reconcile(const std::vector<QueueJob>& jobs, bool changed, Time now);
+
+ private:
+  Client& client_;
+  std::optional<DesiredState> desired_;
+  std::optional<Time> retry_;
+  std::mutex mutex_;
+  std::optional<DesiredState> next_;  // not taken up yet; guarded by mutex_
+};
+
+}  // namespace siding::slurm

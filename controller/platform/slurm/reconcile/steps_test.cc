@@ -1,0 +1,189 @@
+#include "controller/platform/slurm/reconcile/steps.h"
+
+#include "controller/platform/slurm/client/fake_client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::slurm {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const NodeId kA("a"), kB("b");
+
+class StepsTest : public testing::Test {
+ protected:
+  // Does all that there is to do, and says it: "job 1: suspended".
+  std::vector<std::string> Bring() {
+    std::vector<std::string> said;
+    const auto jobs = *slurm.Jobs();
+    const auto reservations = *slurm.Reservations();
+    for (const Step& step : StepsTowards(desired, *jobs, *reservations, Time())) {
+      for (const std::string& action : step.actions) said.push_back(step.target + ": " + action);
+      EXPECT_TRUE(Apply(slurm, step).ok()) << step.target;
+    }
+    return said;
+  }
+  QueueJob& Waiting(uint32_t number) { return slurm.Add(number, JobPhase::kPending); }
+  DesiredState::Job& Desired(uint32_t number) { return desired.jobs[JobId(number)]; }
+
+  FakeClient slurm;
+  DesiredState desired;
+};
+
+TEST_F(StepsTest, AJobIsMarkedBeforeItsNodesAreChosen) {
+  Waiting(1);
+  Desired(1) = {.nodes = {kA}, .why = "its image is there"};
+  EXPECT_THAT(Bring(), ElementsAre("job 1: marked: its image is there", "job 1: to start on a"));
+}
+
+TEST_F(StepsTest, OnceGrantedThereIsNothingToDo) {
+  Waiting(1);
+  Desired(1) = {.nodes = {kA}, .why = "makes way"};
+  desired.kept[JobId(1)] = {{kA}, "ann", {}};
+  Bring();
+  EXPECT_THAT(Bring(), IsEmpty());
+}
+
+TEST_F(StepsTest, TheMarkGoesAfterTheChosenNodes) {
+  Waiting(1);
+  Desired(1) = {.nodes = {kA}, .why = "its image is there"};
+  Bring();
+  desired.jobs.clear();
+  EXPECT_THAT(Bring(), ElementsAre("job 1: free to run on any node", "job 1: mark removed"));
+}
+
+TEST_F(StepsTest, AMarkKeepsSayingPinnedUntilTheNodesAreGivenUp) {
+  Waiting(1);
+  Desired(1) = {.nodes = {kA}, .why = "makes way"};
+  Bring();
+  Desired(1).nodes.clear();
+  const auto steps = StepsTowards(desired, **slurm.Jobs(), {}, Time());
+  ASSERT_EQ(steps.size(), 1u);
+  EXPECT_THAT(steps[0].actions, ElementsAre("free to run on any node", "marked: makes way"));
+}
+
+TEST_F(StepsTest, AHoldOfItsUsersStaysItsUsers) {
+  QueueJob& job = Waiting(1);
+  job.held = true;
+  Desired(1) = {.why = "makes way"};
+  Bring();
+  EXPECT_EQ(job.admin_comment, "[siding: makes way]");
+  desired.jobs.clear();
+  Bring();
+  EXPECT_TRUE(job.held);
+}
+
+TEST_F(StepsTest, AJobStartsWhereItIsDesired) {
+  const QueueJob& job = Waiting(1);
+  Desired(1) = {.nodes = {kA}, .why = "its image is there"};
+  Bring();
+  EXPECT_THAT(job.only_on, ElementsAre(kA));
+  Desired(1).nodes = {kB};
+  Bring();
+  EXPECT_THAT(job.only_on, ElementsAre(kB));
+}
+
+TEST_F(StepsTest, ButWhereItsUserWantsItIfHeSaid) {
+  QueueJob& job = Waiting(1);
+  job.only_on = {kB};
+  Desired(1) = {.nodes = {kA}, .why = "x"};
+  Bring();
+  EXPECT_THAT(job.only_on, ElementsAre(kB));
+}
+
+TEST_F(StepsTest, AnElementOfAnArrayStartsWhereSlurmPutsIt) {
+  QueueJob& job = Waiting(2);
+  job.array = JobNumber(1);
+  Desired(2) = {.nodes = {kA}, .why = "x"};
+  Bring();
+  EXPECT_THAT(job.only_on, IsEmpty());
+}
+
+TEST_F(StepsTest, ARunningJobOnlySaysWhy) {
+  const QueueJob& job = slurm.Add(1, JobPhase::kRunning);
+  Desired(1) = {.nodes = {kA}, .why = "makes way"};
+  EXPECT_THAT(Bring(), ElementsAre("job 1: marked: makes way"));
+  EXPECT_EQ(job.admin_comment, "[siding: makes way]");
+}
+
+TEST_F(StepsTest, NodesAreKeptBeforeTheJobIsSentThere) {
+  const QueueJob& job = Waiting(7);
+  desired.kept[JobId(7)] = {{kA, kB}, "ann", {}};
+  EXPECT_THAT(Bring(),
+              ElementsAre("reservation siding-7: keeps a,b for ann", "job 7: into reservation siding-7"));
+  EXPECT_EQ(job.reservation, "siding-7");
+}
+
+TEST_F(StepsTest, NodesThatNobodyNeedsAnyMoreAreFree) {
+  Waiting(7);
+  desired.kept[JobId(7)] = {{kA}, "ann", {}};
+  Bring();
+  desired.kept.clear();
+  EXPECT_THAT(Bring(), ElementsAre("job 7: out of reservation siding-7", "reservation siding-7: deleted"));
+}
+
+TEST_F(StepsTest, OtherNodesMeanAReservationMadeAgain) {
+  const QueueJob& job = Waiting(7);
+  desired.kept[JobId(7)] = {{kA}, "ann", {}};
+  Bring();
+  desired.kept[JobId(7)].nodes = {kB};
+  Bring();
+  EXPECT_EQ(job.reservation, "");
+  Bring();
+  EXPECT_EQ(job.reservation, "siding-7");
+  EXPECT_THAT(slurm.reservations["siding-7"].nodes, ElementsAre(kB));
+}
+
+TEST_F(StepsTest, NodesInAnotherOrderAreTheSame) {
+  Waiting(7);
+  desired.kept[JobId(7)] = {{kA, kB}, "ann", {}};
+  Bring();
+  desired.kept[JobId(7)].nodes = {kB, kA};
+  EXPECT_THAT(Bring(), IsEmpty());
+}
+
+TEST_F(StepsTest, NodesAreNotKeptAgainForAJobThatHasThem) {
+  slurm.Add(7, JobPhase::kRunning);
+  desired.kept[JobId(7)] = {{kA}, "ann", {}};
+  EXPECT_THAT(Bring(), IsEmpty());
+}
+
+TEST_F(StepsTest, AJobIsMarkedBeforeItIsSuspendedAndAfterItIsResumed) {
+  slurm.Add(1, JobPhase::kRunning);
+  Desired(1) = {.suspended = true, .why = "makes way"};
+  EXPECT_THAT(Bring(), ElementsAre("job 1: marked: makes way", "job 1: suspended"));
+  EXPECT_THAT(Bring(), IsEmpty());
+  desired.jobs.clear();
+  EXPECT_THAT(Bring(), ElementsAre("job 1: resumed", "job 1: mark removed"));
+}
+
+TEST_F(StepsTest, AJobThatSomebodyElseSuspendedStaysSo) {
+  slurm.Add(1, JobPhase::kSuspended);
+  Desired(1) = {.suspended = true, .why = "makes way"};
+  Bring();
+  desired.jobs.clear();
+  EXPECT_THAT(Bring(), ElementsAre("job 1: mark removed"));
+}
+
+TEST_F(StepsTest, AReservationOfItsUsersStays) {
+  QueueJob& job = Waiting(7);
+  job.reservation = "course";
+  slurm.reservations["course"].name = "course";
+  desired.kept[JobId(7)] = {{kA}, "ann", {}};
+  Bring();
+  EXPECT_EQ(job.reservation, "course");
+}
+
+TEST_F(StepsTest, AStepEndsAtItsFirstError) {
+  Waiting(1);
+  Desired(1) = {.why = "makes way"};
+  const auto steps = StepsTowards(desired, **slurm.Jobs(), {}, Time());
+  slurm.jobs.clear();
+  EXPECT_THAT(std::string(Apply(slurm, steps.front()).message()), HasSubstr("job 1"));
+}
+
+}  // namespace
+}  // namespace siding::slurm

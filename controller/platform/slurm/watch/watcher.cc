@@ -1,0 +1,55 @@
+#include "controller/platform/slurm/watch/watcher.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace siding::slurm {
+
+Duration PauseAfter(Duration poll, Duration interval) { return std::max({kLeastPause, interval, poll * 19}); }
+
+Watcher::Watcher(Client& client, PollListener& listener, Duration interval)
+    : poller_(client), listener_(listener), interval_(interval), thread_([this] { Run(); }) {}
+
+Watcher::~Watcher() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void Watcher::Wake() {
+  {
+    std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  wake_.notify_all();
+}
+
+void Watcher::PollOnce() {
+  const absl::StatusOr<Changes> changes = poller_.Poll();
+  if (changes.status().code() != health_.code()) {
+    health_ = changes.status();
+    listener_.OnHealth(health_);
+  }
+  if (changes.ok()) listener_.OnPolled(poller_.jobs(), *changes);
+}
+
+void Watcher::Run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    woken_ = false;  // whoever wakes it from here on may have come too late for this poll
+    lock.unlock();
+    const auto begun = std::chrono::steady_clock::now();
+    PollOnce();
+    const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun);
+    // One that failed has waited for an answer for long enough; what it took says nothing of slurmctld's
+    // load.
+    const Duration pause = PauseAfter(health_.ok() ? took : Duration(0), interval_);
+    lock.lock();
+    wake_.wait_for(lock, pause, [this] { return stopping_ || (woken_ && health_.ok()); });
+  }
+}
+
+}  // namespace siding::slurm

@@ -1,0 +1,66 @@
+// Polls Slurm again and again on a thread of its own, and tells a listener.
+//
+// Slurm tells nobody of changes (its triggers come up to 15 s late), so it has to be asked. A question to
+// which nothing has changed costs slurmctld next to nothing through libslurm (docs/bench-slurm.md).
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/units.h"
+#include "controller/platform/slurm/client/client.h"
+#include "controller/platform/slurm/watch/changes.h"
+#include "controller/platform/slurm/watch/poller.h"
+
+namespace siding::slurm {
+
+// Called on the watcher's thread, one call at a time.
+class PollListener {
+ public:
+  virtual ~PollListener() = default;
+  // After every poll that succeeded: all jobs, and what has changed, which may be nothing.
+  virtual void OnPolled(const std::vector<QueueJob>& jobs, const Changes& changes) = 0;
+  // Slurm stopped answering (the error), or answers again (OK). Not called while it stays as it was; at first
+  // it is taken to answer.
+  virtual void OnHealth(const absl::Status& health) = 0;
+};
+
+// Slurm is not asked more often than this.
+inline constexpr Duration kLeastPause = std::chrono::milliseconds(200);
+// The pause after a poll that took so long: never less than `interval`, and long enough for polling to take
+// no more than a twentieth of the time.
+Duration PauseAfter(Duration poll, Duration interval);
+
+// Polls from construction to destruction, which waits for a poll that is under way.
+class Watcher {
+ public:
+  // All must outlive it; nobody else may use the client meanwhile. An interval below kLeastPause is
+  // kLeastPause.
+  Watcher(Client& client, PollListener& listener, Duration interval = kLeastPause);
+  ~Watcher();
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  // Polls again at once, unless Slurm does not answer. Thread-safe, and does not wait: may be called from the
+  // listener.
+  void Wake();
+
+ private:
+  void Run();
+  void PollOnce();
+
+  Poller poller_;
+  PollListener& listener_;
+  const Duration interval_;
+  absl::Status health_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;  // guarded by mutex_
+  bool woken_ = false;     // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace siding::slurm

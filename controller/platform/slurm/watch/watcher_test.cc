@@ -1,0 +1,95 @@
+#include "controller/platform/slurm/watch/watcher.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace siding::slurm {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(PauseAfter, IsTheIntervalWhileLooksAreQuick) {
+  EXPECT_EQ(PauseAfter(milliseconds(1), milliseconds(500)), milliseconds(500));
+}
+TEST(PauseAfter, IsNeverLessThanTheLeast) {
+  EXPECT_EQ(PauseAfter(milliseconds(0), milliseconds(1)), kLeastPause);
+}
+TEST(PauseAfter, GrowsWithWhatALookTakes) {
+  EXPECT_EQ(PauseAfter(milliseconds(100), kLeastPause), milliseconds(1900));
+}
+
+// Waits until the watcher has said so much.
+class Heard final : public PollListener {
+ public:
+  void OnPolled(const std::vector<QueueJob>&, const Changes& changes) override {
+    if (changes.jobs.empty()) return;
+    Add(changes.jobs.front().after ? changes.jobs.front().after->state : "gone");
+  }
+  void OnHealth(const absl::Status& health) override { Add(health.ok() ? "answers" : "silent"); }
+
+  std::vector<std::string> Await(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return said_.size() >= count; });
+    return said_;
+  }
+
+ private:
+  void Add(const std::string& what) {
+    std::lock_guard lock(mutex_);
+    said_.push_back(what);
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> said_;
+};
+
+// A Slurm of which each look sees the next of a list of moments: a job's state, or "" for no answer.
+class Film final : public Client {
+ public:
+  explicit Film(std::vector<std::string> moments) : moments_(std::move(moments)) {}
+  std::string Description() const override { return "a film"; }
+  absl::StatusOr<List<QueueJob>> Jobs() override {
+    const std::string moment = moments_[std::min(next_++, moments_.size() - 1)];
+    if (moment.empty()) return absl::UnavailableError("connect failure");
+    QueueJob job;
+    job.id = JobNumber(1);
+    job.state = moment;
+    return std::make_shared<const std::vector<QueueJob>>(1, job);
+  }
+  absl::StatusOr<List<QueueNode>> Nodes() override {
+    return std::make_shared<const std::vector<QueueNode>>();
+  }
+  absl::StatusOr<List<Partition>> Partitions() override { return absl::UnimplementedError("film"); }
+  absl::StatusOr<List<Reservation>> Reservations() override { return absl::UnimplementedError("film"); }
+  absl::StatusOr<Settings> LoadSettings() override { return absl::UnimplementedError("film"); }
+  absl::Status Do(JobNumber, Verb) override { return absl::UnimplementedError("film"); }
+  absl::Status Update(JobNumber, const JobChange&) override { return absl::UnimplementedError("film"); }
+  absl::Status CreateReservation(const Reservation&) override { return absl::UnimplementedError("film"); }
+  absl::Status DeleteReservation(const std::string&) override { return absl::UnimplementedError("film"); }
+
+ private:
+  const std::vector<std::string> moments_;
+  size_t next_ = 0;
+};
+
+TEST(Watcher, TellsChangesAndHealthOnce) {
+  Film slurm({"PENDING", "PENDING", "", "", "RUNNING"});
+  Heard heard;
+  Watcher watcher(slurm, heard);
+  EXPECT_EQ(heard.Await(4), (std::vector<std::string>{"PENDING", "silent", "answers", "RUNNING"}));
+}
+
+TEST(Watcher, IsWokenBeforeItsTime) {
+  Film slurm({"PENDING", "RUNNING"});
+  Heard heard;
+  Watcher watcher(slurm, heard, std::chrono::hours(1));
+  heard.Await(1);
+  watcher.Wake();
+  EXPECT_EQ(heard.Await(2), (std::vector<std::string>{"PENDING", "RUNNING"}));
+}
+
+}  // namespace
+}  // namespace siding::slurm

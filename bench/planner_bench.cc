@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/milp/milp.h"
+#include "bench/milp/milp.h"
 #include "planner/options.h"
 #include "planner/planner.h"
 

@@ -1,4 +1,4 @@
-#include "planner/milp/milp.h"
+#include "bench/milp/milp.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // The planner against an integer program of the same problem, solved by CBC: up to 500 jobs.
-#include "planner/milp/milp.h"
+#include "bench/milp/milp.h"
 
 #include <cmath>
 #include <random>

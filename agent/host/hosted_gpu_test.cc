@@ -10,6 +10,7 @@
 namespace siding {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -19,7 +20,7 @@ constexpr Duration kPatience = std::chrono::seconds(20);
 class HostedGpuTest : public GpuTest {
  protected:
   // As the cluster manager does: it starts the shim itself, when the orders are there.
-  absl::Status Start(const v1::ToAgent& command, const GpusSaid& gpus) {
+  absl::Status Start(const v1::ToAgent& command, const GpuAllocation& gpus) {
     std::promise<absl::Status> ready;
     const auto folder =
         host().ExpectShim(command, gpus, [&](const absl::Status& status) { ready.set_value(status); });
@@ -37,14 +38,14 @@ class HostedGpuTest : public GpuTest {
     spec.set_cluster_manager("slurm");
     return spec;
   }
-  void LaunchHosted(const GpusSaid& gpus) {
+  void LaunchHosted(const GpuAllocation& gpus) {
     v1::ToAgent command = Command(1);
     *command.mutable_launch()->mutable_spec() = HostedJob();
     ASSERT_EQ(Start(command, gpus), absl::OkStatus());
     AwaitPhase(v1::RUNNING);
     AwaitLines(3);
   }
-  absl::Status RestoreHosted(const GpusSaid& gpus) {
+  absl::Status RestoreHosted(const GpuAllocation& gpus) {
     v1::ToAgent command = Command(100, 2);
     v1::Restore& restore = *command.mutable_restore();
     *restore.mutable_spec() = HostedJob();
@@ -71,6 +72,16 @@ TEST_F(HostedGpuTest, ReportsTheGpusThatItWasGiven) {
   EXPECT_EQ(report.spec().per_node().gpus(), 1);
   EXPECT_EQ(report.gpu_memory(), 100 << 20);
   EXPECT_EQ(report.cannot_drain(), "");
+}
+
+// Tasks outlive the agent, and the version of it, that wrote their records.
+TEST(HostedGpuRecord, IsReadAndWrittenAsByEarlierVersions) {
+  const std::string text = R"({"onlyGivenGpus":true,"givenGpus":["GPU-a"]})";
+  const auto record = FromJson<agent::TaskRecord>(text);
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_THAT(record->allocated_gpus(), ElementsAre("GPU-a"));
+  EXPECT_TRUE(record->only_allocated_gpus());
+  EXPECT_THAT(*ToJson(*record), AllOf(HasSubstr("\"givenGpus\""), HasSubstr("\"onlyGivenGpus\"")));
 }
 
 TEST_F(HostedGpuTest, WithoutGpusItIsAnOrdinaryTask) {

@@ -137,7 +137,7 @@ class LocalTaskHost final : public TaskHost {
     SendUnknown(command);
   }
 
-  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start, const GpusSaid& gpus,
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start, const GpuAllocation& gpus,
                                          std::function<void(absl::Status)> ready) override {
     const TaskId id = TaskIdOf(start.task());
     Forget(start);  // one of the same name that is over: cluster managers begin to count anew

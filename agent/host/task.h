@@ -49,7 +49,7 @@ class Task {
 
   void Execute(const v1::ToAgent& command);
   // See TaskHost. To be called once, on a new one.
-  void ExpectShim(v1::ToAgent start, const GpusSaid& gpus, std::function<void(absl::Status)> ready);
+  void ExpectShim(v1::ToAgent start, const GpuAllocation& gpus, std::function<void(absl::Status)> ready);
   // Of a hosted batch script: one of its steps has come.
   void NoteStep();
   void Adopt();
@@ -98,9 +98,9 @@ class Task {
   // Calls `look` on another thread; kDeadlineExceeded: it does not come back, or the last one has not. For
   // the worker. It owns all that it uses.
   absl::Status InTime(std::function<absl::Status()> look);
-  void NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec);  // with mutex_ held
+  void NoteAllocatedGpus(const GpuAllocation& said, v1::JobSpec& spec);  // with mutex_ held
   absl::Status TakeGpus();
-  absl::Status TakeGivenGpus();
+  absl::Status TakeAllocatedGpus();
   std::vector<std::string> GpusInReach() const;
   // `patience`: for work on its GPUs to come to its end; 0: the longest.
   absl::Status LeaveGpus(Duration patience);

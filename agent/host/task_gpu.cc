@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/checkpoint/precheck.h"
+#include "agent/gpu/allocated_gpus.h"
 #include "agent/gpu/drain.h"
 #include "agent/gpu/drainable.h"
-#include "agent/gpu/given_gpus.h"
 #include "agent/gpu/node_gpus.h"
 #include "agent/host/task.h"
 #include "agent/launch/processes.h"
@@ -56,7 +56,7 @@ GpuFacts Task::Gpus() const {
   facts.hosted = record_.hosted();
   facts.cluster_manager = spec.cluster_manager();
   facts.unknown = record_.gpus_unknown();
-  facts.given = ToVector(record_.given_gpus());
+  facts.given = ToVector(record_.allocated_gpus());
   facts.nodes = spec.nodes();
   facts.gpus = spec.per_node().gpus();
   facts.nodes_own = host_.gpus;
@@ -64,32 +64,32 @@ GpuFacts Task::Gpus() const {
 }
 
 // A task whose GPUs are not known runs on them and stays there: WhyNotDrainable() says why.
-void Task::NoteGivenGpus(const GpusSaid& said, v1::JobSpec& spec) {
+void Task::NoteAllocatedGpus(const GpuAllocation& said, v1::JobSpec& spec) {
   const auto listed = ReadGpuList(said.list);
   if (listed.ok() && listed->empty()) return;
   spec.mutable_per_node()->set_slots(1);
   spec.mutable_per_node()->set_gpus(listed.ok() ? static_cast<int>(listed->size()) : 1);
   if (!host_.AssignsGpus()) return record_.set_gpus_unknown("this node's agent saw no GPUs when it started");
-  const auto given = FindGivenGpus(said, host_.gpus->machine(), host_.gpus->minors());
+  const auto given = FindAllocatedGpus(said, host_.gpus->machine(), host_.gpus->minors());
   if (!given.ok()) return record_.set_gpus_unknown(std::string(given.status().message()));
   for (const std::string& uuid : *given) {
     if (host_.gpus->NameOf(uuid).empty())
       return record_.set_gpus_unknown("it has " + uuid + ", which this node's agent was told to leave alone");
   }
-  record_.mutable_given_gpus()->Assign(given->begin(), given->end());
-  record_.set_only_given_gpus(!said.devices.empty());
+  record_.mutable_allocated_gpus()->Assign(given->begin(), given->end());
+  record_.set_only_allocated_gpus(!said.devices.empty());
 }
 
 // Those that its program could find: the driver wants to hear of all of them at a refill, and of no others.
 std::vector<std::string> Task::GpusInReach() const {
-  return record_.only_given_gpus() ? ToVector(record_.given_gpus()) : host_.gpus->machine();
+  return record_.only_allocated_gpus() ? ToVector(record_.allocated_gpus()) : host_.gpus->machine();
 }
 
 // Those that it has from the cluster manager, whoever else has them: that manager's own accounts count.
-absl::Status Task::TakeGivenGpus() {
+absl::Status Task::TakeAllocatedGpus() {
   std::lock_guard lock(mutex_);
   agent::GpuRecord& gpu = *record_.mutable_gpu();
-  const int given = record_.given_gpus_size();
+  const int given = record_.allocated_gpus_size();
   if (gpu.drained() && !record_.gpus_unknown().empty())
     return absl::FailedPreconditionError("it is off its GPUs, and " + record_.gpus_unknown());
   if (gpu.drained() && given != gpu.before_size()) {
@@ -97,9 +97,9 @@ absl::Status Task::TakeGivenGpus() {
         absl::StrCat("it is off its ", gpu.before_size(), " GPUs, and has been given ", given));
   }
   if (given == 0) return absl::OkStatus();
-  host_.gpus->Keep(name_, ToVector(record_.given_gpus()));
-  *gpu.mutable_held() = record_.given_gpus();
-  *record_.mutable_report()->mutable_gpus() = record_.given_gpus();
+  host_.gpus->Keep(name_, ToVector(record_.allocated_gpus()));
+  *gpu.mutable_held() = record_.allocated_gpus();
+  *record_.mutable_report()->mutable_gpus() = record_.allocated_gpus();
   Persist();
   return absl::OkStatus();
 }
@@ -109,7 +109,7 @@ absl::Status Task::TakeGpus() {
   // The agent's own measuring is no reason to refuse a job.
   if (UsesGpus() && host_.AssignsGpus())
     PollUntil([&] { return Interrupted() || !host_.gpus->IsBeingProbed(); }, kProbePatience);
-  if (record_.hosted()) return TakeGivenGpus();
+  if (record_.hosted()) return TakeAllocatedGpus();
   if (!UsesGpus() || !host_.AssignsGpus()) return absl::OkStatus();
   std::lock_guard lock(mutex_);
   agent::GpuRecord& gpu = *record_.mutable_gpu();

@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agent/gpu/given_gpus.h"
+#include "agent/gpu/allocated_gpus.h"
 #include "siding/v1/agent.pb.h"
 #include "store/store.h"
 
@@ -33,7 +33,7 @@ class TaskHost {
   // name is over; but the task's shim is started by a cluster manager, in the folder that is returned.
   // `gpus`: what is known of those that it has given to the task. `ready` is called once, from another
   // thread: OK when the shim's orders are in the folder, else why there will be none.
-  virtual absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start, const GpusSaid& gpus,
+  virtual absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start, const GpuAllocation& gpus,
                                                  std::function<void(absl::Status)> ready) = 0;
   // The whole images in a tier.
   virtual absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier tier) = 0;

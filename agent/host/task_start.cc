@@ -217,12 +217,12 @@ void Task::FailStart(const absl::Status& why) {
       .IgnoreError();
 }
 
-void Task::ExpectShim(v1::ToAgent start, const GpusSaid& gpus, std::function<void(absl::Status)> ready) {
+void Task::ExpectShim(v1::ToAgent start, const GpuAllocation& gpus, std::function<void(absl::Status)> ready) {
   {
     std::lock_guard lock(mutex_);
     record_.set_hosted(true);
-    NoteGivenGpus(gpus, start.has_restore() ? *start.mutable_restore()->mutable_spec()
-                                            : *start.mutable_launch()->mutable_spec());
+    NoteAllocatedGpus(gpus, start.has_restore() ? *start.mutable_restore()->mutable_spec()
+                                                : *start.mutable_launch()->mutable_spec());
     ready_ = std::move(ready);
   }
   Execute(start);

@@ -89,7 +89,7 @@ class LinkTest : public testing::Test, public TaskHost {
     executed_.push_back(command.op());
     changed_.notify_all();
   }
-  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, const GpusSaid&,
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, const GpuAllocation&,
                                          std::function<void(absl::Status)>) override {
     return absl::UnimplementedError("no shims here");
   }

@@ -14,7 +14,7 @@ using testing::IsEmpty;
 class NoTasks final : public TaskHost {
  public:
   void Execute(const v1::ToAgent&) override {}
-  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, const GpusSaid&,
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, const GpuAllocation&,
                                          std::function<void(absl::Status)>) override {
     return absl::UnimplementedError("no shims here");
   }

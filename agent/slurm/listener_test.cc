@@ -25,7 +25,7 @@ constexpr char kAfterARequeue[] =
 // Takes every task; its orders are ready when the test says so, or at once.
 class FakeHost final : public TaskHost {
  public:
-  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& command, const GpusSaid& said,
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& command, const GpuAllocation& said,
                                          std::function<void(absl::Status)> when_ready) override {
     start = command;
     gpus = said;
@@ -46,7 +46,7 @@ class FakeHost final : public TaskHost {
   bool at_once = false;
   absl::StatusOr<std::vector<ImageKey>> local = absl::FailedPreconditionError("this node has none");
   v1::ToAgent start;
-  GpusSaid gpus;
+  GpuAllocation gpus;
   std::function<void(absl::Status)> ready;
 };
 

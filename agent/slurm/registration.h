@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agent/gpu/given_gpus.h"
+#include "agent/gpu/allocated_gpus.h"
 #include "siding/v1/agent.pb.h"
 #include "spank/messages.h"
 #include "store/store.h"
@@ -17,7 +17,7 @@ namespace siding {
 // A task that starts, and what is known of its GPUs.
 struct Registered {
   spank::Registration task;
-  GpusSaid gpus;
+  GpuAllocation gpus;
 };
 // kInvalidArgument names the line and what was expected; kUnimplemented: of a later version.
 absl::StatusOr<Registered> ParseRegistration(const std::string& text);

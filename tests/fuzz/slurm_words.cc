@@ -1,6 +1,6 @@
 // Slurm's small languages: lists of nodes, time limits, generic resources, lists of GPUs, and the marks in
 // comments.
-#include "agent/gpu/given_gpus.h"
+#include "agent/gpu/allocated_gpus.h"
 #include "controller/platform/slurm/client/hostlist.h"
 #include "controller/platform/slurm/client/marks.h"
 #include "controller/platform/slurm/client/queue.h"

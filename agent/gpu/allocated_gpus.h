@@ -1,4 +1,4 @@
-// Which GPUs of its machine a cluster manager has given to a task. Pure.
+// Which GPUs of its machine a cluster manager has allocated to a task. Pure.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 namespace siding {
 
 // What is known of them from where the task is.
-struct GpusSaid {
+struct GpuAllocation {
   // As the cluster manager lists them: "0,2", "0-2", UUIDs; "" or "NoDevFiles": none. Numbers are places in
   // its own list of the machine's GPUs.
   std::string list;
@@ -22,13 +22,13 @@ struct GpusSaid {
 // nor a range nor a UUID.
 absl::StatusOr<std::vector<std::string>> ReadGpuList(const std::string& list);
 
-// The UUIDs of the given GPUs. `machine`: those of all of its GPUs, in the driver's order; `minors`: by UUID,
-// the numbers of their devices.
+// The UUIDs of the allocated GPUs. `machine`: those of all of its GPUs, in the driver's order; `minors`: by
+// UUID, the numbers of their devices.
 //
 // What a task may open is what it has, whatever the cluster manager counts by. Where it may open everything,
 // the numbers are those by which its program is to choose among the driver's.
-absl::StatusOr<std::vector<std::string>> FindGivenGpus(const GpusSaid& said,
-                                                       const std::vector<std::string>& machine,
-                                                       const std::map<std::string, int>& minors);
+absl::StatusOr<std::vector<std::string>> FindAllocatedGpus(const GpuAllocation& said,
+                                                           const std::vector<std::string>& machine,
+                                                           const std::map<std::string, int>& minors);
 
 }  // namespace siding

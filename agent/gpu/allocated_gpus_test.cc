@@ -1,4 +1,4 @@
-#include "agent/gpu/given_gpus.h"
+#include "agent/gpu/allocated_gpus.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,7 +16,7 @@ constexpr char kC[] = "GPU-00000000-0000-0000-0000-00000000000c";
 
 // A machine whose devices are not numbered in the driver's order.
 absl::StatusOr<std::vector<std::string>> Find(const std::string& list, const std::string& devices = "") {
-  return FindGivenGpus({list, devices}, {kA, kB, kC}, {{kA, 2}, {kB, 0}, {kC, 1}});
+  return FindAllocatedGpus({list, devices}, {kA, kB, kC}, {{kA, 2}, {kB, 0}, {kC, 1}});
 }
 
 TEST(ReadGpuList, NumbersAreTakenOneByOne) {
@@ -44,29 +44,33 @@ TEST(ReadGpuList, WhatItDoesNotUnderstandIsNamed) {
   }
 }
 
-TEST(FindGivenGpus, ATaskWithoutGpusHasNoneWhateverItMayOpen) { EXPECT_THAT(*Find("", "0,1"), IsEmpty()); }
+TEST(FindAllocatedGpus, ATaskWithoutGpusHasNoneWhateverItMayOpen) {
+  EXPECT_THAT(*Find("", "0,1"), IsEmpty());
+}
 
-TEST(FindGivenGpus, NumbersArePlacesInTheDriversOrder) { EXPECT_THAT(*Find("0,2"), ElementsAre(kA, kC)); }
+TEST(FindAllocatedGpus, NumbersArePlacesInTheDriversOrder) { EXPECT_THAT(*Find("0,2"), ElementsAre(kA, kC)); }
 
-TEST(FindGivenGpus, UuidsNameThemselves) { EXPECT_THAT(*Find(kB), ElementsAre(kB)); }
+TEST(FindAllocatedGpus, UuidsNameThemselves) { EXPECT_THAT(*Find(kB), ElementsAre(kB)); }
 
-TEST(FindGivenGpus, WhatItMayOpenCountsMoreThanNumbers) { EXPECT_THAT(*Find("0", "1"), ElementsAre(kC)); }
+TEST(FindAllocatedGpus, WhatItMayOpenCountsMoreThanNumbers) { EXPECT_THAT(*Find("0", "1"), ElementsAre(kC)); }
 
-TEST(FindGivenGpus, DevicesAreInTheDriversOrderToo) { EXPECT_THAT(*Find("0-1", "0,2"), ElementsAre(kA, kB)); }
+TEST(FindAllocatedGpus, DevicesAreInTheDriversOrderToo) {
+  EXPECT_THAT(*Find("0-1", "0,2"), ElementsAre(kA, kB));
+}
 
-TEST(FindGivenGpus, FewerDevicesThanGpusAreAnError) {
+TEST(FindAllocatedGpus, FewerDevicesThanGpusAreAnError) {
   EXPECT_EQ(Find("0,1", "1").status(), absl::FailedPreconditionError("it was given 2 GPUs, and may open 1"));
 }
 
-TEST(FindGivenGpus, ANumberBeyondTheMachinesIsAnError) {
+TEST(FindAllocatedGpus, ANumberBeyondTheMachinesIsAnError) {
   EXPECT_EQ(Find("3").status(), absl::NotFoundError("it was given GPU 3, and the GPU driver knows 3"));
 }
 
-TEST(FindGivenGpus, AUuidOfAnotherMachineIsAnError) {
+TEST(FindAllocatedGpus, AUuidOfAnotherMachineIsAnError) {
   EXPECT_TRUE(absl::IsNotFound(Find("GPU-00000000-0000-0000-0000-00000000000d").status()));
 }
 
-TEST(FindGivenGpus, ADeviceThatTheDriverDoesNotKnowIsAnError) {
+TEST(FindAllocatedGpus, ADeviceThatTheDriverDoesNotKnowIsAnError) {
   EXPECT_EQ(Find("0", "0,7").status(), absl::NotFoundError("the GPU driver knows no /dev/nvidia7"));
 }
 

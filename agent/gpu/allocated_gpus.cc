@@ -1,4 +1,4 @@
-#include "agent/gpu/given_gpus.h"
+#include "agent/gpu/allocated_gpus.h"
 
 #include <algorithm>
 
@@ -58,9 +58,9 @@ absl::StatusOr<std::vector<std::string>> ReadGpuList(const std::string& list) {
   return names;
 }
 
-absl::StatusOr<std::vector<std::string>> FindGivenGpus(const GpusSaid& said,
-                                                       const std::vector<std::string>& machine,
-                                                       const std::map<std::string, int>& minors) {
+absl::StatusOr<std::vector<std::string>> FindAllocatedGpus(const GpuAllocation& said,
+                                                           const std::vector<std::string>& machine,
+                                                           const std::map<std::string, int>& minors) {
   SIDING_ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadGpuList(said.list));
   if (names.empty()) return names;
   if (!said.devices.empty()) return ByDevice(said.devices, names.size(), machine, minors);

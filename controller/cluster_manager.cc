@@ -4,6 +4,8 @@
 
 #include "common/status.h"
 #include "controller/identity/accounts.h"
+#include "controller/platform/slurm/client/open.h"
+#include "controller/platform/slurm/client/settings.h"
 #include "controller/platform/slurm/slurm_platform.h"
 #include "controller/platform/slurm/submit/question_listener.h"
 

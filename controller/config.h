@@ -20,7 +20,7 @@ enum class SlurmMode : uint8_t { kOff, kSteering, kAssisting };
 struct SlurmConfig {
   SlurmMode mode = SlurmMode::kOff;
   slurm::Backend backend = slurm::Backend::kAny;
-  Duration interval = std::chrono::milliseconds(200);  // between two looks at it
+  Duration interval = std::chrono::milliseconds(200);  // between two polls of it
   bool suspend = true;                                 // victims may be suspended, which frees their CPUs
   std::string ask_socket = "/run/siding/ask.sock";     // for the plugin's questions at submission
 };

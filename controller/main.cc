@@ -1,8 +1,12 @@
 // sidingd: flags -> configuration -> construct in dependency order -> run -> reverse shutdown.
 #include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <iostream>
 
 #include "common/fault.h"
@@ -12,7 +16,7 @@
 #include "common/status.h"
 #include "common/tls/credentials.h"
 #include "controller/api/backup.h"
-#include "controller/api/door.h"
+#include "controller/api/grpc_api.h"
 #include "controller/api/service.h"
 #include "controller/cluster_manager.h"
 #include "controller/config.h"
@@ -37,6 +41,8 @@ constexpr Duration kClockWasSet = std::chrono::seconds(1);
 // Of a node that is silent; an agent of a machine that is busy may be late.
 constexpr int kMissedHeartbeats = 5;
 constexpr Duration kLeastSilence = std::chrono::seconds(10);
+// For a cluster manager to say its settings when the configuration is checked.
+constexpr unsigned kSettingsPatience = 5;  // seconds
 
 // Plans take a hundred megabytes for a moment, and each may be made on another of gRPC's threads. By default
 // malloc has eight arenas for each core, and every one of them keeps what the largest plan in it took:
@@ -106,9 +112,9 @@ absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, 
         spdlog::warn("SIGHUP: {}", std::string(reloaded.status().message()));
     }
     SIDING_RETURN_IF_ERROR(lease.standing());
-    if (const std::string why = step_down.Reason(); !why.empty()) {
+    if (const std::string why = step_down.Check(); !why.empty()) {
       if (const absl::Status given = lease.Release(why); given.ok()) continue;
-      spdlog::warn("{}; but the journal could not be given back", why);
+      spdlog::warn("{}; but the journal could not be released", why);
     }
     policy_watcher.Look();
     clock_watch.Look();
@@ -142,13 +148,13 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   if (config.standby && !config.policy.empty()) policy_watcher.Reload().IgnoreError();
   JournalBackup backup(*journal, JournalOf(config));
   ApiService api(engine, policy_watcher, config.limits, &backup);
-  ApiDoor api_door(api, identities, config.limits);
+  GrpcApi grpc_api(api, identities, config.limits);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
 
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                           Server::Open(config, local, [&](grpc::ServerBuilder& builder) {
                             builder.RegisterService(&gateway);
-                            builder.RegisterService(&api_door);
+                            builder.RegisterService(&grpc_api);
                           }));
   SIDING_ASSIGN_OR_RETURN(const auto session, manager->Connect(engine));
 
@@ -162,15 +168,30 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   return ended;
 }
 
-// Says what is wrong, and goes no further: Slurm's settings may be mended while the controller runs, and it
-// starts with them as well.
+void Warn(const std::string& words) { std::cerr << "sidingd: warning: slurm: " << words << "\n"; }
+
+// Only warns: Slurm's settings may be mended while the controller runs, and it starts with them as well.
+//
+// In a process of its own, which may be ended: systemd checks before each start, so neither a Slurm that does
+// not answer nor a library of Slurm's that ends its process must keep the controller from starting.
 void CheckClusterManager(const SlurmConfig& slurm) {
-  const auto problems = ClusterManager::Check(slurm);
-  if (!problems.ok())
-    std::cerr << "sidingd: warning: slurm: its settings were not checked: "
-              << std::string(problems.status().message()) << "\n";
-  else
-    for (const std::string& problem : *problems) std::cerr << "sidingd: warning: slurm: " << problem << "\n";
+  if (slurm.mode == SlurmMode::kOff) return;
+  const pid_t child = fork();
+  if (child < 0) return Warn(absl::StrCat("its settings were not checked: fork: ", strerror(errno)));
+  if (child == 0) {
+    alarm(kSettingsPatience);
+    const auto problems = ClusterManager::Check(slurm);
+    if (!problems.ok()) Warn("its settings were not checked: " + std::string(problems.status().message()));
+    for (const std::string& problem : problems.value_or(std::vector<std::string>())) Warn(problem);
+    _exit(0);
+  }
+  int end = 0;
+  while (waitpid(child, &end, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(end) && WTERMSIG(end) == SIGALRM)
+    Warn(absl::StrCat("its settings were not checked: no answer within ", kSettingsPatience, " seconds"));
+  else if (end != 0)
+    Warn("its settings were not checked: the process that was to ask for them ended");
 }
 
 absl::StatusOr<ControllerConfig> Configure(const std::string& file) {

@@ -80,10 +80,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Open(
   if (opened->acceptor_ != nullptr) {
     SIDING_ASSIGN_OR_RETURN(
         opened->remote_listener_,
-        RemoteListener::Listen(config.listen, config.limits, [door = opened->acceptor_.get()](int fd) {
+        RemoteListener::Listen(config.listen, config.limits, [acceptor = opened->acceptor_.get()](int fd) {
           Acceptor::NewConnectionParameters connection;
           connection.fd = fd;
-          door->HandleNewConnection(&connection);
+          acceptor->HandleNewConnection(&connection);
         }));
     spdlog::info("listening on {} (port {}) with TLS", config.listen, opened->remote_listener_->port());
   }

@@ -26,10 +26,10 @@ constexpr const char* kTold[] = {"nodes",         "nodelist",     "ntasks",    "
                                  "array",         "exclude",      "constraint"};
 constexpr int kToldCount = sizeof kTold / sizeof *kTold;
 
-Asked Refused(const char* why) {
-  Asked asked;
-  std::snprintf(asked.words, sizeof asked.words, "%s", why);
-  return asked;
+AskResult Refused(const char* why) {
+  AskResult result;
+  std::snprintf(result.words, sizeof result.words, "%s", why);
+  return result;
 }
 
 // As Slurm writes --begin: in the user's time zone, which is this process's.
@@ -96,7 +96,7 @@ const char* ExchangeWithOneOf(const char* controllers, const char* text, size_t 
   }
 }
 
-// "[siding start-by=2026-11-21T12:00:00.000000Z]", which controller/platform/slurm/marks.h reads.
+// "[siding start-by=2026-11-21T12:00:00.000000Z]", which controller/platform/slurm/client/marks.h reads.
 void FormatMark(int64_t start_by_us, char (&mark)[64]) {
   const time_t seconds = start_by_us / kSecond;
   std::tm parts = {};
@@ -123,9 +123,9 @@ bool MarkJob(const SlurmCommand& command, int64_t start_by_us) {
 }
 
 // For a reader of today the time of day is enough.
-void SayPromise(int64_t starts_us, int64_t now_us, Asked& asked) {
+void SayPromise(int64_t starts_us, int64_t now_us, AskResult& result) {
   if (starts_us == 0) {
-    std::snprintf(asked.words, sizeof asked.words,
+    std::snprintf(result.words, sizeof result.words,
                   "the job cannot start in time; it goes before batch jobs, but nobody makes way");
     return;
   }
@@ -136,13 +136,13 @@ void SayPromise(int64_t starts_us, int64_t now_us, Asked& asked) {
   const bool is_today = then.tm_year == today.tm_year && then.tm_yday == today.tm_yday;
   char time[32] = "";
   std::strftime(time, sizeof time, is_today ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &then);
-  std::snprintf(asked.words, sizeof asked.words, "the job is to start by %s", time);
+  std::snprintf(result.words, sizeof result.words, "the job is to start by %s", time);
 }
 
 }  // namespace
 
-Asked AskAndMark(const Options& options, int64_t now_us, const SlurmCommand& command, const char* controller,
-                 int patience_ms) {
+AskResult AskAndMark(const Options& options, int64_t now_us, const SlurmCommand& command,
+                     const char* controller, int patience_ms) {
   if (!command.complete())
     return Refused("jobs of this version of Slurm cannot be marked: --siding-start-by does not work with it");
   GivenOption given[kToldCount];
@@ -158,22 +158,22 @@ Asked AskAndMark(const Options& options, int64_t now_us, const SlurmCommand& com
   const size_t length = FormatQuestion(question, text, sizeof text);
   if (length == 0) return Refused("the job's options are longer than siding takes (8 KiB)");
 
-  Asked asked;
+  AskResult result;
   Answer answer;
   const char* const silence = ExchangeWithOneOf(controller, text, length, patience_ms, answer);
   if (silence == nullptr && answer.kind == AnswerKind::kRefused)
     return Refused(answer.reason[0] == '\0' ? "it cannot start by then" : answer.reason);
   if (!MarkJob(command, question.start_by_us))
     return Refused("this Slurm command takes no comment: the job cannot be marked");
-  asked.verdict = silence == nullptr ? Verdict::kPromised : Verdict::kUnanswered;
+  result.verdict = silence == nullptr ? Verdict::kPromised : Verdict::kUnanswered;
   if (silence == nullptr) {
-    SayPromise(answer.starts_us, now_us, asked);
+    SayPromise(answer.starts_us, now_us, result);
   } else {
-    std::snprintf(asked.words, sizeof asked.words,
+    std::snprintf(result.words, sizeof result.words,
                   "the controller does not answer (%s: %s); the job waits its turn as any other", controller,
                   silence);
   }
-  return asked;
+  return result;
 }
 
 }  // namespace siding::spank

@@ -19,7 +19,7 @@ enum class Verdict {
   kRefused,     // Slurm must not get the job
   kUnanswered,  // Slurm may have the job: a controller that comes back finds its mark
 };
-struct Asked {
+struct AskResult {
   Verdict verdict = Verdict::kRefused;
   char words[kMaxPath + 256] = "";  // for the user
 };
@@ -27,7 +27,7 @@ struct Asked {
 // Asks at the socket `controller`, or with commas at the first of several that answers, for `patience_ms` at
 // most each to be let in and to be answered, and marks the job unless it is refused.
 // `now_us` is what "+60s" counts from.
-Asked AskAndMark(const Options& options, int64_t now_us, const SlurmCommand& command, const char* controller,
-                 int patience_ms = kPatienceMs);
+AskResult AskAndMark(const Options& options, int64_t now_us, const SlurmCommand& command,
+                     const char* controller, int patience_ms = kPatienceMs);
 
 }  // namespace siding::spank

@@ -61,7 +61,7 @@ class Ask : public ::testing::Test {
     return fd;
   }
   // Asks a controller that answers so; an empty answer is the end of the connection.
-  Asked AskOneThatSays(const std::string& answer) {
+  AskResult AskOneThatSays(const std::string& answer) {
     const int listening = Listen();
     std::thread controller([&] {
       char text[kMaxMessage];
@@ -70,12 +70,12 @@ class Ask : public ::testing::Test {
       if (!answer.empty()) send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
       close(fd);
     });
-    const Asked asked = AskAndMark(options_, kNow, command_, (before_ + path_).c_str());
+    const AskResult result = AskAndMark(options_, kNow, command_, (before_ + path_).c_str());
     controller.join();
     close(listening);
-    return asked;
+    return result;
   }
-  Asked AskNobody() { return AskAndMark(options_, kNow, command_, path_.c_str()); }
+  AskResult AskNobody() { return AskAndMark(options_, kNow, command_, path_.c_str()); }
 
   std::string folder_, path_, question_;
   std::string before_;  // sockets that are asked before that one
@@ -127,32 +127,32 @@ TEST_F(Ask, APromiseOfAnotherDayHasItsDate) {
 }
 
 TEST_F(Ask, OneThatHasToWaitItsTurnIsToldSo) {
-  const Asked asked = AskOneThatSays("siding-promised 1\nstarts-us 0\n");
-  EXPECT_EQ(asked.verdict, Verdict::kPromised);
-  EXPECT_THAT(asked.words, HasSubstr("cannot start in time"));
+  const AskResult result = AskOneThatSays("siding-promised 1\nstarts-us 0\n");
+  EXPECT_EQ(result.verdict, Verdict::kPromised);
+  EXPECT_THAT(result.words, HasSubstr("cannot start in time"));
 }
 
 TEST_F(Ask, ARefusedJobIsNotMarked) {
-  const Asked asked = AskOneThatSays("siding-refused 1\nreason not before noon\n");
-  EXPECT_EQ(asked.verdict, Verdict::kRefused);
-  EXPECT_STREQ(asked.words, "not before noon");
+  const AskResult result = AskOneThatSays("siding-refused 1\nreason not before noon\n");
+  EXPECT_EQ(result.verdict, Verdict::kRefused);
+  EXPECT_STREQ(result.words, "not before noon");
   EXPECT_EQ(given_.count("comment"), 0u);
 }
 
 TEST_F(Ask, WithoutAControllerTheJobIsMarkedAndTheUserIsTold) {
-  const Asked asked = AskNobody();
-  EXPECT_EQ(asked.verdict, Verdict::kUnanswered);
-  EXPECT_EQ(asked.words, "the controller does not answer (" + path_ +
-                             ": No such file or directory); the job waits its turn as any other");
+  const AskResult result = AskNobody();
+  EXPECT_EQ(result.verdict, Verdict::kUnanswered);
+  EXPECT_EQ(result.words, "the controller does not answer (" + path_ +
+                              ": No such file or directory); the job waits its turn as any other");
   EXPECT_EQ(given_["comment"], kMarkOfNoon);
 }
 
 TEST_F(Ask, AControllerThatIsSilentIsNotWaitedForForEver) {
   const int listening = Listen();
-  const Asked asked = AskAndMark(options_, kNow, command_, path_.c_str(), 10);
+  const AskResult result = AskAndMark(options_, kNow, command_, path_.c_str(), 10);
   close(listening);
-  EXPECT_EQ(asked.verdict, Verdict::kUnanswered);
-  EXPECT_NE(std::string(asked.words).find("it is silent"), std::string::npos) << asked.words;
+  EXPECT_EQ(result.verdict, Verdict::kUnanswered);
+  EXPECT_NE(std::string(result.words).find("it is silent"), std::string::npos) << result.words;
 }
 
 // Others fill the queue of those who want to ask: whoever asks waits for his turn in it.
@@ -213,9 +213,9 @@ TEST_F(Ask, OptionsThatAreTooLongAreRefused) {
 
 TEST_F(Ask, ABeginThatCannotBeReadIsRefused) {
   given_["begin"] = "tomorrow";
-  const Asked asked = AskNobody();
-  EXPECT_EQ(asked.verdict, Verdict::kRefused);
-  EXPECT_NE(std::string(asked.words).find("--begin"), std::string::npos);
+  const AskResult result = AskNobody();
+  EXPECT_EQ(result.verdict, Verdict::kRefused);
+  EXPECT_NE(std::string(result.words).find("--begin"), std::string::npos);
 }
 
 TEST(SlurmCommand, AProcessThatIsNoneHasNone) { EXPECT_FALSE(CommandOfThisProcess().complete()); }

@@ -69,12 +69,12 @@ bool MakesJob(const SlurmCommand& command, spank_context_t context) {
 void AskController(const SlurmCommand& command) {
   timespec now = {};
   clock_gettime(CLOCK_REALTIME, &now);
-  const Asked asked =
+  const AskResult result =
       AskAndMark(state.options, now.tv_sec * 1'000'000LL + now.tv_nsec / 1000, command, state.controller);
-  if (asked.verdict == Verdict::kRefused) Refuse(asked.words);
+  if (result.verdict == Verdict::kRefused) Refuse(result.words);
   // A script wants to hear bad news only.
-  if (asked.verdict == Verdict::kUnanswered || isatty(STDERR_FILENO) == 1)
-    slurm_info("siding: %s", asked.words);
+  if (result.verdict == Verdict::kUnanswered || isatty(STDERR_FILENO) == 1)
+    slurm_info("siding: %s", result.words);
 }
 
 bool IsPlainStep(uint32_t step) { return step == SLURM_BATCH_SCRIPT || step <= SLURM_MAX_NORMAL_STEP_ID; }

@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 #include "common/files.h"
-#include "controller/api/door.h"
+#include "controller/api/grpc_api.h"
 #include "controller/api/service.h"
 #include "controller/engine/fake_cluster.h"
 #include "controller/identity/fake_identities.h"
@@ -24,7 +24,7 @@ class PolicyCallsTest : public testing::Test {
   PolicyCallsTest() : folder_(mkdtemp(name_)) {
     EXPECT_TRUE(engine_.Start().ok());
     grpc::ServerBuilder builder;
-    builder.RegisterService(&door_);
+    builder.RegisterService(&grpc_api_);
     server_ = builder.BuildAndStart();
     stub_ = v1::Siding::NewStub(server_->InProcessChannel({}));
   }
@@ -53,7 +53,7 @@ class PolicyCallsTest : public testing::Test {
   Engine engine_{Policy{.operators = {"ada"}}, *journal_, *platform_, cluster_, clock_};
   PolicyWatcher policy_{path_, engine_, clock_};
   ApiService service_{engine_, policy_, {}};
-  ApiDoor door_{service_, identities_, {}};
+  GrpcApi grpc_api_{service_, identities_, {}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::Siding::Stub> stub_;
   v1::PolicyInForce shown_;

@@ -1,5 +1,5 @@
 // The service of users, operators and administrators. Only translates: what they ask, and the engine's
-// answer. ApiDoor (door.h) is what gRPC sees of it.
+// answer. GrpcApi (grpc_api.h) is what gRPC sees of it.
 #pragma once
 
 #include <grpcpp/server_context.h>

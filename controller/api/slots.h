@@ -33,7 +33,7 @@ class CallSlots {
    public:
     Slot(CallSlots& calls, uint32_t uid) : status(calls.Take(uid)), calls_(calls), uid_(uid) {}
     ~Slot() {
-      if (status.ok()) calls_.GiveBack(uid_);
+      if (status.ok()) calls_.Release(uid_);
     }
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
@@ -64,7 +64,7 @@ class CallSlots {
     ++all_;
     return absl::OkStatus();
   }
-  void GiveBack(uint32_t uid) {
+  void Release(uint32_t uid) {
     if (!Counts(uid)) return;
     std::lock_guard lock(mutex_);
     if (--by_user_[uid] == 0) by_user_.erase(uid);

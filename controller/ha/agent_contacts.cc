@@ -55,7 +55,7 @@ absl::Status AgentContactsFile::Write() {
 }
 
 AgentContacts ReadAgentContacts(const std::string& journal) {
-  AgentContacts asked;
+  AgentContacts contacts;
   const size_t slash = journal.rfind('/');
   const std::string folder = journal.substr(0, slash);
   const std::string prefix = journal.substr(slash + 1) + kSuffix;
@@ -68,12 +68,12 @@ AgentContacts ReadAgentContacts(const std::string& journal) {
       const auto note = nlohmann::json::parse(*text);
       const std::string process = note.at("process");
       for (const auto& [node, count] : note.at("asked").items())
-        asked[{process, NodeId(node)}] = count.get<int64_t>();
+        contacts[{process, NodeId(node)}] = count.get<int64_t>();
     } catch (const std::exception&) {
       continue;
     }
   }
-  return asked;
+  return contacts;
 }
 
 }  // namespace siding

@@ -22,17 +22,17 @@ class AgentContactsTest : public testing::Test {
     return times;
   }
 
-  char name_[32] = "/tmp/siding-asked-XXXXXX";
+  char name_[40] = "/tmp/siding-contacts-XXXXXX";
   const std::string folder_, journal_ = folder_ + "/journal.db";
 };
 
 TEST_F(AgentContactsTest, NobodyAtFirst) { EXPECT_THAT(ReadAgentContacts(journal_), testing::IsEmpty()); }
 TEST_F(AgentContactsTest, EachNodeIsCounted) {
-  AgentContactsFile note(journal_, "head2:7433");
-  note.Count(NodeId("n1"));
-  note.Count(NodeId("n2"));
-  note.Count(NodeId("n2"));
-  ASSERT_TRUE(note.Write().ok());
+  AgentContactsFile file(journal_, "head2:7433");
+  file.Count(NodeId("n1"));
+  file.Count(NodeId("n2"));
+  file.Count(NodeId("n2"));
+  ASSERT_TRUE(file.Write().ok());
   EXPECT_EQ(Read(), (std::map<NodeId, int64_t>{{NodeId("n1"), 1}, {NodeId("n2"), 2}}));
 }
 TEST_F(AgentContactsTest, TwoThatStandByAreKeptApart) {
@@ -45,27 +45,26 @@ TEST_F(AgentContactsTest, TwoThatStandByAreKeptApart) {
 }
 TEST_F(AgentContactsTest, OneThatStandsByNoMoreTakesItBack) {
   {
-    AgentContactsFile note(journal_, "head2:7433");
-    note.Count(NodeId("n1"));
-    ASSERT_TRUE(note.Write().ok());
+    AgentContactsFile file(journal_, "head2:7433");
+    file.Count(NodeId("n1"));
+    ASSERT_TRUE(file.Write().ok());
   }
   EXPECT_THAT(ReadAgentContacts(journal_), testing::IsEmpty());
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
-TEST_F(AgentContactsTest, OneThatIsStartedAnewIsSomebodyElse) {
-  AgentContacts before;
+TEST_F(AgentContactsTest, OneThatWasRestartedIsAnotherProcess) {
   AgentContactsFile killed(journal_, "head2:7433");
   killed.Count(NodeId("n1"));
   ASSERT_TRUE(killed.Write().ok());
-  before = ReadAgentContacts(journal_);
-  AgentContactsFile anew(journal_, "head2:7433");
-  anew.Count(NodeId("n1"));
-  ASSERT_TRUE(anew.Write().ok());
+  const AgentContacts before = ReadAgentContacts(journal_);
+  AgentContactsFile restarted(journal_, "head2:7433");
+  restarted.Count(NodeId("n1"));
+  ASSERT_TRUE(restarted.Write().ok());
   const AgentContacts after = ReadAgentContacts(journal_);
   ASSERT_EQ(after.size(), 1u);
   EXPECT_NE(after.begin()->first.first, before.begin()->first.first);
 }
-TEST_F(AgentContactsTest, WhatIsNoNoteSaysNothing) {
+TEST_F(AgentContactsTest, AFileThatCannotBeReadSaysNothing) {
   std::ofstream(journal_ + ".asked.x") << "{\"process\": 7}";
   std::ofstream(journal_ + ".asked.y") << "no";
   EXPECT_THAT(ReadAgentContacts(journal_), testing::IsEmpty());

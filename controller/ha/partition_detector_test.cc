@@ -17,17 +17,17 @@ class PartitionDetectorTest : public testing::Test {
  protected:
   PartitionDetectorTest() : detector_(clock_.Now()) {
     for (const NodeId& node : {kN1, kN2}) Hear(node);
-    EXPECT_THAT(Look(), IsEmpty());
+    EXPECT_THAT(Update(), IsEmpty());
     clock_.Advance(PartitionDetector::kSettle);
     for (const NodeId& node : {kN1, kN2}) Hear(node);
   }
-  std::vector<NodeId> Look() { return detector_.Update(asked_, heard_, clock_.Now()); }
+  std::vector<NodeId> Update() { return detector_.Update(asked_, heard_, clock_.Now()); }
   void Hear(const NodeId& node) { heard_[node] = {true, clock_.Now()}; }
   void Ask(const NodeId& node, const std::string& process = "b") { ++asked_[{process, node}]; }
-  std::vector<NodeId> LookAfterSilence() {
-    EXPECT_THAT(Look(), IsEmpty());
+  std::vector<NodeId> UpdateAfterSilence() {
+    EXPECT_THAT(Update(), IsEmpty());
     clock_.Advance(PartitionDetector::kSilence);
-    return Look();
+    return Update();
   }
 
   FakeClock clock_;
@@ -38,75 +38,75 @@ class PartitionDetectorTest : public testing::Test {
 
 TEST_F(PartitionDetectorTest, SilenceAloneSaysNothing) {
   clock_.Advance(1h);
-  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_THAT(Update(), IsEmpty());
 }
 TEST_F(PartitionDetectorTest, AllHaveAskedElsewhereAndAreNotHeard) {
   clock_.Advance(1s);
   Ask(kN1);
   Ask(kN2);
-  EXPECT_THAT(LookAfterSilence(), ElementsAre(kN1, kN2));
+  EXPECT_THAT(UpdateAfterSilence(), ElementsAre(kN1, kN2));
 }
 TEST_F(PartitionDetectorTest, NotAMomentEarlier) {
   clock_.Advance(1s);
   Ask(kN1);
   Ask(kN2);
-  Look();
+  Update();
   clock_.Advance(PartitionDetector::kSilence - 1us);
-  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_THAT(Update(), IsEmpty());
 }
 TEST_F(PartitionDetectorTest, OneThatIsStillConnectedKeepsIt) {
   clock_.Advance(1s);
   Ask(kN1);
-  EXPECT_THAT(LookAfterSilence(), IsEmpty());
+  EXPECT_THAT(UpdateAfterSilence(), IsEmpty());
 }
 TEST_F(PartitionDetectorTest, OneThatIsDownAndAsksNobodyDoesNot) {
   clock_.Advance(1s);
   heard_[kN2].connected = false;
   Ask(kN1);
-  EXPECT_THAT(LookAfterSilence(), ElementsAre(kN1));
+  EXPECT_THAT(UpdateAfterSilence(), ElementsAre(kN1));
 }
 TEST_F(PartitionDetectorTest, OneThatWasHeardSinceKeepsIt) {
   clock_.Advance(1s);
   Ask(kN1);
   Ask(kN2);
-  Look();
+  Update();
   clock_.Advance(1s);
   Hear(kN2);
-  EXPECT_THAT(LookAfterSilence(), IsEmpty());
+  EXPECT_THAT(UpdateAfterSilence(), IsEmpty());
 }
 TEST_F(PartitionDetectorTest, WhoHasAskedSeveralTimesIsGoneSinceTheFirst) {
   clock_.Advance(1s);
   for (int i = 0; i < 3; ++i) {
     Ask(kN1);
     Ask(kN2, "c");
-    EXPECT_THAT(Look(), IsEmpty());
+    EXPECT_THAT(Update(), IsEmpty());
     clock_.Advance(PartitionDetector::kSilence / 3);
   }
-  EXPECT_THAT(Look(), ElementsAre(kN1, kN2));
+  EXPECT_THAT(Update(), ElementsAre(kN1, kN2));
 }
 TEST_F(PartitionDetectorTest, OneThatHasAskedLongAgoAndAsksNoMoreSaysNothing) {
   clock_.Advance(1s);
   Ask(kN1);
-  Look();
+  Update();
   clock_.Advance(PartitionDetector::kForgotten + 1us);
   heard_[kN1].connected = heard_[kN2].connected = false;
-  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_THAT(Update(), IsEmpty());
 }
-TEST_F(PartitionDetectorTest, OneThatGoesOnAskingIsNotForgotten) {
+TEST_F(PartitionDetectorTest, OneThatKeepsAskingIsNotForgotten) {
   clock_.Advance(1s);
   for (Duration asked{0}; asked <= 2 * PartitionDetector::kForgotten;
        asked += PartitionDetector::kForgotten / 2) {
     Ask(kN1);
-    Look();
+    Update();
     clock_.Advance(PartitionDetector::kForgotten / 2);
   }
   heard_[kN2].connected = false;
-  EXPECT_THAT(Look(), ElementsAre(kN1));
+  EXPECT_THAT(Update(), ElementsAre(kN1));
 }
 TEST_F(PartitionDetectorTest, NodesThatThisOneHasNeverHeardOfAreNotLost) {
   clock_.Advance(1s);
   Ask(NodeId("stranger"));
-  EXPECT_THAT(LookAfterSilence(), IsEmpty());
+  EXPECT_THAT(UpdateAfterSilence(), IsEmpty());
 }
 TEST_F(PartitionDetectorTest, WhatWasSaidBeforeItWasActiveSaysNothing) {
   asked_[{"b", kN1}] = 7;

@@ -22,17 +22,17 @@ namespace {
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
 constexpr char kDial[] = "/siding.v1.AgentGateway/Connect";
 
-// Every call there is ends at once with UNAVAILABLE and the name of the controller to ask. Which agents have
+// Every call ends at once with UNAVAILABLE and the name of the controller to ask. Which agents have
 // asked is noted.
-class AskTheOther final : public grpc::CallbackGenericService {
+class RefuseAll final : public grpc::CallbackGenericService {
  public:
-  explicit AskTheOther(AgentContactsFile& note) : note_(note) {}
+  explicit RefuseAll(AgentContactsFile& contacts) : contacts_(contacts) {}
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
     if (context->method() == kDial) {
       // Those that have a certificate: others are on this machine, and no network keeps them from any
       // controller here.
       const auto agent = CertificateIdentities().AgentOf({*context, "Connect"});
-      if (agent.ok() && agent->node) note_.Count(*agent->node);
+      if (agent.ok() && agent->node) contacts_.Count(*agent->node);
     }
     context->AddTrailingMetadata(kStandsByMetadata, "1");
     return new Reply(grpc::Status(grpc::StatusCode::UNAVAILABLE, words()));
@@ -55,34 +55,34 @@ class AskTheOther final : public grpc::CallbackGenericService {
     return absl::StrCat("this controller stands by; the active one is ", holder_);
   }
 
-  AgentContactsFile& note_;
+  AgentContactsFile& contacts_;
   mutable std::mutex mutex_;
   std::string holder_;  // guarded by mutex_
 };
 
-// What is served meanwhile.
-class Meanwhile {
+// What is served while this controller stands by.
+class StandbyServer {
  public:
-  static absl::StatusOr<std::unique_ptr<Meanwhile>> Start(const ControllerConfig& config) {
-    std::unique_ptr<Meanwhile> meanwhile(new Meanwhile(config));
-    SIDING_ASSIGN_OR_RETURN(meanwhile->metrics_, Metrics::StartStandingBy(config.metrics_port));
-    SIDING_ASSIGN_OR_RETURN(meanwhile->server_,
-                            Server::Open(config, meanwhile->local_, [&](grpc::ServerBuilder& builder) {
-                              builder.RegisterCallbackGenericService(&meanwhile->service_);
+  static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const ControllerConfig& config) {
+    std::unique_ptr<StandbyServer> serving(new StandbyServer(config));
+    SIDING_ASSIGN_OR_RETURN(serving->metrics_, Metrics::StartStandingBy(config.metrics_port));
+    SIDING_ASSIGN_OR_RETURN(serving->server_,
+                            Server::Open(config, serving->local_, [&](grpc::ServerBuilder& builder) {
+                              builder.RegisterCallbackGenericService(&serving->service_);
                             }));
-    return meanwhile;
+    return serving;
   }
   void SetHolder(const LeaseRecord& holder) { service_.SetHolder(holder); }
   // For the active one to read. A storage that cannot be written to has been complained of by that one.
-  void Note() { note_.Write().IgnoreError(); }
+  void WriteContacts() { contacts_.Write().IgnoreError(); }
 
  private:
-  explicit Meanwhile(const ControllerConfig& config)
-      : local_(config.limits), note_(JournalOf(config), AddressOf(config)) {}
+  explicit StandbyServer(const ControllerConfig& config)
+      : local_(config.limits), contacts_(JournalOf(config), AddressOf(config)) {}
 
   LocalIdentities local_;
-  AgentContactsFile note_;
-  AskTheOther service_{note_};
+  AgentContactsFile contacts_;
+  RefuseAll service_{contacts_};
   std::unique_ptr<Metrics> metrics_;
   std::unique_ptr<Server> server_;
 };
@@ -109,12 +109,12 @@ absl::StatusOr<std::unique_ptr<Journal>> TakeOver(const ControllerConfig& config
 
 absl::StatusOr<std::unique_ptr<Journal>> AwaitJournal(const ControllerConfig& config, Lease& lease,
                                                       const sigset_t& stop) {
-  std::unique_ptr<Meanwhile> meanwhile;
+  std::unique_ptr<StandbyServer> serving;
   int64_t holder = 0;  // its epoch
   do {
     const LeaseWatch::Verdict verdict = lease.Look();
     if (verdict == LeaseWatch::Verdict::kFree) {
-      if (meanwhile != nullptr) spdlog::warn("{} is gone or silent: taking over", HolderOf(lease.seen()));
+      if (serving != nullptr) spdlog::warn("{} is gone or silent: taking over", HolderOf(lease.seen()));
       auto journal = TakeOver(config, lease);
       if (journal.ok() || !config.standby || !absl::IsUnavailable(journal.status())) return journal;
       spdlog::warn("not taken over: {}", std::string(journal.status().message()));
@@ -124,13 +124,13 @@ absl::StatusOr<std::unique_ptr<Journal>> AwaitJournal(const ControllerConfig& co
       return absl::FailedPreconditionError(
           absl::StrCat(JournalOf(config), " is in use by another sidingd: ", HolderOf(lease.seen())));
     }
-    if (config.standby && meanwhile == nullptr) {
-      SIDING_ASSIGN_OR_RETURN(meanwhile, Meanwhile::Start(config));
+    if (config.standby && serving == nullptr) {
+      SIDING_ASSIGN_OR_RETURN(serving, StandbyServer::Start(config));
     }
-    if (meanwhile != nullptr) meanwhile->Note();
+    if (serving != nullptr) serving->WriteContacts();
     if (std::exchange(holder, lease.seen().epoch) != lease.seen().epoch) {
-      if (meanwhile != nullptr) meanwhile->SetHolder(lease.seen());
-      spdlog::info("{}: {} has {}", meanwhile != nullptr ? "standing by" : "waiting for a sign of life",
+      if (serving != nullptr) serving->SetHolder(lease.seen());
+      spdlog::info("{}: {} has {}", serving != nullptr ? "standing by" : "waiting for a sign of life",
                    HolderOf(lease.seen()), JournalOf(config));
     }
   } while (!Pause(stop));

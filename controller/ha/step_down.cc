@@ -27,7 +27,7 @@ StepDown::StepDown(const ControllerConfig& config, const Engine& engine)
       detector_(engine.Now()),
       next_(std::chrono::steady_clock::now()) {}
 
-std::string StepDown::Reason() {
+std::string StepDown::Check() {
   if (!possible_ || std::chrono::steady_clock::now() < next_) return "";
   next_ = std::chrono::steady_clock::now() + kLookEvery;
   std::map<NodeId, PartitionDetector::Contact> heard;

@@ -15,8 +15,8 @@ namespace siding {
 class StepDown {
  public:
   StepDown(const ControllerConfig& config, const Engine& engine);
-  // To be called often. Why the journal is to be given back now; empty: it is not.
-  std::string Reason();
+  // To be called often. Why the journal is to be released now; empty: it is not.
+  std::string Check();
 
  private:
   const ControllerConfig& config_;

@@ -262,7 +262,7 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
   return out;
 }
 
-absl::StatusOr<JobSpec> HostedFromProto(const v1::JobSpec& spec) {
+absl::StatusOr<JobSpec> ManagedFromProto(const v1::JobSpec& spec) {
   if (spec.cluster_manager().empty()) return BadField("cluster_manager", "a name");
   SIDING_ASSIGN_OR_RETURN(JobSpec out, FieldsOf(spec));
   out.cluster_manager = spec.cluster_manager();

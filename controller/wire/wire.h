@@ -27,6 +27,6 @@ TierRates FromProto(const v1::TierRates& rates);
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec);
 // What an agent says of a job whose tasks a cluster manager starts: how it may be preempted, and whose it is.
 // Its program is not siding's business.
-absl::StatusOr<JobSpec> HostedFromProto(const v1::JobSpec& spec);
+absl::StatusOr<JobSpec> ManagedFromProto(const v1::JobSpec& spec);
 
 }  // namespace siding

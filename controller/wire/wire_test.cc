@@ -155,14 +155,14 @@ TEST(Wire, NobodyButAnAgentSaysThatAClusterManagerStartsAJob) {
   EXPECT_THAT(ErrorOf(spec), HasSubstr("cluster_manager"));
 }
 
-TEST(Wire, OfAHostedJobTheProgramNeedNotBeKnown) {
+TEST(Wire, OfAManagedJobTheProgramNeedNotBeKnown) {
   v1::JobSpec spec;
   spec.set_cluster_manager("manager");
   spec.add_methods(v1::CHECKPOINT);
-  const auto hosted = HostedFromProto(spec);
-  ASSERT_TRUE(hosted.ok()) << hosted.status();
-  EXPECT_EQ(hosted->cluster_manager, "manager");
-  EXPECT_FALSE(HostedFromProto(Good()).ok());
+  const auto managed = ManagedFromProto(spec);
+  ASSERT_TRUE(managed.ok()) << managed.status();
+  EXPECT_EQ(managed->cluster_manager, "manager");
+  EXPECT_FALSE(ManagedFromProto(Good()).ok());
 }
 
 }  // namespace

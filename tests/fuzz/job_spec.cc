@@ -10,6 +10,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Draw(input, message);
   const auto spec = FromProto(message);
   if (spec.ok()) fuzz::Expect(FromProto(ToProto(*spec)).ok(), "a job that was taken is taken again");
-  if (const auto hosted = HostedFromProto(message); hosted.ok()) ToProto(*hosted);
+  if (const auto managed = ManagedFromProto(message); managed.ok()) ToProto(*managed);
   return 0;
 }

@@ -34,9 +34,12 @@ class Settings(SlurmCase):
 
     def test_a_check_without_slurm_says_that_nothing_was_checked(self):
         self.slurm.stop_controller()
-        done = self.check("tools")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("slurm: its settings were not checked", done.stderr)
+        for backend in ("library", "tools"):
+            with self.subTest(backend):
+                done = self.check(backend)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("slurm: its settings were not checked", done.stderr)
+                self.assertIn("configuration and policy are good", done.stdout)
 
     def test_a_controller_that_starts_says_it(self):
         siding = Cluster([], folder=self.slurm.dir / "siding", config=CONFIG.format(dir=self.slurm.dir, backend="library"),

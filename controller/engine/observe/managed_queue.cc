@@ -76,11 +76,11 @@ void ManagedQueue::FollowQueue(JobId id) {
 
 void ManagedQueue::FollowWaitingAll() {
   if (!state_.queue.seen) return;
-  std::vector<const JobRecord*> hosted;
+  std::vector<const JobRecord*> managed;
   for (const auto& [id, job] : state_.unfinished) {
-    if (IsExternallyManaged(*job) && !IsKnownFromQueueOnly(*job)) hosted.push_back(job);
+    if (IsExternallyManaged(*job) && !IsKnownFromQueueOnly(*job)) managed.push_back(job);
   }
-  for (const JobRecord* job : hosted) FollowWaiting(*job, manager_.QueuedAs(job->id));
+  for (const JobRecord* job : managed) FollowWaiting(*job, manager_.QueuedAs(job->id));
 }
 
 // A deadline job that is new, was cancelled (here: while it was held), or has a number that is used again.

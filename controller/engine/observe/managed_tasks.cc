@@ -16,7 +16,7 @@ constexpr int64_t kLastHostedJob = std::numeric_limits<uint32_t>::max();
 
 // How it may be preempted comes from its agents. A kill would be the end of it: nothing would start it again.
 absl::StatusOr<JobSpec> SpecOf(const v1::JobSpec& said) {
-  absl::StatusOr<JobSpec> spec = HostedFromProto(said);
+  absl::StatusOr<JobSpec> spec = ManagedFromProto(said);
   if (!spec.ok()) return spec;
   spec->methods.Remove(Method::kKill);
   spec->nodes = std::max(1, spec->nodes);

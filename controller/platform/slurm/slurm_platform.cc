@@ -17,6 +17,7 @@ namespace siding::slurm {
 namespace {
 
 constexpr Duration kInventoryEvery = std::chrono::seconds(10);
+constexpr Duration kSettingsEvery = std::chrono::minutes(5);
 
 class PolledSlurm final : public SlurmPlatform, public PollListener {
  public:
@@ -61,16 +62,16 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   }
 
  private:
-  void OnPolled(const std::vector<QueueJob>& jobs, const Changes& changes) override {
-    if (!changes.empty()) Tell(changes);
-    for (const StepResult& result : reconciler_.Reconcile(jobs, !changes.empty(), clock_.Now())) Log(result);
-  }
-  void Tell(const Changes& changes) {
-    LookAtInventory();
+  void OnChanges(const Changes& changes) override {
+    RefreshInventory();
     Inventory seen = WithNodes(*inventory(), changes.nodes);
     // It seldom changes, and those who read it have it as long as they like.
     if (seen != *inventory()) Keep(std::move(seen));
     sink_(ManagerChangesOf(changes, *inventory(), options_.user_name));
+  }
+  void OnPolled(const std::vector<QueueJob>& jobs, bool changed) override {
+    for (const StepResult& result : reconciler_.Reconcile(jobs, changed, clock_.Now())) Log(result);
+    CheckSettings();
   }
   void OnHealth(const absl::Status& health) override {
     if (health.ok()) {
@@ -80,12 +81,12 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
                    std::string(health.message()));
     }
   }
-  static void Log(const StepResult& taken) {
-    const std::string actions = absl::StrJoin(taken.step.actions, ", ");
-    if (taken.status.ok()) {
-      spdlog::info("slurm: {}: {}", taken.step.target, actions);
+  static void Log(const StepResult& result) {
+    const std::string actions = absl::StrJoin(result.step.actions, ", ");
+    if (result.status.ok()) {
+      spdlog::info("slurm: {}: {}", result.step.target, actions);
     } else {
-      spdlog::warn("slurm: {}: {}: {}", taken.step.target, actions, std::string(taken.status.message()));
+      spdlog::warn("slurm: {}: {}: {}", result.step.target, actions, std::string(result.status.message()));
     }
   }
 
@@ -98,9 +99,9 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     inventory_ = std::make_shared<const Inventory>(std::move(inventory));
   }
 
-  // At partitions, reservations and Slurm's settings, on the watcher's thread, whose client it is. They
-  // change when an administrator says so.
-  void LookAtInventory() {
+  // Partitions and reservations, on the watcher's thread, whose client it is. They change when an
+  // administrator says so.
+  void RefreshInventory() {
     const Time now = clock_.Now();
     if (inventory_seen_ && now - *inventory_seen_ < kInventoryEvery) return;
     const auto partitions = client_->Partitions();
@@ -108,14 +109,17 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     if (!partitions.ok() || !reservations.ok())
       return;  // that Slurm does not answer has been or will be said
     inventory_seen_ = now;
-    CheckSettings();
     Keep({**partitions, inventory()->nodes});
     std::lock_guard lock(mutex_);
     reserved_ = ReservedByOthers(**reservations, now);
   }
 
-  // Says what is wrong with them once, and again when that has changed.
+  // Says what is wrong with Slurm's settings once, and again when that has changed. Seldom, and after
+  // everything else: scontrol, which says them, also waits for each slurmctld that is down.
   void CheckSettings() {
+    const Time now = clock_.Now();
+    if (settings_seen_ && now - *settings_seen_ < kSettingsEvery) return;
+    settings_seen_ = now;
     const absl::StatusOr<Settings> settings = client_->LoadSettings();
     if (absl::IsUnavailable(settings.status())) return;
     std::vector<std::string> problems =
@@ -133,6 +137,7 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   const Clock& clock_;
   Sink sink_;
   std::optional<Time> inventory_seen_;
+  std::optional<Time> settings_seen_;
   std::vector<std::string> problems_;  // of Slurm's settings, that were said
   Reconciler reconciler_;
   mutable std::mutex mutex_;  // of what follows

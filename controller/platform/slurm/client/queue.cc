@@ -87,13 +87,13 @@ int GpusOf(const std::string& gres) {
   return static_cast<int>(gpus);
 }
 
-void Complete(QueueJob& job, const Asked& asked) {
+void Complete(QueueJob& job, const Requested& requested) {
   const int64_t nodes = std::max(job.nodes, 1);
   const auto spread = [nodes](int whole) { return (whole + nodes - 1) / nodes; };
-  if (job.gpus_per_node == 0) job.gpus_per_node = static_cast<int>(spread(asked.gpus_of_job));
+  if (job.gpus_per_node == 0) job.gpus_per_node = static_cast<int>(spread(requested.gpus_of_job));
   const int64_t cpus = std::max<int64_t>(1, spread(job.cpus));
   if (job.memory_per_node == Bytes{0} && job.cpus > 0)
-    job.memory_per_node = Bytes{std::min(asked.memory_per_cpu.value, kMostMemory / cpus) * cpus};
+    job.memory_per_node = Bytes{std::min(requested.memory_per_cpu.value, kMostMemory / cpus) * cpus};
   // One that runs or is suspended may have a priority of 0 as well.
   const bool waits = job.phase == JobPhase::kPending;
   job.held = waits && job.priority == 0;

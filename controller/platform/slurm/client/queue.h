@@ -24,13 +24,13 @@ bool IsUp(const std::string& node_state);
 int GpusOf(const std::string& gres);
 
 // What a job was asked for that Slurm tells in other measures than ours; 0: nothing.
-struct Asked {
+struct Requested {
   int gpus_of_job = 0;
   Bytes memory_per_cpu;
 };
 // Sets what follows from the other fields: whether it is held, memory and GPUs per node, no start for one
 // that waits, no reason where Slurm says "None".
-void Complete(QueueJob& job, const Asked& asked);
+void Complete(QueueJob& job, const Requested& requested);
 
 // The status for what Slurm said in plain words, such as "Invalid job id specified".
 absl::Status StatusOfMessage(const std::string& message);

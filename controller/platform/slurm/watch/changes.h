@@ -1,4 +1,4 @@
-// What has changed between two looks at Slurm. Pure.
+// What has changed between two polls of Slurm. Pure.
 #pragma once
 
 #include <optional>

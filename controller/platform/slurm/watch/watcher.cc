@@ -33,13 +33,18 @@ void Watcher::PollOnce() {
     health_ = changes.status();
     listener_.OnHealth(health_);
   }
-  if (changes.ok()) listener_.OnPolled(poller_.jobs(), *changes);
+  if (!changes.ok()) return;
+  if (!changes->empty()) listener_.OnChanges(*changes);
+  {
+    std::lock_guard lock(mutex_);
+    woken_ = false;  // whoever woke it before this is served by this poll
+  }
+  listener_.OnPolled(poller_.jobs(), !changes->empty());
 }
 
 void Watcher::Run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    woken_ = false;  // whoever wakes it from here on may have come too late for this poll
     lock.unlock();
     const auto begun = std::chrono::steady_clock::now();
     PollOnce();

@@ -21,8 +21,10 @@ namespace siding::slurm {
 class PollListener {
  public:
   virtual ~PollListener() = default;
-  // After every poll that succeeded: all jobs, and what has changed, which may be nothing.
-  virtual void OnPolled(const std::vector<QueueJob>& jobs, const Changes& changes) = 0;
+  virtual void OnChanges(const Changes& changes) = 0;  // never of none
+  // After every poll that succeeded, and after OnChanges(): all jobs, and whether there were changes. What is
+  // desired of Slurm by now is to be brought about.
+  virtual void OnPolled(const std::vector<QueueJob>& jobs, bool changed) = 0;
   // Slurm stopped answering (the error), or answers again (OK). Not called while it stays as it was; at first
   // it is taken to answer.
   virtual void OnHealth(const absl::Status& health) = 0;
@@ -44,8 +46,9 @@ class Watcher {
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  // Polls again at once, unless Slurm does not answer. Thread-safe, and does not wait: may be called from the
-  // listener.
+  // OnPolled() is to be called soon: by the poll under way if it has not come to it yet, otherwise by another
+  // one that begins at once. While Slurm does not answer it waits until it does. Thread-safe, and does not
+  // wait: may be called from the listener.
   void Wake();
 
  private:

@@ -1,5 +1,6 @@
 #include "controller/platform/slurm/watch/watcher.h"
 
+#include <future>
 #include <string>
 #include <vector>
 
@@ -10,22 +11,24 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(PauseAfter, IsTheIntervalWhileLooksAreQuick) {
+TEST(PauseAfter, IsTheIntervalWhilePollsAreQuick) {
   EXPECT_EQ(PauseAfter(milliseconds(1), milliseconds(500)), milliseconds(500));
 }
 TEST(PauseAfter, IsNeverLessThanTheLeast) {
   EXPECT_EQ(PauseAfter(milliseconds(0), milliseconds(1)), kLeastPause);
 }
-TEST(PauseAfter, GrowsWithWhatALookTakes) {
+TEST(PauseAfter, GrowsWithWhatAPollTakes) {
   EXPECT_EQ(PauseAfter(milliseconds(100), kLeastPause), milliseconds(1900));
 }
 
 // Waits until the watcher has said so much.
 class Heard final : public PollListener {
  public:
-  void OnPolled(const std::vector<QueueJob>&, const Changes& changes) override {
-    if (changes.jobs.empty()) return;
-    Add(changes.jobs.front().after ? changes.jobs.front().after->state : "gone");
+  void OnChanges(const Changes& changes) override {
+    state_ = changes.jobs.front().after ? changes.jobs.front().after->state : "gone";
+  }
+  void OnPolled(const std::vector<QueueJob>&, bool changed) override {
+    if (changed) Add(state_);
   }
   void OnHealth(const absl::Status& health) override { Add(health.ok() ? "answers" : "silent"); }
 
@@ -41,12 +44,13 @@ class Heard final : public PollListener {
     said_.push_back(what);
     changed_.notify_all();
   }
+  std::string state_;  // of the watcher's thread
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> said_;
 };
 
-// A Slurm of which each look sees the next of a list of moments: a job's state, or "" for no answer.
+// A Slurm of which each poll sees the next of a list of moments: a job's state, or "" for no answer.
 class Film final : public Client {
  public:
   explicit Film(std::vector<std::string> moments) : moments_(std::move(moments)) {}
@@ -89,6 +93,34 @@ TEST(Watcher, IsWokenBeforeItsTime) {
   heard.Await(1);
   watcher.Wake();
   EXPECT_EQ(heard.Await(2), (std::vector<std::string>{"PENDING", "RUNNING"}));
+}
+
+// Wakes the watcher whenever something has changed, as the engine does when it desires something else then.
+class Waking final : public PollListener {
+ public:
+  void OnChanges(const Changes&) override { watcher.get_future().get()->Wake(); }
+  void OnPolled(const std::vector<QueueJob>&, bool) override {
+    if (polls++ == 0) first.set_value();
+  }
+  void OnHealth(const absl::Status&) override {}
+
+  std::promise<Watcher*> watcher;
+  std::promise<void> first;
+  int polls = 0;
+};
+
+// A poll too many is seen only if it begins before the watcher ends, hence several times.
+TEST(Watcher, WhoWakesItWhileItTellsIsServedByTheSamePoll) {
+  for (int time = 0; time < 30; ++time) {
+    Film slurm({"PENDING"});
+    Waking waking;
+    {
+      Watcher watcher(slurm, waking, std::chrono::hours(1));
+      waking.watcher.set_value(&watcher);
+      waking.first.get_future().wait();
+    }
+    ASSERT_EQ(waking.polls, 1);
+  }
 }
 
 }  // namespace

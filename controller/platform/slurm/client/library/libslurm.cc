@@ -80,12 +80,12 @@ absl::StatusOr<QueueJob> ToValue(const slurm_job_info_t& in) {
   job.limit = Minutes(in.time_limit);
   job.comment = Text(in.comment);
   job.admin_comment = Text(in.admin_comment);
-  Asked asked{GpusOf(Text(in.tres_per_job)), {}};
+  Requested requested{GpusOf(Text(in.tres_per_job)), {}};
   if (in.pn_min_memory != NO_VAL64) {
     const Bytes memory{static_cast<int64_t>(in.pn_min_memory & ~MEM_PER_CPU) * kMebi};
-    ((in.pn_min_memory & MEM_PER_CPU) != 0 ? asked.memory_per_cpu : job.memory_per_node) = memory;
+    ((in.pn_min_memory & MEM_PER_CPU) != 0 ? requested.memory_per_cpu : job.memory_per_node) = memory;
   }
-  Complete(job, asked);
+  Complete(job, requested);
   return job;
 }
 

@@ -1,4 +1,4 @@
-// What gRPC sees of the API: every method is received by Reception, and then done by ApiService.
+// The API as gRPC sees it: every method is received by Reception, and then done by ApiService.
 #pragma once
 
 #include "controller/api/reception.h"
@@ -9,11 +9,11 @@
 namespace siding {
 
 // Thread-safe. Everything passed in must outlive it.
-class ApiDoor final : public v1::Siding::Service {
+class GrpcApi final : public v1::Siding::Service {
  public:
   // A request that is not there `within` that time is given up, and so is a call whose caller reads nothing
   // of its answer for `unread`.
-  ApiDoor(ApiService& api, const Identities& identities, const ServiceLimits& limits,
+  GrpcApi(ApiService& api, const Identities& identities, const ServiceLimits& limits,
           Duration within = std::chrono::seconds(10), Duration unread = std::chrono::seconds(60));
 
  private:

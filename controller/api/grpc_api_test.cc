@@ -1,5 +1,5 @@
 // What is taken from callers who send nothing, or not all, over a server in this process.
-#include "controller/api/door.h"
+#include "controller/api/grpc_api.h"
 
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -72,17 +72,17 @@ class Announced final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
   grpc::Status status_;  // guarded by mutex_
 };
 
-class DoorTest : public testing::Test {
+class GrpcApiTest : public testing::Test {
  protected:
-  DoorTest() { EXPECT_TRUE(engine_.Start().ok()); }
-  ~DoorTest() override {
+  GrpcApiTest() { EXPECT_TRUE(engine_.Start().ok()); }
+  ~GrpcApiTest() override {
     calls_.clear();
     server_->Shutdown();
   }
   void Serve(Duration within, const ServiceLimits& limits = {}) {
-    door_ = std::make_unique<ApiDoor>(service_, identities_, limits, within);
+    grpc_api_ = std::make_unique<GrpcApi>(service_, identities_, limits, within);
     grpc::ServerBuilder builder;
-    builder.RegisterService(door_.get());
+    builder.RegisterService(grpc_api_.get());
     server_ = builder.BuildAndStart();
     stub_ = std::make_unique<grpc::GenericStub>(server_->InProcessChannel({}));
   }
@@ -105,49 +105,49 @@ class DoorTest : public testing::Test {
   Engine engine_{Policy{}, *journal_, *platform_, cluster_, clock_};
   PolicyWatcher policy_{"", engine_, clock_};
   ApiService service_{engine_, policy_, {}};
-  std::unique_ptr<ApiDoor> door_;
+  std::unique_ptr<GrpcApi> grpc_api_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<grpc::GenericStub> stub_;
   std::deque<Announced> calls_;
 };
 
-TEST_F(DoorTest, NobodyIsHeardBeforeItIsKnownWhoHeIs) {
+TEST_F(GrpcApiTest, NobodyIsHeardBeforeItIsKnownWhoHeIs) {
   identities_.user = absl::UnauthenticatedError("who is that?");
   Serve(kForEver);
   const grpc::Status status = Announce("Submit").Status();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(status.error_message(), "who is that?");
 }
-TEST_F(DoorTest, NorForAStreamOfAnswers) {
+TEST_F(GrpcApiTest, NorForAStreamOfAnswers) {
   identities_.user = absl::UnauthenticatedError("who is that?");
   Serve(kForEver);
   EXPECT_EQ(Announce("Events").Status().error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
-TEST_F(DoorTest, ARequestThatDoesNotComeIsGivenUp) {
+TEST_F(GrpcApiTest, ARequestThatDoesNotComeIsGivenUp) {
   Serve(kWithin);
   EXPECT_FALSE(Announce("Submit").Status().ok());
 }
-TEST_F(DoorTest, ACallWithoutARequestIsRefused) {
+TEST_F(GrpcApiTest, ACallWithoutARequestIsRefused) {
   Serve(kForEver);
   Announced& call = Announce("ListNodes");
   call.NothingFollows();
   EXPECT_EQ(call.Status().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 // Of two that say nothing one has the only place, whichever came first, and the other is refused.
-TEST_F(DoorTest, OnlySoManyOfAUserMayBeOnTheirWay) {
+TEST_F(GrpcApiTest, OnlySoManyOfAUserMayBeOnTheirWay) {
   Serve(kForEver, {.arriving_calls_per_user = 1});
   Announce("ListNodes");
   Announce("ListNodes");
   EXPECT_THAT(FirstToEnd().error_message(), HasSubstr("limits.arriving_calls_per_user is 1"));
 }
-TEST_F(DoorTest, OnlySoManyOfAllMayBeOnTheirWay) {
+TEST_F(GrpcApiTest, OnlySoManyOfAllMayBeOnTheirWay) {
   Serve(kForEver, {.arriving_calls = 1});
   identities_.user = UserIdentity{0, 0, "root"};
   Announce("ListNodes");
   Announce("ListNodes");
   EXPECT_THAT(FirstToEnd().error_message(), HasSubstr("limits.arriving_calls is 1"));
 }
-TEST_F(DoorTest, ALongRequestIsRefusedWithTheLimit) {
+TEST_F(GrpcApiTest, ALongRequestIsRefusedWithTheLimit) {
   Serve(kForEver);
   v1::ListJobsRequest request;
   for (size_t i = 0; i < kMostFromUser; ++i) request.add_ids(1);

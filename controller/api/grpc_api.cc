@@ -1,4 +1,4 @@
-#include "controller/api/door.h"
+#include "controller/api/grpc_api.h"
 
 #include <string>
 
@@ -18,7 +18,7 @@ int IndexOf(const std::string& method) {
 }  // namespace
 
 template <class Response>
-class ApiDoor::Answer final : public grpc::internal::WriterInterface<Response> {
+class GrpcApi::Answer final : public grpc::internal::WriterInterface<Response> {
  public:
   Answer(grpc::ServerContext& context, const UserIdentity& identity, const char* method, Duration unread,
          grpc::internal::WriterInterface<Response>& stream)
@@ -44,7 +44,7 @@ class ApiDoor::Answer final : public grpc::internal::WriterInterface<Response> {
 };
 
 template <class Request>
-absl::StatusOr<UserIdentity> ApiDoor::Receive(grpc::ServerContext& context, const char* method,
+absl::StatusOr<UserIdentity> GrpcApi::Receive(grpc::ServerContext& context, const char* method,
                                               grpc::internal::ReaderInterface<Request>& stream,
                                               Request& request) {
   auto identity = reception_.Take(context, method, [&] { return stream.Read(&request); });
@@ -58,7 +58,7 @@ absl::StatusOr<UserIdentity> ApiDoor::Receive(grpc::ServerContext& context, cons
 // To gRPC a plain call is then a stream of one message each way: it hands over the call when the headers are
 // there, and takes no more of the message than a window's worth before somebody reads it.
 template <class Request, class Response>
-void ApiDoor::Add(const char* method,
+void GrpcApi::Add(const char* method,
                   grpc::Status (ApiService::*call)(const ApiCall&, const Request*, Response*)) {
   using Stream = grpc::ServerUnaryStreamer<Request, Response>;
   const auto handle = [this, method, call](grpc::ServerContext* context, Stream* stream) {
@@ -76,7 +76,7 @@ void ApiDoor::Add(const char* method,
 }
 
 template <class Request, class Response>
-void ApiDoor::Add(const char* method,
+void GrpcApi::Add(const char* method,
                   grpc::Status (ApiService::*call)(const ApiCall&, const Request*,
                                                    grpc::internal::WriterInterface<Response>*)) {
   using Stream = grpc::ServerSplitStreamer<Request, Response>;
@@ -93,7 +93,7 @@ void ApiDoor::Add(const char* method,
                      new grpc::internal::SplitServerStreamingHandler<Request, Response>(handle));
 }
 
-ApiDoor::ApiDoor(ApiService& api, const Identities& identities, const ServiceLimits& limits, Duration within,
+GrpcApi::GrpcApi(ApiService& api, const Identities& identities, const ServiceLimits& limits, Duration within,
                  Duration unread)
     : api_(api), unread_(unread), calls_(limits), reception_(identities, limits, within) {
   Add("Submit", &ApiService::Submit);

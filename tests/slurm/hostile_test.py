@@ -3,6 +3,7 @@
 node stays, and others' jobs are looked after."""
 
 import contextlib
+import os
 import pathlib
 import re
 import subprocess
@@ -13,6 +14,7 @@ from deadline_test import DeadlineCase
 from job_case import NOBODY
 
 OTHER = 1  # daemon
+LONER = 5  # games: of no other test
 PATIENCE = 30
 
 
@@ -69,8 +71,11 @@ class Jobs(HostileCase):
         hangs = self.work / "hangs.sh"
         hangs.write_text(f"#!/bin/sh\n/usr/bin/python3 stop.py > stopped &\nwhile [ ! -s stopped ]; do sleep 0.1; done\n"
                          f"srun -O -n 100 --siding-preemptible true\n")
-        self.slurm.submit("-o", "/dev/null", "-w", "node1", hangs, uid=NOBODY, cwd=self.work)
-        wait_for("the tasks to hang", lambda: len((self.work / "stopped").read_text().split()) > 60 if (self.work / "stopped").exists() else False, PATIENCE)
+        stopped = self.work / "stopped"
+        stopped.touch()
+        os.chown(stopped, LONER, LONER)
+        self.slurm.submit("-o", "/dev/null", "-w", "node1", hangs, uid=LONER, cwd=self.work)
+        wait_for("the tasks to hang", lambda: len(stopped.read_text().split()) > 60, PATIENCE)
         self.assert_looked_after(self.small_job())
 
     def test_who_ends_slurms_task_and_keeps_its_connection_to_the_shim_ends_his_job(self):
@@ -111,7 +116,8 @@ KEEP = """
     print("begun", flush=True)
     signal.pause()
     """
-# Stops each of Slurm's processes that has just become the user's, before it is anything else.
+# Stops each of Slurm's processes that has just become the user's, before it is anything else. Of every Slurm on the machine:
+# hence a user of its own.
 STOP = """
 import os, signal
 print("ready", flush=True)

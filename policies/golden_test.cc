@@ -1,5 +1,5 @@
 // Every shipped policy on the same small cluster: what it makes of four requests, as text, held against
-// policies/golden/NAME.txt. A change of a plan must be meant: SIDING_UPDATE_GOLDEN=1 writes the files anew.
+// policies/golden/NAME.txt. A change of a plan must be meant: SIDING_UPDATE_GOLDEN=1 writes the files again.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // Files encrypted with libsodium's secretstream (XChaCha20-Poly1305): a header of 24 bytes, then chunks of 64
-// KiB, each 17 bytes longer than its plain text, the last of them marked as such. docs/store-format.md has
-// the details.
+// KiB, each 17 bytes longer than its plain text, the last of them marked as such. docs/design/store-format.md
+// has the details.
 #pragma once
 
 #include <cstdint>

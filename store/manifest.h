@@ -1,4 +1,4 @@
-// manifest.json as text; docs/store-format.md is its specification.
+// manifest.json as text; docs/design/store-format.md is its specification.
 #pragma once
 
 #include <string>

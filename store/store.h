@@ -9,7 +9,7 @@
 //
 // An image is visible only when whole: it is written as a draft, hashed, synced, described by its manifest,
 // and then renamed. Every file has a checksum, which Verify() compares before a restore may use the image.
-// See docs/store-format.md for the manifest.
+// See docs/design/store-format.md for the manifest.
 //
 // Thread-safe. Errors: kResourceExhausted (disk full), kNotFound, kDataLoss (an image that is not what its
 // manifest says; the message names the file), kAlreadyExists, kUnavailable (the tier is away, which says

@@ -41,7 +41,7 @@ class Cli(unittest.TestCase):
             self.assertEqual(ctl(verb, "--help").returncode, 0, verb)
 
     def test_every_verb_is_in_the_manual(self):
-        manual = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "sidingctl.md").read_text()
+        manual = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "user" / "sidingctl.md").read_text()
         for verb in self.verbs():
             self.assertRegex(manual, f"[`|(]{verb}|sidingctl {verb}", verb)
 
@@ -122,7 +122,7 @@ class PolicyInForce(unittest.TestCase):
         self.assertEqual(shown["policy"]["margin"], "1s")
         self.assertIn(f"{self.path}:2", shown["problem"])
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs root, to ask as somebody else")
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to call as another user")
     def test_only_operators_may_reload_it(self):
         with self.assertRaisesRegex(CtlError, "only operators may reload the policy"):
             self.cluster.ctl("policy", "reload", uid=65534)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Which folder may include what: the table of docs/design.md, held against every #include of the tree."""
+"""Which folder may include what: the table of docs/design/README.md, held against every #include of the tree."""
 
 import pathlib
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The services under a systemd that runs: installed as docs/sidingd.md says, used, restarted, killed and rebooted."""
+"""The services under a systemd that runs: installed as docs/admin/sidingd.md says, used, restarted, killed and rebooted."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Service(unittest.TestCase):
         cls.machine = Machine("n1")
         cls.addClassCleanup(cls.machine.remove)
         cls.machine.start()
-        install, *then = commands(ROOT / "docs" / "sidingd.md", "As a service")
+        install, *then = commands(ROOT / "docs" / "admin" / "sidingd.md", "As a service")
         # From here, as the build folder may lie on a mount that the machine does not have.
         done = subprocess.run(install.replace("build/release", str(BIN.parent)), shell=True, capture_output=True, text=True,
                               env={**os.environ, "DESTDIR": str(cls.machine.path("/"))})
@@ -104,8 +104,8 @@ class Service(unittest.TestCase):
     def main_pid(self, service):
         return int(self.machine.show(service, "MainPID"))
 
-    def wait_anew(self, service, before):
-        wait_for(f"systemd to have started {service} anew",
+    def wait_restarted(self, service, before):
+        wait_for(f"systemd to have restarted {service}",
                  lambda: self.main_pid(service) not in (0, before) and self.machine.show(service, "ActiveState") == "active", 30)
 
     def processes(self, job):
@@ -194,7 +194,7 @@ class Working(Service):
             self.assertEqual(self.machine.call("systemd-analyze", "verify", "--man=no", unit).stderr, "", service)
 
     def test_exposure_is_no_more_than_the_page_on_security_says(self):
-        page = (ROOT / "docs" / "security.md").read_text()
+        page = (ROOT / "docs" / "admin" / "security.md").read_text()
         said = re.search(r"^\| exposure by .* \| ([\d.]+) \| ([\d.]+) \|$", page, re.M).groups()
         for service, most in zip(SERVICES, said):
             found = self.machine.run("systemd-analyze", "security", "--no-pager", f"{service}.service")
@@ -208,7 +208,7 @@ class OverTheNetwork(Service):
     def setUpClass(cls):
         super().setUpClass()
         for heading in ("The network", "A node of its own"):
-            for line in commands(ROOT / "docs" / "slurm-site.md", heading):
+            for line in commands(ROOT / "docs" / "admin" / "slurm-site.md", heading):
                 # The one machine is the controller's, the authority's and the node.
                 line = line.replace("head1.example.org", "localhost").replace("scp -p", "cp -p").replace(" n1:/", " /")
                 cls.machine.run("sh", "-ec", line)
@@ -241,7 +241,7 @@ class Killed(Service):
         self.wait_event(victim, "order-dump")
         before = self.main_pid(service)
         self.systemctl("kill", "--signal=KILL", service)
-        self.wait_anew(service, before)
+        self.wait_restarted(service, before)
         self.assert_made_way(victim, express)
         self.assert_journal_without_gaps()
 
@@ -255,7 +255,7 @@ class Killed(Service):
         job = self.counter()
         processes, agent = self.processes(job), self.main_pid("siding-agent")
         self.systemctl("kill", "--signal=KILL", "siding-agent")
-        self.wait_anew("siding-agent", agent)
+        self.wait_restarted("siding-agent", agent)
         self.wait_up()
         self.assertEqual(self.processes(job), processes)
         self.assert_counted(job)
@@ -266,7 +266,7 @@ class Killed(Service):
             for _ in range(7):  # by itself systemd does after five times in ten seconds
                 before = self.main_pid(service)
                 self.systemctl("kill", "--signal=KILL", service)
-                self.wait_anew(service, before)
+                self.wait_restarted(service, before)
         self.wait_up()
 
 

@@ -64,7 +64,7 @@ int RunOne(uint64_t seed, bool trace) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app{"Simulated worlds of a controller, agents, users and mishaps; docs/reliability/simulation.md"};
+  CLI::App app{"Simulated worlds of a controller, agents, users and mishaps; docs/design/simulation.md"};
   uint64_t seed = 0;
   std::string range = "1-1000";
   int processes = 1;

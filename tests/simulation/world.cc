@@ -115,7 +115,7 @@ void World::MaybeBurnOne() {
   node.machine->CutPower();
   node.machine->folders.clear();
   std::erase_if(lab_.store.images, [&](const auto& image) { return image.first.disk == name.value(); });
-  // In the shared tier by hand: docs/store-format.md.
+  // In the shared tier by hand: docs/design/store-format.md.
   std::erase_if(lab_.store.drafts, [&](const auto& draft) { return draft.second == name; });
   checks_->OnBurnt(name);
   if (random.Chance(0.5)) return;

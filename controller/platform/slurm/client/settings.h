@@ -1,4 +1,4 @@
-// Slurm's own settings, as far as siding depends on them: docs/slurm-site.md, "Slurm". Pure.
+// Slurm's own settings, as far as siding depends on them: docs/admin/slurm-site.md, "Slurm". Pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What Slurm's plugin asks when a job with a deadline is submitted, and what it is answered; docs/slurm.md,
-// "Asking the controller". Pure.
+// What Slurm's plugin asks when a job with a deadline is submitted, and what it is answered;
+// docs/design/slurm.md, "Asking the controller". Pure.
 #pragma once
 
 #include <cstdint>

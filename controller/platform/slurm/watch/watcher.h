@@ -1,7 +1,7 @@
 // Polls Slurm again and again on a thread of its own, and tells a listener.
 //
 // Slurm tells nobody of changes (its triggers come up to 15 s late), so it has to be asked. A question to
-// which nothing has changed costs slurmctld next to nothing through libslurm (docs/bench-slurm.md).
+// which nothing has changed costs slurmctld next to nothing through libslurm (docs/results/slurm.md).
 #pragma once
 
 #include <condition_variable>

@@ -30,7 +30,7 @@ std::string DescribeMove(const JobMoved& e) {
                           FromCheckpoint(e), Because(e));
     case JobEvent::kOrderDump:
       return absl::StrCat("checkpoint ", e.checkpoint.value(), " to ", ToString(e.tier), " storage ordered",
-                          e.keep_running ? ", the job goes on" : "", Because(e));
+                          e.keep_running ? ", the job continues" : "", Because(e));
     case JobEvent::kCommit:
       return absl::StrCat("every rank dumped, ", FormatBytes(e.bytes), Because(e));
     case JobEvent::kOrderKill:
@@ -44,7 +44,7 @@ std::string DescribeMove(const JobMoved& e) {
           e.through_ram ? absl::StrCat(", then a checkpoint to ", ToString(e.tier), " storage") : "",
           Because(e));
     case JobEvent::kOrderResume:
-      return "to go on where it was frozen" + Because(e);
+      return "to continue where it was frozen" + Because(e);
     case JobEvent::kOrderSave:
       return "the program was told to save itself" + Because(e);
     case JobEvent::kStarted:
@@ -59,7 +59,7 @@ std::string DescribeMove(const JobMoved& e) {
     case JobEvent::kReleased:
       return "left its nodes, waits with its work saved" + Because(e);
     case JobEvent::kContinued:
-      return "checkpoint is durable, the job went on" + Because(e);
+      return "checkpoint is durable, the job continued" + Because(e);
     case JobEvent::kSucceeded:
       return "finished" + Because(e);
     case JobEvent::kFailed:
@@ -71,17 +71,17 @@ std::string DescribeMove(const JobMoved& e) {
     case JobEvent::kRestartNeeded:
       return "has to start from the beginning" + Because(e);
     case JobEvent::kRestoreFailed:
-      return "could not go on there" + Because(e);
+      return "could not continue there" + Because(e);
     case JobEvent::kStartFailed:
       return "could not be started" + Because(e);
     case JobEvent::kDumpFailed:
-      return "could not be checkpointed and goes on" + Because(e);
+      return "could not be checkpointed and continues" + Because(e);
     case JobEvent::kStaysFrozen:
       return "stays frozen" + Because(e);
     case JobEvent::kFreezeFailed:
-      return "could not be frozen and goes on" + Because(e);
+      return "could not be frozen and continues" + Because(e);
     case JobEvent::kSaveFailed:
-      return "did not save itself and goes on" + Because(e);
+      return "did not save itself and continues" + Because(e);
   }
   return "?";
 }
@@ -144,7 +144,7 @@ struct Words {
   std::string operator()(const NodeLost& e) {
     if (!e.lost) return absl::StrCat("node ", e.node.value(), " is there again");
     return absl::StrCat("node ", e.node.value(), " is lost, says ", e.by,
-                        ": what ran there goes on elsewhere");
+                        ": what ran there continues elsewhere");
   }
   std::string operator()(const TasksGone& e) {
     return absl::StrCat("nothing of it is left on ", e.node.value(), ", which is back");

@@ -1,4 +1,4 @@
-// What a job asks for: the part of a job that its submitter wrote and nobody changes afterwards.
+// What a job asks for: the part of a job that its submitter wrote. It never changes.
 #pragma once
 
 #include <cstdint>
@@ -75,18 +75,18 @@ enum class Tier : uint8_t { kLocal, kShared };
 std::string ToString(Tier tier);
 absl::StatusOr<Tier> ParseTier(const std::string& name);
 
-// How a program that saves itself is told to, and how it goes on afterwards.
+// How a program that saves itself is told to, and how it continues afterwards.
 struct AppMethod {
   int signal = 10;     // SIGUSR1
-  std::string marker;  // file that the program writes when it has saved, and goes on; empty: it exits
+  std::string marker;  // file that the program writes when it has saved, and continues; empty: it exits
   Duration grace = std::chrono::seconds(30);  // after this the save has failed
   std::vector<std::string> restart_command;   // empty: the job's own command
 };
 
-// Without a marker nobody could tell that it has saved but by its end.
+// Without a marker only its end shows that it has saved.
 inline bool GoesOnAfterSave(const AppMethod& app) { return !app.marker.empty(); }
 
-// What its processes' exchange of GPU memory is like (docs/gpu.md).
+// What its processes' exchange of GPU memory is like (docs/user/gpu.md).
 enum class GpuCollectives : uint8_t {
   kUnsaid,     // as the policy says
   kAsIs,       // as the program and its libraries choose

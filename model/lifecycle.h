@@ -14,10 +14,10 @@ enum class JobState {
   kSuspending,  // freeze ordered
   kSuspended,   // frozen in RAM; its slots are free
   kResuming,
-  kDumping,     // dump ordered; every task can still go on as if nothing had happened
+  kDumping,     // dump ordered; every task can still run on as if nothing had happened
   kCommitting,  // all tasks dumped; from here on the image counts
   kSaving,      // the program was told to save itself
-  kParked,      // waits for nodes; goes on from a checkpoint
+  kParked,      // waits for nodes; continues from a checkpoint
   kRestoring,
   kKilling,
   kDone,
@@ -41,14 +41,14 @@ enum class JobEvent {
   kFrozen,       // all tasks frozen
   kFreezeFailed,
   kThawed,       // all tasks run again after a freeze
-  kDumpFailed,   // some task could not be dumped; all go on
+  kDumpFailed,   // some task could not be dumped; all run on
   kStaysFrozen,  // a frozen job could not be dumped or resumed; it stays as it was
   kContinued,    // committed or saved, and the tasks were to keep running
   kReleased,     // all tasks are gone and an image (or the program's own save) stands for them
   kSaveFailed,
   kRestored,
-  kRestoreFailed,  // parked (again): with a checkpoint to try, or until somebody says what is to be done
-  kRestartNeeded,  // back to the beginning: nothing to restore from, or somebody said so
+  kRestoreFailed,  // parked (again): with a checkpoint to try, or until a user says what to do
+  kRestartNeeded,  // back to the beginning: nothing to restore from, or a user said so
   kRequeued,       // gone after a kill, to start again
   kCancelled,      // gone after a kill, for good
   kSucceeded,      // every task exited with 0
@@ -71,7 +71,7 @@ enum class CheckpointState {
   kGood,     // the images of all ranks are in the store
   kFailed,   // it never became whole, and left nothing
   kDamaged,  // one of its images is not what was written; kept for a look at what happened
-  kDeleted,  // nobody wants it; nodes are told to take it out of the store
+  kDeleted,  // not needed any more; nodes are told to take it out of the store
   kGone,     // they have done so
 };
 inline constexpr int kCheckpointStateCount = 6;

@@ -19,7 +19,7 @@ struct PlanStep {
   Method method = Method::kKill;
   Tier tier = Tier::kShared;   // kCheckpoint only
   std::vector<NodeId> nodes;   // that the job leaves
-  std::vector<NodeId> target;  // kCheckpoint: goes on there at once; empty: waits until nodes are free
+  std::vector<NodeId> target;  // kCheckpoint: continues there at once; empty: waits until nodes are free
   Time begin;                  // not earlier than this
   bool through_ram =
       false;           // kCheckpoint: frozen first, which frees the nodes; the image is written behind it
@@ -39,7 +39,7 @@ struct PlanKeep {
 struct Plan {
   JobId request;
   bool feasible = false;
-  bool queued = false;          // the deadline cannot be met; waits its turn, and nobody makes way
+  bool queued = false;          // the deadline cannot be met; waits its turn, and no job makes way
   bool exact = true;            // nothing better exists within the discretisation (planner/planner.h)
   std::vector<PlanStep> steps;  // in the order in which to act
   std::vector<NodeId> nodes;    // that the request will get: as many as it asked for

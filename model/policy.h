@@ -28,7 +28,7 @@ absl::StatusOr<Strategy> ParseStrategy(const std::string& name);
 enum class WhenLate : uint8_t {
   kRefuse,      // say when it would work
   kBestEffort,  // admit, and plan for the earliest start that is possible
-  kQueue,       // admit, and wait for nodes like a batch job of the highest priority; nobody makes way
+  kQueue,       // admit, and wait for nodes like a batch job of the highest priority; no job makes way
 };
 std::string ToString(WhenLate when);
 absl::StatusOr<WhenLate> ParseWhenLate(const std::string& name);
@@ -81,7 +81,7 @@ struct Policy {
   double unused_node_weight =
       0;  // what a node-second counts that a victim gives up and the request leaves idle
   double frozen_node_weight =
-      0;  // what a node-second counts for which a frozen victim keeps a node from everybody
+      0;  // what a node-second counts for which a frozen victim keeps a node from all other jobs
   Duration expected_hold =
       std::chrono::minutes(10);       // how long a request keeps its nodes, if it does not say
   double node_failures_per_year = 0;  // of one node; for jobs that leave the checkpoint interval to siding
@@ -94,7 +94,7 @@ struct Policy {
   std::set<std::string> operators = {"root"};              // users who may act on every job
   GpuCollectives gpu_collectives = GpuCollectives::kAsIs;  // of jobs that do not say
   bool allow_io_uring = false;                             // to all jobs
-  bool private_jobs = true;       // users see their own jobs only, operators all; false: everybody sees all
+  bool private_jobs = true;       // users see their own jobs only, operators all; false: all users see all
   int max_jobs_per_user = 10000;  // that wait or run; operators may have any number
   // What one user may have written to the journal. Operators may any number.
   int max_requests_per_hour = 20000;   // submissions, refused ones too, and orders such as kill
@@ -105,7 +105,7 @@ struct Policy {
   Duration max_kill_grace = std::chrono::minutes(5);
   Duration max_notice = std::chrono::hours(24);  // also to save itself: app.grace
   std::vector<JobClass> classes;                 // the first that matches a job counts
-  std::vector<OnDemandRule> on_demand;           // none: everybody may, without limit
+  std::vector<OnDemandRule> on_demand;           // none: all users may, without limit
 
   // Index into `classes`, or -1.
   int ClassOf(const JobSpec& spec) const;

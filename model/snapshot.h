@@ -68,11 +68,11 @@ struct JobView {
   int preemptions = 0;
   std::optional<int> max_preemptions;
   std::optional<Time> last_preempted;
-  std::optional<Time> ends_at;  // it will have left its nodes by itself by then; none: nobody has said
+  std::optional<Time> ends_at;  // it will have left its nodes by itself by then; none: unknown
 
   // Set while the job is already being taken off its nodes; then it is no longer a choice.
   std::optional<Time> releasing_at;  // predicted
-  JobId releasing_for;               // the request that will have the nodes; 0: anybody
+  JobId releasing_for;               // the request that will have the nodes; 0: any
   bool releasing_to_ram = false;     // it is being frozen: its memory stays with it
 };
 
@@ -103,7 +103,7 @@ struct Request {
   int nodes = 1;
   Resources per_node;
   Time start_by;
-  Time not_before;   // it cannot start before this, so nobody need leave earlier
+  Time not_before;   // it cannot start before this, so no job need leave earlier
   Duration hold{0};  // how long it will keep the nodes; 0: the policy's guess
 };
 

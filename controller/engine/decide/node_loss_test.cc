@@ -69,7 +69,7 @@ TEST_F(LostTest, ANodeThatNobodyKnowsIsNamed) {
 TEST_F(LostTest, WhoHasSaidItIsRecorded) {
   Burn("a");
   EXPECT_EQ(Describe(engine_->EventsAfter(0, 1000, 0s).back()),
-            "node a is lost, says root: what ran there goes on elsewhere");
+            "node a is lost, says root: what ran there continues elsewhere");
 }
 
 TEST_F(LostTest, SaidTwiceItIsRecordedOnce) {

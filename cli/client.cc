@@ -115,8 +115,8 @@ absl::Status Client::Events(const v1::EventsRequest& request,
     const grpc::Status status = reader->Finish();
     return wanted ? status : grpc::Status::OK;
   };
-  // A stream that is followed ends when its controller does, and another one goes on with it; or when nothing
-  // of it was read for a minute: whoever is shown the events had stopped to look.
+  // A followed stream ends when its controller does, and another controller continues it; or when nothing of
+  // it was read for a minute: its reader had stopped.
   for (;;) {
     const absl::Status status = impl_->controllers.Call(read, Repeat::kYes);
     const bool cut = wanted && request.follow() && absl::IsCancelled(status);

@@ -20,13 +20,13 @@ struct Connection {
   std::string munge_socket;  // empty: where libmunge looks
 };
 
-// One call each; not thread-safe. kUnavailable, naming the controller, if nobody answers there. What is wrong
+// One call each; not thread-safe. kUnavailable, naming the controller, if none answers there. What is wrong
 // with the connection's files is every call's error.
 //
 // Where there are several controllers, a call goes to the one that is active, and waits for up to half a
 // minute for there to be one. A question, and a submission, are asked again if the controller went away
 // before it answered: a submission carries a key, so that it is not made twice. For other calls that is
-// kAborted, as nobody knows whether they were carried out.
+// kAborted: it is not known whether they were carried out.
 class Client {
  public:
   explicit Client(const Connection& connection);
@@ -38,7 +38,7 @@ class Client {
   absl::StatusOr<v1::ListJobsResponse> Jobs(const v1::ListJobsRequest& request);
   absl::StatusOr<v1::Job> Job(int64_t id);
   absl::StatusOr<v1::ListNodesResponse> Nodes();
-  // Until the stream ends or `visit` returns false. Each event is seen once, whoever tells of it.
+  // Until the stream ends or `visit` returns false. Each event is seen once, also after a take-over.
   absl::Status Events(const v1::EventsRequest& request, const std::function<bool(const v1::Event&)>& visit);
   absl::StatusOr<v1::ListCheckpointsResponse> Checkpoints(int64_t job);
   absl::StatusOr<v1::VerifyResponse> Verify(const std::string& checkpoint);

@@ -92,7 +92,7 @@ absl::Status Controllers::Dial(Controller& controller) const {
   return absl::OkStatus();
 }
 
-// Before anything is asked: what nobody has heard may be asked of another one.
+// Before anything is asked: a call that no controller has heard may be made to another one.
 absl::Status Controllers::Reached(const Controller& controller) const {
   const auto deadline = std::chrono::system_clock::now() + kToConnect;
   for (;;) {

@@ -15,7 +15,7 @@
 
 namespace siding::cli {
 
-// Whether a call may be made again if nobody knows what became of it.
+// Whether a call may be repeated if its outcome is unknown.
 enum class Repeat { kYes, kNo };
 
 // Not thread-safe.
@@ -30,7 +30,7 @@ class Controllers {
 
   // Makes the call where it is answered; see Client. Of one controller only there is one attempt.
   absl::Status Call(const Attempt& attempt, Repeat repeat);
-  // Whether there is another one that may go on where one has stopped.
+  // Whether another controller may continue where one has stopped.
   bool several() const { return controllers_.size() > 1; }
 
  private:
@@ -46,7 +46,7 @@ class Controllers {
 
   const Connection connection_;
   std::vector<Controller> controllers_;
-  size_t turn_ = 0;  // whom to ask: who has answered last
+  size_t turn_ = 0;  // index of the controller that answered last
 };
 
 }  // namespace siding::cli

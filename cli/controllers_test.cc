@@ -78,7 +78,7 @@ class ControllersTest : public testing::Test {
   }
   // Lives until no call is served any more: a call that its caller has given up may be.
   Controller& Add(Manner manner) { return *controllers_.emplace_back(std::make_unique<Controller>(manner)); }
-  // Where nobody is, and behind it these.
+  // An address without a controller, then these.
   Client ClientOf(std::vector<Controller*> controllers) {
     std::string addresses = folder_ + "/nobody";
     for (Controller* controller : controllers) {

@@ -35,7 +35,7 @@ void AddConnection(CLI::App& app, Connection& connection) {
   app.add_option("--certificate", connection.tls.certificate, with + "your certificate")
       ->envname("SIDING_CERTIFICATE");
   app.add_option("--key", connection.tls.key, with + "the key to it")->envname("SIDING_KEY");
-  app.add_flag("--munge", connection.munge, with + "say who you are by MUNGE instead")
+  app.add_flag("--munge", connection.munge, with + "authenticate with MUNGE instead")
       ->envname("SIDING_MUNGE");
   app.add_option("--munge-socket", connection.munge_socket, "munged's socket; default: MUNGE's own")
       ->envname("SIDING_MUNGE_SOCKET");
@@ -132,7 +132,8 @@ int Run(int argc, const char* const* argv) {
     std::cerr << "sidingctl: argument " << i << ", '" << ToUtf8(argv[i]) << "': expected text in UTF-8\n";
     return kUsage;
   }
-  CLI::App app("sidingctl asks siding's controller: submit jobs, see what happens and why, and act by hand");
+  CLI::App app(
+      "sidingctl talks to siding's controller: submit jobs, see what happens and why, and act by hand");
   Session session;
   AddConnection(app, session.connection);
   app.add_flag("--json", session.json, "print JSON instead of tables");

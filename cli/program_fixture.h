@@ -89,7 +89,7 @@ class Recorder final : public v1::Siding::Service {
   grpc::Status ReloadPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyReloaded* response) override {
     response->set_file("/p.yaml");
     for (const char* change : {"-margin: 1s", "+margin: 2s"}) response->add_changes(change);
-    response->add_warnings("nobody may ask");
+    response->add_warnings("no user may ask");
     return answer;
   }
   v1::PolicyInForce policy;

@@ -249,7 +249,7 @@ TEST_F(ProgramTest, PolicyShowAsJsonHasValuesOfTheirKind) {
 
 TEST_F(ProgramTest, PolicyReloadSaysWhatHasChanged) {
   EXPECT_EQ(Run({"policy", "reload"}), 0);
-  EXPECT_EQ(out_, "/p.yaml is in force; it changes\n-margin: 1s\n+margin: 2s\nwarning: nobody may ask\n");
+  EXPECT_EQ(out_, "/p.yaml is in force; it changes\n-margin: 1s\n+margin: 2s\nwarning: no user may ask\n");
 }
 
 TEST_F(ProgramTest, PolicyReloadThatFailsSaysWhereAndFails) {

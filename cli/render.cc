@@ -82,7 +82,7 @@ std::string Relative(int64_t at_us, Time now) {
 }
 
 std::string Table(const std::vector<std::vector<std::string>>& cells, const Style& style) {
-  // A cluster manager's jobs have names that nobody has looked at before.
+  // A cluster manager's jobs have names that were not checked before.
   std::vector<std::vector<std::string>> rows = cells;
   for (auto& row : rows) std::transform(row.begin(), row.end(), row.begin(), OneLogLine);
   std::vector<size_t> width;

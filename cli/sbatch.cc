@@ -98,7 +98,7 @@ Words Needs(const v1::JobSpec& job) {
   return words;
 }
 
-// Slurm reckons in whole minutes and seconds.
+// Slurm counts in whole minutes and seconds.
 Words Times(const v1::JobSpec& job) {
   Words words;
   if (job.walltime_us() > 0)
@@ -163,7 +163,7 @@ std::string Script(const v1::JobSpec& job) {
 absl::StatusOr<std::vector<std::string>> SbatchCommand(const v1::JobSpec& job) {
   SIDING_RETURN_IF_ERROR(CheckHasCounterpart(job));
   if (job.output().find('\\') != std::string::npos)
-    return NotUnderSlurm("output", "to it a \\ means that %j is none: expected a path without");
+    return NotUnderSlurm("output", "sbatch does not replace %j in a path with \\: expected a path without");
   const bool alone = job.nodes() == 1;
   Words words = {"sbatch", "--parsable", "--job-name=" + job.name()};
   Append(words, Needs(job));

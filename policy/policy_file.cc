@@ -102,12 +102,12 @@ std::vector<std::string> WarningsOf(const Policy& policy) {
   }
   if (policy.max_preemptions == 0 || (all_matched && !some_may_leave))
     warnings.push_back("no job may ever be a victim: requests get only nodes that are free anyway");
-  bool some_may_ask = policy.on_demand.empty(), everybody = false;
+  bool some_may_ask = policy.on_demand.empty(), catch_all = false;
   for (const OnDemandRule& rule : policy.on_demand) {
-    some_may_ask |= rule.allowed && !everybody;
-    everybody |= rule.match.any_of.empty();
+    some_may_ask |= rule.allowed && !catch_all;
+    catch_all |= rule.match.any_of.empty();
   }
-  if (!some_may_ask && everybody) warnings.push_back("nobody may ask for an on-demand job");
+  if (!some_may_ask && catch_all) warnings.push_back("no user may ask for an on-demand job");
   return warnings;
 }
 

@@ -1,4 +1,4 @@
-// Policy files: YAML -> model/policy.h. docs/policies.md says what each key means.
+// Policy files: YAML -> model/policy.h. docs/admin/policies.md says what each key means.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace siding {
 
 struct PolicyFile {
   Policy policy;
-  // What is allowed but can hardly be meant: a class that no job can be in, a policy under which nobody makes
+  // What is valid but probably a mistake: a class that no job can be in, a policy under which no job makes
   // way.
   std::vector<std::string> warnings;
 };

@@ -121,7 +121,7 @@ TEST(PolicyFile, WarnsIfNobodyMayMakeWay) {
   EXPECT_THAT(WarningsOf("classes:\n- methods: []\n"), ElementsAre(HasSubstr("no job may ever be a victim")));
 }
 TEST(PolicyFile, WarnsIfNobodyMayAsk) {
-  EXPECT_THAT(WarningsOf("on_demand:\n- allowed: false\n"), ElementsAre(HasSubstr("nobody may ask")));
+  EXPECT_THAT(WarningsOf("on_demand:\n- allowed: false\n"), ElementsAre(HasSubstr("no user may ask")));
 }
 TEST(PolicyFile, ShippedPoliciesAreGoodAndSayWhatTheyMean) {
   int files = 0;

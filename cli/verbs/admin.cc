@@ -86,7 +86,7 @@ absl::StatusOr<int> Vacate(Session& session, const Flags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
   if (job.state() == "running" && job.incarnation() == before.incarnation()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "job ", flags.job, " goes on: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
+        "job ", flags.job, " continues: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
   }
   session.Done(absl::StrCat("job ", flags.job, " has left its nodes"));
   return 0;
@@ -161,7 +161,7 @@ void AddAdmin(CLI::App& app, Session& session) {
                       absl::StrCat("job ", flags->job, " is frozen"));
       });
   CLI::App* resume = AddVerb(app, session, "resume",
-                             "let a frozen job go on; try again to restore a parked one", [=, &session] {
+                             "let a frozen job continue; try again to restore a parked one", [=, &session] {
                                return finish(session.client().Resume(flags->job), {"running"},
                                              absl::StrCat("job ", flags->job, " runs"));
                              });
@@ -172,12 +172,12 @@ void AddAdmin(CLI::App& app, Session& session) {
                               absl::StrCat("job ", flags->job, " starts from the beginning"));
               });
   restart->footer(
-      "For a job that cannot go on: one that does not allow kill is not started over unless you say so. Its "
-      "checkpoints of before are not used any more.");
+      "For a job that cannot be restored. A job that does not allow kill is not started over unless you say "
+      "so. Its earlier checkpoints are not used any more.");
   CLI::App* kill =
       AddVerb(app, session, "kill", "end jobs for good", [=, &session] { return Kill(session, *flags); });
   CLI::App* checkpoint =
-      AddVerb(app, session, "checkpoint", "make a durable checkpoint; the job goes on running",
+      AddVerb(app, session, "checkpoint", "make a durable checkpoint; the job continues to run",
               [=, &session] { return Checkpoint(session, *flags); });
   CLI::App* vacate =
       AddVerb(app, session, "vacate", "checkpoint a job and take it off its nodes; it queues for others",
@@ -208,27 +208,28 @@ void AddAdmin(CLI::App& app, Session& session) {
     verb->add_option("node", flags->node, "the node's name")->required();
   }
 
-  CLI::App* lost = AddVerb(app, session, "lost", "say that a node is gone for good: its jobs go on elsewhere",
-                           [=, &session]() -> absl::StatusOr<int> {
-                             SIDING_RETURN_IF_ERROR(session.client().Lose(flags->node));
-                             session.Done(absl::StrCat("node ", flags->node, " is lost"));
-                             return 0;
-                           });
+  CLI::App* lost =
+      AddVerb(app, session, "lost", "say that a node is gone for good: its jobs continue elsewhere",
+              [=, &session]() -> absl::StatusOr<int> {
+                SIDING_RETURN_IF_ERROR(session.client().Lose(flags->node));
+                session.Done(absl::StrCat("node ", flags->node, " is lost"));
+                return 0;
+              });
   lost->add_option("node", flags->node, "the node's name")->required();
   lost->footer(
       "Only if nothing runs there any more: jobs that still do would run twice. Taken back when its agent "
       "dials.");
 
-  CLI::App* wait =
-      AddVerb(app, session, "wait", "until jobs have ended; exits with the first exit code that is not 0",
-              [=, &session]() -> absl::StatusOr<int> {
-                int code = 0;
-                for (int64_t id : flags->jobs) {
-                  SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, id, HasEnded));
-                  if (code == 0) code = job.exit_code() & 0xff;
-                }
-                return code;
-              });
+  CLI::App* wait = AddVerb(app, session, "wait",
+                           "wait until jobs have ended; exits with the first exit code that is not 0",
+                           [=, &session]() -> absl::StatusOr<int> {
+                             int code = 0;
+                             for (int64_t id : flags->jobs) {
+                               SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, id, HasEnded));
+                               if (code == 0) code = job.exit_code() & 0xff;
+                             }
+                             return code;
+                           });
   wait->add_option("job", flags->jobs, "the jobs' ids")->required();
 }
 

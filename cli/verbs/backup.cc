@@ -86,8 +86,8 @@ void AddBackup(CLI::App& app, Session& session) {
   auto flags = std::make_shared<Flags>();
   CLI::App* verb =
       app.add_subcommand("backup", "write a copy of the controller's journal to a file, for operators");
-  verb->add_option("file", flags->file, "where")->required();
-  verb->add_flag("--force", flags->force, "replace one of that name, when the new one is whole");
+  verb->add_option("file", flags->file, "the copy")->required();
+  verb->add_flag("--force", flags->force, "replace an existing file, when the new one is complete");
   verb->add_flag("--check", flags->check, "check the file instead; needs no controller");
   verb->callback([flags, &session] {
     session.run = [flags, &session] {

@@ -16,7 +16,7 @@ class BackupDraft {
   BackupDraft(const BackupDraft&) = delete;
   BackupDraft& operator=(const BackupDraft&) = delete;
 
-  // One that somebody left who died is taken over. kFailedPrecondition if another backup writes it.
+  // The draft of a backup that died is taken over. kFailedPrecondition if another backup writes it.
   absl::Status Begin();
   absl::Status Write(const std::string& bytes);
   const std::string& path() const { return path_; }

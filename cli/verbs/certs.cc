@@ -1,4 +1,4 @@
-// certs init|controller|node|user: makes certificates; needs no controller. docs/security.md.
+// certs init|controller|node|user: makes certificates; needs no controller. docs/admin/security.md.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -74,7 +74,7 @@ absl::Status MayWrite(const Paths& paths, const Flags& flags) {
 }
 
 // The key first: a certificate without its key is of no use. A renewal leaves the key as it is, so that
-// whoever reads both meanwhile finds two that belong together.
+// a reader of both always finds two that match.
 absl::Status Write(const Issued& issued, const Paths& paths, bool with_key) {
   if (with_key) SIDING_RETURN_IF_ERROR(WriteFileDurably(paths.key, issued.key, kKeyMode));
   return WriteFileDurably(paths.certificate, issued.certificate);
@@ -139,7 +139,7 @@ absl::StatusOr<int> ForController(const Session& session, const Flags& flags) {
 CLI::App& AddVerb(CLI::App& certs, const std::string& name, const std::string& text,
                   const std::shared_ptr<Flags>& flags) {
   CLI::App& verb = *certs.add_subcommand(name, text);
-  verb.add_flag("--force", flags->force, "replace the files if they are there");
+  verb.add_flag("--force", flags->force, "replace existing files");
   return verb;
 }
 
@@ -148,9 +148,9 @@ CLI::App& AddIssuing(CLI::App& certs, const std::string& name, const std::string
                      const std::shared_ptr<Flags>& flags) {
   CLI::App& verb = AddVerb(certs, name, text, flags);
   flags->lifetime = kLifetime;
-  verb.add_option("--lifetime", flags->lifetime, "how long it is good, such as 30d")->capture_default_str();
+  verb.add_option("--lifetime", flags->lifetime, "how long it is valid, such as 30d")->capture_default_str();
   verb.add_option("--folder", flags->folder, "the authority's folder")->capture_default_str();
-  verb.add_flag("--renew", flags->renew, "a new certificate for the key that is there");
+  verb.add_flag("--renew", flags->renew, "make a new certificate for the existing key");
   return verb;
 }
 
@@ -175,7 +175,7 @@ void AddCerts(CLI::App& app, Session& session) {
   init->lifetime = kAuthorityLifetime;
   CLI::App& first =
       AddVerb(certs, "init", "an authority: FOLDER/ca.pem, which all may read, and its key", init);
-  first.add_option("--lifetime", init->lifetime, "how long it is good")->capture_default_str();
+  first.add_option("--lifetime", init->lifetime, "how long it is valid")->capture_default_str();
   first.add_option("folder", init->folder, "made if it is not there")->required();
   first.callback([&session, init] { session.run = [&session, init] { return Init(session, *init); }; });
 

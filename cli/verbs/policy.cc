@@ -100,17 +100,16 @@ absl::StatusOr<int> Reload(Session& session) {
 }  // namespace
 
 void AddPolicy(CLI::App& app, Session& session) {
-  CLI::App& policy =
-      *app.add_subcommand("policy", "the policy in force, and files: check one before it is put in force");
+  CLI::App& policy = *app.add_subcommand("policy", "show or reload the policy in force; check a policy file");
   policy.require_subcommand(1);
   CLI::App& check =
-      *policy.add_subcommand("check", "whether the file is good, what it means, and what is odd about it");
+      *policy.add_subcommand("check", "check a file, and say what it means; warns of probable mistakes");
   const auto path = std::make_shared<std::string>();
-  check.add_option("file", *path, "a policy file; see docs/policies.md")->required();
+  check.add_option("file", *path, "a policy file; see docs/admin/policies.md")->required();
   check.callback([&session, path] { session.run = [&session, path] { return Check(session, *path); }; });
   policy.add_subcommand("show", "the policy in force, the file it came from and when it was loaded")
       ->callback([&session] { session.run = [&session] { return Show(session); }; });
-  policy.add_subcommand("reload", "load the policy file now, and say what that changes (operators)")
+  policy.add_subcommand("reload", "load the policy file now, and say what changes (operators)")
       ->callback([&session] { session.run = [&session] { return Reload(session); }; });
 }
 

@@ -63,9 +63,7 @@ absl::StatusOr<int> ShowEvents(Session& session, const Flags& flags) {
 }
 
 void AddWatch(CLI::App& verb, std::string& watch) {
-  verb.add_option("--watch", watch, "again and again, every 2s or as given")
-      ->expected(0, 1)
-      ->default_str("2s");
+  verb.add_option("--watch", watch, "repeat, every 2s or as given")->expected(0, 1)->default_str("2s");
 }
 
 }  // namespace
@@ -73,8 +71,8 @@ void AddWatch(CLI::App& verb, std::string& watch) {
 void AddQueries(CLI::App& app, Session& session) {
   auto flags = std::make_shared<Flags>();
 
-  CLI::App* jobs = app.add_subcommand("jobs", "jobs and what they are doing");
-  jobs->add_flag("--all,-a", flags->all, "with those that have ended");
+  CLI::App* jobs = app.add_subcommand("jobs", "jobs, their state, and what they wait for");
+  jobs->add_flag("--all,-a", flags->all, "also those that have ended");
   jobs->add_option("job", flags->ids, "only these");
   AddWatch(*jobs, flags->watch);
   jobs->callback([&session, flags] {
@@ -118,7 +116,7 @@ void AddQueries(CLI::App& app, Session& session) {
 
   CLI::App* events =
       app.add_subcommand("events", "what was decided and what was observed; with --json one object a line");
-  events->add_flag("--follow,-f", flags->follow, "go on with what happens now");
+  events->add_flag("--follow,-f", flags->follow, "continue with new events");
   events->add_option("--job", flags->job, "of this job only");
   events->callback(
       [&session, flags] { session.run = [&session, flags] { return ShowEvents(session, *flags); }; });

@@ -170,29 +170,29 @@ void AddFlags(CLI::App& verb, Flags& f) {
   verb.add_option("--slots", f.slots, "slots on each node")->check(CLI::Range(1, 1 << 20));
   verb.add_option("--memory", f.memory, "memory on each node, such as 2GiB");
   verb.add_option("--gpus", f.gpus, "GPUs on each node")->check(CLI::Range(0, 1024));
-  verb.add_option("--priority", f.priority, "higher goes first in the queue");
+  verb.add_option("--priority", f.priority, "higher starts first");
   verb.add_option(
       "--start-by", f.start_by,
       "makes it on-demand: its deadline, +60s or 2026-05-01T12:00:00Z; earliest: as soon as can be "
       "promised");
   verb.add_option("--preemptible", f.preemptible,
-                  "ways it may be taken off its nodes, of suspend,checkpoint,app,kill; default: "
+                  "methods of preemption that it allows, of suspend,checkpoint,app,kill; default: "
                   "suspend,checkpoint,kill for a batch job without --file");
-  verb.add_flag("--not-preemptible", f.not_preemptible, "it may not be taken off its nodes");
+  verb.add_flag("--not-preemptible", f.not_preemptible, "it may not be preempted");
   verb.add_option("--checkpoint-interval", f.interval,
                   "checkpoint it this often while it runs, such as 30m; auto: by cost and failures");
   verb.add_option("--app-signal", f.app_signal,
                   "method app: the signal to save, and how long it may take: USR1@30s");
   verb.add_option("--app-marker", f.app_marker, "method app: file that the program writes when it has saved");
   verb.add_option("--restart-command", f.restart_command,
-                  "method app: the command that goes on from what was saved");
+                  "method app: the command that continues from what was saved");
   verb.add_option("--kill-grace", f.kill_grace, "between SIGTERM and SIGKILL; default 10s");
-  verb.add_option("--notice", f.notice, "it gets SIGURG so long before it is frozen or dumped for others");
+  verb.add_option("--notice", f.notice, "it gets SIGURG this long before it is frozen or dumped for others");
   verb.add_option(
       "--files", f.files,
       "at a restore, a file that it was appending to: exact, it must be as it was; append, it may have "
       "been rotated or truncated; default exact");
-  verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be made to make way")
+  verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be preempted")
       ->check(CLI::Range(0, 1'000'000));
   verb.add_option("--not-before", f.not_before,
                   "on-demand: announced; it cannot start earlier, +10m or a time");
@@ -205,10 +205,10 @@ void AddFlags(CLI::App& verb, Flags& f) {
                   "leave it; default: as the policy says");
   verb.add_flag("--allow-io-uring", f.allow_io_uring,
                 "let it use io_uring, although it cannot be checkpointed while it does");
-  verb.add_option("--label", f.labels, "NAME=VALUE that policies may ask for; may be repeated")
+  verb.add_option("--label", f.labels, "NAME=VALUE that policies may match; may be repeated")
       ->allow_extra_args(false);
   verb.add_option("--env", f.env, "NAME=VALUE for its environment; may be repeated")->allow_extra_args(false);
-  verb.add_option("--workdir", f.workdir, "where it starts; default: here");
+  verb.add_option("--workdir", f.workdir, "its working folder; default: the current one");
   verb.add_option("--output", f.output,
                   "where its output goes; %j job id, %r rank; default siding-%j-%r.out");
   verb.add_option("command", f.command, "the program and its arguments, after --");
@@ -257,14 +257,14 @@ void AddSubmit(CLI::App& app, Session& session) {
   CLI::App* submit =
       app.add_subcommand("submit", "run a program: a batch job, or with --start-by an on-demand job");
   AddFlags(*submit, *submit_flags);
-  submit->add_flag("--wait", submit_flags->wait, "until it has ended; exits with its exit code");
+  submit->add_flag("--wait", submit_flags->wait, "wait until it has ended; exits with its exit code");
   submit->footer("example: sidingctl submit --nodes 2 --start-by +60s -- ./steer --input shot-12");
   submit->callback([&session, submit_flags] {
     session.run = [&session, submit_flags] { return Submit(session, *submit_flags); };
   });
 
   auto plan_flags = std::make_shared<Flags>();
-  CLI::App* plan = app.add_subcommand("plan", "what would happen if this were submitted; nothing is touched");
+  CLI::App* plan = app.add_subcommand("plan", "what would happen if this were submitted; nothing is changed");
   AddFlags(*plan, *plan_flags);
   plan->footer("example: sidingctl plan --nodes 2 --start-by +60s -- ./steer");
   plan->callback([&session, plan_flags] {

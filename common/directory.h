@@ -15,7 +15,7 @@ absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path);
 // False as well if it cannot be looked at.
 bool IsFolder(const std::string& path);
 
-// Whether the open file has that name still: somebody may have renamed or removed it since it was opened, as
+// Whether the open file has that name still: it may have been renamed or removed since it was opened, as
 // between open() and flock().
 bool IsNamed(int fd, const std::string& path);
 

@@ -79,7 +79,7 @@ inline const Point point{text.text, kinds};
 
 }  // namespace fault
 
-// "NAME: what has been done, or is about to be". A step that can fail goes on if this is OK.
+// "NAME: what has been done, or is about to be". A step that can fail continues if this is OK.
 template <fault::Text text, FaultKinds kinds = FaultKinds::kAny>
 absl::Status FaultAt() {
   const fault::Point& here = fault::point<text, kinds>;

@@ -18,7 +18,7 @@ std::vector<std::string> LimitedLog::Take(const std::string& whose, const std::s
                                           Clock::time_point now) {
   std::vector<std::string> lines;
   std::lock_guard lock(mutex_);
-  // Whoever comes next tells of those who have become quiet.
+  // The next warning also reports the names that have become quiet.
   for (auto it = by_name_.begin(); it != by_name_.end();) {
     const auto& [name, written] = *it;
     if (now - written.since < kPeriod) {

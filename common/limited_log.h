@@ -1,4 +1,4 @@
-// Warnings that somebody else can cause as often as he likes: of each a few a minute, and then how many were
+// Warnings that a caller can cause without limit: a few a minute of each, and then how many were
 // left out.
 #pragma once
 

@@ -28,7 +28,7 @@ inline constexpr size_t kMostOrder = 8 * kMiB;
 inline constexpr int kMostIncarnations = 1'000'000'000;  // starts of one job
 inline constexpr int kMostTasks = 65536;                 // of one job
 
-// sidingctl takes lists of jobs and plans of any length: whom it asks it believes.
+// sidingctl takes lists of jobs and plans of any length: it trusts the controller.
 inline constexpr size_t kMostToUser = INT_MAX;
 
 // What gRPC and protobuf add, with room to spare.

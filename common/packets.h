@@ -14,7 +14,7 @@
 namespace siding {
 
 // A socket that is listened to at `path`, not blocking; one that is there is replaced, and its folder is
-// made. Whoever has the rights of `mode` may connect. The error names the path.
+// made. `mode` says which users may connect. The error names the path.
 absl::StatusOr<UniqueFd> ListenForPackets(const std::string& path, int mode);
 
 // Who is at the other end of a connection.
@@ -24,7 +24,7 @@ absl::StatusOr<uint32_t> UserOfPeer(int connection);
 // kDeadlineExceeded: there is none yet, and the socket does not wait (any longer).
 absl::StatusOr<std::string> ReceivePacket(int connection, size_t most);
 
-// Never waits and never fails: whoever has gone, or does not read, sees the end of the connection.
+// Never waits and never fails: a peer that has gone, or does not read, sees the end of the connection.
 void SendPacket(int connection, const std::string& text);
 
 using KeysAndValues = std::vector<std::pair<std::string, std::string>>;

@@ -1,5 +1,5 @@
-// Mounts that only this test sees: one in everybody's namespace would become a part of whatever task is
-// started meanwhile, which nobody could restore once the mount is gone.
+// Mounts that only this test sees: one in the namespace of all processes would become a part of each task
+// that is started meanwhile, which could not be restored once the mount is gone.
 #pragma once
 
 #include <sched.h>

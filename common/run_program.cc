@@ -77,7 +77,7 @@ void Drain(UniqueFd& fd, std::string& text) {
   if (got == 0 || (got < 0 && errno != EINTR)) fd.Reset();
 }
 
-// Until both have been closed by everybody who could write to them. False: not in time.
+// Until both have been closed by all processes that could write to them. False: not in time.
 bool ReadBoth(UniqueFd& output, UniqueFd& errors, Duration limit, ProgramResult& result) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (output.valid() || errors.valid()) {

@@ -7,7 +7,7 @@
 
 namespace siding {
 
-// By the clock that nobody sets.
+// By the monotonic clock.
 inline Duration Since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
 }

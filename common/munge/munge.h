@@ -14,14 +14,14 @@ namespace siding {
 inline constexpr char kMungeMetadata[] = "siding-munge";
 
 // What a credential for a call of the user's service is made of, so that it is good for no other method and
-// nobody else's purposes. `method` is the plain name, such as "Submit".
+// no other service. `method` is the plain name, such as "Submit".
 std::string MungePayload(const std::string& method);
 
 struct MungeDecoded {
   uint32_t uid = 0;
   uint32_t gid = 0;
   std::string payload;
-  Time expires;  // from then on nobody decodes it
+  Time expires;  // from then on it is refused
 };
 
 // Speaks to munged on `socket`; empty: where libmunge looks. Blocks for as long as munged takes. kUnavailable

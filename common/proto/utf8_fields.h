@@ -5,8 +5,8 @@
 
 namespace siding {
 
-// Makes UTF-8 of every text in it, also in messages within (common/utf8.h). Whoever gets a message with a
-// text that is none can read nothing of it, and its sender would be cut off.
+// Makes UTF-8 of every text in it, also in messages within (common/utf8.h). The receiver of a message with
+// invalid text can read nothing of it, and its sender would be disconnected.
 void MakeUtf8(google::protobuf::Message& message);
 
 }  // namespace siding

@@ -28,7 +28,7 @@ std::string TextOf(const ASN1_STRING* text) {
   return absl::CHexEscape(std::string(data, static_cast<size_t>(ASN1_STRING_length(text))));
 }
 
-// Its URIs and host names; its subject if it has none. Written by whoever made it, so escaped.
+// Its URIs and host names; its subject if it has none. Not trusted text, so escaped.
 std::string Describe(X509& certificate) {
   std::vector<std::string> found;
   const NamesPtr names(
@@ -58,7 +58,7 @@ std::string WhyNot(int error, X509& certificate) {
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-      return "no authority that is believed here has issued it";
+      return "it was not issued by a trusted authority";
     case X509_V_ERR_INVALID_PURPOSE:
       return "it is not for this purpose: a client shows a client's certificate, a server a server's";
     case X509_V_ERR_CERT_HAS_EXPIRED:
@@ -68,7 +68,7 @@ std::string WhyNot(int error, X509& certificate) {
   }
 }
 
-// Not readable or writable by everybody, and not writable by a group: a group may be let in to read.
+// Not readable or writable for others, and not writable for its group; the group may read.
 absl::Status CheckMode(const std::string& key) {
   struct stat info {};
   if (stat(key.c_str(), &info) != 0) return ErrnoError(errno, absl::StrCat("key ", key));
@@ -132,7 +132,7 @@ absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpos
 
 absl::StatusOr<TlsMaterial> LoadTlsFiles(const TlsFiles& files, Purpose purpose, Time now) {
   if (files.ca.empty()) {
-    return absl::InvalidArgumentError("no file with the certificate authority to believe (ca)");
+    return absl::InvalidArgumentError("no file with the trusted certificate authority (ca)");
   }
   if (files.certificate.empty() != files.key.empty()) {
     return absl::InvalidArgumentError("a certificate and its key are needed together");

@@ -9,8 +9,8 @@
 
 namespace siding {
 
-// Paths of PEM files. `ca` says whom to believe; certificate (first, then those between it and the CA) and
-// key say who one is oneself: both, or neither.
+// Paths of PEM files. `ca` is the trusted authority; certificate (first, then those between it and the CA)
+// and key are one's own: both, or neither.
 struct TlsFiles {
   std::string ca;
   std::string certificate;
@@ -31,8 +31,8 @@ enum class Purpose { kServer, kClient };
 // and is valid at `now`. The error says whose certificate it is and what is wrong with it.
 absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpose purpose, Time now);
 
-// Reads the files and finds, with the file's name, whatever would only show as a connection that breaks: a
-// key that does not belong to the certificate, or that everybody may read; a certificate that has expired or
+// Reads the files and finds, with the file's name, what would otherwise only show as a broken connection: a
+// key that does not belong to the certificate, or that others may read; a certificate that has expired or
 // was not issued by this CA for this purpose.
 absl::StatusOr<TlsMaterial> LoadTlsFiles(const TlsFiles& files, Purpose purpose, Time now);
 

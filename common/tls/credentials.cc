@@ -63,7 +63,7 @@ class ClientVerifier final : public tls::ExternalCertificateVerifier {
 };
 
 void Log(gpr_log_func_args* record) {
-  // A failed handshake is an error to gRPC; here it may be anybody's attempt.
+  // A failed handshake is an error to gRPC; here any stranger may cause it.
   const auto level = record->severity == GPR_LOG_SEVERITY_ERROR  ? spdlog::level::warn
                      : record->severity == GPR_LOG_SEVERITY_INFO ? spdlog::level::debug
                                                                  : spdlog::level::trace;

@@ -35,8 +35,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsChannelCredentials(
 // power or its network. Both ends of a connection are to be told.
 void KeepAlive(grpc::ChannelArguments& arguments);
 void KeepAlive(grpc::ServerBuilder& builder);
-// The same within some seconds, also while it connects, for who has somebody else to turn to. Over unix
-// sockets as well: a process that was stopped keeps its connections.
+// The same within some seconds, also while it connects, for clients that have another controller to dial.
+// Over unix sockets as well: a process that was stopped keeps its connections.
 void KeepAliveClosely(grpc::ChannelArguments& arguments);
 
 // Sends what gRPC has to say, such as why a handshake failed, to our own log.

@@ -24,7 +24,7 @@ inline Endpoint ParseEndpoint(const std::string& text) {
   const bool remote = colon != std::string::npos && colon > 0 && text.find('/') == std::string::npos &&
                       absl::SimpleAtoi(text.substr(colon + 1), &port) && port >= 0 && port <= 65535;
   if (remote) return {text, true};
-  std::error_code none;  // an empty path has no absolute one, and nobody listens there
+  std::error_code none;  // an empty path has no absolute one, and nothing listens there
   return {"unix:" + std::filesystem::absolute(text, none).string(), false};
 }
 

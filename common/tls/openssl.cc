@@ -18,7 +18,7 @@ std::string Written(BIO& bio) {
   return std::string(data, static_cast<size_t>(size));
 }
 
-// A service has nobody to ask.
+// A service cannot ask for a passphrase.
 int NoPassphrase(char*, int, int, void*) { return -1; }
 
 }  // namespace

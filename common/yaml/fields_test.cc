@@ -85,7 +85,7 @@ TEST_F(FieldsTest, ErrorsInsideNameTheWay) {
 TEST_F(FieldsTest, BrokenYamlHasALine) { EXPECT_EQ(Read("a: [1,\n").substr(0, 7), "f.yaml:"); }
 TEST_F(FieldsTest, AListIsNoMap) { EXPECT_EQ(Read("- a\n"), "f.yaml:1: expected key: value pairs"); }
 
-// Each name stands for ten of the one before: ten thousand million values in all, if somebody made them.
+// Each name stands for ten of the one before: ten thousand million values in all, if they were expanded.
 TEST_F(FieldsTest, AliasesAreNotMadeIntoCopies) {
   std::string text = "names: [x]\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 10; ++i) {

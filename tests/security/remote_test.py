@@ -50,12 +50,12 @@ class Certificates(RemoteCase):
 
     def test_an_unknown_authority_is_refused(self):
         self.assertEqual(self.call("", *self.stranger())[0], UNAVAILABLE)
-        self.assert_logged("siding://user/root", "no authority that is believed here has issued it")
+        self.assert_logged("siding://user/root", "it was not issued by a trusted authority")
 
     def test_sidingctl_says_that_the_authority_is_unknown(self):
         certificate, key = self.stranger()
         said = self.ctl_with("--ca", self.cluster.authority.ca, "--certificate", certificate, "--key", key).stderr
-        self.assertRegex(said, f"certificate {certificate}: .*no authority that is believed here has issued it")
+        self.assertRegex(said, f"certificate {certificate}: .*it was not issued by a trusted authority")
 
     def test_a_controller_of_an_unknown_authority_is_not_spoken_to(self):
         certificate, key = self.stranger()
@@ -64,7 +64,7 @@ class Certificates(RemoteCase):
         self.assertIn("certificate verify failed", said.stderr)
 
     def expired(self):
-        """A certificate of nobody's that has just expired, and what sidingctl says of it."""
+        """A certificate of user nobody that has just expired, and what sidingctl says of it."""
         self.cluster.authority.make("user", "nobody", "--lifetime", "1s")
         flags = self.cluster.authority.flags("user", "nobody")
         return wait_for("the certificate to expire", lambda: (s := self.ctl_with(*flags).stderr) and "expired" in s and s, 10)
@@ -113,7 +113,7 @@ class Certificates(RemoteCase):
         (ca / "ca.pem").write_text(believed.read_text() + (folder / "root.pem").read_text())
         self.assertEqual(self.call(believed, chain, key)[0], 0)
         self.assertEqual(self.call(believed, alone, key)[0], UNAVAILABLE)
-        self.assert_logged("siding://user/nobody", "no authority that is believed here has issued it")
+        self.assert_logged("siding://user/nobody", "it was not issued by a trusted authority")
 
     def test_a_renewed_one_of_the_controllers_is_used_without_a_restart(self):
         def serial():
@@ -168,7 +168,7 @@ class Agents(RemoteCase):
 
 
 class Noise(RemoteCase):
-    """Whoever connects may send what he likes; the controller goes on."""
+    """A client may send anything; the controller continues."""
 
     def send(self, family, address, data):
         with socket.socket(family) as s:

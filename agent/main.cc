@@ -1,4 +1,4 @@
-// siding-agent: flags -> options -> construct -> run -> reverse shutdown. Jobs go on when it stops.
+// siding-agent: flags -> options -> construct -> run -> reverse shutdown. Jobs run on when it stops.
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -141,33 +141,29 @@ int Main(int argc, char** argv) {
   app.add_option("--gpu", options.gpu_uuids,
                  "UUID of a GPU that jobs may use, as often as needed; default: all");
   bool no_huge_pages = false;
-  app.add_flag(
-      "--no-huge-pages", no_huge_pages,
-      "leave the kernel's setting for huge pages alone while GPUs are drained, which then takes longer");
+  app.add_flag("--no-huge-pages", no_huge_pages,
+               "keep the kernel's setting for huge pages while GPUs are drained, which then takes longer");
   app.add_option("--cuda-library", libraries.cuda, "the GPU driver's library")->capture_default_str();
   app.add_option("--nvml-library", libraries.nvml, "the GPU management library")->capture_default_str();
   app.add_option("--criu", options.criu_path, "criu to use; default: the first that works here");
   app.add_option("--slurm-socket", slurm_socket,
-                 "where Slurm's plugin registers tasks, such as /run/siding/slurm.sock; default: nowhere");
+                 "where Slurm's plugin registers tasks, such as /run/siding/slurm.sock; default: none");
   app.add_option("--scrub-interval", scrub_interval,
                  "how often to read back the checkpoints that this node made, such as 1d; off: never")
       ->capture_default_str();
-  app.add_option("--scrub-rate", scrub_rate, "how much of them to read in a second, at most")
+  app.add_option("--scrub-rate", scrub_rate, "how much of them to read in a second at most")
       ->capture_default_str();
   app.add_option(
       "--encryption-key", encryption_key,
       "file with the key that new checkpoints are encrypted with; without a slash: a systemd credential");
   app.add_option("--plain-dir", options.plain_dir,
                  "with --encryption-key: where checkpoints lie before they are encrypted and while they are "
-                 "restored, best "
-                 "in memory; default: plain in the --state-dir");
+                 "restored, best in memory; default: plain in the --state-dir");
   app.add_option("--log-level", level, "trace, debug, info, warning or error")->capture_default_str();
   app.add_flag("--check", check, "say what works on this machine, then exit");
   std::string fence = "memory,pids";
-  app.add_option(
-         "--fence", fence,
-         "what the tasks that it starts are kept to by cgroups: memory (the job's --memory), pids, both, or "
-         "none")
+  app.add_option("--fence", fence,
+                 "limits of tasks that cgroups enforce: memory (the job's --memory), pids, both, or none")
       ->capture_default_str();
   app.add_option(
          "--task-pids", options.task_processes,
@@ -233,7 +229,7 @@ int Main(int argc, char** argv) {
   link.Start(host);
   int received = 0;
   sigwait(&stop_signals, &received);
-  spdlog::info("stopping; jobs go on running");
+  spdlog::info("stopping; jobs continue to run");
   listener->reset();
   link.Stop();
   return 0;

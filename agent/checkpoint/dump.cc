@@ -94,7 +94,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   SIDING_ASSIGN_OR_RETURN(const UniqueFd init, OpenPidfd(plan.init));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.draft: the folder of a new image is made">());
-  // CRIU as the job's user must be able to write there, but afterwards nobody else may.
+  // CRIU as the job's user must be able to write there, but afterwards only root may.
   if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), plan.user.uid, plan.user.gid));
 
   CriuDump dump;

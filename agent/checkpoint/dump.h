@@ -1,4 +1,4 @@
-// The dump of one task, in two phases: see docs/design.md, "A checkpoint in two phases".
+// The dump of one task, in two phases: see docs/design/README.md, "A checkpoint in two phases".
 #pragma once
 
 #include <sys/types.h>
@@ -30,8 +30,8 @@ struct DumpPlan {
   ImageKey key;
   pid_t init = 0;
   std::string work_folder;
-  // That CRIU joins; may be empty. One in which nobody ends it together with the agent: it is to undo what it
-  // has begun, and processes may not survive that it does not.
+  // That CRIU joins; may be empty. It must not be ended together with the agent: CRIU has to undo what it
+  // has begun, otherwise processes may die.
   std::string cgroup;
   bool keep_running = false;
   CriuUser user;
@@ -40,7 +40,7 @@ struct DumpPlan {
   std::map<std::string, std::string> metadata;
 };
 
-// What the dump tells, and asks, while it goes on. Called from the dumping thread, but OnProgress from
+// What the dump reports, and asks, while it runs. Called from the dumping thread, but OnProgress from
 // another.
 class DumpObserver {
  public:
@@ -51,13 +51,13 @@ class DumpObserver {
   virtual absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) = 0;
   // Right before the image becomes visible: must be remembered durably.
   virtual absl::Status OnCommitting() = 0;
-  // The image is visible; the processes are about to end (or to go on).
+  // The image is visible; the processes are about to end (or to continue).
   virtual void OnCommitted() = 0;
 };
 
 // Blocks until the dump is over. On success the image is visible and the processes are gone, or with
-// keep_running go on. On failure they run on as if nothing had happened, and no draft is left. `abandon`, set
-// from another thread, ends CRIU by force.
+// keep_running continue. On failure they run on as if nothing had happened, and no draft is left. `abandon`,
+// set from another thread, ends CRIU by force.
 absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
                      const std::atomic<bool>& abandon);
 

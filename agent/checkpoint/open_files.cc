@@ -166,7 +166,7 @@ absl::StatusOr<std::vector<OpenFile>> OpenFilesFromJson(const std::string& json)
       // Of any other number the library would make some integer.
       if (!size.is_number_integer() || !mtime.is_number_integer())
         return absl::DataLossError("the image's list of open files: expected whole numbers");
-      // Images of before do not have these.
+      // Older images do not have these.
       const auto inode = item.value("inode", nlohmann::json(0U)),
                  mode = item.value("mode", nlohmann::json(0U));
       if (!inode.is_number_unsigned() || !mode.is_number_unsigned() || mode > kPermissions)
@@ -269,7 +269,7 @@ absl::Status CutBack(const OpenFile& file, FilesPutBack& back) {
   return absl::OkStatus();
 }
 
-// Made anew if it is not there, as the program would have made it.
+// Created again if it is not there, as the program would have created it.
 absl::Status GoOnBehind(const OpenFile& file, FilesPutBack& back) {
   SIDING_RETURN_IF_ERROR(
       OpenToChange(file, O_APPEND | O_CREAT, "open " + file.path + " to append to it").status());

@@ -2,9 +2,9 @@
 //
 // A program that appends has, after an interrupted stretch, written lines that its restored self will write
 // again: its files are cut back to the recorded length. Any other file must be as it was; if not, a restore
-// would go on from a state that never existed, so it fails and names the file.
+// would continue from a state that never existed, so it fails and names the file.
 //
-// A log may be rotated in between: renamed, and made anew or not, or truncated. Where its user says so, a
+// A log may be rotated in between: renamed, and created again or not, or truncated. Where its user says so, a
 // file that was opened with O_APPEND may be one of these: the program then appends to what is there.
 #pragma once
 
@@ -27,7 +27,7 @@ struct OpenFile {
   int64_t size = 0;
   int64_t mtime_ns = 0;
   bool always_appends = false;  // opened with O_APPEND, wherever it is open for writing
-  uint64_t inode = 0;           // 0: an image of before did not say so
+  uint64_t inode = 0;           // 0: an older image did not say so
   uint32_t mode = 0;            // permissions; 0: the same
   bool operator==(const OpenFile&) const = default;
 };
@@ -69,7 +69,7 @@ struct FilesPutBack {
   bool rotated = false;            // one of them was: CRIU is not to compare its length and permissions
 };
 
-// Compares all files, and only if none is wrong cuts back those that grew, and makes anew logs that are gone.
+// Compares all files, and only if none is wrong cuts back those that grew, and creates logs that are gone.
 // Runs with the caller's effective user, follows no symbolic link in the last place.
 absl::StatusOr<FilesPutBack> PutFilesBack(const std::vector<OpenFile>& files, bool may_be_rotated = false);
 

@@ -37,7 +37,7 @@ absl::StatusOr<StdioPipes> PipesFromText(const std::string& text) {
   std::string excess;
   for (std::string& pipe : pipes) {
     if (!(words >> pipe) || (pipe != "-" && !IsPipe(pipe)))
-      return absl::DataLossError("the image's list of pipes is none: '" + text + "'");
+      return absl::DataLossError("the image's list of pipes is not valid: '" + text + "'");
     if (pipe == "-") pipe.clear();
   }
   if (words >> excess) return absl::DataLossError("the image's list of pipes is too long: '" + text + "'");

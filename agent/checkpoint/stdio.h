@@ -1,4 +1,4 @@
-// A task whose output goes through pipes to somebody outside (a step of srun's) finds other pipes after its
+// A task whose output goes through pipes to a process outside (a step of srun's) finds other pipes after its
 // restore: those that it had are known by the numbers that they had, and the new ones take their places.
 #pragma once
 

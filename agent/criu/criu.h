@@ -16,7 +16,7 @@
 
 namespace siding {
 
-// As whom CRIU runs. As root it can dump everybody's processes only where root has CAP_SYS_RESOURCE (often
+// The user as which CRIU runs. As root it can dump all processes only where root has CAP_SYS_RESOURCE (often
 // not so in containers); as the job's own user with ambient capabilities it always can.
 struct CriuUser {
   bool as_user = false;
@@ -32,7 +32,7 @@ struct CriuDump {
   bool keep_running = false;
   bool skip_network_lock = false;  // no connection leads out of the tree: packets need not be kept from it
   CriuUser user;
-  // Set from another thread to end CRIU by force; the job goes on then.
+  // Set from another thread to end CRIU by force; the job runs on then.
   const std::atomic<bool>* abandon = nullptr;
 };
 
@@ -76,7 +76,7 @@ class Criu {
   virtual absl::StatusOr<CriuTraits> Check() = 0;
   // `post_dump` is called with the processes frozen and the image written; if it fails, so does the dump,
   // with the same status. It asks `held` whether they are frozen still. Whenever the dump fails, the
-  // processes run on. On success they are gone or, with keep_running, go on.
+  // processes run on. On success they are gone or, with keep_running, continue.
   virtual absl::Status Dump(const CriuDump& dump,
                             const std::function<absl::Status(const StillHeld& held)>& post_dump) = 0;
   // The pid of the restored init, which is a child of the calling process.

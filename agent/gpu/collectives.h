@@ -1,7 +1,7 @@
 // What NCCL must be told so that the processes of one node that use it can be taken off their GPUs: they
 // exchange data over sockets, and share no GPU memory. Measured with the driver's own calls, on two GPUs with
-// PyTorch: docs/gpu.md. All other combinations that were tried lose the job, or have been seen to work only
-// once.
+// PyTorch: docs/user/gpu.md. All other combinations that were tried lose the job, or have been seen to work
+// only once.
 #pragma once
 
 namespace siding {

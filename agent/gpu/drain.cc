@@ -12,7 +12,7 @@
 namespace siding {
 namespace {
 
-// Calls `act` for those in this state. Goes on after an error; returns the first.
+// Calls `act` for those in this state. Continues after an error; returns the first.
 template <typename Act>
 absl::Status ForThoseIn(GpuState wanted, GpuDriver& driver, const std::vector<pid_t>& pids, Act act) {
   absl::Status first;
@@ -55,7 +55,7 @@ absl::Status LockAtOnce(GpuDriver& driver, const std::vector<pid_t>& pids, Durat
 // locked before it has submitted its part, the work of its peers never ends, and they cannot be locked. So
 // all are locked at the same moment and with a short timeout. If one does not follow, all are unlocked, run
 // past that operation, and are locked again after a short random time. The timeout grows: kernels of seconds
-// that depend on nobody come to their end as well. A process alone is given more time at once.
+// that depend on no other process end as well. A process alone is given more time at once.
 absl::Status LockTogether(GpuDriver& driver, const std::vector<pid_t>& pids, const GpuTimes& times,
                           const std::function<bool()>& cancelled, GpuStall& stall) {
   const bool alone = pids.size() == 1;
@@ -151,7 +151,7 @@ absl::Status RefillGpus(GpuDriver& driver, const std::vector<pid_t>& pids, const
   // Restored, a process is locked.
   absl::Status status = ForThoseIn(GpuState::kCheckpointed, driver, pids,
                                    [&](pid_t pid) { return driver.Restore(pid, moves, times.transfer); });
-  // Nothing brings back what is lost: the others go on, and the program finds out by itself.
+  // Lost state cannot be restored: the others continue, and the program finds out by itself.
   if (!status.ok() && !absl::IsDataLoss(status)) return status;
   status.Update(ForThoseIn(GpuState::kLocked, driver, pids,
                            [&](pid_t pid) { return driver.Unlock(pid, times.transfer); }));

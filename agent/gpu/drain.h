@@ -24,7 +24,7 @@ struct GpuTimes {
   Duration longest_pause = std::chrono::milliseconds(300);  // between two tries
 };
 
-// What the caller has to say while a drain goes on. Either may be empty.
+// What the caller decides during a drain. Either may be empty.
 struct DrainControl {
   std::function<bool()> cancelled;  // asked between tries to lock
   // Asked when all are locked, and before anything is moved. Not OK: all are unlocked, and the drain fails.

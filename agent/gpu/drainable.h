@@ -4,9 +4,9 @@
 // Processes that share memory of GPUs are the dangerous case. The driver's Checkpoint of them succeeds, and
 // its Restore is refused for ever: the job is lost. So what is not known to be safe is not touched.
 //
-// What is known to be safe was measured on driver 580.159 with PyTorch 2.11 (docs/gpu.md, "Several processes
-// that compute together"). What cannot be seen from outside at all is memory that a program shares by
-// exporting handles of the driver's virtual memory management itself, with none of these libraries.
+// What is known to be safe was measured on driver 580.159 with PyTorch 2.11 (docs/user/gpu.md, "Several
+// processes that compute together"). What cannot be seen from outside at all is memory that a program shares
+// by exporting handles of the driver's virtual memory management itself, with none of these libraries.
 #pragma once
 
 #include <sys/types.h>

@@ -36,7 +36,7 @@ struct GpuProcess {
 // One GPU, as it is now.
 struct GpuDevice {
   std::string uuid;  // "GPU-8c1e..."
-  std::string name;  // the chip: what was on one GPU can go on on another of the same name
+  std::string name;  // the chip: a state taken off a GPU fits another of the same name
   Bytes total;
   Bytes used;           // by programs
   Bytes free;           // the rest, but for what the driver keeps for itself

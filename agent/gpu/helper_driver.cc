@@ -59,7 +59,7 @@ class Helper {
   ~Helper() {
     End();
     reader_.join();
-    // One that hangs in the kernel is not waited for: nobody could ask anything meanwhile.
+    // One that hangs in the kernel is not waited for: all other questions would wait.
     std::thread([pid = pid_] { waitpid(pid, nullptr, 0); }).detach();
   }
 
@@ -110,7 +110,7 @@ class Helper {
         return;
       }
       answered_ = true;
-      // Nobody may be waiting any more.
+      // The caller may have stopped waiting.
       if (auto it = answers_.find(answer.id); it != answers_.end()) it->second = answer;
       changed_.notify_all();
     }
@@ -121,7 +121,7 @@ class Helper {
   std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t last_id_ = 0;                               // guarded by mutex_, as are the following
-  std::map<uint64_t, std::optional<Answer>> answers_;  // to the questions that somebody waits for
+  std::map<uint64_t, std::optional<Answer>> answers_;  // to the questions with a waiting caller
   bool ended_ = false;
   bool answered_ = false;  // anything: the driver has started
   std::thread reader_;

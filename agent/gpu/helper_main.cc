@@ -105,7 +105,7 @@ void Respond(const Driver& driver, const Nvml& nvml, Question question) {
     if (result != cuda::kSuccess && driver.get_error_name(result, &name) == cuda::kSuccess && name != nullptr)
       std::snprintf(answer.text, sizeof answer.text, "%s", name);
   }
-  // One message, so threads need no lock for it. If nobody listens any more, the main thread ends the
+  // One message, so threads need no lock for it. If the other end is closed, the main thread ends the
   // process.
   [[maybe_unused]] const ssize_t sent = send(kSocket, &answer, sizeof answer, MSG_NOSIGNAL);
 }

@@ -3,7 +3,7 @@
 //
 // The driver takes that memory inside the job's process and has the kernel fill it with pages at once
 // (MAP_POPULATE), so advice given afterwards comes too late, and a process cannot ask beforehand: what counts
-// is the system's setting at that moment. Where it is "madvise" it is held at "always" while a drain goes on;
+// is the system's setting at that moment. Where it is "madvise" it is held at "always" during a drain;
 // a site that says "never", or "always", has decided, and nothing is touched.
 #pragma once
 
@@ -39,7 +39,7 @@ class HugePages {
 
  private:
   // Makes this process one of the holders, or not; whether the setting is held at "always" now. Puts it back
-  // if nobody is left.
+  // if no holder is left.
   bool Apply(bool hold);
   void LetGo();
 

@@ -38,13 +38,13 @@ class NodeGpus {
   // Empty: there is no such GPU.
   std::string NameOf(const std::string& uuid) const;
 
-  // So many GPUs for the task, of `preferred` those that nobody has. What it had before counts as nobody's.
+  // So many GPUs for the task, of `preferred` the free ones. What it had before counts as free.
   absl::StatusOr<std::vector<std::string>> Take(const std::string& task, int count,
                                                 const std::vector<std::string>& preferred = {});
-  // Those on which no process is seen now, whoever started it.
+  // Those on which no process is seen now, of siding's or not.
   std::vector<std::string> Idle();
   bool IsBeingProbed();
-  // The task has these, whoever else does: it was found with them, or a cluster manager has said so.
+  // The task has these, even if others do: it was found with them, or a cluster manager has said so.
   void Keep(const std::string& task, const std::vector<std::string>& uuids);
   void GiveBack(const std::string& task);
 

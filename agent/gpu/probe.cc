@@ -69,7 +69,7 @@ class Program {
       return absl::DeadlineExceededError("the probe does not start");
     char line[256];
     const ssize_t n = read(out_.get(), line, sizeof line - 1);
-    if (n <= 0) return absl::InternalError("the probe ended without a word");
+    if (n <= 0) return absl::InternalError("the probe ended without an answer");
     line[n - 1] = '\0';
     return std::string(line) == "ready" ? absl::OkStatus() : absl::InternalError(line);
   }

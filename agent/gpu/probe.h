@@ -17,8 +17,8 @@ struct GpuProbe {
 };
 
 // Runs `program` (siding-gpu-probe) with so much memory on one free GPU, drains and refills it, and ends it.
-// Takes seconds. One on which no process is goes first; `others_have_them`: or none at all, for whoever gives
-// GPUs to jobs that nobody here knows of. kResourceExhausted: every GPU is in use.
+// Takes seconds. One on which no process is goes first; `others_have_them`: only such, since a cluster
+// manager gives GPUs to jobs that the agent does not know. kResourceExhausted: every GPU is in use.
 absl::StatusOr<GpuProbe> ProbeGpu(NodeGpus& gpus, bool others_have_them, const std::string& program,
                                   const std::string& cuda_library, Bytes memory);
 

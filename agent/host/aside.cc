@@ -39,7 +39,7 @@ bool Aside::Begin(std::function<void()> work) {
   try {
     std::thread([state = state_, work = std::move(work), end]() mutable {
       work();
-      work = nullptr;  // what it owns is gone before anybody is told
+      work = nullptr;  // what it owns is gone before the end is reported
       end(*state);
     }).detach();
   } catch (const std::system_error& error) {

@@ -8,8 +8,8 @@
 
 namespace siding {
 
-// Looks at what a job has in its hands are done here: the kernel may keep whoever reads a process's memory,
-// or asks for a file on a file system of the job's, waiting for as long as the job likes. Such a look is on a
+// What a job controls is read here: the kernel may block a reader of a process's memory, or of a file on a
+// file system of the job's, for as long as the job likes. Such a look is on a
 // thread of its own, which is left behind if it does not come back; there is never more than one.
 //
 // Thread-safe.

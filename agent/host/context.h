@@ -58,14 +58,14 @@ struct HostContext {
   // Tasks are given their GPUs by UUID.
   bool AssignsGpus() const { return gpus != nullptr && gpus->count() > 0; }
   // Why this node's CRIU is not used for that user's tasks; empty: it is. Between a checkpoint and its
-  // restore, and during both, the names of a task's files are in the user's hands: a folder that has become a
-  // link leads anywhere. What CRIU then does as root nobody can look at before it has happened.
+  // restore, and during both, the user controls the names of a task's files: a folder that has become a
+  // link leads anywhere. What CRIU then does as root cannot be checked before it has happened.
   std::string WhyNoCriuFor(uid_t uid) const {
     if (uid == 0 || criu_traits.acts_on_files_as_user) return "";
     return "this node's criu would act on its user's files as root; get-criu builds one that acts as the "
            "user";
   }
-  // As whom CRIU handles that user's tasks.
+  // The user as which CRIU handles that user's tasks.
   CriuUser UserFor(const v1::JobSpec& spec) const {
     return {criu_as_user && spec.uid() != 0, spec.uid(), spec.gid()};
   }

@@ -11,7 +11,7 @@
 namespace siding {
 
 // One thread for what may take long and belongs to no task. Thread-safe. The destructor drops what has not
-// begun. Whoever adds sees to it that the queue has an end: the controller asks for one reading and one
+// begun. Its callers bound the queue: the controller asks for one reading and one
 // deletion of an image at a time.
 class Errands {
  public:

@@ -8,7 +8,7 @@
 
 namespace siding {
 
-// Removals, of each user one after the other, on a thread that nobody waits for: there may be millions of
+// Removals, of each user one after the other, on a thread that nothing waits for: there may be millions of
 // files, or a file system that does not answer. Who has left such a thing keeps only what else is his from
 // being removed.
 //

@@ -36,7 +36,7 @@ constexpr char kVersion[] = "0.1.0";
 constexpr char kHugePages[] = "/sys/kernel/mm/transparent_hugepage/enabled";
 constexpr char kHugePagesHolders[] = "/run/siding-huge-pages";
 constexpr Bytes kProbeMemory{1 << 30};  // on a GPU
-// Whoever asks for all reports waits so long for looks at tasks, at most: heartbeats do.
+// How long a call for all reports waits for looks at tasks, at most: heartbeats make it.
 constexpr auto kLookPatience = std::chrono::seconds(1);
 
 std::string FirstLine(const std::string& path) {
@@ -140,7 +140,7 @@ class LocalTaskHost final : public TaskHost {
   absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start, const GpuAllocation& gpus,
                                          std::function<void(absl::Status)> ready) override {
     const TaskId id = TaskIdOf(start.task());
-    Forget(start);  // one of the same name that is over: cluster managers begin to count anew
+    Forget(start);  // one of the same name that is over: cluster managers may count from 1 again
     {
       std::lock_guard lock(mutex_);
       if (tasks_.contains(id))

@@ -1,5 +1,5 @@
 // The agent without its network: runs this node's tasks, keeps what it must remember below `state_dir`, and
-// finds everything again when it is constructed anew after its death.
+// finds everything again when it is constructed after its death.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Names that a restore makes anew: a socket's and a removed file's. They lie in a folder of the user's, who
-// may put a link to anywhere in its place.
+// Names that a restore creates again: a socket's and a removed file's. They lie in a folder of the user's,
+// who may put a link to anywhere in its place.
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-// What a job needs is not where it was when it is to be restored: its image is not to blame, and it goes on
-// from it when that is back.
+// What a job needs is not where it was when it is to be restored: its image is not at fault, and it
+// continues from it when that is back.
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -46,7 +46,7 @@ double Spread(const std::deque<double>& samples) {
   return std::hypot(measured, kUnknownSpread / std::sqrt(static_cast<double>(samples.size())));
 }
 
-// Anything else would spread through all that is reckoned with it.
+// Anything else would spread through all that is computed from it.
 bool IsSample(double value) { return value > 0 && value < 1e15; }
 
 // Removes the file when it goes out of sight.
@@ -158,7 +158,7 @@ void Rates::Load() {
       }
     }
   } catch (const nlohmann::json::exception& error) {
-    spdlog::warn("{}: {}; the rates are measured anew", file_, error.what());
+    spdlog::warn("{}: {}; the rates are measured again", file_, error.what());
     samples_.clear();
   }
 }

@@ -91,7 +91,7 @@ TEST_F(RatesTest, ProbeMeasuresAndLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(tier));
 }
 
-// They go into all that is reckoned with them.
+// They would go into all that is computed from them.
 TEST_F(RatesTest, SamplesThatCannotBeAreLeftOut) {
   const std::string odd = R"({"local.dump": {"speeds": [-1, 0, 1e300, 5], "overheads": [-1]}})";
   ASSERT_TRUE(WriteFileAtomically(file(), odd).ok());

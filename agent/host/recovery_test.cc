@@ -131,7 +131,7 @@ TEST_F(RecoveryTest, TaskWhoseShimDiedBeforeItCouldTellIsEndedBeforeItIsLost) {
   RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
   const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
   const auto init = Recorded().init();
-  // As it is when the init runs and nobody has written so.
+  // As it is when the init runs and that is not recorded yet.
   agent::TaskRecord record = Recorded();
   record.mutable_report()->set_phase(v1::LAUNCHING);
   record.clear_init();

@@ -22,7 +22,7 @@ std::string WhyNotWithoutGpu(pid_t init, const std::set<pid_t>& clients) {
   return "";
 }
 
-// Its state would go on to GPUs that others have if it were somewhere else than it is thought to be.
+// Its state would move to GPUs that others have if it were on other GPUs than recorded.
 std::string WhyNotDrainableHosted(const GpuFacts& facts, const std::vector<pid_t>& tree) {
   if (!facts.unknown.empty()) return facts.unknown;
   const std::string other = facts.nodes_own->FindOther(facts.given, tree);
@@ -67,7 +67,7 @@ Sight Look(const SightAsked& asked, std::atomic<pid_t>& at) {
   if (asked.drained) return sight;
   std::set<pid_t> clients;
   if (gpu.used && gpu.assigned) clients = gpu.nodes_own->MayBeOnGpus(ProcessTree(init));
-  // As seen a moment ago: the driver is asked only when it matters, for it may keep whoever asks waiting.
+  // As seen a moment ago: the driver is asked only when it matters, since it may block the caller.
   sight.cannot_drain = WhyNotDrainable(gpu, init, [&](pid_t pid) { return clients.contains(pid); });
   if (gpu.used && sight.cannot_dump.empty()) sight.cannot_dump = WhyNotWithoutGpu(init, clients);
   sight.gpu_clients = clients.size();
@@ -77,7 +77,7 @@ Sight Look(const SightAsked& asked, std::atomic<pid_t>& at) {
 std::string WhyNotSeen(pid_t at) {
   const std::string who =
       at > 0 ? absl::StrCat("process ", at, " (", ProgramOf(at), ")") : "one of its processes";
-  return who + " keeps whoever looks at it waiting";
+  return who + " blocks reads of its memory";
 }
 
 }  // namespace siding

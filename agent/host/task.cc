@@ -194,14 +194,14 @@ void Task::NoteStep() {
   Persist();
 }
 
-// Steps are known by their numbers, which begin anew with each start of the job: a script that goes on behind
-// a step would find the images of other steps for those that follow. One that begins anew finds its own.
+// Steps are known by their numbers, which begin at 0 with each start of the job: a script restored behind a
+// step would find the images of other steps for those that follow. One that starts over finds its own.
 std::string Task::WhyNoScript(pid_t init) {
   if (!record_.hosted() || id_.rank != 0) return "";
   if (FindSrun(init) > 0) NoteStep();
   std::lock_guard lock(mutex_);
   if (!record_.has_steps()) return "";
-  return "the script has started steps with srun, and begins anew after a requeue; ask for the steps "
+  return "the script has started steps with srun, and starts over after a requeue; ask for the steps "
          "instead: "
          "srun --siding-preemptible";
 }
@@ -329,7 +329,7 @@ void Task::RemoveTraces() {
   if (absl::Status status = host_.fence.For(name_).Remove(); !status.ok())
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   FaultHere<"agent.forget.cgroup: the cgroup of a forgotten task is gone, its folder is not">();
-  // Only after an end of the job's own: after any other it may go on from a checkpoint, here or elsewhere.
+  // Only after an end of the job's own: after any other it may continue from a checkpoint, here or elsewhere.
   const bool over = record_.report().phase() == v1::EXITED && record_.report().own_end();
   RemovePlainFolder();
   // Last: an agent that dies before finds the task again, and is told again to forget it.

@@ -54,7 +54,7 @@ class Task {
   void NoteStep();
   void Adopt();
   // The report with fresh figures from /proc, if the look at them is over by then; otherwise with the last
-  // ones. That none can be had is said where it goes on for a while.
+  // ones. If there are none for a while, the report says so.
   v1::TaskReport Report(std::chrono::steady_clock::time_point until);
   // True if it is over and nothing is under way: its folder may be removed.
   bool CanForget();
@@ -71,7 +71,7 @@ class Task {
   absl::Status Perform(const TaskActions& actions);
   absl::Status Observe(const TaskObservation& seen) { return Perform(machine_.Observe(seen)); }
   absl::Status TryPersist();
-  void Persist();  // an error is in the log: the record of before is as good as the processes can tell
+  void Persist();  // an error is in the log: the earlier record is as good as the processes can tell
   absl::Status PersistDurably();
   void Send();
 

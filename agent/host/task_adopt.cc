@@ -46,7 +46,7 @@ void Task::DoAdopt() {
     ended = machine_.ended();
   }
   if (phase == v1::LAUNCHING || phase == v1::RESTORING) {
-    // A shim that has gone without a word is an end that nobody saw: Work() says so.
+    // A shim that is gone and wrote nothing is an end that was not seen: Work() says so.
     const bool word = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json").ok() ||
                       ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json").ok();
     if (!ended || word) AwaitStart();

@@ -128,7 +128,7 @@ void Task::DoDump(v1::ToAgent command) {
     SIDING_RETURN_IF_ERROR(LeaveGpus(Duration(command.dump().lock_patience_us())));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.ready: the task runs, and is off its GPUs">());
     const Account user = User();
-    // Asked again when it is frozen. Now it costs no dump, and whom the task keeps waiting nobody waits for.
+    // Asked again when it is frozen. Now it costs no dump, and no other thread waits if the task blocks it.
     SIDING_RETURN_IF_ERROR(InTime([init = record_.init().pid(), user]() -> absl::Status {
       AwaitMemory(init);
       SIDING_RETURN_IF_ERROR(Annotate(CheckHeldFiles(init, user), "it could not be restored"));

@@ -30,7 +30,7 @@ bool Task::EndAll() {
 
 void Task::Conclude() {
   FaultHere<"agent.end: a task's shim has ended, what that means is not yet judged">();
-  const bool of_this_boot = record_.boot_id() == host_.boot_id;  // pids of before mean nothing
+  const bool of_this_boot = record_.boot_id() == host_.boot_id;  // pids of an earlier boot mean nothing
   const auto running = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json");
   const auto exit = ReadJsonFile<agent::ShimExit>(folder_ + "/exit.json");
   {
@@ -41,7 +41,7 @@ void Task::Conclude() {
   }
   // What a machine that shuts down does to a task is not how it ended, whatever it made of it.
   const bool seen = exit.ok() && !(exit->told_to_end() && !of_this_boot);
-  // The shim died before its task. Nobody would learn of the task's end: it ends now.
+  // The shim died before its task. The task's end would not be seen: it ends now.
   if (!exit.ok() && of_this_boot && !EndAll()) return;
   const agent::DumpRecord& dump = record_.dump();
   // Without the mutex: a store takes as long as its disk does.

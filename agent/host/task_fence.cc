@@ -54,13 +54,13 @@ bool Task::MemoryIsFenced() {
 // For what CRIU runs in each thread of the task, and holds for its processes, while it dumps it.
 Bytes Task::RoomForDump(pid_t init) const {
   int64_t threads = host_.fence.For(name_).Processes();
-  if (threads == 0) {  // without that controller nobody has counted them
+  if (threads == 0) {  // without that controller there is no count
     for (pid_t pid : ProcessTree(init)) threads += ThreadsOf(pid);
   }
   return kRoomOfDump + Bytes{kRoomOfThread.value * threads};
 }
 
-// The kernel may keep whoever changes a limit waiting, so this and the next are done without mutex_: reports
+// The kernel may block a change of a limit, so this and the next are done without mutex_: reports
 // and kills do not wait for it.
 void Task::RaiseFence(Bytes room) {
   std::lock_guard one_at_a_time(fence_mutex_);

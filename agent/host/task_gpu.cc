@@ -20,7 +20,7 @@ namespace siding {
 namespace {
 
 constexpr Duration kProbePatience = std::chrono::minutes(2);
-// A kernel that is running has so long to come to its end where nobody has a deadline; a transfer that takes
+// A running kernel has so long to end where there is no deadline; a transfer that takes
 // longer hangs.
 constexpr Duration kLockPatience = std::chrono::seconds(60);
 constexpr Duration kTransferPatience = std::chrono::minutes(10);
@@ -85,7 +85,7 @@ std::vector<std::string> Task::GpusInReach() const {
   return record_.only_allocated_gpus() ? ToVector(record_.allocated_gpus()) : host_.gpus->machine();
 }
 
-// Those that it has from the cluster manager, whoever else has them: that manager's own accounts count.
+// Those that it has from the cluster manager, even if others have them: that manager's accounts count.
 absl::Status Task::TakeAllocatedGpus() {
   std::lock_guard lock(mutex_);
   agent::GpuRecord& gpu = *record_.mutable_gpu();
@@ -287,7 +287,7 @@ absl::Status Task::ReturnToGpus() {
   for (const std::string& held : gpu.held()) {
     if (const std::string chip = host_.gpus->NameOf(held); !gpu.chip().empty() && chip != gpu.chip()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("its GPU state is of ", gpu.chip(), " and cannot go on on ", chip));
+          absl::StrCat("its GPU state is of ", gpu.chip(), " and cannot continue on ", chip));
     }
   }
   const std::vector<GpuMove> moves =
@@ -317,7 +317,7 @@ absl::Status Task::ReturnToGpus() {
 }
 
 // The driver does not put back what it took. It is asked again, for the driver may be at fault in passing;
-// then the controller is told, which has the task ended and its job go on from an image. kInternal.
+// then the controller is told, which has the task ended and its job restored from an image. kInternal.
 absl::Status Task::NoteRefusal(const absl::Status& why) {
   const bool is_final = absl::IsUnimplemented(why) || absl::IsFailedPrecondition(why) ||
                         absl::IsInvalidArgument(why) || absl::IsDataLoss(why);
@@ -350,8 +350,8 @@ Duration Task::ExpectedLock(size_t processes) {
   return processes > 1 ? kUsualLock : Duration(0);
 }
 
-// Parked as it was before, or because it cannot go on now. False, and it is running, if that fails; what is
-// off its GPUs stays parked even so.
+// Parked as it was before, or because it cannot continue now. False, and it is running, if that fails; what
+// is off its GPUs stays parked even so.
 bool Task::FreezeAgain() {
   {
     std::lock_guard lock(mutex_);

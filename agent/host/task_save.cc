@@ -77,7 +77,7 @@ void Task::DoSave(const v1::ToAgent& command) {
   std::string marker = save.app().marker();
   if (!marker.empty() && marker.front() != '/') marker = record_.spec().workdir() + "/" + marker;
   const Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
-  // Where it lies is up to the job: a server that is away keeps whoever asks waiting. Then nothing is seen.
+  // Where it lies is up to the job: a server that is away blocks the caller. Then nothing is seen.
   const auto look = [&]() -> std::optional<MarkerState> {
     const auto seen = std::make_shared<MarkerState>();
     const absl::Status looked = InTime([seen, marker, user] {
@@ -116,7 +116,7 @@ void Task::DoSave(const v1::ToAgent& command) {
     Observe(task::SaveEnded{has_marker, std::string(status.message())}).IgnoreError();
   }
   if (!has_marker || save.keep_running()) return;
-  // Its work is safe: it has what is left of its grace to end, for somebody may count on its nodes by then.
+  // Its work is safe: it has what is left of its grace to end, since a request may count on its nodes.
   DoKill(std::clamp(left(), Duration(0), kEndGrace));
 }
 

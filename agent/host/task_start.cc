@@ -29,7 +29,7 @@ constexpr Duration kStartPatience = std::chrono::minutes(30);
 constexpr Duration kShimPatience = std::chrono::seconds(10);
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 
-// Numbers of jobs may be given again, and steps are known by numbers: nobody is to get another user's
+// Numbers of jobs may be given again, and steps are known by numbers: no user may get another user's
 // processes, and no step those of another. kPermissionDenied if they are.
 absl::Status CheckOwner(const Manifest& image, const v1::JobSpec& spec) {
   const auto says_other = [&](const char* key, const std::string& ours) {
@@ -134,7 +134,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   if (!manifest.ok()) {
     damaged = absl::IsDataLoss(manifest.status());
     const absl::Status why = Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
-    // Of a hosted task the images there are what says from which one it goes on.
+    // A hosted task continues from the newest image that is there.
     if (damaged && record_.hosted()) SIDING_RETURN_IF_ERROR(store->SetAside(key));
     return why;
   }
@@ -187,7 +187,7 @@ void Task::StartAndWait(agent::ShimRequest request) {
     SIDING_RETURN_IF_ERROR(TakeGpus());
     if (host_.AssignsGpus() && !record_.hosted())
       request.set_visible_gpus(absl::StrJoin(record_.gpu().held(), ","));
-    // One of a task of the same name that nobody has tidied up may be frozen.
+    // One of a task of the same name that was not removed may be frozen.
     freezer().RemoveCgroup(name_).IgnoreError();
     SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(name_));
     request.set_shim_cgroup(freezer().ShimCgroupPath(name_));
@@ -252,12 +252,12 @@ void Task::AwaitStart() {
       freezer().KillAll(name_, LivingInit());
     }
     std::lock_guard lock(mutex_);
-    // The agent is stopping: the shim goes on, and is found again.
+    // The agent is stopping: the shim runs on, and is found again.
     return machine_.ended() || host_.stopping;
   };
   const bool in_time = PollUntil(decided, kStartPatience);
   FaultHere<"agent.started: the shim has said that its task runs, or why not">();
-  // A restore that goes on without us needs its files; the next agent finds it.
+  // A restore that continues without us needs its files; the next agent finds it.
   if (!host_.stopping) RemovePlainFolder();
   const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
   if (running.ok()) return OnStarted(*running);
@@ -272,7 +272,7 @@ void Task::AwaitStart() {
   else if (!in_time)
     seen.error = "nothing came of it in half an hour";
   else
-    seen.error = "siding-shim ended without a word; see " + folder_ + "/shim.log";
+    seen.error = "siding-shim ended without an answer; see " + folder_ + "/shim.log";
   Observe(seen).IgnoreError();
 }
 

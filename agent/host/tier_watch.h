@@ -1,5 +1,5 @@
-// Looks at a tier again and again, on a thread of its own: a file system whose server is away holds up
-// whoever asks it, and that must not be who talks to the controller.
+// Checks a tier regularly, on a thread of its own: a file system whose server is away blocks its callers,
+// and that must not be the thread that talks to the controller.
 #pragma once
 
 #include <condition_variable>

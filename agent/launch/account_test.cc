@@ -54,7 +54,7 @@ TEST_F(FilesAsUserTest, AfterwardsRootIsRoot) {
   EXPECT_EQ(info.st_uid, 0u);
 }
 
-// A magic link leads past the modes of the folders on the way, for whoever may look into the process.
+// A magic link leads past the modes of the folders on the way, for a process that may inspect it.
 TEST_F(FilesAsUserTest, ProcessesOfOthersAreClosed) {
   const std::string home = folder_ / "home";
   ASSERT_TRUE(MakeDirectories(home, 0700).ok());

@@ -101,7 +101,7 @@ absl::Status TaskFence::Remove() const {
 absl::Status TaskFence::SetMemory(int64_t limit) const {
   if (memory_.empty()) return absl::OkStatus();
   if (IsV2()) {
-    // All or nothing: what is left of a job of which one process is missing is of no use to anybody.
+    // All or nothing: a job with one process missing is of no use.
     if (limit >= 0 && EndsAsOne())
       SIDING_RETURN_IF_ERROR(WriteCgroupFile(memory_ + "/memory.oom.group", "1"));
     const std::string swap = memory_ + kSwapLimit2;
@@ -239,7 +239,7 @@ void EndOomProtection(const char* path) {
   const int fd = open(path, O_RDWR | O_CLOEXEC);
   if (fd < 0) return;
   char sign = 0;
-  // Whoever may lower it, which is who had it lowered, makes it the least that it can be set to as well.
+  // A process that may lower it also sets the least value that it can be set to.
   if (read(fd, &sign, 1) == 1 && sign == '-' && pwrite(fd, "0\n", 2, 0) < 0) {
     // It stays as it is.
   }

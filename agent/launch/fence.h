@@ -23,7 +23,7 @@ struct FenceLimits {
   int64_t processes = 0;  // and threads; 0: no limit
 };
 
-// Of one task. Its members only touch files of cgroups, which are looked at anew each time. Thread-safe.
+// Of one task. Its members only touch files of cgroups, which are read again each time. Thread-safe.
 class TaskFence {
  public:
   // Folders of cgroups; empty: there is none of that kind. Both may be the same.

@@ -1,4 +1,4 @@
-// A folder of root's, as /tmp is one: everybody may make things in it, and remove one's own.
+// A folder of root's, as /tmp is one: every user may create files in it, and remove their own.
 #pragma once
 
 #include <sys/stat.h>

@@ -44,7 +44,7 @@ class Freezer {
   bool IsFrozen(const std::string& task, pid_t init) const;
   // SIGKILL to whatever is left in the task's cgroup, and below `init` if it is not 0.
   void KillAll(const std::string& task, pid_t init) const;
-  // Nobody is in the task's cgroup. True without cgroups.
+  // No process is in the task's cgroup. True without cgroups.
   bool IsEmpty(const std::string& task) const;
 
  private:

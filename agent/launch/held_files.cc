@@ -18,7 +18,7 @@
 namespace siding {
 namespace {
 
-// A file by its name; pipes and sockets without one, and what is deleted, nobody can be led to.
+// A file by its name; pipes and sockets without one, and deleted files, cannot be reached by a link.
 bool HasName(const struct stat& info, const std::string& target) {
   return !target.empty() && target[0] == '/' && info.st_nlink > 0 && !S_ISSOCK(info.st_mode);
 }

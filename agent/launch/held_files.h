@@ -9,8 +9,8 @@
 namespace siding {
 
 // CRIU opens a task's files as root, by the names that they had at the checkpoint. Between a checkpoint and
-// its restore, and during both, these names are in the hands of the job's user: a folder that has become a
-// link would have root open somebody else's file, and give it to the job.
+// its restore, and during both, the job's user controls these names: a folder that has become a
+// link would have root open another user's file, and give it to the job.
 //
 // So before the restored processes run, everything that they have open or mapped, run or work in is looked at
 // itself: its user must be able to reach the very same file by its real name, and to open it in the same way,

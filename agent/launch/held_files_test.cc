@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A process of somebody's that was root before, as those are that CRIU restores.
+// A user's process that was root before, as those are that CRIU restores.
 class Restored {
  public:
   explicit Restored(const std::function<void()>& as_root) {
@@ -50,7 +50,7 @@ class Restored {
   }
   absl::Status Check() const { return CheckHeldFiles(pid_, AccountOf(kSomebody, kSomebody)); }
 
-  static constexpr int kReady = 3;  // its end: this process has become somebody's
+  static constexpr int kReady = 3;  // its end: this process has become the user's
 
  private:
   pid_t pid_ = 0;

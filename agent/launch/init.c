@@ -6,7 +6,7 @@
  *
  * With -s, a failure to run the command is written to FD as two ints (the stage, always 0, and errno); FD is
  * closed in every case, so that end of file means that the command runs. With -q only signals that
- * come by sigqueue(3) are passed on: whoever sends others sends them to every process.
+ * come by sigqueue(3) are passed on: senders of others send them to every process.
  *
  * Plain C and linked statically: it is part of every checkpoint, and must be the same on every node. */
 #define _GNU_SOURCE

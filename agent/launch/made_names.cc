@@ -37,7 +37,7 @@ dev_t DeviceOfSharedMemory() {
   return probe.valid() && fstat(probe.get(), &info) == 0 ? info.st_dev : 0;
 }
 
-// Not such memory, nor what other kernel objects pretend: nobody but root removes files from the root folder.
+// Not such memory, nor what other kernel objects pretend: only root removes files from the root folder.
 bool WasAFile(const std::string& target, const struct stat& info, int fd, dev_t shared_memory) {
   if (info.st_dev == shared_memory || absl::StartsWith(target, "/memfd:") || target.rfind('/') == 0)
     return false;
@@ -53,7 +53,7 @@ absl::StatusOr<std::string> NotAsked(int error) {
 }
 
 // The path at which a socket listens; empty: at none. The socket itself is asked: a table such as
-// /proc/net/unix has in it whatever bytes anybody's sockets are named with, and lines of theirs.
+// /proc/net/unix contains the bytes that any user names sockets with, and so forged lines.
 absl::StatusOr<std::string> ListensAt(const Held& held) {
   int number = 0;
   if (!absl::SimpleAtoi(held.link.substr(held.link.rfind('/') + 1), &number)) return "";

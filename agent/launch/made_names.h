@@ -1,4 +1,4 @@
-// Names that a restore makes anew.
+// Names that a restore creates again.
 #pragma once
 
 #include <sys/types.h>

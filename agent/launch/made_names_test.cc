@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr int kReady = 3;
 
-// A process of somebody's that has made something.
+// A user's process that has made something.
 class Job {
  public:
   Job(const Account& user, const std::function<void()>& make) {

@@ -114,8 +114,8 @@ std::optional<ProcessStat> OldestWithOpen(int fd) {
     if (pid == getpid()) continue;
     const std::string folder = ProcPath(pid, "fd");
     const std::vector<int> fds = Numbers(folder);
-    // By name first: looking at the file itself may take for ever where a server is away. A name may be made
-    // to look like any other in namespaces of somebody's own.
+    // By name first: looking at the file itself may take for ever where a server is away. In a user's own
+    // namespaces a name may look like any other.
     const auto is_it = [&](int other) {
       const std::string link = folder + "/" + std::to_string(other);
       return LinkText(link) == file && IsSameFile(link, fd);

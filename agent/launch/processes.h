@@ -58,10 +58,10 @@ std::string ProgramOf(pid_t pid);
 
 // Proportional set size of the tree, or its resident size where the kernel does not tell the former. The
 // kernel holds a process's map of memory meanwhile, and a process can keep it for as long as it likes: to be
-// called where nobody has to wait. `at` is the process that is being looked at, 0 at the end.
+// called where no other work waits. `at` is the process that is being looked at, 0 at the end.
 Bytes TreeMemory(pid_t root, std::atomic<pid_t>& at);
 
-// Returns when whoever reads the memory of the tree's processes has not to wait for it any more.
+// Returns when the memory of the tree's processes can be read without waiting.
 void AwaitMemory(pid_t root);
 
 // Its resident size, in which what processes share counts for each of them. Never waits for them.

@@ -59,7 +59,7 @@ TEST(HearsSignal, WhoHandlesOrBlocksItDoes) {
 
 TEST(HearsSignal, NobodyDoesNot) { EXPECT_FALSE(HearsSignal(0, SIGUSR2)); }
 
-// In a mount namespace of its own anybody has files of any name.
+// In a mount namespace of its own any process has files of any name.
 TEST(Processes, AFileThatIsOnlyNamedAlikeIsAnother) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to mount";
   char folder[] = "/tmp/siding-alike-XXXXXX";

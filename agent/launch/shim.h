@@ -1,4 +1,4 @@
-// The parts of siding-shim; see docs/design.md, "How a task lives on a node". One thread, one task.
+// The parts of siding-shim; see docs/design/README.md, "How a task lives on a node". One thread, one task.
 #pragma once
 
 #include <sys/types.h>

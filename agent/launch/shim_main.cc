@@ -41,7 +41,7 @@ absl::Status JoinCgroup(const std::string& cgroup) {
 absl::Status Run(const std::string& folder) {
   fcntl(3, F_SETFD, FD_CLOEXEC);  // the lock on shim.lock, handed over by the agent: ours alone
   // Not the agent's, in which jobs of different users would find each other's keys. Where the kernel has
-  // none, or a container may not ask for one, nobody has.
+  // none, or a container may not ask for one, no job has one.
   syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   SIDING_RETURN_IF_ERROR(WriteShim(folder));
   SIDING_ASSIGN_OR_RETURN(const auto request, ReadJsonFile<agent::ShimRequest>(folder + "/request.json"));

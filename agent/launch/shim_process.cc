@@ -67,7 +67,7 @@ absl::StatusOr<UniqueFd> StartShim(const std::string& program, const std::string
     _exit(127);
   }
   auto pidfd = OpenPidfd(pid);
-  if (!pidfd.ok()) {  // one that nobody can watch is none
+  if (!pidfd.ok()) {  // a task that cannot be watched is none
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
   }
@@ -81,7 +81,7 @@ absl::StatusOr<UniqueFd> FindShim(const std::string& folder) {
   if (!lock.valid()) return ErrnoError(errno, "open " + lock_path);
   // As long as the lock is held there is a shim, whatever it has written so far.
   absl::StatusOr<UniqueFd> found =
-      absl::UnavailableError(lock_path + " is held, and nobody is seen to hold it");
+      absl::UnavailableError(lock_path + " is held, and no process is seen to hold it");
   PollUntil(
       [&] {
         if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {

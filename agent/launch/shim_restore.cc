@@ -94,8 +94,8 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   restore.image_folder = request.restore().image_folder();
   restore.work_folder = folder;
   restore.cgroups = CgroupsOf(request);
-  // As root, whoever dumped it: the new processes are root's own until they become the user's, so nothing
-  // needs CAP_SYS_RESOURCE, while the settings of an ipc namespace may be written by nobody else.
+  // Always as root: the new processes are root's own until they become the user's, so nothing needs
+  // CAP_SYS_RESOURCE, while only root may write the settings of an ipc namespace.
   restore.user = {};
   restore.files_as = account;
   restore.appended_are_checked = files.rotated;
@@ -109,7 +109,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));
   for (int fd = 0; fd < 3; ++fd) {
     if (pipes[fd].empty()) continue;
-    if (stdio[fd] < 0) return absl::FailedPreconditionError("nobody has a pipe for the task's output");
+    if (stdio[fd] < 0) return absl::FailedPreconditionError("there is no pipe for the task's output");
     restore.inherited.push_back({pipes[fd], stdio[fd]});
   }
   const auto init = criu->Restore(restore);

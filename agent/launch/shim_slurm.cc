@@ -116,8 +116,8 @@ absl::StatusOr<ShimTask> Start(const SlurmTask& parent, const agent::ShimRequest
   return ShimTask{init, {}};
 }
 
-// Until the init has ended. Should the task go before, nobody would be left to be told: the init ends, too.
-// Somebody else may have its end of the socket pair, so that it is also asked whether it lives.
+// Until the init has ended. If the task ends first, there is no receiver for the result: the init ends, too.
+// Another process may have its end of the socket pair, so the task's process is checked as well.
 agent::ShimExit AwaitEnd(pid_t init, const SlurmTask& parent) {
   const UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, init, 0)));
   pollfd ready[3] = {
@@ -142,7 +142,7 @@ StepWord WhatBecomesOf(uint32_t restarts, const std::string& folder, const agent
 
 // The task that the agent has made of the registration; `folder` is empty if it has not.
 void TellFailure(const SlurmHandover& handover, const std::string& folder, const absl::Status& why) {
-  if (absl::IsCancelled(why)) return;  // nobody is there any more
+  if (absl::IsCancelled(why)) return;  // the task is gone
   const auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
   const StepWord word = JudgeFailedStart(handover.said.restarts, record.ok() ? &*record : nullptr);
   TellUser(handover.stdio[2].get(), TellFailedStart(word, why));

@@ -17,7 +17,7 @@ absl::Status WriteShim(const std::string& folder);
 // found.
 absl::Status WriteInit(const std::string& folder, pid_t init);
 
-// That the task runs, or why it does not. On an error nobody could find the task again: it has been ended.
+// That the task runs, or why it does not. On an error the task could not be found again: it has been ended.
 absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask>& task, bool restore);
 
 // What a wait status means: siding-init, like every shell, says 128 + number for a signal.

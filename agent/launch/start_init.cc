@@ -61,8 +61,8 @@ bool NameOf(int fd, char (&name)[PATH_MAX]) {
 }
 
 // A file that was opened outside belongs to a mount of another namespace, which CRIU could not find again: it
-// is opened anew, as the user. What has no name (a pipe, a deleted file) stays as it is.
-void OpenAnew(int fd) {
+// is opened again, as the user. What has no name (a pipe, a deleted file) stays as it is.
+void Reopen(int fd) {
   char name[PATH_MAX];
   char before[PATH_MAX];
   if (!NameOf(fd, name)) return;
@@ -74,18 +74,18 @@ void OpenAnew(int fd) {
     return;
   }
   const off_t at = lseek(fd, 0, SEEK_CUR);
-  const int anew = open(name, flags | O_NOCTTY);
-  if (anew < 0) return;
-  if (at > 0) lseek(anew, at, SEEK_SET);
-  dup2(anew, fd);
-  close(anew);
+  const int again = open(name, flags | O_NOCTTY);
+  if (again < 0) return;
+  if (at > 0) lseek(again, at, SEEK_SET);
+  dup2(again, fd);
+  close(again);
 }
 
 // As the user; returns false with errno set.
 bool SetStdio(const InitPlan& plan) {
   if (plan.stdio[0] < 0) {
     const int in = open("/dev/null", O_RDONLY);
-    // A named pipe without a reader would hold everybody up for ever.
+    // A named pipe without a reader would block the start for ever.
     const int out = open(plan.output.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY | O_NONBLOCK, 0644);
     if (out >= 0) fcntl(out, F_SETFL, O_APPEND);
     return in >= 0 && out >= 0 && dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(out, 2) == 2;
@@ -93,7 +93,7 @@ bool SetStdio(const InitPlan& plan) {
   for (int fd = 0; fd < 3; ++fd) {
     if (dup2(plan.stdio[fd], fd) != fd) return false;
   }
-  for (int fd = 0; fd < 3; ++fd) OpenAnew(fd);
+  for (int fd = 0; fd < 3; ++fd) Reopen(fd);
   return true;
 }
 

@@ -17,7 +17,7 @@ namespace siding {
 // Which signals the init passes on to the command.
 enum class PassesOn {
   kAll,
-  kQueued,  // those of sigqueue(3); whoever sends others sends them to the command as well
+  kQueued,  // those of sigqueue(3); senders of others send them to the command as well
 };
 
 // What a command is started with.

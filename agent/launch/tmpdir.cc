@@ -18,14 +18,14 @@ namespace fs = std::filesystem;
 
 // Deeper ones are left behind: each level takes a descriptor.
 constexpr int kDeepest = 500;
-constexpr int kAttempts = 100;  // somebody may make and remove it all the time
+constexpr int kAttempts = 100;  // a user may make and remove it all the time
 
 bool IsUsersFolder(const std::string& path, uid_t uid) {
   struct stat info {};
   return lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == uid;
 }
 
-// Until it has its name, nobody else can reach what is in it.
+// Until it has its name, no other user can reach what is in it.
 absl::StatusOr<std::string> MakeDraft(uid_t uid, gid_t gid, const std::string& path) {
   std::string draft = (fs::path(path).parent_path() / "siding-new-XXXXXX").string();
   if (mkdtemp(draft.data()) == nullptr) return ErrnoError(errno, "mkdir " + draft);

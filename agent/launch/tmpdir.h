@@ -17,8 +17,8 @@ inline std::string TaskTmpdir(uint32_t uid, int64_t job, int rank) {
   return "/tmp/siding-" + std::to_string(uid) + "-job-" + std::to_string(job) + "." + std::to_string(rank);
 }
 
-// Makes `path`, of the user's alone. One of the user's that is there stays as it is. /tmp is everybody's, and
-// its names can be guessed: what somebody else has put there is moved aside, for its owner to find.
+// Makes `path`, of the user's alone. One of the user's that is there stays as it is. All users write to /tmp,
+// and its names can be guessed: what another user has put there is moved aside, for its owner to find.
 absl::Status MakeUserFolder(const std::string& path, uid_t uid, gid_t gid);
 
 // Gives it the name `aside`, in the same folder, so that its own is free. As its user, and without a look at

@@ -5,7 +5,7 @@
 
 namespace siding {
 
-// What can be told at greater length than anybody needs is cut: texts, and lists that are told again or only
+// What is longer than needed is cut: texts, and lists that are told again or only
 // for show. False: it is too long all the same, and is not to be sent.
 bool Fit(v1::FromAgent& message);
 

@@ -104,7 +104,7 @@ void Link::Send(v1::FromAgent message) {
 }
 
 void Link::Run() {
-  // Whoever has left or refused us is the last to be asked again.
+  // A controller that has left or refused us is the last to be dialled again.
   for (size_t turn = 0;; turn = (turn + 1) % options_.controllers.size()) {
     const Duration pause = options_.pause(Serve(options_.controllers[turn]));
     std::unique_lock lock(mutex_);
@@ -189,7 +189,7 @@ bool Link::Serve(const LinkTarget& controller) {
     }
   }
   session.Cancel();
-  session.JoinReader();  // Finish() may only be called when nobody reads
+  session.JoinReader();  // Finish() may only be called when no thread reads
   leave(session.Finish());
   return true;
 }

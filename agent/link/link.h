@@ -49,7 +49,7 @@ class Link final : public ReportSink {
  public:
   explicit Link(LinkOptions options);
   ~Link() override;  // Stop()
-  // Connects, and goes on until Stop(). Once; `host` must outlive the link.
+  // Connects, again and again until Stop(). Once; `host` must outlive the link.
   void Start(TaskHost& host);
   void Stop();
   void Send(v1::FromAgent message) override;

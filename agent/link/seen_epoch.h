@@ -1,5 +1,5 @@
 // The newest controller that this node has worked for. Remembered for good: an older one that is still there,
-// cut off from its journal and not knowing that another has taken over, finds nobody who obeys.
+// cut off from its journal and not knowing that another has taken over, finds no agent that obeys.
 #pragma once
 
 #include <cstdint>

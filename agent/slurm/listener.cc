@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<ImageKey>> ImagesOf(TaskHost& host, v1::Tier tier) {
   return images;
 }
 
-// What the task goes on from; nothing: it begins at its beginning.
+// What the task continues from; nothing: it starts from the beginning.
 absl::StatusOr<std::optional<FoundCheckpoint>> FindCheckpoint(TaskHost& host,
                                                               const spank::Registration& registration) {
   if (registration.restarts == 0) return std::nullopt;

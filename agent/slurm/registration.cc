@@ -16,7 +16,7 @@ namespace siding {
 namespace {
 
 constexpr int64_t kTasksPerStep = 65536;
-constexpr int64_t kOperationsPerIncarnation = 1'000'000;  // see docs/design.md
+constexpr int64_t kOperationsPerIncarnation = 1'000'000;  // see docs/design/README.md
 
 using Lines = std::map<std::string, std::string>;
 

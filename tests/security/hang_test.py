@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Jobs that keep whoever looks at them waiting, and agents that say nothing: the others go on."""
+"""Jobs that block their readers, and silent agents: the others continue."""
 
 import ctypes
 import json
@@ -67,7 +67,7 @@ class Memory(HangCase):
                 os.kill(int(init["pid"]), signal.SIGKILL)
 
     def wait_named(self, job):
-        return wait_for("the job to be named", lambda: "keeps whoever looks at it waiting" in self.cluster.job(job).get("methods_note", ""), 40)
+        return wait_for("the job to be named", lambda: "blocks reads of its memory" in self.cluster.job(job).get("methods_note", ""), 40)
 
     def test_others_go_on(self):
         victim = self.sleeper("--preemptible=checkpoint", uid=0)  # any criu does it for root
@@ -94,7 +94,7 @@ class Memory(HangCase):
 
     def test_a_checkpoint_of_it_says_why_not(self):
         hanging = self.hang("--preemptible=checkpoint", uid=0)
-        with self.assertRaisesRegex(CtlError, "keeps whoever looks at it waiting"):
+        with self.assertRaisesRegex(CtlError, "blocks reads of its memory"):
             self.cluster.ctl("checkpoint", hanging)
         self.cluster.wait_state(hanging, "running")
         self.cluster.ctl("kill", hanging)
@@ -131,7 +131,7 @@ class Leftovers(HangCase):
         marker.touch()
         self.cluster.wait_state(job, "done")
         # Its removal hangs: the file system is asked for what it has.
-        wait_for("somebody to ask for what is in it", lambda: select.select([server], [], [], 0)[0])
+        wait_for("its content to be read", lambda: select.select([server], [], [], 0)[0])
         wait_for("its place to be free", lambda: not folder.parent.exists())
         before = int(self.node("n1")["last_heard_us"])
         wait_for("the node to be heard again", lambda: int(self.node("n1")["last_heard_us"]) > before, 20)
@@ -141,7 +141,7 @@ class Leftovers(HangCase):
         self.assertEqual(self.node("n1")["state"], "up")
 
     def _unmount(self, libc, server):
-        os.close(server)  # whoever waits for an answer gets an error
+        os.close(server)  # readers that wait for an answer get an error
         for line in pathlib.Path("/proc/self/mounts").read_text().splitlines():
             if line.startswith("siding-test "):
                 libc.umount2(line.split()[1].encode(), 2)  # MNT_DETACH

@@ -1,4 +1,4 @@
-// What sidingd is told: a YAML file, then flags over it. docs/sidingd.md says what each field means.
+// What sidingd is told: a YAML file, then flags over it. docs/admin/sidingd.md says what each field means.
 // Every error names file, line and what was expected; an unknown key is an error.
 #pragma once
 

@@ -46,7 +46,7 @@ constexpr unsigned kSettingsPatience = 5;  // seconds
 
 // Plans take a hundred megabytes for a moment, and each may be made on another of gRPC's threads. By default
 // malloc has eight arenas for each core, and every one of them keeps what the largest plan in it took:
-// docs/reliability/load.md. Two are enough, as most of what is done is done under the engine's lock.
+// docs/results/load.md. Two are enough, as most of what is done is done under the engine's lock.
 constexpr int kMallocArenas = 2;
 
 // Passes what the gateway hears on to the engine.
@@ -91,7 +91,7 @@ class ClockWatch {
     told_ = off;
     spdlog::warn(
         "the machine's clock was set: it is {} {} the time that this controller has counted since its start "
-        "and goes on with; restart sidingd to follow it",
+        "and continues with; restart sidingd to follow it",
         FormatDuration(std::chrono::abs(off)), off < Duration(0) ? "behind" : "ahead of");
   }
 
@@ -160,7 +160,7 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
 
   const absl::Status ended =
       Serve(engine, policy_watcher, *lease, ClockWatch(clock), StepDown(config, engine), signals);
-  spdlog::info("stopping; jobs go on running");
+  spdlog::info("stopping; jobs continue to run");
   server->Close();
   api.Stop();
   gateway.CloseAll();
@@ -213,7 +213,7 @@ int Main(int argc, char** argv) {
                               "the state folder is on storage that controllers on other hosts see");
   auto* standby =
       app.add_flag("--standby", flags.standby,
-                   "wait while another controller has the journal, and take over when it is gone");
+                   "stand by while another controller has the journal, and take over when it is gone");
   auto* policy_file = app.add_option("--policy", flags.policy, "policy file (see policies/default.yaml)");
   auto* beat = app.add_option("--heartbeat", heartbeat, "how often agents report, such as 5s");
   auto* port =
@@ -227,7 +227,7 @@ int Main(int argc, char** argv) {
   auto* certificate =
       app.add_option("--tls-certificate", flags.tls.certificate, "the controller's certificate");
   auto* key = app.add_option("--tls-key", flags.tls.key, "the key to it");
-  auto* by = app.add_option("--identity", identity, "how remote users are known: certificate or munge");
+  auto* by = app.add_option("--identity", identity, "how remote users authenticate: certificate or munge");
   auto* munge = app.add_option("--munge-socket", flags.munge_socket, "munged's socket; default: MUNGE's own");
   app.add_flag("--check-config", check, "check configuration and policy, then exit");
   bool fault_points = false;

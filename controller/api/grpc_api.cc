@@ -56,7 +56,7 @@ absl::StatusOr<UserIdentity> GrpcApi::Receive(grpc::ServerContext& context, cons
 }
 
 // To gRPC a plain call is then a stream of one message each way: it hands over the call when the headers are
-// there, and takes no more of the message than a window's worth before somebody reads it.
+// there, and takes no more of the message than a window's worth before it is read.
 template <class Request, class Response>
 void GrpcApi::Add(const char* method,
                   grpc::Status (ApiService::*call)(const ApiCall&, const Request*, Response*)) {

@@ -116,7 +116,7 @@ void Reception::EndTurn(uint32_t uid) {
   turn_.notify_all();
 }
 
-void Reception::Tell(const std::string& method, const std::string& whom, const absl::Status& why) {
+void Reception::Tell(const std::string& method, const std::string& caller, const absl::Status& why) {
   {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const int64_t second = std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -129,7 +129,7 @@ void Reception::Tell(const std::string& method, const std::string& whom, const a
     }
     if (++told_ > kLinesASecond) return;
   }
-  spdlog::warn("{} {} is refused: {}", method, whom, std::string(why.message()));
+  spdlog::warn("{} {} is refused: {}", method, caller, std::string(why.message()));
 }
 
 }  // namespace siding

@@ -1,8 +1,8 @@
 // Takes in what users send: first who calls, from the headers alone, and only then the request, within a
 // time.
 //
-// gRPC would rather have the whole request before it asks anybody what to make of it. Whoever announced
-// requests and never finished them, without saying who he was, thus had the controller keep what he sent.
+// By default gRPC receives the whole request before it calls the service. A client that announced requests
+// and never finished them, without a credential, thus had the controller keep what it sent.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -50,7 +50,7 @@ class Reception {
   bool AwaitTurn(uint32_t uid, const grpc::ServerContext& context);
   void EndTurn(uint32_t uid);
   absl::Status Read(grpc::ServerContext& context, uint32_t uid, const std::function<bool()>& read);
-  void Tell(const std::string& method, const std::string& whom, const absl::Status& why);
+  void Tell(const std::string& method, const std::string& caller, const absl::Status& why);
 
   const Identities& identities_;
   const ServiceLimits limits_;

@@ -32,7 +32,7 @@ constexpr Duration kBreath = std::chrono::milliseconds(1);
 const JobRecord& RecordIn(const JobRecord& record) { return record; }
 const JobRecord& RecordIn(const JobRecord* record) { return *record; }
 
-// Returns where to go on; none: all have been shown.
+// Returns where to continue; none: all have been shown.
 template <class Jobs, class Show>
 std::optional<JobId> ShowSome(const Jobs& jobs, JobId from, const Show& show) {
   auto job = jobs.lower_bound(from);
@@ -183,7 +183,7 @@ grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
 
 grpc::Status ApiService::ListNodes(const ApiCall&, const v1::ListNodesRequest*,
                                    v1::ListNodesResponse* response) {
-  // Everybody who can connect may see the nodes.
+  // All who can connect may see the nodes.
   engine_.Read([&](const ClusterState& state) { *response = ShowNodes(state); });
   return grpc::Status::OK;
 }
@@ -354,14 +354,14 @@ grpc::Status ApiService::Lose(const ApiCall& call, const v1::NodeRef* request, v
 }
 
 grpc::Status ApiService::Site(const ApiCall&, const v1::Empty*, v1::SiteInfo* response) {
-  // Everybody who can connect may know where to submit.
+  // All who can connect may know where to submit.
   response->set_cluster_manager(engine_.ClusterManager());
   response->set_now_us(ToMicros(engine_.Now()));
   return grpc::Status::OK;
 }
 
 grpc::Status ApiService::ShowPolicy(const ApiCall&, const v1::Empty*, v1::PolicyInForce* response) {
-  // Everybody who can connect may know the rules.
+  // All who can connect may know the rules.
   const PolicyWatcher::InForce current = policy_.Current();
   response->set_yaml(ToYaml(current.policy));
   response->set_file(policy_.file());

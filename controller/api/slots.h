@@ -93,7 +93,7 @@ class AllCalls : public CallSlots {
                    /*root_counts=*/false}) {}
 };
 
-// Plans are made one after the other, and whoever asks for one waits for those that came before.
+// Plans are made one after the other, and each call waits for those that came before.
 class PlanningCalls : public CallSlots {
  public:
   explicit PlanningCalls(const ServiceLimits& limits)

@@ -11,7 +11,7 @@ namespace siding {
 using MaySeeJob = std::function<bool(const JobRecord&)>;
 
 v1::Job ShowJob(const ClusterState& state, const JobRecord& job);
-// To somebody who may not act on it: without what it runs, where, and why it fails.
+// To a user who may not act on it: without what it runs, where, and why it fails.
 v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job);
 v1::ListNodesResponse ShowNodes(const ClusterState& state);
 v1::CheckpointInfo ShowCheckpoint(const CheckpointRecord& checkpoint);

@@ -228,7 +228,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
 
   AgentIdentity identity_;
 
-  // What the Hello said; set before anybody else knows this stream.
+  // What the Hello said; set before other threads know this stream.
   NodeId node_;
   std::string agent_;
   int64_t connection_ = 0;

@@ -43,7 +43,7 @@ struct GatewayOptions {
 // A node has one agent: another one with its name is refused as long as the first is connected. Only a later
 // connection of the same agent takes the place of an earlier one, whose end may not have been seen yet.
 //
-// A node that sends more than any agent does is read more slowly, and dials in vain if it dials too often
+// A node that sends more than any agent does is read more slowly, and is refused if it dials too often
 // (node_pace.h): what it says costs the others nothing.
 class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService {
  public:

@@ -1,5 +1,5 @@
-// How fast one node's messages are read: what it says beyond that waits on its side of the connection, and
-// nobody else does.
+// How fast one node's messages are read: messages beyond that wait on its side of the connection;
+// other nodes do not wait.
 #pragma once
 
 #include <algorithm>

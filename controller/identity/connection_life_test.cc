@@ -82,7 +82,7 @@ TEST(ConnectionLife, ANumberIsNotFreeBeforeTheLastCallOfItsConnectionIsDone) {
   ASSERT_EQ(shutdown(ends[1], SHUT_RDWR), 0);
   service.AwaitEndOfConnection();
   caller.join();
-  // The connection has ended, and its call has not: whoever connects now gets another number.
+  // The connection has ended, and its call has not: a new connection gets another number.
   EXPECT_EQ(InodeOfDescriptor(number), inode);
   const int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
   EXPECT_NE(next, number);

@@ -32,7 +32,7 @@ TEST_F(ConnectionTableTest, KnowsWhoseAConnectionIs) {
   EXPECT_EQ(table_.Find(fd_)->uid, kAda);
 }
 TEST_F(ConnectionTableTest, KnowsNothingOfOtherDescriptors) { EXPECT_FALSE(table_.Find(7)); }
-// Agents that come back again and again are root's, whom no limit stops.
+// Agents that come back again and again are root's, which has no limit.
 TEST_F(ConnectionTableTest, ClosedConnectionsAreForgottenThoughNoLimitIsReached) {
   for (int i = 0; i < 10'000; ++i) {
     Connect(kRoot);

@@ -1,4 +1,4 @@
-// Callers who are whoever a test says.
+// Callers with the identities that a test sets.
 #pragma once
 
 #include "controller/identity/identity.h"

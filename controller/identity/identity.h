@@ -1,5 +1,5 @@
 // Who is at the other end of a call. The services ask this interface, and do not know by what means it
-// answers: the unix socket, a certificate, or MUNGE (docs/security.md).
+// answers: the unix socket, a certificate, or MUNGE (docs/admin/security.md).
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -20,7 +20,7 @@ struct UserIdentity {
   std::string user;  // "uid:1234" if the system knows no name
 };
 
-// Somebody who may run an agent.
+// A caller that may run an agent.
 struct AgentIdentity {
   std::string who;             // for people
   std::optional<NodeId> node;  // the one it may speak for; none: any
@@ -31,7 +31,7 @@ struct Call {
   std::string method;  // plain, such as "Submit"
 };
 
-// Thread-safe. kUnauthenticated: nobody knows who calls. kPermissionDenied: it is known, and may not.
+// Thread-safe. kUnauthenticated: the caller is not known. kPermissionDenied: it is known, and may not.
 class Identities {
  public:
   virtual ~Identities() = default;
@@ -41,7 +41,7 @@ class Identities {
 };
 
 // Asks `local` about calls that came over the unix socket, and `remote` about all others. Both must outlive
-// it; without `remote`, nobody else is anybody.
+// it; without `remote`, all other calls are rejected.
 class IdentitiesByWay final : public Identities {
  public:
   IdentitiesByWay(const Identities& local, const Identities* remote) : local_(local), remote_(remote) {}

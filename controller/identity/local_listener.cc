@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::
   if (SomebodyAnswers(address)) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is in use: another sidingd answers there"));
   }
-  // Only a socket that nobody answers is replaced: the path may be mistyped, and somebody's file.
+  // Only a socket without a listener is replaced: the path may be mistyped, and another file.
   struct stat there {};
   if (lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode)) {
@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<LocalListener>> LocalListener::Listen(const std::
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return ErrnoError(errno, absl::StrCat("bind ", path));
   }
-  // Everybody may connect; who may do what is decided by the uid.
+  // All users may connect; their rights follow from the uid.
   if (chmod(path.c_str(), 0666) != 0) return ErrnoError(errno, absl::StrCat("chmod ", path));
   if (listen(fd.get(), 1024) != 0) return ErrnoError(errno, absl::StrCat("listen ", path));
   RaiseDescriptorLimit(limits);

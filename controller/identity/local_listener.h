@@ -27,7 +27,7 @@ namespace siding {
 // Thread-safe.
 class LocalListener {
  public:
-  // Takes over the path: a socket that nobody answers any more is replaced, one in use is
+  // Takes over the path: a socket without a listener is replaced, one in use is
   // kFailedPrecondition. `peers` is told of each connection, then `accepted` gets it and owns it; both are
   // called from this object's thread.
   static absl::StatusOr<std::unique_ptr<LocalListener>> Listen(const std::string& path,

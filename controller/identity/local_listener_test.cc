@@ -41,7 +41,7 @@ class LocalListenerTest : public testing::Test {
 
   std::string path() const { return folder_ + "/s"; }
 
-  // As nobody, whose connections are limited. The raw call changes this thread only.
+  // As user nobody: its connections are limited. The raw call changes this thread only.
   UniqueFd ConnectAsNobody() const {
     syscall(SYS_setresuid, -1, 65534, -1);
     UniqueFd fd = Connect();
@@ -82,7 +82,7 @@ class LocalListenerTest : public testing::Test {
 };
 
 TEST_F(LocalListenerTest, TellsTheUidOfAnotherUsersProcess) {
-  if (getuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  if (getuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   const pid_t child = fork();
   if (child == 0) {
     if (setgid(65534) != 0 || setuid(65534) != 0) _exit(1);
@@ -107,7 +107,7 @@ TEST_F(LocalListenerTest, KnowsNobodyWhoCameAnotherWay) {
 }
 
 TEST_F(LocalListenerTest, ClosesWhatIsMoreThanAUserMayHave) {
-  if (getuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  if (getuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   std::vector<UniqueFd> clients;
   for (int i = 0; i < kPerUser; ++i) {
     clients.push_back(ConnectAsNobody());
@@ -117,7 +117,7 @@ TEST_F(LocalListenerTest, ClosesWhatIsMoreThanAUserMayHave) {
 }
 
 TEST_F(LocalListenerTest, AClosedConnectionMakesRoomForAnother) {
-  if (getuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  if (getuid() != 0) GTEST_SKIP() << "needs root, to become another user";
   std::vector<UniqueFd> clients;
   for (int i = 0; i < kPerUser; ++i) {
     clients.push_back(ConnectAsNobody());

@@ -1,5 +1,5 @@
-// The controller's port on the network. gRPC could listen by itself, but lets everybody take all descriptors,
-// and listens no more once there were none.
+// The controller's port on the network. gRPC could listen by itself, but lets any client take all
+// descriptors, and listens no more once there were none.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Events as JSON. Names and fields are described in docs/journal.md; absent fields keep their defaults, so
-// that what an older siding wrote stays readable.
+// Events as JSON. Names and fields are described in docs/design/journal-format.md; absent fields keep their
+// defaults, so that what an older siding wrote stays readable.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"

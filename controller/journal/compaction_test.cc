@@ -1,4 +1,4 @@
-// Events of forgotten jobs leave the journal, and nobody can tell from its replay.
+// Events of forgotten jobs leave the journal, and its replay stays the same.
 #include "controller/journal/journal_fixture.h"
 
 namespace siding {

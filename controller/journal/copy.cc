@@ -44,13 +44,13 @@ absl::Status CopyPages(Database& from, Database& to, int pages, const CopyProgre
 }
 
 absl::Status CopyAtOneMoment(Database& from, Database& to, const CopyProgress& progress) {
-  // One transaction: without it every append would begin the copy anew.
+  // One transaction: without it every append would restart the copy.
   SIDING_RETURN_IF_ERROR(from.Run("BEGIN"));
   SIDING_RETURN_IF_ERROR(from.Number("SELECT count(*) FROM sqlite_master", 0).status());
   return CopyPages(from, to, kPagesAtOnce, progress, [] {});
 }
 
-// An append by the connection that is copied does not begin the copy anew: SQLite puts it into the copy.
+// An append by the connection that is copied does not restart the copy: SQLite puts it into the copy.
 absl::Status CopyInSteps(Database& from, Database& to, const CopyProgress& progress) {
   // What is written to it while an append waits is made durable when it is put in place.
   SIDING_RETURN_IF_ERROR(to.Run("PRAGMA synchronous=OFF"));

@@ -160,7 +160,7 @@ TEST_F(TornLogTest, TransactionsBeforeAChangedByteSurvive) {
   EXPECT_LT(events, kTransactions);
 }
 
-// Run as another user where the test itself is root's, whom nothing keeps out.
+// Run as another user where the test itself is root's, which modes do not stop.
 TEST_F(JournalTest, AFolderThatCannotBeWrittenIsNamed) {
   ASSERT_EQ(chmod(folder_.c_str(), 0555), 0);
   const pid_t child = fork();

@@ -23,15 +23,15 @@ absl::Status Damaged(const std::string& path, const std::string& how);
 // Not thread-safe. Statements must be gone before their database.
 //
 // Errors: kDataLoss if the file is damaged, kResourceExhausted if the disk is full, kPermissionDenied if it
-// may not be written, kUnavailable if somebody else has it locked; kInternal for what else SQLite says.
+// may not be written, kUnavailable if another process has it locked; kInternal for what else SQLite says.
 class Database {
  public:
   enum class Mode {
     kReadWrite,
     kReadOnly,   // beside one who writes
-    kImmutable,  // nobody writes, and what lies beside the file (its log) is not looked at
+    kImmutable,  // there is no writer, and what lies beside the file (its log) is not looked at
   };
-  // Whoever finds it locked waits for so long.
+  // `busy_ms`: how long to wait for a lock.
   static absl::StatusOr<Database> Open(const std::string& path, Mode mode, int busy_ms = 5000);
 
   absl::Status Run(const std::string& sql);

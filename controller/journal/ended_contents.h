@@ -1,5 +1,5 @@
-// What the journal need not keep of jobs that have ended: long commands and environments. Nobody reads them
-// again, and a user could fill the disk with them until their jobs are forgotten.
+// What the journal need not keep of jobs that have ended: long commands and environments. They are not
+// read again, and a user could fill the disk with them until their jobs are forgotten.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// One event as it lies in the table, before anybody asks what it means.
+// One event as it lies in the table, before it is decoded.
 #pragma once
 
 #include <cstdint>

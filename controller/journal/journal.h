@@ -28,7 +28,7 @@ class Journal {
   virtual absl::Status Replay(const std::function<void(const Event&)>& visit) = 0;
   // The first events with seq > after, in order, at most `limit`. Thread-safe, also beside an Append().
   virtual absl::StatusOr<std::vector<Event>> Read(int64_t after, size_t limit) const = 0;
-  // Takes some of what nobody needs any more out of it, in one transaction that takes milliseconds: the
+  // Takes some of what is not needed any more out of it, in one transaction that takes milliseconds: the
   // events of forgotten jobs, the long commands and environments of ended ones. True if there is more to do.
   virtual absl::StatusOr<bool> Compact() { return false; }
   // A whole copy of it at `to`: see copy.h. Thread-safe, also beside an Append(), which it keeps waiting for
@@ -44,12 +44,12 @@ class Journal {
 // is changed (a copy is marked as put back, and the log's mode is set, before that). kDataLoss if damaged,
 // kFailedPrecondition if a newer siding wrote it or another was faster, kUnavailable if it is kept locked.
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path, Lease& lease);
-// The same with a lease of its own, for who has nobody that takes over.
+// The same with a lease of its own, where no other controller takes over.
 absl::StatusOr<std::unique_ptr<Journal>> OpenSqliteJournal(const std::string& path);
 // For tests: kept in memory.
 std::unique_ptr<Journal> NewMemoryJournal();
 
-// One event as JSON and back; the format is in docs/journal.md.
+// One event as JSON and back; the format is in docs/design/journal-format.md.
 std::string EncodeEventBody(const Event& event);
 absl::StatusOr<EventBody> DecodeEventBody(const std::string& kind, const std::string& json);
 // The variant's name as stored: "submitted", "moved", "rank-exited", ...

@@ -8,7 +8,7 @@
 
 namespace siding {
 
-// SQLite takes a file without a byte for an empty database, and a log beside it for its own, whoever wrote
+// SQLite takes a file without a byte for an empty database, and a log beside it for its own, whatever wrote
 // it. kDataLoss or kFailedPrecondition, saying what to do, where that would lose or mix up journals.
 absl::Status PrepareJournalFile(const std::string& path);
 

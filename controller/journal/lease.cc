@@ -91,7 +91,7 @@ absl::Status Lease::Claim(Database& database) {
   SIDING_RETURN_IF_ERROR(file_.Lock(epoch));
   const LeaseRecord record{epoch, 0, false, options_.shared, HostName(), boot_, getpid(), options_.address};
   absl::Status done = database.SetMeta("epoch", epoch);
-  // Before the transaction ends: who looks sees at once that somebody has it.
+  // Before the transaction ends: other controllers see at once that it is held.
   if (done.ok()) done = file_.Write(record);
   if (done.ok()) done = transaction.Commit();
   if (done.ok()) {
@@ -118,7 +118,7 @@ absl::Status Lease::Check(Database& database) {
   return absl::OkStatus();
 }
 
-// With the database's lock held: nobody takes over meanwhile.
+// With the database's lock held: no other controller takes over meanwhile.
 absl::Status Lease::Say(bool released) {
   {
     std::lock_guard lock(saying_);
@@ -163,7 +163,7 @@ absl::Status Lease::Renew(bool released) {
 
 absl::Status Lease::Release(const std::string& why) {
   std::lock_guard renewing(renewing_);
-  // Within it nobody else can append, and who begins afterwards checks after we have said it.
+  // Within it no other can append, and one that begins afterwards checks after we have written it.
   SIDING_ASSIGN_OR_RETURN(const Transaction transaction, Transaction::Begin(*database_));
   SIDING_RETURN_IF_ERROR(Check(*database_));
   SIDING_RETURN_IF_ERROR(Say(/*released=*/true));
@@ -208,7 +208,7 @@ void Lease::Report(const absl::Status& renewal) const {
   }
 }
 
-// Two looks in a row: a process that was stopped and goes on has not hung, and renews before the second.
+// Two looks in a row: a process that was stopped and resumed has not hung, and renews before the second.
 void Lease::Watchdog() {
   int late = 0;
   std::unique_lock lock(mutex_);

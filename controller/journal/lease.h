@@ -6,7 +6,7 @@
 // rests on.
 //
 // That the holder lives is said in a file beside the database (lease_file.h), once a second, by a thread of
-// its own. docs/reliability/high-availability.md tells of it at length.
+// its own. docs/admin/high-availability.md tells of it at length.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ struct LeaseOptions {
   bool shared = false;  // controllers on other hosts may take over
   std::string address;  // where this one serves, for people
   // A holder that cannot renew its lease ends its process, so that what depends on it goes to the one that
-  // takes over. Only for those that have somebody who would.
+  // takes over. Only where another controller stands by.
   bool end_if_stuck = false;
 };
 
@@ -59,7 +59,7 @@ class Lease {
   // lives, if it is time: many appends in a row leave the lease's own thread no turn at the database.
   absl::Status Check(Database& database);
   // For as long as what it returns lives, that this controller lives is said without a turn at the database,
-  // which is to be kept locked for long by the holder itself: a file is written anew, say.
+  // which is to be kept locked for long by the holder itself: a file is rewritten, for instance.
   [[nodiscard]] std::shared_ptr<void> WithoutTurns();
   // Asks the database, under its lock. kAborted as above, then and for ever.
   absl::Status Confirm();

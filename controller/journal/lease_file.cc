@@ -38,7 +38,7 @@ absl::Status LeaseFile::Write(const LeaseRecord& record) {
   if (pwrite(fd_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     return ErrnoError(errno, absl::StrCat("write ", path_));
   }
-  // For other hosts: after a power cut nobody needs it.
+  // For other hosts: after a power cut it is not needed.
   if (record.shared && fdatasync(fd_.get()) != 0) return ErrnoError(errno, absl::StrCat("fsync ", path_));
   return absl::OkStatus();
 }

@@ -12,7 +12,7 @@
 
 namespace siding {
 
-// Thread-safe, but for Lock(). Works over NFS: every reading opens the file anew.
+// Thread-safe, but for Lock(). Works over NFS: every reading opens the file again.
 class LeaseFile {
  public:
   // Made if it is not there.

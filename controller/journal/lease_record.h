@@ -1,4 +1,4 @@
-// Who may act on a journal, as it is written beside it: docs/journal.md. A value, and its text.
+// Who may act on a journal, as it is written beside it: docs/design/journal-format.md. A value, and its text.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct LeaseRecord {
   friend bool operator==(const LeaseRecord&, const LeaseRecord&) = default;
 };
 
-// One line of JSON and back. Empty text is nobody's record; kDataLoss if it is something else altogether.
+// One line of JSON and back. Empty text: there is no holder; kDataLoss if it is something else altogether.
 std::string EncodeLease(const LeaseRecord& record);
 absl::StatusOr<LeaseRecord> DecodeLease(const std::string& text);
 

@@ -221,7 +221,7 @@ TEST_P(LeaseTest, SaysThatItLives) {
   AwaitBeat();
 }
 
-// As a migration does that writes the whole file anew.
+// As a migration does that rewrites the whole file.
 TEST_P(LeaseTest, SaysThatItLivesWhileItKeepsTheJournalLocked) {
   const auto lease = Open();
   lease->Look();
@@ -232,7 +232,7 @@ TEST_P(LeaseTest, SaysThatItLivesWhileItKeepsTheJournalLocked) {
   AwaitBeat();
 }
 
-// They leave nobody else a turn at the database.
+// They leave no other controller a turn at the database.
 TEST_P(LeaseTest, SaysThatItLivesAlsoWhileItAppendsWithoutAPause) {
   const auto lease = Open(), other = Open();
   lease->Look();

@@ -35,7 +35,7 @@ class LeaseWatch {
       seen_ = record;
     }
     if (record.epoch == 0 || record.released) return Verdict::kFree;
-    // The kernel that would know of the lock is ours, or nobody else's can have it: the holder is dead.
+    // The kernel that would know of the lock is ours, or no other kernel can hold it: the holder is dead.
     const bool same_machine = record.boot == boot_;
     if (!locked && (same_machine || !record.shared)) return Verdict::kFree;
     if (now - since_ >= kLeaseLasts) return Verdict::kFree;

@@ -68,7 +68,7 @@ absl::Status MigrateFrom(Database& db, int64_t version) {
   return absl::OkStatus();
 }
 
-// So that the file can become smaller. It takes effect when the whole file is written anew.
+// So that the file can become smaller. It takes effect when the whole file is rewritten.
 absl::Status LetItShrink(Database& db) {
   constexpr int64_t kIncremental = 2;
   SIDING_ASSIGN_OR_RETURN(const int64_t mode, db.Number("PRAGMA auto_vacuum", 0));

@@ -10,7 +10,7 @@
 
 namespace siding {
 
-// What this siding writes. docs/journal.md says what was new with each number.
+// What this siding writes. docs/design/journal-format.md says what was new with each number.
 inline constexpr int64_t kJournalSchema = 2;
 
 // The schema of a journal. kFailedPrecondition if a newer siding wrote it, kDataLoss if it is none.

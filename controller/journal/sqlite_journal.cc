@@ -29,7 +29,7 @@ constexpr int64_t kPagesAtOnce = 256;
 
 class SqliteJournal final : public Journal {
  public:
-  // `own`: the lease if it is nobody else's.
+  // `own`: the lease if the journal owns it.
   SqliteJournal(Database db, Lease& lease, std::unique_ptr<Lease> own)
       : own_(std::move(own)), lease_(lease), db_(std::move(db)) {}
 

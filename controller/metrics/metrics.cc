@@ -97,12 +97,11 @@ class EngineMetrics final : public prometheus::Collectable {
             .Add(static_cast<double>(tally.met), "result", "met")
             .Add(static_cast<double>(tally.missed), "result", "missed")
             .Add(static_cast<double>(tally.refused), "result", "refused"),
-        Family("siding_preemptions_total", "Times a job was made to make way.", MetricType::Counter)
+        Family("siding_preemptions_total", "Times a job was preempted.", MetricType::Counter)
             .Add(static_cast<double>(tally.preemptions)),
         Family("siding_stuck_jobs",
                "Parked jobs by what keeps them there: restore, their last restore failed; restart, nothing "
-               "is left to "
-               "go on from.",
+               "is left to restore.",
                MetricType::Gauge)
             .Add(unrestored, "why", "restore")
             .Add(unstarted, "why", "restart"),

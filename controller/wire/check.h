@@ -1,4 +1,4 @@
-// Whether what came over the wire can be reckoned with: numbers within what the greatest cluster could mean,
+// Whether what came over the wire can be computed with: numbers within what the greatest cluster could mean,
 // so that sums and differences of a few thousand of them stay in range, and no NaN among them. Thread-safe
 // (pure functions).
 #pragma once

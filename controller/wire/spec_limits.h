@@ -1,7 +1,7 @@
 // How large what a submitter writes may be, and which characters names may have.
 //
 // Everything in a job's spec is kept in the journal and in memory, is shown to people, and goes to the kernel
-// in the end, which has limits of its own: whoever goes beyond them hears of it here, and not from a node.
+// in the end, which has limits of its own: a spec beyond them is refused here, and not on a node.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ inline constexpr size_t kLongestArgument = 128 * 1024;  // of execve(2), with it
 inline constexpr size_t kMostArguments = 16 * 1024;     // of a command; variables of an environment
 inline constexpr size_t kMostText = 1024 * 1024;        // command, environment and restart command together
 // A whole spec as a message. An order that its agent cannot receive would break the stream each time it is
-// sent. In journals of before this limit are specs as long as what the controller took.
+// sent. Journals from before this limit have longer specs.
 inline constexpr size_t kMostSpec = 2 * kMiB;
 static_assert(kMostSpec + kAround <= kMostFromUser);
 static_assert(kMostToController + kAround <= kMostOrder);

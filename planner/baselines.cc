@@ -154,7 +154,7 @@ class Baseline {
       plan.loss_node_seconds += plan.steps.back().loss_node_seconds;
       plan.cost_node_seconds += static_cast<double>(victim.option->cost_ms) / 1000;
     }
-    // Nodes that nobody has to leave go first.
+    // Nodes that no victim has to leave go first.
     for (bool freed : {false, true}) {
       for (size_t n = 0; n < state_.size() && static_cast<int>(plan.nodes.size()) < request_.nodes; ++n) {
         const NodeId& id = snapshot_.nodes[n].id;

@@ -1,5 +1,5 @@
-// What other schedulers do when somebody needs nodes, for comparison: victims in an order, until there are
-// nodes enough. None of them looks at when the nodes will be free, so a plan is feasible if there are victims
+// What other schedulers do when a job needs nodes, for comparison: victims in an order, until there are
+// enough nodes. None of them looks at when the nodes will be free, so a plan is feasible if there are victims
 // enough; `predicted_start` says what comes of it.
 //
 //   slurm-preempt         PreemptType=preempt/qos, PreemptMode=REQUEUE: by priority, the lowest first, then

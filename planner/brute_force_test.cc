@@ -80,7 +80,7 @@ class BruteForce {
     return !job.releasing_at && job.ends_at && *job.ends_at - s_.now <= within_;
   }
 
-  // Nobody begins before he may, and what is written over one way, each from its own beginning on, is
+  // No victim begins before it may, and what is written over one way, each from its own beginning on, is
   // written by the deadline.
   bool IsOnTime(const Plan& plan) const {
     std::map<std::pair<NodeId, Tier>, std::map<Duration, Duration>> writing;  // by beginning

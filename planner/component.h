@@ -73,7 +73,7 @@ struct Clearances {
 };
 
 // The choices that no other beats in all of nodes freed by each deadline, use of what is short, and cost;
-// without that in which nobody leaves. `demand`: see Frontier; rows of what is short limit every choice.
+// without the one in which no job leaves. `demand`: see Frontier; rows of what is short limit every choice.
 Clearances Clear(const Problem& problem, const Component& component, const std::vector<int>& demand,
                  Effort& effort);
 

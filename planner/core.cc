@@ -113,7 +113,7 @@ class Prices {
     return left > 0 ? kNever : cost;
   }
 
-  // Those without whom all the others do not give enough.
+  // Those without which all the others do not free enough.
   static std::vector<const Offers*> Needed(const std::vector<Offers>& jobs, const Limits& limits) {
     std::array<int64_t, kGiven> all{};
     for (const Offers& offers : jobs) {
@@ -131,7 +131,7 @@ class Prices {
   }
 
   // All of these leave and together take no more than the limit: with any price on what they take, the
-  // cheapest at that price, less the limit's worth, costs no more. The best price is one at which somebody
+  // cheapest at that price, less the limit's worth, costs no more. The best price is one at which some job
   // would change to another way.
   static double LeastToBear(const std::vector<const Offers*>& needed, int quantity, int64_t limit) {
     int64_t least = 0;

@@ -226,7 +226,7 @@ TEST(CoreTest, NoNodeIsNeededWhereThereAreEnough) {
   EXPECT_EQ(CoreNodes({10, 20}, 0, 0), (std::vector<bool>{false, false}));
 }
 
-// Jobs of one slot and 100 MiB each on one node, of whom only one finds room on the local disk; killing two
+// Jobs of one slot and 100 MiB each on one node, of which only one finds room on the local disk; killing two
 // of them is dearer than killing the others.
 TEST(CoreTest, APriceIsTheBestBoundAlsoWhereJobsAreAlike) {
   Snapshot snapshot = MakeSnapshot(1, {});

@@ -87,7 +87,7 @@ class FrontierMaker {
     return demand;
   }
 
-  // Nodes of which there are enough already, and what nobody uses, cannot bind.
+  // Nodes of which there are enough already, and unused resources, cannot bind.
   static void LeaveOutIdleRows(Frontier& frontier) {
     int rows = 0;
     for (int r = 0; r < static_cast<int>(frontier.demand.size()); ++r) {
@@ -105,8 +105,8 @@ class FrontierMaker {
     frontier.demand.resize(rows);
   }
 
-  // How many ranks may migrate in all: as many as the job finds room for that finds least. Whoever migrates
-  // within that finds enough, whatever the others take.
+  // How many ranks may migrate in all: the number that has room for every job. Each that migrates within that
+  // number finds enough room, whatever the others take.
   void CountSpare() {
     for (const Candidate& candidate : problem_.candidates) {
       if (std::none_of(candidate.options.begin(), candidate.options.end(),

@@ -81,7 +81,7 @@ class Clearing {
     }
   }
 
-  // Puts back those without whom the demand is met as well, the most expensive first.
+  // Puts back those without which the demand is met as well, the most expensive first.
   void Trim() {
     std::vector<int> order;
     for (size_t m = 0; m < left_.size(); ++m) {
@@ -201,7 +201,7 @@ class Clearing {
     return regretted_first;
   }
 
-  // Who would leave so; nobody if the node does not become free by that.
+  // The jobs that would leave; none if the node does not become free by that.
   Departures TryInOrder(int node, const std::vector<int>& members) {
     const int freed_before = FreedAt(node);
     Departures gone;

@@ -12,7 +12,7 @@ namespace siding {
 
 // Several times, each with other ways of leaving preferred: what has been cleared after each of the first
 // `most` nodes; and in the end, which is when nothing more can be cleared, or all that is wanted has been.
-// Whoever leaves without a node becoming free by it is put back. `demand`: see Frontier.
+// A job that leaves without a node becoming free by it is put back. `demand`: see Frontier.
 std::vector<FrontierChoice> ClearInTurn(const Problem& problem, const Component& component,
                                         const std::vector<int>& demand, size_t most, Effort& effort);
 

@@ -21,7 +21,7 @@ class Nodes {
   // By the candidate's rank; -1: not one of the snapshot's.
   const std::vector<int>& Of(int candidate) const { return of_[candidate]; }
 
-  // Whoever leaves or stays.
+  // Independent of victims.
   bool IsFreeByItself(int node, int k) const;
   // It is to be freed, if that is worth while.
   bool IsWanted(int node) const { return wanted_[node]; }
@@ -43,14 +43,14 @@ class Nodes {
   std::vector<std::vector<int>> of_;
 };
 
-// Less those without whom there are still enough nodes, the most expensive first. A solution that is the
-// cheapest has none, nor has one that ClearEnough() has found. With several deadlines nobody is left out.
+// Less those without which there are still enough nodes, the most expensive first. A solution that is the
+// cheapest has none, nor has one that ClearEnough() has found. With several deadlines none is left out.
 std::vector<Victim> Trimmed(const Problem& problem, std::vector<Victim> victims);
 
 // By deadline: the nodes (ascending) that will be free by then if just these leave, each by its own.
 std::vector<std::vector<int>> FreeNodes(const Problem& problem, const std::vector<Victim>& victims);
 
-// The job is leaving its nodes already, and nobody but these requests will have them.
+// The job is leaving its nodes already, and only these requests will have them.
 bool LeavesForUs(const Problem& problem, const JobView& job);
 // It will have left its nodes by itself, and these requests may have them.
 bool LeavesBy(const Problem& problem, const JobView& job, Duration within);

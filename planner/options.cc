@@ -169,7 +169,7 @@ class OptionMaker {
   static void AddThroughRam(const Drain& drain, Option option, std::vector<Option>& options) {
     option.release = option.before_writing + drain.release;
     option.stays_in_ram = true;
-    // Nobody's deadline waits for the writing.
+    // No deadline waits for the writing.
     option.by_rank.clear();
     option.shared_bytes = Bytes{0};
     options.push_back(std::move(option));

@@ -14,7 +14,7 @@
 //   kill        n * (arrival - durable_at): work that has to be done again
 //
 // The nodes of a job on GPUs are free as soon as its GPUs are drained, if its memory fits beside the request:
-// it is frozen then, and the image is written from RAM when nobody waits for it any more ("through RAM").
+// it is frozen then, and the image is written from RAM when no request waits for it any more ("through RAM").
 //
 // A job that wants notice runs on for that long, at no loss, and then is frozen or dumped: all but the
 // program's own save and a kill release its nodes so much later. A job whose image is taken early is told at
@@ -27,12 +27,12 @@
 // What is minimised is a cost in the same unit:
 //   loss_weight * loss                       of the job's class
 //   + delay_weight * n * hold                the job waits as long as the request holds the nodes, unless it
-//                                            migrates: then it goes on at once on nodes the request cannot
+//                                            migrates: then it continues at once on nodes the request cannot
 //                                            use
 //   + unused_node_weight * n * hold          less what the request uses, which is the same for all plans
 //   + frozen_node_weight * idle * hold       suspend only; idle = n less the nodes that the request needs:
 //   frozen,
-//                                            a job keeps them from everybody else too
+//                                            a job keeps them from all others too
 #pragma once
 
 #include <cstdint>
@@ -72,7 +72,7 @@ struct Candidate {
   std::string why_later;        // if that is not now
 };
 
-// Until when a job may not be made to make way, whatever it is needed for.
+// Until when a job may not be preempted, for any request.
 struct Protection {
   Time until;       // kForGood: it is never a victim; not after the moment that was asked about: it is one
   std::string why;  // "" if it is not protected

@@ -101,7 +101,7 @@ class Planner {
   }
 
   Deadline DeadlineAt(Duration within, int nodes) const {
-    // What is being written now is written by the arrival, or goes on after it.
+    // What is being written now is written by the arrival, or continues after it.
     const double left = std::max(0.0, InFlight() - SharedBytes(snapshot_.now, arrival_));
     return {within, nodes, BudgetOf(SharedBytes(arrival_, arrival_ + within) - left)};
   }

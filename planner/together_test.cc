@@ -278,8 +278,8 @@ class Cluster {
   std::mt19937& random_;
 };
 
-// All feasible or none; the least cost; every request's nodes are free by its own deadline, and nobody
-// else's.
+// All feasible or none; the least cost; every request's nodes are free by its own deadline, and no
+// others.
 void ExpectTheBest(const Instance& x, const std::vector<Plan>& plans, int& feasible) {
   const auto best = Everything(x).Best();
   for (const Plan& plan : plans) ASSERT_EQ(plan.feasible, best.has_value());

@@ -21,7 +21,7 @@ class Returner {
     }
   }
 
-  // What a frozen job needs to go on is what it gave up; its memory it has kept.
+  // A frozen job needs what it gave up; it has kept its memory.
   bool Resume(const Returning& job) {
     const Resources needed = FreedByFreezing(job.per_node);
     const auto has_room = [&](const NodeId& node) {

@@ -1,13 +1,13 @@
-// The way back: which of the jobs that made way go on now, where, and whether in place or elsewhere.
+// The way back: which of the jobs that made way continue now, where, and whether in place or elsewhere.
 //
-// By priority, then who has stood still longest, then by id. Each in turn:
-//   - a frozen job goes on where it is as soon as its slots and GPUs are free there. While they are not, it
+// By priority, then the time without nodes, longest first, then by id. Each in turn:
+//   - a frozen job continues where it is as soon as its slots and GPUs are free there. While they are not, it
 //     moves to other nodes if that is sooner: if what holds them is expected to stay for longer than it takes
 //     to dump and restore the job;
 //   - a parked job goes to the nodes where its image lies if it lies nowhere else; otherwise to where it ran
 //     before, then to the nodes with the least left over. Nodes that another frozen or tied job needs are
-//     taken only when there are no others: it can go nowhere else.
-// A job that finds no place holds nobody back here: those behind it are smaller, or have places of their own.
+//     taken only when there are no others: it can be restored nowhere else.
+// A job that finds no place holds no other back: those behind it are smaller, or have places of their own.
 #pragma once
 
 #include <map>
@@ -36,12 +36,12 @@ struct WayBack {
   enum class Action { kResume, kRestore, kMove };
   JobId job;
   Action action = Action::kResume;
-  std::vector<NodeId> nodes;  // by rank; kMove: where it is to go on
+  std::vector<NodeId> nodes;  // by rank; kMove: where it is to continue
 };
 
 // `room`: what is free on each node if every frozen job had its slots back; below zero where others use them.
-// `held_until`: when those who hold a node are expected to leave it; a node that is not in it is not held by
-// anybody who will.
+// `held_until`: when the jobs that hold a node are expected to leave it; a node that is not in it is not held
+// by any that will.
 std::vector<WayBack> PlanWayBack(std::vector<Returning> jobs, std::map<NodeId, Resources> room,
                                  const std::map<NodeId, Time>& held_until, Time now);
 

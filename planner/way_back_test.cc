@@ -35,7 +35,7 @@ std::map<NodeId, Resources> Free(std::initializer_list<NodeId> nodes) {
   return room;
 }
 
-// Somebody else uses the slot that a frozen job on this node has a claim to.
+// Another job uses the slot that a frozen job on this node has a claim to.
 std::map<NodeId, Resources> Busy(const NodeId& node, std::initializer_list<NodeId> free) {
   auto room = Free(free);
   room[node].slots = -1;

@@ -142,7 +142,7 @@ class Writer {
     }
   }
 
-  // While others cannot leave yet nobody stands still for it: who need not begin at once begins when the last
+  // While others cannot leave yet no victim is stopped: one that need not begin at once begins when the last
   // may, or so early before `start` that all writing beside it can follow. What a kill loses would grow. Who
   // leaves for another plan as well, or writes where others of another plan do, goes at once: that one counts
   // on it.
@@ -267,7 +267,7 @@ class Writer {
 
   // A victim's steps stand in the plan of the first request that gets one of its nodes.
   void AddSteps(const std::map<NodeId, size_t>& plan_of, std::vector<Plan>& plans) const {
-    std::set<int> taken;  // nodes that somebody migrates to
+    std::set<int> taken;  // nodes that victims migrate to
     for (size_t i = 0; i < victims_.size(); ++i) {
       const std::set<size_t> its_plans = PlansOf(victims_[i], plan_of);
       Plan& plan = its_plans.empty() ? plans.back() : plans[*its_plans.begin()];

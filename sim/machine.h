@@ -1,5 +1,5 @@
-// The nodes of the simulated machine: who computes on each, who sleeps in its memory, and for whom it is
-// kept.
+// The nodes of the simulated machine: for each, the job that runs on it, the job that is frozen in its
+// memory, and the job for which it is kept.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ class Machine {
   explicit Machine(int nodes);
 
   int nodes() const { return static_cast<int>(runner_.size()); }
-  // Nobody computes or sleeps there, and it is kept for nobody.
+  // No job runs or is frozen there, and it is kept for none.
   int free() const { return static_cast<int>(free_.size()); }
   bool is_free(int node) const { return at_[node] >= 0; }
   int runner(int node) const { return runner_[node]; }
@@ -22,7 +22,7 @@ class Machine {
 
   // `count` free nodes, which the job takes; there must be as many.
   std::vector<int> Take(int count, int job);
-  // A node that nobody computes on: free, or kept for this job, or where it sleeps.
+  // A node on which no job runs: free, or kept for this job, or where it sleeps.
   void Run(int node, int job);
   void Stop(int node);
   // Frozen in the node's memory; others may compute there.

@@ -126,7 +126,7 @@ void AddCompare(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--policy", o.policy,
                  "policy file for the strategy 'siding'; else policies/default.yaml's values");
-  app.add_option("--seed", o.parameters.seed, "of everything that is drawn")
+  app.add_option("--seed", o.parameters.seed, "of all random numbers")
       ->check(CLI::Validator(
           [](const std::string& text) {
             const bool whole = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
@@ -134,31 +134,34 @@ void AddCompare(CLI::App& app, Options& o) {
           },
           ""))
       ->capture_default_str();
-  app.add_option("--on-demand-share", o.parameters.on_demand_share, "of the jobs")->capture_default_str();
+  app.add_option("--on-demand-share", o.parameters.on_demand_share, "share of the jobs that are on demand")
+      ->capture_default_str();
   app.add_option("--on-demand-most-nodes", o.parameters.on_demand_most_nodes,
-                 "of the machine; larger jobs are batch")
+                 "share of the machine; larger jobs are batch")
       ->capture_default_str();
   app.add_option("--notice-mix", o.notice_mix,
                  "SECONDS:SHARE,...: how long before its start a request is known");
   app.add_option("--tolerance", o.parameters.tolerance, "seconds that a start may be late")
       ->capture_default_str();
-  app.add_option("--nodes", o.parameters.nodes, "of the machine, instead of what the trace says");
-  app.add_option("--checkpoint-fraction", o.checkpoint_fraction, "LEAST:MOST of a node's memory in an image");
-  app.add_option("--node-memory", o.parameters.node_memory, "bytes")->capture_default_str();
+  app.add_option("--nodes", o.parameters.nodes, "nodes of the machine; default: as the trace says");
+  app.add_option("--checkpoint-fraction", o.checkpoint_fraction,
+                 "LEAST:MOST, share of a node's memory in an image");
+  app.add_option("--node-memory", o.parameters.node_memory, "bytes of memory of a node")
+      ->capture_default_str();
   app.add_option("--node-bandwidth", o.parameters.node_bandwidth, "bytes/s of a node to shared storage")
       ->capture_default_str();
   app.add_option("--shared-bandwidth", o.parameters.shared_bandwidth, "bytes/s of all nodes together")
       ->capture_default_str();
-  app.add_option("--spread", o.parameters.spread, "of real times around the measured ones")
+  app.add_option("--spread", o.parameters.spread, "relative spread of real times around predicted ones")
       ->capture_default_str();
   app.add_option("--self-checkpointing", o.parameters.self_checkpointing,
                  "share of jobs that save by themselves")
       ->capture_default_str();
   app.add_option("--failure-rate", o.parameters.failures_per_node_year, "failures of a node in a year")
       ->capture_default_str();
-  app.add_option("--limit", o.limit, "only the first so many jobs");
+  app.add_option("--limit", o.limit, "use only the first N jobs");
   app.add_flag("--strict", o.strict, "refuse a trace with a broken line, instead of skipping the line");
-  app.add_option("--threads", o.threads, "strategies at once")
+  app.add_option("--threads", o.threads, "how many strategies run at the same time")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--json", o.json, "write the result there");

@@ -1,4 +1,4 @@
-// What a strategy is judged by. docs/simulator.md has the definitions for people.
+// What a strategy is judged by. docs/admin/simulator.md has the definitions for people.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Metrics {
   int met_of_feasible = 0;
   int instant = 0;  // first started within 10 s of their submission
   int preemptions = 0;
-  double lost_node_hours = 0;        // work that was done again because somebody made way
+  double lost_node_hours = 0;        // work that was done again because a job made way
   double failure_node_hours = 0;     // the same because a node failed
   double checkpoint_node_hours = 0;  // nodes writing images
   double restore_node_hours = 0;     // nodes reading images

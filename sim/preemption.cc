@@ -38,7 +38,7 @@ Plan Simulation::MakeAPlan(int j) {
   snapshot_.shared.in_flight = Bytes{static_cast<int64_t>(in_flight_)};
   for (int n = 0; n < w_.nodes; ++n) {
     NodeView& node = snapshot_.nodes[n];
-    // A node in whose memory somebody sleeps is nobody's but theirs.
+    // A node with a frozen job in its memory is not used for others.
     node.usable = machine_.sleeper(n) == kNobody && machine_.kept_for(n) == kNobody;
     node.free = {machine_.is_free(n), node.capacity.memory, 0};
   }

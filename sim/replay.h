@@ -4,8 +4,8 @@
 // The base scheduler is EASY backfilling (Lifka 1995; Mu'alem and Feitelson 2001): first come, first served;
 // the first job that does not fit gets a reservation by the requested times of those that run, and later ones
 // may start if they do not delay it. Jobs have their nodes to themselves. On-demand jobs are planned when
-// they arrive; those that cannot be served go to the head of the queue. Jobs that made way go on before the
-// queue, who stands still longest first: frozen ones where they are as soon as nobody computes there, or
+// they arrive; those that cannot be served go to the head of the queue. Jobs that made way continue before
+// the queue, those that wait longest first: frozen ones where they are as soon as no job runs there, or
 // elsewhere if moving is sooner than waiting and there are nodes; the others on any nodes (the rules of
 // planner/way_back.h).
 //
@@ -50,7 +50,7 @@ struct Replayed {
   std::vector<JobResult> jobs;
   int given_up_nodes = 0;     // by victims, in all
   int used_nodes = 0;         // of these, by the requests that they made way for
-  double busy = 0;            // node-seconds of nodes that somebody held
+  double busy = 0;            // node-seconds of nodes that were held
   double span = 0;            // seconds until the last job ended
   double planning = 0;        // seconds that planning took in all, on this machine
   std::vector<LogEntry> log;  // if asked for

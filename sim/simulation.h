@@ -21,7 +21,7 @@ namespace siding::sim {
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 struct SimEvent {
-  // At one moment nodes come free before anybody asks for them.
+  // At one moment nodes become free before requests are handled.
   enum class Kind { kEnd, kGone, kRestored, kFailure, kDue, kSubmit };
   double at = 0;
   Kind kind = Kind::kSubmit;
@@ -77,7 +77,7 @@ class Simulation {
   void CountWork(int j);
   // Back to its last durable work. Returns the seconds of work that are lost.
   double FallBack(int j);
-  // What a kill or a failure leaves goes on from its own last save, or from the beginning.
+  // After a kill or a failure a job continues from its own last save, or from the beginning.
   JobState After(int j) const { return jobs_[j].durable > 0 ? JobState::kParked : JobState::kPending; }
   double TransferTime(int j, double bandwidth);
   double DumpTime(int j);
@@ -92,7 +92,7 @@ class Simulation {
   // A deadline job that computes, and will have ended when it said.
   JobView ViewOfRequest(int j) const;
   void Execute(int j, const Plan& plan);
-  // Those that were to leave for it later do so when nobody else is waited for any more: a job whose end was
+  // Those that were to leave for it later do so when no other job is waited for any more: a job whose end was
   // expected has ended before. Where guards may hold them back they keep to the plan.
   void LeaveNow(int request);
   // A step of a plan that was to wait, unless the job has left meanwhile.
@@ -119,7 +119,7 @@ class Simulation {
   void MoveAway(int j);
   // As its user said.
   double Remaining(int j) const { return Spec(j).trace.requested - jobs_[j].done; }
-  // When `nodes` nodes are free if everybody takes as long as they said, and how many are left over then.
+  // When `nodes` nodes are free if all jobs take as long as they said, and how many are left over then.
   std::pair<double, int> Reservation(int nodes) const;
 
   const Workload& w_;
@@ -134,7 +134,7 @@ class Simulation {
   Snapshot snapshot_;
   double in_flight_ = 0;                          // bytes on their way to shared storage
   std::map<int, Method> due_;                     // how they will leave, by steps that are still to come
-  std::set<int> moving_;                          // frozen, and being written to go on elsewhere
+  std::set<int> moving_;                          // frozen, and being written to continue elsewhere
   int promised_ = 0;                              // nodes that these will take
   std::set<int> holders_;                         // jobs with nodes, frozen ones left out
   int held_ = 0, batch_held_ = 0, reserved_ = 0;  // nodes

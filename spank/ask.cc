@@ -126,7 +126,7 @@ bool MarkJob(const SlurmCommand& command, int64_t start_by_us) {
 void SayPromise(int64_t starts_us, int64_t now_us, AskResult& result) {
   if (starts_us == 0) {
     std::snprintf(result.words, sizeof result.words,
-                  "the job cannot start in time; it goes before batch jobs, but nobody makes way");
+                  "the job cannot start in time; it goes before batch jobs, but no job makes way");
     return;
   }
   const time_t starts = starts_us / kSecond, now = now_us / kSecond;

@@ -1,6 +1,6 @@
 // A job with a deadline, while Slurm does not have it yet: siding's controller is asked whether it can start
-// by then, and the job is marked for the controller to find in Slurm's queue. docs/slurm.md, "Asking the
-// controller".
+// by then, and the job is marked for the controller to find in Slurm's queue. docs/design/slurm.md, "Asking
+// the controller".
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@
 namespace siding::spank {
 namespace {
 
-// A connection to the agent. -1 with errno set if there is none, or if whoever listens is not this user: what
-// is started on its word runs as root.
+// A connection to the agent. -1 with errno set if there is none, or if the listener is not this user's: its
+// answer decides what runs as root.
 int ConnectToAgent(const char* path) {
   const int fd = Connect(path, 0);
   ucred peer = {};

@@ -1,7 +1,7 @@
 // What a task that starts and a node's agent say to each other, and what a job with a deadline asks the
-// controller; docs/slurm.md, "Between plugin and agent" and "Asking the controller". Texts of lines "key
-// value" in packets of a unix socket (SOCK_SEQPACKET), the first line being what it is and its version. Pure;
-// no exceptions, no allocation.
+// controller; docs/design/slurm.md, "Between plugin and agent" and "Asking the controller". Texts of lines
+// "key value" in packets of a unix socket (SOCK_SEQPACKET), the first line being what it is and its version.
+// Pure; no exceptions, no allocation.
 #pragma once
 
 #include <cstddef>

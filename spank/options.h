@@ -24,7 +24,7 @@ enum Method : unsigned { kSuspend = 1, kCheckpoint = 2, kMigrate = 4, kApp = 8, 
 struct FlagText {
   Flag flag;
   const char* name;      // without the dashes
-  const char* argument;  // what its value is called
+  const char* argument;  // the name of its value
   const char* usage;
   bool may_be_bare;  // the value may be left out
 };
@@ -34,14 +34,14 @@ inline constexpr FlagText kFlags[] = {
      "allows",
      true},
     {Flag::kCheckpointInterval, "siding-checkpoint-interval", "DURATION",
-     "checkpoint the job so often while it runs, such as 30m", false},
+     "checkpoint the job this often while it runs, such as 30m", false},
     {Flag::kCheckpointSignal, "siding-checkpoint-signal", "SIG[@GRACE]",
      "the program saves itself and ends on this signal, within GRACE (default 30s), such as USR1@2m", false},
     {Flag::kStartBy, "siding-start-by", "TIME|+DURATION",
      "on-demand job: it must run by then, such as +60s or 2026-05-01T12:00:00Z", false},
     {Flag::kNotice, "siding-notice", "DURATION",
-     "send it SIGURG so long before it is frozen or dumped, such as 10s", false},
-    {Flag::kMaxPreemptions, "siding-max-preemptions", "N", "preempt the job at most so often", false},
+     "send it SIGURG this long before it is frozen or dumped, such as 10s", false},
+    {Flag::kMaxPreemptions, "siding-max-preemptions", "N", "preempt the job at most N times", false},
     {Flag::kGpuCollectives, "siding-gpu-collectives", "drainable|as-is",
      "drainable: NCCL is set so that a job of several processes can be taken off its GPUs", false},
     {Flag::kAllowIoUring, "siding-allow-io-uring", "yes|no",
@@ -57,7 +57,7 @@ inline constexpr FlagText kFlags[] = {
 inline constexpr int64_t kSecond = 1'000'000;
 inline constexpr int64_t kMostNoticeUs = 24 * 3600 * kSecond;
 
-// What NCCL is told about how processes exchange data; see docs/gpu.md.
+// What NCCL is told about how processes exchange data; see docs/user/gpu.md.
 enum class Collectives : int { kUnsaid, kAsIs, kDrainable };
 inline constexpr int kMostCollectives = 2;
 

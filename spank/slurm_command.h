@@ -1,5 +1,5 @@
 // The Slurm command (sbatch, salloc or srun) that has loaded this plugin: its options, read and set by the
-// functions that it uses itself. Slurm promises them to nobody, so they are looked up at run time, and
+// functions that it uses itself. They are not part of Slurm's API, so they are looked up at run time, and
 // another version of Slurm may lack them.
 #pragma once
 

@@ -32,7 +32,7 @@ constexpr int kForwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1, SIGU
 constexpr int kForEver = -1;
 constexpr int kRetryMs = 1000;  // until Slurm answers again
 
-// How long a pipe is waited for that nobody reads, and how often it is looked at.
+// How long a pipe that is not read is waited for, and how often it is checked.
 constexpr int64_t kUnreadPatienceMs = 10'000;
 constexpr int kLookMs = 10;
 // From slurmstepd to srun and into a file it is a few milliseconds, unless a disk or a processor is busy.
@@ -48,7 +48,7 @@ struct Task {
 };
 
 [[noreturn]] void BecomeCommand(const Task& task) {
-  // The shim goes when nobody is there any more. It is waited for: the command would wonder at such a child.
+  // The shim ends when its last client is gone. It is waited for: the command does not expect such a child.
   close(task.shim);
   while (waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
   }
@@ -59,7 +59,7 @@ struct Task {
 }
 
 [[noreturn]] void EndBySignal(int number) {
-  const rlimit no_core = {0, 0};  // the core would be of this process, which nobody wants to see
+  const rlimit no_core = {0, 0};  // the core would be of this process, which is of no use
   setrlimit(RLIMIT_CORE, &no_core);
   signal(number, SIG_DFL);
   sigset_t only;
@@ -146,8 +146,8 @@ void AwaitOutput(const Task& task) {
 }
 
 // Its state is kept, and nothing is left to do here. The end of a script is the end of its job, for which
-// Slurm's configuration says that it is to be started again. The end of a step would let the script go on
-// with what comes after it: there the whole job is put back.
+// Slurm's configuration says that it is to be started again. The end of a step would let the script
+// continue with its next command: there the whole job is requeued.
 int Leave(Task& task, bool hold) {
   const char* const job = std::getenv("SLURM_JOB_ID");
   const int code = hold ? kHoldExit : kRequeueExit;
@@ -161,7 +161,7 @@ int Leave(Task& task, bool hold) {
   }
 }
 
-// Nobody could say whether there is a checkpoint. The first start has none; after a requeue the job's work
+// It is unknown whether there is a checkpoint. The first start has none; after a requeue the job's work
 // may be in one that the next start finds.
 int GoOnWithoutShim(Task& task) {
   if (Restarts() == 0) BecomeCommand(task);

@@ -18,8 +18,8 @@ enum class StepWord : int32_t {
   kStarted,     // `first`: pid of the command's init
   kNotStarted,  // and nothing of it is left: the task runs the command itself
   kEnded,       // `first`: exit code, `second`: signal number or 0
-  kComeBack,    // its state is kept, and it has left or could not go on now: Slurm is to start it again
-  kHold,  // its state is kept, but start after start was in vain: Slurm is to keep it until it is released
+  kComeBack,    // its state is kept, and it has left or cannot continue now: Slurm is to start it again
+  kHold,        // its state is kept, but every start has failed: Slurm is to keep it until it is released
 };
 struct StepMessage {
   StepWord word;
@@ -31,8 +31,8 @@ struct StepMessage {
 inline constexpr int kRequeueExit = 99;
 inline constexpr int kHoldExit = 98;
 
-// A requeued job whose state is or may be kept, and that could not go on from it, is started so often again
-// before it is held.
+// A requeued job whose state is or may be kept, and that could not continue from it, is started again so
+// often before it is held.
 inline constexpr int kMostStarts = 10;
 inline constexpr StepWord AfterStartInVain(int starts) {
   return starts < kMostStarts ? StepWord::kComeBack : StepWord::kHold;

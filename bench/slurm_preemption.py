@@ -39,7 +39,7 @@ class Requeue:
         self.slurm.start()
 
     def ready(self, victims):
-        """Returns when whoever is to preempt the victims knows all about them."""
+        """Returns when the preempting service knows the victims."""
 
     def make_room(self, victims):
         """What has to be done once the on-demand job is in the queue, if anything."""

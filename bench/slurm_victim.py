@@ -3,7 +3,7 @@
 
 Appends "SECONDS STEP" to LOG at every tenth step, SECONDS since the epoch. On SIGUSR1 it saves its memory to STATE as
 programs do that save themselves (written beside, synced, renamed) and ends with 99, which Slurm is told to requeue; at its
-start it goes on from STATE if there is one."""
+start it continues from STATE if there is one."""
 
 import os
 import signal

@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
     std::copy_n(reinterpret_cast<const char*>(&x), 8, &data[i]);
   }
 
-  // Not counted: the first gigabyte pays for memory and disk blocks that nobody has touched before.
+  // Not counted: the first gigabyte pays for memory and disk blocks that were not used before.
   Round warm_up;
   RunPlain(folder, data, warm_up);
   RunStore(**store, in_plain, data, warm_up);

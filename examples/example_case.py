@@ -46,7 +46,7 @@ class ExampleCase(unittest.TestCase):
         deadline = time.monotonic() + 60
         while not condition():
             if time.monotonic() > deadline:
-                self.fail(f"waited in vain for {what}")
+                self.fail(f"timed out waiting for {what}")
             time.sleep(0.002)
 
     def finish(self, process, expected=0):

@@ -5,7 +5,7 @@ before, under and after each, and where and of what it was made.
 
 `unfinished`: requests that an ordinary user announces and never finishes, on the unix socket. `stranger`: the same over the network
 with `identity: munge`, without certificate and credential. `plans`: dry runs of a job with a deadline, a user's, on a cluster that is
-full. `events`: `events --follow` from the first on, a user's. docs/security.md has the figures."""
+full. `events`: `events --follow` from the first on, a user's. docs/admin/security.md has the figures."""
 
 import argparse
 import datetime

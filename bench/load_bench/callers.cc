@@ -89,8 +89,8 @@ v1::JobSpec Callers::Batch() {
   return spec;
 }
 
-// Some nodes, whole, within a minute, for half a minute. One in five wants them in a second, which nobody
-// who has to be dumped can make.
+// Some nodes, whole, within a minute, for half a minute. One in five wants them in a second, too soon
+// for a victim that has to be dumped.
 v1::JobSpec Callers::OnDemand(Time now) {
   v1::JobSpec spec = Batch();
   spec.set_name("express");

@@ -1,7 +1,7 @@
 // Does the controller keep up with a large cluster for long? A real sidingd and, in this process, a thousand
 // simulated agents whose connections break and come back, ten thousand jobs that end and are followed by
 // others, requests with deadlines, users who list and submit, and watchers. Prints every 30 s and at the end
-// what the controller used and how long its answers took. docs/reliability/load.md says what is to come out.
+// what the controller used and how long its answers took. docs/results/load.md says what is to come out.
 //
 //   load_bench [--minutes 10] [--agents 1000] [--jobs 10000] [--watchers 50] [--submissions 20]
 #include <signal.h>

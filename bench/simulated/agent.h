@@ -25,7 +25,7 @@ class SimulatedAgent {
   // Ends the connection and waits for its end.
   ~SimulatedAgent();
 
-  // Dials if it is not connected, beats if it is time to, and lets the node's tasks go on. Does nothing
+  // Dials if it is not connected, sends a due heartbeat, and advances the node's tasks. Does nothing
   // before the time that it appointed.
   void Advance(Time now);
   // The connection breaks; a moment later the agent dials again.

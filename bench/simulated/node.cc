@@ -9,7 +9,7 @@ namespace {
 constexpr Duration kProgressEvery = std::chrono::seconds(1);
 
 // The ranks of a gang end together, and each draws for itself: so it is drawn from the job's number. What is
-// left of an exponential time is distributed as the whole is, so a restored task may draw anew.
+// left of an exponential time is distributed as the whole is, so a restored task may draw again.
 Duration DrawRun(const v1::TaskRef& task, Duration mean) {
   std::seed_seq seed{static_cast<uint32_t>(task.job()), static_cast<uint32_t>(task.incarnation())};
   std::mt19937 random(seed);
@@ -145,7 +145,7 @@ void SimulatedNode::Dump(Task& task, const v1::ToAgent& command, Time now) {
   Begin(task, v1::DUMPING, Copying(), v1::PREPARED, now);
 }
 
-// Twice the same is once: what is under way goes on.
+// A repeated command has no effect: what is under way continues.
 void SimulatedNode::Begin(Task& task, v1::TaskPhase phase, Duration takes, v1::TaskPhase then, Time now) {
   if (task.due && task.then == then) return;
   task.report.set_phase(phase);

@@ -2,7 +2,7 @@
 """Trains a small neural network on generated data; the same arguments always give the same bits.
 
 With --self-checkpoint PATH the program saves itself when it gets SIGUSR1, at the end of the running epoch, and then
-exits with 0 or touches PATH.marker and goes on (--after-save). With --resume it continues from PATH if that exists.
+exits with 0 or touches PATH.marker and continues (--after-save). With --resume it continues from PATH if that exists.
 """
 
 import os
@@ -106,7 +106,7 @@ def parse(argv):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--self-checkpoint", metavar="PATH", help="on SIGUSR1 save the state to PATH")
     parser.add_argument("--after-save", choices=("exit", "marker"), default="exit")
-    parser.add_argument("--resume", action="store_true", help="go on from --self-checkpoint's PATH if it exists")
+    parser.add_argument("--resume", action="store_true", help="continue from --self-checkpoint's PATH if it exists")
     args = parser.parse_args(argv)
     if args.resume and not args.self_checkpoint:
         parser.error("--resume needs --self-checkpoint")

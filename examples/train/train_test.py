@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The training: one result, however often it saves itself and goes on."""
+"""The training: one result, however often it saves itself and continues."""
 
 import pathlib
 import signal

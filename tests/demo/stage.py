@@ -152,7 +152,7 @@ class LiveTable:
         end = time.monotonic() + timeout
         while not condition(self.draw()):
             if time.monotonic() > end:
-                raise AssertionError(f"waited {timeout} s in vain for {what}")
+                raise AssertionError(f"timed out after {timeout} s waiting for {what}")
             time.sleep(0.2)
 
     def until_run(self, batch, timeout):

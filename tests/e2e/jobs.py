@@ -27,7 +27,7 @@ while True:
     time.sleep(0.05)
 """
 
-# Saves itself when told to, and goes on from there: at once with --go-on, else when started with --resume.
+# Saves itself when told to, and continues from there: at once with --go-on, else when started with --resume.
 SAVER = r"""
 import os, signal, sys, time
 state, n = sys.argv[1], int(sys.argv[2])

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What a job needs is away when it is to be restored; what is done then, and what only if somebody says so."""
+"""What a job needs is away when it is to be restored; what is done then, and what only on order."""
 
 import os
 import signal

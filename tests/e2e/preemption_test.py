@@ -104,7 +104,7 @@ class Preemption(ClusterCase):
         self.cluster.ctl("checkpoint", job)
         grown = len((self.outputs() / f"{job}.0").read_text().splitlines())
         self.wait_counting(job, lines=grown + 20)
-        # The node goes away without a word, as in a crash; the job must go on from its checkpoint elsewhere.
+        # The node goes away without a word, as in a crash; the job must continue from its checkpoint elsewhere.
         node = self.cluster.job(job)["nodes"][0]
         for pid in self.cluster.task_processes():
             try:

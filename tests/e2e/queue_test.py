@@ -91,7 +91,7 @@ class Queue(ClusterCase):
         self.assertTrue(tasks)
         for node in self.nodes:
             self.cluster.kill9_agent(node)
-        # Nobody is left who would end the task, and its environment names no folder of ours.
+        # No process is left that would end the task, and its environment names no folder of ours.
         for shim in {parent(pid) for pid in tasks} - set(tasks):
             os.kill(shim, signal.SIGKILL)
         self.cluster.stop()

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Agents whose controller is away, nodes that are started anew or never again, and clocks that are wrong: jobs go on, nothing is
+"""Agents whose controller is away, nodes that are rebooted or lost, and clocks that are wrong: jobs continue, nothing is
 decided twice, and nothing stays frozen for nothing."""
 
 import json
@@ -16,7 +16,7 @@ from case import ClusterCase, CtlError, wait_for  # noqa: E402
 from cluster import marked_processes  # noqa: E402
 from machines import Machines, fake_time_library  # noqa: E402
 
-PATIENCE = 100  # with a dump that nobody commits: a minute, and three times what it was to take
+PATIENCE = 100  # with a dump that is not committed: a minute, and three times what it was to take
 
 
 class AgentsCase(ClusterCase):
@@ -136,7 +136,7 @@ class AloneInADump(AgentsCase):
         for rank, node in enumerate(self.nodes):
             self.wait_phase(node, self.gang, "RUNNING", PATIENCE, rank=rank)
             now = self.lines(self.gang, rank)
-            wait_for("the rank to go on", lambda r=rank, n=now: self.lines(self.gang, r) > n + 5, 10)
+            wait_for("the rank to continue", lambda r=rank, n=now: self.lines(self.gang, r) > n + 5, 10)
         self.assertEqual(list((self.cluster.shared / "staging").glob("*")), [])
         self.cluster.start_controller()
         wait_for("the checkpoint to be good", lambda: self.checkpoints() == ["good"], 30)

@@ -7,7 +7,7 @@ import zlib
 from faulty import points
 
 DELAY = "2s"
-# Longer than anybody waits for a small dump (kDumpPatience in controller/engine/act/job_orders.cc, and thrice the predicted time).
+# Longer than the patience with a small dump (kDumpPatience in controller/engine/act/job_orders.cc, and thrice the predicted time).
 LATE = "75s"
 
 # Inherited by the processes that perform one combination each: two matrices on one machine do not meet.

@@ -10,7 +10,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from case import ClusterCase, wait_for  # noqa: E402
 
-# The step at which somebody dies: (whose event, which event).
+# The step at which a process dies: (whose event, which event).
 STEPS = {
     "planned": ("express", "planned"),
     "dumping": ("victim", "order-dump"),

@@ -10,8 +10,8 @@ CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
 
 
 def enter_mounts(also=0):
-    """Mounts that only this process and its children see, for the rest of the process: one in everybody's namespace would become
-    a part of whatever task is started meanwhile, which nobody could restore once the mount is gone."""
+    """Mounts that only this process and its children see, for the rest of the process: one in the namespace of all processes would
+    become a part of each task that is started meanwhile, which could not be restored once the mount is gone."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNS | also) != 0:
         raise OSError(ctypes.get_errno(), "unshare")

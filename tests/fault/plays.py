@@ -51,8 +51,8 @@ class Play:
         self.submit("express", "--start-by", "+30s", *args, nodes=nodes, command=command)
 
     def views(self):
-        """All jobs. One that has lost its task, has nothing to go on from and does not allow kill starts from the beginning only
-        if somebody says so: it is said here."""
+        """All jobs. One that has lost its task, has nothing to continue from and does not allow kill starts from the beginning only
+        on order: it is given here."""
         views = self.cluster.jobs()
         for number, view in views.items():
             if view["state"] == "parked" and "sidingctl restart" in view.get("reason", ""):
@@ -120,7 +120,7 @@ class Play:
         return wrong
 
     def may_repeat(self, number):
-        """Nobody saw how a task ended, or not all ranks could be started or restored, and those that could have run for
+        """It was not seen how a task ended, or not all ranks could be started or restored, and those that could have run for
         a moment."""
         kinds = [event["kind"] for event in self.cluster.events(number)]
         began_again = "restart-needed" in kinds and "started" not in kinds[:kinds.index("restart-needed")]
@@ -159,7 +159,7 @@ class Main(Play):
 
 
 class Late(Main):
-    """The same, but a dump takes longer than anybody waits for it: it is undone, and made once more."""
+    """The same, but a dump takes longer than the patience with it: it is undone, and made once more."""
 
     patience = 180
 

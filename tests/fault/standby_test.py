@@ -84,7 +84,7 @@ class Standby(StandbyCase):
     def test_active_one_that_cannot_write_any_more_ends_itself(self):
         job = self.counter(n=600)
         self.wait_counting(job)
-        # Whoever keeps the database locked stands for storage that hangs.
+        # A locked database stands for storage that hangs.
         hang = sqlite3.connect(self.cluster.dir / "controller" / "journal.db", isolation_level=None)
         self.addCleanup(hang.close)
         hang.execute("BEGIN IMMEDIATE")

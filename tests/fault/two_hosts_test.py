@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Two controllers on two hosts, with mutual TLS and a journal that both see: cables that are pulled, power that is cut, clocks that
-differ, and an older controller that goes on. Prints how long each take-over took."""
+differ, and an older controller that resumes. Prints how long each take-over took."""
 
 import json
 import pathlib

@@ -3,7 +3,7 @@
 
 usage: worker.py STEPS OUT [STATE | --stubborn]
 Writes a number a step into OUT.RANK.log and, at its end, a line with the digest of that file into OUT.RANK.ended. With
-STATE it saves itself there at SIGUSR1 and ends; --resume goes on from it. --stubborn: it does not end at a SIGTERM. With
+STATE it saves itself there at SIGUSR1 and ends; --resume continues from it. --stubborn: it does not end at a SIGTERM. With
 $FAKE_GPU_STATES it uses the GPU of a driver that has none: a step is done only while its state there is "running"."""
 
 import hashlib

@@ -1,5 +1,5 @@
 // What agents send, and what users ask, in any order: a controller with three nodes whose agents do as they
-// are told, but for the messages that the input puts between. Whatever is said, the controller goes on, and
+// are told, but for the messages that the input puts between. Whatever is sent, the controller continues, and
 // can be restarted.
 #include <algorithm>
 #include <set>

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     fuzz::Expect(again.ok() && *again == *nodes, "nodes that were written are read as the same");
   }
   if (const auto limit = slurm::ParseLimit(text); limit.ok() && *limit)
-    fuzz::Expect(**limit >= Duration(0) && **limit <= kLongestDuration, "a limit can be reckoned with");
+    fuzz::Expect(**limit >= Duration(0) && **limit <= kLongestDuration, "a limit can be computed with");
   fuzz::Expect(slurm::GpusOf(text) >= 0, "there are no fewer GPUs than none");
   ReadGpuList(text).status().IgnoreError();
   slurm::StartByOf(text);

@@ -98,7 +98,7 @@ class Agents:
         return self.op
 
     def checkpoint(self, tasks, checkpoint, tier="SHARED", keep_running=False):
-        """Both phases of one checkpoint of all these tasks (node -> names); they leave, or go on."""
+        """Both phases of one checkpoint of all these tasks (node -> names); they leave, or continue."""
         where = [(node, task) for node, names in tasks.items() for task in names]
         for node, task in where:
             self.wait_phase(node, task, "RUNNING")

@@ -1,5 +1,5 @@
 // siding-test-caller ADDRESS CA CERTIFICATE KEY METHOD [CREDENTIAL]: makes one call of a controller as
-// anybody, without looking at its own files first, so that tests see what the controller makes of them.
+// any client, without checking its own files first, so that tests see what the controller makes of them.
 //
 // ADDRESS is HOST:PORT, or unix:PATH without TLS. Empty certificate and key: none; the credential is MUNGE's.
 // METHOD is SERVICE/NAME within siding.v1, such as Siding/ListNodes. Each line of stdin is a message that is

@@ -42,7 +42,7 @@ def wait_for(what, condition, timeout=60.0):
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"waited {timeout:.0f} s in vain for: {what}")
+            raise AssertionError(f"timed out after {timeout:.0f} s waiting for: {what}")
         time.sleep(0.02)  # the polling interval, not a guess at how long something takes
 
 

@@ -143,6 +143,6 @@ class Hosts(Machines, Pair):
         self.network.plug(HEADS[name])
 
     def power_off(self, name):
-        """Nobody is told: neither by a connection that ends, nor by the journal."""
+        """No peer is told: neither by a connection that ends, nor by the journal."""
         self.pull(name)
         self.kill9(name)

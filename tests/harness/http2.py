@@ -10,7 +10,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
 MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE = 3, 4
 END_STREAM, END_HEADERS, ACK = 1, 4, 1
-FRAME = 16384  # the longest that anybody must take
+FRAME = 16384  # the longest that every peer must accept
 WINDOW = 65535  # until the other end says otherwise
 
 
@@ -53,7 +53,7 @@ def connect_unix(path, user=None):
 
 
 def connect_tls(port, ca):
-    """As somebody who shows no certificate."""
+    """As a client that shows no certificate."""
     context = ssl.create_default_context(cafile=str(ca))
     context.set_alpn_protocols(["h2"])
     return context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost")

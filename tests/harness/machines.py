@@ -84,7 +84,7 @@ class Machines(Cluster):
 
     # ---- power ----
     def cut_power(self, node):
-        """Everything on the node is gone at once, nobody has written down how, and so is what lay in memory. Its disk stays."""
+        """Everything on the node is gone at once, unrecorded, and so is its memory. Its disk stays."""
         tasks = [folder.name for folder in (self.dir / node / "tasks").iterdir()]
         pids = descendants([self.agents[node].pid, *marked_processes(self.dir / node / "tasks")])
         for number in (signal.SIGSTOP, signal.SIGKILL):

@@ -3,12 +3,12 @@
 import random
 import socket
 
-# Below those that the kernel hands out to connections: nobody else's connection gets one meanwhile.
+# Below those that the kernel hands out to connections: no other connection gets one meanwhile.
 FIRST, LAST = 10_000, 32_000
 
 
 def free_ports(count):
-    """Different ports of the loopback device that nobody uses now, at random, as other tests look for some at the same time."""
+    """Different ports of the loopback device that are free now, at random, as other tests look for some at the same time."""
     ports = []
     while len(ports) < count:
         port = random.randint(FIRST, LAST)

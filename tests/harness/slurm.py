@@ -130,7 +130,7 @@ class Slurm:
         self._end(self.dir / "pid" / f"{node}.ours")
 
     def kill9_node(self, node):
-        """slurmd only: what it has started goes on."""
+        """slurmd only: what it has started continues."""
         if pid := self._alive(self.dir / "pid" / f"{node}.ours"):
             os.kill(pid, signal.SIGKILL)
         self._end(self.dir / "pid" / f"{node}.ours")
@@ -142,7 +142,7 @@ class Slurm:
         self._end(self.dir / "pid" / "slurmctld.ours")
 
     def wait_answer(self):
-        """Until slurmctld, started anew, answers."""
+        """Until the restarted slurmctld answers."""
         def answers():
             try:
                 return self.run("squeue", "-h", timeout=5) is not None

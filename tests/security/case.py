@@ -14,7 +14,7 @@ from cluster_case import WithCluster  # noqa: E402
 
 
 class RemoteCluster(Cluster):
-    user = "root"  # of whom ctl() has the certificate
+    user = "root"  # ctl() has the certificate of this user
 
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
@@ -62,7 +62,7 @@ class RemoteCase(WithCluster):
         return RemoteCluster(self.nodes, slots=1)
 
     def answer(self, ca="", certificate="", key="", credential="", method="Siding/ListNodes", messages=({},)):
-        """(code, message, what came) of a call by somebody who does not look at his own files first."""
+        """(code, message, what came) of a call by a client that does not check its own files first."""
         done = run(BIN / "siding-test-caller", self.cluster.address, ca or self.cluster.authority.ca, certificate, key, method,
                    *([credential] if credential else []), input="".join(json.dumps(m) + "\n" for m in messages))
         *came, last = done.stdout.splitlines()

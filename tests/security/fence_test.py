@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A job keeps to the memory and to the number of processes that it may have, through all that can be done to it, and nobody
-else has to pay for one that does not."""
+"""A job keeps to the memory and to the number of processes that it may have, through all that can be done to it, and no
+other job is harmed by one that does not."""
 
 import os
 import pathlib
@@ -127,7 +127,7 @@ class Memory(FenceCase):
         self.assert_all_quiet()
 
     def test_all_of_a_job_ends_of_which_the_kernel_has_ended_one_process(self):
-        # The shell would go on.
+        # The shell would continue.
         job = self.run_job("greedy", GREEDY, self.cluster.dir / "now", 1, memory="64MiB",
                            wrap=("/bin/sh", "-c", '"$@"; sleep 1000', "sh"))
         self.wait_counting(job, lines=1)
@@ -181,7 +181,7 @@ class Memory(FenceCase):
                 self.cluster.wait_state(job, "running")
                 self.wait_limit(f"{job}.1.0", 64 << 20)
                 lines = self.output(job).count("\n")
-                wait_for("it to go on", lambda: self.output(job).count("\n") > lines)
+                wait_for("it to continue", lambda: self.output(job).count("\n") > lines)
                 self.cluster.ctl("kill", job)
                 self.cluster.wait_state(job, "cancelled")
 

@@ -50,7 +50,7 @@ class Floods(RemoteCase):
 
     def test_a_strangers_requests_are_not_taken_at_all(self):
         flood = self.assert_withstood(self.stranger)
-        # What a connection's first window lets anybody send.
+        # What a connection's first window lets any client send.
         self.assertLessEqual(flood.sent, len(flood.connections) * 65535)
         self.assert_logged("Submit from", "is refused", "MUNGE")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A job that makes the kernel keep whoever looks at its memory waiting. In namespaces of its own it mounts a FUSE file system
+"""A job that makes the kernel block readers of its memory. In namespaces of its own it mounts a FUSE file system
 whose server, a child of it, never answers a write; it dirties a page of a file there and unmaps it. The kernel then holds the
 process's map of memory for as long as the server lives.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Whoever reaches a socket may send what he likes, as slowly and as often as he likes: the daemons live, keep no descriptor of
-his, and serve the others meanwhile."""
+"""A client may send anything to a socket, as slowly and as often as it likes: the daemons live, keep no descriptor of
+it, and serve the others meanwhile."""
 
 import json
 import os
@@ -150,7 +150,7 @@ time.sleep(600)
 
 
 class Names(RemoteCase):
-    """Processes and files have any names. They are told of, and cut nobody off."""
+    """Processes and files have any names. They are reported, and disconnect no node."""
 
     nodes = ("n1",)
 
@@ -163,7 +163,7 @@ class Names(RemoteCase):
 
 
 class Files(RemoteCase):
-    """What is left of a job on disk: nobody else reads it."""
+    """What is left of a job on disk: no other user can read it."""
 
     nodes = ("n1",)
 
@@ -174,7 +174,7 @@ class Files(RemoteCase):
         self.cluster.wait_state(job, "running")
         for tier in ("local", "shared"):
             self.cluster.ctl("checkpoint", job, "--tier", tier)
-            wait_for("the job to go on", lambda: sum(e["kind"] == "continued" for e in self.cluster.events(job)) == 1 + (tier == "shared"))
+            wait_for("the job to continue", lambda: sum(e["kind"] == "continued" for e in self.cluster.events(job)) == 1 + (tier == "shared"))
         folders = [self.cluster.dir / name for name in ("controller", "n1", "shared")] + [f"/tmp/siding-1-job-{job}.0"]
         images = list((self.cluster.dir / "shared" / "images").rglob("pages-*.img"))
         self.assertTrue(images)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Somebody who has the certificate of one node sends whatever he likes: the controller lives, answers, does not grow, and jobs on
-other nodes are not touched. What he says is in one line of the log, and then counted."""
+"""A client with the certificate of one node sends anything: the controller lives, answers, does not grow, and jobs on
+other nodes are not touched. What it sends is in one line of the log, and then counted."""
 
 import json
 import pathlib
@@ -112,7 +112,7 @@ class LyingNode(RemoteCase):
 
     def test_anothers_image_is_neither_whole_nor_damaged(self):
         self.cluster.ctl("checkpoint", self.job, "--tier", "shared")
-        wait_for("the job to go on", lambda: any(e["kind"] == "continued" for e in self.cluster.events(self.job)))
+        wait_for("the job to continue", lambda: any(e["kind"] == "continued" for e in self.cluster.events(self.job)))
         self.events = self.cluster.events(self.job)
         [image] = self.cluster.ctl("checkpoints", "list")["checkpoints"]
         checkpoint = image["id"]

@@ -27,7 +27,7 @@ class Hash(ctypes.Structure):
 
 
 def with_own_checksum(manifest):
-    """As docs/store-format.md says how it is made."""
+    """As docs/design/store-format.md says how it is made."""
     library = ctypes.CDLL("libxxhash.so.0")
     library.XXH3_128bits.restype = Hash
     library.XXH3_128bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Who may do what: every method that a controller has, called by everybody who could."""
+"""Who may do what: every method that a controller has, called by every kind of caller."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ OWNER, OTHER, OPERATOR = "daemon", "nobody", "games"
 JOB = {"name": "x", "nodes": 1, "perNode": {"slots": 1}, "command": ["/bin/true"], "workdir": "/", "output": "/dev/null"}
 
 # method: (message, what another user is answered). JOB_ID and CHECKPOINT are the owner's. Operators may do all of it; a node's
-# certificate none of it, but for the last line; nobody else is let in at all.
+# certificate none of it, but for the last line; all others are rejected.
 TABLE = {
     "Siding/Submit": ({"spec": JOB}, OK),
     "Siding/PlanRequest": ({"spec": {**JOB, "onDemand": True, "startByUs": str(2**52)}}, OK),

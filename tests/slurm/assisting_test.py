@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A site where Slurm itself decides who makes way: siding saves the victims within their grace, and they go on where they were."""
+"""A site where Slurm itself decides who makes way: siding saves the victims within their grace, and they continue where they were."""
 
 import unittest
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Deadlines on a real Slurm, steered by siding's controller: victims leave with all they hold, the job with the deadline has
-their nodes, and everybody comes back. Nothing but Slurm's own commands is used to submit and to look."""
+their nodes, and the victims come back. Nothing but Slurm's own commands is used to submit and to look."""
 
 import shlex
 import unittest

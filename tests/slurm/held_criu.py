@@ -20,7 +20,7 @@ class HeldCriu:
         self.path.chmod(0o755)
 
     def hold(self):
-        """Whoever runs it from now on waits before anything else happens."""
+        """Each run of it from now on waits before anything else happens."""
         self.held.touch()
 
     def wait_reached(self, timeout=60):

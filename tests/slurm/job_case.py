@@ -45,7 +45,7 @@ class PreemptionCase(SlurmCase):
         wait_for(f"job {job} to have written {lines} lines", lambda: self.output(job).count("\n") >= lines, 30)
 
     def vacate(self, job, incarnation=1, node="node1", to="node2"):
-        """Off its node and back into the queue; it may go on only on the one named, if one is."""
+        """Off its node and back into the queue; it may continue only on the one named, if one is."""
         self.agents.checkpoint({node: [f"{job}.{incarnation}.0"]}, f"slurm-{job}.{incarnation}")
         self.slurm.wait_state(job, "PENDING")
         if to:

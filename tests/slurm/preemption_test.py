@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Jobs of a real Slurm leave their node with all they hold, and go on where they were on another one."""
+"""Jobs of a real Slurm leave their node with all they hold, and continue where they were on another one."""
 
 import json
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A requeued job that cannot go on from its checkpoint now goes back into the queue: its work is not lost. Only an image that is found
+"""A requeued job that cannot continue from its checkpoint goes back into the queue: its work is not lost. Only an image that is found
 to be damaged does not count, and an older one does."""
 
 import os

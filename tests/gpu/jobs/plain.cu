@@ -1,6 +1,6 @@
 // Ordinary device memory: buffers from half of the whole down to a few words, rewritten through a table of
 // their addresses that lies in device memory itself, and one global variable. Each step copies some words of
-// one buffer to the host; every tenth step allocates one anew.
+// one buffer to the host; every tenth step allocates one again.
 #include "tests/gpu/jobs/job.cuh"
 #include "tests/gpu/jobs/options.h"
 

@@ -1,6 +1,6 @@
 // Several processes with a CUDA context each, on the same GPU or on different ones, below a parent that has
 // none. In each step the parent gives every child the same word, the child works it into its state and
-// answers with a word of that, and what all answered makes the next step's word: nobody is ever more than a
+// answers with a word of that, and what all answered makes the next step's word: none is ever more than a
 // step ahead.
 #include <sys/wait.h>
 #include <unistd.h>

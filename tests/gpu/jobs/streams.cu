@@ -111,7 +111,7 @@ void SubmitRound(const Memory& memory, Lane& lane, const Lane& left, const Lane&
       cudaMemcpyAsync(lane.out.at, lane.state[to].at, lane.out.bytes(), cudaMemcpyDeviceToHost, lane.stream));
 }
 
-// Two streams that part and meet again, as a graph or submitted anew each time.
+// Two streams that part and meet again, as a graph or submitted again each time.
 class Fork {
  public:
   Fork(const Memory& memory, std::size_t n, bool graph) : head_(NewPinned(1)) {

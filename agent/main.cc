@@ -7,9 +7,9 @@
 #include <iostream>
 #include <thread>
 
-#include "agent/host/local_task_host.h"
 #include "agent/link/link.h"
 #include "agent/link/seen_epoch.h"
+#include "agent/node/local_task_host.h"
 #include "agent/slurm/listener.h"
 #include "common/fault.h"
 #include "common/files.h"

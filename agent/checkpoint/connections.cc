@@ -8,7 +8,7 @@
 #include <memory>
 #include <sstream>
 
-#include "agent/launch/processes.h"
+#include "agent/os/processes.h"
 #include "common/files.h"
 
 namespace siding {

@@ -16,10 +16,10 @@
 #include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/recreated_names.h"
 #include "agent/checkpoint/shared_memory.h"
 #include "agent/checkpoint/stdio.h"
-#include "agent/launch/made_names.h"
-#include "agent/launch/processes.h"
+#include "agent/os/processes.h"
 #include "common/directory.h"
 #include "common/fault.h"
 #include "common/status.h"
@@ -121,7 +121,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
     FileIds in_image;
     for (const SharedMemoryFile& file : shared) in_image.insert(file.id);
     SIDING_ASSIGN_OR_RETURN(const auto files, RecordOpenFiles(plan.init, in_image));
-    SIDING_RETURN_IF_ERROR(CheckMadeAnew(plan.init, plan.account));
+    SIDING_RETURN_IF_ERROR(CheckRecreatedNames(plan.init, plan.account));
     auto metadata = plan.metadata;
     metadata[kMetadataFiles] = OpenFilesToJson(files);
     metadata[kMetadataHeld] = HeldToJson(RecordHeld(plan.init, in_image));

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "agent/criu/criu.h"
-#include "agent/launch/account.h"
+#include "agent/os/account.h"
 #include "common/units.h"
 #include "store/store.h"
 
@@ -24,7 +24,7 @@ inline constexpr char kMetadataIncarnation[] = "incarnation";  // of the task
 inline constexpr char kMetadataPipes[] = "pipes";              // see stdio.h; absent: the task has none
 inline constexpr char kMetadataShared[] = "shared_memory";  // see shared_memory.h; absent: the task has none
 inline constexpr char kMetadataNode[] = "node";             // that made it
-inline constexpr char kMetadataGpu[] = "gpu";               // GpuRecord, see agent/host/task_record.proto
+inline constexpr char kMetadataGpu[] = "gpu";               // GpuRecord, see agent/task/task_record.proto
 
 struct DumpPlan {
   ImageKey key;

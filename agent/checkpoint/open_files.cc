@@ -14,8 +14,8 @@
 #include <map>
 #include <memory>
 
-#include "agent/launch/held.h"
-#include "agent/launch/processes.h"
+#include "agent/os/held.h"
+#include "agent/os/processes.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "common/utf8.h"

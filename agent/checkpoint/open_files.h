@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agent/launch/held.h"
+#include "agent/os/held.h"
 #include "common/units.h"
 
 namespace siding {

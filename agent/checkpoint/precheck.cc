@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "agent/launch/held.h"
-#include "agent/launch/processes.h"
+#include "agent/os/held.h"
+#include "agent/os/processes.h"
 #include "common/files.h"
 
 namespace siding {

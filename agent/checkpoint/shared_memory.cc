@@ -15,7 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/launch/held.h"
+#include "agent/os/held.h"
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"

@@ -19,8 +19,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agent/launch/account.h"
-#include "agent/launch/held.h"
+#include "agent/os/account.h"
+#include "agent/os/held.h"
 
 namespace siding {
 

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <functional>
 
-#include "agent/launch/folder_for_test.h"
+#include "agent/os/folder_for_test.h"
 #include "common/files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agent/launch/account.h"
+#include "agent/os/account.h"
 #include "common/units.h"
 
 namespace siding {

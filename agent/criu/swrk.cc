@@ -15,7 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/launch/processes.h"
+#include "agent/os/processes.h"
 #include "common/status.h"
 
 namespace siding {

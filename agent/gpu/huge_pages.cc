@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agent/launch/processes.h"
+#include "agent/os/processes.h"
 #include "common/files.h"
 #include "common/logging.h"
 

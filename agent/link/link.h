@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/host/task_host.h"
 #include "agent/link/backoff.h"
+#include "agent/node/task_host.h"
 #include "common/units.h"
 
 namespace siding {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "agent/host/task_host.h"
+#include "agent/node/task_host.h"
 #include "common/files.h"
 
 namespace siding {

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "agent/host/task_record.pb.h"
-#include "agent/launch/shim.pb.h"
+#include "agent/task/shim.pb.h"
+#include "agent/task/task_record.pb.h"
 
 namespace siding {
 

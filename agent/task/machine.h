@@ -17,8 +17,8 @@
 #include <variant>
 #include <vector>
 
-#include "agent/host/task_record.pb.h"
-#include "agent/launch/shim.pb.h"
+#include "agent/task/shim.pb.h"
+#include "agent/task/task_record.pb.h"
 #include "common/units.h"
 #include "siding/v1/agent.pb.h"
 

@@ -2,7 +2,7 @@
 // down and reports it.
 #pragma once
 
-#include "agent/host/task_record.pb.h"
+#include "agent/task/task_record.pb.h"
 #include "common/ids.h"
 #include "siding/v1/agent.pb.h"
 

@@ -2,11 +2,11 @@
 #include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/criu/criu.h"
-#include "agent/launch/cgroups.h"
-#include "agent/launch/freezer.h"
-#include "agent/launch/processes.h"
-#include "agent/launch/slurm_gpus.h"
-#include "agent/launch/slurm_task.h"
+#include "agent/os/cgroups.h"
+#include "agent/os/freezer.h"
+#include "agent/os/processes.h"
+#include "agent/shim/slurm_gpus.h"
+#include "agent/shim/slurm_task.h"
 #include "tests/fuzz/input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,7 +1,7 @@
 // The files of JSON in a task's folder. The first byte says which it is.
-#include "agent/host/task_record.pb.h"
-#include "agent/launch/json_file.h"
-#include "agent/launch/shim.pb.h"
+#include "agent/task/json_file.h"
+#include "agent/task/shim.pb.h"
+#include "agent/task/task_record.pb.h"
 #include "tests/fuzz/input.h"
 
 namespace {

@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What the engine's folders know of the world outside. Tests drive the whole engine by its fixture.
 ENGINE_EDGES = ["controller/engine/engine.h", "controller/engine/engine_fixture.h", "controller/engine/fake_cluster.h", "controller/engine/journal_on_top.h", "controller/journal", "controller/platform", "controller/wire", "model", "planner", "common", "siding/v1"]
 SLURM_EDGES = ["controller/platform/manager.h", "model", "common", "spank/messages.h", "spank/step_wire.h"]
+SPANK_WIRE = ["spank/messages.h", "spank/options.h", "spank/step_wire.h"]
 # Our folders that a folder may include, beside itself.
 OURS = {
     "common": [],
@@ -32,7 +33,15 @@ OURS = {
     "controller/platform/slurm/reconcile": SLURM_EDGES + ["controller/platform/slurm/client"],
     "controller/platform/slurm/submit": SLURM_EDGES + ["controller/platform/slurm/client", "controller/platform/slurm/watch"],
     "controller/journal": ["model", "common"],
-    "agent": ["model", "store", "common", "siding/v1", "spank/messages.h", "spank/options.h", "spank/step_wire.h"],
+    "agent": ["model", "store", "common", "siding/v1", *SPANK_WIRE],
+    # From the bottom: what the kernel offers, what is done to processes with it, the programs, the node.
+    "agent/os": ["common"],
+    "agent/criu": ["agent/os", "agent/criu", "common"],
+    "agent/gpu": ["agent/os", "common"],
+    "agent/task": ["model", "common", "siding/v1"],
+    "agent/checkpoint": ["agent/os", "agent/criu", "store", "common"],
+    "agent/shim": ["agent/os", "agent/criu", "agent/gpu", "agent/checkpoint", "agent/task", "store", "common", "siding/v1", *SPANK_WIRE],
+    "agent/node": ["agent/os", "agent/criu", "agent/gpu", "agent/checkpoint", "agent/task", "agent/shim", "model", "store", "common", "siding/v1"],
     "spank": [],
     "sim": ["model", "planner", "policy", "common"],
     "cli": ["common", "policy", "model", "siding/v1", "controller/platform/slurm", "controller/journal/check.h", "controller/journal/copy.h"],
@@ -76,6 +85,9 @@ class Dependencies(unittest.TestCase):
         self.assertGreater(len(names), 20)
         found = [v for name in names for v in violations(name, (ROOT / name).read_text())]
         self.assertEqual(found, [])
+
+    def test_a_shim_that_knows_the_node_is_found(self):
+        self.assertTrue(violations("agent/shim/x.cc", '#include "agent/node/task.h"\n'))
 
     def test_a_planner_that_logs_is_found(self):
         self.assertTrue(violations("planner/x.cc", '#include "spdlog/spdlog.h"\n'))

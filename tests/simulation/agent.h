@@ -1,4 +1,4 @@
-// One life of a node's agent: its tasks (agent/host/local_task_host.cc) and its stream to the controller
+// One life of a node's agent: its tasks (agent/node/local_task_host.cc) and its stream to the controller
 // (agent/link/link.cc). Destroying it is kill -9.
 #pragma once
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "agent/host/task_record.pb.h"
-#include "agent/launch/shim.pb.h"
+#include "agent/task/shim.pb.h"
+#include "agent/task/task_record.pb.h"
 #include "common/ids.h"
 #include "model/job.h"
 #include "tests/simulation/lab.h"

@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "agent/host/task_record.pb.h"
 #include "agent/task/ending.h"
 #include "agent/task/machine.h"
+#include "agent/task/task_record.pb.h"
 #include "model/snapshot.h"
 #include "siding/v1/agent.pb.h"
 #include "tests/simulation/machine.h"

@@ -1,4 +1,4 @@
-// A checkpoint in two phases: agent/host/task_dump.cc.
+// A checkpoint in two phases: agent/node/task_dump.cc.
 #include "absl/strings/str_format.h"
 #include "tests/simulation/task.h"
 

@@ -1,4 +1,4 @@
-// Launch, restore, and a task that is found again: agent/host/task_start.cc and task_adopt.cc.
+// Launch, restore, and a task that is found again: agent/node/task_start.cc and task_adopt.cc.
 #include "agent/task/ending.h"
 #include "controller/wire/wire.h"
 #include "tests/simulation/task.h"

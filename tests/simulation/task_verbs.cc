@@ -1,4 +1,4 @@
-// Suspend, resume, save and kill: the files of these names in agent/host.
+// Suspend, resume, save and kill: the files of these names in agent/node.
 #include <algorithm>
 
 #include "agent/task/ending.h"

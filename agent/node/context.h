@@ -1,0 +1,74 @@
+// What all tasks of a node share. Constant after construction but for the members that are thread-safe.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "agent/criu/criu.h"
+#include "agent/gpu/huge_pages.h"
+#include "agent/gpu/node_gpus.h"
+#include "agent/node/leftovers.h"
+#include "agent/node/local_task_host.h"
+#include "agent/node/rates.h"
+#include "agent/os/fence.h"
+#include "agent/os/freezer.h"
+#include "common/clock.h"
+#include "store/store.h"
+
+namespace siding {
+
+struct HostContext {
+  TaskHostOptions options;
+  ReportSink& sink;
+  const Clock& clock;
+  std::string boot_id;
+  Freezer freezer;
+  Fence fence;
+  Freezer signals = Freezer::WithSignals();  // for tasks that a cluster manager keeps in its own cgroups
+  std::unique_ptr<Criu> criu;                // null: see criu_problem
+  std::string criu_path;
+  CriuTraits criu_traits;
+  std::string criu_problem;
+  bool criu_as_user = false;
+  // Opened at the start or, where that failed, as soon as it can be; from then on they stay.
+  mutable std::mutex stores_mutex;  // guards which of the two are open
+  absl::StatusOr<std::unique_ptr<ImageStore>> local = absl::UnavailableError("not opened");
+  absl::StatusOr<std::unique_ptr<ImageStore>> shared =
+      absl::FailedPreconditionError("this node has no shared tier");
+  std::shared_ptr<NodeGpus> gpus;         // null: not looked for. Looks that do not come back have it, too
+  std::unique_ptr<HugePages> huge_pages;  // for drains; null: the system's setting is left alone
+  std::unique_ptr<Rates> rates;
+  Leftovers leftovers;
+  std::atomic<bool> stopping{false};
+
+  // The tier's store, or why there is none.
+  absl::StatusOr<ImageStore*> Store(v1::Tier tier) const {
+    std::lock_guard lock(stores_mutex);
+    const auto& store = tier == v1::SHARED ? shared : local;
+    if (!store.ok()) return store.status();
+    return store->get();
+  }
+  // Where the plain files of encrypted images lie for a moment.
+  std::string PlainFolder() const {
+    return options.plain_dir.empty() ? options.state_dir + "/plain" : options.plain_dir;
+  }
+  // Tasks are given their GPUs by UUID.
+  bool AssignsGpus() const { return gpus != nullptr && gpus->count() > 0; }
+  // Why this node's CRIU is not used for that user's tasks; empty: it is. Between a checkpoint and its
+  // restore, and during both, the user controls the names of a task's files: a folder that has become a
+  // link leads anywhere. What CRIU then does as root cannot be checked before it has happened.
+  std::string WhyNoCriuFor(uid_t uid) const {
+    if (uid == 0 || criu_traits.acts_on_files_as_user) return "";
+    return "this node's criu would act on its user's files as root; get-criu builds one that acts as the "
+           "user";
+  }
+  // The user as which CRIU handles that user's tasks.
+  CriuUser UserFor(const v1::JobSpec& spec) const {
+    return {criu_as_user && spec.uid() != 0, spec.uid(), spec.gid()};
+  }
+};
+
+}  // namespace siding

@@ -1,0 +1,282 @@
+#include <fcntl.h>
+
+#include <filesystem>
+
+#include "agent/node/host_fixture.h"
+#include "agent/os/processes.h"
+#include "agent/task/json_file.h"
+#include "agent/task/shim.pb.h"
+#include "agent/task/task_record.pb.h"
+#include "common/files.h"
+
+namespace siding {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 400;
+
+class DumpTest : public HostTest {
+ protected:
+  void SetUp() override {
+    NeedCriu();
+    if (!IsSkipped()) StartHost();
+  }
+  void DumpAndCommit(int64_t op, const std::string& checkpoint, bool keep_running = false) {
+    Dump(op, checkpoint, keep_running);
+    EXPECT_EQ(AwaitPhase(v1::PREPARED).op(), op);
+    Commit(op);
+    if (!keep_running) AwaitPhase(v1::CHECKPOINTED);
+  }
+  v1::JobSpec Counter() const { return Job({std::to_string(kSteps)}); }
+};
+
+TEST_F(DumpTest, RestoredJobGoesOnAndWritesEachLineOnce) {
+  LaunchCounter(Counter());
+  Dump(2, "1.1");
+  const auto prepared = AwaitPhase(v1::PREPARED);
+  EXPECT_EQ(prepared.checkpoint(), "1.1");
+  EXPECT_GT(prepared.image_bytes(), 4 << 20);
+  Commit(2);
+  EXPECT_EQ(AwaitPhase(v1::CHECKPOINTED).committed_op(), 2);
+  const int lines = Lines();
+  EXPECT_LT(lines, kSteps);
+  Restore(Counter(), "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(DumpTest, RestoredJobCanBeDumpedAgain) {
+  LaunchCounter(Counter());
+  DumpAndCommit(2, "1.1");
+  Restore(Counter(), "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  v1::ToAgent dump = Command(200, 2);
+  dump.mutable_dump()->set_checkpoint("1.2");
+  dump.mutable_dump()->set_tier(v1::LOCAL);
+  Order(dump);
+  AwaitPhase(v1::PREPARED, 2);
+  v1::ToAgent commit = Command(200, 2);
+  commit.mutable_commit();
+  Order(commit);
+  AwaitPhase(v1::CHECKPOINTED, 2);
+}
+
+TEST_F(DumpTest, AbortLetsTheJobGoOn) {
+  LaunchCounter(Counter());
+  Dump(2, "1.1");
+  AwaitPhase(v1::PREPARED);
+  Abort(2);
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("called off"));
+  EXPECT_FALSE(DraftsLeft());
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(DumpTest, DeadlineLetsTheJobGoOn) {
+  LaunchCounter(Counter());
+  Dump(2, "1.1", false, 500'000);
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("not committed in time"));
+  EXPECT_FALSE(DraftsLeft());
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+}
+
+TEST_F(DumpTest, FailedDumpIsNotTriedAgainUnderTheSameOperation) {
+  LaunchCounter(Job({"100000"}));
+  Dump(2, "1.1", false, 1);
+  AwaitFailure(2);
+  Dump(2, "1.1");
+  EXPECT_EQ(AwaitPhase(v1::RUNNING).failed_op(), 2);
+  DumpAndCommit(3, "1.1");
+}
+
+TEST_F(DumpTest, SuspendedJobCanBeDumped) {
+  LaunchCounter(Job({"100000"}));
+  Suspend(2);
+  AwaitPhase(v1::SUSPENDED);
+  DumpAndCommit(3, "1.1");
+}
+
+TEST_F(DumpTest, KeepRunningCommitsAndGoesOn) {
+  LaunchCounter(Counter());
+  DumpAndCommit(2, "1.1", /*keep_running=*/true);
+  const auto report = sink_.Await(Task(), [](const auto& r) { return r.phase() == v1::RUNNING; });
+  EXPECT_EQ(report.committed_op(), 2);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(DumpTest, GrownOutputIsCutBackAndNoted) {
+  LaunchCounter(Counter());
+  DumpAndCommit(2, "1.1", /*keep_running=*/true);
+  AwaitPhase(v1::EXITED);
+  Restore(Counter(), "1.1");
+  const auto report = AwaitPhase(v1::RUNNING, 2);
+  ASSERT_EQ(report.notes_size(), 1);
+  EXPECT_THAT(report.notes(0), HasSubstr(output() + " cut back from "));
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(DumpTest, ChangedInputFailsTheRestoreAndIsNamed) {
+  const std::string input = folder_ + "/input";
+  ASSERT_TRUE(WriteFileAtomically(input, "data").ok());
+  const v1::JobSpec spec = Job({"-r", input, "100000"});
+  LaunchCounter(spec);
+  DumpAndCommit(2, "1.1");
+  {
+    UniqueFd fd(open(input.c_str(), O_WRONLY | O_APPEND));
+    ASSERT_EQ(write(fd.get(), "!", 1), 1);
+  }
+  Restore(spec, "1.1");
+  const auto report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_THAT(report.error(), HasSubstr(input + " has changed size (4 -> 5 bytes)"));
+  EXPECT_FALSE(report.image_damaged());
+}
+
+TEST_F(DumpTest, CorruptImageIsDamagedAndTheFileNamed) {
+  LaunchCounter(Job({"100000"}));
+  DumpAndCommit(2, "1.1");
+  std::string pages;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_ + "/shared/images")) {
+    if (entry.path().filename().string().rfind("pages-", 0) == 0) pages = entry.path();
+  }
+  ASSERT_FALSE(pages.empty());
+  {
+    UniqueFd fd(open(pages.c_str(), O_WRONLY));
+    ASSERT_EQ(pwrite(fd.get(), "\x55\xaa", 2, 8000), 2);
+  }
+  Restore(Job({"100000"}), "1.1");
+  const auto report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_TRUE(report.image_damaged());
+  EXPECT_THAT(report.error(), HasSubstr("pages-"));
+}
+
+TEST_F(DumpTest, MissingImageIsNotDamagedAndCountsAgainstIt) {
+  Restore(Job({"100000"}), "1.9");
+  const auto report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_FALSE(report.image_damaged());
+  EXPECT_FALSE(report.node_problem());
+}
+
+TEST_F(DumpTest, OfATierThatIsAwayNothingIsSaid) {
+  std::filesystem::rename(folder_ + "/shared", folder_ + "/away");
+  Restore(Job({"100000"}), "1.9");
+  const auto report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_FALSE(report.image_damaged());
+  EXPECT_TRUE(report.node_problem());
+  EXPECT_THAT(report.error(), HasSubstr(folder_ + "/shared"));
+}
+
+TEST_F(DumpTest, AnEmptyFolderInPlaceOfTheTierIsNotUsed) {
+  host_.reset();
+  std::filesystem::remove_all(folder_ + "/shared");
+  std::filesystem::create_directory(folder_ + "/shared");
+  StartHost();
+  Restore(Job({"100000"}), "1.9");
+  EXPECT_TRUE(AwaitPhase(v1::RESTORE_FAILED, 2).node_problem());
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/shared"));
+}
+
+TEST_F(DumpTest, IoUringIsSeenBeforehandAndRefused) {
+  Launch(Job({"-u", "100000"}));
+  AwaitPhase(v1::RUNNING);
+  const auto decided = [&] { return Lines() >= 1 || host().Reports().at(0).phase() == v1::EXITED; };
+  ASSERT_TRUE(PollUntil(decided, std::chrono::seconds(60)));
+  if (host().Reports().at(0).phase() == v1::EXITED) GTEST_SKIP() << "the kernel forbids io_uring";
+  AwaitLines(1);
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("io_uring"));
+  Dump(2, "1.1");
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("io_uring"));
+  AwaitMoreLines();
+}
+
+TEST_F(DumpTest, JobThatMayBeCheckpointedIsKeptFromIoUring) {
+  v1::JobSpec spec = Job({"-u", "100000"});
+  spec.add_methods(v1::CHECKPOINT);
+  Launch(spec);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 77);
+}
+
+TEST_F(DumpTest, JobThatIsAllowedIoUringHasIt) {
+  v1::JobSpec spec = Job({"-u", "100000"});
+  spec.add_methods(v1::CHECKPOINT);
+  spec.set_allow_io_uring(true);
+  Launch(spec);
+  AwaitPhase(v1::RUNNING);
+  const auto decided = [&] { return Lines() >= 1 || host().Reports().at(0).phase() == v1::EXITED; };
+  ASSERT_TRUE(PollUntil(decided, std::chrono::seconds(60)));
+  if (host().Reports().at(0).phase() == v1::EXITED) GTEST_SKIP() << "the kernel forbids io_uring";
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("io_uring"));
+}
+
+TEST_F(DumpTest, RestoredJobIsKeptFromIoUringAsBefore) {
+  v1::JobSpec spec = Somebodys({"400"});
+  spec.add_methods(v1::CHECKPOINT);
+  LaunchCounter(spec);
+  Vacate("1.1");
+  Restore(spec, "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  const auto record =
+      ReadJsonFile<agent::TaskRecord>(tasks_folder() + "/" + std::to_string(job_) + ".2.0/task.json");
+  EXPECT_EQ(ReadStatusNumber(MainProcess(record->init().pid()), "Seccomp_filters"), 1);
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+  ExpectCompleteOutput(400);
+}
+
+TEST_F(DumpTest, KillWhilePreparedEndsTheJob) {
+  LaunchCounter(Job({"100000"}));
+  Dump(2, "1.1");
+  AwaitPhase(v1::PREPARED);
+  v1::ToAgent kill = Command(3);
+  kill.mutable_kill();
+  Order(kill);
+  AwaitPhase(v1::EXITED);
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(DumpTest, AnotherUsersJobIsDumpedAndRestored) {
+  v1::JobSpec spec = Counter();
+  spec.set_uid(65534);
+  spec.set_gid(65534);
+  LaunchCounter(spec);
+  DumpAndCommit(2, "1.1");
+  Restore(spec, "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  const auto running =
+      ReadJsonFile<agent::ShimRunning>(absl::StrCat(tasks_folder(), "/", job_, ".2.0/running.json"));
+  ASSERT_TRUE(running.ok());
+  const auto status = ReadFile(absl::StrCat("/proc/", running->init().pid(), "/status"));
+  ASSERT_TRUE(status.ok());
+  EXPECT_THAT(*status, HasSubstr("Uid:\t65534\t65534\t65534\t65534"));
+  EXPECT_THAT(*status, HasSubstr("CapEff:\t0000000000000000"));
+  EXPECT_THAT(*status, HasSubstr("CapAmb:\t0000000000000000"));
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(DumpTest, ImagesCanBeVerifiedAndDeleted) {
+  LaunchCounter(Job({"100000"}));
+  DumpAndCommit(2, "1.1");
+  v1::ToAgent verify;
+  verify.set_op(50);
+  verify.mutable_verify()->set_checkpoint("1.1");
+  verify.mutable_verify()->set_tier(v1::SHARED);
+  Order(verify);
+  const auto verified = sink_.AwaitResult(50);
+  EXPECT_EQ(verified.code(), 0) << verified.message();
+  EXPECT_GT(verified.files_size(), 3);
+  v1::ToAgent remove;
+  remove.set_op(51);
+  remove.mutable_delete_()->set_checkpoint("1.1");
+  remove.mutable_delete_()->set_tier(v1::SHARED);
+  Order(remove);
+  EXPECT_EQ(sink_.AwaitResult(51).code(), 0);
+  verify.set_op(52);
+  Order(verify);
+  EXPECT_EQ(sink_.AwaitResult(52).code(), static_cast<int>(absl::StatusCode::kNotFound));
+}
+
+}  // namespace
+}  // namespace siding

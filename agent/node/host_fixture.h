@@ -1,0 +1,84 @@
+// A TaskHost on a folder of its own, real processes included, for tests that need root.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "agent/node/local_task_host.h"
+#include "common/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding {
+
+// Keeps the last report of each task; waits for what a test wants to see.
+class RecordingSink final : public ReportSink {
+ public:
+  void Send(v1::FromAgent message) override;
+  // The first report of the task for which `wanted` holds, from the last one on. Fails the test and returns
+  // the last report if there is none within a minute.
+  v1::TaskReport Await(const v1::TaskRef& task, const std::function<bool(const v1::TaskReport&)>& wanted);
+  v1::OpResult AwaitResult(int64_t op);
+  int progress_messages();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, v1::TaskReport> last_;  // guarded by mutex_
+  std::map<int64_t, v1::OpResult> results_;     // guarded by mutex_
+  int progress_ = 0;                            // guarded by mutex_
+};
+
+class HostTest : public ::testing::Test {
+ protected:
+  HostTest();
+  ~HostTest() override;  // ends the processes of all tasks
+
+  void NeedRoot();
+  void NeedCriu();  // both skip the test with the reason
+  virtual TaskHostOptions Options(const std::string& node = "n1") const;
+  void StartHost() { host_ = NewTaskHost(Options(), sink_, SystemClock()).value(); }
+  TaskHost& host() { return *host_; }
+
+  v1::JobSpec Job(const std::vector<std::string>& arguments) const;  // of test_job
+  v1::JobSpec Somebodys(const std::vector<std::string>& arguments = {"100000"}) const;
+  v1::TaskRef Task(int incarnation = 1) const;
+  std::string output() const { return folder_ + "/out.1.0"; }
+  std::string tasks_folder() const { return folder_ + "/n1/tasks"; }
+
+  void Launch(const v1::JobSpec& spec, int64_t op = 1);
+  void Dump(int64_t op, const std::string& checkpoint, bool keep_running = false, int64_t patience_us = 0);
+  void Restore(const v1::JobSpec& spec, const std::string& checkpoint, int incarnation = 2, int64_t op = 100);
+  void Suspend(int64_t op);
+  void Resume(int64_t op);
+  void Commit(int64_t op);
+  void Abort(int64_t op);
+  void Order(const v1::ToAgent& command) { host_->Execute(command); }
+  v1::ToAgent Command(int64_t op, int incarnation = 1) const;
+  v1::TaskReport AwaitPhase(v1::TaskPhase phase, int incarnation = 1);
+  v1::TaskReport AwaitFailure(int64_t op);
+  // Launched, running, and past its first `lines` steps.
+  void LaunchCounter(const v1::JobSpec& spec, int lines = 3);
+  int Lines() const;
+  void AwaitLines(int count);
+  void AwaitMoreLines() { AwaitLines(Lines() + 2); }
+  // "1\n2\n...": each step once, in order.
+  void ExpectCompleteOutput(int steps) const;
+  bool DraftsLeft() const;
+  // Into an image, and off the node.
+  void Vacate(const std::string& checkpoint);
+
+  static constexpr uid_t kUser = 65534;  // whose Somebodys() are
+
+  std::string folder_;
+  RecordingSink sink_;
+  std::unique_ptr<TaskHost> host_;
+  const int64_t job_;  // unlike any other test's, as its temporary folder is
+};
+
+}  // namespace siding

@@ -1,0 +1,285 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "agent/node/host_fixture.h"
+#include "agent/os/processes.h"
+#include "agent/os/tmpdir.h"
+#include "agent/shim/shim.h"
+#include "common/fault.h"
+#include "common/files.h"
+
+namespace siding {
+namespace {
+
+using ::testing::HasSubstr;
+
+class LaunchTest : public HostTest {
+ protected:
+  void SetUp() override {
+    NeedRoot();
+    if (!IsSkipped()) StartHost();
+  }
+  v1::JobSpec Shell(const std::string& script) const {
+    v1::JobSpec spec = Job({});
+    spec.clear_command();
+    for (const std::string& word : {std::string("/bin/sh"), std::string("-c"), script})
+      spec.add_command(word);
+    return spec;
+  }
+};
+
+TEST_F(LaunchTest, ExitCodeIsReported) {
+  Launch(Job({"-x", "7", "3"}));
+  const auto report = AwaitPhase(v1::EXITED);
+  EXPECT_EQ(report.exit_code(), 7);
+  EXPECT_EQ(report.exit_signal(), 0);
+  EXPECT_GT(report.started_us(), 0);
+  ExpectCompleteOutput(3);
+}
+
+TEST_F(LaunchTest, TaskThatCannotBeRememberedIsNotStarted) {
+  host_.reset();  // faults are armed before there are threads
+  ASSERT_TRUE(ArmFaults("agent.record=error", "", {}).ok());
+  StartHost();
+  Launch(Job({"100000"}));
+  EXPECT_TRUE(AwaitPhase(v1::LAUNCH_FAILED).node_problem());
+  EXPECT_FALSE(std::filesystem::exists(output()));
+}
+
+TEST_F(LaunchTest, SignalThatEndedItIsReported) {
+  Launch(Shell("kill -SEGV $$"));
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_signal(), SIGSEGV);
+}
+
+TEST_F(LaunchTest, AnEndOfItsOwnIsToldFromOneByAKill) {
+  Launch(Shell("true"));
+  EXPECT_TRUE(AwaitPhase(v1::EXITED).own_end());
+}
+
+TEST_F(LaunchTest, AnEndByAKillIsNotItsOwn) {
+  Launch(Shell("sleep 1000"));
+  AwaitPhase(v1::RUNNING);
+  v1::ToAgent kill = Command(2);
+  kill.mutable_kill();
+  Order(kill);
+  EXPECT_FALSE(AwaitPhase(v1::EXITED).own_end());
+}
+
+TEST_F(LaunchTest, AnEndByAKillDuringTheStartIsNotItsOwn) {
+  Launch(Shell("sleep 1000"));
+  v1::ToAgent kill = Command(2);
+  kill.mutable_kill();
+  Order(kill);
+  const auto over = [](const auto& r) { return r.phase() == v1::EXITED || r.phase() == v1::LAUNCH_FAILED; };
+  EXPECT_FALSE(sink_.Await(Task(), over).own_end());
+}
+
+TEST_F(LaunchTest, AStoreThatIsNotThereAtTheStartIsOpenedLater) {
+  host_.reset();
+  std::filesystem::rename(folder_ + "/shared", folder_ + "/away");
+  StartHost();
+  EXPECT_EQ(host_->Measure().shared_disk_free(), 0);
+  std::filesystem::rename(folder_ + "/away", folder_ + "/shared");
+  EXPECT_TRUE(PollUntil([&] { return host_->Measure().shared_disk_free() > 0; }, std::chrono::seconds(20)));
+}
+
+TEST_F(LaunchTest, WhatTheNodeCannotDoIsNotTheJobsFault) {
+  host_.reset();  // faults are armed before there are threads
+  ASSERT_TRUE(ArmFaults("agent.start.cgroup=error", "", {}).ok());
+  StartHost();
+  Launch(Shell("true"));
+  EXPECT_TRUE(AwaitPhase(v1::LAUNCH_FAILED).node_problem());
+}
+
+TEST_F(LaunchTest, AMissingProgramIsNotTheNodesFault) {
+  v1::JobSpec spec = Job({});
+  spec.set_command(0, "/x/y");
+  Launch(spec);
+  EXPECT_FALSE(AwaitPhase(v1::LAUNCH_FAILED).node_problem());
+}
+
+TEST_F(LaunchTest, MissingProgramIsNamed) {
+  v1::JobSpec spec = Job({});
+  spec.set_command(0, "/x/y");
+  Launch(spec);
+  EXPECT_EQ(AwaitPhase(v1::LAUNCH_FAILED).error(), "cannot run /x/y: No such file or directory");
+}
+
+TEST_F(LaunchTest, MissingWorkingFolderIsNamed) {
+  v1::JobSpec spec = Job({"1"});
+  spec.set_workdir("/x/y");
+  Launch(spec);
+  EXPECT_THAT(AwaitPhase(v1::LAUNCH_FAILED).error(), HasSubstr("working folder /x/y: No such file"));
+}
+
+TEST_F(LaunchTest, RunsAsItsUser) {
+  v1::JobSpec spec = Shell("id -u; id -g; id -G");
+  spec.set_uid(65534);
+  spec.set_gid(65534);
+  Launch(spec);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  EXPECT_EQ(*ReadFile(output()), "65534\n65534\n65534\n");
+  struct stat info {};
+  ASSERT_EQ(stat(output().c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, 65534u);
+}
+
+TEST_F(LaunchTest, OutputThatTheUserMayNotWriteFails) {
+  v1::JobSpec spec = Job({"1"});
+  spec.set_uid(65534);
+  spec.set_gid(65534);
+  spec.set_output("/etc/siding-test-output");
+  Launch(spec);
+  EXPECT_THAT(AwaitPhase(v1::LAUNCH_FAILED).error(), HasSubstr("/etc/siding-test-output: Permission denied"));
+}
+
+TEST_F(LaunchTest, EnvironmentIsTheJobsOwn) {
+  v1::JobSpec spec =
+      Shell("echo $SIDING_RANK/$SIDING_NODES/$WORD/$SIDING_CRIU; test -d $TMPDIR -a -w $TMPDIR");
+  (*spec.mutable_env())["WORD"] = "hello";
+  Launch(spec);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  EXPECT_EQ(*ReadFile(output()), "0/1/hello/\n");
+}
+
+TEST_F(LaunchTest, OrphansEndWithTheJob) {
+  Launch(Shell("sleep 1000 & echo $!; exit 3"));
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 3);
+}
+
+TEST_F(LaunchTest, KillWithGraceLetsItCleanUp) {
+  Launch(Shell("trap 'echo bye; exit 5' TERM; echo up; while :; do sleep 0.01; done"));
+  AwaitPhase(v1::RUNNING);  // before that a kill ends it without grace
+  AwaitLines(1);
+  v1::ToAgent kill = Command(2);
+  kill.mutable_kill()->set_grace_us(50'000'000);
+  Order(kill);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 5);
+  EXPECT_THAT(*ReadFile(output()), HasSubstr("bye\n"));
+}
+
+TEST_F(LaunchTest, KillWithoutGraceEndsTheStubborn) {
+  Launch(Shell("trap '' TERM; echo up; while :; do sleep 0.01; done"));
+  AwaitLines(1);
+  v1::ToAgent kill = Command(2);
+  kill.mutable_kill();
+  Order(kill);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_signal(), SIGKILL);
+}
+
+TEST_F(LaunchTest, SuspendStopsProgressAndResumeGoesOn) {
+  LaunchCounter(Job({"100000"}));
+  Suspend(2);
+  AwaitPhase(v1::SUSPENDED);
+  const auto reports = host().Reports();
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_GT(reports[0].memory(), 4 << 20);
+  const int lines = Lines();
+  // A frozen job does nothing, however often one looks; a running one writes every few milliseconds.
+  EXPECT_FALSE(PollUntil([&] { return Lines() != lines; }, std::chrono::milliseconds(200)));
+  Resume(3);
+  AwaitPhase(v1::RUNNING);
+  AwaitMoreLines();
+}
+
+TEST_F(LaunchTest, SuspendedJobCanBeKilled) {
+  LaunchCounter(Job({"100000"}));
+  Suspend(2);
+  AwaitPhase(v1::SUSPENDED);
+  v1::ToAgent kill = Command(3);
+  kill.mutable_kill()->set_grace_us(30'000'000);
+  Order(kill);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_signal(), SIGTERM);
+}
+
+TEST_F(LaunchTest, LaunchTwiceStartsOnce) {
+  LaunchCounter(Job({"200"}));
+  Launch(Job({"200"}));
+  AwaitPhase(v1::EXITED);
+  ExpectCompleteOutput(200);
+}
+
+TEST_F(LaunchTest, ForgetLeavesNothing) {
+  Launch(Job({"1"}));
+  AwaitPhase(v1::EXITED);
+  v1::ToAgent forget = Command(2);
+  forget.mutable_forget();
+  // Refused while the end is still being dealt with.
+  EXPECT_TRUE(PollUntil(
+      [&] {
+        Order(forget);
+        return host().Reports().empty();
+      },
+      std::chrono::seconds(30)));
+  EXPECT_FALSE(std::filesystem::exists(TaskTmpdir(getuid(), job_, 0)));
+  EXPECT_TRUE(PollUntil([&] { return std::filesystem::is_empty(tasks_folder()); }, std::chrono::seconds(30)));
+}
+
+v1::ToAgent SaveByExit(v1::ToAgent save, int64_t grace_us) {
+  save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
+  save.mutable_save()->mutable_app()->set_grace_us(grace_us);
+  return save;
+}
+
+TEST_F(LaunchTest, SaveByExitIsSaved) {
+  LaunchCounter(Job({"-s", "-", "100000"}));
+  Order(SaveByExit(Command(2), 50'000'000));
+  AwaitPhase(v1::SAVED);
+}
+
+TEST_F(LaunchTest, AProgramThatDoesNotHandleTheSignalIsNotSentIt) {
+  LaunchCounter(Job({"100000"}));
+  Order(SaveByExit(Command(2), 100'000));
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("does not handle signal"));
+  AwaitMoreLines();
+}
+
+TEST_F(LaunchTest, AnEndBeforeTheProgramCouldBeToldToSaveIsItsOwn) {
+  LaunchCounter(Job({"200"}));
+  Order(SaveByExit(Command(2), 50'000'000));
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+}
+
+TEST_F(LaunchTest, SaveByMarkerEndsTheProgram) {
+  LaunchCounter(Job({"-s", folder_ + "/marker", "100000"}));
+  v1::ToAgent save = Command(2);
+  save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
+  save.mutable_save()->mutable_app()->set_marker("marker");
+  save.mutable_save()->mutable_app()->set_grace_us(50'000'000);
+  Order(save);
+  AwaitPhase(v1::SAVED);
+}
+
+TEST_F(LaunchTest, SaveOnScheduleLeavesTheProgramRunning) {
+  LaunchCounter(Job({"-s", folder_ + "/marker", "100000"}));
+  v1::ToAgent save = Command(2);
+  save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
+  save.mutable_save()->mutable_app()->set_marker("marker");
+  save.mutable_save()->mutable_app()->set_grace_us(50'000'000);
+  save.mutable_save()->set_keep_running(true);
+  Order(save);
+  sink_.Await(Task(), [](const auto& r) { return r.committed_op() == 2 && r.phase() == v1::RUNNING; });
+  AwaitMoreLines();
+}
+
+TEST_F(LaunchTest, SaveThatIsIgnoredFailsAndTheJobGoesOn) {
+  LaunchCounter(Job({"-s", folder_ + "/elsewhere", "100000"}));
+  v1::ToAgent save = Command(2);
+  save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
+  save.mutable_save()->mutable_app()->set_marker("marker");
+  save.mutable_save()->mutable_app()->set_grace_us(100'000);
+  Order(save);
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("did not save itself in time"));
+  AwaitMoreLines();
+}
+
+TEST_F(LaunchTest, UnknownTaskIsLost) {
+  Suspend(2);
+  AwaitPhase(v1::LOST);
+}
+
+}  // namespace
+}  // namespace siding

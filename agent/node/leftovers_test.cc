@@ -1,0 +1,55 @@
+#include "agent/node/leftovers.h"
+
+#include <future>
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace siding {
+namespace {
+
+TEST(Leftovers, OfOneUserAreRemovedInTheirOrder) {
+  Leftovers leftovers;
+  const auto seen = std::make_shared<std::vector<int>>();
+  const auto done = std::make_shared<std::promise<void>>();
+  for (int i = 0; i < 3; ++i) leftovers.Add(1000, [seen, i] { seen->push_back(i); });
+  leftovers.Add(1000, [done] { done->set_value(); });
+  done->get_future().wait();
+  EXPECT_EQ(*seen, (std::vector<int>{0, 1, 2}));
+}
+
+TEST(Leftovers, OneThatHangsConcernsItsUserOnly) {
+  const auto gate = std::make_shared<std::promise<void>>();
+  const auto other = std::make_shared<std::promise<void>>();
+  const auto own = std::make_shared<std::promise<void>>();
+  Leftovers leftovers;
+  leftovers.Add(1000, [passed = gate->get_future().share()] { passed.wait(); });
+  leftovers.Add(1000, [own] { own->set_value(); });
+  leftovers.Add(1001, [other] { other->set_value(); });
+  other->get_future().wait();
+  std::future<void> after = own->get_future();
+  EXPECT_EQ(after.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  gate->set_value();
+  after.wait();
+}
+
+TEST(Leftovers, OneThatHangsMayOutliveThem) {
+  const auto gate = std::make_shared<std::promise<void>>();
+  const auto ended = std::make_shared<std::promise<void>>();
+  {
+    Leftovers leftovers;
+    const auto begun = std::make_shared<std::promise<void>>();
+    leftovers.Add(1000, [passed = gate->get_future().share(), begun, ended] {
+      begun->set_value();
+      passed.wait();
+      ended->set_value();
+    });
+    begun->get_future().wait();
+  }
+  gate->set_value();
+  ended->get_future().wait();
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,476 @@
+#include "agent/node/local_task_host.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "agent/checkpoint/dump.h"
+#include "agent/gpu/probe.h"
+#include "agent/node/context.h"
+#include "agent/node/errands.h"
+#include "agent/node/task.h"
+#include "agent/node/tier_watch.h"
+#include "agent/os/processes.h"
+#include "agent/shim/shim_process.h"
+#include "agent/task/json_file.h"
+#include "agent/task/orders.h"
+#include "common/directory.h"
+#include "common/fault.h"
+#include "common/status.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+
+constexpr char kVersion[] = "0.1.0";
+constexpr char kHugePages[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+constexpr char kHugePagesHolders[] = "/run/siding-huge-pages";
+constexpr Bytes kProbeMemory{1 << 30};  // on a GPU
+// How long a call for all reports waits for looks at tasks, at most: heartbeats make it.
+constexpr auto kLookPatience = std::chrono::seconds(1);
+
+std::string FirstLine(const std::string& path) {
+  auto text = ReadFile(path);
+  return text.ok() ? text->substr(0, text->find('\n')) : "";
+}
+
+std::string BesideThisProgram(const std::string& name) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? name : (self.parent_path() / name).string();
+}
+
+// The task of a folder below tasks/. None: the folder is not a task's.
+std::optional<TaskId> TaskIdOfFolder(const std::string& name) {
+  const std::vector<std::string> parts = absl::StrSplit(name, '.');
+  int64_t job = 0;
+  TaskId id;
+  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &job) ||
+      !absl::SimpleAtoi(parts[1], &id.incarnation) || !absl::SimpleAtoi(parts[2], &id.rank))
+    return std::nullopt;
+  id.job = JobId(job);
+  if (ToString(id) != name) return std::nullopt;
+  return id;
+}
+
+// What an agent that died left beside the files that it was about to replace. The folder has one agent.
+void RemoveHalfWritten(const std::string& folder) {
+  const auto names = ListFolder(folder);
+  if (!names.ok()) return spdlog::error("{}", std::string(names.status().message()));
+  for (const std::string& name : *names) {
+    if (name.find(".tmp.") != std::string::npos) unlink((folder + "/" + name).c_str());
+  }
+}
+
+class LocalTaskHost final : public TaskHost {
+ public:
+  LocalTaskHost(TaskHostOptions options, ReportSink& sink, const Clock& clock)
+      : tasks_folder_(options.state_dir + "/tasks"),
+        host_{.options = std::move(options), .sink = sink, .clock = clock, .freezer = Freezer::Detect("")} {
+    host_.boot_id = FirstLine("/proc/sys/kernel/random/boot_id");
+    host_.freezer = Freezer::Detect(host_.options.node);
+    host_.fence = Fence::Detect(host_.options.node, host_.options.fence);
+    if (host_.options.shim_path.empty()) host_.options.shim_path = BesideThisProgram("siding-shim");
+    if (host_.options.init_path.empty()) host_.options.init_path = BesideThisProgram("siding-init");
+    if (host_.options.gpu_helper_path.empty())
+      host_.options.gpu_helper_path = BesideThisProgram("siding-gpu-helper");
+    if (host_.options.gpu_probe_path.empty())
+      host_.options.gpu_probe_path = BesideThisProgram("siding-gpu-probe");
+    if (absl::Status status = MakeDirectories(tasks_folder_, 0700); !status.ok()) {
+      spdlog::error("{}", std::string(status.message()));
+    }
+    RemoveHalfWritten(host_.options.state_dir);
+    host_.rates = std::make_unique<Rates>(host_.options.state_dir + "/rates.json");
+    OpenStore(v1::LOCAL);
+    OpenStore(v1::SHARED);
+    StartScrubber();
+    LookForGpus();
+    LookForCriu();
+  }
+
+  // Before everything else. An error: what is on this node is not known, so nothing may be said of it.
+  absl::Status Begin() {
+    SIDING_RETURN_IF_ERROR(AdoptTasks());
+    ProbeGpus();
+    local_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::LOCAL); }, host_.clock);
+    shared_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::SHARED); }, host_.clock);
+    spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, tasks_.size(),
+                 ToString(host_.freezer.kind()), host_.criu ? host_.criu_traits.version : host_.criu_problem);
+    return absl::OkStatus();
+  }
+
+  ~LocalTaskHost() override {
+    host_.stopping = true;
+    std::lock_guard lock(mutex_);
+    tasks_.clear();
+  }
+
+  void Execute(const v1::ToAgent& command) override {
+    FaultHere<"agent.order: an order has come">();
+    switch (command.what_case()) {
+      case v1::ToAgent::WHAT_NOT_SET:
+      case v1::ToAgent::kWelcome:
+        return;
+      case v1::ToAgent::kVerify:
+        errands_.Add([this, command] { Verify(command); });
+        return;
+      case v1::ToAgent::kDelete:
+        deletions_.Add([this, command] { Delete(command); });
+        return;
+      case v1::ToAgent::kForget:
+        return Forget(command);
+      default:
+        break;
+    }
+    const bool makes = command.has_launch() || command.has_restore();
+    if (std::shared_ptr<Task> task = FindTask(TaskIdOf(command.task()), makes)) return task->Execute(command);
+    SendUnknown(command);
+  }
+
+  absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start, const GpuAllocation& gpus,
+                                         std::function<void(absl::Status)> ready) override {
+    const TaskId id = TaskIdOf(start.task());
+    Forget(start);  // one of the same name that is over: cluster managers may count from 1 again
+    {
+      std::lock_guard lock(mutex_);
+      if (tasks_.contains(id))
+        return absl::AlreadyExistsError("task " + ToString(id) + " is on this node already");
+    }
+    const std::shared_ptr<Task> script = id.rank > 0 ? FindTask({id.job, id.incarnation, 0}, false) : nullptr;
+    if (script) script->NoteStep();
+    const std::shared_ptr<Task> task = FindTask(id, true);
+    if (!task) return absl::UnavailableError("the agent cannot write to its state folder");
+    task->ExpectShim(start, gpus, std::move(ready));
+    return tasks_folder_ + "/" + ToString(id);
+  }
+
+  absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier tier) override {
+    SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(tier));
+    return store->List();
+  }
+
+  std::vector<v1::TaskReport> Reports() override {
+    std::vector<std::shared_ptr<Task>> tasks;
+    {
+      std::lock_guard lock(mutex_);
+      tasks.reserve(tasks_.size());
+      for (const auto& [id, task] : tasks_) tasks.push_back(task);
+    }
+    std::vector<v1::TaskReport> reports;
+    // All of them together: what is not seen by then is said as it was seen last.
+    const auto until = std::chrono::steady_clock::now() + kLookPatience;
+    for (const auto& task : tasks) reports.push_back(task->Report(until));
+    return reports;
+  }
+
+  v1::Hello Describe() override {
+    v1::Hello hello;
+    hello.set_node(host_.options.node);
+    hello.set_boot_id(host_.boot_id);
+    *hello.mutable_capacity() = host_.options.capacity;
+    hello.set_version(kVersion);
+    if (host_.criu) {
+      hello.set_criu(host_.criu_traits.version + (host_.criu_as_user ? ", as the job's user" : ", as root"));
+    }
+    hello.set_criu_problem(host_.criu_problem);
+    // Those of a cluster manager are fenced by it.
+    if (!host_.options.cluster_manager) hello.set_fence_problem(host_.fence.problem());
+    if (host_.gpus != nullptr) {
+      if (hello.capacity().gpus() > 0) hello.set_gpu_problem(host_.gpus->problem());
+      for (const auto& [uuid, name] : host_.gpus->names()) {
+        v1::Gpu& gpu = *hello.add_gpus();
+        gpu.set_uuid(uuid);
+        gpu.set_name(name);
+      }
+    }
+    for (v1::TaskReport& report : Reports()) *hello.add_tasks() = std::move(report);
+    return hello;
+  }
+
+  v1::Heartbeat Measure() override {
+    v1::Heartbeat heartbeat;
+    heartbeat.set_ram_available(AvailableMemory().value);
+    heartbeat.set_local_disk_free(local_watch_->free().value);
+    heartbeat.set_shared_disk_free(shared_watch_->free().value);
+    *heartbeat.mutable_local() = host_.rates->Get(Medium::kLocal);
+    *heartbeat.mutable_shared() = host_.rates->Get(Medium::kShared);
+    *heartbeat.mutable_gpu() = host_.rates->Get(Medium::kGpu);
+    for (v1::DamagedImage& image : scrubber_->Damaged()) *heartbeat.add_damaged() = std::move(image);
+    heartbeat.set_scrubbed_bytes(scrubber_->read().value);
+    ProbeGpus();
+    for (v1::TaskReport& report : Reports()) *heartbeat.add_tasks() = std::move(report);
+    return heartbeat;
+  }
+
+ private:
+  // If it is not open: a file system may be mounted after the agent has started.
+  void OpenStore(v1::Tier tier) {
+    const bool shared = tier == v1::SHARED;
+    const std::string root = shared ? host_.options.shared_dir : host_.options.state_dir + "/store";
+    const absl::Status before = host_.Store(tier).status();
+    if (before.ok() || root.empty()) return;
+    auto opened = OpenDirectoryStore(
+        root, {.keys = host_.options.keys,
+               .plain_folder = host_.PlainFolder(),
+               .remembered = host_.options.state_dir + (shared ? "/shared-tier" : "/local-tier")});
+    if (!opened.ok() && opened.status() != before)
+      spdlog::error("store {}: {}", root, std::string(opened.status().message()));
+    const bool open = opened.ok();
+    {
+      std::lock_guard lock(host_.stores_mutex);
+      (shared ? host_.shared : host_.local) = std::move(opened);
+    }
+    if (!open || host_.rates->Has(MediumOf(tier))) return;
+    errands_.Add([this, root, tier] {
+      if (absl::Status status = ProbeTier(root, MediumOf(tier), *host_.rates); !status.ok()) {
+        spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));
+      }
+    });
+  }
+
+  // The room in a tier.
+  Bytes LookAt(v1::Tier tier) {
+    OpenStore(tier);
+    scrubber_->ForgetDeleted(tier);
+    const auto store = host_.Store(tier);
+    return store.ok() ? (*store)->FreeSpace().value_or(Bytes{0}) : Bytes{0};
+  }
+
+  // Of the shared tier each node reads back what it has made itself.
+  void StartScrubber() {
+    const auto store = [this](v1::Tier tier) {
+      return [this, tier]() -> const ImageStore* { return host_.Store(tier).value_or(nullptr); };
+    };
+    const auto all = [](const Manifest&) { return true; };
+    const auto own = [this](const Manifest& manifest) {
+      const auto node = manifest.metadata.find(kMetadataNode);
+      return node != manifest.metadata.end() && node->second == host_.options.node;
+    };
+    std::vector<Scrubber::Tier> tiers = {{v1::LOCAL, store(v1::LOCAL), all},
+                                         {v1::SHARED, store(v1::SHARED), own}};
+    scrubber_ = std::make_unique<Scrubber>(host_.options.scrub, host_.options.state_dir + "/scrubbed",
+                                           std::move(tiers), host_.clock);
+    scrubber_->Start();
+  }
+
+  // Where there is no driver, GPUs that the administrator has named are counted, and that is all.
+  void LookForGpus() {
+    if (!host_.options.gpu_libraries) return;
+    const GpuLibraries& libraries = *host_.options.gpu_libraries;
+    v1::Resources& capacity = host_.options.capacity;
+    const int most = capacity.gpus() < 0 ? INT_MAX : capacity.gpus();
+    host_.gpus = std::make_shared<NodeGpus>(NewGpuDriver(host_.options.gpu_helper_path, libraries), most,
+                                            host_.options.gpu_uuids);
+    if (capacity.gpus() < 0) capacity.set_gpus(0);
+    if (!host_.AssignsGpus()) return;
+    capacity.set_gpus(host_.gpus->count());
+    if (host_.options.huge_pages)
+      host_.huge_pages = std::make_unique<HugePages>(kHugePages, kHugePagesHolders);
+  }
+
+  // Until there is a job to measure. Tried again where all GPUs were in use.
+  void ProbeGpus() {
+    if (!host_.AssignsGpus() || !host_.gpus->problem().empty() || host_.rates->Has(Medium::kGpu)) return;
+    if (probing_.exchange(true)) return;
+    errands_.Add([this] {
+      const auto huge = host_.huge_pages ? host_.huge_pages->Take() : nullptr;
+      const auto probe = ProbeGpu(*host_.gpus, host_.options.cluster_manager, host_.options.gpu_probe_path,
+                                  host_.options.gpu_libraries->cuda, kProbeMemory);
+      probing_ = false;
+      if (!probe.ok()) {
+        spdlog::warn("the speed of the GPUs could not be measured: {}",
+                     std::string(probe.status().message()));
+        return;
+      }
+      host_.rates->Add(Medium::kGpu, Transfer::kDump, probe->bytes, probe->drain);
+      host_.rates->Add(Medium::kGpu, Transfer::kRestore, probe->bytes, probe->refill);
+    });
+  }
+
+  void LookForCriu() {
+    auto path = FindCriu(host_.options.criu_path);
+    if (!path.ok()) {
+      host_.criu_problem = std::string(path.status().message());
+      return;
+    }
+    if (geteuid() != 0) {
+      host_.criu_problem = "checkpoints need root";
+      return;
+    }
+    auto criu = NewCriu(*path);
+    const auto start = std::chrono::steady_clock::now();
+    auto traits = criu->Check();
+    if (!traits.ok()) {
+      host_.criu_problem = *path + ": " + std::string(traits.status().message());
+      return;
+    }
+    // Until there is a dump to measure, starting CRIU is all that is known of its overhead.
+    const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+    for (v1::Tier tier : {v1::LOCAL, v1::SHARED}) {
+      if (host_.rates->Has(MediumOf(tier))) continue;
+      for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
+        host_.rates->Add(MediumOf(tier), transfer, Bytes{0}, took);
+      }
+    }
+    host_.criu = std::move(criu);
+    host_.criu_path = *path;
+    host_.criu_traits = *std::move(traits);
+    host_.criu_as_user = CriuMustRunAsUser();
+    if (!host_.criu_traits.acts_on_files_as_user) {
+      spdlog::warn(
+          "{} acts on files as root: only root's jobs are checkpointed; get-criu builds one that acts as the "
+          "job's user",
+          *path);
+    }
+  }
+
+  absl::Status AdoptTasks() {
+    const auto names = ListFolder(tasks_folder_);
+    // Without the folder, which could not be made, there is nothing in it.
+    if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();
+    if (names.ok()) {
+      for (const std::string& name : *names) SIDING_RETURN_IF_ERROR(FindAgain(name));
+    }
+    // When it is known what each of them holds.
+    FaultHere<"agent.found: the tasks of an earlier agent are found">();
+    for (const auto& [id, task] : tasks_) task->Adopt();
+    return absl::OkStatus();
+  }
+
+  // The task of a folder below tasks/.
+  absl::Status FindAgain(const std::string& name) {
+    const std::string folder = tasks_folder_ + "/" + name;
+    auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
+    if (record.ok()) {
+      const TaskId id = TaskIdOf(record->report().task());
+      tasks_[id] = std::make_shared<Task>(host_, id, folder, *std::move(record));
+      return absl::OkStatus();
+    }
+    // Made by an agent that died before it could do anything else.
+    if (absl::IsNotFound(record.status()) && rmdir(folder.c_str()) == 0) return absl::OkStatus();
+    spdlog::error("{}: {}", folder, std::string(record.status().message()));
+    const auto id = TaskIdOfFolder(name);
+    if (!id) return absl::OkStatus();
+    // Its name is all that is known of it, and it may live: not to be told of would be to say that it is
+    // gone. It is ended, and judged by what its shim has left.
+    SIDING_RETURN_IF_ERROR(EndShim(folder));
+    tasks_[*id] = std::make_shared<Task>(host_, *id, folder);
+    return absl::OkStatus();
+  }
+
+  // Makes the task if it is not known and `make`. Null: not known, or its folder could not be made.
+  std::shared_ptr<Task> FindTask(const TaskId& id, bool make) {
+    std::lock_guard lock(mutex_);
+    auto it = tasks_.find(id);
+    if (it != tasks_.end()) return it->second;
+    if (!make) return nullptr;
+    const std::string folder = tasks_folder_ + "/" + ToString(id);
+    absl::Status status = MakeDirectories(folder, 0700);
+    status.Update(FaultAt<"agent.folder: the folder of a new task is made, and empty">());
+    if (!status.ok()) {
+      spdlog::error("{}", std::string(status.message()));
+      rmdir(folder.c_str());
+      return nullptr;
+    }
+    return tasks_[id] = std::make_shared<Task>(host_, id, folder);
+  }
+
+  void Forget(const v1::ToAgent& command) {
+    std::shared_ptr<Task> task;
+    {
+      std::lock_guard lock(mutex_);
+      auto it = tasks_.find(TaskIdOf(command.task()));
+      if (it == tasks_.end() || !it->second->CanForget()) return;
+      task = std::move(it->second);
+      tasks_.erase(it);
+    }
+    FaultHere<"agent.forget: a task is forgotten, its folder and cgroup are still there">();
+    task->RemoveTraces();
+  }
+
+  // What is not known here was never started, or is forgotten: its end is what the controller wants to hear.
+  void SendUnknown(const v1::ToAgent& command) {
+    v1::FromAgent message;
+    v1::TaskReport& report = *message.mutable_report();
+    *report.mutable_task() = command.task();
+    const bool start = command.has_launch() || command.has_restore();
+    report.set_phase(start ? (command.has_launch() ? v1::LAUNCH_FAILED : v1::RESTORE_FAILED) : v1::LOST);
+    report.set_node_problem(start);
+    report.set_error(start ? "the agent cannot write to its state folder"
+                           : "there is no such task on this node");
+    host_.sink.Send(std::move(message));
+  }
+
+  void Verify(const v1::ToAgent& command) {
+    const v1::VerifyCheckpoint& verify = command.verify();
+    const auto check = [&]() -> absl::StatusOr<Manifest> {
+      auto store = host_.Store(verify.tier());
+      if (!store.ok()) return store.status();
+      return (*store)->Verify({CheckpointId(verify.checkpoint()), verify.rank()},
+                              {.digest = verify.image_digest()});
+    };
+    const auto manifest = check();
+    v1::FromAgent message;
+    v1::OpResult& result = Result(message, command, manifest.status());
+    if (manifest.ok()) {
+      for (const ImageFileEntry& entry : manifest->files) {
+        v1::ImageFile& file = *result.add_files();
+        file.set_name(entry.name);
+        file.set_size(entry.size.value);
+        file.set_checksum(entry.checksum);
+      }
+    }
+    host_.sink.Send(std::move(message));
+  }
+
+  void Delete(const v1::ToAgent& command) {
+    const v1::DeleteCheckpoint& order = command.delete_();
+    const auto store = host_.Store(order.tier());
+    const absl::Status status =
+        store.ok() ? (*store)->Delete({CheckpointId(order.checkpoint()), order.rank()}) : store.status();
+    v1::FromAgent message;
+    Result(message, command, status);
+    host_.sink.Send(std::move(message));
+  }
+
+  static v1::OpResult& Result(v1::FromAgent& message, const v1::ToAgent& command,
+                              const absl::Status& status) {
+    v1::OpResult& result = *message.mutable_result();
+    result.set_op(command.op());
+    result.set_code(static_cast<int>(status.code()));
+    result.set_message(std::string(status.message()));
+    return result;
+  }
+
+  const std::string tasks_folder_;
+  HostContext host_;
+  std::mutex mutex_;
+  std::map<TaskId, std::shared_ptr<Task>> tasks_;  // guarded by mutex_
+  std::atomic<bool> probing_{false};
+  std::unique_ptr<Scrubber> scrubber_;
+  // Behind the others, for they use them. Room on the disk does not wait until images have been read.
+  Errands errands_;
+  Errands deletions_;
+  std::unique_ptr<TierWatch> local_watch_, shared_watch_;  // last, for the same reason
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TaskHost>> NewTaskHost(TaskHostOptions options, ReportSink& sink,
+                                                      const Clock& clock) {
+  auto host = std::make_unique<LocalTaskHost>(std::move(options), sink, clock);
+  SIDING_RETURN_IF_ERROR(host->Begin());
+  return host;
+}
+
+}  // namespace siding

@@ -1,0 +1,274 @@
+// What a job needs is not where it was when it is to be restored: its image is not at fault, and it
+// continues from it when that is back.
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "agent/node/host_fixture.h"
+#include "agent/os/processes.h"
+#include "common/files.h"
+#include "common/private_mounts_for_test.h"
+
+namespace siding {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 60;
+
+class OutsideTest : public HostTest {
+ protected:
+  void SetUp() override {
+    NeedCriu();
+    if (IsSkipped()) return;
+    StartHost();
+    MakeFolder();
+  }
+  void MakeFolder() {
+    fs::create_directory(w());
+    ASSERT_EQ(chown(w().c_str(), kUser, kUser), 0);
+  }
+  std::string w() const { return folder_ + "/w"; }
+  std::string log() const { return w() + "/log"; }
+  // A user's, that works in a folder of its own, appends to a log there, and waits half-way for the gate to
+  // be gone.
+  v1::JobSpec Counter() {
+    v1::JobSpec spec = Somebodys({"-w", folder_ + "/gate", std::to_string(kSteps)});
+    spec.set_workdir(w());
+    spec.set_output(log());
+    return spec;
+  }
+  void ParkHalfWay(const v1::JobSpec& spec) {
+    ASSERT_TRUE(WriteFileAtomically(folder_ + "/gate", "").ok());
+    Launch(spec);
+    AwaitPhase(v1::RUNNING);
+    ASSERT_TRUE(PollUntil([&] { return LinesIn(log()) == kSteps / 2 - 1; }, std::chrono::seconds(20)));
+    Vacate("1.1");
+    fs::remove(folder_ + "/gate");
+  }
+  static int LinesIn(const std::string& path) {
+    const std::string text = ReadFile(path).value_or("");
+    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  }
+  static std::string Lines(int first, int last) {
+    std::string text;
+    for (int i = first; i <= last; ++i) text += std::to_string(i) + "\n";
+    return text;
+  }
+  // The restore comes to this.
+  v1::TaskReport Try(const v1::JobSpec& spec, v1::TaskPhase phase) {
+    ++incarnation_;
+    Restore(spec, "1.1", incarnation_, incarnation_ * 100);
+    return AwaitPhase(phase, incarnation_);
+  }
+  // Refused for the reason, which names what is missing, and nothing is held against image or node.
+  void ExpectRefused(const v1::JobSpec& spec, const std::string& reason) {
+    const auto report = Try(spec, v1::RESTORE_FAILED);
+    EXPECT_THAT(report.error(), HasSubstr(reason));
+    EXPECT_TRUE(report.outside_problem()) << report.error();
+    EXPECT_FALSE(report.image_damaged());
+    EXPECT_FALSE(report.node_problem());
+  }
+  void ExpectSameResult(const v1::JobSpec& spec) {
+    const auto report = Try(spec, v1::EXITED);
+    EXPECT_EQ(report.exit_code(), 0);
+    EXPECT_EQ(ReadFile(log()).value_or(""), Lines(1, kSteps));
+  }
+
+  int incarnation_ = 1;
+};
+
+TEST_F(OutsideTest, FolderIsAwayAndBack) {
+  ParkHalfWay(Counter());
+  fs::rename(w(), folder_ + "/away");
+  ExpectRefused(Counter(), w());
+  fs::rename(folder_ + "/away", w());
+  ExpectSameResult(Counter());
+}
+
+TEST_F(OutsideTest, FileSystemIsAwayAndBack) {
+  if (!EnterPrivateMounts()) GTEST_SKIP() << "cannot mount anything";
+  const std::string disk = folder_ + "/disk";
+  fs::create_directory(disk);
+  ASSERT_EQ(chown(disk.c_str(), kUser, kUser), 0);
+  ASSERT_EQ(mount(disk.c_str(), w().c_str(), nullptr, MS_BIND, nullptr), 0);
+  ParkHalfWay(Counter());
+  ASSERT_EQ(umount2(w().c_str(), MNT_DETACH), 0);
+  ExpectRefused(Counter(), log() + " has vanished");
+  ASSERT_EQ(mount(disk.c_str(), w().c_str(), nullptr, MS_BIND, nullptr), 0);
+  ExpectSameResult(Counter());
+  EXPECT_EQ(umount2(w().c_str(), MNT_DETACH), 0);
+}
+
+TEST_F(OutsideTest, FileIsRenamedAndRenamedBack) {
+  ParkHalfWay(Counter());
+  fs::rename(log(), w() + "/log.1");
+  ExpectRefused(Counter(), log() + " has vanished");
+  fs::rename(w() + "/log.1", log());
+  ExpectSameResult(Counter());
+}
+
+TEST_F(OutsideTest, FileIsTruncatedAndPutBack) {
+  ParkHalfWay(Counter());
+  const std::string text = ReadFile(log()).value();
+  fs::resize_file(log(), 3);
+  ExpectRefused(Counter(), log() + " has changed size");
+  std::ofstream(log()) << text;
+  ExpectSameResult(Counter());
+}
+
+TEST_F(OutsideTest, FileIsReplacedByALongerOneWhichStaysAsItIs) {
+  ParkHalfWay(Counter());
+  const std::string other = std::string(10000, 'x');
+  fs::rename(log(), w() + "/log.1");
+  std::ofstream(log()) << other;
+  ExpectRefused(Counter(), log() + " has been replaced by a longer one");
+  EXPECT_EQ(ReadFile(log()).value(), other);
+  fs::rename(w() + "/log.1", log());
+  ExpectSameResult(Counter());
+}
+
+TEST_F(OutsideTest, PermissionIsTakenAndGivenBack) {
+  ParkHalfWay(Counter());
+  ASSERT_EQ(chown(log().c_str(), 0, 0), 0);
+  ExpectRefused(Counter(), log() + ": Permission denied");
+  ASSERT_EQ(chown(log().c_str(), kUser, kUser), 0);
+  ASSERT_EQ(chown(w().c_str(), 0, 0), 0);
+  ASSERT_EQ(chmod(w().c_str(), 0700), 0);
+  ExpectRefused(Counter(), w());
+  ASSERT_EQ(chown(w().c_str(), kUser, kUser), 0);
+  ASSERT_EQ(chmod(w().c_str(), 0755), 0);
+  ExpectSameResult(Counter());
+}
+
+TEST_F(OutsideTest, ProgramIsMissingAndBack) {
+  v1::JobSpec spec = Counter();
+  const std::string program = w() + "/program";
+  fs::copy_file(spec.command(0), program);
+  spec.set_command(0, program);
+  ParkHalfWay(spec);
+  fs::rename(program, w() + "/renamed");
+  ExpectRefused(spec, "program " + program + " is not there any more");
+  fs::rename(w() + "/renamed", program);
+  ExpectSameResult(spec);
+}
+
+TEST_F(OutsideTest, StoreHasNoSuchImageHere) {
+  ParkHalfWay(Counter());
+  fs::rename(folder_ + "/shared/images/1.1", folder_ + "/away");
+  ExpectRefused(Counter(), "no image 1.1");
+  fs::rename(folder_ + "/away", folder_ + "/shared/images/1.1");
+  ExpectSameResult(Counter());
+}
+
+TEST_F(OutsideTest, AProgramThatIsStartedAgainHasNoWorkingFolder) {
+  v1::JobSpec spec = Counter();
+  fs::remove(w());
+  Launch(spec);
+  const auto report = AwaitPhase(v1::LAUNCH_FAILED);
+  EXPECT_THAT(report.error(), HasSubstr(w()));
+  EXPECT_TRUE(report.outside_problem());
+  EXPECT_FALSE(report.node_problem());
+}
+
+// ---- --files=append ----
+
+class RotatedLogTest : public OutsideTest {
+ protected:
+  v1::JobSpec Appending() {
+    v1::JobSpec spec = Counter();
+    spec.set_append_files(true);
+    return spec;
+  }
+  void ExpectSaysThatItWasRotated(const v1::TaskReport& report) {
+    ASSERT_EQ(report.notes_size(), 1);
+    EXPECT_THAT(report.notes(0), HasSubstr(log() + " has been rotated"));
+  }
+  void ExpectIsTheUsers() {
+    struct stat info {};
+    ASSERT_EQ(lstat(log().c_str(), &info), 0);
+    EXPECT_EQ(info.st_uid, kUser);
+    EXPECT_EQ(info.st_gid, kUser);
+    EXPECT_EQ(info.st_mode & 07777, 0644u);
+  }
+};
+
+TEST_F(RotatedLogTest, RenamedItIsMadeAnewAsTheUser) {
+  ParkHalfWay(Appending());
+  fs::rename(log(), w() + "/log.1");
+  ExpectSaysThatItWasRotated(Try(Appending(), v1::EXITED));
+  EXPECT_EQ(ReadFile(w() + "/log.1").value(), Lines(1, kSteps / 2 - 1));
+  EXPECT_EQ(ReadFile(log()).value_or(""), Lines(kSteps / 2, kSteps));
+  ExpectIsTheUsers();
+}
+
+TEST_F(RotatedLogTest, RenamedAndMadeAnewItIsAppendedTo) {
+  ParkHalfWay(Appending());
+  fs::rename(log(), w() + "/log.1");
+  std::ofstream(log()) << "rotated\n";
+  ASSERT_EQ(chown(log().c_str(), kUser, kUser), 0);
+  ASSERT_EQ(chmod(log().c_str(), 0600), 0);
+  ExpectSaysThatItWasRotated(Try(Appending(), v1::EXITED));
+  EXPECT_EQ(ReadFile(log()).value_or(""), "rotated\n" + Lines(kSteps / 2, kSteps));
+}
+
+TEST_F(RotatedLogTest, RotatedAndLongerThanItWasItIsAppendedTo) {
+  ParkHalfWay(Appending());
+  fs::rename(log(), w() + "/log.1");
+  const std::string others(10000, 'x');
+  std::ofstream(log()) << others << "\n";
+  ASSERT_EQ(chown(log().c_str(), kUser, kUser), 0);
+  ExpectSaysThatItWasRotated(Try(Appending(), v1::EXITED));
+  EXPECT_EQ(ReadFile(log()).value_or(""), others + "\n" + Lines(kSteps / 2, kSteps));
+}
+
+TEST_F(RotatedLogTest, TruncatedItIsAppendedTo) {
+  ParkHalfWay(Appending());
+  fs::resize_file(log(), 0);
+  ExpectSaysThatItWasRotated(Try(Appending(), v1::EXITED));
+  EXPECT_EQ(ReadFile(log()).value_or(""), Lines(kSteps / 2, kSteps));
+}
+
+TEST_F(RotatedLogTest, UntouchedItIsCutBackAsEver) {
+  ParkHalfWay(Appending());
+  std::ofstream(log(), std::ios::app) << "written after the checkpoint\n";
+  ExpectSameResult(Appending());
+}
+
+TEST_F(RotatedLogTest, NothingIsMadeWhereTheUserMayNot) {
+  ParkHalfWay(Appending());
+  fs::rename(log(), w() + "/log.1");
+  ASSERT_EQ(chown(w().c_str(), 0, 0), 0);
+  ExpectRefused(Appending(), "Permission denied");
+  EXPECT_FALSE(fs::exists(log()));
+}
+
+TEST_F(RotatedLogTest, NothingIsMadeWhereALinkLeads) {
+  ParkHalfWay(Appending());
+  fs::rename(log(), w() + "/log.1");
+  fs::create_symlink(folder_ + "/victim", log());
+  ExpectRefused(Appending(), log());
+  EXPECT_FALSE(fs::exists(folder_ + "/victim"));
+}
+
+TEST_F(RotatedLogTest, WhenTheRestoreFailsLaterTheLogIsAsItWas) {
+  const std::string input = folder_ + "/input";
+  std::ofstream(input) << "read";
+  v1::JobSpec spec = Appending();
+  const std::vector<std::string> words(spec.command().begin(), spec.command().end());
+  *spec.mutable_command() = {words.begin(), words.begin() + 1};
+  for (const std::string& word : {std::string("-r"), input}) spec.add_command(word);
+  for (size_t i = 1; i < words.size(); ++i) spec.add_command(words[i]);
+  ParkHalfWay(spec);
+  fs::resize_file(log(), 2);
+  ASSERT_EQ(chmod(input.c_str(), 0600), 0);  // which CRIU finds out: it is root's
+  EXPECT_THAT(Try(spec, v1::RESTORE_FAILED).error(), HasSubstr("criu: "));
+  EXPECT_EQ(fs::file_size(log()), 2u);
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,216 @@
+// The agent is killed; the next one finds everything as it should be. The host runs in a child process, which
+// is killed with SIGKILL when its task has come to the phase that the test wants.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "agent/node/host_fixture.h"
+#include "agent/os/processes.h"
+#include "agent/shim/shim_process.h"
+#include "agent/task/json_file.h"
+#include "agent/task/task_record.pb.h"
+
+namespace siding {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 1000;
+
+class RecoveryTest : public HostTest {
+ protected:
+  void SetUp() override { NeedCriu(); }
+
+  // Runs `orders` with a host of its own in a child, waits until the task's record shows `phase`, kills the
+  // child.
+  void RunAndKillAt(v1::TaskPhase phase, const std::function<void()>& orders) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      StartHost();
+      orders();
+      for (;;) pause();
+    }
+    EXPECT_TRUE(PollUntil([&] { return Recorded().report().phase() == phase; }, std::chrono::seconds(60)))
+        << Recorded().DebugString();
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+  agent::TaskRecord Recorded() const {
+    return ReadJsonFile<agent::TaskRecord>(tasks_folder() + "/" + std::to_string(job_) + ".1.0/task.json")
+        .value_or(agent::TaskRecord());
+  }
+};
+
+TEST_F(RecoveryTest, RunningTaskIsFoundRunning) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({std::to_string(kSteps)})); });
+  StartHost();
+  AwaitPhase(v1::RUNNING);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(RecoveryTest, EndInTheAgentsAbsenceIsReported) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"-x", "4", "50"})); });
+  const std::string exit = tasks_folder() + "/" + std::to_string(job_) + ".1.0/exit.json";
+  EXPECT_TRUE(PollUntil([&] { return std::filesystem::exists(exit); }, std::chrono::seconds(60)));
+  StartHost();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 4);
+}
+
+TEST_F(RecoveryTest, SuspendedTaskIsFoundSuspended) {
+  RunAndKillAt(v1::SUSPENDED, [&] {
+    LaunchCounter(Job({"100000"}));
+    Suspend(2);
+  });
+  StartHost();
+  AwaitPhase(v1::SUSPENDED);
+  Resume(3);
+  AwaitPhase(v1::RUNNING);
+  AwaitMoreLines();
+}
+
+TEST_F(RecoveryTest, DumpingTaskGoesOn) {
+  RunAndKillAt(v1::DUMPING, [&] {
+    LaunchCounter(Job({"-m", "200", std::to_string(kSteps)}));
+    Dump(2, "1.1");
+  });
+  StartHost();
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("the agent ended"));
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput(kSteps);
+}
+
+TEST_F(RecoveryTest, PreparedTaskGoesOnAndCanBeDumpedAgain) {
+  RunAndKillAt(v1::PREPARED, [&] {
+    LaunchCounter(Job({"100000"}));
+    Dump(2, "1.1");
+  });
+  StartHost();
+  AwaitFailure(2);
+  EXPECT_FALSE(DraftsLeft());
+  AwaitMoreLines();
+  Dump(3, "1.1");
+  AwaitPhase(v1::PREPARED);
+  Commit(3);
+  AwaitPhase(v1::CHECKPOINTED);
+}
+
+TEST_F(RecoveryTest, CommittedTaskIsCheckpointed) {
+  RunAndKillAt(v1::CHECKPOINTED, [&] {
+    LaunchCounter(Job({"100000"}));
+    Dump(2, "1.1");
+    AwaitPhase(v1::PREPARED);
+    Commit(2);
+  });
+  // As if the agent had died right after its commit: the last thing that it wrote down.
+  const std::string path = tasks_folder() + "/" + std::to_string(job_) + ".1.0/task.json";
+  agent::TaskRecord record = Recorded();
+  record.mutable_report()->set_phase(v1::PREPARED);
+  ASSERT_TRUE(WriteJsonFile(path, record).ok());
+  StartHost();
+  EXPECT_EQ(AwaitPhase(v1::CHECKPOINTED).committed_op(), 2);
+}
+
+TEST_F(RecoveryTest, TaskWithoutItsShimIsEndedAndLost) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+  const auto shim =
+      ReadJsonFile<agent::ProcessRef>(tasks_folder() + "/" + std::to_string(job_) + ".1.0/shim.json");
+  ASSERT_TRUE(shim.ok());
+  kill(shim->pid(), SIGKILL);
+  EXPECT_TRUE(PollUntil([&] { return !IsAlive(shim->pid(), shim->start_time()); }, std::chrono::seconds(30)));
+  StartHost();
+  AwaitPhase(v1::LOST);
+  const auto& init = Recorded().init();
+  EXPECT_FALSE(IsAlive(init.pid(), init.start_time())) << "what is lost has ended";
+}
+
+TEST_F(RecoveryTest, TaskWhoseShimDiedBeforeItCouldTellIsEndedBeforeItIsLost) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+  const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
+  const auto init = Recorded().init();
+  // As it is when the init runs and that is not recorded yet.
+  agent::TaskRecord record = Recorded();
+  record.mutable_report()->set_phase(v1::LAUNCHING);
+  record.clear_init();
+  record.set_hosted(true);  // in no cgroup of ours
+  ASSERT_TRUE(WriteJsonFile(folder + "/task.json", record).ok());
+  std::filesystem::remove(folder + "/running.json");
+  ASSERT_TRUE(EndShim(folder).ok());
+  ASSERT_TRUE(IsAlive(init.pid(), init.start_time()));
+  StartHost();
+  AwaitPhase(v1::LOST);
+  EXPECT_FALSE(IsAlive(init.pid(), init.start_time()));
+}
+
+TEST_F(RecoveryTest, TaskWhoseRecordCannotBeReadIsEndedAndLost) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+  const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
+  const auto init = Recorded().init();
+  ASSERT_TRUE(WriteFileAtomically(folder + "/task.json", "{").ok());
+  StartHost();
+  EXPECT_EQ(host().Reports().size(), 1u);
+  AwaitPhase(v1::LOST);
+  EXPECT_FALSE(IsAlive(init.pid(), init.start_time()));
+}
+
+TEST_F(RecoveryTest, AgentThatCannotListItsTasksDoesNotStart) {
+  ASSERT_TRUE(WriteFileAtomically(tasks_folder(), "a file").ok());
+  const auto host = NewTaskHost(Options(), sink_, SystemClock());
+  EXPECT_THAT(std::string(host.status().message()), HasSubstr("list " + tasks_folder()));
+}
+
+TEST_F(RecoveryTest, TasksOfBeforeTheRestartOfTheMachineAreLost) {
+  RunAndKillAt(v1::EXITED, [&] { Launch(Job({"1"})); });
+  const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
+  agent::TaskRecord record = Recorded();
+  record.mutable_report()->set_phase(v1::RUNNING);
+  record.set_boot_id("another");
+  ASSERT_TRUE(WriteJsonFile(folder + "/task.json", record).ok());
+  std::filesystem::remove(folder + "/exit.json");
+  StartHost();
+  EXPECT_EQ(host().Reports().at(0).phase(), v1::LOST);
+}
+
+class ShutdownTest : public RecoveryTest {
+ protected:
+  // A task that ends while there is no agent. `told`: as it is when the machine shuts down.
+  void EndTask(bool told) {
+    RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+    const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
+    const auto shim = *ReadJsonFile<agent::ProcessRef>(folder + "/shim.json");
+    ASSERT_TRUE(IsAlive(shim.pid(), shim.start_time()));
+    if (told) kill(shim.pid(), SIGTERM);
+    kill(Recorded().init().pid(), SIGKILL);
+    ASSERT_TRUE(
+        PollUntil([&] { return std::filesystem::exists(folder + "/exit.json"); }, std::chrono::seconds(30)));
+  }
+  void Reboot() {
+    agent::TaskRecord record = Recorded();
+    record.set_boot_id("another");
+    ASSERT_TRUE(WriteJsonFile(tasks_folder() + "/" + std::to_string(job_) + ".1.0/task.json", record).ok());
+  }
+};
+
+TEST_F(ShutdownTest, TaskThatAShutdownEndedIsLost) {
+  EndTask(/*told=*/true);
+  Reboot();
+  StartHost();
+  AwaitPhase(v1::LOST);
+}
+TEST_F(ShutdownTest, TaskThatHadEndedBeforeTheShutdownHasEnded) {
+  EndTask(/*told=*/false);
+  Reboot();
+  StartHost();
+  AwaitPhase(v1::EXITED);
+}
+TEST_F(ShutdownTest, WithoutARestartOfTheMachineTheEndIsTheTasksOwn) {
+  EndTask(/*told=*/true);
+  StartHost();
+  AwaitPhase(v1::EXITED);
+}
+
+}  // namespace
+}  // namespace siding

@@ -1,0 +1,83 @@
+#include "agent/node/sight.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/recreated_names.h"
+#include "agent/gpu/drainable.h"
+#include "agent/os/processes.h"
+
+namespace siding {
+namespace {
+
+// What a drain leaves behind and CRIU does not restore: descriptors of GPUs in processes that are none of the
+// driver's clients, such as a data loader's workers. Empty: there is nothing of the kind.
+std::string WhyNotWithoutGpu(pid_t init, const std::set<pid_t>& clients) {
+  for (const GpuDescriptor& descriptor : OpenGpuDescriptors(init)) {
+    if (clients.contains(descriptor.pid)) continue;
+    return absl::StrCat("process ", descriptor.pid, " (", ProgramOf(descriptor.pid),
+                        ") has a GPU open without using it, which cannot be restored; it can be suspended");
+  }
+  return "";
+}
+
+// Its state would move to GPUs that others have if it were on other GPUs than recorded.
+std::string WhyNotDrainableHosted(const GpuFacts& facts, const std::vector<pid_t>& tree) {
+  if (!facts.unknown.empty()) return facts.unknown;
+  const std::string other = facts.nodes_own->FindOther(facts.given, tree);
+  if (other.empty()) return "";
+  return absl::StrCat("it uses ", other, ", which ", facts.cluster_manager, " has not given to it");
+}
+
+}  // namespace
+
+std::string WhyNotDrainable(const GpuFacts& facts, pid_t init, const std::function<bool(pid_t)>& is_client) {
+  if (!facts.used) {
+    const bool has_one = facts.hosted && !OpenGpuDescriptors(init).empty();
+    return has_one ? "it uses a GPU, and " + facts.cluster_manager + " has given it none" : "";
+  }
+  const std::string problem = facts.nodes_own == nullptr ? "" : facts.nodes_own->problem();
+  if (!facts.assigned) return problem.empty() ? "this node's agent drains no GPUs" : problem;
+  if (!problem.empty()) return problem;
+  const std::vector<pid_t> tree = ProcessTree(init);
+  if (std::string why = facts.hosted ? WhyNotDrainableHosted(facts, tree) : ""; !why.empty()) return why;
+  return WhyNotDrainable(tree, facts.nodes, facts.gpus, is_client);
+}
+
+Sight Look(const SightAsked& asked, std::atomic<pid_t>& at) {
+  Sight sight;
+  sight.drained = asked.drained;
+  const pid_t init = asked.init;
+  const GpuFacts& gpu = asked.gpu;
+  if (init > 0) sight.memory = TreeMemory(init, at);
+  if (!asked.on_gpus.empty() && gpu.nodes_own != nullptr) {
+    sight.gpu_memory =
+        gpu.nodes_own->UsedBy(asked.on_gpus, init > 0 ? ProcessTree(init) : std::vector<pid_t>());
+  }
+  if (init <= 0) return sight;
+  sight.cannot_dump = WhyNotDumpable(init, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
+  if (sight.cannot_dump.empty() && asked.has_criu) sight.cannot_dump = asked.no_criu;
+  if (sight.cannot_dump.empty() && asked.has_criu) {
+    // A directory service may take a while.
+    sight.user = asked.user ? asked.user : AccountOf(asked.uid, asked.gid);
+    sight.cannot_dump = std::string(CheckRecreatedNames(init, *sight.user).message());
+  }
+  // While it is off its GPUs nothing can be seen of that, and what was seen before holds.
+  if (asked.drained) return sight;
+  std::set<pid_t> clients;
+  if (gpu.used && gpu.assigned) clients = gpu.nodes_own->MayBeOnGpus(ProcessTree(init));
+  // As seen a moment ago: the driver is asked only when it matters, since it may block the caller.
+  sight.cannot_drain = WhyNotDrainable(gpu, init, [&](pid_t pid) { return clients.contains(pid); });
+  if (gpu.used && sight.cannot_dump.empty()) sight.cannot_dump = WhyNotWithoutGpu(init, clients);
+  sight.gpu_clients = clients.size();
+  return sight;
+}
+
+std::string WhyNotSeen(pid_t at) {
+  const std::string who =
+      at > 0 ? absl::StrCat("process ", at, " (", ProgramOf(at), ")") : "one of its processes";
+  return who + " blocks reads of its memory";
+}
+
+}  // namespace siding

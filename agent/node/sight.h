@@ -1,0 +1,92 @@
+// What can be seen of a task's processes. A look is made of values, and may outlive its task: see Aside.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/gpu/node_gpus.h"
+#include "agent/os/account.h"
+#include "common/units.h"
+
+namespace siding {
+
+// What a task has to do with GPUs.
+struct GpuFacts {
+  bool used = false;                    // it asks for some
+  bool assigned = false;                // this node's agent gives them out
+  bool hosted = false;                  // a cluster manager has started it
+  std::string cluster_manager;          // which
+  std::string unknown;                  // hosted: why it is not known which it has been given
+  std::vector<std::string> given;       // hosted: which it has been given
+  int nodes = 1, gpus = 0;              // of its job, and its own
+  std::shared_ptr<NodeGpus> nodes_own;  // null: not looked for
+};
+
+// Why it cannot be taken off its GPUs; empty: nothing is known against it. `is_client` as in
+// agent/gpu/drainable.h.
+std::string WhyNotDrainable(const GpuFacts& facts, pid_t init, const std::function<bool(pid_t)>& is_client);
+
+struct SightAsked {
+  pid_t init = 0;  // 0: it has no processes
+  GpuFacts gpu;
+  std::vector<std::string> on_gpus;  // that it holds
+  bool drained = false;              // off its GPUs: nothing is to be seen of them
+  bool has_criu = false;
+  std::string no_criu;  // why this node's is not used for it
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::optional<Account> user;  // of these, once it was looked up
+};
+
+struct Sight {
+  Bytes memory, gpu_memory;
+  std::string cannot_dump, cannot_drain;  // empty: nothing is known against it
+  size_t gpu_clients = 0;
+  bool drained = false;  // as it was asked for: of another state its memory says nothing
+  std::optional<Account> user;
+};
+
+// Where a look has come to, and what the last one saw. Thread-safe.
+class Sighting {
+ public:
+  using Steady = std::chrono::steady_clock;
+
+  std::atomic<pid_t> at{0};  // the process whose memory is being looked at
+  // Since when it has been that one, as far as earlier calls have seen: of many processes a look gets on.
+  Steady::time_point SinceAt(pid_t now_at) {
+    std::lock_guard lock(mutex_);
+    if (now_at != seen_at_) since_ = Steady::now();
+    seen_at_ = now_at;
+    return since_;
+  }
+  void Put(Sight sight) {
+    std::lock_guard lock(mutex_);
+    last_ = std::move(sight);
+  }
+  std::optional<Sight> last() const {
+    std::lock_guard lock(mutex_);
+    return last_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<Sight> last_;  // guarded by mutex_
+  pid_t seen_at_ = 0;          // guarded by mutex_
+  Steady::time_point since_;   // guarded by mutex_
+};
+
+// The task's processes can keep this waiting for as long as they like.
+Sight Look(const SightAsked& asked, std::atomic<pid_t>& at);
+
+// Of a look that does not come back. `at`: the process that it has come to, 0 if that is not known.
+std::string WhyNotSeen(pid_t at);
+
+}  // namespace siding

@@ -1,0 +1,395 @@
+#include "agent/node/task.h"
+
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_format.h"
+#include "agent/checkpoint/precheck.h"
+#include "agent/os/processes.h"
+#include "agent/os/tmpdir.h"
+#include "agent/shim/shim_process.h"
+#include "agent/task/ending.h"
+#include "agent/task/json_file.h"
+#include "common/fault.h"
+#include "common/status.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+
+// A look that is at one process for longer does not come back.
+constexpr auto kBlind = std::chrono::seconds(10);
+// The same, where an order waits for it.
+constexpr auto kCheckPatience = std::chrono::seconds(10);
+constexpr int kLookAtFenceMs = 1000;
+
+}  // namespace
+
+Task::Task(HostContext& host, TaskId id, std::string folder) : Task(host, id, std::move(folder), {}) {
+  v1::TaskRef& ref = *record_.mutable_report()->mutable_task();
+  ref.set_job(id.job.value());
+  ref.set_incarnation(id.incarnation);
+  ref.set_rank(id.rank);
+  record_.set_boot_id(host.boot_id);
+}
+
+Task::Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record)
+    : host_(host),
+      id_(id),
+      name_(ToString(id)),
+      folder_(std::move(folder)),
+      machine_(std::move(record)),
+      record_(machine_.record()),
+      wake_(eventfd(0, EFD_CLOEXEC)) {
+  if (host_.AssignsGpus() && !IsOver(record_.report().phase()))
+    host_.gpus->Keep(name_, {record_.gpu().held().begin(), record_.gpu().held().end()});
+}
+
+Task::~Task() {
+  {
+    std::lock_guard lock(mutex_);
+    Observe(task::AgentStops{}).IgnoreError();
+  }
+  const uint64_t one = 1;
+  if (write(wake_.get(), &one, sizeof one) < 0) spdlog::error("task {}: cannot wake the watcher", name_);
+  if (worker_.joinable()) worker_.join();
+  if (watcher_.joinable()) watcher_.join();
+  if (worker_.joinable()) worker_.join();  // the watcher's last
+}
+
+void Task::Execute(const v1::ToAgent& command) {
+  // The machine looks at differences only.
+  const Time now{std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())};
+  std::lock_guard lock(mutex_);
+  const Decision before = machine_.decision();
+  const TaskActions actions = machine_.Take(command, now);
+  if (machine_.decision() != before) FaultHere<"agent.decision: a commit or an abort has come">();
+  Perform(actions).IgnoreError();
+}
+
+absl::Status Task::Perform(const TaskActions& actions) {
+  interrupt_ = machine_.interrupted();
+  kill_now_ = machine_.kill_at_once();
+  absl::Status recorded;
+  for (const TaskAction& action : actions) {
+    switch (action.kind) {
+      case TaskAction::kRecord:
+        Persist();
+        break;
+      case TaskAction::kRecordStart:
+        if (absl::Status status = TryPersist(); !status.ok())
+          return Observe(task::StartNotRecorded{std::string(status.message())});
+        break;
+      case TaskAction::kRecordDurably:
+        recorded = PersistDurably();
+        break;
+      case TaskAction::kSend:
+        Send();
+        break;
+      case TaskAction::kReleaseGpus:
+        GiveGpusBack();
+        break;
+      case TaskAction::kWake:
+        changed_.notify_all();
+        break;
+      case TaskAction::kAbandonDump:
+        abandon_ = true;
+        break;
+      case TaskAction::kKillProcesses:
+        spdlog::warn("task {}: what is under way does not make way; its processes are killed", name_);
+        freezer().KillAll(name_, LivingInit());
+        break;
+      case TaskAction::kBegin:
+        abandon_ = false;
+        if (on_worker_) {
+          next_ = action;
+          break;
+        }
+        // The last worker is past its last use of the mutex, or never was.
+        if (worker_.joinable()) worker_.join();
+        worker_ = std::thread([this, action] { Work(action); });
+        break;
+      case TaskAction::kJudgeNow:
+        break;  // Adopt() does
+    }
+  }
+  return recorded;
+}
+
+void Task::Work(TaskAction work) {
+  for (std::optional<TaskAction> next = std::move(work); next;) {
+    Do(*next);
+    FenceAgain();
+    std::lock_guard lock(mutex_);
+    abandon_ = false;
+    on_worker_ = true;
+    next_.reset();
+    Observe(task::WorkDone{host_.stopping}).IgnoreError();
+    on_worker_ = false;
+    next = std::exchange(next_, std::nullopt);
+  }
+}
+
+void Task::Do(const TaskAction& work) {
+  switch (work.work) {
+    case TaskWork::kNone:
+      return;
+    case TaskWork::kStart:
+      return work.order.has_restore() ? DoRestore(work.order) : DoLaunch(work.order);
+    case TaskWork::kFailStart:
+      return FailStart(absl::InternalError(work.error));
+    case TaskWork::kSuspend:
+      return DoSuspend(work.order);
+    case TaskWork::kResume:
+      return DoResume();
+    case TaskWork::kDump:
+      return DoDump(work.order);
+    case TaskWork::kSave:
+      return DoSave(work.order);
+    case TaskWork::kKill:
+      return DoKill(Duration(work.order.kill().grace_us()));
+    case TaskWork::kAdopt:
+      return DoAdopt();
+    case TaskWork::kJudge:
+      return Conclude();
+  }
+}
+
+absl::Status Task::TryPersist() {
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.record: what is remembered of a task is about to be written">());
+  SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/task.json", record_, 0600));
+  FaultHere<"agent.recorded: what is remembered of a task has been written">();
+  return absl::OkStatus();
+}
+
+void Task::Persist() {
+  if (absl::Status status = TryPersist(); !status.ok())
+    spdlog::error("task {}: {}", name_, std::string(status.message()));
+}
+
+absl::Status Task::PersistDurably() {
+  absl::Status status = WriteJsonFileDurably(folder_ + "/task.json", record_, 0600);
+  if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));
+  return status;
+}
+
+void Task::Send() {
+  FaultHere<"agent.report: a report of a task is about to go out">();
+  // It waits for its turn to be written, while a heartbeat may say something newer.
+  record_.mutable_report()->set_version(record_.report().version() + 1);
+  v1::FromAgent message;
+  *message.mutable_report() = record_.report();
+  host_.sink.Send(std::move(message));
+}
+
+void Task::NoteStep() {
+  std::lock_guard lock(mutex_);
+  if (record_.has_steps()) return;
+  record_.set_has_steps(true);
+  Persist();
+}
+
+// Steps are known by their numbers, which begin at 0 with each start of the job: a script restored behind a
+// step would find the images of other steps for those that follow. One that starts over finds its own.
+std::string Task::WhyNoScript(pid_t init) {
+  if (!record_.hosted() || id_.rank != 0) return "";
+  if (FindSrun(init) > 0) NoteStep();
+  std::lock_guard lock(mutex_);
+  if (!record_.has_steps()) return "";
+  return "the script has started steps with srun, and starts over after a requeue; ask for the steps "
+         "instead: "
+         "srun --siding-preemptible";
+}
+
+// Looked up once, and outside the lock: a directory service may take a while.
+Account Task::User() {
+  {
+    std::lock_guard lock(mutex_);
+    if (user_) return *user_;
+  }
+  Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
+  std::lock_guard lock(mutex_);
+  user_ = user;
+  return user;
+}
+
+SightAsked Task::WhatToLookAt() const {
+  SightAsked asked;
+  const bool over = IsOver(record_.report().phase());
+  if (!over && IsAlive(record_.init().pid(), record_.init().start_time())) asked.init = record_.init().pid();
+  asked.gpu = Gpus();
+  asked.drained = record_.gpu().drained();
+  if (!asked.drained) asked.on_gpus.assign(record_.gpu().held().begin(), record_.gpu().held().end());
+  asked.has_criu = host_.criu != nullptr;
+  asked.uid = record_.spec().uid();
+  asked.gid = record_.spec().gid();
+  asked.no_criu = host_.WhyNoCriuFor(asked.uid);
+  asked.user = user_;
+  return asked;
+}
+
+v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
+  SightAsked asked;
+  {
+    std::lock_guard lock(mutex_);
+    asked = WhatToLookAt();
+  }
+  const pid_t init = asked.init;
+  const bool drained = asked.drained;
+  const std::string no_script = init > 0 ? WhyNoScript(init) : "";
+  const auto now = std::chrono::steady_clock::now();
+  // One that has hung since the last report is not waited for again.
+  const bool begun = (init > 0 || !asked.on_gpus.empty()) && looks_.Begin([asked, sighting = sighting_] {
+    sighting->Put(Look(asked, sighting->at));
+  });
+  if (begun) looks_.Wait(until);
+  const auto since = looks_.since();
+  const pid_t at = sighting_->at;
+  const bool blind = init > 0 && since && now - std::max(*since, sighting_->SinceAt(at)) > kBlind;
+  const std::string why_blind = blind ? WhyNotSeen(at) : "";
+  const Bytes resident = blind ? TreeResident(init) : Bytes{};
+  const std::optional<Sight> sight = sighting_->last();
+  Duration lock_time{0};
+  if (sight && sight->gpu_clients > 0) lock_time = ExpectedLock(sight->gpu_clients);
+  std::lock_guard lock(mutex_);
+  if (blind != blind_) {
+    blind_ = blind;
+    if (blind)
+      spdlog::warn("task {}: {}", name_, why_blind);
+    else if (init > 0)
+      spdlog::info("task {}: it can be looked at again", name_);
+  }
+  if (sight && sight->user) user_ = sight->user;
+  v1::TaskReport& report = *record_.mutable_report();
+  if (blind) {
+    report.set_memory(resident.value);
+  } else if (init > 0 && sight && sight->drained == drained) {
+    report.set_memory(sight->memory.value);
+  }
+  if (asked.on_gpus.empty() || !sight)
+    report.set_gpu_memory(0);
+  else if (sight->drained == drained)
+    report.set_gpu_memory(sight->gpu_memory.value);
+  if (drained) return report;
+  std::string cannot_dump = no_script;
+  if (cannot_dump.empty()) cannot_dump = blind ? why_blind : init > 0 && sight ? sight->cannot_dump : "";
+  report.set_cannot_checkpoint(cannot_dump);
+  // Before a drain its processes' memory is read, too.
+  const bool cannot_drain = blind && asked.gpu.used;
+  report.set_cannot_drain(cannot_drain ? why_blind : init > 0 && sight ? sight->cannot_drain : "");
+  report.set_gpu_lock_us(init > 0 ? lock_time.count() : 0);
+  return report;
+}
+
+absl::Status Task::InTime(std::function<absl::Status()> look) {
+  const auto end = std::chrono::steady_clock::now() + kCheckPatience;
+  const auto answer = std::make_shared<absl::Status>();
+  if (!checks_.Begin([answer, look = std::move(look)] { *answer = look(); }))
+    return absl::DeadlineExceededError(WhyNotSeen(0));
+  const auto slice = [] { return std::chrono::steady_clock::now() + std::chrono::milliseconds(20); };
+  while (!checks_.Wait(std::min(end, slice()))) {
+    if (Interrupted()) return absl::AbortedError("interrupted");
+    if (std::chrono::steady_clock::now() >= end) return absl::DeadlineExceededError(WhyNotSeen(0));
+  }
+  return *answer;
+}
+
+bool Task::WaitEnded(Duration timeout, const std::function<bool()>& more) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  std::unique_lock lock(mutex_);
+  while (!machine_.ended() && std::chrono::steady_clock::now() < end) {
+    if (more) {
+      // It may look at the world outside, which may keep it waiting, and reports do not wait for that.
+      lock.unlock();
+      const bool enough = more();
+      lock.lock();
+      if (enough || machine_.ended()) break;
+    }
+    // Woken by the watcher; the short waits are for `more`.
+    changed_.wait_until(
+        lock, std::min(end, std::chrono::steady_clock::now() + std::chrono::milliseconds(more ? 20 : 1000)));
+  }
+  return machine_.ended();
+}
+
+bool Task::CanForget() {
+  std::lock_guard lock(mutex_);
+  return IsOver(machine_.phase()) && !machine_.busy();
+}
+
+void Task::RemoveTraces() {
+  if (absl::Status status = freezer().RemoveCgroup(name_); !status.ok()) {
+    spdlog::warn("task {}: {}", name_, std::string(status.message()));
+  }
+  if (absl::Status status = host_.fence.For(name_).Remove(); !status.ok())
+    spdlog::warn("task {}: {}", name_, std::string(status.message()));
+  FaultHere<"agent.forget.cgroup: the cgroup of a forgotten task is gone, its folder is not">();
+  // Only after an end of the job's own: after any other it may continue from a checkpoint, here or elsewhere.
+  const bool over = record_.report().phase() == v1::EXITED && record_.report().own_end();
+  RemovePlainFolder();
+  // Last: an agent that dies before finds the task again, and is told again to forget it.
+  const auto remove_folder = [folder = folder_, name = name_] {
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+    if (error) spdlog::warn("task {}: remove {}: {}", name, folder, error.message());
+  };
+  if (over)
+    RemoveTmpdir(remove_folder);
+  else
+    remove_folder();
+}
+
+void Task::RemovePlainFolder() {
+  std::error_code error;
+  std::filesystem::remove_all(PlainFolder(), error);
+  if (error) spdlog::warn("task {}: remove {}: {}", name_, PlainFolder(), error.message());
+}
+
+// At once its name is free for the job's next start. How much there is to remove is up to the job, and so is
+// whether that ever ends; `then` is called when it has.
+void Task::RemoveTmpdir(const std::function<void()>& then) {
+  const uid_t uid = record_.spec().uid();
+  const gid_t gid = record_.spec().gid();
+  const std::string path = TaskTmpdir(uid, id_.job.value(), id_.rank);
+  // An agent that died in the middle has left its other name. What has its own by now may be the next
+  // start's.
+  const std::string note = folder_ + "/removed";
+  std::string aside = ReadFile(note).value_or("");
+  if (aside.empty()) {
+    std::random_device random;
+    aside = absl::StrFormat("/tmp/siding-removed-%08x%08x", random(), random());
+    if (const absl::Status noted = WriteFileAtomically(note, aside, 0600); !noted.ok())
+      spdlog::warn("task {}: {}", name_, std::string(noted.message()));
+    const absl::Status moved = MoveUserFolder(path, aside, uid, gid);
+    if (!moved.ok() && !absl::IsNotFound(moved))
+      spdlog::warn("task {}: {}; it is left there", name_, std::string(moved.message()));
+  }
+  host_.leftovers.Add(uid, [aside, uid, gid, then] {
+    RemoveUserFolder(aside, AccountOf(uid, gid));
+    then();
+  });
+}
+
+void Task::Watch(UniqueFd shim) {
+  if (watcher_.joinable()) watcher_.join();
+  watcher_ = std::thread([this, shim = std::move(shim)] {
+    for (ShimWait seen = ShimWait::kGoesOn; seen != ShimWait::kEnded;) {
+      seen = WaitForShim(shim, wake_.get(), MemoryIsFenced() ? kLookAtFenceMs : -1);
+      if (seen == ShimWait::kWoken) return;
+      if (seen == ShimWait::kGoesOn) LookAtFence();
+    }
+    // A shim that Slurm killed with everything else of its step could not tidy up. Without the lock: how much
+    // there is to remove is up to the job.
+    if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
+    std::lock_guard lock(mutex_);
+    // Judged on the worker: the last processes may take their time to end.
+    Observe(task::ShimEnded{}).IgnoreError();
+  });
+}
+
+}  // namespace siding

@@ -1,0 +1,91 @@
+// A task found again by a new agent.
+#include "agent/checkpoint/dump.h"
+#include "agent/node/task.h"
+#include "agent/os/processes.h"
+#include "agent/shim/shim_process.h"
+#include "agent/task/ending.h"
+#include "agent/task/json_file.h"
+#include "common/fault.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+constexpr Duration kUntracedPatience = std::chrono::seconds(10);
+}
+
+void Task::Adopt() {
+  std::unique_lock lock(mutex_);
+  using Shim = task::FoundAgain;
+  const v1::TaskPhase phase = machine_.phase();
+  if (IsOver(phase)) return;
+  const bool same_boot = record_.boot_id() == host_.boot_id;
+  Shim::Shim found = Shim::kGone;
+  if (same_boot && phase != v1::TASK_PHASE_UNSPECIFIED) {
+    auto shim = FindShim(folder_);
+    if (shim.ok()) {
+      found = Shim::kLives;
+      Watch(*std::move(shim));
+    } else if (!absl::IsNotFound(shim.status())) {
+      // Not to be started a second time: it is taken to live until an agent can tell.
+      found = Shim::kUnknown;
+      spdlog::error("task {}: {}", name_, std::string(shim.status().message()));
+    }
+  }
+  Observe(task::FoundAgain{same_boot, found}).IgnoreError();
+  // The machine has been started again since.
+  lock.unlock();
+  if (!same_boot) Conclude();
+}
+
+void Task::DoAdopt() {
+  v1::TaskPhase phase;
+  bool ended;
+  {
+    std::lock_guard lock(mutex_);
+    phase = machine_.phase();
+    ended = machine_.ended();
+  }
+  if (phase == v1::LAUNCHING || phase == v1::RESTORING) {
+    // A shim that is gone and wrote nothing is an end that was not seen: Work() says so.
+    const bool word = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json").ok() ||
+                      ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json").ok();
+    if (!ended || word) AwaitStart();
+    return;
+  }
+  if (ended) return;
+  FaultHere<"agent.adopt: a task of an earlier agent still lives">();
+  const pid_t init = record_.init().pid();
+  // CRIU, if it is still there, finds its socket closed and undoes the dump; or it was answered, and ends the
+  // processes. Either way it lets go of them.
+  if (absl::Status status = WaitUntraced(init, kUntracedPatience); !status.ok()) {
+    spdlog::error("task {}: {}", name_, std::string(status.message()));
+  }
+  if (!IsAlive(init, record_.init().start_time())) {
+    if (WaitEnded(kUntracedPatience)) return;
+  }
+  bool frozen;
+  {
+    std::lock_guard lock(mutex_);
+    frozen = record_.frozen();
+  }
+  // Frozen or about to be, and nothing says how far that went: what is observed counts.
+  const bool is_frozen = frozen && phase == v1::SUSPENDED && freezer().IsFrozen(name_, init);
+  if (frozen && !is_frozen) {
+    if (absl::Status status = ThawIfFrozen(); !status.ok()) {
+      spdlog::error("task {}: {}", name_, std::string(status.message()));
+    }
+  }
+  bool parked = is_frozen;
+  absl::Status back;
+  if (phase == v1::DUMPING && record_.dump().was_frozen()) {
+    parked = FreezeAgain();
+  } else if (!is_frozen) {
+    back = ReturnToGpus();
+    parked = !back.ok() && FreezeAgain();
+  }
+  std::lock_guard lock(mutex_);
+  if (!back.ok()) spdlog::error("task {}: {}", name_, std::string(back.message()));
+  Observe(task::AdoptEnded{parked, std::string(back.message())}).IgnoreError();
+}
+
+}  // namespace siding

@@ -1,0 +1,55 @@
+// What the end of a task's processes means.
+#include "agent/node/task.h"
+#include "agent/os/processes.h"
+#include "agent/task/ending.h"
+#include "agent/task/json_file.h"
+#include "agent/task/shim.pb.h"
+#include "common/fault.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+
+pid_t Task::LivingInit() const {
+  agent::ProcessRef init = record_.init();
+  // Of a shim that died before it could say more.
+  if (init.pid() == 0)
+    init = ReadJsonFile<agent::ProcessRef>(folder_ + "/init.json").value_or(agent::ProcessRef());
+  return IsAlive(init.pid(), init.start_time()) ? init.pid() : 0;
+}
+
+bool Task::EndAll() {
+  const auto gone = [this] {
+    if (host_.stopping) return true;
+    freezer().KillAll(name_, LivingInit());
+    return LivingInit() == 0 && freezer().IsEmpty(name_);
+  };
+  // Who hangs in a write to a server that is away lives, and may write yet.
+  while (!PollUntil(gone, kEndPatience)) spdlog::error("task {}: some processes do not end", name_);
+  return !host_.stopping;
+}
+
+void Task::Conclude() {
+  FaultHere<"agent.end: a task's shim has ended, what that means is not yet judged">();
+  const bool of_this_boot = record_.boot_id() == host_.boot_id;  // pids of an earlier boot mean nothing
+  const auto running = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json");
+  const auto exit = ReadJsonFile<agent::ShimExit>(folder_ + "/exit.json");
+  {
+    std::lock_guard lock(mutex_);
+    if (running.ok() && of_this_boot) *record_.mutable_init() = running->init();
+    v1::TaskReport& report = *record_.mutable_report();
+    if (running.ok() && report.started_us() == 0) report.set_started_us(running->started_us());
+  }
+  // What a machine that shuts down does to a task is not how it ended, whatever it made of it.
+  const bool seen = exit.ok() && !(exit->told_to_end() && !of_this_boot);
+  // The shim died before its task. The task's end would not be seen: it ends now.
+  if (!exit.ok() && of_this_boot && !EndAll()) return;
+  const agent::DumpRecord& dump = record_.dump();
+  // Without the mutex: a store takes as long as its disk does.
+  const auto store = host_.Store(dump.tier());
+  const bool visible =
+      dump.committing() && store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
+  std::lock_guard lock(mutex_);
+  Observe(task::Ended{seen ? &*exit : nullptr, visible, HasUsedAllMemory()}).IgnoreError();
+}
+
+}  // namespace siding

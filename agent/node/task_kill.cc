@@ -1,0 +1,40 @@
+#include <signal.h>
+
+#include "agent/node/task.h"
+#include "agent/os/processes.h"
+#include "common/fault.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+
+void Task::DoKill(Duration grace) {
+  FaultHere<"agent.kill: a task is about to be ended">();
+  if (absl::Status status = ThawIfFrozen(); !status.ok()) {
+    spdlog::warn("task {}: {}", name_, std::string(status.message()));
+  }
+  const pid_t init = record_.init().pid();
+  const auto alive = [&] { return init > 0 && IsAlive(init, record_.init().start_time()); };
+  if (alive()) {
+    std::lock_guard lock(mutex_);
+    Observe(task::KillBegun{}).IgnoreError();
+  }
+  if (grace > Duration(0) && alive()) {
+    // To every process but the init, which would only pass it on.
+    for (pid_t pid : ProcessTree(init)) {
+      if (pid != init) kill(pid, SIGTERM);
+    }
+    if (WaitEnded(grace, [&] { return kill_now_.load() || host_.stopping; })) return;
+    if (host_.stopping) return;
+  }
+  // Hosts have hung when a restored process was killed on its GPU; one that is off it can be.
+  if (alive() && record_.restored()) {
+    if (absl::Status status = LeaveGpus(Duration(0)); !status.ok())
+      spdlog::warn("task {}: {}", name_, std::string(status.message()));
+  }
+  // The end of the namespace's init is the end of everything in it.
+  freezer().KillAll(name_, alive() ? init : 0);
+  FaultHere<"agent.killed: a task's processes are killed">();
+  if (!WaitEnded(kEndPatience)) spdlog::error("task {}: some processes do not end", name_);
+}
+
+}  // namespace siding

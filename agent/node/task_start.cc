@@ -1,0 +1,308 @@
+// Launch and restore: the shim does the work, this tells it what to do and waits for its word.
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "agent/checkpoint/dump.h"
+#include "agent/node/task.h"
+#include "agent/os/processes.h"
+#include "agent/shim/shim_process.h"
+#include "agent/task/json_file.h"
+#include "common/fault.h"
+#include "common/message_limits.h"
+#include "common/status.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+
+// A restore that takes longer hangs; the largest image is read faster.
+constexpr Duration kStartPatience = std::chrono::minutes(30);
+// The shim of a task that a cluster manager starts is started at once, or not at all.
+constexpr Duration kShimPatience = std::chrono::seconds(10);
+constexpr auto kProgressInterval = std::chrono::milliseconds(200);
+
+// Numbers of jobs may be given again, and steps are known by numbers: no user may get another user's
+// processes, and no step those of another. kPermissionDenied if they are.
+absl::Status CheckOwner(const Manifest& image, const v1::JobSpec& spec) {
+  const auto says_other = [&](const char* key, const std::string& ours) {
+    const auto theirs = image.metadata.find(key);
+    return theirs != image.metadata.end() && !ours.empty() && theirs->second != ours;
+  };
+  const std::string name = "checkpoint " + image.key.checkpoint.value();
+  if (says_other(kMetadataUser, std::to_string(spec.uid())))
+    return absl::PermissionDeniedError(name + " is another user's");
+  if (says_other(kMetadataCommand, spec.command_checksum()))
+    return absl::PermissionDeniedError(name + " is of another command");
+  return absl::OkStatus();
+}
+
+bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+}  // namespace
+
+void Task::DoLaunch(const v1::ToAgent& command) {
+  const v1::JobSpec& spec = command.launch().spec();
+  agent::ShimRequest request;
+  const bool restart = command.launch().restart_after_save() && !spec.app().restart_command().empty();
+  *request.mutable_command() = restart ? spec.app().restart_command() : spec.command();
+  *request.mutable_spec() = spec;
+  StartAndWait(std::move(request));
+}
+
+void Task::DoRestore(const v1::ToAgent& command) {
+  agent::ShimRequest request;
+  *request.mutable_spec() = command.restore().spec();
+  bool damaged = false;
+  const auto start = std::chrono::steady_clock::now();
+  if (absl::Status status = PrepareImage(command, request, damaged); !status.ok()) {
+    RemovePlainFolder();
+    if (record_.hosted() && absl::IsPermissionDenied(status)) return BeginAnew(command, status);
+    if (ready_) std::exchange(ready_, nullptr)(status);
+    std::lock_guard lock(mutex_);
+    // One that this node does not find may lie in a file system that is not mounted here.
+    const bool outside = absl::IsPermissionDenied(status) || absl::IsNotFound(status);
+    Observe(task::StartFailed{.error = std::string(status.message()),
+                              .image_damaged = damaged,
+                              .node_problem = !damaged && !outside,
+                              .outside_problem = !damaged && outside})
+        .IgnoreError();
+    return;
+  }
+  StartAndWait(std::move(request));
+  std::lock_guard lock(mutex_);
+  if (machine_.phase() != v1::RUNNING) return;
+  const auto took = std::chrono::steady_clock::now() - start;
+  host_.rates->Add(MediumOf(command.restore().tier()), Transfer::kRestore,
+                   Bytes{record_.report().image_bytes()}, std::chrono::duration_cast<Duration>(took));
+}
+
+// Of a hosted task, whose checkpoint was found by its number, and is not its own.
+void Task::BeginAnew(const v1::ToAgent& command, const absl::Status& why) {
+  agent::ShimRequest request;
+  *request.mutable_spec() = command.restore().spec();
+  request.set_notice(absl::StrCat(std::string(why.message()), "; the command starts from its beginning"));
+  {
+    std::lock_guard lock(mutex_);
+    Observe(task::StartsOver{}).IgnoreError();
+  }
+  StartAndWait(std::move(request));
+}
+
+absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged) {
+  if (!host_.criu) return absl::UnavailableError("no restore on this node: " + host_.criu_problem);
+  if (const std::string why = host_.WhyNoCriuFor(command.restore().spec().uid()); !why.empty())
+    return absl::FailedPreconditionError(why);
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore: an image is about to be verified">());
+  const v1::Restore& restore = command.restore();
+  SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(restore.tier()));
+  const ImageKey key{CheckpointId(restore.checkpoint()), id_.rank};
+  auto told = std::chrono::steady_clock::now();
+  const auto begun = told;
+  auto found = store->Read(key);
+  const Bytes total = found.ok() ? found->TotalSize() : Bytes{};
+  // One that has been replaced is not asked whose it is: Verify() refuses it.
+  const bool as_made =
+      restore.image_digest().empty() || (found.ok() && found->digest == restore.image_digest());
+  if (found.ok() && as_made) {
+    SIDING_RETURN_IF_ERROR(CheckOwner(*found, restore.spec()));
+    RememberIncarnation(*found);
+  }
+  const auto tell = [&](Bytes done) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - told < kProgressInterval) return true;
+    told = now;
+    v1::FromAgent message;
+    v1::Progress& progress = *message.mutable_progress();
+    progress.set_op(command.op());
+    *progress.mutable_task() = command.task();
+    progress.set_bytes_done(done.value);
+    progress.set_bytes_total(total.value);
+    progress.set_bytes_per_second(static_cast<double>(done.value) /
+                                  std::chrono::duration<double>(now - begun).count());
+    host_.sink.Send(std::move(message));
+    return true;
+  };
+  const auto manifest = store->Verify(key, {.progress = tell, .digest = restore.image_digest()});
+  if (!manifest.ok()) {
+    damaged = absl::IsDataLoss(manifest.status());
+    const absl::Status why = Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
+    // A hosted task continues from the newest image that is there.
+    if (damaged && record_.hosted()) SIDING_RETURN_IF_ERROR(store->SetAside(key));
+    return why;
+  }
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore.verified: an image is verified">());
+  agent::ShimRestore& order = *request.mutable_restore();
+  auto folder = store->Decrypt(key, PlainFolder());
+  if (!folder.ok()) {
+    damaged = absl::IsDataLoss(folder.status());
+    std::lock_guard lock(mutex_);
+    record_.mutable_report()->set_no_key(absl::IsFailedPrecondition(folder.status()));
+    return Annotate(folder.status(), "checkpoint " + restore.checkpoint());
+  }
+  order.set_image_folder(*std::move(folder));
+  order.set_criu_path(host_.criu_path);
+  const auto pipes = manifest->metadata.find(kMetadataPipes);
+  if (pipes != manifest->metadata.end()) order.set_pipes(pipes->second);
+  if (const auto shared = manifest->metadata.find(kMetadataShared); shared != manifest->metadata.end())
+    order.set_shared_memory(shared->second);
+  const auto files = manifest->metadata.find(kMetadataFiles);
+  order.set_files(files == manifest->metadata.end() ? "[]" : files->second);
+  if (const auto held = manifest->metadata.find(kMetadataHeld); held != manifest->metadata.end())
+    order.set_held(held->second);
+  std::lock_guard lock(mutex_);
+  record_.mutable_report()->set_image_bytes(manifest->TotalSize().value);
+  if (const auto gpu = manifest->metadata.find(kMetadataGpu); gpu != manifest->metadata.end()) {
+    SIDING_ASSIGN_OR_RETURN(*record_.mutable_gpu(), FromJson<agent::GpuRecord>(gpu->second));
+    record_.mutable_gpu()->clear_held();
+    record_.mutable_gpu()->clear_inherited();
+    record_.mutable_gpu()->clear_refusals();
+  }
+  return absl::OkStatus();
+}
+
+// For the shim, whatever comes of the start.
+void Task::RememberIncarnation(const Manifest& manifest) {
+  const auto incarnation = manifest.metadata.find(kMetadataIncarnation);
+  std::lock_guard lock(mutex_);
+  int number = 0;
+  if (incarnation == manifest.metadata.end() || !absl::SimpleAtoi(incarnation->second, &number)) return;
+  record_.set_image_incarnation(number);
+  Persist();
+}
+
+void Task::StartAndWait(agent::ShimRequest request) {
+  request.set_job(id_.job.value());
+  request.set_rank(id_.rank);
+  request.set_init_path(host_.options.init_path);
+  const auto start = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.start: a task is about to be given what it needs">());
+    SIDING_RETURN_IF_ERROR(TakeGpus());
+    if (host_.AssignsGpus() && !record_.hosted())
+      request.set_visible_gpus(absl::StrJoin(record_.gpu().held(), ","));
+    // One of a task of the same name that was not removed may be frozen.
+    freezer().RemoveCgroup(name_).IgnoreError();
+    SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(name_));
+    request.set_shim_cgroup(freezer().ShimCgroupPath(name_));
+    SIDING_RETURN_IF_ERROR(MakeFence(request));
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.cgroup: a task's cgroup is made">());
+    SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
+    SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.request: the shim's orders are written">());
+    if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
+    SIDING_ASSIGN_OR_RETURN(UniqueFd shim,
+                            record_.hosted() ? AwaitShim() : StartShim(host_.options.shim_path, folder_));
+    FaultHere<"agent.start.shim: a task's shim is started">();
+    Watch(std::move(shim));
+    return absl::OkStatus();
+  };
+  const absl::Status status = start();
+  status.ok() ? AwaitStart() : FailStart(status);
+}
+
+// Before there was a shim.
+void Task::FailStart(const absl::Status& why) {
+  RemovePlainFolder();
+  if (ready_) std::exchange(ready_, nullptr)(why);
+  std::lock_guard lock(mutex_);
+  Observe(task::StartFailed{.error = std::string(why.message()),
+                            .no_gpu = absl::IsResourceExhausted(why),
+                            .node_problem = true})
+      .IgnoreError();
+}
+
+void Task::ExpectShim(v1::ToAgent start, const GpuAllocation& gpus, std::function<void(absl::Status)> ready) {
+  {
+    std::lock_guard lock(mutex_);
+    record_.set_hosted(true);
+    NoteAllocatedGpus(gpus, start.has_restore() ? *start.mutable_restore()->mutable_spec()
+                                                : *start.mutable_launch()->mutable_spec());
+    ready_ = std::move(ready);
+  }
+  Execute(start);
+}
+
+absl::StatusOr<UniqueFd> Task::AwaitShim() {
+  absl::StatusOr<UniqueFd> shim = absl::UnknownError("");
+  PollUntil(
+      [&] {
+        shim = FindShim(folder_);
+        return shim.ok() || host_.stopping;
+      },
+      kShimPatience);
+  return shim;
+}
+
+void Task::AwaitStart() {
+  const std::string running_path = folder_ + "/running.json";
+  const auto decided = [&] {
+    if (Exists(running_path) || Exists(folder_ + "/failed.json")) return true;
+    // A kill that waits for its turn: what there is so far, CRIU included, ends, and the shim says so.
+    if (interrupt_) {
+      {
+        std::lock_guard lock(mutex_);
+        Observe(task::KillBegun{}).IgnoreError();
+      }
+      freezer().KillAll(name_, LivingInit());
+    }
+    std::lock_guard lock(mutex_);
+    // The agent is stopping: the shim runs on, and is found again.
+    return machine_.ended() || host_.stopping;
+  };
+  const bool in_time = PollUntil(decided, kStartPatience);
+  FaultHere<"agent.started: the shim has said that its task runs, or why not">();
+  // A restore that continues without us needs its files; the next agent finds it.
+  if (!host_.stopping) RemovePlainFolder();
+  const auto running = ReadJsonFile<agent::ShimRunning>(running_path);
+  if (running.ok()) return OnStarted(*running);
+  if (!in_time) EndShim(folder_).IgnoreError();
+  if (!EndAll()) return;  // what a shim or a CRIU that died on the way has left
+  std::lock_guard lock(mutex_);
+  const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
+  task::StartFailed seen{.node_problem = !word.ok() || word->node_problem(),
+                         .outside_problem = word.ok() && word->outside_problem()};
+  if (word.ok())
+    seen.error = word->message();
+  else if (!in_time)
+    seen.error = "nothing came of it in half an hour";
+  else
+    seen.error = "siding-shim ended without an answer; see " + folder_ + "/shim.log";
+  Observe(seen).IgnoreError();
+}
+
+// A restored task runs only when it is back on its GPUs as well.
+void Task::OnStarted(const agent::ShimRunning& running) {
+  {
+    std::lock_guard lock(mutex_);
+    *record_.mutable_init() = running.init();
+    record_.mutable_report()->set_started_us(running.started_us());
+    auto& notes = *record_.mutable_report()->mutable_notes();
+    notes = running.notes();
+    if (notes.size() > kMostNotes) notes.DeleteSubrange(kMostNotes, notes.size() - kMostNotes);
+  }
+  const bool drained = record_.gpu().drained();
+  const absl::Status status = ReturnToGpus();
+  if (!status.ok()) {
+    if (record_.hosted()) {
+      std::lock_guard lock(mutex_);
+      record_.set_put_off(true);  // for the shim, which would take it for the job's own end
+      Persist();
+    }
+    freezer().KillAll(name_, running.init().pid());
+    WaitEnded(kEndPatience);
+  }
+  std::lock_guard lock(mutex_);
+  if (drained) record_.mutable_report()->set_started_us(ToMicros(host_.clock.Now()));
+  if (status.ok()) return Observe(task::Started{}).IgnoreError();
+  // Else the driver refused this very state.
+  const bool no_gpu = !absl::IsInternal(status);
+  Observe(task::StartFailed{.error = std::string(status.message()), .no_gpu = no_gpu}).IgnoreError();
+}
+
+}  // namespace siding

@@ -1,0 +1,230 @@
+#include "agent/os/processes.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "common/files.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+std::string ProcPath(pid_t pid, const char* file) { return "/proc/" + std::to_string(pid) + "/" + file; }
+
+// The entries of a folder that are numbers.
+std::vector<int> Numbers(const std::string& folder) {
+  std::vector<int> numbers;
+  std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(folder.c_str()), closedir);
+  if (!entries) return numbers;
+  while (const dirent* entry = readdir(entries.get())) {
+    int number = 0;
+    if (absl::SimpleAtoi(entry->d_name, &number)) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// What a symbolic link says; empty if it cannot be read.
+std::string LinkText(const std::string& path) {
+  char text[PATH_MAX];
+  const ssize_t size = readlink(path.c_str(), text, sizeof text);
+  return size > 0 ? std::string(text, static_cast<size_t>(size)) : "";
+}
+
+// As far as the kernel knows both already: no file system is asked.
+bool IsSameFile(const std::string& link, int fd) {
+  struct statx a {
+  }, b{};
+  return statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &a) == 0 &&
+         statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &b) == 0 && a.stx_ino == b.stx_ino &&
+         a.stx_dev_major == b.stx_dev_major && a.stx_dev_minor == b.stx_dev_minor;
+}
+
+// The value in "Key:   12 kB"; the last one of several. -1 if there is no such line.
+int64_t FindNumber(const std::string& text, const std::string& key) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.compare(0, key.size() + 1, key + ":") != 0) continue;
+    std::istringstream words(line.substr(key.size() + 1));
+    int64_t value = -1;
+    for (int64_t word; words >> word;) value = word;
+    return value;
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::optional<ProcessStat> ParseProcessStat(const std::string& text) {
+  // The name in parentheses may contain anything, parentheses included: count from the last one.
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  ProcessStat stat;
+  stat.pid = std::atoi(text.c_str());
+  std::istringstream rest(text.substr(name_end + 1));
+  rest >> stat.state >> stat.parent;
+  uint64_t value = 0;
+  for (int field = 5; field <= 22; ++field) {
+    // Some fields (tty, nice) are negative; they are skipped as words.
+    std::string word;
+    if (!(rest >> word)) return std::nullopt;
+    std::from_chars(word.data(), word.data() + word.size(), value);
+    if (field == 14 || field == 15) stat.cpu_ticks += value;
+    if (field == 22) stat.start_time = value;
+  }
+  return stat;
+}
+
+std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
+  auto text = ReadFile(ProcPath(pid, "stat"));
+  if (!text.ok()) return std::nullopt;
+  return ParseProcessStat(*text);
+}
+
+bool IsAlive(pid_t pid, uint64_t start_time) {
+  const auto stat = ReadProcessStat(pid);
+  return stat && stat->start_time == start_time && stat->state != 'Z' && stat->state != 'X';
+}
+
+absl::StatusOr<UniqueFd> OpenPidfd(pid_t pid) {
+  UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd.valid()) return ErrnoError(errno, "pidfd_open");
+  return fd;
+}
+
+std::optional<ProcessStat> OldestWithOpen(int fd) {
+  const std::string file = LinkText("/proc/self/fd/" + std::to_string(fd));
+  std::optional<ProcessStat> oldest;
+  for (pid_t pid : Numbers("/proc")) {
+    if (pid == getpid()) continue;
+    const std::string folder = ProcPath(pid, "fd");
+    const std::vector<int> fds = Numbers(folder);
+    // By name first: looking at the file itself may take for ever where a server is away. In a user's own
+    // namespaces a name may look like any other.
+    const auto is_it = [&](int other) {
+      const std::string link = folder + "/" + std::to_string(other);
+      return LinkText(link) == file && IsSameFile(link, fd);
+    };
+    if (std::none_of(fds.begin(), fds.end(), is_it)) continue;
+    const auto stat = ReadProcessStat(pid);
+    if (stat && (!oldest || stat->start_time < oldest->start_time)) oldest = stat;
+  }
+  return oldest;
+}
+
+std::vector<pid_t> ProcessTree(pid_t root) {
+  std::multimap<pid_t, pid_t> children;
+  bool found = false;
+  for (pid_t pid : Numbers("/proc")) {
+    const auto stat = ReadProcessStat(pid);
+    if (!stat || stat->state == 'Z') continue;
+    children.emplace(stat->parent, pid);
+    found |= pid == root;
+  }
+  if (!found) return {};
+  std::vector<pid_t> tree = {root};
+  for (size_t i = 0; i < tree.size(); ++i) {
+    const auto [begin, end] = children.equal_range(tree[i]);
+    for (auto it = begin; it != end; ++it) tree.push_back(it->second);
+  }
+  return tree;
+}
+
+int64_t ReadStatusNumber(pid_t pid, const std::string& key) {
+  auto text = ReadFile(ProcPath(pid, "status"));
+  return text.ok() ? FindNumber(*text, key) : -1;
+}
+
+pid_t FindTracer(pid_t root) {
+  for (pid_t pid : ProcessTree(root)) {
+    if (int64_t tracer = ReadStatusNumber(pid, "TracerPid"); tracer > 0) return static_cast<pid_t>(tracer);
+  }
+  return 0;
+}
+
+pid_t MainProcess(pid_t init) {
+  for (pid_t pid : ProcessTree(init)) {
+    if (pid != init && ReadStatusNumber(pid, "NSpid") == 2) return pid;
+  }
+  return 0;
+}
+
+bool HearsSignal(pid_t pid, int signal) {
+  if (pid <= 0 || signal < 1 || signal > 64) return false;
+  const auto status = ReadFile(ProcPath(pid, "status"));
+  if (!status.ok()) return false;
+  const auto has = [&](const std::string& mask) {
+    const size_t at = status->find("\n" + mask + ":");
+    if (at == std::string::npos) return false;
+    const uint64_t bits = std::strtoull(status->c_str() + at + mask.size() + 2, nullptr, 16);
+    return (bits >> (signal - 1) & 1) != 0;
+  };
+  return !has("SigIgn") && (has("SigCgt") || has("SigBlk"));
+}
+
+std::string ProgramOf(pid_t pid) {
+  auto program = ReadFile("/proc/" + std::to_string(pid) + "/comm");
+  if (program.ok() && !program->empty()) program->pop_back();
+  return program.ok() ? *program : "?";
+}
+
+Bytes TreeMemory(pid_t root, std::atomic<pid_t>& at) {
+  Bytes sum;
+  for (pid_t pid : ProcessTree(root)) {
+    at = pid;
+    auto text = ReadFile(ProcPath(pid, "smaps_rollup"));
+    int64_t kib = text.ok() ? FindNumber(*text, "Pss") : -1;
+    if (kib < 0) kib = ReadStatusNumber(pid, "VmRSS");
+    if (kib > 0) sum += Bytes{kib * 1024};
+  }
+  at = 0;
+  return sum;
+}
+
+void AwaitMemory(pid_t root) {
+  // Short, and read out of the process's own memory.
+  for (pid_t pid : ProcessTree(root)) ReadFile(ProcPath(pid, "cmdline")).IgnoreError();
+}
+
+int64_t ThreadsOf(pid_t pid) { return std::max<int64_t>(0, ReadStatusNumber(pid, "Threads")); }
+
+Bytes TreeResident(pid_t root) {
+  Bytes sum;
+  for (pid_t pid : ProcessTree(root)) {
+    if (const int64_t kib = ReadStatusNumber(pid, "VmRSS"); kib > 0) sum += Bytes{kib * 1024};
+  }
+  return sum;
+}
+
+Bytes AvailableMemory() {
+  auto text = ReadFile("/proc/meminfo");
+  const int64_t kib = text.ok() ? FindNumber(*text, "MemAvailable") : -1;
+  return Bytes{std::max<int64_t>(0, kib) * 1024};
+}
+
+bool PollUntil(const std::function<bool()>& done, Duration timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (auto pause = std::chrono::microseconds(500);;
+       pause = std::min(2 * pause, std::chrono::microseconds(20000))) {
+    if (done()) return true;
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace siding

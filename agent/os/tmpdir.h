@@ -1,0 +1,32 @@
+// The folder for a task's temporary files.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "agent/os/account.h"
+
+namespace siding {
+
+// The same path on every node, since open files keep their names. Apart by user: a folder that another user's
+// job left behind under the same number must not stop this one.
+inline std::string TaskTmpdir(uint32_t uid, int64_t job, int rank) {
+  return "/tmp/siding-" + std::to_string(uid) + "-job-" + std::to_string(job) + "." + std::to_string(rank);
+}
+
+// Makes `path`, of the user's alone. One of the user's that is there stays as it is. All users write to /tmp,
+// and its names can be guessed: what another user has put there is moved aside, for its owner to find.
+absl::Status MakeUserFolder(const std::string& path, uid_t uid, gid_t gid);
+
+// Gives it the name `aside`, in the same folder, so that its own is free. As its user, and without a look at
+// what it is or has in it, which may be a file system that does not answer. kNotFound: it is not there.
+absl::Status MoveUserFolder(const std::string& path, const std::string& aside, uid_t uid, gid_t gid);
+
+// Removes it with all that is in it, as its user: who has put other things in its place loses what is his
+// own.
+void RemoveUserFolder(const std::string& path, const Account& account);
+
+}  // namespace siding

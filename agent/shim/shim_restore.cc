@@ -1,0 +1,124 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "agent/checkpoint/held_files.h"
+#include "agent/checkpoint/open_files.h"
+#include "agent/checkpoint/recreated_names.h"
+#include "agent/checkpoint/shared_memory.h"
+#include "agent/checkpoint/stdio.h"
+#include "agent/criu/criu.h"
+#include "agent/os/account.h"
+#include "agent/os/processes.h"
+#include "agent/shim/outside.h"
+#include "agent/shim/shim.h"
+#include "agent/shim/shim_word.h"
+#include "common/fault.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+constexpr Duration kEndPatience = std::chrono::seconds(10);
+constexpr Bytes kRoomForCriu{64 << 20};  // to end its work
+
+// What CRIU has made of a task and leaves behind if it dies on the way: our children, as the task would be.
+void EndChildren() {
+  for (pid_t pid : ProcessTree(getpid())) {
+    if (pid != getpid()) kill(pid, SIGKILL);
+  }
+  PollUntil(
+      [] {
+        while (waitpid(-1, nullptr, WNOHANG) > 0) {
+        }
+        return errno == ECHILD;
+      },
+      kEndPatience);
+}
+
+// What the processes need is looked for, and their files are put back, with their user's rights.
+absl::StatusOr<FilesPutBack> PutBackAsUser(const agent::ShimRequest& request, const Account& account) {
+  SIDING_ASSIGN_OR_RETURN(const auto files, OpenFilesFromJson(request.restore().files()));
+  std::map<std::string, std::string> held;
+  if (!request.restore().held().empty()) {
+    SIDING_ASSIGN_OR_RETURN(held, HeldFromJson(request.restore().held()));
+  }
+  const FilesAsUser user(account);
+  if (!user.ok()) return absl::PermissionDeniedError("cannot act as the job's user");
+  if (absl::Status there = CheckIsThere(held); !there.ok()) return OutsideProblem(there);
+  auto back = PutFilesBack(files, request.spec().append_files());
+  if (!back.ok()) return OutsideProblem(back.status());
+  return back;
+}
+
+absl::Status PutBackSharedMemory(const agent::ShimRequest& request, const Account& account) {
+  if (request.restore().shared_memory().empty()) return absl::OkStatus();
+  SIDING_ASSIGN_OR_RETURN(const auto files, SharedMemoryFromJson(request.restore().shared_memory()));
+  return OutsideProblem(PutSharedMemoryBack(files, request.restore().image_folder(), account,
+                                            SharedMemoryMark(request.job(), request.rank())));
+}
+
+// Around what CRIU has built, before the first instruction can add to it. CRIU itself is in there still, and
+// what was on GPUs goes back by way of memory.
+void CloseFence(const agent::ShimRequest& request) {
+  const FenceLimits most = {Bytes{request.fence().most_memory()}, request.fence().most_processes()};
+  const bool gpus = request.spec().per_node().gpus() > 0;
+  FenceOf(request).Hold(most, gpus ? kRoomForDriver : kRoomForCriu);
+}
+
+}  // namespace
+
+absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& folder,
+                                     const std::array<int, 3>& stdio) {
+  SIDING_RETURN_IF_ERROR(MakeTaskTmpdir(request));
+  ShimTask task;
+  const Account account = AccountOf(request.spec().uid(), request.spec().gid());
+  SIDING_ASSIGN_OR_RETURN(FilesPutBack files, PutBackAsUser(request, account));
+  task.notes = std::move(files.notes);
+  SIDING_RETURN_IF_ERROR(PutBackSharedMemory(request, account));
+  SIDING_RETURN_IF_ERROR(FaultAt<"shim.files: the files of a task are as they were at its checkpoint">());
+  const std::unique_ptr<Criu> criu = NewCriu(request.restore().criu_path());
+  if (files.rotated) {
+    SIDING_ASSIGN_OR_RETURN(const CriuTraits traits, criu->Check());
+    if (!traits.acts_on_files_as_user)
+      return OutsideProblem(absl::FailedPreconditionError(
+          "a log has been rotated, which this node's criu does not take; get-criu builds one that does"));
+  }
+  CriuRestore restore;
+  restore.image_folder = request.restore().image_folder();
+  restore.work_folder = folder;
+  restore.cgroups = CgroupsOf(request);
+  // Always as root: the new processes are root's own until they become the user's, so nothing needs
+  // CAP_SYS_RESOURCE, while only root may write the settings of an ipc namespace.
+  restore.user = {};
+  restore.files_as = account;
+  restore.appended_are_checked = files.rotated;
+  restore.may_resume = [&](pid_t init) -> absl::Status {
+    SIDING_RETURN_IF_ERROR(OutsideProblem(CheckHeldFiles(init, account)));
+    // What has been removed since it was opened.
+    SIDING_RETURN_IF_ERROR(OutsideProblem(CheckRecreatedNames(init, account)));
+    CloseFence(request);
+    return WriteInit(folder, init);
+  };
+  SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));
+  for (int fd = 0; fd < 3; ++fd) {
+    if (pipes[fd].empty()) continue;
+    if (stdio[fd] < 0) return absl::FailedPreconditionError("there is no pipe for the task's output");
+    restore.inherited.push_back({pipes[fd], stdio[fd]});
+  }
+  const auto init = criu->Restore(restore);
+  if (!init.ok()) {
+    EndChildren();
+    return init.status();
+  }
+  task.init = *init;
+  return task;
+}
+
+}  // namespace siding

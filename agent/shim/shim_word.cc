@@ -1,0 +1,78 @@
+#include "agent/shim/shim_word.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/os/processes.h"
+#include "agent/shim/outside.h"
+#include "agent/task/json_file.h"
+#include "common/clock.h"
+#include "common/fault.h"
+
+namespace siding {
+namespace {
+
+agent::ProcessRef Identity(pid_t pid) {
+  agent::ProcessRef ref;
+  ref.set_pid(pid);
+  if (const auto stat = ReadProcessStat(pid)) ref.set_start_time(stat->start_time);
+  return ref;
+}
+
+// Whether a task that did not start might do so elsewhere, or later: what the job asked for is not to blame.
+// Of CRIU's failures most are as good as the image.
+bool IsNodeProblem(const absl::Status& status, bool restore) {
+  if (restore) return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+  return !absl::IsFailedPrecondition(status) && !absl::IsInvalidArgument(status);
+}
+
+}  // namespace
+
+absl::Status WriteShim(const std::string& folder) {
+  return WriteJsonFile(folder + "/shim.json", Identity(getpid()));
+}
+
+absl::Status WriteInit(const std::string& folder, pid_t init) {
+  return WriteJsonFile(folder + "/init.json", Identity(init));
+}
+
+absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask>& task, bool restore) {
+  if (!task.ok()) {
+    agent::ShimFailed failed;
+    failed.set_message(std::string(task.status().message()));
+    failed.set_outside_problem(IsOutsideProblem(task.status()));
+    failed.set_node_problem(!failed.outside_problem() && IsNodeProblem(task.status(), restore));
+    return WriteJsonFileDurably(folder + "/failed.json", failed);
+  }
+  agent::ShimRunning running;
+  // The child is not waited for yet, so even if it has ended its stat is still there.
+  *running.mutable_init() = Identity(task->init);
+  running.set_started_us(ToMicros(SystemClock().Now()));
+  for (const std::string& note : task->notes) running.add_notes(note);
+  absl::Status written = FaultAt<"shim.running: a task runs, which is written nowhere">();
+  if (written.ok()) written = WriteJsonFileDurably(folder + "/running.json", running);
+  if (!written.ok()) {
+    kill(task->init, SIGKILL);
+    waitpid(task->init, nullptr, 0);
+  }
+  return written;
+}
+
+agent::ShimExit ExitOf(int wait_status) {
+  agent::ShimExit exit;
+  if (WIFSIGNALED(wait_status)) {
+    exit.set_signal(WTERMSIG(wait_status));
+  } else if (const int code = WEXITSTATUS(wait_status); code > 128 && code <= 128 + SIGRTMAX) {
+    exit.set_signal(code - 128);
+  } else {
+    exit.set_code(code);
+  }
+  return exit;
+}
+
+absl::Status WriteExit(const std::string& folder, const agent::ShimExit& exit) {
+  return WriteJsonFileDurably(folder + "/exit.json", exit);
+}
+
+}  // namespace siding

@@ -116,7 +116,8 @@ absl::Status PrintSettings(Client& client) {
   std::cout << Json({{"requeue_exits", settings.requeue_exits},
                      {"requeue_hold_exits", settings.requeue_hold_exits},
                      {"requeues", settings.requeues},
-                     {"keeps_output", settings.keeps_output}})
+                     {"keeps_output", settings.keeps_output},
+                     {"task_prolog", settings.task_prolog}})
             << "\n";
   return absl::OkStatus();
 }

@@ -21,7 +21,8 @@ class ByLibrary(ClientCase):
         self.until(job, phase=RUNNING)
 
     def test_settings_are_those_in_force(self):
-        self.assertEqual(self.client("settings"), {"requeue_exits": [99], "requeue_hold_exits": [98], "requeues": True, "keeps_output": True})
+        self.assertEqual(self.client("settings"), {"requeue_exits": [99], "requeue_hold_exits": [98], "requeues": True, "keeps_output": True,
+                                                   "task_prolog": ""})
 
     def test_nodes_and_comments_are_set_and_removed(self):
         job = self.sleeper("--hold")

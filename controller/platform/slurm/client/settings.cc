@@ -39,12 +39,14 @@ std::vector<int> ParseExits(const std::string& text) {
   return exits;
 }
 
+std::string ParsePath(const std::string& text) { return text == "(null)" ? "" : text; }
+
 absl::StatusOr<Settings> ParseSettings(const std::string& text) {
   auto lines = Lines(text);
   if (lines["SLURM_VERSION"].empty())
     return absl::InvalidArgumentError("scontrol show config: the line SLURM_VERSION is missing");
   return Settings{ParseExits(lines["RequeueExit"]), ParseExits(lines["RequeueExitHold"]),
-                  lines["JobRequeue"] == "1", lines["JobFileAppend"] == "1"};
+                  lines["JobRequeue"] == "1", lines["JobFileAppend"] == "1", ParsePath(lines["TaskProlog"])};
 }
 
 std::vector<std::string> ProblemsOf(const Settings& settings) {
@@ -62,6 +64,11 @@ std::vector<std::string> ProblemsOf(const Settings& settings) {
   if (!settings.keeps_output)
     problems.push_back(
         "JobFileAppend is not 1: a requeue empties the output file, and the restore is refused");
+  if (!settings.task_prolog.empty())
+    problems.push_back(
+        absl::StrCat("TaskProlog is ", settings.task_prolog,
+                     ": tasks of jobs with --siding-preemptible do not run it, and lack what it "
+                     "puts into their environment"));
   return problems;
 }
 

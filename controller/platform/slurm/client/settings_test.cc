@@ -18,6 +18,7 @@ constexpr char kConfig[] =
     "RequeueExit             = 99\n"
     "RequeueExitHold         = 98\n"
     "SLURM_VERSION           = 22.05.8\n"
+    "TaskProlog              = (null)\n"
     "\nSlurmctld(primary) at host is UP\n";
 
 TEST(Settings, AreReadAsSlurmPrintsThem) {
@@ -37,6 +38,14 @@ TEST(Settings, EachProblemNamesItsSetting) {
   EXPECT_THAT(ProblemsOf(*settings),
               ElementsAre(HasSubstr("RequeueExit lacks 99"), HasSubstr("RequeueExitHold lacks 98"),
                           HasSubstr("JobRequeue"), HasSubstr("JobFileAppend")));
+}
+
+TEST(Settings, ATaskPrologIsNotRun) {
+  std::string config = kConfig;
+  config.replace(config.find("(null)"), 6, "/etc/slurm/task_prolog");
+  const auto settings = ParseSettings(config);
+  ASSERT_TRUE(settings.ok());
+  EXPECT_THAT(ProblemsOf(*settings), ElementsAre(HasSubstr("TaskProlog is /etc/slurm/task_prolog")));
 }
 
 TEST(Settings, ExitCodesMayBeRanges) {

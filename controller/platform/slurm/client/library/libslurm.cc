@@ -192,7 +192,7 @@ class LibraryClient final : public Client {
     if (slurm_load_ctl_conf(0, &raw) != SLURM_SUCCESS) return Annotate(LastError(), "settings");
     const std::unique_ptr<slurm_conf_t, void (*)(slurm_conf_t*)> conf(raw, slurm_free_ctl_conf);
     return Settings{ParseExits(Text(conf->requeue_exit)), ParseExits(Text(conf->requeue_exit_hold)),
-                    conf->job_requeue != 0, conf->job_file_append != 0};
+                    conf->job_requeue != 0, conf->job_file_append != 0, Text(conf->task_prolog)};
   }
 
   absl::Status Do(JobNumber job, Verb verb) override {

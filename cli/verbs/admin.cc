@@ -194,6 +194,10 @@ void AddAdmin(CLI::App& app, Session& session) {
   }
   migrate->add_option("--to", flags->to,
                       "node names by rank, separated by commas; default: any others with room");
+  vacate->footer(
+      "The job is restored as soon as there is room for it: on other nodes, or, if no others are free, on "
+      "the "
+      "same ones at once. To empty a node, cordon it first.");
   migrate->footer("example: sidingctl migrate 7 --to n3,n4");
 
   for (const bool cordon : {true, false}) {

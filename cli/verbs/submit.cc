@@ -57,6 +57,8 @@ absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
     if (!status.ok()) return Annotate(status, "--start-by");
   }
   SIDING_RETURN_IF_ERROR(SetTime(flags.not_before, "--not-before", now, spec, &S::set_not_before_us));
+  if (!flags.walltime.empty() && !flags.hold.empty())
+    return absl::InvalidArgumentError("--hold: expected --walltime alone, of which it is the old name");
   const std::string& walltime = flags.walltime.empty() ? flags.hold : flags.walltime;
   SIDING_RETURN_IF_ERROR(SetDuration(walltime, "--walltime", spec, &S::set_walltime_us));
   if (!walltime.empty() && spec.walltime_us() == 0)
@@ -196,10 +198,9 @@ void AddFlags(CLI::App& verb, Flags& f) {
       ->check(CLI::Range(0, 1'000'000));
   verb.add_option("--not-before", f.not_before,
                   "on-demand: announced; it cannot start earlier, +10m or a time");
-  CLI::Option* walltime =
-      verb.add_option("--walltime", f.walltime,
-                      "how long it may run, such as 20m; then it is ended, or by the policy is preemptible");
-  verb.add_option("--hold", f.hold, "")->excludes(walltime)->group("");  // its older name
+  verb.add_option("--walltime", f.walltime,
+                  "how long it may run, such as 20m; then it is ended, or by the policy is preemptible");
+  verb.add_option("--hold", f.hold, "")->group("");  // its older name
   verb.add_option("--gpu-collectives", f.gpu_collectives,
                   "drainable: set NCCL so that a job of several processes can be taken off its GPUs; as-is: "
                   "leave it; default: as the policy says");

@@ -104,6 +104,17 @@ TEST_F(OutsideTest, FileSystemIsAwayAndBack) {
   EXPECT_EQ(umount2(w().c_str(), MNT_DETACH), 0);
 }
 
+TEST_F(OutsideTest, ANamespaceWithANameThatGoesIsNotMissed) {
+  if (!EnterPrivateMounts()) GTEST_SKIP() << "cannot mount anything";
+  const std::string name = folder_ + "/netns";
+  std::ofstream(name) << "";
+  ASSERT_EQ(mount("/proc/self/ns/net", name.c_str(), nullptr, MS_BIND, nullptr), 0);
+  ParkHalfWay(Counter());
+  ASSERT_EQ(umount2(name.c_str(), MNT_DETACH), 0);
+  fs::remove(name);
+  ExpectSameResult(Counter());
+}
+
 TEST_F(OutsideTest, FileIsRenamedAndRenamedBack) {
   ParkHalfWay(Counter());
   fs::rename(log(), w() + "/log.1");

@@ -22,8 +22,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "agent/os/fence.h"
+#include "agent/os/mounts.h"
 #include "agent/shim/outside.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -125,6 +127,15 @@ void AwaitGo(int fd) {
   if (n != 1) _exit(125);
 }
 
+// But for one in which the task is to work. One that cannot be left is kept.
+void LeaveTransientMounts(const InitPlan& plan) {
+  const auto mounts = ParseMounts(ReadFile("/proc/self/mountinfo").value_or(""));
+  for (const Mount& one : mounts) {
+    const bool works_there = absl::StartsWith(plan.workdir + "/", one.point + "/");
+    if (IsTransient(one, plan.uid) && !works_there) umount2(one.point.c_str(), MNT_DETACH);
+  }
+}
+
 // In the child, as pid 1 of the new namespace.
 [[noreturn]] void Become(const InitPlan& plan, int status_fd, char* const argv[], char* const envp[]) {
   for (const std::string& cgroup : plan.cgroups) {
@@ -137,6 +148,7 @@ void AwaitGo(int fd) {
   // of this pid namespace is CRIU's way to the task; without one it would make a folder for it where the task
   // works.
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) Fail(status_fd, kMount);
+  LeaveTransientMounts(plan);
   if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) Fail(status_fd, kMount);
   if (setsid() < 0) Fail(status_fd, kSession);
   umask(plan.umask);

@@ -62,6 +62,9 @@ bool StandsBy(const grpc::ClientContext& context) {
   return context.GetServerTrailingMetadata().count(kStandsByMetadata) > 0;
 }
 
+// Killed, it leaves nothing; one that stops, or that stood by and takes over, cancels the calls it still has.
+bool WentAway(const absl::Status& status) { return absl::IsUnavailable(status) || absl::IsCancelled(status); }
+
 }  // namespace
 
 Controllers::Controllers(const Connection& connection) : connection_(connection) {
@@ -125,7 +128,7 @@ absl::Status Controllers::CallOneOf(const Attempt& attempt, Repeat repeat) {
       grpc::ClientContext context;
       const auto asked = std::chrono::steady_clock::now();
       status = FromGrpc(attempt(*controller.stub, context));
-      if (!absl::IsUnavailable(status)) return status;
+      if (!WentAway(status)) return status;
       if (Since(asked) > kPatience) began = std::chrono::steady_clock::now();  // it has answered for long
       if (repeat == Repeat::kNo && !StandsBy(context)) {
         return absl::AbortedError(absl::StrCat("the controller at ", controller.address,

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "cli/client.h"
 #include "common/tls/endpoint.h"
@@ -15,10 +16,10 @@
 namespace siding::cli {
 namespace {
 
-// Answers, or does so only after it has gone away once, or stands by.
+// Answers, or does so only after it has gone away or stopped once, or stands by.
 class Controller final : public v1::Siding::Service {
  public:
-  enum class Manner { kActive, kStandsBy, kGoesAway };
+  enum class Manner { kActive, kStandsBy, kGoesAway, kStops };
   explicit Controller(Manner manner) : manner_(manner) {}
 
   grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
@@ -56,8 +57,9 @@ class Controller final : public v1::Siding::Service {
       context.AddTrailingMetadata(kStandsByMetadata, "1");
       return {grpc::StatusCode::UNAVAILABLE, "this controller stands by"};
     }
-    if (manner_ == Manner::kActive) return grpc::Status::OK;
-    manner_ = Manner::kActive;
+    const Manner before = std::exchange(manner_, Manner::kActive);
+    if (before == Manner::kActive) return grpc::Status::OK;
+    if (before == Manner::kStops) return grpc::Status::CANCELLED;
     return {grpc::StatusCode::UNAVAILABLE, "socket closed"};
   }
 
@@ -105,6 +107,12 @@ TEST_F(ControllersTest, TheActiveOneIsFound) {
 }
 TEST_F(ControllersTest, ASubmissionThatWasNotAnsweredIsMadeAgainUnderTheSameKey) {
   Controller& restarted = Add(Manner::kGoesAway);
+  const auto submitted = ClientOf({&restarted}).Submit({});
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  EXPECT_EQ(submitted->id(), 1);
+}
+TEST_F(ControllersTest, SoIsOneThatWasCancelledByAControllerThatStops) {
+  Controller& restarted = Add(Manner::kStops);
   const auto submitted = ClientOf({&restarted}).Submit({});
   ASSERT_TRUE(submitted.ok()) << submitted.status();
   EXPECT_EQ(submitted->id(), 1);

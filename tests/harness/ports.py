@@ -6,18 +6,29 @@ import socket
 # Below those that the kernel hands out to connections: no other connection gets one meanwhile.
 FIRST, LAST = 10_000, 32_000
 
+# A port that was handed out is this process's until it ends, though nobody listens on it yet: tests that start servers at the same
+# moment had been given the same one. An abstract name belongs to one process, and the kernel frees it however that process ends.
+_kept = []
+
 
 def free_ports(count):
-    """Different ports of the loopback device that are free now, at random, as other tests look for some at the same time."""
+    """Different ports on which nobody on this machine listens, and which no other test has been given."""
     ports = []
     while len(ports) < count:
         port = random.randint(FIRST, LAST)
-        if port in ports:
-            continue
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        ports.append(port)
+        if _keep(port):
+            ports.append(port)
     return ports
+
+
+def _keep(port):
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0siding-test-port-{port}")
+        with socket.socket() as probe:
+            probe.bind(("0.0.0.0", port))
+    except OSError:
+        name.close()
+        return False
+    _kept.append(name)
+    return True

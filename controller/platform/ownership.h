@@ -1,6 +1,8 @@
 // Who does what with a job: siding, or the cluster manager whose job it is. The engine asks for the right
-// that it is about to use, never for the manager's name, so a new platform says what it leaves to siding and
-// is done.
+// that it is about to use, never for the manager's name.
+//
+// All cluster managers have the same rights today, so a new one needs nothing here. One that leaves more to
+// siding gets a constant of its own, which OwnershipOf() chooses by the name of the manager in the job's spec.
 #pragma once
 
 #include "model/job.h"

@@ -164,7 +164,7 @@ class DirectoryStore final : public ImageStore {
     return IoError(layout_, RemoveTree(disk(), trash));
   }
 
-  absl::Status SetAside(const ImageKey& key) override {
+  absl::Status Quarantine(const ImageKey& key) override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     SIDING_RETURN_IF_ERROR(FaultAt<"store.set-aside: a damaged image is about to be set aside">());
     SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));  // before anything is made in an empty mount point

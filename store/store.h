@@ -96,7 +96,7 @@ class ImageStore {
   // gone.
   virtual absl::Status Delete(const ImageKey& key) = 0;
   // Takes a damaged image out of sight, so that an older one counts, and keeps it. OK if it is not there.
-  virtual absl::Status SetAside(const ImageKey& key) = 0;
+  virtual absl::Status Quarantine(const ImageKey& key) = 0;
   virtual absl::StatusOr<Bytes> FreeSpace() const = 0;
 };
 

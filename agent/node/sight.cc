@@ -23,9 +23,9 @@ std::string WhyNotWithoutGpu(pid_t init, const std::set<pid_t>& clients) {
 }
 
 // Its state would move to GPUs that others have if it were on other GPUs than recorded.
-std::string WhyNotDrainableHosted(const GpuFacts& facts, const std::vector<pid_t>& tree) {
+std::string WhyNotDrainableManaged(const GpuFacts& facts, const std::vector<pid_t>& tree) {
   if (!facts.unknown.empty()) return facts.unknown;
-  const std::string other = facts.nodes_own->FindOther(facts.given, tree);
+  const std::string other = facts.nodes_own->FindOther(facts.allocated, tree);
   if (other.empty()) return "";
   return absl::StrCat("it uses ", other, ", which ", facts.cluster_manager, " has not given to it");
 }
@@ -34,14 +34,15 @@ std::string WhyNotDrainableHosted(const GpuFacts& facts, const std::vector<pid_t
 
 std::string WhyNotDrainable(const GpuFacts& facts, pid_t init, const std::function<bool(pid_t)>& is_client) {
   if (!facts.used) {
-    const bool has_one = facts.hosted && !OpenGpuDescriptors(init).empty();
+    const bool has_one = facts.externally_managed && !OpenGpuDescriptors(init).empty();
     return has_one ? "it uses a GPU, and " + facts.cluster_manager + " has given it none" : "";
   }
   const std::string problem = facts.nodes_own == nullptr ? "" : facts.nodes_own->problem();
   if (!facts.assigned) return problem.empty() ? "this node's agent drains no GPUs" : problem;
   if (!problem.empty()) return problem;
   const std::vector<pid_t> tree = ProcessTree(init);
-  if (std::string why = facts.hosted ? WhyNotDrainableHosted(facts, tree) : ""; !why.empty()) return why;
+  if (std::string why = facts.externally_managed ? WhyNotDrainableManaged(facts, tree) : ""; !why.empty())
+    return why;
   return WhyNotDrainable(tree, facts.nodes, facts.gpus, is_client);
 }
 

@@ -1,4 +1,5 @@
-// What can be seen of a task's processes. A look is made of values, and may outlive its task: see Aside.
+// What can be seen of a task's processes. A look is made of values, and may outlive its task: see
+// DetachedWork.
 #pragma once
 
 #include <sys/types.h>
@@ -22,10 +23,10 @@ namespace siding {
 struct GpuFacts {
   bool used = false;                    // it asks for some
   bool assigned = false;                // this node's agent gives them out
-  bool hosted = false;                  // a cluster manager has started it
+  bool externally_managed = false;      // a cluster manager has started it
   std::string cluster_manager;          // which
-  std::string unknown;                  // hosted: why it is not known which it has been given
-  std::vector<std::string> given;       // hosted: which it has been given
+  std::string unknown;                  // externally managed: why it is not known which it has been given
+  std::vector<std::string> allocated;   // externally managed: which are allocated to it
   int nodes = 1, gpus = 0;              // of its job, and its own
   std::shared_ptr<NodeGpus> nodes_own;  // null: not looked for
 };

@@ -114,7 +114,7 @@ absl::Status Task::Perform(const TaskActions& actions) {
         if (worker_.joinable()) worker_.join();
         worker_ = std::thread([this, action] { Work(action); });
         break;
-      case TaskAction::kJudgeNow:
+      case TaskAction::kFinalizeNow:
         break;  // Adopt() does
     }
   }
@@ -155,8 +155,8 @@ void Task::Do(const TaskAction& work) {
       return DoKill(Duration(work.order.kill().grace_us()));
     case TaskWork::kAdopt:
       return DoAdopt();
-    case TaskWork::kJudge:
-      return Conclude();
+    case TaskWork::kFinalize:
+      return Finalize();
   }
 }
 
@@ -197,7 +197,7 @@ void Task::NoteStep() {
 // Steps are known by their numbers, which begin at 0 with each start of the job: a script restored behind a
 // step would find the images of other steps for those that follow. One that starts over finds its own.
 std::string Task::WhyNoScript(pid_t init) {
-  if (!record_.hosted() || id_.rank != 0) return "";
+  if (!record_.externally_managed() || id_.rank != 0) return "";
   if (FindSrun(init) > 0) NoteStep();
   std::lock_guard lock(mutex_);
   if (!record_.has_steps()) return "";
@@ -378,14 +378,14 @@ void Task::RemoveTmpdir(const std::function<void()>& then) {
 void Task::Watch(UniqueFd shim) {
   if (watcher_.joinable()) watcher_.join();
   watcher_ = std::thread([this, shim = std::move(shim)] {
-    for (ShimWait seen = ShimWait::kGoesOn; seen != ShimWait::kEnded;) {
+    for (ShimWait seen = ShimWait::kRunning; seen != ShimWait::kEnded;) {
       seen = WaitForShim(shim, wake_.get(), MemoryIsFenced() ? kLookAtFenceMs : -1);
       if (seen == ShimWait::kWoken) return;
-      if (seen == ShimWait::kGoesOn) LookAtFence();
+      if (seen == ShimWait::kRunning) LookAtFence();
     }
     // A shim that Slurm killed with everything else of its step could not tidy up. Without the lock: how much
     // there is to remove is up to the job.
-    if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
+    if (record_.externally_managed() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
     std::lock_guard lock(mutex_);
     // Judged on the worker: the last processes may take their time to end.
     Observe(task::ShimEnded{}).IgnoreError();

@@ -20,8 +20,8 @@
 #include <string>
 #include <thread>
 
-#include "agent/node/aside.h"
 #include "agent/node/context.h"
+#include "agent/node/detached_work.h"
 #include "agent/node/sight.h"
 #include "agent/os/account.h"
 #include "agent/task/machine.h"
@@ -50,7 +50,7 @@ class Task {
   void Execute(const v1::ToAgent& command);
   // See TaskHost. To be called once, on a new one.
   void ExpectShim(v1::ToAgent start, const GpuAllocation& gpus, std::function<void(absl::Status)> ready);
-  // Of a hosted batch script: one of its steps has come.
+  // Of an externally managed batch script: one of its steps has come.
   void NoteStep();
   void Adopt();
   // The report with fresh figures from /proc, if the look at them is over by then; otherwise with the last
@@ -86,7 +86,7 @@ class Task {
   absl::Status TellToSave(const v1::Save& save, Duration patience);
   void DoKill(Duration grace);
   void DoAdopt();
-  void Conclude();
+  void Finalize();
 
   void Work(TaskAction work);
   // task_gpu.cc. Without mutex_, and nothing to do for a job without GPUs.
@@ -125,7 +125,7 @@ class Task {
   // Ends all processes; returns when they are gone, or false when the agent is stopping.
   bool EndAll();
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
-  void BeginAnew(const v1::ToAgent& command, const absl::Status& why);
+  void StartFromBeginning(const v1::ToAgent& command, const absl::Status& why);
   void RememberIncarnation(const Manifest& manifest);
   absl::Status ThawIfFrozen();
   // Tells the task that it is about to be stopped, and waits. Not OK: it is not to be stopped any more.
@@ -133,7 +133,7 @@ class Task {
   // Waits for the task's end, or for `more`, which is called without mutex_; true if the task has ended.
   bool WaitEnded(Duration timeout, const std::function<bool()>& more = {});
   // With mutex_ held, or on the worker after the start.
-  const Freezer& freezer() const { return record_.hosted() ? host_.signals : host_.freezer; }
+  const Freezer& freezer() const { return record_.externally_managed() ? host_.signals : host_.freezer; }
   absl::StatusOr<UniqueFd> AwaitShim();
   // For the files of an encrypted image while it is being restored.
   std::string PlainFolder() const { return host_.PlainFolder() + "/restore/" + name_; }
@@ -174,9 +174,9 @@ class Task {
   std::atomic<bool> kill_now_{false};
   std::atomic<bool> abandon_{false};  // CRIU is to be ended by force
   const std::shared_ptr<Sighting> sighting_ = std::make_shared<Sighting>();
-  Aside looks_;    // for reports
-  Aside checks_;   // for orders
-  UniqueFd wake_;  // an eventfd: ends the watcher
+  DetachedWork looks_;   // for reports
+  DetachedWork checks_;  // for orders
+  UniqueFd wake_;        // an eventfd: ends the watcher
   std::thread watcher_;
   std::thread worker_;
 };

@@ -246,7 +246,7 @@ void TaskMachine::ForgetImage() {
   if (record_.report().committed_op() != record_.dump().op()) record_.mutable_report()->clear_image_digest();
 }
 
-bool TaskMachine::Unjudged() const {
+bool TaskMachine::ExitPending() const {
   return ended_ && !IsOver(phase()) && phase() != v1::TASK_PHASE_UNSPECIFIED;
 }
 
@@ -374,7 +374,7 @@ TaskActions TaskMachine::On(const task::KillBegun&) {
 TaskActions TaskMachine::On(const task::ShimEnded&) {
   ended_ = true;
   TaskActions actions;
-  if (!busy() && Unjudged()) actions = Begin(TaskWork::kJudge, {});
+  if (!busy() && ExitPending()) actions = Begin(TaskWork::kFinalize, {});
   return actions + Only(TaskAction::kWake);
 }
 
@@ -386,7 +386,7 @@ TaskActions TaskMachine::On(const task::AgentStops&) {
 }
 
 TaskActions TaskMachine::On(const task::WorkDone& seen) {
-  if (Unjudged() && !seen.agent_stops) return Begin(TaskWork::kJudge, current_);
+  if (ExitPending() && !seen.agent_stops) return Begin(TaskWork::kFinalize, current_);
   TaskActions actions;
   if (pending_ && !seen.agent_stops) {
     const v1::ToAgent order = *std::exchange(pending_, std::nullopt);
@@ -417,12 +417,12 @@ TaskActions TaskMachine::On(const task::FoundAgain& seen) {
   if (!seen.same_boot) {
     // Pids of before mean nothing, and there is nothing to wait for.
     record_.clear_init();
-    return Only(TaskAction::kJudgeNow);
+    return Only(TaskAction::kFinalizeNow);
   }
   if (before == v1::TASK_PHASE_UNSPECIFIED) {
     // All that is known of it is in its folder.
     ended_ = true;
-    return Begin(TaskWork::kJudge, {});
+    return Begin(TaskWork::kFinalize, {});
   }
   if (phase() == v1::DUMPING) record_.mutable_dump()->set_cut_short(true);
   if (seen.shim == task::FoundAgain::kGone) ended_ = true;

@@ -65,8 +65,8 @@ enum class TaskWork {
   kDump,
   kSave,
   kKill,
-  kAdopt,  // bring a task of an earlier agent into a known state
-  kJudge,  // find out how it ended, and observe Ended
+  kAdopt,     // bring a task of an earlier agent into a known state
+  kFinalize,  // find out how it ended, and observe Ended
 };
 
 struct TaskAction {
@@ -80,7 +80,7 @@ struct TaskAction {
     kAbandonDump,    // end CRIU by force
     kKillProcesses,  // the work under way does not make way for a kill: end all processes beside it
     kBegin,          // begin `work`
-    kJudgeNow,       // judge the end before anything is reported; there are no processes to wait for
+    kFinalizeNow,    // judge the end before anything is reported; there are no processes to wait for
   };
   Kind kind;
   TaskWork work = TaskWork::kNone;
@@ -191,7 +191,7 @@ class TaskMachine {
   TaskActions Report() const;
   void Fail(int64_t op, const std::string& error);
   void ForgetImage();
-  bool Unjudged() const;
+  bool ExitPending() const;
 
   TaskActions On(const task::StartNotRecorded& seen);
   TaskActions On(const task::StartsOver& seen);

@@ -28,7 +28,7 @@ bool TakeStart(agent::TaskRecord& record, const v1::ToAgent& order) {
   record.set_restored(restore);
   if (restore) report.set_checkpoint(order.restore().checkpoint());
   // The controller did not start it: this is how it learns what the job asked for.
-  if (record.hosted()) *report.mutable_spec() = record.spec();
+  if (record.externally_managed()) *report.mutable_spec() = record.spec();
   return true;
 }
 

@@ -13,15 +13,15 @@ namespace siding {
 // thread of its own, which is left behind if it does not come back; there is never more than one.
 //
 // Thread-safe.
-class Aside {
+class DetachedWork {
  public:
   using Steady = std::chrono::steady_clock;
 
-  Aside();
+  DetachedWork();
   // Waits a moment for work that is under way, and leaves it behind if it does not end.
-  ~Aside();
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
+  ~DetachedWork();
+  DetachedWork(const DetachedWork&) = delete;
+  DetachedWork& operator=(const DetachedWork&) = delete;
 
   // Begins `work` on another thread; false: an earlier one is still under way, or there is no thread. It may
   // outlive this object and everything else, so it owns all that it uses.

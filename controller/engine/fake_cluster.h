@@ -99,8 +99,8 @@ class FakeCluster final : public AgentLink {
   void LoseQueue() { queue_.clear(); }
 
   // A cluster manager starts a task of a job of its own; from an image if one is named.
-  void StartHosted(const std::string& name, const v1::JobSpec& spec, int64_t job, int incarnation,
-                   const std::string& checkpoint = "", int rank = 0) {
+  void StartManaged(const std::string& name, const v1::JobSpec& spec, int64_t job, int incarnation,
+                    const std::string& checkpoint = "", int rank = 0) {
     const NodeId node(name);
     v1::TaskReport& report = tasks_[{node, TaskId{JobId(job), incarnation, rank}}];
     report.mutable_task()->set_job(job);

@@ -21,7 +21,6 @@
 #include "controller/engine/act/strays.h"
 #include "controller/engine/act/verifications.h"
 #include "controller/engine/decide/admission.h"
-#include "controller/engine/decide/allowance.h"
 #include "controller/engine/decide/batch_queue.h"
 #include "controller/engine/decide/checkpoints.h"
 #include "controller/engine/decide/ended_jobs.h"
@@ -29,6 +28,7 @@
 #include "controller/engine/decide/node_loss.h"
 #include "controller/engine/decide/plan_watch.h"
 #include "controller/engine/decide/planning.h"
+#include "controller/engine/decide/rate_limits.h"
 #include "controller/engine/decide/recovery.h"
 #include "controller/engine/decide/requests.h"
 #include "controller/engine/decide/rescue.h"
@@ -193,7 +193,7 @@ class Engine::Impl {
   Actors act_;
   Observers observe_;
 
-  Allowances allowances_;
+  RateLimits rate_limits_;
   int policy_failures_ = 0;
   Throttle throttle_;  // of Schedule()
   Time last_full_look_;

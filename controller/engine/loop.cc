@@ -14,7 +14,7 @@ namespace {
 
 constexpr Duration kFullLook = std::chrono::seconds(1);
 // What has changed so often while it was planned is planned with the lock.
-constexpr int kPlansInVain = 3;
+constexpr int kUnlockedPlans = 3;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ absl::Status Engine::Impl::Advance() {
       agenda.jobs.erase(id);
       act_.jobs.Act(job->second);
     }
-    if (agenda.schedule && throttle_.MayBegin(clock_.Now())) {
+    if (agenda.schedule && throttle_.Allows(clock_.Now())) {
       Schedule();
       more = !agenda.jobs.empty();
     }
@@ -169,7 +169,7 @@ void Engine::Impl::LookAtEverything() {
   for (const auto& [node, tasks] : state.observed_tasks) {
     for (const auto& [id, task] : tasks) {
       observe_.tasks.Follow(node, task.report);
-      observe_.reports.TakeNotes(node, task.report);
+      observe_.reports.RecordNotes(node, task.report);
     }
   }
   state_.agenda.AddAll(state);
@@ -187,21 +187,21 @@ void Engine::Impl::Forget(JobId job) {
 
 void Engine::Impl::ReplanRequests() {
   std::unique_lock lock(mutex_);
-  for (const auto& [id, in_vain] : decide_.requests.TakeToReplan()) {
+  for (const auto& [id, attempts] : decide_.requests.TakeToReplan()) {
     const JobRecord* request = decide_.watch.WantsAnotherPlan(id);
     if (request == nullptr || !state_.recorder.healthy()) continue;
     const PlanningTask task = decide_.planning.TaskFor(id, request->spec);
-    const bool unlocked = in_vain < kPlansInVain;
+    const bool unlocked = attempts < kUnlockedPlans;
     if (unlocked) lock.unlock();
-    TentativePlan trial = PlanTentatively(task, MakePlansAtLeastLate(task));
+    TentativePlan tentative = PlanTentatively(task, MakePlansAtLeastLate(task));
     if (unlocked) lock.lock();
     request = decide_.watch.WantsAnotherPlan(id);
     if (request == nullptr || !state_.recorder.healthy()) continue;
-    if (unlocked && !decide_.planning.StandsOn(trial)) {
-      decide_.requests.ReplanLater(id, in_vain + 1);
+    if (unlocked && !decide_.planning.StandsOn(tentative)) {
+      decide_.requests.ReplanLater(id, attempts + 1);
       continue;
     }
-    decide_.requests.AdoptInstead(*request, std::move(trial.plans));
+    decide_.requests.AdoptInstead(*request, std::move(tentative.plans));
     Advance().IgnoreError();  // it has been logged, and every caller of the API is told
   }
 }

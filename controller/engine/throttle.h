@@ -14,7 +14,7 @@ class Throttle {
   static constexpr Duration kQuick = std::chrono::milliseconds(1);
   static constexpr int kRest = 3;  // times as long as it took
 
-  bool MayBegin(Time now) const {
+  bool Allows(Time now) const {
     const bool clock_was_set_back = now < ended_;
     return took_ <= kQuick || now - ended_ >= kRest * took_ || clock_was_set_back;
   }

@@ -2,7 +2,8 @@
 // that it is about to use, never for the manager's name.
 //
 // All cluster managers have the same rights today, so a new one needs nothing here. One that leaves more to
-// siding gets a constant of its own, which OwnershipOf() chooses by the name of the manager in the job's spec.
+// siding gets a constant of its own, which OwnershipOf() chooses by the name of the manager in the job's
+// spec.
 #pragma once
 
 #include "model/job.h"

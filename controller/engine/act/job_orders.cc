@@ -153,7 +153,7 @@ Duration JobOrders::LockPatience(const JobRecord& job) const {
 bool JobOrders::MayThaw(const JobRecord& job) const {
   if (!OwnershipOf(job.spec).siding_makes_room) return true;
   return job.state == JobState::kResuming &&
-         (!job.from_copy || (!startup_.IsCatchingUp(clock_.Now()) && accounts_.HasRoomToGoOn(job)));
+         (!job.from_copy || (!startup_.IsCatchingUp(clock_.Now()) && accounts_.HasRoomToContinue(job)));
 }
 
 }  // namespace siding

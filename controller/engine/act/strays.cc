@@ -15,7 +15,7 @@ void Strays::EndStrays() {
     for (const auto& [id, task] : tasks) {
       auto found = state_.jobs.find(id.job);
       if (found == state_.jobs.end()) {
-        LetGo(node, id, task.report);
+        CallOff(node, id, task.report);
         continue;
       }
       const JobRecord& job = found->second;
@@ -84,7 +84,7 @@ bool Strays::IsLeftAlone(const JobRecord& job, const ObservedTask& task) const {
 
 // A task of a job that the journal does not know is left alone: it is somebody's work, and perhaps the
 // journal is wrong. But what waits for an order would wait for ever: it goes on as if it had been taken back.
-void Strays::LetGo(const NodeId& node, const TaskId& id, const v1::TaskReport& report) {
+void Strays::CallOff(const NodeId& node, const TaskId& id, const v1::TaskReport& report) {
   if (report.has_spec() || startup_.IsCatchingUp(clock_.Now()))
     return;  // a cluster manager's has its own way
   v1::ToAgent command;

@@ -33,7 +33,7 @@ class Strays {
  private:
   void EndStray(const NodeId& node, const TaskId& task, int64_t op);
   bool IsLeftAlone(const JobRecord& job, const ObservedTask& task) const;
-  void LetGo(const NodeId& node, const TaskId& id, const v1::TaskReport& report);
+  void CallOff(const NodeId& node, const TaskId& id, const v1::TaskReport& report);
 
   const ClusterState& state_;
   ObservedState& observed_;

@@ -73,7 +73,7 @@ absl::StatusOr<std::optional<Engine::Submitted>> Admission::AnswerAtOnce(
 
 absl::StatusOr<Engine::Submitted> Admission::Submit(const Caller& caller, JobSpec spec,
                                                     const std::string& request_key,
-                                                    std::optional<TentativePlan> trial, bool earliest) {
+                                                    std::optional<TentativePlan> tentative, bool earliest) {
   SIDING_ASSIGN_OR_RETURN(auto answer, AnswerAtOnce(caller, spec, request_key));
   if (answer) return *std::move(answer);
   if (spec.gpu_collectives == GpuCollectives::kUnsaid && spec.per_node.gpus > 0)
@@ -89,8 +89,8 @@ absl::StatusOr<Engine::Submitted> Admission::Submit(const Caller& caller, JobSpe
   // A refusal holds a moment later as well, and with the search for the earliest start takes by far the
   // longest. What is promised rests on what is there now.
   std::vector<Plan> plans;
-  if (trial && (!trial->plans.front().feasible || planning_.StillGood(*trial, spec))) {
-    plans = std::move(trial->plans);
+  if (tentative && (!tentative->plans.front().feasible || planning_.StillGood(*tentative, spec))) {
+    plans = std::move(tentative->plans);
     plans.front().request = id;
   } else {
     plans = MakeFirstPlans(planning_.TaskFor(id, spec));

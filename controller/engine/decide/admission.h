@@ -39,10 +39,10 @@ class Admission {
   // What needs no plan: why it may not be asked for, or what was answered before. None: neither.
   absl::StatusOr<std::optional<Engine::Submitted>> AnswerAtOnce(const Caller& caller, const JobSpec& spec,
                                                                 const std::string& request_key) const;
-  // `trial`: plans that were made a moment ago. `earliest`: its deadline was found for it; if it is refused
-  // all the same, nothing is left of it.
+  // `tentative`: plans that were made a moment ago. `earliest`: its deadline was found for it; if it is
+  // refused all the same, nothing is left of it.
   absl::StatusOr<Engine::Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key,
-                                           std::optional<TentativePlan> trial, bool earliest);
+                                           std::optional<TentativePlan> tentative, bool earliest);
   // What the planner needs for a plan that nobody has asked to be carried out.
   absl::StatusOr<PlanningTask> DryRun(const JobSpec& spec) const;
   // By when a job can be started that is tried with the deadline of `probe`. Where nobody is refused for

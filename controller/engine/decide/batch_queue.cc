@@ -36,7 +36,7 @@ bool BatchQueue::PlaceWaiting() {
     if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;
     const int priority = on_demand ? std::numeric_limits<int>::max() : job.spec.priority;
     Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, TiedTo(job)};
-    if (GoesOnFromImage(job)) w.only_on = WithoutExited(job, std::move(w.only_on));
+    if (ContinuesFromImage(job)) w.only_on = WithoutExited(job, std::move(w.only_on));
     w.avoid = VacatedBy(job);
     w.at_most = TimeLeft(job);
     if (const std::set<NodeId>* tried = recovery_.NotOn(job)) {
@@ -70,14 +70,14 @@ bool BatchQueue::PlaceWaiting() {
     move.event = JobEvent::kPlace;
     const std::vector<NodeId> tied = TiedTo(job);
     move.nodes = tied.empty() ? placement.nodes : tied;
-    if (GoesOnFromImage(job)) move.checkpoint = job.checkpoints.back();
+    if (ContinuesFromImage(job)) move.checkpoint = job.checkpoints.back();
     recorder_.Move(job, std::move(move));
   }
   return !placements.empty();
 }
 
 std::vector<NodeId> BatchQueue::TiedTo(const JobRecord& job) const {
-  if (GoesOnFromImage(job)) {
+  if (ContinuesFromImage(job)) {
     const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());
     if (checkpoint.tier == Tier::kLocal) return checkpoint.nodes;
   }
@@ -85,7 +85,7 @@ std::vector<NodeId> BatchQueue::TiedTo(const JobRecord& job) const {
 }
 
 // One that is to start from the beginning does so with all its ranks, whatever it has been saved to.
-bool BatchQueue::GoesOnFromImage(const JobRecord& job) const {
+bool BatchQueue::ContinuesFromImage(const JobRecord& job) const {
   return job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kCheckpoint;
 }
 

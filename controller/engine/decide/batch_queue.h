@@ -32,7 +32,7 @@ class BatchQueue {
   std::vector<NodeId> TiedTo(const JobRecord& job) const;
 
  private:
-  bool GoesOnFromImage(const JobRecord& job) const;
+  bool ContinuesFromImage(const JobRecord& job) const;
   Duration TimeLeft(const JobRecord& job) const;
   std::vector<NodeId> WithoutExited(const JobRecord& job, std::vector<NodeId> tied) const;
   std::vector<NodeId> VacatedBy(const JobRecord& job) const;

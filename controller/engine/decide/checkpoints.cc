@@ -46,7 +46,7 @@ bool Checkpoints::CheckpointOnSchedule(const JobRecord& job) {
   if (can(Method::kCheckpoint)) {
     if (!quota_.HasRoomOnSchedule(job)) return false;
     move = OrderDump(job, Tier::kShared);
-  } else if (can(Method::kApp) && GoesOnAfterSave(*job.spec.app)) {
+  } else if (can(Method::kApp) && ContinuesAfterSave(*job.spec.app)) {
     move.event = JobEvent::kOrderSave;
   } else {
     return false;

@@ -181,7 +181,7 @@ TEST_F(KeptCheckpointsTest, AfterARestartItIsStillKnown) {
   EXPECT_EQ(DigestOf("1.1"), digest);
 }
 
-TEST_F(KeptCheckpointsTest, AParkedJobWhoseOnlyImageIsDamagedBeginsAnew) {
+TEST_F(KeptCheckpointsTest, AParkedJobWhoseOnlyImageIsDamagedStartsFromTheBeginning) {
   const JobId job = JobWithCheckpoints(0, 2);
   ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());

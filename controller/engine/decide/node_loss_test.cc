@@ -112,7 +112,7 @@ TEST_F(LostTest, ItsJobGoesOnElsewhereFromItsCheckpoint) {
   EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.1");
 }
 
-TEST_F(LostTest, WithoutACheckpointItBeginsAnew) {
+TEST_F(LostTest, WithoutACheckpointItStartsFromTheBeginning) {
   const JobId job = RunningOn("a");
   Burn("a");
   Settle();
@@ -194,7 +194,7 @@ TEST_F(LostTest, AJobThatWasToBeMovedThereGoesElsewhere) {
   EXPECT_EQ(Job(job).nodes, std::vector{NodeId("a")});
 }
 
-TEST_F(LostTest, ARequestIsPlannedAnewWithoutIt) {
+TEST_F(LostTest, ARequestIsPlannedAgainWithoutIt) {
   AddNodes({"c"});
   for (int i = 0; i < 3; ++i) Submit(Batch(1, {Method::kCheckpoint}));
   Settle();
@@ -222,7 +222,7 @@ TEST_F(LostTest, AnImageOnItsDiskOnlyIsNone) {
   EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.1");
 }
 
-TEST_F(LostTest, AJobThatWaitedForItsImageThereBeginsAnew) {
+TEST_F(LostTest, AJobThatWaitedForItsImageThereStartsFromTheBeginning) {
   const JobId job = RunningOn("a");
   ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kLocal).ok());

@@ -35,9 +35,9 @@ class Planning {
   // What its record says of it, wherever it is.
   JobView ViewOf(const JobRecord& job) const;
   // What the plans rest on is as it was.
-  bool StandsOn(const TentativePlan& trial) const;
+  bool StandsOn(const TentativePlan& tentative) const;
   // Plans that were made without the lock are as good as those that would be made now.
-  bool StillGood(const TentativePlan& trial, const JobSpec& spec) const;
+  bool StillGood(const TentativePlan& tentative, const JobSpec& spec) const;
   // On the nodes that are known and it may have, were they empty and all up.
   bool CouldEverFit(const JobSpec& spec) const;
   // It waits its turn, ahead of all batch jobs. False: it could never run.

@@ -33,7 +33,7 @@ std::string WithoutTimes(const std::string& refusal) {
 }
 
 // After a request's nodes were to be free.
-constexpr Duration kInVain = std::chrono::minutes(2);
+constexpr Duration kStartPatience = std::chrono::minutes(2);
 
 }  // namespace
 
@@ -227,7 +227,7 @@ bool Requests::AbandonUnstarted(const JobRecord& request) {
       OwnershipOf(request.spec).siding_starts ? nullptr : manager_.QueuedAs(request.id);
   if (queued == nullptr || request.plans.empty() || request.plans.back().nodes.empty()) return false;
   const Time expected = std::max(request.spec.start_by, request.plans.back().predicted_start);
-  if (clock_.Now() < std::max(expected, request.spec.not_before) + kInVain) return false;
+  if (clock_.Now() < std::max(expected, request.spec.not_before) + kStartPatience) return false;
   const std::map<NodeId, Resources> room = accounts_.Room({request.id});
   for (const NodeId& node : request.plans.back().nodes) {
     const auto there = room.find(node);

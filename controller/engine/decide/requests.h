@@ -46,7 +46,7 @@ class Requests {
   // Requests that are to be planned again, each with how often that was done in vain. Empty afterwards.
   std::map<JobId, int> TakeToReplan() { return std::exchange(to_replan_, {}); }
   // What the plan rests on changed while it was made.
-  void ReplanLater(JobId request, int in_vain) { to_replan_[request] = in_vain; }
+  void ReplanLater(JobId request, int attempts) { to_replan_[request] = attempts; }
 
   // Records the plans, and orders the steps that begin now.
   void Adopt(std::vector<Plan> plans);

@@ -58,8 +58,8 @@ inline TentativePlan PlanTentatively(const PlanningTask& task) {
 // An event since then that they may have to be made again for: something happened to their jobs, or to none
 // in particular, such as a node that was cordoned; or another request was planned, which may count on the
 // same nodes or the same storage.
-bool Invalidates(const Event& event, const TentativePlan& trial);
+bool Invalidates(const Event& event, const TentativePlan& tentative);
 // Counted from now the first is still in time, by as much as the policy wants.
-bool IsInTime(const TentativePlan& trial, const Request& request, const Policy& policy, Time now);
+bool IsInTime(const TentativePlan& tentative, const Request& request, const Policy& policy, Time now);
 
 }  // namespace siding

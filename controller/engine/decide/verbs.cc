@@ -70,7 +70,8 @@ absl::Status Verbs::Resume(const JobRecord& job) {
     return NotInState(job, absl::StrCat("it made way for request ", job.displaced_by.value(),
                                         ", which still uses its nodes"));
   }
-  if (!accounts_.HasRoomToGoOn(job)) return NotInState(job, "others use its nodes, or one of them is away");
+  if (!accounts_.HasRoomToContinue(job))
+    return NotInState(job, "others use its nodes, or one of them is away");
   JobMoved move;
   move.event = JobEvent::kOrderResume;
   move.reason = "asked for";

@@ -62,7 +62,7 @@ absl::Status AgentReports::OnConnected(const NodeId& node, const v1::Hello& hell
     tasks_.Follow(node, said);
     copy_.CatchUp(said);
     copy_.HoldBackBeside(id, said.phase());
-    TakeNotes(node, said);
+    RecordNotes(node, said);
   }
   orders_.Forget(node);
   deletions_.AskAgain();
@@ -121,7 +121,7 @@ void AgentReports::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   }
 }
 
-void AgentReports::TakeNotes(const NodeId& node, const v1::TaskReport& report) {
+void AgentReports::RecordNotes(const NodeId& node, const v1::TaskReport& report) {
   const TaskId id = IdOf(report);
   if (!cluster_.IsPlacedOn(node, id)) return;
   const std::map<int, int>& taken = state_.jobs.at(id.job).notes;
@@ -157,7 +157,7 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
   task.report = std::move(kept);
   tasks_.Follow(node, task.report);
   copy_.CatchUp(task.report);
-  TakeNotes(node, task.report);
+  RecordNotes(node, task.report);
   if (!news && !cannot) return;
   agenda_.jobs.insert(id.job);
   // A stray that is gone makes room, and no event says so.

@@ -43,7 +43,7 @@ class AgentReports {
   // Its numbers have passed controller/wire/check.h.
   void OnMessage(const NodeId& node, const v1::FromAgent& message);
   // Things that the job's owner should know. A task says all that it ever had to say in every report.
-  void TakeNotes(const NodeId& node, const v1::TaskReport& report);
+  void RecordNotes(const NodeId& node, const v1::TaskReport& report);
 
  private:
   void OnReport(const NodeId& node, const v1::TaskReport& report);

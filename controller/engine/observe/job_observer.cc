@@ -134,7 +134,7 @@ bool JobObserver::ObserveExits(const JobRecord& job) {
       return true;
     }
     if (tasks_.BackToScript(job)) return true;
-    if (manager_.GoesOnInQueue(job)) return false;
+    if (manager_.ContinuesInQueue(job)) return false;
     const int code =
         seen.report.exit_signal() != 0 ? 128 + seen.report.exit_signal() : seen.report.exit_code();
     recorder_.Record(job.id, RankExited{rank, code});

@@ -12,7 +12,7 @@ namespace siding {
 namespace {
 
 // Cluster managers count their jobs with 32 bits. Behind a larger number there would be no room for ours.
-constexpr int64_t kLastHostedJob = std::numeric_limits<uint32_t>::max();
+constexpr int64_t kLastManagedJob = std::numeric_limits<uint32_t>::max();
 
 // How it may be preempted comes from its agents. A kill would be the end of it: nothing would start it again.
 absl::StatusOr<JobSpec> SpecOf(const v1::JobSpec& said) {
@@ -57,7 +57,7 @@ void ManagedTasks::Follow(const NodeId& node, const v1::TaskReport& report) {
   // Where siding's own jobs run is not for agents to say.
   if (report.spec().cluster_manager().empty() || !IsLive(report.phase())) return;
   const TaskId id = IdOf(report);
-  if (id.job.value() > kLastHostedJob) return;
+  if (id.job.value() > kLastManagedJob) return;
   const auto known = state_.jobs.find(id.job);
   const bool is_step = known != state_.jobs.end() && manager_.IsStepOf(known->second, id);
   const bool seen = known != state_.jobs.end() && id.incarnation <= known->second.incarnation;

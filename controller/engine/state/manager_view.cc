@@ -26,7 +26,7 @@ bool ManagerView::MayRunOn(JobId id, const NodeId& node) const {
          std::find(queued->nodes.begin(), queued->nodes.end(), node) != queued->nodes.end();
 }
 
-bool ManagerView::GoesOnInQueue(const JobRecord& job) const {
+bool ManagerView::ContinuesInQueue(const JobRecord& job) const {
   if (!IsExternallyManaged(job) || job.first_rank == 0 || job.state != JobState::kRunning) return false;
   const ManagedJob* queued = QueuedAs(job.id);
   return queued != nullptr && queued->phase == ManagedPhase::kRunning && queued->starts <= job.incarnation;

@@ -29,7 +29,7 @@ class ManagerView {
   bool MayRunOn(JobId id, const NodeId& node) const;
   // A step has ended, but the job has not: what else it does, nobody has said. That it is over, the queue
   // will say.
-  bool GoesOnInQueue(const JobRecord& job) const;
+  bool ContinuesInQueue(const JobRecord& job) const;
   // A script that has started a step cannot be dumped, the step can: it stands for the job while it runs. So
   // does the next one after it.
   bool IsStepOf(const JobRecord& job, const TaskId& task) const;

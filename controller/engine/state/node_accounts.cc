@@ -91,7 +91,7 @@ Resources NodeAccounts::HeldByStrays(const NodeId& node) const {
   return held;
 }
 
-bool NodeAccounts::HasRoomToGoOn(const JobRecord& job) const {
+bool NodeAccounts::HasRoomToContinue(const JobRecord& job) const {
   if (!OwnershipOf(job.spec).siding_makes_room) return true;  // its cluster manager makes room
   const std::map<NodeId, Resources> room = RoomBesideOthers(job);
   const std::vector<int> ranks = cluster_.LiveRanks(job);

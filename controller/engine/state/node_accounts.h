@@ -52,7 +52,7 @@ class NodeAccounts {
   Resources HeldByStrays(const NodeId& node) const;
   // A frozen job can continue where it is. What it gave up when it was frozen may be a request's now, though
   // it did not make way for one.
-  bool HasRoomToGoOn(const JobRecord& job) const;
+  bool HasRoomToContinue(const JobRecord& job) const;
   // Other jobs that run there, once for each of their ranks.
   std::vector<const JobRecord*> RunningBeside(const JobRecord& job, const NodeId& node) const;
   // On those of its nodes that are connected, cordoned or not: what is left beside those who run.

@@ -16,7 +16,7 @@ namespace siding {
 size_t BytesOf(const JobSpec& spec);
 
 // Not durable: a controller that is started anew begins with full buckets. Not thread-safe.
-class Allowances {
+class RateLimits {
  public:
   // Takes a request of so many bytes from what `uid` may have. kResourceExhausted, naming the policy's field
   // and when to ask again: there is not so much left, and nothing is taken.
@@ -33,7 +33,7 @@ class Allowances {
     double bytes = 0;
     Time at;
   };
-  static void GiveBack(Used& used, const Policy& policy, Time now);
+  static void Refill(Used& used, const Policy& policy, Time now);
 
   std::map<uint32_t, Used> users_;
   int64_t refused_ = 0;

@@ -21,7 +21,7 @@ TaskId TaskIdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnat
 
 bool TakeStart(agent::TaskRecord& record, const v1::ToAgent& order) {
   v1::TaskReport& report = *record.mutable_report();
-  // Anything but a fresh task: launched already.
+  // The task is not new: it has been launched already.
   if (report.phase() != v1::TASK_PHASE_UNSPECIFIED) return false;
   const bool restore = order.has_restore();
   *record.mutable_spec() = restore ? order.restore().spec() : order.launch().spec();

@@ -9,7 +9,7 @@
 namespace siding {
 namespace {
 
-// How often a request is planned without the lock, if what its plan rests on changes meanwhile.
+// How many times a request is planned without the lock while what its plan rests on changes.
 constexpr int kTentativePlans = 3;
 // The deadline that is tried where the earliest is asked for.
 constexpr Duration kSoon = std::chrono::seconds(1);
@@ -68,7 +68,7 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
     }
     auto made = impl_->MakeTentativePlan(spec);
     lock.lock();
-    if (!made.ok()) break;  // the error comes again
+    if (!made.ok()) break;  // Admission::Submit() returns the error again
     tentative = *std::move(made);
     const bool feasible = tentative->plans.front().feasible;
     if (feasible ? impl_->decide_.planning.StillGood(*tentative, spec) : !earliest) break;
@@ -212,7 +212,7 @@ absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
   SIDING_RETURN_IF_ERROR(impl_->observe_.reports.OnConnected(node, hello));
   absl::Status status = impl_->Advance();
   if (!status.ok())
-    impl_->observe_.reports.OnDisconnected(node);  // refused: nothing more will be heard of it
+    impl_->observe_.reports.OnDisconnected(node);  // refused: no more messages will come from it
   return status;
 }
 
@@ -225,7 +225,7 @@ void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   }
   impl_->inbox_.Add(node, message);
   std::lock_guard lock(impl_->mutex_);
-  if (impl_->inbox_.size() == 0) return;  // somebody who had the lock before has taken it down
+  if (impl_->inbox_.size() == 0) return;  // a thread that had the lock before has handled it
   impl_->Advance().IgnoreError();         // it has been logged, and every caller of the API is told
 }
 

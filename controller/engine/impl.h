@@ -5,8 +5,8 @@
 //   decide/   what follows from the state: requests, the queue, checkpoints, the way back -> events
 //   act/      the recorded state, and what was last observed -> orders
 //
-// Every public call is: lock; decide (Recorder::Record ...); Advance(). Advance() decides what follows from
-// that until nothing does, makes the events durable, and only then lets orders out.
+// Every public call is: lock; decide (Recorder::Record ...); Advance(). Advance() repeats observe and decide
+// until nothing is recorded any more, makes the events durable, and only then sends orders.
 #pragma once
 
 #include <map>
@@ -130,7 +130,7 @@ struct Actors {
   DesiredStateBuilder desired;
 };
 
-// What is heard.
+// What is observed.
 struct Observers {
   Observers(const Context& c, Deciders& decide, Actors& act)
       : tasks(c, decide.recovery),
@@ -168,7 +168,7 @@ class Engine::Impl {
   // The same for a job that is to be submitted.
   absl::StatusOr<TentativePlan> MakeTentativePlan(const JobSpec& spec);
   absl::StatusOr<JobSpec> WithDeadline(JobSpec spec);
-  // What the caller asks for will be journalled: whether that is too much by now.
+  // What the caller asks for will be journalled: kResourceExhausted if the caller is over the limits.
   absl::Status Spend(const Caller& caller, size_t bytes);
 
  private:
@@ -197,7 +197,7 @@ class Engine::Impl {
   int policy_failures_ = 0;
   Throttle throttle_;  // of Schedule()
   Time last_full_look_;
-  DesiredState desired_;  // as they follow from the last Schedule()
+  DesiredState desired_;  // as of the last Schedule()
 };
 
 }  // namespace siding

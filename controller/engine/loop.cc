@@ -13,7 +13,7 @@ namespace siding {
 namespace {
 
 constexpr Duration kFullLook = std::chrono::seconds(1);
-// What has changed so often while it was planned is planned with the lock.
+// A request whose plans were outdated so often before they were done is planned with the lock.
 constexpr int kUnlockedPlans = 3;
 
 }  // namespace
@@ -62,8 +62,8 @@ absl::Status Engine::Impl::Advance() {
   return absl::OkStatus();
 }
 
-// With a thousand nodes this takes milliseconds, and hundreds of reports may come at once. What is put off is
-// made up for by the next call that may look, at the latest by Tick().
+// With a thousand nodes this takes milliseconds, and hundreds of reports may come at once. A call that the
+// throttle does not allow is made up for by the next one that it does, at the latest by Tick().
 void Engine::Impl::Schedule() {
   state_.agenda.schedule = false;
   if (state_.startup.IsCatchingUp(clock_.Now())) return;
@@ -83,12 +83,12 @@ void Engine::Impl::Schedule() {
 }
 
 absl::Status Engine::Impl::Flush() {
-  // What follows from decisions of before must not be done either if another controller decides by now.
+  // Orders from earlier decisions must not be sent either if another controller has taken over.
   const bool acts = !act_.orders.empty() || state_.agenda.desired;
   const bool was_healthy = state_.recorder.healthy();
   absl::Status durable = state_.recorder.Flush(acts);
   if (!durable.ok() && was_healthy) {
-    // Nobody will answer what is not sent, and events that were taken back count as not seen.
+    // Orders that are not sent get no answer, and events that were taken back count as not seen.
     for (const int64_t op : act_.orders.Drop()) act_.verifications.Drop(op);
     act_.deletions.TakeBack();
   }
@@ -99,8 +99,8 @@ void Engine::Impl::SendOut() {
   for (const auto& [node, command] : act_.orders.SendOut()) FailAsTooLong(node, command);
 }
 
-// What is submitted is within limits far below this one. A longer order would break the agent's stream, each
-// time that it is sent, and everybody's jobs there would be lost with it: it counts as refused by the agent.
+// Submissions have limits far below this one. A longer order would break the agent's stream each time it is
+// sent, and with it the orders of all jobs there. It counts as refused by the agent.
 void Engine::Impl::FailAsTooLong(const NodeId& node, const v1::ToAgent& command) {
   const std::string why = absl::StrCat("its order has ", command.ByteSizeLong(),
                                        " bytes, and an agent is sent ", kMostOrder, " at most");
@@ -145,7 +145,7 @@ void Engine::Impl::Tick() {
   agenda.schedule = true;
 }
 
-// A request that was to wait until now, or a step of its plan, may have no second to lose.
+// A request that was to wait until now, or a step of its plan, must not wait for the next full look.
 bool Engine::Impl::StepIsDue(Time since, Time now) const {
   const auto is_due = [&](Time at) { return at > since && at <= now; };
   const auto& requests = state_.state.index.requests();
@@ -157,7 +157,7 @@ bool Engine::Impl::StepIsDue(Time since, Time now) const {
   });
 }
 
-// As after a restart whose agents and cluster manager have said what they see.
+// As after a restart, when agents and cluster manager have reported.
 void Engine::Impl::LookAtEverything() {
   const ClusterState& state = state_.state;
   std::set<JobId> queued;

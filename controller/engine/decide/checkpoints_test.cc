@@ -1,4 +1,4 @@
-// Which checkpoints are deleted, and that none is without which a job would have to begin anew.
+// Which checkpoints are deleted, and that a job's last usable one never is.
 #include "controller/engine/engine_fixture.h"
 
 namespace siding {
@@ -239,7 +239,7 @@ TEST_F(KeptCheckpointsTest, AnImageWhoseKeyIsNotThereIsTriedUntilItIs) {
   cluster_.no_key = false;
   Settle(20);
   EXPECT_EQ(State(job), JobState::kRunning);
-  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 1) << "it has not begun anew";
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 1) << "it has not started from the beginning";
 }
 
 TEST_F(KeptCheckpointsTest, AllGoWhenTheJobIsOver) {

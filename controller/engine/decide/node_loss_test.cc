@@ -389,7 +389,7 @@ TEST_F(LostTest, ItsImageIsDeletedThen) {
   EXPECT_EQ(CheckpointNamed("1.1").state, CheckpointState::kGone);
 }
 
-// Nobody would know what its task is, and end it.
+// No record would say what its task is, and it would not be ended.
 TEST_F(LostTest, AJobIsNotForgottenBefore) {
   engine_->SetRetention({1h, 1000});
   const JobId job = RunningOn("a");

@@ -16,8 +16,8 @@ Request RequestOf(JobId id, const JobSpec& spec) {
   return Request{id, spec.nodes, spec.per_node, spec.start_by, spec.not_before, spec.hold};
 }
 
-// The speed of a dump is taken at its word after this part (one in so many) of its bytes: before, most of the
-// time went into stopping the processes.
+// The measured speed of a dump is used after this part (one in so many) of its bytes: before that, most of
+// the time was spent stopping the processes.
 constexpr int64_t kTellingPart = 5;
 
 void AddTask(JobView& view, const NodeId& node, Bytes memory, Bytes on_gpus) {
@@ -156,7 +156,7 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
 Time Planning::ExpectedRelease(const JobRecord& job) const {
   const Time now = clock_.Now();
   Time expected = std::max(job.current.predicted, now);
-  // A drain waits for work on the GPUs, and nobody can say for how long.
+  // A drain waits for work on the GPUs, for an unknown time.
   if (job.state == JobState::kSuspending && job.spec.per_node.gpus > 0 && job.current.predicted != Time{}) {
     // One that is late is taken to be half-way through its delay; one that has failed begins again.
     expected = std::max(expected, now + (now - job.current.predicted));
@@ -226,7 +226,7 @@ bool Planning::StandsOn(const TentativePlan& tentative) const {
   });
 }
 
-// A better plan may be possible by now. That is so a moment after any plan, and not worth another.
+// A better plan may be possible by now. That is true a moment after any plan, and not worth another one.
 bool Planning::StillGood(const TentativePlan& tentative, const JobSpec& spec) const {
   const Plan& first = tentative.plans.front();
   return IsInTime(tentative, RequestOf(first.request, spec), policy_, clock_.Now()) && StandsOn(tentative);

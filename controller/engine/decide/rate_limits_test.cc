@@ -123,7 +123,7 @@ class ContentsTest : public EngineTest {
     spec.app->restart_command = {"again"};
     return spec;
   }
-  // There is one node, and one who leaves it to nobody.
+  // There is one node, and its job is not preemptible.
   void FillTheCluster() {
     AddNodes({"a"});
     Submit(Batch(1, {}), kBob);

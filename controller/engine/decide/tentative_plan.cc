@@ -36,7 +36,7 @@ Time WithSlack(Time earliest, Time now) {
   return std::chrono::ceil<std::chrono::seconds>(later);
 }
 
-// If it does not work out together, it is planned with what the others leave.
+// If planning them together fails, the first is planned with what the others leave.
 std::vector<Plan> MakePlans(const PlanningTask& task) {
   if (task.together && CanPlanTogether(task.alone, task.requests)) {
     std::vector<Plan> plans = MakePlans(SeenTogether(task), task.requests, task.policy);

@@ -204,7 +204,7 @@ absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
     return absl::FailedPreconditionError(absl::StrCat("job ", job.id.value(), " is ", ToString(job.state),
                                                       " and goes on from checkpoint ", id.value()));
   }
-  // Retention leaves it, too: see ExpireCheckpoints().
+  // Retention keeps it as well: see ExpireCheckpoints().
   if (!IsTerminal(job.state) && UsableImages(state_, job) == std::vector{id}) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(),
                                                       " is the last good one of job ", job.id.value(),
@@ -212,7 +212,7 @@ absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
   }
   if (IsWhole(checkpoint.state)) {
     recorder_.Record(job.id, CheckpointChanged{id, CheckpointState::kDeleted, "asked for"});
-    recovery_.ForgetRetries(job.id);  // it may go on from the one before
+    recovery_.ForgetRetries(job.id);  // it may continue from the one before
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// What is free on each node. It is asked for after almost every event, so it is kept, and computed again only
-// for nodes on which something happened.
+// What is free on each node. It is needed after almost every event, so it is cached, and computed again only
+// for nodes on which something changed.
 //
 // Not thread-safe: used under the engine's lock. What is passed in must outlive it.
 #pragma once
@@ -55,9 +55,9 @@ class NodeAccounts {
   bool HasRoomToContinue(const JobRecord& job) const;
   // Other jobs that run there, once for each of their ranks.
   std::vector<const JobRecord*> RunningBeside(const JobRecord& job, const NodeId& node) const;
-  // On those of its nodes that are connected, cordoned or not: what is left beside those who run.
+  // On those of its nodes that are connected, cordoned or not: what running jobs leave.
   std::map<NodeId, Resources> RoomBesideOthers(const JobRecord& job) const;
-  // For tests: what is kept is what would be computed now.
+  // For tests: the cache has what would be computed now.
   bool IsConsistent() const;
 
  private:

@@ -22,7 +22,7 @@
 
 #include "agent/node/context.h"
 #include "agent/node/detached_work.h"
-#include "agent/node/sight.h"
+#include "agent/node/inspection.h"
 #include "agent/os/account.h"
 #include "agent/task/machine.h"
 #include "agent/task/task_record.pb.h"
@@ -94,7 +94,7 @@ class Task {
   GpuFacts Gpus() const;  // with mutex_ held
   std::string WhyNoScript(pid_t init);
   Account User();
-  SightAsked WhatToLookAt() const;  // with mutex_ held
+  InspectionRequest WhatToInspect() const;  // with mutex_ held
   // Calls `look` on another thread; kDeadlineExceeded: it does not come back, or the last one has not. For
   // the worker. It owns all that it uses.
   absl::Status InTime(std::function<absl::Status()> look);
@@ -142,7 +142,7 @@ class Task {
   Bytes RoomForDump(pid_t init) const;
   void RaiseFence(Bytes room);
   void FenceAgain(bool beside = false);
-  void LookAtFence();
+  void CheckFence();
   bool MemoryIsFenced();
   bool HasUsedAllMemory();  // with mutex_ held
   void RemovePlainFolder();
@@ -164,7 +164,7 @@ class Task {
   std::optional<std::chrono::steady_clock::time_point> refused_at_;  // guarded by mutex_: by the GPU driver
   std::optional<Duration> gpu_lock_;         // guarded by mutex_: how long the last drains waited for locks
   std::function<void(absl::Status)> ready_;  // the worker's: of ExpectShim()
-  bool blind_ = false;                       // guarded by mutex_: it is known that it cannot be looked at
+  bool inspection_hangs_ = false;            // guarded by mutex_: it is known that it cannot be looked at
   bool fence_is_loose_ = false;              // guarded by mutex_: it holds more memory than it may have
   std::mutex fence_mutex_;                   // taken before mutex_
   std::optional<Bytes> fence_before_;        // guarded by fence_mutex_: the limit of memory that was raised
@@ -173,10 +173,10 @@ class Task {
   std::atomic<bool> interrupt_{false};
   std::atomic<bool> kill_now_{false};
   std::atomic<bool> abandon_{false};  // CRIU is to be ended by force
-  const std::shared_ptr<Sighting> sighting_ = std::make_shared<Sighting>();
-  DetachedWork looks_;   // for reports
-  DetachedWork checks_;  // for orders
-  UniqueFd wake_;        // an eventfd: ends the watcher
+  const std::shared_ptr<InspectionProgress> inspection_ = std::make_shared<InspectionProgress>();
+  DetachedWork inspections_;  // for reports
+  DetachedWork checks_;       // for orders
+  UniqueFd wake_;             // an eventfd: ends the watcher
   std::thread watcher_;
   std::thread worker_;
 };

@@ -89,7 +89,7 @@ void Task::FenceAgain(bool beside) {
 }
 
 // From time to time, while it runs.
-void Task::LookAtFence() {
+void Task::CheckFence() {
   std::unique_lock lock(mutex_);
   const TaskFence fence = host_.fence.For(name_);
   const Bytes most{record_.fence_memory()};

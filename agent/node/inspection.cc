@@ -1,4 +1,4 @@
-#include "agent/node/sight.h"
+#include "agent/node/inspection.h"
 
 #include <set>
 
@@ -46,36 +46,36 @@ std::string WhyNotDrainable(const GpuFacts& facts, pid_t init, const std::functi
   return WhyNotDrainable(tree, facts.nodes, facts.gpus, is_client);
 }
 
-Sight Look(const SightAsked& asked, std::atomic<pid_t>& at) {
-  Sight sight;
-  sight.drained = asked.drained;
+Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at) {
+  Inspection inspection;
+  inspection.drained = asked.drained;
   const pid_t init = asked.init;
   const GpuFacts& gpu = asked.gpu;
-  if (init > 0) sight.memory = TreeMemory(init, at);
+  if (init > 0) inspection.memory = TreeMemory(init, at);
   if (!asked.on_gpus.empty() && gpu.nodes_own != nullptr) {
-    sight.gpu_memory =
+    inspection.gpu_memory =
         gpu.nodes_own->UsedBy(asked.on_gpus, init > 0 ? ProcessTree(init) : std::vector<pid_t>());
   }
-  if (init <= 0) return sight;
-  sight.cannot_dump = WhyNotDumpable(init, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
-  if (sight.cannot_dump.empty() && asked.has_criu) sight.cannot_dump = asked.no_criu;
-  if (sight.cannot_dump.empty() && asked.has_criu) {
+  if (init <= 0) return inspection;
+  inspection.cannot_dump = WhyNotDumpable(init, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
+  if (inspection.cannot_dump.empty() && asked.has_criu) inspection.cannot_dump = asked.no_criu;
+  if (inspection.cannot_dump.empty() && asked.has_criu) {
     // A directory service may take a while.
-    sight.user = asked.user ? asked.user : AccountOf(asked.uid, asked.gid);
-    sight.cannot_dump = std::string(CheckRecreatedNames(init, *sight.user).message());
+    inspection.user = asked.user ? asked.user : AccountOf(asked.uid, asked.gid);
+    inspection.cannot_dump = std::string(CheckRecreatedNames(init, *inspection.user).message());
   }
   // While it is off its GPUs nothing can be seen of that, and what was seen before holds.
-  if (asked.drained) return sight;
+  if (asked.drained) return inspection;
   std::set<pid_t> clients;
   if (gpu.used && gpu.assigned) clients = gpu.nodes_own->MayBeOnGpus(ProcessTree(init));
   // As seen a moment ago: the driver is asked only when it matters, since it may block the caller.
-  sight.cannot_drain = WhyNotDrainable(gpu, init, [&](pid_t pid) { return clients.contains(pid); });
-  if (gpu.used && sight.cannot_dump.empty()) sight.cannot_dump = WhyNotWithoutGpu(init, clients);
-  sight.gpu_clients = clients.size();
-  return sight;
+  inspection.cannot_drain = WhyNotDrainable(gpu, init, [&](pid_t pid) { return clients.contains(pid); });
+  if (gpu.used && inspection.cannot_dump.empty()) inspection.cannot_dump = WhyNotWithoutGpu(init, clients);
+  inspection.gpu_clients = clients.size();
+  return inspection;
 }
 
-std::string WhyNotSeen(pid_t at) {
+std::string WhyNotInspected(pid_t at) {
   const std::string who =
       at > 0 ? absl::StrCat("process ", at, " (", ProgramOf(at), ")") : "one of its processes";
   return who + " blocks reads of its memory";

@@ -84,7 +84,7 @@ struct AppMethod {
 };
 
 // Without a marker only its end shows that it has saved.
-inline bool GoesOnAfterSave(const AppMethod& app) { return !app.marker.empty(); }
+inline bool ContinuesAfterSave(const AppMethod& app) { return !app.marker.empty(); }
 
 // What its processes' exchange of GPU memory is like (docs/user/gpu.md).
 enum class GpuCollectives : uint8_t {

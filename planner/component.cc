@@ -98,13 +98,13 @@ class Sweep {
     }
   }
 
-  Clearances Run() {
+  Enumeration Run() {
     std::vector<State> states(1);
     for (const Member& member : component_.members) {
       states = Decide(member, states);
       if (states.empty()) break;
     }
-    Clearances answer;
+    Enumeration answer;
     for (State& state : states) answer.choices.push_back({state.total, Follow(state.trail)});
     if (narrowed_) AddGreedy(answer.choices);
     std::erase_if(answer.choices, [&](const FrontierChoice& c) { return !FreesSomething(c.cover); });
@@ -144,7 +144,8 @@ class Sweep {
     std::vector<State> next;
     for (const State& state : states) {
       Take(member, nodes, nullptr, state, staying, next);
-      for (const Way& way : member.ways) Take(member, nodes, &way, state, staying, next);
+      for (const Alternative& alternative : member.alternatives)
+        Take(member, nodes, &alternative, state, staying, next);
     }
     for (int node : open_) place_[node] = -1;
     std::vector<int> open;
@@ -157,14 +158,14 @@ class Sweep {
   }
 
   // The state after this member has left in this way, or stayed; none if that is not possible.
-  void Take(const Member& member, const std::vector<int>& nodes, const Way* way, const State& from,
-            const std::vector<int>& staying, std::vector<State>& next) {
+  void Take(const Member& member, const std::vector<int>& nodes, const Alternative* alternative,
+            const State& from, const std::vector<int>& staying, std::vector<State>& next) {
     State state{from.total, from.trail, {}};
-    if (way != nullptr && !Charge(*way, demand_, deadlines_, state.total)) return;
+    if (alternative != nullptr && !Charge(*alternative, demand_, deadlines_, state.total)) return;
     loads_ = from.open;
     loads_.resize(open_.size() * deadlines_);
     effort_.left -= static_cast<int64_t>(loads_.size());
-    if (way != nullptr) AddLoads(problem_, member, *way, place_, +1, loads_);
+    if (alternative != nullptr) AddLoads(problem_, member, *alternative, place_, +1, loads_);
     for (int node : nodes) {
       for (int k = 0; k < deadlines_; ++k) {
         Load& load = loads_[place_[node] * deadlines_ + k];
@@ -180,9 +181,9 @@ class Sweep {
       const auto at = loads_.begin() + place * deadlines_;
       state.open.insert(state.open.end(), at, at + deadlines_);
     }
-    if (way != nullptr) {
+    if (alternative != nullptr) {
       state.trail = static_cast<int32_t>(trail_.size());
-      trail_.push_back({from.trail, way->victim});
+      trail_.push_back({from.trail, alternative->victim});
     }
     next.push_back(std::move(state));
   }
@@ -191,9 +192,9 @@ class Sweep {
   void AddMost(const Member& member, size_t rank, int sign) {
     for (int k = 0; k < deadlines_; ++k) {
       Load most{};
-      for (const Way& way : member.ways) {
-        if (way.victim.by > k) continue;
-        const Load load = LoadOf(problem_, way, rank);
+      for (const Alternative& alternative : member.alternatives) {
+        if (alternative.victim.by > k) continue;
+        const Load load = LoadOf(problem_, alternative, rank);
         for (int q = 0; q < kQuantities; ++q) most[q] = std::max(most[q], load[q]);
       }
       for (int q = 0; q < kQuantities; ++q) rest_[member.nodes[rank] * deadlines_ + k][q] += sign * most[q];
@@ -300,19 +301,19 @@ Load LoadOf(const Option& option, const JobView& job, size_t rank, Duration with
   }
   if (option.to_local_disk) load[kLocalDisk] = job.memory[rank].value;
   if (!option.by_rank.empty()) {
-    const Quantity way = option.early                  ? kEarlyWriting
-                         : option.tier == Tier::kLocal ? kLocalWriting
-                                                       : kSharedWriting;
-    load[way] =
+    const Quantity alternative = option.early                  ? kEarlyWriting
+                                 : option.tier == Tier::kLocal ? kLocalWriting
+                                                               : kSharedWriting;
+    load[alternative] =
         Stretched(option.by_rank[rank].count(), option.early ? Duration(0) : option.before_writing, within);
   }
   return load;
 }
 
-Load LoadOf(const Problem& problem, const Way& way, size_t rank) {
-  const Candidate& candidate = problem.candidates[way.victim.candidate];
-  return LoadOf(candidate.options[way.victim.option], *candidate.job, rank,
-                problem.deadlines[way.victim.by].within);
+Load LoadOf(const Problem& problem, const Alternative& alternative, size_t rank) {
+  const Candidate& candidate = problem.candidates[alternative.victim.candidate];
+  return LoadOf(candidate.options[alternative.victim.option], *candidate.job, rank,
+                problem.deadlines[alternative.victim.by].within);
 }
 
 bool IsFreed(const Limits& limits, const Load& load) {
@@ -328,28 +329,29 @@ std::vector<int> NodesOf(const std::vector<int>& by_rank) {
   return nodes;
 }
 
-bool Charge(const Way& way, const std::vector<int>& demand, int deadlines, CoverChoice& total) {
-  total.cost += way.charge.cost;
-  for (int r = 0; r < kMostRows; ++r) total.amounts[r] += way.charge.amounts[r];
+bool Charge(const Alternative& alternative, const std::vector<int>& demand, int deadlines,
+            CoverChoice& total) {
+  total.cost += alternative.charge.cost;
+  for (int r = 0; r < kMostRows; ++r) total.amounts[r] += alternative.charge.amounts[r];
   for (size_t r = static_cast<size_t>(deadlines); r < demand.size(); ++r) {
     if (total.amounts[r] < demand[r]) return false;
   }
   return true;
 }
 
-void AddLoads(const Problem& problem, const Member& member, const Way& way, const std::vector<int>& place,
-              int sign, std::vector<Load>& loads) {
+void AddLoads(const Problem& problem, const Member& member, const Alternative& alternative,
+              const std::vector<int>& place, int sign, std::vector<Load>& loads) {
   const int deadlines = static_cast<int>(problem.deadlines.size());
   for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
     if (member.nodes[rank] < 0) continue;
-    const Load load = LoadOf(problem, way, rank);
-    for (int k = way.victim.by; k < deadlines; ++k)
+    const Load load = LoadOf(problem, alternative, rank);
+    for (int k = alternative.victim.by; k < deadlines; ++k)
       Add(loads[place[member.nodes[rank]] * deadlines + k], load, sign);
   }
 }
 
-Clearances Clear(const Problem& problem, const Component& component, const std::vector<int>& demand,
-                 Effort& effort) {
+Enumeration Enumerate(const Problem& problem, const Component& component, const std::vector<int>& demand,
+                      Effort& effort) {
   return Sweep(problem, component, demand, effort).Run();
 }
 

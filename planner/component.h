@@ -34,18 +34,19 @@ struct Limits {
 };
 bool IsFreed(const Limits& limits, const Load& load);
 
-struct Way {
+// One way in which a job can leave, by one deadline.
+struct Alternative {
   Victim victim;
   CoverChoice charge;  // what it costs and uses; frees nothing by itself
 };
 
-Load LoadOf(const Problem& problem, const Way& way, size_t rank);
+Load LoadOf(const Problem& problem, const Alternative& alternative, size_t rank);
 
 // A job's part in its component: where its ranks are and what may be done with it in time.
 struct Member {
   int candidate = 0;
   std::vector<int> nodes;  // by rank, index into the component's nodes; -1: nothing there can matter
-  std::vector<Way> ways;
+  std::vector<Alternative> alternatives;
 };
 
 struct Component {
@@ -58,23 +59,24 @@ struct Component {
 // one.
 std::vector<int> NodesOf(const std::vector<int>& by_rank);
 
-// Adds what the way costs and uses. False: there is not so much of what is short (the rows of `demand` from
-// `deadlines` on).
-bool Charge(const Way& way, const std::vector<int>& demand, int deadlines, CoverChoice& total);
+// Adds what the alternative costs and uses. False: there is not so much of what is short (the rows of
+// `demand` from `deadlines` on).
+bool Charge(const Alternative& alternative, const std::vector<int>& demand, int deadlines,
+            CoverChoice& total);
 
 // Adds to the loads of the member's nodes what its leaving changes there, or takes it away (`sign`). `place`:
 // by node, where its loads begin, in deadlines.
-void AddLoads(const Problem& problem, const Member& member, const Way& way, const std::vector<int>& place,
-              int sign, std::vector<Load>& loads);
+void AddLoads(const Problem& problem, const Member& member, const Alternative& alternative,
+              const std::vector<int>& place, int sign, std::vector<Load>& loads);
 
-struct Clearances {
+struct Enumeration {
   std::vector<FrontierChoice> choices;
   bool exact = true;  // false: too many were possible, so better ones may have been missed
 };
 
 // The choices that no other beats in all of nodes freed by each deadline, use of what is short, and cost;
 // without the one in which no job leaves. `demand`: see Frontier; rows of what is short limit every choice.
-Clearances Clear(const Problem& problem, const Component& component, const std::vector<int>& demand,
-                 Effort& effort);
+Enumeration Enumerate(const Problem& problem, const Component& component, const std::vector<int>& demand,
+                      Effort& effort);
 
 }  // namespace siding

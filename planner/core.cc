@@ -70,12 +70,12 @@ class Prices {
     std::erase_if(nodes, [&](int node) { return !IsWanted(node); });
     for (int node : nodes) {
       Offers& offers = on_[node].emplace_back();
-      for (const Way& way : member.ways) {
+      for (const Alternative& alternative : member.alternatives) {
         Offer& offer = offers.emplace_back();
-        offer.cost = static_cast<double>(way.charge.cost) / static_cast<double>(nodes.size());
+        offer.cost = static_cast<double>(alternative.charge.cost) / static_cast<double>(nodes.size());
         for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
           if (member.nodes[rank] != node) continue;
-          const Load load = LoadOf(problem_, way, rank);
+          const Load load = LoadOf(problem_, alternative, rank);
           std::transform(load.begin(), load.end(), offer.load.begin(), offer.load.begin(), std::plus<>());
         }
       }

@@ -98,9 +98,9 @@ std::optional<int64_t> LeastCost(const Frontier& frontier) {
   if (!answer.found) return std::nullopt;
   return answer.cost;
 }
-Frontier FrontierOf(const Problem& problem, size_t tangled) {
+Frontier FrontierOf(const Problem& problem, size_t large) {
   Effort effort;
-  return MakeFrontier(problem, effort, tangled);
+  return MakeFrontier(problem, effort, large);
 }
 
 // In node-milliseconds. Of plans that lose as little, not all are looked at.
@@ -256,7 +256,7 @@ TEST(CoreTest, APriceIsTheBestBoundAlsoWhereJobsAreAlike) {
     for (int o = 0; o < 2; ++o) {
       CoverChoice charge;
       charge.cost = candidates[c].options[o].cost_ms;
-      member.ways.push_back({{c, o, 0}, charge});
+      member.alternatives.push_back({{c, o, 0}, charge});
       const bool kill = candidates[c].options[o].method == Method::kKill;
       if (c < 4 && kill) kills += static_cast<double>(charge.cost);
       if (c == 4 && !kill) dump = static_cast<double>(charge.cost);
@@ -326,7 +326,7 @@ TEST(CoreTest, WhereNothingIsLostNobodyLooksForFewerVictims) {
   Instance x{snapshot, MakeRequest(5), NoMargin()};
   x.request.per_node.slots = 2;
   const Posed posed(x);
-  const Frontier frontier = FrontierOf(posed.problem, kTangled);
+  const Frontier frontier = FrontierOf(posed.problem, kLargeComponent);
   EXPECT_TRUE(frontier.known);
   EXPECT_TRUE(frontier.groups.empty());
   const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
@@ -357,7 +357,7 @@ TEST(CoreTest, TheOrderOfATangledSnapshotDoesNotMatter) {
     SCOPED_TRACE(i);
     Instance x = Tangled(random);
     const Plan plan = MakePlan(x.snapshot, x.request, x.policy);
-    found += FrontierOf(Posed(x).problem, kTangled).known.has_value();
+    found += FrontierOf(Posed(x).problem, kLargeComponent).known.has_value();
     std::shuffle(x.snapshot.jobs.begin(), x.snapshot.jobs.end(), random);
     std::shuffle(x.snapshot.nodes.begin(), x.snapshot.nodes.end(), random);
     const Plan again = MakePlan(x.snapshot, x.request, x.policy);

@@ -25,7 +25,7 @@ class FrontierMaker {
     CountSpare();
   }
 
-  Frontier Make(Effort& effort, size_t tangled) {
+  Frontier Make(Effort& effort, size_t large) {
     Frontier frontier;
     frontier.demand = Demand();
     const int missing = NodesMissing(frontier.demand);
@@ -33,7 +33,7 @@ class FrontierMaker {
     if (missing > 0) {
       std::vector<Member> members = Members();
       components = Group(nodes_, members);
-      if (IsTangled(components, tangled)) {
+      if (HasLarge(components, large)) {
         const Component all = Whole(nodes_, members);
         const std::vector<double> prices = ClearingPrices(problem_, all);
         Effort quick;  // it is not cut short
@@ -41,7 +41,7 @@ class FrontierMaker {
         std::optional<int64_t> most;
         if (frontier.known) most = frontier.known->cover.cost;
         components = GroupCore(all, CoreNodes(prices, missing, most), members);
-        if (most && IsTangled(components, tangled)) {
+        if (most && HasLarge(components, large)) {
           const int64_t less_loss = *most / cost_unit_ * cost_unit_ - 1;
           components = GroupCore(all, CoreNodes(prices, missing, less_loss), members);
         }
@@ -152,8 +152,8 @@ class FrontierMaker {
       if (problem_.candidates[c].options.empty() || !IsOnWanted(static_cast<int>(c))) continue;
       Member member;
       member.candidate = static_cast<int>(c);
-      member.ways = Ways(member.candidate);
-      if (!member.ways.empty()) members.push_back(std::move(member));
+      member.alternatives = AlternativesOf(member.candidate);
+      if (!member.alternatives.empty()) members.push_back(std::move(member));
     }
     Place(members);
     return members;
@@ -192,16 +192,16 @@ class FrontierMaker {
       return a.members.size() < b.members.size();
     });
     for (const Component& component : components) {
-      Clearances cleared = Clear(problem_, component, frontier.demand, effort);
+      Enumeration cleared = Enumerate(problem_, component, frontier.demand, effort);
       frontier.exact &= cleared.exact;
       if (!cleared.choices.empty()) frontier.groups.push_back(std::move(cleared.choices));
     }
     LeaveOutIdleRows(frontier);
   }
 
-  static bool IsTangled(const std::vector<Component>& components, size_t tangled) {
+  static bool HasLarge(const std::vector<Component>& components, size_t large) {
     return std::any_of(components.begin(), components.end(),
-                       [&](const Component& component) { return component.members.size() >= tangled; });
+                       [&](const Component& component) { return component.members.size() >= large; });
   }
 
   // That have to be freed in all.
@@ -219,8 +219,8 @@ class FrontierMaker {
         const int node = nodes_.Of(member.candidate)[rank];
         if (node < 0 || nodes_.IsWanted(node)) continue;
         Load its{};
-        for (const Way& way : member.ways) {
-          const Load load = LoadOf(problem_, way, rank);
+        for (const Alternative& alternative : member.alternatives) {
+          const Load load = LoadOf(problem_, alternative, rank);
           for (int q = 0; q < kQuantities; ++q) its[q] = std::max(its[q], load[q]);
         }
         for (int q = 0; q < kQuantities; ++q) most[node][q] += its[q];
@@ -238,10 +238,10 @@ class FrontierMaker {
 
   // By the first deadline that it can meet; and, if it writes, by any later one instead, as it then leaves
   // more to those who must be early.
-  std::vector<Way> Ways(int c) const {
+  std::vector<Alternative> AlternativesOf(int c) const {
     const Candidate& candidate = problem_.candidates[c];
-    std::vector<Way> ways;
-    if (LeavesBy(problem_, *candidate.job, problem_.deadlines.back().within)) return ways;
+    std::vector<Alternative> alternatives;
+    if (LeavesBy(problem_, *candidate.job, problem_.deadlines.back().within)) return alternatives;
     for (size_t o = 0; o < candidate.options.size(); ++o) {
       const Option& option = candidate.options[o];
       if (option.migrates && !MayMigrate(*candidate.job)) continue;
@@ -249,12 +249,12 @@ class FrontierMaker {
         const Budget& budget = option.early ? problem_.early : problem_.deadlines[k].shared;
         if (option.release > problem_.deadlines[k].within || SharedSteps(option, k) > budget.steps) continue;
         const Victim victim{c, static_cast<int>(o), k};
-        ways.push_back({victim, Charge(victim)});
+        alternatives.push_back({victim, Charge(victim)});
         if (option.by_rank.empty() || option.early) break;
       }
-      if (candidate.strict && !ways.empty()) break;
+      if (candidate.strict && !alternatives.empty()) break;
     }
-    return ways;
+    return alternatives;
   }
 
   // What it uses of what can be written to shared storage by the deadline.
@@ -326,8 +326,8 @@ int Budget::StepsFor(Bytes bytes) const {
   return needed > steps ? steps + 1 : static_cast<int>(needed);
 }
 
-Frontier MakeFrontier(const Problem& problem, Effort& effort, size_t tangled) {
-  return FrontierMaker(problem).Make(effort, tangled);
+Frontier MakeFrontier(const Problem& problem, Effort& effort, size_t large) {
+  return FrontierMaker(problem).Make(effort, large);
 }
 
 std::optional<bool> CanMeetDemand(const Problem& problem, Effort& effort) {

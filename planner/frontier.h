@@ -76,13 +76,13 @@ struct Effort {
   int64_t left = 20'000'000;
 };
 
-// From so many jobs on that depend on one another it is first looked which nodes need be considered (core.h):
-// where jobs on two nodes tie them, all combinations of 25 are too many to be looked at, and take 100 ms.
-inline constexpr size_t kTangled = 12;
+// A component of so many jobs is large: the nodes that need be considered are found first (core.h). Where
+// jobs on two nodes tie them, all combinations of 25 are too many to be looked at, and take 100 ms.
+inline constexpr size_t kLargeComponent = 12;
 
 // What can be part of a cheapest selection. Where too many jobs depend on one another for that, and one that
 // meets the demand is known: what can be part of one of less loss.
-Frontier MakeFrontier(const Problem& problem, Effort& effort, size_t tangled = kTangled);
+Frontier MakeFrontier(const Problem& problem, Effort& effort, size_t large = kLargeComponent);
 
 // Whether the demand can be met; nullopt: not as far as has been looked, which proves nothing.
 std::optional<bool> CanMeetDemand(const Problem& problem, Effort& effort);

@@ -16,25 +16,31 @@ namespace {
 // Nodes that are looked at for the next to be cleared.
 constexpr size_t kLookahead = 8;
 
-const Option& OptionOf(const Problem& problem, const Way& way) {
-  return problem.candidates[way.victim.candidate].options[way.victim.option];
+const Option& OptionOf(const Problem& problem, const Alternative& alternative) {
+  return problem.candidates[alternative.victim.candidate].options[alternative.victim.option];
 }
 
 struct Preference {
-  std::function<bool(const Way&)> allowed;  // the ways of leaving that may be used
+  std::function<bool(const Alternative&)> allowed;  // the ways of leaving that may be used
   bool thrifty = false;  // those that use least of what is short come before those that cost least
 };
 
 // All ways; then without those that one of the things that can be short forbids; then all, thriftily.
 std::vector<Preference> Preferences(const Problem& problem) {
-  const auto frozen = [&](const Way& way) { return OptionOf(problem, way).stays_in_ram; };
-  const auto shared = [&](const Way& way) { return OptionOf(problem, way).shared_bytes > Bytes{0}; };
-  const auto stored = [&](const Way& way) { return !OptionOf(problem, way).by_rank.empty(); };
-  return {{[](const Way&) { return true; }},
-          {[=](const Way& way) { return !frozen(way); }},
-          {[=](const Way& way) { return !frozen(way) && !shared(way); }},
-          {[=](const Way& way) { return !frozen(way) && !stored(way); }},
-          {[](const Way&) { return true; }, true}};
+  const auto frozen = [&](const Alternative& alternative) {
+    return OptionOf(problem, alternative).stays_in_ram;
+  };
+  const auto shared = [&](const Alternative& alternative) {
+    return OptionOf(problem, alternative).shared_bytes > Bytes{0};
+  };
+  const auto stored = [&](const Alternative& alternative) {
+    return !OptionOf(problem, alternative).by_rank.empty();
+  };
+  return {{[](const Alternative&) { return true; }},
+          {[=](const Alternative& alternative) { return !frozen(alternative); }},
+          {[=](const Alternative& alternative) { return !frozen(alternative) && !shared(alternative); }},
+          {[=](const Alternative& alternative) { return !frozen(alternative) && !stored(alternative); }},
+          {[](const Alternative&) { return true; }, true}};
 }
 
 // Who has left so far, and what that does to the nodes.
@@ -54,11 +60,11 @@ class Clearing {
         on_(component.nodes.size()) {
     std::iota(itself_.begin(), itself_.end(), 0);
     for (const Member& member : component.members) {
-      std::vector<const Way*>& its = ways_.emplace_back();
-      for (const Way& way : member.ways) {
-        if (preference.allowed(way)) its.push_back(&way);
+      std::vector<const Alternative*>& its = alternatives_.emplace_back();
+      for (const Alternative& alternative : member.alternatives) {
+        if (preference.allowed(alternative)) its.push_back(&alternative);
       }
-      std::stable_sort(its.begin(), its.end(), [&](const Way* a, const Way* b) {
+      std::stable_sort(its.begin(), its.end(), [&](const Alternative* a, const Alternative* b) {
         return std::pair(preference.thrifty ? UseOf(*a) : 0, a->charge.cost) <
                std::pair(preference.thrifty ? UseOf(*b) : 0, b->charge.cost);
       });
@@ -76,7 +82,7 @@ class Clearing {
     while (true) {
       const Departures cheapest = TakeCheapest(left);
       if (cheapest.empty()) return;
-      for (const auto& [m, way] : cheapest) Leave(m, *way);
+      for (const auto& [m, alternative] : cheapest) Leave(m, *alternative);
       if (!freed()) return;
     }
   }
@@ -89,9 +95,9 @@ class Clearing {
     }
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return CostOf(a) > CostOf(b); });
     for (int m : order) {
-      const Way* const way = left_[m];
+      const Alternative* const alternative = left_[m];
       Return(m);
-      if (!Meets()) Leave(m, *way);
+      if (!Meets()) Leave(m, *alternative);
     }
   }
 
@@ -104,8 +110,8 @@ class Clearing {
 
   FrontierChoice Choice() const {
     FrontierChoice choice{cover_, {}};
-    for (const Way* way : left_) {
-      if (way != nullptr) choice.victims.push_back(way->victim);
+    for (const Alternative* alternative : left_) {
+      if (alternative != nullptr) choice.victims.push_back(alternative->victim);
     }
     std::sort(choice.victims.begin(), choice.victims.end(),
               [](const Victim& a, const Victim& b) { return a.candidate < b.candidate; });
@@ -116,8 +122,8 @@ class Clearing {
   int64_t CostOf(int member) const { return left_[member]->charge.cost; }
 
   // Of all that is short.
-  static int64_t UseOf(const Way& way) {
-    return -std::accumulate(way.charge.amounts.begin(), way.charge.amounts.end(), int64_t{0});
+  static int64_t UseOf(const Alternative& alternative) {
+    return -std::accumulate(alternative.charge.amounts.begin(), alternative.charge.amounts.end(), int64_t{0});
   }
 
   std::vector<int> CheapestFirst() const {
@@ -137,17 +143,17 @@ class Clearing {
   double AloneByPrice(int node) const {
     double whole = 0, parts = 0;
     for (int m : on_[node]) {
-      const auto cost = static_cast<double>(ways_[m].front()->charge.cost);
+      const auto cost = static_cast<double>(alternatives_[m].front()->charge.cost);
       whole += cost;
       parts += cost / static_cast<double>(nodes_[m].size());
     }
     return parts > 0 ? whole / parts : 1;
   }
 
-  using Departures = std::vector<std::pair<int, const Way*>>;
+  using Departures = std::vector<std::pair<int, const Alternative*>>;
   static int64_t Cost(const Departures& departures) {
     int64_t cost = 0;
-    for (const auto& [m, way] : departures) cost += way->charge.cost;
+    for (const auto& [m, alternative] : departures) cost += alternative->charge.cost;
     return cost;
   }
 
@@ -189,7 +195,7 @@ class Clearing {
     for (int m : on_[node]) {
       if (left_[m] == nullptr) members.push_back(m);
     }
-    const auto cost = [&](int m) { return ways_[m].front()->charge.cost; };
+    const auto cost = [&](int m) { return alternatives_[m].front()->charge.cost; };
     std::stable_sort(members.begin(), members.end(), [&](int a, int b) { return cost(a) < cost(b); });
     Departures cheapest_first = TryInOrder(node, members);
     std::map<int, double> regret;
@@ -210,33 +216,34 @@ class Clearing {
       if (IsWantedNoMore(node)) break;
     }
     const bool is_freed = FreedAt(node) > freed_before;
-    for (const auto& [m, way] : gone) Return(m);
+    for (const auto& [m, alternative] : gone) Return(m);
     return is_freed ? gone : Departures{};
   }
 
   // What it costs more to leave in the next way than in the cheapest, for each part that this one takes of
   // what the node can bear.
   double Regret(int node, int m) const {
-    const std::vector<const Way*>& ways = ways_[m];
-    if (ways.size() == 1) return std::numeric_limits<double>::infinity();
-    const double first = TakenBy(node, m, *ways[0]);
+    const std::vector<const Alternative*>& alternatives = alternatives_[m];
+    if (alternatives.size() == 1) return std::numeric_limits<double>::infinity();
+    const double first = TakenBy(node, m, *alternatives[0]);
     double least = std::numeric_limits<double>::infinity();
-    for (size_t w = 1; w < ways.size(); ++w) {
-      const double saved = first - TakenBy(node, m, *ways[w]);
+    for (size_t w = 1; w < alternatives.size(); ++w) {
+      const double saved = first - TakenBy(node, m, *alternatives[w]);
       if (saved > 0)
-        least = std::min(least, static_cast<double>(ways[w]->charge.cost - ways[0]->charge.cost) / saved);
+        least = std::min(
+            least, static_cast<double>(alternatives[w]->charge.cost - alternatives[0]->charge.cost) / saved);
     }
     return least;
   }
 
   // The largest share of anything.
-  double TakenBy(int node, int m, const Way& way) const {
+  double TakenBy(int node, int m, const Alternative& alternative) const {
     const Member& member = component_.members[m];
     const Limits& limits = component_.limits[node * deadlines_ + deadlines_ - 1];
     double share = 0;
     for (size_t rank = 0; rank < member.nodes.size(); ++rank) {
       if (member.nodes[rank] != node) continue;
-      const Load load = LoadOf(problem_, way, rank);
+      const Load load = LoadOf(problem_, alternative, rank);
       for (int q = kGiven; q < kQuantities; ++q) {
         if (load[q] > 0)
           share = std::max(share, static_cast<double>(load[q]) /
@@ -255,32 +262,32 @@ class Clearing {
 
   // By the cheapest of the ways that everything bears.
   bool LeaveIfPossible(int m) {
-    return std::any_of(ways_[m].begin(), ways_[m].end(), [&](const Way* way) {
+    return std::any_of(alternatives_[m].begin(), alternatives_[m].end(), [&](const Alternative* alternative) {
       --effort_.left;
       CoverChoice total = cover_;
-      if (!Charge(*way, demand_, deadlines_, total)) return false;
-      Leave(m, *way);
+      if (!Charge(*alternative, demand_, deadlines_, total)) return false;
+      Leave(m, *alternative);
       if (IsBearable(nodes_[m])) return true;
       Return(m);
       return false;
     });
   }
 
-  void Leave(int m, const Way& way) {
-    Charge(way, demand_, deadlines_, cover_);
-    Change(m, way, +1);
-    left_[m] = &way;
+  void Leave(int m, const Alternative& alternative) {
+    Charge(alternative, demand_, deadlines_, cover_);
+    Change(m, alternative, +1);
+    left_[m] = &alternative;
   }
   void Return(int m) {
-    const Way& way = *left_[m];
-    cover_.cost -= way.charge.cost;
-    for (int r = 0; r < kMostRows; ++r) cover_.amounts[r] -= way.charge.amounts[r];
-    Change(m, way, -1);
+    const Alternative& alternative = *left_[m];
+    cover_.cost -= alternative.charge.cost;
+    for (int r = 0; r < kMostRows; ++r) cover_.amounts[r] -= alternative.charge.amounts[r];
+    Change(m, alternative, -1);
     left_[m] = nullptr;
   }
-  void Change(int m, const Way& way, int sign) {
+  void Change(int m, const Alternative& alternative, int sign) {
     CountFreed(nodes_[m], -1);
-    AddLoads(problem_, component_.members[m], way, itself_, sign, loads_);
+    AddLoads(problem_, component_.members[m], alternative, itself_, sign, loads_);
     CountFreed(nodes_[m], +1);
   }
 
@@ -310,12 +317,12 @@ class Clearing {
   const std::vector<double>& prices_;
   Effort& effort_;
   const int deadlines_;
-  std::vector<int> itself_;                    // by node: where its loads stand
-  std::vector<std::vector<const Way*>> ways_;  // by member, those allowed, the cheapest first
-  std::vector<std::vector<int>> nodes_;        // by member
-  std::vector<Load> loads_;                    // node * deadlines + deadline
-  std::vector<const Way*> left_;               // by member; nullptr: it stays
-  std::vector<std::vector<int>> on_;           // by node: members that may leave
+  std::vector<int> itself_;                                    // by node: where its loads stand
+  std::vector<std::vector<const Alternative*>> alternatives_;  // by member, those allowed, the cheapest first
+  std::vector<std::vector<int>> nodes_;                        // by member
+  std::vector<Load> loads_;                                    // node * deadlines + deadline
+  std::vector<const Alternative*> left_;                       // by member; nullptr: it stays
+  std::vector<std::vector<int>> on_;                           // by node: members that may leave
   CoverChoice cover_;
 };
 

@@ -167,7 +167,7 @@ int GoOnWithoutShim(Task& task) {
   if (Restarts() == 0) BecomeCommand(task);
   std::fprintf(stderr,
                "siding: this node's agent could not be asked for a checkpoint; the job is not started\n");
-  return Leave(task, AfterStartInVain(static_cast<int>(Restarts())) == StepWord::kHold);
+  return Leave(task, AfterFailedStart(static_cast<int>(Restarts())) == StepWord::kHold);
 }
 
 int Run(Task& task) {

@@ -34,7 +34,7 @@ inline constexpr int kHoldExit = 98;
 // A requeued job whose state is or may be kept, and that could not continue from it, is started again so
 // often before it is held.
 inline constexpr int kMostStarts = 10;
-inline constexpr StepWord AfterStartInVain(int starts) {
+inline constexpr StepWord AfterFailedStart(int starts) {
   return starts < kMostStarts ? StepWord::kComeBack : StepWord::kHold;
 }
 

@@ -19,7 +19,7 @@ class StreamHash {
  public:
   StreamHash();
   void Update(const void* data, size_t size);
-  // Of everything fed so far; feeding may go on afterwards.
+  // Of everything fed so far; more may be fed afterwards.
   std::string Checksum() const;
 
  private:

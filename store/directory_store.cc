@@ -144,7 +144,7 @@ class DirectoryStore final : public ImageStore {
     if (disk().Rename(layout_.ImageFolder(key), trash) != 0) {
       if (errno == ENOENT) {
         SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
-        disk().RemoveFolder(parent);  // whoever deleted the last image in it may have died before this
+        disk().RemoveFolder(parent);  // a process that deleted the last image in it may have died before this
         return absl::OkStatus();
       }
       return IoError(layout_, errno, "rename " + layout_.ImageFolder(key));
@@ -164,7 +164,7 @@ class DirectoryStore final : public ImageStore {
     return IoError(layout_, RemoveTree(disk(), trash));
   }
 
-  absl::Status SetAside(const ImageKey& key) override {
+  absl::Status Quarantine(const ImageKey& key) override {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     SIDING_RETURN_IF_ERROR(FaultAt<"store.set-aside: a damaged image is about to be set aside">());
     SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));  // before anything is made in an empty mount point
@@ -197,7 +197,7 @@ class DirectoryStore final : public ImageStore {
     return absl::DataLossError(parent + " is not a folder");
   }
 
-  // What is missing from a tier that is away is not lost: then that is what is said.
+  // An image that is missing because its tier is away is not lost: the error says that the tier is away.
   absl::Status ThoughTierIsThere(const absl::Status& missing) const {
     SIDING_RETURN_IF_ERROR(CheckTier(layout_, tier_));
     return missing;
@@ -234,7 +234,7 @@ class DirectoryStore final : public ImageStore {
   const Encryption encryption_;
 };
 
-// Makes the folders, and removes what the dead have left in staging.
+// Makes the folders, and removes what dead writers have left in staging.
 absl::Status Prepare(const Layout& layout, const std::vector<std::string>& folders) {
   for (const std::string& folder : folders) {
     const absl::Status made = MakeFolders(*layout.disk, folder);

@@ -94,15 +94,15 @@ TEST_F(DirectoryStoreTest, AnImageWhoseDeletionFailsIsThereAndCanBeDeleted) {
 
 TEST_F(DirectoryStoreTest, WhatIsSetAsideIsNotListedButKept) {
   Put(key_);
-  ASSERT_TRUE(store_->SetAside(key_).ok());
+  ASSERT_TRUE(store_->Quarantine(key_).ok());
   EXPECT_THAT(store_->List().value(), IsEmpty());
   EXPECT_FALSE(std::filesystem::is_empty(folder_ + "/damaged"));
-  EXPECT_TRUE(store_->SetAside(key_).ok());
+  EXPECT_TRUE(store_->Quarantine(key_).ok());
 }
 
 TEST_F(DirectoryStoreTest, AnImageMayFollowOneThatWasSetAside) {
   Put(key_);
-  ASSERT_TRUE(store_->SetAside(key_).ok());
+  ASSERT_TRUE(store_->Quarantine(key_).ok());
   Put(key_);
   EXPECT_THAT(store_->List().value(), ElementsAre(key_));
 }

@@ -52,7 +52,7 @@ Disk& RealDisk() {
 }
 
 absl::StatusOr<UniqueFd> OpenRegular(const std::string& path) {
-  // Only named at first: to open a device is to use it, and whoever opens a pipe waits for its writer.
+  // Opened as a path first: opening a device uses it, and opening a pipe waits for its writer.
   const UniqueFd named(open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!named.valid() && errno == ENOENT) return absl::NotFoundError(path + " is missing");
   struct stat info = {};
@@ -96,8 +96,8 @@ absl::Status MakeFolders(Disk& disk, const std::string& path) {
   }
   if (!made && errno != EEXIST) return ErrnoError(errno, "mkdir " + path);
   if (!IsFolder(path)) return absl::FailedPreconditionError(path + " is not a folder");
-  // Also if it was there: whoever made it may have died before this. An administrator who put it where we may
-  // not look has seen to that.
+  // Also if it was there: the process that made it may have died before this. If an administrator made it in
+  // a folder that may not be read, it is taken to be durable.
   const absl::Status synced = SyncFolder(disk, ParentOf(path));
   return !made && absl::IsPermissionDenied(synced) ? absl::OkStatus() : synced;
 }

@@ -1,5 +1,5 @@
-// What the store changes on a file system, one call each, so that tests can make any of them fail and cut the
-// power between any two. Reading is not here: what was read wrongly shows as a wrong checksum.
+// The changes that the store makes on a file system, one call each, so that tests can make any of them fail
+// and cut the power between any two. Reading is not here: a wrong read shows as a wrong checksum.
 //
 // CRIU writes past this, straight into the draft; it is the sealing of the draft that makes its files
 // durable.
@@ -38,7 +38,7 @@ class Disk {
   virtual int64_t FreeSpace(const std::string& path) = 0;
 };
 
-// The one that is there. Lives as long as the program.
+// The real one. Lives as long as the program.
 Disk& RealDisk();
 
 // For reading. kDataLoss if it is a link, a pipe, a device or the like, which is not opened; kNotFound.

@@ -69,10 +69,10 @@ absl::Status DirectoryDraft::FinishFile(ImageFileEntry& file, PartialHash* known
   const UniqueFd fd(open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat info = {};
   if (!fd.valid() || fstat(fd.get(), &info) != 0) return IoError(layout_, errno, "open " + name);
-  // What a job had in memory is for nobody else to read, whatever the umask of the one who wrote it.
+  // Only root may read what a job had in memory, whatever the umask of the process that wrote it.
   if ((info.st_mode & 07777) != 0600 && fchmod(fd.get(), 0600) != 0)
     return IoError(layout_, errno, "chmod " + name);
-  // The disk works while we hash.
+  // The disk writes while the checksums are computed.
   (void)sync_file_range(fd.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
   PartialHash fresh;
   const bool goes_on = known != nullptr && known->inode == info.st_ino && known->hashed <= info.st_size;
@@ -142,7 +142,7 @@ absl::Status DirectoryDraft::MoveIntoPlace() {
     if (disk.Rename(draft, target) == 0) return absl::OkStatus();
     const int error = errno;
     if (error == ENOENT && access(draft.c_str(), F_OK) == 0) continue;  // Delete() has just removed `parent`
-    disk.RemoveFolder(parent);                                          // only if we made it for nothing
+    disk.RemoveFolder(parent);                                          // only if it is empty
     if (error == EEXIST || error == ENOTEMPTY) {
       return absl::AlreadyExistsError("image " + Describe(key_) + " exists already in " + layout_.root);
     }
@@ -163,7 +163,7 @@ absl::Status DirectoryDraft::Commit() {
   for (const std::string& folder : {parent, layout_.Images(), layout_.Staging()}) {
     const absl::Status synced = moved.ok() ? SyncFolder(disk, folder) : moved;
     if (synced.ok()) continue;
-    // Not durable, so not to be seen.
+    // Not durable, so it must not be visible.
     if (disk.Rename(layout_.ImageFolder(key_), folder_->path()) == 0) disk.RemoveFolder(parent);
     return IoError(layout_, synced);
   }

@@ -10,7 +10,7 @@ namespace siding::store {
 
 enum class Fault {
   kOnce,        // one operation fails
-  kForGood,     // so do all that follow
+  kForGood,     // all operations that follow fail, too
   kShortWrite,  // a write takes half of the data, and says so
   kTornWrite,   // a write takes half of the data and fails; so do all operations that follow
 };

@@ -124,12 +124,12 @@ TEST_F(FaultyDiskTest, DeletingAnImage) {
 
 TEST_F(FaultyDiskTest, SettingAnImageAside) {
   FailEverywhere([&](ImageStore& store) { ASSERT_TRUE(TryPut(store).ok()); },
-                 [&](ImageStore& store) { return store.SetAside(key_); },
+                 [&](ImageStore& store) { return store.Quarantine(key_); },
                  [&](ImageStore& store, const absl::Status& status) {
                    if (status.ok()) {
                      EXPECT_THAT(store.List().value(), IsEmpty());
                    }
-                   EXPECT_TRUE(store.SetAside(key_).ok());
+                   EXPECT_TRUE(store.Quarantine(key_).ok());
                    EXPECT_EQ(CountEntries(Root() + "/damaged"), 1u);
                  });
 }

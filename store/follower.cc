@@ -17,7 +17,7 @@ namespace siding::store {
 namespace {
 
 constexpr auto kScanInterval = std::chrono::milliseconds(10);
-// Smaller files are hashed when the draft is sealed; there they cost less than the looking.
+// Smaller files are hashed when the draft is sealed, which costs less than following them.
 constexpr int64_t kMinimumSize = 1 << 20;
 // Hashed in one go before looking at the folder, and whether to stop, again.
 constexpr int64_t kTurn = 32 << 20;
@@ -63,7 +63,7 @@ void Follower::Run() {
 }
 
 bool Follower::Scan() {
-  // Opened anew each time: a descriptor per followed file would be one per process of the job.
+  // Opened again each time: a descriptor per followed file would be one per process of the job.
   const UniqueFd folder(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return false;
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(fdopendir(dup(folder.get())), closedir);

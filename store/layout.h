@@ -1,4 +1,4 @@
-// Where things lie below the root of a directory tier, and how an I/O error of the tier is told.
+// Paths below the root of a directory tier, and the text of an I/O error of the tier.
 //
 // Everything here is a pure function of its arguments, except FreeSpace and IoError, which ask the disk.
 #pragma once

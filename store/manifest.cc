@@ -26,7 +26,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kFormat[] = "siding-image";
-// Who knows no encryption must refuse what is encrypted; everything else stays readable for the older ones.
+// A version without encryption must refuse an encrypted image; all others stay readable for older versions.
 constexpr int kPlainVersion = 1;
 constexpr int kVersion = 2;
 constexpr char kCipher[] = "xchacha20poly1305-secretstream";

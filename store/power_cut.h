@@ -1,7 +1,7 @@
 // Power cuts without a machine to switch off, for tests: what is done to a folder is recorded, and every
 // state in which the disk could be found afterwards is made in another folder.
 //
-// What a file system promises, and no more than that, is taken to hold:
+// Only what a file system promises is taken to hold:
 //   - a file has the content that it had when it was last synced; what was written since is there, or is not,
 //     or half of it is, or there are zeros in its place;
 //   - a name is in a folder, or is not, as when the folder was last synced; of each change since it may be

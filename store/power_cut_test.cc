@@ -143,7 +143,7 @@ TEST_F(PowerCutTest, SettingAside) {
   PutBefore({kKey});
   RecordingDisk disk(world_);
   const auto store = OpenDirectoryStore(world_ + "/store", {.disk = &disk}).value();
-  ASSERT_TRUE(store->SetAside(kKey).ok());
+  ASSERT_TRUE(store->Quarantine(kKey).ok());
   const size_t end = disk.operations();
   CutEverywhere(disk, [&](size_t n, const std::vector<ImageKey>& keys) {
     const bool kept = std::filesystem::exists(after_ + "/store/damaged") &&

@@ -23,7 +23,7 @@ class SecretKey {
   SecretKey& operator=(const SecretKey&) = default;
 
   const unsigned char* data() const { return data_.data(); }
-  // Names the key in manifests: 16 hex digits, from which it cannot be found.
+  // Names the key in manifests: 16 hex digits, from which the key cannot be computed.
   std::string Id() const;
 
  private:

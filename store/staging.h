@@ -1,8 +1,8 @@
 // The folder staging/ of a tier: drafts that are being written, and images that are being deleted.
 //
 // Each name ends in ".<host>-<16 hex digits>". A draft X has a lock file X.lock beside it, held by flock for
-// as long as its writer lives, which is how the sweep tells the drafts of the dead from those of the living.
-// The lock file is made before the folder and removed after it, so a folder without one belongs to nobody.
+// as long as its writer lives: the sweep removes only drafts whose lock is free.
+// The lock file is made before the folder and removed after it, so a folder without one has no owner.
 //
 // Only this host's entries are swept: on some shared file systems (Lustre with localflock, NFS with
 // local_lock) a lock is not seen from another machine.
@@ -29,7 +29,7 @@ class StagingFolder {
   StagingFolder& operator=(const StagingFolder&) = delete;
 
   const std::string& path() const { return path_; }
-  // The folder has another name and owner now.
+  // The folder has been moved away, and is not removed.
   void MovedAway() { moved_away_ = true; }
 
  private:

@@ -2,8 +2,8 @@
 //
 // On disk, below the root:
 //   images/<checkpoint>/<rank>/...            a whole image; manifest.json is written last
-//   staging/<checkpoint>.<rank>.<unique>/...  a draft; belongs to nobody after its writer died
-//   damaged/<checkpoint>.<rank>.<unique>/...  an image that was set aside, for somebody to look at
+//   staging/<checkpoint>.<rank>.<unique>/...  a draft; it is removed if its writer has died
+//   damaged/<checkpoint>.<rank>.<unique>/...  a quarantined image, for an administrator to examine
 //   tier/id                                   which tier this is
 // where <checkpoint> is a CheckpointId ("42.3").
 //
@@ -72,7 +72,7 @@ struct VerifyOptions {
   // Gets the bytes done so far; false ends it, with kCancelled. May be empty. Called from one thread at a
   // time.
   std::function<bool(Bytes)> progress;
-  // What the disk holds, not what memory remembers of it; and memory is left as it was.
+  // Reads from the disk, not from the page cache, and leaves the cache as it was.
   bool from_disk = false;
   // What the manifest's digest must be; empty: any. Else the image has been replaced, which is kDataLoss.
   std::string digest;
@@ -92,11 +92,11 @@ class ImageStore {
   // if the key is not there.
   virtual absl::StatusOr<std::string> Decrypt(const ImageKey& key, const std::string& folder) const = 0;
   virtual absl::StatusOr<std::vector<ImageKey>> List() const = 0;
-  // OK if it is not there: deletion may be asked for twice. Of a tier that is away nothing is known to be
-  // gone.
+  // OK if it is not there: deletion may be asked for twice. An error if the tier is away: what is in it is
+  // not known.
   virtual absl::Status Delete(const ImageKey& key) = 0;
-  // Takes a damaged image out of sight, so that an older one counts, and keeps it. OK if it is not there.
-  virtual absl::Status SetAside(const ImageKey& key) = 0;
+  // Moves a damaged image to damaged/, so that an older one counts. OK if it is not there.
+  virtual absl::Status Quarantine(const ImageKey& key) = 0;
   virtual absl::StatusOr<Bytes> FreeSpace() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// An image, or what lies in its place, that somebody has made who can write to the tier: it is refused by
+// An image, or what is in its place, made by an attacker who can write to the tier: it is refused by
 // name, nothing else is touched, and it costs no more than an image of ours.
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -27,7 +27,7 @@ class TamperedTest : public StoreTest {
     manifest_ = image_ + "/manifest.json";
     text_ = ReadFile(manifest_).value();
   }
-  // As somebody does who knows the format: the manifest's own checksum is made to fit.
+  // As an attacker who knows the format: the manifest's own checksum is made to fit.
   void Write(const std::string& text) {
     fs::remove(manifest_);
     ASSERT_TRUE(WriteAt(manifest_, WithOwnChecksum(text)));
@@ -160,7 +160,7 @@ TEST_F(LinkedCheckpointTest, WhatItLeadsToIsNotDeleted) {
 }
 
 TEST_F(LinkedCheckpointTest, WhatItLeadsToIsNotSetAside) {
-  EXPECT_TRUE(store_->SetAside(key_).ok());
+  EXPECT_TRUE(store_->Quarantine(key_).ok());
   EXPECT_TRUE(IsWholeElsewhere());
   EXPECT_FALSE(fs::is_symlink(folder_ + "/images/42.3"));
 }
@@ -196,7 +196,7 @@ TEST_F(TamperedTest, AnIdWithoutEndIsNotReadToItsEnd) {
   EXPECT_TRUE(absl::IsUnavailable(store_->FreeSpace().status()));
 }
 
-// Bytes changed, left out, doubled and exchanged at random, by somebody who makes the checksum fit.
+// Bytes changed, left out, doubled and exchanged at random, with a checksum that is made to fit.
 TEST_F(TamperedTest, GarbledManifestsAreRefusedOrAreThisImages) {
   std::mt19937 random(1);
   const std::string alphabet = "\"{}[]:,\\0123456789-.eE/ \n\x01\x7f\xff nulltruefalse";

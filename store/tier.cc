@@ -24,7 +24,7 @@ std::string FreshId() {
 
 constexpr size_t kLongestId = 100;
 
-// kNotFound if there is none. Whoever can write to the tier may have put anything there.
+// kNotFound if there is none. Any process that can write to the tier may have put anything there.
 absl::StatusOr<std::string> ReadId(const std::string& file) {
   SIDING_ASSIGN_OR_RETURN(const UniqueFd fd, OpenRegular(file));
   SIDING_ASSIGN_OR_RETURN(std::string text, ReadAll(fd, file, kLongestId));
@@ -34,7 +34,7 @@ absl::StatusOr<std::string> ReadId(const std::string& file) {
 
 absl::StatusOr<std::string> IdAt(const Layout& layout) { return ReadId(Folder(layout) + "/id"); }
 
-// A folder is renamed over one that has files by nobody, so the first id stays.
+// The kernel renames no folder over one that has files, so the first id stays.
 absl::Status MakeId(const Layout& layout) {
   SIDING_ASSIGN_OR_RETURN(const auto draft, StagingFolder::Make(layout, "tier"));
   SIDING_RETURN_IF_ERROR(

@@ -11,7 +11,8 @@
 
 namespace siding::store {
 
-// The tier's id; one that has none gets it, whoever else tries at the same time. Its staging/ must be there.
+// The tier's id. A tier without one gets it, also if several nodes try at the same time. Its staging/ must
+// exist.
 absl::StatusOr<std::string> TierId(const Layout& layout);
 
 // kUnavailable unless the tier with that id is there. Without an id (of a tier that is only looked at) its

@@ -56,7 +56,7 @@ absl::Status CheckNamesAndSizes(const std::string& folder, const Manifest& manif
 
 absl::Status CheckContent(const std::string& path, const ImageFileEntry& file, bool from_disk,
                           const std::function<bool(int64_t)>& done) {
-  // Another than was looked at may have its name by now: whoever opens a pipe waits for its writer.
+  // Another file than was checked may have its name by now: opening a pipe waits for its writer.
   auto opened = OpenRegular(path);
   if (absl::IsNotFound(opened.status())) return absl::InternalError(std::string(opened.status().message()));
   SIDING_ASSIGN_OR_RETURN(const UniqueFd fd, std::move(opened));
@@ -68,7 +68,7 @@ absl::Status CheckContent(const std::string& path, const ImageFileEntry& file, b
   StreamHash hash;
   const absl::Status read = HashRange(fd.get(), 0, file.size.value, hash, done);
   forget();
-  // Bytes that cannot be read now (a server that is away) are not lost for that.
+  // Bytes that cannot be read now (a server is away) are not lost.
   if (!read.ok()) return Annotate(read, path);
   if (const std::string found = hash.Checksum(); found != file.checksum) {
     return absl::DataLossError(

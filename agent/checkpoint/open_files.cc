@@ -229,7 +229,7 @@ absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& 
   const bool other = now.exists && recorded.inode != 0 && now.inode != recorded.inode;
   if (now.exists && !now.regular) return changed("has been replaced by something that is no regular file");
   if (may_be_rotated && recorded.always_appends && (!now.exists || other || now.size < recorded.size))
-    return FileRemedy::kGoOnBehind;
+    return FileRemedy::kAppend;
   if (!now.exists) return changed("has vanished");
   if (now.size < recorded.size || (!recorded.append && now.size != recorded.size)) {
     return changed(absl::StrCat("has changed size (", recorded.size, " -> ", now.size, " bytes)"));
@@ -270,7 +270,7 @@ absl::Status CutBack(const OpenFile& file, FilesPutBack& back) {
 }
 
 // Created again if it is not there, as the program would have created it.
-absl::Status GoOnBehind(const OpenFile& file, FilesPutBack& back) {
+absl::Status AppendFromHere(const OpenFile& file, FilesPutBack& back) {
   SIDING_RETURN_IF_ERROR(
       OpenToChange(file, O_APPEND | O_CREAT, "open " + file.path + " to append to it").status());
   back.rotated = true;
@@ -304,7 +304,8 @@ absl::StatusOr<FilesPutBack> PutFilesBack(const std::vector<OpenFile>& files, bo
   }
   FilesPutBack back;
   for (const auto& [file, remedy] : wrong)
-    SIDING_RETURN_IF_ERROR(remedy == FileRemedy::kCutBack ? CutBack(*file, back) : GoOnBehind(*file, back));
+    SIDING_RETURN_IF_ERROR(remedy == FileRemedy::kCutBack ? CutBack(*file, back)
+                                                          : AppendFromHere(*file, back));
   return back;
 }
 

@@ -58,8 +58,8 @@ struct FileState {
   int64_t mtime_ns = 0;
   uint64_t inode = 0;
 };
-enum class FileRemedy { kNone, kCutBack, kGoOnBehind };
-// kGoOnBehind: it was rotated, which it may have been (`may_be_rotated`): it is gone, shorter, or another
+enum class FileRemedy { kNone, kCutBack, kAppend };
+// kAppend: it was rotated, which it may have been (`may_be_rotated`): it is gone, shorter, or another
 // file. kFailedPrecondition, naming the file and the change, if it cannot be put right.
 absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& now,
                                      bool may_be_rotated = false);

@@ -57,10 +57,10 @@ TEST(JudgeFile, WhatALongerOneInItsPlaceHasBeyondIsNotCutOff) {
 
 TEST(JudgeFile, ARotatedOneIsGoneOnBehindWhereTheUserSaysSo) {
   const OpenFile log{"/log", true, 100, 1, true, 7};
-  EXPECT_EQ(*JudgeFile(log, {}, true), FileRemedy::kGoOnBehind);
-  EXPECT_EQ(*JudgeFile(log, {true, true, 0, 2, 7}, true), FileRemedy::kGoOnBehind);
-  EXPECT_EQ(*JudgeFile(log, {true, true, 20, 2, 8}, true), FileRemedy::kGoOnBehind);
-  EXPECT_EQ(*JudgeFile(log, {true, true, 1 << 20, 2, 8}, true), FileRemedy::kGoOnBehind);
+  EXPECT_EQ(*JudgeFile(log, {}, true), FileRemedy::kAppend);
+  EXPECT_EQ(*JudgeFile(log, {true, true, 0, 2, 7}, true), FileRemedy::kAppend);
+  EXPECT_EQ(*JudgeFile(log, {true, true, 20, 2, 8}, true), FileRemedy::kAppend);
+  EXPECT_EQ(*JudgeFile(log, {true, true, 1 << 20, 2, 8}, true), FileRemedy::kAppend);
   EXPECT_EQ(*JudgeFile(log, {true, true, 150, 2, 7}, true), FileRemedy::kCutBack) << "its own lines";
   EXPECT_FALSE(JudgeFile(log, {true, false, 20, 2, 8}, true).ok());
 }

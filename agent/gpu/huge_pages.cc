@@ -69,7 +69,7 @@ std::unique_ptr<HugePages::Hold> HugePages::Take() {
   return std::make_unique<Hold>(this);
 }
 
-void HugePages::LetGo() {
+void HugePages::Release() {
   std::lock_guard lock(mutex_);
   if (--holds_ == 0) held_ = Apply(false);
 }

@@ -27,7 +27,7 @@ class HugePages {
   class Hold {
    public:
     explicit Hold(HugePages* pages) : pages_(pages) {}
-    ~Hold() { pages_->LetGo(); }
+    ~Hold() { pages_->Release(); }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
@@ -41,7 +41,7 @@ class HugePages {
   // Makes this process one of the holders, or not; whether the setting is held at "always" now. Puts it back
   // if no holder is left.
   bool Apply(bool hold);
-  void LetGo();
+  void Release();
 
   const std::string setting_;
   const std::string holders_;

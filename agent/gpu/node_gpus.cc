@@ -26,7 +26,7 @@ bool Contains(const std::vector<Value>& values, const Value& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-void LetGo(std::map<std::string, std::set<std::string>>& holders, const std::string& task) {
+void RemoveHolder(std::map<std::string, std::set<std::string>>& holders, const std::string& task) {
   for (auto& [uuid, tasks] : holders) tasks.erase(task);
   std::erase_if(holders, [](const auto& held) { return held.second.empty(); });
 }
@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<std::string>> NodeGpus::Take(const std::string& task,
     return absl::ResourceExhaustedError(
         absl::StrCat("only ", taken.size(), " of ", uuids_.size(), " GPUs are free, not ", count));
   }
-  LetGo(holders_, task);
+  RemoveHolder(holders_, task);
   for (const std::string& uuid : taken) holders_[uuid] = {task};
   return taken;
 }
@@ -101,9 +101,9 @@ void NodeGpus::Keep(const std::string& task, const std::vector<std::string>& uui
   for (const std::string& uuid : uuids) holders_[uuid].insert(task);
 }
 
-void NodeGpus::GiveBack(const std::string& task) {
+void NodeGpus::Release(const std::string& task) {
   std::lock_guard lock(mutex_);
-  LetGo(holders_, task);
+  RemoveHolder(holders_, task);
 }
 
 // Without the mutex: a driver that hangs must not keep tasks from being given GPUs, or from giving them back.

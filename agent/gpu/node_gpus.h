@@ -46,7 +46,7 @@ class NodeGpus {
   bool IsBeingProbed();
   // The task has these, even if others do: it was found with them, or a cluster manager has said so.
   void Keep(const std::string& task, const std::vector<std::string>& uuids);
-  void GiveBack(const std::string& task);
+  void Release(const std::string& task);
 
   // What is in use of these GPUs together, seen a second ago or later; and now.
   Bytes Used(const std::vector<std::string>& uuids);

@@ -33,7 +33,7 @@ TEST_F(NodeGpusTest, NoGpuIsGivenTwice) {
 
 TEST_F(NodeGpusTest, WhatIsGivenBackIsGivenAgain) {
   ASSERT_TRUE(gpus_.Take("1", 3).ok());
-  gpus_.GiveBack("1");
+  gpus_.Release("1");
   EXPECT_THAT(*gpus_.Take("2", 1), ElementsAre("a"));
 }
 
@@ -60,9 +60,9 @@ TEST_F(NodeGpusTest, WhatATaskWasFoundWithIsItsOwn) {
 TEST_F(NodeGpusTest, OneThatTwoTasksHaveIsFreeWhenBothHaveGivenItBack) {
   gpus_.Keep("1", {"a"});
   gpus_.Keep("2", {"a"});
-  gpus_.GiveBack("1");
+  gpus_.Release("1");
   EXPECT_THAT(*gpus_.Take("3", 1), ElementsAre("b"));
-  gpus_.GiveBack("2");
+  gpus_.Release("2");
   EXPECT_THAT(*gpus_.Take("4", 1), ElementsAre("a"));
 }
 

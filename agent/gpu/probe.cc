@@ -27,7 +27,7 @@ constexpr GpuTimes kTimes{std::chrono::seconds(10), std::chrono::seconds(60)};
 // The GPU for as long as it lives.
 struct Taken {
   NodeGpus& gpus;
-  ~Taken() { gpus.GiveBack(kProbeTask); }
+  ~Taken() { gpus.Release(kProbeTask); }
 };
 
 class Program {

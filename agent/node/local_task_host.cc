@@ -17,9 +17,9 @@
 #include "agent/checkpoint/dump.h"
 #include "agent/gpu/probe.h"
 #include "agent/node/context.h"
-#include "agent/node/errands.h"
 #include "agent/node/task.h"
 #include "agent/node/tier_watch.h"
+#include "agent/node/work_queue.h"
 #include "agent/os/processes.h"
 #include "agent/shim/shim_process.h"
 #include "agent/task/json_file.h"
@@ -122,7 +122,7 @@ class LocalTaskHost final : public TaskHost {
       case v1::ToAgent::kWelcome:
         return;
       case v1::ToAgent::kVerify:
-        errands_.Add([this, command] { Verify(command); });
+        work_queue_.Add([this, command] { Verify(command); });
         return;
       case v1::ToAgent::kDelete:
         deletions_.Add([this, command] { Delete(command); });
@@ -231,7 +231,7 @@ class LocalTaskHost final : public TaskHost {
       (shared ? host_.shared : host_.local) = std::move(opened);
     }
     if (!open || host_.rates->Has(MediumOf(tier))) return;
-    errands_.Add([this, root, tier] {
+    work_queue_.Add([this, root, tier] {
       if (absl::Status status = ProbeTier(root, MediumOf(tier), *host_.rates); !status.ok()) {
         spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));
       }
@@ -282,7 +282,7 @@ class LocalTaskHost final : public TaskHost {
   void ProbeGpus() {
     if (!host_.AssignsGpus() || !host_.gpus->problem().empty() || host_.rates->Has(Medium::kGpu)) return;
     if (probing_.exchange(true)) return;
-    errands_.Add([this] {
+    work_queue_.Add([this] {
       const auto huge = host_.huge_pages ? host_.huge_pages->Take() : nullptr;
       const auto probe = ProbeGpu(*host_.gpus, host_.options.cluster_manager, host_.options.gpu_probe_path,
                                   host_.options.gpu_libraries->cuda, kProbeMemory);
@@ -459,8 +459,8 @@ class LocalTaskHost final : public TaskHost {
   std::atomic<bool> probing_{false};
   std::unique_ptr<Scrubber> scrubber_;
   // Behind the others, for they use them. Room on the disk does not wait until images have been read.
-  Errands errands_;
-  Errands deletions_;
+  WorkQueue work_queue_;
+  WorkQueue deletions_;
   std::unique_ptr<TierWatch> local_watch_, shared_watch_;  // last, for the same reason
 };
 

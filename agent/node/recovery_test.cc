@@ -135,7 +135,7 @@ TEST_F(RecoveryTest, TaskWhoseShimDiedBeforeItCouldTellIsEndedBeforeItIsLost) {
   agent::TaskRecord record = Recorded();
   record.mutable_report()->set_phase(v1::LAUNCHING);
   record.clear_init();
-  record.set_hosted(true);  // in no cgroup of ours
+  record.set_externally_managed(true);  // in no cgroup of ours
   ASSERT_TRUE(WriteJsonFile(folder + "/task.json", record).ok());
   std::filesystem::remove(folder + "/running.json");
   ASSERT_TRUE(EndShim(folder).ok());

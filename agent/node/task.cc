@@ -23,10 +23,10 @@ namespace siding {
 namespace {
 
 // A look that is at one process for longer does not come back.
-constexpr auto kBlind = std::chrono::seconds(10);
+constexpr auto kInspectionHangs = std::chrono::seconds(10);
 // The same, where an order waits for it.
 constexpr auto kCheckPatience = std::chrono::seconds(10);
-constexpr int kLookAtFenceMs = 1000;
+constexpr int kCheckFenceMs = 1000;
 
 }  // namespace
 
@@ -114,7 +114,7 @@ absl::Status Task::Perform(const TaskActions& actions) {
         if (worker_.joinable()) worker_.join();
         worker_ = std::thread([this, action] { Work(action); });
         break;
-      case TaskAction::kJudgeNow:
+      case TaskAction::kFinalizeNow:
         break;  // Adopt() does
     }
   }
@@ -155,8 +155,8 @@ void Task::Do(const TaskAction& work) {
       return DoKill(Duration(work.order.kill().grace_us()));
     case TaskWork::kAdopt:
       return DoAdopt();
-    case TaskWork::kJudge:
-      return Conclude();
+    case TaskWork::kFinalize:
+      return Finalize();
   }
 }
 
@@ -197,7 +197,7 @@ void Task::NoteStep() {
 // Steps are known by their numbers, which begin at 0 with each start of the job: a script restored behind a
 // step would find the images of other steps for those that follow. One that starts over finds its own.
 std::string Task::WhyNoScript(pid_t init) {
-  if (!record_.hosted() || id_.rank != 0) return "";
+  if (!record_.externally_managed() || id_.rank != 0) return "";
   if (FindSrun(init) > 0) NoteStep();
   std::lock_guard lock(mutex_);
   if (!record_.has_steps()) return "";
@@ -218,8 +218,8 @@ Account Task::User() {
   return user;
 }
 
-SightAsked Task::WhatToLookAt() const {
-  SightAsked asked;
+InspectionRequest Task::WhatToInspect() const {
+  InspectionRequest asked;
   const bool over = IsOver(record_.report().phase());
   if (!over && IsAlive(record_.init().pid(), record_.init().start_time())) asked.init = record_.init().pid();
   asked.gpu = Gpus();
@@ -234,54 +234,55 @@ SightAsked Task::WhatToLookAt() const {
 }
 
 v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
-  SightAsked asked;
+  InspectionRequest asked;
   {
     std::lock_guard lock(mutex_);
-    asked = WhatToLookAt();
+    asked = WhatToInspect();
   }
   const pid_t init = asked.init;
   const bool drained = asked.drained;
   const std::string no_script = init > 0 ? WhyNoScript(init) : "";
   const auto now = std::chrono::steady_clock::now();
   // One that has hung since the last report is not waited for again.
-  const bool begun = (init > 0 || !asked.on_gpus.empty()) && looks_.Begin([asked, sighting = sighting_] {
-    sighting->Put(Look(asked, sighting->at));
-  });
-  if (begun) looks_.Wait(until);
-  const auto since = looks_.since();
-  const pid_t at = sighting_->at;
-  const bool blind = init > 0 && since && now - std::max(*since, sighting_->SinceAt(at)) > kBlind;
-  const std::string why_blind = blind ? WhyNotSeen(at) : "";
-  const Bytes resident = blind ? TreeResident(init) : Bytes{};
-  const std::optional<Sight> sight = sighting_->last();
+  const bool begun =
+      (init > 0 || !asked.on_gpus.empty()) &&
+      inspections_.Begin([asked, progress = inspection_] { progress->Put(Inspect(asked, progress->at)); });
+  if (begun) inspections_.Wait(until);
+  const auto since = inspections_.since();
+  const pid_t at = inspection_->at;
+  const bool hangs = init > 0 && since && now - std::max(*since, inspection_->SinceAt(at)) > kInspectionHangs;
+  const std::string why_hangs = hangs ? WhyNotInspected(at) : "";
+  const Bytes resident = hangs ? TreeResident(init) : Bytes{};
+  const std::optional<Inspection> inspection = inspection_->last();
   Duration lock_time{0};
-  if (sight && sight->gpu_clients > 0) lock_time = ExpectedLock(sight->gpu_clients);
+  if (inspection && inspection->gpu_clients > 0) lock_time = ExpectedLock(inspection->gpu_clients);
   std::lock_guard lock(mutex_);
-  if (blind != blind_) {
-    blind_ = blind;
-    if (blind)
-      spdlog::warn("task {}: {}", name_, why_blind);
+  if (hangs != inspection_hangs_) {
+    inspection_hangs_ = hangs;
+    if (hangs)
+      spdlog::warn("task {}: {}", name_, why_hangs);
     else if (init > 0)
       spdlog::info("task {}: it can be looked at again", name_);
   }
-  if (sight && sight->user) user_ = sight->user;
+  if (inspection && inspection->user) user_ = inspection->user;
   v1::TaskReport& report = *record_.mutable_report();
-  if (blind) {
+  if (hangs) {
     report.set_memory(resident.value);
-  } else if (init > 0 && sight && sight->drained == drained) {
-    report.set_memory(sight->memory.value);
+  } else if (init > 0 && inspection && inspection->drained == drained) {
+    report.set_memory(inspection->memory.value);
   }
-  if (asked.on_gpus.empty() || !sight)
+  if (asked.on_gpus.empty() || !inspection)
     report.set_gpu_memory(0);
-  else if (sight->drained == drained)
-    report.set_gpu_memory(sight->gpu_memory.value);
+  else if (inspection->drained == drained)
+    report.set_gpu_memory(inspection->gpu_memory.value);
   if (drained) return report;
   std::string cannot_dump = no_script;
-  if (cannot_dump.empty()) cannot_dump = blind ? why_blind : init > 0 && sight ? sight->cannot_dump : "";
+  if (cannot_dump.empty())
+    cannot_dump = hangs ? why_hangs : init > 0 && inspection ? inspection->cannot_dump : "";
   report.set_cannot_checkpoint(cannot_dump);
   // Before a drain its processes' memory is read, too.
-  const bool cannot_drain = blind && asked.gpu.used;
-  report.set_cannot_drain(cannot_drain ? why_blind : init > 0 && sight ? sight->cannot_drain : "");
+  const bool cannot_drain = hangs && asked.gpu.used;
+  report.set_cannot_drain(cannot_drain ? why_hangs : init > 0 && inspection ? inspection->cannot_drain : "");
   report.set_gpu_lock_us(init > 0 ? lock_time.count() : 0);
   return report;
 }
@@ -290,11 +291,11 @@ absl::Status Task::InTime(std::function<absl::Status()> look) {
   const auto end = std::chrono::steady_clock::now() + kCheckPatience;
   const auto answer = std::make_shared<absl::Status>();
   if (!checks_.Begin([answer, look = std::move(look)] { *answer = look(); }))
-    return absl::DeadlineExceededError(WhyNotSeen(0));
+    return absl::DeadlineExceededError(WhyNotInspected(0));
   const auto slice = [] { return std::chrono::steady_clock::now() + std::chrono::milliseconds(20); };
   while (!checks_.Wait(std::min(end, slice()))) {
     if (Interrupted()) return absl::AbortedError("interrupted");
-    if (std::chrono::steady_clock::now() >= end) return absl::DeadlineExceededError(WhyNotSeen(0));
+    if (std::chrono::steady_clock::now() >= end) return absl::DeadlineExceededError(WhyNotInspected(0));
   }
   return *answer;
 }
@@ -378,14 +379,14 @@ void Task::RemoveTmpdir(const std::function<void()>& then) {
 void Task::Watch(UniqueFd shim) {
   if (watcher_.joinable()) watcher_.join();
   watcher_ = std::thread([this, shim = std::move(shim)] {
-    for (ShimWait seen = ShimWait::kGoesOn; seen != ShimWait::kEnded;) {
-      seen = WaitForShim(shim, wake_.get(), MemoryIsFenced() ? kLookAtFenceMs : -1);
+    for (ShimWait seen = ShimWait::kRunning; seen != ShimWait::kEnded;) {
+      seen = WaitForShim(shim, wake_.get(), MemoryIsFenced() ? kCheckFenceMs : -1);
       if (seen == ShimWait::kWoken) return;
-      if (seen == ShimWait::kGoesOn) LookAtFence();
+      if (seen == ShimWait::kRunning) CheckFence();
     }
     // A shim that Slurm killed with everything else of its step could not tidy up. Without the lock: how much
     // there is to remove is up to the job.
-    if (record_.hosted() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
+    if (record_.externally_managed() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
     std::lock_guard lock(mutex_);
     // Judged on the worker: the last processes may take their time to end.
     Observe(task::ShimEnded{}).IgnoreError();

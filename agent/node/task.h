@@ -20,9 +20,9 @@
 #include <string>
 #include <thread>
 
-#include "agent/node/aside.h"
 #include "agent/node/context.h"
-#include "agent/node/sight.h"
+#include "agent/node/detached_work.h"
+#include "agent/node/inspection.h"
 #include "agent/os/account.h"
 #include "agent/task/machine.h"
 #include "agent/task/task_record.pb.h"
@@ -50,7 +50,7 @@ class Task {
   void Execute(const v1::ToAgent& command);
   // See TaskHost. To be called once, on a new one.
   void ExpectShim(v1::ToAgent start, const GpuAllocation& gpus, std::function<void(absl::Status)> ready);
-  // Of a hosted batch script: one of its steps has come.
+  // Of an externally managed batch script: one of its steps has come.
   void NoteStep();
   void Adopt();
   // The report with fresh figures from /proc, if the look at them is over by then; otherwise with the last
@@ -86,7 +86,7 @@ class Task {
   absl::Status TellToSave(const v1::Save& save, Duration patience);
   void DoKill(Duration grace);
   void DoAdopt();
-  void Conclude();
+  void Finalize();
 
   void Work(TaskAction work);
   // task_gpu.cc. Without mutex_, and nothing to do for a job without GPUs.
@@ -94,7 +94,7 @@ class Task {
   GpuFacts Gpus() const;  // with mutex_ held
   std::string WhyNoScript(pid_t init);
   Account User();
-  SightAsked WhatToLookAt() const;  // with mutex_ held
+  InspectionRequest WhatToInspect() const;  // with mutex_ held
   // Calls `look` on another thread; kDeadlineExceeded: it does not come back, or the last one has not. For
   // the worker. It owns all that it uses.
   absl::Status InTime(std::function<absl::Status()> look);
@@ -125,7 +125,7 @@ class Task {
   // Ends all processes; returns when they are gone, or false when the agent is stopping.
   bool EndAll();
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
-  void BeginAnew(const v1::ToAgent& command, const absl::Status& why);
+  void StartFromBeginning(const v1::ToAgent& command, const absl::Status& why);
   void RememberIncarnation(const Manifest& manifest);
   absl::Status ThawIfFrozen();
   // Tells the task that it is about to be stopped, and waits. Not OK: it is not to be stopped any more.
@@ -133,7 +133,7 @@ class Task {
   // Waits for the task's end, or for `more`, which is called without mutex_; true if the task has ended.
   bool WaitEnded(Duration timeout, const std::function<bool()>& more = {});
   // With mutex_ held, or on the worker after the start.
-  const Freezer& freezer() const { return record_.hosted() ? host_.signals : host_.freezer; }
+  const Freezer& freezer() const { return record_.externally_managed() ? host_.signals : host_.freezer; }
   absl::StatusOr<UniqueFd> AwaitShim();
   // For the files of an encrypted image while it is being restored.
   std::string PlainFolder() const { return host_.PlainFolder() + "/restore/" + name_; }
@@ -142,7 +142,7 @@ class Task {
   Bytes RoomForDump(pid_t init) const;
   void RaiseFence(Bytes room);
   void FenceAgain(bool beside = false);
-  void LookAtFence();
+  void CheckFence();
   bool MemoryIsFenced();
   bool HasUsedAllMemory();  // with mutex_ held
   void RemovePlainFolder();
@@ -164,7 +164,7 @@ class Task {
   std::optional<std::chrono::steady_clock::time_point> refused_at_;  // guarded by mutex_: by the GPU driver
   std::optional<Duration> gpu_lock_;         // guarded by mutex_: how long the last drains waited for locks
   std::function<void(absl::Status)> ready_;  // the worker's: of ExpectShim()
-  bool blind_ = false;                       // guarded by mutex_: it is known that it cannot be looked at
+  bool inspection_hangs_ = false;            // guarded by mutex_: it is known that it cannot be looked at
   bool fence_is_loose_ = false;              // guarded by mutex_: it holds more memory than it may have
   std::mutex fence_mutex_;                   // taken before mutex_
   std::optional<Bytes> fence_before_;        // guarded by fence_mutex_: the limit of memory that was raised
@@ -173,10 +173,10 @@ class Task {
   std::atomic<bool> interrupt_{false};
   std::atomic<bool> kill_now_{false};
   std::atomic<bool> abandon_{false};  // CRIU is to be ended by force
-  const std::shared_ptr<Sighting> sighting_ = std::make_shared<Sighting>();
-  Aside looks_;    // for reports
-  Aside checks_;   // for orders
-  UniqueFd wake_;  // an eventfd: ends the watcher
+  const std::shared_ptr<InspectionProgress> inspection_ = std::make_shared<InspectionProgress>();
+  DetachedWork inspections_;  // for reports
+  DetachedWork checks_;       // for orders
+  UniqueFd wake_;             // an eventfd: ends the watcher
   std::thread watcher_;
   std::thread worker_;
 };

@@ -34,7 +34,7 @@ void Task::Adopt() {
   Observe(task::FoundAgain{same_boot, found}).IgnoreError();
   // The machine has been started again since.
   lock.unlock();
-  if (!same_boot) Conclude();
+  if (!same_boot) Finalize();
 }
 
 void Task::DoAdopt() {

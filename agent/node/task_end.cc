@@ -28,7 +28,7 @@ bool Task::EndAll() {
   return !host_.stopping;
 }
 
-void Task::Conclude() {
+void Task::Finalize() {
   FaultHere<"agent.end: a task's shim has ended, what that means is not yet judged">();
   const bool of_this_boot = record_.boot_id() == host_.boot_id;  // pids of an earlier boot mean nothing
   const auto running = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json");

@@ -22,7 +22,7 @@ constexpr auto kTryAgain = std::chrono::seconds(30);
 }  // namespace
 
 absl::Status Task::MakeFence(agent::ShimRequest& request) {
-  if (record_.hosted()) return absl::OkStatus();
+  if (record_.externally_managed()) return absl::OkStatus();
   const TaskFence fence = host_.fence.For(name_);
   const v1::Resources& asked = record_.spec().per_node();
   const int64_t processes = host_.options.task_processes > 0
@@ -79,7 +79,8 @@ void Task::FenceAgain(bool beside) {
     std::lock_guard lock(mutex_);
     const v1::TaskPhase phase = record_.report().phase();
     const bool built = phase == v1::RUNNING || phase == v1::SUSPENDED;
-    if (record_.hosted() || !built || record_.gpu().drained() || (beside && machine_.busy())) return;
+    if (record_.externally_managed() || !built || record_.gpu().drained() || (beside && machine_.busy()))
+      return;
     limits = host_.fence.Limits(Bytes{record_.fence_memory()}, record_.fence_processes());
   }
   const bool held = host_.fence.For(name_).Hold(limits, Bytes{0}, std::exchange(fence_before_, std::nullopt));
@@ -88,7 +89,7 @@ void Task::FenceAgain(bool beside) {
 }
 
 // From time to time, while it runs.
-void Task::LookAtFence() {
+void Task::CheckFence() {
   std::unique_lock lock(mutex_);
   const TaskFence fence = host_.fence.For(name_);
   const Bytes most{record_.fence_memory()};

@@ -53,10 +53,10 @@ GpuFacts Task::Gpus() const {
   GpuFacts facts;
   facts.used = UsesGpus();
   facts.assigned = host_.AssignsGpus();
-  facts.hosted = record_.hosted();
+  facts.externally_managed = record_.externally_managed();
   facts.cluster_manager = spec.cluster_manager();
   facts.unknown = record_.gpus_unknown();
-  facts.given = ToVector(record_.allocated_gpus());
+  facts.allocated = ToVector(record_.allocated_gpus());
   facts.nodes = spec.nodes();
   facts.gpus = spec.per_node().gpus();
   facts.nodes_own = host_.gpus;
@@ -109,7 +109,7 @@ absl::Status Task::TakeGpus() {
   // The agent's own measuring is no reason to refuse a job.
   if (UsesGpus() && host_.AssignsGpus())
     PollUntil([&] { return Interrupted() || !host_.gpus->IsBeingProbed(); }, kProbePatience);
-  if (record_.hosted()) return TakeAllocatedGpus();
+  if (record_.externally_managed()) return TakeAllocatedGpus();
   if (!UsesGpus() || !host_.AssignsGpus()) return absl::OkStatus();
   std::lock_guard lock(mutex_);
   agent::GpuRecord& gpu = *record_.mutable_gpu();
@@ -175,7 +175,7 @@ void Task::GiveGpusBack() {
   record_.mutable_gpu()->clear_held();
   record_.mutable_report()->clear_gpus();
   record_.mutable_report()->clear_gpu_memory();
-  host_.gpus->GiveBack(name_);
+  host_.gpus->Release(name_);
 }
 
 absl::Status Task::CheckDrainable(pid_t init) {

@@ -64,7 +64,8 @@ void Task::DoRestore(const v1::ToAgent& command) {
   const auto start = std::chrono::steady_clock::now();
   if (absl::Status status = PrepareImage(command, request, damaged); !status.ok()) {
     RemovePlainFolder();
-    if (record_.hosted() && absl::IsPermissionDenied(status)) return BeginAnew(command, status);
+    if (record_.externally_managed() && absl::IsPermissionDenied(status))
+      return StartFromBeginning(command, status);
     if (ready_) std::exchange(ready_, nullptr)(status);
     std::lock_guard lock(mutex_);
     // One that this node does not find may lie in a file system that is not mounted here.
@@ -84,8 +85,8 @@ void Task::DoRestore(const v1::ToAgent& command) {
                    Bytes{record_.report().image_bytes()}, std::chrono::duration_cast<Duration>(took));
 }
 
-// Of a hosted task, whose checkpoint was found by its number, and is not its own.
-void Task::BeginAnew(const v1::ToAgent& command, const absl::Status& why) {
+// Of an externally managed task, whose checkpoint was found by its number, and is not its own.
+void Task::StartFromBeginning(const v1::ToAgent& command, const absl::Status& why) {
   agent::ShimRequest request;
   *request.mutable_spec() = command.restore().spec();
   request.set_notice(absl::StrCat(std::string(why.message()), "; the command starts from its beginning"));
@@ -134,8 +135,8 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   if (!manifest.ok()) {
     damaged = absl::IsDataLoss(manifest.status());
     const absl::Status why = Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
-    // A hosted task continues from the newest image that is there.
-    if (damaged && record_.hosted()) SIDING_RETURN_IF_ERROR(store->SetAside(key));
+    // An externally managed task continues from the newest image that is there.
+    if (damaged && record_.externally_managed()) SIDING_RETURN_IF_ERROR(store->Quarantine(key));
     return why;
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore.verified: an image is verified">());
@@ -185,7 +186,7 @@ void Task::StartAndWait(agent::ShimRequest request) {
   const auto start = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start: a task is about to be given what it needs">());
     SIDING_RETURN_IF_ERROR(TakeGpus());
-    if (host_.AssignsGpus() && !record_.hosted())
+    if (host_.AssignsGpus() && !record_.externally_managed())
       request.set_visible_gpus(absl::StrJoin(record_.gpu().held(), ","));
     // One of a task of the same name that was not removed may be frozen.
     freezer().RemoveCgroup(name_).IgnoreError();
@@ -196,8 +197,9 @@ void Task::StartAndWait(agent::ShimRequest request) {
     SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.request: the shim's orders are written">());
     if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
-    SIDING_ASSIGN_OR_RETURN(UniqueFd shim,
-                            record_.hosted() ? AwaitShim() : StartShim(host_.options.shim_path, folder_));
+    SIDING_ASSIGN_OR_RETURN(UniqueFd shim, record_.externally_managed()
+                                               ? AwaitShim()
+                                               : StartShim(host_.options.shim_path, folder_));
     FaultHere<"agent.start.shim: a task's shim is started">();
     Watch(std::move(shim));
     return absl::OkStatus();
@@ -220,7 +222,7 @@ void Task::FailStart(const absl::Status& why) {
 void Task::ExpectShim(v1::ToAgent start, const GpuAllocation& gpus, std::function<void(absl::Status)> ready) {
   {
     std::lock_guard lock(mutex_);
-    record_.set_hosted(true);
+    record_.set_externally_managed(true);
     NoteAllocatedGpus(gpus, start.has_restore() ? *start.mutable_restore()->mutable_spec()
                                                 : *start.mutable_launch()->mutable_spec());
     ready_ = std::move(ready);
@@ -289,7 +291,7 @@ void Task::OnStarted(const agent::ShimRunning& running) {
   const bool drained = record_.gpu().drained();
   const absl::Status status = ReturnToGpus();
   if (!status.ok()) {
-    if (record_.hosted()) {
+    if (record_.externally_managed()) {
       std::lock_guard lock(mutex_);
       record_.set_put_off(true);  // for the shim, which would take it for the job's own end
       Persist();

@@ -11,7 +11,7 @@ spank::StepWord JudgeFailedStart(uint32_t restarts, const agent::TaskRecord* rec
   // known of which start it is, starts that succeeded count as well: that leads to a hold too early,
   // never to work that is lost.
   const int made_in = record == nullptr ? 0 : record->image_incarnation();
-  return spank::AfterStartInVain(static_cast<int>(restarts) - made_in + 1);
+  return spank::AfterFailedStart(static_cast<int>(restarts) - made_in + 1);
 }
 
 std::string TellFailedStart(spank::StepWord word, const absl::Status& why) {

@@ -6,7 +6,7 @@
 #include "agent/os/account.h"
 #include "agent/os/tmpdir.h"
 #include "agent/shim/shim.h"
-#include "agent/shim/shim_word.h"
+#include "agent/shim/shim_status.h"
 #include "agent/shim/start_init.h"
 #include "common/status.h"
 

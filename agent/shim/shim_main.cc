@@ -15,7 +15,7 @@
 
 #include "agent/shim/shim.h"
 #include "agent/shim/shim_slurm.h"
-#include "agent/shim/shim_word.h"
+#include "agent/shim/shim_status.h"
 #include "agent/task/json_file.h"
 #include "common/fault.h"
 #include "common/files.h"

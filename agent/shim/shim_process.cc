@@ -115,7 +115,7 @@ ShimWait WaitForShim(const UniqueFd& pidfd, int wake, int most_ms) {
   int ready;
   do ready = poll(fds, 2, most_ms);
   while (ready < 0 && errno == EINTR);
-  if (ready == 0) return ShimWait::kGoesOn;
+  if (ready == 0) return ShimWait::kRunning;
   if ((fds[0].revents & POLLIN) == 0) return ShimWait::kWoken;
   siginfo_t info;
   waitid(static_cast<idtype_t>(P_PIDFD), pidfd.get(), &info,

@@ -20,7 +20,7 @@ absl::StatusOr<UniqueFd> FindShim(const std::string& folder);
 // Ends the shim of that folder by force, if there is one, and waits for its end.
 absl::Status EndShim(const std::string& folder);
 
-enum class ShimWait { kEnded, kWoken, kGoesOn };
+enum class ShimWait { kEnded, kWoken, kRunning };
 // Waits until the process has ended, `wake` becomes readable or, if `most_ms` is not negative, so many
 // milliseconds have passed. A child is reaped.
 ShimWait WaitForShim(const UniqueFd& pidfd, int wake, int most_ms = -1);

@@ -18,7 +18,7 @@
 #include "agent/os/processes.h"
 #include "agent/shim/outside.h"
 #include "agent/shim/shim.h"
-#include "agent/shim/shim_word.h"
+#include "agent/shim/shim_status.h"
 #include "common/fault.h"
 #include "common/status.h"
 

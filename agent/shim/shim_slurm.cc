@@ -13,7 +13,7 @@
 
 #include "agent/shim/failed_start.h"
 #include "agent/shim/shim.h"
-#include "agent/shim/shim_word.h"
+#include "agent/shim/shim_status.h"
 #include "agent/shim/slurm_gpus.h"
 #include "agent/shim/slurm_task.h"
 #include "agent/task/ending.h"

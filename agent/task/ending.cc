@@ -6,8 +6,8 @@ namespace siding {
 namespace {
 
 // A CRIU that is killed in the middle of a dump leaves its code in a process, which ends at a breakpoint. No
-// program can end siding-init so. Of its command siding-init says it by a code, and that may be the program's
-// own.
+// program can make siding-init end like that. For its command siding-init returns an exit code, which may be
+// the program's own.
 bool EndedByCriu(const agent::TaskRecord& record, const agent::ShimExit* exit) {
   if (exit == nullptr) return false;
   if (exit->signal() == SIGTRAP) return record.dump().op() != 0;
@@ -34,7 +34,7 @@ void NoteTold(agent::TaskRecord& record, const v1::Save& save) { record.set_savi
 
 void NoteSave(agent::TaskRecord& record, const v1::Save& save, bool marked) {
   if (marked && !save.keep_running()) record.set_saved(true);
-  // One with a marker that has not written it has not saved itself, and its end is its own.
+  // A program that has a marker and has not written it has not saved itself: it ended by itself.
   if (!EndsBySaving(save.app())) record.set_saving(false);
 }
 

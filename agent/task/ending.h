@@ -17,21 +17,21 @@ enum class Ending {
   kSaved,         // it saved itself
 };
 
-// A program without a marker ends when it has saved itself. Once it has been told to, it may do so at any
-// time, even after nobody waits for it any more.
+// A program without a marker ends when it has saved itself. Once told to, it may do so at any time, even
+// after the save was given up.
 inline bool EndsBySaving(const v1::AppMethod& app) { return app.marker().empty(); }
-// Right before the program is told. If the agent dies now, an end with 0 is taken for a save: a job that goes
-// on from what it saved last loses less than one that is taken for done.
+// Right before the program is told. If the agent dies now, an end with 0 is taken for a save: a job that
+// continues from an old save loses less than one that is wrongly taken for done.
 void NoteTold(agent::TaskRecord& record, const v1::Save& save);
-// When nobody waits for the save any more, however it went, and whether or not the program has been told.
+// When the save is over, however it went, and whether or not the program has been told.
 // `marked`: it has written its marker.
 void NoteSave(agent::TaskRecord& record, const v1::Save& save, bool marked);
 
-// `exit` is null if nobody saw how the processes ended. `image_visible` is asked only if it matters: is the
-// image of the record's dump in its store?
+// `exit` is null if it is not known how the processes ended. `image_visible` is called only if it matters: is
+// the image of the record's dump in its store?
 Ending JudgeEnding(const agent::TaskRecord& record, const agent::ShimExit* exit,
                    const std::function<bool()>& image_visible);
-// Judges, and puts into the task's report what is to be said of it. Returns the phase that it ends in.
+// Decides what the end means, and completes the task's report. Returns the phase that it ends in.
 v1::TaskPhase ReportEnding(agent::TaskRecord& record, const agent::ShimExit* exit,
                            const std::function<bool()>& image_visible);
 

@@ -157,8 +157,8 @@ TaskActions TaskMachine::TakeWhileBusy(const v1::ToAgent& order, Time now) {
   }
   TaskActions actions;
   const Duration grace(order.kill().grace_us());
-  // Whatever carries the order out may be kept waiting by the very processes that it is to end. The
-  // controller repeats the order until they are gone.
+  // The processes that are to be ended may block the work that ends them. The controller repeats the order
+  // until they are gone.
   if (!kill_waits_since_) kill_waits_since_ = now;
   // Hosts have hung when a restored process was killed on its GPU, and a driver may be at work on others.
   const bool on_gpu = record_.spec().per_node().gpus() > 0 && (record_.restored() || record_.gpu().drained());
@@ -184,7 +184,7 @@ TaskActions TaskMachine::Plan(const v1::ToAgent& order) {
       return Only(TaskAction::kRecordStart) + Only(TaskAction::kSend) + Begin(TaskWork::kStart, order);
     case v1::ToAgent::kSuspend: {
       if (!TakeSuspend(record_, order)) return {};
-      // What takes a while is said to be under way, and can be called off.
+      // Work that takes a while is reported as under way, and can be called off.
       const bool takes_time = order.suspend().notice_us() > 0 || record_.spec().per_node().gpus() > 0;
       if (!takes_time) return Only(TaskAction::kRecord) + Begin(TaskWork::kSuspend, order);
       Move(E::kSuspend, order.op());
@@ -246,7 +246,7 @@ void TaskMachine::ForgetImage() {
   if (record_.report().committed_op() != record_.dump().op()) record_.mutable_report()->clear_image_digest();
 }
 
-bool TaskMachine::Unjudged() const {
+bool TaskMachine::ExitPending() const {
   return ended_ && !IsOver(phase()) && phase() != v1::TASK_PHASE_UNSPECIFIED;
 }
 
@@ -256,7 +256,7 @@ TaskActions TaskMachine::Observe(const TaskObservation& seen) {
   return std::visit([this](const auto& what) { return On(what); }, seen);
 }
 
-// The next agent would not know of it: it is not started.
+// The next agent would not know the task: it is not started.
 TaskActions TaskMachine::On(const task::StartNotRecorded& seen) {
   if (work_ != TaskWork::kStart) return {};
   work_ = TaskWork::kFailStart;
@@ -328,7 +328,7 @@ TaskActions TaskMachine::On(const task::Committed&) {
 
 TaskActions TaskMachine::On(const task::DumpEnded& seen) {
   record_.mutable_dump()->set_cut_short(seen.cut_short);
-  // What that means is judged: the record has to say still whether it was committing.
+  // The end is finalized later: until then the record keeps whether it was committing.
   if (ended_ || !Move(seen.frozen ? E::kFrozen : E::kRuns)) return {};
   record_.mutable_dump()->set_committing(false);
   ForgetImage();
@@ -364,7 +364,7 @@ TaskActions TaskMachine::On(const task::SaveEnded& seen) {
   return actions;
 }
 
-// From here on its end is not its own. Durably: after a power cut, how it ended may be there.
+// From here on its end is by order. Recorded durably: after a power cut its exit status may still be there.
 TaskActions TaskMachine::On(const task::KillBegun&) {
   if (record_.killed()) return {};
   record_.set_killed(true);
@@ -374,7 +374,7 @@ TaskActions TaskMachine::On(const task::KillBegun&) {
 TaskActions TaskMachine::On(const task::ShimEnded&) {
   ended_ = true;
   TaskActions actions;
-  if (!busy() && Unjudged()) actions = Begin(TaskWork::kJudge, {});
+  if (!busy() && ExitPending()) actions = Begin(TaskWork::kFinalize, {});
   return actions + Only(TaskAction::kWake);
 }
 
@@ -386,7 +386,7 @@ TaskActions TaskMachine::On(const task::AgentStops&) {
 }
 
 TaskActions TaskMachine::On(const task::WorkDone& seen) {
-  if (Unjudged() && !seen.agent_stops) return Begin(TaskWork::kJudge, current_);
+  if (ExitPending() && !seen.agent_stops) return Begin(TaskWork::kFinalize, current_);
   TaskActions actions;
   if (pending_ && !seen.agent_stops) {
     const v1::ToAgent order = *std::exchange(pending_, std::nullopt);
@@ -415,14 +415,14 @@ TaskActions TaskMachine::On(const task::FoundAgain& seen) {
   const v1::TaskPhase before = phase();
   if (busy() || !Move(E::kFoundAgain, record_.report().op())) return {};
   if (!seen.same_boot) {
-    // Pids of before mean nothing, and there is nothing to wait for.
+    // Pids from before the reboot mean nothing, and there is nothing to wait for.
     record_.clear_init();
-    return Only(TaskAction::kJudgeNow);
+    return Only(TaskAction::kFinalizeNow);
   }
   if (before == v1::TASK_PHASE_UNSPECIFIED) {
     // All that is known of it is in its folder.
     ended_ = true;
-    return Begin(TaskWork::kJudge, {});
+    return Begin(TaskWork::kFinalize, {});
   }
   if (phase() == v1::DUMPING) record_.mutable_dump()->set_cut_short(true);
   if (seen.shim == task::FoundAgain::kGone) ended_ = true;

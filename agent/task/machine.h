@@ -1,11 +1,11 @@
-// The life of one task on a node, as one machine: an order or an observation changes the record and yields
-// actions. Everything that changes a task's phase, or decides what is done next, goes through it, in the
-// agent and in the simulation alike. What is not in the table of machine.cc does not happen.
+// The state machine of one task on a node: an order or an observation changes the record and yields actions.
+// Everything that changes a task's phase, or decides what is done next, goes through it, in the agent and in
+// the simulation alike. A transition that is not in the table of machine.cc does not happen.
 //
 // How it works. One piece of work is under way at a time. An order that comes meanwhile waits (the newest
-// replaces the one before it; a kill replaces all, and interrupts the work), except for a commit and an
-// abort, which decide about the work itself. The caller carries actions out in their order, does the work,
-// observes what comes of it, and says WorkDone at the end; the machine then names the next piece of work.
+// replaces the one before it; a kill replaces all, and interrupts the work). A commit and an abort do not
+// wait: they decide about the work itself. The caller carries out the actions in their order, does the work,
+// reports its result as an observation, and ends with WorkDone; the machine then names the next work.
 //
 // Pure: no threads, no clock, no files. Not thread-safe. A call never fails: what makes no sense in the
 // task's phase is answered with the report.
@@ -65,8 +65,8 @@ enum class TaskWork {
   kDump,
   kSave,
   kKill,
-  kAdopt,  // bring a task of an earlier agent into a known state
-  kJudge,  // find out how it ended, and observe Ended
+  kAdopt,     // bring a task of an earlier agent into a known state
+  kFinalize,  // find out how it ended, and observe Ended
 };
 
 struct TaskAction {
@@ -78,9 +78,9 @@ struct TaskAction {
     kReleaseGpus,    // the task does not need its GPUs any more
     kWake,           // the work under way looks at decision(), interrupted() and ended() again
     kAbandonDump,    // end CRIU by force
-    kKillProcesses,  // the work under way does not make way for a kill: end all processes beside it
+    kKillProcesses,  // the work under way does not stop for a kill: end all processes beside it
     kBegin,          // begin `work`
-    kJudgeNow,       // judge the end before anything is reported; there are no processes to wait for
+    kFinalizeNow,    // finalize before anything is reported; there are no processes to wait for
   };
   Kind kind;
   TaskWork work = TaskWork::kNone;
@@ -128,12 +128,12 @@ struct SaveEnded {
   std::string error;
 };
 struct KillBegun {};   // something is about to be done to end it
-struct ShimEnded {};   // its processes are gone, or nobody watches them any more
+struct ShimEnded {};   // its processes are gone, or the shim that watches them is
 struct AgentStops {};  // work is undone, and nothing new begins
 struct WorkDone {
   bool agent_stops = false;
 };
-// How the processes ended. `exit` is null if nobody saw it.
+// How the processes ended. `exit` is null if that is not known.
 struct Ended {
   const agent::ShimExit* exit;
   bool image_visible;            // that of the last dump
@@ -191,7 +191,7 @@ class TaskMachine {
   TaskActions Report() const;
   void Fail(int64_t op, const std::string& error);
   void ForgetImage();
-  bool Unjudged() const;
+  bool ExitPending() const;
 
   TaskActions On(const task::StartNotRecorded& seen);
   TaskActions On(const task::StartsOver& seen);

@@ -220,7 +220,7 @@ TEST_F(TaskMachineTest, ACommittedDumpEndsTheTask) {
   EXPECT_THAT(Kinds(See(task::Committing{})), ElementsAre(A::kRecordDurably));
   See(task::Committed{});
   See(task::ShimEnded{});
-  EXPECT_EQ(WorkOf(See(task::WorkDone{})), TaskWork::kJudge);
+  EXPECT_EQ(WorkOf(See(task::WorkDone{})), TaskWork::kFinalize);
   EXPECT_THAT(Kinds(See(task::Ended{nullptr, true})), ElementsAre(A::kReleaseGpus, A::kRecord, A::kSend));
   EXPECT_EQ(phase(), v1::CHECKPOINTED);
   EXPECT_EQ(report().committed_op(), 10);
@@ -349,7 +349,7 @@ TEST_F(TaskMachineTest, AGraceThatIsWaivedCountsAtOnce) {
 
 TEST_F(TaskMachineTest, AnEndThatWasNotOrderedIsTheTasksOwn) {
   Run();
-  EXPECT_EQ(WorkOf(See(task::ShimEnded{})), TaskWork::kJudge);
+  EXPECT_EQ(WorkOf(See(task::ShimEnded{})), TaskWork::kFinalize);
   agent::ShimExit exit;
   exit.set_code(3);
   See(task::Ended{&exit, false});
@@ -374,7 +374,7 @@ TEST_F(TaskMachineTest, AnEndDuringADumpIsJudgedOnceTheDumpIsOver) {
   Prepare(10);
   EXPECT_EQ(WorkOf(See(task::ShimEnded{})), TaskWork::kNone);
   EXPECT_THAT(See(task::DumpEnded{false, false, "the task has ended"}), IsEmpty());
-  EXPECT_EQ(WorkOf(See(task::WorkDone{})), TaskWork::kJudge);
+  EXPECT_EQ(WorkOf(See(task::WorkDone{})), TaskWork::kFinalize);
 }
 
 TEST_F(TaskMachineTest, AnEndIsReportedOnce) {
@@ -475,7 +475,7 @@ TEST_F(TaskMachineTest, ACommitThatWasRecordedBeforeTheAgentsDeathCounts) {
   Take(Commit(10));
   See(task::Committing{});
   Restart(true, task::FoundAgain::kGone);
-  EXPECT_EQ(WorkOf(See(task::WorkDone{})), TaskWork::kJudge);
+  EXPECT_EQ(WorkOf(See(task::WorkDone{})), TaskWork::kFinalize);
   See(task::Ended{nullptr, true});
   EXPECT_EQ(phase(), v1::CHECKPOINTED);
 }
@@ -497,13 +497,13 @@ TEST_F(TaskMachineTest, AStartIsFoundUnderWay) {
 
 TEST_F(TaskMachineTest, ATaskOfAnEarlierBootIsJudgedAtOnce) {
   Run();
-  EXPECT_THAT(Kinds(Restart(false)), ElementsAre(A::kJudgeNow));
+  EXPECT_THAT(Kinds(Restart(false)), ElementsAre(A::kFinalizeNow));
   See(task::Ended{nullptr, false});
   EXPECT_EQ(phase(), v1::LOST);
 }
 
 TEST_F(TaskMachineTest, AFolderWithoutARecordedStartIsJudged) {
-  EXPECT_EQ(WorkOf(Restart()), TaskWork::kJudge);
+  EXPECT_EQ(WorkOf(Restart()), TaskWork::kFinalize);
   See(task::Ended{nullptr, false});
   EXPECT_EQ(phase(), v1::LOST);
 }

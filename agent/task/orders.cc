@@ -21,14 +21,14 @@ TaskId TaskIdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnat
 
 bool TakeStart(agent::TaskRecord& record, const v1::ToAgent& order) {
   v1::TaskReport& report = *record.mutable_report();
-  // Anything but a fresh task: launched already.
+  // The task is not new: it has been launched already.
   if (report.phase() != v1::TASK_PHASE_UNSPECIFIED) return false;
   const bool restore = order.has_restore();
   *record.mutable_spec() = restore ? order.restore().spec() : order.launch().spec();
   record.set_restored(restore);
   if (restore) report.set_checkpoint(order.restore().checkpoint());
   // The controller did not start it: this is how it learns what the job asked for.
-  if (record.hosted()) *report.mutable_spec() = record.spec();
+  if (record.externally_managed()) *report.mutable_spec() = record.spec();
   return true;
 }
 

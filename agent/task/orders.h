@@ -1,5 +1,4 @@
-// What an order does to a task's record before anything is done about it. Pure: the caller writes the record
-// down and reports it.
+// What an order changes in a task's record before it is carried out. Pure: the caller writes it.
 #pragma once
 
 #include "agent/task/task_record.pb.h"

@@ -9,7 +9,7 @@
 namespace siding {
 namespace {
 
-// How often a request is planned without the lock, if what its plan rests on changes meanwhile.
+// How many times a request is planned without the lock while what its plan rests on changes.
 constexpr int kTentativePlans = 3;
 // The deadline that is tried where the earliest is asked for.
 constexpr Duration kSoon = std::chrono::seconds(1);
@@ -27,15 +27,15 @@ absl::StatusOr<TentativePlan> Engine::Impl::MakeTentativePlan(const JobSpec& spe
 absl::StatusOr<JobSpec> Engine::Impl::WithDeadline(JobSpec spec) {
   if (spec.start_by != kEarliest) return spec;
   spec.start_by = std::max(clock_.Now(), spec.not_before) + kSoon;
-  SIDING_ASSIGN_OR_RETURN(const TentativePlan trial, MakeTentativePlan(spec));
+  SIDING_ASSIGN_OR_RETURN(const TentativePlan tentative, MakeTentativePlan(spec));
   std::lock_guard lock(mutex_);
-  SIDING_ASSIGN_OR_RETURN(spec.start_by, decide_.admission.EarliestFor(spec, trial.plans.front()));
+  SIDING_ASSIGN_OR_RETURN(spec.start_by, decide_.admission.EarliestFor(spec, tentative.plans.front()));
   return spec;
 }
 
 absl::Status Engine::Impl::Spend(const Caller& caller, size_t bytes) {
   return caller.is_operator ? absl::OkStatus()
-                            : allowances_.Take(caller.uid, bytes, state_.policy, clock_.Now());
+                            : rate_limits_.Take(caller.uid, bytes, state_.policy, clock_.Now());
 }
 
 // ---- The public face: a lock, a decision, Advance(). ----
@@ -54,7 +54,7 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   spec.uid = caller.uid;
   spec.user = caller.user;
   const bool earliest = spec.start_by == kEarliest;
-  std::optional<TentativePlan> trial;
+  std::optional<TentativePlan> tentative;
   std::unique_lock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(auto answer, impl_->decide_.admission.AnswerAtOnce(caller, spec, request_key));
@@ -68,22 +68,22 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
     }
     auto made = impl_->MakeTentativePlan(spec);
     lock.lock();
-    if (!made.ok()) break;  // the error comes again
-    trial = *std::move(made);
-    const bool feasible = trial->plans.front().feasible;
-    if (feasible ? impl_->decide_.planning.StillGood(*trial, spec) : !earliest) break;
+    if (!made.ok()) break;  // Admission::Submit() returns the error again
+    tentative = *std::move(made);
+    const bool feasible = tentative->plans.front().feasible;
+    if (feasible ? impl_->decide_.planning.StillGood(*tentative, spec) : !earliest) break;
   }
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   auto submitted =
-      impl_->decide_.admission.Submit(caller, std::move(spec), request_key, std::move(trial), earliest);
+      impl_->decide_.admission.Submit(caller, std::move(spec), request_key, std::move(tentative), earliest);
   SIDING_RETURN_IF_ERROR(impl_->Advance());
   return submitted;
 }
 
 absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec) {
-  SIDING_ASSIGN_OR_RETURN(TentativePlan trial, impl_->MakeTentativePlan(spec));
-  Plan& plan = trial.plans.front();
-  if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, trial.made);
+  SIDING_ASSIGN_OR_RETURN(TentativePlan tentative, impl_->MakeTentativePlan(spec));
+  Plan& plan = tentative.plans.front();
+  if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, tentative.made);
   return std::move(plan);
 }
 
@@ -96,9 +96,9 @@ absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
     std::lock_guard lock(impl_->mutex_);
     SIDING_RETURN_IF_ERROR(impl_->decide_.admission.TakesDeadlines());
   }
-  SIDING_ASSIGN_OR_RETURN(TentativePlan trial, impl_->MakeTentativePlan(spec));
+  SIDING_ASSIGN_OR_RETURN(TentativePlan tentative, impl_->MakeTentativePlan(spec));
   std::lock_guard lock(impl_->mutex_);
-  return impl_->decide_.admission.Promise(spec, std::move(trial.plans.front()));
+  return impl_->decide_.admission.Promise(spec, std::move(tentative.plans.front()));
 }
 
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {
@@ -212,7 +212,7 @@ absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
   SIDING_RETURN_IF_ERROR(impl_->observe_.reports.OnConnected(node, hello));
   absl::Status status = impl_->Advance();
   if (!status.ok())
-    impl_->observe_.reports.OnDisconnected(node);  // refused: nothing more will be heard of it
+    impl_->observe_.reports.OnDisconnected(node);  // refused: no more messages will come from it
   return status;
 }
 
@@ -225,7 +225,7 @@ void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   }
   impl_->inbox_.Add(node, message);
   std::lock_guard lock(impl_->mutex_);
-  if (impl_->inbox_.size() == 0) return;  // somebody who had the lock before has taken it down
+  if (impl_->inbox_.size() == 0) return;  // a thread that had the lock before has handled it
   impl_->Advance().IgnoreError();         // it has been logged, and every caller of the API is told
 }
 
@@ -306,7 +306,7 @@ int Engine::policy_failures() const {
 
 int64_t Engine::quota_refusals() const {
   std::lock_guard lock(impl_->mutex_);
-  return impl_->allowances_.refused();
+  return impl_->rate_limits_.refused();
 }
 
 Time Engine::Now() const { return impl_->clock_.Now(); }

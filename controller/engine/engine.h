@@ -5,8 +5,8 @@
 // commands to agents for whatever they have not been seen to do yet. Act() is idempotent, so a restart is a
 // replay followed by Act().
 //
-// Thread-safe: one lock around everything but the log of events and dry runs; no call blocks on anything but
-// the journal's disk.
+// Thread-safe: one lock around everything but the log of events and dry runs. No call blocks, except on the
+// journal's disk.
 #pragma once
 
 #include <functional>
@@ -66,9 +66,9 @@ class Engine {
   // it would wait its turn), or the error that Submit would give.
   absl::StatusOr<Time> WouldStart(const Caller& caller, const JobSpec& spec);
   absl::Status Suspend(const Caller& caller, JobId job);
-  // A frozen job goes on; one that is parked because it could not be restored is tried again at once.
+  // A frozen job continues; one that is parked because it could not be restored is tried again at once.
   absl::Status Resume(const Caller& caller, JobId job);
-  // The job goes on running. Returns the id of the checkpoint that was ordered.
+  // The job keeps running. Returns the id of the checkpoint that was ordered.
   absl::StatusOr<CheckpointId> Checkpoint(const Caller& caller, JobId job, Tier tier);
   absl::Status Vacate(const Caller& caller, JobId job, Tier tier);
   absl::Status Migrate(const Caller& caller, JobId job, std::vector<NodeId> nodes);
@@ -76,7 +76,7 @@ class Engine {
   absl::Status Restart(const Caller& caller, JobId job);
   absl::Status Kill(const Caller& caller, JobId job);
   absl::Status Cordon(const Caller& caller, const NodeId& node, bool cordoned);
-  // The node is gone for good: what ran there is given up and goes on elsewhere. Taken back when its agent
+  // The node is gone for good: what ran there is given up and continues elsewhere. Undone when its agent
   // dials. kFailedPrecondition if it is there, or may be.
   absl::Status Lose(const Caller& caller, const NodeId& node);
   using VerifyCallback = std::function<void(std::map<int, v1::OpResult> by_rank)>;  // called once, any thread
@@ -118,11 +118,11 @@ class Engine {
   // That has the queue, "slurm"; empty: siding has it.
   std::string ClusterManager() const;
   bool MayAct(const Caller& caller, const JobRecord& job) const;
-  // That it is there, whose, and how it fares. For `visit`.
+  // The job's existence, owner and state. For `visit`.
   bool MaySee(const Caller& caller, const JobRecord& job) const;
   // What it waits for, in words; empty: nothing. For `visit`.
   std::string WhyWaits(const JobRecord& job) const;
-  // For tests: what is kept so that it need not be computed each time is what would be computed now.
+  // For tests: caches have what would be computed now.
   bool IsConsistent() const;
   // For tests: messages of agents that wait for the lock. Takes none.
   size_t MessagesWaiting() const;

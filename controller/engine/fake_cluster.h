@@ -58,7 +58,7 @@ class FakeCluster final : public AgentLink {
     }
     engine_->OnMessage(node, message);
   }
-  // Its agent is started anew, which undoes dumps that were not committed.
+  // Its agent is restarted, which undoes dumps that were not committed.
   void Restart(const std::string& name) {
     for (auto& [key, report] : tasks_) {
       const bool dumping = report.phase() == v1::DUMPING || report.phase() == v1::PREPARED;
@@ -99,8 +99,8 @@ class FakeCluster final : public AgentLink {
   void LoseQueue() { queue_.clear(); }
 
   // A cluster manager starts a task of a job of its own; from an image if one is named.
-  void StartHosted(const std::string& name, const v1::JobSpec& spec, int64_t job, int incarnation,
-                   const std::string& checkpoint = "", int rank = 0) {
+  void StartManaged(const std::string& name, const v1::JobSpec& spec, int64_t job, int incarnation,
+                    const std::string& checkpoint = "", int rank = 0) {
     const NodeId node(name);
     v1::TaskReport& report = tasks_[{node, TaskId{JobId(job), incarnation, rank}}];
     report.mutable_task()->set_job(job);
@@ -217,8 +217,8 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> slow_dump;       // nodes on which a dump begins and does not end
   std::set<std::string> fail_suspend;    // nodes on which a freeze fails
   std::set<std::string> slow_suspend;    // nodes on which a freeze begins and does not end
-  std::string gpu_state_lost;            // said by every task that is to go on after a freeze
-  std::set<std::string> fail_resume;     // nodes on which a frozen task cannot go on
+  std::string gpu_state_lost;            // said by every task that is to continue after a freeze
+  std::set<std::string> fail_resume;     // nodes on which a frozen task cannot continue
   std::set<std::string> long_notice;     // nodes on which notice of a freeze does not come to its end
   std::set<std::string> damaged;         // checkpoints whose images do not verify
   std::set<std::string> keep_gpus;       // nodes on which a frozen task still has its GPUs

@@ -5,8 +5,8 @@
 //   decide/   what follows from the state: requests, the queue, checkpoints, the way back -> events
 //   act/      the recorded state, and what was last observed -> orders
 //
-// Every public call is: lock; decide (Recorder::Record ...); Advance(). Advance() decides what follows from
-// that until nothing does, makes the events durable, and only then lets orders out.
+// Every public call is: lock; decide (Recorder::Record ...); Advance(). Advance() repeats observe and decide
+// until nothing is recorded any more, makes the events durable, and only then sends orders.
 #pragma once
 
 #include <map>
@@ -21,7 +21,6 @@
 #include "controller/engine/act/strays.h"
 #include "controller/engine/act/verifications.h"
 #include "controller/engine/decide/admission.h"
-#include "controller/engine/decide/allowance.h"
 #include "controller/engine/decide/batch_queue.h"
 #include "controller/engine/decide/checkpoints.h"
 #include "controller/engine/decide/ended_jobs.h"
@@ -29,6 +28,7 @@
 #include "controller/engine/decide/node_loss.h"
 #include "controller/engine/decide/plan_watch.h"
 #include "controller/engine/decide/planning.h"
+#include "controller/engine/decide/rate_limits.h"
 #include "controller/engine/decide/recovery.h"
 #include "controller/engine/decide/requests.h"
 #include "controller/engine/decide/rescue.h"
@@ -130,7 +130,7 @@ struct Actors {
   DesiredStateBuilder desired;
 };
 
-// What is heard.
+// What is observed.
 struct Observers {
   Observers(const Context& c, Deciders& decide, Actors& act)
       : tasks(c, decide.recovery),
@@ -168,7 +168,7 @@ class Engine::Impl {
   // The same for a job that is to be submitted.
   absl::StatusOr<TentativePlan> MakeTentativePlan(const JobSpec& spec);
   absl::StatusOr<JobSpec> WithDeadline(JobSpec spec);
-  // What the caller asks for will be journalled: whether that is too much by now.
+  // What the caller asks for will be journalled: kResourceExhausted if the caller is over the limits.
   absl::Status Spend(const Caller& caller, size_t bytes);
 
  private:
@@ -193,11 +193,11 @@ class Engine::Impl {
   Actors act_;
   Observers observe_;
 
-  Allowances allowances_;
+  RateLimits rate_limits_;
   int policy_failures_ = 0;
   Throttle throttle_;  // of Schedule()
   Time last_full_look_;
-  DesiredState desired_;  // as they follow from the last Schedule()
+  DesiredState desired_;  // as of the last Schedule()
 };
 
 }  // namespace siding

@@ -13,8 +13,8 @@ namespace siding {
 namespace {
 
 constexpr Duration kFullLook = std::chrono::seconds(1);
-// What has changed so often while it was planned is planned with the lock.
-constexpr int kPlansInVain = 3;
+// A request whose plans were outdated so often before they were done is planned with the lock.
+constexpr int kUnlockedPlans = 3;
 
 }  // namespace
 
@@ -50,7 +50,7 @@ absl::Status Engine::Impl::Advance() {
       agenda.jobs.erase(id);
       act_.jobs.Act(job->second);
     }
-    if (agenda.schedule && throttle_.MayBegin(clock_.Now())) {
+    if (agenda.schedule && throttle_.Allows(clock_.Now())) {
       Schedule();
       more = !agenda.jobs.empty();
     }
@@ -62,8 +62,8 @@ absl::Status Engine::Impl::Advance() {
   return absl::OkStatus();
 }
 
-// With a thousand nodes this takes milliseconds, and hundreds of reports may come at once. What is put off is
-// made up for by the next call that may look, at the latest by Tick().
+// With a thousand nodes this takes milliseconds, and hundreds of reports may come at once. A call that the
+// throttle does not allow is made up for by the next one that it does, at the latest by Tick().
 void Engine::Impl::Schedule() {
   state_.agenda.schedule = false;
   if (state_.startup.IsCatchingUp(clock_.Now())) return;
@@ -83,12 +83,12 @@ void Engine::Impl::Schedule() {
 }
 
 absl::Status Engine::Impl::Flush() {
-  // What follows from decisions of before must not be done either if another controller decides by now.
+  // Orders from earlier decisions must not be sent either if another controller has taken over.
   const bool acts = !act_.orders.empty() || state_.agenda.desired;
   const bool was_healthy = state_.recorder.healthy();
   absl::Status durable = state_.recorder.Flush(acts);
   if (!durable.ok() && was_healthy) {
-    // Nobody will answer what is not sent, and events that were taken back count as not seen.
+    // Orders that are not sent get no answer, and events that were taken back count as not seen.
     for (const int64_t op : act_.orders.Drop()) act_.verifications.Drop(op);
     act_.deletions.TakeBack();
   }
@@ -99,8 +99,8 @@ void Engine::Impl::SendOut() {
   for (const auto& [node, command] : act_.orders.SendOut()) FailAsTooLong(node, command);
 }
 
-// What is submitted is within limits far below this one. A longer order would break the agent's stream, each
-// time that it is sent, and everybody's jobs there would be lost with it: it counts as refused by the agent.
+// Submissions have limits far below this one. A longer order would break the agent's stream each time it is
+// sent, and with it the orders of all jobs there. It counts as refused by the agent.
 void Engine::Impl::FailAsTooLong(const NodeId& node, const v1::ToAgent& command) {
   const std::string why = absl::StrCat("its order has ", command.ByteSizeLong(),
                                        " bytes, and an agent is sent ", kMostOrder, " at most");
@@ -145,7 +145,7 @@ void Engine::Impl::Tick() {
   agenda.schedule = true;
 }
 
-// A request that was to wait until now, or a step of its plan, may have no second to lose.
+// A request that was to wait until now, or a step of its plan, must not wait for the next full look.
 bool Engine::Impl::StepIsDue(Time since, Time now) const {
   const auto is_due = [&](Time at) { return at > since && at <= now; };
   const auto& requests = state_.state.index.requests();
@@ -157,7 +157,7 @@ bool Engine::Impl::StepIsDue(Time since, Time now) const {
   });
 }
 
-// As after a restart whose agents and cluster manager have said what they see.
+// As after a restart, when agents and cluster manager have reported.
 void Engine::Impl::LookAtEverything() {
   const ClusterState& state = state_.state;
   std::set<JobId> queued;
@@ -169,7 +169,7 @@ void Engine::Impl::LookAtEverything() {
   for (const auto& [node, tasks] : state.observed_tasks) {
     for (const auto& [id, task] : tasks) {
       observe_.tasks.Follow(node, task.report);
-      observe_.reports.TakeNotes(node, task.report);
+      observe_.reports.RecordNotes(node, task.report);
     }
   }
   state_.agenda.AddAll(state);
@@ -187,21 +187,21 @@ void Engine::Impl::Forget(JobId job) {
 
 void Engine::Impl::ReplanRequests() {
   std::unique_lock lock(mutex_);
-  for (const auto& [id, in_vain] : decide_.requests.TakeToReplan()) {
+  for (const auto& [id, attempts] : decide_.requests.TakeToReplan()) {
     const JobRecord* request = decide_.watch.WantsAnotherPlan(id);
     if (request == nullptr || !state_.recorder.healthy()) continue;
     const PlanningTask task = decide_.planning.TaskFor(id, request->spec);
-    const bool unlocked = in_vain < kPlansInVain;
+    const bool unlocked = attempts < kUnlockedPlans;
     if (unlocked) lock.unlock();
-    TentativePlan trial = PlanTentatively(task, MakePlansAtLeastLate(task));
+    TentativePlan tentative = PlanTentatively(task, MakePlansAtLeastLate(task));
     if (unlocked) lock.lock();
     request = decide_.watch.WantsAnotherPlan(id);
     if (request == nullptr || !state_.recorder.healthy()) continue;
-    if (unlocked && !decide_.planning.StandsOn(trial)) {
-      decide_.requests.ReplanLater(id, in_vain + 1);
+    if (unlocked && !decide_.planning.StandsOn(tentative)) {
+      decide_.requests.ReplanLater(id, attempts + 1);
       continue;
     }
-    decide_.requests.AdoptInstead(*request, std::move(trial.plans));
+    decide_.requests.AdoptInstead(*request, std::move(tentative.plans));
     Advance().IgnoreError();  // it has been logged, and every caller of the API is told
   }
 }

@@ -1,6 +1,6 @@
-// How often to do something that is worth doing after every message as long as it is quick, but would leave
-// time for nothing else in a large cluster. What is put off is to be done at a later call: nothing here wakes
-// anybody.
+// Limits the share of time of something that is done after every message: as long as it is quick it is always
+// allowed, but in a large cluster it would leave no time for anything else. The caller does it at a later
+// call instead; the throttle wakes no thread.
 #pragma once
 
 #include "common/units.h"
@@ -14,7 +14,7 @@ class Throttle {
   static constexpr Duration kQuick = std::chrono::milliseconds(1);
   static constexpr int kRest = 3;  // times as long as it took
 
-  bool MayBegin(Time now) const {
+  bool Allows(Time now) const {
     const bool clock_was_set_back = now < ended_;
     return took_ <= kQuick || now - ended_ >= kRest * took_ || clock_was_set_back;
   }

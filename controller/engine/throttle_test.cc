@@ -15,20 +15,20 @@ Throttle After(Duration took) {
   return pace;
 }
 
-TEST(PaceTest, TheFirstTimeIsNeverPutOff) { EXPECT_TRUE(Throttle().MayBegin(kStart)); }
+TEST(ThrottleTest, TheFirstTimeIsNeverPutOff) { EXPECT_TRUE(Throttle().Allows(kStart)); }
 
-TEST(PaceTest, WhatIsQuickMayBeDoneAgainAtOnce) { EXPECT_TRUE(After(1ms).MayBegin(kStart)); }
+TEST(ThrottleTest, WhatIsQuickMayBeDoneAgainAtOnce) { EXPECT_TRUE(After(1ms).Allows(kStart)); }
 
-TEST(PaceTest, WhatTakesLongIsPutOff) {
-  EXPECT_FALSE(After(20ms).MayBegin(kStart));
-  EXPECT_FALSE(After(20ms).MayBegin(kStart + 59ms));
+TEST(ThrottleTest, WhatTakesLongIsPutOff) {
+  EXPECT_FALSE(After(20ms).Allows(kStart));
+  EXPECT_FALSE(After(20ms).Allows(kStart + 59ms));
 }
 
-TEST(PaceTest, WhatTakesLongMayBeginAgainAfterThreeTimesAsLong) {
-  EXPECT_TRUE(After(20ms).MayBegin(kStart + 60ms));
+TEST(ThrottleTest, WhatTakesLongMayBeginAgainAfterThreeTimesAsLong) {
+  EXPECT_TRUE(After(20ms).Allows(kStart + 60ms));
 }
 
-TEST(PaceTest, AClockThatWasSetBackPutsNothingOff) { EXPECT_TRUE(After(20ms).MayBegin(kStart - 1h)); }
+TEST(ThrottleTest, AClockThatWasSetBackPutsNothingOff) { EXPECT_TRUE(After(20ms).Allows(kStart - 1h)); }
 
 }  // namespace
 }  // namespace siding

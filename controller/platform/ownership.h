@@ -1,6 +1,22 @@
-// Who does what with a job: siding, or the cluster manager whose job it is. The engine asks for the right
-// that it is about to use, never for the manager's name, so a new platform says what it leaves to siding and
-// is done.
+// Who does what with a job: siding, or the cluster manager whose job it is.
+//
+// On a site without a cluster manager siding has the queue and does everything: it chooses nodes, starts and
+// ends tasks, makes room for a job that is to continue, and limits its time. Under a cluster manager such as
+// Slurm the manager does all of this. There siding only suspends, dumps and restores, and follows what the
+// manager does: agents report tasks that the manager has started (observe/managed_tasks.h), the manager's
+// queue tells of the rest (observe/managed_queue.h), and what siding wants is handed over as desired state
+// (manager.h).
+//
+// The engine never asks which manager a job has. It asks for the one right that it is about to use, with
+// OwnershipOf(job.spec), right before the decision. So a start asks for siding_starts, an end for
+// siding_ends, a resume for siding_makes_room, the clock of a walltime for siding_limits. What needs several
+// rights asks for each.
+//
+// All cluster managers have the same rights today (kManagedQueue), so a new platform changes nothing here.
+// One that leaves more to siding gets a constant of its own, chosen in OwnershipOf() by the name of the
+// manager that is in the job's spec.
+//
+// Plain values; thread-safe.
 #pragma once
 
 #include "model/job.h"

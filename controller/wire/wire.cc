@@ -231,7 +231,7 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   out.checkpoint_interval = Duration(spec.checkpoint_interval_us());
   out.auto_checkpoint_interval = spec.auto_checkpoint_interval();
   if ((out.checkpoint_interval > Duration(0) || out.auto_checkpoint_interval) &&
-      !out.methods.Has(Method::kCheckpoint) && !(out.app && GoesOnAfterSave(*out.app))) {
+      !out.methods.Has(Method::kCheckpoint) && !(out.app && ContinuesAfterSave(*out.app))) {
     return BadField("checkpoint_interval", "nothing, unless the job allows checkpoint, or app with a marker");
   }
   out.notice = Duration(spec.notice_us());

@@ -74,7 +74,7 @@ void Task::Perform(const TaskActions& actions) {
       case TaskAction::kBegin:
         Begin(action.work, action.order);
         break;
-      case TaskAction::kJudgeNow:
+      case TaskAction::kFinalizeNow:
         Conclude();
         break;
     }
@@ -101,7 +101,7 @@ void Task::Begin(TaskWork work, const v1::ToAgent& order) {
       return DoKill(Duration(order.kill().grace_us()));
     case TaskWork::kAdopt:
       return DoAdopt();
-    case TaskWork::kJudge:
+    case TaskWork::kFinalize:
       Conclude();
       return Finish();
   }

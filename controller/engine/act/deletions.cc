@@ -9,7 +9,7 @@
 namespace siding {
 namespace {
 
-// Large images take their time to go away.
+// Deleting a large image takes a while.
 constexpr Duration kDeleteAgain = std::chrono::minutes(1);
 
 }  // namespace
@@ -33,9 +33,9 @@ void Deletions::OrderDeletions() {
   for (const CheckpointId& id : state_.unwanted) {
     const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
     const JobRecord& job = state_.jobs.at(checkpoint.job);
-    // A damaged image is kept for a look at what happened, as long as good ones would be.
+    // A damaged image is kept as long as a good one would be, so that the cause can be found.
     if (checkpoint.state == CheckpointState::kDamaged && manager_.KeepsImages(job)) continue;
-    // An agent whose node starts anew asks the store once more how a task of it has ended.
+    // An agent that starts on a rebooted node asks the store how a task has ended.
     if (job.state == JobState::kKilling && job.incarnation == checkpoint.incarnation) continue;
     // Ranks that have ended, too: one may have ended after its image had been put in its place.
     for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
@@ -65,7 +65,7 @@ void Deletions::OnDeleted(const NodeId& node, const v1::OpResult& result) {
   if (result.code() != 0) {
     spdlog::warn("checkpoint {} rank {} on {} could not be deleted: {}", id.value(), rank, node.value(),
                  Cut(result.message()));
-    // What stood in its way may be over in a moment.
+    // What prevented it may pass soon.
     if (const auto deletion = open_.find({id, rank}); deletion != open_.end())
       deletion->second.again_at = clock_.Now() + PauseAfter(++deletion->second.failures);
     return;

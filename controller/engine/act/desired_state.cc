@@ -29,7 +29,7 @@ DesiredState DesiredStateBuilder::Build() const {
       continue;
     }
     DesiredState::Job wanted;
-    wanted.suspended = job.in_ram;  // siding's own doing, or an operator's
+    wanted.suspended = job.in_ram;  // by siding or by an operator
     wanted.why = job.displaced_by == JobId() ? "is to go on where its image lies"
                                              : absl::StrCat("makes way for job ", job.displaced_by.value());
     if (job.state == JobState::kParked) {
@@ -42,7 +42,7 @@ DesiredState DesiredStateBuilder::Build() const {
     const bool anything = wanted.suspended || !wanted.nodes.empty() || job.displaced_by != JobId();
     if (anything) desired.jobs[id] = std::move(wanted);
   }
-  // Nodes on which somebody is frozen are kept until he goes on: their slots look free to everybody.
+  // Nodes with a frozen job are kept until it continues: to the manager their slots look free.
   for (const auto& [id, job] : state_.unfinished) {
     if (OwnershipOf(job->spec).siding_starts || !IsFrozen(*job) || desired.kept.contains(job->displaced_by))
       continue;

@@ -1,5 +1,5 @@
-// What siding wants of the cluster manager, from the recorded state alone: the nodes of a plan for the job
-// with the deadline, victims where their images are, and whose slots are free.
+// The desired state of the cluster manager, derived from the recorded state alone: nodes that are kept for a
+// deadline job, nodes where victims with local images are to start, and jobs that are to be suspended.
 //
 // Used under the engine's lock.
 #pragma once

@@ -13,7 +13,7 @@ namespace {
 // After an order to dump, an agent undoes it by itself when this much time has passed on top of three times
 // the predicted time.
 constexpr Duration kDumpPatience = std::chrono::seconds(60);
-// The least that a drain is given to lock processes: the job is to be disturbed for something.
+// The least time that a drain gets to lock processes: with less it would only disturb the job.
 constexpr Duration kLeastLockPatience = std::chrono::seconds(1);
 
 // A dump that is under way then was ordered before, perhaps before the journal was copied.
@@ -43,7 +43,7 @@ void JobOrders::Act(const JobRecord& job) {
       // Once the image counts, a rank that has to be dumped again is not made to wait.
       if (job.state == JobState::kDumping) dump.set_notice_us(job.current.notice.count());
       const Duration predicted = std::max(Duration(0), job.current.predicted - job.state_since);
-      // Nobody waits for the image of a job that is parked in RAM.
+      // No request waits for the image of a job that is parked in RAM.
       if (!job.in_ram) dump.set_patience_us((3 * predicted + kDumpPatience).count());
       dump.set_lock_patience_us(LockPatience(job).count());
     };
@@ -51,7 +51,7 @@ void JobOrders::Act(const JobRecord& job) {
     // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.
     const bool told = phase == v1::RUNNING && seen.report.op() != 0 && job.state != JobState::kKilling;
     const bool as_ordered = seen.report.op() >= op && seen.report.op() < op + kOpsPerOrder;
-    // Whatever still holds the task from before is undone.
+    // What an earlier order still holds is undone.
     if ((being_dumped && WantsNoDump(job.state)) ||
         (told && !(job.state == JobState::kSuspending && as_ordered))) {
       if (seen.report.op() != 0) command.set_op(seen.report.op());
@@ -74,7 +74,7 @@ void JobOrders::Act(const JobRecord& job) {
       case JobState::kSuspending:
       case JobState::kSuspended:
         send = phase == v1::RUNNING;
-        // One that has had its notice is not told again.
+        // A task that has had its notice gets no second one.
         if (seen.report.failed_op() < op)
           command.mutable_suspend()->set_notice_us(job.current.notice.count());
         command.set_op(std::max(op, seen.report.failed_op() + 1));
@@ -96,7 +96,7 @@ void JobOrders::Act(const JobRecord& job) {
         }
         break;
       case JobState::kSaving:
-        if (phase == v1::SUSPENDED) {  // a freeze that had been given up came through after all
+        if (phase == v1::SUSPENDED) {  // a freeze that had been given up has succeeded late
           command.set_op(std::max(op, seen.report.failed_op() + 1));
           command.mutable_resume();
           break;
@@ -149,11 +149,11 @@ Duration JobOrders::LockPatience(const JobRecord& job) const {
   return left <= Duration(0) ? Duration(0) : std::max(kLeastLockPatience, left);
 }
 
-// Not before it is known who has its place by now, and not without that being recorded.
+// Not before it is known which job has its place now, and that is recorded.
 bool JobOrders::MayThaw(const JobRecord& job) const {
   if (!OwnershipOf(job.spec).siding_makes_room) return true;
   return job.state == JobState::kResuming &&
-         (!job.from_copy || (!startup_.IsCatchingUp(clock_.Now()) && accounts_.HasRoomToGoOn(job)));
+         (!job.from_copy || (!startup_.IsCatchingUp(clock_.Now()) && accounts_.HasRoomToContinue(job)));
 }
 
 }  // namespace siding

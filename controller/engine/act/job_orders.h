@@ -1,11 +1,11 @@
-// For every job, what its recorded state asks for and its tasks have not been seen to do.
+// Orders for every job: what its recorded state asks for and its tasks do not report yet.
 //
 // The orders are no part of the record: they follow from the state and from the phase in which each rank was
 // seen last, and are sent until an agent reports that they have been carried out. Idempotent: an agent that
 // gets an order again reports again. So a restart of the controller is a replay of the journal followed by
 // Act() for each job.
 //
-// What still holds a task from an earlier order is undone first (abort). An order carries the operation's
+// What an earlier order still holds is undone first (abort). An order carries the operation's
 // number, which grows with every attempt, so that an answer to an earlier attempt is not taken for one to
 // this.
 //
@@ -28,7 +28,7 @@ class JobOrders {
         accounts_(c.accounts),
         orders_(orders) {}
 
-  // Sends what the job's tasks have not been seen to do.
+  // Sends the orders that the job's tasks do not report as carried out.
   void Act(const JobRecord& job);
 
  private:

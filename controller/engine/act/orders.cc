@@ -8,7 +8,7 @@
 namespace siding {
 namespace {
 
-// An order that has changed nothing for so long is sent again; the agent may have dropped it.
+// An order without effect for this long is sent again: the agent may have dropped it.
 constexpr Duration kSendAgain = std::chrono::seconds(5);
 
 }  // namespace

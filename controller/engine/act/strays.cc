@@ -15,7 +15,7 @@ void Strays::EndStrays() {
     for (const auto& [id, task] : tasks) {
       auto found = state_.jobs.find(id.job);
       if (found == state_.jobs.end()) {
-        LetGo(node, id, task.report);
+        CallOff(node, id, task.report);
         continue;
       }
       const JobRecord& job = found->second;
@@ -75,18 +75,18 @@ void Strays::EndStray(const NodeId& node, const TaskId& task, int64_t op) {
 
 bool Strays::IsLeftAlone(const JobRecord& job, const ObservedTask& task) const {
   const bool later = IdOf(task.report).incarnation > job.incarnation;
-  // A cluster manager ends its tasks itself; what siding does not know of may be somebody's work.
+  // A cluster manager ends its tasks itself; what siding does not know may be a user's work.
   if (!OwnershipOf(job.spec).siding_ends || task.report.has_spec())
     return later || IsLive(task.report.phase());
-  // Started after the journal was copied: the job may be found there yet.
+  // Started after the journal was copied: the job may still be found there.
   return later && job.from_copy && startup_.IsCatchingUp(clock_.Now());
 }
 
-// A task of a job that the journal does not know is left alone: it is somebody's work, and perhaps the
-// journal is wrong. But what waits for an order would wait for ever: it goes on as if it had been taken back.
-void Strays::LetGo(const NodeId& node, const TaskId& id, const v1::TaskReport& report) {
+// A task of a job that the journal does not know is not ended: it may be a user's work, and the journal may
+// be wrong. If it waits for an order it would wait for ever, so it continues as if the order was withdrawn.
+void Strays::CallOff(const NodeId& node, const TaskId& id, const v1::TaskReport& report) {
   if (report.has_spec() || startup_.IsCatchingUp(clock_.Now()))
-    return;  // a cluster manager's has its own way
+    return;  // the cluster manager decides about its own tasks
   v1::ToAgent command;
   switch (report.phase()) {
     case v1::SUSPENDED:

@@ -20,20 +20,20 @@ class Strays {
         starts_(c.starts),
         orders_(orders) {}
 
-  // Tasks that no recorded state asks for: of another incarnation, somewhere else than their job has been
-  // placed, or of a job that has left. A task of a job that the journal does not know is left alone: it is
-  // somebody's work, and perhaps the journal is wrong.
+  // Ends tasks that no recorded state asks for: of another incarnation, on a node where their job has not
+  // been placed, or of a job that has left. A task of a job that the journal does not know is left alone: it
+  // may be a user's work, and the journal may be wrong.
   void EndStrays();
-  // Of jobs that are to start again: an agent that knows nothing of the task says so when it is told to end
-  // it, and it comes behind an order to start it that may still be on its way.
+  // Ends tasks that jobs which are to start again have left. An agent that does not know the task says so;
+  // this order arrives after an order to start it that may still be on its way.
   void EndLeftTasks();
-  // An agent that has heard nothing of them says so.
+  // Ends starts whose jobs have ended meanwhile. An agent that does not know the task says so.
   void EndPendingStarts();
 
  private:
   void EndStray(const NodeId& node, const TaskId& task, int64_t op);
   bool IsLeftAlone(const JobRecord& job, const ObservedTask& task) const;
-  void LetGo(const NodeId& node, const TaskId& id, const v1::TaskReport& report);
+  void CallOff(const NodeId& node, const TaskId& id, const v1::TaskReport& report);
 
   const ClusterState& state_;
   ObservedState& observed_;

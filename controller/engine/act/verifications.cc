@@ -90,8 +90,8 @@ absl::StatusOr<std::map<int, NodeId>> Verifications::WhoHas(const CheckpointReco
   return nodes;
 }
 
-// Whoever asks about images that are being read already gets the same answer: nodes read each once, however
-// often somebody asks and gives up.
+// Callers that ask about images which are being read share the answer: nodes read each image once, however
+// often callers ask and give up.
 absl::StatusOr<bool> Verifications::WaitWithOthers(const CheckpointId& id, Callback& done) {
   const auto running = std::find_if(by_op_.begin(), by_op_.end(), [&](const auto& asked) {
     return asked.second.verification->checkpoint == id;

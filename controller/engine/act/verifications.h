@@ -18,7 +18,7 @@ namespace siding {
 class Verifications {
  public:
   using Callback = std::function<void(std::map<int, v1::OpResult> by_rank)>;  // called once
-  // Of a checkpoint's images; done when nobody is left to answer.
+  // Of a checkpoint's images; done when no node is left to answer.
   struct Verification {
     CheckpointId checkpoint;
     size_t outstanding = 0;
@@ -35,15 +35,15 @@ class Verifications {
 
   // Null: no verification has this number.
   const NodeId* AskedOf(int64_t op) const;
-  // The order was not sent, and nobody will answer it.
+  // The order was not sent, so no answer will come.
   void Drop(int64_t op) { by_op_.erase(op); }
 
-  // Whoever asks about images that are being read already gets the same answer: nodes read each once, however
-  // often somebody asks and gives up.
+  // Callers that ask about images which are being read share the answer: nodes read each image once, however
+  // often callers ask and give up.
   absl::Status Verify(const CheckpointId& id, Callback done);
   // An answer from the node that was asked.
   void OnVerified(const v1::OpResult& result);
-  // Whoever waits for answers of the node is told that none come.
+  // Callers that wait for answers of the node are told that none come.
   void DropVerifications(const NodeId& node, const std::string& why);
 
  private:

@@ -17,8 +17,8 @@ namespace {
 // A job is in the cluster manager's queue a moment after it was promised, or was never submitted.
 constexpr Duration kPromised = std::chrono::minutes(5);
 constexpr size_t kMostPromises = 10'000;
-constexpr int kMostPromisesOfUser = 100;  // beyond them his own are forgotten, and nobody else's
-// A client that has not heard the answer asks again within seconds.
+constexpr int kMostPromisesOfUser = 100;  // beyond them the user's own oldest is forgotten, no other user's
+// A client that got no answer asks again within seconds.
 constexpr Duration kKeyKept = std::chrono::hours(1);
 
 absl::Status CheckDeadline(const JobSpec& spec, Time now) {
@@ -73,7 +73,7 @@ absl::StatusOr<std::optional<Engine::Submitted>> Admission::AnswerAtOnce(
 
 absl::StatusOr<Engine::Submitted> Admission::Submit(const Caller& caller, JobSpec spec,
                                                     const std::string& request_key,
-                                                    std::optional<TentativePlan> trial, bool earliest) {
+                                                    std::optional<TentativePlan> tentative, bool earliest) {
   SIDING_ASSIGN_OR_RETURN(auto answer, AnswerAtOnce(caller, spec, request_key));
   if (answer) return *std::move(answer);
   if (spec.gpu_collectives == GpuCollectives::kUnsaid && spec.per_node.gpus > 0)
@@ -86,11 +86,11 @@ absl::StatusOr<Engine::Submitted> Admission::Submit(const Caller& caller, JobSpe
   }
   SIDING_RETURN_IF_ERROR(CheckDeadline(spec, clock_.Now()));
   SIDING_RETURN_IF_ERROR(CheckRule(spec));
-  // A refusal holds a moment later as well, and with the search for the earliest start takes by far the
-  // longest. What is promised rests on what is there now.
+  // A refusal is still right a moment later, and takes by far the longest, because it searches for the
+  // earliest start. A promise must hold for the present state.
   std::vector<Plan> plans;
-  if (trial && (!trial->plans.front().feasible || planning_.StillGood(*trial, spec))) {
-    plans = std::move(trial->plans);
+  if (tentative && (!tentative->plans.front().feasible || planning_.StillGood(*tentative, spec))) {
+    plans = std::move(tentative->plans);
     plans.front().request = id;
   } else {
     plans = MakeFirstPlans(planning_.TaskFor(id, spec));
@@ -198,7 +198,7 @@ double Admission::NodeHoursOf(uint32_t uid) const {
     if (job.spec.uid != uid || job.spec.kind != JobKind::kOnDemand) return;
     if (job.ended && !job.first_started) return;
     const Time from = std::max(job.first_started.value_or(now), now - kQuotaWindow);
-    // From when it makes way for others it counts no more.
+    // It does not count from the time when it makes way for others.
     std::optional<Time> until = job.preemptible_since ? job.preemptible_since : job.ended;
     // Nor while it has no nodes, after it had some.
     if (!until && job.first_started && !HoldsNodes(job.state))
@@ -216,7 +216,7 @@ Duration Admission::HoldOf(const JobSpec& spec) const {
   return spec.hold > Duration(0) ? spec.hold : policy_.expected_hold;
 }
 
-// Who was promised that it is not preempted cannot say how. By some policies that ends with its walltime.
+// A job that is never preempted cannot choose how. By some policies it can be after its walltime.
 absl::Status Admission::CheckMethods(const JobSpec& spec) const {
   if (spec.kind == JobKind::kBatch || spec.methods.empty() ||
       policy_.after_walltime == AfterWalltime::kPreemptible)
@@ -227,7 +227,7 @@ absl::Status Admission::CheckMethods(const JobSpec& spec) const {
       "walltime is over (after_walltime: end)");
 }
 
-// However cheap its victim, nobody gets nodes before it has left them.
+// However cheap a victim is, its nodes are granted only after it has left them.
 absl::Status Admission::CheckGraces(const JobSpec& spec) const {
   const auto check = [](const char* field, Duration value, const char* limit, Duration most) {
     if (value <= most) return absl::OkStatus();
@@ -239,7 +239,7 @@ absl::Status Admission::CheckGraces(const JobSpec& spec) const {
   return spec.app ? check("app.grace", spec.app->grace, "max_notice", policy_.max_notice) : absl::OkStatus();
 }
 
-// On all nodes that are known, were they empty and there. Requests are refused by their plans.
+// On all known nodes, as if they were empty and up. Requests are refused by their plans.
 absl::Status Admission::CheckEverFits(const JobSpec& spec) const {
   if (spec.kind == JobKind::kOnDemand) return absl::OkStatus();
   const Resources& need = spec.per_node;
@@ -279,7 +279,7 @@ const JobRecord* Admission::AnsweredBefore(uint32_t uid, const std::string& requ
   return job.submitted >= clock_.Now() - kKeyKept ? &job : nullptr;
 }
 
-// Nobody is refused, or made to wait, for nodes that are only about to be heard of.
+// No request is refused or delayed because agents have not dialled yet.
 absl::Status Admission::AgentsAreBack(const Plan& refused) const {
   if (clock_.Now() >= startup_.agents_back_at) return absl::OkStatus();
   return absl::UnavailableError(
@@ -288,7 +288,7 @@ absl::Status Admission::AgentsAreBack(const Plan& refused) const {
                    ". Ask again in a moment"));
 }
 
-// The journal names nodes that this controller has not heard: what they have is not known.
+// The journal names nodes whose agents have not reported yet: what they have is not known.
 bool Admission::MayHaveUnknownNodes() const {
   if (state_.observed_nodes.empty() ||
       clock_.Now() < std::max(startup_.agents_back_at, startup_.started + kAgentsDial))

@@ -36,24 +36,24 @@ class Admission {
         planning_(planning),
         requests_(requests) {}
 
-  // What needs no plan: why it may not be asked for, or what was answered before. None: neither.
+  // The answer, if it needs no plan: why the job is refused, or what was answered before. None: neither.
   absl::StatusOr<std::optional<Engine::Submitted>> AnswerAtOnce(const Caller& caller, const JobSpec& spec,
                                                                 const std::string& request_key) const;
-  // `trial`: plans that were made a moment ago. `earliest`: its deadline was found for it; if it is refused
-  // all the same, nothing is left of it.
+  // `tentative`: plans that were made a moment ago. `earliest`: its deadline was found for it; if it is
+  // refused all the same, nothing is left of it.
   absl::StatusOr<Engine::Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key,
-                                           std::optional<TentativePlan> trial, bool earliest);
-  // What the planner needs for a plan that nobody has asked to be carried out.
+                                           std::optional<TentativePlan> tentative, bool earliest);
+  // What the planner needs for a plan that is not carried out.
   absl::StatusOr<PlanningTask> DryRun(const JobSpec& spec) const;
-  // By when a job can be started that is tried with the deadline of `probe`. Where nobody is refused for
-  // being late, and no time is known, it is late from the beginning.
+  // The earliest deadline of a job that was planned with the deadline of `probe`. Where the policy refuses no
+  // late job, and no time is known, it is the deadline of `probe`, which will be missed.
   absl::StatusOr<Time> EarliestFor(const JobSpec& probe, const Plan& plan) const;
   // kFailedPrecondition: on this site a cluster manager decides who makes way.
   absl::Status TakesDeadlines() const;
   // Remembers what its user is told, for when the cluster manager has the job.
   absl::StatusOr<Time> Promise(const JobSpec& spec, Plan plan);
-  // Those who were promised are served as soon as can be; for others the policy says what is done if it is
-  // late.
+  // True: it was promised, so it is served as soon as possible. For other jobs the policy says what is done
+  // if they are late.
   bool TakePromise(const JobSpec& spec);
   absl::Status CheckRule(const JobSpec& spec) const;
   // The deadline cannot be met. Makes of the refusal what the policy wants instead; false: it is refused.

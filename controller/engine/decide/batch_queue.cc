@@ -10,8 +10,8 @@
 namespace siding {
 namespace {
 
-// The first that has to wait; the others wait behind it. One that can go on only on its own nodes holds up
-// nobody elsewhere.
+// The first job that has to wait; the others wait behind it. A job that can continue only on its own nodes
+// holds up no job elsewhere.
 JobId HeadOf(const std::vector<Waiting>& waiting, const std::vector<Placement>& placements) {
   std::set<JobId> placed;
   for (const Placement& placement : placements) placed.insert(placement.job);
@@ -36,7 +36,7 @@ bool BatchQueue::PlaceWaiting() {
     if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;
     const int priority = on_demand ? std::numeric_limits<int>::max() : job.spec.priority;
     Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, TiedTo(job)};
-    if (GoesOnFromImage(job)) w.only_on = WithoutExited(job, std::move(w.only_on));
+    if (ContinuesFromImage(job)) w.only_on = WithoutExited(job, std::move(w.only_on));
     w.avoid = VacatedBy(job);
     w.at_most = TimeLeft(job);
     if (const std::set<NodeId>* tried = recovery_.NotOn(job)) {
@@ -53,7 +53,7 @@ bool BatchQueue::PlaceWaiting() {
     KeepHeadroom(room, waiting);
     return room;
   };
-  // What cannot fit even on empty nodes waits for nodes to come, and must not hold back the rest meanwhile.
+  // A job that does not fit even on empty nodes waits for new nodes, and must not hold back the others.
   std::map<NodeId, Resources> empty;
   for (NodeRoom& node : without_headroom(accounts_.Capacities()))
     empty.emplace(std::move(node.id), node.free);
@@ -70,27 +70,27 @@ bool BatchQueue::PlaceWaiting() {
     move.event = JobEvent::kPlace;
     const std::vector<NodeId> tied = TiedTo(job);
     move.nodes = tied.empty() ? placement.nodes : tied;
-    if (GoesOnFromImage(job)) move.checkpoint = job.checkpoints.back();
+    if (ContinuesFromImage(job)) move.checkpoint = job.checkpoints.back();
     recorder_.Move(job, std::move(move));
   }
   return !placements.empty();
 }
 
 std::vector<NodeId> BatchQueue::TiedTo(const JobRecord& job) const {
-  if (GoesOnFromImage(job)) {
+  if (ContinuesFromImage(job)) {
     const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());
     if (checkpoint.tier == Tier::kLocal) return checkpoint.nodes;
   }
   return cluster_.TargetOf(job);
 }
 
-// One that is to start from the beginning does so with all its ranks, whatever it has been saved to.
-bool BatchQueue::GoesOnFromImage(const JobRecord& job) const {
+// A job that starts from the beginning starts with all its ranks, whatever images it has.
+bool BatchQueue::ContinuesFromImage(const JobRecord& job) const {
   return job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kCheckpoint;
 }
 
-// For which it will hold its nodes at most, from its start or from now; 0: nobody knows. What is parked may
-// take long to be restored.
+// The longest time for which it will hold its nodes, from its start or from now; 0: not known. A parked job
+// may take long to be restored.
 Duration BatchQueue::TimeLeft(const JobRecord& job) const {
   const bool ends = !IsRequest(job) || policy_.after_walltime == AfterWalltime::kEnd;
   const bool parked = job.state == JobState::kParked;
@@ -99,7 +99,7 @@ Duration BatchQueue::TimeLeft(const JobRecord& job) const {
   return std::max(Duration(0), job.spec.walltime - ran) + job.spec.kill_grace + kLookForTime;
 }
 
-// Ranks that had ended when the image was made need no room, nor that their nodes are there.
+// Ranks that had ended when the image was made need no room, and their nodes need not be up.
 std::vector<NodeId> BatchQueue::WithoutExited(const JobRecord& job, std::vector<NodeId> tied) const {
   const std::map<int, int>& exited = state_.checkpoints.at(job.checkpoints.back()).exited;
   std::vector<NodeId> needed;
@@ -109,14 +109,14 @@ std::vector<NodeId> BatchQueue::WithoutExited(const JobRecord& job, std::vector<
   return needed;
 }
 
-// Somebody wants it off these nodes, and not for a request.
+// An operator or its user wants it off these nodes; no request does.
 std::vector<NodeId> BatchQueue::VacatedBy(const JobRecord& job) const {
   const bool vacated = job.state == JobState::kParked && job.current.event == JobEvent::kOrderDump &&
                        job.current.request == JobId() && job.displaced_by == JobId();
   return vacated ? job.last_nodes : std::vector<NodeId>();
 }
 
-// By jobs that run. Others may take longer to leave than they have time.
+// By running jobs. Others may take longer to leave than their walltime.
 void BatchQueue::AddReleases(std::vector<NodeRoom>& room) const {
   for (NodeRoom& node : room) {
     for (const auto& [id, rank] : state_.index.On(node.id)) {
@@ -129,8 +129,8 @@ void BatchQueue::AddReleases(std::vector<NodeRoom>& room) const {
   }
 }
 
-// Nodes that are wholly free and stay so, for requests to come. Not those on which alone somebody can go on:
-// he would wait for ever.
+// Nodes that are kept entirely free for future requests. Not the only nodes on which a waiting job can
+// continue: it would wait for ever.
 void BatchQueue::KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const {
   if (policy_.headroom_nodes == 0) return;
   std::set<NodeId> needed;

@@ -23,7 +23,7 @@ class BatchQueue {
         recorder_(c.recorder),
         recovery_(recovery) {}
 
-  // The first job that waits for room, and that others wait behind, as of the last look; 0: none does.
+  // The first job that waits for room, behind which others wait, as of the last PlaceWaiting(); 0: none.
   JobId head() const { return queue_head_; }
 
   // Asks the platform which of the waiting jobs start now, and where. True: something was recorded.
@@ -32,7 +32,7 @@ class BatchQueue {
   std::vector<NodeId> TiedTo(const JobRecord& job) const;
 
  private:
-  bool GoesOnFromImage(const JobRecord& job) const;
+  bool ContinuesFromImage(const JobRecord& job) const;
   Duration TimeLeft(const JobRecord& job) const;
   std::vector<NodeId> WithoutExited(const JobRecord& job, std::vector<NodeId> tied) const;
   std::vector<NodeId> VacatedBy(const JobRecord& job) const;
@@ -47,7 +47,7 @@ class BatchQueue {
   const NodeAccounts& accounts_;
   Recorder& recorder_;
   Recovery& recovery_;
-  JobId queue_head_;  // as of the last look, the first that waits for room, and that others wait behind
+  JobId queue_head_;  // see head()
 };
 
 }  // namespace siding

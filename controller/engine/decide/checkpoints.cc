@@ -37,7 +37,7 @@ bool Checkpoints::CheckpointOnSchedule(const JobRecord& job) {
   if (clock_.Now() - std::max(job.durable_at, job.state_since) < interval) return false;
   // It will be saved when it leaves, and must not be busy with another image then.
   if (LeavesWithin(job, interval)) return false;
-  // All ranks stand still until the last has answered.
+  // All ranks are stopped until the last one has answered.
   const std::vector<int> ranks = cluster_.LiveRanks(job);
   if (!std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return cluster_.IsHeard(job.nodes[rank]); }))
     return false;
@@ -46,7 +46,7 @@ bool Checkpoints::CheckpointOnSchedule(const JobRecord& job) {
   if (can(Method::kCheckpoint)) {
     if (!quota_.HasRoomOnSchedule(job)) return false;
     move = OrderDump(job, Tier::kShared);
-  } else if (can(Method::kApp) && GoesOnAfterSave(*job.spec.app)) {
+  } else if (can(Method::kApp) && ContinuesAfterSave(*job.spec.app)) {
     move.event = JobEvent::kOrderSave;
   } else {
     return false;
@@ -58,7 +58,7 @@ bool Checkpoints::CheckpointOnSchedule(const JobRecord& job) {
 }
 
 void Checkpoints::ExpireCheckpoints(const JobRecord& job) {
-  // One that was not finished: some ranks' images may count already, and nobody will ask for them.
+  // An unfinished one: some ranks' images may be visible already, and nothing refers to them.
   const auto last = state_.checkpoints.find(CheckpointOf(job, job.checkpoint_count));
   const bool in_the_making = job.state == JobState::kDumping || job.state == JobState::kCommitting;
   if (last != state_.checkpoints.end() && last->second.state == CheckpointState::kBeingMade && !in_the_making)
@@ -76,8 +76,8 @@ void Checkpoints::ExpireCheckpoints(const JobRecord& job) {
   }
 }
 
-// How often it is to be saved; 0: never. Left to siding, it follows what an image costs now, so it changes
-// with the job's memory and what the nodes measure.
+// How often a checkpoint is made; 0: never. If siding chooses, it follows from the present cost of an image,
+// so it changes with the job's memory and the bandwidths that the nodes measure.
 Duration Checkpoints::CheckpointIntervalOf(const JobRecord& job) const {
   if (!job.spec.auto_checkpoint_interval) return job.spec.checkpoint_interval;
   if (policy_.node_failures_per_year <= 0) return Duration(0);

@@ -21,13 +21,13 @@ class Checkpoints {
 
   // An order to dump it, with the time that this is expected to take.
   JobMoved OrderDump(const JobRecord& job, Tier tier) const;
-  // A dump of which it is told.
+  // The same with the notice that the job asked for.
   JobMoved OrderLeave(const JobRecord& job, Tier tier) const;
   // Orders a checkpoint if one is due. True: it was ordered.
   bool CheckpointOnSchedule(const JobRecord& job);
-  // Of a job that is not over the newest good ones are kept, and one at least. Damaged ones are not counted,
-  // and do not push others out. An order to delete is recorded before it is given, and a checkpoint counts
-  // only when the images of all ranks are there, so an older one never goes before that.
+  // Keeps the newest good checkpoints of a job that is not over, and at least one. Damaged ones are not
+  // counted. A deletion is recorded before it is ordered, and a checkpoint counts only when the images of all
+  // ranks are there, so an older one is never deleted before that.
   void ExpireCheckpoints(const JobRecord& job);
 
  private:

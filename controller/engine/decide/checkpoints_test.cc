@@ -1,4 +1,4 @@
-// Which checkpoints are deleted, and that none is without which a job would have to begin anew.
+// Which checkpoints are deleted, and that a job's last usable one never is.
 #include "controller/engine/engine_fixture.h"
 
 namespace siding {
@@ -181,7 +181,7 @@ TEST_F(KeptCheckpointsTest, AfterARestartItIsStillKnown) {
   EXPECT_EQ(DigestOf("1.1"), digest);
 }
 
-TEST_F(KeptCheckpointsTest, AParkedJobWhoseOnlyImageIsDamagedBeginsAnew) {
+TEST_F(KeptCheckpointsTest, AParkedJobWhoseOnlyImageIsDamagedStartsFromTheBeginning) {
   const JobId job = JobWithCheckpoints(0, 2);
   ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
@@ -239,7 +239,7 @@ TEST_F(KeptCheckpointsTest, AnImageWhoseKeyIsNotThereIsTriedUntilItIs) {
   cluster_.no_key = false;
   Settle(20);
   EXPECT_EQ(State(job), JobState::kRunning);
-  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 1) << "it has not begun anew";
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 1) << "it has not started from the beginning";
 }
 
 TEST_F(KeptCheckpointsTest, AllGoWhenTheJobIsOver) {

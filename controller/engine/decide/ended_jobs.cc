@@ -10,7 +10,7 @@ namespace siding {
 namespace {
 
 constexpr size_t kPurgedAtOnce = 500;
-// A disk that is full, say, is not asked again at every tick.
+// After an error, such as a full disk, it is not tried again at every tick.
 constexpr Duration kCompactAgain = std::chrono::minutes(1);
 constexpr Duration kLookForFailed = std::chrono::minutes(1);
 
@@ -72,13 +72,13 @@ std::vector<JobId> EndedJobs::Purgeable() {
     const bool counts = job.spec.kind == JobKind::kOnDemand && job.first_started;  // see NodeHoursOf()
     if (counts && now - ended < kQuotaWindow) continue;
     if (!needed) needed = ReferencedJobs();
-    // A job that its cluster manager has put back into its queue goes on from its images.
+    // A job that its cluster manager has put back into its queue continues from its images.
     if (!needed->contains(id) && HasNoImage(job) && ItsNodesAreThere(job)) found.push_back(id);
   }
   return found;
 }
 
-// Jobs that records of others, reports and the cluster manager's queue still speak of.
+// Jobs that other records, reports or the cluster manager's queue still refer to.
 std::set<JobId> EndedJobs::ReferencedJobs() const {
   std::set<JobId> needed;
   for (const auto& [id, job] : state_.unfinished) AddRequestsOf(*job, needed);
@@ -106,7 +106,7 @@ bool EndedJobs::HasNoImage(const JobRecord& job) {
   return none;
 }
 
-// A node that is away may still have a task of it, which would then be nobody's.
+// A node that is away may still have a task of it, which would then belong to no job.
 bool EndedJobs::ItsNodesAreThere(const JobRecord& job) const {
   if (IsKnownFromQueueOnly(job)) return true;
   const bool given_up = std::any_of(state_.given_up.begin(), state_.given_up.end(),

@@ -1,5 +1,5 @@
-// The end of the records of jobs that ended long ago, so that what the controller holds, walks through and
-// replays does not grow for ever.
+// Removes the records of jobs that ended long ago, so that the controller's memory, its loops and its replay
+// do not grow without bound.
 //
 // Used under the engine's lock.
 #pragma once
@@ -24,11 +24,11 @@ class EndedJobs {
         recorder_(c.recorder),
         agenda_(c.agenda) {}
 
-  // The images of jobs that failed long enough ago go.
+  // Deletes the images of jobs that failed long enough ago.
   void ExpireFailed();
   // Records that the oldest ended jobs are forgotten, and returns them.
   std::vector<JobId> PurgeEnded();
-  // Takes some of what nobody needs any more out of the journal.
+  // Removes some events that are not needed any more from the journal.
   void CompactJournal();
 
  private:

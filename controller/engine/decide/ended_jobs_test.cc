@@ -1,4 +1,4 @@
-// Jobs that ended long ago are forgotten, and nobody misses them.
+// Jobs that ended long ago are forgotten, and no record that is kept needs them.
 #include <stdlib.h>
 
 #include <filesystem>
@@ -169,7 +169,7 @@ TEST_F(RetentionTest, ATaskThatOutlivedItsJobIsEndedBeforeTheJobIsForgotten) {
   EXPECT_FALSE(Known(job));
 }
 
-// It is somebody's work, and perhaps the journal is wrong.
+// It may be a user's work, and the journal may be wrong.
 TEST_F(RetentionTest, ATaskOfAJobThatNobodyKnowsIsLeftAlone) {
   const JobId job = Submit(Batch());
   Settle();

@@ -19,7 +19,7 @@ absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const Jo
   std::vector<CheckpointId> superseded_ids;
   if (most <= Bytes{0}) return superseded_ids;
   Bytes used;
-  // Those that nothing depends on while there are newer ones of their jobs.
+  // Images that nothing depends on because their jobs have newer ones.
   std::vector<const CheckpointRecord*> superseded;
   for (const auto& [id, checkpoint] : state_.checkpoints) {
     const auto owner = state_.jobs.find(checkpoint.job);

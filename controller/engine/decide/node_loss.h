@@ -1,11 +1,11 @@
-// Nodes that are gone for good. Nobody but an operator can know that: to the controller such a node looks
-// like one that is only cut off, whose tasks run on. From then on its tasks count as gone
-// (ClusterView::Seen), their jobs go on elsewhere, and images that lie on its disk only are none any more.
+// Nodes that are gone for good. Only an operator can know that: to the controller such a node looks like one
+// that is cut off, whose tasks still run. Once declared lost, its tasks count as gone (ClusterView::Seen),
+// their jobs continue elsewhere, and images that are only on its disk do not count any more.
 //
 // If the operator was wrong, and the node comes back, its agent reports what it still has. These tasks are of
-// an incarnation or a placement of before, so they move no job, hold what they use (NodeAccounts) and are
-// ended (Strays). A job that is to be started then waits for that, as for any node of `left_on`; if it
-// has been started again in between, `given_up` remembers where.
+// an earlier incarnation or placement, so they change no job, hold what they use (NodeAccounts) and are
+// ended (Strays). A job that is to be started waits for that, as for any node of `left_on`; if it has been
+// started again in between, `given_up` remembers where.
 //
 // Used under the engine's lock.
 #pragma once

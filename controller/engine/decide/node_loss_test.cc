@@ -112,7 +112,7 @@ TEST_F(LostTest, ItsJobGoesOnElsewhereFromItsCheckpoint) {
   EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.1");
 }
 
-TEST_F(LostTest, WithoutACheckpointItBeginsAnew) {
+TEST_F(LostTest, WithoutACheckpointItStartsFromTheBeginning) {
   const JobId job = RunningOn("a");
   Burn("a");
   Settle();
@@ -194,7 +194,7 @@ TEST_F(LostTest, AJobThatWasToBeMovedThereGoesElsewhere) {
   EXPECT_EQ(Job(job).nodes, std::vector{NodeId("a")});
 }
 
-TEST_F(LostTest, ARequestIsPlannedAnewWithoutIt) {
+TEST_F(LostTest, ARequestIsPlannedAgainWithoutIt) {
   AddNodes({"c"});
   for (int i = 0; i < 3; ++i) Submit(Batch(1, {Method::kCheckpoint}));
   Settle();
@@ -222,7 +222,7 @@ TEST_F(LostTest, AnImageOnItsDiskOnlyIsNone) {
   EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.1");
 }
 
-TEST_F(LostTest, AJobThatWaitedForItsImageThereBeginsAnew) {
+TEST_F(LostTest, AJobThatWaitedForItsImageThereStartsFromTheBeginning) {
   const JobId job = RunningOn("a");
   ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), true).ok());
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kLocal).ok());
@@ -389,7 +389,7 @@ TEST_F(LostTest, ItsImageIsDeletedThen) {
   EXPECT_EQ(CheckpointNamed("1.1").state, CheckpointState::kGone);
 }
 
-// Nobody would know what its task is, and end it.
+// No record would say what its task is, and it would not be ended.
 TEST_F(LostTest, AJobIsNotForgottenBefore) {
   engine_->SetRetention({1h, 1000});
   const JobId job = RunningOn("a");

@@ -9,7 +9,7 @@
 namespace siding {
 
 // So many of the jobs that a plan leaves alone are recorded with their reasons. In a cluster of ten thousand
-// jobs the rest would be a megabyte of journal and of memory for every plan, and nobody reads it.
+// jobs the rest would take a megabyte of journal and of memory for every plan, which is never read.
 inline constexpr size_t kMostKeptRecorded = 50;
 
 // The plan as it is recorded; the last of the jobs that are named says how many are not.

@@ -106,8 +106,8 @@ bool PlanWatch::WillLeave(const Plan& plan, const JobRecord& job) const {
   return step->begin > clock_.Now() || (early && image_under_way);
 }
 
-// It no longer holds. What a cluster manager shows and what agents report come by different ways, so with one
-// it has to be so for a while: its own view is late by a look, and one more victim is worse than a second.
+// The plan no longer holds. With a cluster manager this has to be so for a while: its queue and the agents
+// report separately, its view is one poll late, and one more victim costs more than a second.
 bool PlanWatch::HasFailed(const JobRecord& request, const Plan& plan) {
   if (StillHolds(request, plan)) {
     in_doubt_.erase(request.id);
@@ -118,10 +118,10 @@ bool PlanWatch::HasFailed(const JobRecord& request, const Plan& plan) {
   return clock_.Now() - since >= kDoubt;
 }
 
-// Its agent is expected to dial again in a moment: it was started anew, or the controller was; or to go on,
-// where it has only fallen silent. For as long as
-// a request with that deadline can wait for it, what has been released for it stays its own: victims that
-// went back would have to leave again. A cluster manager who goes on using the node says so.
+// Its agent is expected to be back soon: it, or the controller, was restarted, or it is only silent for a
+// moment. As long as a request with that deadline can wait for it, nodes that were released for the request
+// are kept: victims that went back would have to leave again. A cluster manager that still uses the node says
+// so.
 bool PlanWatch::IsBrieflyAway(const NodeId& node, Time start_by) const {
   const auto observed = state_.observed_nodes.find(node);
   const bool known = observed != state_.observed_nodes.end();
@@ -133,8 +133,8 @@ bool PlanWatch::IsBrieflyAway(const NodeId& node, Time start_by) const {
   return managed != state_.queue.nodes.end() && managed->second.usable;
 }
 
-// A job whose time it waits for has gone, and others still wait for it to leave. Asked once for each that
-// goes.
+// A job for whose end the plan waits has left early, while others have not been ordered to leave yet. True
+// once for each such job.
 bool PlanWatch::CouldBeSooner(const JobRecord& request) const {
   const Plan& plan = request.plans.back();
   const std::set<JobId> gone = EndedOf(plan);

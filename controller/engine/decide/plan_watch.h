@@ -1,4 +1,4 @@
-// Whether what was planned for a request still holds, or could be had sooner.
+// Whether the plan of a request still holds, or could start sooner.
 //
 // Used under the engine's lock.
 #pragma once
@@ -35,10 +35,10 @@ class PlanWatch {
   // Every planned node is free, or held only by jobs that are on their way off it, or will be as soon as they
   // run or at a time that is still to come.
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
-  // A victim is slower than predicted, and the deadline cannot be met by waiting for it. A plan that is late
-  // already is not made again: there was nothing better.
+  // A victim is slower than predicted, so the deadline will be missed by waiting for it. A plan that was late
+  // when it was made is not made again: there was none better.
   bool RunsLate(const JobRecord& request, const Plan& plan) const;
-  // A plan has been made instead of the one that it has.
+  // The request's plan has been replaced.
   void NotePlanned(const JobRecord& request);
 
  private:

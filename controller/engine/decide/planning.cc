@@ -16,8 +16,8 @@ Request RequestOf(JobId id, const JobSpec& spec) {
   return Request{id, spec.nodes, spec.per_node, spec.start_by, spec.not_before, spec.hold};
 }
 
-// The speed of a dump is taken at its word after this part (one in so many) of its bytes: before, most of the
-// time went into stopping the processes.
+// The measured speed of a dump is used after this part (one in so many) of its bytes: before that, most of
+// the time was spent stopping the processes.
 constexpr int64_t kTellingPart = 5;
 
 void AddTask(JobView& view, const NodeId& node, Bytes memory, Bytes on_gpus) {
@@ -156,7 +156,7 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
 Time Planning::ExpectedRelease(const JobRecord& job) const {
   const Time now = clock_.Now();
   Time expected = std::max(job.current.predicted, now);
-  // A drain waits for work on the GPUs, and nobody can say for how long.
+  // A drain waits for work on the GPUs, for an unknown time.
   if (job.state == JobState::kSuspending && job.spec.per_node.gpus > 0 && job.current.predicted != Time{}) {
     // One that is late is taken to be half-way through its delay; one that has failed begins again.
     expected = std::max(expected, now + (now - job.current.predicted));
@@ -205,12 +205,13 @@ JobView Planning::ViewOf(const JobRecord& job) const {
   return view;
 }
 
-bool Planning::StandsOn(const TentativePlan& trial) const {
-  const std::vector<Event> since = recorder_.events().After(trial.seq, EventLog::kRecent, Duration(0));
-  if (std::any_of(since.begin(), since.end(), [&](const Event& event) { return Invalidates(event, trial); }))
+bool Planning::StandsOn(const TentativePlan& tentative) const {
+  const std::vector<Event> since = recorder_.events().After(tentative.seq, EventLog::kRecent, Duration(0));
+  if (std::any_of(since.begin(), since.end(),
+                  [&](const Event& event) { return Invalidates(event, tentative); }))
     return false;
   std::vector<JobId> requests;
-  for (const Plan& plan : trial.plans) {
+  for (const Plan& plan : tentative.plans) {
     requests.push_back(plan.request);
     for (const PlanStep& step : plan.steps) {
       if (!std::all_of(step.nodes.begin(), step.nodes.end(),
@@ -219,16 +220,16 @@ bool Planning::StandsOn(const TentativePlan& trial) const {
     }
   }
   const std::map<NodeId, Resources> room = accounts_.Room(requests);
-  return std::all_of(trial.free.begin(), trial.free.end(), [&](const auto& then) {
+  return std::all_of(tentative.free.begin(), tentative.free.end(), [&](const auto& then) {
     const auto now = room.find(then.first);
     return now != room.end() && now->second == then.second;
   });
 }
 
-// A better plan may be possible by now. That is so a moment after any plan, and not worth another.
-bool Planning::StillGood(const TentativePlan& trial, const JobSpec& spec) const {
-  const Plan& first = trial.plans.front();
-  return IsInTime(trial, RequestOf(first.request, spec), policy_, clock_.Now()) && StandsOn(trial);
+// A better plan may be possible by now. That is true a moment after any plan, and not worth another one.
+bool Planning::StillGood(const TentativePlan& tentative, const JobSpec& spec) const {
+  const Plan& first = tentative.plans.front();
+  return IsInTime(tentative, RequestOf(first.request, spec), policy_, clock_.Now()) && StandsOn(tentative);
 }
 
 bool Planning::CouldEverFit(const JobSpec& spec) const {

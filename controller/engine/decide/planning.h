@@ -32,12 +32,12 @@ class Planning {
   // Of a deadline job that has said how long it stays: when its nodes are free, the time included that it may
   // take to end. None: it has not, or is over that, and nobody knows.
   std::optional<Time> ExpectedEnd(const JobRecord& job) const;
-  // What its record says of it, wherever it is.
+  // The job as its record describes it, in whatever state it is.
   JobView ViewOf(const JobRecord& job) const;
-  // What the plans rest on is as it was.
-  bool StandsOn(const TentativePlan& trial) const;
+  // What the plans rest on has not changed.
+  bool StandsOn(const TentativePlan& tentative) const;
   // Plans that were made without the lock are as good as those that would be made now.
-  bool StillGood(const TentativePlan& trial, const JobSpec& spec) const;
+  bool StillGood(const TentativePlan& tentative, const JobSpec& spec) const;
   // On the nodes that are known and it may have, were they empty and all up.
   bool CouldEverFit(const JobSpec& spec) const;
   // It waits its turn, ahead of all batch jobs. False: it could never run.

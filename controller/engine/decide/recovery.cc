@@ -12,15 +12,15 @@ namespace {
 
 // Attempts to start a job where only the nodes were to blame.
 constexpr int kStartAttempts = 5;
-// What is missing outside of an image may be back after this; somebody may have to bring it back first. Each
-// attempt reads the whole image.
+// What is missing outside of an image may be back after this; an operator may have to bring it back first.
+// Each attempt reads the whole image.
 constexpr Duration kOutsidePause = std::chrono::minutes(1);
 constexpr Duration kLongOutsidePause = std::chrono::minutes(10);
 // Nodes on which an image is tried in a row before the pause: one that fails on three of them will hardly be
 // restored on the hundredth.
 constexpr size_t kNodesInARow = 3;
 
-// After so many rounds in vain.
+// After so many rounds without success.
 Duration PauseAfterRound(int rounds, bool outside) {
   if (outside) return rounds <= 1 ? kOutsidePause : kLongOutsidePause;
   return rounds <= kPauseDoublings + 1 ? PauseAfter(rounds) : kLongOutsidePause;
@@ -43,8 +43,8 @@ void Recovery::StartFailed(const JobRecord& job, int rank, const v1::TaskReport&
   recorder_.Move(job, Moved(JobEvent::kStartFailed, why));
 }
 
-// It was to go on from what its program saved. That is not given up because of nodes or of what is around it,
-// as an image is not.
+// It was to continue from what its program saved. Like an image, that is not given up because of a node or
+// of its surroundings.
 void Recovery::SavedStartFailed(const JobRecord& job, int rank, const v1::TaskReport& report,
                                 const std::string& why) {
   if (report.node_problem()) {
@@ -83,7 +83,7 @@ void Recovery::FallBack(const JobRecord& job, const std::string& why) {
   recorder_.Move(job, std::move(move));
 }
 
-// From what the program saved itself it does not go on; from an older image it may.
+// It does not continue from what the program saved; it may from an older image.
 void Recovery::FallBackBehindSave(const JobRecord& job, const std::string& why) {
   if (NewestImage(state_, job) == nullptr || job.current.checkpoint != CheckpointId())
     return StartOver(job, why);

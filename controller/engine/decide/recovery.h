@@ -1,11 +1,11 @@
 // Starts and restores that failed: what is tried again, when and where, and what is never done unasked.
 //
 // An image is given up for one reason only: its checksums say that it is not what was written. It has been
-// read and compared before each restore, so any other failure is one of the world around it: a file of the
-// job that is missing, a file system that is away, a port in use, a node. Such an image is kept, and tried
+// read and compared before each restore, so any other failure comes from its surroundings: a file of the
+// job is missing, a file system is away, a port is in use, a node is broken. Such an image is kept, and tried
 // again.
 //
-// A job that did not allow kill is not started from the beginning unless somebody asks for it.
+// A job that did not allow kill is not started from the beginning unless its user or an operator asks.
 //
 // Used under the engine's lock.
 #pragma once
@@ -40,7 +40,7 @@ class Recovery {
   std::optional<Time> HeldBackUntil(JobId job) const;
   // When the next round begins; it has one.
   Time NextRound(JobId job) const { return retries_.at(job).at; }
-  // It has been restored, or is to go on from another image: nothing is known against a node.
+  // It has been restored, or is to continue from another image: all nodes may be tried again.
   void ForgetRetries(JobId job) { retries_.erase(job); }
   // It need not wait any longer. False: it did not.
   bool TryAtOnce(JobId job) { return not_before_.erase(job) + retries_.erase(job) > 0; }
@@ -51,16 +51,16 @@ class Recovery {
   void RestoreFailed(const JobRecord& job, int rank, const v1::TaskReport& report);
   // Back to the newest checkpoint that is good, or what the program saved; to the beginning only if it may.
   void FallBack(const JobRecord& job, const std::string& why);
-  // From the beginning. Somebody has asked for it, or the job allows it.
+  // From the beginning. Its user or an operator has asked for it, or the job allows it.
   void StartOver(const JobRecord& job, const std::string& why);
-  // It is parked, and there is nothing that it could go on from: somebody has to say what is to become of it.
+  // It is parked and has nothing to continue from: its user or an operator has to decide.
   bool NeedsDecision(const JobRecord& job) const;
   // It is not to be started or restored now, whatever is free.
   bool MustWait(const JobRecord& job) const;
-  // Where it is not to be tried for now; null: anywhere.
+  // Nodes on which it is not tried for now; null: it may be tried on any.
   const std::set<NodeId>* NotOn(const JobRecord& job) const;
   bool WaitsForNextRound(const JobRecord& job) const;
-  // A method that failed is not given up for ever: a kernel of minutes ends, and memory is unmapped.
+  // A method that failed is tried again later: a GPU kernel of minutes ends, and memory is unmapped.
   void RegainMethods();
 
  private:

@@ -303,7 +303,7 @@ TEST_F(DamagedTest, TheLastOneFoundDamagedWhileTheJobIsParkedLeavesItWaiting) {
   EXPECT_THAT(Job(job).reason, HasSubstr("sidingctl restart 1"));
 }
 
-// ---- From the beginning only if somebody says so. ----
+// ---- From the beginning only if its user or an operator says so. ----
 
 TEST_F(FailedTest, ATaskThatIsGoneWithoutAnImageWaitsForAWord) {
   const JobId job = RunOn({"a", "b"});
@@ -359,7 +359,7 @@ TEST_F(FailedTest, RestartIsForParkedJobsOnly) {
 
 class StartedAgainTest : public FailedTest {
  protected:
-  // From the beginning, with an image of before.
+  // From the beginning, with an image from before.
   JobId StartedAgain() {
     const JobId job = ParkedAmongMissingFiles();
     cluster_.missing_files.clear();

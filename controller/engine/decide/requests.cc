@@ -27,20 +27,20 @@ JobEvent OrderFor(Method method) {
   return JobEvent::kOrderKill;
 }
 
-// A refusal but for who is in the way and until when, which the clock alone may change.
+// A refusal without the part that names the jobs in the way and their times: the clock alone changes it.
 std::string WithoutTimes(const std::string& refusal) {
   return refusal.substr(0, refusal.find("; in the way"));
 }
 
-// After a request's nodes were to be free.
-constexpr Duration kInVain = std::chrono::minutes(2);
+// How long the manager may take to start a job whose nodes are free.
+constexpr Duration kStartPatience = std::chrono::minutes(2);
 
 }  // namespace
 
 void Requests::Adopt(std::vector<Plan> plans) {
   for (Plan& plan : plans) {
     const JobId request = plan.request;
-    // Another's plan that asks nothing new of anybody is not worth an event.
+    // A plan of another request that orders nothing new is not worth an event.
     const auto known = state_.jobs.find(request);
     const bool changed = known == state_.jobs.end() || known->second.plans.empty() || !plan.steps.empty() ||
                          known->second.plans.back().nodes != plan.nodes;
@@ -108,7 +108,7 @@ void Requests::WithdrawOrders() {
   std::vector<const JobRecord*> leaving, requests;
   for (const auto& [id, job] : state_.index.requests()) requests.push_back(job);
   for (const auto& [id, job] : state_.index.unsettled()) {
-    // What takes a while before it stops the job can be called off.
+    // An order that takes a while before it stops the job can be withdrawn.
     const bool told = job->state == JobState::kSuspending &&
                       (job->current.notice > Duration(0) || job->spec.per_node.gpus > 0);
     if (job->state != JobState::kDumping && !told) continue;
@@ -130,7 +130,7 @@ void Requests::WithdrawOrders() {
 
 void Requests::Order(const Plan& plan, const PlanStep& step) {
   auto it = state_.jobs.find(step.job);
-  // One that a cluster manager is only just starting again gets its order when it runs, as below.
+  // A job that a cluster manager is starting gets its order when it runs, as below.
   if (it == state_.jobs.end() || !HoldsNodes(it->second.state)) return;
   const JobRecord& job = it->second;
   JobMoved move;
@@ -185,7 +185,7 @@ bool Requests::OrderWhatIsDue(const Plan& plan) {
   return any;
 }
 
-// Nothing has happened since that its time was planned for by which it is left alone for longer.
+// Its protection (min_runtime, cooldown) has not been extended since its step was planned.
 bool Requests::MayLeaveNow(const JobRecord& job) const {
   JobView view = planning_.ViewOf(job);
   view.running_since = job.running_since;
@@ -193,7 +193,7 @@ bool Requests::MayLeaveNow(const JobRecord& job) const {
 }
 
 bool Requests::Grant(const JobRecord& request) {
-  // A cluster manager gives it its nodes, and ManagedQueue hears of that.
+  // A cluster manager gives it its nodes; ManagedQueue observes that.
   if (!OwnershipOf(request.spec).siding_starts || request.spec.not_before > clock_.Now() ||
       recovery_.MustWait(request))
     return false;
@@ -221,13 +221,13 @@ bool Requests::Grant(const JobRecord& request) {
 }
 
 // Its nodes have been free for long, and the manager does not start it, for a reason that siding does not
-// see. Nobody makes way for it any longer.
+// see. No job makes way for it any longer.
 bool Requests::AbandonUnstarted(const JobRecord& request) {
   const ManagedJob* queued =
       OwnershipOf(request.spec).siding_starts ? nullptr : manager_.QueuedAs(request.id);
   if (queued == nullptr || request.plans.empty() || request.plans.back().nodes.empty()) return false;
   const Time expected = std::max(request.spec.start_by, request.plans.back().predicted_start);
-  if (clock_.Now() < std::max(expected, request.spec.not_before) + kInVain) return false;
+  if (clock_.Now() < std::max(expected, request.spec.not_before) + kStartPatience) return false;
   const std::map<NodeId, Resources> room = accounts_.Room({request.id});
   for (const NodeId& node : request.plans.back().nodes) {
     const auto there = room.find(node);

@@ -10,8 +10,8 @@
 //
 // Between the plan and the grant anything may happen. PlanWatch says whether the plan still holds; if not,
 // the request is planned again by the next Engine::Impl::ReplanRequests(), without the lock. Victims that are
-// no longer needed are called off (WithdrawOrders), and those that left through RAM are dumped while nobody
-// waits for them (DumpFrozen).
+// no longer needed are called off (WithdrawOrders). Victims that left through RAM are dumped while the
+// request has their nodes, without haste: no request waits for their images (DumpFrozen).
 //
 // Used under the engine's lock.
 #pragma once
@@ -43,21 +43,21 @@ class Requests {
         watch_(watch),
         checkpoints_(checkpoints) {}
 
-  // Requests that are to be planned again, each with how often that was done in vain. Empty afterwards.
+  // Requests to plan again, each with the number of its plans that were outdated. Empty afterwards.
   std::map<JobId, int> TakeToReplan() { return std::exchange(to_replan_, {}); }
   // What the plan rests on changed while it was made.
-  void ReplanLater(JobId request, int in_vain) { to_replan_[request] = in_vain; }
+  void ReplanLater(JobId request, int attempts) { to_replan_[request] = attempts; }
 
   // Records the plans, and orders the steps that begin now.
   void Adopt(std::vector<Plan> plans);
-  // Instead of the plan that it has. An unchanged answer is not worth an event; the next change of the
-  // cluster asks again.
+  // Replaces the plan that it has. An unchanged answer is not worth an event; the next change of the cluster
+  // asks again.
   void AdoptInstead(const JobRecord& request, std::vector<Plan> plans);
   // Orders steps that are due, grants nodes that are free, and notes whom to plan for again. True: something
   // was recorded.
   bool Advance();
-  // Jobs that made way through RAM. Nobody waits for their images, but without one they can go on nowhere
-  // else.
+  // Dumps jobs that made way through RAM. No request waits for their images, but without one they can
+  // continue only where they are.
   void DumpFrozen();
   // A victim that has only been told, or whose image is not yet committed, continues at once when its nodes
   // are not needed any more: the request is over, has found other nodes, or has another plan.
@@ -82,7 +82,7 @@ class Requests {
   const Planning& planning_;
   PlanWatch& watch_;
   Checkpoints& checkpoints_;
-  std::map<JobId, int> to_replan_;  // and how often that was done in vain
+  std::map<JobId, int> to_replan_;  // and the number of plans that were outdated
 };
 
 }  // namespace siding

@@ -1,5 +1,5 @@
 // Jobs that a cluster manager preempts by itself: it has told them to make way and will end them at a time
-// that it names. What can be saved until then is saved, the most valuable first.
+// that it names. Those that can be saved until then are saved, the most valuable first.
 //
 // Used under the engine's lock.
 #pragma once
@@ -28,9 +28,9 @@ class Rescue {
         planning_(planning),
         checkpoints_(checkpoints) {}
 
-  // Orders checkpoints of jobs that their cluster manager is about to end. The shared tier is everybody's:
-  // whoever does not fit into what it can take in time after those before writes to the disks of its own
-  // nodes, if it can come back to them, or saves itself.
+  // Orders checkpoints of jobs that their cluster manager is about to end. The shared tier has limited
+  // bandwidth: a job that would not be written in time writes to the disks of its own nodes, if it can come
+  // back to them, or saves itself.
   void SaveDoomed();
 
  private:

@@ -36,7 +36,7 @@ Time WithSlack(Time earliest, Time now) {
   return std::chrono::ceil<std::chrono::seconds>(later);
 }
 
-// If it does not work out together, it is planned with what the others leave.
+// If planning them together fails, the first is planned with what the others leave.
 std::vector<Plan> MakePlans(const PlanningTask& task) {
   if (task.together && CanPlanTogether(task.alone, task.requests)) {
     std::vector<Plan> plans = MakePlans(SeenTogether(task), task.requests, task.policy);
@@ -76,36 +76,36 @@ std::vector<Plan> MakePlansAtLeastLate(const PlanningTask& task) {
 }
 
 TentativePlan PlanTentatively(const PlanningTask& task, std::vector<Plan> plans) {
-  TentativePlan trial{std::move(plans), task.alone.now, task.seq, {}, {}};
+  TentativePlan tentative{std::move(plans), task.alone.now, task.seq, {}, {}};
   std::set<NodeId> used;
-  for (Plan& plan : trial.plans) {
+  for (Plan& plan : tentative.plans) {
     plan = ForTheRecord(std::move(plan));
-    trial.jobs.insert(plan.request);
+    tentative.jobs.insert(plan.request);
     used.insert(plan.nodes.begin(), plan.nodes.end());
     for (const PlanStep& step : plan.steps) {
-      trial.jobs.insert(step.job);
+      tentative.jobs.insert(step.job);
       used.insert(step.target.begin(), step.target.end());
     }
   }
-  const bool together = trial.plans.size() > 1;
+  const bool together = tentative.plans.size() > 1;
   for (const NodeView& node : task.alone.nodes) {
-    if (used.contains(node.id)) trial.free[node.id] = together ? FreeForAll(task, node) : node.free;
+    if (used.contains(node.id)) tentative.free[node.id] = together ? FreeForAll(task, node) : node.free;
   }
   for (const JobView& job : task.alone.jobs) {
     const bool is_there = std::any_of(job.nodes.begin(), job.nodes.end(),
                                       [&](const NodeId& node) { return used.contains(node); });
-    if (is_there) trial.jobs.insert(job.id);
+    if (is_there) tentative.jobs.insert(job.id);
   }
-  return trial;
+  return tentative;
 }
 
-bool Invalidates(const Event& event, const TentativePlan& trial) {
-  return event.job == JobId() || trial.jobs.contains(event.job) ||
+bool Invalidates(const Event& event, const TentativePlan& tentative) {
+  return event.job == JobId() || tentative.jobs.contains(event.job) ||
          std::holds_alternative<RequestPlanned>(event.body);
 }
 
-bool IsInTime(const TentativePlan& trial, const Request& request, const Policy& policy, Time now) {
-  return LeavesMargin(trial.plans.front().predicted_start + (now - trial.made), request, policy);
+bool IsInTime(const TentativePlan& tentative, const Request& request, const Policy& policy, Time now) {
+  return LeavesMargin(tentative.plans.front().predicted_start + (now - tentative.made), request, policy);
 }
 
 }  // namespace siding

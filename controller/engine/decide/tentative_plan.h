@@ -1,5 +1,5 @@
-// Planning without the engine's lock, for a plan may take longer than anybody else should wait: all that it
-// takes, as a value, and what is to be looked at again when the lock is had once more.
+// Planning without the engine's lock, since a plan may take longer than other calls should wait. Its whole
+// input is a value; what it rests on is kept, and checked when the lock is held again.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct PlanningTask {
 };
 // The plan of the first request comes first; plans of others follow if theirs change with it. Pure.
 std::vector<Plan> MakePlans(const PlanningTask& task);
-// For a request that is not admitted yet: refused as well if its deadline is nearer than the policy's margin,
-// which is for what the plan does not reckon with, such as the start itself. One that was admitted may use it
-// up. Pure.
+// For a request that is not admitted yet. Also refused if its start is nearer to its deadline than the
+// policy's margin, which covers what the plan does not include, such as the start itself. An admitted request
+// may use the margin up. Pure.
 std::vector<Plan> MakeFirstPlans(const PlanningTask& task);
 
 // For the earliest start that `refused` says is possible. The refusal stays, to say that it will be late.
@@ -36,9 +36,9 @@ Plan MakeLatePlan(const PlanningTask& task, const Plan& refused);
 // For a request that was admitted before: if its deadline cannot be met, it is late. Pure.
 std::vector<Plan> MakePlansAtLeastLate(const PlanningTask& task);
 
-// The start that a refusal names, and that is found for who asks for the earliest: it has to be asked for,
-// and planned again, before it is promised. Two seconds later than what was found, or a fiftieth of the time
-// until then if that is more, for memory grows meanwhile; on a whole second.
+// The start that a refusal names, and that `--start-by earliest` gets: it is requested and planned again
+// before it is promised. Two seconds later than what was found, or a fiftieth of the time until then if that
+// is more, because memory grows meanwhile; rounded up to a whole second.
 Time WithSlack(Time earliest, Time now);
 
 // Plans as of a moment, and what they rest on.
@@ -55,11 +55,10 @@ inline TentativePlan PlanTentatively(const PlanningTask& task) {
   return PlanTentatively(task, MakeFirstPlans(task));
 }
 
-// An event since then that they may have to be made again for: something happened to their jobs, or to none
-// in particular, such as a node that was cordoned; or another request was planned, which may count on the
-// same nodes or the same storage.
-bool Invalidates(const Event& event, const TentativePlan& trial);
-// Counted from now the first is still in time, by as much as the policy wants.
-bool IsInTime(const TentativePlan& trial, const Request& request, const Policy& policy, Time now);
+// An event after which the plans may be wrong: it concerns one of their jobs; or no job, such as a cordoned
+// node; or another request was planned, which may count on the same nodes or the same storage.
+bool Invalidates(const Event& event, const TentativePlan& tentative);
+// If the first plan begins now, it is still in time, with the policy's margin.
+bool IsInTime(const TentativePlan& tentative, const Request& request, const Policy& policy, Time now);
 
 }  // namespace siding

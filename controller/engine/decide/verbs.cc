@@ -70,7 +70,8 @@ absl::Status Verbs::Resume(const JobRecord& job) {
     return NotInState(job, absl::StrCat("it made way for request ", job.displaced_by.value(),
                                         ", which still uses its nodes"));
   }
-  if (!accounts_.HasRoomToGoOn(job)) return NotInState(job, "others use its nodes, or one of them is away");
+  if (!accounts_.HasRoomToContinue(job))
+    return NotInState(job, "others use its nodes, or one of them is away");
   JobMoved move;
   move.event = JobEvent::kOrderResume;
   move.reason = "asked for";
@@ -203,7 +204,7 @@ absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
     return absl::FailedPreconditionError(absl::StrCat("job ", job.id.value(), " is ", ToString(job.state),
                                                       " and goes on from checkpoint ", id.value()));
   }
-  // Retention leaves it, too: see ExpireCheckpoints().
+  // Retention keeps it as well: see ExpireCheckpoints().
   if (!IsTerminal(job.state) && UsableImages(state_, job) == std::vector{id}) {
     return absl::FailedPreconditionError(absl::StrCat("checkpoint ", id.value(),
                                                       " is the last good one of job ", job.id.value(),
@@ -211,7 +212,7 @@ absl::Status Verbs::DeleteCheckpoint(const CheckpointId& id) {
   }
   if (IsWhole(checkpoint.state)) {
     recorder_.Record(job.id, CheckpointChanged{id, CheckpointState::kDeleted, "asked for"});
-    recovery_.ForgetRetries(job.id);  // it may go on from the one before
+    recovery_.ForgetRetries(job.id);  // it may continue from the one before
   }
   return absl::OkStatus();
 }

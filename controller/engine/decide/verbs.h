@@ -1,4 +1,4 @@
-// What users and operators ask, and why it may be refused.
+// Orders of users and operators, and why each may be refused.
 //
 // Used under the engine's lock.
 #pragma once
@@ -28,7 +28,7 @@ class Verbs {
         recovery_(recovery),
         checkpoints_(checkpoints) {}
 
-  // That it is there, whose it is, and how it fares.
+  // Whether the caller may see the job's existence, owner and state.
   bool MaySee(const Caller& caller, const JobRecord& job) const;
   // The job, if there is one and the caller may act on it. Counts as a request of the caller's.
   absl::StatusOr<const JobRecord*> Find(const Caller& caller, JobId id);

@@ -42,7 +42,7 @@ std::string WaitReasons::WhyWaits(const JobRecord& job) const {
   return IsRequest(job) ? WhyRequestWaits(job) : WhyInQueue(job);
 }
 
-// For a reason of its own, whatever is free.
+// Reasons of its own, which do not depend on free nodes.
 std::string WaitReasons::WhyNotYet(const JobRecord& job) const {
   if (recovery_.NeedsDecision(job))
     return absl::StrCat("waits for somebody to say how it is to go on (sidingctl restart ", job.id.value(),
@@ -98,7 +98,7 @@ std::string WaitReasons::WhyInQueue(const JobRecord& job) const {
   return absl::StrCat("waits for ", Needs(spec), "; ", free, free == 1 ? " is" : " are", " free");
 }
 
-// What it was promised comes first, if that does not hold any more.
+// A broken promise comes first.
 std::string WaitReasons::WhyRequestWaits(const JobRecord& job) const {
   const Time now = clock_.Now(), start_by = job.spec.start_by;
   if (!WaitsForItsNodes(job)) return WhyInQueue(job);

@@ -28,11 +28,11 @@ bool Walltime::EndOverdue(const JobRecord& job) {
   return true;
 }
 
-// The user's quota ends those first that have had more than they said: what others of the user's were
-// promised is theirs.
+// When a user's quota is used up, jobs that exceed their stated time are ended first: the user's other jobs
+// keep what they were promised.
 std::string Walltime::WhyOverdue(const JobRecord& job) const {
   if (job.preemptible_since) return "";
-  // From before walltimes were limits: what such a job said was a forecast.
+  // Submitted before walltimes were limits: what such a job stated was a forecast.
   if (job.spec.hold > Duration(0) && job.spec.walltime == Duration(0)) return "";
   const Duration ran = RanFor(job, clock_.Now()), walltime = job.spec.walltime;
   if (walltime > Duration(0) && ran >= walltime)

@@ -1,4 +1,4 @@
-// Jobs whose time is over: by what they have asked for, or by what their user may have in a day.
+// Jobs whose time is over: their own walltime, or their user's quota of a day.
 //
 // Used under the engine's lock.
 #pragma once

@@ -76,7 +76,7 @@ TEST_F(WalltimeTest, AJobWhoseNodeIsAwayIsNotEnded) {
   EXPECT_EQ(State(job), JobState::kRunning);
 }
 
-// The power was out for hours: nobody ran.
+// The power was out for hours: no job ran.
 TEST_F(WalltimeTest, AfterAnOutageAJobIsRestoredAndHasTheTimeThatItHadLeft) {
   AddNodes({"a"});
   const JobId job = Submit(With(Batch(), 100s));
@@ -172,7 +172,7 @@ TEST_F(WalltimeTest, ItMakesWayAsItsUserSaid) {
   Settle();
   ASSERT_EQ(State(second), JobState::kRunning);
   EXPECT_EQ(State(first), JobState::kPending);
-  // Its turn comes as that of any batch job: nobody makes way for it once more.
+  // It waits like any batch job: no job makes way for it again.
   Settle(70);
   EXPECT_EQ(State(first), JobState::kPending);
   cluster_.Exit(second, 0, 0);

@@ -37,7 +37,7 @@ bool WayBacks::BringBack() {
   return !way.empty();
 }
 
-// Those whom a request displaced. A job that an administrator froze goes on when they let it.
+// Jobs that a request displaced. A job that an administrator froze continues when they resume it.
 std::vector<Returning> WayBacks::WhoMayReturn() const {
   std::vector<Returning> jobs;
   const auto consider = [&](const JobIndex::Jobs& some) {
@@ -80,7 +80,7 @@ std::map<NodeId, Time> WayBacks::HeldUntil() const {
   std::map<NodeId, Time> held;
   for (const auto& [id, request] : state_.index.requests()) {
     const JobRecord& job = *request;
-    // Where one rank has ended the others will in a moment.
+    // If one rank has ended, the others will end in a moment.
     if (!job.exited.empty()) continue;
     const bool waits = !HoldsNodes(job.state);
     const Time start = waits ? job.spec.start_by : std::max(job.running_since, job.state_since);

@@ -16,7 +16,7 @@ constexpr size_t kMostTasksOfANode = 100'000;
 // What is kept of one node's tasks, in bytes. An agent tells of all of them in 3 MiB.
 constexpr size_t kMostKept = 32 * kMiB;
 
-// Shown to everybody who asks for nodes.
+// Shown to every user who lists the nodes.
 v1::Hello ToKeep(v1::Hello hello) {
   hello.clear_tasks();
   for (std::string* text :
@@ -62,7 +62,7 @@ absl::Status AgentReports::OnConnected(const NodeId& node, const v1::Hello& hell
     tasks_.Follow(node, said);
     copy_.CatchUp(said);
     copy_.HoldBackBeside(id, said.phase());
-    TakeNotes(node, said);
+    RecordNotes(node, said);
   }
   orders_.Forget(node);
   deletions_.AskAgain();
@@ -90,7 +90,7 @@ void AgentReports::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   ObservedNode& observed = observed_.observed_nodes[node];
   observed.last_heard = clock_.Now();
   if (message.has_heartbeat()) silence_.OnHeartbeat(node, observed);
-  // Reports come again, with the next heartbeat; what somebody waits for does not.
+  // Reports come again with the next heartbeat; answers that a caller waits for do not.
   if (!recorder_.healthy() && verifications_.AskedOf(message.result().op()) == nullptr) return;
   switch (message.what_case()) {
     case v1::FromAgent::kHeartbeat: {
@@ -121,7 +121,7 @@ void AgentReports::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   }
 }
 
-void AgentReports::TakeNotes(const NodeId& node, const v1::TaskReport& report) {
+void AgentReports::RecordNotes(const NodeId& node, const v1::TaskReport& report) {
   const TaskId id = IdOf(report);
   if (!cluster_.IsPlacedOn(node, id)) return;
   const std::map<int, int>& taken = state_.jobs.at(id.job).notes;
@@ -141,7 +141,7 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
   if (id.job.value() <= 0 || id.rank < 0) return;
   v1::TaskReport kept = WithShortTexts(report);
   const auto known = tasks.find(id);
-  // A heartbeat that was newer has overtaken it. What is said of a task that is not there has no version.
+  // A newer heartbeat has overtaken it. A report of a task that does not exist has no version.
   const bool overtaken =
       known != tasks.end() && report.version() != 0 && report.version() < known->second.report.version();
   if (!overtaken && !HasRoomFor(node, kept, known == tasks.end() ? nullptr : &known->second.report)) return;
@@ -149,7 +149,7 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
   starts_.Forget(node, id);
   ObservedTask& task = tasks[id];
   if (overtaken) return;
-  // Heartbeats repeat what is known; only news is worth a judgement.
+  // Heartbeats repeat what is known; the job is looked at only if something has changed.
   const bool news = task.report.phase() != report.phase() || task.report.failed_op() != report.failed_op() ||
                     task.report.committed_op() != report.committed_op() || task.report.op() != report.op();
   const bool cannot = kept.cannot_checkpoint() != task.report.cannot_checkpoint() ||
@@ -157,7 +157,7 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
   task.report = std::move(kept);
   tasks_.Follow(node, task.report);
   copy_.CatchUp(task.report);
-  TakeNotes(node, task.report);
+  RecordNotes(node, task.report);
   if (!news && !cannot) return;
   agenda_.jobs.insert(id.job);
   // A stray that is gone makes room, and no event says so.
@@ -165,7 +165,7 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
   if (!IsLive(report.phase()) || report.phase() == v1::RUNNING) task.progress.reset();
 }
 
-// False: it is left out. What an agent says beyond this is made up.
+// False: it is left out. No honest agent reports more.
 bool AgentReports::HasRoomFor(const NodeId& node, const v1::TaskReport& report,
                               const v1::TaskReport* before) {
   const size_t count = observed_.observed_tasks[node].size();
@@ -201,7 +201,7 @@ void AgentReports::OnDamaged(const NodeId& node, const v1::DamagedImage& image) 
   if (found == state_.checkpoints.end() || found->second.state != CheckpointState::kGood) return;
   const CheckpointRecord& checkpoint = found->second;
   const int rank = image.rank() - checkpoint.first_rank;
-  // Of its own images only: a node is not to take away those of others.
+  // Of its own images only: a node must not take away those of others.
   if (rank < 0 || rank >= static_cast<int>(checkpoint.nodes.size()) || checkpoint.nodes[rank] != node) return;
   if (checkpoint.exited.contains(rank) || image.tier() != ToProto(checkpoint.tier)) return;
   const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", Cut(image.problem()));

@@ -1,4 +1,4 @@
-// What agents say, written down. Each speaks for its own node.
+// Keeps what agents report as observed state. Each agent speaks for its own node.
 //
 // Used under the engine's lock.
 #pragma once
@@ -42,8 +42,8 @@ class AgentReports {
   void OnDisconnected(const NodeId& node);
   // Its numbers have passed controller/wire/check.h.
   void OnMessage(const NodeId& node, const v1::FromAgent& message);
-  // Things that the job's owner should know. A task says all that it ever had to say in every report.
-  void TakeNotes(const NodeId& node, const v1::TaskReport& report);
+  // Records notes for the job's owner. Every report of a task repeats all of its notes.
+  void RecordNotes(const NodeId& node, const v1::TaskReport& report);
 
  private:
   void OnReport(const NodeId& node, const v1::TaskReport& report);

@@ -1,4 +1,4 @@
-// A copy of the journal was put back: tasks that wait for orders of before, and those that were about to
+// A copy of the journal was put back: tasks that wait for earlier orders, and those that were about to
 // begin.
 #include <set>
 

@@ -1,4 +1,4 @@
-// A copy of the journal that is put back while the cluster goes on, for tests of the engine.
+// A copy of the journal that is put back while the cluster keeps running, for tests of the engine.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@
 namespace siding {
 namespace {
 
-// Jobs that the journal does not know may still run; their numbers are not given again.
+// Jobs that the journal does not know may still run; their numbers are not used again.
 constexpr int64_t kSkippedNumbers = 100000;
 // In which agents dial again.
 constexpr Duration kAllAreBack = std::chrono::seconds(15);
@@ -21,7 +21,7 @@ void CopyRecovery::NoteRestored() {
   const int64_t copied = recorder_.restored();
   if (copied != 0)
     recorder_.Record(JobId(), JournalRestored{copied, JobId(state_.last_job.value() + kSkippedNumbers)});
-  // A controller that died before all were back waits for them again.
+  // A controller that died before all agents were back waits for them again.
   const Time now = clock_.Now();
   if (now < state_.restored_at + kAllAreBack) startup_.caught_up_at = now + kAllAreBack;
 }

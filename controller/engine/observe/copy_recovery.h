@@ -1,5 +1,5 @@
-// A journal that is a copy of an earlier time: agents know more than it does. Nothing is placed before they
-// have had time to report; jobs that were moved since are found where they are now.
+// Recovery after an older copy of the journal was put back: agents know more than it does. Nothing is placed
+// before they have had time to report; jobs that were moved since are found where they are now.
 //
 // Used under the engine's lock.
 #pragma once
@@ -25,11 +25,11 @@ class CopyRecovery {
   void NoteRestored();
   // At every tick: tasks that the journal does not know are seen before they are ended.
   void HoldBack();
-  // A report of a task that has been moved since the journal was copied. Where siding's own jobs run is not
-  // for agents to say, but for these seconds and of jobs of the copy.
+  // A report of a task that has been moved since the journal was copied. Agents do not decide where siding's
+  // own jobs run; the exception is these seconds, for jobs of the copy.
   void CatchUp(const v1::TaskReport& report);
-  // A task that lives, and of which the journal, being a copy, does not know: its job is not started once
-  // more beside it.
+  // A live task that the journal, being a copy, does not know: its job is not started a second time beside
+  // it.
   void HoldBackBeside(const TaskId& id, v1::TaskPhase phase);
 
  private:

@@ -1,4 +1,4 @@
-// A copy of the journal was put back: the world has gone on since.
+// A copy of the journal was put back: jobs have moved since it was made.
 #include "controller/engine/observe/copy_fixture.h"
 
 namespace siding {
@@ -89,7 +89,7 @@ TEST_F(RestoredTest, AJobThatWasStartedSinceIsNotStartedTwice) {
   const int launched = cluster_.Count(v1::ToAgent::kLaunch);
   PutBack();
   EXPECT_EQ(State(second), JobState::kRunning);
-  // Nobody remembers that the first one ended: it was told to be forgotten.
+  // No agent remembers that the first one ended: it was told to forget it.
   EXPECT_LE(cluster_.Count(v1::ToAgent::kLaunch), launched + 2);
 }
 

@@ -203,7 +203,7 @@ TEST_F(HonestyTest, AnotherNodesImageIsNotDeleted) {
   EXPECT_EQ(state(), "gone");
 }
 
-TEST_F(HonestyTest, AnothersCheckpointIsNotThatOfAHostedJob) {
+TEST_F(HonestyTest, AnothersCheckpointIsNotThatOfAManagedJob) {
   const CheckpointId checkpoint = Checkpoint();
   v1::TaskReport claim = Claim(v1::RESTORING);
   claim.mutable_task()->set_job(4711);

@@ -10,9 +10,9 @@
 
 namespace siding {
 
-// Each thread that brings a message waits for the engine's lock, and whoever has the lock takes the messages
-// of all of them: what came while the disk was busy with one record is recorded together with the next, and
-// not with one write to the disk each ("flat combining": Hendler, Incze, Shavit and Tzafrir, 2010).
+// Each thread that brings a message waits for the engine's lock, and the one that gets it takes the messages
+// of all of them. What came while the disk was busy is then recorded with one write to the disk, and not with
+// one write each ("flat combining": Hendler, Incze, Shavit and Tzafrir, 2010).
 //
 // Thread-safe.
 class Inbox {
@@ -22,7 +22,7 @@ class Inbox {
     const v1::FromAgent* message;
   };
 
-  // Both must live until somebody has had the engine's lock and taken them.
+  // Both must live until a thread with the engine's lock has taken them.
   void Add(const NodeId& node, const v1::FromAgent& message) {
     std::lock_guard lock(mutex_);
     items_.push_back({&node, &message});

@@ -56,7 +56,7 @@ bool JobObserver::Observe(const JobRecord& job) {
   }
 }
 
-// Of images that lie on the disks of their nodes, one that is lost makes all of its checkpoint useless.
+// If one image on a node's own disk is lost, its whole checkpoint is useless.
 bool JobObserver::ObserveLostImages(const JobRecord& job) {
   for (const CheckpointId& id : job.checkpoints) {
     const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
@@ -65,7 +65,7 @@ bool JobObserver::ObserveLostImages(const JobRecord& job) {
       const NodeId& node = checkpoint.nodes[rank];
       if (checkpoint.exited.contains(rank) || !state_.IsLost(node)) continue;
       const std::string why = absl::StrCat("rank ", rank, " lies on node ", node.value(), ", which is lost");
-      // Should the node come back, its image is deleted.
+      // If the node comes back, its image is deleted.
       recorder_.Record(job.id, CheckpointChanged{id, CheckpointState::kDeleted, why});
       if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)
         recovery_.FallBack(job, why);
@@ -75,7 +75,7 @@ bool JobObserver::ObserveLostImages(const JobRecord& job) {
   return false;
 }
 
-// Its list of tasks is whole, and newer than any order of before it was lost.
+// The node's list of tasks is complete, and newer than any order from before it was lost.
 bool JobObserver::ObserveReturnedNodes(const JobRecord& job) {
   for (const auto& [node, jobs] : state_.given_up) {
     if (!jobs.contains(job.id) || state_.IsLost(node) || !cluster_.IsConnected(node)) continue;
@@ -110,8 +110,8 @@ bool JobObserver::ObserveStart(const JobRecord& job) {
   if (!all) return false;
   JobMoved move = Moved(job.state == JobState::kStarting ? JobEvent::kStarted : JobEvent::kRestored);
   move.checkpoint = job.current.checkpoint;
-  // By the nodes' clocks, which may be hours off: believed as far as it can be true. What a cluster manager
-  // has started has begun before that was known here.
+  // By the nodes' clocks, which may be hours off: used only if it can be true. A task of a cluster manager
+  // starts before the controller knows of it.
   const Time now = clock_.Now();
   const bool can_be = started <= now && (started >= job.state_since || !OwnershipOf(job.spec).siding_starts);
   move.started = can_be ? started : now;
@@ -120,9 +120,9 @@ bool JobObserver::ObserveStart(const JobRecord& job) {
   return true;
 }
 
-// Ranks that ended by themselves, if only just before they would have been ended. A job is done when all of
-// them exited with 0, and has failed when one did not: the others are ended then, they would wait for it for
-// ever.
+// Ranks that ended by themselves, even if just before they would have been ended. A job has succeeded when
+// all of them exited with 0, and failed when one did not. The other ranks are ended then: they would wait for
+// it for ever.
 bool JobObserver::ObserveExits(const JobRecord& job) {
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
@@ -134,7 +134,7 @@ bool JobObserver::ObserveExits(const JobRecord& job) {
       return true;
     }
     if (tasks_.BackToScript(job)) return true;
-    if (manager_.GoesOnInQueue(job)) return false;
+    if (manager_.ContinuesInQueue(job)) return false;
     const int code =
         seen.report.exit_signal() != 0 ? 128 + seen.report.exit_signal() : seen.report.exit_code();
     recorder_.Record(job.id, RankExited{rank, code});
@@ -150,7 +150,7 @@ bool JobObserver::ObserveExits(const JobRecord& job) {
   return false;
 }
 
-// Ranks whose processes are gone though nobody ended them, on a node that is there to say so, or is lost.
+// Ranks whose processes are gone without an order, on a node that is connected, or lost.
 bool JobObserver::ObserveLostTasks(const JobRecord& job) {
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
@@ -173,11 +173,11 @@ bool JobObserver::ObserveLostTasks(const JobRecord& job) {
   return false;
 }
 
-// What a rank had on GPUs cannot be put back. It is frozen for good, or runs without it, and its peers wait
-// for it: all are ended, and the job goes on from its newest image. Without one it fails, unless it may be
-// killed.
+// A rank's GPU state cannot be put back. The rank stays frozen, or runs without that state, and its peers
+// wait for it. So all ranks are ended, and the job continues from its newest image. Without an image it
+// fails, unless it may be killed.
 bool JobObserver::ObserveGpuState(const JobRecord& job) {
-  if (IsBeginning(job.state)) return false;  // a restore that failed so is said to have failed
+  if (IsBeginning(job.state)) return false;  // a restore that failed in this way is reported as failed
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (!seen.known || !IsLive(seen.phase()) || seen.report.gpu_state_lost().empty()) continue;
@@ -198,8 +198,8 @@ bool JobObserver::ObserveGpuState(const JobRecord& job) {
   return false;
 }
 
-// Recorded as running, and found frozen: since the journal was copied it has made way for somebody, who may
-// have its place. How it goes on is recorded, so that it is not taken for frozen while it is being thawed.
+// Recorded as running, and found frozen: since the journal was copied it has made way for another job, which
+// may have its place. What is done is recorded, so that it is not taken for frozen while it is thawed.
 bool JobObserver::ObserveFrozen(const JobRecord& job) {
   if (!OwnershipOf(job.spec).siding_makes_room || (job.state == JobState::kResuming && !job.from_copy))
     return false;
@@ -277,7 +277,7 @@ bool JobObserver::ObserveDump(const JobRecord& job) {
   return true;
 }
 
-// Its owner should know: it may have been frozen for a while in vain.
+// Its owner should know: the job may have been frozen for a while without an image.
 void JobObserver::NoteFailure(const JobRecord& job, int rank) {
   ObservedTask& task = observed_.observed_tasks[job.nodes[rank]][ClusterView::TaskOf(job, rank)];
   if (task.failure_noted == task.report.failed_op()) return;
@@ -332,14 +332,14 @@ bool JobObserver::ObserveSave(const JobRecord& job) {
 
 bool JobObserver::ObserveKill(const JobRecord& job) {
   for (int rank : cluster_.LiveRanks(job)) {
-    // An agent that knows nothing of the task says so when it is told to kill it. Before, the order to start
-    // it may still be on its way.
+    // An agent that does not know the task says so when it is told to kill it. Until then the order to start
+    // the task may still be on its way.
     if (!IsGone(cluster_.Seen(job, rank).phase())) return false;
   }
   const std::vector<int> ranks = cluster_.LiveRanks(job);
   const bool lost = std::any_of(ranks.begin(), ranks.end(),
                                 [&](int rank) { return cluster_.Seen(job, rank).phase() == v1::LOST; });
-  // One that was down with its node has not had the time for which it was to be ended.
+  // A job that was down with its node has not used up its walltime.
   const bool for_good = job.current.for_good && !(job.current.over_limit && lost);
   JobEvent event = JobEvent::kRequeued;
   if (for_good) {
@@ -349,7 +349,7 @@ bool JobObserver::ObserveKill(const JobRecord& job) {
   }
   JobMoved move = Moved(event, job.current.reason);
   if (event == JobEvent::kRequeued && !MayStartOver(job)) {
-    // What it was to go on from was found damaged meanwhile.
+    // The image that it was to continue from was found damaged meanwhile.
     move.event = event = JobEvent::kReleased;
     move.reason += HowToStartOver(job);
   }

@@ -2,9 +2,9 @@
 //
 // Observe() compares two things: the state that is recorded for the job, and the phase in which each of its
 // ranks was seen last. It looks at all that is known, never at a single message, so the order in which
-// reports arrive does not matter, and a report that was lost is made up for by the next. Each Observe...()
-// handles one state, or one kind of mishap that can happen in any; the first that records something ends the
-// round, and the engine calls again until nothing follows any more.
+// reports arrive does not matter, and the next report replaces one that was lost. Each Observe...() handles
+// one state, or one kind of failure that can happen in any state. The first that records something ends the
+// round, and the engine calls Observe() again until nothing is recorded any more.
 //
 // A job of several ranks moves on when all ranks have done so, and falls back when one cannot. Failures are
 // counted by the operation's number: an agent reports the last operation that failed, and attempts of one

@@ -204,7 +204,7 @@ TEST_F(Mishaps, AJobIsNotResumedWhileARequestUsesItsNode) {
   EXPECT_TRUE(engine_->Resume(kAda, job).ok());
 }
 
-// ---- Nobody waits for ever. ----
+// ---- No job waits for ever. ----
 
 TEST_F(Mishaps, AnOnDemandJobThatLeftItsNodesGoesOn) {
   AddNodes({"a"});
@@ -252,7 +252,7 @@ TEST_F(Mishaps, ARankThatFrozeAfterAllIsResumedBeforeItsProgramIsToldToSave) {
   Settle();
   cluster_.fail_resume = {"a"};
   ASSERT_TRUE(engine_->Resume(kAda, job).ok());
-  cluster_.Report(job, v1::RUNNING);  // as of before
+  cluster_.Report(job, v1::RUNNING);  // as before
   ASSERT_EQ(State(job), JobState::kRunning);
   Submit(OnDemand(1), kBob);
   ASSERT_EQ(State(job), JobState::kSaving);
@@ -293,9 +293,9 @@ TEST_F(Mishaps, ARankThatEndedAfterTheSaveIsStartedAgainWithTheOthers) {
   EXPECT_TRUE(Job(job).exited.empty());
 }
 
-// ---- A program's own save from which it does not go on. ----
+// ---- A program's own save from which it does not continue. ----
 
-// A gang that has an image, of before its second rank ended, and saved itself later, to make way.
+// A gang with an image from before its second rank ended, which saved itself later, to make way.
 class SavedGang : public Mishaps {
  protected:
   SavedGang() {

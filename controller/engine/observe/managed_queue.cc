@@ -11,7 +11,7 @@
 namespace siding {
 namespace {
 
-// Of what the manager did not say more than that it failed.
+// The exit code of a job of which the manager only says that it failed.
 constexpr int kUnknownExit = -1;
 
 bool HasBegun(const ManagedJob& queued) {
@@ -41,10 +41,10 @@ void ManagedQueue::OnManager(ManagerChanges changes) {
   // Looked at when something can be decided again.
   if (!recorder_.healthy()) return;
   if (!std::exchange(queue.seen, true)) {
-    // What ended while nobody looked is not in the queue any more.
+    // A job that ended while the queue was not polled is not in it any more.
     for (const auto& [id, job] : state_.unfinished) changed.insert(id);
     agenda_.AddAll(state_);  // images of what is not in it any more may go
-    agenda_.desired = true;  // even if there is none: what an earlier controller did is to be taken back
+    agenda_.desired = true;  // even if it is empty: what an earlier controller did is taken back
   }
   for (JobId id : changed) {
     FollowQueue(id);
@@ -94,8 +94,8 @@ bool ManagedQueue::MayEnlist(const ManagedJob& queued) const {
   return job.state == JobState::kCancelled || (job.ended && queued.submitted > *job.ended);
 }
 
-// A deadline job that the manager has. It has been asked about at its submission, if that was possible; now
-// it is there, and is served as well as can be.
+// A deadline job that the manager has. Its plan was asked for at its submission, if that was possible. Now it
+// is in the queue, and siding plans for it as well as it can.
 void ManagedQueue::Enlist(const ManagedJob& queued) {
   const JobSpec& spec = queued.spec;
   if (const absl::Status rule = admission_.CheckRule(spec); !rule.ok()) {
@@ -156,13 +156,13 @@ void ManagedQueue::FollowRequest(const JobRecord& job, const ManagedJob* queued)
   recorder_.Move(job, std::move(move));
 }
 
-// One that is to come back, and was cancelled meanwhile, or came back and ended while nobody looked.
+// A job that is to come back, and was cancelled meanwhile, or came back and ended between two polls.
 void ManagedQueue::FollowWaiting(const JobRecord& job, const ManagedJob* queued) {
   if (queued != nullptr && queued->phase != ManagedPhase::kOver) return;
   // What its agents say of its end comes first, if they are there to say it.
-  const bool somebody = std::any_of(job.nodes.begin(), job.nodes.end(),
-                                    [&](const NodeId& node) { return cluster_.IsConnected(node); });
-  if (HoldsNodes(job.state) && somebody) return;
+  const bool connected = std::any_of(job.nodes.begin(), job.nodes.end(),
+                                     [&](const NodeId& node) { return cluster_.IsConnected(node); });
+  if (HoldsNodes(job.state) && connected) return;
   JobMoved move;
   move.reason = WhatIsSaid(job.spec.cluster_manager, queued);
   move.exit_code = ExitCodeOf(queued);

@@ -1,6 +1,6 @@
-// What a cluster manager's queue says, turned into events of the lifecycle. Jobs with a deadline come from
-// it, and their whole life is read from it: no agent reports their tasks. Of jobs that can be preempted it
-// tells what agents cannot: how much they hold, and that one is gone while it waits to come back.
+// Turns the queue of a cluster manager into events of the lifecycle. The whole life of a deadline job is read
+// from the queue, since no agent reports its tasks. Of preemptible jobs the queue shows what agents cannot
+// know: how much they hold, and that a job was cancelled while it waited to come back.
 //
 // Used under the engine's lock.
 #pragma once
@@ -36,7 +36,7 @@ class ManagedQueue {
   void OnManager(ManagerChanges changes);
   // Records what the queue says of this job.
   void FollowQueue(JobId id);
-  // At every tick: jobs that were cancelled, or ended, while nobody looked.
+  // At every tick: jobs that were cancelled or ended while the queue was not polled.
   void FollowWaitingAll();
 
  private:

@@ -77,7 +77,7 @@ class QueueTest : public EngineTest {
     Settle();
   }
   void Task(const char* node, int incarnation = 1, const std::string& checkpoint = "") {
-    cluster_.StartHosted(node, tasks_, kBatchJob.value(), incarnation, checkpoint);
+    cluster_.StartManaged(node, tasks_, kBatchJob.value(), incarnation, checkpoint);
     Settle();
   }
   // The batch job runs on a, another that siding does not know on b.
@@ -362,7 +362,7 @@ TEST_F(QueueTest, AVictimIsToStartWhereItsImageLies) {
   EXPECT_THAT(Desired().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
 }
 
-TEST_F(QueueTest, ANewControllerWishesTheSame) {
+TEST_F(QueueTest, ANewControllerDesiresTheSame) {
   MakeWay();
   const DesiredState before = Desired();
   manager().desired = {};
@@ -376,7 +376,7 @@ TEST_F(QueueTest, ANewControllerWishesTheSame) {
   EXPECT_EQ(Desired(), before);
 }
 
-TEST_F(QueueTest, ANewControllerConcludesWhatEndedMeanwhile) {
+TEST_F(QueueTest, ANewControllerRecordsWhatEndedMeanwhile) {
   MakeWay();
   StartController();
   ManagerChanges changes;
@@ -386,7 +386,7 @@ TEST_F(QueueTest, ANewControllerConcludesWhatEndedMeanwhile) {
   EXPECT_EQ(State(kExpress), JobState::kCancelled);
 }
 
-TEST_F(QueueTest, ANewControllerTakesBackWhatNobodyWishes) {
+TEST_F(QueueTest, ANewControllerTakesBackWhatIsNotDesired) {
   StartController();
   const int before = manager().times;
   engine_->OnManager({});
@@ -396,10 +396,10 @@ TEST_F(QueueTest, ANewControllerTakesBackWhatNobodyWishes) {
 TEST_F(QueueTest, TasksOfAStepAreOneJob) {
   tasks_.set_nodes(2);
   Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a"), NodeId("b")}));
-  cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", 65536);
+  cluster_.StartManaged("a", tasks_, kBatchJob.value(), 1, "", 65536);
   Settle();
   EXPECT_FALSE(Knows(kBatchJob));
-  cluster_.StartHosted("b", tasks_, kBatchJob.value(), 1, "", 65537);
+  cluster_.StartManaged("b", tasks_, kBatchJob.value(), 1, "", 65537);
   Settle();
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
   ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).ok());
@@ -416,7 +416,7 @@ class StepTest : public QueueTest {
     StartStep(65536);
   }
   void StartStep(int rank) {
-    cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", rank);
+    cluster_.StartManaged("a", tasks_, kBatchJob.value(), 1, "", rank);
     Settle();
   }
 };
@@ -459,7 +459,7 @@ class AloneStepTest : public QueueTest {
     Settle();
   }
   void StartStep(int rank) {
-    cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", rank);
+    cluster_.StartManaged("a", tasks_, kBatchJob.value(), 1, "", rank);
     Settle();
   }
 };
@@ -486,7 +486,7 @@ TEST_F(AloneStepTest, ItEndsWhenTheQueueSaysSo) {
 TEST_F(QueueTest, WithTwoStepsAtATimeItDoesNotMakeWay) {
   Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
   Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")}));
-  for (int rank : {65536, 2 * 65536}) cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", rank);
+  for (int rank : {65536, 2 * 65536}) cluster_.StartManaged("a", tasks_, kBatchJob.value(), 1, "", rank);
   Settle();
   Say(Express(ManagedPhase::kWaiting));
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
@@ -583,8 +583,8 @@ TEST_F(QueueTest, APromiseIsKeptAndAMarkByHandIsNotOne) {
 TEST_F(QueueTest, TasksOnOneNodeShareWhatTheJobHas) {
   tasks_.set_nodes(2);
   Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
-  cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", 65536);
-  cluster_.StartHosted("a", tasks_, kBatchJob.value(), 1, "", 65537);
+  cluster_.StartManaged("a", tasks_, kBatchJob.value(), 1, "", 65536);
+  cluster_.StartManaged("a", tasks_, kBatchJob.value(), 1, "", 65537);
   Settle();
   EXPECT_EQ(Job(kBatchJob).spec.per_node.slots, 2);
   Say(Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")}));
@@ -624,7 +624,7 @@ TEST_F(RescueTest, OneThatCannotBeSavedInTimeRunsOn) {
 TEST_F(RescueTest, WhoDoesNotFitIntoTheSharedTierInTimeUsesItsOwnDisks) {
   cluster_.memory = 20'000'000'000;
   Task("a");
-  cluster_.StartHosted("b", tasks_, 44, 1);
+  cluster_.StartManaged("b", tasks_, 44, 1);
   Say(Managed(JobId(44), ManagedPhase::kRunning, {NodeId("b")}));
   ManagerChanges changes;
   for (const auto& [id, node] : {std::pair(kBatchJob, "a"), std::pair(JobId(44), "b")}) {

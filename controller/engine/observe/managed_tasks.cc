@@ -11,10 +11,10 @@
 namespace siding {
 namespace {
 
-// Cluster managers count their jobs with 32 bits. Behind a larger number there would be no room for ours.
-constexpr int64_t kLastHostedJob = std::numeric_limits<uint32_t>::max();
+// Cluster managers count their jobs with 32 bits. A larger number would leave none for siding's own jobs.
+constexpr int64_t kLastManagedJob = std::numeric_limits<uint32_t>::max();
 
-// How it may be preempted comes from its agents. A kill would be the end of it: nothing would start it again.
+// Its agents say how it may be preempted. Never by a kill: the manager would not start it again.
 absl::StatusOr<JobSpec> SpecOf(const v1::JobSpec& said) {
   absl::StatusOr<JobSpec> spec = ManagedFromProto(said);
   if (!spec.ok()) return spec;
@@ -32,7 +32,7 @@ std::vector<NodeId> NodesUnder(const Tasks& tasks) {
   return nodes;
 }
 
-// What the queue knows better than the agents: who, how much, under which names.
+// What the queue knows better than the agents: the user, the resources, the names.
 void Complete(JobSpec& spec, const ManagedJob& queued) {
   spec.name = queued.spec.name;
   spec.uid = queued.spec.uid;
@@ -54,10 +54,10 @@ constexpr Duration kClaimsPeriod = std::chrono::minutes(1);
 }  // namespace
 
 void ManagedTasks::Follow(const NodeId& node, const v1::TaskReport& report) {
-  // Where siding's own jobs run is not for agents to say.
+  // Agents do not decide where siding's own jobs run.
   if (report.spec().cluster_manager().empty() || !IsLive(report.phase())) return;
   const TaskId id = IdOf(report);
-  if (id.job.value() > kLastHostedJob) return;
+  if (id.job.value() > kLastManagedJob) return;
   const auto known = state_.jobs.find(id.job);
   const bool is_step = known != state_.jobs.end() && manager_.IsStepOf(known->second, id);
   const bool seen = known != state_.jobs.end() && id.incarnation <= known->second.incarnation;
@@ -123,7 +123,7 @@ const JobRecord* ManagedTasks::FindManaged(const v1::TaskReport& report) {
   if (found != state_.jobs.end()) {
     const JobRecord& job = found->second;
     if (job.spec.cluster_manager != report.spec().cluster_manager()) return nullptr;
-    // One that ended may be started again: for us a requeue by the cluster manager itself looks like an end.
+    // A job that ended may be started again: a requeue by the cluster manager itself looks like an end here.
     if (!IsTerminal(job.state)) return &job;
     const ManagedJob* queued = manager_.QueuedAs(id);
     const bool number_used_again = queued != nullptr && job.ended && queued->submitted > *job.ended;

@@ -38,8 +38,8 @@ class ManagedTasks {
 
   // A report of a task: if it is a cluster manager's, and new, its job is recorded as started.
   void Follow(const NodeId& node, const v1::TaskReport& report);
-  // A step has ended, and its job's script runs on, or has ended with it: what that comes to is the job's
-  // end. True: it was recorded.
+  // A step has ended, and its job's script continues, or has ended with it: then the script's end is the
+  // job's end. True: it was recorded.
   bool BackToScript(const JobRecord& job);
 
  private:

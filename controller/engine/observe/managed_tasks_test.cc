@@ -6,9 +6,9 @@ namespace {
 
 const JobId kJob(42);
 
-class HostedTest : public EngineTest {
+class ManagedTaskTest : public EngineTest {
  protected:
-  HostedTest() {
+  ManagedTaskTest() {
     AddNodes({"a", "b"});
     spec_.set_name("train");
     spec_.set_cluster_manager("manager");
@@ -18,7 +18,7 @@ class HostedTest : public EngineTest {
     for (v1::Method method : {v1::SUSPEND, v1::CHECKPOINT, v1::KILL}) spec_.add_methods(method);
   }
   void Start(const char* node, int incarnation = 1, const std::string& checkpoint = "") {
-    cluster_.StartHosted(node, spec_, kJob.value(), incarnation, checkpoint);
+    cluster_.StartManaged(node, spec_, kJob.value(), incarnation, checkpoint);
     Settle();
   }
   void Vacate() {
@@ -31,33 +31,33 @@ class HostedTest : public EngineTest {
   v1::JobSpec spec_;
 };
 
-TEST_F(HostedTest, AJobThatWasStartedIsKnownAndNotStartedAgain) {
+TEST_F(ManagedTaskTest, AJobThatWasStartedIsKnownAndNotStartedAgain) {
   Start("a");
   EXPECT_EQ(State(kJob), JobState::kRunning);
   EXPECT_EQ(NodeOf(kJob), "a");
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 0);
 }
 
-TEST_F(HostedTest, ItIsItsOwners) {
+TEST_F(ManagedTaskTest, ItIsItsOwners) {
   Start("a");
   EXPECT_TRUE(engine_->Suspend(kAda, kJob).ok());
   EXPECT_TRUE(absl::IsNotFound(engine_->Resume(kBob, kJob)));
 }
 
-TEST_F(HostedTest, ItLeavesAndIsNotPlacedByUs) {
+TEST_F(ManagedTaskTest, ItLeavesAndIsNotPlacedByUs) {
   Start("a");
   Vacate();
   EXPECT_EQ(State(kJob), JobState::kParked);
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 0);
 }
 
-TEST_F(HostedTest, ItsCheckpointsAreCalledAsItsAgentsExpect) {
+TEST_F(ManagedTaskTest, ItsCheckpointsAreCalledAsItsAgentsExpect) {
   Start("a");
   Vacate();
   EXPECT_EQ(Job(kJob).checkpoints.back(), CheckpointId("manager-42.1"));
 }
 
-TEST_F(HostedTest, ItComesBackWhereTheClusterManagerPutsIt) {
+TEST_F(ManagedTaskTest, ItComesBackWhereTheClusterManagerPutsIt) {
   Start("a");
   Vacate();
   Start("b", 2, "manager-42.1");
@@ -67,21 +67,21 @@ TEST_F(HostedTest, ItComesBackWhereTheClusterManagerPutsIt) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 0);
 }
 
-TEST_F(HostedTest, WhereItGoesOnFromIsSaid) {
+TEST_F(ManagedTaskTest, WhereItGoesOnFromIsSaid) {
   Start("a");
   Vacate();
   Start("b", 2, "manager-42.1");
   EXPECT_EQ(LastEvent(), "running again from checkpoint manager-42.1");
 }
 
-TEST_F(HostedTest, ThatItBeganAnewIsNotCalledGoingOnFromACheckpoint) {
+TEST_F(ManagedTaskTest, ThatItStartedOverIsNotCalledContinuingFromACheckpoint) {
   Start("a");
   Vacate();
   Start("b", 2);
   EXPECT_EQ(LastEvent(), "running again");
 }
 
-TEST_F(HostedTest, AStartThatNobodyOrderedIsFollowed) {
+TEST_F(ManagedTaskTest, AStartThatNobodyOrderedIsFollowed) {
   Start("a");
   Start("b", 4);
   EXPECT_EQ(State(kJob), JobState::kRunning);
@@ -89,7 +89,7 @@ TEST_F(HostedTest, AStartThatNobodyOrderedIsFollowed) {
   EXPECT_EQ(Job(kJob).incarnation, 4);
 }
 
-TEST_F(HostedTest, OneThatEndedAndIsStartedAgainIsFollowed) {
+TEST_F(ManagedTaskTest, OneThatEndedAndIsStartedAgainIsFollowed) {
   Start("a");
   Vacate();
   Start("b", 2, "manager-42.1");
@@ -102,21 +102,21 @@ TEST_F(HostedTest, OneThatEndedAndIsStartedAgainIsFollowed) {
   EXPECT_EQ(Job(kJob).checkpoints.back(), CheckpointId("manager-42.2"));
 }
 
-TEST_F(HostedTest, OneThatHasEndedStaysEnded) {
+TEST_F(ManagedTaskTest, OneThatHasEndedStaysEnded) {
   Start("a");
   cluster_.Exit(kJob, 0, 0);
   Start("a");
   EXPECT_EQ(State(kJob), JobState::kDone);
 }
 
-TEST_F(HostedTest, AnOldReportChangesNothing) {
+TEST_F(ManagedTaskTest, AnOldReportChangesNothing) {
   Start("a");
   Start("b", 3);
   Start("a", 2);
   EXPECT_EQ(NodeOf(kJob), "b");
 }
 
-TEST_F(HostedTest, ItMakesWayForADeadline) {
+TEST_F(ManagedTaskTest, ItMakesWayForADeadline) {
   Start("a");
   const JobId other = Submit(Batch(1, {}));
   Settle();
@@ -128,28 +128,28 @@ TEST_F(HostedTest, ItMakesWayForADeadline) {
 }
 
 // What an agent finds on its own disk says nothing of the other ranks.
-class HostedGangTest : public HostedTest {
+class ManagedGangTest : public ManagedTaskTest {
  protected:
-  HostedGangTest() {
+  ManagedGangTest() {
     spec_.set_nodes(2);
     spec_.clear_methods();
     spec_.add_methods(v1::CHECKPOINT);
     cluster_.shared_bytes_per_second = 1e8;
     for (const char* node : {"a", "b"}) cluster_.Heartbeat(node);
-    cluster_.StartHosted("a", spec_, kJob.value(), 1, "", 0);
-    cluster_.StartHosted("b", spec_, kJob.value(), 1, "", 1);
+    cluster_.StartManaged("a", spec_, kJob.value(), 1, "", 0);
+    cluster_.StartManaged("b", spec_, kJob.value(), 1, "", 1);
     Settle();
     EXPECT_EQ(State(kJob), JobState::kRunning);
   }
 };
 
-TEST_F(HostedGangTest, ItIsNotSavedToItsNodesOwnDisks) {
+TEST_F(ManagedGangTest, ItIsNotSavedToItsNodesOwnDisks) {
   EXPECT_THAT(std::string(engine_->Vacate(kRoot, kJob, Tier::kLocal).message()), HasSubstr("several tasks"));
   EXPECT_THAT(std::string(engine_->Checkpoint(kRoot, kJob, Tier::kLocal).status().message()),
               HasSubstr("goes on from shared storage only"));
 }
 
-TEST_F(HostedGangTest, NorToMakeWayThoughTheseAreFaster) {
+TEST_F(ManagedGangTest, NorToMakeWayThoughTheseAreFaster) {
   Submit(OnDemand(1, 200s), kBob);
   Settle();
   std::vector<Tier> tiers;
@@ -159,12 +159,12 @@ TEST_F(HostedGangTest, NorToMakeWayThoughTheseAreFaster) {
   EXPECT_EQ(tiers, std::vector{Tier::kShared});
 }
 
-TEST_F(HostedTest, ItIsNeverKilledToMakeWay) {
+TEST_F(ManagedTaskTest, ItIsNeverKilledToMakeWay) {
   Start("a");
   EXPECT_FALSE(Job(kJob).spec.methods.Has(Method::kKill));
 }
 
-TEST_F(HostedTest, WithAnImageInAdvanceItStillLeavesByACheckpoint) {
+TEST_F(ManagedTaskTest, WithAnImageInAdvanceItStillLeavesByACheckpoint) {
   cluster_.memory = 20LL << 30;
   policy_.margin = 0s;
   StartController();
@@ -182,13 +182,13 @@ TEST_F(HostedTest, WithAnImageInAdvanceItStillLeavesByACheckpoint) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
 }
 
-TEST_F(HostedTest, ItEndsAsItsTaskEnds) {
+TEST_F(ManagedTaskTest, ItEndsAsItsTaskEnds) {
   Start("a");
   cluster_.Exit(kJob, 0, 0);
   EXPECT_EQ(State(kJob), JobState::kDone);
 }
 
-TEST_F(HostedTest, ANewControllerKnowsItAgain) {
+TEST_F(ManagedTaskTest, ANewControllerKnowsItAgain) {
   Start("a");
   Vacate();
   StartController();
@@ -199,10 +199,10 @@ TEST_F(HostedTest, ANewControllerKnowsItAgain) {
   EXPECT_EQ(Job(kJob).preemptions, 0);
 }
 
-TEST_F(HostedTest, OneOfOurOwnOfTheSameNumberIsNotTouched) {
+TEST_F(ManagedTaskTest, OneOfOurOwnOfTheSameNumberIsNotTouched) {
   const JobId own = Submit(Batch(1));
   Settle();
-  cluster_.StartHosted("b", spec_, own.value(), 7);
+  cluster_.StartManaged("b", spec_, own.value(), 7);
   Settle();
   EXPECT_EQ(Job(own).incarnation, 1);
   EXPECT_EQ(State(own), JobState::kRunning);

@@ -7,8 +7,8 @@
 namespace siding {
 namespace {
 
-// The look that is due every second was not had for so long: the controller itself stood still, and what has
-// come meanwhile waits to be read.
+// The check that is due every second was missing for this long: the controller itself was stopped, and
+// messages that arrived meanwhile wait to be read.
 constexpr Duration kStoodStill = std::chrono::seconds(3);
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Nodes whose agents hold their connections and say nothing: an agent that is stopped or hangs, a machine
-// that swaps. What was heard last may be out of date, and orders may not be carried out, so nothing new is
-// planned there. What runs there is left alone, and orders for it are sent: it is as far from being lost as
-// on a node that is cut off.
+// Silent nodes: their agents are connected and send no heartbeats, because the agent is stopped or hangs, or
+// the machine swaps. The last report may be out of date, and orders may not be carried out, so nothing new is
+// planned there. What runs there is left alone, and orders for it are sent: its tasks are no more lost than
+// those of a node that is cut off.
 //
 // Used under the engine's lock.
 #pragma once
@@ -34,7 +34,7 @@ class Silence {
   Agenda& agenda_;
   Verifications& verifications_;
   Duration silent_after_{0};
-  Time awake_since_;  // the controller itself has looked every second or so since then
+  Time awake_since_;  // since then the controller itself has checked every second or so
 };
 
 }  // namespace siding

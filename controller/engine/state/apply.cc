@@ -7,12 +7,12 @@
 namespace siding {
 namespace {
 
-// More than a job is given between two copies of the journal.
+// More orders than a job gets between two copies of the journal.
 constexpr int kSkippedOrders = 1000;
 
 double NodeSeconds(const JobRecord& job, Duration d) { return job.spec.nodes * ToSeconds(d); }
 
-// The job runs (again): what it stood still for is lost.
+// The job runs (again): the time while it was stopped is lost.
 void CountStandstill(JobRecord& job, Time now) {
   if (job.stopped_at) job.lost_node_seconds += NodeSeconds(job, now - *job.stopped_at);
   job.stopped_at.reset();
@@ -26,7 +26,7 @@ void CountRepeatedWork(JobRecord& job, Time now) {
   job.stopped_at = until;
 }
 
-// It has made way for a request. One that was only told to, and could not, or need not, has not.
+// It has made way for a request. A job whose order failed or was withdrawn has not.
 void CountPreemption(JobRecord& job) {
   if (job.current.request != JobId() && !job.current.keep_running) ++job.preemptions;
 }
@@ -47,12 +47,12 @@ void LeaveNodes(JobRecord& job) {
   job.in_ram = false;
 }
 
-// What was saved before is not gone on from any more: files may have been written since, by the next life.
+// Earlier saves are not continued from any more: the new incarnation may overwrite their files.
 void BackToTheStart(JobRecord& job, Time now, const std::string& why) {
   job.saved_at.reset();
   job.exited.clear();
   job.restore_failures = 0;
-  if (!job.first_started || job.state == JobState::kStarting) return;  // nothing of this life has run
+  if (!job.first_started || job.state == JobState::kStarting) return;  // nothing of this incarnation has run
   job.begun = now;
   job.begun_after = job.incarnation;
   job.restart_reason = why;
@@ -152,7 +152,7 @@ class Applier {
   void operator()(const JournalRestored& e) {
     state_.last_job = std::max(state_.last_job, e.last_job);
     state_.restored_at = event_.at;
-    // Of orders and images since, only the agents know. None of their numbers is given again.
+    // Only the agents know the orders and images since then. Their numbers are not used again.
     for (const auto& [id, job] : state_.unfinished) {
       job->from_copy = true;
       job->order += kSkippedOrders;
@@ -190,8 +190,8 @@ class Applier {
     job.runs_since = runs ? std::optional(event_.at) : std::nullopt;
   }
 
-  // The job leaves in the middle of it: no rank's image will count, and those that are in place already are
-  // to go.
+  // The job leaves in the middle of it: no rank's image counts, and images that are in place already are
+  // deleted.
   void AbandonCheckpoint(const JobRecord& job, const CheckpointId& id) {
     CheckpointRecord& checkpoint = state_.checkpoints[id];
     if (checkpoint.state != CheckpointState::kBeingMade) return;
@@ -368,8 +368,8 @@ class Applier {
     }
   }
 
-  // It is started again. That tasks of its last life are gone has been seen, or an operator has said it. Of
-  // one that was found started again, nobody knows which.
+  // It is started again. Its earlier tasks have been seen gone, or an operator has declared it. If it was
+  // found started again, it is not known which of them are.
   void GiveUpLeftTasks(JobRecord& job, bool found) {
     for (const NodeId& node : job.left_on) {
       if (found || state_.IsLost(node)) state_.given_up[node].insert(job.id);
@@ -419,7 +419,7 @@ class Applier {
               : e.checkpoint != CheckpointId() ? state_.checkpoints[e.checkpoint].ran
                                                : job.saved_ran;
     if (!job.first_started) job.first_started = started;
-    // Whatever it goes on from, what may be lost is what it does from now on.
+    // Whatever it continues from, only what it does from now on may be lost.
     job.durable_at = started;
     job.displaced_by = JobId();
     job.start_failures = job.restore_failures = 0;
@@ -442,10 +442,10 @@ class Applier {
 
   void FallBack(JobRecord& job, const JobMoved& e) {
     CountRepeatedWork(job, event_.at);
-    // A parked job that has to start from the beginning has left nothing new behind.
+    // A parked job that has to start from the beginning has saved nothing new.
     if (HoldsNodes(job.state)) job.left_on = e.nodes;
-    // What it goes on from was saved when a rank that has ended since was still there: that one is needed
-    // again. A checkpoint says for itself who had ended.
+    // It continues from a save of a time when a rank that has ended since was still running: that rank is
+    // needed again. A checkpoint itself names the ranks that had ended.
     if (job.saved_at && job.last_exit > *job.saved_at) job.exited.clear();
     LeaveNodes(job);
   }

@@ -1,5 +1,5 @@
-// The controller's state. The durable part changes only by Apply(event); the observed part is what the
-// agents said last and is gone with the process: they say it again.
+// The controller's state. The durable part changes only by Apply(state, event); the observed part is what
+// agents reported last. It is lost with the process: they report it again.
 #pragma once
 
 #include <map>
@@ -101,7 +101,7 @@ struct JobRecord {
 
   // On-demand.
   std::vector<Plan> plans;
-  std::optional<Time> preemptible_since;  // its time was over, and it has had no precedence from then on
+  std::optional<Time> preemptible_since;  // when its time was over: it has had no precedence since
 };
 
 // An on-demand job that has its nodes by right, or is to have them.
@@ -171,7 +171,7 @@ struct DurableState {
   }
 };
 
-// What others said last. Gone with the process: they say it again.
+// What agents and cluster managers reported last. Lost with the process: they report it again.
 struct ObservedState {
   std::map<NodeId, ObservedNode> observed_nodes;
   std::map<NodeId, std::map<TaskId, ObservedTask>> observed_tasks;
@@ -180,8 +180,8 @@ struct ObservedState {
 
 struct ClusterState : DurableState, ObservedState {};
 
-// Where a job that has left its nodes goes on from: whichever is newer, its last good checkpoint or what the
-// program saved itself.
+// From what a job that has left its nodes continues: its last good checkpoint or the program's own save,
+// whichever is newer.
 enum class Resumption { kBeginning, kCheckpoint, kOwnSave };
 Resumption ResumptionOf(const DurableState& state, const JobRecord& job);
 // Those that it may be restored from, the newest last: of its life since it was last started from the

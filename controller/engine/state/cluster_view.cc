@@ -39,7 +39,7 @@ TaskSeen ClusterView::Seen(const JobRecord& job, int rank) const {
   const ObservedTask* task = TaskOn(node, TaskOf(job, rank));
   const ObservedTask& said = task != nullptr ? *task : kNothing;
   if (!state_.IsLost(node)) return {task != nullptr, IsConnected(node), said.report, said.progress};
-  // As its agent would say it after a start with another boot id.
+  // As its agent would report it after a reboot.
   if (!IsGone(said.report.phase())) return {true, true, kLost.report, kLost.progress};
   return {true, true, said.report, said.progress};
 }
@@ -107,7 +107,7 @@ bool ClusterView::IsLeftTask(const JobRecord& job, const NodeId& node, const Tas
 }
 
 bool ClusterView::HasLeftTasks(const JobRecord& job) const {
-  if (HoldsNodes(job.state)) return false;  // it has been: to keep it frozen would undo nothing
+  if (HoldsNodes(job.state)) return false;  // it has been started again: holding it back would undo nothing
   for (const auto& [node, jobs] : state_.given_up) {
     if (jobs.contains(job.id) && !state_.IsLost(node)) return true;
   }
@@ -172,7 +172,7 @@ bool ClusterView::IsBeingWritten(const CheckpointRecord& checkpoint, int rank) c
   const TaskId id{checkpoint.job, checkpoint.incarnation, checkpoint.first_rank + rank};
   const ObservedTask* task = TaskOn(node, id);
   if (task == nullptr) {
-    // A controller that has only just begun has not heard of it yet.
+    // A controller that has just started has no report of it yet.
     const JobRecord& job = state_.jobs.at(checkpoint.job);
     return !IsConnected(node) && (IsPlacedOn(node, id) || IsLeftTask(job, node, id));
   }

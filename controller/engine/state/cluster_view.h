@@ -18,13 +18,13 @@ class ClusterView {
     return TaskId{job.id, job.incarnation, job.first_rank + rank};
   }
 
-  // Null: nobody has heard of it.
+  // Null: no agent has reported it.
   const ObservedTask* TaskOn(const NodeId& node, const TaskId& id) const;
   // Its agent is connected.
   bool IsConnected(const NodeId& node) const;
   // Its agent is connected, and not silent.
   bool IsHeard(const NodeId& node) const;
-  // What is known of the task of a rank. Good until an agent says something else.
+  // What is known of the task of a rank. Valid until the next report.
   TaskSeen Seen(const JobRecord& job, int rank) const;
   // Ranks that have not exited.
   std::vector<int> LiveRanks(const JobRecord& job) const;
@@ -32,27 +32,27 @@ class ClusterView {
   bool IsSeenRunning(const JobRecord& job) const;
   // All of its ranks that have not exited have saved themselves, and ended.
   bool HaveAllSaved(const JobRecord& job) const;
-  // Somebody has heard of it, in this life of the controller or an earlier one.
+  // An agent has reported the node, or the journal names it.
   bool IsKnown(const NodeId& node) const;
   // Where it was to be moved to; empty: anywhere.
   std::vector<NodeId> TargetOf(const JobRecord& job) const;
   // The task is the one that the recorded state has placed there.
   bool IsPlacedOn(const NodeId& node, const TaskId& task) const;
-  // Somebody has recorded that this task is to be there.
+  // The recorded state says that this task is to be there.
   bool IsWanted(const JobRecord& job, const NodeId& node, const TaskId& task) const;
   // A task of this job's last incarnation whose end is waited for: its report is kept until then.
   static bool IsLeftTask(const JobRecord& job, const NodeId& node, const TaskId& task);
-  // Tasks of its last start may still live: if it were started now, it might run twice. That they do not
-  // where a node is lost is the operator's word.
+  // Tasks of its last start may still live: if it were started now, it might run twice. For a lost node, an
+  // operator has declared that they do not.
   bool HasLeftTasks(const JobRecord& job) const;
-  // An agent that knows nothing of a task may hear of it yet. Not if the journal is a copy: of what was
-  // ordered before, it has heard, and the task may have been there and be gone.
+  // An agent that does not know a task may still get the order to start it. Not if the journal is a copy: it
+  // has got earlier orders, and the task may have been there and be gone.
   bool StartIsOnItsWay(const JobRecord& job) const;
-  // The nodes of ranks that have not been seen gone. An agent that knows nothing of a task says that it is
-  // gone, unless the order to start it may still be on its way. What an operator says of a node does not: it
-  // may come back after all.
+  // The nodes of ranks that have not been seen gone. An agent that does not know a task says that it is gone,
+  // unless the order to start it may still be on its way. That an operator declared a node lost is no proof:
+  // it may come back.
   std::vector<NodeId> WhereTasksMayLive(const JobRecord& job) const;
-  // Something new may be placed there: it is heard, not cordoned, and its cluster manager uses it.
+  // New tasks may be placed there: it is connected and not silent, not cordoned, and its manager uses it.
   bool Usable(const NodeId& node) const;
   // As its cluster manager says, or else its agent.
   Resources CapacityOf(const NodeId& node, const ObservedNode& observed) const;

@@ -21,7 +21,7 @@ namespace siding {
 // Everything lives as long as the engine, and is used under its lock.
 struct Context {
   const ClusterState& state;
-  ObservedState& observed;  // of `state`; written by those who hear it
+  ObservedState& observed;  // of `state`; written by the parts that receive reports
   const Policy& policy;
   const Retention& retention;
   const Clock& clock;

@@ -9,7 +9,7 @@ namespace siding {
 
 namespace {
 
-// What a spec has of its submitter's, which is as long as that one likes, nobody reads here.
+// The parts of a spec whose length its submitter chooses are not needed here.
 void Shorten(Event& event) {
   if (auto* submitted = std::get_if<JobSubmitted>(&event.body)) DropContents(submitted->spec);
   if (auto* refused = std::get_if<RequestRefused>(&event.body)) DropContents(refused->spec);

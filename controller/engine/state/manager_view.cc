@@ -26,7 +26,7 @@ bool ManagerView::MayRunOn(JobId id, const NodeId& node) const {
          std::find(queued->nodes.begin(), queued->nodes.end(), node) != queued->nodes.end();
 }
 
-bool ManagerView::GoesOnInQueue(const JobRecord& job) const {
+bool ManagerView::ContinuesInQueue(const JobRecord& job) const {
   if (!IsExternallyManaged(job) || job.first_rank == 0 || job.state != JobState::kRunning) return false;
   const ManagedJob* queued = QueuedAs(job.id);
   return queued != nullptr && queued->phase == ManagedPhase::kRunning && queued->starts <= job.incarnation;
@@ -56,8 +56,8 @@ bool ManagerView::HasOtherSteps(const JobRecord& job) const {
   return false;
 }
 
-// An agent chooses what a task of a cluster manager goes on from. It sees its own disk and the shared tier:
-// of images on the disks of other ranks' nodes it cannot know whether they are whole
+// An agent chooses from which image a task of a cluster manager continues. It sees its own disk and the
+// shared tier: it cannot know whether images on the disks of other ranks' nodes are whole
 // (agent/slurm/registration.h).
 std::string ManagerView::WhyNotLocal(const JobRecord& job) const {
   if (!IsExternallyManaged(job)) return "";
@@ -67,8 +67,8 @@ std::string ManagerView::WhyNotLocal(const JobRecord& job) const {
   return absl::StrCat(job.spec.cluster_manager, " cannot be told to start it where its image would be");
 }
 
-// Its cluster manager has it still, or has not been heard yet: it may start it again, and it goes on from its
-// images then, however it ended.
+// Its cluster manager still has it, or has not been polled yet: it may start the job again, which then
+// continues from its images, however it ended.
 bool ManagerView::MayComeBack(const JobRecord& job) const {
   if (!IsExternallyManaged(job) || platform_.manager().empty()) return false;
   const ManagedJob* queued = QueuedAs(job.id);

@@ -27,17 +27,17 @@ class ManagerView {
   const ManagedJob* ComingBack(const JobRecord& job) const;
   // While a job runs, the queue knows where. An agent elsewhere that reports a task of it is not believed.
   bool MayRunOn(JobId id, const NodeId& node) const;
-  // A step has ended, but the job has not: what else it does, nobody has said. That it is over, the queue
-  // will say.
-  bool GoesOnInQueue(const JobRecord& job) const;
+  // A step has ended, but the job has not: what else it does is not known. The queue will say when it is
+  // over.
+  bool ContinuesInQueue(const JobRecord& job) const;
   // A script that has started a step cannot be dumped, the step can: it stands for the job while it runs. So
   // does the next one after it.
   bool IsStepOf(const JobRecord& job, const TaskId& task) const;
   // Tasks of another step of the job run beside those that stand for it: these cannot leave without them.
   bool HasOtherSteps(const JobRecord& job) const;
-  // Why images on its nodes' own disks are none that it could go on from; empty: they are.
+  // Why it could not continue from images on its nodes' own disks; empty: it could.
   std::string WhyNotLocal(const JobRecord& job) const;
-  // It may still go on from them, or somebody may want to look at what it failed of.
+  // Its images are kept: it may still continue from them, or its user may want to find why it failed.
   bool KeepsImages(const JobRecord& job) const;
   // What the manager's other jobs hold: those that siding does not move, and those that it has started again
   // and no agent has reported yet.

@@ -91,7 +91,7 @@ Resources NodeAccounts::HeldByStrays(const NodeId& node) const {
   return held;
 }
 
-bool NodeAccounts::HasRoomToGoOn(const JobRecord& job) const {
+bool NodeAccounts::HasRoomToContinue(const JobRecord& job) const {
   if (!OwnershipOf(job.spec).siding_makes_room) return true;  // its cluster manager makes room
   const std::map<NodeId, Resources> room = RoomBesideOthers(job);
   const std::vector<int> ranks = cluster_.LiveRanks(job);
@@ -150,8 +150,8 @@ std::optional<NodeAccounts::Account> NodeAccounts::AccountOf(const NodeId& node)
   return account;
 }
 
-// The ranks of a request end together, if not in the same instant. Until they have, the nodes of the first
-// are not given away: those who left them come back all at once, and a gang finds its nodes.
+// The ranks of a request end at nearly the same time. Until all have ended, the nodes of the first are not
+// given away: the victims come back at once, and a gang finds all of its nodes.
 bool NodeAccounts::IsEnding(const JobRecord& request) const {
   return HoldsNodes(request.state) && !request.exited.empty() &&
          clock_.Now() - request.last_exit < kRanksEndWithin;
@@ -171,7 +171,7 @@ void NodeAccounts::GiveWhatIsFrozen(std::map<NodeId, Resources>& room) const {
   }
 }
 
-// And those of which nobody has heard: the order to start them may still be on its way.
+// And those that no agent has reported: the order to start them may still be on its way.
 void NodeAccounts::TakeLeftTasks(std::map<NodeId, Resources>& room) const {
   for (const auto& [id, job] : state_.index.waiting()) {
     if (job->left_on.empty()) continue;

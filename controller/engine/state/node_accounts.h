@@ -1,5 +1,5 @@
-// What is free on each node. It is asked for after almost every event, so it is kept, and computed again only
-// for nodes on which something happened.
+// What is free on each node. It is needed after almost every event, so it is cached, and computed again only
+// for nodes on which something changed.
 //
 // Not thread-safe: used under the engine's lock. What is passed in must outlive it.
 #pragma once
@@ -52,12 +52,12 @@ class NodeAccounts {
   Resources HeldByStrays(const NodeId& node) const;
   // A frozen job can continue where it is. What it gave up when it was frozen may be a request's now, though
   // it did not make way for one.
-  bool HasRoomToGoOn(const JobRecord& job) const;
+  bool HasRoomToContinue(const JobRecord& job) const;
   // Other jobs that run there, once for each of their ranks.
   std::vector<const JobRecord*> RunningBeside(const JobRecord& job, const NodeId& node) const;
-  // On those of its nodes that are connected, cordoned or not: what is left beside those who run.
+  // On those of its nodes that are connected, cordoned or not: what running jobs leave.
   std::map<NodeId, Resources> RoomBesideOthers(const JobRecord& job) const;
-  // For tests: what is kept is what would be computed now.
+  // For tests: the cache has what would be computed now.
   bool IsConsistent() const;
 
  private:

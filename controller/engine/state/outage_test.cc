@@ -72,7 +72,7 @@ TEST_F(OutageTest, NothingIsActedOnThatIsNotRecorded) {
   EXPECT_EQ(State(victim), JobState::kRunning);
 }
 
-// Its command was held back with the event, so it is sent anew.
+// Its command was held back with the event, so it is sent again.
 TEST_F(OutageTest, AnOrderThatWasTakenBackCanBeGivenAgain) {
   const JobId victim = Submit(Batch(1, {Method::kCheckpoint}));
   Settle();

@@ -14,7 +14,7 @@ class PendingStarts {
  public:
   PendingStarts(const ClusterState& state, const ClusterView& cluster) : state_(state), cluster_(cluster) {}
 
-  // The job ends, and nothing else remembers that it was to be started.
+  // The job ends, and no other record says that it was to be started.
   void NoteStartsOf(const JobRecord& job);
   // The node's agent has said what it has, or is away.
   void Forget(const NodeId& node) { starts_.erase(node); }

@@ -12,13 +12,13 @@ namespace {
 
 constexpr size_t kLongestText = 1000;
 // Of a cluster manager's task: agents fill in a few numbers and a name.
-constexpr size_t kMostHostedSpec = 2048;
+constexpr size_t kMostManagedSpec = 2048;
 constexpr int kMostGpusOfATask = 1024;
-// What went wrong on a node may be over after this.
+// A problem of a node may have passed after this time.
 constexpr Duration kPause = std::chrono::seconds(1);
 constexpr Duration kLongestPause = std::chrono::minutes(1);
 constexpr int64_t kOpsPerIncarnation = 1000000;
-// Starts of a job that the journal does not know; what came of them may still live.
+// Starts of a job that the journal does not know; their tasks may still live.
 constexpr int kSkippedIncarnations = 1000;
 
 }  // namespace
@@ -71,7 +71,7 @@ v1::TaskReport WithShortTexts(v1::TaskReport report) {
     report.mutable_gpus()->DeleteSubrange(kMostGpusOfATask, report.gpus_size() - kMostGpusOfATask);
   for (std::string& gpu : *report.mutable_gpus()) gpu = Cut(gpu);
   // Not one that an agent has made: nothing is followed by it.
-  if (report.spec().ByteSizeLong() > kMostHostedSpec) report.clear_spec();
+  if (report.spec().ByteSizeLong() > kMostManagedSpec) report.clear_spec();
   report.DiscardUnknownFields();
   return report;
 }

@@ -11,7 +11,7 @@
 
 namespace siding {
 
-// What an agent last said of a task, or that it knows of none. Good until it says something else.
+// The last report of a task, or that its agent knows none. Valid until the next report.
 struct TaskSeen {
   bool known;      // there is a report
   bool connected;  // the node's agent is connected, or the node is lost: the report is current
@@ -30,7 +30,7 @@ bool IsReleasing(const JobRecord& job);
 bool IsArriving(JobState state);
 // A request that has been planned and not been granted.
 bool WaitsForItsNodes(const JobRecord& job);
-// A request that waits its turn like a batch job: it goes first, but nobody makes way.
+// A request that waits in the queue like a batch job: ahead of those, but no job makes way for it.
 bool IsQueued(const JobRecord& job);
 // A cluster manager decides when and where it runs, and starts its tasks.
 bool IsExternallyManaged(const JobRecord& job);
@@ -62,8 +62,8 @@ int NextIncarnation(const JobRecord& job);
 CheckpointId CheckpointOf(const JobRecord& job, int number);
 // That it is given before it is stopped; none if it is frozen already.
 Duration NoticeOf(const JobRecord& job);
-// Nothing of it has run yet, or its user has said that its work may be given up. A cluster manager starts its
-// jobs as it likes.
+// It may be started from the beginning: nothing of it has run yet, its user allows kill, or it belongs to a
+// cluster manager, which decides that itself.
 bool MayStartOver(const JobRecord& job);
 // For a job that may not: what its user can do.
 std::string HowToStartOver(const JobRecord& job);

@@ -14,7 +14,7 @@ namespace {
 constexpr Duration kTryAgain = std::chrono::seconds(1);
 constexpr Duration kTryAgainAtLatest = std::chrono::seconds(30);
 
-// By this follows which of its tasks a job is accounted for by what it holds; the others are strays.
+// If one of these changes, other tasks of the job count as its own or as strays.
 std::pair<bool, int> AllocationState(const DurableState& state, JobId id) {
   const auto job = state.jobs.find(id);
   return job == state.jobs.end() ? std::pair(false, -1)
@@ -94,7 +94,7 @@ void Recorder::TakeBack() {
   agenda_.jobs.clear();
 }
 
-// A journal that is damaged, or that another controller has taken over, does not get well by itself.
+// A journal that is damaged, or that another controller has taken over, does not recover by itself.
 bool Recorder::EndOutage() {
   const Time now = clock_.Now();
   if (now < try_at_ || absl::IsDataLoss(health_) || absl::IsAborted(health_) ||

@@ -1,9 +1,9 @@
-// Decisions become events: applied to the state at once, and written to the journal before anything is done
-// about them.
+// Records decisions as events: applied to the state at once, and written to the journal before any order
+// follows from them.
 //
 // While the journal cannot be written (the disk is full, say) nothing is decided. What was decided and not
-// recorded is taken back, so that nothing is shown or done that a restart would not know. What is observed
-// meanwhile is said again by those who see it.
+// recorded is taken back, so that nothing is shown or done that a restart would not know. Agents and cluster
+// managers report again what was observed meanwhile.
 #pragma once
 
 #include <vector>

@@ -18,7 +18,7 @@ std::string Text(const std::map<int, int>& codes) {
 std::string Text(Time time) { return absl::StrCat(ToMicros(time)); }
 std::string Text(const std::optional<Time>& time) { return time ? Text(*time) : "-"; }
 
-// Not only as the journal writes it: what it leaves out is what a restart forgets.
+// Fields beside the journal's encoding: one that the codec leaves out is lost by a restart, and must show.
 std::string Text(const JobMoved& move) {
   return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", IdsText(move.target),
                       " keep-running ", move.keep_running, " through-ram ", move.through_ram, " for-good ",

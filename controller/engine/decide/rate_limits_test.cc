@@ -1,5 +1,5 @@
 // What a user may have written to the journal, and when there is more of it.
-#include "controller/engine/decide/allowance.h"
+#include "controller/engine/decide/rate_limits.h"
 
 #include "common/message_limits.h"
 #include "controller/engine/engine_fixture.h"
@@ -13,61 +13,61 @@ using testing::HasSubstr;
 const Time kStart = FromMicros(1'000'000);
 constexpr size_t kMiB = 1024 * 1024;
 
-class AllowancesTest : public testing::Test {
+class RateLimitsTest : public testing::Test {
  protected:
-  AllowancesTest() {
+  RateLimitsTest() {
     policy_.max_requests_per_hour = 4;
     policy_.max_request_mib_per_hour = 2;
   }
   absl::Status Take(size_t bytes = 0, Duration at = 0s, uint32_t uid = 1000) {
-    return allowances_.Take(uid, bytes, policy_, kStart + at);
+    return rate_limits_.Take(uid, bytes, policy_, kStart + at);
   }
 
   Policy policy_;
-  Allowances allowances_;
+  RateLimits rate_limits_;
 };
 
-TEST_F(AllowancesTest, AnHoursRequestsMayComeAtOnce) {
+TEST_F(RateLimitsTest, AnHoursRequestsMayComeAtOnce) {
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(Take().ok());
   EXPECT_THAT(Take().message(), HasSubstr("(max_requests_per_hour: 4); ask again in 900s"));
 }
-TEST_F(AllowancesTest, ThereIsOneMoreWhenItSaysSo) {
+TEST_F(RateLimitsTest, ThereIsOneMoreWhenItSaysSo) {
   for (int i = 0; i < 4; ++i) Take().IgnoreError();
   EXPECT_FALSE(Take(0, 899s).ok());
   EXPECT_TRUE(Take(0, 901s).ok());
 }
-TEST_F(AllowancesTest, BytesAreCountedToo) {
+TEST_F(RateLimitsTest, BytesAreCountedToo) {
   EXPECT_TRUE(Take(kMiB).ok());
   EXPECT_TRUE(Take(kMiB).ok());
   EXPECT_THAT(Take(kMiB).message(), HasSubstr("(max_request_mib_per_hour: 2); ask again in 1800s"));
 }
-TEST_F(AllowancesTest, WhatIsRefusedCostsNothing) {
+TEST_F(RateLimitsTest, WhatIsRefusedCostsNothing) {
   EXPECT_FALSE(Take(3 * kMiB).ok());
   EXPECT_TRUE(Take(2 * kMiB).ok());
 }
-TEST_F(AllowancesTest, UsersHaveTheirOwn) {
+TEST_F(RateLimitsTest, UsersHaveTheirOwn) {
   for (int i = 0; i < 4; ++i) Take().IgnoreError();
   EXPECT_TRUE(Take(0, 0s, 1001).ok());
 }
-TEST_F(AllowancesTest, RefusalsAreCounted) {
+TEST_F(RateLimitsTest, RefusalsAreCounted) {
   for (int i = 0; i < 6; ++i) Take().IgnoreError();
-  EXPECT_EQ(allowances_.refused(), 2);
+  EXPECT_EQ(rate_limits_.refused(), 2);
 }
-TEST_F(AllowancesTest, AClockThatWasSetBackTakesNothingAway) {
+TEST_F(RateLimitsTest, AClockThatWasSetBackTakesNothingAway) {
   for (int i = 0; i < 3; ++i) Take(0, 10s).IgnoreError();
   EXPECT_TRUE(Take(0, 0s).ok());
 }
 
-class AllowanceTest : public EngineTest {
+class RateLimitsOfEngineTest : public EngineTest {
  protected:
-  AllowanceTest() {
+  RateLimitsOfEngineTest() {
     Policy policy;
     policy.max_requests_per_hour = 3;
     engine_->SetPolicy(policy);
   }
 };
 
-TEST_F(AllowanceTest, SubmissionsAndOrdersAreCountedTogether) {
+TEST_F(RateLimitsOfEngineTest, SubmissionsAndOrdersAreCountedTogether) {
   AddNodes({"a"});
   const JobId job = Submit(Batch());
   Settle();
@@ -78,22 +78,22 @@ TEST_F(AllowanceTest, SubmissionsAndOrdersAreCountedTogether) {
   EXPECT_TRUE(absl::IsResourceExhausted(engine_->Suspend(kAda, job)));
   EXPECT_EQ(engine_->quota_refusals(), 2);
 }
-TEST_F(AllowanceTest, AJobCanAlwaysBeKilled) {
+TEST_F(RateLimitsOfEngineTest, AJobCanAlwaysBeKilled) {
   JobId job;
   for (int i = 0; i < 3; ++i) job = Submit(Batch());
   ASSERT_FALSE(engine_->Submit(kAda, Batch()).ok());
   EXPECT_TRUE(engine_->Kill(kAda, job).ok());
 }
-TEST_F(AllowanceTest, WhatIsRefusedLeavesNothing) {
+TEST_F(RateLimitsOfEngineTest, WhatIsRefusedLeavesNothing) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(engine_->Submit(kAda, Batch()).ok());
   const size_t events = engine_->EventsAfter(0, 1000, 0s).size();
   for (int i = 0; i < 10; ++i) EXPECT_FALSE(engine_->Submit(kAda, Batch()).ok());
   EXPECT_EQ(engine_->EventsAfter(0, 1000, 0s).size(), events);
 }
-TEST_F(AllowanceTest, OperatorsAreNotCounted) {
+TEST_F(RateLimitsOfEngineTest, OperatorsAreNotCounted) {
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(engine_->Submit(kRoot, Batch()).ok());
 }
-TEST_F(AllowanceTest, ARequestThatIsAskedAgainIsAnsweredAgain) {
+TEST_F(RateLimitsOfEngineTest, ARequestThatIsAskedAgainIsAnsweredAgain) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(engine_->Submit(kAda, Batch(), "key").ok());
 }
 
@@ -123,7 +123,7 @@ class ContentsTest : public EngineTest {
     spec.app->restart_command = {"again"};
     return spec;
   }
-  // There is one node, and one who leaves it to nobody.
+  // There is one node, and its job is not preemptible.
   void FillTheCluster() {
     AddNodes({"a"});
     Submit(Batch(1, {}), kBob);

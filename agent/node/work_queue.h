@@ -1,4 +1,4 @@
-// Work in the background, one thing after the other.
+// Work in the background, one piece after another.
 #pragma once
 
 #include <condition_variable>
@@ -13,10 +13,10 @@ namespace siding {
 // One thread for what may take long and belongs to no task. Thread-safe. The destructor drops what has not
 // begun. Its callers bound the queue: the controller asks for one reading and one
 // deletion of an image at a time.
-class Errands {
+class WorkQueue {
  public:
-  Errands() : thread_([this] { Run(); }) {}
-  ~Errands() {
+  WorkQueue() : thread_([this] { Run(); }) {}
+  ~WorkQueue() {
     {
       std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -24,10 +24,10 @@ class Errands {
     changed_.notify_all();
     thread_.join();
   }
-  void Add(std::function<void()> errand) {
+  void Add(std::function<void()> work) {
     {
       std::lock_guard lock(mutex_);
-      queue_.push_back(std::move(errand));
+      queue_.push_back(std::move(work));
     }
     changed_.notify_all();
   }
@@ -38,10 +38,10 @@ class Errands {
     for (;;) {
       changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
       if (stopping_) return;
-      auto errand = std::move(queue_.front());
+      auto work = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();
-      errand();
+      work();
       lock.lock();
     }
   }

@@ -1,4 +1,4 @@
-#include "agent/shim/shim_word.h"
+#include "agent/shim/shim_status.h"
 
 #include <signal.h>
 #include <sys/wait.h>

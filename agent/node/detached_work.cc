@@ -1,4 +1,4 @@
-#include "agent/node/aside.h"
+#include "agent/node/detached_work.h"
 
 #include <condition_variable>
 #include <mutex>
@@ -13,19 +13,19 @@ namespace {
 constexpr auto kFarewell = std::chrono::seconds(1);
 }
 
-struct Aside::State {
+struct DetachedWork::State {
   std::mutex mutex;
   std::condition_variable ended;
   std::optional<Steady::time_point> since;  // guarded by mutex
 };
 
-Aside::Aside() : state_(std::make_shared<State>()) {}
-Aside::~Aside() {
+DetachedWork::DetachedWork() : state_(std::make_shared<State>()) {}
+DetachedWork::~DetachedWork() {
   // One that has been under way for longer hangs.
   if (const auto begun = since()) Wait(*begun + kFarewell);
 }
 
-bool Aside::Begin(std::function<void()> work) {
+bool DetachedWork::Begin(std::function<void()> work) {
   {
     std::lock_guard lock(state_->mutex);
     if (state_->since) return false;
@@ -50,12 +50,12 @@ bool Aside::Begin(std::function<void()> work) {
   return true;
 }
 
-bool Aside::Wait(Steady::time_point until) const {
+bool DetachedWork::Wait(Steady::time_point until) const {
   std::unique_lock lock(state_->mutex);
   return state_->ended.wait_until(lock, until, [this] { return !state_->since; });
 }
 
-std::optional<Aside::Steady::time_point> Aside::since() const {
+std::optional<DetachedWork::Steady::time_point> DetachedWork::since() const {
   std::lock_guard lock(state_->mutex);
   return state_->since;
 }

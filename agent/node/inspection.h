@@ -1,4 +1,5 @@
-// What can be seen of a task's processes. A look is made of values, and may outlive its task: see Aside.
+// Memory of a task's processes, and what keeps them from being dumped or drained. An inspection uses values
+// only, and may outlive its task: see DetachedWork.
 #pragma once
 
 #include <sys/types.h>
@@ -22,10 +23,10 @@ namespace siding {
 struct GpuFacts {
   bool used = false;                    // it asks for some
   bool assigned = false;                // this node's agent gives them out
-  bool hosted = false;                  // a cluster manager has started it
+  bool externally_managed = false;      // a cluster manager has started it
   std::string cluster_manager;          // which
-  std::string unknown;                  // hosted: why it is not known which it has been given
-  std::vector<std::string> given;       // hosted: which it has been given
+  std::string unknown;                  // externally managed: why it is not known which it has been given
+  std::vector<std::string> allocated;   // externally managed: which are allocated to it
   int nodes = 1, gpus = 0;              // of its job, and its own
   std::shared_ptr<NodeGpus> nodes_own;  // null: not looked for
 };
@@ -34,7 +35,7 @@ struct GpuFacts {
 // agent/gpu/drainable.h.
 std::string WhyNotDrainable(const GpuFacts& facts, pid_t init, const std::function<bool(pid_t)>& is_client);
 
-struct SightAsked {
+struct InspectionRequest {
   pid_t init = 0;  // 0: it has no processes
   GpuFacts gpu;
   std::vector<std::string> on_gpus;  // that it holds
@@ -46,7 +47,7 @@ struct SightAsked {
   std::optional<Account> user;  // of these, once it was looked up
 };
 
-struct Sight {
+struct Inspection {
   Bytes memory, gpu_memory;
   std::string cannot_dump, cannot_drain;  // empty: nothing is known against it
   size_t gpu_clients = 0;
@@ -54,39 +55,39 @@ struct Sight {
   std::optional<Account> user;
 };
 
-// Where a look has come to, and what the last one saw. Thread-safe.
-class Sighting {
+// At which process an inspection is, and the result of the last one. Thread-safe.
+class InspectionProgress {
  public:
   using Steady = std::chrono::steady_clock;
 
-  std::atomic<pid_t> at{0};  // the process whose memory is being looked at
-  // Since when it has been that one, as far as earlier calls have seen: of many processes a look gets on.
+  std::atomic<pid_t> at{0};  // the process whose memory is being read
+  // Since when it has been that one, as far as earlier calls know: with many processes it changes.
   Steady::time_point SinceAt(pid_t now_at) {
     std::lock_guard lock(mutex_);
     if (now_at != seen_at_) since_ = Steady::now();
     seen_at_ = now_at;
     return since_;
   }
-  void Put(Sight sight) {
+  void Put(Inspection inspection) {
     std::lock_guard lock(mutex_);
-    last_ = std::move(sight);
+    last_ = std::move(inspection);
   }
-  std::optional<Sight> last() const {
+  std::optional<Inspection> last() const {
     std::lock_guard lock(mutex_);
     return last_;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::optional<Sight> last_;  // guarded by mutex_
-  pid_t seen_at_ = 0;          // guarded by mutex_
-  Steady::time_point since_;   // guarded by mutex_
+  std::optional<Inspection> last_;  // guarded by mutex_
+  pid_t seen_at_ = 0;               // guarded by mutex_
+  Steady::time_point since_;        // guarded by mutex_
 };
 
 // The task's processes can keep this waiting for as long as they like.
-Sight Look(const SightAsked& asked, std::atomic<pid_t>& at);
+Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at);
 
-// Of a look that does not come back. `at`: the process that it has come to, 0 if that is not known.
-std::string WhyNotSeen(pid_t at);
+// The reason, for an inspection that hangs. `at`: the process at which it is, 0 if that is not known.
+std::string WhyNotInspected(pid_t at);
 
 }  // namespace siding

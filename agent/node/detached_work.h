@@ -1,4 +1,4 @@
-// Work that may never come back.
+// Work that may never return.
 #pragma once
 
 #include <chrono>
@@ -8,20 +8,20 @@
 
 namespace siding {
 
-// What a job controls is read here: the kernel may block a reader of a process's memory, or of a file on a
-// file system of the job's, for as long as the job likes. Such a look is on a
-// thread of its own, which is left behind if it does not come back; there is never more than one.
+// For reads of what a job controls: the kernel may block a reader of a process's memory, or of a file on a
+// file system of the job's, for as long as the job likes. Such a read is done on a thread of its own, which
+// is left behind if it does not return; there is never more than one.
 //
 // Thread-safe.
-class Aside {
+class DetachedWork {
  public:
   using Steady = std::chrono::steady_clock;
 
-  Aside();
+  DetachedWork();
   // Waits a moment for work that is under way, and leaves it behind if it does not end.
-  ~Aside();
-  Aside(const Aside&) = delete;
-  Aside& operator=(const Aside&) = delete;
+  ~DetachedWork();
+  DetachedWork(const DetachedWork&) = delete;
+  DetachedWork& operator=(const DetachedWork&) = delete;
 
   // Begins `work` on another thread; false: an earlier one is still under way, or there is no thread. It may
   // outlive this object and everything else, so it owns all that it uses.

@@ -1,5 +1,5 @@
-// How much each user may have written to the journal: so many requests and so many bytes an hour. Who has
-// asked for nothing in an hour has all of it at once.
+// Limits how much each user may cause to be written to the journal: requests and bytes an hour, as a token
+// bucket. After an hour without requests a user has the whole amount again.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace siding {
 
-// What of a spec is as long as its submitter likes.
+// The size of those parts of a spec whose length its submitter chooses.
 size_t BytesOf(const JobSpec& spec);
 
-// Not durable: a controller that is started anew begins with full buckets. Not thread-safe.
-class Allowances {
+// Not durable: a restarted controller begins with full buckets. Not thread-safe.
+class RateLimits {
  public:
   // Takes a request of so many bytes from what `uid` may have. kResourceExhausted, naming the policy's field
   // and when to ask again: there is not so much left, and nothing is taken.
@@ -25,7 +25,7 @@ class Allowances {
   int64_t refused() const { return refused_; }
 
  private:
-  static constexpr size_t kMostKept = 1000;  // users; then those who would have all of it again are dropped
+  static constexpr size_t kMostKept = 1000;  // users; beyond that, those with full buckets are dropped
 
   // What is used up, and comes back with time.
   struct Used {
@@ -33,7 +33,7 @@ class Allowances {
     double bytes = 0;
     Time at;
   };
-  static void GiveBack(Used& used, const Policy& policy, Time now);
+  static void Refill(Used& used, const Policy& policy, Time now);
 
   std::map<uint32_t, Used> users_;
   int64_t refused_ = 0;

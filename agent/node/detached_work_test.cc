@@ -1,4 +1,4 @@
-#include "agent/node/aside.h"
+#include "agent/node/detached_work.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -10,7 +10,7 @@ namespace siding {
 namespace {
 
 using std::chrono::hours;
-using Steady = Aside::Steady;
+using Steady = DetachedWork::Steady;
 
 // What work waits for.
 class Gate {
@@ -31,41 +31,41 @@ class Gate {
   bool open_ = false;  // guarded by mutex_
 };
 
-TEST(Aside, IsDoneOnAnotherThread) {
-  Aside aside;
+TEST(DetachedWork, IsDoneOnAnotherThread) {
+  DetachedWork work;
   const auto done = std::make_shared<std::atomic<bool>>(false);
-  EXPECT_TRUE(aside.Begin([done] { *done = true; }));
-  EXPECT_TRUE(aside.Wait(Steady::now() + hours(1)));
+  EXPECT_TRUE(work.Begin([done] { *done = true; }));
+  EXPECT_TRUE(work.Wait(Steady::now() + hours(1)));
   EXPECT_TRUE(*done);
-  EXPECT_FALSE(aside.since());
+  EXPECT_FALSE(work.since());
 }
 
-TEST(Aside, OneThatDoesNotComeBackIsNotWaitedFor) {
-  Aside aside;
+TEST(DetachedWork, OneThatDoesNotComeBackIsNotWaitedFor) {
+  DetachedWork work;
   const auto gate = std::make_shared<Gate>();
   const auto before = Steady::now();
-  EXPECT_TRUE(aside.Begin([gate] { gate->Pass(); }));
-  EXPECT_FALSE(aside.Wait(Steady::now()));
-  EXPECT_GE(aside.since(), before);
+  EXPECT_TRUE(work.Begin([gate] { gate->Pass(); }));
+  EXPECT_FALSE(work.Wait(Steady::now()));
+  EXPECT_GE(work.since(), before);
   gate->Open();
-  EXPECT_TRUE(aside.Wait(Steady::now() + hours(1)));
+  EXPECT_TRUE(work.Wait(Steady::now() + hours(1)));
 }
 
-TEST(Aside, ThereIsNeverASecondThread) {
-  Aside aside;
+TEST(DetachedWork, ThereIsNeverASecondThread) {
+  DetachedWork work;
   const auto gate = std::make_shared<Gate>();
-  EXPECT_TRUE(aside.Begin([gate] { gate->Pass(); }));
-  EXPECT_FALSE(aside.Begin([] {}));
+  EXPECT_TRUE(work.Begin([gate] { gate->Pass(); }));
+  EXPECT_FALSE(work.Begin([] {}));
   gate->Open();
-  EXPECT_TRUE(aside.Wait(Steady::now() + hours(1)));
-  EXPECT_TRUE(aside.Begin([] {}));
+  EXPECT_TRUE(work.Wait(Steady::now() + hours(1)));
+  EXPECT_TRUE(work.Begin([] {}));
 }
 
-TEST(Aside, OneThatIsLeftBehindMayEndLater) {
+TEST(DetachedWork, OneThatIsLeftBehindMayEndLater) {
   const auto gate = std::make_shared<Gate>();
   const auto ended = std::make_shared<Gate>();
   {
-    Aside().Begin([gate, ended] {
+    DetachedWork().Begin([gate, ended] {
       gate->Pass();
       ended->Open();
     });

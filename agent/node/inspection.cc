@@ -1,4 +1,4 @@
-#include "agent/node/sight.h"
+#include "agent/node/inspection.h"
 
 #include <set>
 
@@ -23,9 +23,9 @@ std::string WhyNotWithoutGpu(pid_t init, const std::set<pid_t>& clients) {
 }
 
 // Its state would move to GPUs that others have if it were on other GPUs than recorded.
-std::string WhyNotDrainableHosted(const GpuFacts& facts, const std::vector<pid_t>& tree) {
+std::string WhyNotDrainableManaged(const GpuFacts& facts, const std::vector<pid_t>& tree) {
   if (!facts.unknown.empty()) return facts.unknown;
-  const std::string other = facts.nodes_own->FindOther(facts.given, tree);
+  const std::string other = facts.nodes_own->FindOther(facts.allocated, tree);
   if (other.empty()) return "";
   return absl::StrCat("it uses ", other, ", which ", facts.cluster_manager, " has not given to it");
 }
@@ -34,47 +34,48 @@ std::string WhyNotDrainableHosted(const GpuFacts& facts, const std::vector<pid_t
 
 std::string WhyNotDrainable(const GpuFacts& facts, pid_t init, const std::function<bool(pid_t)>& is_client) {
   if (!facts.used) {
-    const bool has_one = facts.hosted && !OpenGpuDescriptors(init).empty();
+    const bool has_one = facts.externally_managed && !OpenGpuDescriptors(init).empty();
     return has_one ? "it uses a GPU, and " + facts.cluster_manager + " has given it none" : "";
   }
   const std::string problem = facts.nodes_own == nullptr ? "" : facts.nodes_own->problem();
   if (!facts.assigned) return problem.empty() ? "this node's agent drains no GPUs" : problem;
   if (!problem.empty()) return problem;
   const std::vector<pid_t> tree = ProcessTree(init);
-  if (std::string why = facts.hosted ? WhyNotDrainableHosted(facts, tree) : ""; !why.empty()) return why;
+  if (std::string why = facts.externally_managed ? WhyNotDrainableManaged(facts, tree) : ""; !why.empty())
+    return why;
   return WhyNotDrainable(tree, facts.nodes, facts.gpus, is_client);
 }
 
-Sight Look(const SightAsked& asked, std::atomic<pid_t>& at) {
-  Sight sight;
-  sight.drained = asked.drained;
+Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at) {
+  Inspection inspection;
+  inspection.drained = asked.drained;
   const pid_t init = asked.init;
   const GpuFacts& gpu = asked.gpu;
-  if (init > 0) sight.memory = TreeMemory(init, at);
+  if (init > 0) inspection.memory = TreeMemory(init, at);
   if (!asked.on_gpus.empty() && gpu.nodes_own != nullptr) {
-    sight.gpu_memory =
+    inspection.gpu_memory =
         gpu.nodes_own->UsedBy(asked.on_gpus, init > 0 ? ProcessTree(init) : std::vector<pid_t>());
   }
-  if (init <= 0) return sight;
-  sight.cannot_dump = WhyNotDumpable(init, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
-  if (sight.cannot_dump.empty() && asked.has_criu) sight.cannot_dump = asked.no_criu;
-  if (sight.cannot_dump.empty() && asked.has_criu) {
+  if (init <= 0) return inspection;
+  inspection.cannot_dump = WhyNotDumpable(init, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
+  if (inspection.cannot_dump.empty() && asked.has_criu) inspection.cannot_dump = asked.no_criu;
+  if (inspection.cannot_dump.empty() && asked.has_criu) {
     // A directory service may take a while.
-    sight.user = asked.user ? asked.user : AccountOf(asked.uid, asked.gid);
-    sight.cannot_dump = std::string(CheckRecreatedNames(init, *sight.user).message());
+    inspection.user = asked.user ? asked.user : AccountOf(asked.uid, asked.gid);
+    inspection.cannot_dump = std::string(CheckRecreatedNames(init, *inspection.user).message());
   }
   // While it is off its GPUs nothing can be seen of that, and what was seen before holds.
-  if (asked.drained) return sight;
+  if (asked.drained) return inspection;
   std::set<pid_t> clients;
   if (gpu.used && gpu.assigned) clients = gpu.nodes_own->MayBeOnGpus(ProcessTree(init));
   // As seen a moment ago: the driver is asked only when it matters, since it may block the caller.
-  sight.cannot_drain = WhyNotDrainable(gpu, init, [&](pid_t pid) { return clients.contains(pid); });
-  if (gpu.used && sight.cannot_dump.empty()) sight.cannot_dump = WhyNotWithoutGpu(init, clients);
-  sight.gpu_clients = clients.size();
-  return sight;
+  inspection.cannot_drain = WhyNotDrainable(gpu, init, [&](pid_t pid) { return clients.contains(pid); });
+  if (gpu.used && inspection.cannot_dump.empty()) inspection.cannot_dump = WhyNotWithoutGpu(init, clients);
+  inspection.gpu_clients = clients.size();
+  return inspection;
 }
 
-std::string WhyNotSeen(pid_t at) {
+std::string WhyNotInspected(pid_t at) {
   const std::string who =
       at > 0 ? absl::StrCat("process ", at, " (", ProgramOf(at), ")") : "one of its processes";
   return who + " blocks reads of its memory";

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 
 constexpr Duration kPatience = std::chrono::seconds(20);
 
-class HostedGpuTest : public GpuTest {
+class ManagedGpuTest : public GpuTest {
  protected:
   // As the cluster manager does: it starts the shim itself, when the orders are there.
   absl::Status Start(const v1::ToAgent& command, const GpuAllocation& gpus) {
@@ -32,23 +32,23 @@ class HostedGpuTest : public GpuTest {
     return started ? absl::OkStatus() : absl::InternalError("no shim");
   }
   // Slurm's jobs do not say how many GPUs they want: the list does.
-  v1::JobSpec HostedJob(int steps = kGpuSteps) const {
+  v1::JobSpec ManagedJob(int steps = kGpuSteps) const {
     v1::JobSpec spec = GpuJob(steps);
     spec.clear_per_node();
     spec.set_cluster_manager("slurm");
     return spec;
   }
-  void LaunchHosted(const GpuAllocation& gpus) {
+  void LaunchManaged(const GpuAllocation& gpus) {
     v1::ToAgent command = Command(1);
-    *command.mutable_launch()->mutable_spec() = HostedJob();
+    *command.mutable_launch()->mutable_spec() = ManagedJob();
     ASSERT_EQ(Start(command, gpus), absl::OkStatus());
     AwaitPhase(v1::RUNNING);
     AwaitLines(3);
   }
-  absl::Status RestoreHosted(const GpuAllocation& gpus) {
+  absl::Status RestoreManaged(const GpuAllocation& gpus) {
     v1::ToAgent command = Command(100, 2);
     v1::Restore& restore = *command.mutable_restore();
-    *restore.mutable_spec() = HostedJob();
+    *restore.mutable_spec() = ManagedJob();
     restore.set_checkpoint("1.1");
     restore.set_tier(v1::SHARED);
     return Start(command, gpus);
@@ -64,9 +64,9 @@ class HostedGpuTest : public GpuTest {
   }
 };
 
-TEST_F(HostedGpuTest, ReportsTheGpusThatItWasGiven) {
+TEST_F(ManagedGpuTest, ReportsTheGpusThatItWasGiven) {
   StartHostWith(2);
-  LaunchHosted({"1", ""});
+  LaunchManaged({"1", ""});
   const v1::TaskReport report = Report();
   EXPECT_THAT(report.gpus(), ElementsAre(kSecond));
   EXPECT_EQ(report.spec().per_node().gpus(), 1);
@@ -75,27 +75,29 @@ TEST_F(HostedGpuTest, ReportsTheGpusThatItWasGiven) {
 }
 
 // Tasks outlive the agent, and the version of it, that wrote their records.
-TEST(HostedGpuRecord, IsReadAndWrittenAsByEarlierVersions) {
-  const std::string text = R"({"onlyGivenGpus":true,"givenGpus":["GPU-a"]})";
+TEST(ManagedGpuRecord, IsReadAndWrittenAsByEarlierVersions) {
+  const std::string text = R"({"hosted":true,"onlyGivenGpus":true,"givenGpus":["GPU-a"]})";
   const auto record = FromJson<agent::TaskRecord>(text);
   ASSERT_TRUE(record.ok()) << record.status();
   EXPECT_THAT(record->allocated_gpus(), ElementsAre("GPU-a"));
   EXPECT_TRUE(record->only_allocated_gpus());
-  EXPECT_THAT(*ToJson(*record), AllOf(HasSubstr("\"givenGpus\""), HasSubstr("\"onlyGivenGpus\"")));
+  EXPECT_TRUE(record->externally_managed());
+  EXPECT_THAT(*ToJson(*record),
+              AllOf(HasSubstr("\"hosted\""), HasSubstr("\"givenGpus\""), HasSubstr("\"onlyGivenGpus\"")));
 }
 
-TEST_F(HostedGpuTest, WithoutGpusItIsAnOrdinaryTask) {
+TEST_F(ManagedGpuTest, WithoutGpusItIsAnOrdinaryTask) {
   StartHostWith(2);
-  LaunchHosted({});
+  LaunchManaged({});
   const v1::TaskReport report = Report();
   EXPECT_THAT(report.gpus(), IsEmpty());
   EXPECT_EQ(report.spec().per_node().gpus(), 0);
   EXPECT_EQ(report.cannot_drain(), "");
 }
 
-TEST_F(HostedGpuTest, SuspendedItIsOffItsGpuAndComesBackToIt) {
+TEST_F(ManagedGpuTest, SuspendedItIsOffItsGpuAndComesBackToIt) {
   StartHostWith(2);
-  LaunchHosted({"1", ""});
+  LaunchManaged({"1", ""});
   Suspend(2);
   EXPECT_THAT(AwaitPhase(v1::SUSPENDED).gpus(), IsEmpty());
   EXPECT_EQ(GpuState(), kCheckpointed);
@@ -105,44 +107,44 @@ TEST_F(HostedGpuTest, SuspendedItIsOffItsGpuAndComesBackToIt) {
   ExpectCompleteOutput(kGpuSteps);
 }
 
-TEST_F(HostedGpuTest, DumpedItIsRestoredOntoTheGpuThatItsNextStartWasGiven) {
+TEST_F(ManagedGpuTest, DumpedItIsRestoredOntoTheGpuThatItsNextStartWasGiven) {
   StartHostWith(2);
-  LaunchHosted({"0", ""});
+  LaunchManaged({"0", ""});
   DumpAndCommit(2, "1.1");
   EXPECT_EQ(GpuState(), kCheckpointed);
-  ASSERT_EQ(RestoreHosted({"1", ""}), absl::OkStatus());
+  ASSERT_EQ(RestoreManaged({"1", ""}), absl::OkStatus());
   EXPECT_THAT(AwaitPhase(v1::RUNNING, 2).gpus(), ElementsAre(kSecond));
   EXPECT_EQ(gpu_.Read("moves"), "1 to 2");  // and the other way round
   EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
   ExpectCompleteOutput(kGpuSteps);
 }
 
-TEST_F(HostedGpuTest, TheDevicesThatItMayOpenSayWhichGpusItHas) {
+TEST_F(ManagedGpuTest, TheDevicesThatItMayOpenSayWhichGpusItHas) {
   StartHostWith(2);
-  LaunchHosted({"0", "1"});
+  LaunchManaged({"0", "1"});
   EXPECT_THAT(AwaitPhase(v1::RUNNING).gpus(), ElementsAre(kSecond));
 }
 
-TEST_F(HostedGpuTest, OfGpusThatItMayNotOpenTheDriverIsNotTold) {
+TEST_F(ManagedGpuTest, OfGpusThatItMayNotOpenTheDriverIsNotTold) {
   StartHostWith(2);
-  LaunchHosted({"0", "0"});
+  LaunchManaged({"0", "0"});
   DumpAndCommit(2, "1.1");
-  ASSERT_EQ(RestoreHosted({"0", "1"}), absl::OkStatus());
+  ASSERT_EQ(RestoreManaged({"0", "1"}), absl::OkStatus());
   AwaitPhase(v1::RUNNING, 2);
   EXPECT_EQ(ReadFile(gpu_.path() + "/moves").value_or(""), "1 to 2\n");
 }
 
-TEST_F(HostedGpuTest, TwoTasksMayHaveOneGpuTogether) {
+TEST_F(ManagedGpuTest, TwoTasksMayHaveOneGpuTogether) {
   StartHostWith(2);
-  LaunchHosted({"0", ""});
+  LaunchManaged({"0", ""});
   LaunchNeighbour();  // siding's own: it gets the other
   EXPECT_THAT(sink_.Await(neighbour_, [](const auto& r) { return r.gpus_size() == 1; }).gpus(),
               ElementsAre(kSecond));
 }
 
-TEST_F(HostedGpuTest, WhoseGpusAreNotKnownRunsAndStaysWhereItIs) {
+TEST_F(ManagedGpuTest, WhoseGpusAreNotKnownRunsAndStaysWhereItIs) {
   StartHostWith(1);
-  LaunchHosted({"7", ""});
+  LaunchManaged({"7", ""});
   EXPECT_EQ(Report().cannot_drain(), "it was given GPU 7, and the GPU driver knows 1");
   Suspend(2);
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("it was given GPU 7"));
@@ -153,42 +155,42 @@ TEST_F(HostedGpuTest, WhoseGpusAreNotKnownRunsAndStaysWhereItIs) {
   ExpectCompleteOutput(kGpuSteps);
 }
 
-TEST_F(HostedGpuTest, OnAnAgentWithoutGpusItRunsAndStaysWhereItIs) {
+TEST_F(ManagedGpuTest, OnAnAgentWithoutGpusItRunsAndStaysWhereItIs) {
   StartHostWith(0);
-  LaunchHosted({"0", ""});
+  LaunchManaged({"0", ""});
   EXPECT_EQ(Report().cannot_drain(), "this node's agent drains no GPUs");
 }
 
-TEST_F(HostedGpuTest, IsNotRestoredOntoFewerGpusThanItHad) {
+TEST_F(ManagedGpuTest, IsNotRestoredOntoFewerGpusThanItHad) {
   StartHostWith(2);
-  LaunchHosted({"0-1", ""});
+  LaunchManaged({"0-1", ""});
   DumpAndCommit(2, "1.1");
-  EXPECT_EQ(RestoreHosted({"1", ""}),
+  EXPECT_EQ(RestoreManaged({"1", ""}),
             absl::FailedPreconditionError("it is off its 2 GPUs, and has been given 1"));
   AwaitPhase(v1::RESTORE_FAILED, 2);
 }
 
-TEST_F(HostedGpuTest, IsNotRestoredWithoutAGpuIfItHadOne) {
+TEST_F(ManagedGpuTest, IsNotRestoredWithoutAGpuIfItHadOne) {
   StartHostWith(1);
-  LaunchHosted({"0", ""});
+  LaunchManaged({"0", ""});
   DumpAndCommit(2, "1.1");
-  EXPECT_EQ(RestoreHosted({}), absl::FailedPreconditionError("it is off its 1 GPUs, and has been given 0"));
+  EXPECT_EQ(RestoreManaged({}), absl::FailedPreconditionError("it is off its 1 GPUs, and has been given 0"));
 }
 
-TEST_F(HostedGpuTest, RestoreThatFailsOnTheGpuIsNoEndOfTheJob) {
+TEST_F(ManagedGpuTest, RestoreThatFailsOnTheGpuIsNoEndOfTheJob) {
   StartHostWith(1);
-  LaunchHosted({"0", ""});
+  LaunchManaged({"0", ""});
   DumpAndCommit(2, "1.1");
   gpu_.Fault("restore 2");
-  ASSERT_EQ(RestoreHosted({"0", ""}), absl::OkStatus());
+  ASSERT_EQ(RestoreManaged({"0", ""}), absl::OkStatus());
   EXPECT_THAT(AwaitPhase(v1::RESTORE_FAILED, 2).error(), HasSubstr("GPU driver, restore"));
   EXPECT_TRUE(Record(2).put_off());
   EXPECT_TRUE(Record(2).restored());
 }
 
-TEST_F(HostedGpuTest, TheNextAgentKnowsItsGpus) {
+TEST_F(ManagedGpuTest, TheNextAgentKnowsItsGpus) {
   StartHostWith(2);
-  LaunchHosted({"1", ""});
+  LaunchManaged({"1", ""});
   host_.reset();
   StartHost();
   EXPECT_THAT(AwaitPhase(v1::RUNNING).gpus(), ElementsAre(kSecond));

@@ -1,4 +1,4 @@
-#include "controller/engine/decide/allowance.h"
+#include "controller/engine/decide/rate_limits.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,23 +34,23 @@ size_t BytesOf(const JobSpec& spec) {
   return bytes;
 }
 
-void Allowances::GiveBack(Used& used, const Policy& policy, Time now) {
+void RateLimits::Refill(Used& used, const Policy& policy, Time now) {
   const double hours = std::max(0.0, ToSeconds(now - used.at)) / kHour;
   used.requests = std::max(0.0, used.requests - hours * policy.max_requests_per_hour);
   used.bytes = std::max(0.0, used.bytes - hours * policy.max_request_mib_per_hour * kMiB);
   used.at = now;
 }
 
-absl::Status Allowances::Take(uint32_t uid, size_t bytes, const Policy& policy, Time now) {
+absl::Status RateLimits::Take(uint32_t uid, size_t bytes, const Policy& policy, Time now) {
   if (users_.size() >= kMostKept) {
     for (auto user = users_.begin(); user != users_.end();) {
-      GiveBack(user->second, policy, now);
+      Refill(user->second, policy, now);
       const bool full = user->second.requests == 0 && user->second.bytes == 0;
       user = full ? users_.erase(user) : std::next(user);
     }
   }
   Used& used = users_.try_emplace(uid, Used{0, 0, now}).first->second;
-  GiveBack(used, policy, now);
+  Refill(used, policy, now);
   const double requests = used.requests + 1 - policy.max_requests_per_hour;
   const double too_long = used.bytes + static_cast<double>(bytes) - policy.max_request_mib_per_hour * kMiB;
   if (requests > 0) {

@@ -159,7 +159,9 @@ TEST(GuardsTest, NotIfAnotherRequestNeedsTheDiskThatItWritesTo) {
   for (const Plan& plan : plans) {
     ASSERT_TRUE(plan.feasible);
     for (const PlanStep& step : plan.steps) {
-      if (step.method == Method::kCheckpoint) EXPECT_LT(step.begin, kNow + seconds(2)) << step.job.value();
+      if (step.method == Method::kCheckpoint) {
+        EXPECT_LT(step.begin, kNow + seconds(2)) << step.job.value();
+      }
     }
   }
 }

@@ -588,15 +588,21 @@ TEST(TaskMachinePairs, AllAreDefined) {
             EXPECT_THAT(Kinds(actions), ElementsAre(A::kSend)) << pair;
             EXPECT_EQ(machine.record().SerializeAsString(), start.record().SerializeAsString()) << pair;
           }
-          if (start.busy()) EXPECT_EQ(WorkOf(actions), TaskWork::kNone) << pair;
-          if (WorkOf(actions) != TaskWork::kNone) EXPECT_EQ(actions.back().kind, A::kBegin) << pair;
+          if (start.busy()) {
+            EXPECT_EQ(WorkOf(actions), TaskWork::kNone) << pair;
+          }
+          if (WorkOf(actions) != TaskWork::kNone) {
+            EXPECT_EQ(actions.back().kind, A::kBegin) << pair;
+          }
         }
         size_t number = 0;
         for (const TaskObservation& seen : AllObservations()) {
           TaskMachine machine = start;
           const TaskActions actions = machine.Observe(seen);
           const std::string pair = v1::TaskPhase_Name(from) + ", observation " + std::to_string(number++);
-          if (IsOver(from)) EXPECT_EQ(machine.phase(), from) << pair;
+          if (IsOver(from)) {
+            EXPECT_EQ(machine.phase(), from) << pair;
+          }
           bool listed = machine.phase() == from;
           for (int e = 0; e < kTaskEventCount; ++e)
             listed |= NextPhase(from, static_cast<TaskEvent>(e)) == machine.phase();

@@ -105,7 +105,7 @@ def main(command):
     if os.geteuid() != 0:
         os.execvp(command[0], command)
     groups = {point: pathlib.Path(point) / f"siding-test-{os.getpid()}" for point in hierarchies()}
-    tmp = pathlib.Path(tempfile.mkdtemp(prefix="siding-test-", dir="/var/tmp"))
+    tmp = pathlib.Path(tempfile.mkdtemp(prefix="siding-test-", suffix=f"-{os.getpid()}", dir="/var/tmp"))
     tmp.chmod(0o1777)
     for group in groups.values():
         group.mkdir()

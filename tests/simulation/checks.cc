@@ -17,6 +17,14 @@ ImageName ImageOf(const CheckpointRecord& checkpoint, int rank) {
 
 }  // namespace
 
+bool LiesOnALostDisk(const ClusterState& recorded, const CheckpointRecord& checkpoint) {
+  if (checkpoint.tier != Tier::kLocal) return false;
+  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+    if (!checkpoint.exited.contains(rank) && recorded.IsLost(checkpoint.nodes[rank])) return true;
+  }
+  return false;
+}
+
 const JobRecord* Checks::Find(JobId id) const {
   const auto found = recorded_.jobs.find(id);
   return found == recorded_.jobs.end() ? nullptr : &found->second;
@@ -62,6 +70,13 @@ void Checks::PutBack(const std::function<void()>& put_back) {
   }
 }
 
+void Checks::OnBurnt(const NodeId& node) {
+  burnt_.insert(node);
+  for (const auto& [image, content] : lab_.store.images) {
+    if (image.disk == node.value()) burnt_images_.insert(image);
+  }
+}
+
 // What has been started once under a number may have run, and ended.
 void Checks::OnStartOrder(const TaskId& task) {
   if (old_starts_.contains({task.job, task.incarnation}))
@@ -91,7 +106,7 @@ void Checks::CheckLost(const JobRecord& job) {
 // One that is deleted because there are newer ones must not have been the last from which the job can go on.
 void Checks::CheckRestorable(const Event& event, const CheckpointChanged& changed) {
   const JobRecord& job = *Find(event.job);
-  const bool lost = LiesOnALostDisk(recorded_.checkpoints.at(changed.checkpoint));
+  const bool lost = LiesOnALostDisk(recorded_, recorded_.checkpoints.at(changed.checkpoint));
   if (changed.state == CheckpointState::kDeleted && !IsTerminal(job.state) && changed.note != "asked for" &&
       !lost && job.checkpoints.empty())
     lab_.trace.Violate(absl::StrCat("the last checkpoint of job ", job.id.value(), " is deleted"));
@@ -116,12 +131,6 @@ void Checks::CheckStartsOver(const Event& event) {
   if (job.begun == event.at && !job.spec.methods.Has(Method::kKill) && !restarted_by_user_.contains(job.id))
     lab_.trace.Violate(absl::StrCat(
         "job ", job.id.value(), " starts from the beginning, and nobody said so (", job.restart_reason, ")"));
-}
-
-bool Checks::LiesOnALostDisk(const CheckpointRecord& checkpoint) const {
-  return checkpoint.tier == Tier::kLocal &&
-         std::any_of(checkpoint.nodes.begin(), checkpoint.nodes.end(),
-                     [&](const NodeId& node) { return recorded_.IsLost(node); });
 }
 
 // An operator was wrong, and the job was started again beside it: it is to be ended when its node is back.

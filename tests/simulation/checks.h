@@ -13,6 +13,9 @@
 
 namespace siding::simulation {
 
+// An image that the checkpoint needs is on the disk of a node that an operator has said to be lost.
+bool LiesOnALostDisk(const ClusterState& recorded, const CheckpointRecord& checkpoint);
+
 // Not thread-safe. Looks at what has been recorded and at what there really is, never at what the engine
 // believes.
 class Checks {
@@ -37,8 +40,8 @@ class Checks {
   void OnPromise(JobId job) { promises_.insert(job); }
   void OnUserKill(JobId job) { killed_by_user_.insert(job); }
   void OnUserRestart(JobId job) { restarted_by_user_.insert(job); }
-  // With all that was on its disk.
-  void OnBurnt(const NodeId& node) { burnt_.insert(node); }
+  // Before all that is on its disk is gone.
+  void OnBurnt(const NodeId& node);
 
   // ---- At the end. ----
   // What is not at rest yet; empty: everything is.
@@ -53,9 +56,8 @@ class Checks {
   void CheckStartsOver(const Event& event);
   void CheckStart(const Event& event, const JobMoved& move);
   bool IsGivenUp(const NodeId& node, const TaskId& task) const;
-  bool LiesOnALostDisk(const CheckpointRecord& checkpoint) const;
   // Nobody may have noticed yet.
-  bool HasBurnt(const ImageName& image) const { return burnt_.contains(NodeId(image.disk)); }
+  bool HasBurnt(const ImageName& image) const { return burnt_images_.contains(image); }
   bool IsOutOfReach(const CheckpointRecord& checkpoint) const;
   void CheckLost(const JobRecord& job);
   void CheckEndOfJob(const JobRecord& job);
@@ -70,6 +72,7 @@ class Checks {
   std::set<JobId> promises_;
   std::set<JobId> killed_by_user_, restarted_by_user_;
   std::set<NodeId> burnt_;
+  std::set<ImageName> burnt_images_;
   // The last incarnation of the job of which nothing ran on the node any more, if it was true what an
   // operator had said of it when the next one began.
   std::map<std::pair<NodeId, JobId>, int> given_up_;

@@ -1,4 +1,9 @@
 // What goes wrong, and how often.
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
 #include "tests/simulation/world.h"
 
 namespace siding::simulation {
@@ -53,6 +58,50 @@ void World::DrawPutBack(uint64_t seed) {
   });
 }
 
+// From a source of its own, too, but for the size of jobs: they must come to their end without the node.
+void World::DrawBurn(uint64_t seed) {
+  Random random(~seed * 5);
+  const bool others_suffice = static_cast<int>(nodes_.size()) - policy_.headroom_nodes > 1;
+  if (!trouble_.verbs || !trouble_.deaths || !others_suffice) return;
+  trouble_.burn = random.Chance(0.5);
+  if (!trouble_.burn) return;
+  std::optional<Duration> away;
+  if (random.Chance(0.5)) away = random.Between(30s, 600s);
+  lab_.timeline.After(random.Between(20s, 150s), [this, random, away]() mutable { BurnOne(random, away); });
+}
+
+// Rather one with images on its disk. It never comes back, and an operator has to say so (ResumeFrozen, if
+// nobody does before), or another one of its name does, with an empty disk.
+void World::BurnOne(Random& random, std::optional<Duration> away) {
+  std::set<std::string> with_images;
+  for (const auto& [image, content] : lab_.store.images) with_images.insert(image.disk);
+  std::vector<Node*> among;
+  for (Node& node : nodes_) {
+    if (with_images.contains(node.machine->node().value())) among.push_back(&node);
+  }
+  Node& node = among.empty() ? nodes_[random.Below(static_cast<int>(nodes_.size()))] : *random.OneOf(among);
+  const NodeId& name = node.machine->node();
+  lab_.trace(name.value(), "burns");
+  node.burnt = true;
+  node.has_power = false;
+  ++node.change;
+  node.agent.reset();
+  node.machine->CutPower();
+  node.machine->folders.clear();
+  checks_->OnBurnt(name);
+  std::erase_if(lab_.store.images, [&](const auto& image) { return image.first.disk == name.value(); });
+  // In the shared tier by hand: docs/design/store-format.md.
+  std::erase_if(lab_.store.drafts, [&](const auto& draft) { return draft.second == name; });
+  if (!away) return;
+  lab_.timeline.After(*away, [this, &node] {
+    lab_.trace(node.machine->node().value(), "is there again, with an empty disk");
+    node.burnt = false;
+    node.has_power = true;
+    network_.Reconnect(node.machine->node());
+    StartAgent(node);
+  });
+}
+
 // From a source of its own, too.
 void World::DrawSilence(uint64_t seed) {
   Random random(~seed * 3);
@@ -82,6 +131,7 @@ void World::Mishap() {
   Node& node = AnyNode();
   const NodeId& name = node.machine->node();
   const int what = random.Below(9);
+  if (node.burnt) return;
   if (what < 2 && trouble_.deaths) return controller_->Crash();
   if (what < 4 && trouble_.deaths) return StopAgent(node, random.Between(100ms, 60s));
   if (what == 4 && trouble_.deaths) {

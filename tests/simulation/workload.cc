@@ -56,10 +56,9 @@ JobSpec World::DrawSpec() {
   if (random.Chance(0.03)) program.fails_at_rank = 0;
 
   JobSpec spec;
-  // With one node less than there are: what is kept free for requests is never a batch job's.
-  const int most = static_cast<int>(nodes_.size()) - policy_.headroom_nodes;
+  // Without what is kept free for requests, which is never a batch job's, and without the node that burns.
+  const int most = static_cast<int>(nodes_.size()) - policy_.headroom_nodes - (trouble_.burn ? 1 : 0);
   spec.nodes = random.Chance(0.5) ? 1 : random.Between(1, most);
-  most_nodes_ = std::max(most_nodes_, spec.nodes);
   spec.per_node = {random.OneOf(std::vector{4, 4, 4, 2, 1}), program.memory};
   spec.priority = random.Between(0, 2);
   spec.methods = DrawMethods(random);

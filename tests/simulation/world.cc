@@ -29,6 +29,7 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   lab_.on_image = [this](const ImageName& name) { checks_->OnImage(name); };
   lab_.on_delete = [this](const ImageName& name) { checks_->OnDelete(name); };
   MakeNodes();
+  DrawBurn(seed);
   DrawJobs();
   DrawMishaps();
   DrawPutBack(seed);
@@ -87,7 +88,6 @@ void World::CalmDown() {
   lab_.store.full_until = Time();
   lab_.files_away_until = Time();
   give_up_ = lab_.timeline.Now() + kPatience;
-  MaybeBurnOne();
   for (Node& node : nodes_) {
     if (node.burnt) continue;
     node.has_power = true;
@@ -96,36 +96,6 @@ void World::CalmDown() {
     if (node.agent) node.agent->GoOn();
   }
   LookForRest();
-}
-
-// It never comes back, or another one of its name does, with an empty disk. Jobs must come to their end
-// without it once an operator has said so (ResumeFrozen).
-void World::MaybeBurnOne() {
-  Random& random = lab_.random;
-  const int left = static_cast<int>(nodes_.size()) - 1;
-  if (!trouble_.verbs || !trouble_.deaths || left < most_nodes_ + policy_.headroom_nodes) return;
-  if (random.Chance(0.5)) return;
-  Node& node = AnyNode();
-  const NodeId name = node.machine->node();
-  lab_.trace(name.value(), "burns");
-  node.burnt = true;
-  node.has_power = false;
-  ++node.change;
-  node.agent.reset();
-  node.machine->CutPower();
-  node.machine->folders.clear();
-  std::erase_if(lab_.store.images, [&](const auto& image) { return image.first.disk == name.value(); });
-  // In the shared tier by hand: docs/design/store-format.md.
-  std::erase_if(lab_.store.drafts, [&](const auto& draft) { return draft.second == name; });
-  checks_->OnBurnt(name);
-  if (random.Chance(0.5)) return;
-  lab_.timeline.After(random.Between(30s, 600s), [this, &node] {
-    lab_.trace(node.machine->node().value(), "is there anew");
-    node.burnt = false;
-    node.has_power = true;
-    network_.Reconnect(node.machine->node());
-    StartAgent(node);
-  });
 }
 
 void World::LookForRest() {
@@ -140,9 +110,12 @@ void World::LookForRest() {
   }
 }
 
-// Some rank's image is not there: it was deleted after the copy of the journal was made that is in use, or
-// its node burnt, and another one of that name has an empty disk.
+// Some rank's image is missing, and only an operator can know it: it was deleted after the copy of the
+// journal was made that is in use, or its node burnt, and another one of that name has an empty disk. What
+// lies on the disk of a node that is recorded lost is left to the controller, which has to know it without
+// help.
 bool World::LacksImage(const CheckpointRecord& checkpoint) const {
+  if (LiesOnALostDisk(controller_->journal().state(), checkpoint)) return false;
   const auto there =
       std::count_if(lab_.store.images.begin(), lab_.store.images.end(), [&](const auto& image) {
         return image.first.checkpoint == checkpoint.id.value() &&

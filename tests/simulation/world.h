@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,9 @@ struct Trouble {
   bool storage = false;     // journal and stores fail
   bool put_back = false;    // an older copy of the journal takes its place
   bool silence = false;     // agents hold their connections and say nothing
+  bool burn = false;        // a node is gone for good, with its disk
   bool any() const {
-    return verbs || deaths || network || beyond || operations || storage || put_back || silence;
+    return verbs || deaths || network || beyond || operations || storage || put_back || silence || burn;
   }
 };
 
@@ -58,7 +60,6 @@ class World {
   void StartAgent(Node& node);
   void StopAgent(Node& node, Duration for_so_long);
   void CalmDown();
-  void MaybeBurnOne();
   void LookForRest();
   bool LacksImage(const CheckpointRecord& checkpoint) const;
   void ResumeFrozen();
@@ -75,6 +76,8 @@ class World {
   void DrawOdds();
   void DrawMishaps();
   void DrawPutBack(uint64_t seed);
+  void DrawBurn(uint64_t seed);
+  void BurnOne(Random& random, std::optional<Duration> away);
   void DrawSilence(uint64_t seed);
   void FallSilent(Node& node, bool deaf, Duration for_so_long);
   void Mishap();
@@ -91,7 +94,6 @@ class World {
   std::vector<JobId> jobs_;
   int agents_started_ = 0;
   int to_submit_ = 0;
-  int most_nodes_ = 0;  // that any job needs
   bool calm_ = false;
   bool rests_ = false;
   Time give_up_;

@@ -194,6 +194,24 @@ TEST_F(LostTest, AJobThatWasToBeMovedThereGoesElsewhere) {
   EXPECT_EQ(Job(job).nodes, std::vector{NodeId("a")});
 }
 
+// A controller that was started since knows that node from the job's record only.
+TEST_F(LostTest, AJobThatWasToBeMovedToANodeThatIsNotHeardOfGoesElsewhere) {
+  const JobId job = RunningOn("a");
+  cluster_.slow_dump = {"a"};
+  ASSERT_TRUE(engine_->Migrate(kAda, job, {NodeId("b")}).ok());
+  Settle();
+  for (const char* node : {"a", "b"}) cluster_.Disconnect(node);
+  StartController();
+  cluster_.slow_dump.clear();
+  cluster_.Restart("a");
+  Settle(10);
+  ASSERT_EQ(State(job), JobState::kParked);
+  ASSERT_TRUE(Lose("b").ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(Job(job).nodes, std::vector{NodeId("a")});
+}
+
 TEST_F(LostTest, ARequestIsPlannedAgainWithoutIt) {
   AddNodes({"c"});
   for (int i = 0; i < 3; ++i) Submit(Batch(1, {Method::kCheckpoint}));

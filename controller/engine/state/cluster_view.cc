@@ -73,8 +73,9 @@ bool ClusterView::IsKnown(const NodeId& node) const {
   return state_.observed_nodes.contains(node) || state_.nodes.contains(node) ||
          state_.queue.nodes.contains(node) || state_.given_up.contains(node) ||
          !state_.index.On(node).empty() ||
-         std::any_of(state_.index.waiting().begin(), state_.index.waiting().end(),
-                     [&](const auto& job) { return among(job.second->left_on); }) ||
+         std::any_of(
+             state_.index.waiting().begin(), state_.index.waiting().end(),
+             [&](const auto& job) { return among(job.second->left_on) || among(job.second->target); }) ||
          std::any_of(state_.checkpoints.begin(), state_.checkpoints.end(),
                      [&](const auto& checkpoint) { return among(checkpoint.second.nodes); });
 }

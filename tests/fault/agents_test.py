@@ -46,8 +46,9 @@ class AgentsCase(ClusterCase):
         """Without asking the controller."""
         wait_for(f"job {job} to come to its end", lambda: jobs.counted(self.outputs() / f"{job}.0", n) is None, 60)
 
-    def checkpointed(self, nodes):
-        job = self.counter(n=400, nodes=nodes)
+    def checkpointed(self, nodes, mib=8):
+        """It runs for much longer than the machine it is on."""
+        job = self.counter(n=1200, mib=mib, nodes=nodes)
         self.wait_counting(job)
         self.cluster.ctl("checkpoint", job)
         at = self.lines(job)
@@ -55,7 +56,7 @@ class AgentsCase(ClusterCase):
         return job
 
     def assert_came_back(self, job, ranks=1, why="is gone"):
-        self.assert_counted(job, n=400, ranks=ranks)
+        self.assert_counted(job, n=1200, ranks=ranks)
         kinds = self.kinds(job)
         self.assertEqual((kinds.count("started"), kinds.count("restored"), kinds.count("succeeded")), (1, 1, 1), kinds)
         self.assertTrue(any(why in e["text"] for e in self.cluster.events(job)))
@@ -160,7 +161,7 @@ class Reboot(AgentsCase):
         self.assertEqual(self.record("machine1", job, incarnation=2), {})
 
     def test_a_gang_that_was_being_dumped_goes_on_from_the_checkpoint_before(self):
-        job = self.checkpointed(2)
+        job = self.checkpointed(2, mib=128)  # a dump that takes a while
         self.cluster.ctl("vacate", "--no-wait", job)
         wait_for("the dump to begin", lambda: self.phase("machine1", job) in ("DUMPING", "PREPARED"), 10)
         self.cluster.cut_power("machine1")

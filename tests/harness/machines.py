@@ -85,6 +85,7 @@ class Machines(Cluster):
     # ---- power ----
     def cut_power(self, node):
         """Everything on the node is gone at once, unrecorded, and so is its memory. Its disk stays."""
+        os.kill(self.agents[node].pid, signal.SIGSTOP)  # at once: what it does has not gone on when all the others are found
         tasks = [folder.name for folder in (self.dir / node / "tasks").iterdir()]
         pids = descendants([self.agents[node].pid, *marked_processes(self.dir / node / "tasks")])
         for number in (signal.SIGSTOP, signal.SIGKILL):

@@ -85,6 +85,7 @@ class Follow(PreemptionCase):
         self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=node2")
         self.slurm.wait_state(job, "RUNNING")
         wait_for("siding to see it on node2", lambda: self.siding.job(job).get("nodes") == ["node2"], 30)
+        self.running(job)
         self.slurm.run("scancel", job)
         wait_for("siding to see it end", lambda: self.siding.state(job) in ("failed", "cancelled", "done"), 30)
 

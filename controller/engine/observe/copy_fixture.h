@@ -18,7 +18,7 @@ class CopiedJournal final : public JournalOnTop {
     return JournalOnTop::Append(events);
   }
   int64_t restored() const override { return restored_; }
-  std::unique_ptr<Journal> Copy() {
+  std::unique_ptr<Journal> PutBack() {
     auto copy = std::make_unique<CopiedJournal>();
     std::vector<Event> events;
     EXPECT_TRUE(Replay([&](const Event& event) { events.push_back(event); }).ok());
@@ -38,7 +38,7 @@ class RestoredTest : public EngineTest {
     StartController();
     AddNodes({"a", "b"});
   }
-  void TakeCopy() { copy_ = static_cast<CopiedJournal*>(journal_.get())->Copy(); }
+  void TakeCopy() { copy_ = static_cast<CopiedJournal*>(journal_.get())->PutBack(); }
   void PutBack(std::initializer_list<const char*> nodes = {"a", "b"}) {
     journal_ = std::move(copy_);
     StartController();

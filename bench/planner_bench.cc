@@ -192,17 +192,24 @@ double CostOf(const std::vector<Plan>& plans) {
   return cost;
 }
 
-// `exact`: what the planner's plan costs.
-bool RunGreedy(const Snapshot& snapshot, const std::vector<Request>& requests, const Policy& policy,
-               double exact) {
+// Calls `make` kRounds times. Milliseconds, sorted, and the plans of the last call.
+template <class Make>
+std::pair<std::vector<double>, std::vector<Plan>> Measure(const Make& make) {
   std::vector<double> ms;
   std::vector<Plan> plans;
   for (int round = 0; round < kRounds; ++round) {
     const auto start = std::clock();
-    plans = MakeGreedyPlans(snapshot, requests, policy);
+    plans = make();
     ms.push_back(Milliseconds(start));
   }
   std::sort(ms.begin(), ms.end());
+  return {std::move(ms), std::move(plans)};
+}
+
+// `exact`: what the planner's plan costs.
+bool RunGreedy(const Snapshot& snapshot, const std::vector<Request>& requests, const Policy& policy,
+               double exact) {
+  const auto [ms, plans] = Measure([&] { return MakeGreedyPlans(snapshot, requests, policy); });
   if (!plans.front().feasible) {
     std::printf("  %-28s %10.1f ms   finds nothing\n", "greedy, median of 15", ms[kRounds / 2]);
     return true;
@@ -221,14 +228,7 @@ bool Run(const Case& c, int cbc_seconds) {
   const std::vector<Request> requests = MakeRequests(c, snapshot);
   std::printf("%s: %d jobs on %zu nodes, %d nodes needed, %d budget steps\n", c.name, c.jobs,
               snapshot.nodes.size(), c.need, c.steps);
-  std::vector<double> ms;
-  std::vector<Plan> plans;
-  for (int round = 0; round < kRounds; ++round) {
-    const auto start = std::clock();
-    plans = MakePlans(snapshot, requests, policy);
-    ms.push_back(Milliseconds(start));
-  }
-  std::sort(ms.begin(), ms.end());
+  const auto [ms, plans] = Measure([&] { return MakePlans(snapshot, requests, policy); });
   double cost = 0;
   bool exact = true;
   size_t victims = 0;

@@ -1,4 +1,4 @@
-# Headers that most sources read, compiled once: half of the time of an average source went into reading them. Only headers
+# Headers that most sources read, compiled once: reading them took about a second of each source. Only headers
 # that are not ours, so that an edit never compiles what does not include it. A source includes what it uses all the
 # same: the build under ThreadSanitizer does without (CMAKE_DISABLE_PRECOMPILE_HEADERS), and finds what was forgotten.
 set(SIDING_PRECOMPILED <algorithm> <atomic> <chrono> <condition_variable> <filesystem> <fstream> <functional> <map> <memory>

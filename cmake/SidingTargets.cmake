@@ -40,6 +40,14 @@ function(siding_library name)
   target_link_libraries(siding_${name} PUBLIC siding_settings ${ARG_DEPS})
 endfunction()
 
+# For the targets of the calling folder that are too slow without: builds with sanitizers do not optimise.
+macro(siding_optimise_under_sanitizers)
+  if(SIDING_SANITIZE)
+    add_compile_options(-O1)
+    set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)  # they are compiled without, and fit no other -O
+  endif()
+endmacro()
+
 # Before the command of a test with the label `real`: they run side by side, each on a machine of its own.
 set(SIDING_APART /usr/bin/python3 ${CMAKE_SOURCE_DIR}/tests/harness/apart.py)
 

@@ -251,6 +251,15 @@ double DeviationsFor(double confidence, int nodes) {
   return high;
 }
 
+Request CommonRequest(const std::vector<Request>& requests) {
+  Request common = requests.front();
+  for (const Request& request : requests) {
+    common.nodes = std::max(common.nodes, request.nodes);
+    common.hold = std::max(common.hold, request.hold);
+  }
+  return common;
+}
+
 std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Request& request,
                                       const Policy& policy) {
   const OptionMaker maker(snapshot, request, policy);

@@ -85,6 +85,10 @@ Time ArrivalOf(const Snapshot& snapshot, const Request& request);
 // How many standard deviations on the safe side a time has to be taken.
 double DeviationsFor(double confidence, int nodes);
 
+// The request by which victims are judged that may make way for any of these: what one costs and how sure its
+// time has to be is as for the most nodes and the longest stay.
+Request CommonRequest(const std::vector<Request>& requests);
+
 // One per job of the snapshot, in its order. Deadlines are not looked at here, but for `request.not_before`.
 std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Request& request, const Policy& policy);
 

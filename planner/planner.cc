@@ -35,7 +35,7 @@ class Planner {
         requests_(std::move(requests)),
         policy_(policy),
         arrival_(ArrivalOf(snapshot, requests_.front())),
-        candidates_(MakeCandidates(snapshot, Common(requests_), policy)) {
+        candidates_(MakeCandidates(snapshot, CommonRequest(requests_), policy)) {
     // Any order of the snapshot's jobs gives the same plan: candidates are looked at by id.
     std::sort(candidates_.begin(), candidates_.end(),
               [](const Candidate& a, const Candidate& b) { return a.job->id < b.job->id; });
@@ -66,17 +66,6 @@ class Planner {
   }
 
  private:
-  // What a victim costs and how sure its time has to be, if it may make way for any of them: as for the most
-  // nodes and the longest stay.
-  static Request Common(const std::vector<Request>& requests) {
-    Request common = requests.front();
-    for (const Request& request : requests) {
-      common.nodes = std::max(common.nodes, request.nodes);
-      common.hold = std::max(common.hold, request.hold);
-    }
-    return common;
-  }
-
   const Resources& per_node() const { return requests_.front().per_node; }
   Duration Within(const Request& request) const {
     return std::max(Duration(0), request.start_by - policy_.margin - arrival_);

@@ -15,16 +15,6 @@ namespace {
 // What may be written to shared storage is one step, which is never rounded here.
 Budget WholeBudget(double bytes) { return {1, std::max(0.0, bytes)}; }
 
-// What a victim costs and how sure its time has to be, as in MakePlans.
-Request Common(const std::vector<Request>& requests) {
-  Request common = requests.front();
-  for (const Request& request : requests) {
-    common.nodes = std::max(common.nodes, request.nodes);
-    common.hold = std::max(common.hold, request.hold);
-  }
-  return common;
-}
-
 Problem MakeProblem(const Snapshot& snapshot, const std::vector<Request>& requests, const Policy& policy,
                     const std::vector<Candidate>& candidates) {
   Problem problem{snapshot, candidates, requests.front().per_node, {}, snapshot.now, {}, WholeBudget(0)};
@@ -219,7 +209,7 @@ class Greedy {
 
 std::vector<Plan> MakeGreedyPlans(const Snapshot& snapshot, const std::vector<Request>& requests,
                                   const Policy& policy) {
-  const std::vector<Candidate> candidates = MakeCandidates(snapshot, Common(requests), policy);
+  const std::vector<Candidate> candidates = MakeCandidates(snapshot, CommonRequest(requests), policy);
   const Problem problem = MakeProblem(snapshot, requests, policy, candidates);
   std::vector<Plan> plans(requests.size());
   for (size_t i = 0; i < plans.size(); ++i) {

@@ -17,13 +17,10 @@ constexpr Duration kRounding = std::chrono::microseconds(20);
 class Judge {
  public:
   Judge(const Snapshot& snapshot, const std::vector<Request>& requests, const Policy& policy)
-      : snapshot_(snapshot), requests_(requests), policy_(policy) {
-    Request common = requests.front();
-    for (const Request& request : requests) {
-      common.nodes = std::max(common.nodes, request.nodes);
-      common.hold = std::max(common.hold, request.hold);
-    }
-    candidates_ = MakeCandidates(snapshot, common, policy);
+      : snapshot_(snapshot),
+        requests_(requests),
+        policy_(policy),
+        candidates_(MakeCandidates(snapshot, CommonRequest(requests), policy)) {
     for (const NodeView& node : snapshot.nodes) nodes_[node.id] = &node;
   }
 

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+for folder in ("harness", "e2e"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
 import isolated  # noqa: E402
 import jobs  # noqa: E402
 from case import Cluster, ClusterCase, CtlError, wait_for  # noqa: E402

@@ -18,10 +18,12 @@ import sys
 import tempfile
 import time
 
+from isolated import CLONE_NEWNET, enter_mounts
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TMP = pathlib.Path("/tmp")
 CONTROLLERS = {"freezer", "memory", "pids", "devices"}
-CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET = 0x20000, 0x2000000, 0x8000000, 0x40000000
+CLONE_NEWCGROUP, CLONE_NEWIPC = 0x2000000, 0x8000000
 PR_SET_PDEATHSIG = 1
 # Slurm's daemons ask for addresses of the families that the machine has, loopback not counted: without another device there are none.
 NETWORK = ("ip link set lo up", "ip link add machine0 type veth peer name machine1", "ip address add 192.0.2.1/24 dev machine0",
@@ -51,9 +53,7 @@ def leave_the_others(groups, tmp):
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     for group in groups.values():
         (group / "cgroup.procs").write_text(str(os.getpid()))
-    if libc.unshare(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), "unshare")
-    mount("--make-rprivate", "/")
+    enter_mounts(CLONE_NEWCGROUP | CLONE_NEWIPC | CLONE_NEWNET)
     for point, (kind, options) in hierarchies().items():
         subprocess.run(["umount", "-l", point], check=True)
         mount("-t", kind, "-o", options, kind, point)

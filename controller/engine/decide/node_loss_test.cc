@@ -25,6 +25,25 @@ class LostTest : public EngineTest {
     ASSERT_TRUE(engine_->Checkpoint(kAda, job, tier).ok());
     Settle();
   }
+  // It is being dumped on a, and neither node's agent is connected.
+  JobId JobToBeMovedToB() {
+    const JobId job = RunningOn("a");
+    cluster_.slow_dump = {"a"};
+    EXPECT_TRUE(engine_->Migrate(kAda, job, {NodeId("b")}).ok());
+    Settle();
+    for (const char* node : {"a", "b"}) cluster_.Disconnect(node);
+    return job;
+  }
+  void GoesElsewhereWhenBIsLost(JobId job) {
+    cluster_.slow_dump.clear();
+    cluster_.Restart("a");
+    Settle(10);
+    ASSERT_EQ(State(job), JobState::kParked);
+    ASSERT_TRUE(Lose("b").ok());
+    Settle();
+    EXPECT_EQ(State(job), JobState::kRunning);
+    EXPECT_EQ(Job(job).nodes, std::vector{NodeId("a")});
+  }
   bool IsLost(const char* node) {
     bool lost = false;
     engine_->Read([&](const ClusterState& state) { lost = state.IsLost(NodeId(node)); });
@@ -178,38 +197,13 @@ TEST_F(LostTest, AnEndThatWasSeenBeforeCounts) {
   EXPECT_EQ(Job(gang).incarnation, 1);
 }
 
-TEST_F(LostTest, AJobThatWasToBeMovedThereGoesElsewhere) {
-  const JobId job = RunningOn("a");
-  cluster_.slow_dump = {"a"};
-  ASSERT_TRUE(engine_->Migrate(kAda, job, {NodeId("b")}).ok());
-  Settle();
-  for (const char* node : {"a", "b"}) cluster_.Disconnect(node);
-  cluster_.slow_dump.clear();
-  cluster_.Restart("a");
-  Settle(10);
-  ASSERT_EQ(State(job), JobState::kParked);
-  ASSERT_TRUE(Lose("b").ok());
-  Settle();
-  EXPECT_EQ(State(job), JobState::kRunning);
-  EXPECT_EQ(Job(job).nodes, std::vector{NodeId("a")});
-}
+TEST_F(LostTest, AJobThatWasToBeMovedThereGoesElsewhere) { GoesElsewhereWhenBIsLost(JobToBeMovedToB()); }
 
 // A controller that was started since knows that node from the job's record only.
 TEST_F(LostTest, AJobThatWasToBeMovedToANodeThatIsNotHeardOfGoesElsewhere) {
-  const JobId job = RunningOn("a");
-  cluster_.slow_dump = {"a"};
-  ASSERT_TRUE(engine_->Migrate(kAda, job, {NodeId("b")}).ok());
-  Settle();
-  for (const char* node : {"a", "b"}) cluster_.Disconnect(node);
+  const JobId job = JobToBeMovedToB();
   StartController();
-  cluster_.slow_dump.clear();
-  cluster_.Restart("a");
-  Settle(10);
-  ASSERT_EQ(State(job), JobState::kParked);
-  ASSERT_TRUE(Lose("b").ok());
-  Settle();
-  EXPECT_EQ(State(job), JobState::kRunning);
-  EXPECT_EQ(Job(job).nodes, std::vector{NodeId("a")});
+  GoesElsewhereWhenBIsLost(job);
 }
 
 TEST_F(LostTest, ARequestIsPlannedAgainWithoutIt) {

@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -22,6 +20,7 @@
 #include "agent/os/processes.h"
 #include "common/directory.h"
 #include "common/fault.h"
+#include "common/mutex.h"
 #include "common/status.h"
 
 namespace siding {
@@ -36,27 +35,28 @@ class ProgressTeller {
  public:
   ProgressTeller(const ImageDraft& draft, DumpObserver& observer)
       : thread_([this, &draft, &observer] {
-          std::unique_lock lock(mutex_);
-          while (!stop_.wait_for(lock, kProgressInterval, [this] { return stopping_; })) {
+          MutexLock lock(mutex_);
+          while (!stop_.WaitFor(mutex_, kProgressInterval,
+                                [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; })) {
             observer.OnProgress(draft.BytesSoFar());
           }
         }) {}
   ~ProgressTeller() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       stopping_ = true;
     }
-    stop_.notify_all();
+    stop_.NotifyAll();
     thread_.join();
   }
   ProgressTeller(const ProgressTeller&) = delete;
   ProgressTeller& operator=(const ProgressTeller&) = delete;
 
  private:
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;  // guarded by mutex_
-  std::thread thread_;     // last: it uses the others
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses the others
 };
 
 absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {

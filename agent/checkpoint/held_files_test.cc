@@ -77,7 +77,8 @@ class HeldFilesTest : public testing::Test {
   absl::Status WithMapped(const std::string& name, int flags) {
     return Restored([&] {
              const int fd = open((folder_ / name).c_str(), O_RDWR);
-             mmap(nullptr, 4096, PROT_READ | ((flags & MAP_SHARED) != 0 ? PROT_WRITE : 0), flags, fd, 0);
+             (void)mmap(nullptr, 4096, PROT_READ | ((flags & MAP_SHARED) != 0 ? PROT_WRITE : 0), flags, fd,
+                        0);
              close(fd);
            })
         .Check();

@@ -15,6 +15,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "agent/os/held.h"
 #include "common/fault.h"
 #include "common/files.h"
@@ -54,6 +57,15 @@ std::string NameInFolder(const Held& held, int root, const Account& user, struct
   const bool leads_there =
       IsName(name) && !FindNotUtf8(name) && lstat(path.c_str(), &named) == 0 && IdOf(named) == IdOf(info);
   return leads_there ? name : "";
+}
+
+// To open such a file for reading would break the lease: its holder gets a signal, which may end it.
+bool HasWriteLease(const Held& held) {
+  const std::string info = absl::StrReplaceAll(held.link, {{"/fd/", "/fdinfo/"}});
+  if (info == held.link) return false;
+  for (const absl::string_view line : absl::StrSplit(ReadFile(info).value_or(""), '\n'))
+    if (absl::StrContains(line, "LEASE") && absl::StrContains(line, "WRITE")) return true;
+  return false;
 }
 
 bool IsZero(const char* data, size_t size) {
@@ -96,29 +108,57 @@ bool NobodyElseHas(int fd) {
 
 struct Opened {
   UniqueFd file;
-  bool made = false;
+  bool made = false;  // it has no name yet
 };
 
-absl::StatusOr<Opened> OpenAsUser(const SharedMemoryFile& file, const Account& user) {
+absl::Status NotTheJobs(const SharedMemoryFile& file) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(PathOf(file), " is not what this job had; it is needed for the job's shared memory"));
+}
+
+// To read and write. Its owner need not have these rights: a file is often made with none to write, and the
+// job had it open since. kNotFound if there is none.
+absl::StatusOr<UniqueFd> OpenExisting(const SharedMemoryFile& file, const Account& user) {
+  UniqueFd there;
+  {
+    const FilesAsUser as_user(user);
+    if (!as_user.ok()) return absl::PermissionDeniedError("cannot act as the job's user");
+    there.Reset(open(PathOf(file).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!there.valid()) return ErrnoError(errno, "open " + PathOf(file));
+  }
+  struct stat info {};
+  if (fstat(there.get(), &info) != 0) return ErrnoError(errno, PathOf(file));
+  if (!S_ISREG(info.st_mode) || info.st_uid != user.uid) return NotTheJobs(file);
+  // That very file, whatever has the name by now.
+  UniqueFd fd(open(absl::StrCat("/proc/self/fd/", there.get()).c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoError(errno, "open " + PathOf(file));
+  return fd;
+}
+
+// A new one gets its name when it is complete: one without its mark would be in the way of the next restore.
+absl::StatusOr<Opened> OpenOrMake(const SharedMemoryFile& file, const Account& user) {
+  auto existing = OpenExisting(file, user);
+  if (existing.ok()) return Opened{*std::move(existing), false};
+  if (!absl::IsNotFound(existing.status())) return existing.status();
   const FilesAsUser as_user(user);
   if (!as_user.ok()) return absl::PermissionDeniedError("cannot act as the job's user");
-  constexpr int kFlags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  Opened opened;
-  opened.file.Reset(open(PathOf(file).c_str(), kFlags | O_CREAT | O_EXCL, 0600));
-  opened.made = opened.file.valid();
-  if (!opened.made && errno == EEXIST) opened.file.Reset(open(PathOf(file).c_str(), kFlags));
-  if (!opened.file.valid()) return ErrnoError(errno, "open " + PathOf(file));
-  return opened;
+  UniqueFd made(open(kFolder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!made.valid()) return ErrnoError(errno, "make " + PathOf(file));
+  return Opened{std::move(made), true};
+}
+
+absl::Status GiveName(const Opened& opened, const SharedMemoryFile& file, const Account& user) {
+  const FilesAsUser as_user(user);
+  if (!as_user.ok()) return absl::PermissionDeniedError("cannot act as the job's user");
+  const std::string link = absl::StrCat("/proc/self/fd/", opened.file.get());
+  if (linkat(AT_FDCWD, link.c_str(), AT_FDCWD, PathOf(file).c_str(), AT_SYMLINK_FOLLOW) == 0)
+    return absl::OkStatus();
+  return errno == EEXIST ? NotTheJobs(file) : ErrnoError(errno, "make " + PathOf(file));
 }
 
 // OK: it may be written over.
 absl::Status Judge(const SharedMemoryFile& file, const Opened& opened, const std::string& mark) {
-  struct stat info {};
-  if (fstat(opened.file.get(), &info) != 0) return ErrnoError(errno, PathOf(file));
-  if (!S_ISREG(info.st_mode) || (!opened.made && !HasMark(opened.file.get(), mark))) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(PathOf(file), " is not what this job had; it is needed for the job's shared memory"));
-  }
+  if (!opened.made && !HasMark(opened.file.get(), mark)) return NotTheJobs(file);
   if (!NobodyElseHas(opened.file.get()))
     return absl::FailedPreconditionError(
         absl::StrCat(PathOf(file), ", the job's shared memory, is open in another program"));
@@ -136,7 +176,7 @@ absl::StatusOr<std::vector<SharedMemoryFile>> SaveSharedMemory(pid_t init, const
   struct Found {
     SharedMemoryFile file;
     std::string link;
-    bool written = false;
+    bool written = false, leased = false;
   };
   const UniqueFd root(open("/", O_PATH | O_CLOEXEC));
   std::map<FileId, Found> found;
@@ -149,15 +189,33 @@ absl::StatusOr<std::vector<SharedMemoryFile>> SaveSharedMemory(pid_t init, const
     one.file = {name, "", info.st_size, info.st_mode & kPermissions, id};
     one.link = held.link;
     one.written |= (held.access & W_OK) != 0;
+    one.leased |= HasWriteLease(held);
   });
+  struct statfs fs {};
+  if (statfs(kFolder, &fs) != 0) return ErrnoError(errno, kFolder);
+  // With holes, a file can be far larger than what is there. All of it is hashed, and encrypted, in the
+  // image.
+  const auto most = static_cast<uint64_t>(fs.f_blocks) * static_cast<uint64_t>(fs.f_bsize);
+  uint64_t total = 0;
   std::vector<SharedMemoryFile> files;
   for (auto& [id, one] : found) {
     if (!one.written) continue;
-    const UniqueFd from(open(one.link.c_str(), O_RDONLY | O_CLOEXEC));
+    const auto has_lease =
+        absl::FailedPreconditionError(PathOf(one.file) + ", the job's shared memory, has a lease");
+    if (one.leased) return has_lease;
+    // A lease of a process outside of the job is not waited for: this one is frozen meanwhile.
+    const UniqueFd from(open(one.link.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!from.valid() && errno == EWOULDBLOCK) return has_lease;
     struct stat info {};
     if (!from.valid() || fstat(from.get(), &info) != 0) return ErrnoError(errno, PathOf(one.file));
     if (IdOf(info) != id) return absl::InternalError(PathOf(one.file) + " was replaced while it was saved");
     if (fsetxattr(from.get(), kMarkName, mark.data(), mark.size(), 0) != 0) continue;
+    total += static_cast<uint64_t>(one.file.size);
+    if (most > 0 && total > most) {
+      return absl::FailedPreconditionError(absl::StrCat(PathOf(one.file), " has ", one.file.size,
+                                                        " bytes; the job's shared memory must fit in ",
+                                                        kFolder, ", which has ", most));
+    }
     one.file.image = absl::StrCat(kImagePrefix, files.size(), ".img");
     const std::string path = image_folder + "/" + one.file.image;
     const UniqueFd to(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -200,13 +258,14 @@ absl::Status PutSharedMemoryBack(const std::vector<SharedMemoryFile>& files, con
   std::vector<Opened> opened;
   absl::Status status;
   for (const SharedMemoryFile& file : files) {
-    auto one = OpenAsUser(file, user);
+    auto one = OpenOrMake(file, user);
     if (!one.ok()) {
       status = one.status();
       break;
     }
     opened.push_back(*std::move(one));
-    status = Judge(file, opened.back(), mark);
+    status = FaultAt<"shim.shared: a file for the task's shared memory is open, and has no mark yet">();
+    if (status.ok()) status = Judge(file, opened.back(), mark);
     if (status.ok() && fsetxattr(opened.back().file.get(), kMarkName, mark.data(), mark.size(), 0) != 0)
       status = ErrnoError(errno, "mark " + PathOf(file));
     if (!status.ok()) break;
@@ -220,10 +279,13 @@ absl::Status PutSharedMemoryBack(const std::vector<SharedMemoryFile>& files, con
     if (status.ok() && fchmod(to, files[i].mode) != 0)
       status = ErrnoError(errno, "chmod " + PathOf(files[i]));
   }
+  size_t named = 0;
+  for (; status.ok() && named < files.size(); ++named)
+    if (opened[named].made) status = GiveName(opened[named], files[named], user);
   if (status.ok()) return status;
-  // As before: there was nothing.
+  // As before: there was nothing. The last one has not got its name.
   const FilesAsUser as_user(user);
-  for (size_t i = 0; as_user.ok() && i < opened.size(); ++i)
+  for (size_t i = 0; as_user.ok() && i + 1 < named; ++i)
     if (opened[i].made) unlink(PathOf(files[i]).c_str());
   return status;
 }
@@ -231,13 +293,8 @@ absl::Status PutSharedMemoryBack(const std::vector<SharedMemoryFile>& files, con
 void RemoveSharedMemory(const std::vector<SharedMemoryFile>& files, const Account& user,
                         const std::string& mark) {
   for (const SharedMemoryFile& file : files) {
-    UniqueFd fd;
-    {
-      const FilesAsUser as_user(user);
-      if (!as_user.ok()) return;
-      fd.Reset(open(PathOf(file).c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    }
-    if (!fd.valid() || !HasMark(fd.get(), mark) || !NobodyElseHas(fd.get())) continue;
+    const auto fd = OpenExisting(file, user);
+    if (!fd.ok() || !HasMark(fd->get(), mark) || !NobodyElseHas(fd->get())) continue;
     const FilesAsUser as_user(user);
     if (as_user.ok()) unlink(PathOf(file).c_str());
   }

@@ -37,7 +37,8 @@ struct SharedMemoryFile {
 std::string SharedMemoryMark(int64_t job, int rank);
 
 // Marks the files that the processes of the tree have, and copies them into the folder. The processes must be
-// frozen. A file whose node takes no marks is left out. kCancelled once `abandon` is set. For root.
+// frozen. A file whose node takes no marks is left out. kFailedPrecondition names a file with a lease, or one
+// with which all are larger than /dev/shm. kCancelled once `abandon` is set. For root.
 absl::StatusOr<std::vector<SharedMemoryFile>> SaveSharedMemory(pid_t init, const Account& user,
                                                                const std::string& mark,
                                                                const std::string& image_folder,
@@ -48,9 +49,9 @@ std::string SharedMemoryToJson(const std::vector<SharedMemoryFile>& files);
 // kDataLoss if it is none, or has in it what no image would have.
 absl::StatusOr<std::vector<SharedMemoryFile>> SharedMemoryFromJson(const std::string& json);
 
-// Makes the files again, or writes over those with the mark, as they were. Names are opened with the user's
-// rights. All are looked at before one is changed. kFailedPrecondition names one that is somebody's, or that
-// some process has open. For root.
+// Makes the files again, or writes over those of the user's with the mark, as they were. Names are looked up
+// with the user's rights; a new file gets its name when it is complete. All are looked at before one is
+// changed. kFailedPrecondition names one that is somebody's, or that some process has open. For root.
 absl::Status PutSharedMemoryBack(const std::vector<SharedMemoryFile>& files, const std::string& image_folder,
                                  const Account& user, const std::string& mark);
 

@@ -4,14 +4,18 @@
 #include <grp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 
+#include "absl/strings/str_cat.h"
 #include "agent/os/folder_for_test.h"
+#include "common/fault.h"
 #include "common/files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -78,7 +82,7 @@ class SharedMemoryTest : public testing::Test {
   }
   void MapOld(int flags = O_RDWR) const {
     const int fd = open(path().c_str(), flags);
-    mmap(nullptr, 4096, PROT_READ | (flags == O_RDWR ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+    (void)mmap(nullptr, 4096, PROT_READ | (flags == O_RDWR ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
     close(fd);
   }
   absl::StatusOr<std::vector<SharedMemoryFile>> Save(const Somebodys& process) {
@@ -215,6 +219,79 @@ TEST_F(SharedMemoryTest, WhatIsEmptyTakesNoRoom) {
   ASSERT_EQ(stat(path().c_str(), &info), 0);
   EXPECT_EQ(info.st_size, 64 << 20);
   EXPECT_LT(info.st_blocks * 512, 4 << 20);
+}
+
+TEST_F(SharedMemoryTest, MayBeAFileThatItsOwnerMayNotWrite) {
+  Somebodys process([&] {
+    MapNew("then");
+    (void)!chmod(path().c_str(), 0444);
+  });
+  const auto files = Save(process);
+  ASSERT_TRUE(files.ok()) << files.status();
+  process.End();
+  ASSERT_EQ(truncate(path().c_str(), 100), 0);
+  const absl::Status back = PutBack(*files);
+  EXPECT_TRUE(back.ok()) << back;
+  EXPECT_EQ(Content(), "then");
+  RemoveSharedMemory(*files, user_, kMark);
+  EXPECT_EQ(Content(), "nothing");
+}
+
+TEST_F(SharedMemoryTest, ComesBackAfterARestoreThatWasKilled) {
+  Somebodys process([&] { MapNew("then"); });
+  const auto files = Save(process);
+  ASSERT_TRUE(files.ok());
+  process.End();
+  unlink(path().c_str());
+  const pid_t killed = fork();
+  if (killed == 0) {
+    if (ArmFaults("shim.shared=kill", "", {}).ok()) (void)PutBack(*files);
+    _exit(0);
+  }
+  int how = 0;
+  ASSERT_EQ(waitpid(killed, &how, 0), killed);
+  ASSERT_TRUE(WIFSIGNALED(how));
+  const absl::Status back = PutBack(*files);
+  EXPECT_TRUE(back.ok()) << back;
+  EXPECT_EQ(Content(), "then");
+}
+
+TEST_F(SharedMemoryTest, IsNotWrittenOverAnotherUsers) {
+  Somebodys process([&] { MapNew("then"); });
+  const auto files = Save(process);
+  ASSERT_TRUE(files.ok());
+  process.End();
+  // Another user's, with the mark that root would not give it, and open to all.
+  Write("another's", kAnother);
+  ASSERT_EQ(chmod(path().c_str(), 0666), 0);
+  ASSERT_EQ(setxattr(path().c_str(), "trusted.siding.task", kMark, strlen(kMark), 0), 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(PutBack(*files)));
+  EXPECT_EQ(Content(), "another's");
+}
+
+TEST_F(SharedMemoryTest, IsNoLargerThanItsFolder) {
+  Somebodys process([&] {
+    MapNew("begin");
+    (void)!truncate(path().c_str(), int64_t{1} << 50);
+  });
+  const absl::Status status = Save(process).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(path()));
+}
+
+// To open it would wait for as long as /proc/sys/fs/lease-break-time says, and send the process a signal.
+TEST_F(SharedMemoryTest, IsLeftAloneIfItHasALease) {
+  Somebodys process([&] {
+    const int fd = open(path().c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+    sigset_t signals;  // that SIGIO stays, to be seen
+    sigfillset(&signals);
+    if (sigprocmask(SIG_BLOCK, &signals, nullptr) != 0 || fcntl(fd, F_SETLEASE, F_WRLCK) != 0) _exit(1);
+  });
+  const absl::Status status = Save(process).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  const std::string signals = ReadFile(absl::StrCat("/proc/", process.pid(), "/status")).value_or("");
+  EXPECT_THAT(signals, HasSubstr("SigPnd:\t0000000000000000"));
+  EXPECT_THAT(signals, HasSubstr("ShdPnd:\t0000000000000000"));
 }
 
 TEST_F(SharedMemoryTest, IsGivenUpWhenTheDumpIs) {

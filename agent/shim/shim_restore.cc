@@ -57,12 +57,32 @@ absl::StatusOr<FilesPutBack> PutBackAsUser(const agent::ShimRequest& request, co
   return back;
 }
 
-absl::Status PutBackSharedMemory(const agent::ShimRequest& request, const Account& account) {
-  if (request.restore().shared_memory().empty()) return absl::OkStatus();
-  SIDING_ASSIGN_OR_RETURN(const auto files, SharedMemoryFromJson(request.restore().shared_memory()));
-  return OutsideProblem(PutSharedMemoryBack(files, request.restore().image_folder(), account,
-                                            SharedMemoryMark(request.job(), request.rank())));
-}
+// The shared memory of a task, put back. It leaves the node again with a restore that fails: the next one may
+// be on another node.
+class SharedMemoryPutBack {
+ public:
+  SharedMemoryPutBack(const agent::ShimRequest& request, const Account& account)
+      : account_(account), mark_(SharedMemoryMark(request.job(), request.rank())) {}
+  ~SharedMemoryPutBack() { RemoveSharedMemory(files_, account_, mark_); }
+  SharedMemoryPutBack(const SharedMemoryPutBack&) = delete;
+  SharedMemoryPutBack& operator=(const SharedMemoryPutBack&) = delete;
+
+  absl::Status PutBack(const agent::ShimRequest& request) {
+    if (request.restore().shared_memory().empty()) return absl::OkStatus();
+    SIDING_ASSIGN_OR_RETURN(auto files, SharedMemoryFromJson(request.restore().shared_memory()));
+    SIDING_RETURN_IF_ERROR(
+        OutsideProblem(PutSharedMemoryBack(files, request.restore().image_folder(), account_, mark_)));
+    files_ = std::move(files);
+    return absl::OkStatus();
+  }
+  // The task has it from now on.
+  void Keep() { files_.clear(); }
+
+ private:
+  const Account& account_;
+  const std::string mark_;
+  std::vector<SharedMemoryFile> files_;
+};
 
 // Around what CRIU has built, before the first instruction can add to it. CRIU itself is in there still, and
 // what was on GPUs goes back by way of memory.
@@ -81,7 +101,8 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   const Account account = AccountOf(request.spec().uid(), request.spec().gid());
   SIDING_ASSIGN_OR_RETURN(FilesPutBack files, PutBackAsUser(request, account));
   task.notes = std::move(files.notes);
-  SIDING_RETURN_IF_ERROR(PutBackSharedMemory(request, account));
+  SharedMemoryPutBack shared_memory(request, account);
+  SIDING_RETURN_IF_ERROR(shared_memory.PutBack(request));
   SIDING_RETURN_IF_ERROR(FaultAt<"shim.files: the files of a task are as they were at its checkpoint">());
   const std::unique_ptr<Criu> criu = NewCriu(request.restore().criu_path());
   if (files.rotated) {
@@ -117,6 +138,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
     EndChildren();
     return init.status();
   }
+  shared_memory.Keep();
   task.init = *init;
   return task;
 }

@@ -132,7 +132,7 @@ void LeaveTransientMounts(const InitPlan& plan) {
   const auto mounts = ParseMounts(ReadFile("/proc/self/mountinfo").value_or(""));
   for (const Mount& one : mounts) {
     const bool works_there = absl::StartsWith(plan.workdir + "/", one.point + "/");
-    if (IsTransient(one, plan.uid) && !works_there) umount2(one.point.c_str(), MNT_DETACH);
+    if (IsTransient(one, plan.uid) && !works_there) umount2(one.point.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
   }
 }
 

@@ -5,7 +5,7 @@ import os
 import signal
 import unittest
 
-from case import ClusterCase, wait_for
+from case import Cluster, ClusterCase, wait_for
 
 # Workers that were started in one of Python's ways: a lock, a queue each way, and a block of shared memory. Each step adds
 # one to every number of the block, in turns. At the end the numbers say whether all was done, and done once.
@@ -52,7 +52,7 @@ if __name__ == "__main__":
 USER = 65534
 
 
-class SharedMemory(ClusterCase):
+class SharedMemoryCase(ClusterCase):
     def setUp(self):
         super().setUp()
         self.before = set(os.listdir("/dev/shm"))
@@ -74,6 +74,8 @@ class SharedMemory(ClusterCase):
     def left(self):
         return set(os.listdir("/dev/shm")) - self.before
 
+
+class SharedMemory(SharedMemoryCase):
     def move_to_the_other_node(self, job):
         node = self.cluster.job(job)["nodes"][0]
         self.cluster.ctl("cordon", node)
@@ -129,6 +131,31 @@ class SharedMemory(ClusterCase):
             except ProcessLookupError:
                 pass
         self.assert_right(job)
+
+
+class NoRestores(Cluster):
+    """Each restore fails, after the memory of its job was put back."""
+
+    def _spawn(self, name, argv):
+        plain = self.env
+        if name != "sidingd":
+            self.env = {**plain, "SIDING_FAULT": "shim.files=error"}
+        try:
+            return super()._spawn(name, argv)
+        finally:
+            self.env = plain
+
+
+class FailedRestore(SharedMemoryCase):
+    def make_cluster(self):
+        return NoRestores(self.nodes, self.slots, policy=self.policy)
+
+    def test_memory_with_a_name_leaves_the_node_again(self):
+        job = self.submit("spawn")
+        self.wait_steps(job, 20)
+        self.cluster.ctl("vacate", job)
+        self.cluster.wait_event(job, "restore-failed")
+        wait_for("nothing to be left in /dev/shm", lambda: not self.left(), 20)
 
 
 if __name__ == "__main__":

@@ -41,7 +41,8 @@ def files(cluster):
         folders += [tier / "staging", tier / "images", tier / "damaged"]
     rests = [f"file {path}" for folder in folders for path in folder.glob("*")]
     rests += [f"file {folder}/{name}" for folder, _, names in os.walk(cluster.dir) for name in names if ".tmp." in name]
-    return rests + [f"file {path}" for path in pathlib.Path("/tmp").glob("siding-*-job-*")]
+    rests += [f"file {path}" for path in pathlib.Path("/tmp").glob("siding-*-job-*")]
+    return rests + [f"shared memory {path}" for path in pathlib.Path("/dev/shm").iterdir()]
 
 
 def checkpoints(cluster):

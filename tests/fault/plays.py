@@ -159,7 +159,7 @@ class Main(Play):
 
 
 class Late(Main):
-    """The same, but a dump takes longer than the patience with it: it is undone, and made once more."""
+    """The same, but a dump takes longer than the patience with it, or a restore is refused: it is made once more, later."""
 
     patience = 180
 

@@ -7,8 +7,10 @@ STATE it saves itself there at SIGUSR1 and ends; --resume continues from it. --s
 $FAKE_GPU_STATES it uses the GPU of a driver that has none: a step is done only while its state there is "running"."""
 
 import hashlib
+import mmap
 import os
 import signal
+import struct
 import sys
 import time
 
@@ -27,6 +29,12 @@ if resume:
     log.truncate()
     log.write("".join(lines))
     log.flush()
+# Memory with a name, which belongs to the checkpoint: the number of steps is in it, too.
+name = f"/dev/shm/{os.path.basename(out)}"
+with open(name, "wb+") as file:
+    file.truncate(mmap.PAGESIZE)
+    shared = mmap.mmap(file.fileno(), mmap.PAGESIZE)
+struct.pack_into("q", shared, 0, at)
 ballast = bytearray(os.urandom(1 << 20) * 4)
 before = hashlib.sha256(ballast).hexdigest()
 
@@ -51,9 +59,12 @@ while at < steps:
     log.write(f"{at}\n")
     log.flush()
     at += 1
+    struct.pack_into("q", shared, 0, struct.unpack_from("q", shared, 0)[0] + 1)
     time.sleep(0.02)
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 assert hashlib.sha256(ballast).hexdigest() == before, "memory changed"
+assert struct.unpack_from("q", shared, 0)[0] == steps, "shared memory changed"
+os.unlink(name)
 log.seek(0)
 with open(out + ".ended", "a") as f:
     f.write(hashlib.sha256(log.read().encode()).hexdigest() + "\n")

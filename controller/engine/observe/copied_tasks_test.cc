@@ -151,6 +151,20 @@ TEST_F(RestoredTest, NumbersOfOrdersAreNotGivenAgainToAJobThatIsFoundWhereItWasM
   EXPECT_GT(cluster_.Last(v1::ToAgent::kDump).op(), before + 1000);
 }
 
+// The order to dump has another number by now, but the image is the one that it asked for.
+TEST_F(RestoredTest, AnImageThatWasPreparedBeforeIsCommittedAndNotMadeAgain) {
+  const JobId job = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  TakeCopy();
+  StepUntil(job, JobState::kCommitting);
+  cluster_.LoseQueue();
+  PutBack();
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 1);
+  EXPECT_EQ(Job(job).checkpoints.size(), 1u);
+}
+
 // ---- Of jobs that the copy does not know. ----
 
 class Unknown : public RestoredTest {

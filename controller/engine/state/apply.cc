@@ -265,7 +265,7 @@ class Applier {
   }
 
   void Order(JobRecord& job, const JobMoved& e) {
-    ++job.order;
+    job.ordered_as = ++job.order;
     job.current = e;
     if (e.request != JobId()) {
       job.displaced_by = e.request;
@@ -278,7 +278,7 @@ class Applier {
       case JobEvent::kPlace:
         job.incarnation = e.incarnation > 0 ? e.incarnation : job.incarnation + 1;
         // Found where it is, it has had orders that are not recorded.
-        job.order = job.from_copy ? kSkippedOrders : 0;
+        job.ordered_as = job.order = job.from_copy ? kSkippedOrders : 0;
         job.notes.clear();
         job.current = e;
         TakeTasks(job, e.nodes, e.first_rank);

@@ -21,6 +21,10 @@ constexpr int64_t kOpsPerIncarnation = 1000000;
 // Starts of a job that the journal does not know; their tasks may still live.
 constexpr int kSkippedIncarnations = 1000;
 
+int64_t OpOfOrder(const JobRecord& job, int order) {
+  return job.incarnation * kOpsPerIncarnation + order * kOpsPerOrder;
+}
+
 }  // namespace
 
 std::string Cut(const std::string& text) { return ToUtf8(text.substr(0, kLongestText)); }
@@ -146,7 +150,12 @@ Duration PauseAfter(int failures) {
   return std::min(kPause * (1 << std::clamp(failures - 1, 0, kPauseDoublings)), kLongestPause);
 }
 
-int64_t OpOf(const JobRecord& job) { return job.incarnation * kOpsPerIncarnation + job.order * kOpsPerOrder; }
+int64_t OpOf(const JobRecord& job) { return OpOfOrder(job, job.order); }
+
+bool HasCommitted(const JobRecord& job, int64_t committed_op) {
+  const int64_t recorded = OpOfOrder(job, job.ordered_as);
+  return committed_op >= OpOf(job) || (committed_op >= recorded && committed_op < recorded + kOpsPerOrder);
+}
 
 int NextIncarnation(const JobRecord& job) {
   return job.incarnation + 1 + (job.from_copy ? kSkippedIncarnations : 0);

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 
 #include <filesystem>
-#include <mutex>
 #include <set>
 #include <utility>
 
 #include "cli/client.h"
+#include "common/mutex.h"
 #include "common/tls/endpoint.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -24,20 +24,20 @@ class Controller final : public v1::Siding::Service {
 
   grpc::Status Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
                       v1::SubmitResponse* response) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (manner_ == Manner::kStandsBy) return Answer(*context);
     keys_.insert(request->request_key());
     response->set_id(static_cast<int64_t>(keys_.size()));
     return Answer(*context);
   }
   grpc::Status Kill(grpc::ServerContext* context, const v1::JobRef*, v1::Empty*) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ++kills_;
     return Answer(*context);
   }
   grpc::Status Events(grpc::ServerContext* context, const v1::EventsRequest* request,
                       grpc::ServerWriter<v1::Event>* writer) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (manner_ == Manner::kStandsBy) return Answer(*context);
     for (int64_t seq = request->after_seq() + 1; seq <= request->after_seq() + 2; ++seq) {
       v1::Event event;
@@ -47,7 +47,7 @@ class Controller final : public v1::Siding::Service {
     return Answer(*context);
   }
   int kills() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return kills_;
   }
 
@@ -63,7 +63,7 @@ class Controller final : public v1::Siding::Service {
     return {grpc::StatusCode::UNAVAILABLE, "socket closed"};
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   Manner manner_;
   std::set<std::string> keys_;
   int kills_ = 0;

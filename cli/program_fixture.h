@@ -7,11 +7,11 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "cli/program.h"
+#include "common/mutex.h"
 #include "gtest/gtest.h"
 #include "siding/v1/api.grpc.pb.h"
 
@@ -20,7 +20,7 @@ namespace siding::cli {
 class Recorder final : public v1::Siding::Service {
  public:
   // What handlers wrote is read under it, too.
-  std::mutex mutex;
+  Mutex mutex;
   grpc::Status answer = grpc::Status::OK;  // to everything
   bool feasible = true;
   v1::JobSpec submitted;
@@ -28,13 +28,13 @@ class Recorder final : public v1::Siding::Service {
 
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
                       v1::SubmitResponse* response) override {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     submitted = request->spec();
     response->set_id(7);
     return answer;
   }
   grpc::Status PlanRequest(grpc::ServerContext*, const v1::SubmitRequest* request, v1::Plan* plan) override {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     submitted = request->spec();
     plan->set_feasible(feasible);
     plan->set_exact(true);
@@ -66,12 +66,12 @@ class Recorder final : public v1::Siding::Service {
     return Asked(request->tier() == v1::LOCAL ? "vacate to local" : "vacate to shared", request->id());
   }
   grpc::Status Cordon(grpc::ServerContext*, const v1::NodeRef* ref, v1::Empty*) override {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     asked.push_back("cordon " + ref->name());
     return answer;
   }
   grpc::Status Lose(grpc::ServerContext*, const v1::NodeRef* ref, v1::Empty*) override {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     asked.push_back("lose " + ref->name());
     return answer;
   }
@@ -96,7 +96,7 @@ class Recorder final : public v1::Siding::Service {
 
  private:
   grpc::Status Asked(const std::string& what, int64_t job) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     asked.push_back(what + " " + std::to_string(job));
     return answer;
   }
@@ -127,7 +127,7 @@ class ProgramTest : public testing::Test {
     const int code = cli::Run(static_cast<int>(arguments.size()), arguments.data());
     out_ = testing::internal::GetCapturedStdout();
     err_ = testing::internal::GetCapturedStderr();
-    std::lock_guard lock(service_.mutex);  // its handlers have returned
+    MutexLock lock(service_.mutex);  // its handlers have returned
     return code;
   }
 

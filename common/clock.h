@@ -1,8 +1,7 @@
 // Time as something passed in. Logic never reads the system's clock; tests advance a fake one.
 #pragma once
 
-#include <mutex>
-
+#include "common/mutex.h"
 #include "common/units.h"
 
 namespace siding {
@@ -36,17 +35,17 @@ class FakeClock final : public Clock {
  public:
   explicit FakeClock(Time start = FromMicros(0)) : now_(start) {}
   Time Now() const override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return now_;
   }
   void Advance(Duration d) {  // negative: it is set back
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     now_ += d;
   }
 
  private:
-  mutable std::mutex mutex_;
-  Time now_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  Time now_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace siding

@@ -17,7 +17,7 @@ void LimitedLog::Warn(const std::string& whose, const std::string& line) {
 std::vector<std::string> LimitedLog::Take(const std::string& whose, const std::string& line,
                                           Clock::time_point now) {
   std::vector<std::string> lines;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   // The next warning also reports the names that have become quiet.
   for (auto it = by_name_.begin(); it != by_name_.end();) {
     const auto& [name, written] = *it;

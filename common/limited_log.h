@@ -6,9 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "common/mutex.h"
 
 namespace siding {
 
@@ -30,8 +31,8 @@ class LimitedLog {
     Clock::time_point since;
     int64_t lines = 0;
   };
-  std::mutex mutex_;
-  std::map<std::string, Written> by_name_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Written> by_name_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace siding

@@ -24,13 +24,13 @@ PolicyWatcher::PolicyWatcher(std::string path, Engine& engine, const Clock& cloc
       loaded_(clock.Now()) {}
 
 void PolicyWatcher::Look() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (path_.empty() || ++calls_ % kCallsPerLook != 0) return;
   if (ChangeOf(path_) != changed_) Load().IgnoreError();  // it has been logged, and Current() says it
 }
 
 absl::StatusOr<PolicyWatcher::Reloaded> PolicyWatcher::Reload() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (path_.empty()) {
     return absl::FailedPreconditionError(
         "there is no policy file to load: sidingd was started without --policy, and the defaults are in "
@@ -40,7 +40,7 @@ absl::StatusOr<PolicyWatcher::Reloaded> PolicyWatcher::Reload() {
 }
 
 PolicyWatcher::InForce PolicyWatcher::Current() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return {engine_.policy(), loaded_, problem_};
 }
 

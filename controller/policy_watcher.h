@@ -2,12 +2,12 @@
 #pragma once
 
 #include <filesystem>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/mutex.h"
 #include "controller/engine/engine.h"
 
 namespace siding {
@@ -40,17 +40,17 @@ class PolicyWatcher {
   InForce Current() const;
 
  private:
-  absl::StatusOr<Reloaded> Load();  // with mutex_ held
+  absl::StatusOr<Reloaded> Load() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
   Engine& engine_;
   const Clock& clock_;
 
-  mutable std::mutex mutex_;
-  std::filesystem::file_time_type changed_;  // guarded by mutex_, like all below
-  Time loaded_;
-  std::string problem_;
-  int calls_ = 0;
+  mutable Mutex mutex_;
+  std::filesystem::file_time_type changed_ ABSL_GUARDED_BY(mutex_);
+  Time loaded_ ABSL_GUARDED_BY(mutex_);
+  std::string problem_ ABSL_GUARDED_BY(mutex_);
+  int calls_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace siding

@@ -14,7 +14,6 @@ namespace siding::test {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 struct Way {
   Method method;

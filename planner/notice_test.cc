@@ -8,7 +8,6 @@ namespace siding::test {
 namespace {
 
 using std::chrono::seconds;
-using testing::HasSubstr;
 
 JobView Told(JobView job, Duration notice = seconds(20)) {
   job.notice = notice;

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
-#include <mutex>
 #include <sstream>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/mutex.h"
 #include "common/status.h"
 #include "policy/policy_file.h"
 #include "sim/output.h"
@@ -58,13 +58,13 @@ std::vector<Metrics> ReplayAll(const Workload& workload, const std::vector<Strat
                                bool quiet) {
   std::vector<Metrics> metrics(strategies.size());
   std::atomic<size_t> next{0};
-  std::mutex output;
+  Mutex output;
   const auto work = [&] {
     for (size_t i; (i = next++) < strategies.size();) {
       const auto start = std::chrono::steady_clock::now();
       metrics[i] = Measure(workload, strategies[i].name, Replay(workload, strategies[i]));
       const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      std::lock_guard lock(output);
+      MutexLock lock(output);
       if (!quiet) std::cerr << absl::StrFormat("%-21s replayed in %.1f s\n", strategies[i].name, took);
     }
   };

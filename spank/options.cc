@@ -162,7 +162,8 @@ bool ParseDuration(const char* text, int64_t& microseconds) {
     text = end + letters;
   }
   if (total > static_cast<double>(kLongest)) return false;
-  microseconds = static_cast<int64_t>(total + 0.5);
+  microseconds =
+      static_cast<int64_t>(total + 0.5);  // NOLINT(bugprone-incorrect-roundings): it is not negative
   return true;
 }
 

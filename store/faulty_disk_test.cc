@@ -12,7 +12,6 @@
 namespace siding::store {
 namespace {
 
-using testing::AnyOf;
 using testing::ElementsAre;
 using testing::IsEmpty;
 

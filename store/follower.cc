@@ -38,10 +38,10 @@ Follower::~Follower() { Stop(); }
 
 std::map<std::string, PartialHash> Follower::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
-  stop_.notify_all();
+  stop_.NotifyAll();
   if (thread_.joinable()) thread_.join();
   std::map<std::string, PartialHash> result;
   for (auto& [name, file] : files_) {
@@ -53,12 +53,12 @@ std::map<std::string, PartialHash> Follower::Stop() {
 
 void Follower::Run() {
   bool more = false;
-  std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, more ? std::chrono::milliseconds(0) : kScanInterval,
-                         [this] { return stopping_; })) {
-    lock.unlock();
+  MutexLock lock(mutex_);
+  while (!stop_.WaitFor(mutex_, more ? std::chrono::milliseconds(0) : kScanInterval,
+                        [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; })) {
+    lock.Unlock();
     more = Scan();
-    lock.lock();
+    lock.Lock();
   }
 }
 

@@ -7,14 +7,13 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "common/mutex.h"
 #include "common/units.h"
 #include "store/checksum.h"
 
@@ -62,10 +61,10 @@ class Follower {
   std::atomic<int64_t> seen_{0};
   std::atomic<int64_t> hashed_{0};
   std::map<std::string, Followed> files_;  // the thread's, until it is joined
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;  // guarded by mutex_
-  std::thread thread_;     // last: it uses the others
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses the others
 };
 
 }  // namespace siding::store

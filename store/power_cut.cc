@@ -84,13 +84,13 @@ std::optional<RecordingDisk::Name> RecordingDisk::Parse(const std::string& path)
 }
 
 size_t RecordingDisk::operations() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return steps_.size();
 }
 
 int RecordingDisk::Record(int result, const std::function<Step()>& step) {
   const int error = errno;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Step made = result >= 0 ? step() : Step();
   if (made.removed) nodes_[made.removed->folder].names.erase(made.removed->name);
   if (made.added) nodes_[made.added->folder].names[made.added->name] = made.inode;
@@ -100,7 +100,7 @@ int RecordingDisk::Record(int result, const std::function<Step()>& step) {
 }
 
 int RecordingDisk::Add(int result, const std::string& path, bool folder) {
-  return Record(result, [&] {
+  return Record(result, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Step step{.added = Parse(path), .inode = nodes_.size()};
     nodes_.push_back({.folder = folder});
     return step;
@@ -108,7 +108,7 @@ int RecordingDisk::Add(int result, const std::string& path, bool folder) {
 }
 
 int RecordingDisk::Remove(int result, const std::string& path) {
-  return Record(result, [&] { return Step{.removed = Parse(path)}; });
+  return Record(result, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Step{.removed = Parse(path)}; });
 }
 
 int RecordingDisk::Create(const std::string& path) { return Add(real_.Create(path), path, false); }
@@ -120,14 +120,14 @@ int RecordingDisk::RemoveFile(const std::string& path) { return Remove(real_.Rem
 int RecordingDisk::RemoveFolder(const std::string& path) { return Remove(real_.RemoveFolder(path), path); }
 
 int RecordingDisk::Rename(const std::string& from, const std::string& to) {
-  return Record(real_.Rename(from, to), [&] {
+  return Record(real_.Rename(from, to), [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return Step{.removed = Parse(from), .added = Parse(to), .inode = Find(from).value()};
   });
 }
 
 ssize_t RecordingDisk::Write(int fd, const void* data, size_t size) {
   const ssize_t written = real_.Write(fd, data, size);
-  Record(written < 0 ? -1 : 0, [&] {
+  Record(written < 0 ? -1 : 0, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return Step{.inode = Find(PathOf(fd)).value(),
                 .written = std::string(static_cast<const char*>(data), static_cast<size_t>(written))};
   });
@@ -135,11 +135,13 @@ ssize_t RecordingDisk::Write(int fd, const void* data, size_t size) {
 }
 
 int RecordingDisk::SyncFile(int fd) {
-  return Record(real_.SyncFile(fd), [&] { return Step{.inode = Find(PathOf(fd)).value(), .synced = true}; });
+  return Record(real_.SyncFile(fd), [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return Step{.inode = Find(PathOf(fd)).value(), .synced = true};
+  });
 }
 
 int RecordingDisk::SyncFolder(const std::string& path) {
-  return Record(real_.SyncFolder(path), [&] {
+  return Record(real_.SyncFolder(path), [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto folder = Find(path);
     return folder ? Step{.inode = *folder, .synced = true} : Step();
   });
@@ -152,7 +154,8 @@ RecordingDisk::AtCut RecordingDisk::Replay(size_t n) const {
     state.content.push_back(node.content);
     state.durable.push_back(node.content.size());
   }
-  const auto synced_after = [&](size_t i, const std::optional<Name>& name) {
+  const auto synced_after = [&](size_t i,
+                                const std::optional<Name>& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !name || std::any_of(steps_.begin() + static_cast<long>(i), steps_.begin() + static_cast<long>(n),
                                 [&](const Step& s) { return s.synced && s.inode == name->folder; });
   };
@@ -168,7 +171,7 @@ RecordingDisk::AtCut RecordingDisk::Replay(size_t n) const {
 
 size_t RecordingDisk::CutBefore(size_t n, const std::string& folder,
                                 const std::function<void()>& visit) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const AtCut cut = Replay(n);
   bool torn = false;
   for (Inode i = 0; i < nodes_.size(); ++i) torn |= cut.durable[i] < cut.content[i].size();

@@ -11,11 +11,11 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/mutex.h"
 #include "store/disk.h"
 
 namespace siding::store {
@@ -65,20 +65,21 @@ class RecordingDisk final : public Disk {
   };
   struct AtCut;
 
-  Inode Load(const std::string& path);
-  std::optional<Inode> Find(const std::string& path) const;
-  std::optional<Name> Parse(const std::string& path) const;
+  Inode Load(const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Inode> Find(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Name> Parse(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int Record(int result, const std::function<Step()>& step);
   int Add(int result, const std::string& path, bool folder);
   int Remove(int result, const std::string& path);
-  AtCut Replay(size_t n) const;
-  void Make(const AtCut& state, Inode inode, const std::string& path) const;
+  AtCut Replay(size_t n) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Make(const AtCut& state, Inode inode, const std::string& path) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Disk& real_ = RealDisk();
   const std::string world_;
-  mutable std::mutex mutex_;
-  std::vector<Node> nodes_;  // guarded by mutex_; [0] is `world`
-  std::vector<Step> steps_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<Node> nodes_ ABSL_GUARDED_BY(mutex_);  // [0] is `world`
+  std::vector<Step> steps_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace siding::store

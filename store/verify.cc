@@ -8,13 +8,13 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <mutex>
 #include <numeric>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "common/files.h"
+#include "common/mutex.h"
 #include "common/status.h"
 #include "store/checksum.h"
 #include "store/disk.h"
@@ -77,20 +77,29 @@ absl::Status CheckContent(const std::string& path, const ImageFileEntry& file, b
   return absl::OkStatus();
 }
 
+// What the threads have read together.
+class Total {
+ public:
+  explicit Total(const std::function<bool(Bytes)>& progress) : progress_(progress) {}
+  bool Add(Bytes piece) {
+    MutexLock lock(mutex_);
+    read_ += piece;
+    return progress_(read_);
+  }
+
+ private:
+  const std::function<bool(Bytes)>& progress_;
+  Mutex mutex_;
+  Bytes read_ ABSL_GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
 absl::Status VerifyFolder(const std::string& folder, const Manifest& manifest, const VerifyOptions& options) {
   SIDING_RETURN_IF_ERROR(CheckNamesAndSizes(folder, manifest));
-  std::mutex mutex;
-  Bytes total;  // guarded by mutex
+  Total total(options.progress);
   std::function<bool(int64_t)> done;
-  if (options.progress) {
-    done = [&](int64_t piece) {
-      std::lock_guard lock(mutex);
-      total += Bytes{piece};
-      return options.progress(total);
-    };
-  }
+  if (options.progress) done = [&](int64_t piece) { return total.Add(Bytes{piece}); };
   const auto& files = manifest.files;
   std::vector<size_t> order(files.size());
   std::iota(order.begin(), order.end(), size_t{0});

@@ -40,7 +40,7 @@ struct CheckpointArgs {
 struct RestoreArgs {
   GpuPair* pairs;
   unsigned pair_count;
-  char reserved[52 - sizeof(GpuPair*)];
+  char reserved[52 - sizeof(GpuPair*)];  // NOLINT(bugprone-sizeof-expression): of the pointer
   uint64_t reserved1;
 };
 struct UnlockArgs {

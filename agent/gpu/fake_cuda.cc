@@ -10,17 +10,16 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "agent/gpu/cuda_api.h"
 #include "agent/gpu/nvml_api.h"
+#include "common/mutex.h"
 
 namespace {
 
@@ -73,24 +72,30 @@ Result Change(const std::string& call, int pid, int from, int to) {
   return siding::cuda::kSuccess;
 }
 
+struct Collective {
+  siding::Mutex mutex;
+  siding::CondVar changed;
+  int asked ABSL_GUARDED_BY(mutex) = 0;
+  int complete ABSL_GUARDED_BY(mutex) = 0;
+};
+
 // A process in the middle of a collective operation waits for its peers: it can only be locked while they are
 // being locked as well.
 Result AwaitPeers(unsigned timeout_ms) {
-  static std::mutex mutex;
-  static std::condition_variable changed;
-  static int asked = 0, complete = 0;
+  static Collective all;
   int peers = 0;
   if (!(std::ifstream(Folder() + "/peers") >> peers)) return siding::cuda::kSuccess;
-  std::unique_lock lock(mutex);
-  const int mine = complete;
-  if (++asked == peers) {
-    asked = 0;
-    ++complete;
-    changed.notify_all();
+  siding::MutexLock lock(all.mutex);
+  const int mine = all.complete;
+  if (++all.asked == peers) {
+    all.asked = 0;
+    ++all.complete;
+    all.changed.NotifyAll();
   }
   const bool together =
-      changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return complete > mine; });
-  if (!together) --asked;
+      all.changed.WaitFor(all.mutex, std::chrono::milliseconds(timeout_ms),
+                          [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(all.mutex) { return all.complete > mine; });
+  if (!together) --all.asked;
   return together ? siding::cuda::kSuccess : siding::cuda::kNotReady;
 }
 

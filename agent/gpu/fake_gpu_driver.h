@@ -2,13 +2,13 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/gpu/gpu_driver.h"
+#include "common/mutex.h"
 
 namespace siding {
 
@@ -23,7 +23,7 @@ class FakeGpuDriver final : public GpuDriver {
   std::set<size_t> late;  // locks for which the driver's time is up: the process waits for a peer
 
   absl::StatusOr<GpuState> State(pid_t pid) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto it = states.find(pid);
     return it == states.end() ? GpuState::kUnused : it->second;
   }
@@ -43,7 +43,7 @@ class FakeGpuDriver final : public GpuDriver {
 
  private:
   absl::Status Do(const char* what, pid_t pid, GpuState from, GpuState to) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const size_t call = calls.size();
     calls.push_back(absl::StrCat(what, " ", pid));
     if (states.at(pid) != from) return absl::FailedPreconditionError(calls.back());
@@ -54,7 +54,7 @@ class FakeGpuDriver final : public GpuDriver {
     return absl::OkStatus();
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
 };
 
 }  // namespace siding

@@ -5,10 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -20,6 +18,7 @@
 #include "agent/gpu/uuid.h"
 #include "common/files.h"
 #include "common/logging.h"
+#include "common/mutex.h"
 #include "common/status.h"
 
 namespace siding {
@@ -66,26 +65,27 @@ class Helper {
   // Nothing is asked after this, and what has been asked is answered "ended".
   void End() {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       ended_ = true;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
     kill(pid_, SIGKILL);
     shutdown(socket_.get(), SHUT_RDWR);
   }
   bool ended() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return ended_;
   }
 
   absl::StatusOr<Answer> Ask(Question question, Duration timeout) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (!answered_) timeout = std::max(timeout, kStartTimeout);
     question.id = ++last_id_;
     answers_.emplace(question.id, std::nullopt);
     if (!ended_ && send(socket_.get(), &question, sizeof question, MSG_NOSIGNAL) < 0) ended_ = true;
-    const bool done =
-        changed_.wait_for(lock, timeout, [&] { return ended_ || answers_.at(question.id).has_value(); });
+    const bool done = changed_.WaitFor(mutex_, timeout, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return ended_ || answers_.at(question.id).has_value();
+    });
     const std::optional<Answer> answer = std::exchange(answers_.at(question.id), std::nullopt);
     answers_.erase(question.id);
     if (answer) return *answer;
@@ -103,27 +103,28 @@ class Helper {
       Answer answer{};
       const ssize_t n = recv(socket_.get(), &answer, sizeof answer, 0);
       if (n < 0 && errno == EINTR) continue;
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (n != static_cast<ssize_t>(sizeof answer)) {
         ended_ = true;
-        changed_.notify_all();
+        changed_.NotifyAll();
         return;
       }
       answered_ = true;
       // The caller may have stopped waiting.
       if (auto it = answers_.find(answer.id); it != answers_.end()) it->second = answer;
-      changed_.notify_all();
+      changed_.NotifyAll();
     }
   }
 
   const pid_t pid_;
   const UniqueFd socket_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  uint64_t last_id_ = 0;                               // guarded by mutex_, as are the following
-  std::map<uint64_t, std::optional<Answer>> answers_;  // to the questions with a waiting caller
-  bool ended_ = false;
-  bool answered_ = false;  // anything: the driver has started
+  Mutex mutex_;
+  CondVar changed_;
+  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  // To the questions with a waiting caller.
+  std::map<uint64_t, std::optional<Answer>> answers_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool answered_ ABSL_GUARDED_BY(mutex_) = false;  // anything: the driver has started
   std::thread reader_;
 };
 
@@ -192,7 +193,7 @@ class HelperDriver final : public GpuDriver {
     const bool devices = question.call == Call::kDevice;
     std::shared_ptr<Helper> helper;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       std::shared_ptr<Helper>& slot = devices ? inspector_ : helper_;
       if (slot == nullptr || slot->ended()) {
         SIDING_ASSIGN_OR_RETURN(slot,
@@ -216,9 +217,10 @@ class HelperDriver final : public GpuDriver {
 
   const std::string program_;
   const GpuLibraries libraries_;
-  std::mutex mutex_;
-  std::shared_ptr<Helper> helper_;     // guarded by mutex_, as is the next
-  std::shared_ptr<Helper> inspector_;  // has no driver for programs, only the one for devices
+  Mutex mutex_;
+  std::shared_ptr<Helper> helper_ ABSL_GUARDED_BY(mutex_);
+  // Has no driver for programs, only the one for devices.
+  std::shared_ptr<Helper> inspector_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -62,7 +62,7 @@ HugePages::HugePages(std::string setting, std::string holders)
 }
 
 std::unique_ptr<HugePages::Hold> HugePages::Take() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (holds_ == 0) held_ = Apply(true);
   if (!held_) return nullptr;
   ++holds_;
@@ -70,7 +70,7 @@ std::unique_ptr<HugePages::Hold> HugePages::Take() {
 }
 
 void HugePages::Release() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (--holds_ == 0) held_ = Apply(false);
 }
 

@@ -8,10 +8,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/mutex.h"
 
 namespace siding {
 
@@ -45,9 +45,9 @@ class HugePages {
 
   const std::string setting_;
   const std::string holders_;
-  std::mutex mutex_;
-  int holds_ = 0;      // guarded by mutex_
-  bool held_ = false;  // guarded by mutex_: by this process
+  Mutex mutex_;
+  int holds_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;  // by this process
 };
 
 }  // namespace siding

@@ -60,9 +60,9 @@ std::string NodeGpus::NameOf(const std::string& uuid) const {
 
 absl::StatusOr<std::vector<std::string>> NodeGpus::Take(const std::string& task, int count,
                                                         const std::vector<std::string>& preferred) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<std::string> taken;
-  const auto take = [&](const std::string& uuid) {
+  const auto take = [&](const std::string& uuid) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto holder = holders_.find(uuid);
     const bool free = holder == holders_.end() || holder->second == std::set<std::string>{task};
     const bool known = names_.contains(uuid);
@@ -82,7 +82,7 @@ absl::StatusOr<std::vector<std::string>> NodeGpus::Take(const std::string& task,
 
 std::vector<std::string> NodeGpus::Idle() {
   Look();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<std::string> idle;
   for (const std::string& uuid : uuids_) {
     if (seen_[uuid].processes.empty()) idle.push_back(uuid);
@@ -91,18 +91,18 @@ std::vector<std::string> NodeGpus::Idle() {
 }
 
 bool NodeGpus::IsBeingProbed() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return std::any_of(holders_.begin(), holders_.end(),
                      [](const auto& held) { return held.second.contains(kProbeTask); });
 }
 
 void NodeGpus::Keep(const std::string& task, const std::vector<std::string>& uuids) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const std::string& uuid : uuids) holders_[uuid].insert(task);
 }
 
 void NodeGpus::Release(const std::string& task) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   RemoveHolder(holders_, task);
 }
 
@@ -110,14 +110,14 @@ void NodeGpus::Release(const std::string& task) {
 void NodeGpus::Look() {
   const auto devices = driver_->Devices();
   if (!devices.ok()) return;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const GpuDevice& device : *devices) seen_[device.uuid] = device;
   seen_at_ = std::chrono::steady_clock::now();
 }
 
 void NodeGpus::LookIfOld() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (std::chrono::steady_clock::now() - seen_at_ <= kFresh) return;
     seen_at_ = std::chrono::steady_clock::now();  // one asks, the others take what is known
   }
@@ -131,7 +131,7 @@ Bytes NodeGpus::UsedNow(const std::vector<std::string>& uuids) {
 
 Bytes NodeGpus::Used(const std::vector<std::string>& uuids) {
   LookIfOld();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Bytes sum;
   for (const std::string& uuid : uuids) sum += seen_[uuid].used;
   return sum;
@@ -144,7 +144,7 @@ Bytes NodeGpus::UsedNowBy(const std::vector<std::string>& uuids, const std::vect
 
 Bytes NodeGpus::UsedBy(const std::vector<std::string>& uuids, const std::vector<pid_t>& processes) {
   LookIfOld();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Bytes alone, share, own;
   bool told = false;
   for (const std::string& uuid : uuids) {
@@ -167,7 +167,7 @@ Bytes NodeGpus::UsedBy(const std::vector<std::string>& uuids, const std::vector<
 
 std::string NodeGpus::FindOther(const std::vector<std::string>& uuids, const std::vector<pid_t>& processes) {
   LookIfOld();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [uuid, device] : seen_) {
     if (Contains(uuids, uuid)) continue;
     for (const GpuProcess& process : device.processes) {
@@ -179,7 +179,7 @@ std::string NodeGpus::FindOther(const std::vector<std::string>& uuids, const std
 
 std::set<pid_t> NodeGpus::MayBeOnGpus(const std::vector<pid_t>& processes) {
   LookIfOld();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::set<pid_t> on_gpus;
   bool all_told = true;
   for (const auto& [uuid, device] : seen_) {

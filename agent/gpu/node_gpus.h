@@ -4,7 +4,6 @@
 #include <chrono>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/gpu/gpu_driver.h"
+#include "common/mutex.h"
 #include "common/units.h"
 
 namespace siding {
@@ -74,10 +74,10 @@ class NodeGpus {
   std::map<std::string, std::string> names_;  // by UUID
   std::map<std::string, int> minors_;         // by UUID
   std::string problem_;
-  std::mutex mutex_;
-  std::map<std::string, std::set<std::string>> holders_;  // guarded by mutex_: UUID -> tasks
-  std::map<std::string, GpuDevice> seen_;                 // guarded by mutex_, by UUID
-  std::chrono::steady_clock::time_point seen_at_{};       // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, std::set<std::string>> holders_ ABSL_GUARDED_BY(mutex_);  // UUID -> tasks
+  std::map<std::string, GpuDevice> seen_ ABSL_GUARDED_BY(mutex_);                 // by UUID
+  std::chrono::steady_clock::time_point seen_at_ ABSL_GUARDED_BY(mutex_){};
 };
 
 }  // namespace siding

@@ -61,8 +61,6 @@ class Link::Session {
     if (reader_.joinable()) reader_.join();
   }
 
-  bool broken = false;  // the stream can be read no more; guarded by the link's mutex
-
  private:
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::AgentGateway::Stub> stub_;
@@ -82,17 +80,17 @@ void Link::Start(TaskHost& host) {
 
 void Link::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
     if (session_ != nullptr) session_->Cancel();
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
 void Link::Send(v1::FromAgent message) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (session_ == nullptr) return;  // all reports are sent again on connection
     if (outgoing_.size() == options_.most_waiting) {
       session_->Cancel();
@@ -100,15 +98,16 @@ void Link::Send(v1::FromAgent message) {
     }
     outgoing_.push_back(std::move(message));
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 void Link::Run() {
   // A controller that has left or refused us is the last to be dialled again.
   for (size_t turn = 0;; turn = (turn + 1) % options_.controllers.size()) {
     const Duration pause = options_.pause(Serve(options_.controllers[turn]));
-    std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, pause, [this] { return stopping_; })) return;
+    MutexLock lock(mutex_);
+    if (wake_.WaitFor(mutex_, pause, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; }))
+      return;
   }
 }
 
@@ -121,14 +120,15 @@ bool Link::Serve(const LinkTarget& controller) {
   }
   Session session(controller, *credentials);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopping_) return false;
     outgoing_.clear();
+    broken_ = false;
     session_ = &session;  // from here on Stop() can cancel, and reports queue up behind the Hello
   }
   const auto leave = [&](const grpc::Status& status) {
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       session_ = nullptr;
       outgoing_.clear();
       if (stopping_) return;
@@ -161,10 +161,10 @@ bool Link::Serve(const LinkTarget& controller) {
     v1::ToAgent command;
     while (session.Read(command)) host_->Execute(command);
     {
-      std::lock_guard lock(mutex_);
-      session.broken = true;
+      MutexLock lock(mutex_);
+      broken_ = true;
     }
-    wake_.notify_all();
+    wake_.NotifyAll();
   });
 
   const auto interval =
@@ -174,10 +174,11 @@ bool Link::Serve(const LinkTarget& controller) {
   while (good) {
     std::deque<v1::FromAgent> batch;
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait_until(lock, next_heartbeat,
-                       [&] { return stopping_ || session.broken || !outgoing_.empty(); });
-      if (stopping_ || session.broken) break;
+      MutexLock lock(mutex_);
+      wake_.WaitUntil(mutex_, next_heartbeat, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || broken_ || !outgoing_.empty();
+      });
+      if (stopping_ || broken_) break;
       batch.swap(outgoing_);
     }
     for (v1::FromAgent& message : batch) good = good && session.Write(std::move(message));

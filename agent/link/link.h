@@ -5,11 +5,9 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -18,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "agent/link/backoff.h"
 #include "agent/node/task_host.h"
+#include "common/mutex.h"
 #include "common/units.h"
 
 namespace siding {
@@ -65,11 +64,12 @@ class Link final : public ReportSink {
   int64_t connections_ = 0;  // only the link's thread
   TaskHost* host_ = nullptr;
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;               // guarded by mutex_
-  std::deque<v1::FromAgent> outgoing_;  // guarded by mutex_
-  Session* session_ = nullptr;          // guarded by mutex_; while connected
+  Mutex mutex_;
+  CondVar wake_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<v1::FromAgent> outgoing_ ABSL_GUARDED_BY(mutex_);
+  Session* session_ ABSL_GUARDED_BY(mutex_) = nullptr;  // while connected
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;         // its stream can be read no more
   std::thread thread_;
 };
 

@@ -26,7 +26,7 @@ class ScriptedGateway final : public v1::AgentGateway::Service {
   grpc::Status Connect(grpc::ServerContext*, Stream* stream) override {
     const Connection* connection = nullptr;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (next_ < script_.size()) connection = &script_[next_++];
     }
     if (connection != nullptr) return (*connection)(*stream);
@@ -38,8 +38,8 @@ class ScriptedGateway final : public v1::AgentGateway::Service {
 
  private:
   const std::vector<Connection> script_;
-  std::mutex mutex_;
-  size_t next_ = 0;  // guarded by mutex_
+  Mutex mutex_;
+  size_t next_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class LinkTest : public testing::Test, public TaskHost {
@@ -71,23 +71,28 @@ class LinkTest : public testing::Test, public TaskHost {
 
   // Until so many connections have ended, or could not be made.
   void AwaitPauses(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return welcomed_.size() >= count; });
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcomed_.size() >= count; });
   }
   void AwaitCommands(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return executed_.size() >= count; });
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return executed_.size() >= count; });
   }
-  bool HasPaused() {
-    std::lock_guard lock(mutex_);
-    return !welcomed_.empty();
+  // Of each connection that has ended, whether it had been accepted.
+  std::vector<bool> Welcomed() {
+    MutexLock lock(mutex_);
+    return welcomed_;
+  }
+  std::vector<int64_t> Executed() {
+    MutexLock lock(mutex_);
+    return executed_;
   }
 
   // TaskHost
   void Execute(const v1::ToAgent& command) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     executed_.push_back(command.op());
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   absl::StatusOr<std::string> ExpectShim(const v1::ToAgent&, const GpuAllocation&,
                                          std::function<void(absl::Status)>) override {
@@ -104,9 +109,9 @@ class LinkTest : public testing::Test, public TaskHost {
 
   // Nothing is waited for between two connections; whether they had been accepted is noted.
   Duration Pause(bool welcomed) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     welcomed_.push_back(welcomed);
-    changed_.notify_all();
+    changed_.NotifyAll();
     return Duration(0);
   }
 
@@ -114,11 +119,11 @@ class LinkTest : public testing::Test, public TaskHost {
   const std::string folder_;
   const std::string socket_;
   std::atomic<v1::TaskPhase> phase_ = v1::RUNNING;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::promise<void> moment_;      // of a part of the script that may outlive the test's body
-  std::vector<bool> welcomed_;     // guarded by mutex_, while the link runs
-  std::vector<int64_t> executed_;  // guarded by mutex_, while the link runs
+  Mutex mutex_;
+  CondVar changed_;
+  std::promise<void> moment_;  // of a part of the script that may outlive the test's body
+  std::vector<bool> welcomed_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int64_t> executed_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<ScriptedGateway> gateway_;
   std::unique_ptr<grpc::Server> server_;
   // What the node has worked for so far refuses controllers of an earlier epoch.

@@ -136,7 +136,7 @@ TEST_F(LinkTest, CommandsAreExecutedInTheirOrder) {
     return grpc::Status::OK;
   }});
   link_.Stop();
-  EXPECT_THAT(executed_, ElementsAre(1, 2, 3));
+  EXPECT_THAT(Executed(), ElementsAre(1, 2, 3));
 }
 
 TEST_F(LinkTest, TheLargestOrderThatASpecMakesIsReceived) {
@@ -172,8 +172,9 @@ TEST_F(LinkTest, AnAnswerIsSentOnTheConnectionOfItsQuestion) {
 TEST_F(LinkTest, OnlyAWelcomeIsAnAcceptance) {
   Play({Refuse, Refuse, WelcomeAndLeave, Refuse});
   link_.Stop();
-  welcomed_.resize(4);  // stopping ends one more
-  EXPECT_THAT(welcomed_, ElementsAre(false, false, true, false));
+  std::vector<bool> welcomed = Welcomed();
+  welcomed.resize(4);  // stopping ends one more
+  EXPECT_THAT(welcomed, ElementsAre(false, false, true, false));
 }
 
 TEST_F(LinkTest, ACommandBeforeTheWelcomeIsNotExecuted) {
@@ -184,8 +185,8 @@ TEST_F(LinkTest, ACommandBeforeTheWelcomeIsNotExecuted) {
     return grpc::Status::OK;
   }});
   link_.Stop();
-  EXPECT_FALSE(welcomed_[0]);
-  EXPECT_THAT(executed_, IsEmpty());
+  EXPECT_FALSE(Welcomed()[0]);
+  EXPECT_THAT(Executed(), IsEmpty());
 }
 
 TEST_F(LinkTest, AControllerOfAnEarlierEpochIsHungUpOnBeforeItIsObeyed) {
@@ -198,21 +199,21 @@ TEST_F(LinkTest, AControllerOfAnEarlierEpochIsHungUpOnBeforeItIsObeyed) {
     return grpc::Status::OK;
   }});
   link_.Stop();
-  EXPECT_FALSE(welcomed_[0]);
-  EXPECT_THAT(executed_, IsEmpty());
+  EXPECT_FALSE(Welcomed()[0]);
+  EXPECT_THAT(Executed(), IsEmpty());
 }
 
 TEST(Link, ControllersAreDialledInTurn) {
-  std::mutex mutex;
-  std::condition_variable dialled;
+  Mutex mutex;
+  CondVar dialled;
   std::vector<int> turns;
   const auto controller = [&](int number) {
     return LinkTarget{"unix:/nonexistent/socket",
                       {},
                       [&, number]() -> absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> {
-                        std::lock_guard lock(mutex);
+                        MutexLock lock(mutex);
                         turns.push_back(number);
-                        dialled.notify_all();
+                        dialled.NotifyAll();
                         return absl::UnavailableError("no");
                       }};
   };
@@ -220,8 +221,8 @@ TEST(Link, ControllersAreDialledInTurn) {
   Link link({{controller(1), controller(2)}, [](bool) { return Duration(0); }});
   link.Start(host);
   {
-    std::unique_lock lock(mutex);
-    dialled.wait(lock, [&] { return turns.size() >= 4; });
+    MutexLock lock(mutex);
+    dialled.Wait(mutex, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return turns.size() >= 4; });
   }
   link.Stop();
   turns.resize(4);
@@ -251,7 +252,7 @@ TEST_F(LinkTest, AControllerThatDoesNotReadIsHungUpOn) {
   link_.Start(*this);
   v1::FromAgent large = Report();
   large.mutable_report()->set_error(std::string(100'000, 'x'));
-  while (!HasPaused()) link_.Send(large);
+  while (Welcomed().empty()) link_.Send(large);
   moment_.set_value();
 }
 
@@ -267,7 +268,7 @@ TEST_F(LinkTest, StopsWhileItIsConnected) {
   link_.Start(*this);
   moment_.get_future().wait();
   link_.Stop();
-  EXPECT_THAT(welcomed_, testing::SizeIs(1));
+  EXPECT_THAT(Welcomed(), testing::SizeIs(1));
 }
 
 // Something listens that takes the connection and never says a word.
@@ -280,7 +281,7 @@ TEST_F(LinkTest, StopsWhileItDials) {
   link_.Start(*this);
   const int mute = accept(listener, nullptr, nullptr);
   link_.Stop();
-  EXPECT_THAT(welcomed_, ElementsAre(false));
+  EXPECT_THAT(Welcomed(), ElementsAre(false));
   close(mute);
   close(listener);
 }

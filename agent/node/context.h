@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,6 +15,7 @@
 #include "agent/os/fence.h"
 #include "agent/os/freezer.h"
 #include "common/clock.h"
+#include "common/mutex.h"
 #include "store/store.h"
 
 namespace siding {
@@ -34,9 +34,10 @@ struct HostContext {
   std::string criu_problem;
   bool criu_as_user = false;
   // Opened at the start or, where that failed, as soon as it can be; from then on they stay.
-  mutable std::mutex stores_mutex;  // guards which of the two are open
-  absl::StatusOr<std::unique_ptr<ImageStore>> local = absl::UnavailableError("not opened");
-  absl::StatusOr<std::unique_ptr<ImageStore>> shared =
+  mutable Mutex stores_mutex;
+  absl::StatusOr<std::unique_ptr<ImageStore>> local ABSL_GUARDED_BY(stores_mutex) =
+      absl::UnavailableError("not opened");
+  absl::StatusOr<std::unique_ptr<ImageStore>> shared ABSL_GUARDED_BY(stores_mutex) =
       absl::FailedPreconditionError("this node has no shared tier");
   std::shared_ptr<NodeGpus> gpus;         // null: not looked for. Looks that do not come back have it, too
   std::unique_ptr<HugePages> huge_pages;  // for drains; null: the system's setting is left alone
@@ -46,7 +47,7 @@ struct HostContext {
 
   // The tier's store, or why there is none.
   absl::StatusOr<ImageStore*> Store(v1::Tier tier) const {
-    std::lock_guard lock(stores_mutex);
+    MutexLock lock(stores_mutex);
     const auto& store = tier == v1::SHARED ? shared : local;
     if (!store.ok()) return store.status();
     return store->get();

@@ -1,11 +1,10 @@
 #include "agent/node/detached_work.h"
 
-#include <condition_variable>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "common/mutex.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -14,9 +13,9 @@ constexpr auto kFarewell = std::chrono::seconds(1);
 }
 
 struct DetachedWork::State {
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::optional<Steady::time_point> since;  // guarded by mutex
+  Mutex mutex;
+  CondVar ended;
+  std::optional<Steady::time_point> since ABSL_GUARDED_BY(mutex);
 };
 
 DetachedWork::DetachedWork() : state_(std::make_shared<State>()) {}
@@ -27,14 +26,14 @@ DetachedWork::~DetachedWork() {
 
 bool DetachedWork::Begin(std::function<void()> work) {
   {
-    std::lock_guard lock(state_->mutex);
+    MutexLock lock(state_->mutex);
     if (state_->since) return false;
     state_->since = Steady::now();
   }
   const auto end = [](State& state) {
-    std::lock_guard lock(state.mutex);
+    MutexLock lock(state.mutex);
     state.since.reset();
-    state.ended.notify_all();
+    state.ended.NotifyAll();
   };
   try {
     std::thread([state = state_, work = std::move(work), end]() mutable {
@@ -51,12 +50,13 @@ bool DetachedWork::Begin(std::function<void()> work) {
 }
 
 bool DetachedWork::Wait(Steady::time_point until) const {
-  std::unique_lock lock(state_->mutex);
-  return state_->ended.wait_until(lock, until, [this] { return !state_->since; });
+  MutexLock lock(state_->mutex);
+  return state_->ended.WaitUntil(
+      state_->mutex, until, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) { return !state_->since; });
 }
 
 std::optional<DetachedWork::Steady::time_point> DetachedWork::since() const {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   return state_->since;
 }
 

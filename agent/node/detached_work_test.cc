@@ -1,9 +1,8 @@
 #include "agent/node/detached_work.h"
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 
+#include "common/mutex.h"
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -16,19 +15,19 @@ using Steady = DetachedWork::Steady;
 class Gate {
  public:
   void Open() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     open_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   void Pass() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return open_; });
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return open_; });
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool open_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  bool open_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 TEST(DetachedWork, IsDoneOnAnotherThread) {

@@ -29,30 +29,32 @@ std::string Name(const v1::TaskRef& ref) {
 
 void RecordingSink::Send(v1::FromAgent message) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (message.has_report()) last_[Name(message.report().task())] = message.report();
     if (message.has_result()) results_[message.result().op()] = message.result();
     progress_ += message.has_progress();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 v1::TaskReport RecordingSink::Await(const v1::TaskRef& task,
                                     const std::function<bool(const v1::TaskReport&)>& wanted) {
-  std::unique_lock lock(mutex_);
-  const bool seen = changed_.wait_for(lock, kPatience, [&] { return wanted(last_[Name(task)]); });
+  MutexLock lock(mutex_);
+  const bool seen = changed_.WaitFor(
+      mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wanted(last_[Name(task)]); });
   EXPECT_TRUE(seen) << "last report: " << last_[Name(task)].DebugString();
   return last_[Name(task)];
 }
 
 v1::OpResult RecordingSink::AwaitResult(int64_t op) {
-  std::unique_lock lock(mutex_);
-  EXPECT_TRUE(changed_.wait_for(lock, kPatience, [&] { return results_.contains(op); }));
+  MutexLock lock(mutex_);
+  EXPECT_TRUE(changed_.WaitFor(
+      mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return results_.contains(op); }));
   return results_[op];
 }
 
 int RecordingSink::progress_messages() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return progress_;
 }
 

@@ -1,16 +1,15 @@
 // A TaskHost on a folder of its own, real processes included, for tests that need root.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "agent/node/local_task_host.h"
 #include "common/clock.h"
+#include "common/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,11 +26,11 @@ class RecordingSink final : public ReportSink {
   int progress_messages();
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, v1::TaskReport> last_;  // guarded by mutex_
-  std::map<int64_t, v1::OpResult> results_;     // guarded by mutex_
-  int progress_ = 0;                            // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<std::string, v1::TaskReport> last_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, v1::OpResult> results_ ABSL_GUARDED_BY(mutex_);
+  int progress_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class HostTest : public ::testing::Test {

@@ -8,13 +8,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/gpu/node_gpus.h"
 #include "agent/os/account.h"
+#include "common/mutex.h"
 #include "common/units.h"
 
 namespace siding {
@@ -63,25 +63,25 @@ class InspectionProgress {
   std::atomic<pid_t> at{0};  // the process whose memory is being read
   // Since when it has been that one, as far as earlier calls know: with many processes it changes.
   Steady::time_point SinceAt(pid_t now_at) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (now_at != seen_at_) since_ = Steady::now();
     seen_at_ = now_at;
     return since_;
   }
   void Put(Inspection inspection) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     last_ = std::move(inspection);
   }
   std::optional<Inspection> last() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return last_;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::optional<Inspection> last_;  // guarded by mutex_
-  pid_t seen_at_ = 0;               // guarded by mutex_
-  Steady::time_point since_;        // guarded by mutex_
+  mutable Mutex mutex_;
+  std::optional<Inspection> last_ ABSL_GUARDED_BY(mutex_);
+  pid_t seen_at_ ABSL_GUARDED_BY(mutex_) = 0;
+  Steady::time_point since_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The task's processes can keep this waiting for as long as they like.

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -26,6 +25,7 @@
 #include "agent/task/orders.h"
 #include "common/directory.h"
 #include "common/fault.h"
+#include "common/mutex.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 
@@ -104,14 +104,14 @@ class LocalTaskHost final : public TaskHost {
     ProbeGpus();
     local_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::LOCAL); }, host_.clock);
     shared_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::SHARED); }, host_.clock);
-    spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, tasks_.size(),
+    spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, Tasks().size(),
                  ToString(host_.freezer.kind()), host_.criu ? host_.criu_traits.version : host_.criu_problem);
     return absl::OkStatus();
   }
 
   ~LocalTaskHost() override {
     host_.stopping = true;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     tasks_.clear();
   }
 
@@ -142,7 +142,7 @@ class LocalTaskHost final : public TaskHost {
     const TaskId id = TaskIdOf(start.task());
     Forget(start);  // one of the same name that is over: cluster managers may count from 1 again
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       if (tasks_.contains(id))
         return absl::AlreadyExistsError("task " + ToString(id) + " is on this node already");
     }
@@ -160,12 +160,7 @@ class LocalTaskHost final : public TaskHost {
   }
 
   std::vector<v1::TaskReport> Reports() override {
-    std::vector<std::shared_ptr<Task>> tasks;
-    {
-      std::lock_guard lock(mutex_);
-      tasks.reserve(tasks_.size());
-      for (const auto& [id, task] : tasks_) tasks.push_back(task);
-    }
+    const std::vector<std::shared_ptr<Task>> tasks = Tasks();
     std::vector<v1::TaskReport> reports;
     // All of them together: what is not seen by then is said as it was seen last.
     const auto until = std::chrono::steady_clock::now() + kLookPatience;
@@ -227,7 +222,7 @@ class LocalTaskHost final : public TaskHost {
       spdlog::error("store {}: {}", root, std::string(opened.status().message()));
     const bool open = opened.ok();
     {
-      std::lock_guard lock(host_.stores_mutex);
+      MutexLock lock(host_.stores_mutex);
       (shared ? host_.shared : host_.local) = std::move(opened);
     }
     if (!open || host_.rates->Has(MediumOf(tier))) return;
@@ -334,21 +329,30 @@ class LocalTaskHost final : public TaskHost {
     }
   }
 
+  std::vector<std::shared_ptr<Task>> Tasks() {
+    MutexLock lock(mutex_);
+    std::vector<std::shared_ptr<Task>> tasks;
+    tasks.reserve(tasks_.size());
+    for (const auto& [id, task] : tasks_) tasks.push_back(task);
+    return tasks;
+  }
+
   absl::Status AdoptTasks() {
     const auto names = ListFolder(tasks_folder_);
     // Without the folder, which could not be made, there is nothing in it.
     if (!names.ok() && !absl::IsNotFound(names.status())) return names.status();
     if (names.ok()) {
+      MutexLock lock(mutex_);
       for (const std::string& name : *names) SIDING_RETURN_IF_ERROR(FindAgain(name));
     }
     // When it is known what each of them holds.
     FaultHere<"agent.found: the tasks of an earlier agent are found">();
-    for (const auto& [id, task] : tasks_) task->Adopt();
+    for (const std::shared_ptr<Task>& task : Tasks()) task->Adopt();
     return absl::OkStatus();
   }
 
   // The task of a folder below tasks/.
-  absl::Status FindAgain(const std::string& name) {
+  absl::Status FindAgain(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const std::string folder = tasks_folder_ + "/" + name;
     auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
     if (record.ok()) {
@@ -370,7 +374,7 @@ class LocalTaskHost final : public TaskHost {
 
   // Makes the task if it is not known and `make`. Null: not known, or its folder could not be made.
   std::shared_ptr<Task> FindTask(const TaskId& id, bool make) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto it = tasks_.find(id);
     if (it != tasks_.end()) return it->second;
     if (!make) return nullptr;
@@ -388,7 +392,7 @@ class LocalTaskHost final : public TaskHost {
   void Forget(const v1::ToAgent& command) {
     std::shared_ptr<Task> task;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       auto it = tasks_.find(TaskIdOf(command.task()));
       if (it == tasks_.end() || !it->second->CanForget()) return;
       task = std::move(it->second);
@@ -454,8 +458,8 @@ class LocalTaskHost final : public TaskHost {
 
   const std::string tasks_folder_;
   HostContext host_;
-  std::mutex mutex_;
-  std::map<TaskId, std::shared_ptr<Task>> tasks_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<TaskId, std::shared_ptr<Task>> tasks_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> probing_{false};
   std::unique_ptr<Scrubber> scrubber_;
   // Behind the others, for they use them. Room on the disk does not wait until images have been read.

@@ -101,7 +101,7 @@ double Quantile(std::vector<double> values, double q) {
 Rates::Rates(std::string file) : file_(std::move(file)) { Load(); }
 
 void Rates::Add(Medium medium, Transfer transfer, Bytes bytes, Duration took) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Samples& samples = samples_[{medium, transfer}];
   const double seconds = std::max(ToSeconds(took), 1e-6);
   if (bytes < kLarge)
@@ -112,7 +112,7 @@ void Rates::Add(Medium medium, Transfer transfer, Bytes bytes, Duration took) {
 }
 
 bool Rates::Has(Medium medium) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (Transfer transfer : {Transfer::kDump, Transfer::kRestore}) {
     auto it = samples_.find({medium, transfer});
     if (it == samples_.end() || it->second.speeds.empty()) return false;
@@ -132,7 +132,7 @@ v1::Rate Rates::Summarize(Medium medium, Transfer transfer) const {
 }
 
 v1::TierRates Rates::Get(Medium medium) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   v1::TierRates rates;
   *rates.mutable_dump() = Summarize(medium, Transfer::kDump);
   *rates.mutable_restore() = Summarize(medium, Transfer::kRestore);

@@ -7,12 +7,12 @@
 
 #include <deque>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/mutex.h"
 #include "common/units.h"
 #include "siding/v1/agent.pb.h"
 
@@ -41,13 +41,13 @@ class Rates {
     std::deque<double> speeds;     // bytes per second
     std::deque<double> overheads;  // seconds
   };
-  v1::Rate Summarize(Medium medium, Transfer transfer) const;
-  void Load();
-  void Save() const;
+  v1::Rate Summarize(Medium medium, Transfer transfer) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Load() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Save() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string file_;
-  mutable std::mutex mutex_;
-  std::map<std::pair<Medium, Transfer>, Samples> samples_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::pair<Medium, Transfer>, Samples> samples_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Writes 64 MiB and one block into the folder, syncs and reads them back, adds what it measured, and leaves

@@ -29,10 +29,10 @@ Scrubber::Scrubber(ScrubOptions options, std::string file, std::vector<Tier> tie
 
 Scrubber::~Scrubber() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
-  stop_.notify_all();
+  stop_.NotifyAll();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -63,8 +63,9 @@ void Scrubber::Run() {
       left = options_.interval;
     }
     if (left > Duration(0)) {
-      std::unique_lock lock(mutex_);
-      stop_.wait_for(lock, std::min<Duration>(left, kLook), [this] { return stopping_; });
+      MutexLock lock(mutex_);
+      stop_.WaitFor(mutex_, std::min<Duration>(left, kLook),
+                    [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
       continue;
     }
     // Before the round: one that never comes to its end is not to begin again at once.
@@ -74,7 +75,7 @@ void Scrubber::Run() {
 }
 
 bool Scrubber::Stopping() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return stopping_;
 }
 
@@ -101,7 +102,7 @@ void Scrubber::ReadBack(const Tier& tier, const ImageStore& store, const ImageKe
   absl::Status status = Verify(store, key);
   // One that was deleted or replaced meanwhile looks damaged once, but not twice.
   if (absl::IsDataLoss(status)) status = Verify(store, key);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!absl::IsDataLoss(status)) {
     damaged_.erase({tier.tier, key});
     return;
@@ -117,15 +118,16 @@ absl::Status Scrubber::Verify(const ImageStore& store, const ImageKey& key) {
     read_ += done.value - done_before;
     done_before = done.value;
     const auto taken = std::chrono::duration_cast<Duration>(Steady::now() - begun);
-    std::unique_lock lock(mutex_);
-    return !stop_.wait_for(lock, PauseFor(done, taken, options_.rate), [this] { return stopping_; });
+    MutexLock lock(mutex_);
+    return !stop_.WaitFor(mutex_, PauseFor(done, taken, options_.rate),
+                          [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; });
   };
   return store.Verify(key, {.progress = pace, .from_disk = true}).status();
 }
 
 std::vector<v1::DamagedImage> Scrubber::Damaged() const {
   std::vector<v1::DamagedImage> images;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [where, problem] : damaged_) {
     const auto& [tier, key] = where;
     v1::DamagedImage& image = images.emplace_back();
@@ -144,14 +146,14 @@ void Scrubber::ForgetDeleted(v1::Tier tier) {
   if (store == nullptr) return;
   std::vector<ImageKey> keys;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& [where, problem] : damaged_) {
       if (where.first == tier) keys.push_back(where.second);
     }
   }
   for (const ImageKey& key : keys) {
     if (!absl::IsNotFound(store->Path(key).status())) continue;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     damaged_.erase({tier, key});
   }
 }

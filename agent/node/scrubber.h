@@ -3,15 +3,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/clock.h"
+#include "common/mutex.h"
 #include "common/units.h"
 #include "siding/v1/agent.pb.h"
 #include "store/store.h"
@@ -70,11 +69,11 @@ class Scrubber {
   const std::vector<Tier> tiers_;
   const Clock& clock_;
   std::atomic<int64_t> read_{0};
-  mutable std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false;                                         // guarded by mutex_
-  std::map<std::pair<v1::Tier, ImageKey>, std::string> damaged_;  // guarded by mutex_: and what is wrong
-  std::thread thread_;                                            // last: it uses the others
+  mutable Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::pair<v1::Tier, ImageKey>, std::string> damaged_ ABSL_GUARDED_BY(mutex_);  // and what is wrong
+  std::thread thread_;  // last: it uses the others
 };
 
 }  // namespace siding

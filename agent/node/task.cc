@@ -46,13 +46,14 @@ Task::Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord r
       machine_(std::move(record)),
       record_(machine_.record()),
       wake_(eventfd(0, EFD_CLOEXEC)) {
+  CopyFacts();
   if (host_.AssignsGpus() && !IsOver(record_.report().phase()))
     host_.gpus->Keep(name_, {record_.gpu().held().begin(), record_.gpu().held().end()});
 }
 
 Task::~Task() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Observe(task::AgentStops{}).IgnoreError();
   }
   const uint64_t one = 1;
@@ -65,16 +66,32 @@ Task::~Task() {
 void Task::Execute(const v1::ToAgent& command) {
   // The machine looks at differences only.
   const Time now{std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())};
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const Decision before = machine_.decision();
   const TaskActions actions = machine_.Take(command, now);
   if (machine_.decision() != before) FaultHere<"agent.decision: a commit or an abort has come">();
   Perform(actions).IgnoreError();
 }
 
-absl::Status Task::Perform(const TaskActions& actions) {
+void Task::CopyFacts() {
+  externally_managed_ = record_.externally_managed();
+  uses_gpus_ = record_.spec().per_node().gpus() > 0;
   interrupt_ = machine_.interrupted();
   kill_now_ = machine_.kill_at_once();
+}
+
+agent::TaskRecord Task::Record() {
+  MutexLock lock(mutex_);
+  return record_;
+}
+
+agent::ProcessRef Task::Init() {
+  MutexLock lock(mutex_);
+  return record_.init();
+}
+
+absl::Status Task::Perform(const TaskActions& actions) {
+  CopyFacts();
   absl::Status recorded;
   for (const TaskAction& action : actions) {
     switch (action.kind) {
@@ -95,14 +112,14 @@ absl::Status Task::Perform(const TaskActions& actions) {
         GiveGpusBack();
         break;
       case TaskAction::kWake:
-        changed_.notify_all();
+        changed_.NotifyAll();
         break;
       case TaskAction::kAbandonDump:
         abandon_ = true;
         break;
       case TaskAction::kKillProcesses:
         spdlog::warn("task {}: what is under way does not make way; its processes are killed", name_);
-        freezer().KillAll(name_, LivingInit());
+        freezer().KillAll(name_, LivingInit(record_.init()));
         break;
       case TaskAction::kBegin:
         abandon_ = false;
@@ -125,7 +142,7 @@ void Task::Work(TaskAction work) {
   for (std::optional<TaskAction> next = std::move(work); next;) {
     Do(*next);
     FenceAgain();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     abandon_ = false;
     on_worker_ = true;
     next_.reset();
@@ -188,7 +205,7 @@ void Task::Send() {
 }
 
 void Task::NoteStep() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (record_.has_steps()) return;
   record_.set_has_steps(true);
   Persist();
@@ -197,9 +214,9 @@ void Task::NoteStep() {
 // Steps are known by their numbers, which begin at 0 with each start of the job: a script restored behind a
 // step would find the images of other steps for those that follow. One that starts over finds its own.
 std::string Task::WhyNoScript(pid_t init) {
-  if (!record_.externally_managed() || id_.rank != 0) return "";
+  if (!externally_managed_ || id_.rank != 0) return "";
   if (FindSrun(init) > 0) NoteStep();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!record_.has_steps()) return "";
   return "the script has started steps with srun, and starts over after a requeue; ask for the steps "
          "instead: "
@@ -208,12 +225,16 @@ std::string Task::WhyNoScript(pid_t init) {
 
 // Looked up once, and outside the lock: a directory service may take a while.
 Account Task::User() {
+  uid_t uid = 0;
+  gid_t gid = 0;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (user_) return *user_;
+    uid = record_.spec().uid();
+    gid = record_.spec().gid();
   }
-  Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
-  std::lock_guard lock(mutex_);
+  Account user = AccountOf(uid, gid);
+  MutexLock lock(mutex_);
   user_ = user;
   return user;
 }
@@ -236,7 +257,7 @@ InspectionRequest Task::WhatToInspect() const {
 v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
   InspectionRequest asked;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     asked = WhatToInspect();
   }
   const pid_t init = asked.init;
@@ -256,7 +277,7 @@ v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
   const std::optional<Inspection> inspection = inspection_->last();
   Duration lock_time{0};
   if (inspection && inspection->gpu_clients > 0) lock_time = ExpectedLock(inspection->gpu_clients);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (hangs != inspection_hangs_) {
     inspection_hangs_ = hangs;
     if (hangs)
@@ -302,24 +323,24 @@ absl::Status Task::InTime(std::function<absl::Status()> look) {
 
 bool Task::WaitEnded(Duration timeout, const std::function<bool()>& more) {
   const auto end = std::chrono::steady_clock::now() + timeout;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!machine_.ended() && std::chrono::steady_clock::now() < end) {
     if (more) {
       // It may look at the world outside, which may keep it waiting, and reports do not wait for that.
-      lock.unlock();
+      lock.Unlock();
       const bool enough = more();
-      lock.lock();
+      lock.Lock();
       if (enough || machine_.ended()) break;
     }
     // Woken by the watcher; the short waits are for `more`.
-    changed_.wait_until(
-        lock, std::min(end, std::chrono::steady_clock::now() + std::chrono::milliseconds(more ? 20 : 1000)));
+    changed_.WaitUntil(mutex_, std::min(end, std::chrono::steady_clock::now() +
+                                                 std::chrono::milliseconds(more ? 20 : 1000)));
   }
   return machine_.ended();
 }
 
 bool Task::CanForget() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return IsOver(machine_.phase()) && !machine_.busy();
 }
 
@@ -330,8 +351,13 @@ void Task::RemoveTraces() {
   if (absl::Status status = host_.fence.For(name_).Remove(); !status.ok())
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   FaultHere<"agent.forget.cgroup: the cgroup of a forgotten task is gone, its folder is not">();
-  // Only after an end of the job's own: after any other it may continue from a checkpoint, here or elsewhere.
-  const bool over = record_.report().phase() == v1::EXITED && record_.report().own_end();
+  bool over = false;
+  {
+    MutexLock lock(mutex_);
+    // Only after an end of the job's own: after any other it may continue from a checkpoint, here or
+    // elsewhere.
+    over = record_.report().phase() == v1::EXITED && record_.report().own_end();
+  }
   RemovePlainFolder();
   // Last: an agent that dies before finds the task again, and is told again to forget it.
   const auto remove_folder = [folder = folder_, name = name_] {
@@ -354,8 +380,9 @@ void Task::RemovePlainFolder() {
 // At once its name is free for the job's next start. How much there is to remove is up to the job, and so is
 // whether that ever ends; `then` is called when it has.
 void Task::RemoveTmpdir(const std::function<void()>& then) {
-  const uid_t uid = record_.spec().uid();
-  const gid_t gid = record_.spec().gid();
+  const v1::JobSpec spec = Record().spec();
+  const uid_t uid = spec.uid();
+  const gid_t gid = spec.gid();
   const std::string path = TaskTmpdir(uid, id_.job.value(), id_.rank);
   // An agent that died in the middle has left its other name. What has its own by now may be the next
   // start's.
@@ -386,8 +413,8 @@ void Task::Watch(UniqueFd shim) {
     }
     // A shim that Slurm killed with everything else of its step could not tidy up. Without the lock: how much
     // there is to remove is up to the job.
-    if (record_.externally_managed() && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
-    std::lock_guard lock(mutex_);
+    if (externally_managed_ && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
+    MutexLock lock(mutex_);
     // Judged on the worker: the last processes may take their time to end.
     Observe(task::ShimEnded{}).IgnoreError();
   });

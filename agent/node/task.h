@@ -12,9 +12,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -28,6 +26,7 @@
 #include "agent/task/task_record.pb.h"
 #include "common/files.h"
 #include "common/ids.h"
+#include "common/mutex.h"
 #include "siding/v1/agent.pb.h"
 
 namespace siding {
@@ -65,18 +64,23 @@ class Task {
   using Decision = TaskMachine::Decision;
   class Dumper;
 
-  // All of these with mutex_ held.
   // Carries out what the machine asks for. New work is begun, or left to the worker in next_ if this is on
   // it. The status is that of the last durable record.
-  absl::Status Perform(const TaskActions& actions);
-  absl::Status Observe(const TaskObservation& seen) { return Perform(machine_.Observe(seen)); }
-  absl::Status TryPersist();
-  void Persist();  // an error is in the log: the earlier record is as good as the processes can tell
-  absl::Status PersistDurably();
-  void Send();
+  absl::Status Perform(const TaskActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Observe(const TaskObservation& seen) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return Perform(machine_.Observe(seen));
+  }
+  absl::Status TryPersist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An error is in the log: the earlier record is as good as the processes can tell.
+  void Persist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status PersistDurably() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // What the worker looks at without mutex_.
+  void CopyFacts() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Operations: on the worker thread, without mutex_.
-  void Do(const TaskAction& work);
+  void Do(const TaskAction& work) ABSL_LOCKS_EXCLUDED(mutex_);
   void DoLaunch(const v1::ToAgent& command);
   void DoRestore(const v1::ToAgent& command);
   void DoSuspend(const v1::ToAgent& command);
@@ -88,63 +92,65 @@ class Task {
   void DoAdopt();
   void Finalize();
 
-  void Work(TaskAction work);
-  // task_gpu.cc. Without mutex_, and nothing to do for a job without GPUs.
-  bool UsesGpus() const { return record_.spec().per_node().gpus() > 0; }
-  GpuFacts Gpus() const;  // with mutex_ held
-  std::string WhyNoScript(pid_t init);
-  Account User();
-  InspectionRequest WhatToInspect() const;  // with mutex_ held
+  void Work(TaskAction work) ABSL_LOCKS_EXCLUDED(mutex_);
+  // task_gpu.cc. Nothing to do for a job without GPUs.
+  bool UsesGpus() const { return uses_gpus_; }
+  GpuFacts Gpus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string WhyNoScript(pid_t init) ABSL_LOCKS_EXCLUDED(mutex_);
+  Account User() ABSL_LOCKS_EXCLUDED(mutex_);
+  InspectionRequest WhatToInspect() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls `look` on another thread; kDeadlineExceeded: it does not come back, or the last one has not. For
   // the worker. It owns all that it uses.
-  absl::Status InTime(std::function<absl::Status()> look);
-  void NoteAllocatedGpus(const GpuAllocation& said, v1::JobSpec& spec);  // with mutex_ held
-  absl::Status TakeGpus();
+  absl::Status InTime(std::function<absl::Status()> look) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteAllocatedGpus(const GpuAllocation& said, v1::JobSpec& spec) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakeGpus() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TakeAllocatedGpus();
-  std::vector<std::string> GpusInReach() const;
+  std::vector<std::string> GpusInReach() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `patience`: for work on its GPUs to come to its end; 0: the longest.
-  absl::Status LeaveGpus(Duration patience);
+  absl::Status LeaveGpus(Duration patience) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status CheckDrainable(pid_t init);
   absl::Status CheckLocked(pid_t init);
   absl::Status NoteInheritedDescriptors();
-  bool HasComeToGpus();
+  static bool HasComeToGpus(const agent::ProcessRef& init, const agent::GpuRecord& gpu);
   absl::Status NoteRefusal(const absl::Status& why);
-  Duration ExpectedLock(size_t processes);
-  bool IsCalledOff();
-  absl::Status ReturnToGpus();
-  void GiveGpusBack();  // with mutex_ held
-  bool FreezeAgain();
+  Duration ExpectedLock(size_t processes) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsCalledOff() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status ReturnToGpus() ABSL_LOCKS_EXCLUDED(mutex_);
+  void GiveGpusBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool FreezeAgain() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void StartAndWait(agent::ShimRequest request);
   void FailStart(const absl::Status& why);
   void AwaitStart();
   void OnStarted(const agent::ShimRunning& running);
   void Watch(UniqueFd shim);
-  // The init, if it lives: also one that the agent has not been told of.
-  pid_t LivingInit() const;
+  // Copies, for the worker and the watcher.
+  agent::TaskRecord Record() ABSL_LOCKS_EXCLUDED(mutex_);
+  agent::ProcessRef Init() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The init, if it lives: also one that the agent has not been told of. `init`: what is known of it.
+  pid_t LivingInit(agent::ProcessRef init) const;
   // Ends all processes; returns when they are gone, or false when the agent is stopping.
-  bool EndAll();
+  bool EndAll() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
   void StartFromBeginning(const v1::ToAgent& command, const absl::Status& why);
   void RememberIncarnation(const Manifest& manifest);
-  absl::Status ThawIfFrozen();
+  absl::Status ThawIfFrozen() ABSL_LOCKS_EXCLUDED(mutex_);
   // Tells the task that it is about to be stopped, and waits. Not OK: it is not to be stopped any more.
   absl::Status GiveNotice(Duration notice);
   // Waits for the task's end, or for `more`, which is called without mutex_; true if the task has ended.
   bool WaitEnded(Duration timeout, const std::function<bool()>& more = {});
-  // With mutex_ held, or on the worker after the start.
-  const Freezer& freezer() const { return record_.externally_managed() ? host_.signals : host_.freezer; }
+  const Freezer& freezer() const { return externally_managed_ ? host_.signals : host_.freezer; }
   absl::StatusOr<UniqueFd> AwaitShim();
   // For the files of an encrypted image while it is being restored.
   std::string PlainFolder() const { return host_.PlainFolder() + "/restore/" + name_; }
   // task_fence.cc.
   absl::Status MakeFence(agent::ShimRequest& request);
   Bytes RoomForDump(pid_t init) const;
-  void RaiseFence(Bytes room);
-  void FenceAgain(bool beside = false);
-  void CheckFence();
-  bool MemoryIsFenced();
-  bool HasUsedAllMemory();  // with mutex_ held
+  void RaiseFence(Bytes room) ABSL_LOCKS_EXCLUDED(mutex_);
+  void FenceAgain(bool beside = false) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CheckFence() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MemoryIsFenced() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasUsedAllMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemovePlainFolder();
   void RemoveTmpdir(const std::function<void()>& then = [] {});
   bool Interrupted() const { return interrupt_ || host_.stopping; }
@@ -154,22 +160,25 @@ class Task {
   const std::string name_;  // "42.1.0"
   const std::string folder_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Account> user_;     // guarded by mutex_: once it was looked up
-  TaskMachine machine_;             // guarded by mutex_
-  agent::TaskRecord& record_;       // guarded by mutex_: the machine's
-  std::optional<TaskAction> next_;  // guarded by mutex_: what the worker begins next
-  bool on_worker_ = false;          // guarded by mutex_: the worker asks the machine for its next work
-  std::optional<std::chrono::steady_clock::time_point> refused_at_;  // guarded by mutex_: by the GPU driver
-  std::optional<Duration> gpu_lock_;         // guarded by mutex_: how long the last drains waited for locks
-  std::function<void(absl::Status)> ready_;  // the worker's: of ExpectShim()
-  bool inspection_hangs_ = false;            // guarded by mutex_: it is known that it cannot be looked at
-  bool fence_is_loose_ = false;              // guarded by mutex_: it holds more memory than it may have
-  std::mutex fence_mutex_;                   // taken before mutex_
-  std::optional<Bytes> fence_before_;        // guarded by fence_mutex_: the limit of memory that was raised
-  std::chrono::steady_clock::time_point fence_tried_;  // the watcher's
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<Account> user_ ABSL_GUARDED_BY(mutex_);  // once it was looked up
+  TaskMachine machine_ ABSL_GUARDED_BY(mutex_);
+  agent::TaskRecord& record_ ABSL_GUARDED_BY(mutex_);       // the machine's
+  std::optional<TaskAction> next_ ABSL_GUARDED_BY(mutex_);  // what the worker begins next
+  bool on_worker_ ABSL_GUARDED_BY(mutex_) = false;          // the worker asks the machine for its next work
+  // By the GPU driver.
+  std::optional<std::chrono::steady_clock::time_point> refused_at_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Duration> gpu_lock_ ABSL_GUARDED_BY(mutex_);  // how long the last drains waited for locks
+  std::function<void(absl::Status)> ready_;                   // the worker's: of ExpectShim()
+  bool inspection_hangs_ ABSL_GUARDED_BY(mutex_) = false;     // it is known that it cannot be looked at
+  bool fence_is_loose_ ABSL_GUARDED_BY(mutex_) = false;       // it holds more memory than it may have
+  Mutex fence_mutex_;                                         // taken before mutex_
+  std::optional<Bytes> fence_before_ ABSL_GUARDED_BY(fence_mutex_);  // the limit of memory that was raised
+  std::chrono::steady_clock::time_point fence_tried_;                // the watcher's
   // Copies of the machine's, for the worker, which looks at them without mutex_.
+  std::atomic<bool> externally_managed_{false};
+  std::atomic<bool> uses_gpus_{false};
   std::atomic<bool> interrupt_{false};
   std::atomic<bool> kill_now_{false};
   std::atomic<bool> abandon_{false};  // CRIU is to be ended by force

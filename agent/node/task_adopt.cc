@@ -14,7 +14,7 @@ constexpr Duration kUntracedPatience = std::chrono::seconds(10);
 }
 
 void Task::Adopt() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   using Shim = task::FoundAgain;
   const v1::TaskPhase phase = machine_.phase();
   if (IsOver(phase)) return;
@@ -33,7 +33,7 @@ void Task::Adopt() {
   }
   Observe(task::FoundAgain{same_boot, found}).IgnoreError();
   // The machine has been started again since.
-  lock.unlock();
+  lock.Unlock();
   if (!same_boot) Finalize();
 }
 
@@ -41,7 +41,7 @@ void Task::DoAdopt() {
   v1::TaskPhase phase;
   bool ended;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     phase = machine_.phase();
     ended = machine_.ended();
   }
@@ -54,20 +54,18 @@ void Task::DoAdopt() {
   }
   if (ended) return;
   FaultHere<"agent.adopt: a task of an earlier agent still lives">();
-  const pid_t init = record_.init().pid();
+  const agent::ProcessRef known = Init();
+  const pid_t init = known.pid();
   // CRIU, if it is still there, finds its socket closed and undoes the dump; or it was answered, and ends the
   // processes. Either way it lets go of them.
   if (absl::Status status = WaitUntraced(init, kUntracedPatience); !status.ok()) {
     spdlog::error("task {}: {}", name_, std::string(status.message()));
   }
-  if (!IsAlive(init, record_.init().start_time())) {
+  if (!IsAlive(init, known.start_time())) {
     if (WaitEnded(kUntracedPatience)) return;
   }
-  bool frozen;
-  {
-    std::lock_guard lock(mutex_);
-    frozen = record_.frozen();
-  }
+  const agent::TaskRecord record = Record();
+  const bool frozen = record.frozen();
   // Frozen or about to be, and nothing says how far that went: what is observed counts.
   const bool is_frozen = frozen && phase == v1::SUSPENDED && freezer().IsFrozen(name_, init);
   if (frozen && !is_frozen) {
@@ -77,13 +75,13 @@ void Task::DoAdopt() {
   }
   bool parked = is_frozen;
   absl::Status back;
-  if (phase == v1::DUMPING && record_.dump().was_frozen()) {
+  if (phase == v1::DUMPING && record.dump().was_frozen()) {
     parked = FreezeAgain();
   } else if (!is_frozen) {
     back = ReturnToGpus();
     parked = !back.ok() && FreezeAgain();
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!back.ok()) spdlog::error("task {}: {}", name_, std::string(back.message()));
   Observe(task::AdoptEnded{parked, std::string(back.message())}).IgnoreError();
 }

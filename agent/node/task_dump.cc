@@ -43,7 +43,7 @@ class Task::Dumper final : public DumpObserver {
     progress.set_bytes_per_second(static_cast<double>(done.value) / taken.count());
     bool prepared = false;
     {
-      std::lock_guard lock(task_.mutex_);
+      MutexLock lock(task_.mutex_);
       progress.set_bytes_total(std::max(done.value, task_.record_.report().memory()));
       prepared = task_.machine_.phase() != v1::DUMPING;
       if (!prepared && Stop().ok())
@@ -57,7 +57,7 @@ class Task::Dumper final : public DumpObserver {
   }
 
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) override {
-    std::unique_lock lock(task_.mutex_);
+    MutexLock lock(task_.mutex_);
     const auto took = Steady::now() - begun_;
     task_.host_.rates->Add(MediumOf(command_.dump().tier()), Transfer::kDump, manifest.TotalSize(),
                            std::chrono::duration_cast<Duration>(took));
@@ -70,12 +70,12 @@ class Task::Dumper final : public DumpObserver {
       if (task_.machine_.decision() == Decision::kCommit) return absl::OkStatus();
       if (absl::Status stop = Stop(); !stop.ok()) return stop;
       // Also looks at the clock and at CRIU, which are not this condition's.
-      task_.changed_.wait_for(lock, std::chrono::milliseconds(50));
+      task_.changed_.WaitFor(task_.mutex_, std::chrono::milliseconds(50));
     }
   }
 
   absl::Status OnCommitting() override {
-    std::lock_guard lock(task_.mutex_);
+    MutexLock lock(task_.mutex_);
     absl::Status status = FaultAt<"agent.dump.committing: that it commits is about to be remembered">();
     if (status.ok()) status = task_.Observe(task::Committing{});
     if (status.ok() && !task_.record_.dump().committing())
@@ -85,13 +85,13 @@ class Task::Dumper final : public DumpObserver {
   }
 
   void OnCommitted() override {
-    std::lock_guard lock(task_.mutex_);
+    MutexLock lock(task_.mutex_);
     task_.Observe(task::Committed{}).IgnoreError();
   }
 
  private:
-  // With the task's mutex held. Not OK: the dump is to be undone.
-  absl::Status Stop() const {
+  // Not OK: the dump is to be undone.
+  absl::Status Stop() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(task_.mutex_) {
     if (task_.machine_.decision() == Decision::kAbort)
       return absl::AbortedError("the checkpoint was called off");
     if (task_.machine_.ended()) return absl::AbortedError("the task has ended");
@@ -114,22 +114,24 @@ class Task::Dumper final : public DumpObserver {
 
 void Task::DoDump(v1::ToAgent command) {
   const auto ordered = std::chrono::steady_clock::now();
+  // What a dump changes of it is not looked at here, but for its GPUs.
+  const agent::TaskRecord record = Record();
+  const v1::JobSpec& spec = record.spec();
+  const pid_t init = record.init().pid();
   const auto run = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump: a dump is about to begin">());
     if (!host_.criu) return absl::UnavailableError("no checkpoint on this node: " + host_.criu_problem);
-    if (const std::string why = host_.WhyNoCriuFor(record_.spec().uid()); !why.empty())
+    if (const std::string why = host_.WhyNoCriuFor(spec.uid()); !why.empty())
       return absl::FailedPreconditionError(why);
     SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(command.dump().tier()));
-    if (const std::string why = WhyNoScript(record_.init().pid()); !why.empty())
-      return absl::FailedPreconditionError(why);
-    if (!record_.dump().was_frozen())
-      SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.dump().notice_us())));
+    if (const std::string why = WhyNoScript(init); !why.empty()) return absl::FailedPreconditionError(why);
+    if (!record.dump().was_frozen()) SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.dump().notice_us())));
     SIDING_RETURN_IF_ERROR(ThawIfFrozen());
     SIDING_RETURN_IF_ERROR(LeaveGpus(Duration(command.dump().lock_patience_us())));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.ready: the task runs, and is off its GPUs">());
     const Account user = User();
     // Asked again when it is frozen. Now it costs no dump, and no other thread waits if the task blocks it.
-    SIDING_RETURN_IF_ERROR(InTime([init = record_.init().pid(), user]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(InTime([init, user]() -> absl::Status {
       AwaitMemory(init);
       SIDING_RETURN_IF_ERROR(Annotate(CheckHeldFiles(init, user), "it could not be restored"));
       return Annotate(CheckRecreatedNames(init, user), "it could not be restored");
@@ -138,21 +140,20 @@ void Task::DoDump(v1::ToAgent command) {
     plan.account = user;
     plan.shared_mark = SharedMemoryMark(id_.job.value(), id_.rank);
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
-    plan.init = record_.init().pid();
+    plan.init = init;
     plan.work_folder = folder_;
     SIDING_RETURN_IF_ERROR(freezer().MakeCgroup(name_).status());  // an earlier version made none for shims
     plan.cgroup = freezer().ShimCgroupPath(name_);
     plan.keep_running = command.dump().keep_running();
-    plan.user = host_.UserFor(record_.spec());
-    if (!record_.spec().command_checksum().empty())
-      plan.metadata[kMetadataCommand] = record_.spec().command_checksum();
+    plan.user = host_.UserFor(spec);
+    if (!spec.command_checksum().empty()) plan.metadata[kMetadataCommand] = spec.command_checksum();
     plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);
     plan.metadata[kMetadataNode] = host_.options.node;
-    plan.metadata[kMetadataUser] = std::to_string(record_.spec().uid());
+    plan.metadata[kMetadataUser] = std::to_string(spec.uid());
     if (UsesGpus()) {
-      SIDING_ASSIGN_OR_RETURN(plan.metadata[kMetadataGpu], ToJson(record_.gpu()));
+      SIDING_ASSIGN_OR_RETURN(plan.metadata[kMetadataGpu], ToJson(Record().gpu()));
     }
-    RaiseFence(RoomForDump(record_.init().pid()));
+    RaiseFence(RoomForDump(init));
     Dumper dumper(*this, command, ordered);
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);
   };
@@ -162,13 +163,13 @@ void Task::DoDump(v1::ToAgent command) {
   if (ends) status = absl::InternalError("the processes did not end after the checkpoint");
   // As it was before: on its GPUs, or frozen.
   bool frozen = false;
-  if (record_.dump().was_frozen()) {
+  if (record.dump().was_frozen()) {
     frozen = FreezeAgain();
   } else if (absl::Status back = ReturnToGpus(); !back.ok()) {
     status.Update(back);
     frozen = FreezeAgain();
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!status.ok()) spdlog::warn("task {}: dump {}: {}", name_, command.op(), std::string(status.message()));
   const bool cut_short = absl::IsUnavailable(status) || abandon_;
   Observe(task::DumpEnded{frozen, cut_short, std::string(status.message())}).IgnoreError();

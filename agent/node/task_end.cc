@@ -9,8 +9,7 @@
 
 namespace siding {
 
-pid_t Task::LivingInit() const {
-  agent::ProcessRef init = record_.init();
+pid_t Task::LivingInit(agent::ProcessRef init) const {
   // Of a shim that died before it could say more.
   if (init.pid() == 0)
     init = ReadJsonFile<agent::ProcessRef>(folder_ + "/init.json").value_or(agent::ProcessRef());
@@ -20,8 +19,8 @@ pid_t Task::LivingInit() const {
 bool Task::EndAll() {
   const auto gone = [this] {
     if (host_.stopping) return true;
-    freezer().KillAll(name_, LivingInit());
-    return LivingInit() == 0 && freezer().IsEmpty(name_);
+    freezer().KillAll(name_, LivingInit(Init()));
+    return LivingInit(Init()) == 0 && freezer().IsEmpty(name_);
   };
   // Who hangs in a write to a server that is away lives, and may write yet.
   while (!PollUntil(gone, kEndPatience)) spdlog::error("task {}: some processes do not end", name_);
@@ -30,11 +29,11 @@ bool Task::EndAll() {
 
 void Task::Finalize() {
   FaultHere<"agent.end: a task's shim has ended, what that means is not yet judged">();
-  const bool of_this_boot = record_.boot_id() == host_.boot_id;  // pids of an earlier boot mean nothing
+  const bool of_this_boot = Record().boot_id() == host_.boot_id;  // pids of an earlier boot mean nothing
   const auto running = ReadJsonFile<agent::ShimRunning>(folder_ + "/running.json");
   const auto exit = ReadJsonFile<agent::ShimExit>(folder_ + "/exit.json");
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (running.ok() && of_this_boot) *record_.mutable_init() = running->init();
     v1::TaskReport& report = *record_.mutable_report();
     if (running.ok() && report.started_us() == 0) report.set_started_us(running->started_us());
@@ -43,12 +42,12 @@ void Task::Finalize() {
   const bool seen = exit.ok() && !(exit->told_to_end() && !of_this_boot);
   // The shim died before its task. The task's end would not be seen: it ends now.
   if (!exit.ok() && of_this_boot && !EndAll()) return;
-  const agent::DumpRecord& dump = record_.dump();
+  const agent::DumpRecord dump = Record().dump();
   // Without the mutex: a store takes as long as its disk does.
   const auto store = host_.Store(dump.tier());
   const bool visible =
       dump.committing() && store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Observe(task::Ended{seen ? &*exit : nullptr, visible, HasUsedAllMemory()}).IgnoreError();
 }
 

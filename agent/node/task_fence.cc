@@ -22,15 +22,15 @@ constexpr auto kTryAgain = std::chrono::seconds(30);
 }  // namespace
 
 absl::Status Task::MakeFence(agent::ShimRequest& request) {
-  if (record_.externally_managed()) return absl::OkStatus();
+  if (externally_managed_) return absl::OkStatus();
   const TaskFence fence = host_.fence.For(name_);
-  const v1::Resources& asked = record_.spec().per_node();
+  const v1::Resources asked = Record().spec().per_node();
   const int64_t processes = host_.options.task_processes > 0
                                 ? host_.options.task_processes
                                 : std::max(kLeastProcesses, kProcessesOfSlot * asked.slots());
   const FenceLimits limits = host_.fence.Limits(Bytes{asked.memory()}, processes);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     record_.set_fence_memory(limits.memory.value);
     record_.set_fence_processes(limits.processes);
     Persist();
@@ -47,7 +47,7 @@ absl::Status Task::MakeFence(agent::ShimRequest& request) {
 }
 
 bool Task::MemoryIsFenced() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return record_.fence_memory() > 0;
 }
 
@@ -63,7 +63,7 @@ Bytes Task::RoomForDump(pid_t init) const {
 // The kernel may block a change of a limit, so this and the next are done without mutex_: reports
 // and kills do not wait for it.
 void Task::RaiseFence(Bytes room) {
-  std::lock_guard one_at_a_time(fence_mutex_);
+  MutexLock one_at_a_time(fence_mutex_);
   if (!MemoryIsFenced()) return;
   const TaskFence fence = host_.fence.For(name_);
   if (!fence_before_) fence_before_ = fence.MemoryLimit();
@@ -73,10 +73,10 @@ void Task::RaiseFence(Bytes room) {
 // After each operation: what has been opened is closed. Not on a task that is off its GPUs, which it has in
 // RAM then, nor on one that a shim is still building, nor, from the watcher, beside an operation.
 void Task::FenceAgain(bool beside) {
-  std::lock_guard one_at_a_time(fence_mutex_);
+  MutexLock one_at_a_time(fence_mutex_);
   FenceLimits limits;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const v1::TaskPhase phase = record_.report().phase();
     const bool built = phase == v1::RUNNING || phase == v1::SUSPENDED;
     if (record_.externally_managed() || !built || record_.gpu().drained() || (beside && machine_.busy()))
@@ -84,24 +84,24 @@ void Task::FenceAgain(bool beside) {
     limits = host_.fence.Limits(Bytes{record_.fence_memory()}, record_.fence_processes());
   }
   const bool held = host_.fence.For(name_).Hold(limits, Bytes{0}, std::exchange(fence_before_, std::nullopt));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   fence_is_loose_ = !held;
 }
 
 // From time to time, while it runs.
 void Task::CheckFence() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const TaskFence fence = host_.fence.For(name_);
   const Bytes most{record_.fence_memory()};
   if (!fence.EndsAsOne() && fence.IsOutOfMemory(most)) {
     // The kernel has ended one process, and the others might wait for it for ever.
-    freezer().KillAll(name_, LivingInit());
+    freezer().KillAll(name_, LivingInit(record_.init()));
     return;
   }
   const auto now = std::chrono::steady_clock::now();
   const bool again = fence_is_loose_ && now - fence_tried_ >= kTryAgain;
   if (again) fence_tried_ = now;
-  lock.unlock();
+  lock.Unlock();
   if (again) FenceAgain(true);
 }
 

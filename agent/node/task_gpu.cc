@@ -87,7 +87,7 @@ std::vector<std::string> Task::GpusInReach() const {
 
 // Those that it has from the cluster manager, even if others have them: that manager's accounts count.
 absl::Status Task::TakeAllocatedGpus() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   agent::GpuRecord& gpu = *record_.mutable_gpu();
   const int given = record_.allocated_gpus_size();
   if (gpu.drained() && !record_.gpus_unknown().empty())
@@ -109,9 +109,9 @@ absl::Status Task::TakeGpus() {
   // The agent's own measuring is no reason to refuse a job.
   if (UsesGpus() && host_.AssignsGpus())
     PollUntil([&] { return Interrupted() || !host_.gpus->IsBeingProbed(); }, kProbePatience);
-  if (record_.externally_managed()) return TakeAllocatedGpus();
+  if (externally_managed_) return TakeAllocatedGpus();
   if (!UsesGpus() || !host_.AssignsGpus()) return absl::OkStatus();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   agent::GpuRecord& gpu = *record_.mutable_gpu();
   SIDING_ASSIGN_OR_RETURN(const auto taken,
                           host_.gpus->Take(name_, record_.spec().per_node().gpus(),
@@ -125,7 +125,7 @@ absl::Status Task::TakeGpus() {
 // After a drain: remembers which descriptors of GPUs processes have that are no clients of the driver. A
 // process that has come to a GPU meanwhile is a client, and the drain is to be undone.
 absl::Status Task::NoteInheritedDescriptors() {
-  const pid_t init = record_.init().pid();
+  const pid_t init = Init().pid();
   // Before the driver is asked: what a process opens behind this is not among them.
   const std::set<GpuDescriptor> open = OpenGpuDescriptors(init);
   SIDING_ASSIGN_OR_RETURN(const std::vector<pid_t> on_gpus,
@@ -134,11 +134,7 @@ absl::Status Task::NoteInheritedDescriptors() {
     return absl::UnavailableError(absl::StrCat("process ", on_gpus.front(),
                                                " began to use a GPU while the task was taken off its GPUs"));
   }
-  agent::GpuRecord gpu;
-  {
-    std::lock_guard lock(mutex_);
-    gpu = record_.gpu();
-  }
+  agent::GpuRecord gpu = Record().gpu();
   // What a worker has inherited may keep memory of the GPU from being free.
   const Bytes used = open.empty() ? Bytes{} : host_.gpus->UsedNowBy(ToVector(gpu.held()), ProcessTree(init));
   if (used.value > gpu.bytes() / 2) {
@@ -146,7 +142,7 @@ absl::Status Task::NoteInheritedDescriptors() {
                                                " after it was taken off them; process ", open.begin()->pid,
                                                " has descriptors of them"));
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   record_.mutable_gpu()->clear_inherited();
   for (const GpuDescriptor& descriptor : open) {
     agent::GpuDescriptor& inherited = *record_.mutable_gpu()->add_inherited();
@@ -159,10 +155,10 @@ absl::Status Task::NoteInheritedDescriptors() {
 }
 
 // A process has opened a GPU since the drain. Told by descriptors, for the driver is not asked about
-// processes that are frozen. With mutex_ held, or on the worker.
-bool Task::HasComeToGpus() {
-  std::set<GpuDescriptor> open = OpenGpuDescriptors(record_.init().pid());
-  for (const agent::GpuDescriptor& known : record_.gpu().inherited())
+// processes that are frozen.
+bool Task::HasComeToGpus(const agent::ProcessRef& init, const agent::GpuRecord& gpu) {
+  std::set<GpuDescriptor> open = OpenGpuDescriptors(init.pid());
+  for (const agent::GpuDescriptor& known : gpu.inherited())
     open.erase({known.pid(), known.start_time(), known.fd()});
   return !open.empty();
 }
@@ -170,8 +166,8 @@ bool Task::HasComeToGpus() {
 // But not those that a process is still on, after a refill that failed half-way: they are not free.
 void Task::GiveGpusBack() {
   if (!host_.AssignsGpus()) return;
-  const pid_t init = record_.init().pid();
-  if (UsesGpus() && IsAlive(init, record_.init().start_time()) && HasComeToGpus()) return;
+  const agent::ProcessRef& init = record_.init();
+  if (UsesGpus() && IsAlive(init.pid(), init.start_time()) && HasComeToGpus(init, record_.gpu())) return;
   record_.mutable_gpu()->clear_held();
   record_.mutable_report()->clear_gpus();
   record_.mutable_report()->clear_gpu_memory();
@@ -185,7 +181,7 @@ absl::Status Task::CheckDrainable(pid_t init) {
   };
   GpuFacts facts;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     facts = Gpus();
   }
   const std::string why = WhyNotDrainable(facts, init, is_client);
@@ -205,7 +201,7 @@ absl::Status Task::CheckLocked(pid_t init) {
 }
 
 absl::Status Task::LeaveGpus(Duration patience) {
-  const pid_t init = record_.init().pid();
+  const pid_t init = Init().pid();
   // What follows reads the memory of its processes, and the driver their state.
   if (UsesGpus()) {
     SIDING_RETURN_IF_ERROR(InTime([init] {
@@ -217,7 +213,7 @@ absl::Status Task::LeaveGpus(Duration patience) {
   if (!UsesGpus()) return absl::OkStatus();
   std::vector<std::string> held;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (record_.gpu().drained()) return absl::OkStatus();
     held = ToVector(record_.gpu().held());
   }
@@ -228,7 +224,7 @@ absl::Status Task::LeaveGpus(Duration patience) {
                                                      " are free"));
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     agent::GpuRecord& gpu = *record_.mutable_gpu();
     gpu.set_drained(true);
     *gpu.mutable_before() = gpu.held();
@@ -250,7 +246,7 @@ absl::Status Task::LeaveGpus(Duration patience) {
       DrainGpus(host_.gpus->driver(), ProcessTree(init), TimesFor(patience), control, &stall);
   FaultHere<"agent.gpu.drained: a task is off its GPUs">();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (status.ok()) {
       spdlog::info("task {}: its GPUs were locked in {}, {} tries", name_, FormatDuration(stall.lock),
                    stall.tries);
@@ -269,11 +265,7 @@ absl::Status Task::LeaveGpus(Duration patience) {
 
 absl::Status Task::ReturnToGpus() {
   if (!UsesGpus()) return absl::OkStatus();
-  agent::GpuRecord gpu;
-  {
-    std::lock_guard lock(mutex_);
-    gpu = record_.gpu();
-  }
+  agent::GpuRecord gpu = Record().gpu();
   if (!gpu.drained()) return absl::OkStatus();
   if (!host_.AssignsGpus()) {
     return absl::UnavailableError(absl::StrCat("it is off its GPUs, and there are none here: ",
@@ -281,8 +273,7 @@ absl::Status Task::ReturnToGpus() {
   }
   if (gpu.held().empty()) {
     SIDING_RETURN_IF_ERROR(TakeGpus());
-    std::lock_guard lock(mutex_);
-    gpu = record_.gpu();
+    gpu = Record().gpu();
   }
   for (const std::string& held : gpu.held()) {
     if (const std::string chip = host_.gpus->NameOf(held); !gpu.chip().empty() && chip != gpu.chip()) {
@@ -290,9 +281,14 @@ absl::Status Task::ReturnToGpus() {
           absl::StrCat("its GPU state is of ", gpu.chip(), " and cannot continue on ", chip));
     }
   }
+  std::vector<std::string> in_reach;
+  {
+    MutexLock lock(mutex_);
+    in_reach = GpusInReach();
+  }
   const std::vector<GpuMove> moves =
-      PlanMoves(ToVector(gpu.before()), ToVector(gpu.held()), ToVector(gpu.machine()), GpusInReach());
-  const std::vector<pid_t> tree = ProcessTree(record_.init().pid());
+      PlanMoves(ToVector(gpu.before()), ToVector(gpu.held()), ToVector(gpu.machine()), in_reach);
+  const std::vector<pid_t> tree = ProcessTree(Init().pid());
   SIDING_ASSIGN_OR_RETURN(const std::vector<pid_t> back, ProcessesOnGpus(host_.gpus->driver(), tree));
   // A restore for which the GPU's memory does not suffice strands the process.
   if (back.empty()) SIDING_RETURN_IF_ERROR(host_.gpus->CheckFree(ToVector(gpu.held()), Bytes{gpu.bytes()}));
@@ -303,7 +299,7 @@ absl::Status Task::ReturnToGpus() {
   FaultHere<"agent.gpu.refilled: a task is back on its GPUs, which is not yet remembered">();
   if (!status.ok()) return MayPass(status) ? status : NoteRefusal(status);
   if (gpu.bytes() > 0) host_.rates->Add(Medium::kGpu, Transfer::kRestore, Bytes{gpu.bytes()}, Since(start));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   agent::GpuRecord& now = *record_.mutable_gpu();
   now.set_drained(false);
   now.clear_before();
@@ -322,7 +318,7 @@ absl::Status Task::NoteRefusal(const absl::Status& why) {
   const bool is_final = absl::IsUnimplemented(why) || absl::IsFailedPrecondition(why) ||
                         absl::IsInvalidArgument(why) || absl::IsDataLoss(why);
   const auto now = std::chrono::steady_clock::now();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!is_final && refused_at_ && now - *refused_at_ < kRefusalPause)
     return absl::InternalError(why.message());
   refused_at_ = now;
@@ -339,13 +335,13 @@ absl::Status Task::NoteRefusal(const absl::Status& why) {
 
 // A suspend or a dump that is under way is not wanted any more.
 bool Task::IsCalledOff() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return Interrupted() || machine_.called_off();
 }
 
 // How long its processes will stand still before a drain begins to move anything.
 Duration Task::ExpectedLock(size_t processes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (gpu_lock_) return *gpu_lock_;
   return processes > 1 ? kUsualLock : Duration(0);
 }
@@ -354,12 +350,12 @@ Duration Task::ExpectedLock(size_t processes) {
 // is off its GPUs stays parked even so.
 bool Task::FreezeAgain() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     record_.set_frozen(true);
     Persist();
   }
-  const absl::Status status = freezer().Freeze(name_, record_.init().pid(), kFreezePatience);
-  std::lock_guard lock(mutex_);
+  const absl::Status status = freezer().Freeze(name_, Init().pid(), kFreezePatience);
+  MutexLock lock(mutex_);
   if (status.ok()) {
     GiveGpusBack();
   } else {

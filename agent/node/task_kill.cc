@@ -12,10 +12,11 @@ void Task::DoKill(Duration grace) {
   if (absl::Status status = ThawIfFrozen(); !status.ok()) {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
-  const pid_t init = record_.init().pid();
-  const auto alive = [&] { return init > 0 && IsAlive(init, record_.init().start_time()); };
+  const agent::TaskRecord record = Record();
+  const pid_t init = record.init().pid();
+  const auto alive = [&] { return init > 0 && IsAlive(init, record.init().start_time()); };
   if (alive()) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Observe(task::KillBegun{}).IgnoreError();
   }
   if (grace > Duration(0) && alive()) {
@@ -27,7 +28,7 @@ void Task::DoKill(Duration grace) {
     if (host_.stopping) return;
   }
   // Hosts have hung when a restored process was killed on its GPU; one that is off it can be.
-  if (alive() && record_.restored()) {
+  if (alive() && record.restored()) {
     if (absl::Status status = LeaveGpus(Duration(0)); !status.ok())
       spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }

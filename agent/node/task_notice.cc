@@ -9,7 +9,7 @@ namespace siding {
 // SIGURG, since a program that does not wait for it never sees it.
 absl::Status Task::GiveNotice(Duration notice) {
   if (notice <= Duration(0)) return absl::OkStatus();
-  const pid_t init = record_.init().pid();
+  const pid_t init = Init().pid();
   // To every process but the init, which would only pass it on.
   for (pid_t pid : ProcessTree(init)) {
     if (pid != init) kill(pid, SIGURG);

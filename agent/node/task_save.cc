@@ -43,7 +43,7 @@ constexpr Duration kEndGrace = std::chrono::seconds(10);
 // Not before it hears the signal, which would end it or be lost: it may not have come so far, or be about to
 // end by itself, which must not be taken for a save.
 absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
-  const pid_t init = record_.init().pid();
+  const pid_t init = Init().pid();
   const int signal = save.app().signal();
   const auto hears = [&] { return HearsSignal(MainProcess(init), signal); };
   const bool ended = WaitEnded(patience, [&] { return hears() || Interrupted(); });
@@ -54,7 +54,7 @@ absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
                                                       ", with which it is told to save itself"));
   }
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Observe(task::SaveTold{}).IgnoreError();
   }
   const auto send = [&]() -> absl::Status {
@@ -66,7 +66,7 @@ absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
   };
   absl::Status sent = send();
   if (!sent.ok()) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Observe(task::SaveNotTold{}).IgnoreError();
   }
   return sent;
@@ -75,8 +75,9 @@ absl::Status Task::TellToSave(const v1::Save& save, Duration patience) {
 void Task::DoSave(const v1::ToAgent& command) {
   const v1::Save& save = command.save();
   std::string marker = save.app().marker();
-  if (!marker.empty() && marker.front() != '/') marker = record_.spec().workdir() + "/" + marker;
-  const Account user = AccountOf(record_.spec().uid(), record_.spec().gid());
+  const v1::JobSpec spec = Record().spec();
+  if (!marker.empty() && marker.front() != '/') marker = spec.workdir() + "/" + marker;
+  const Account user = AccountOf(spec.uid(), spec.gid());
   // Where it lies is up to the job: a server that is away blocks the caller. Then nothing is seen.
   const auto look = [&]() -> std::optional<MarkerState> {
     const auto seen = std::make_shared<MarkerState>();
@@ -110,7 +111,7 @@ void Task::DoSave(const v1::ToAgent& command) {
   }
   FaultHere<"agent.saved: a program has saved itself, or has not">();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!status.ok())
       spdlog::warn("task {}: save {}: {}", name_, command.op(), std::string(status.message()));
     Observe(task::SaveEnded{has_marker, std::string(status.message())}).IgnoreError();

@@ -64,10 +64,9 @@ void Task::DoRestore(const v1::ToAgent& command) {
   const auto start = std::chrono::steady_clock::now();
   if (absl::Status status = PrepareImage(command, request, damaged); !status.ok()) {
     RemovePlainFolder();
-    if (record_.externally_managed() && absl::IsPermissionDenied(status))
-      return StartFromBeginning(command, status);
+    if (externally_managed_ && absl::IsPermissionDenied(status)) return StartFromBeginning(command, status);
     if (ready_) std::exchange(ready_, nullptr)(status);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     // One that this node does not find may lie in a file system that is not mounted here.
     const bool outside = absl::IsPermissionDenied(status) || absl::IsNotFound(status);
     Observe(task::StartFailed{.error = std::string(status.message()),
@@ -78,7 +77,7 @@ void Task::DoRestore(const v1::ToAgent& command) {
     return;
   }
   StartAndWait(std::move(request));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (machine_.phase() != v1::RUNNING) return;
   const auto took = std::chrono::steady_clock::now() - start;
   host_.rates->Add(MediumOf(command.restore().tier()), Transfer::kRestore,
@@ -91,7 +90,7 @@ void Task::StartFromBeginning(const v1::ToAgent& command, const absl::Status& wh
   *request.mutable_spec() = command.restore().spec();
   request.set_notice(absl::StrCat(std::string(why.message()), "; the command starts from its beginning"));
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Observe(task::StartsOver{}).IgnoreError();
   }
   StartAndWait(std::move(request));
@@ -136,7 +135,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     damaged = absl::IsDataLoss(manifest.status());
     const absl::Status why = Annotate(manifest.status(), "checkpoint " + restore.checkpoint());
     // An externally managed task continues from the newest image that is there.
-    if (damaged && record_.externally_managed()) SIDING_RETURN_IF_ERROR(store->Quarantine(key));
+    if (damaged && externally_managed_) SIDING_RETURN_IF_ERROR(store->Quarantine(key));
     return why;
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.restore.verified: an image is verified">());
@@ -144,7 +143,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   auto folder = store->Decrypt(key, PlainFolder());
   if (!folder.ok()) {
     damaged = absl::IsDataLoss(folder.status());
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     record_.mutable_report()->set_no_key(absl::IsFailedPrecondition(folder.status()));
     return Annotate(folder.status(), "checkpoint " + restore.checkpoint());
   }
@@ -158,7 +157,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   order.set_files(files == manifest->metadata.end() ? "[]" : files->second);
   if (const auto held = manifest->metadata.find(kMetadataHeld); held != manifest->metadata.end())
     order.set_held(held->second);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   record_.mutable_report()->set_image_bytes(manifest->TotalSize().value);
   if (const auto gpu = manifest->metadata.find(kMetadataGpu); gpu != manifest->metadata.end()) {
     SIDING_ASSIGN_OR_RETURN(*record_.mutable_gpu(), FromJson<agent::GpuRecord>(gpu->second));
@@ -172,7 +171,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
 // For the shim, whatever comes of the start.
 void Task::RememberIncarnation(const Manifest& manifest) {
   const auto incarnation = manifest.metadata.find(kMetadataIncarnation);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   int number = 0;
   if (incarnation == manifest.metadata.end() || !absl::SimpleAtoi(incarnation->second, &number)) return;
   record_.set_image_incarnation(number);
@@ -186,8 +185,8 @@ void Task::StartAndWait(agent::ShimRequest request) {
   const auto start = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start: a task is about to be given what it needs">());
     SIDING_RETURN_IF_ERROR(TakeGpus());
-    if (host_.AssignsGpus() && !record_.externally_managed())
-      request.set_visible_gpus(absl::StrJoin(record_.gpu().held(), ","));
+    if (host_.AssignsGpus() && !externally_managed_)
+      request.set_visible_gpus(absl::StrJoin(Record().gpu().held(), ","));
     // One of a task of the same name that was not removed may be frozen.
     freezer().RemoveCgroup(name_).IgnoreError();
     SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(name_));
@@ -197,9 +196,8 @@ void Task::StartAndWait(agent::ShimRequest request) {
     SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.request: the shim's orders are written">());
     if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
-    SIDING_ASSIGN_OR_RETURN(UniqueFd shim, record_.externally_managed()
-                                               ? AwaitShim()
-                                               : StartShim(host_.options.shim_path, folder_));
+    SIDING_ASSIGN_OR_RETURN(UniqueFd shim,
+                            externally_managed_ ? AwaitShim() : StartShim(host_.options.shim_path, folder_));
     FaultHere<"agent.start.shim: a task's shim is started">();
     Watch(std::move(shim));
     return absl::OkStatus();
@@ -212,7 +210,7 @@ void Task::StartAndWait(agent::ShimRequest request) {
 void Task::FailStart(const absl::Status& why) {
   RemovePlainFolder();
   if (ready_) std::exchange(ready_, nullptr)(why);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Observe(task::StartFailed{.error = std::string(why.message()),
                             .no_gpu = absl::IsResourceExhausted(why),
                             .node_problem = true})
@@ -221,8 +219,9 @@ void Task::FailStart(const absl::Status& why) {
 
 void Task::ExpectShim(v1::ToAgent start, const GpuAllocation& gpus, std::function<void(absl::Status)> ready) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     record_.set_externally_managed(true);
+    CopyFacts();
     NoteAllocatedGpus(gpus, start.has_restore() ? *start.mutable_restore()->mutable_spec()
                                                 : *start.mutable_launch()->mutable_spec());
     ready_ = std::move(ready);
@@ -248,12 +247,12 @@ void Task::AwaitStart() {
     // A kill that waits for its turn: what there is so far, CRIU included, ends, and the shim says so.
     if (interrupt_) {
       {
-        std::lock_guard lock(mutex_);
+        MutexLock lock(mutex_);
         Observe(task::KillBegun{}).IgnoreError();
       }
-      freezer().KillAll(name_, LivingInit());
+      freezer().KillAll(name_, LivingInit(Init()));
     }
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     // The agent is stopping: the shim runs on, and is found again.
     return machine_.ended() || host_.stopping;
   };
@@ -265,7 +264,7 @@ void Task::AwaitStart() {
   if (running.ok()) return OnStarted(*running);
   if (!in_time) EndShim(folder_).IgnoreError();
   if (!EndAll()) return;  // what a shim or a CRIU that died on the way has left
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
   task::StartFailed seen{.node_problem = !word.ok() || word->node_problem(),
                          .outside_problem = word.ok() && word->outside_problem()};
@@ -280,26 +279,27 @@ void Task::AwaitStart() {
 
 // A restored task runs only when it is back on its GPUs as well.
 void Task::OnStarted(const agent::ShimRunning& running) {
+  bool drained = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     *record_.mutable_init() = running.init();
     record_.mutable_report()->set_started_us(running.started_us());
     auto& notes = *record_.mutable_report()->mutable_notes();
     notes = running.notes();
     if (notes.size() > kMostNotes) notes.DeleteSubrange(kMostNotes, notes.size() - kMostNotes);
+    drained = record_.gpu().drained();
   }
-  const bool drained = record_.gpu().drained();
   const absl::Status status = ReturnToGpus();
   if (!status.ok()) {
-    if (record_.externally_managed()) {
-      std::lock_guard lock(mutex_);
+    if (externally_managed_) {
+      MutexLock lock(mutex_);
       record_.set_put_off(true);  // for the shim, which would take it for the job's own end
       Persist();
     }
     freezer().KillAll(name_, running.init().pid());
     WaitEnded(kEndPatience);
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (drained) record_.mutable_report()->set_started_us(ToMicros(host_.clock.Now()));
   if (status.ok()) return Observe(task::Started{}).IgnoreError();
   // Else the driver refused this very state.

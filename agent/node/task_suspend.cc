@@ -7,7 +7,7 @@
 namespace siding {
 
 void Task::DoSuspend(const v1::ToAgent& command) {
-  const pid_t init = record_.init().pid();
+  const pid_t init = Init().pid();
   const auto freeze = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.suspend().notice_us())));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.suspend: a task is about to be frozen">());
@@ -15,7 +15,7 @@ void Task::DoSuspend(const v1::ToAgent& command) {
     absl::Status status = freezer().Freeze(name_, init, kFreezePatience);
     if (status.ok()) status = FaultAt<"agent.suspend.frozen: a task is frozen, nobody has been told">();
     // A process may have come to its GPU between the two.
-    if (status.ok() && UsesGpus() && HasComeToGpus())
+    if (status.ok() && UsesGpus() && HasComeToGpus(Init(), Record().gpu()))
       status = absl::UnavailableError("began to use a GPU while it was being suspended");
     if (!status.ok()) status.Update(ThawIfFrozen());
     return status;
@@ -28,7 +28,7 @@ void Task::DoSuspend(const v1::ToAgent& command) {
       frozen = FreezeAgain();
     }
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (machine_.ended()) return;
   if (!status.ok())
     spdlog::warn("task {}: suspend {}: {}", name_, command.op(), std::string(status.message()));
@@ -42,13 +42,13 @@ void Task::DoSuspend(const v1::ToAgent& command) {
 
 absl::Status Task::ThawIfFrozen() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!record_.frozen()) return absl::OkStatus();
   }
-  absl::Status status = freezer().Thaw(name_, record_.init().pid(), kFreezePatience);
+  absl::Status status = freezer().Thaw(name_, Init().pid(), kFreezePatience);
   FaultHere<"agent.thawed: a task is thawed, which is not yet remembered">();
   if (!status.ok()) return status;
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   record_.set_frozen(false);
   Persist();
   return absl::OkStatus();
@@ -65,7 +65,7 @@ void Task::DoResume() {
   const absl::Status status = resume();
   // What is off its GPUs has to stay frozen.
   if (!status.ok() && UsesGpus()) FreezeAgain();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!status.ok()) spdlog::warn("task {}: resume: {}", name_, std::string(status.message()));
   Observe(task::ResumeEnded{std::string(status.message())}).IgnoreError();
 }

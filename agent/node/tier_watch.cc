@@ -15,32 +15,33 @@ TierWatch::TierWatch(std::function<Bytes()> look, const Clock& clock)
 
 TierWatch::~TierWatch() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
-  stop_.notify_all();
+  stop_.NotifyAll();
   thread_.join();
 }
 
 Bytes TierWatch::free() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return clock_.Now() - seen_ > kOldest ? Bytes{0} : free_;
 }
 
 void TierWatch::Look() {
   const Time begun = clock_.Now();
   const Bytes free = look_();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   free_ = free;
   seen_ = begun;
 }
 
 void TierWatch::Run() {
-  std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, kInterval, [this] { return stopping_; })) {
-    lock.unlock();
+  MutexLock lock(mutex_);
+  while (!stop_.WaitFor(mutex_, kInterval,
+                        [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; })) {
+    lock.Unlock();
     Look();
-    lock.lock();
+    lock.Lock();
   }
 }
 

@@ -2,12 +2,11 @@
 // and that must not be the thread that talks to the controller.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "common/clock.h"
+#include "common/mutex.h"
 #include "common/units.h"
 
 namespace siding {
@@ -34,12 +33,12 @@ class TierWatch {
 
   const std::function<Bytes()> look_;
   const Clock& clock_;
-  mutable std::mutex mutex_;
-  std::condition_variable stop_;
-  Bytes free_;             // guarded by mutex_
-  Time seen_;              // guarded by mutex_: when the look began that found it
-  bool stopping_ = false;  // guarded by mutex_
-  std::thread thread_;     // last: it uses the others
+  mutable Mutex mutex_;
+  CondVar stop_;
+  Bytes free_ ABSL_GUARDED_BY(mutex_);
+  Time seen_ ABSL_GUARDED_BY(mutex_);  // when the look began that found it
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses the others
 };
 
 }  // namespace siding

@@ -7,11 +7,11 @@
 
 #include <cerrno>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "agent/slurm/registration.h"
+#include "common/mutex.h"
 #include "common/packets.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
@@ -30,13 +30,13 @@ class Connection {
   explicit Connection(UniqueFd fd) : fd_(std::move(fd)) {}
 
   void Accept(const std::string& text) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     Send(text);
     accepted_ = true;
     if (orders_) Send(*orders_);
   }
   void Order(const std::string& text) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (accepted_)
       Send(text);
     else
@@ -48,9 +48,9 @@ class Connection {
   void Send(const std::string& text) { SendPacket(fd_.get(), text); }
 
   const UniqueFd fd_;
-  std::mutex mutex_;
-  bool accepted_ = false;              // guarded by mutex_
-  std::optional<std::string> orders_;  // guarded by mutex_: came before the acceptance
+  Mutex mutex_;
+  bool accepted_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<std::string> orders_ ABSL_GUARDED_BY(mutex_);  // came before the acceptance
 };
 
 bool IsOurUser(int connection) {

@@ -22,7 +22,7 @@ bool AppendPage(int fd) {
 }  // namespace
 
 DiskProbe::DiskProbe(const std::string& folder, std::string what, Latencies& latencies)
-    : thread_([path = folder + "/probe", what = std::move(what), &latencies](std::stop_token stop) {
+    : thread_([path = folder + "/probe", what = std::move(what), &latencies](const std::stop_token& stop) {
         const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
         using Clock = std::chrono::steady_clock;
         for (auto next = Clock::now(); !stop.stop_requested(); next += kEvery) {

@@ -25,14 +25,14 @@ Latencies::Row RowOf(std::string what, std::vector<float> ms, size_t failed) {
 }  // namespace
 
 void Latencies::Add(const std::string& what, Duration took, bool answered) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Series& series = by_what_[what];
   series.ms.push_back(static_cast<float>(1e3 * ToSeconds(took)));
   series.failed += !answered;
 }
 
 std::vector<Latencies::Row> Latencies::Rows() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<Row> rows;
   Series all;
   for (const auto& [what, series] : by_what_) {

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "common/mutex.h"
 #include "common/units.h"
 
 namespace siding {
@@ -29,8 +29,8 @@ class Latencies {
     std::vector<float> ms;
     size_t failed = 0;
   };
-  mutable std::mutex mutex_;
-  std::map<std::string, Series> by_what_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Series> by_what_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace siding

@@ -3,17 +3,17 @@
 namespace siding {
 
 void Tally::AddRequest(int64_t job, Time start_by) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   requests_[job] = start_by;
 }
 
 void Tally::AddRefusal() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++numbers_.refused;
 }
 
 void Tally::AddEvent(const v1::Event& event) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const std::string& kind = event.kind();
   ++numbers_.events;
   numbers_.submitted += kind == "submitted";
@@ -28,7 +28,7 @@ void Tally::AddEvent(const v1::Event& event) {
 }
 
 Tally::Numbers Tally::At(Time now) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   Numbers numbers = numbers_;
   for (const auto& [job, start_by] : requests_) numbers.late += start_by < now;
   return numbers;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "common/mutex.h"
 #include "common/units.h"
 #include "siding/v1/api.pb.h"
 
@@ -24,9 +24,9 @@ class Tally {
   Numbers At(Time now) const;
 
  private:
-  mutable std::mutex mutex_;
-  Numbers numbers_;
-  std::map<int64_t, Time> requests_;  // that have not started: their deadlines
+  mutable Mutex mutex_;
+  Numbers numbers_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, Time> requests_ ABSL_GUARDED_BY(mutex_);  // that have not started: their deadlines
 };
 
 }  // namespace siding

@@ -2,11 +2,9 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
-#include <mutex>
-
 #include "bench/load_bench/dial.h"
 #include "common/clock.h"
+#include "common/mutex.h"
 #include "common/status.h"
 #include "siding/v1/api.grpc.pb.h"
 
@@ -22,10 +20,10 @@ class Watchers::Watcher final : public grpc::ClientReadReactor<v1::Event> {
     StartRead(&event_);
   }
   ~Watcher() override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     leaving_ = true;
     context_.TryCancel();
-    over_.wait(lock, [&] { return done_; });
+    over_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
   }
 
   void OnReadDone(bool ok) override {
@@ -37,10 +35,10 @@ class Watchers::Watcher final : public grpc::ClientReadReactor<v1::Event> {
     StartRead(&event_);
   }
   void OnDone(const grpc::Status&) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!leaving_) ++all_.lost_;
     done_ = true;
-    over_.notify_all();
+    over_.NotifyAll();
   }
 
   const uint32_t uid;
@@ -53,9 +51,10 @@ class Watchers::Watcher final : public grpc::ClientReadReactor<v1::Event> {
   v1::EventsRequest request_;
   grpc::ClientContext context_;
   v1::Event event_;
-  std::mutex mutex_;
-  std::condition_variable over_;
-  bool leaving_ = false, done_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar over_;
+  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 Watchers::Watchers(std::string socket, Tally& tally, Latencies& latencies)

@@ -26,6 +26,7 @@ class SimulatedAgent::Stream final : public grpc::ClientBidiReactor<v1::FromAgen
   }
 
   void Send(v1::FromAgent message) {
+    agent_.mutex_.AssertHeld();  // by the agent, which alone calls this
     outgoing_.push_back(std::move(message));
     if (outgoing_.size() == 1) StartWrite(&outgoing_.front());
   }
@@ -37,7 +38,7 @@ class SimulatedAgent::Stream final : public grpc::ClientBidiReactor<v1::FromAgen
     StartRead(&incoming_);
   }
   void OnWriteDone(bool ok) override {
-    std::lock_guard lock(agent_.mutex_);
+    MutexLock lock(agent_.mutex_);
     outgoing_.pop_front();
     if (ok && !outgoing_.empty()) StartWrite(&outgoing_.front());
   }
@@ -48,7 +49,7 @@ class SimulatedAgent::Stream final : public grpc::ClientBidiReactor<v1::FromAgen
   std::unique_ptr<v1::AgentGateway::Stub> stub_;
   grpc::ClientContext context_;
   v1::ToAgent incoming_;
-  std::deque<v1::FromAgent> outgoing_;  // guarded by the agent's mutex; the front is being written
+  std::deque<v1::FromAgent> outgoing_ ABSL_GUARDED_BY(agent_.mutex_);  // the front is being written
 };
 
 SimulatedAgent::SimulatedAgent(std::string socket, SimulatedNodeOptions options,
@@ -59,11 +60,11 @@ SimulatedAgent::SimulatedAgent(std::string socket, SimulatedNodeOptions options,
       node_(std::move(options)) {}
 
 SimulatedAgent::~SimulatedAgent() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   stopping_ = true;
   if (stream_ == nullptr || dial_at_) return;
   stream_->Cancel();
-  over_.wait(lock, [&] { return dial_at_.has_value(); });
+  over_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return dial_at_.has_value(); });
 }
 
 void SimulatedAgent::Dial() {
@@ -78,7 +79,7 @@ void SimulatedAgent::Dial() {
 }
 
 void SimulatedAgent::Advance(Time now) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stopping_ || now < appointed_) return;
   appointed_ = Time::max();
   if (dial_at_ && now >= *dial_at_) Dial();
@@ -109,7 +110,7 @@ void SimulatedAgent::AppointNext() {
 }
 
 void SimulatedAgent::OnCommand(Stream& stream, const v1::ToAgent& command) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (&stream != stream_.get() || broken_) return;
   const Time now = SystemClock().Now();
   if (command.has_welcome()) {
@@ -122,15 +123,15 @@ void SimulatedAgent::OnCommand(Stream& stream, const v1::ToAgent& command) {
 }
 
 void SimulatedAgent::OnEnd() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   dial_at_ = SystemClock().Now() + kDialAgain;
   connected_since_.reset();
-  over_.notify_all();
+  over_.NotifyAll();
   if (!stopping_) AppointNext();
 }
 
 void SimulatedAgent::Break() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stream_ == nullptr || dial_at_) return;
   broken_ = true;
   connected_since_.reset();
@@ -138,12 +139,12 @@ void SimulatedAgent::Break() {
 }
 
 std::optional<Time> SimulatedAgent::ConnectedSince() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return connected_since_;
 }
 
 int SimulatedAgent::Tasks() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return node_.tasks();
 }
 

@@ -4,15 +4,14 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "bench/simulated/node.h"
+#include "common/mutex.h"
 #include "siding/v1/agent.grpc.pb.h"
 
 namespace siding {
@@ -41,24 +40,25 @@ class SimulatedAgent {
   // Of a stream, from gRPC's threads.
   void OnCommand(Stream& stream, const v1::ToAgent& command);
   void OnEnd();
-  void Dial();                                     // with mutex_ held
-  void Send(std::vector<v1::FromAgent> messages);  // with mutex_ held
-  void AppointNext();                              // with mutex_ held
+  void Dial() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Send(std::vector<v1::FromAgent> messages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AppointNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string socket_, name_;
   const std::function<void(Time)> appoint_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable over_;
-  SimulatedNode node_;                    // guarded by mutex_
-  std::unique_ptr<Stream> stream_;        // guarded by mutex_
-  std::optional<Time> dial_at_ = Time{};  // guarded by mutex_; set: there is no stream, or it is over
-  bool broken_ = false;                   // guarded by mutex_: stream_ is not to be used any more
-  bool stopping_ = false;                 // guarded by mutex_
-  std::optional<Time> connected_since_;   // guarded by mutex_
-  Duration heartbeat_interval_{0};        // guarded by mutex_; from the Welcome
-  Time next_beat_, appointed_;            // guarded by mutex_
-  int64_t connections_ = 0;               // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar over_;
+  SimulatedNode node_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Stream> stream_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Time> dial_at_ ABSL_GUARDED_BY(mutex_) = Time{};  // set: there is no stream, or it is over
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;                   // stream_ is not to be used any more
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<Time> connected_since_ ABSL_GUARDED_BY(mutex_);
+  Duration heartbeat_interval_ ABSL_GUARDED_BY(mutex_){0};  // from the Welcome
+  Time next_beat_ ABSL_GUARDED_BY(mutex_);
+  Time appointed_ ABSL_GUARDED_BY(mutex_);
+  int64_t connections_ ABSL_GUARDED_BY(mutex_) = 0;
   std::atomic<int64_t> heartbeats_{0};
 };
 

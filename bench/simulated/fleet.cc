@@ -33,12 +33,12 @@ Fleet::~Fleet() {
 }
 
 void Fleet::Appoint(size_t agent, Time at) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   appointments_.push({at, agent});
 }
 
 std::vector<size_t> Fleet::TakeDue(Time now) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   std::vector<size_t> due;
   while (!appointments_.empty() && appointments_.top().at <= now) {
     due.push_back(appointments_.top().agent);

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <queue>
 #include <random>
@@ -15,6 +14,7 @@
 
 #include "bench/simulated/agent.h"
 #include "bench/simulated/node.h"
+#include "common/mutex.h"
 #include "common/units.h"
 
 namespace siding {
@@ -54,8 +54,9 @@ class Fleet {
 
   const FleetOptions options_;
   std::vector<std::unique_ptr<SimulatedAgent>> agents_;
-  std::mutex mutex_;
-  std::priority_queue<Appointment, std::vector<Appointment>, std::greater<>> appointments_;  // by mutex_
+  Mutex mutex_;
+  std::priority_queue<Appointment, std::vector<Appointment>, std::greater<>> appointments_
+      ABSL_GUARDED_BY(mutex_);
   std::mt19937 random_{1};  // of the thread that keeps time
   Time next_break_;         // of the thread that keeps time
   std::atomic<int64_t> reconnections_{0};

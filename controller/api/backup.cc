@@ -27,8 +27,8 @@ absl::StatusOr<UniqueFd> Unnamed(const std::string& path) {
 }  // namespace
 
 absl::Status JournalBackup::Send(const Reader& reader) {
-  const std::unique_lock lock(one_, std::try_to_lock);
-  if (!lock.owns_lock()) return absl::ResourceExhaustedError("another backup is being made; try again later");
+  if (!one_.TryLock()) return absl::ResourceExhaustedError("another backup is being made; try again later");
+  const MutexLock lock(one_, std::adopt_lock);
   SIDING_RETURN_IF_ERROR(journal_.Copy(copy_, [&](int64_t, int64_t) { return reader.wants(); }));
   SIDING_ASSIGN_OR_RETURN(const UniqueFd file, Unnamed(copy_));
   struct stat info {};

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/mutex.h"
 #include "controller/journal/journal.h"
 
 namespace siding {
@@ -29,7 +29,7 @@ class JournalBackup {
  private:
   Journal& journal_;
   const std::string copy_;
-  std::mutex one_;
+  Mutex one_;
 };
 
 }  // namespace siding

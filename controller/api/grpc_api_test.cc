@@ -4,13 +4,12 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <thread>
 
 #include "common/clock.h"
 #include "common/message_limits.h"
+#include "common/mutex.h"
 #include "controller/engine/fake_cluster.h"
 #include "controller/identity/fake_identities.h"
 #include "gmock/gmock.h"
@@ -41,20 +40,20 @@ class Announced final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
   // Once nothing more is to be sent, gRPC says when it is over.
   bool HasEnded() {
     Release();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return done_;
   }
   grpc::Status Status() {
     Release();
-    std::unique_lock lock(mutex_);
-    ended_.wait(lock, [&] { return done_; });
+    MutexLock lock(mutex_);
+    ended_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
     return status_;
   }
   void OnDone(const grpc::Status& status) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     status_ = status;
     done_ = true;
-    ended_.notify_all();
+    ended_.NotifyAll();
   }
 
  private:
@@ -66,10 +65,10 @@ class Announced final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
   grpc::ClientContext context_;
   grpc::ByteBuffer answer_;
   bool released_ = false;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  bool done_ = false;    // guarded by mutex_
-  grpc::Status status_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar ended_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 class GrpcApiTest : public testing::Test {

@@ -71,7 +71,7 @@ absl::Status Reception::Read(grpc::ServerContext& context, uint32_t uid, const s
 }
 
 absl::Status Reception::Enter(uint32_t uid) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto own = by_user_.find(uid);
   if (uid != 0 && own != by_user_.end() && own->second.all >= limits_.arriving_calls_per_user) {
     return absl::ResourceExhaustedError(
@@ -91,18 +91,18 @@ absl::Status Reception::Enter(uint32_t uid) {
 }
 
 void Reception::Leave(uint32_t uid) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (--by_user_[uid].all == 0) by_user_.erase(uid);
   --all_;
 }
 
 bool Reception::AwaitTurn(uint32_t uid, const grpc::ServerContext& context) {
   const auto until = std::chrono::steady_clock::now() + within_;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   // Root is not kept waiting by clients of its own that hang.
   while (uid != 0 && by_user_[uid].read >= kReadAtOnce) {
     if (context.IsCancelled() || std::chrono::steady_clock::now() >= until) return false;
-    turn_.wait_for(lock, kLook);
+    turn_.WaitFor(mutex_, kLook);
   }
   ++by_user_[uid].read;
   return true;
@@ -110,17 +110,17 @@ bool Reception::AwaitTurn(uint32_t uid, const grpc::ServerContext& context) {
 
 void Reception::EndTurn(uint32_t uid) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     --by_user_[uid].read;
   }
-  turn_.notify_all();
+  turn_.NotifyAll();
 }
 
 void Reception::Tell(const std::string& method, const std::string& caller, const absl::Status& why) {
   {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     const int64_t second = std::chrono::duration_cast<std::chrono::seconds>(now).count();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (second != told_second_) {
       if (told_ > kLinesASecond)
         spdlog::warn("{} more calls were refused before they were read", told_ - kLinesASecond);

@@ -7,14 +7,13 @@
 
 #include <grpcpp/server_context.h>
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/mutex.h"
 #include "common/units.h"
 #include "controller/api/limits.h"
 #include "controller/identity/identity.h"
@@ -56,12 +55,12 @@ class Reception {
   const ServiceLimits limits_;
   const Duration within_;
 
-  std::mutex mutex_;
-  std::condition_variable turn_;
-  std::map<uint32_t, Arriving> by_user_;  // guarded by mutex_
-  int all_ = 0;                           // guarded by mutex_
-  int64_t told_second_ = 0;               // guarded by mutex_
-  int64_t told_ = 0;                      // guarded by mutex_; in that second
+  Mutex mutex_;
+  CondVar turn_;
+  std::map<uint32_t, Arriving> by_user_ ABSL_GUARDED_BY(mutex_);
+  int all_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t told_second_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t told_ ABSL_GUARDED_BY(mutex_) = 0;  // in that second
 };
 
 }  // namespace siding

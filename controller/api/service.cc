@@ -1,7 +1,5 @@
 #include "controller/api/service.h"
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/fault.h"
 #include "common/logging.h"
+#include "common/mutex.h"
 #include "common/status.h"
 #include "controller/api/views.h"
 #include "controller/wire/grpc_status.h"
@@ -254,20 +253,22 @@ grpc::Status ApiService::VerifyCheckpoint(const ApiCall& call, const v1::Checkpo
   if (!slot.status.ok()) return ToGrpc(slot.status);
   // Shared with the callback, which may come after this call has given up.
   struct Answer {
-    std::mutex mutex;
-    std::condition_variable ready;
-    std::optional<std::map<int, v1::OpResult>> by_rank;
+    Mutex mutex;
+    CondVar ready;
+    std::optional<std::map<int, v1::OpResult>> by_rank ABSL_GUARDED_BY(mutex);
   };
   auto answer = std::make_shared<Answer>();
   const absl::Status asked = engine_.VerifyCheckpoint(caller, CheckpointId(request->id()),
                                                       [answer](std::map<int, v1::OpResult> by_rank) {
-                                                        std::lock_guard lock(answer->mutex);
+                                                        MutexLock lock(answer->mutex);
                                                         answer->by_rank = std::move(by_rank);
-                                                        answer->ready.notify_all();
+                                                        answer->ready.NotifyAll();
                                                       });
   if (!asked.ok()) return Reply(caller, __func__, asked);
-  std::unique_lock lock(answer->mutex);
-  while (!answer->ready.wait_for(lock, kEventWait, [&] { return answer->by_rank.has_value(); })) {
+  MutexLock lock(answer->mutex);
+  while (!answer->ready.WaitFor(
+      answer->mutex, kEventWait,
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(answer->mutex) { return answer->by_rank.has_value(); })) {
     if (stopping_ || call.context.IsCancelled()) return grpc::Status::CANCELLED;
   }
   for (const auto& [rank, result] : *answer->by_rank) {

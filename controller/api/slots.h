@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/mutex.h"
 #include "controller/api/limits.h"
 
 namespace siding {
@@ -49,7 +49,7 @@ class CallSlots {
   bool Counts(uint32_t uid) const { return uid != 0 || kind_.root_counts; }
   absl::Status Take(uint32_t uid) {
     if (!Counts(uid)) return absl::OkStatus();
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (all_ >= kind_.most) {
       return absl::ResourceExhaustedError(absl::StrCat("there are ", all_, " ", kind_.calls,
                                                        " already; limits.", kind_.limit, " is ", kind_.most));
@@ -66,15 +66,15 @@ class CallSlots {
   }
   void Release(uint32_t uid) {
     if (!Counts(uid)) return;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (--by_user_[uid] == 0) by_user_.erase(uid);
     --all_;
   }
 
   const Kind kind_;
-  std::mutex mutex_;
-  std::map<uint32_t, int> by_user_;  // guarded by mutex_
-  int all_ = 0;                      // guarded by mutex_
+  Mutex mutex_;
+  std::map<uint32_t, int> by_user_ ABSL_GUARDED_BY(mutex_);
+  int all_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Calls that follow or wait.

@@ -6,8 +6,8 @@
 
 #include <chrono>
 #include <memory>
-#include <mutex>
 
+#include "common/mutex.h"
 #include "common/units.h"
 
 namespace siding {
@@ -19,7 +19,7 @@ class TimeLimit {
   TimeLimit(grpc::ServerContext& context, Duration within) : call_(std::make_shared<SharedCall>()) {
     call_->context = &context;
     alarm_.Set(std::chrono::system_clock::now() + within, [call = call_](bool over) {
-      std::lock_guard lock(call->mutex);
+      MutexLock lock(call->mutex);
       if (!over || call->context == nullptr) return;
       call->over = true;
       call->context->TryCancel();
@@ -34,7 +34,7 @@ class TimeLimit {
 
   // From now on it does not end.
   bool IsOver() {
-    std::lock_guard lock(call_->mutex);
+    MutexLock lock(call_->mutex);
     call_->context = nullptr;
     return call_->over;
   }
@@ -42,9 +42,9 @@ class TimeLimit {
  private:
   // The alarm may outlive the call.
   struct SharedCall {
-    std::mutex mutex;
-    grpc::ServerContext* context = nullptr;  // guarded by mutex
-    bool over = false;                       // guarded by mutex
+    Mutex mutex;
+    grpc::ServerContext* context ABSL_GUARDED_BY(mutex) = nullptr;
+    bool over ABSL_GUARDED_BY(mutex) = false;
   };
   const std::shared_ptr<SharedCall> call_;
   grpc::Alarm alarm_;

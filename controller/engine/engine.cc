@@ -17,10 +17,10 @@ constexpr Duration kSoon = std::chrono::seconds(1);
 }  // namespace
 
 absl::StatusOr<TentativePlan> Engine::Impl::MakeTentativePlan(const JobSpec& spec) {
-  std::lock_guard one_at_a_time(dry_running_);
-  std::unique_lock lock(mutex_);
+  MutexLock one_at_a_time(dry_running_);
+  MutexLock lock(mutex_);
   SIDING_ASSIGN_OR_RETURN(const PlanningTask task, decide_.admission.DryRun(spec));
-  lock.unlock();
+  lock.Unlock();
   return PlanTentatively(task);
 }
 
@@ -28,7 +28,7 @@ absl::StatusOr<JobSpec> Engine::Impl::WithDeadline(JobSpec spec) {
   if (spec.start_by != kEarliest) return spec;
   spec.start_by = std::max(clock_.Now(), spec.not_before) + kSoon;
   SIDING_ASSIGN_OR_RETURN(const TentativePlan tentative, MakeTentativePlan(spec));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   SIDING_ASSIGN_OR_RETURN(spec.start_by, decide_.admission.EarliestFor(spec, tentative.plans.front()));
   return spec;
 }
@@ -45,7 +45,7 @@ Engine::Engine(Policy policy, Journal& journal, Platform& platform, AgentLink& a
 Engine::~Engine() = default;
 
 absl::Status Engine::Start() {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   return impl_->Start();
 }
 
@@ -55,19 +55,19 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   spec.user = caller.user;
   const bool earliest = spec.start_by == kEarliest;
   std::optional<TentativePlan> tentative;
-  std::unique_lock lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(auto answer, impl_->decide_.admission.AnswerAtOnce(caller, spec, request_key));
   if (answer) return *std::move(answer);
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, BytesOf(spec)));
   for (int left = spec.kind == JobKind::kOnDemand ? kTentativePlans : 0; left > 0; --left) {
-    lock.unlock();
+    lock.Unlock();
     if (earliest) {
       spec.start_by = kEarliest;
       SIDING_ASSIGN_OR_RETURN(spec, impl_->WithDeadline(std::move(spec)));
     }
     auto made = impl_->MakeTentativePlan(spec);
-    lock.lock();
+    lock.Lock();
     if (!made.ok()) break;  // Admission::Submit() returns the error again
     tentative = *std::move(made);
     const bool feasible = tentative->plans.front().feasible;
@@ -93,16 +93,16 @@ absl::StatusOr<JobSpec> Engine::WithDeadline(JobSpec spec) const {
 
 absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
   {
-    std::lock_guard lock(impl_->mutex_);
+    MutexLock lock(impl_->mutex_);
     SIDING_RETURN_IF_ERROR(impl_->decide_.admission.TakesDeadlines());
   }
   SIDING_ASSIGN_OR_RETURN(TentativePlan tentative, impl_->MakeTentativePlan(spec));
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   return impl_->decide_.admission.Promise(spec, std::move(tentative.plans.front()));
 }
 
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
@@ -112,7 +112,7 @@ absl::Status Engine::Suspend(const Caller& caller, JobId id) {
 }
 
 absl::Status Engine::Resume(const Caller& caller, JobId id) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
@@ -122,7 +122,7 @@ absl::Status Engine::Resume(const Caller& caller, JobId id) {
 }
 
 absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, Tier tier) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
@@ -134,7 +134,7 @@ absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, 
 }
 
 absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
@@ -145,7 +145,7 @@ absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
 }
 
 absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId> nodes) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
@@ -156,7 +156,7 @@ absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId>
 }
 
 absl::Status Engine::Restart(const Caller& caller, JobId id) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
@@ -165,7 +165,7 @@ absl::Status Engine::Restart(const Caller& caller, JobId id) {
 }
 
 absl::Status Engine::Kill(const Caller& caller, JobId id) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   // Not counted: what a user has running can always be ended, and each job once.
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
@@ -174,7 +174,7 @@ absl::Status Engine::Kill(const Caller& caller, JobId id) {
 }
 
 absl::Status Engine::Cordon(const Caller& caller, const NodeId& node, bool cordoned) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   if (!caller.is_operator) return absl::PermissionDeniedError("only operators may cordon nodes");
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Cordon(node, cordoned));
@@ -182,7 +182,7 @@ absl::Status Engine::Cordon(const Caller& caller, const NodeId& node, bool cordo
 }
 
 absl::Status Engine::Lose(const Caller& caller, const NodeId& node) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   if (!caller.is_operator) return absl::PermissionDeniedError("only operators may say that a node is lost");
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_RETURN_IF_ERROR(impl_->decide_.node_loss.Lose(node, caller.user));
@@ -190,7 +190,7 @@ absl::Status Engine::Lose(const Caller& caller, const NodeId& node) {
 }
 
 absl::Status Engine::VerifyCheckpoint(const Caller& caller, const CheckpointId& id, VerifyCallback done) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.FindOwner(caller, id).status());
   SIDING_RETURN_IF_ERROR(impl_->act_.verifications.Verify(id, std::move(done)));
@@ -198,7 +198,7 @@ absl::Status Engine::VerifyCheckpoint(const Caller& caller, const CheckpointId& 
 }
 
 absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& id) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.FindOwner(caller, id).status());
   SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.DeleteCheckpoint(id));
@@ -207,7 +207,7 @@ absl::Status Engine::DeleteCheckpoint(const Caller& caller, const CheckpointId& 
 
 absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
   SIDING_RETURN_IF_ERROR(CheckNumbers(hello));
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());  // it dials again
   SIDING_RETURN_IF_ERROR(impl_->observe_.reports.OnConnected(node, hello));
   absl::Status status = impl_->Advance();
@@ -218,26 +218,26 @@ absl::Status Engine::OnConnected(const NodeId& node, const v1::Hello& hello) {
 
 void Engine::OnMessage(const NodeId& node, const v1::FromAgent& message) {
   if (const absl::Status good = CheckNumbers(message); !good.ok()) {
-    impl_->state_.limited_log.Warn(
+    impl_->limited_log_.Warn(
         absl::StrCat("node ", node.value()),
         absl::StrCat("a message from the agent of node ", node.value(), " is ignored: ", good.message()));
     return;
   }
   impl_->inbox_.Add(node, message);
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   if (impl_->inbox_.size() == 0) return;  // a thread that had the lock before has handled it
   impl_->Advance().IgnoreError();         // it has been logged, and every caller of the API is told
 }
 
 void Engine::OnDisconnected(const NodeId& node) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   impl_->observe_.reports.OnDisconnected(node);
   impl_->Advance().IgnoreError();
 }
 
 void Engine::Tick() {
   {
-    std::lock_guard lock(impl_->mutex_);
+    MutexLock lock(impl_->mutex_);
     impl_->Tick();
     impl_->Advance().IgnoreError();
   }
@@ -245,79 +245,83 @@ void Engine::Tick() {
 }
 
 void Engine::OnManager(ManagerChanges changes) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   impl_->observe_.queue.OnManager(std::move(changes));
   impl_->Advance().IgnoreError();
 }
 
 void Engine::Read(const std::function<void(const ClusterState&)>& visit) const {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   visit(impl_->state_.state);
 }
 
 bool Engine::MayAct(const Caller& caller, const JobRecord& job) const { return siding::MayAct(caller, job); }
 bool Engine::MaySee(const Caller& caller, const JobRecord& job) const {
+  impl_->mutex_.AssertHeld();  // by Read()
   return impl_->decide_.verbs.MaySee(caller, job);
 }
 
-std::string Engine::WhyWaits(const JobRecord& job) const { return impl_->decide_.waits.WhyWaits(job); }
+std::string Engine::WhyWaits(const JobRecord& job) const {
+  impl_->mutex_.AssertHeld();  // by Read()
+  return impl_->decide_.waits.WhyWaits(job);
+}
 
 size_t Engine::MessagesWaiting() const { return impl_->inbox_.size(); }
 
 bool Engine::IsConsistent() const {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   return impl_->state_.accounts.IsConsistent();
 }
 
 std::vector<Event> Engine::EventsAfter(int64_t seq, size_t limit, Duration wait) const {
-  return impl_->state_.recorder.events().After(seq, limit, wait);
+  return impl_->events_.After(seq, limit, wait);
 }
 
 void Engine::SetPolicy(Policy policy) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   impl_->state_.policy = std::move(policy);
   impl_->state_.agenda.AddAll(impl_->state_.state);  // it may want fewer checkpoints to be kept
 }
 
 void Engine::SetRetention(Retention retention) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   impl_->state_.retention = retention;
 }
 
 void Engine::SetSilence(Duration after) {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   impl_->observe_.silence.set_after(after);
 }
 
 Policy Engine::policy() const {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   return impl_->state_.policy;
 }
 
 void Engine::PolicyFailed() {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   ++impl_->policy_failures_;
 }
 
 int Engine::policy_failures() const {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   return impl_->policy_failures_;
 }
 
 int64_t Engine::quota_refusals() const {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   return impl_->rate_limits_.refused();
 }
 
 Time Engine::Now() const { return impl_->clock_.Now(); }
 
 std::string Engine::ClusterManager() const {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   return impl_->platform_.manager();
 }
 
 bool Engine::IsOperator(const std::string& user) const {
-  std::lock_guard lock(impl_->mutex_);
+  MutexLock lock(impl_->mutex_);
   return impl_->state_.policy.operators.contains(user);
 }
 

@@ -10,10 +10,10 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "common/mutex.h"
 #include "controller/engine/act/deletions.h"
 #include "controller/engine/act/desired_state.h"
 #include "controller/engine/act/job_orders.h"
@@ -52,7 +52,7 @@ namespace siding {
 
 // What is known.
 struct EngineState {
-  EngineState(Policy p, Journal& journal, Platform& platform, const Clock& clock)
+  EngineState(Policy p, Journal& journal, Platform& platform, const Clock& clock, LimitedLog& limited_log)
       : policy(std::move(p)),
         cluster(state),
         manager(state, policy, clock, platform, cluster),
@@ -72,7 +72,6 @@ struct EngineState {
   PendingStarts starts;
   NodeAccounts accounts;
   Recorder recorder;
-  LimitedLog limited_log;  // with a lock of its own
   Context context;
 };
 
@@ -153,51 +152,56 @@ class Engine::Impl {
   Impl(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock)
       : clock_(clock),
         platform_(platform),
-        state_(std::move(policy), journal, platform, clock),
+        state_(std::move(policy), journal, platform, clock, limited_log_),
         decide_(state_.context),
         act_(state_.context, agents),
-        observe_(state_.context, decide_, act_) {}
+        observe_(state_.context, decide_, act_),
+        events_(state_.recorder.events()) {}
 
-  absl::Status Start();
-  void Tick();
+  absl::Status Start() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Tick() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After every decision: what follows from it, then the journal, then the orders.
-  absl::Status Advance();
+  absl::Status Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes the plans again that do not hold any more. Takes the lock itself, and not while it plans.
-  void ReplanRequests();
+  void ReplanRequests() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The same for a job that is to be submitted.
-  absl::StatusOr<TentativePlan> MakeTentativePlan(const JobSpec& spec);
-  absl::StatusOr<JobSpec> WithDeadline(JobSpec spec);
+  absl::StatusOr<TentativePlan> MakeTentativePlan(const JobSpec& spec) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<JobSpec> WithDeadline(JobSpec spec) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the caller asks for will be journalled: kResourceExhausted if the caller is over the limits.
-  absl::Status Spend(const Caller& caller, size_t bytes);
+  absl::Status Spend(const Caller& caller, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
  private:
   friend class Engine;
 
-  absl::Status Flush();
-  void SendOut();
-  void FailAsTooLong(const NodeId& node, const v1::ToAgent& command);
-  void Schedule();
-  bool StepIsDue(Time since, Time now) const;
-  void LookAtEverything();
-  void Forget(JobId job);
+  absl::Status Flush() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailAsTooLong(const NodeId& node, const v1::ToAgent& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool StepIsDue(Time since, Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LookAtEverything() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(JobId job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock& clock_;
-  Platform& platform_;
-  mutable std::mutex mutex_;
-  std::mutex dry_running_;  // one at a time, for each takes a whole core; taken before mutex_
-  Inbox inbox_;             // with a lock of its own
+  // These have locks of their own.
+  LimitedLog limited_log_;
+  Inbox inbox_;
 
-  EngineState state_;
-  Deciders decide_;
-  Actors act_;
-  Observers observe_;
+  mutable Mutex mutex_;
+  Mutex dry_running_;  // one at a time, for each takes a whole core; taken before mutex_
 
-  RateLimits rate_limits_;
-  int policy_failures_ = 0;
-  Throttle throttle_;  // of Schedule()
-  Time last_full_look_;
-  DesiredState desired_;  // as of the last Schedule()
+  Platform& platform_ ABSL_GUARDED_BY(mutex_);
+  EngineState state_ ABSL_GUARDED_BY(mutex_);
+  Deciders decide_ ABSL_GUARDED_BY(mutex_);
+  Actors act_ ABSL_GUARDED_BY(mutex_);
+  Observers observe_ ABSL_GUARDED_BY(mutex_);
+  const EventLog& events_;  // the state's, with a lock of its own
+
+  RateLimits rate_limits_ ABSL_GUARDED_BY(mutex_);
+  int policy_failures_ ABSL_GUARDED_BY(mutex_) = 0;
+  Throttle throttle_ ABSL_GUARDED_BY(mutex_);  // of Schedule()
+  Time last_full_look_ ABSL_GUARDED_BY(mutex_);
+  DesiredState desired_ ABSL_GUARDED_BY(mutex_);  // as of the last Schedule()
 };
 
 }  // namespace siding

@@ -186,22 +186,28 @@ void Engine::Impl::Forget(JobId job) {
 }
 
 void Engine::Impl::ReplanRequests() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (const auto& [id, attempts] : decide_.requests.TakeToReplan()) {
     const JobRecord* request = decide_.watch.WantsAnotherPlan(id);
     if (request == nullptr || !state_.recorder.healthy()) continue;
     const PlanningTask task = decide_.planning.TaskFor(id, request->spec);
     const bool unlocked = attempts < kUnlockedPlans;
-    if (unlocked) lock.unlock();
-    TentativePlan tentative = PlanTentatively(task, MakePlansAtLeastLate(task));
-    if (unlocked) lock.lock();
+    const auto plan = [&task] { return PlanTentatively(task, MakePlansAtLeastLate(task)); };
+    std::optional<TentativePlan> tentative;
+    if (unlocked) {
+      lock.Unlock();
+      tentative = plan();
+      lock.Lock();
+    } else {
+      tentative = plan();
+    }
     request = decide_.watch.WantsAnotherPlan(id);
     if (request == nullptr || !state_.recorder.healthy()) continue;
-    if (unlocked && !decide_.planning.StandsOn(tentative)) {
+    if (unlocked && !decide_.planning.StandsOn(*tentative)) {
       decide_.requests.ReplanLater(id, attempts + 1);
       continue;
     }
-    decide_.requests.AdoptInstead(*request, std::move(tentative.plans));
+    decide_.requests.AdoptInstead(*request, std::move(tentative->plans));
     Advance().IgnoreError();  // it has been logged, and every caller of the API is told
   }
 }

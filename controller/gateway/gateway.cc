@@ -51,7 +51,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
 
   // Queued; one write is under way at a time, as gRPC demands, and none before the Welcome.
   void Send(v1::ToAgent command) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ended_ || cut_off_) return;
     if (outgoing_.size() == gateway_.options_.most_waiting) {
       spdlog::warn("the agent of node {} does not read its commands", node_.value());
@@ -64,7 +64,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   }
 
   void End(const grpc::Status& status) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ended_) return;
     ended_ = true;
     Finish(status);
@@ -85,7 +85,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
       }
     } else {
       FaultHere<"gateway.report: a message of an agent has come">();
-      std::lock_guard lock(delivery_);
+      MutexLock lock(delivery_);
       if (serving_) gateway_.events_->OnMessage(node_, incoming_);
     }
     const auto wait = gateway_.Take(node_, bytes);
@@ -97,7 +97,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   }
 
   void OnWriteDone(bool ok) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     outgoing_.pop_front();
     if (ok && !ended_ && !outgoing_.empty()) StartWrite(&outgoing_.front());
   }
@@ -106,12 +106,12 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
 
   void OnDone() override {
     {
-      std::lock_guard lock(gateway_.changes_);
-      Leave();
+      MutexLock lock(gateway_.changes_);
+      Leave(gateway_);
     }
     GiveUpEntry();
     {
-      std::lock_guard lock(later_->mutex);
+      MutexLock lock(later_->mutex);
       later_->stream = nullptr;
     }
     delete this;
@@ -138,21 +138,20 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
     }
     SIDING_RETURN_IF_ERROR(gateway_.TakeHello(node_, incoming_.ByteSizeLong()));
     SIDING_RETURN_IF_ERROR(FaultAt<"gateway.hello: an agent has come, the engine does not know yet">());
-    std::lock_guard lock(gateway_.changes_);
+    MutexLock lock(gateway_.changes_);
     if (Stream* earlier = gateway_.Find(node_); earlier != nullptr) {
       if (earlier->agent_ != agent_ || earlier->connection_ >= connection_) {
         return absl::FailedPreconditionError(
             "node " + node_.value() +
             " has an agent connected already; is another one running with the same name?");
       }
-      earlier->Leave();
+      earlier->Leave(gateway_);
       earlier->context_.TryCancel();
     }
     return Join();
   }
 
-  // With changes_ held, like Leave().
-  absl::Status Join() {
+  absl::Status Join() ABSL_EXCLUSIVE_LOCKS_REQUIRED(gateway_.changes_) {
     // Reachable before the engine knows: its answer is commands for this stream.
     gateway_.Register(node_, this);
     if (absl::Status status = gateway_.events_->OnConnected(node_, incoming_.hello()); !status.ok()) {
@@ -165,12 +164,12 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
     return absl::OkStatus();
   }
 
-  // Does nothing if it has not joined, or was replaced.
-  void Leave() {
-    if (!serving_) return;
-    SetServing(false);
-    gateway_.Register(node_, nullptr);
-    gateway_.events_->OnDisconnected(node_);
+  // Does nothing if it has not joined, or was replaced. `gateway` is gateway_: so the analysis of locks knows
+  // whose lock it is if this is not the caller's own stream.
+  void Leave(Gateway& gateway) ABSL_EXCLUSIVE_LOCKS_REQUIRED(gateway.changes_) {
+    if (!SetServing(false)) return;
+    gateway.Register(node_, nullptr);
+    gateway.events_->OnDisconnected(node_);
     spdlog::info("the agent of node {} is gone", node_.value());
   }
 
@@ -180,7 +179,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
 
   // Not after Finish(), which no operation may follow.
   void ReadOn() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!ended_) StartRead(&incoming_);
   }
 
@@ -189,14 +188,15 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
     alarm_ = std::make_unique<grpc::Alarm>();
     alarm_->Set(std::chrono::system_clock::now() + wait, [later = later_, what = std::move(what)](bool over) {
       if (!over) return;
-      std::lock_guard lock(later->mutex);
+      MutexLock lock(later->mutex);
       if (later->stream != nullptr) what();
     });
   }
 
-  void SetServing(bool serving) {
-    std::lock_guard lock(delivery_);
-    serving_ = serving;
+  // Returns what it was.
+  bool SetServing(bool serving) {
+    MutexLock lock(delivery_);
+    return std::exchange(serving_, serving);
   }
 
   // Only to an agent that was accepted: it takes its back-off to be over. Commands may be waiting already.
@@ -204,7 +204,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
     v1::ToAgent welcome;
     welcome.mutable_welcome()->set_heartbeat_interval_us(gateway_.options_.heartbeat_interval.count());
     welcome.mutable_welcome()->set_epoch(gateway_.options_.epoch);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (ended_) return;
     welcomed_ = true;
     outgoing_.push_front(std::move(welcome));
@@ -220,8 +220,8 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   // An alarm may outlive the stream.
   struct Later {
     explicit Later(Stream* s) : stream(s) {}
-    std::mutex mutex;
-    Stream* stream;  // guarded by mutex
+    Mutex mutex;
+    Stream* stream ABSL_GUARDED_BY(mutex);
   };
   const std::shared_ptr<Later> later_ = std::make_shared<Later>(this);
   std::unique_ptr<grpc::Alarm> alarm_;  // only the reading side
@@ -233,19 +233,19 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
   std::string agent_;
   int64_t connection_ = 0;
 
-  std::mutex delivery_;  // held while a message is passed on: none comes after OnDisconnected
-  bool serving_ =
-      false;  // whether the engine takes this for its node's agent; changed with changes_ held, too
+  Mutex delivery_;  // held while a message is passed on: none comes after OnDisconnected
+  // Whether the engine takes this for its node's agent. Changed with changes_ held, too.
+  bool serving_ ABSL_GUARDED_BY(delivery_) = false;
 
-  std::mutex mutex_;
-  std::deque<v1::ToAgent> outgoing_;  // guarded by mutex_; the front is being written
-  bool welcomed_ = false;             // guarded by mutex_
-  bool cut_off_ = false;              // guarded by mutex_
-  bool ended_ = false;                // guarded by mutex_
+  Mutex mutex_;
+  std::deque<v1::ToAgent> outgoing_ ABSL_GUARDED_BY(mutex_);  // the front is being written
+  bool welcomed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cut_off_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 Gateway::Gateway(GatewayOptions options, const Identities& identities)
-    : options_(std::move(options)), identities_(identities) {}
+    : options_(options), identities_(identities) {}
 Gateway::~Gateway() = default;
 
 grpc::ServerBidiReactor<v1::FromAgent, v1::ToAgent>* Gateway::Connect(grpc::CallbackServerContext* context) {
@@ -253,13 +253,13 @@ grpc::ServerBidiReactor<v1::FromAgent, v1::ToAgent>* Gateway::Connect(grpc::Call
 }
 
 Gateway::Stream* Gateway::Find(const NodeId& node) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   auto it = streams_.find(node);
   return it == streams_.end() ? nullptr : it->second;
 }
 
 void Gateway::Register(const NodeId& node, Stream* stream) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (stream != nullptr) {
     streams_[node] = stream;
   } else {
@@ -271,7 +271,7 @@ NodePace::Clock::duration Gateway::Take(const NodeId& node, size_t bytes) {
   const auto now = NodePace::Clock::now();
   NodePace::Clock::duration wait;
   {
-    std::lock_guard lock(pace_mutex_);
+    MutexLock lock(pace_mutex_);
     NodePace& pace = paces_[node];
     pace.Take(NodePace::kMessage, bytes, now);
     wait = pace.Wait(now);
@@ -286,7 +286,7 @@ NodePace::Clock::duration Gateway::Take(const NodeId& node, size_t bytes) {
 
 absl::Status Gateway::TakeHello(const NodeId& node, size_t bytes) {
   const auto now = NodePace::Clock::now();
-  std::lock_guard lock(pace_mutex_);
+  MutexLock lock(pace_mutex_);
   if (paces_.size() >= kMostPaces)
     std::erase_if(paces_, [&](const auto& pace) { return pace.second.IsFresh(now); });
   NodePace& pace = paces_[node];
@@ -300,7 +300,7 @@ absl::Status Gateway::TakeHello(const NodeId& node, size_t bytes) {
 
 absl::Status Gateway::Enter(const AgentIdentity& identity) {
   if (!identity.node) return absl::OkStatus();  // root on this machine
-  std::lock_guard lock(pace_mutex_);
+  MutexLock lock(pace_mutex_);
   int& streams = silent_[identity.node->value()];
   if (streams >= kMostSilent) {
     return absl::ResourceExhaustedError(absl::StrCat("node ", absl::CHexEscape(identity.node->value()),
@@ -312,18 +312,18 @@ absl::Status Gateway::Enter(const AgentIdentity& identity) {
 
 void Gateway::Leave(const AgentIdentity& identity) {
   if (!identity.node) return;
-  std::lock_guard lock(pace_mutex_);
+  MutexLock lock(pace_mutex_);
   const auto streams = silent_.find(identity.node->value());
   if (--streams->second == 0) silent_.erase(streams);
 }
 
 void Gateway::Send(const NodeId& node, v1::ToAgent command) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (auto it = streams_.find(node); it != streams_.end()) it->second->Send(std::move(command));
 }
 
 void Gateway::CloseAll() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   for (auto& [node, stream] : streams_)
     stream->End(grpc::Status(grpc::StatusCode::UNAVAILABLE, "controller stops"));
 }

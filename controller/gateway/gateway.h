@@ -3,11 +3,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "common/limited_log.h"
+#include "common/mutex.h"
 #include "controller/engine/engine.h"
 #include "controller/gateway/node_pace.h"
 #include "controller/identity/identity.h"
@@ -61,8 +61,10 @@ class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService
  private:
   class Stream;
 
-  Stream* Find(const NodeId& node);                   // with changes_ held; nullptr: none
-  void Register(const NodeId& node, Stream* stream);  // nullptr: none from now on
+  // nullptr: none.
+  Stream* Find(const NodeId& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(changes_);
+  // nullptr: none from now on.
+  void Register(const NodeId& node, Stream* stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(changes_);
 
   // What has come of a node; how long to wait before more of it is read.
   NodePace::Clock::duration Take(const NodeId& node, size_t bytes);
@@ -78,16 +80,17 @@ class Gateway final : public AgentLink, public v1::AgentGateway::CallbackService
 
   // Held while the engine is told of a coming or a going, so that it hears of them in their order. Taken
   // first.
-  std::mutex changes_;
-  // Guards the map. A stream in it lives; it takes itself out, with both mutexes held, before it is deleted.
-  std::mutex mutex_;
-  std::map<NodeId, Stream*> streams_;
+  Mutex changes_;
+  // A stream in the map lives; it takes itself out, with both mutexes held, before it is deleted.
+  Mutex mutex_;
+  std::map<NodeId, Stream*> streams_ ABSL_GUARDED_BY(mutex_);
 
   LimitedLog log_;
 
-  std::mutex pace_mutex_;              // nothing else is locked with it held
-  std::map<NodeId, NodePace> paces_;   // guarded by pace_mutex_; of a node, whichever its stream
-  std::map<std::string, int> silent_;  // guarded by pace_mutex_; streams without a Hello, by whose they are
+  Mutex pace_mutex_;                                               // nothing else is locked with it held
+  std::map<NodeId, NodePace> paces_ ABSL_GUARDED_BY(pace_mutex_);  // of a node, whichever its stream
+  // Streams without a Hello, by whose they are.
+  std::map<std::string, int> silent_ ABSL_GUARDED_BY(pace_mutex_);
 };
 
 }  // namespace siding

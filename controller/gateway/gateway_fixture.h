@@ -4,14 +4,13 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/mutex.h"
 #include "controller/gateway/gateway.h"
 #include "controller/identity/fake_identities.h"
 #include "gtest/gtest.h"
@@ -32,21 +31,21 @@ class RecordingEvents final : public AgentEvents {
 
   // Everything so far, as soon as there is so much.
   std::vector<std::string> Await(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return heard_.size() >= count; });
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return heard_.size() >= count; });
     return heard_;
   }
   std::function<absl::Status(const NodeId&)> on_connected = [](const NodeId&) { return absl::OkStatus(); };
 
  private:
   void Add(std::string what) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     heard_.push_back(std::move(what));
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::string> heard_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::string> heard_ ABSL_GUARDED_BY(mutex_);
 };
 
 // One connection of an agent. Its end cancels what is left of it.

@@ -31,7 +31,7 @@ AgentContactsFile::AgentContactsFile(const std::string& journal, const std::stri
 AgentContactsFile::~AgentContactsFile() { unlink(path_.c_str()); }
 
 void AgentContactsFile::Count(const NodeId& node) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   ++times_[node];
   fresh_ = true;
 }
@@ -39,7 +39,7 @@ void AgentContactsFile::Count(const NodeId& node) {
 absl::Status AgentContactsFile::Write() {
   nlohmann::json times = nlohmann::json::object();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (!fresh_) return absl::OkStatus();
     for (const auto& [node, count] : times_) times[node.value()] = count;
     fresh_ = false;
@@ -48,7 +48,7 @@ absl::Status AgentContactsFile::Write() {
   const absl::Status written =
       WriteFileAtomically(path_, text.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), 0600);
   if (!written.ok()) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     fresh_ = true;
   }
   return written;

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "common/ids.h"
+#include "common/mutex.h"
 
 namespace siding {
 
@@ -30,9 +30,9 @@ class AgentContactsFile {
 
  private:
   const std::string path_, process_;
-  std::mutex mutex_;
-  std::map<NodeId, int64_t> times_;  // guarded by mutex_
-  bool fresh_ = false;               // guarded by mutex_
+  Mutex mutex_;
+  std::map<NodeId, int64_t> times_ ABSL_GUARDED_BY(mutex_);
+  bool fresh_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // All that is said there. What cannot be read says nothing.

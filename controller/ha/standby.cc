@@ -3,12 +3,12 @@
 #include <grpcpp/generic/async_generic_service.h>
 
 #include <chrono>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/logging.h"
+#include "common/mutex.h"
 #include "common/status.h"
 #include "common/tls/endpoint.h"
 #include "controller/ha/agent_contacts.h"
@@ -38,7 +38,7 @@ class RefuseAll final : public grpc::CallbackGenericService {
     return new Reply(grpc::Status(grpc::StatusCode::UNAVAILABLE, words()));
   }
   void SetHolder(const LeaseRecord& holder) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     holder_ = HolderOf(holder);
   }
 
@@ -51,13 +51,13 @@ class RefuseAll final : public grpc::CallbackGenericService {
   };
 
   std::string words() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return absl::StrCat("this controller stands by; the active one is ", holder_);
   }
 
   AgentContactsFile& contacts_;
-  mutable std::mutex mutex_;
-  std::string holder_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::string holder_ ABSL_GUARDED_BY(mutex_);
 };
 
 // What is served while this controller stands by.

@@ -27,7 +27,7 @@ class Doorman final : public v1::Siding::Service {
   absl::StatusOr<AgentIdentity> agent;
 
  private:
-  const CertificateIdentities identities_;
+  const CertificateIdentities identities_{};
 };
 
 class CertificateIdentityTest : public TlsTest {

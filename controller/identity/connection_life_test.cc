@@ -6,10 +6,9 @@
 #include <grpcpp/server_posix.h>
 #include <sys/socket.h>
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
+#include "common/mutex.h"
 #include "controller/identity/local_identity.h"
 #include "gtest/gtest.h"
 #include "siding/v1/api.grpc.pb.h"
@@ -24,39 +23,42 @@ class Slow final : public v1::Siding::Service {
  public:
   explicit Slow(const LocalIdentities& identities) : identities_(identities) {}
   grpc::Status Site(grpc::ServerContext* context, const v1::Empty*, v1::SiteInfo*) override {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     here_ = true;
-    changed_.notify_all();
-    while (!context->IsCancelled()) changed_.wait_for(lock, std::chrono::milliseconds(10));
+    changed_.NotifyAll();
+    while (!context->IsCancelled()) changed_.WaitFor(mutex_, std::chrono::milliseconds(10));
     cancelled_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return may_end_; });
+    changed_.NotifyAll();
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return may_end_; });
     whose_ = identities_.UserOf({*context, "Site"})->uid;
     return grpc::Status::OK;
   }
-  void AwaitCall() { Await(here_); }
-  void AwaitEndOfConnection() { Await(cancelled_); }
+  void AwaitCall() {
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return here_; });
+  }
+  void AwaitEndOfConnection() {
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return cancelled_; });
+  }
   void End() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     may_end_ = true;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   uint32_t whose() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return whose_;
   }
 
  private:
-  void Await(const bool& condition) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return condition; });
-  }
-
   const LocalIdentities& identities_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool here_ = false, cancelled_ = false, may_end_ = false;  // guarded by mutex_
-  uint32_t whose_ = kRoot;                                   // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  bool here_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool may_end_ ABSL_GUARDED_BY(mutex_) = false;
+  uint32_t whose_ ABSL_GUARDED_BY(mutex_) = kRoot;
 };
 
 TEST(ConnectionLife, ANumberIsNotFreeBeforeTheLastCallOfItsConnectionIsDone) {

@@ -21,12 +21,12 @@ bool IsLocalPeer(const std::string& peer) { return absl::StartsWith(peer, kPrefi
 LocalIdentities::LocalIdentities(const ServiceLimits& limits) : connections_(limits, InodeOfDescriptor) {}
 
 absl::Status LocalIdentities::MayAdd(uint32_t uid) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return connections_.MayAdd(uid);
 }
 
 void LocalIdentities::Add(int fd, ConnectionOwner owner) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   connections_.Add(fd, owner);
 }
 
@@ -38,7 +38,7 @@ absl::StatusOr<UserIdentity> LocalIdentities::Of(const std::string& peer) const 
   }
   std::optional<ConnectionOwner> owner;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     owner = connections_.Find(number);
   }
   if (!owner) return absl::UnauthenticatedError(absl::StrCat("peer ", peer, " is not known"));

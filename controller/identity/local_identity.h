@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/mutex.h"
 #include "controller/identity/connection_table.h"
 #include "controller/identity/identity.h"
 
@@ -29,8 +29,8 @@ class LocalIdentities final : public Identities {
   absl::StatusOr<UserIdentity> Of(const std::string& peer) const;
 
  private:
-  mutable std::mutex mutex_;
-  ConnectionTable connections_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  ConnectionTable connections_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace siding

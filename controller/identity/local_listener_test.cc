@@ -6,11 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <condition_variable>
 #include <cstring>
 #include <filesystem>
 #include <vector>
 
+#include "common/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -28,9 +28,9 @@ class LocalListenerTest : public testing::Test {
     folder_ = mkdtemp(name);
     std::filesystem::permissions(folder_, std::filesystem::perms::all);
     listener_ = *LocalListener::Listen(path(), limits_, peers_, [this](int fd) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       accepted_.push_back(fd);
-      changed_.notify_all();
+      changed_.NotifyAll();
     });
   }
   ~LocalListenerTest() override {
@@ -60,8 +60,8 @@ class LocalListenerTest : public testing::Test {
 
   // The descriptor of the n-th connection that was let in.
   int Accepted(size_t n) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return accepted_.size() > n; });
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return accepted_.size() > n; });
     return accepted_[n];
   }
   static std::string PeerOf(int fd) { return "fd:" + std::to_string(fd); }
@@ -76,9 +76,9 @@ class LocalListenerTest : public testing::Test {
   const ServiceLimits limits_{.connections_per_user = kPerUser};
   LocalIdentities peers_{limits_};
   std::unique_ptr<LocalListener> listener_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<int> accepted_;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<int> accepted_ ABSL_GUARDED_BY(mutex_);
 };
 
 TEST_F(LocalListenerTest, TellsTheUidOfAnotherUsersProcess) {
@@ -127,7 +127,7 @@ TEST_F(LocalListenerTest, AClosedConnectionMakesRoomForAnother) {
   const UniqueFd another = ConnectAsNobody();
   const int fd = Accepted(kPerUser);
   EXPECT_TRUE(peers_.Of(PeerOf(fd)).ok());
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   accepted_.erase(accepted_.begin() + 7);
 }
 

@@ -34,7 +34,7 @@ std::string WithoutFreedoms(const std::string& credential) {
 }  // namespace
 
 bool UsedCredentials::Add(const std::string& credential, Time expires, Time now) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (now >= swept_ + kBetweenSweeps || now < swept_) {
     std::erase_if(expires_, [&](const auto& used) { return used.second < now; });
     swept_ = now;

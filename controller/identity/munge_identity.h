@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "common/munge/munge.h"
+#include "common/mutex.h"
 #include "controller/identity/certificate_identity.h"
 
 namespace siding {
@@ -23,9 +23,9 @@ class UsedCredentials {
   bool Add(const std::string& credential, Time expires, Time now);
 
  private:
-  std::mutex mutex_;
-  std::unordered_map<uint64_t, Time> expires_;  // guarded by mutex_; by a checksum of the credential
-  Time swept_;                                  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<uint64_t, Time> expires_ ABSL_GUARDED_BY(mutex_);  // by a checksum of the credential
+  Time swept_ ABSL_GUARDED_BY(mutex_);
 };
 
 class MungeIdentities final : public Identities {

@@ -50,10 +50,10 @@ Lease::Lease(LeaseOptions options, LeaseFile file, std::string boot)
 
 Lease::~Lease() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   if (beat_.joinable()) beat_.join();
   if (watchdog_.joinable()) watchdog_.join();
   if (database_) Renew(/*released=*/true).IgnoreError();  // if it is lost, it is not ours to give
@@ -78,7 +78,7 @@ bool Lease::EndSilentHolder() {
 }
 
 absl::Status Lease::Claim(Database& database) {
-  if (database_) return Confirm();  // an earlier attempt went as far as this
+  if (epoch_ != 0) return Confirm();  // an earlier attempt went as far as this
   SIDING_ASSIGN_OR_RETURN(Transaction transaction, Transaction::Begin(database));
   const auto now = file_.Read();
   if (now.ok() && *now != seen()) {
@@ -97,14 +97,24 @@ absl::Status Lease::Claim(Database& database) {
   if (done.ok()) {
     auto opened = Database::Open(options_.journal, Database::Mode::kReadWrite, kBusyMs);
     done = opened.status();
-    if (opened.ok()) database_ = *std::move(opened);
+    if (opened.ok()) {
+      MutexLock lock(renewing_);
+      database_ = *std::move(opened);
+    }
   }
   if (!done.ok()) {
     file_.Unlock(epoch);
     return done;
   }
-  record_ = record;
-  renewed_ = std::chrono::steady_clock::now();
+  epoch_ = epoch;
+  {
+    MutexLock lock(saying_);
+    record_ = record;
+  }
+  {
+    MutexLock lock(mutex_);
+    renewed_ = std::chrono::steady_clock::now();
+  }
   beat_ = std::thread([this] { Beat(); });
   if (options_.end_if_stuck) watchdog_ = std::thread([this] { Watchdog(); });
   return absl::OkStatus();
@@ -113,7 +123,7 @@ absl::Status Lease::Claim(Database& database) {
 absl::Status Lease::Check(Database& database) {
   SIDING_RETURN_IF_ERROR(standing());
   SIDING_ASSIGN_OR_RETURN(const int64_t epoch, EpochIn(database));
-  if (epoch != record_.epoch) return Lost();
+  if (epoch != epoch_) return Lost();
   if (Silence() > kOftenEnough) Say(/*released=*/false).IgnoreError();  // the lease's thread will complain
   return absl::OkStatus();
 }
@@ -121,12 +131,12 @@ absl::Status Lease::Check(Database& database) {
 // With the database's lock held: no other controller takes over meanwhile.
 absl::Status Lease::Say(bool released) {
   {
-    std::lock_guard lock(saying_);
+    MutexLock lock(saying_);
     ++record_.beat;
     record_.released = released;
     SIDING_RETURN_IF_ERROR(file_.Write(record_));
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   renewed_ = std::chrono::steady_clock::now();
   return absl::OkStatus();
 }
@@ -139,11 +149,11 @@ std::shared_ptr<void> Lease::WithoutTurns() {
 // The journal itself is not asked, so another one's word that has been written stands.
 absl::Status Lease::SayIfItIsOurs() {
   const auto now = file_.Read();
-  return now.ok() && now->epoch != record_.epoch ? Lost() : Say(/*released=*/false);
+  return now.ok() && now->epoch != epoch_ ? Lost() : Say(/*released=*/false);
 }
 
 Duration Lease::Silence() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return Since(renewed_);
 }
 
@@ -155,19 +165,19 @@ absl::Status Lease::Lost() const {
 }
 
 absl::Status Lease::Renew(bool released) {
-  std::lock_guard lock(renewing_);
+  MutexLock lock(renewing_);
   SIDING_ASSIGN_OR_RETURN(const Transaction transaction, Transaction::Begin(*database_));
   SIDING_RETURN_IF_ERROR(Check(*database_));
   return released ? Say(released) : absl::OkStatus();
 }
 
 absl::Status Lease::Release(const std::string& why) {
-  std::lock_guard renewing(renewing_);
+  MutexLock renewing(renewing_);
   // Within it no other can append, and one that begins afterwards checks after we have written it.
   SIDING_ASSIGN_OR_RETURN(const Transaction transaction, Transaction::Begin(*database_));
   SIDING_RETURN_IF_ERROR(Check(*database_));
   SIDING_RETURN_IF_ERROR(Say(/*released=*/true));
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   standing_ = absl::AbortedError(why);
   return absl::OkStatus();
 }
@@ -175,27 +185,28 @@ absl::Status Lease::Release(const std::string& why) {
 absl::Status Lease::Confirm() {
   SIDING_RETURN_IF_ERROR(standing());
   const absl::Status renewed = Renew(/*released=*/false);
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (absl::IsAborted(renewed) && standing_.ok()) standing_ = renewed;
   return renewed;
 }
 
 absl::Status Lease::standing() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return standing_;
 }
 
 void Lease::Beat() {
   absl::Status last;
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kBeatEvery, [this] { return stopping_; })) {
-    lock.unlock();
+  MutexLock lock(mutex_);
+  while (!wake_.WaitFor(mutex_, kBeatEvery,
+                        [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; })) {
+    lock.Unlock();
     absl::Status now;
     if (Silence() > kOftenEnough) now = without_turns_ ? SayIfItIsOurs() : Confirm();
     if (absl::IsUnavailable(now) && Silence() <= kBeatEvery) now = absl::OkStatus();  // by an append
     if (now.code() != last.code()) Report(now);
     last = now;
-    lock.lock();
+    lock.Lock();
     if (!standing_.ok()) return;
   }
 }
@@ -211,8 +222,9 @@ void Lease::Report(const absl::Status& renewal) const {
 // Two looks in a row: a process that was stopped and resumed has not hung, and renews before the second.
 void Lease::Watchdog() {
   int late = 0;
-  std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kBeatEvery, [this] { return stopping_; })) {
+  MutexLock lock(mutex_);
+  while (!wake_.WaitFor(mutex_, kBeatEvery,
+                        [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; })) {
     late = Since(renewed_) > kStuckAfter && standing_.ok() ? late + 1 : 0;
     if (late < 2) continue;
     spdlog::critical(

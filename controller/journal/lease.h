@@ -10,9 +10,7 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -20,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "common/mutex.h"
 #include "controller/journal/database.h"
 #include "controller/journal/lease_file.h"
 #include "controller/journal/lease_watch.h"
@@ -52,7 +51,7 @@ class Lease {
   // After a look that said kFree, on an open connection to the database. kFailedPrecondition if another
   // controller has been faster, kUnavailable if the database is locked.
   absl::Status Claim(Database& database);
-  int64_t epoch() const { return record_.epoch; }
+  int64_t epoch() const { return epoch_; }
   bool shared() const { return options_.shared; }
 
   // Within a transaction that writes: kAborted if another controller has taken over. Also says that this one
@@ -84,19 +83,20 @@ class Lease {
   LeaseFile file_;
   const std::string boot_;
   LeaseWatch watch_;
-  LeaseRecord record_;  // ours, once it is claimed; what counts up in it is guarded by saying_
+  int64_t epoch_ = 0;  // ours, once it is claimed
 
-  std::mutex saying_;    // held while the file is written
-  std::mutex renewing_;  // held while the lease's own connection is used; taken first
-  std::optional<Database> database_;
+  Mutex saying_;                                                 // held while the file is written
+  LeaseRecord record_ ABSL_GUARDED_BY(saying_);                  // ours, once it is claimed
+  Mutex renewing_;                                               // taken before the others
+  std::optional<Database> database_ ABSL_GUARDED_BY(renewing_);  // the lease's own connection
 
   std::atomic<bool> without_turns_ = false;
 
-  mutable std::mutex mutex_;  // never held while something is read or written
-  std::condition_variable wake_;
-  absl::Status standing_;                          // guarded by mutex_
-  std::chrono::steady_clock::time_point renewed_;  // guarded by mutex_
-  bool stopping_ = false;                          // guarded by mutex_
+  mutable Mutex mutex_;  // never held while something is read or written
+  CondVar wake_;
+  absl::Status standing_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point renewed_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread beat_, watchdog_;
 };
 

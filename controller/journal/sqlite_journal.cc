@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/fault.h"
 #include "common/files.h"
+#include "common/mutex.h"
 #include "common/status.h"
 #include "controller/journal/checksum.h"
 #include "controller/journal/compaction.h"
@@ -47,6 +47,7 @@ class SqliteJournal final : public Journal {
     SIDING_ASSIGN_OR_RETURN(removed_, db_.Meta("removed", 0));
     SIDING_ASSIGN_OR_RETURN(restored_, db_.Meta("restored", 0));
     SIDING_ASSIGN_OR_RETURN(insert_, db_.Prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"));
+    MutexLock lock(reading_);
     SIDING_ASSIGN_OR_RETURN(reader_, Database::Open(db_.path(), Database::Mode::kReadOnly));
     return absl::OkStatus();
   }
@@ -90,7 +91,7 @@ class SqliteJournal final : public Journal {
 
   // On a connection of its own: beside a log written ahead it holds up no Append(), and none holds up it.
   absl::StatusOr<std::vector<Event>> Read(int64_t after, size_t limit) const override {
-    std::lock_guard lock(reading_);
+    MutexLock lock(reading_);
     std::vector<Event> events;
     SIDING_RETURN_IF_ERROR(Visit(*reader_, after, static_cast<int64_t>(limit),
                                  [&](const Event& event) { events.push_back(event); }));
@@ -203,8 +204,8 @@ class SqliteJournal final : public Journal {
   Compaction compaction_;
   EndedContents ended_;
 
-  mutable std::mutex reading_;
-  mutable std::optional<Database> reader_;  // guarded by reading_
+  mutable Mutex reading_;
+  mutable std::optional<Database> reader_ ABSL_GUARDED_BY(reading_);
 };
 
 absl::StatusOr<std::unique_ptr<Journal>> Open(const std::string& path, Lease& lease,

@@ -14,10 +14,8 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
-#include <condition_variable>
 #include <iostream>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -25,6 +23,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/files.h"
 #include "common/munge/munge.h"
+#include "common/mutex.h"
 #include "siding/v1/agent.pb.h"
 #include "siding/v1/api.pb.h"
 
@@ -84,10 +83,10 @@ class AnyCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
       exit(2);
     }
     outgoing_ = Packed(message->SerializeAsString());
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     written_ = false;
     StartWrite(&outgoing_);
-    changed_.wait(lock, [&] { return written_; });
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return written_; });
     return ok_;
   }
   void NoMore() {
@@ -95,8 +94,8 @@ class AnyCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
     RemoveHold();
   }
   grpc::Status Await() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return done_; });
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
     return status_;
   }
 
@@ -109,16 +108,16 @@ class AnyCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
     StartRead(&incoming_);
   }
   void OnWriteDone(bool ok) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     written_ = true;
     ok_ = ok;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   void OnDone(const grpc::Status& status) override {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     done_ = true;
     status_ = status;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
  private:
@@ -126,10 +125,12 @@ class AnyCall final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   grpc::ClientContext context_;
   grpc::ByteBuffer incoming_, outgoing_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool written_ = false, ok_ = false, done_ = false;  // guarded by mutex_
-  grpc::Status status_;                               // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  bool written_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ok_ ABSL_GUARDED_BY(mutex_) = false;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 const std::vector<const pb::ServiceDescriptor*>& Services() {

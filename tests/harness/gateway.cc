@@ -6,9 +6,9 @@
 
 #include <iostream>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "common/mutex.h"
 #include "siding/v1/agent.grpc.pb.h"
 
 namespace siding {
@@ -24,7 +24,7 @@ class Gateway final : public v1::AgentGateway::Service {
       return {grpc::StatusCode::INVALID_ARGUMENT, "no hello"};
     const std::string node = message.hello().node();
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       v1::ToAgent welcome;
       welcome.mutable_welcome()->set_heartbeat_interval_us(200'000);
       stream->Write(welcome);
@@ -32,7 +32,7 @@ class Gateway final : public v1::AgentGateway::Service {
     }
     do Print(node, message);
     while (stream->Read(&message));
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (streams_[node] == stream) streams_.erase(node);
     return grpc::Status::OK;
   }
@@ -40,7 +40,7 @@ class Gateway final : public v1::AgentGateway::Service {
   void Order(const std::string& node, const std::string& json) {
     v1::ToAgent command;
     const auto status = google::protobuf::util::JsonStringToMessage(json, &command);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto stream = streams_.find(node);
     if (!status.ok() || stream == streams_.end() || !stream->second->Write(command))
       std::cerr << node << ": not sent: " << json << " " << status.ToString() << std::endl;
@@ -50,12 +50,12 @@ class Gateway final : public v1::AgentGateway::Service {
   void Print(const std::string& node, const v1::FromAgent& message) {
     std::string json;
     if (!google::protobuf::util::MessageToJsonString(message, &json).ok()) return;
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     std::cout << node << " " << json << std::endl;
   }
 
-  std::mutex mutex_;
-  std::map<std::string, Stream*> streams_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Stream*> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
 int Main(int argc, char** argv) {

@@ -1,5 +1,5 @@
-"""A mount and a network namespace of this process's own: whatever lies in /tmp or in nftables afterwards was left there
-by what ran in it."""
+"""A mount and a network namespace of this process's own: whatever lies in /tmp, /dev/shm or in nftables afterwards was left
+there by what ran in it."""
 
 import ctypes
 import os
@@ -24,14 +24,14 @@ def hides(path):
 
 
 def enter(kept):
-    """An empty /tmp and a loopback device, for the rest of the process. Returns another path of the folder `kept`."""
+    """An empty /tmp and /dev/shm, and a loopback device, for the rest of the process. Returns another path of the folder `kept`."""
     fd = os.open(kept, os.O_RDONLY | os.O_DIRECTORY)
     enter_mounts(CLONE_NEWNET)
     # What others have mounted there would be a part of every task's mounts, and nowhere to be found.
     points = [line.split()[4] for line in open("/proc/self/mountinfo")]
     for point in sorted((p for p in points if p.startswith("/tmp/")), reverse=True):
         subprocess.run(["umount", "-l", point], stderr=subprocess.DEVNULL, check=False)  # or it has gone
-    for command in ("mount -t tmpfs -o mode=1777 tmpfs /tmp", "ip link set lo up"):
+    for command in ("mount -t tmpfs -o mode=1777 tmpfs /tmp", "mount -t tmpfs -o mode=1777 tmpfs /dev/shm", "ip link set lo up"):
         subprocess.run(command.split(), check=True)
     return f"/proc/self/fd/{fd}"
 

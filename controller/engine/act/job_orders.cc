@@ -91,7 +91,7 @@ void JobOrders::Act(const JobRecord& job) {
         } else {
           // Its agent went away between the dump and the commit: this rank is dumped again.
           const bool whole = phase == v1::RUNNING || phase == v1::SUSPENDED;
-          send = whole && seen.report.committed_op() < op;
+          send = whole && !HasCommitted(job, seen.report.committed_op());
           dump(std::max(op, seen.report.failed_op()) + 1);
         }
         break;

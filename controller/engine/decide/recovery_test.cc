@@ -7,9 +7,6 @@ namespace siding {
 namespace {
 
 using testing::AllOf;
-using testing::ElementsAre;
-using testing::Not;
-using testing::SizeIs;
 
 const MethodSet kNoKill = {Method::kSuspend, Method::kCheckpoint};
 

@@ -76,9 +76,7 @@ bool Requests::Advance() {
   bool any = false;
   for (const JobRecord* request : waiting) {
     any |= !request->plans.empty() && OrderWhatIsDue(request->plans.back());
-    if (Grant(*request)) {
-      any = true;
-    } else if (AbandonUnstarted(*request)) {
+    if (Grant(*request) || AbandonUnstarted(*request)) {
       any = true;
     } else if (watch_.WantsAnotherPlan(request->id) != nullptr) {
       to_replan_.emplace(request->id, 0);  // by the next ReplanRequests()

@@ -5,9 +5,6 @@
 namespace siding {
 namespace {
 
-using testing::AllOf;
-using testing::Not;
-
 class WaitsTest : public EngineTest {
  protected:
   std::string Why(JobId id) {

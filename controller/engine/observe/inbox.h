@@ -1,11 +1,11 @@
 // Agents' messages on their way into the engine.
 #pragma once
 
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "common/ids.h"
+#include "common/mutex.h"
 #include "siding/v1/agent.pb.h"
 
 namespace siding {
@@ -24,22 +24,22 @@ class Inbox {
 
   // Both must live until a thread with the engine's lock has taken them.
   void Add(const NodeId& node, const v1::FromAgent& message) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     items_.push_back({&node, &message});
   }
   // In the order in which they came.
   std::vector<Item> Take() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return std::exchange(items_, {});
   }
   size_t size() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return items_.size();
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<Item> items_;
+  mutable Mutex mutex_;
+  std::vector<Item> items_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace siding

@@ -19,7 +19,7 @@ void Shorten(Event& event) {
 
 void EventLog::Append(std::vector<Event> events) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (Event& event : events) {
       if (event.seq <= newest()) continue;
       Shorten(event);
@@ -27,14 +27,14 @@ void EventLog::Append(std::vector<Event> events) {
       if (recent_.size() > keep_) recent_.pop_front();
     }
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 std::vector<Event> EventLog::After(int64_t seq, size_t limit, Duration wait) const {
   bool is_in_memory = true;
   {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, wait, [&] { return newest() > seq; });
+    MutexLock lock(mutex_);
+    changed_.WaitFor(mutex_, wait, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return newest() > seq; });
     if (newest() <= seq) return {};
     is_in_memory = recent_.front().seq <= seq + 1;
   }
@@ -47,7 +47,7 @@ std::vector<Event> EventLog::After(int64_t seq, size_t limit, Duration wait) con
 }
 
 std::vector<Event> EventLog::Recent(int64_t seq, size_t limit) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto first = std::upper_bound(recent_.begin(), recent_.end(), seq,
                                       [](int64_t s, const Event& event) { return s < event.seq; });
   const auto count = std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(limit), recent_.end() - first);

@@ -1,13 +1,12 @@
 // What has happened, for those who watch: the newest events in memory, older ones from the journal.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <vector>
 
 #include "common/clock.h"
+#include "common/mutex.h"
 #include "controller/engine/state/cluster_state.h"
 #include "controller/journal/journal.h"
 
@@ -28,13 +27,15 @@ class EventLog {
 
  private:
   std::vector<Event> Recent(int64_t seq, size_t limit) const;
-  int64_t newest() const { return recent_.empty() ? 0 : recent_.back().seq; }
+  int64_t newest() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return recent_.empty() ? 0 : recent_.back().seq;
+  }
 
   const Journal& journal_;
   const size_t keep_;
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  std::deque<Event> recent_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  std::deque<Event> recent_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace siding

@@ -43,9 +43,10 @@ void Add(std::string& text, const JobRecord& job) {
        job.saved_ran.count());
   line("key ", job.request_key);
   line("numbers ", job.start_failures, " ", job.exit_code, " ", job.incarnation, " ", job.from_copy, " ",
-       job.first_rank, " ", job.order, " ", job.restore_failures, " ", job.checkpoint_count, " ",
-       job.displaced_by.value(), " ", job.preemptions, " ", job.in_ram, " ", job.lost_node_seconds, " ",
-       job.damaged_checkpoints, " ", job.restarts, " ", Text(job.begun), " ", job.begun_after);
+       job.first_rank, " ", job.order, " ", job.ordered_as, " ", job.restore_failures, " ",
+       job.checkpoint_count, " ", job.displaced_by.value(), " ", job.preemptions, " ", job.in_ram, " ",
+       job.lost_node_seconds, " ", job.damaged_checkpoints, " ", job.restarts, " ", Text(job.begun), " ",
+       job.begun_after);
   line("restart ", job.restart_reason);
   line("nodes ", IdsText(job.nodes), " last ", IdsText(job.last_nodes), " left on ", IdsText(job.left_on),
        " target ", IdsText(job.target), " exited ", Text(job.exited), " notes ", Text(job.notes));

@@ -1,11 +1,11 @@
 #include "controller/platform/slurm/slurm_platform.h"
 
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/mutex.h"
 #include "common/status.h"
 #include "controller/platform/slurm/client/guarded_client.h"
 #include "controller/platform/slurm/reconcile/reconciler.h"
@@ -34,21 +34,23 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   }
   std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const override {
     auto nodes = NodesOf(*inventory(), job);
-    std::lock_guard lock(mutex_);
-    if (nodes) std::erase_if(*nodes, [&](const NodeId& node) { return reserved_.contains(node); });
+    MutexLock lock(mutex_);
+    if (nodes)
+      std::erase_if(*nodes, [&](const NodeId& node)
+                                ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reserved_.contains(node); });
     return nodes;
   }
   void Complete(JobSpec& job) const override { TakeWholeNodes(job, *inventory()); }
   void SetDesired(const DesiredState& desired) override {
     reconciler_.SetDesired(desired);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (watcher_) watcher_->Wake();
   }
 
   void Start(Sink sink) override {
     spdlog::info("slurm: by {}", client_->Description());
     sink_ = std::move(sink);
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     watcher_ = std::make_unique<Watcher>(*client_, *this, options_.interval);
   }
 
@@ -56,7 +58,7 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     // Not under the lock: the sink may be about to set what is desired.
     std::unique_ptr<Watcher> watcher;
     {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       watcher.swap(watcher_);
     }
   }
@@ -91,11 +93,11 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   }
 
   std::shared_ptr<const Inventory> inventory() const {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return inventory_;
   }
   void Keep(Inventory inventory) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     inventory_ = std::make_shared<const Inventory>(std::move(inventory));
   }
 
@@ -110,7 +112,7 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
       return;  // that Slurm does not answer has been or will be said
     inventory_seen_ = now;
     Keep({**partitions, inventory()->nodes});
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     reserved_ = ReservedByOthers(**reservations, now);
   }
 
@@ -140,10 +142,10 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   std::optional<Time> settings_seen_;
   std::vector<std::string> problems_;  // of Slurm's settings, that were said
   Reconciler reconciler_;
-  mutable std::mutex mutex_;  // of what follows
-  std::shared_ptr<const Inventory> inventory_ = std::make_shared<const Inventory>();
-  std::set<NodeId> reserved_;         // by others than siding
-  std::unique_ptr<Watcher> watcher_;  // last: ends before what it uses
+  mutable Mutex mutex_;
+  std::shared_ptr<const Inventory> inventory_ ABSL_GUARDED_BY(mutex_) = std::make_shared<const Inventory>();
+  std::set<NodeId> reserved_ ABSL_GUARDED_BY(mutex_);         // by others than siding
+  std::unique_ptr<Watcher> watcher_ ABSL_GUARDED_BY(mutex_);  // last: ends before what it uses
 };
 
 }  // namespace

@@ -1,9 +1,8 @@
 #include "controller/platform/slurm/slurm_platform.h"
 
-#include <condition_variable>
-#include <mutex>
 #include <sstream>
 
+#include "common/mutex.h"
 #include "controller/platform/slurm/client/fake_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,21 +26,22 @@ class SlurmPlatformTest : public testing::Test {
 
   void Start() {
     platform_->Start([this](ManagerChanges changes) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       heard_ = std::move(changes);
-      news_.notify_all();
+      news_.NotifyAll();
     });
   }
   ManagerChanges Hear() {
-    std::unique_lock lock(mutex_);
-    EXPECT_TRUE(news_.wait_for(lock, 30s, [this] { return heard_.has_value(); }));
+    MutexLock lock(mutex_);
+    EXPECT_TRUE(news_.WaitFor(mutex_, 30s,
+                              [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return heard_.has_value(); }));
     return heard_.value_or(ManagerChanges());
   }
 
   FakeClient* const slurm_;  // the platform's; read only while nobody looks
   std::unique_ptr<SlurmPlatform> platform_;
-  std::mutex mutex_;
-  std::condition_variable news_;
+  Mutex mutex_;
+  CondVar news_;
   std::optional<ManagerChanges> heard_;
 };
 
@@ -56,10 +56,11 @@ TEST_F(SlurmPlatformTest, WhatIsDesiredMayBeSetBeforeItPolls) {
   Start();
   Hear();
   // The changes come first, then what is desired; the second poll shows it.
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   heard_.reset();
-  EXPECT_TRUE(news_.wait_for(lock, 30s, [this] { return heard_.has_value(); }));
-  lock.unlock();
+  EXPECT_TRUE(news_.WaitFor(mutex_, 30s,
+                            [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return heard_.has_value(); }));
+  lock.Unlock();
   platform_->Stop();
   EXPECT_THAT(slurm_->jobs.at(JobNumber(1)).only_on, testing::ElementsAre(NodeId("a")));
 }

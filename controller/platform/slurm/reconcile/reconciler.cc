@@ -5,14 +5,14 @@
 namespace siding::slurm {
 
 void Reconciler::SetDesired(DesiredState desired) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   next_ = std::move(desired);
 }
 
 std::vector<StepResult> Reconciler::Reconcile(const std::vector<QueueJob>& jobs, bool changed, Time now) {
   bool fresh = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (next_) {
       desired_ = std::exchange(next_, std::nullopt);
       fresh = true;

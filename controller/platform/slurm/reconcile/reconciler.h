@@ -1,11 +1,11 @@
 // Brings Slurm from what is observed to what is desired, one pass after the other.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/mutex.h"
 #include "common/units.h"
 #include "controller/platform/manager.h"
 #include "controller/platform/slurm/client/client.h"
@@ -33,8 +33,8 @@ class Reconciler {
   Client& client_;
   std::optional<DesiredState> desired_;
   std::optional<Time> retry_;
-  std::mutex mutex_;
-  std::optional<DesiredState> next_;  // not taken up yet; guarded by mutex_
+  Mutex mutex_;
+  std::optional<DesiredState> next_ ABSL_GUARDED_BY(mutex_);  // not taken up yet
 };
 
 }  // namespace siding::slurm

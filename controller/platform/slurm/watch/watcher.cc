@@ -12,19 +12,19 @@ Watcher::Watcher(Client& client, PollListener& listener, Duration interval)
 
 Watcher::~Watcher() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   thread_.join();
 }
 
 void Watcher::Wake() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     woken_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
 }
 
 void Watcher::PollOnce() {
@@ -36,24 +36,26 @@ void Watcher::PollOnce() {
   if (!changes.ok()) return;
   if (!changes->empty()) listener_.OnChanges(*changes);
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     woken_ = false;  // whoever woke it before this is served by this poll
   }
   listener_.OnPolled(poller_.jobs(), !changes->empty());
 }
 
 void Watcher::Run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
-    lock.unlock();
+    lock.Unlock();
     const auto begun = std::chrono::steady_clock::now();
     PollOnce();
     const auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - begun);
     // One that failed has waited for an answer for long enough; what it took says nothing of slurmctld's
     // load.
     const Duration pause = PauseAfter(health_.ok() ? took : Duration(0), interval_);
-    lock.lock();
-    wake_.wait_for(lock, pause, [this] { return stopping_ || (woken_ && health_.ok()); });
+    lock.Lock();
+    wake_.WaitFor(mutex_, pause, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopping_ || (woken_ && health_.ok());
+    });
   }
 }
 

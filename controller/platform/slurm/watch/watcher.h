@@ -4,12 +4,11 @@
 // which nothing has changed costs slurmctld next to nothing through libslurm (docs/results/slurm.md).
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/mutex.h"
 #include "common/units.h"
 #include "controller/platform/slurm/client/client.h"
 #include "controller/platform/slurm/watch/changes.h"
@@ -59,10 +58,10 @@ class Watcher {
   PollListener& listener_;
   const Duration interval_;
   absl::Status health_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;  // guarded by mutex_
-  bool woken_ = false;     // guarded by mutex_
+  Mutex mutex_;
+  CondVar wake_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -33,20 +33,20 @@ class Heard final : public PollListener {
   void OnHealth(const absl::Status& health) override { Add(health.ok() ? "answers" : "silent"); }
 
   std::vector<std::string> Await(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return said_.size() >= count; });
+    MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return said_.size() >= count; });
     return said_;
   }
 
  private:
   void Add(const std::string& what) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     said_.push_back(what);
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   std::string state_;  // of the watcher's thread
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  Mutex mutex_;
+  CondVar changed_;
   std::vector<std::string> said_;
 };
 

@@ -98,6 +98,7 @@ struct Kind {
   std::string operator()(const CheckpointChanged& e) { return "checkpoint-" + ToString(e.state); }
   std::string operator()(const NodeCordoned& e) { return e.cordoned ? "cordoned" : "uncordoned"; }
   std::string operator()(const NodeLost& e) { return e.lost ? "node-lost" : "node-back"; }
+  std::string operator()(const TasksLeft&) { return "tasks-left"; }
   std::string operator()(const TasksGone&) { return "tasks-gone"; }
   std::string operator()(const BecamePreemptible&) { return "became-preemptible"; }
   std::string operator()(const Noted&) { return "note"; }
@@ -145,6 +146,9 @@ struct Words {
     if (!e.lost) return absl::StrCat("node ", e.node.value(), " is there again");
     return absl::StrCat("node ", e.node.value(), " is lost, says ", e.by,
                         ": what ran there continues elsewhere");
+  }
+  std::string operator()(const TasksLeft& e) {
+    return absl::StrCat("tasks of an earlier life are left on ", e.node.value(), ", and are ended");
   }
   std::string operator()(const TasksGone& e) {
     return absl::StrCat("nothing of it is left on ", e.node.value(), ", which is back");

@@ -89,6 +89,10 @@ struct NodeLost {
   bool lost = true;
   std::string by;
 };
+// An agent still has tasks of an earlier life of the job, which the journal, being a copy that was put back, did not know.
+struct TasksLeft {
+  NodeId node;
+};
 // Of a job that was started again although tasks of it may live on that node, which was lost or away then: it
 // has come back, and none do.
 struct TasksGone {
@@ -128,7 +132,8 @@ struct BecamePreemptible {
 
 using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
                                CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
-                               JournalRestored, NodeLost, TasksGone, MethodRegained, BecamePreemptible>;
+                               JournalRestored, NodeLost, TasksGone, MethodRegained, BecamePreemptible,
+                               TasksLeft>;
 struct Event {
   int64_t seq = 0;  // from 1, each one more than the last
   Time at;

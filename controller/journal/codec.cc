@@ -147,6 +147,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MethodRegained, method)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CheckpointChanged, checkpoint, state, note)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeCordoned, node, cordoned)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(NodeLost, node, lost, by)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksLeft, node)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksGone, node)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Noted, text, rank)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(TasksChanged, nodes, first_rank)
@@ -176,7 +177,8 @@ void RefuseFractions(const json& body) {
 constexpr const char* kKinds[] = {"submitted", "moved",         "rank-exited",        "planned",
                                   "refused",   "method-lost",   "checkpoint-changed", "node-cordoned",
                                   "noted",     "tasks-changed", "forgotten",          "restored",
-                                  "node-lost", "tasks-gone",    "method-regained",    "became-preemptible"};
+                                  "node-lost", "tasks-gone",    "method-regained",    "became-preemptible",
+                                  "tasks-left"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 
 template <size_t I = 0>

@@ -109,7 +109,7 @@ std::vector<EventBody> EveryBody() {
           NodeLost{NodeId("n"), false, "ada"},
           TasksGone{NodeId("n")},
           MethodRegained{Method::kApp},
-
+          TasksLeft{NodeId("n")},
           BecamePreemptible{"walltime of 1m00s is over"}};
 }
 

@@ -102,6 +102,51 @@ void World::BurnOne(Random& random, std::optional<Duration> away) {
   });
 }
 
+// From a source of its own, too, and needs the other nodes as a burnt one does.
+void World::DrawWrongLoss(uint64_t seed) {
+  Random random(~seed * 7);
+  const bool others_suffice = static_cast<int>(nodes_.size()) - policy_.headroom_nodes > 1;
+  if (!trouble_.verbs || !trouble_.network || !others_suffice) return;
+  trouble_.wrong_loss = random.Chance(0.5);
+  if (!trouble_.wrong_loss) return;
+  lab_.timeline.After(random.Between(20s, 120s), [this, random]() mutable { LoseWrongly(random); });
+}
+
+// An operator takes a node for lost that is only cut off, so that its jobs start again elsewhere. When it is back, it is
+// away again before it can end what it has of them, and they leave their new nodes at that moment.
+void World::LoseWrongly(Random& random) {
+  std::vector<Node*> busy;
+  for (Node& node : nodes_) {
+    if (!node.burnt && !node.machine->processes().empty()) busy.push_back(&node);
+  }
+  if (calm_ || busy.empty()) return;
+  const NodeId name = random.OneOf(busy)->machine->node();
+  lab_.trace("network", name.value(), " is cut off, and will be taken for lost");
+  network_.CutOff(name);
+  lab_.timeline.After(random.Between(1s, 5s), [this, name] {
+    lab_.trace("operator", "lost ", name.value(), ", wrongly");
+    controller_->Call([&](Engine& engine) { engine.Lose(kOperator, name).IgnoreError(); });
+  });
+  lab_.timeline.After(random.Between(10s, 60s), [this, name, so_long = random.Between(20s, 120s)] {
+    network_.Reconnect(name);
+    CutOffOnceHeard(name, so_long);
+  });
+}
+
+void World::CutOffOnceHeard(const NodeId& name, Duration for_so_long) {
+  if (calm_) return;
+  if (!controller_->IsConnected(name)) {
+    lab_.timeline.After(10ms, [this, name, for_so_long] { CutOffOnceHeard(name, for_so_long); });
+    return;
+  }
+  lab_.trace("network", name.value(), " is cut off again");
+  network_.CutOff(name);
+  lab_.timeline.After(for_so_long, [this, name] { network_.Reconnect(name); });
+  controller_->Call([&](Engine& engine) {
+    for (JobId job : jobs_) engine.Vacate(kOperator, job, Tier::kShared).IgnoreError();
+  });
+}
+
 // From a source of its own, too.
 void World::DrawSilence(uint64_t seed) {
   Random random(~seed * 3);

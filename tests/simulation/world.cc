@@ -34,6 +34,7 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   DrawMishaps();
   DrawPutBack(seed);
   DrawSilence(seed);
+  DrawWrongLoss(seed);
 }
 
 void World::MakeNodes() {

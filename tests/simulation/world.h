@@ -35,8 +35,10 @@ struct Trouble {
   bool put_back = false;    // an older copy of the journal takes its place
   bool silence = false;     // agents hold their connections and say nothing
   bool burn = false;        // a node is gone for good, with its disk
+  bool wrong_loss = false;  // a node is called lost, and is not
   bool any() const {
-    return verbs || deaths || network || beyond || operations || storage || put_back || silence || burn;
+    return verbs || deaths || network || beyond || operations || storage || put_back || silence || burn ||
+           wrong_loss;
   }
 };
 
@@ -78,6 +80,9 @@ class World {
   void DrawPutBack(uint64_t seed);
   void DrawBurn(uint64_t seed);
   void BurnOne(Random& random, std::optional<Duration> away);
+  void DrawWrongLoss(uint64_t seed);
+  void LoseWrongly(Random& random);
+  void CutOffOnceHeard(const NodeId& name, Duration for_so_long);
   void DrawSilence(uint64_t seed);
   void FallSilent(Node& node, bool deaf, Duration for_so_long);
   void Mishap();

@@ -16,10 +16,18 @@ constexpr Duration kDumpPatience = std::chrono::seconds(60);
 // The least time that a drain gets to lock processes: with less it would only disturb the job.
 constexpr Duration kLeastLockPatience = std::chrono::seconds(1);
 
-// A dump that is under way then was ordered before, perhaps before the journal was copied.
-bool WantsNoDump(JobState state) {
-  return IsBeginning(state) || state == JobState::kRunning || state == JobState::kResuming ||
-         state == JobState::kSuspending || state == JobState::kSuspended;
+// A dump that is under way was ordered earlier, perhaps after the copy of the journal was made that is in use now.
+bool IsEarlierDump(const JobRecord& job, const v1::TaskReport& report) {
+  if (report.phase() != v1::PREPARED && report.phase() != v1::DUMPING) return false;
+  switch (job.state) {
+    case JobState::kKilling:
+      return false;  // it ends with the task
+    case JobState::kDumping:
+    case JobState::kCommitting:
+      return report.op() != 0 && !IsOfOrder(job, report.op());
+    default:
+      return true;
+  }
 }
 
 }  // namespace
@@ -47,12 +55,11 @@ void JobOrders::Act(const JobRecord& job) {
       if (!job.in_ram) dump.set_patience_us((3 * predicted + kDumpPatience).count());
       dump.set_lock_patience_us(LockPatience(job).count());
     };
-    const bool being_dumped = phase == v1::PREPARED || phase == v1::DUMPING;
     // Running under an operation: it has been told that it will be frozen. A kill does not wait for that.
     const bool told = phase == v1::RUNNING && seen.report.op() != 0 && job.state != JobState::kKilling;
     const bool as_ordered = seen.report.op() >= op && seen.report.op() < op + kOpsPerOrder;
     // What an earlier order still holds is undone.
-    if ((being_dumped && WantsNoDump(job.state)) ||
+    if (IsEarlierDump(job, seen.report) ||
         (told && !(job.state == JobState::kSuspending && as_ordered))) {
       if (seen.report.op() != 0) command.set_op(seen.report.op());
       command.mutable_abort();
@@ -91,7 +98,7 @@ void JobOrders::Act(const JobRecord& job) {
         } else {
           // Its agent went away between the dump and the commit: this rank is dumped again.
           const bool whole = phase == v1::RUNNING || phase == v1::SUSPENDED;
-          send = whole && !HasCommitted(job, seen.report.committed_op());
+          send = whole && !IsOfOrder(job, seen.report.committed_op());
           dump(std::max(op, seen.report.failed_op()) + 1);
         }
         break;

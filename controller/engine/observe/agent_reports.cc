@@ -61,7 +61,7 @@ absl::Status AgentReports::OnConnected(const NodeId& node, const v1::Hello& hell
     agenda_.jobs.insert(id.job);
     tasks_.Follow(node, said);
     copy_.CatchUp(said);
-    copy_.HoldBackBeside(id, said.phase());
+    copy_.HoldBackBeside(node, id, said.phase());
     RecordNotes(node, said);
   }
   orders_.Forget(node);

@@ -135,6 +135,27 @@ TEST_F(RestoredTest, ADumpOfAJobThatIsFoundWhereItWasMovedIsCalledOff) {
   EXPECT_EQ(cluster_.Running(job), 1);
 }
 
+// The order to undo it was lost with the connection.
+TEST_F(RestoredTest, ADumpOfBeforeIsCalledOffAlsoIfAnotherHasBeenOrdered) {
+  const JobId job = Submit(Batch());
+  Settle();
+  TakeCopy();
+  cluster_.slow_dump = {"a"};
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  journal_ = std::move(copy_);
+  StartController();
+  for (const char* node : {"a", "b"}) cluster_.Connect(node);
+  cluster_.LoseQueue();
+  cluster_.Disconnect("a");
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  cluster_.slow_dump = {};
+  cluster_.Connect("a");
+  Settle(20);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(Job(job).checkpoints.size(), 1u);
+}
+
 TEST_F(RestoredTest, NumbersOfOrdersAreNotGivenAgainToAJobThatIsFoundWhereItWasMoved) {
   const JobId job = Submit(Batch());
   Settle();
@@ -298,6 +319,32 @@ class LostSince : public RestoredTest {
     return jobs;
   }
 };
+
+// It waited when the copy was made; then it was started on a, which was away when the copy was put back.
+TEST_F(LostSince, AJobIsNotStartedBesideALifeThatTheCopyDoesNotKnow) {
+  for (const char* node : {"a", "b", "c"}) ASSERT_TRUE(engine_->Cordon(kRoot, NodeId(node), true).ok());
+  const JobId job = Submit(Batch());
+  TakeCopy();
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("a"), false).ok());
+  Settle();
+  ASSERT_EQ(Job(job).nodes, std::vector{NodeId("a")});
+  cluster_.Disconnect("a");
+  PutBack({"b", "c"});
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("b"), false).ok());
+  Settle(5);
+  ASSERT_EQ(Job(job).nodes, std::vector{NodeId("b")});
+  cluster_.Connect("a");  // for a moment
+  cluster_.LoseQueue();
+  cluster_.Disconnect("a");
+  EXPECT_EQ(GivenUpOn("a"), std::set{job});
+  cluster_.Vanish(job);
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kPending);
+  cluster_.Connect("a");
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Running(job), 1);
+}
 
 // It ran on a when the copy was made, and runs on b; what of it is left on a the copy does not know.
 class StartedAgainSince : public LostSince {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
@@ -29,7 +30,7 @@ void CopyRecovery::NoteRestored() {
 void CopyRecovery::HoldBack() {
   for (const auto& [node, tasks] : state_.observed_tasks) {
     if (!cluster_.IsConnected(node)) continue;
-    for (const auto& [id, task] : tasks) HoldBackBeside(id, task.report.phase());
+    for (const auto& [id, task] : tasks) HoldBackBeside(node, id, task.report.phase());
   }
 }
 
@@ -64,11 +65,20 @@ void CopyRecovery::CatchUp(const v1::TaskReport& report) {
   if (!job.exited.empty()) recorder_.Record(job.id, TasksChanged{std::move(nodes), 0});
 }
 
-void CopyRecovery::HoldBackBeside(const TaskId& id, v1::TaskPhase phase) {
-  const auto job = state_.jobs.find(id.job);
-  if (job == state_.jobs.end() || !job->second.from_copy) return;
-  if (id.incarnation > job->second.incarnation && IsLive(phase))
+void CopyRecovery::HoldBackBeside(const NodeId& node, const TaskId& id, v1::TaskPhase phase) {
+  const auto found = state_.jobs.find(id.job);
+  if (found == state_.jobs.end() || !IsLive(phase)) return;
+  const JobRecord& job = found->second;
+  if (job.from_copy && id.incarnation > job.incarnation)
     recovery_.HoldBack(id.job, clock_.Now() + kItEnds);
+  if (id.incarnation < job.incarnation && job.submitted < state_.restored_at && !IsTerminal(job.state) &&
+      OwnershipOf(job.spec).siding_starts && !IsGivenUp(node, id.job))
+    recorder_.Record(id.job, TasksLeft{node});
+}
+
+bool CopyRecovery::IsGivenUp(const NodeId& node, JobId job) const {
+  const auto found = state_.given_up.find(node);
+  return found != state_.given_up.end() && found->second.contains(job);
 }
 
 // Where each rank of this incarnation lives, or was when it ended by itself; empty: not all of them have been

@@ -28,11 +28,12 @@ class CopyRecovery {
   // A report of a task that has been moved since the journal was copied. Agents do not decide where siding's
   // own jobs run; the exception is these seconds, for jobs of the copy.
   void CatchUp(const v1::TaskReport& report);
-  // A live task that the journal, being a copy, does not know: its job is not started a second time beside
-  // it.
-  void HoldBackBeside(const TaskId& id, v1::TaskPhase phase);
+  // A live task of a life that the journal, being a copy, does not know: its job is not started a second time
+  // beside it. One of an earlier life is remembered, also while its node is away again.
+  void HoldBackBeside(const NodeId& node, const TaskId& id, v1::TaskPhase phase);
 
  private:
+  bool IsGivenUp(const NodeId& node, JobId job) const;
   std::vector<NodeId> WhereItLives(const JobRecord& job, int incarnation) const;
 
   const ClusterState& state_;

@@ -292,7 +292,7 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (job.current.keep_running) {
-      all &= seen.known && IsLive(seen.phase()) && HasCommitted(job, seen.report.committed_op());
+      all &= seen.known && IsLive(seen.phase()) && IsOfOrder(job, seen.report.committed_op());
     } else {
       all &= seen.phase() == v1::CHECKPOINTED;
     }
@@ -324,7 +324,7 @@ bool JobObserver::ObserveSave(const JobRecord& job) {
       return true;
     }
     all &= job.current.keep_running && seen.known && IsLive(seen.phase()) &&
-           HasCommitted(job, seen.report.committed_op());
+           IsOfOrder(job, seen.report.committed_op());
   }
   if (all) recorder_.Move(job, Moved(JobEvent::kContinued));
   return all;

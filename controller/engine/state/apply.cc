@@ -128,6 +128,7 @@ class Applier {
     if (e.lost && !since) since = event_.at;
   }
 
+  void operator()(const TasksLeft& e) { state_.given_up[e.node].insert(event_.job); }
   void operator()(const TasksGone& e) { NothingIsLeft(e.node, event_.job); }
 
   void operator()(const BecamePreemptible& e) {

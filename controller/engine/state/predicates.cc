@@ -152,9 +152,9 @@ Duration PauseAfter(int failures) {
 
 int64_t OpOf(const JobRecord& job) { return OpOfOrder(job, job.order); }
 
-bool HasCommitted(const JobRecord& job, int64_t committed_op) {
+bool IsOfOrder(const JobRecord& job, int64_t op) {
   const int64_t recorded = OpOfOrder(job, job.ordered_as);
-  return committed_op >= OpOf(job) || (committed_op >= recorded && committed_op < recorded + kOpsPerOrder);
+  return op >= OpOf(job) || (op >= recorded && op < recorded + kOpsPerOrder);
 }
 
 int NextIncarnation(const JobRecord& job) {

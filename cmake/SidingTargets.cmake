@@ -21,6 +21,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(siding_settings INTERFACE -Wno-error=array-bounds -Wno-error=restrict -Wno-error=stringop-overflow
                          -Wno-error=stringop-overread -Wno-error=maybe-uninitialized)
 endif()
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # A source's own types are in an unnamed namespace of a file that another one includes, for g++.
+  target_compile_options(siding_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
 if(SIDING_SANITIZE)
   # Debian's protobuf and abseil were compiled without: where their headers make classes larger under a sanitizer, ours
   # would not fit theirs.

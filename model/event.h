@@ -89,7 +89,8 @@ struct NodeLost {
   bool lost = true;
   std::string by;
 };
-// An agent still has tasks of an earlier life of the job, which the journal, being a copy that was put back, did not know.
+// An agent still has tasks of an earlier life of the job, which the journal, being a copy that was put back,
+// did not know.
 struct TasksLeft {
   NodeId node;
 };
@@ -130,10 +131,10 @@ struct BecamePreemptible {
   std::string why;
 };
 
-using EventBody = std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
-                               CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten,
-                               JournalRestored, NodeLost, TasksGone, MethodRegained, BecamePreemptible,
-                               TasksLeft>;
+using EventBody =
+    std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
+                 CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten, JournalRestored,
+                 NodeLost, TasksGone, MethodRegained, BecamePreemptible, TasksLeft>;
 struct Event {
   int64_t seq = 0;  // from 1, each one more than the last
   Time at;

@@ -27,7 +27,7 @@ namespace {
 constexpr size_t kDecryptThreads = 4;
 
 // Whether there is a folder of that name; kUnavailable if the disk does not say.
-absl::StatusOr<bool> IsFolder(const std::string& path) {
+absl::StatusOr<bool> HasFolder(const std::string& path) {
   struct stat info = {};
   if (lstat(path.c_str(), &info) == 0) return S_ISDIR(info.st_mode);
   if (errno == ENOENT || errno == ENOTDIR) return false;
@@ -64,7 +64,7 @@ class DirectoryStore final : public ImageStore {
     SIDING_RETURN_IF_ERROR(CheckKey(key));
     const std::string path = layout_.ImageFolder(key);
     SIDING_RETURN_IF_ERROR(CheckParent(key));
-    SIDING_ASSIGN_OR_RETURN(const bool there, IsFolder(path));
+    SIDING_ASSIGN_OR_RETURN(const bool there, HasFolder(path));
     if (there) return path;
     return ThoughTierIsThere(absl::NotFoundError("no image " + Describe(key) + " in " + layout_.root));
   }
@@ -125,7 +125,7 @@ class DirectoryStore final : public ImageStore {
       for (const std::string& rank : ranks) {
         const auto key = KeyOfFolders(checkpoint, rank);
         if (!key.has_value()) continue;
-        SIDING_ASSIGN_OR_RETURN(const bool there, IsFolder(layout_.ImageFolder(*key)));
+        SIDING_ASSIGN_OR_RETURN(const bool there, HasFolder(layout_.ImageFolder(*key)));
         if (there) keys.push_back(*key);
       }
     }

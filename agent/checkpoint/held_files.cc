@@ -45,9 +45,9 @@ bool MayOpen(int fd, const struct stat& file, int access, uid_t uid) {
   return syscall(SYS_faccessat2, fd, "", access, kEffective | kEmptyPath) == 0;
 }
 
-class Checker {
+class HeldFilesCheck {
  public:
-  explicit Checker(const Account& user) : user_(user) {}
+  explicit HeldFilesCheck(const Account& user) : user_(user) {}
 
   void Check(const Held& held) {
     if (!problem_.ok()) return;
@@ -91,7 +91,7 @@ class Checker {
 
 absl::Status CheckHeldFiles(pid_t init, const Account& user) {
   if (user.uid == 0) return absl::OkStatus();
-  Checker checker(user);
+  HeldFilesCheck checker(user);
   ForEachHeld(init, [&](const Held& held) { checker.Check(held); });
   return checker.problem();
 }

@@ -88,9 +88,9 @@ bool MayMakeFileIn(std::string folder) {
   return false;
 }
 
-class Checker {
+class RecreatedNamesCheck {
  public:
-  explicit Checker(const Account& user) : user_(user) {}
+  explicit RecreatedNamesCheck(const Account& user) : user_(user) {}
 
   void Check(const Held& held) {
     if (!problem_.ok()) return;
@@ -164,7 +164,7 @@ class Checker {
 
 absl::Status CheckRecreatedNames(pid_t init, const Account& user) {
   if (user.uid == 0) return absl::OkStatus();
-  Checker checker(user);
+  RecreatedNamesCheck checker(user);
   ForEachHeld(init, [&](const Held& held) { checker.Check(held); });
   return checker.problem();
 }

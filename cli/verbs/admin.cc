@@ -11,7 +11,7 @@
 namespace siding::cli {
 namespace {
 
-struct Flags {
+struct AdminFlags {
   int64_t job = 0;
   std::vector<int64_t> jobs;
   std::string node, tier = "shared", to;
@@ -47,12 +47,14 @@ CLI::App* AddVerb(CLI::App& app, Session& session, const std::string& name, cons
   return verb;
 }
 
-void AddJob(CLI::App& verb, Flags& flags) { verb.add_option("job", flags.job, "the job's id")->required(); }
-void AddNoWait(CLI::App& verb, Flags& flags) {
+void AddJob(CLI::App& verb, AdminFlags& flags) {
+  verb.add_option("job", flags.job, "the job's id")->required();
+}
+void AddNoWait(CLI::App& verb, AdminFlags& flags) {
   verb.add_flag("--no-wait", flags.no_wait, "return when it is ordered, not when it is done");
 }
 
-absl::StatusOr<int> Checkpoint(Session& session, const Flags& flags) {
+absl::StatusOr<int> Checkpoint(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
   SIDING_ASSIGN_OR_RETURN(std::string id, session.client().Checkpoint(flags.job, tier));
   const std::string done = absl::StrCat("checkpoint ", id);
@@ -71,7 +73,7 @@ absl::StatusOr<int> Checkpoint(Session& session, const Flags& flags) {
       " was not checkpointed: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
 }
 
-absl::StatusOr<int> Vacate(Session& session, const Flags& flags) {
+absl::StatusOr<int> Vacate(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
   SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
   SIDING_RETURN_IF_ERROR(session.client().Vacate(flags.job, tier));
@@ -92,7 +94,7 @@ absl::StatusOr<int> Vacate(Session& session, const Flags& flags) {
   return 0;
 }
 
-absl::StatusOr<int> Migrate(Session& session, const Flags& flags) {
+absl::StatusOr<int> Migrate(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
   v1::MigrateRequest request;
   request.set_id(flags.job);
@@ -115,7 +117,7 @@ absl::StatusOr<int> Migrate(Session& session, const Flags& flags) {
 }
 
 // All are ordered before one is waited for. Of those that fail the first is told of as the verb's error.
-absl::StatusOr<int> Kill(Session& session, const Flags& flags) {
+absl::StatusOr<int> Kill(Session& session, const AdminFlags& flags) {
   absl::Status failed;
   const auto note = [&](const absl::Status& status) {
     if (status.ok()) return;
@@ -146,7 +148,7 @@ absl::StatusOr<int> Kill(Session& session, const Flags& flags) {
 }  // namespace
 
 void AddAdmin(CLI::App& app, Session& session) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<AdminFlags>();
   const auto finish = [&session, flags](const absl::Status& status, const std::vector<std::string>& states,
                                         const std::string& done) -> absl::StatusOr<int> {
     if (!status.ok()) return status;

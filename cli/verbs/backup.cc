@@ -16,7 +16,7 @@
 namespace siding::cli {
 namespace {
 
-struct Flags {
+struct BackupFlags {
   std::string file;
   bool check = false, force = false;
 };
@@ -83,7 +83,7 @@ absl::StatusOr<int> Backup(Session& session, const std::string& file, bool force
 }  // namespace
 
 void AddBackup(CLI::App& app, Session& session) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<BackupFlags>();
   CLI::App* verb =
       app.add_subcommand("backup", "write a copy of the controller's journal to a file, for operators");
   verb->add_option("file", flags->file, "the copy")->required();

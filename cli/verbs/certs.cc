@@ -22,7 +22,7 @@ constexpr char kAuthority[] = "ca";
 constexpr char kAuthorityLifetime[] = "3650d";
 constexpr char kLifetime[] = "90d";
 
-struct Flags {
+struct CertFlags {
   std::string folder = ".";  // of the authority; certificates come into it as well
   std::string lifetime;
   std::string name;
@@ -36,12 +36,12 @@ struct Paths {
   std::string key;
 };
 
-Paths PathsOf(const Flags& flags, const std::string& name) {
+Paths PathsOf(const CertFlags& flags, const std::string& name) {
   const std::string base = absl::StrCat(flags.folder, "/", name);
   return {base + ".pem", base + ".key"};
 }
 
-absl::StatusOr<Duration> LifetimeOf(const Flags& flags) {
+absl::StatusOr<Duration> LifetimeOf(const CertFlags& flags) {
   const auto lifetime = ParseDuration(flags.lifetime);
   if (!lifetime.ok()) return Annotate(lifetime.status(), "--lifetime");
   return *lifetime;
@@ -55,7 +55,7 @@ absl::StatusOr<std::string> Read(const std::string& path) {
   return text;
 }
 
-absl::StatusOr<Issued> ReadAuthority(const Flags& flags) {
+absl::StatusOr<Issued> ReadAuthority(const CertFlags& flags) {
   const Paths paths = PathsOf(flags, kAuthority);
   Issued authority;
   SIDING_ASSIGN_OR_RETURN(authority.certificate, Read(paths.certificate));
@@ -63,7 +63,7 @@ absl::StatusOr<Issued> ReadAuthority(const Flags& flags) {
   return authority;
 }
 
-absl::Status MayWrite(const Paths& paths, const Flags& flags) {
+absl::Status MayWrite(const Paths& paths, const CertFlags& flags) {
   for (const std::string& path : {paths.certificate, paths.key}) {
     struct stat there {};
     if (!flags.force && lstat(path.c_str(), &there) == 0) {
@@ -88,7 +88,7 @@ void Say(const Session& session, const Paths& paths) {
   }
 }
 
-absl::StatusOr<int> Init(const Session& session, const Flags& flags) {
+absl::StatusOr<int> Init(const Session& session, const CertFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(const Duration lifetime, LifetimeOf(flags));
   SIDING_RETURN_IF_ERROR(MakeDirectories(flags.folder, 0700));
   const Paths paths = PathsOf(flags, kAuthority);
@@ -102,7 +102,7 @@ absl::StatusOr<int> Init(const Session& session, const Flags& flags) {
 // `issue` makes the certificate, given the authority, the lifetime and the key that there is already.
 using Issue = std::function<absl::StatusOr<Issued>(const Issued&, Duration, const std::string& key)>;
 
-absl::StatusOr<int> Make(const Session& session, const Flags& flags, const std::string& name,
+absl::StatusOr<int> Make(const Session& session, const CertFlags& flags, const std::string& name,
                          const Issue& issue) {
   SIDING_ASSIGN_OR_RETURN(const Duration lifetime, LifetimeOf(flags));
   const Paths paths = PathsOf(flags, name);
@@ -120,7 +120,7 @@ absl::StatusOr<int> Make(const Session& session, const Flags& flags, const std::
   return 0;
 }
 
-absl::StatusOr<int> ForHolder(const Session& session, const Flags& flags, Kind kind) {
+absl::StatusOr<int> ForHolder(const Session& session, const CertFlags& flags, Kind kind) {
   const CertificateName holder{kind, flags.name};
   SIDING_RETURN_IF_ERROR(CheckName(holder.name));  // before it becomes part of a path
   return Make(session, flags, absl::StrCat(ToString(kind), "-", flags.name),
@@ -129,7 +129,7 @@ absl::StatusOr<int> ForHolder(const Session& session, const Flags& flags, Kind k
               });
 }
 
-absl::StatusOr<int> ForController(const Session& session, const Flags& flags) {
+absl::StatusOr<int> ForController(const Session& session, const CertFlags& flags) {
   return Make(session, flags, "controller",
               [&flags](const Issued& authority, Duration lifetime, const std::string& key) {
                 return IssueForHosts(flags.hosts, authority, lifetime, SystemClock().Now(), key);
@@ -137,7 +137,7 @@ absl::StatusOr<int> ForController(const Session& session, const Flags& flags) {
 }
 
 CLI::App& AddVerb(CLI::App& certs, const std::string& name, const std::string& text,
-                  const std::shared_ptr<Flags>& flags) {
+                  const std::shared_ptr<CertFlags>& flags) {
   CLI::App& verb = *certs.add_subcommand(name, text);
   verb.add_flag("--force", flags->force, "replace existing files");
   return verb;
@@ -145,7 +145,7 @@ CLI::App& AddVerb(CLI::App& certs, const std::string& name, const std::string& t
 
 // A verb that makes a certificate with the authority there is.
 CLI::App& AddIssuing(CLI::App& certs, const std::string& name, const std::string& text,
-                     const std::shared_ptr<Flags>& flags) {
+                     const std::shared_ptr<CertFlags>& flags) {
   CLI::App& verb = AddVerb(certs, name, text, flags);
   flags->lifetime = kLifetime;
   verb.add_option("--lifetime", flags->lifetime, "how long it is valid, such as 30d")->capture_default_str();
@@ -156,7 +156,7 @@ CLI::App& AddIssuing(CLI::App& certs, const std::string& name, const std::string
 
 void AddHolder(CLI::App& certs, Session& session, Kind kind, const std::string& text,
                const std::string& name_text) {
-  const auto flags = std::make_shared<Flags>();
+  const auto flags = std::make_shared<CertFlags>();
   CLI::App& verb = AddIssuing(certs, ToString(kind), text, flags);
   verb.add_option("name", flags->name, name_text)->required();
   verb.callback([&session, flags, kind] {
@@ -171,7 +171,7 @@ void AddCerts(CLI::App& app, Session& session) {
       *app.add_subcommand("certs", "make certificates for a site that has no authority of its own");
   certs.require_subcommand(1);
 
-  const auto init = std::make_shared<Flags>();
+  const auto init = std::make_shared<CertFlags>();
   init->lifetime = kAuthorityLifetime;
   CLI::App& first =
       AddVerb(certs, "init", "an authority: FOLDER/ca.pem, which all may read, and its key", init);
@@ -179,7 +179,7 @@ void AddCerts(CLI::App& app, Session& session) {
   first.add_option("folder", init->folder, "made if it is not there")->required();
   first.callback([&session, init] { session.run = [&session, init] { return Init(session, *init); }; });
 
-  const auto controller = std::make_shared<Flags>();
+  const auto controller = std::make_shared<CertFlags>();
   CLI::App& server = AddIssuing(certs, "controller", "a certificate for the controller", controller);
   server.add_option("hosts", controller->hosts, "host names and addresses under which it is reached")
       ->required();

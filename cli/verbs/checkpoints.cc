@@ -5,18 +5,18 @@
 namespace siding::cli {
 namespace {
 
-struct Flags {
+struct CheckpointFlags {
   int64_t job = 0;
   std::string id;
 };
 
-absl::StatusOr<int> List(Session& session, const Flags& flags) {
+absl::StatusOr<int> List(Session& session, const CheckpointFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::ListCheckpointsResponse list, session.client().Checkpoints(flags.job));
   session.Print(list, CheckpointsTable(list, session.style()));
   return 0;
 }
 
-absl::StatusOr<int> Show(Session& session, const Flags& flags) {
+absl::StatusOr<int> Show(Session& session, const CheckpointFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::ListCheckpointsResponse list, session.client().Checkpoints(0));
   for (const v1::CheckpointInfo& checkpoint : list.checkpoints()) {
     if (checkpoint.id() != flags.id) continue;
@@ -26,7 +26,7 @@ absl::StatusOr<int> Show(Session& session, const Flags& flags) {
   return absl::NotFoundError(absl::StrCat("there is no checkpoint ", flags.id));
 }
 
-absl::StatusOr<int> Verify(Session& session, const Flags& flags) {
+absl::StatusOr<int> Verify(Session& session, const CheckpointFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::VerifyResponse response, session.client().Verify(flags.id));
   if (!response.good() && !session.json) return absl::DataLossError(response.problem());
   int files = 0;
@@ -44,7 +44,7 @@ absl::StatusOr<int> Verify(Session& session, const Flags& flags) {
 }  // namespace
 
 void AddCheckpoints(CLI::App& app, Session& session) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<CheckpointFlags>();
   CLI::App* checkpoints =
       app.add_subcommand("checkpoints", "durable checkpoints: list, show, verify, delete");
   checkpoints->require_subcommand(1);

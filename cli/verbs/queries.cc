@@ -10,7 +10,7 @@
 namespace siding::cli {
 namespace {
 
-struct Flags {
+struct QueryFlags {
   bool all = false, follow = false;
   std::string watch;
   int64_t job = 0;
@@ -35,7 +35,7 @@ absl::StatusOr<int> Repeat(const Session& session, const std::string& watch,
   return 0;
 }
 
-absl::Status ShowJobs(Session& session, const Flags& flags) {
+absl::Status ShowJobs(Session& session, const QueryFlags& flags) {
   v1::ListJobsRequest request;
   request.set_all(flags.all);
   request.mutable_ids()->Assign(flags.ids.begin(), flags.ids.end());
@@ -50,7 +50,7 @@ absl::Status ShowNodes(Session& session) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> ShowEvents(Session& session, const Flags& flags) {
+absl::StatusOr<int> ShowEvents(Session& session, const QueryFlags& flags) {
   v1::EventsRequest request;
   request.set_follow(flags.follow);
   request.set_job(flags.job);
@@ -69,7 +69,7 @@ void AddWatch(CLI::App& verb, std::string& watch) {
 }  // namespace
 
 void AddQueries(CLI::App& app, Session& session) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<QueryFlags>();
 
   CLI::App* jobs = app.add_subcommand("jobs", "jobs, their state, and what they wait for");
   jobs->add_flag("--all,-a", flags->all, "also those that have ended");

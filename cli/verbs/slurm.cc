@@ -12,7 +12,7 @@
 namespace siding::cli {
 namespace {
 
-struct Flags {
+struct SlurmFlags {
   std::string backend = "any";
   bool dry_run = false;
 };
@@ -40,7 +40,7 @@ void PrintText(const Steps& steps, bool dry_run) {
   }
 }
 
-absl::StatusOr<int> CleanUp(const Session& session, const Flags& flags) {
+absl::StatusOr<int> CleanUp(const Session& session, const SlurmFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(const slurm::Backend backend, slurm::ParseBackend(flags.backend));
   SIDING_ASSIGN_OR_RETURN(const auto client, slurm::OpenClient(backend));
   SIDING_ASSIGN_OR_RETURN(const Steps steps, slurm::CleanUp(*client, flags.dry_run));
@@ -52,7 +52,7 @@ absl::StatusOr<int> CleanUp(const Session& session, const Flags& flags) {
 }  // namespace
 
 void AddSlurm(CLI::App& app, Session& session) {
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<SlurmFlags>();
   CLI::App& slurm = *app.add_subcommand("slurm", "Slurm: take back what siding has left there");
   slurm.require_subcommand(1);
   CLI::App& cleanup =

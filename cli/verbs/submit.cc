@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kDefaultKillGraceUs = 10'000'000;
 
 // The flags of submit and plan. Empty or zero: not given.
-struct Flags {
+struct SubmitFlags {
   std::string file, name, memory, start_by, preemptible, interval, app_signal, app_marker, restart_command,
       kill_grace, notice;
   std::string workdir, output;
@@ -50,7 +50,7 @@ absl::Status SetDuration(const std::string& text, const char* flag, v1::JobSpec&
   return absl::OkStatus();
 }
 
-absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
+absl::Status SetTimes(const SubmitFlags& flags, Time now, v1::JobSpec& spec) {
   using S = v1::JobSpec;
   if (!flags.start_by.empty()) {
     const absl::Status status = ParseStartBy(flags.start_by, now, spec);
@@ -71,7 +71,7 @@ absl::Status SetTimes(const Flags& flags, Time now, v1::JobSpec& spec) {
   return SetDuration(flags.kill_grace, "--kill-grace", spec, &S::set_kill_grace_us);
 }
 
-absl::Status SetPreemption(const Flags& flags, bool from_file, v1::JobSpec& spec) {
+absl::Status SetPreemption(const SubmitFlags& flags, bool from_file, v1::JobSpec& spec) {
   if (!flags.preemptible.empty()) {
     spec.clear_methods();
     for (absl::string_view name : absl::StrSplit(flags.preemptible, ',')) {
@@ -117,7 +117,7 @@ absl::Status SetPairs(const std::vector<std::string>& entries, const std::string
 
 // The job file, then the flags over it, then what is left to defaults.
 // `now`: from which relative times count. `notes`: what the user should know; null: said already.
-absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags, Time now, std::ostream* notes = nullptr) {
+absl::StatusOr<v1::SubmitRequest> Build(const SubmitFlags& flags, Time now, std::ostream* notes = nullptr) {
   v1::SubmitRequest request;
   v1::JobSpec& spec = *request.mutable_spec();
   if (!flags.file.empty()) {
@@ -165,7 +165,7 @@ absl::StatusOr<v1::SubmitRequest> Build(const Flags& flags, Time now, std::ostre
   return request;
 }
 
-void AddFlags(CLI::App& verb, Flags& f) {
+void AddFlags(CLI::App& verb, SubmitFlags& f) {
   verb.add_option("--file,-f", f.file, "job file; flags override it")->check(CLI::ExistingFile);
   verb.add_option("--name", f.name, "the job's name");
   verb.add_option("--nodes,-N", f.nodes, "nodes; one task runs on each")->check(CLI::Range(1, 1 << 20));
@@ -225,7 +225,7 @@ Time NowAt(const v1::SiteInfo& site) {
   return site.now_us() == 0 ? SystemClock().Now() : FromMicros(site.now_us());
 }
 
-absl::StatusOr<int> Submit(Session& session, const Flags& flags) {
+absl::StatusOr<int> Submit(Session& session, const SubmitFlags& flags) {
   SIDING_RETURN_IF_ERROR(
       Build(flags, SystemClock().Now(), &std::cerr).status());  // what is wrong is said first
   SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
@@ -241,7 +241,7 @@ absl::StatusOr<int> Submit(Session& session, const Flags& flags) {
   return job.exit_code() & 0xff;
 }
 
-absl::StatusOr<int> Plan(Session& session, const Flags& flags) {
+absl::StatusOr<int> Plan(Session& session, const SubmitFlags& flags) {
   SIDING_RETURN_IF_ERROR(Build(flags, SystemClock().Now(), &std::cerr).status());
   SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
   SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags, NowAt(site)));
@@ -254,7 +254,7 @@ absl::StatusOr<int> Plan(Session& session, const Flags& flags) {
 }  // namespace
 
 void AddSubmit(CLI::App& app, Session& session) {
-  auto submit_flags = std::make_shared<Flags>();
+  auto submit_flags = std::make_shared<SubmitFlags>();
   CLI::App* submit =
       app.add_subcommand("submit", "run a program: a batch job, or with --start-by an on-demand job");
   AddFlags(*submit, *submit_flags);
@@ -264,7 +264,7 @@ void AddSubmit(CLI::App& app, Session& session) {
     session.run = [&session, submit_flags] { return Submit(session, *submit_flags); };
   });
 
-  auto plan_flags = std::make_shared<Flags>();
+  auto plan_flags = std::make_shared<SubmitFlags>();
   CLI::App* plan = app.add_subcommand("plan", "what would happen if this were submitted; nothing is changed");
   AddFlags(*plan, *plan_flags);
   plan->footer("example: sidingctl plan --nodes 2 --start-by +60s -- ./steer");

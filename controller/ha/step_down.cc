@@ -6,7 +6,7 @@
 namespace siding {
 namespace {
 
-constexpr auto kLookEvery = std::chrono::milliseconds(500);
+constexpr auto kAskEvery = std::chrono::milliseconds(500);
 constexpr size_t kMostNamed = 5;
 
 std::string NamesOf(const std::vector<NodeId>& nodes) {
@@ -29,7 +29,7 @@ StepDown::StepDown(const ControllerConfig& config, const Engine& engine)
 
 std::string StepDown::Check() {
   if (!possible_ || std::chrono::steady_clock::now() < next_) return "";
-  next_ = std::chrono::steady_clock::now() + kLookEvery;
+  next_ = std::chrono::steady_clock::now() + kAskEvery;
   std::map<NodeId, PartitionDetector::Contact> heard;
   engine_.Read([&](const ClusterState& state) {
     for (const auto& [node, observed] : state.observed_nodes)

@@ -16,7 +16,7 @@
 namespace siding {
 namespace {
 
-constexpr uint32_t kAda = 1000, kRoot = 0;
+constexpr uint32_t kCaller = 1000, kNotAsked = 0;
 
 // Answers when it is told to, and not before its caller has gone.
 class Slow final : public v1::Siding::Service {
@@ -58,7 +58,7 @@ class Slow final : public v1::Siding::Service {
   bool here_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   bool may_end_ ABSL_GUARDED_BY(mutex_) = false;
-  uint32_t whose_ ABSL_GUARDED_BY(mutex_) = kRoot;
+  uint32_t whose_ ABSL_GUARDED_BY(mutex_) = kNotAsked;
 };
 
 TEST(ConnectionLife, ANumberIsNotFreeBeforeTheLastCallOfItsConnectionIsDone) {
@@ -71,7 +71,7 @@ TEST(ConnectionLife, ANumberIsNotFreeBeforeTheLastCallOfItsConnectionIsDone) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
   const int number = ends[0];
   const uint64_t inode = InodeOfDescriptor(number);
-  identities.Add(number, {kAda, kAda});
+  identities.Add(number, {kCaller, kCaller});
   grpc::AddInsecureChannelFromFd(server.get(), number);
 
   grpc::ClientContext context;
@@ -91,7 +91,7 @@ TEST(ConnectionLife, ANumberIsNotFreeBeforeTheLastCallOfItsConnectionIsDone) {
   close(next);
   service.End();
   while (InodeOfDescriptor(number) == inode) std::this_thread::yield();
-  EXPECT_EQ(service.whose(), kAda);
+  EXPECT_EQ(service.whose(), kCaller);
   server->Shutdown();
 }
 

@@ -112,8 +112,9 @@ void World::DrawWrongLoss(uint64_t seed) {
   lab_.timeline.After(random.Between(20s, 120s), [this, random]() mutable { LoseWrongly(random); });
 }
 
-// An operator takes a node for lost that is only cut off, so that its jobs start again elsewhere. When it is back, it is
-// away again before it can end what it has of them, and they leave their new nodes at that moment.
+// An operator takes a node for lost that is only cut off, so that its jobs start again elsewhere. When it is
+// back, it is away again before it can end what it has of them, and they leave their new nodes at that
+// moment.
 void World::LoseWrongly(Random& random) {
   std::vector<Node*> busy;
   for (Node& node : nodes_) {

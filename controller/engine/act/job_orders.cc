@@ -16,7 +16,8 @@ constexpr Duration kDumpPatience = std::chrono::seconds(60);
 // The least time that a drain gets to lock processes: with less it would only disturb the job.
 constexpr Duration kLeastLockPatience = std::chrono::seconds(1);
 
-// A dump that is under way was ordered earlier, perhaps after the copy of the journal was made that is in use now.
+// A dump that is under way was ordered earlier, perhaps after the copy of the journal was made that is in use
+// now.
 bool IsEarlierDump(const JobRecord& job, const v1::TaskReport& report) {
   if (report.phase() != v1::PREPARED && report.phase() != v1::DUMPING) return false;
   switch (job.state) {
@@ -59,8 +60,7 @@ void JobOrders::Act(const JobRecord& job) {
     const bool told = phase == v1::RUNNING && seen.report.op() != 0 && job.state != JobState::kKilling;
     const bool as_ordered = seen.report.op() >= op && seen.report.op() < op + kOpsPerOrder;
     // What an earlier order still holds is undone.
-    if (IsEarlierDump(job, seen.report) ||
-        (told && !(job.state == JobState::kSuspending && as_ordered))) {
+    if (IsEarlierDump(job, seen.report) || (told && !(job.state == JobState::kSuspending && as_ordered))) {
       if (seen.report.op() != 0) command.set_op(seen.report.op());
       command.mutable_abort();
       orders_.Send(job.nodes[rank], ClusterView::TaskOf(job, rank), std::move(command));

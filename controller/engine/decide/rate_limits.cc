@@ -9,7 +9,7 @@ namespace siding {
 namespace {
 
 constexpr double kHour = 3600;
-constexpr double kMiB = 1024.0 * 1024.0;
+constexpr double kBytesPerMiB = 1024.0 * 1024.0;
 
 // "max_requests_per_hour: 2": what the policy says, and when there is room for `more` again.
 absl::Status Exhausted(const std::string& what, const std::string& field, int most, double over,
@@ -37,7 +37,7 @@ size_t BytesOf(const JobSpec& spec) {
 void RateLimits::Refill(Used& used, const Policy& policy, Time now) {
   const double hours = std::max(0.0, ToSeconds(now - used.at)) / kHour;
   used.requests = std::max(0.0, used.requests - hours * policy.max_requests_per_hour);
-  used.bytes = std::max(0.0, used.bytes - hours * policy.max_request_mib_per_hour * kMiB);
+  used.bytes = std::max(0.0, used.bytes - hours * policy.max_request_mib_per_hour * kBytesPerMiB);
   used.at = now;
 }
 
@@ -52,7 +52,8 @@ absl::Status RateLimits::Take(uint32_t uid, size_t bytes, const Policy& policy, 
   Used& used = users_.try_emplace(uid, Used{0, 0, now}).first->second;
   Refill(used, policy, now);
   const double requests = used.requests + 1 - policy.max_requests_per_hour;
-  const double too_long = used.bytes + static_cast<double>(bytes) - policy.max_request_mib_per_hour * kMiB;
+  const double too_long =
+      used.bytes + static_cast<double>(bytes) - policy.max_request_mib_per_hour * kBytesPerMiB;
   if (requests > 0) {
     ++refused_;
     return Exhausted("more", "max_requests_per_hour", policy.max_requests_per_hour, requests,
@@ -61,7 +62,7 @@ absl::Status RateLimits::Take(uint32_t uid, size_t bytes, const Policy& policy, 
   if (too_long > 0) {
     ++refused_;
     return Exhausted("more bytes", "max_request_mib_per_hour", policy.max_request_mib_per_hour, too_long,
-                     policy.max_request_mib_per_hour * kMiB);
+                     policy.max_request_mib_per_hour * kBytesPerMiB);
   }
   used.requests += 1;
   used.bytes += static_cast<double>(bytes);

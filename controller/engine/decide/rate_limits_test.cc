@@ -11,7 +11,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 const Time kStart = FromMicros(1'000'000);
-constexpr size_t kMiB = 1024 * 1024;
 
 class RateLimitsTest : public testing::Test {
  protected:

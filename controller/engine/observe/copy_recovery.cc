@@ -69,8 +69,7 @@ void CopyRecovery::HoldBackBeside(const NodeId& node, const TaskId& id, v1::Task
   const auto found = state_.jobs.find(id.job);
   if (found == state_.jobs.end() || !IsLive(phase)) return;
   const JobRecord& job = found->second;
-  if (job.from_copy && id.incarnation > job.incarnation)
-    recovery_.HoldBack(id.job, clock_.Now() + kItEnds);
+  if (job.from_copy && id.incarnation > job.incarnation) recovery_.HoldBack(id.job, clock_.Now() + kItEnds);
   if (id.incarnation < job.incarnation && job.submitted < state_.restored_at && !IsTerminal(job.state) &&
       OwnershipOf(job.spec).siding_starts && !IsGivenUp(node, id.job))
     recorder_.Record(id.job, TasksLeft{node});

@@ -58,11 +58,11 @@ struct JobRecord {
   std::optional<Time> ended;
   int exit_code = 0;
   int incarnation = 0;
-  bool from_copy = false;     // a copy of the journal was put back, and it has not been started since
-  int first_rank = 0;         // agents' number for rank 0
-  int order = 0;              // counts orders within the incarnation: the operation's number for agents
-  int ordered_as = 0;         // what `order` was when the order under way was recorded; see IsOfOrder()
-  std::vector<NodeId> nodes;  // by rank, while it holds nodes
+  bool from_copy = false;          // a copy of the journal was put back, and it has not been started since
+  int first_rank = 0;              // agents' number for rank 0
+  int order = 0;                   // counts orders within the incarnation: the operation's number for agents
+  int ordered_as = 0;              // what `order` was when the order under way was recorded; see IsOfOrder()
+  std::vector<NodeId> nodes;       // by rank, while it holds nodes
   std::vector<NodeId> last_nodes;  // that it held before
   // Of these, where tasks of its last incarnation have not been seen gone: it is not started again before.
   std::vector<NodeId> left_on;

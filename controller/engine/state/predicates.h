@@ -56,8 +56,8 @@ bool IsGone(v1::TaskPhase phase);
 // The number of the order under way with a job; the next few are for attempts.
 int64_t OpOf(const JobRecord& job);
 inline constexpr int64_t kOpsPerOrder = 100;
-// Whether an agent's operation belongs to the order under way. It may have been told of it before a copy of the journal was
-// put back, under the number that the order had then.
+// Whether an agent's operation belongs to the order under way. It may have been told of it before a copy of
+// the journal was put back, under the number that the order had then.
 bool IsOfOrder(const JobRecord& job, int64_t op);
 // Of its next start.
 int NextIncarnation(const JobRecord& job);

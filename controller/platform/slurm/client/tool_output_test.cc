@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 std::string Recorded(const std::string& name) { return *ReadFile(SIDING_TESTDATA "/" + name); }
 
-QueueJob Job(uint32_t id) {
+QueueJob RecordedJob(uint32_t id) {
   const auto jobs = ParseQueue(Recorded("squeue.json"));
   EXPECT_TRUE(jobs.ok()) << jobs.status();
   const auto found =
@@ -33,7 +33,7 @@ QueueNode Node(const std::string& name) {
 }
 
 TEST(Jobs, OneThatWaits) {
-  const QueueJob job = Job(1);
+  const QueueJob job = RecordedJob(1);
   EXPECT_EQ(job.phase, JobPhase::kPending);
   EXPECT_EQ(job.name, "train it");
   EXPECT_EQ(job.reason, "ReqNodeNotAvail");
@@ -56,12 +56,12 @@ TEST(Jobs, OneWhoseNameIsNoTextHidesNobody) {
 }
 
 TEST(Jobs, OneThatIsHeld) {
-  EXPECT_TRUE(Job(2).held);
-  EXPECT_EQ(Job(2).gpus_per_node, 1);  // asked for as --gpus=1, of the whole job
+  EXPECT_TRUE(RecordedJob(2).held);
+  EXPECT_EQ(RecordedJob(2).gpus_per_node, 1);  // asked for as --gpus=1, of the whole job
 }
 
 TEST(Jobs, OneThatRuns) {
-  const QueueJob job = Job(4);
+  const QueueJob job = RecordedJob(4);
   EXPECT_EQ(job.phase, JobPhase::kRunning);
   EXPECT_EQ(JoinHostlist(job.on), "node1,node2");
   EXPECT_EQ(JoinHostlist(job.only_on), "node1,node2");
@@ -72,19 +72,19 @@ TEST(Jobs, OneThatRuns) {
 }
 
 TEST(Jobs, ASuspendedElementOfAnArrayIsNotHeld) {
-  const QueueJob job = Job(6);
+  const QueueJob job = RecordedJob(6);
   EXPECT_EQ(job.phase, JobPhase::kSuspended);
   EXPECT_EQ(job.array, JobNumber(3));
   EXPECT_EQ(job.priority, 0u);
   EXPECT_FALSE(job.held);
 }
 
-TEST(Jobs, ElementsWithoutNumbers) { EXPECT_EQ(Job(3).array_tasks, "2-3%1"); }
+TEST(Jobs, ElementsWithoutNumbers) { EXPECT_EQ(RecordedJob(3).array_tasks, "2-3%1"); }
 
 TEST(Jobs, OneThatHasEnded) {
-  EXPECT_EQ(Job(5).phase, JobPhase::kEnded);
-  EXPECT_EQ(Job(5).state, "COMPLETED");
-  EXPECT_FALSE(Job(5).requeueable);
+  EXPECT_EQ(RecordedJob(5).phase, JobPhase::kEnded);
+  EXPECT_EQ(RecordedJob(5).state, "COMPLETED");
+  EXPECT_FALSE(RecordedJob(5).requeueable);
 }
 
 TEST(Jobs, MemoryByCpuIsReckonedByNode) {

@@ -1,9 +1,7 @@
 #!/usr/bin/python3
 """SIGKILL at the main steps of a preemption: afterwards no job is lost, none was started twice, none is frozen."""
 
-import os
 import pathlib
-import signal
 import sys
 import unittest
 
@@ -19,35 +17,6 @@ STEPS = {
     "granted": ("express", "place"),
     "restoring": ("victim", "place-again"),
 }
-
-
-def criu_pids(cluster):
-    """criu processes that work below our folder."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and b"swrk" in (entry / "cmdline").read_bytes():
-                environ = (entry / "environ").read_bytes()
-                cwd = os.readlink(entry / "cwd")
-                fds = [os.readlink(f) for f in (entry / "fd").iterdir()]
-                mark = str(cluster.dir)
-                if mark in cwd or mark.encode() in environ or any(mark in f for f in fds):
-                    found.append(int(entry.name))
-        except OSError:
-            pass
-    return found
-
-
-def kill(pids):
-    """How many of them were still there."""
-    killed = 0
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
-        except ProcessLookupError:
-            pass
-    return killed
 
 
 class Death(ClusterCase):
@@ -99,18 +68,6 @@ def agent_dies_at(step):
 for name in STEPS:
     setattr(Death, f"test_controller_killed_when_{name}", controller_dies_at(name))
     setattr(Death, f"test_agent_killed_when_{name}", agent_dies_at(name))
-
-
-def criu_dies_in_the_middle_of_a_dump(self):
-    victim = self.counter(n=250, mib=256, nodes=1)
-    self.wait_counting(victim)
-    self.cluster.ctl("vacate", "--no-wait", victim)
-    self.assertTrue(wait_for("criu to be killed", lambda: kill(criu_pids(self.cluster)), 20))
-    self.assert_counted(victim, n=250)
-    self.assert_all_quiet()
-
-
-Death.test_criu_killed_in_the_middle_of_a_dump = criu_dies_in_the_middle_of_a_dump
 
 
 if __name__ == "__main__":

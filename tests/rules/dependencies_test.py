@@ -32,6 +32,10 @@ OURS = {
     "controller/platform/slurm/watch": SLURM_EDGES + ["controller/platform/slurm/client"],
     "controller/platform/slurm/reconcile": SLURM_EDGES + ["controller/platform/slurm/client"],
     "controller/platform/slurm/submit": SLURM_EDGES + ["controller/platform/slurm/client", "controller/platform/slurm/watch"],
+    # The same for Kubernetes; what stands for its server is for tests and simulations.
+    "controller/platform/kubernetes/client": ["common"],
+    "controller/platform/kubernetes/watch": ["controller/platform/kubernetes/client", "common"],
+    "controller/platform/kubernetes/fake": ["controller/platform/kubernetes/client", "common"],
     "controller/journal": ["model", "common"],
     "agent": ["model", "store", "common", "siding/v1", *SPANK_WIRE],
     # From the bottom: what the kernel offers, what is done to processes with it, the programs, the node.
@@ -49,7 +53,11 @@ OURS = {
     "cli": ["common", "policy", "model", "siding/v1", "controller/platform/slurm", "controller/journal/check.h", "controller/journal/copy.h"],
 }
 # Tests may look at what it comes to, as well.
-TESTS_ALSO = {"controller/journal": ["controller/engine/state/cluster_state.h"]}
+TESTS_ALSO = {
+    "controller/journal": ["controller/engine/state/cluster_state.h"],
+    "controller/platform/kubernetes/client": ["controller/platform/kubernetes/fake"],
+    "controller/platform/kubernetes/watch": ["controller/platform/kubernetes/fake"],
+}
 # Folders that nobody but these includes.
 ONLY_FOR = {"controller/ha": ["controller/main.cc"]}
 # What must stay free of wire, database and logging.
@@ -103,6 +111,10 @@ class Dependencies(unittest.TestCase):
 
     def test_a_client_of_slurm_that_knows_what_is_desired_is_found(self):
         self.assertTrue(violations("controller/platform/slurm/client/x.cc", '#include "controller/platform/slurm/reconcile/steps.h"\n'))
+
+    def test_a_program_with_a_fake_server_in_it_is_found(self):
+        self.assertTrue(violations("controller/platform/kubernetes/watch/x.cc", '#include "controller/platform/kubernetes/fake/fake_transport.h"\n'))
+        self.assertFalse(violations("controller/platform/kubernetes/watch/x_test.cc", '#include "controller/platform/kubernetes/fake/fake_transport.h"\n'))
 
     def test_a_model_with_messages_is_found(self):
         self.assertTrue(violations("model/x.h", '#include "siding/v1/api.pb.h"\n'))

@@ -1,0 +1,48 @@
+#include "controller/platform/kubernetes/client/transport.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace siding::kubernetes {
+
+absl::string_view ToString(Method method) {
+  switch (method) {
+    case Method::kGet:
+      return "GET";
+    case Method::kPost:
+      return "POST";
+    case Method::kPut:
+      return "PUT";
+    case Method::kPatch:
+      return "PATCH";
+    case Method::kDelete:
+      return "DELETE";
+  }
+  return "";
+}
+
+std::string Encode(absl::string_view text) {
+  std::string encoded;
+  for (const char c : text) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || absl::StrContains("-._~", c)) {
+      encoded += c;
+    } else {
+      absl::StrAppendFormat(&encoded, "%%%02X", static_cast<unsigned char>(c));
+    }
+  }
+  return encoded;
+}
+
+std::string TargetOf(const HttpRequest& request) {
+  std::string target = request.path;
+  char separator = '?';
+  for (const auto& [name, value] : request.query) {
+    absl::StrAppend(&target, std::string(1, separator), Encode(name), "=", Encode(value));
+    separator = '&';
+  }
+  return target;
+}
+
+}  // namespace siding::kubernetes

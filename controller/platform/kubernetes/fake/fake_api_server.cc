@@ -30,11 +30,13 @@ bool FieldsMatch(const Json& object, const std::string& selector, bool& simple) 
       simple = false;
       return false;
     }
+    const Json absent = "";  // a field that is not there is as an empty one
     const Json* at = &object;
     for (const absl::string_view part : absl::StrSplit(sides[0], '.')) {
-      if (at != nullptr) at = Find(*at, {part});
+      const Json* next = Find(*at, {part});
+      at = next == nullptr ? &absent : next;
     }
-    if (sides[1].empty() ? at != nullptr && *at != "" : at == nullptr || *at != sides[1]) return false;
+    if (*at != sides[1]) return false;
   }
   return true;
 }

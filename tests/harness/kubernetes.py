@@ -1,0 +1,226 @@
+"""A private Kubernetes 1.20 on this machine: etcd, kube-apiserver, scheduler and controller-manager on loopback, and, as root, a node
+with kubelet, containerd and CNI. Everything is below one folder, and several may run side by side; the node also needs a mount and a
+network namespace of its own (apart.py). The programs come from tests/kubernetes/build."""
+
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+from cluster import ROOT, marked_processes, wait_for
+from kubernetes_node import Node
+from ports import free_ports
+
+SKIPPED = 77
+# Who may come, by the name of their token: the user and the groups. "nobody" has no rights at all.
+USERS = {"admin": ("admin", "system:masters"), "nobody": ("nobody", ""), "node1": ("system:node:node1", "system:nodes"),
+         "scheduler": ("system:kube-scheduler", ""), "controllers": ("system:kube-controller-manager", "")}
+SERVICES, KUBERNETES_ADDRESS = "10.97.0.0/24", "10.97.0.1"
+CERTIFICATE = f"subjectAltName=DNS:localhost,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:{KUBERNETES_ADDRESS}\nextendedKeyUsage=serverAuth\n"
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{{name: bed, cluster: {{server: "https://127.0.0.1:{port}", certificate-authority: "{dir}/certs/ca.pem"}}}}]
+users: [{{name: "{name}", user: {{token: "{token}"}}}}]
+contexts: [{{name: bed, context: {{cluster: bed, user: "{name}"}}}}]
+current-context: bed
+"""
+
+
+class KubernetesError(Exception):
+    """A program of the test bed failed; the text has its last words."""
+
+
+def programs():
+    """The folder of tests/kubernetes/build. Ends the test as skipped, with the reason, where there is none."""
+    found = subprocess.run([ROOT / "tests/kubernetes/build", "--where"], stdout=subprocess.PIPE, text=True)
+    if found.returncode == SKIPPED:
+        sys.exit(SKIPPED)  # it has said why
+    if found.returncode != 0:
+        raise KubernetesError(f"tests/kubernetes/build --where ended with {found.returncode}")
+    return pathlib.Path(found.stdout.strip())
+
+
+class Kubernetes:
+    def __init__(self, programs):
+        self.programs = programs
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="siding-k8s-"))  # short: unix sockets are below it
+        self.etcd_port, self.peer_port, self.port, self.scheduler_port, self.controllers_port = free_ports(5)
+        self.tokens = {name: secrets.token_hex(16) for name in USERS}
+        self.children = {}
+        self.node = None
+
+    # ---- the programs ----
+    def start(self):
+        """Returns when pods can be made in the namespace `default`."""
+        for name in ("log", "certs", "plugins"):
+            (self.dir / name).mkdir()
+        self._make_certificates()
+        self._write_users()
+        self._start_etcd()
+        self._start_apiserver()
+        for program, name, port, options in (
+                ("kube-scheduler", "scheduler", self.scheduler_port, ()),
+                ("kube-controller-manager", "controllers", self.controllers_port,
+                 (f"--service-account-private-key-file={self.dir}/certs/accounts.key", f"--root-ca-file={self.dir}/certs/ca.pem",
+                  "--use-service-account-credentials", f"--flex-volume-plugin-dir={self.dir}/plugins"))):
+            config = self.dir / f"{name}.kubeconfig"
+            self.spawn(program, f"--kubeconfig={config}", f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}",
+                       "--bind-address=127.0.0.1", f"--secure-port={port}", "--port=0", f"--cert-dir={self.dir}/certs/{name}",
+                       "--leader-elect=false", *options)
+        self.wait("kube-controller-manager", "the namespace's service account", self._has_account)
+        return self
+
+    def start_node(self):
+        """Adds the node "node1", ready for pods."""
+        self.node = Node(self)
+        self.node.start()
+
+    def stop(self):
+        """Ends all programs and what they mounted. The folder stays: it holds the logs."""
+        if self.node:
+            self.node.stop()
+        for name in reversed(list(self.children)):
+            self.end(name)
+        for pid in marked_processes(self.dir):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        wait_for("Kubernetes' processes to be gone", lambda: not marked_processes(self.dir), 20)
+        if self.node:
+            self.node.clear()
+
+    def remove(self):
+        shutil.rmtree(self.dir)
+
+    def spawn(self, program, *arguments):
+        with open(self.dir / "log" / f"{program}.log", "ab") as log:
+            self.children[program] = subprocess.Popen(
+                [self.programs / "bin" / program, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.dir,
+                env={**os.environ, "PATH": f"{self.programs}/bin:{os.environ['PATH']}"}, start_new_session=True)
+
+    def end(self, program):
+        child = self.children.pop(program)
+        child.terminate()
+        try:
+            child.wait(15)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+    def wait(self, program, what, condition, timeout=90):
+        """Until the condition holds. KubernetesError with the program's log if it ends before, or does not come to it."""
+        def holds():
+            if (status := self.children[program].poll()) is not None:
+                raise KubernetesError(f"{program} ended with {status}:\n{self.tail(program)}")
+            return condition()
+        try:
+            return wait_for(what, holds, timeout)
+        except AssertionError as error:
+            raise KubernetesError(f"{error}; {program} says:\n{self.tail(program)}") from None
+
+    def tail(self, program, lines=12):
+        log = self.dir / "log" / f"{program}.log"
+        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
+
+    def _start_etcd(self):
+        client, peer = (f"http://127.0.0.1:{port}" for port in (self.etcd_port, self.peer_port))
+        self.spawn("etcd", "--data-dir", self.dir / "etcd", "--listen-client-urls", client, "--advertise-client-urls", client,
+                   "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}",
+                   "--unsafe-no-fsync")
+        self.wait("etcd", "etcd to answer", self._etcd_is_healthy)
+
+    def _start_apiserver(self):
+        certs = self.dir / "certs"
+        self.spawn("kube-apiserver", f"--etcd-servers=http://127.0.0.1:{self.etcd_port}", "--bind-address=127.0.0.1",
+                   "--advertise-address=127.0.0.1", f"--secure-port={self.port}", f"--tls-cert-file={certs}/server.pem",
+                   f"--tls-private-key-file={certs}/server.key", f"--token-auth-file={self.dir}/tokens.csv",
+                   "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged",
+                   "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={certs}/accounts.pub",
+                   f"--service-account-signing-key-file={certs}/accounts.key", f"--service-cluster-ip-range={SERVICES}",
+                   # Its own address as a service's endpoint may not be loopback.
+                   "--endpoint-reconciler-type=none")
+        self.wait("kube-apiserver", "the API server to be ready", self._is_ready)
+
+    def _make_certificates(self):
+        certs = self.dir / "certs"
+        (certs / "extensions").write_text(CERTIFICATE)
+        for line in ("genrsa -out accounts.key 2048", "rsa -in accounts.key -pubout -out accounts.pub",
+                     "req -x509 -newkey rsa:2048 -nodes -days 2 -keyout ca.key -out ca.pem -subj /CN=test-bed",
+                     "req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=kube-apiserver",
+                     "x509 -req -days 2 -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile extensions -out server.pem"):
+            done = subprocess.run(["openssl", *line.split()], cwd=certs, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise KubernetesError(f"openssl {line}: {done.stderr}")
+
+    def _write_users(self):
+        (self.dir / "tokens.csv").write_text("".join(
+            f'{self.tokens[name]},{user},{number},"{groups}"\n' for number, (name, (user, groups)) in enumerate(USERS.items())))
+        for name, token in self.tokens.items():
+            text = KUBECONFIG.format(port=self.port, dir=self.dir, name=name, token=token)
+            (self.dir / f"{name}.kubeconfig").write_text(text)
+
+    def _etcd_is_healthy(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=5)
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    def _is_ready(self):
+        try:
+            return self.call("GET", "/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def _has_account(self):
+        return self.call("GET", "/api/v1/namespaces/default/serviceaccounts/default")[0] == 200
+
+    # ---- what a client does ----
+    def _request(self, method, path, body, user, content, port, timeout):
+        context = ssl.create_default_context(cafile=self.dir / "certs/ca.pem")
+        if port is not None:  # the kubelet's certificate is its own
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        connection = http.client.HTTPSConnection("127.0.0.1", port or self.port, context=context, timeout=timeout)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body),
+                               {"Authorization": f"Bearer {self.tokens[user]}", "Content-Type": content})
+            return connection, connection.getresponse()
+        except BaseException:
+            connection.close()
+            raise
+
+    def call(self, method, path, body=None, user="admin", content="application/json", port=None):
+        """(status, what came back: an object, or text where it is not JSON)."""
+        connection, response = self._request(method, path, body, user, content, port, 30)
+        with contextlib.closing(connection), response:
+            text = response.read().decode()
+        try:
+            return response.status, json.loads(text)
+        except ValueError:
+            return response.status, text
+
+    def watch(self, path, **options):
+        """(status, the events until the server ends the watch)."""
+        query = urllib.parse.urlencode({"watch": 1, **options})
+        connection, response = self._request("GET", f"{path}?{query}", None, "admin", "application/json", None, 90)
+        with contextlib.closing(connection), response:
+            return response.status, [json.loads(line) for line in response]
+
+    def kubectl(self, *arguments, user="admin", text=None):
+        """Runs kubectl; its completed process."""
+        return subprocess.run([self.programs / "bin/kubectl", f"--kubeconfig={self.dir}/{user}.kubeconfig",
+                               f"--cache-dir={self.dir}/kubectl", *map(str, arguments)], input=text, capture_output=True, text=True, timeout=60)

@@ -223,4 +223,5 @@ class Kubernetes:
     def kubectl(self, *arguments, user="admin", text=None):
         """Runs kubectl; its completed process."""
         return subprocess.run([self.programs / "bin/kubectl", f"--kubeconfig={self.dir}/{user}.kubeconfig",
-                               f"--cache-dir={self.dir}/kubectl", *map(str, arguments)], input=text, capture_output=True, text=True, timeout=60)
+                               f"--cache-dir={self.dir}/kubectl", *map(str, arguments)],
+                              input=text, capture_output=True, text=True, timeout=60)

@@ -21,7 +21,8 @@ class Watches(KubernetesCase):
     def test_bookmarks_carry_a_version_and_no_object(self):
         _, listed = self.bed.call("GET", PODS)
         # The server sends one about two seconds before the end, whatever else happens.
-        _, events = self.bed.watch(PODS, resourceVersion=listed["metadata"]["resourceVersion"], allowWatchBookmarks="true", timeoutSeconds=8)
+        _, events = self.bed.watch(PODS, resourceVersion=listed["metadata"]["resourceVersion"], allowWatchBookmarks="true",
+                                   timeoutSeconds=8)
         marks = [e["object"] for e in events if e["type"] == "BOOKMARK"]
         self.assertTrue(marks)
         for mark in marks:
@@ -49,7 +50,8 @@ class Preconditions(KubernetesCase):
 
     def test_a_merge_patch_of_another_uid_is_invalid(self):
         self.made(PODS, pod("patched"))
-        status, why = self.bed.call("PATCH", f"{PODS}/patched", {"metadata": {"uid": ANOTHER_UID, "labels": {"a": "b"}}}, content=MERGE_PATCH)
+        body = {"metadata": {"uid": ANOTHER_UID, "labels": {"a": "b"}}}
+        status, why = self.bed.call("PATCH", f"{PODS}/patched", body, content=MERGE_PATCH)
         self.assertIn((status, why["reason"]), [(409, "Conflict"), (422, "Invalid")])
         self.assertNotIn("a", self.bed.call("GET", f"{PODS}/patched")[1]["metadata"]["labels"])
 

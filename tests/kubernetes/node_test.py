@@ -11,7 +11,8 @@ class RealNode(KubernetesCase):
 
     def run_pod(self, name):
         self.made(PODS, pod(name, schedulerName="default-scheduler", automountServiceAccountToken=False))
-        return wait_for(f"{name} to run", lambda: (now := self.bed.call("GET", f"{PODS}/{name}")[1])["status"]["phase"] == "Running" and now)
+        return wait_for(f"{name} to run",
+                        lambda: (now := self.bed.call("GET", f"{PODS}/{name}")[1])["status"]["phase"] == "Running" and now)
 
     def gone(self, name):
         return self.bed.call("GET", f"{PODS}/{name}")[0] == 404

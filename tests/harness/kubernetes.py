@@ -152,6 +152,10 @@ class Kubernetes:
                    "--endpoint-reconciler-type=none")
         self.wait("kube-apiserver", "the API server to be ready", self._is_ready)
 
+    def restart_apiserver(self):
+        self.end("kube-apiserver")
+        self._start_apiserver()
+
     def _make_certificates(self):
         certs = self.dir / "certs"
         (certs / "extensions").write_text(CERTIFICATE)

@@ -10,7 +10,8 @@ from kubernetes_image import write_image
 from ports import free_ports
 
 NAME = "node1"
-LOGS = pathlib.Path("/var/log/pods")  # the kubelet has no option for it
+# Where kubelet, containerd and CNI write though no option says so: an own folder lies over each.
+FIXED = tuple(map(pathlib.Path, ("/var/log/pods", "/var/log/containers", "/var/lib/kubelet", "/var/lib/cni", "/run/containerd")))
 PODS = {"pause": "docker.io/siding/pause:1", "count": "docker.io/siding/count:1"}
 # runc may not lower a score without CAP_SYS_RESOURCE, and the kubelet asks for -998.
 CONTAINERD = """\
@@ -46,7 +47,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 def hierarchies():
     """Mount points of this machine's cgroups: each controller's with version 1, the one with version 2."""
     found = {}
-    for line in open("/proc/self/mountinfo"):
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         before, after = line.split(" - ")
         found[before.split()[4]] = after.split()[0]
     first = [point for point, kind in found.items() if kind == "cgroup"]
@@ -62,10 +63,13 @@ class Node:
 
     def start(self):
         """Returns when the node is ready for pods."""
-        for name in ("cni", "opt", "logs", "kubelet"):
+        for name in ("cni", "opt", "kubelet"):
             (self.dir / name).mkdir(parents=True)
-        LOGS.mkdir(exist_ok=True)
-        subprocess.run(["mount", "--bind", self.dir / "logs", LOGS], check=True)
+        for path in FIXED:
+            own = self.dir / "fixed" / path.relative_to("/")
+            own.mkdir(parents=True)
+            path.mkdir(parents=True, exist_ok=True)  # stays: another bed's may lie over it
+            subprocess.run(["mount", "--bind", own, path], check=True)
         self._start_containerd()
         self._make_groups()
         self._start_kubelet()
@@ -139,9 +143,10 @@ class Node:
                 self.kubernetes.end(program)
 
     def mounts(self):
-        """Mount points below the bed's folder, and that of the pods' logs, the latest first."""
-        points = [line.split()[4] for line in open("/proc/self/mountinfo")]
-        return [p for p in reversed(points) if p == str(LOGS) or p.startswith(f"{self.kubernetes.dir}/")]
+        """Mount points below the bed's folder, and those of the fixed paths, the latest first."""
+        points = [line.split()[4] for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines()]
+        ours = (*map(str, FIXED), str(self.kubernetes.dir))
+        return [p for p in reversed(points) if any(p == top or p.startswith(f"{top}/") for top in ours)]
 
     def groups(self):
         """The cgroups of the node, those below before those that hold them."""

@@ -9,6 +9,8 @@ BUDGETS = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
 
 class Watches(KubernetesCase):
     def test_an_expired_version_is_an_event_not_a_status(self):
+        self.made(PODS, pod("later"))
+        self.bed.restart_apiserver()  # its memory of what changed begins anew
         status, events = self.bed.watch("/api/v1/pods", resourceVersion=1, timeoutSeconds=5)
         self.assertEqual(status, 200)
         self.assertEqual([(e["type"], e["object"]["code"], e["object"]["reason"]) for e in events], [("ERROR", 410, "Expired")])
@@ -20,7 +22,8 @@ class Watches(KubernetesCase):
 
     def test_bookmarks_carry_a_version_and_no_object(self):
         _, listed = self.bed.call("GET", PODS)
-        # The server sends one about two seconds before the end, whatever else happens.
+        self.made(PODS, pod("marked"))  # a server that has seen no change sends none
+        # One comes about two seconds before the end.
         _, events = self.bed.watch(PODS, resourceVersion=listed["metadata"]["resourceVersion"], allowWatchBookmarks="true",
                                    timeoutSeconds=8)
         marks = [e["object"] for e in events if e["type"] == "BOOKMARK"]

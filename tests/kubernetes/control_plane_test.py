@@ -67,8 +67,8 @@ class OthersBeside(KubernetesCase):
         other = Kubernetes(programs())
         self.addCleanup(other.remove)
         self.addCleanup(other.stop)
-        other.etcd_port = self.bed.etcd_port
-        with self.assertRaisesRegex(KubernetesError, r"(?s)^etcd ended with 1:.*address already in use"):
+        (other.dir / "etcd").write_text("a file where its folder is to be")
+        with self.assertRaisesRegex(KubernetesError, r"(?s)^etcd ended with 1:.*error listing data dir"):
             other.start()
 
 

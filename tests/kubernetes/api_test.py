@@ -20,18 +20,6 @@ class Watches(KubernetesCase):
         status, _ = self.bed.watch("/api/v1/pods", resourceVersion=listed["metadata"]["resourceVersion"], timeoutSeconds=1)
         self.assertEqual(status, 200)
 
-    def test_bookmarks_carry_a_version_and_no_object(self):
-        _, listed = self.bed.call("GET", PODS)
-        self.made(PODS, pod("marked"))  # a server that has seen no change sends none
-        # One comes about two seconds before the end.
-        _, events = self.bed.watch(PODS, resourceVersion=listed["metadata"]["resourceVersion"], allowWatchBookmarks="true",
-                                   timeoutSeconds=8)
-        marks = [e["object"] for e in events if e["type"] == "BOOKMARK"]
-        self.assertTrue(marks)
-        for mark in marks:
-            self.assertGreaterEqual(int(mark["metadata"]["resourceVersion"]), int(listed["metadata"]["resourceVersion"]))
-            self.assertNotIn("name", mark["metadata"])
-
     def test_what_came_after_the_version_is_told_in_order(self):
         _, listed = self.bed.call("GET", PODS)
         self.made(PODS, pod("watched"))

@@ -1,4 +1,5 @@
-// The program of the test pods. As `pause` it keeps a pod's namespaces; as `count` it writes a number to stdout, again and again.
+// The program of the test pods. As `pause` it keeps a pod's namespaces; as `count` it writes a number to
+// stdout, again and again.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

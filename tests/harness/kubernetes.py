@@ -77,7 +77,7 @@ class Kubernetes:
             self.spawn(program, f"--kubeconfig={config}", f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}",
                        "--bind-address=127.0.0.1", f"--secure-port={port}", "--port=0", f"--cert-dir={self.dir}/certs/{name}",
                        "--leader-elect=false", *options)
-        self.wait("kube-controller-manager", "the namespace's service account", self._has_account)
+        self.wait("kube-controller-manager", "the service account's token", self.has_account)
         return self
 
     def start_node(self):
@@ -190,8 +190,10 @@ class Kubernetes:
         except OSError:
             return False
 
-    def _has_account(self):
-        return self.call("GET", "/api/v1/namespaces/default/serviceaccounts/default")[0] == 200
+    def has_account(self, namespace="default"):
+        """Whether pods can be made in it: before, the server refuses them for want of a token."""
+        status, account = self.call("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+        return status == 200 and bool(account.get("secrets"))
 
     # ---- what a client does ----
     def _request(self, method, path, body, user, content, port, timeout):

@@ -18,8 +18,7 @@ class ControlPlane(KubernetesCase):
 
     def test_kubectl_makes_a_namespace_and_a_pod(self):
         self.assertEqual(self.bed.kubectl("create", "namespace", "batch").returncode, 0)
-        wait_for("the namespace's service account",
-                 lambda: self.bed.call("GET", "/api/v1/namespaces/batch/serviceaccounts/default")[0] == 200)
+        wait_for("the namespace's service account", lambda: self.bed.has_account("batch"))
         made = self.bed.kubectl("apply", "-n", "batch", "-f", "-", text=json.dumps(pod("one")))
         self.assertEqual(made.returncode, 0, made.stderr)
         self.assertEqual(self.bed.kubectl("get", "pods", "-n", "batch", "-o", "name").stdout, "pod/one\n")

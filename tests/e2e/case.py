@@ -6,7 +6,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
-from cluster import Cluster, CtlError, find_criu, wait_for  # noqa: E402,F401
+from cluster import Cluster, CtlError, find_criu, kill, wait_for  # noqa: E402,F401
 from cluster_case import WithCluster  # noqa: E402
 import jobs  # noqa: E402
 

@@ -1,11 +1,9 @@
 #!/usr/bin/python3
 """What a job needs is away when it is to be restored; what is done then, and what only on order."""
 
-import os
-import signal
 import unittest
 
-from case import ClusterCase, CtlError, jobs, wait_for
+from case import ClusterCase, CtlError, jobs, kill, wait_for
 
 
 class Outside(ClusterCase):
@@ -60,11 +58,7 @@ class Outside(ClusterCase):
         with self.assertRaises(CtlError) as refused:
             self.cluster.ctl("restart", job)
         self.assertIn("only a parked job", str(refused.exception))
-        for pid in self.cluster.task_processes():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        kill(self.cluster.task_processes())
         view = self.cluster.wait_state(job, "parked")
         self.assertIn(f"sidingctl restart {job}", view["reason"])
         (folder / "log").unlink()

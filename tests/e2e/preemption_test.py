@@ -3,7 +3,7 @@
 
 import unittest
 
-from case import ClusterCase, CtlError, jobs, wait_for
+from case import ClusterCase, CtlError, jobs, kill, wait_for
 
 
 class Preemption(ClusterCase):
@@ -106,13 +106,7 @@ class Preemption(ClusterCase):
         self.wait_counting(job, lines=grown + 20)
         # The node goes away without a word, as in a crash; the job must continue from its checkpoint elsewhere.
         node = self.cluster.job(job)["nodes"][0]
-        for pid in self.cluster.task_processes():
-            try:
-                import os
-                import signal
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        kill(self.cluster.task_processes())
         self.assertTrue(node)
         self.assert_counted(job, n=200)
         notes = [e["text"] for e in self.cluster.events(job) if e["kind"] == "note"]

@@ -2,10 +2,9 @@
 """Programs whose processes share memory with a name, as Python's multiprocessing does: they are preempted and continue."""
 
 import os
-import signal
 import unittest
 
-from case import Cluster, ClusterCase, wait_for
+from case import Cluster, ClusterCase, kill, wait_for
 
 # Workers that were started in one of Python's ways: a lock, a queue each way, and a block of shared memory. Each step adds
 # one to every number of the block, in turns. At the end the numbers say whether all was done, and done once.
@@ -125,11 +124,7 @@ class SharedMemory(SharedMemoryCase):
         self.cluster.ctl("checkpoint", job)
         self.cluster.wait_event(job, "continued")
         self.wait_steps(job, len(self.lines(job)) + 50)
-        for pid in self.cluster.task_processes():  # as a node's fault would
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        kill(self.cluster.task_processes())  # as a node's fault would
         self.assert_right(job)
 
 

@@ -46,6 +46,20 @@ def wait_for(what, condition, timeout=60.0):
         time.sleep(0.02)  # the polling interval, not a guess at how long something takes
 
 
+def kill(pids):
+    """SIGKILL to each; one that has ended meanwhile is no error."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def last_lines(path, count):
+    """The end of a log; "" if there is none."""
+    return "\n".join(path.read_text(errors="replace").splitlines()[-count:]) if path.exists() else ""
+
+
 def marked_processes(folder):
     """Living processes outside our own process group with `folder` in their command line or environment."""
     found = []
@@ -233,11 +247,7 @@ class Cluster:
                     process.kill()
                     process.wait()
         left = self.task_processes()
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        kill(left)
         thaw(left)
         wait_for("our processes to be gone", lambda: not self.task_processes(), 20)
         # Job numbers begin again with the next cluster; what killed jobs left must not meet them.
@@ -252,8 +262,7 @@ class Cluster:
         return [pid for pid in sorted(found) if pid not in mine and not is_gpu_helper_of(mine, pid)]
 
     def tail(self, name, lines=15):
-        path = self.logs / f"{name}.log"
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+        return last_lines(self.logs / f"{name}.log", lines)
 
     # ---- what a user does ----
     def ctl(self, *args, uid=None):

@@ -9,14 +9,13 @@ import os
 import pathlib
 import secrets
 import shutil
-import signal
 import ssl
 import subprocess
 import sys
 import tempfile
 import urllib.parse
 
-from cluster import ROOT, marked_processes, wait_for
+from cluster import ROOT, kill, last_lines, marked_processes, wait_for
 from kubernetes_node import Node
 from ports import free_ports
 
@@ -91,11 +90,7 @@ class Kubernetes:
             self.node.stop()
         for name in reversed(list(self.children)):
             self.end(name)
-        for pid in marked_processes(self.dir):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        kill(marked_processes(self.dir))
         wait_for("Kubernetes' processes to be gone", lambda: not marked_processes(self.dir), 20)
         if self.node:
             self.node.clear()
@@ -130,8 +125,7 @@ class Kubernetes:
             raise KubernetesError(f"{error}; {program} says:\n{self.tail(program)}") from None
 
     def tail(self, program, lines=12):
-        log = self.dir / "log" / f"{program}.log"
-        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
+        return last_lines(self.dir / "log" / f"{program}.log", lines)
 
     def _start_etcd(self):
         client, peer = (f"http://127.0.0.1:{port}" for port in (self.etcd_port, self.peer_port))

@@ -31,7 +31,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   netns_mounts_under_state_dir = true
   [plugins."io.containerd.grpc.v1.cri".containerd]
     default_runtime_name = "runc"
-    snapshotter = "{snapshotter}"
+    snapshotter = "native"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
@@ -76,7 +76,7 @@ class Node:
 
     def _start_containerd(self):
         (self.dir / "containerd.toml").write_text(
-            CONTAINERD.format(dir=self.dir, pause=PODS["pause"], programs=self.kubernetes.programs, snapshotter="native"))
+            CONTAINERD.format(dir=self.dir, pause=PODS["pause"], programs=self.kubernetes.programs))
         (self.dir / "cni/10-bed.conflist").write_text(json.dumps({
             "cniVersion": "0.4.0", "name": "bed", "plugins": [{"type": "ptp", "ipMasq": False, "ipam": {
                 "type": "host-local", "dataDir": str(self.dir / "addresses"), "ranges": [[{"subnet": "10.98.7.0/24"}]]}}]}))

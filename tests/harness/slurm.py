@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from accounting import Accounting
-from cluster import marked_processes, wait_for
+from cluster import kill, last_lines, marked_processes, wait_for
 from ports import free_ports
 
 CGROUP2 = (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
@@ -163,11 +163,7 @@ class Slurm:
         known = [p.stem for p in (self.dir / "pid").glob("*.ours")]
         for name in sorted(known, key=lambda n: order.index(n) if n in order else -1):
             self._end(self.dir / "pid" / f"{name}.ours")
-        for pid in marked_processes(self.dir):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        kill(marked_processes(self.dir))
         wait_for("Slurm's processes to be gone", lambda: not marked_processes(self.dir), 20)
 
     def remove(self):
@@ -246,8 +242,7 @@ class Slurm:
             return False
 
     def tail(self, name, lines=15):
-        path = self.dir / "log" / f"{name}.log"
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
+        return last_lines(self.dir / "log" / f"{name}.log", lines)
 
     # ---- what a user does ----
     def run(self, *args, uid=None, cwd=None, timeout=60):

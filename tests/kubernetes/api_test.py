@@ -7,6 +7,11 @@ ANOTHER_UID = "00000000-0000-0000-0000-000000000000"
 BUDGETS = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
 
 
+def binding(name, **metadata):
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name, **metadata},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": "anywhere"}}
+
+
 class Watches(KubernetesCase):
     def test_an_expired_version_is_an_event_not_a_status(self):
         self.made(PODS, pod("later"))
@@ -54,17 +59,13 @@ class Preconditions(KubernetesCase):
     def test_a_binding_does_not_look_at_the_pods_uid(self):
         """So siding looks at the pod again after it has bound it."""
         self.made(PODS, pod("bound"))
-        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "bound", "uid": ANOTHER_UID},
-                   "target": {"apiVersion": "v1", "kind": "Node", "name": "anywhere"}}
-        status, why = self.bed.call("POST", f"{PODS}/bound/binding", binding)
+        status, why = self.bed.call("POST", f"{PODS}/bound/binding", binding("bound", uid=ANOTHER_UID))
         self.assertEqual(status, 201, why)
         self.assertEqual(self.bed.call("GET", f"{PODS}/bound")[1]["spec"]["nodeName"], "anywhere")
 
     def test_a_second_binding_is_a_conflict(self):
         self.made(PODS, pod("twice"))
-        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "twice"},
-                   "target": {"apiVersion": "v1", "kind": "Node", "name": "anywhere"}}
-        self.assertEqual([self.bed.call("POST", f"{PODS}/twice/binding", binding)[0] for _ in range(2)], [201, 409])
+        self.assertEqual([self.bed.call("POST", f"{PODS}/twice/binding", binding("twice"))[0] for _ in range(2)], [201, 409])
 
 
 class OfThisVersion(KubernetesCase):

@@ -3,7 +3,7 @@
 
 import json
 
-from case import Kubernetes, KubernetesCase, KubernetesError, main, marked_processes, pod, programs, wait_for
+from case import PODS, Kubernetes, KubernetesCase, KubernetesError, main, marked_processes, pod, programs, wait_for
 
 READER = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "reader"},
           "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]}
@@ -24,10 +24,10 @@ class ControlPlane(KubernetesCase):
         self.assertEqual(self.bed.kubectl("get", "pods", "-n", "batch", "-o", "name").stdout, "pod/one\n")
 
     def test_the_scheduler_says_why_a_pod_waits(self):
-        self.made("/api/v1/namespaces/default/pods", pod("waits", schedulerName="default-scheduler"))
+        self.made(PODS, pod("waits", schedulerName="default-scheduler"))
 
         def conditions():
-            _, now = self.bed.call("GET", "/api/v1/namespaces/default/pods/waits")
+            _, now = self.bed.call("GET", f"{PODS}/waits")
             return now["status"].get("conditions")
         [condition] = wait_for("the scheduler to look at the pod", conditions)
         self.assertEqual((condition["type"], condition["reason"]), ("PodScheduled", "Unschedulable"))
@@ -41,9 +41,8 @@ class ControlPlane(KubernetesCase):
         path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
         self.made(f"{path}/roles", READER)
         self.made(f"{path}/rolebindings", BINDING)
-        pods = "/api/v1/namespaces/default/pods"
-        wait_for("the role to count", lambda: self.bed.call("GET", pods, user="nobody")[0] == 200)
-        self.assertEqual(self.bed.call("POST", pods, pod("two"), user="nobody")[0], 403)
+        wait_for("the role to count", lambda: self.bed.call("GET", PODS, user="nobody")[0] == 200)
+        self.assertEqual(self.bed.call("POST", PODS, pod("two"), user="nobody")[0], 403)
 
     def test_a_token_of_nobody_is_refused(self):
         self.bed.tokens["stranger"] = "0" * 32
@@ -56,11 +55,11 @@ class OthersBeside(KubernetesCase):
         self.addCleanup(other.remove)
         self.addCleanup(other.stop)
         other.start()
-        self.made("/api/v1/namespaces/default/pods", pod("mine"))
-        self.assertEqual(other.call("GET", "/api/v1/namespaces/default/pods/mine")[0], 404)
+        self.made(PODS, pod("mine"))
+        self.assertEqual(other.call("GET", f"{PODS}/mine")[0], 404)
         other.stop()
         self.assertEqual(marked_processes(other.dir), [])
-        self.assertEqual(self.bed.call("GET", "/api/v1/namespaces/default/pods/mine")[0], 200)
+        self.assertEqual(self.bed.call("GET", f"{PODS}/mine")[0], 200)
 
     def test_a_program_that_ends_early_is_named_with_its_last_words(self):
         other = Kubernetes(programs())

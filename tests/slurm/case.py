@@ -9,7 +9,7 @@ import unittest
 
 for folder in ("harness", "e2e"):
     sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / folder))
-from cluster import BIN, ROOT, find_criu, marked_processes, wait_for  # noqa: E402,F401
+from cluster import BIN, ROOT, find_criu, kill, last_lines, marked_processes, wait_for  # noqa: E402,F401
 from slurm import Slurm, SlurmError, missing  # noqa: E402,F401
 from agents import Agents  # noqa: E402,F401
 import jobs  # noqa: E402,F401
@@ -37,8 +37,7 @@ class SlurmCase(unittest.TestCase):
         if why:
             print("\n".join(why), file=sys.stderr)  # again at the end, but who keeps only the beginning has it here
             for log in sorted(self.slurm.dir.rglob("*.log")):
-                text = "\n".join(log.read_text(errors="replace").splitlines()[-60:])
-                print(f"---- {log.name}\n{text}", file=sys.stderr)
+                print(f"---- {log.name}\n{last_lines(log, 60)}", file=sys.stderr)
         self.slurm.remove()
 
 

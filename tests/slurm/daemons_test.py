@@ -1,10 +1,7 @@
 #!/usr/bin/python3
 """Slurm's daemons and whole nodes go away and come back while a job runs, is parked, or is being dumped."""
 
-import os
-import signal
-
-from case import main, marked_processes
+from case import kill, main, marked_processes
 from job_case import NOBODY, STEPS, PreemptionCase
 
 WHOLE = "".join(f"{i}\n" for i in range(STEPS)) + "done\n"
@@ -63,11 +60,7 @@ class NodeDown(PreemptionCase):
         self.agents.wait_phase("node1", f"{job}.1.0", "PREPARED")
         self.slurm.kill9_node("node1")
         self.agents.kill9_agent("node1")
-        for pid in set(marked_processes(self.slurm.dir)) - self.before:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        kill(set(marked_processes(self.slurm.dir)) - self.before)
         self.slurm.run("scontrol", "update", "NodeName=node1", "State=DOWN", "Reason=lost")
         self.slurm.wait_state(job, "PENDING")
         self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=node2")

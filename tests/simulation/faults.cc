@@ -61,8 +61,7 @@ void World::DrawPutBack(uint64_t seed) {
 // From a source of its own, too, but for the size of jobs: they must come to their end without the node.
 void World::DrawBurn(uint64_t seed) {
   Random random(~seed * 5);
-  const bool others_suffice = static_cast<int>(nodes_.size()) - policy_.headroom_nodes > 1;
-  if (!trouble_.verbs || !trouble_.deaths || !others_suffice) return;
+  if (!trouble_.verbs || !trouble_.deaths || NodesForJobs() < 2) return;
   trouble_.burn = random.Chance(0.5);
   if (!trouble_.burn) return;
   std::optional<Duration> away;
@@ -105,8 +104,7 @@ void World::BurnOne(Random& random, std::optional<Duration> away) {
 // From a source of its own, too, and needs the other nodes as a burnt one does.
 void World::DrawWrongLoss(uint64_t seed) {
   Random random(~seed * 7);
-  const bool others_suffice = static_cast<int>(nodes_.size()) - policy_.headroom_nodes > 1;
-  if (!trouble_.verbs || !trouble_.network || !others_suffice) return;
+  if (!trouble_.verbs || !trouble_.network || NodesForJobs() < 2) return;
   trouble_.wrong_loss = random.Chance(0.5);
   if (!trouble_.wrong_loss) return;
   lab_.timeline.After(random.Between(20s, 120s), [this, random]() mutable { LoseWrongly(random); });

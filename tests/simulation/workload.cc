@@ -56,8 +56,7 @@ JobSpec World::DrawSpec() {
   if (random.Chance(0.03)) program.fails_at_rank = 0;
 
   JobSpec spec;
-  // Without what is kept free for requests, which is never a batch job's, and without the node that burns.
-  const int most = static_cast<int>(nodes_.size()) - policy_.headroom_nodes - (trouble_.burn ? 1 : 0);
+  const int most = NodesForJobs() - (trouble_.burn ? 1 : 0);  // without the node that burns
   spec.nodes = random.Chance(0.5) ? 1 : random.Between(1, most);
   spec.per_node = {random.OneOf(std::vector{4, 4, 4, 2, 1}), program.memory};
   spec.priority = random.Between(0, 2);

@@ -57,6 +57,9 @@ class World {
     int change = 0;      // counts what was done to it, so that an older intention is void
   };
 
+  // Without what is kept free for requests, which is never a batch job's.
+  int NodesForJobs() const { return static_cast<int>(nodes_.size()) - policy_.headroom_nodes; }
+
   // ---- world.cc ----
   void MakeNodes();
   void StartAgent(Node& node);

@@ -143,9 +143,7 @@ TEST_F(RestoredTest, ADumpOfBeforeIsCalledOffAlsoIfAnotherHasBeenOrdered) {
   cluster_.slow_dump = {"a"};
   ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
   Settle();
-  journal_ = std::move(copy_);
-  StartController();
-  for (const char* node : {"a", "b"}) cluster_.Connect(node);
+  BeginPutBack();
   cluster_.LoseQueue();
   cluster_.Disconnect("a");
   ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
@@ -310,6 +308,16 @@ class LostSince : public RestoredTest {
     EXPECT_TRUE(engine_->Lose(kRoot, NodeId(node)).ok());
     Settle();
   }
+  // It ends where it is known to run, and begins again.
+  void ExpectItWaitsFor(const char* node, JobId job) {
+    cluster_.Vanish(job);
+    Settle(5);
+    EXPECT_EQ(State(job), JobState::kPending);
+    cluster_.Connect(node);
+    Settle(5);
+    EXPECT_EQ(State(job), JobState::kRunning);
+    EXPECT_EQ(cluster_.Running(job), 1);
+  }
   std::set<JobId> GivenUpOn(const char* node) {
     std::set<JobId> jobs;
     engine_->Read([&](const ClusterState& state) {
@@ -337,13 +345,7 @@ TEST_F(LostSince, AJobIsNotStartedBesideALifeThatTheCopyDoesNotKnow) {
   cluster_.LoseQueue();
   cluster_.Disconnect("a");
   EXPECT_EQ(GivenUpOn("a"), std::set{job});
-  cluster_.Vanish(job);
-  Settle(5);
-  EXPECT_EQ(State(job), JobState::kPending);
-  cluster_.Connect("a");
-  Settle(5);
-  EXPECT_EQ(State(job), JobState::kRunning);
-  EXPECT_EQ(cluster_.Running(job), 1);
+  ExpectItWaitsFor("a", job);
 }
 
 // It ran on a when the copy was made, and runs on b; what of it is left on a the copy does not know.
@@ -361,15 +363,7 @@ class StartedAgainSince : public LostSince {
   JobId job_;
 };
 
-TEST_F(StartedAgainSince, ItIsNotStartedOnceMoreBeforeThatNodeIsBack) {
-  cluster_.Vanish(job_);
-  Settle(5);
-  EXPECT_EQ(State(job_), JobState::kPending);
-  cluster_.Connect("a");
-  Settle(5);
-  EXPECT_EQ(State(job_), JobState::kRunning);
-  EXPECT_EQ(cluster_.Running(job_), 1);
-}
+TEST_F(StartedAgainSince, ItIsNotStartedOnceMoreBeforeThatNodeIsBack) { ExpectItWaitsFor("a", job_); }
 
 TEST_F(StartedAgainSince, NorBeforeThatNodeIsSaidToBeLostAgain) {
   cluster_.Vanish(job_);

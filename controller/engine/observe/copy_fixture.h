@@ -40,10 +40,14 @@ class RestoredTest : public EngineTest {
   }
   void TakeCopy() { copy_ = static_cast<CopiedJournal*>(journal_.get())->PutBack(); }
   void PutBack(std::initializer_list<const char*> nodes = {"a", "b"}) {
+    BeginPutBack(nodes);
+    Settle(20);
+  }
+  // As far as the moment at which all agents have dialled.
+  void BeginPutBack(std::initializer_list<const char*> nodes = {"a", "b"}) {
     journal_ = std::move(copy_);
     StartController();
     for (const char* node : nodes) cluster_.Connect(node);
-    Settle(20);
   }
   // A start after the one that is known, somewhere else than it really is.
   void Claim(JobId job, const char* node) {

@@ -6,16 +6,6 @@
 #include "common/status.h"
 
 namespace siding::kubernetes {
-namespace {
-
-// The elements of a list; none where there is no list.
-const Json& ListAt(const Json& value, absl::string_view name) {
-  static const Json none = Json::array();
-  const Json* found = Find(value, {name});
-  return found != nullptr && found->is_array() ? *found : none;
-}
-
-}  // namespace
 
 bool Discovery::Has(const std::string& group, absl::string_view version) const {
   const auto found = groups.find(group);
@@ -28,13 +18,13 @@ absl::StatusOr<Discovery> Discover(ApiClient& client) {
   SIDING_ASSIGN_OR_RETURN(const Json version, client.GetJson("/version", "the server's version"));
   discovery.server = TextAt(version, {"gitVersion"});
   SIDING_ASSIGN_OR_RETURN(const Json groups, client.GetJson("/apis", "API groups"));
-  for (const Json& group : ListAt(groups, "groups")) {
+  for (const Json& group : ListAt(groups, {"groups"})) {
     std::vector<std::string>& versions = discovery.groups[TextAt(group, {"name"})];
-    for (const Json& one : ListAt(group, "versions")) versions.push_back(TextAt(one, {"version"}));
+    for (const Json& one : ListAt(group, {"versions"})) versions.push_back(TextAt(one, {"version"}));
   }
   // The version of the group policy says nothing: some servers have policy/v1, and evict by v1beta1.
   SIDING_ASSIGN_OR_RETURN(const Json core, client.GetJson("/api/v1", "resources of the core"));
-  for (const Json& resource : ListAt(core, "resources")) {
+  for (const Json& resource : ListAt(core, {"resources"})) {
     if (TextAt(resource, {"name"}) == "pods/eviction" && TextAt(resource, {"group"}) == "policy") {
       discovery.eviction = TextAt(resource, {"version"});
     }

@@ -74,12 +74,10 @@ ApiError ErrorFrom(const Json& status, int code) {
   error.reason = Clean(TextAt(status, {"reason"}));
   error.message = Clean(TextAt(status, {"message"}));
   error.retry_after = Seconds(WholeAt(status, {"details", "retryAfterSeconds"}));
-  if (const Json* causes = Find(status, {"details", "causes"}); causes != nullptr && causes->is_array()) {
-    for (const Json& cause : *causes) {
-      if (error.causes.size() == kMostCauses) break;
-      error.causes.push_back({Clean(TextAt(cause, {"reason"})), Clean(TextAt(cause, {"field"})),
-                              Clean(TextAt(cause, {"message"}))});
-    }
+  for (const Json& cause : ListAt(status, {"details", "causes"})) {
+    if (error.causes.size() == kMostCauses) break;
+    error.causes.push_back({Clean(TextAt(cause, {"reason"})), Clean(TextAt(cause, {"field"})),
+                            Clean(TextAt(cause, {"message"}))});
   }
   return error;
 }

@@ -50,6 +50,12 @@ const Json* Find(const Json& value, JsonPath path) {
   return at;
 }
 
+const Json& ListAt(const Json& value, JsonPath path) {
+  static const Json none = Json::array();
+  const Json* found = Find(value, path);
+  return found != nullptr && found->is_array() ? *found : none;
+}
+
 std::string TextAt(const Json& value, JsonPath path) {
   const Json* found = Find(value, path);
   return found != nullptr && found->is_string() ? found->get_ref<const std::string&>() : "";

@@ -23,6 +23,8 @@ std::string WriteJson(const Json& value);
 using JsonPath = std::initializer_list<absl::string_view>;
 // What is at {"metadata", "name"}; null if something is not there, or is no object.
 const Json* Find(const Json& value, JsonPath path);
+// The elements of a list; none where there is no list.
+const Json& ListAt(const Json& value, JsonPath path);
 // "" if there is no text.
 std::string TextAt(const Json& value, JsonPath path);
 // `otherwise` if there is no whole number, or one that does not fit.

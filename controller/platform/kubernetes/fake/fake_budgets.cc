@@ -10,9 +10,7 @@ namespace siding::kubernetes {
 namespace {
 
 bool IsReady(const Json& pod) {
-  const Json* conditions = Find(pod, {"status", "conditions"});
-  if (conditions == nullptr || !conditions->is_array()) return false;
-  for (const Json& condition : *conditions) {
+  for (const Json& condition : ListAt(pod, {"status", "conditions"})) {
     if (TextAt(condition, {"type"}) == "Ready") return TextAt(condition, {"status"}) == "True";
   }
   return false;

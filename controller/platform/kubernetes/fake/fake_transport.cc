@@ -42,7 +42,10 @@ std::optional<Fault> FakeTransport::TakeFault(const HttpRequest& request, bool s
   return std::nullopt;
 }
 
-std::optional<HttpResponse> FakeTransport::Forbidden(const HttpRequest& request) const {
+std::optional<absl::StatusOr<HttpResponse>> FakeTransport::Instead(const HttpRequest& request,
+                                                                   const std::optional<Fault>& fault) const {
+  if (fault && fault->kind == Kind::kUnreachable) return absl::UnavailableError("connection refused");
+  if (fault && fault->kind == Kind::kAnswer) return Said(*fault);
   for (const auto& [method, plural] : forbidden_) {
     if (method == request.method && IsOf(request.path, plural)) {
       return Refuse(403, "Forbidden",
@@ -69,9 +72,7 @@ absl::StatusOr<HttpResponse> FakeTransport::Send(const HttpRequest& request, std
   MutexLock lock(mutex_);
   Note(request);
   const std::optional<Fault> fault = TakeFault(request, false);
-  if (fault && fault->kind == Kind::kUnreachable) return absl::UnavailableError("connection refused");
-  if (fault && fault->kind == Kind::kAnswer) return Said(*fault);
-  if (const auto forbidden = Forbidden(request)) return *forbidden;
+  if (const auto instead = Instead(request, fault)) return *instead;
   const HttpResponse response = server_.Handle(request, clock_.Now());
   changed_.NotifyAll();
   if (fault && fault->kind == Kind::kAnswerLost) return absl::UnavailableError("connection reset");
@@ -93,9 +94,7 @@ absl::StatusOr<HttpResponse> FakeTransport::Stream(const HttpRequest& request, c
   const int ended = ended_;
   const std::optional<Fault> fault = TakeFault(request, true);
   const auto has = [&](Kind kind) { return fault && fault->kind == kind; };
-  if (has(Kind::kUnreachable)) return absl::UnavailableError("connection refused");
-  if (has(Kind::kAnswer)) return Said(*fault);
-  if (const auto forbidden = Forbidden(request)) return *forbidden;
+  if (const auto instead = Instead(request, fault)) return *instead;
   int64_t version = 0;
   int sent = 0;
   for (;;) {

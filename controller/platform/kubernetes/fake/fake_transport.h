@@ -73,7 +73,9 @@ class FakeTransport final : public Transport {
  private:
   std::optional<Fault> TakeFault(const HttpRequest& request, bool stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<HttpResponse> Forbidden(const HttpRequest& request) const
+  // What is said instead of asking the server; nothing: it is asked.
+  std::optional<absl::StatusOr<HttpResponse>> Instead(const HttpRequest& request,
+                                                      const std::optional<Fault>& fault) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Held(const HttpRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Note(const HttpRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -91,7 +91,7 @@ absl::StatusOr<LinkOptions> LinkTo(const std::vector<std::string>& controllers, 
     SIDING_ASSIGN_OR_RETURN(LinkTarget target, TargetOf(controller, others, tls));
     options.controllers.push_back(std::move(target));
   }
-  if (others) options.pause = Backoff(std::random_device{}(), Backoff::kFirst, kLongestPauseOfSeveral);
+  if (others) options.pause = DialPause(std::random_device{}(), DialPause::kFirst, kLongestPauseOfSeveral);
   return options;
 }
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/link/backoff.h"
+#include "agent/link/dial_pause.h"
 #include "agent/node/task_host.h"
 #include "common/mutex.h"
 #include "common/units.h"
@@ -35,7 +35,7 @@ struct LinkOptions {
   std::vector<LinkTarget> controllers;  // one at least: dialled in turn, until one takes us
   // How long to wait before dialling again, after a connection that was welcomed or was not. Asked by the
   // link's thread only.
-  std::function<Duration(bool welcomed)> pause = Backoff(std::random_device{}());
+  std::function<Duration(bool welcomed)> pause = DialPause(std::random_device{}());
   // A controller that leaves so many messages unread is hung up on: the next Hello says it all again.
   size_t most_waiting = 10'000;
   // Told the epoch of a controller that has welcomed us. An error: it is hung up on before it has been

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/backoff.h"
 #include "common/status.h"
 #include "controller/platform/kubernetes/client/errors.h"
 

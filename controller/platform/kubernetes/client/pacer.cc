@@ -1,6 +1,5 @@
 #include "controller/platform/kubernetes/client/pacer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/mutex.h"
@@ -31,16 +30,6 @@ class SystemPacer final : public Pacer {
 Pacer& RealPacer() {
   static SystemPacer pacer;
   return pacer;
-}
-
-Duration Backoff::Next() {
-  next_ = next_ == Duration(0) ? first_ : std::min(next_ * 2, most_);
-  random_ ^= random_ << 13U;
-  random_ ^= random_ >> 7U;
-  random_ ^= random_ << 17U;
-  const int64_t half = next_.count() / 2;
-  return Duration(next_.count() -
-                  (half == 0 ? 0 : static_cast<int64_t>(random_ % static_cast<uint64_t>(half + 1))));
 }
 
 }  // namespace siding::kubernetes

@@ -1,7 +1,6 @@
 // Time as something that passes: what waits does so here, so that tests need not.
 #pragma once
 
-#include <cstdint>
 #include <stop_token>
 
 #include "common/clock.h"
@@ -34,22 +33,6 @@ class FakePacer final : public Pacer {
 
  private:
   FakeClock& clock_;
-};
-
-// Pauses between attempts: each about twice as long as the one before, none longer than `most`, between a
-// half and the whole of it by chance, so that clients do not come together. The same for the same seed. Not
-// thread-safe.
-class Backoff {
- public:
-  Backoff(Duration first, Duration most, uint64_t seed) : first_(first), most_(most), random_(seed | 1) {}
-  Duration Next();
-  void Reset() { next_ = Duration(0); }
-
- private:
-  const Duration first_;
-  const Duration most_;
-  uint64_t random_;
-  Duration next_{0};
 };
 
 }  // namespace siding::kubernetes

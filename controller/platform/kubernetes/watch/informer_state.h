@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/backoff.h"
 #include "common/units.h"
 #include "controller/platform/kubernetes/client/object.h"
-#include "controller/platform/kubernetes/client/pacer.h"
 
 namespace siding::kubernetes {
 

@@ -37,9 +37,11 @@ class ClusterCase(WithCluster):
                                    self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", "/bin/sleep", seconds)
 
     def wait_counting(self, job, rank=0, lines=20):
+        """Waits until the job has written so much, and the controller has heard that it runs: verbs are for what runs."""
         path = self.outputs() / f"{job}.{rank}"
         wait_for(f"job {job} to have written {lines} lines",
                  lambda: path.exists() and path.read_text().count("\n") >= lines, 30)
+        wait_for(f"the controller to know that job {job} runs", lambda: self.cluster.job(job)["state"] not in ("pending", "starting"), 30)
 
     def assert_counted(self, job, n=150, ranks=1):
         self.cluster.wait_state(job, "done")

@@ -147,28 +147,28 @@ absl::Status ApiClient::Watch(const Resource& resource, const Selection& selecti
 
 absl::StatusOr<Object> ApiClient::Create(const Resource& resource, const std::string& space,
                                          const Json& object) {
-  HttpRequest request{.method = Method::kPost, .content_type = kJson, .body = WriteJson(object)};
+  HttpRequest request{.method = HttpMethod::kPost, .content_type = kJson, .body = WriteJson(object)};
   SIDING_ASSIGN_OR_RETURN(request.path, PathOf(resource, space));
   const ObjectName name{space, TextAt(object, {"metadata", "name"})};
   return AskForObject(request, What("create", resource, ToString(name)), false);
 }
 
-absl::StatusOr<Object> ApiClient::Change(Method method, const Resource& resource, const ObjectName& name,
+absl::StatusOr<Object> ApiClient::Change(HttpMethod method, const Resource& resource, const ObjectName& name,
                                          absl::string_view subresource, const char* content_type,
                                          const Json& body) {
   HttpRequest request{.method = method, .content_type = content_type, .body = WriteJson(body)};
   SIDING_ASSIGN_OR_RETURN(request.path, PathOf(resource, name, subresource));
-  const char* verb = method == Method::kPut ? "update" : "patch";
+  const char* verb = method == HttpMethod::kPut ? "update" : "patch";
   return AskForObject(request, What(verb, resource, ToString(name), subresource), false);
 }
 
 absl::StatusOr<Object> ApiClient::MergePatch(const Resource& resource, const ObjectName& name,
                                              const Json& patch, absl::string_view subresource) {
-  return Change(Method::kPatch, resource, name, subresource, kMergePatch, patch);
+  return Change(HttpMethod::kPatch, resource, name, subresource, kMergePatch, patch);
 }
 absl::StatusOr<Object> ApiClient::JsonPatch(const Resource& resource, const ObjectName& name,
                                             const Json& operations, absl::string_view subresource) {
-  return Change(Method::kPatch, resource, name, subresource, kJsonPatch, operations);
+  return Change(HttpMethod::kPatch, resource, name, subresource, kJsonPatch, operations);
 }
 absl::StatusOr<Object> ApiClient::Replace(const Resource& resource, const ObjectName& name,
                                           const Json& object, absl::string_view subresource) {
@@ -176,13 +176,13 @@ absl::StatusOr<Object> ApiClient::Replace(const Resource& resource, const Object
     return absl::InvalidArgumentError(absl::StrCat(What("update", resource, ToString(name)),
                                                    ": metadata.resourceVersion: expected what was read"));
   }
-  return Change(Method::kPut, resource, name, subresource, kJson, object);
+  return Change(HttpMethod::kPut, resource, name, subresource, kJson, object);
 }
 
 absl::Status ApiClient::Delete(const Resource& resource, const ObjectName& name, const Preconditions& only,
                                std::optional<Duration> grace) {
   HttpRequest request{
-      .method = Method::kDelete, .content_type = kJson, .body = WriteJson(DeleteOptions(only, grace))};
+      .method = HttpMethod::kDelete, .content_type = kJson, .body = WriteJson(DeleteOptions(only, grace))};
   SIDING_ASSIGN_OR_RETURN(request.path, PathOf(resource, name));
   return Ask(request, What("delete", resource, ToString(name)), false).status();
 }
@@ -193,7 +193,7 @@ absl::Status ApiClient::Evict(const ObjectName& pod, const Preconditions& only, 
                          {"kind", "Eviction"},
                          {"metadata", {{"name", pod.name}, {"namespace", pod.space}}},
                          {"deleteOptions", DeleteOptions(only, grace)}};
-  HttpRequest request{.method = Method::kPost, .content_type = kJson, .body = WriteJson(eviction)};
+  HttpRequest request{.method = HttpMethod::kPost, .content_type = kJson, .body = WriteJson(eviction)};
   SIDING_ASSIGN_OR_RETURN(request.path, PathOf(Pods(), pod, "eviction"));
   return Ask(request, What("create", Pods(), ToString(pod), "eviction"), false).status();
 }
@@ -205,7 +205,7 @@ absl::StatusOr<Object> ApiClient::Bind(const ObjectName& pod, const std::string&
                         {"kind", "Binding"},
                         {"metadata", {{"name", pod.name}, {"namespace", pod.space}, {"uid", uid}}},
                         {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", node}}}};
-  HttpRequest request{.method = Method::kPost, .content_type = kJson, .body = WriteJson(binding)};
+  HttpRequest request{.method = HttpMethod::kPost, .content_type = kJson, .body = WriteJson(binding)};
   SIDING_ASSIGN_OR_RETURN(request.path, PathOf(Pods(), pod, "binding"));
   const absl::Status bound = Ask(request, what, false).status();
   const bool unclear =

@@ -90,7 +90,7 @@ class ApiClient {
   // `stands`: the answer to it is the same however often it is asked.
   absl::StatusOr<HttpResponse> Ask(const HttpRequest& request, const std::string& what, bool stands);
   absl::StatusOr<Object> AskForObject(const HttpRequest& request, const std::string& what, bool stands);
-  absl::StatusOr<Object> Change(Method method, const Resource& resource, const ObjectName& name,
+  absl::StatusOr<Object> Change(HttpMethod method, const Resource& resource, const ObjectName& name,
                                 absl::string_view subresource, const char* content_type, const Json& body);
 
   Transport& transport_;

@@ -112,7 +112,7 @@ TEST_F(ApiClientTest, AStopEndsACall) {
   EXPECT_TRUE(absl::IsCancelled(client.Get(Pods(), {"d", "a"}).status()));
 }
 TEST_F(ApiClientTest, ARoleThatIsTooSmallIsNamed) {
-  transport_.Forbid(Method::kGet, "pods");
+  transport_.Forbid(HttpMethod::kGet, "pods");
   const absl::Status status = client_.List(Pods(), {}).status();
   EXPECT_TRUE(absl::IsPermissionDenied(status));
   EXPECT_THAT(status.message(), HasSubstr("list pods: 403 Forbidden"));

@@ -61,7 +61,7 @@ TEST_F(CurlTransportTest, AnAnswerHasCodeHeadersAndBody) {
 TEST_F(CurlTransportTest, SendsWhatWasAsked) {
   Serve([](const Connection& c) { c.Answer(200, c.request); });
   settings_.token.text = "the-token";
-  const auto response = Send({.method = Method::kPatch,
+  const auto response = Send({.method = HttpMethod::kPatch,
                               .path = "/api/v1/pods/a",
                               .query = {{"limit", "a b&c"}},
                               .content_type = "application/merge-patch+json",

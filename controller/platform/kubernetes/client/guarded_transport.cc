@@ -13,12 +13,12 @@ class GuardedTransport final : public Transport {
       : transport_(std::move(transport)), may_act_(std::move(may_act)) {}
 
   absl::StatusOr<HttpResponse> Send(const HttpRequest& request, std::stop_token stop) override {
-    if (request.method != Method::kGet) SIDING_RETURN_IF_ERROR(may_act_());
+    if (request.method != HttpMethod::kGet) SIDING_RETURN_IF_ERROR(may_act_());
     return transport_->Send(request, std::move(stop));
   }
   absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const LineReader& reader,
                                       std::stop_token stop) override {
-    if (request.method != Method::kGet) SIDING_RETURN_IF_ERROR(may_act_());
+    if (request.method != HttpMethod::kGet) SIDING_RETURN_IF_ERROR(may_act_());
     return transport_->Stream(request, reader, std::move(stop));
   }
 

@@ -61,6 +61,16 @@ std::string TextAt(const Json& value, JsonPath path) {
   return found != nullptr && found->is_string() ? found->get_ref<const std::string&>() : "";
 }
 
+std::map<std::string, std::string> TextsAt(const Json& value, JsonPath path) {
+  std::map<std::string, std::string> texts;
+  const Json* found = Find(value, path);
+  if (found == nullptr || !found->is_object()) return texts;
+  for (const auto& [key, member] : found->items()) {
+    if (member.is_string()) texts[key] = member.get_ref<const std::string&>();
+  }
+  return texts;
+}
+
 int64_t WholeAt(const Json& value, JsonPath path, int64_t otherwise) {
   const Json* found = Find(value, path);
   if (found == nullptr || !found->is_number_integer()) return otherwise;

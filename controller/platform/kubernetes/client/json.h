@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -27,6 +28,8 @@ const Json* Find(const Json& value, JsonPath path);
 const Json& ListAt(const Json& value, JsonPath path);
 // "" if there is no text.
 std::string TextAt(const Json& value, JsonPath path);
+// The members of an object that are texts; none where there is no object.
+std::map<std::string, std::string> TextsAt(const Json& value, JsonPath path);
 // `otherwise` if there is no whole number, or one that does not fit.
 int64_t WholeAt(const Json& value, JsonPath path, int64_t otherwise = 0);
 

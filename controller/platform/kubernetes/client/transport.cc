@@ -7,17 +7,17 @@
 
 namespace siding::kubernetes {
 
-absl::string_view ToString(Method method) {
+absl::string_view ToString(HttpMethod method) {
   switch (method) {
-    case Method::kGet:
+    case HttpMethod::kGet:
       return "GET";
-    case Method::kPost:
+    case HttpMethod::kPost:
       return "POST";
-    case Method::kPut:
+    case HttpMethod::kPut:
       return "PUT";
-    case Method::kPatch:
+    case HttpMethod::kPatch:
       return "PATCH";
-    case Method::kDelete:
+    case HttpMethod::kDelete:
       return "DELETE";
   }
   return "";

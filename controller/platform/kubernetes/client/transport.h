@@ -26,12 +26,12 @@
 
 namespace siding::kubernetes {
 
-enum class Method : uint8_t { kGet, kPost, kPut, kPatch, kDelete };
+enum class HttpMethod : uint8_t { kGet, kPost, kPut, kPatch, kDelete };
 // "GET"
-absl::string_view ToString(Method method);
+absl::string_view ToString(HttpMethod method);
 
 struct HttpRequest {
-  Method method = Method::kGet;
+  HttpMethod method = HttpMethod::kGet;
   std::string path;                                        // "/api/v1/pods"; what is odd in it is encoded
   std::vector<std::pair<std::string, std::string>> query;  // not encoded
   std::string content_type;                                // of the body

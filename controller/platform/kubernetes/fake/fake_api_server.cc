@@ -104,8 +104,8 @@ HttpResponse FakeApiServer::Handle(const HttpRequest& request, Time now) {
   const absl::StatusOr<Target> target = TargetOf(request.path);
   if (!target.ok()) return Refuse(404, "NotFound", "the server could not find the requested resource");
   if (target->name.name.empty()) {
-    if (request.method == Method::kGet) return List(request, *target);
-    if (request.method == Method::kPost) return Create(request, *target);
+    if (request.method == HttpMethod::kGet) return List(request, *target);
+    if (request.method == HttpMethod::kPost) return Create(request, *target);
     return Refuse(405, "MethodNotAllowed", "not for a collection");
   }
   const FakeStore::Value found = store_.Find(target->resource.plural, target->name);
@@ -114,18 +114,18 @@ HttpResponse FakeApiServer::Handle(const HttpRequest& request, Time now) {
                   absl::StrCat(target->resource.plural, " \"", target->name.name, "\" not found"));
   }
   switch (request.method) {
-    case Method::kGet:
+    case HttpMethod::kGet:
       return Answer(200, *found);
-    case Method::kPatch:
+    case HttpMethod::kPatch:
       return Patch(request, *target);
-    case Method::kPut:
+    case HttpMethod::kPut:
       return Replace(request, *target);
-    case Method::kDelete: {
+    case HttpMethod::kDelete: {
       const absl::StatusOr<Json> options = ParseJson(request.body.empty() ? "{}" : request.body);
       if (!options.ok()) return Refuse(400, "BadRequest", "the body is no JSON");
       return Delete(*target, *options, now);
     }
-    case Method::kPost:
+    case HttpMethod::kPost:
       if (target->subresource == "eviction") return Evict(request, *target, now);
       if (target->subresource == "binding") return Bind(request, *target);
   }

@@ -136,7 +136,7 @@ void FakeTransport::Add(Fault fault) {
   MutexLock lock(mutex_);
   faults_.push_back(std::move(fault));
 }
-void FakeTransport::Forbid(Method method, const std::string& plural) {
+void FakeTransport::Forbid(HttpMethod method, const std::string& plural) {
   MutexLock lock(mutex_);
   forbidden_.emplace(method, plural);
 }

@@ -30,8 +30,8 @@ struct Fault {
     kTwice,        // each line of a watch comes twice
   };
   Kind kind = Kind::kUnreachable;
-  std::string path;              // of what it happens to: has this in its path
-  std::optional<Method> method;  // nothing: whatever is done
+  std::string path;                  // of what it happens to: has this in its path
+  std::optional<HttpMethod> method;  // nothing: whatever is done
   int times = 1;
   int code = 500;
   std::string reason;
@@ -57,7 +57,7 @@ class FakeTransport final : public Transport {
   // The first one that fits a request happens to it.
   void Add(Fault fault);
   // From now on this is answered with 403, as by a role that is too small.
-  void Forbid(Method method, const std::string& plural);
+  void Forbid(HttpMethod method, const std::string& plural);
   // Watches of this resource show nothing until they may again: what is seen of two resources need not be in
   // the order in which it happened.
   void Hold(const std::string& plural, bool held);
@@ -86,7 +86,7 @@ class FakeTransport final : public Transport {
   mutable Mutex mutex_;
   mutable CondVar changed_;
   std::list<Fault> faults_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::pair<Method, std::string>> forbidden_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<HttpMethod, std::string>> forbidden_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> held_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> asked_ ABSL_GUARDED_BY(mutex_);
   int ended_ ABSL_GUARDED_BY(mutex_) = 0;  // how often EndWatches() was called

@@ -168,15 +168,26 @@ class Kubernetes:
             text = KUBECONFIG.format(port=self.port, dir=self.dir, name=name, token=token)
             (self.dir / f"{name}.kubeconfig").write_text(text)
 
-    def _etcd_is_healthy(self):
+    def compact(self):
+        """etcd forgets all that was before now."""
+        now = self._ask_etcd("POST", "/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+        self._ask_etcd("POST", "/v3/kv/compaction", {"revision": now})
+
+    def _ask_etcd(self, method, path, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.etcd_port, timeout=5)
+        with contextlib.closing(connection):
+            connection.request(method, path, json.dumps(body))
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        if answer.status != 200:
+            raise KubernetesError(f"etcd says {answer.status} to {path}: {text}")
+        return json.loads(text)
+
+    def _etcd_is_healthy(self):
         try:
-            connection.request("GET", "/health")
-            return connection.getresponse().status == 200
-        except OSError:
+            return self._ask_etcd("GET", "/health")["health"] == "true"
+        except (OSError, KubernetesError):
             return False
-        finally:
-            connection.close()
 
     def _is_ready(self):
         try:

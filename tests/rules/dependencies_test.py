@@ -34,7 +34,9 @@ OURS = {
     "controller/platform/slurm/submit": SLURM_EDGES + ["controller/platform/slurm/client", "controller/platform/slurm/watch"],
     # The same for Kubernetes; what stands for its server is for tests and simulations.
     "controller/platform/kubernetes/client": ["common"],
-    "controller/platform/kubernetes/watch": ["controller/platform/kubernetes/client", "common"],
+    "controller/platform/kubernetes/objects": ["controller/platform/kubernetes/client", "model", "common"],
+    "controller/platform/kubernetes/watch": ["controller/platform/kubernetes/client", "controller/platform/kubernetes/objects",
+                                             "controller/platform/manager.h", "model", "common"],
     "controller/platform/kubernetes/fake": ["controller/platform/kubernetes/client", "common"],
     "controller/journal": ["model", "common"],
     "agent": ["model", "store", "common", "siding/v1", *SPANK_WIRE],

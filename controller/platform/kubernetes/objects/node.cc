@@ -1,0 +1,42 @@
+#include "controller/platform/kubernetes/objects/node.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace siding::kubernetes {
+namespace {
+
+void ReadCondition(const Json& json, Node& node) {
+  node.why_not_ready = "its kubelet has said nothing yet";
+  for (const Json& condition : ListAt(json, {"status", "conditions"})) {
+    if (TextAt(condition, {"type"}) != "Ready") continue;
+    node.ready = TextAt(condition, {"status"}) == "True";
+    const std::string reason = TextAt(condition, {"reason"});
+    const std::string message = TextAt(condition, {"message"});
+    node.why_not_ready = node.ready ? "" : absl::StrCat(reason, message.empty() ? "" : ": ", message);
+  }
+}
+
+}  // namespace
+
+Node NodeFrom(const Object& object, std::string* problem) {
+  const Json& json = *object.json;
+  Node node{.name = object.name.name, .uid = object.uid};
+  node.labels = TextsAt(json, {"metadata", "labels"});
+  for (const Json& taint : ListAt(json, {"spec", "taints"}))
+    node.taints.push_back({TextAt(taint, {"key"}), TextAt(taint, {"value"}), TextAt(taint, {"effect"})});
+  const Json* unschedulable = Find(json, {"spec", "unschedulable"});
+  node.cordoned = unschedulable != nullptr && unschedulable->is_boolean() && unschedulable->get<bool>();
+  ReadCondition(json, node);
+  absl::StatusOr<Amounts> allocatable = AmountsFrom(Find(json, {"status", "allocatable"}));
+  if (allocatable.ok()) {
+    node.allocatable = *std::move(allocatable);
+  } else if (problem != nullptr) {
+    *problem = absl::StrCat("status.allocatable: ", allocatable.status().message());
+  }
+  return node;
+}
+
+}  // namespace siding::kubernetes

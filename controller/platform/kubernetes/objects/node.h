@@ -1,0 +1,28 @@
+// A node as siding sees it. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "controller/platform/kubernetes/client/object.h"
+#include "controller/platform/kubernetes/objects/needs.h"
+#include "controller/platform/kubernetes/objects/placement.h"
+
+namespace siding::kubernetes {
+
+struct Node {
+  std::string name;
+  std::string uid;
+  std::map<std::string, std::string> labels;
+  std::vector<Taint> taints;
+  bool cordoned = false;
+  bool ready = false;
+  std::string why_not_ready;  // the kubelet's words, or that it is not heard of
+  Amounts allocatable;        // for pods, all of them together
+  bool operator==(const Node&) const = default;
+};
+// An amount that cannot be read counts as nothing, and why is in `problem`.
+Node NodeFrom(const Object& object, std::string* problem = nullptr);
+
+}  // namespace siding::kubernetes

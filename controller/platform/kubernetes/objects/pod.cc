@@ -1,0 +1,109 @@
+#include "controller/platform/kubernetes/objects/pod.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace siding::kubernetes {
+namespace {
+
+std::optional<Time> TimeAt(const Json& json, JsonPath path) {
+  const absl::StatusOr<Time> time = ParseTime(TextAt(json, path), Time{});
+  return time.ok() ? std::optional(*time) : std::nullopt;
+}
+
+// A phase that is not known, and "Unknown" (its node does not answer), count as running: it may hold its
+// node.
+PodPhase PhaseAt(const Json& json) {
+  const std::string phase = TextAt(json, {"status", "phase"});
+  if (phase == "Succeeded") return PodPhase::kSucceeded;
+  if (phase == "Failed") return PodPhase::kFailed;
+  return phase.empty() || phase == "Pending" ? PodPhase::kPending : PodPhase::kRunning;
+}
+
+std::optional<Time> StartAt(const Json& json) {
+  std::optional<Time> first;
+  for (const Json& container : ListAt(json, {"status", "containerStatuses"})) {
+    for (const JsonPath& path :
+         {JsonPath{"state", "running", "startedAt"}, JsonPath{"state", "terminated", "startedAt"},
+          JsonPath{"lastState", "terminated", "startedAt"}}) {
+      const auto time = TimeAt(container, path);
+      if (time && (!first || *time < *first)) first = time;
+    }
+  }
+  return first;
+}
+
+bool IsReady(const Json& json) {
+  const Json& conditions = ListAt(json, {"status", "conditions"});
+  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
+    return TextAt(condition, {"type"}) == "Ready" && TextAt(condition, {"status"}) == "True";
+  });
+}
+
+Owner OwnerAt(const Json& json) {
+  for (const Json& owner : ListAt(json, {"metadata", "ownerReferences"})) {
+    const Json* controls = Find(owner, {"controller"});
+    if (controls == nullptr || !controls->is_boolean() || !controls->get<bool>()) continue;
+    return {TextAt(owner, {"kind"}), TextAt(owner, {"name"}), TextAt(owner, {"uid"})};
+  }
+  return {};
+}
+
+std::map<std::string, std::string> SaidAt(const Json& json) {
+  std::map<std::string, std::string> said;
+  for (const char* where : {"annotations", "labels"}) {
+    for (auto& [key, value] : TextsAt(json, {"metadata", where})) {
+      if (absl::StartsWith(key, kPrefix)) said.emplace(key.substr(sizeof(kPrefix) - 1), std::move(value));
+    }
+  }
+  return said;
+}
+
+}  // namespace
+
+absl::string_view ToString(PodPhase phase) {
+  switch (phase) {
+    case PodPhase::kPending:
+      return "Pending";
+    case PodPhase::kRunning:
+      return "Running";
+    case PodPhase::kSucceeded:
+      return "Succeeded";
+    case PodPhase::kFailed:
+      return "Failed";
+  }
+  return "";
+}
+
+Pod PodFrom(const Object& object) {
+  const Json& json = *object.json;
+  Pod pod{.name = object.name, .uid = object.uid, .version = object.version};
+  pod.created = TimeAt(json, {"metadata", "creationTimestamp"}).value_or(Time{});
+  pod.owner = OwnerAt(json);
+  pod.said = SaidAt(json);
+  pod.scheduler = TextAt(json, {"spec", "schedulerName"});
+  for (const Json& gate : ListAt(json, {"spec", "schedulingGates"}))
+    pod.gates.push_back(TextAt(gate, {"name"}));
+  pod.priority = static_cast<int>(std::clamp<int64_t>(
+      WholeAt(json, {"spec", "priority"}), std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
+  pod.node = TextAt(json, {"spec", "nodeName"});
+  pod.phase = PhaseAt(json);
+  pod.ready = IsReady(json);
+  pod.started = StartAt(json);
+  pod.deleting = TimeAt(json, {"metadata", "deletionTimestamp"});
+  pod.placement = PlacementFrom(json);
+  absl::StatusOr<Amounts> requests = RequestsOf(json);
+  if (requests.ok()) {
+    pod.requests = *std::move(requests);
+  } else {
+    pod.problem = std::string(requests.status().message());
+  }
+  return pod;
+}
+
+}  // namespace siding::kubernetes

@@ -1,0 +1,89 @@
+// The jobs that a cluster's pods are to siding, and its nodes: pods and nodes go in, changes of jobs come
+// out. Pure.
+//
+// A job is a pod that asks something of siding, or the pods of a gang; its number is written on its pods
+// (objects/marks.h), so that it stays the same when a pod comes in the place of one that made way, whoever
+// looks. What has no number yet is listed (Unnumbered), and is no job until it has one. All other pods are
+// nobody's jobs: nodes are that much smaller. What siding cannot do for a pod that asks it is said once a
+// change (TakeRefusals), and the pod is left alone.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/ids.h"
+#include "controller/platform/kubernetes/objects/asks.h"
+#include "controller/platform/kubernetes/objects/node.h"
+#include "controller/platform/kubernetes/objects/pod.h"
+#include "controller/platform/kubernetes/watch/informer_state.h"
+#include "controller/platform/manager.h"
+
+namespace siding::kubernetes {
+
+// What jobs and agents call this manager.
+inline constexpr char kManager[] = "kubernetes";
+// A label of jobs: one of their pods, "default/a".
+inline constexpr char kPodLabel[] = "pod";
+
+struct Refusal {
+  ObjectName pod;
+  std::string uid;
+  std::string why;
+  bool operator==(const Refusal&) const = default;
+};
+
+class JobTable {
+ public:
+  // Pods of these namespaces are left alone, whatever they ask.
+  explicit JobTable(std::set<std::string> left_alone) : left_alone_(std::move(left_alone)) {}
+
+  void OnPods(const std::vector<ObjectChange>& changes);
+  void OnNodes(const std::vector<ObjectChange>& changes);
+
+  // Since the last call.
+  ManagerChanges TakeChanges();
+  std::vector<Refusal> TakeRefusals();
+
+  struct Unnumbered {
+    ObjectName pod;
+    std::string uid;
+    std::optional<JobId> gang;  // what others of its gang have
+  };
+  // In the order in which they were made.
+  std::vector<Unnumbered> FindUnnumbered() const;
+  // Where the pods of this job may be, by its label; nothing: it is not known here.
+  std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const;
+  // Null: there is no such pod.
+  const Pod* Find(const ObjectName& name) const;
+  // By rank: those that are not being deleted, and are not over.
+  std::vector<const Pod*> PodsOf(JobId job) const;
+
+ private:
+  struct Entry {
+    Pod pod;
+    std::optional<Ask> ask;  // none: siding leaves it alone
+    std::optional<JobId> number;
+  };
+  void Put(const Pod& pod);
+  void Drop(const ObjectName& name);
+  std::string WhyNot(const Pod& pod, const Ask& ask) const;
+  // What pods that are no jobs request of a node.
+  Resources TakenByOthers(const std::string& node) const;
+  ManagedJob JobOf(JobId number, const std::set<ObjectName>& members) const;
+  ManagedNode NodeOf(const Node& node) const;
+
+  const std::set<std::string> left_alone_;
+  std::map<ObjectName, Entry> pods_;
+  std::map<JobId, std::set<ObjectName>> jobs_;
+  std::map<std::string, Node> nodes_;
+  std::map<std::string, std::set<ObjectName>> others_;  // pods that hold a node, and are no jobs
+  // What has changed.
+  std::set<JobId> changed_jobs_;
+  std::set<std::string> changed_nodes_;
+  std::vector<Refusal> refusals_;
+};
+
+}  // namespace siding::kubernetes

@@ -50,6 +50,16 @@ Fields SlurmFields(SlurmConfig& slurm) {
           {"ask_socket", Text(slurm.ask_socket)}};
 }
 
+Fields KubernetesFields(KubernetesConfig& kubernetes) {
+  return {{"mode", Parsed([&kubernetes](const std::string& text) {
+             kubernetes.on = text == "evicting";
+             return kubernetes.on ? absl::OkStatus() : absl::InvalidArgumentError("expected evicting");
+           })},
+          {"kubeconfig", Text(kubernetes.kubeconfig)},
+          {"namespace", Text(kubernetes.space)},
+          {"leave_alone", Names(kubernetes.leave_alone)}};
+}
+
 Fields TlsFields(TlsFiles& tls) {
   return {{"ca", Text(tls.ca)}, {"certificate", Text(tls.certificate)}, {"key", Text(tls.key)}};
 }
@@ -58,6 +68,8 @@ Fields TlsFields(TlsFiles& tls) {
 std::string ProblemOf(const ControllerConfig& config) {
   const ServiceLimits& limits = config.limits;
   if (config.heartbeat < std::chrono::milliseconds(100)) return "heartbeat: expected 100ms or more";
+  if (config.kubernetes.on && config.slurm.mode != SlurmMode::kOff)
+    return "kubernetes.mode: expected nothing beside slurm.mode: a cluster has one queue";
   if (limits.arriving_calls >= limits.threads) {
     return absl::StrCat("limits.arriving_calls: ", limits.arriving_calls,
                         "; expected fewer than limits.threads (", limits.threads, "), for each holds one");
@@ -90,6 +102,7 @@ absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, 
              {"keep_ended_jobs", Whole(config.retention.keep_ended_jobs, 0, kMost)},
              {"log_level", Text(config.log_level)},
              {"slurm", reader.Map(SlurmFields(config.slurm))},
+             {"kubernetes", reader.Map(KubernetesFields(config.kubernetes))},
              {"limits", reader.Map(LimitFields(config.limits))},
              {"listen", Text(config.listen)},
              {"tls", reader.Map(TlsFields(config.tls))},

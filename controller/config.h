@@ -2,6 +2,7 @@
 // Every error names file, line and what was expected; an unknown key is an error.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,14 @@ struct SlurmConfig {
   std::string ask_socket = "/run/siding/ask.sock";     // for the plugin's questions at submission
 };
 
+// Kubernetes has the queue.
+struct KubernetesConfig {
+  bool on = false;                                   // mode: evicting
+  std::string kubeconfig;                            // empty: as the pod that it runs in
+  std::string space = "siding";                      // where it keeps its own objects
+  std::set<std::string> leave_alone{"kube-system"};  // namespaces
+};
+
 // How remote users say who they are. Agents always have certificates.
 enum class IdentityBy { kCertificate, kMunge };
 
@@ -44,6 +53,7 @@ struct ControllerConfig {
   IdentityBy identity = IdentityBy::kCertificate;
   std::string munge_socket;  // empty: where libmunge looks
   SlurmConfig slurm;
+  KubernetesConfig kubernetes;  // not with slurm
 };
 
 // Its journal's file.

@@ -57,6 +57,25 @@ TEST(Config, ASlurmModeIsOneOfTwo) {
   EXPECT_THAT(ErrorOf("slurm:\n  mode: both"), HasSubstr("expected steering or assisting"));
 }
 
+TEST(Config, ReadsWhatAClusterOfKubernetesSays) {
+  const auto config = ParseControllerConfig(
+      "kubernetes:\n  mode: evicting\n  kubeconfig: /k\n  namespace: ours\n  leave_alone: [a, b]\n",
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->kubernetes.on);
+  EXPECT_EQ(config->kubernetes.kubeconfig, "/k");
+  EXPECT_EQ(config->kubernetes.space, "ours");
+  EXPECT_EQ(config->kubernetes.leave_alone, (std::set<std::string>{"a", "b"}));
+  EXPECT_FALSE(ParseControllerConfig("", "c.yaml")->kubernetes.on);
+}
+TEST(Config, AModeOfKubernetesIsNamed) {
+  EXPECT_THAT(ErrorOf("kubernetes:\n  mode: parking"), HasSubstr("kubernetes.mode: expected evicting"));
+}
+TEST(Config, AClusterHasOneQueue) {
+  EXPECT_THAT(ErrorOf("slurm:\n  mode: steering\nkubernetes:\n  mode: evicting"),
+              HasSubstr("kubernetes.mode: expected nothing beside slurm.mode: a cluster has one queue"));
+}
+
 TEST(Config, ReadsEveryLimit) {
   const auto config = ParseControllerConfig(
       "limits:\n  connections: 1\n  connections_per_user: 2\n  waiting_calls: 3\n"

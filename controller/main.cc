@@ -18,7 +18,6 @@
 #include "controller/api/backup.h"
 #include "controller/api/grpc_api.h"
 #include "controller/api/service.h"
-#include "controller/cluster_manager.h"
 #include "controller/config.h"
 #include "controller/engine/engine.h"
 #include "controller/gateway/gateway.h"
@@ -28,6 +27,7 @@
 #include "controller/identity/munge_identity.h"
 #include "controller/journal/journal.h"
 #include "controller/journal/lease.h"
+#include "controller/manager/cluster_manager.h"
 #include "controller/metrics/metrics.h"
 #include "controller/policy_watcher.h"
 #include "controller/server.h"
@@ -130,14 +130,14 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   if (journal == nullptr) return absl::OkStatus();
   spdlog::info("active, with epoch {}", lease->epoch());
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ClusterManager> manager,
-                          ClusterManager::Open(config.slurm, [&lease] { return lease->Confirm(); }));
+                          ClusterManager::Open(config, [&lease] { return lease->Confirm(); }));
 
   LocalIdentities local(config.limits);
   const std::unique_ptr<Identities> remote = RemoteIdentities(config);
   const IdentitiesByWay identities(local, remote.get());
   Gateway gateway({.heartbeat_interval = config.heartbeat, .epoch = lease->epoch()}, identities);
   const SteadyClock clock;
-  Engine engine(policy, *journal, manager->platform(), gateway, clock);
+  Engine engine(policy, *journal, manager->platform(), manager->Around(gateway), clock);
   engine.SetRetention(config.retention);
   engine.SetSilence(std::max(kMissedHeartbeats * config.heartbeat, kLeastSilence));
   SIDING_RETURN_IF_ERROR(engine.Start());
@@ -168,30 +168,35 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   return ended;
 }
 
-void Warn(const std::string& words) { std::cerr << "sidingd: warning: slurm: " << words << "\n"; }
+void Warn(const std::string& words) { std::cerr << "sidingd: warning: " << words << "\n"; }
 
-// Only warns: Slurm's settings may be mended while the controller runs, and it starts with them as well.
+// Only warns: the manager's settings may be mended while the controller runs, and it starts with them as
+// well.
 //
-// In a process of its own, which may be ended: systemd checks before each start, so neither a Slurm that does
-// not answer nor a library of Slurm's that ends its process must keep the controller from starting.
-void CheckClusterManager(const SlurmConfig& slurm) {
-  if (slurm.mode == SlurmMode::kOff) return;
+// In a process of its own, which may be ended: systemd checks before each start, so neither a manager that
+// does not answer nor a library of Slurm's that ends its process must keep the controller from starting.
+void CheckClusterManager(const ControllerConfig& config) {
+  const bool is_slurm = config.slurm.mode != SlurmMode::kOff;
+  if (!is_slurm && !config.kubernetes.on) return;
+  const std::string name = is_slurm ? "slurm: " : "kubernetes: ";
   const pid_t child = fork();
-  if (child < 0) return Warn(absl::StrCat("its settings were not checked: fork: ", strerror(errno)));
+  if (child < 0) return Warn(absl::StrCat(name, "its settings were not checked: fork: ", strerror(errno)));
   if (child == 0) {
     alarm(kSettingsPatience);
-    const auto problems = ClusterManager::Check(slurm);
-    if (!problems.ok()) Warn("its settings were not checked: " + std::string(problems.status().message()));
-    for (const std::string& problem : problems.value_or(std::vector<std::string>())) Warn(problem);
+    const auto problems = ClusterManager::Check(config);
+    if (!problems.ok())
+      Warn(absl::StrCat(name, "its settings were not checked: ", problems.status().message()));
+    for (const std::string& problem : problems.value_or(std::vector<std::string>())) Warn(name + problem);
     _exit(0);
   }
   int end = 0;
   while (waitpid(child, &end, 0) < 0 && errno == EINTR) {
   }
   if (WIFSIGNALED(end) && WTERMSIG(end) == SIGALRM)
-    Warn(absl::StrCat("its settings were not checked: no answer within ", kSettingsPatience, " seconds"));
+    Warn(absl::StrCat(name, "its settings were not checked: no answer within ", kSettingsPatience,
+                      " seconds"));
   else if (end != 0)
-    Warn("its settings were not checked: the process that was to ask for them ended");
+    Warn(name + "its settings were not checked: the process that was to ask for them ended");
 }
 
 absl::StatusOr<ControllerConfig> Configure(const std::string& file) {
@@ -275,7 +280,7 @@ int Main(int argc, char** argv) {
   if (check) {
     if (const auto credentials = RemoteCredentials(*config); !credentials.ok())
       return fail(credentials.status());
-    CheckClusterManager(config->slurm);
+    CheckClusterManager(*config);
     std::cout << "configuration and policy are good\n";
     return 0;
   }

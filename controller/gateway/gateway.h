@@ -9,22 +9,12 @@
 #include "common/limited_log.h"
 #include "common/mutex.h"
 #include "controller/engine/engine.h"
+#include "controller/gateway/agent_events.h"
 #include "controller/gateway/node_pace.h"
 #include "controller/identity/identity.h"
 #include "siding/v1/agent.grpc.pb.h"
 
 namespace siding {
-
-// What the gateway tells about agents; the engine, or a test. Thread-safe. Of one node it hears OnConnected,
-// messages, OnDisconnected, and only then of its next connection.
-class AgentEvents {
- public:
-  virtual ~AgentEvents() = default;
-  // An error is the agent's refusal: it is not welcomed, and nothing more is heard of it.
-  virtual absl::Status OnConnected(const NodeId& node, const v1::Hello& hello) = 0;
-  virtual void OnMessage(const NodeId& node, const v1::FromAgent& message) = 0;
-  virtual void OnDisconnected(const NodeId& node) = 0;
-};
 
 struct GatewayOptions {
   Duration heartbeat_interval = std::chrono::seconds(5);

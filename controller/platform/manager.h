@@ -13,6 +13,9 @@
 
 namespace siding {
 
+// What pods' jobs have as their cluster manager.
+inline constexpr char kKubernetes[] = "kubernetes";
+
 enum class ManagedPhase : uint8_t {
   kWaiting,
   kRunning,  // holds its nodes, suspended ones included

@@ -12,13 +12,13 @@
 // siding_ends, a resume for siding_makes_room, the clock of a walltime for siding_limits. What needs several
 // rights asks for each.
 //
-// All cluster managers have the same rights today (kManagedQueue), so a new platform changes nothing here.
-// One that leaves more to siding gets a constant of its own, chosen in OwnershipOf() by the name of the
-// manager that is in the job's spec.
+// A platform that leaves more to siding than Slurm does (kManagedQueue) has a constant of its own, chosen in
+// OwnershipOf() by the name of the manager that is in the job's spec.
 //
 // Plain values; thread-safe.
 #pragma once
 
+#include "controller/platform/manager.h"
 #include "model/job.h"
 
 namespace siding {
@@ -27,8 +27,8 @@ struct Ownership {
   // siding chooses its nodes and starts its tasks. Otherwise it learns from agents and from the manager's
   // queue where the job is, and a job that left its nodes waits in that queue.
   bool siding_starts = true;
-  // siding may end it, or start it from the beginning. Otherwise an end is for good: the manager would not
-  // start the job again.
+  // siding may end it: who made it has it start from the beginning. Otherwise an end is for good: the manager
+  // would not start the job again.
   bool siding_ends = true;
   // What a frozen job holds is siding's to give away, so siding has to see that there is room before it
   // continues. Otherwise the manager does both.
@@ -42,8 +42,12 @@ inline constexpr Ownership kOwnQueue;
 // Of a cluster manager that starts, ends and limits its jobs itself, as Slurm does.
 inline constexpr Ownership kManagedQueue{false, false, false, false};
 
+// Of Kubernetes: a pod that is evicted is made again by its owner, a Job for instance.
+inline constexpr Ownership kEvictedPods{false, true, false, false};
+
 inline const Ownership& OwnershipOf(const JobSpec& spec) {
-  return spec.cluster_manager.empty() ? kOwnQueue : kManagedQueue;
+  if (spec.cluster_manager.empty()) return kOwnQueue;
+  return spec.cluster_manager == kKubernetes ? kEvictedPods : kManagedQueue;
 }
 
 }  // namespace siding

@@ -33,10 +33,13 @@ OURS = {
     "controller/platform/slurm/reconcile": SLURM_EDGES + ["controller/platform/slurm/client"],
     "controller/platform/slurm/submit": SLURM_EDGES + ["controller/platform/slurm/client", "controller/platform/slurm/watch"],
     # The same for Kubernetes; what stands for its server is for tests and simulations.
+    "controller/platform/kubernetes": ["controller/platform", "model", "common"],
     "controller/platform/kubernetes/client": ["common"],
     "controller/platform/kubernetes/objects": ["controller/platform/kubernetes/client", "model", "common"],
     "controller/platform/kubernetes/watch": ["controller/platform/kubernetes/client", "controller/platform/kubernetes/objects",
                                              "controller/platform/manager.h", "model", "common"],
+    "controller/platform/kubernetes/reconcile": ["controller/platform/kubernetes/client", "controller/platform/kubernetes/objects",
+                                                 "controller/platform/kubernetes/watch", "controller/platform/manager.h", "model", "common"],
     "controller/platform/kubernetes/fake": ["controller/platform/kubernetes/client", "common"],
     "controller/journal": ["model", "common"],
     "agent": ["model", "store", "common", "siding/v1", *SPANK_WIRE],
@@ -59,6 +62,7 @@ TESTS_ALSO = {
     "controller/journal": ["controller/engine/state/cluster_state.h"],
     "controller/platform/kubernetes/client": ["controller/platform/kubernetes/fake"],
     "controller/platform/kubernetes/watch": ["controller/platform/kubernetes/fake"],
+    "controller/platform/kubernetes/reconcile": ["controller/platform/kubernetes/fake"],
 }
 # Folders that nobody but these includes.
 ONLY_FOR = {"controller/ha": ["controller/main.cc"]}

@@ -30,6 +30,73 @@ class FakeManager final : public Platform {
 
 const JobId kBatchJob(42), kExpress(50);
 
+// A manager whose jobs may be ended: who made them starts them again.
+class PodsTest : public EngineTest {
+ protected:
+  PodsTest() {
+    platform_ = std::make_unique<FakeManager>();
+    StartController();
+    AddNodes({"a"});
+  }
+  ManagedJob Pod(JobId id, ManagedPhase phase) {
+    ManagedJob job;
+    job.id = id;
+    job.phase = phase;
+    job.spec = Batch(1, {Method::kKill});
+    job.spec.cluster_manager = kKubernetes;
+    job.spec.kill_grace = 1s;
+    if (phase != ManagedPhase::kWaiting) {
+      job.nodes = {NodeId("a")};
+      job.started = clock_.Now();
+    }
+    return job;
+  }
+  void Say(ManagedJob job) {
+    ManagerChanges changes;
+    changes.jobs = {std::move(job)};
+    engine_->OnManager(std::move(changes));
+    Settle();
+  }
+  void Gone(JobId id) {
+    ManagerChanges changes;
+    changes.gone_jobs = {id};
+    engine_->OnManager(std::move(changes));
+    Settle();
+  }
+  void MakeWay() {
+    Say(Pod(kBatchJob, ManagedPhase::kRunning));
+    v1::JobSpec task;
+    task.set_cluster_manager(kKubernetes);
+    task.set_nodes(1);
+    task.add_methods(v1::KILL);
+    cluster_.StartManaged("a", task, kBatchJob.value(), 1);
+    Settle();
+    ManagedJob express = Pod(kExpress, ManagedPhase::kWaiting);
+    express.spec.kind = JobKind::kOnDemand;
+    express.spec.methods = {};
+    express.spec.start_by = clock_.Now() + 60s;
+    Say(express);
+  }
+};
+
+TEST_F(PodsTest, AVictimIsEnded) {
+  MakeWay();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 1);
+  EXPECT_EQ(Job(kBatchJob).preemptions, 1);
+  EXPECT_THAT(static_cast<FakeManager&>(*platform_).desired.kept.at(kExpress).nodes,
+              ElementsAre(NodeId("a")));
+}
+TEST_F(PodsTest, WhenItsPodIsGoneItsJobIsOver) {
+  MakeWay();
+  Gone(kBatchJob);
+  EXPECT_EQ(State(kBatchJob), JobState::kCancelled);
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+}
+TEST_F(PodsTest, SidingStartsNothing) {
+  MakeWay();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 0);
+}
+
 class QueueTest : public EngineTest {
  protected:
   QueueTest() {

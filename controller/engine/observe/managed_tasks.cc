@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 #include "controller/wire/wire.h"
 
 namespace siding {
@@ -14,11 +15,11 @@ namespace {
 // Cluster managers count their jobs with 32 bits. A larger number would leave none for siding's own jobs.
 constexpr int64_t kLastManagedJob = std::numeric_limits<uint32_t>::max();
 
-// Its agents say how it may be preempted. Never by a kill: the manager would not start it again.
+// Its agents say how it may be preempted. Not by a kill where the manager would not start it again.
 absl::StatusOr<JobSpec> SpecOf(const v1::JobSpec& said) {
   absl::StatusOr<JobSpec> spec = ManagedFromProto(said);
   if (!spec.ok()) return spec;
-  spec->methods.Remove(Method::kKill);
+  if (!OwnershipOf(*spec).siding_ends) spec->methods.Remove(Method::kKill);
   spec->nodes = std::max(1, spec->nodes);
   if (spec->per_node == Resources()) spec->per_node.slots = 1;
   if (spec->user.empty()) spec->user = absl::StrCat(spec->uid);

@@ -223,13 +223,21 @@ absl::StatusOr<Object> ApiClient::Bind(const ObjectName& pod, const std::string&
   return absl::AbortedError(absl::StrCat(what, ": it is on node ", is_on));
 }
 
-absl::StatusOr<Json> ApiClient::GetJson(const std::string& path, absl::string_view what) {
-  const std::string asked = absl::StrCat("get ", what);
-  SIDING_ASSIGN_OR_RETURN(const HttpResponse response, Ask({.path = path}, asked, true));
+absl::StatusOr<Json> ApiClient::AskForJson(const HttpRequest& request, const std::string& what) {
+  SIDING_ASSIGN_OR_RETURN(const HttpResponse response, Ask(request, what, true));
   absl::StatusOr<Json> json = ParseJson(response.body);
-  if (!json.ok())
-    return absl::InternalError(absl::StrCat(asked, ": the answer is ", json.status().message()));
+  if (!json.ok()) return absl::InternalError(absl::StrCat(what, ": the answer is ", json.status().message()));
   return json;
+}
+
+absl::StatusOr<Json> ApiClient::GetJson(const std::string& path, absl::string_view what) {
+  return AskForJson({.path = path}, absl::StrCat("get ", what));
+}
+
+absl::StatusOr<Json> ApiClient::PostJson(const std::string& path, const Json& body, absl::string_view what) {
+  return AskForJson(
+      {.method = HttpMethod::kPost, .path = path, .content_type = kJson, .body = WriteJson(body)},
+      absl::StrCat("ask ", what));
 }
 
 }  // namespace siding::kubernetes

@@ -85,11 +85,14 @@ class ApiClient {
 
   // GET of any path, for discovery. `what` is named in errors.
   absl::StatusOr<Json> GetJson(const std::string& path, absl::string_view what);
+  // POST to any path of something that is answered and not kept, such as a review of rights.
+  absl::StatusOr<Json> PostJson(const std::string& path, const Json& body, absl::string_view what);
 
  private:
   // `stands`: the answer to it is the same however often it is asked.
   absl::StatusOr<HttpResponse> Ask(const HttpRequest& request, const std::string& what, bool stands);
   absl::StatusOr<Object> AskForObject(const HttpRequest& request, const std::string& what, bool stands);
+  absl::StatusOr<Json> AskForJson(const HttpRequest& request, const std::string& what);
   absl::StatusOr<Object> Change(HttpMethod method, const Resource& resource, const ObjectName& name,
                                 absl::string_view subresource, const char* content_type, const Json& body);
 

@@ -11,10 +11,8 @@ inline constexpr char kJobMark[] = "job";
 // How often the job has been started, this pod included; and a line for people.
 inline constexpr char kStartsMark[] = "starts";
 inline constexpr char kStatusMark[] = "status";
-// A taint of nodes that are kept for a job, whose number is its value; and an annotation that says until
-// when, should siding not be there any more.
-inline constexpr char kKeptMark[] = "kept-for";
-inline constexpr char kKeptUntilMark[] = "kept-until";
+// The key of a taint of nodes that are kept for a job, whose number is its value.
+inline constexpr char kKeptTaint[] = "siding.dev/kept-for";
 // A scheduling gate: the pod waits until siding takes it off. Where the server knows no gates, a pod names
 // siding as its scheduler instead.
 inline constexpr char kGate[] = "siding.dev/wait";

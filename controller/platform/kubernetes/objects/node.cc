@@ -1,12 +1,16 @@
 #include "controller/platform/kubernetes/objects/node.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "controller/platform/kubernetes/objects/quantity.h"
 
 namespace siding::kubernetes {
 namespace {
+
+constexpr int64_t kManyPods = 1'000'000;
 
 void ReadCondition(const Json& json, Node& node) {
   node.why_not_ready = "its kubelet has said nothing yet";
@@ -23,13 +27,16 @@ void ReadCondition(const Json& json, Node& node) {
 
 Node NodeFrom(const Object& object, std::string* problem) {
   const Json& json = *object.json;
-  Node node{.name = object.name.name, .uid = object.uid};
+  Node node{.object = object};
   node.labels = TextsAt(json, {"metadata", "labels"});
   for (const Json& taint : ListAt(json, {"spec", "taints"}))
     node.taints.push_back({TextAt(taint, {"key"}), TextAt(taint, {"value"}), TextAt(taint, {"effect"})});
   const Json* unschedulable = Find(json, {"spec", "unschedulable"});
   node.cordoned = unschedulable != nullptr && unschedulable->is_boolean() && unschedulable->get<bool>();
   ReadCondition(json, node);
+  // Servers always say how many; where one does not, it is no reason to leave the node empty.
+  const absl::StatusOr<int64_t> most_pods = ParseQuantity(TextAt(json, {"status", "allocatable", "pods"}));
+  node.most_pods = static_cast<int>(std::min<int64_t>(most_pods.value_or(kManyPods), kManyPods));
   absl::StatusOr<Amounts> allocatable = AmountsFrom(Find(json, {"status", "allocatable"}));
   if (allocatable.ok()) {
     node.allocatable = *std::move(allocatable);

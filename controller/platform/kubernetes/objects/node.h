@@ -12,15 +12,14 @@
 namespace siding::kubernetes {
 
 struct Node {
-  std::string name;
-  std::string uid;
+  Object object;
   std::map<std::string, std::string> labels;
   std::vector<Taint> taints;
   bool cordoned = false;
   bool ready = false;
   std::string why_not_ready;  // the kubelet's words, or that it is not heard of
   Amounts allocatable;        // for pods, all of them together
-  bool operator==(const Node&) const = default;
+  int most_pods = 0;
 };
 // An amount that cannot be read counts as nothing, and why is in `problem`.
 Node NodeFrom(const Object& object, std::string* problem = nullptr);

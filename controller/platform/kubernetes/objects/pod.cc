@@ -11,6 +11,9 @@
 namespace siding::kubernetes {
 namespace {
 
+constexpr int64_t kUsualGrace = 30;  // seconds
+constexpr int64_t kLongestGrace = 365 * 86'400;
+
 std::optional<Time> TimeAt(const Json& json, JsonPath path) {
   const absl::StatusOr<Time> time = ParseTime(TextAt(json, path), Time{});
   return time.ok() ? std::optional(*time) : std::nullopt;
@@ -82,7 +85,7 @@ absl::string_view ToString(PodPhase phase) {
 
 Pod PodFrom(const Object& object) {
   const Json& json = *object.json;
-  Pod pod{.name = object.name, .uid = object.uid, .version = object.version};
+  Pod pod{.name = object.name, .uid = object.uid, .version = object.version, .json = object.json};
   pod.created = TimeAt(json, {"metadata", "creationTimestamp"}).value_or(Time{});
   pod.owner = OwnerAt(json);
   pod.said = SaidAt(json);
@@ -96,6 +99,8 @@ Pod PodFrom(const Object& object) {
   pod.ready = IsReady(json);
   pod.started = StartAt(json);
   pod.deleting = TimeAt(json, {"metadata", "deletionTimestamp"});
+  const int64_t grace = WholeAt(json, {"spec", "terminationGracePeriodSeconds"}, kUsualGrace);
+  pod.grace = std::chrono::seconds(std::clamp<int64_t>(grace, 0, kLongestGrace));
   pod.placement = PlacementFrom(json);
   absl::StatusOr<Amounts> requests = RequestsOf(json);
   if (requests.ok()) {

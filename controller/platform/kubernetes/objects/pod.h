@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "common/units.h"
 #include "controller/platform/kubernetes/client/object.h"
 #include "controller/platform/kubernetes/objects/needs.h"
@@ -31,6 +33,7 @@ struct Pod {
   ObjectName name;
   std::string uid;
   std::string version;
+  std::shared_ptr<const Json> json;  // all of it
   Time created{};
   Owner owner;
   // What its labels and annotations say under kPrefix, without it; an annotation goes before a label.
@@ -43,10 +46,10 @@ struct Pod {
   bool ready = false;
   std::optional<Time> started;   // the first of its containers was, for the first time that is known
   std::optional<Time> deleting;  // asked for: it is gone when its processes are, at that time at the latest
+  Duration grace = std::chrono::seconds(30);  // that its processes have to end
   Amounts requests;
   Placement placement;
   std::string problem;  // what of it cannot be read; then `requests` is nothing
-  bool operator==(const Pod&) const = default;
 };
 Pod PodFrom(const Object& object);
 

@@ -61,7 +61,7 @@ Resources Sum(const Resources& a, const Resources& b) {
   return {Sum(a.slots, b.slots), Bytes{Sum(a.memory.value, b.memory.value)}, Sum(a.gpus, b.gpus)};
 }
 
-Resources Without(const Resources& all, const Resources& taken) {
+Resources LeftOf(const Resources& all, const Resources& taken) {
   return {std::max(0, all.slots - taken.slots), std::max(Bytes{0}, all.memory - taken.memory),
           std::max(0, all.gpus - taken.gpus)};
 }
@@ -101,9 +101,9 @@ void JobTable::Put(const Pod& pod) {
     jobs_[*entry.number].insert(pod.name);
     changed_jobs_.insert(*entry.number);
   }
-  if (!entry.number && HoldsNode(pod)) {
-    others_[pod.node].insert(pod.name);
-    changed_nodes_.insert(pod.node);
+  if (HoldsNode(pod)) {
+    on_nodes_[pod.node].insert(pod.name);
+    if (!entry.number) changed_nodes_.insert(pod.node);
   }
   pods_.insert_or_assign(pod.name, std::move(entry));
 }
@@ -112,9 +112,9 @@ void JobTable::Drop(const ObjectName& name) {
   const auto found = pods_.find(name);
   if (found == pods_.end()) return;
   const std::string& node = found->second.pod.node;
-  if (const auto others = others_.find(node); others != others_.end() && others->second.erase(name) > 0) {
-    changed_nodes_.insert(node);
-    if (others->second.empty()) others_.erase(others);
+  if (const auto on = on_nodes_.find(node); on != on_nodes_.end() && on->second.erase(name) > 0) {
+    if (!found->second.number) changed_nodes_.insert(node);
+    if (on->second.empty()) on_nodes_.erase(on);
   }
   if (const auto number = found->second.number) {
     changed_jobs_.insert(*number);
@@ -129,6 +129,9 @@ std::string JobTable::WhyNot(const Pod& pod, const Ask& ask) const {
   if (left_alone_.contains(pod.name.space))
     return absl::StrCat("siding leaves pods of the namespace ", pod.name.space, " alone");
   if (!pod.problem.empty()) return pod.problem;
+  if (!ask.start_by && !ask.methods.Has(Method::kKill))
+    return absl::StrCat(kPrefix,
+                        "preemptible: expected kill among its methods: pods can only be evicted as yet");
   if (!ask.start_by) return "";
   if (!WaitsForSiding(pod) && pod.node.empty())
     return absl::StrCat("siding.dev/start-by: expected schedulerName: ", kScheduler,
@@ -140,12 +143,30 @@ std::string JobTable::WhyNot(const Pod& pod, const Ask& ask) const {
                       absl::StrJoin(not_planned, ", "));
 }
 
-Resources JobTable::TakenByOthers(const std::string& node) const {
+Resources JobTable::TakenOf(const std::string& node, bool by_jobs_too) const {
   Resources taken{0, Bytes{0}, 0};
-  const auto others = others_.find(node);
-  if (others == others_.end()) return taken;
-  for (const ObjectName& name : others->second) taken = Sum(taken, ToResources(pods_.at(name).pod.requests));
+  const auto on = on_nodes_.find(node);
+  if (on == on_nodes_.end()) return taken;
+  for (const ObjectName& name : on->second) {
+    const Entry& entry = pods_.at(name);
+    if (by_jobs_too || !entry.number) taken = Sum(taken, ToResources(entry.pod.requests));
+  }
   return taken;
+}
+
+bool JobTable::HasRoom(const std::string& node, const Pod& pod) const {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return false;
+  const auto on = on_nodes_.find(node);
+  const int pods = on == on_nodes_.end() ? 0 : static_cast<int>(on->second.size());
+  const Resources with = Sum(TakenOf(node, true), ToResources(pod.requests));
+  return pods < found->second.most_pods && ToResources(found->second.allocatable).Covers(with);
+}
+
+std::vector<JobId> JobTable::Jobs() const {
+  std::vector<JobId> jobs;
+  for (const auto& [number, pods] : jobs_) jobs.push_back(number);
+  return jobs;
 }
 
 ManagerChanges JobTable::TakeChanges() {
@@ -184,15 +205,41 @@ std::vector<const Pod*> JobTable::PodsOf(JobId job) const {
 }
 
 // While pods that made way end, and others come in their places, it is the new ones that count.
-ManagedJob JobTable::JobOf(JobId number, const std::set<ObjectName>& members) const {
+std::vector<const Pod*> JobTable::PodsThatCount(JobId number, const std::set<ObjectName>& members) const {
   std::vector<const Pod*> pods = PodsOf(number);
+  if (!pods.empty()) return pods;
+  for (const ObjectName& name : members) pods.push_back(&pods_.at(name).pod);
+  std::sort(pods.begin(), pods.end(), IsBefore);
+  return pods;
+}
+
+std::vector<PodTask> JobTable::Tasks() const {
+  std::vector<PodTask> tasks;
+  for (const auto& [number, members] : jobs_) {
+    const ManagedJob job = JobOf(number, members);
+    if (job.spec.methods.empty()) continue;
+    int rank = 0;
+    for (const Pod* pod : PodsThatCount(number, members)) {
+      PodTask task{TaskId{number, job.starts, rank++},
+                   NodeId(pod->node),
+                   pod->name,
+                   pod->uid,
+                   pod->started,
+                   {},
+                   job.spec};
+      if (IsOver(*pod)) task.succeeded = pod->phase == PodPhase::kSucceeded;
+      if (!pod->node.empty()) tasks.push_back(std::move(task));
+    }
+  }
+  return tasks;
+}
+
+ManagedJob JobTable::JobOf(JobId number, const std::set<ObjectName>& members) const {
+  const std::vector<const Pod*> pods = PodsThatCount(number, members);
   ManagedJob job;
   job.id = number;
-  const bool any_live = !pods.empty();
-  if (!any_live) {
-    for (const ObjectName& name : members) pods.push_back(&pods_.at(name).pod);
-    std::sort(pods.begin(), pods.end(), IsBefore);
-  }
+  const bool any_live =
+      std::any_of(pods.begin(), pods.end(), [](const Pod* pod) { return !pod->deleting && !IsOver(*pod); });
   const Entry& first = pods_.at(pods.front()->name);
   const auto all = [&](auto is) {
     return std::all_of(pods.begin(), pods.end(), [&](const Pod* pod) { return is(*pod); });
@@ -223,10 +270,11 @@ ManagedJob JobTable::JobOf(JobId number, const std::set<ObjectName>& members) co
   spec.name = ask.gang.empty() ? first.pod.name.name : ask.gang;
   spec.uid = spec.gid = kNobody;
   spec.user = first.pod.name.space;
-  spec.cluster_manager = kManager;
+  spec.cluster_manager = kKubernetes;
   spec.nodes = ask.gang_size;
   spec.priority = first.pod.priority;
   spec.methods = ask.methods;
+  spec.kill_grace = first.pod.grace;
   spec.notice = ask.notice;
   spec.checkpoint_interval = ask.checkpoint_interval;
   spec.max_preemptions = ask.max_preemptions;
@@ -243,13 +291,16 @@ ManagedJob JobTable::JobOf(JobId number, const std::set<ObjectName>& members) co
 }
 
 ManagedNode JobTable::NodeOf(const Node& node) const {
-  ManagedNode managed{NodeId(node.name), Without(ToResources(node.allocatable), TakenByOthers(node.name)),
+  const std::string& name = node.object.name.name;
+  ManagedNode managed{NodeId(name), LeftOf(ToResources(node.allocatable), TakenOf(name, false)),
                       node.ready && !node.cordoned, ""};
   managed.why = !node.ready ? node.why_not_ready : node.cordoned ? "cordoned" : "";
   return managed;
 }
 
-std::vector<JobTable::Unnumbered> JobTable::FindUnnumbered() const {
+JobTable::Without JobTable::FindUnnumbered() const {
+  Without found;
+  if (!jobs_.empty()) found.highest = jobs_.rbegin()->first;
   std::vector<const Entry*> without;
   std::map<std::pair<std::string, std::string>, JobId> gangs;  // by namespace and name
   for (const auto& [name, entry] : pods_) {
@@ -263,12 +314,11 @@ std::vector<JobTable::Unnumbered> JobTable::FindUnnumbered() const {
   std::sort(without.begin(), without.end(), [](const Entry* a, const Entry* b) {
     return std::tuple(a->pod.created, a->pod.name) < std::tuple(b->pod.created, b->pod.name);
   });
-  std::vector<Unnumbered> found;
   for (const Entry* entry : without) {
-    Unnumbered one{entry->pod.name, entry->pod.uid, std::nullopt};
+    Unnumbered one{entry->pod.name, entry->pod.version, entry->ask->gang, std::nullopt};
     const auto gang = gangs.find({entry->pod.name.space, entry->ask->gang});
     if (gang != gangs.end()) one.gang = gang->second;
-    found.push_back(std::move(one));
+    found.pods.push_back(std::move(one));
   }
   return found;
 }

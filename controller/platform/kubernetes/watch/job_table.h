@@ -23,10 +23,19 @@
 
 namespace siding::kubernetes {
 
-// What jobs and agents call this manager.
-inline constexpr char kManager[] = "kubernetes";
 // A label of jobs: one of their pods, "default/a".
 inline constexpr char kPodLabel[] = "pod";
+
+// A pod of batch work that has a node: what an agent there would know of it.
+struct PodTask {
+  TaskId id;  // of its job, and its place among the pods of that
+  NodeId node;
+  ObjectName pod;
+  std::string uid;
+  std::optional<Time> started;    // its first container was
+  std::optional<bool> succeeded;  // its processes are gone
+  JobSpec spec;
+};
 
 struct Refusal {
   ObjectName pod;
@@ -49,17 +58,26 @@ class JobTable {
 
   struct Unnumbered {
     ObjectName pod;
-    std::string uid;
+    std::string version;
+    std::string gang_name;      // "": it is alone
     std::optional<JobId> gang;  // what others of its gang have
   };
-  // In the order in which they were made.
-  std::vector<Unnumbered> FindUnnumbered() const;
+  struct Without {
+    std::vector<Unnumbered> pods;  // in the order in which they were made
+    JobId highest{0};              // that a pod has
+  };
+  Without FindUnnumbered() const;
   // Where the pods of this job may be, by its label; nothing: it is not known here.
   std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const;
   // Null: there is no such pod.
   const Pod* Find(const ObjectName& name) const;
+  std::vector<PodTask> Tasks() const;
   // By rank: those that are not being deleted, and are not over.
   std::vector<const Pod*> PodsOf(JobId job) const;
+  std::vector<JobId> Jobs() const;
+  const std::map<std::string, Node>& nodes() const { return nodes_; }
+  // With all that holds something of the node now, pods that are ending included, as its kubelet counts.
+  bool HasRoom(const std::string& node, const Pod& pod) const;
 
  private:
   struct Entry {
@@ -70,8 +88,10 @@ class JobTable {
   void Put(const Pod& pod);
   void Drop(const ObjectName& name);
   std::string WhyNot(const Pod& pod, const Ask& ask) const;
-  // What pods that are no jobs request of a node.
-  Resources TakenByOthers(const std::string& node) const;
+  // What pods request of a node: those that are no jobs, or all of them.
+  Resources TakenOf(const std::string& node, bool by_jobs_too) const;
+  // All that is left of a job while none of its pods counts as above, else those.
+  std::vector<const Pod*> PodsThatCount(JobId number, const std::set<ObjectName>& members) const;
   ManagedJob JobOf(JobId number, const std::set<ObjectName>& members) const;
   ManagedNode NodeOf(const Node& node) const;
 
@@ -79,7 +99,7 @@ class JobTable {
   std::map<ObjectName, Entry> pods_;
   std::map<JobId, std::set<ObjectName>> jobs_;
   std::map<std::string, Node> nodes_;
-  std::map<std::string, std::set<ObjectName>> others_;  // pods that hold a node, and are no jobs
+  std::map<std::string, std::set<ObjectName>> on_nodes_;  // the pods that hold something of each
   // What has changed.
   std::set<JobId> changed_jobs_;
   std::set<std::string> changed_nodes_;

@@ -48,13 +48,14 @@ struct Made {
     return *ObjectFrom(std::move(json));
   }
 };
-Object NodeNamed(const std::string& name, const Json& spec = Json::object()) {
+Object NodeNamed(const std::string& name, const Json& spec = Json::object(),
+                 const std::string& pods = "110") {
   return *ObjectFrom(
       {{"metadata",
         {{"name", name}, {"uid", "uid-" + name}, {"resourceVersion", "1"}, {"labels", {{"name", name}}}}},
        {"spec", spec},
        {"status",
-        {{"allocatable", {{"cpu", "4"}, {"memory", "8Ki"}}},
+        {{"allocatable", {{"cpu", "4"}, {"memory", "8Ki"}, {"pods", pods}}},
          {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})}}}});
 }
 
@@ -93,7 +94,7 @@ class JobTableTest : public testing::Test {
   std::map<std::string, std::optional<Object>> pods_;
 };
 
-const std::map<std::string, std::string> kBatch = {{"preemptible", "checkpoint"}, {"job", "7"}};
+const std::map<std::string, std::string> kBatch = {{"preemptible", "kill"}, {"job", "7"}};
 const std::map<std::string, std::string> kDeadline = {{"start-by", "+60s"}, {"walltime", "5m"}, {"job", "8"}};
 std::map<std::string, std::string> OfGang(const std::string& size) {
   auto said = kDeadline;
@@ -114,7 +115,7 @@ TEST_F(JobTableTest, BatchWorkThatRuns) {
   EXPECT_EQ(job.spec.user, "d");
   EXPECT_EQ(job.spec.cluster_manager, "kubernetes");
   EXPECT_EQ(job.spec.per_node, (Resources{1000, Bytes{1024}, 0}));
-  EXPECT_EQ(job.spec.methods, MethodSet{Method::kCheckpoint});
+  EXPECT_EQ(job.spec.methods, MethodSet{siding::Method::kKill});
 }
 TEST_F(JobTableTest, APodWithADeadlineThatWaits) {
   Add({.said = kDeadline});
@@ -198,6 +199,32 @@ TEST_F(JobTableTest, MoreThanANodeHasIsNothingLeft) {
     Add({.name = name, .node = "n1", .requests = {{"cpu", "9e18"}, {"memory", "9e18"}}});
   EXPECT_EQ(NodeNow().capacity, (Resources{0, Bytes{0}, 0}));
 }
+TEST_F(JobTableTest, RoomIsWhatAllPodsLeaveThoseThatEndIncluded) {
+  Add({.name = "system", .node = "n1", .phase = "Running"});
+  Add({.name = "ends",
+       .said = kBatch,
+       .node = "n1",
+       .phase = "Running",
+       .requests = {{"cpu", "2"}},
+       .deleting = true});
+  Add({.name = "waits", .said = kDeadline, .requests = {{"cpu", "1"}}});
+  const Pod waits = *table_.Find({"d", "waits"});
+  EXPECT_TRUE(table_.HasRoom("n1", waits));
+  Add({.name = "ends",
+       .said = kBatch,
+       .node = "n1",
+       .phase = "Running",
+       .requests = {{"cpu", "2001m"}},
+       .deleting = true});
+  EXPECT_FALSE(table_.HasRoom("n1", waits));
+  EXPECT_FALSE(table_.HasRoom("none", waits));
+}
+TEST_F(JobTableTest, ANodeTakesSoManyPods) {
+  table_.OnNodes({{NodeNamed("n1"), NodeNamed("n1", Json::object(), "1")}});
+  Add({.name = "small", .node = "n1", .requests = Json::object()});
+  EXPECT_FALSE(table_.HasRoom("n1", Pod()));
+  EXPECT_TRUE(table_.HasRoom("n2", Pod()));
+}
 TEST_F(JobTableTest, ACordonedNodeIsNotUsable) {
   table_.OnNodes({{NodeNamed("n1"), NodeNamed("n1", {{"unschedulable", true}})}});
   const ManagedNode node = NodeNow();
@@ -213,7 +240,12 @@ TEST_F(JobTableTest, WhatCannotBeReadIsRefusedAndNobodysJob) {
   Add({.said = {{"preemptible", "stop"}, {"job", "7"}}});
   EXPECT_THAT(Refused(), HasSubstr("siding.dev/preemptible: expected"));
   EXPECT_THAT(table_.TakeChanges().jobs, IsEmpty());
-  EXPECT_THAT(table_.FindUnnumbered(), IsEmpty());
+  EXPECT_THAT(table_.FindUnnumbered().pods, IsEmpty());
+}
+TEST_F(JobTableTest, WhatIsNotThereYetIsSaid) {
+  Add({.said = {{"preemptible", "checkpoint,suspend"}}});
+  EXPECT_EQ(Refused(),
+            "siding.dev/preemptible: expected kill among its methods: pods can only be evicted as yet");
 }
 TEST_F(JobTableTest, ANamespaceThatIsLeftAlone) {
   Add({.said = kBatch, .space = "kube-system"});
@@ -237,16 +269,36 @@ TEST_F(JobTableTest, WhatIsNotPlannedWithIsSaid) {
             "vendor.com/thing");
 }
 
+TEST_F(JobTableTest, PodsOfBatchWorkThatHaveANodeAreTasks) {
+  auto in_gang = kBatch;
+  in_gang["gang"] = "g";
+  in_gang["gang-size"] = "2";
+  in_gang["starts"] = "3";
+  Add({.name = "g-0", .said = in_gang});
+  Add({.name = "g-1", .said = in_gang, .node = "n2", .phase = "Running", .started = "1970-01-01T00:00:12Z"});
+  Add({.name = "urgent", .said = kDeadline, .node = "n1", .phase = "Running"});
+  const std::vector<PodTask> tasks = table_.Tasks();
+  ASSERT_THAT(tasks, SizeIs(1));
+  EXPECT_EQ(tasks[0].id, (TaskId{JobId(7), 3, 1}));
+  EXPECT_EQ(tasks[0].node, NodeId("n2"));
+  EXPECT_EQ(tasks[0].uid, "uid-g-1");
+  EXPECT_EQ(tasks[0].started, Time(std::chrono::seconds(12)));
+  EXPECT_EQ(tasks[0].succeeded, std::nullopt);
+  Add({.name = "g-1", .said = in_gang, .node = "n2", .phase = "Failed"});
+  Add({.name = "g-0", .said = in_gang, .node = "n1", .phase = "Succeeded"});
+  EXPECT_EQ(table_.Tasks()[0].succeeded, true);
+  EXPECT_EQ(table_.Tasks()[1].succeeded, false);
+}
 TEST_F(JobTableTest, WhatHasNoNumberIsListedInOrder) {
   const std::map<std::string, std::string> said = {{"preemptible", "kill"}};
   Add({.name = "late", .said = said, .created = "1970-01-01T00:00:30Z"});
   Add({.name = "early", .said = said});
   Add({.name = "over", .said = said, .phase = "Succeeded"});
   Add({.name = "silent"});
-  const auto found = table_.FindUnnumbered();
+  const auto found = table_.FindUnnumbered().pods;
   ASSERT_THAT(found, SizeIs(2));
   EXPECT_EQ(found[0].pod.name, "early");
-  EXPECT_EQ(found[0].uid, "uid-early");
+  EXPECT_EQ(found[0].version, "1");
   EXPECT_EQ(found[1].pod.name, "late");
   EXPECT_THAT(table_.TakeChanges().jobs, IsEmpty());
 }
@@ -256,7 +308,7 @@ TEST_F(JobTableTest, AGangHasOneNumber) {
   other.erase("job");
   Add({.name = "g-1", .said = other});
   Add({.name = "h-0", .said = other, .space = "elsewhere"});
-  const auto found = table_.FindUnnumbered();
+  const auto found = table_.FindUnnumbered().pods;
   ASSERT_THAT(found, SizeIs(2));
   EXPECT_EQ(found[0].gang, JobId(8));
   EXPECT_EQ(found[1].gang, std::nullopt);

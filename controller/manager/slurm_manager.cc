@@ -1,4 +1,4 @@
-#include "controller/cluster_manager.h"
+#include "controller/manager/slurm_manager.h"
 
 #include <utility>
 
@@ -11,15 +11,6 @@
 
 namespace siding {
 namespace {
-
-class OwnQueue final : public ClusterManager {
- public:
-  Platform& platform() override { return *platform_; }
-  absl::StatusOr<std::unique_ptr<ClusterManagerSession>> Connect(Engine&) override { return nullptr; }
-
- private:
-  const std::unique_ptr<Platform> platform_ = NewStandalonePlatform();
-};
 
 class EngineAnswers final : public slurm::Answerer {
  public:
@@ -73,18 +64,16 @@ class SlurmManager final : public ClusterManager {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ClusterManager>> ClusterManager::Open(const SlurmConfig& slurm,
-                                                                     std::function<absl::Status()> may_act) {
-  if (slurm.mode == SlurmMode::kOff) return std::make_unique<OwnQueue>();
-  const slurm::PlatformOptions options{slurm.backend, slurm.interval, slurm.mode == SlurmMode::kSteering,
-                                       slurm.suspend, UserName,       std::move(may_act)};
+absl::StatusOr<std::unique_ptr<ClusterManager>> OpenSlurmManager(const SlurmConfig& config,
+                                                                 std::function<absl::Status()> may_act) {
+  const slurm::PlatformOptions options{config.backend, config.interval, config.mode == SlurmMode::kSteering,
+                                       config.suspend, UserName,        std::move(may_act)};
   SIDING_ASSIGN_OR_RETURN(auto platform, slurm::OpenSlurmPlatform(options, SystemClock()));
-  return std::make_unique<SlurmManager>(slurm, std::move(platform));
+  return std::make_unique<SlurmManager>(config, std::move(platform));
 }
 
-absl::StatusOr<std::vector<std::string>> ClusterManager::Check(const SlurmConfig& slurm) {
-  if (slurm.mode == SlurmMode::kOff) return std::vector<std::string>();
-  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<slurm::Client> client, slurm::OpenClient(slurm.backend));
+absl::StatusOr<std::vector<std::string>> CheckSlurm(const SlurmConfig& config) {
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<slurm::Client> client, slurm::OpenClient(config.backend));
   SIDING_ASSIGN_OR_RETURN(const slurm::Settings settings, client->LoadSettings());
   return slurm::ProblemsOf(settings);
 }

@@ -1,0 +1,68 @@
+// Kubernetes as siding's platform: what is observed there goes to a sink, and what is desired is brought
+// about.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/units.h"
+#include "controller/platform/kubernetes/client/object.h"
+#include "controller/platform/kubernetes/client/pacer.h"
+#include "controller/platform/kubernetes/client/transport.h"
+#include "controller/platform/kubernetes/watch/job_table.h"
+#include "controller/platform/platform.h"
+
+namespace siding::kubernetes {
+
+struct PlatformOptions {
+  std::set<std::string> left_alone = {"kube-system"};  // namespaces whose pods siding does not touch
+  ObjectName numbers = {"siding", "siding-numbers"};   // the ConfigMap of the next job's number
+  Duration round = std::chrono::seconds(1);        // what failed is tried again then, or with the next change
+  Duration evict_again = std::chrono::seconds(5);  // a pod that is still there is evicted again after this
+};
+
+// What an agent on each node would know of it and of its pods.
+struct ClusterNow {
+  struct Machine {
+    NodeId id;
+    std::string uid;
+    Resources allocatable;
+  };
+  std::vector<Machine> machines;  // that are ready
+  std::vector<PodTask> tasks;
+};
+
+// Called on a thread of the platform's, one call at a time, and without a lock.
+class PlatformListener {
+ public:
+  virtual ~PlatformListener() = default;
+  // What has changed in the queue; all of it at the first time.
+  virtual void OnChanges(ManagerChanges changes) = 0;
+  // The cluster as it is now, at every change and every `PlatformOptions::round`, as long as it is known: not
+  // while the server cannot be watched. Returns the pods that are to be evicted; what is still asked for next
+  // time is tried again.
+  virtual std::vector<PodTask> OnRound(const ClusterNow& now) = 0;
+};
+
+class KubernetesPlatform : public Platform {
+ public:
+  // Begins to watch, once. The listener hears nothing before all pods and nodes are known. SetDesired() may
+  // come before.
+  virtual void Start(PlatformListener& listener) = 0;
+  // A round soon. Thread-safe.
+  virtual void Wake() = 0;
+  // Says this on the pods of a job: `reason` is a word such as "SidingRefused", `key` tells it from others of
+  // the same reason. Thread-safe. Lost if the pods are gone by then.
+  virtual void Tell(JobId job, bool warning, std::string reason, std::string text, std::string key) = 0;
+  // Waits for a call that is under way; nothing is heard or done afterwards.
+  virtual void Stop() = 0;
+};
+
+// Changes go through the same transport: one that a guard has to allow (client/guarded_transport.h) is tried
+// again as any that fails. `pacer` and `clock` must outlive it.
+std::unique_ptr<KubernetesPlatform> NewKubernetesPlatform(std::unique_ptr<Transport> transport, Pacer& pacer,
+                                                          const Clock& clock, const PlatformOptions& options);
+
+}  // namespace siding::kubernetes

@@ -1,0 +1,39 @@
+// The numbers of jobs: none is given twice, whichever controller gives it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "controller/platform/kubernetes/client/api_client.h"
+#include "controller/platform/kubernetes/watch/job_table.h"
+
+namespace siding::kubernetes {
+
+// The next number that is free lies in a ConfigMap, `data.next`. A block of them is taken at a time, by a
+// change that another's change in between makes fail; what is left of a block is lost with its controller.
+// Not thread-safe.
+class Numbers {
+ public:
+  // The client must outlive it. `where`: of the ConfigMap, which is made when it is not there.
+  Numbers(ApiClient& client, ObjectName where) : client_(client), where_(std::move(where)) {}
+
+  // One beyond `highest`, which somebody has: the ConfigMap may have been deleted. kFailedPrecondition: it
+  // has no number in it that could be the next; somebody has to mend it.
+  absl::StatusOr<JobId> Next(JobId highest);
+
+ private:
+  absl::Status TakeBlock(int64_t least);
+
+  ApiClient& client_;
+  const ObjectName where_;
+  int64_t next_ = 0;
+  int64_t end_ = 0;  // of the block
+};
+
+// Writes a number on each of these pods: its gang's, or the next. kAborted: a pod has changed meanwhile; it
+// is looked at again when that is told.
+absl::Status NumberPods(const JobTable::Without& pods, Numbers& numbers, ApiClient& client);
+
+}  // namespace siding::kubernetes

@@ -1,0 +1,136 @@
+#include "controller/platform/kubernetes/reconcile/numbers.h"
+
+#include <nlohmann/json.hpp>
+
+#include "controller/platform/kubernetes/fake/fake_transport.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::kubernetes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Kind = Fault::Kind;
+
+const ObjectName kWhere{"siding", "siding-numbers"};
+const JobId kNone(0);
+
+class NumbersTest : public testing::Test {
+ protected:
+  void Put(const std::string& next) {
+    transport_.Do([&](FakeApiServer& server) {
+      server.store().Put("configmaps", kWhere, {{"data", {{"next", next}}}});
+    });
+  }
+  // A pod that asks, alone or in a gang.
+  void AddPod(const std::string& name, const std::string& gang = "") {
+    Json pod = {{"metadata", {{"annotations", {{"siding.dev/preemptible", "kill"}}}}}};
+    if (!gang.empty()) {
+      pod["metadata"]["annotations"]["siding.dev/gang"] = gang;
+      pod["metadata"]["annotations"]["siding.dev/gang-size"] = "2";
+    }
+    transport_.Do([&](FakeApiServer& server) { server.store().Put("pods", {"d", name}, pod); });
+  }
+  // As an informer would tell it now.
+  JobTable Table() {
+    JobTable table({});
+    const auto pods = client_.List(Pods(), {});
+    for (const Object& pod : pods->items) table.OnPods({{std::nullopt, pod}});
+    return table;
+  }
+  std::string NumberOf(const std::string& name) {
+    return TextAt(*client_.Get(Pods(), {"d", name})->json, {"metadata", "annotations", "siding.dev/job"});
+  }
+  void Fail(Kind kind, HttpMethod method, const std::string& path, int code = 500) {
+    transport_.Add({.kind = kind, .path = path, .method = method, .code = code});
+  }
+
+  FakeClock clock_;
+  FakePacer pacer_{clock_};
+  FakeApiServer server_{{.resources = {Pods(), {"", "v1", "configmaps", true}}}};
+  FakeTransport transport_{server_, clock_};
+  ApiClient client_{transport_, pacer_};
+  Numbers numbers_{client_, kWhere};
+};
+
+TEST_F(NumbersTest, TheyBeginWithOneAndGrow) {
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(1));
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(2));
+}
+TEST_F(NumbersTest, AnotherControllerGivesOthers) {
+  Numbers other(client_, kWhere);
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(1));
+  EXPECT_EQ(*other.Next(kNone), JobId(101));
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(2));
+}
+TEST_F(NumbersTest, ABlockThatIsUsedUpIsFollowedByAnother) {
+  for (int i = 1; i <= 100; ++i) EXPECT_EQ(*numbers_.Next(kNone), JobId(i));
+  Numbers other(client_, kWhere);
+  EXPECT_EQ(*other.Next(kNone), JobId(101));
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(201));
+}
+TEST_F(NumbersTest, WhereTheConfigMapWasDeletedTheyGoOnBeyondAllThatAreKnown) {
+  EXPECT_EQ(*numbers_.Next(JobId(500)), JobId(501));
+  EXPECT_EQ(*numbers_.Next(JobId(501)), JobId(502));
+}
+TEST_F(NumbersTest, ABlockWhoseAnswerIsLostIsNotUsed) {
+  Put("7");
+  Fail(Kind::kAnswerLost, HttpMethod::kPatch, "configmaps");
+  EXPECT_FALSE(numbers_.Next(kNone).ok());
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(107));
+}
+TEST_F(NumbersTest, OneThatAnotherTookInBetweenIsReadAgain) {
+  Put("7");
+  Fail(Kind::kAnswer, HttpMethod::kPatch, "configmaps", 409);
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(7));
+}
+TEST_F(NumbersTest, WhatIsNoNumberIsLeftForSomebodyToMend) {
+  for (const char* wrong : {"", "-3", "many", "4294967290"}) {
+    Put(wrong);
+    const absl::Status status = numbers_.Next(kNone).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << wrong;
+    EXPECT_THAT(status.message(), HasSubstr("ConfigMap siding/siding-numbers: data.next: expected a number"));
+  }
+}
+
+TEST_F(NumbersTest, EachPodGetsOneAndAGangOneTogether) {
+  AddPod("a");
+  AddPod("b");
+  for (const char* name : {"g-0", "g-1"}) AddPod(name, "g");
+  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, client_).ok());
+  EXPECT_EQ(NumberOf("a"), "1");
+  EXPECT_EQ(NumberOf("b"), "2");
+  EXPECT_EQ(NumberOf("g-0"), "3");
+  EXPECT_EQ(NumberOf("g-1"), "3");
+}
+TEST_F(NumbersTest, ALatePodOfAGangGetsItsNumber) {
+  AddPod("g-0", "g");
+  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, client_).ok());
+  AddPod("g-1", "g");
+  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, client_).ok());
+  EXPECT_EQ(NumberOf("g-1"), NumberOf("g-0"));
+}
+TEST_F(NumbersTest, AGangIsNotSplitWhileWhatIsSeenIsLate) {
+  AddPod("g-0", "g");
+  const JobTable late = Table();
+  ASSERT_TRUE(NumberPods(late.FindUnnumbered(), numbers_, client_).ok());
+  AddPod("g-1", "g");
+  JobTable both = late;
+  both.OnPods({{std::nullopt, *client_.Get(Pods(), {"d", "g-1"})}});
+  EXPECT_TRUE(absl::IsAborted(NumberPods(both.FindUnnumbered(), numbers_, client_)));
+  EXPECT_EQ(NumberOf("g-1"), "");
+}
+TEST_F(NumbersTest, APodThatWasNumberedWithoutAnAnswerKeepsItsNumber) {
+  AddPod("a");
+  const JobTable late = Table();
+  Fail(Kind::kAnswerLost, HttpMethod::kPatch, "pods");
+  EXPECT_FALSE(NumberPods(late.FindUnnumbered(), numbers_, client_).ok());
+  EXPECT_TRUE(absl::IsAborted(NumberPods(late.FindUnnumbered(), numbers_, client_)));
+  EXPECT_EQ(NumberOf("a"), "1");
+  EXPECT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, client_).ok());
+  EXPECT_EQ(NumberOf("a"), "1");
+}
+
+}  // namespace
+}  // namespace siding::kubernetes

@@ -1,0 +1,137 @@
+#include "controller/platform/kubernetes/reconcile/steps.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "controller/platform/kubernetes/objects/marks.h"
+
+namespace siding::kubernetes {
+namespace {
+
+constexpr char kHostnameLabel[] = "kubernetes.io/hostname";
+constexpr char kNoSchedule[] = "NoSchedule";
+
+// The jobs for which nodes are kept; a node that several want is the first one's.
+std::map<std::string, JobId> KeptNodes(const DesiredState& desired) {
+  std::map<std::string, JobId> kept;
+  for (const auto& [job, wanted] : desired.kept) {
+    for (const NodeId& node : wanted.nodes) kept.emplace(node.value(), job);
+  }
+  return kept;
+}
+
+Step PatchStep(std::string target, std::string action, const Resource& resource, const ObjectName& name,
+               Json body) {
+  return {std::move(target), std::move(action),
+          Patch{resource, name, std::make_shared<const Json>(std::move(body))}};
+}
+
+// Others' taints stay as they are, with all their fields. `job`: null, it is kept for nobody.
+void AddNodeStep(const Node& node, const JobId* job, std::vector<Step>& steps) {
+  Json taints = Json::array();
+  std::vector<std::string> ours;
+  for (const Json& taint : ListAt(*node.object.json, {"spec", "taints"})) {
+    if (TextAt(taint, {"key"}) == kKeptTaint) {
+      ours.push_back(TextAt(taint, {"value"}));
+    } else {
+      taints.push_back(taint);
+    }
+  }
+  std::vector<std::string> wanted;
+  if (job != nullptr) wanted.push_back(absl::StrCat(job->value()));
+  if (ours == wanted) return;
+  if (job != nullptr)
+    taints.push_back({{"key", kKeptTaint}, {"value", wanted.front()}, {"effect", kNoSchedule}});
+  Json body = {{"metadata", {{"resourceVersion", node.object.version}}},
+               {"spec", {{"taints", std::move(taints)}}}};
+  const std::string& name = node.object.name.name;
+  steps.push_back(PatchStep("node " + name,
+                            job != nullptr ? "kept for job " + wanted.front() : "kept no more", Nodes(),
+                            node.object.name, std::move(body)));
+}
+
+std::string NameOf(const Pod& pod) { return "pod " + ToString(pod.name); }
+
+bool HasGate(const Pod& pod) {
+  return std::find(pod.gates.begin(), pod.gates.end(), kGate) != pod.gates.end();
+}
+
+Step LetGo(const Pod& pod, const Node& node) {
+  Json gates = Json::array();
+  for (const std::string& gate : pod.gates) {
+    if (gate != kGate) gates.push_back({{"name", gate}});
+  }
+  Json tolerations = ListAt(*pod.json, {"spec", "tolerations"});
+  tolerations.push_back({{"key", kKeptTaint}, {"operator", "Exists"}, {"effect", kNoSchedule}});
+  const auto hostname = node.labels.find(kHostnameLabel);
+  const std::string& name = hostname == node.labels.end() ? node.object.name.name : hostname->second;
+  Json body = {{"metadata", {{"resourceVersion", pod.version}}},
+               {"spec",
+                {{"schedulingGates", std::move(gates)},
+                 {"nodeSelector", {{kHostnameLabel, name}}},
+                 {"tolerations", std::move(tolerations)}}}};
+  return PatchStep(NameOf(pod), "let go to " + node.object.name.name, Pods(), pod.name, std::move(body));
+}
+
+// Those that have no node yet get theirs, by rank, all of them or none.
+void AddPlacement(const JobTable& table, const std::vector<const Pod*>& pods,
+                  const std::vector<NodeId>& nodes, std::vector<Step>& steps) {
+  if (pods.size() != nodes.size()) return;
+  std::vector<Step> placed;
+  for (size_t rank = 0; rank < pods.size(); ++rank) {
+    const Pod& pod = *pods[rank];
+    if (!pod.node.empty()) continue;
+    const auto node = table.nodes().find(nodes[rank].value());
+    if (node == table.nodes().end() || !table.HasRoom(node->first, pod)) return;
+    if (HasGate(pod)) {
+      placed.push_back(LetGo(pod, node->second));
+    } else if (pod.scheduler == kScheduler) {
+      placed.push_back({NameOf(pod), "bound to " + node->first, Binding{pod.name, pod.uid, node->first}});
+    }
+  }
+  std::move(placed.begin(), placed.end(), std::back_inserter(steps));
+}
+
+void AddStatus(const Pod& pod, const std::string& why, std::vector<Step>& steps) {
+  const auto said = pod.said.find(kStatusMark);
+  if (said == pod.said.end() ? why.empty() : said->second == why) return;
+  const Json text = why.empty() ? Json() : Json(why);
+  Json body = {
+      {"metadata", {{"uid", pod.uid}, {"annotations", {{absl::StrCat(kPrefix, kStatusMark), text}}}}}};
+  steps.push_back(PatchStep(NameOf(pod), why.empty() ? "no longer marked" : "marked: " + why, Pods(),
+                            pod.name, std::move(body)));
+}
+
+}  // namespace
+
+std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& table) {
+  std::vector<Step> steps;
+  const std::map<std::string, JobId> kept = KeptNodes(desired);
+  for (const auto& [name, node] : table.nodes()) {
+    const auto job = kept.find(name);
+    AddNodeStep(node, job == kept.end() ? nullptr : &job->second, steps);
+  }
+  for (const JobId job : table.Jobs()) {
+    const auto wanted = desired.jobs.find(job);
+    const bool is_wanted = wanted != desired.jobs.end();
+    const std::vector<const Pod*> pods = table.PodsOf(job);
+    for (const Pod* pod : pods) AddStatus(*pod, is_wanted ? wanted->second.why : "", steps);
+    // Nodes that are not kept for it may be another's by the time that it comes.
+    if (is_wanted && desired.kept.contains(job)) AddPlacement(table, pods, wanted->second.nodes, steps);
+  }
+  return steps;
+}
+
+absl::Status Apply(ApiClient& client, const Step& step) {
+  if (const auto* patch = std::get_if<Patch>(&step.call))
+    return client.MergePatch(patch->resource, patch->name, *patch->body).status();
+  const auto& binding = std::get<Binding>(step.call);
+  return client.Bind(binding.pod, binding.uid, binding.node).status();
+}
+
+bool IsOverTaken(const absl::Status& status) { return absl::IsAborted(status) || absl::IsNotFound(status); }
+
+}  // namespace siding::kubernetes

@@ -1,0 +1,53 @@
+// The steps from what is observed in a cluster to what siding wants of it. Pure, but for Apply.
+//
+// The desired state is the whole of it at any moment: whatever bears siding's mark (objects/marks.h) and is
+// not desired any more is taken back, whoever did it. So a controller that was restarted states its desired
+// state again and is done, and with an empty one no node is kept.
+//
+// Each call says of which version of its object it is, or of which uid: what has changed meanwhile is looked
+// at again, and a call that was made before does nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "controller/platform/kubernetes/client/api_client.h"
+#include "controller/platform/kubernetes/watch/job_table.h"
+#include "controller/platform/manager.h"
+
+namespace siding::kubernetes {
+
+struct Patch {
+  Resource resource;
+  ObjectName name;
+  std::shared_ptr<const Json> body;  // a merge patch, with the version or the uid that it is of
+};
+struct Binding {
+  ObjectName pod;
+  std::string uid;
+  std::string node;
+};
+struct Step {
+  std::string target;  // "node n1", "pod default/a": for people, as the following
+  std::string action;  // "kept for job 42"
+  std::variant<Patch, Binding> call;
+};
+struct StepResult {
+  Step step;
+  absl::Status status;
+};
+
+// A pod gets its node only when there is room on the nodes of its whole gang, for a kubelet turns down what
+// it has no room for, and the pod has failed then. One with siding's gate is told its node and let go; its
+// own scheduler does the rest.
+std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& table);
+
+absl::Status Apply(ApiClient& client, const Step& step);
+// What is meant was done by another, or was of an object that is another by now: it shows with the next
+// change.
+bool IsOverTaken(const absl::Status& status);
+
+}  // namespace siding::kubernetes

@@ -1,0 +1,188 @@
+#include "controller/platform/kubernetes/reconcile/steps.h"
+
+#include <nlohmann/json.hpp>
+
+#include "controller/platform/kubernetes/fake/fake_transport.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace siding::kubernetes {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const Json kOthersTaint = {
+    {"key", "team"}, {"value", "x"}, {"effect", "NoExecute"}, {"timeAdded", "2026-01-01T00:00:00Z"}};
+
+class StepsTest : public testing::Test {
+ protected:
+  StepsTest() {
+    for (const char* name : {"n1", "n2"}) AddNode(name);
+  }
+  void AddNode(const std::string& name, const Json& spec = Json::object()) {
+    Put("nodes", {"", name},
+        {{"metadata", {{"labels", {{"kubernetes.io/hostname", "host-" + name}}}}},
+         {"spec", spec},
+         {"status", {{"allocatable", {{"cpu", "2"}, {"pods", "9"}}}}}});
+  }
+  // Of job 7, with a deadline, requesting a CPU.
+  Json Pod(const Json& spec = {{"schedulerName", "siding"}}, const std::string& job = "7") {
+    Json pod = {{"metadata", {{"annotations", {{"siding.dev/start-by", "+60s"}, {"siding.dev/job", job}}}}},
+                {"spec", spec}};
+    pod["spec"]["containers"] =
+        Json::array({{{"name", "main"}, {"resources", {{"requests", {{"cpu", "1"}}}}}}});
+    return pod;
+  }
+  static Json InGang(Json pod) {
+    pod["metadata"]["annotations"]["siding.dev/gang"] = "g";
+    pod["metadata"]["annotations"]["siding.dev/gang-size"] = "2";
+    return pod;
+  }
+  void Put(const std::string& plural, const ObjectName& name, const Json& object) {
+    transport_.Do([&](FakeApiServer& server) { server.store().Put(plural, name, object); });
+  }
+  JobTable Table() {
+    JobTable table({});
+    const auto nodes = client_.List(Nodes(), {});
+    const auto pods = client_.List(Pods(), {});
+    for (const Object& node : nodes->items) table.OnNodes({{std::nullopt, node}});
+    for (const Object& pod : pods->items) table.OnPods({{std::nullopt, pod}});
+    return table;
+  }
+  // Takes the steps; what was done, for people.
+  std::vector<std::string> Take() {
+    std::vector<std::string> taken;
+    for (const Step& step : StepsTowards(desired_, Table())) {
+      const absl::Status status = Apply(client_, step);
+      taken.push_back(step.target + ": " + step.action + (status.ok() ? "" : ": " + status.ToString()));
+    }
+    return taken;
+  }
+  void Keep(const std::vector<NodeId>& nodes, const std::string& why = "") {
+    desired_.kept[JobId(7)] = {nodes, "d", {}};
+    desired_.jobs[JobId(7)] = {.nodes = nodes, .why = why};
+  }
+  Json Now(const Resource& resource, const ObjectName& name) { return *client_.Get(resource, name)->json; }
+
+  FakeClock clock_;
+  FakePacer pacer_{clock_};
+  FakeApiServer server_;
+  FakeTransport transport_{server_, clock_};
+  ApiClient client_{transport_, pacer_};
+  DesiredState desired_;
+};
+
+TEST_F(StepsTest, NothingDesiredIsNothingToDo) {
+  Put("pods", {"d", "a"}, Pod());
+  EXPECT_THAT(Take(), IsEmpty());
+}
+
+TEST_F(StepsTest, ANodeIsKeptOnceAndThenNoMore) {
+  desired_.kept[JobId(7)] = {{NodeId("n1")}, "d", {}};
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7"));
+  EXPECT_EQ(ListAt(Now(Nodes(), {"", "n1"}), {"spec", "taints"}),
+            Json::array({{{"key", "siding.dev/kept-for"}, {"value", "7"}, {"effect", "NoSchedule"}}}));
+  EXPECT_THAT(Take(), IsEmpty());
+  desired_ = {};
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept no more"));
+  EXPECT_THAT(ListAt(Now(Nodes(), {"", "n1"}), {"spec", "taints"}), IsEmpty());
+}
+TEST_F(StepsTest, ANodeThatIsKeptForAnotherChangesHands) {
+  AddNode("n1",
+          {{"taints", Json::array({{{"key", "siding.dev/kept-for"}, {"value", "6"}, {"effect", "NoSchedule"}},
+                                   kOthersTaint})}});
+  desired_.kept[JobId(7)] = {{NodeId("n1")}, "d", {}};
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7"));
+  EXPECT_EQ(ListAt(Now(Nodes(), {"", "n1"}), {"spec", "taints"}),
+            Json::array(
+                {kOthersTaint, {{"key", "siding.dev/kept-for"}, {"value", "7"}, {"effect", "NoSchedule"}}}));
+}
+TEST_F(StepsTest, ANodeThatChangedMeanwhileIsLookedAtAgain) {
+  desired_.kept[JobId(7)] = {{NodeId("n1")}, "d", {}};
+  const std::vector<Step> steps = StepsTowards(desired_, Table());
+  AddNode("n1", {{"taints", Json::array({kOthersTaint})}});
+  const absl::Status status = Apply(client_, steps.front());
+  EXPECT_TRUE(IsOverTaken(status)) << status;
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7"));
+}
+
+TEST_F(StepsTest, APodIsBoundWhereThereIsRoom) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n2")});
+  EXPECT_THAT(Take(), ElementsAre("node n2: kept for job 7", "pod d/a: bound to n2"));
+  EXPECT_EQ(TextAt(Now(Pods(), {"d", "a"}), {"spec", "nodeName"}), "n2");
+  EXPECT_THAT(Take(), IsEmpty());
+}
+TEST_F(StepsTest, ItWaitsWhileAnotherIsThere) {
+  Put("pods", {"d", "a"}, Pod());
+  Json victim = Pod({{"nodeName", "n2"}}, "3");
+  victim["spec"]["containers"].push_back(victim["spec"]["containers"][0]);
+  victim["metadata"]["annotations"].erase("siding.dev/start-by");
+  Put("pods", {"d", "victim"}, victim);
+  Keep({NodeId("n2")});
+  EXPECT_THAT(Take(), ElementsAre("node n2: kept for job 7"));
+  transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "victim"}); });
+  EXPECT_THAT(Take(), ElementsAre("pod d/a: bound to n2"));
+}
+TEST_F(StepsTest, AGangIsBoundTogetherByRank) {
+  for (const char* name : {"g-0", "g-1"}) Put("pods", {"d", name}, InGang(Pod()));
+  Json system = Pod({{"nodeName", "n2"}});
+  system["metadata"].erase("annotations");
+  system["spec"]["containers"].push_back(system["spec"]["containers"][0]);
+  Put("pods", {"d", "system"}, system);
+  Keep({NodeId("n2"), NodeId("n1")});
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7", "node n2: kept for job 7"));
+  transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "system"}); });
+  EXPECT_THAT(Take(), ElementsAre("pod d/g-0: bound to n2", "pod d/g-1: bound to n1"));
+}
+TEST_F(StepsTest, TheRestOfAGangIsBoundAfterAFailure) {
+  for (const char* name : {"g-0", "g-1"}) Put("pods", {"d", name}, InGang(Pod()));
+  Keep({NodeId("n1"), NodeId("n2")});
+  transport_.Add({.kind = Fault::Kind::kAnswer, .path = "g-1/binding", .code = 500});
+  Take();
+  EXPECT_THAT(Take(), ElementsAre("pod d/g-1: bound to n2"));
+}
+TEST_F(StepsTest, AGatedPodIsToldItsNodeAndLetGo) {
+  const Json toleration = {{"key", "mine"}, {"operator", "Exists"}};
+  Put("pods", {"d", "a"},
+      Pod({{"schedulingGates", Json::array({{{"name", "siding.dev/wait"}}})},
+           {"tolerations", Json::array({toleration})}}));
+  Keep({NodeId("n1")});
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7", "pod d/a: let go to n1"));
+  const Json now = Now(Pods(), {"d", "a"});
+  EXPECT_THAT(ListAt(now, {"spec", "schedulingGates"}), IsEmpty());
+  EXPECT_EQ(TextAt(now, {"spec", "nodeSelector", "kubernetes.io/hostname"}), "host-n1");
+  EXPECT_EQ(
+      ListAt(now, {"spec", "tolerations"}),
+      Json::array(
+          {toleration, {{"key", "siding.dev/kept-for"}, {"operator", "Exists"}, {"effect", "NoSchedule"}}}));
+  EXPECT_THAT(Take(), IsEmpty());
+}
+TEST_F(StepsTest, WithoutNodesThatAreKeptNothingIsBound) {
+  Put("pods", {"d", "a"}, Pod());
+  desired_.jobs[JobId(7)] = {.nodes = {NodeId("n1")}};
+  EXPECT_THAT(Take(), IsEmpty());
+}
+TEST_F(StepsTest, AnotherPodOfThatNameIsNotBound) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n1")});
+  const std::vector<Step> steps = StepsTowards(desired_, Table());
+  transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "a"}); });
+  EXPECT_TRUE(IsOverTaken(Apply(client_, steps.back())));
+}
+
+TEST_F(StepsTest, WhyAPodWaitsIsWrittenOnItAndTakenBack) {
+  Put("pods", {"d", "a"}, Pod());
+  desired_.jobs[JobId(7)] = {.why = "is to start by noon"};
+  EXPECT_THAT(Take(), ElementsAre("pod d/a: marked: is to start by noon"));
+  EXPECT_EQ(TextAt(Now(Pods(), {"d", "a"}), {"metadata", "annotations", "siding.dev/status"}),
+            "is to start by noon");
+  EXPECT_THAT(Take(), IsEmpty());
+  desired_ = {};
+  EXPECT_THAT(Take(), ElementsAre("pod d/a: no longer marked"));
+  EXPECT_THAT(Take(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace siding::kubernetes

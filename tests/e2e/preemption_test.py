@@ -120,9 +120,9 @@ class Refusals(ClusterCase):
         return str(error.exception)
 
     def test_impossible_deadline_touches_nothing(self):
-        job = self.counter(methods="kill", nodes=2)
+        job = self.counter(150, 8, 2, "kill", "--kill-grace", "60s")
         self.wait_counting(job)
-        text = self.refused("--name", "x", "--nodes", 2, "--start-by", "+10ms", "--", "/bin/true")
+        text = self.refused("--name", "x", "--nodes", 2, "--start-by", "+20s", "--", "/bin/true")
         self.assertIn("earliest", text)
         self.assertEqual(self.cluster.job(job)["state"], "running")
         self.assertEqual(self.cluster.job(job)["preemptions"], 0)

@@ -195,9 +195,9 @@ class Kubernetes:
         except OSError:
             return False
 
-    def has_account(self, namespace="default"):
-        """Whether pods can be made in it: before, the server refuses them for want of a token."""
-        status, account = self.call("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+    def has_account(self, namespace="default", name="default"):
+        """Whether it has a token. Before the default one has, no pods can be made in the namespace."""
+        status, account = self.call("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}")
         return status == 200 and bool(account.get("secrets"))
 
     # ---- what a client does ----

@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
-from cluster import BIN, marked_processes, wait_for  # noqa: E402,F401
+from cluster import BIN, ROOT, marked_processes, wait_for  # noqa: E402,F401
 from kubernetes import SKIPPED, Kubernetes, KubernetesError, programs  # noqa: E402,F401
 
 PODS = "/api/v1/namespaces/default/pods"

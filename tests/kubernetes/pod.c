@@ -6,9 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static int ended_by_signal = 128 + SIGTERM;  // exit code, as of most programs
+
 static void End(int signal_number) {
   (void)signal_number;
-  _exit(0);
+  _exit(ended_by_signal);
 }
 
 static void Reap(int signal_number) {
@@ -24,6 +26,7 @@ int main(int argc, char** argv) {
   signal(SIGINT, End);
   signal(SIGCHLD, Reap);
   if (strcmp(argv[0], "/pause") == 0) {
+    ended_by_signal = 0;
     for (;;) pause();
   }
   for (unsigned long number = 0;; ++number) {

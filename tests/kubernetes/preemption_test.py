@@ -1,13 +1,23 @@
 #!/usr/bin/python3
 """Pods that make way for pods with a deadline, on a real node, with kubectl alone."""
 
+import base64
 import json
 import os
 import subprocess
 import time
 
-from case import BIN, PODS, KubernetesCase, main, pod, wait_for
+from case import BIN, PODS, ROOT, KubernetesCase, main, pod, wait_for
 
+RIGHTS = ROOT / "deploy/kubernetes/rbac.yaml"
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{{name: here, cluster: {{server: "https://127.0.0.1:{port}", certificate-authority: {bed}/certs/ca.pem}}}}]
+users: [{{name: siding, user: {{tokenFile: token}}}}]
+contexts: [{{name: siding, context: {{cluster: here, user: siding}}}}]
+current-context: siding
+"""
 POLICY = "min_runtime: 0s\ncooldown: 0s\nmargin: 500ms\n"
 
 
@@ -21,10 +31,22 @@ class Preemption(KubernetesCase):
         cls.state = cls.bed.dir / "siding"
         cls.state.mkdir()
         (cls.state / "policy.yaml").write_text(POLICY)
+        (cls.state / "kubeconfig").write_text(KUBECONFIG.format(port=cls.bed.port, bed=cls.bed.dir))
+        (cls.state / "token").write_text(cls.make_account())
         (cls.state / "sidingd.yaml").write_text(
             f"socket: {cls.state}/siding.sock\nstate_dir: {cls.state}/controller\npolicy: {cls.state}/policy.yaml\nheartbeat: 1s\n"
-            f"kubernetes:\n  mode: evicting\n  kubeconfig: {cls.bed.dir}/admin.kubeconfig\n  namespace: default\n")
+            f"kubernetes:\n  mode: evicting\n  kubeconfig: {cls.state}/kubeconfig\n")
         cls.start_controller()
+
+    @classmethod
+    def make_account(cls):
+        """With the rights that are shipped; its token."""
+        made = cls.bed.kubectl("apply", "-f", RIGHTS)
+        assert made.returncode == 0, made.stderr
+        wait_for("the account's token", lambda: cls.bed.has_account("siding", "siding"))
+        _, account = cls.bed.call("GET", "/api/v1/namespaces/siding/serviceaccounts/siding")
+        _, secret = cls.bed.call("GET", f"/api/v1/namespaces/siding/secrets/{account['secrets'][0]['name']}")
+        return base64.b64decode(secret["data"]["token"]).decode()
 
     @classmethod
     def start_controller(cls):
@@ -50,6 +72,9 @@ class Preemption(KubernetesCase):
     def pod_now(self, name):
         status, now = self.bed.call("GET", f"{PODS}/{name}")
         return now if status == 200 else None
+
+    def is_leaving(self, name):
+        return (now := self.pod_now(name)) is None or "deletionTimestamp" in now["metadata"]
 
     def wait_running(self, name):
         return wait_for(f"pod {name} to run", lambda: (now := self.pod_now(name)) and now["status"].get("phase") == "Running" and now, 60)
@@ -111,14 +136,16 @@ class Preemption(KubernetesCase):
         asked = time.time()
         self.wait_running("steer")
         self.assertLess(time.time() - asked, 40)
-        self.assertIsNone(self.pod_now(victim))
+        self.assertTrue(self.is_leaving(victim))
         self.assertTrue(self.is_kept())
-        self.assertTrue(self.events("steer", "SidingPlan"), self.bed.kubectl("get", "events").stdout)
-        self.assertTrue(any("kill" in said for said in self.events(victim, "SidingOrderKill")))
+        self.assertTrue(self.events("steer", "SidingPlanned"), self.bed.kubectl("get", "events").stdout)
+        [said] = self.events(victim, "SidingOrderKill")
+        self.assertIn("to be ended", said)
         self.delete("steer")
         wait_for("the node to be kept no more", lambda: not self.is_kept(), 30)
         self.wait_pod_of("victim", but=victim)
-        self.assertNotIn("failed", str(self.bed.kubectl("get", "job", "victim", "-o", "jsonpath={.status}").stdout))
+        _, job = self.bed.call("GET", "/apis/batch/v1/namespaces/default/jobs/victim")
+        self.assertEqual((job["status"].get("active"), job["status"].get("conditions")), (1, None))
 
     def test_a_deadline_that_cannot_be_met_is_refused_on_the_pod(self):
         blocker = pod("blocker", schedulerName="default-scheduler")
@@ -136,6 +163,18 @@ class Preemption(KubernetesCase):
         [said] = wait_for("the refusal", lambda: self.events("odd", "SidingRefused"), 30)
         self.assertIn("siding.dev/start-by: expected a time", said)
 
+    def check_config(self):
+        done = subprocess.run([BIN / "sidingd", "--config", self.state / "sidingd.yaml", "--check-config"], capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def test_rights_that_are_missing_are_named(self):
+        self.assertEqual(self.check_config(), "")
+        self.assertEqual(self.bed.kubectl("delete", "role", "siding", "-n", "siding").returncode, 0)
+        self.addCleanup(self.bed.kubectl, "apply", "-f", RIGHTS)
+        wait_for("the right to be gone", lambda: "may not patch configmaps in the namespace siding" in self.check_config(), 30)
+
     def test_a_controller_that_was_killed_goes_on(self):
         victim = self.batch("other")
         wait_for("siding to know the job", lambda: "running" in self.ctl("jobs"), 30)
@@ -145,7 +184,7 @@ class Preemption(KubernetesCase):
         self.controller.wait()
         self.start_controller()
         self.wait_running("steer2")
-        self.assertIsNone(self.pod_now(victim))
+        self.assertTrue(self.is_leaving(victim))
 
 
 if __name__ == "__main__":

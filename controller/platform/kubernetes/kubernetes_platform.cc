@@ -192,7 +192,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
     for (const Refusal& refusal : table_.TakeRefusals())
       events_.push_back({refusal.pod, refusal.uid, true, "SidingRefused", refusal.why, ""});
     for (const auto& [job, event] : mail.told) {
-      for (const Pod* pod : table_.PodsOf(job)) {
+      for (const Pod* pod : table_.PodsThatCount(job)) {
         events_.push_back(event);
         events_.back().pod = pod->name;
         events_.back().uid = pod->uid;

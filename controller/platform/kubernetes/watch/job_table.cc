@@ -70,8 +70,13 @@ Resources LeftOf(const Resources& all, const Resources& taken) {
 
 void JobTable::OnPods(const std::vector<ObjectChange>& changes) {
   for (const ObjectChange& change : changes) {
-    if (change.before) Drop(change.before->name);
-    if (change.after) Put(PodFrom(*change.after));
+    std::string said;
+    if (change.before) {
+      const auto known = pods_.find(change.before->name);
+      if (known != pods_.end() && change.after && known->second.pod.uid == change.after->uid) said = known->second.refused;
+      Drop(change.before->name);
+    }
+    if (change.after) Put(PodFrom(*change.after), said);
   }
 }
 
@@ -87,12 +92,13 @@ void JobTable::OnNodes(const std::vector<ObjectChange>& changes) {
   }
 }
 
-void JobTable::Put(const Pod& pod) {
-  Entry entry{pod, std::nullopt, std::nullopt};
+void JobTable::Put(const Pod& pod, const std::string& said) {
+  Entry entry{.pod = pod};
   absl::StatusOr<std::optional<Ask>> ask = AskOf(pod);
-  std::string why = !ask.ok() ? std::string(ask.status().message()) : *ask ? WhyNot(pod, **ask) : "";
+  const std::string why = !ask.ok() ? std::string(ask.status().message()) : *ask ? WhyNot(pod, **ask) : "";
   if (!why.empty()) {
-    refusals_.push_back({pod.name, pod.uid, std::move(why)});
+    if (why != said) refusals_.push_back({pod.name, pod.uid, why});
+    entry.refused = why;
   } else if (ask.ok() && *ask) {
     entry.ask = **ask;
     entry.number = NumberOf(pod);
@@ -176,7 +182,7 @@ ManagerChanges JobTable::TakeChanges() {
     if (job == jobs_.end()) {
       changes.gone_jobs.push_back(number);
     } else {
-      changes.jobs.push_back(JobOf(number, job->second));
+      changes.jobs.push_back(JobOf(number));
     }
   }
   for (const std::string& name : std::exchange(changed_nodes_, {})) {
@@ -205,10 +211,11 @@ std::vector<const Pod*> JobTable::PodsOf(JobId job) const {
 }
 
 // While pods that made way end, and others come in their places, it is the new ones that count.
-std::vector<const Pod*> JobTable::PodsThatCount(JobId number, const std::set<ObjectName>& members) const {
-  std::vector<const Pod*> pods = PodsOf(number);
-  if (!pods.empty()) return pods;
-  for (const ObjectName& name : members) pods.push_back(&pods_.at(name).pod);
+std::vector<const Pod*> JobTable::PodsThatCount(JobId job) const {
+  std::vector<const Pod*> pods = PodsOf(job);
+  const auto members = jobs_.find(job);
+  if (!pods.empty() || members == jobs_.end()) return pods;
+  for (const ObjectName& name : members->second) pods.push_back(&pods_.at(name).pod);
   std::sort(pods.begin(), pods.end(), IsBefore);
   return pods;
 }
@@ -216,10 +223,10 @@ std::vector<const Pod*> JobTable::PodsThatCount(JobId number, const std::set<Obj
 std::vector<PodTask> JobTable::Tasks() const {
   std::vector<PodTask> tasks;
   for (const auto& [number, members] : jobs_) {
-    const ManagedJob job = JobOf(number, members);
+    const ManagedJob job = JobOf(number);
     if (job.spec.methods.empty()) continue;
     int rank = 0;
-    for (const Pod* pod : PodsThatCount(number, members)) {
+    for (const Pod* pod : PodsThatCount(number)) {
       PodTask task{TaskId{number, job.starts, rank++},
                    NodeId(pod->node),
                    pod->name,
@@ -234,8 +241,8 @@ std::vector<PodTask> JobTable::Tasks() const {
   return tasks;
 }
 
-ManagedJob JobTable::JobOf(JobId number, const std::set<ObjectName>& members) const {
-  const std::vector<const Pod*> pods = PodsThatCount(number, members);
+ManagedJob JobTable::JobOf(JobId number) const {
+  const std::vector<const Pod*> pods = PodsThatCount(number);
   ManagedJob job;
   job.id = number;
   const bool any_live =

@@ -74,6 +74,8 @@ class JobTable {
   std::vector<PodTask> Tasks() const;
   // By rank: those that are not being deleted, and are not over.
   std::vector<const Pod*> PodsOf(JobId job) const;
+  // The same, or while there are none of these, all that are left.
+  std::vector<const Pod*> PodsThatCount(JobId job) const;
   std::vector<JobId> Jobs() const;
   const std::map<std::string, Node>& nodes() const { return nodes_; }
   // With all that holds something of the node now, pods that are ending included, as its kubelet counts.
@@ -84,15 +86,15 @@ class JobTable {
     Pod pod;
     std::optional<Ask> ask;  // none: siding leaves it alone
     std::optional<JobId> number;
+    std::string refused;  // why siding leaves it alone although it asks
   };
-  void Put(const Pod& pod);
+  // `said`: why it was refused before.
+  void Put(const Pod& pod, const std::string& said);
   void Drop(const ObjectName& name);
   std::string WhyNot(const Pod& pod, const Ask& ask) const;
   // What pods request of a node: those that are no jobs, or all of them.
   Resources TakenOf(const std::string& node, bool by_jobs_too) const;
-  // All that is left of a job while none of its pods counts as above, else those.
-  std::vector<const Pod*> PodsThatCount(JobId number, const std::set<ObjectName>& members) const;
-  ManagedJob JobOf(JobId number, const std::set<ObjectName>& members) const;
+  ManagedJob JobOf(JobId number) const;
   ManagedNode NodeOf(const Node& node) const;
 
   const std::set<std::string> left_alone_;

@@ -242,6 +242,14 @@ TEST_F(JobTableTest, WhatCannotBeReadIsRefusedAndNobodysJob) {
   EXPECT_THAT(table_.TakeChanges().jobs, IsEmpty());
   EXPECT_THAT(table_.FindUnnumbered().pods, IsEmpty());
 }
+TEST_F(JobTableTest, ARefusalIsSaidAgainOnlyIfItIsAnother) {
+  Add({.said = {{"preemptible", "stop"}}});
+  Refused();
+  Add({.said = {{"preemptible", "stop"}}, .node = "n1", .phase = "Running"});
+  EXPECT_EQ(Refused(), "0 refusals");
+  Add({.said = {{"premptible", "kill"}}, .node = "n1", .phase = "Running"});
+  EXPECT_THAT(Refused(), HasSubstr("siding.dev/premptible"));
+}
 TEST_F(JobTableTest, WhatIsNotThereYetIsSaid) {
   Add({.said = {{"preemptible", "checkpoint,suspend"}}});
   EXPECT_EQ(Refused(),

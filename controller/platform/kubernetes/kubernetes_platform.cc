@@ -13,6 +13,7 @@
 #include "controller/platform/kubernetes/client/discovery.h"
 #include "controller/platform/kubernetes/reconcile/events.h"
 #include "controller/platform/kubernetes/reconcile/numbers.h"
+#include "controller/platform/kubernetes/reconcile/seal.h"
 #include "controller/platform/kubernetes/reconcile/steps.h"
 #include "controller/platform/kubernetes/watch/informer.h"
 #include "controller/platform/kubernetes/watch/job_table.h"
@@ -130,7 +131,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
         pacer_(pacer),
         clock_(clock),
         options_(options),
-        table_(options.left_alone) {}
+        table_(options.left_alone, [this](const Pod& pod) { return seal_->HoldsOn(pod); }) {}
   ~WatchedKubernetes() override { Stop(); }
 
   // It places its pods, or siding binds them to the nodes that were planned.
@@ -170,6 +171,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
     ApiClient client(*transport_, pacer_, stop);
     Numbers numbers(client, options_.numbers);
     std::optional<DesiredState> desired;
+    if (!LoadSeal(client, stop)) return;
     while (std::optional<Mailbox::Mail> mail = mailbox_.Take(options_.round, stop)) {
       if (mail->desired) desired = std::move(mail->desired);
       Observe(*mail);
@@ -183,6 +185,19 @@ class WatchedKubernetes final : public KubernetesPlatform {
       NumberAll(client, numbers);
       if (desired) Reconcile(client, *desired);
     }
+  }
+
+  // Before any pod is looked at. False: a stop is requested.
+  bool LoadSeal(ApiClient& client, const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      absl::StatusOr<Seal> seal = Seal::Load(client, options_.seal);
+      if (Log("the seal", "read", seal.status())) {
+        seal_ = *std::move(seal);
+        return true;
+      }
+      if (!pacer_.Pause(options_.round, stop)) return false;
+    }
+    return false;
   }
 
   void Observe(const Mailbox::Mail& mail) {
@@ -261,7 +276,8 @@ class WatchedKubernetes final : public KubernetesPlatform {
       without = table_.FindUnnumbered();
     }
     if (!without.pods.empty())
-      Log("pods", absl::StrCat(without.pods.size(), " numbered"), NumberPods(without, numbers, client));
+      Log("pods", absl::StrCat(without.pods.size(), " numbered"),
+          NumberPods(without, numbers, *seal_, client));
   }
 
   void Reconcile(ApiClient& client, const DesiredState& desired) {
@@ -295,6 +311,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
   Mailbox mailbox_;
   Listener node_listener_{mailbox_, &Mailbox::AddNodes, &Mailbox::Mail::nodes_healthy, "nodes"};
   Listener pod_listener_{mailbox_, &Mailbox::AddPods, &Mailbox::Mail::pods_healthy, "pods"};
+  std::optional<Seal> seal_;  // of the worker, as long as it has no pods of the table's
   mutable Mutex mutex_;
   JobTable table_ ABSL_GUARDED_BY(mutex_);
   // Of the worker.

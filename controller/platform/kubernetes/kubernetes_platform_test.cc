@@ -2,10 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/escaping.h"
 #include "common/mutex.h"
 #include "controller/platform/kubernetes/client/api_client.h"
 #include "controller/platform/kubernetes/client/guarded_transport.h"
 #include "controller/platform/kubernetes/fake/fake_transport.h"
+#include "controller/platform/kubernetes/reconcile/seal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -123,6 +125,16 @@ class KubernetesPlatformTest : public testing::Test {
           {{"schedulerName", "siding"},
            {"containers", Json::array({{{"resources", {{"requests", {{"cpu", "1"}}}}}}})}}}});
   }
+  // Batch work with the number 5, as siding wrote it.
+  void AddNumbered(const std::string& name, Json pod = Json::object()) {
+    const std::string key(Seal::kKeySize, 'k');
+    Put("secrets", {"siding", "siding-seal"}, {{"data", {{"key", absl::Base64Escape(key)}}}});
+    pod["metadata"]["uid"] = "uid-" + name;
+    pod["metadata"]["annotations"] = {{"siding.dev/preemptible", "kill"},
+                                      {"siding.dev/job", "5"},
+                                      {"siding.dev/seal", Seal(key).Of("uid-" + name, "5", "")}};
+    Put("pods", {"d", name}, pod);
+  }
   static DesiredState KeptFor(JobId job, const std::string& node) {
     DesiredState desired;
     desired.kept[job] = {{NodeId(node)}, "d", {}};
@@ -143,6 +155,7 @@ class KubernetesPlatformTest : public testing::Test {
                                        Nodes(),
                                        {"", "v1", "configmaps", true},
                                        {"", "v1", "events", true},
+                                       {"", "v1", "secrets", true},
                                        {"policy", "v1", "poddisruptionbudgets", true}}}};
   FakeTransport transport_{server_, clock_, FakeTransport::Watching::kOn};
   ApiClient client_{transport_, pacer_};
@@ -195,8 +208,7 @@ TEST_F(KubernetesPlatformTest, WhatFailsIsTriedAgain) {
 }
 TEST_F(KubernetesPlatformTest, AControllerThatMayNotActOnlyLooks) {
   AddPod("a", kDeadline);
-  Put("pods", {"d", "b"},
-      {{"metadata", {{"annotations", {{"siding.dev/preemptible", "kill"}, {"siding.dev/job", "5"}}}}}});
+  AddNumbered("b");
   Start(NewGuardedTransport(std::make_unique<Borrowed>(transport_),
                             [] { return absl::FailedPreconditionError("another acts"); }));
   platform_->SetDesired(KeptFor(JobId(5), "n1"));
@@ -220,10 +232,7 @@ TEST_F(KubernetesPlatformTest, WhyAPodIsLeftAloneIsSaidOnItOnce) {
   EXPECT_THAT(TextAt(event, {"message"}), HasSubstr("siding.dev/preemptible: expected"));
 }
 TEST_F(KubernetesPlatformTest, PodsAreEvictedByTheirUid) {
-  Put("pods", {"d", "victim"},
-      {{"metadata", {{"annotations", {{"siding.dev/preemptible", "kill"}, {"siding.dev/job", "5"}}}}},
-       {"spec", {{"nodeName", "n1"}}},
-       {"status", {{"phase", "Running"}}}});
+  AddNumbered("victim", {{"spec", {{"nodeName", "n1"}}}, {"status", {{"phase", "Running"}}}});
   Start();
   EXPECT_EQ(engine_.AwaitRound().tasks.size(), 1);
   engine_.Evict(JobId(5));
@@ -233,13 +242,10 @@ TEST_F(KubernetesPlatformTest, PodsAreEvictedByTheirUid) {
 TEST_F(KubernetesPlatformTest, WhatABudgetForbidsIsTriedAgainLater) {
   Put("poddisruptionbudgets", {"d", "b"},
       {{"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}}});
-  Put("pods", {"d", "victim"},
-      {{"metadata",
-        {{"labels", {{"app", "x"}}},
-         {"annotations", {{"siding.dev/preemptible", "kill"}, {"siding.dev/job", "5"}}}}},
-       {"spec", {{"nodeName", "n1"}}},
-       {"status",
-        {{"phase", "Running"}, {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})}}}});
+  const Json ready = Json::array({{{"type", "Ready"}, {"status", "True"}}});
+  AddNumbered("victim", {{"metadata", {{"labels", {{"app", "x"}}}}},
+                         {"spec", {{"nodeName", "n1"}}},
+                         {"status", {{"phase", "Running"}, {"conditions", ready}}}});
   Start();
   engine_.Evict(JobId(5));
   for (int i = 0; i < 3; ++i) engine_.AwaitRound();

@@ -23,7 +23,8 @@ constexpr Right kRights[] = {
     {"list", "nodes", "", false},         {"watch", "nodes", "", false},
     {"patch", "nodes", "", false},        {"create", "events", "", false},
     {"get", "configmaps", "", true},      {"create", "configmaps", "", true},
-    {"patch", "configmaps", "", true},
+    {"patch", "configmaps", "", true},    {"get", "secrets", "", true},
+    {"create", "secrets", "", true},
 };
 
 }  // namespace

@@ -67,7 +67,8 @@ absl::Status Numbers::TakeBlock(int64_t least) {
   return last;
 }
 
-absl::Status NumberPods(const JobTable::Without& pods, Numbers& numbers, ApiClient& client) {
+absl::Status NumberPods(const JobTable::Without& pods, Numbers& numbers, const Seal& seal,
+                        ApiClient& client) {
   std::map<std::pair<std::string, std::string>, JobId> gangs;  // by namespace and name: that got theirs now
   for (const JobTable::Unnumbered& pod : pods.pods) {
     const std::pair gang(pod.pod.space, pod.gang_name);
@@ -76,10 +77,12 @@ absl::Status NumberPods(const JobTable::Without& pods, Numbers& numbers, ApiClie
     if (!number) {
       SIDING_ASSIGN_OR_RETURN(number, numbers.Next(pods.highest));
     }
-    const Json patch = {
-        {"metadata",
-         {{"resourceVersion", pod.version},
-          {"annotations", {{absl::StrCat(kPrefix, kJobMark), absl::StrCat(number->value())}}}}}};
+    const std::string text = absl::StrCat(number->value());
+    // What somebody else wrote there goes.
+    const Json marks = {{absl::StrCat(kPrefix, kJobMark), text},
+                        {absl::StrCat(kPrefix, kStartsMark), nullptr},
+                        {absl::StrCat(kPrefix, kSealMark), seal.Of(pod.uid, text, "")}};
+    const Json patch = {{"metadata", {{"resourceVersion", pod.version}, {"annotations", marks}}}};
     // If it fails the rest of a gang must wait: what the first one has now is not known.
     SIDING_RETURN_IF_ERROR(client.MergePatch(Pods(), pod.pod, patch).status());
     if (!pod.gang_name.empty()) gangs.emplace(gang, *number);

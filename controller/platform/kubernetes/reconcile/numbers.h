@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "controller/platform/kubernetes/client/api_client.h"
+#include "controller/platform/kubernetes/reconcile/seal.h"
 #include "controller/platform/kubernetes/watch/job_table.h"
 
 namespace siding::kubernetes {
@@ -32,8 +33,8 @@ class Numbers {
   int64_t end_ = 0;  // of the block
 };
 
-// Writes a number on each of these pods: its gang's, or the next. kAborted: a pod has changed meanwhile; it
-// is looked at again when that is told.
-absl::Status NumberPods(const JobTable::Without& pods, Numbers& numbers, ApiClient& client);
+// Writes a number on each of these pods, its gang's or the next, with its seal. kAborted: a pod has changed
+// meanwhile; it is looked at again when that is told.
+absl::Status NumberPods(const JobTable::Without& pods, Numbers& numbers, const Seal& seal, ApiClient& client);
 
 }  // namespace siding::kubernetes

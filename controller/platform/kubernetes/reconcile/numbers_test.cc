@@ -34,7 +34,7 @@ class NumbersTest : public testing::Test {
   }
   // As an informer would tell it now.
   JobTable Table() {
-    JobTable table({});
+    JobTable table({}, [this](const Pod& pod) { return seal_.HoldsOn(pod); });
     const auto pods = client_.List(Pods(), {});
     for (const Object& pod : pods->items) table.OnPods({{std::nullopt, pod}});
     return table;
@@ -52,6 +52,7 @@ class NumbersTest : public testing::Test {
   FakeTransport transport_{server_, clock_};
   ApiClient client_{transport_, pacer_};
   Numbers numbers_{client_, kWhere};
+  const Seal seal_{std::string(Seal::kKeySize, 'k')};
 };
 
 TEST_F(NumbersTest, TheyBeginWithOneAndGrow) {
@@ -98,37 +99,48 @@ TEST_F(NumbersTest, EachPodGetsOneAndAGangOneTogether) {
   AddPod("a");
   AddPod("b");
   for (const char* name : {"g-0", "g-1"}) AddPod(name, "g");
-  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, client_).ok());
+  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
   EXPECT_EQ(NumberOf("a"), "1");
   EXPECT_EQ(NumberOf("b"), "2");
   EXPECT_EQ(NumberOf("g-0"), "3");
   EXPECT_EQ(NumberOf("g-1"), "3");
 }
+TEST_F(NumbersTest, ANumberThatAUserWroteIsReplaced) {
+  AddPod("a");
+  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
+  const Json marks = *Find(*client_.Get(Pods(), {"d", "a"})->json, {"metadata", "annotations"});
+  Json thief = {{"metadata", {{"annotations", marks}}}};
+  transport_.Do([&](FakeApiServer& server) { server.store().Put("pods", {"e", "thief"}, thief); });
+  EXPECT_EQ(Table().PodsOf(JobId(1)).size(), 1);
+  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
+  EXPECT_EQ(TextAt(*client_.Get(Pods(), {"e", "thief"})->json, {"metadata", "annotations", "siding.dev/job"}),
+            "2");
+}
 TEST_F(NumbersTest, ALatePodOfAGangGetsItsNumber) {
   AddPod("g-0", "g");
-  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, client_).ok());
+  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
   AddPod("g-1", "g");
-  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, client_).ok());
+  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
   EXPECT_EQ(NumberOf("g-1"), NumberOf("g-0"));
 }
 TEST_F(NumbersTest, AGangIsNotSplitWhileWhatIsSeenIsLate) {
   AddPod("g-0", "g");
   const JobTable late = Table();
-  ASSERT_TRUE(NumberPods(late.FindUnnumbered(), numbers_, client_).ok());
+  ASSERT_TRUE(NumberPods(late.FindUnnumbered(), numbers_, seal_, client_).ok());
   AddPod("g-1", "g");
   JobTable both = late;
   both.OnPods({{std::nullopt, *client_.Get(Pods(), {"d", "g-1"})}});
-  EXPECT_TRUE(absl::IsAborted(NumberPods(both.FindUnnumbered(), numbers_, client_)));
+  EXPECT_TRUE(absl::IsAborted(NumberPods(both.FindUnnumbered(), numbers_, seal_, client_)));
   EXPECT_EQ(NumberOf("g-1"), "");
 }
 TEST_F(NumbersTest, APodThatWasNumberedWithoutAnAnswerKeepsItsNumber) {
   AddPod("a");
   const JobTable late = Table();
   Fail(Kind::kAnswerLost, HttpMethod::kPatch, "pods");
-  EXPECT_FALSE(NumberPods(late.FindUnnumbered(), numbers_, client_).ok());
-  EXPECT_TRUE(absl::IsAborted(NumberPods(late.FindUnnumbered(), numbers_, client_)));
+  EXPECT_FALSE(NumberPods(late.FindUnnumbered(), numbers_, seal_, client_).ok());
+  EXPECT_TRUE(absl::IsAborted(NumberPods(late.FindUnnumbered(), numbers_, seal_, client_)));
   EXPECT_EQ(NumberOf("a"), "1");
-  EXPECT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, client_).ok());
+  EXPECT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
   EXPECT_EQ(NumberOf("a"), "1");
 }
 

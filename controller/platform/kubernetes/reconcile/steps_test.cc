@@ -43,7 +43,7 @@ class StepsTest : public testing::Test {
     transport_.Do([&](FakeApiServer& server) { server.store().Put(plural, name, object); });
   }
   JobTable Table() {
-    JobTable table({});
+    JobTable table({}, [](const siding::kubernetes::Pod&) { return true; });
     const auto nodes = client_.List(Nodes(), {});
     const auto pods = client_.List(Pods(), {});
     for (const Object& node : nodes->items) table.OnNodes({{std::nullopt, node}});

@@ -73,7 +73,8 @@ void JobTable::OnPods(const std::vector<ObjectChange>& changes) {
     std::string said;
     if (change.before) {
       const auto known = pods_.find(change.before->name);
-      if (known != pods_.end() && change.after && known->second.pod.uid == change.after->uid) said = known->second.refused;
+      if (known != pods_.end() && change.after && known->second.pod.uid == change.after->uid)
+        said = known->second.refused;
       Drop(change.before->name);
     }
     if (change.after) Put(PodFrom(*change.after), said);
@@ -101,7 +102,7 @@ void JobTable::Put(const Pod& pod, const std::string& said) {
     entry.refused = why;
   } else if (ask.ok() && *ask) {
     entry.ask = **ask;
-    entry.number = NumberOf(pod);
+    if (is_ours_(pod)) entry.number = NumberOf(pod);
   }
   if (entry.number) {
     jobs_[*entry.number].insert(pod.name);
@@ -322,7 +323,7 @@ JobTable::Without JobTable::FindUnnumbered() const {
     return std::tuple(a->pod.created, a->pod.name) < std::tuple(b->pod.created, b->pod.name);
   });
   for (const Entry* entry : without) {
-    Unnumbered one{entry->pod.name, entry->pod.version, entry->ask->gang, std::nullopt};
+    Unnumbered one{entry->pod.name, entry->pod.uid, entry->pod.version, entry->ask->gang, std::nullopt};
     const auto gang = gangs.find({entry->pod.name.space, entry->ask->gang});
     if (gang != gangs.end()) one.gang = gang->second;
     found.pods.push_back(std::move(one));

@@ -8,6 +8,7 @@
 // change (TakeRefusals), and the pod is left alone.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -46,8 +47,12 @@ struct Refusal {
 
 class JobTable {
  public:
-  // Pods of these namespaces are left alone, whatever they ask.
-  explicit JobTable(std::set<std::string> left_alone) : left_alone_(std::move(left_alone)) {}
+  // Whether the number on a pod is siding's. Users can write annotations, too.
+  using IsOurs = std::function<bool(const Pod&)>;
+
+  // Pods of the namespaces `left_alone` are, whatever they ask. A number that is not siding's is none.
+  JobTable(std::set<std::string> left_alone, IsOurs is_ours)
+      : left_alone_(std::move(left_alone)), is_ours_(std::move(is_ours)) {}
 
   void OnPods(const std::vector<ObjectChange>& changes);
   void OnNodes(const std::vector<ObjectChange>& changes);
@@ -58,6 +63,7 @@ class JobTable {
 
   struct Unnumbered {
     ObjectName pod;
+    std::string uid;
     std::string version;
     std::string gang_name;      // "": it is alone
     std::optional<JobId> gang;  // what others of its gang have
@@ -98,6 +104,7 @@ class JobTable {
   ManagedNode NodeOf(const Node& node) const;
 
   const std::set<std::string> left_alone_;
+  const IsOurs is_ours_;
   std::map<ObjectName, Entry> pods_;
   std::map<JobId, std::set<ObjectName>> jobs_;
   std::map<std::string, Node> nodes_;

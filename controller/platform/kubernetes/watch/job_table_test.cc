@@ -90,7 +90,7 @@ class JobTableTest : public testing::Test {
     return refusals.size() == 1 ? refusals.front().why : absl::StrCat(refusals.size(), " refusals");
   }
 
-  JobTable table_{{"kube-system"}};
+  JobTable table_{{"kube-system"}, [](const Pod& pod) { return !pod.said.contains("seal"); }};
   std::map<std::string, std::optional<Object>> pods_;
 };
 
@@ -309,6 +309,13 @@ TEST_F(JobTableTest, WhatHasNoNumberIsListedInOrder) {
   EXPECT_EQ(found[0].version, "1");
   EXPECT_EQ(found[1].pod.name, "late");
   EXPECT_THAT(table_.TakeChanges().jobs, IsEmpty());
+}
+TEST_F(JobTableTest, ANumberThatIsNotSidingsIsNone) {
+  auto forged = kBatch;
+  forged["seal"] = "forged";
+  Add({.said = forged});
+  EXPECT_THAT(table_.TakeChanges().jobs, IsEmpty());
+  EXPECT_THAT(table_.FindUnnumbered().pods, SizeIs(1));
 }
 TEST_F(JobTableTest, AGangHasOneNumber) {
   Add({.name = "g-0", .said = OfGang("2")});

@@ -1,5 +1,7 @@
-// What an API server answers, and kubeconfig files. The first byte says which.
+// What an API server answers, objects in it, and kubeconfig files. The first byte says which.
 #include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "controller/platform/kubernetes/client/object.h"
 #include "controller/platform/kubernetes/client/settings.h"
 #include "controller/platform/kubernetes/watch/informer_state.h"
+#include "controller/platform/kubernetes/watch/job_table.h"
 #include "tests/fuzz/input.h"
 
 namespace siding::kubernetes {
@@ -59,12 +62,38 @@ void Status(const std::string& text) {
   for (const char c : status.message()) Expect(c >= ' ' && c < 127, "a message is printable");
 }
 
+// A pod and a node of the same text: what siding makes of them is in range.
+void Take(const std::string& text) {
+  auto json = ParseJson(text);
+  if (!json.ok()) return;
+  const auto object = ObjectFrom(*std::move(json));
+  if (!object.ok()) return;
+  JobTable table({}, [](const Pod&) { return true; });
+  table.OnNodes({{std::nullopt, *object}});
+  table.OnPods({{std::nullopt, *object}});
+  const ManagerChanges changes = table.TakeChanges();
+  for (const ManagedJob& job : changes.jobs) {
+    Expect(job.id.value() > 0 && job.starts > 0, "numbers are positive");
+    Expect(job.spec.per_node.slots >= 0 && job.spec.per_node.memory >= Bytes{0}, "nothing is negative");
+    Expect(std::abs(job.spec.priority) <= 1'000'000 && job.spec.name.size() <= text.size(), "it fits");
+    table.NodesFor(job.spec);
+  }
+  for (const ManagedNode& node : changes.nodes)
+    Expect(node.capacity.slots >= 0, "a node has something or nothing");
+  Expect(table.Tasks().size() <= 1, "a pod is one task");
+  table.OnPods({{*object, std::nullopt}});
+  table.OnNodes({{*object, std::nullopt}});
+  Expect(table.Jobs().empty() && table.nodes().empty(), "what is gone is gone");
+}
+
 void Read(char which, const std::string& text) {
   switch (which) {
     case 'w':
       return Watch(text);
     case 's':
       return Status(text);
+    case 'o':
+      return Take(text);
     case 'k':
       if (const auto settings = ParseKubeconfig(text, "/dev/null/config"); settings.ok()) {
         Expect(settings->url.rfind("https://", 0) == 0, "credentials are only sent over TLS");

@@ -16,6 +16,8 @@
 namespace siding::kubernetes {
 namespace {
 
+constexpr size_t kLongestGang = 63;  // as a label's value
+
 absl::Status Wrong(absl::string_view key, absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat(kPrefix, key, ": expected ", expected));
 }
@@ -72,7 +74,8 @@ const std::map<absl::string_view, Reader>& Readers() {
       {"notice", Length(&Ask::notice)},
       {"gang",
        [](const std::string& text, const Pod&, Ask& ask) -> absl::Status {
-         if (text.empty()) return absl::InvalidArgumentError("a name");
+         if (text.empty() || text.size() > kLongestGang)
+           return absl::InvalidArgumentError(absl::StrCat("a name of at most ", kLongestGang, " bytes"));
          ask.gang = text;
          return absl::OkStatus();
        }},

@@ -61,6 +61,8 @@ TEST(AskOf, WhatIsWrongIsNamedWithWhatWasExpected) {
             "siding.dev/walltime: expected a duration such as 30s or 10m"},
            {{{"preemptible", "kill"}, {"max-preemptions", "-1"}},
             "siding.dev/max-preemptions: expected a whole number from 0 to 1000000"},
+           {{{"start-by", "+9s"}, {"gang", std::string(64, 'g')}, {"gang-size", "2"}},
+            "siding.dev/gang: expected a name of at most 63 bytes"},
            {{{"start-by", "+9s"}, {"gang", "g"}, {"gang-size", "0"}},
             "siding.dev/gang-size: expected a whole number from 1 to 10000"},
        }) {

@@ -12,6 +12,10 @@
 namespace siding::kubernetes {
 namespace {
 
+// Of what controller/wire/check.h lets through.
+constexpr int64_t kMostCounted = 1'000'000;
+constexpr Bytes kMostMemory{int64_t{1} << 50};
+
 int64_t Sum(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
@@ -99,6 +103,9 @@ absl::StatusOr<Amounts> RequestsOf(const Json& pod) {
   return Add(requests, overhead);
 }
 
-Resources ToResources(const Amounts& amounts) { return {Small(amounts.cpu), amounts.memory, amounts.gpus}; }
+Resources ToResources(const Amounts& amounts) {
+  return {Small(std::min(amounts.cpu, kMostCounted)), std::min(amounts.memory, kMostMemory),
+          Small(std::min<int64_t>(amounts.gpus, kMostCounted))};
+}
 
 }  // namespace siding::kubernetes

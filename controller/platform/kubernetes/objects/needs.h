@@ -30,7 +30,8 @@ absl::StatusOr<Amounts> AmountsFrom(const Json* resources);
 // kInvalidArgument names the container.
 absl::StatusOr<Amounts> RequestsOf(const Json& pod);
 
-// A thousandth of a CPU is a slot: pods ask for parts of CPUs.
+// A thousandth of a CPU is a slot: pods ask for parts of CPUs. As much as siding takes of agents at most: a
+// thousand CPUs, a PiB and a million GPUs.
 Resources ToResources(const Amounts& amounts);
 
 }  // namespace siding::kubernetes

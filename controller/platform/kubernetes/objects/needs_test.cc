@@ -76,6 +76,11 @@ TEST(RequestsOf, SumsStayInRange) {
   EXPECT_EQ(amounts.memory.value, std::numeric_limits<int64_t>::max());
   EXPECT_EQ(amounts.gpus, std::numeric_limits<int>::max());
 }
+TEST(ToResources, MoreThanSidingCountsIsTheMost) {
+  const Resources most =
+      ToResources({.cpu = 5'000'000, .memory = Bytes{int64_t{1} << 60}, .gpus = 2'000'000});
+  EXPECT_EQ(most, (Resources{1'000'000, Bytes{int64_t{1} << 50}, 1'000'000}));
+}
 TEST(RequestsOf, TheContainerIsNamed) {
   EXPECT_THAT(RequestsOf(PodWith({Container({{"cpu", "many"}})})).status().message(),
               HasSubstr("container main: cpu: "));

@@ -1,7 +1,6 @@
 #include "controller/platform/kubernetes/objects/pod.h"
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -11,7 +10,8 @@
 namespace siding::kubernetes {
 namespace {
 
-constexpr int64_t kUsualGrace = 30;  // seconds
+constexpr int64_t kMostPriority = 1'000'000;  // that siding takes of agents; Kubernetes' go further
+constexpr int64_t kUsualGrace = 30;           // seconds
 constexpr int64_t kLongestGrace = 365 * 86'400;
 
 std::optional<Time> TimeAt(const Json& json, JsonPath path) {
@@ -92,8 +92,8 @@ Pod PodFrom(const Object& object) {
   pod.scheduler = TextAt(json, {"spec", "schedulerName"});
   for (const Json& gate : ListAt(json, {"spec", "schedulingGates"}))
     pod.gates.push_back(TextAt(gate, {"name"}));
-  pod.priority = static_cast<int>(std::clamp<int64_t>(
-      WholeAt(json, {"spec", "priority"}), std::numeric_limits<int>::min(), std::numeric_limits<int>::max()));
+  pod.priority = static_cast<int>(
+      std::clamp<int64_t>(WholeAt(json, {"spec", "priority"}), -kMostPriority, kMostPriority));
   pod.node = TextAt(json, {"spec", "nodeName"});
   pod.phase = PhaseAt(json);
   pod.ready = IsReady(json);

@@ -40,7 +40,7 @@ struct Pod {
   std::map<std::string, std::string> said;
   std::string scheduler;
   std::vector<std::string> gates;
-  int priority = 0;
+  int priority = 0;  // a million at most, either way
   std::string node;  // "": it has none yet
   PodPhase phase = PodPhase::kPending;
   bool ready = false;

@@ -79,6 +79,10 @@ TEST(Pod, OneThatHasNoNodeOrIsOverHoldsNone) {
         << phase;
   }
 }
+TEST(Pod, APriorityIsCutToWhatSidingCounts) {
+  EXPECT_EQ(PodOf("", R"({"priority":2000000000})").priority, 1'000'000);
+  EXPECT_EQ(PodOf("", R"({"priority":-2000000000})").priority, -1'000'000);
+}
 TEST(Pod, ReadyIsACondition) {
   EXPECT_TRUE(PodOf("", "{}", Ready("True")).ready);
   EXPECT_FALSE(PodOf("", "{}", Ready("False")).ready);

@@ -310,13 +310,18 @@ JobTable::Without JobTable::FindUnnumbered() const {
   Without found;
   if (!jobs_.empty()) found.highest = jobs_.rbegin()->first;
   std::vector<const Entry*> without;
-  std::map<std::pair<std::string, std::string>, JobId> gangs;  // by namespace and name
+  std::map<std::pair<std::string, std::string>, JobId> gangs;  // by namespace and name: the newest of each
+  std::set<JobId> ending;  // a pod that comes in the place of one that is leaving is of another job
   for (const auto& [name, entry] : pods_) {
-    if (!entry.ask || IsOver(entry.pod)) continue;
+    if (!entry.ask) continue;
+    const bool leaves = entry.pod.deleting || IsOver(entry.pod);
     if (!entry.number) {
-      if (!entry.pod.deleting) without.push_back(&entry);
+      if (!leaves) without.push_back(&entry);
+    } else if (leaves) {
+      ending.insert(*entry.number);
     } else if (!entry.ask->gang.empty()) {
-      gangs.emplace(std::pair(name.space, entry.ask->gang), *entry.number);
+      JobId& newest = gangs[std::pair(name.space, entry.ask->gang)];
+      newest = std::max(newest, *entry.number);
     }
   }
   std::sort(without.begin(), without.end(), [](const Entry* a, const Entry* b) {
@@ -325,7 +330,7 @@ JobTable::Without JobTable::FindUnnumbered() const {
   for (const Entry* entry : without) {
     Unnumbered one{entry->pod.name, entry->pod.uid, entry->pod.version, entry->ask->gang, std::nullopt};
     const auto gang = gangs.find({entry->pod.name.space, entry->ask->gang});
-    if (gang != gangs.end()) one.gang = gang->second;
+    if (gang != gangs.end() && !ending.contains(gang->second)) one.gang = gang->second;
     found.pods.push_back(std::move(one));
   }
   return found;

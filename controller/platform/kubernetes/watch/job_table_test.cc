@@ -329,6 +329,16 @@ TEST_F(JobTableTest, AGangHasOneNumber) {
   EXPECT_EQ(found[1].gang, std::nullopt);
 }
 
+TEST_F(JobTableTest, APodInThePlaceOfOneThatLeavesIsOfAnotherGang) {
+  Add({.name = "g-0", .said = OfGang("2"), .node = "n1", .phase = "Running", .deleting = true});
+  Add({.name = "g-1", .said = OfGang("2"), .node = "n2", .phase = "Running"});
+  auto again = OfGang("2");
+  again.erase("job");
+  Add({.name = "g-2", .said = again});
+  const auto found = table_.FindUnnumbered().pods;
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].gang, std::nullopt);
+}
 TEST_F(JobTableTest, WhereAPodMayBeIsAskedByItsJob) {
   Add({.said = kDeadline, .spec = {{"nodeSelector", {{"name", "n2"}}}}});
   EXPECT_THAT(*table_.NodesFor(Job().spec), ElementsAre(NodeId("n2")));

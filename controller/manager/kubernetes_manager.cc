@@ -140,7 +140,7 @@ class KubernetesManager final : public ClusterManager {
   static kubernetes::PlatformOptions OptionsOf(const KubernetesConfig& config) {
     kubernetes::PlatformOptions options;
     options.left_alone = config.leave_alone;
-    options.numbers.space = config.space;
+    options.space = config.space;
     return options;
   }
 

@@ -169,7 +169,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
   // Observes, tells, and does what is wanted, round after round.
   void Work(const std::stop_token& stop) {
     ApiClient client(*transport_, pacer_, stop);
-    Numbers numbers(client, options_.numbers);
+    Numbers numbers(client, {options_.space, "siding-numbers"});
     std::optional<DesiredState> desired;
     if (!LoadSeal(client, stop)) return;
     while (std::optional<Mailbox::Mail> mail = mailbox_.Take(options_.round, stop)) {
@@ -190,7 +190,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
   // Before any pod is looked at. False: a stop is requested.
   bool LoadSeal(ApiClient& client, const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      absl::StatusOr<Seal> seal = Seal::Load(client, options_.seal);
+      absl::StatusOr<Seal> seal = Seal::Load(client, {options_.space, "siding-seal"});
       if (Log("the seal", "read", seal.status())) {
         seal_ = *std::move(seal);
         return true;

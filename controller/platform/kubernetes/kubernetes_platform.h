@@ -18,8 +18,8 @@ namespace siding::kubernetes {
 
 struct PlatformOptions {
   std::set<std::string> left_alone = {"kube-system"};  // namespaces whose pods siding does not touch
-  ObjectName numbers = {"siding", "siding-numbers"};   // the ConfigMap of the next job's number
-  ObjectName seal = {"siding", "siding-seal"};         // the Secret with the key of the numbers' seal
+  std::string space =
+      "siding";  // where siding's own objects are: the ConfigMap of numbers, the Secret of the seal
   Duration round = std::chrono::seconds(1);        // what failed is tried again then, or with the next change
   Duration evict_again = std::chrono::seconds(5);  // a pod that is still there is evicted again after this
 };

@@ -108,9 +108,8 @@ class KubernetesPlatformTest : public testing::Test {
              {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})}}}});
     }
   }
-  void Start(std::unique_ptr<Transport> transport = nullptr) {
+  void Start(std::unique_ptr<Transport> transport = nullptr, PlatformOptions options = {}) {
     if (!transport) transport = std::make_unique<Borrowed>(transport_);
-    PlatformOptions options;
     options.round = std::chrono::milliseconds(5);
     platform_ = NewKubernetesPlatform(std::move(transport), pacer_, clock_, options);
     platform_->Start(engine_);
@@ -192,6 +191,14 @@ TEST_F(KubernetesPlatformTest, NothingIsTakenBackBeforeItIsKnownWhatIsDesired) {
   AddPod("a", kDeadline);
   engine_.AwaitJob(JobId(1), ManagedPhase::kWaiting);
   EXPECT_EQ(CountAsked("PATCH /api/v1/nodes"), 0);
+}
+TEST_F(KubernetesPlatformTest, TheNamespaceOfItsOwnObjectsIsTheOneThatIsSet) {
+  AddPod("a", kDeadline);
+  Start(nullptr, {.space = "elsewhere"});
+  engine_.AwaitJob(JobId(1), ManagedPhase::kWaiting);
+  EXPECT_GT(CountAsked("POST /api/v1/namespaces/elsewhere/configmaps"), 0);
+  EXPECT_GT(CountAsked("POST /api/v1/namespaces/elsewhere/secrets"), 0);
+  EXPECT_EQ(CountAsked("POST /api/v1/namespaces/siding"), 0);
 }
 TEST_F(KubernetesPlatformTest, WhatFailsIsTriedAgain) {
   AddPod("a", kDeadline);

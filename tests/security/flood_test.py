@@ -52,7 +52,7 @@ class Floods(RemoteCase):
         flood = self.assert_withstood(self.stranger)
         # A stream's window is renewed only for who reads its message. (A connection's is renewed with every answer.)
         for connection in flood.connections:
-            self.assertLessEqual(max(connection.begun.values()), connection.first_window)
+            self.assertLessEqual(max(connection.begun.values()), http2.WINDOW)
         self.assert_logged("Submit from", "is refused", "MUNGE")
 
     def test_for_a_stream_of_answers_as_well(self):

@@ -18,8 +18,7 @@ namespace siding::kubernetes {
 
 struct PlatformOptions {
   std::set<std::string> left_alone = {"kube-system"};  // namespaces whose pods siding does not touch
-  std::string space =
-      "siding";  // where siding's own objects are: the ConfigMap of numbers, the Secret of the seal
+  std::string space = "siding";  // of siding's own objects: the ConfigMap of numbers, the Secret of the seal
   Duration round = std::chrono::seconds(1);        // what failed is tried again then, or with the next change
   Duration evict_again = std::chrono::seconds(5);  // a pod that is still there is evicted again after this
 };

@@ -148,6 +148,11 @@ int Main(int argc, char** argv) {
   app.add_option("--criu", options.criu_path, "criu to use; default: the first that works here");
   app.add_option("--slurm-socket", slurm_socket,
                  "where Slurm's plugin registers tasks, such as /run/siding/slurm.sock; default: none");
+  app.add_option(
+      "--pods-socket", options.pods_socket,
+      "where siding-runc says that it makes a container, such as /run/siding/pods.sock: this node's pods "
+      "can be frozen and saved; default: none");
+  app.add_option("--runc", options.runc, "with --pods-socket: the program; default: that in PATH");
   app.add_option("--scrub-interval", scrub_interval,
                  "how often to read back the checkpoints that this node made, such as 1d; off: never")
       ->capture_default_str();
@@ -204,7 +209,9 @@ int Main(int argc, char** argv) {
   options.capacity.set_gpus(gpus);
   if (gpus != 0) options.gpu_libraries = libraries;
   options.huge_pages = !no_huge_pages;
-  options.cluster_manager = !slurm_socket.empty();
+  if (!slurm_socket.empty() && !options.pods_socket.empty())
+    return fail(absl::InvalidArgumentError("--pods-socket: expected not beside --slurm-socket"));
+  options.cluster_manager = !slurm_socket.empty() || !options.pods_socket.empty();
   if (absl::Status logging = SetUpLogging("siding-agent", level); !logging.ok()) return fail(logging);
   if (absl::Status faults = ArmFaults({"shim"}); !faults.ok()) return fail(faults);
   TakeOverGrpcLog();

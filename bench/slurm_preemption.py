@@ -1,6 +1,6 @@
 """preemption: an on-demand job on a cluster that is full of victims with much memory.
 
-Each way runs on a Slurm of its own. One victim on each node (slurm_victim.py: it counts, and its log says when it was where);
+Each way runs on a Slurm of its own. One victim on each node (victim.py: it counts, and its log says when it was where);
 then an on-demand job that wants all nodes for a while. All times are of the machine's one clock."""
 
 import pathlib
@@ -9,10 +9,11 @@ import statistics
 import time
 
 from cluster import BIN, ROOT, Cluster, wait_for
+from progress import cell, lost, written
 from slurm import Slurm, SlurmError
 
 PLUGIN = BIN.parent / "lib" / "siding_spank.so"
-VICTIM = ROOT / "bench" / "slurm_victim.py"
+VICTIM = ROOT / "bench" / "victim.py"
 # As soon as Slurm can: two partitions on the same nodes, one with a higher tier.
 TIERS = "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nPartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF State=UP"
 
@@ -120,19 +121,6 @@ class Suspend(StartBy):
 WAYS = (Requeue, Grace, ByHand, StartBy, Suspend)
 
 
-def written(path):
-    """A victim's log: (seconds, step) of each line that is whole."""
-    lines = path.read_text().split("\n")[:-1] if path.exists() else []
-    return [(float(second), int(step)) for second, step in (line.split() for line in lines)]
-
-
-def lost(log, gone):
-    """Seconds of work that the victim did again after its last line before the time `gone`."""
-    before = [line for line in log if line[0] < gone]
-    first_again = next(step for second, step in log if second > gone)
-    return before[-1][0] - next(second for second, step in before if step >= min(first_again, before[-1][1]))
-
-
 def one_round(way, args):
     """Seconds: submission to the on-demand job's first instruction; its end to the victims' first step, the last one's; work
     that a victim lost, on average."""
@@ -166,7 +154,7 @@ def measure_way(kind, args):
             rounds.append(one_round(way, args))
         finally:
             way.stop()
-    return [f"{statistics.median(column):.2f} s ({min(column):.2f} to {max(column):.2f})" for column in zip(*rounds)]
+    return [cell(column) for column in zip(*rounds)]
 
 
 def measure(args):

@@ -48,9 +48,9 @@ function(siding_library name)
   target_link_libraries(siding_${name} PUBLIC siding_settings ${ARG_DEPS})
 endfunction()
 
-# For the targets of the calling folder that are too slow without: builds with sanitizers do not optimise.
+# For the targets of the calling folder that are too slow without: the build with AddressSanitizer does not optimise.
 macro(siding_optimise_under_sanitizers)
-  if(SIDING_SANITIZE)
+  if(SIDING_SANITIZE MATCHES address)
     add_compile_options(-O1)
     set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)  # they are compiled without, and fit no other -O
   endif()

@@ -1,5 +1,7 @@
 #include "controller/config.h"
 
+#include <arpa/inet.h>
+
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -28,6 +30,19 @@ Fields LimitFields(ServiceLimits& limits) {
           {"threads", Whole(limits.threads, 2, kMost)}};
 }
 
+absl::StatusOr<std::string> ParseAddress(const std::string& text) {
+  unsigned char address[sizeof(in6_addr)];
+  for (const int family : {AF_INET, AF_INET6}) {
+    if (inet_pton(family, text.c_str(), address) == 1) return text;
+  }
+  return absl::InvalidArgumentError("expected an IP address, such as 127.0.0.1, or 0.0.0.0 for all of IPv4");
+}
+// Written as that HTTP server wants it before a port: an address of IPv6 in brackets.
+absl::StatusOr<std::string> ParseMetricsAddress(const std::string& text) {
+  SIDING_ASSIGN_OR_RETURN(std::string address, ParseAddress(text));
+  return address.find(':') == std::string::npos ? address : absl::StrCat("[", address, "]");
+}
+
 absl::StatusOr<SlurmMode> ParseSlurmMode(const std::string& name) {
   if (name == "steering") return SlurmMode::kSteering;
   if (name == "assisting") return SlurmMode::kAssisting;
@@ -50,14 +65,24 @@ Fields SlurmFields(SlurmConfig& slurm) {
           {"ask_socket", Text(slurm.ask_socket)}};
 }
 
-Fields KubernetesFields(KubernetesConfig& kubernetes) {
+Fields WebhookFields(WebhookConfig& webhook) {
+  return {{"port", Whole(webhook.port, 0, 65535)},
+          {"address", ParsedInto(webhook.address, ParseAddress)},
+          {"certificate", Text(webhook.certificate)},
+          {"key", Text(webhook.key)}};
+}
+
+Fields KubernetesFields(FieldReader& reader, KubernetesConfig& kubernetes) {
   return {{"mode", Parsed([&kubernetes](const std::string& text) {
-             kubernetes.on = text == "evicting";
-             return kubernetes.on ? absl::OkStatus() : absl::InvalidArgumentError("expected evicting");
+             kubernetes.saves = text == "checkpointing";
+             kubernetes.on = kubernetes.saves || text == "evicting";
+             return kubernetes.on ? absl::OkStatus()
+                                  : absl::InvalidArgumentError("expected evicting or checkpointing");
            })},
           {"kubeconfig", Text(kubernetes.kubeconfig)},
           {"namespace", Text(kubernetes.space)},
-          {"leave_alone", Names(kubernetes.leave_alone)}};
+          {"leave_alone", Names(kubernetes.leave_alone)},
+          {"webhook", reader.Map(WebhookFields(kubernetes.webhook))}};
 }
 
 Fields TlsFields(TlsFiles& tls) {
@@ -70,6 +95,9 @@ std::string ProblemOf(const ControllerConfig& config) {
   if (config.heartbeat < std::chrono::milliseconds(100)) return "heartbeat: expected 100ms or more";
   if (config.kubernetes.on && config.slurm.mode != SlurmMode::kOff)
     return "kubernetes.mode: expected nothing beside slurm.mode: a cluster has one queue";
+  const WebhookConfig& webhook = config.kubernetes.webhook;
+  if (webhook.port != 0 && (webhook.certificate.empty() || webhook.key.empty()))
+    return "kubernetes.webhook: expected certificate and key with port: the API server asks with TLS alone";
   if (limits.arriving_calls >= limits.threads) {
     return absl::StrCat("limits.arriving_calls: ", limits.arriving_calls,
                         "; expected fewer than limits.threads (", limits.threads, "), for each holds one");
@@ -98,11 +126,12 @@ absl::StatusOr<ControllerConfig> ParseControllerConfig(const std::string& text, 
              {"policy", Text(config.policy)},
              {"heartbeat", Span(config.heartbeat)},
              {"metrics_port", Whole(config.metrics_port, 0, 65535)},
+             {"metrics_address", ParsedInto(config.metrics_address, ParseMetricsAddress)},
              {"keep_ended", Span(config.retention.keep_ended)},
              {"keep_ended_jobs", Whole(config.retention.keep_ended_jobs, 0, kMost)},
              {"log_level", Text(config.log_level)},
              {"slurm", reader.Map(SlurmFields(config.slurm))},
-             {"kubernetes", reader.Map(KubernetesFields(config.kubernetes))},
+             {"kubernetes", reader.Map(KubernetesFields(reader, config.kubernetes))},
              {"limits", reader.Map(LimitFields(config.limits))},
              {"listen", Text(config.listen)},
              {"tls", reader.Map(TlsFields(config.tls))},

@@ -26,12 +26,22 @@ struct SlurmConfig {
   std::string ask_socket = "/run/siding/ask.sock";     // for the plugin's questions at submission
 };
 
+// Where the API server asks before it stores what users write (docs/admin/kubernetes.md).
+struct WebhookConfig {
+  std::string address = "0.0.0.0";  // as metrics_address
+  int port = 0;                     // 0: nowhere
+  std::string certificate;          // PEM files
+  std::string key;
+};
+
 // Kubernetes has the queue.
 struct KubernetesConfig {
-  bool on = false;                                   // mode: evicting
+  bool on = false;                                   // there is a mode
+  bool saves = false;                                // checkpointing: by an agent on each node; else evicting
   std::string kubeconfig;                            // empty: as the pod that it runs in
   std::string space = "siding";                      // where it keeps its own objects
   std::set<std::string> leave_alone{"kube-system"};  // namespaces
+  WebhookConfig webhook;
 };
 
 // How remote users say who they are. Agents always have certificates.
@@ -44,7 +54,8 @@ struct ControllerConfig {
   bool standby = false;       // waits while another controller has the journal, instead of failing
   std::string policy;         // file; empty: the defaults of model/policy.h
   Duration heartbeat = std::chrono::seconds(5);
-  int metrics_port = 0;  // on 127.0.0.1; 0: none
+  int metrics_port = 0;                       // 0: none
+  std::string metrics_address = "127.0.0.1";  // of an interface, or all: 0.0.0.0, ::
   std::string log_level = "info";
   ServiceLimits limits;
   Retention retention;

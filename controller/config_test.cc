@@ -40,6 +40,12 @@ TEST(Config, StandsByWhenItIsTold) {
 TEST(Config, AHeartbeatHasALeastInterval) {
   EXPECT_THAT(ErrorOf("heartbeat: 1ms"), HasSubstr("heartbeat: expected 100ms or more"));
 }
+TEST(Config, MetricsAreForThisMachineUnlessAnAddressIsGiven) {
+  EXPECT_EQ(ParseControllerConfig("", "c.yaml")->metrics_address, "127.0.0.1");
+  EXPECT_EQ(ParseControllerConfig("metrics_address: 0.0.0.0", "c.yaml")->metrics_address, "0.0.0.0");
+  EXPECT_EQ(ParseControllerConfig("metrics_address: '::'", "c.yaml")->metrics_address, "[::]");
+  EXPECT_THAT(ErrorOf("metrics_address: localhost"), HasSubstr("metrics_address: expected an IP address"));
+}
 TEST(Config, PortsHaveARange) { EXPECT_THAT(ErrorOf("metrics_port: 70000"), HasSubstr("from 0 to 65535")); }
 
 TEST(Config, ReadsWhatASiteWithSlurmSays) {
@@ -67,6 +73,20 @@ TEST(Config, ReadsWhatAClusterOfKubernetesSays) {
   EXPECT_EQ(config->kubernetes.space, "ours");
   EXPECT_EQ(config->kubernetes.leave_alone, (std::set<std::string>{"a", "b"}));
   EXPECT_FALSE(ParseControllerConfig("", "c.yaml")->kubernetes.on);
+}
+TEST(Config, ReadsWhereTheApiServerAsks) {
+  const auto config = ParseControllerConfig(
+      "kubernetes:\n  mode: evicting\n  webhook: {port: 9443, address: \"::\", certificate: /c, key: /k}\n",
+      "c.yaml");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->kubernetes.webhook.port, 9443);
+  EXPECT_EQ(config->kubernetes.webhook.address, "::");
+  EXPECT_EQ(config->kubernetes.webhook.certificate, "/c");
+  EXPECT_EQ(config->kubernetes.webhook.key, "/k");
+}
+TEST(Config, AWebhookHasACertificate) {
+  EXPECT_THAT(ErrorOf("kubernetes:\n  mode: evicting\n  webhook: {port: 9443, certificate: /c}"),
+              HasSubstr("kubernetes.webhook: expected certificate and key"));
 }
 TEST(Config, AModeOfKubernetesIsNamed) {
   EXPECT_THAT(ErrorOf("kubernetes:\n  mode: parking"), HasSubstr("kubernetes.mode: expected evicting"));

@@ -28,6 +28,7 @@
 #include "controller/journal/journal.h"
 #include "controller/journal/lease.h"
 #include "controller/manager/cluster_manager.h"
+#include "controller/manager/kubernetes_manager.h"
 #include "controller/metrics/metrics.h"
 #include "controller/policy_watcher.h"
 #include "controller/server.h"
@@ -48,22 +49,6 @@ constexpr unsigned kSettingsPatience = 5;  // seconds
 // malloc has eight arenas for each core, and every one of them keeps what the largest plan in it took:
 // docs/results/load.md. Two are enough, as most of what is done is done under the engine's lock.
 constexpr int kMallocArenas = 2;
-
-// Passes what the gateway hears on to the engine.
-class EngineAgentEvents final : public AgentEvents {
- public:
-  explicit EngineAgentEvents(Engine& engine) : engine_(engine) {}
-  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello) override {
-    return engine_.OnConnected(node, hello);
-  }
-  void OnMessage(const NodeId& node, const v1::FromAgent& message) override {
-    engine_.OnMessage(node, message);
-  }
-  void OnDisconnected(const NodeId& node) override { engine_.OnDisconnected(node); }
-
- private:
-  Engine& engine_;
-};
 
 // How remote callers are known; nullptr if there are none.
 std::unique_ptr<Identities> RemoteIdentities(const ControllerConfig& config) {
@@ -125,6 +110,9 @@ absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, 
 
 absl::Status Run(const ControllerConfig& config, const Policy& policy, const sigset_t& signals) {
   SIDING_RETURN_IF_ERROR(MakeDirectories(config.state_dir, 0700));
+  // Also while another controller acts.
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<kubernetes::Webhook> webhook,
+                          ServeWebhook(config.kubernetes));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Lease> lease, Lease::Open(LeaseFor(config)));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Journal> journal, AwaitJournal(config, *lease, signals));
   if (journal == nullptr) return absl::OkStatus();
@@ -141,15 +129,15 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   engine.SetRetention(config.retention);
   engine.SetSilence(std::max(kMissedHeartbeats * config.heartbeat, kLeastSilence));
   SIDING_RETURN_IF_ERROR(engine.Start());
-  EngineAgentEvents events(engine);
-  gateway.Attach(events);
+  gateway.Attach(manager->Around(static_cast<AgentEvents&>(engine)));
   PolicyWatcher policy_watcher(config.policy, engine, clock);
   // It may have changed while this one stood by.
   if (config.standby && !config.policy.empty()) policy_watcher.Reload().IgnoreError();
   JournalBackup backup(*journal, JournalOf(config));
   ApiService api(engine, policy_watcher, config.limits, &backup);
   GrpcApi grpc_api(api, identities, config.limits);
-  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics, Metrics::Start(config.metrics_port, engine));
+  SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics,
+                          Metrics::Start(config.metrics_address, config.metrics_port, engine));
 
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                           Server::Open(config, local, [&](grpc::ServerBuilder& builder) {
@@ -221,8 +209,7 @@ int Main(int argc, char** argv) {
                    "stand by while another controller has the journal, and take over when it is gone");
   auto* policy_file = app.add_option("--policy", flags.policy, "policy file (see policies/default.yaml)");
   auto* beat = app.add_option("--heartbeat", heartbeat, "how often agents report, such as 5s");
-  auto* port =
-      app.add_option("--metrics-port", flags.metrics_port, "Prometheus metrics on 127.0.0.1; 0: none");
+  auto* port = app.add_option("--metrics-port", flags.metrics_port, "Prometheus metrics; 0: none");
   auto* level = app.add_option("--log-level", flags.log_level, "trace, debug, info, warning or error");
   std::string identity;
   auto* listen = app.add_option("--listen", flags.listen,

@@ -16,7 +16,7 @@ struct TcpConnection {
   bool operator==(const TcpConnection&) const = default;
 };
 
-// The established ones in a text of /proc/PID/net/tcp or tcp6.
+// Those in a text of /proc/PID/net/tcp or tcp6, closed by one end or not.
 std::vector<TcpConnection> ParseTcp(const std::string& text);
 
 // Each connection that one of the sockets has leads over the loopback device to another one of them.
@@ -25,5 +25,14 @@ bool StayInside(const std::vector<TcpConnection>& connections, const std::set<ui
 // Of the tree of `root`, as it is now: with all of it frozen nothing can come in from outside, so nothing has
 // to be kept out.
 bool ConnectionsStayInside(pid_t root);
+
+// The addresses of this machine or container alone ("10.98.7.5:8080") that the sockets have, by a text of
+// /proc/PID/net/udp or the like; of connections, which are TCP's, see above.
+std::vector<std::string> BoundToAnAddress(const std::string& text, const std::set<uint64_t>& sockets,
+                                          bool is_tcp);
+
+// Of the tree of `root`: the first such address, which another container has not ("udp 10.98.7.5:53"); empty:
+// none.
+std::string FindBoundAddress(pid_t root);
 
 }  // namespace siding

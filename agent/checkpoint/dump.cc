@@ -8,10 +8,10 @@
 
 #include <cerrno>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "agent/checkpoint/connections.h"
+#include "agent/checkpoint/dump_steps.h"
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/checkpoint/recreated_names.h"
@@ -20,44 +20,13 @@
 #include "agent/os/processes.h"
 #include "common/directory.h"
 #include "common/fault.h"
-#include "common/mutex.h"
 #include "common/status.h"
 
 namespace siding {
 namespace {
 
-constexpr auto kProgressInterval = std::chrono::milliseconds(200);
 constexpr Duration kEndPatience = std::chrono::seconds(10);
 constexpr Duration kUntracedPatience = std::chrono::seconds(10);
-
-// Calls the observer five times a second for as long as it lives.
-class ProgressTeller {
- public:
-  ProgressTeller(const ImageDraft& draft, DumpObserver& observer)
-      : thread_([this, &draft, &observer] {
-          MutexLock lock(mutex_);
-          while (!stop_.WaitFor(mutex_, kProgressInterval,
-                                [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_; })) {
-            observer.OnProgress(draft.BytesSoFar());
-          }
-        }) {}
-  ~ProgressTeller() {
-    {
-      MutexLock lock(mutex_);
-      stopping_ = true;
-    }
-    stop_.NotifyAll();
-    thread_.join();
-  }
-  ProgressTeller(const ProgressTeller&) = delete;
-  ProgressTeller& operator=(const ProgressTeller&) = delete;
-
- private:
-  Mutex mutex_;
-  CondVar stop_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses the others
-};
 
 absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
   if (lchown(folder.c_str(), uid, gid) != 0) return ErrnoError(errno, "chown " + folder);
@@ -67,15 +36,6 @@ absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
     if (lchown(path.c_str(), uid, gid) != 0) return ErrnoError(errno, "chown " + path);
   }
   return absl::OkStatus();
-}
-
-// One image is visible under the key already if this rank was dumped and committed before, and then ran on
-// because its agent died before it could end the processes. The newer state replaces the older.
-absl::Status CommitOver(ImageDraft& draft, ImageStore& store, const ImageKey& key) {
-  absl::Status status = draft.Commit();
-  if (!absl::IsAlreadyExists(status)) return status;
-  SIDING_RETURN_IF_ERROR(store.Delete(key));
-  return draft.Commit();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "agent/checkpoint/precheck.h"
 #include "common/files.h"
 #include "gmock/gmock.h"
@@ -198,6 +199,23 @@ TEST(Precheck, KnowsWhatCriuCannotDump) {
   EXPECT_EQ(WhyNotDumpableLink("/dev/null", true), "");
   EXPECT_EQ(WhyNotDumpableLink("/dev/shm/x", false), "");
   EXPECT_EQ(WhyNotDumpableLink("anon_inode:[eventpoll]", false), "");
+}
+
+std::string Timer(int ticks, int flags, int value, int interval) {
+  return absl::StrCat("pos:\t0\nflags:\t02\nclockid: 1\nticks: ", ticks, "\nsettime flags: 0", flags,
+                      "\nit_value: (", value, ", 0)\nit_interval: (0, ", interval, ")\n");
+}
+
+TEST(Precheck, ATimerThatRepeatsWouldStandStill) {
+  EXPECT_NE(WhyNotDumpableTimer(Timer(0, 0, 1, 100)), "");
+  EXPECT_NE(WhyNotDumpableTimer(Timer(3, 0, 0, 100)), "") << "it has expired";
+}
+
+TEST(Precheck, OtherTimersGoOn) {
+  EXPECT_EQ(WhyNotDumpableTimer(Timer(0, 0, 1, 0)), "") << "once";
+  EXPECT_EQ(WhyNotDumpableTimer(Timer(0, 0, 0, 100)), "") << "it stands still already";
+  EXPECT_EQ(WhyNotDumpableTimer(Timer(1, 1, 0, 100)), "") << "CRIU starts those of absolute times anew";
+  EXPECT_EQ(WhyNotDumpableTimer(""), "");
 }
 
 TEST(OpenFilesFromJson, NumbersAreWhole) {

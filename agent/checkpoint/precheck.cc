@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -12,6 +14,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "agent/os/held.h"
 #include "agent/os/processes.h"
 #include "common/files.h"
@@ -32,7 +35,25 @@ std::string WhyNotDumpableLink(const std::string& target, bool is_device) {
   return "has the device " + target + " open";
 }
 
+std::string WhyNotDumpableTimer(const std::string& fdinfo) {
+  unsigned flags = 0;
+  unsigned long long ticks = 0, value[2] = {}, interval[2] = {};
+  for (const absl::string_view text : absl::StrSplit(fdinfo, '\n')) {
+    const std::string line(text);
+    std::sscanf(line.c_str(), "ticks: %llu", &ticks);
+    std::sscanf(line.c_str(), "settime flags: %o", &flags);
+    std::sscanf(line.c_str(), "it_value: (%llu, %llu)", &value[0], &value[1]);
+    std::sscanf(line.c_str(), "it_interval: (%llu, %llu)", &interval[0], &interval[1]);
+  }
+  const bool repeats = interval[0] != 0 || interval[1] != 0;
+  const bool runs = ticks != 0 || value[0] != 0 || value[1] != 0;
+  if (!repeats || !runs || (flags & TFD_TIMER_ABSTIME) != 0) return "";
+  return "has a timer that repeats (timerfd), which would stand still";
+}
+
 namespace {
+
+constexpr char kTimer[] = "anon_inode:[timerfd]";
 
 bool IsGpu(const std::string& name) { return name.rfind("/dev/nvidia", 0) == 0; }
 
@@ -77,9 +98,11 @@ std::string WhyNotDumpable(pid_t root, GpuDevices gpus) {
         " (srun) waits for a step of Slurm; ask for the step instead: srun --siding-preemptible");
   }
   std::string reason;
-  ForEachLink(root, [&](pid_t pid, int, const std::string& target, bool is_device) {
+  ForEachLink(root, [&](pid_t pid, int fd, const std::string& target, bool is_device) {
     if (is_device && gpus == GpuDevices::kLeave && IsGpu(target)) return false;
-    const std::string why = WhyNotDumpableLink(target, is_device);
+    std::string why = WhyNotDumpableLink(target, is_device);
+    if (target == kTimer)
+      why = WhyNotDumpableTimer(ReadFile(absl::StrCat("/proc/", pid, "/fdinfo/", fd)).value_or(""));
     if (why.empty()) return false;
     reason = absl::StrCat("process ", pid, " (", ProgramOf(pid), ") ", why);
     return true;

@@ -34,4 +34,8 @@ std::set<GpuDescriptor> OpenGpuDescriptors(pid_t root);
 // The reason for one descriptor, given where its link in /proc/PID/fd leads; empty: none.
 std::string WhyNotDumpableLink(const std::string& target, bool is_device);
 
+// The reason for one timerfd, given its text in /proc/PID/fdinfo; empty: none. CRIU restores one that repeats
+// and has expired as one that is stopped, and in a frozen process it expires.
+std::string WhyNotDumpableTimer(const std::string& fdinfo);
+
 }  // namespace siding

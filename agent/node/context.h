@@ -14,6 +14,8 @@
 #include "agent/node/rates.h"
 #include "agent/os/fence.h"
 #include "agent/os/freezer.h"
+#include "agent/pods/container_runtime.h"
+#include "agent/pods/container_starts.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "store/store.h"
@@ -43,6 +45,8 @@ struct HostContext {
   std::unique_ptr<HugePages> huge_pages;  // for drains; null: the system's setting is left alone
   std::unique_ptr<Rates> rates;
   Leftovers leftovers;
+  std::unique_ptr<ContainerRuntime> containers;  // null: this node has no pods
+  ContainerStarts container_starts;
   std::atomic<bool> stopping{false};
 
   // The tier's store, or why there is none.

@@ -16,10 +16,12 @@
 #include "agent/checkpoint/dump.h"
 #include "agent/gpu/probe.h"
 #include "agent/node/context.h"
+#include "agent/node/pod_task.h"
 #include "agent/node/task.h"
 #include "agent/node/tier_watch.h"
 #include "agent/node/work_queue.h"
 #include "agent/os/processes.h"
+#include "agent/pods/pod_listener.h"
 #include "agent/shim/shim_process.h"
 #include "agent/task/json_file.h"
 #include "agent/task/orders.h"
@@ -96,11 +98,17 @@ class LocalTaskHost final : public TaskHost {
     StartScrubber();
     LookForGpus();
     LookForCriu();
+    if (!host_.options.pods_socket.empty())
+      host_.containers = NewRunc(host_.options.runc, std::filesystem::path(host_.criu_path).parent_path());
   }
 
   // Before everything else. An error: what is on this node is not known, so nothing may be said of it.
   absl::Status Begin() {
     SIDING_RETURN_IF_ERROR(AdoptTasks());
+    if (host_.containers) {
+      SIDING_ASSIGN_OR_RETURN(pod_listener_,
+                              PodListener::Start(host_.options.pods_socket, host_.container_starts));
+    }
     ProbeGpus();
     local_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::LOCAL); }, host_.clock);
     shared_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::SHARED); }, host_.clock);
@@ -129,11 +137,15 @@ class LocalTaskHost final : public TaskHost {
         return;
       case v1::ToAgent::kForget:
         return Forget(command);
+      case v1::ToAgent::kLetStart:
+        return host_.container_starts.Let(command.pod().uid());
       default:
         break;
     }
     const bool makes = command.has_launch() || command.has_restore();
-    if (std::shared_ptr<Task> task = FindTask(TaskIdOf(command.task()), makes)) return task->Execute(command);
+    if (makes && command.has_pod()) ForgetEarlierPod(command);
+    if (std::shared_ptr<HostedTask> task = FindTask(TaskIdOf(command.task()), makes ? &command : nullptr))
+      return task->Execute(command);
     SendUnknown(command);
   }
 
@@ -146,9 +158,10 @@ class LocalTaskHost final : public TaskHost {
       if (tasks_.contains(id))
         return absl::AlreadyExistsError("task " + ToString(id) + " is on this node already");
     }
-    const std::shared_ptr<Task> script = id.rank > 0 ? FindTask({id.job, id.incarnation, 0}, false) : nullptr;
+    const auto script = std::dynamic_pointer_cast<Task>(
+        id.rank > 0 ? FindTask({id.job, id.incarnation, 0}, nullptr) : nullptr);
     if (script) script->NoteStep();
-    const std::shared_ptr<Task> task = FindTask(id, true);
+    const auto task = std::dynamic_pointer_cast<Task>(FindTask(id, &start));
     if (!task) return absl::UnavailableError("the agent cannot write to its state folder");
     task->ExpectShim(start, gpus, std::move(ready));
     return tasks_folder_ + "/" + ToString(id);
@@ -160,7 +173,7 @@ class LocalTaskHost final : public TaskHost {
   }
 
   std::vector<v1::TaskReport> Reports() override {
-    const std::vector<std::shared_ptr<Task>> tasks = Tasks();
+    const std::vector<std::shared_ptr<HostedTask>> tasks = Tasks();
     std::vector<v1::TaskReport> reports;
     // All of them together: what is not seen by then is said as it was seen last.
     const auto until = std::chrono::steady_clock::now() + kLookPatience;
@@ -329,9 +342,9 @@ class LocalTaskHost final : public TaskHost {
     }
   }
 
-  std::vector<std::shared_ptr<Task>> Tasks() {
+  std::vector<std::shared_ptr<HostedTask>> Tasks() {
     MutexLock lock(mutex_);
-    std::vector<std::shared_ptr<Task>> tasks;
+    std::vector<std::shared_ptr<HostedTask>> tasks;
     tasks.reserve(tasks_.size());
     for (const auto& [id, task] : tasks_) tasks.push_back(task);
     return tasks;
@@ -347,7 +360,7 @@ class LocalTaskHost final : public TaskHost {
     }
     // When it is known what each of them holds.
     FaultHere<"agent.found: the tasks of an earlier agent are found">();
-    for (const std::shared_ptr<Task>& task : Tasks()) task->Adopt();
+    for (const std::shared_ptr<HostedTask>& task : Tasks()) task->Adopt();
     return absl::OkStatus();
   }
 
@@ -357,7 +370,11 @@ class LocalTaskHost final : public TaskHost {
     auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
     if (record.ok()) {
       const TaskId id = TaskIdOf(record->report().task());
-      tasks_[id] = std::make_shared<Task>(host_, id, folder, *std::move(record));
+      if (record->has_pod()) {
+        tasks_[id] = std::make_shared<PodTask>(host_, id, folder, *std::move(record));
+      } else {
+        tasks_[id] = std::make_shared<Task>(host_, id, folder, *std::move(record));
+      }
       return absl::OkStatus();
     }
     // Made by an agent that died before it could do anything else.
@@ -372,12 +389,13 @@ class LocalTaskHost final : public TaskHost {
     return absl::OkStatus();
   }
 
-  // Makes the task if it is not known and `make`. Null: not known, or its folder could not be made.
-  std::shared_ptr<Task> FindTask(const TaskId& id, bool make) {
+  // Makes the task if it is not known and there is an order to start it. Null: not known, or its folder could
+  // not be made.
+  std::shared_ptr<HostedTask> FindTask(const TaskId& id, const v1::ToAgent* start) {
     MutexLock lock(mutex_);
     auto it = tasks_.find(id);
     if (it != tasks_.end()) return it->second;
-    if (!make) return nullptr;
+    if (start == nullptr || (start->has_pod() && !host_.containers)) return nullptr;
     const std::string folder = tasks_folder_ + "/" + ToString(id);
     absl::Status status = MakeDirectories(folder, 0700);
     status.Update(FaultAt<"agent.folder: the folder of a new task is made, and empty">());
@@ -386,11 +404,12 @@ class LocalTaskHost final : public TaskHost {
       rmdir(folder.c_str());
       return nullptr;
     }
+    if (start->has_pod()) return tasks_[id] = std::make_shared<PodTask>(host_, id, folder, start->pod());
     return tasks_[id] = std::make_shared<Task>(host_, id, folder);
   }
 
   void Forget(const v1::ToAgent& command) {
-    std::shared_ptr<Task> task;
+    std::shared_ptr<HostedTask> task;
     {
       MutexLock lock(mutex_);
       auto it = tasks_.find(TaskIdOf(command.task()));
@@ -402,6 +421,12 @@ class LocalTaskHost final : public TaskHost {
     task->RemoveTraces();
   }
 
+  // The start of a pod that went before it was recorded has the number of the next pod's, too.
+  void ForgetEarlierPod(const v1::ToAgent& start) {
+    const auto task = std::dynamic_pointer_cast<PodTask>(FindTask(TaskIdOf(start.task()), nullptr));
+    if (task && task->pod().uid() != start.pod().uid()) Forget(start);
+  }
+
   // What is not known here was never started, or is forgotten: its end is what the controller wants to hear.
   void SendUnknown(const v1::ToAgent& command) {
     v1::FromAgent message;
@@ -410,7 +435,9 @@ class LocalTaskHost final : public TaskHost {
     const bool start = command.has_launch() || command.has_restore();
     report.set_phase(start ? (command.has_launch() ? v1::LAUNCH_FAILED : v1::RESTORE_FAILED) : v1::LOST);
     report.set_node_problem(start);
-    report.set_error(start ? "the agent cannot write to its state folder"
+    report.set_error(start ? command.has_pod() && !host_.containers
+                                 ? "this agent was not told to serve pods (--pods-socket)"
+                                 : "the agent cannot write to its state folder"
                            : "there is no such task on this node");
     host_.sink.Send(std::move(message));
   }
@@ -459,13 +486,14 @@ class LocalTaskHost final : public TaskHost {
   const std::string tasks_folder_;
   HostContext host_;
   Mutex mutex_;
-  std::map<TaskId, std::shared_ptr<Task>> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::map<TaskId, std::shared_ptr<HostedTask>> tasks_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> probing_{false};
   std::unique_ptr<Scrubber> scrubber_;
   // Behind the others, for they use them. Room on the disk does not wait until images have been read.
   WorkQueue work_queue_;
   WorkQueue deletions_;
   std::unique_ptr<TierWatch> local_watch_, shared_watch_;  // last, for the same reason
+  std::unique_ptr<PodListener> pod_listener_;
 };
 
 }  // namespace

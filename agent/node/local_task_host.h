@@ -26,7 +26,9 @@ struct TaskHostOptions {
   std::string criu_path;   // empty: searched, see agent/criu/criu.h
   std::string shim_path;   // of siding-shim and siding-init; empty: beside this program
   std::string init_path;
-  bool cluster_manager = false;               // starts jobs here, too, and gives them GPUs
+  std::string pods_socket;       // where siding-runc says that it makes a container; empty: no pods here
+  std::string runc;              // the program; empty: that in PATH
+  bool cluster_manager = false;  // starts jobs here, too, and gives them GPUs
   std::vector<std::string> gpu_uuids;         // of the GPUs that are this agent's; empty: all
   std::optional<GpuLibraries> gpu_libraries;  // of the GPU driver; not set: GPUs are not looked for
   bool huge_pages = false;                    // see agent/gpu/huge_pages.h

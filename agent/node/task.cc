@@ -30,126 +30,33 @@ constexpr int kCheckFenceMs = 1000;
 
 }  // namespace
 
-Task::Task(HostContext& host, TaskId id, std::string folder) : Task(host, id, std::move(folder), {}) {
-  v1::TaskRef& ref = *record_.mutable_report()->mutable_task();
-  ref.set_job(id.job.value());
-  ref.set_incarnation(id.incarnation);
-  ref.set_rank(id.rank);
-  record_.set_boot_id(host.boot_id);
-}
+Task::Task(HostContext& host, TaskId id, std::string folder) : Task(host, id, std::move(folder), {}) {}
 
 Task::Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record)
-    : host_(host),
-      id_(id),
-      name_(ToString(id)),
-      folder_(std::move(folder)),
-      machine_(std::move(record)),
-      record_(machine_.record()),
-      wake_(eventfd(0, EFD_CLOEXEC)) {
-  CopyFacts();
+    : HostedTask(host, id, std::move(folder), std::move(record)), wake_(eventfd(0, EFD_CLOEXEC)) {
+  MutexLock lock(mutex_);
+  Task::CopyFacts();
   if (host_.AssignsGpus() && !IsOver(record_.report().phase()))
     host_.gpus->Keep(name_, {record_.gpu().held().begin(), record_.gpu().held().end()});
 }
 
 Task::~Task() {
-  {
-    MutexLock lock(mutex_);
-    Observe(task::AgentStops{}).IgnoreError();
-  }
   const uint64_t one = 1;
   if (write(wake_.get(), &one, sizeof one) < 0) spdlog::error("task {}: cannot wake the watcher", name_);
-  if (worker_.joinable()) worker_.join();
+  StopWork();
   if (watcher_.joinable()) watcher_.join();
-  if (worker_.joinable()) worker_.join();  // the watcher's last
-}
-
-void Task::Execute(const v1::ToAgent& command) {
-  // The machine looks at differences only.
-  const Time now{std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())};
-  MutexLock lock(mutex_);
-  const Decision before = machine_.decision();
-  const TaskActions actions = machine_.Take(command, now);
-  if (machine_.decision() != before) FaultHere<"agent.decision: a commit or an abort has come">();
-  Perform(actions).IgnoreError();
+  StopWork();  // the watcher's last
 }
 
 void Task::CopyFacts() {
+  HostedTask::CopyFacts();
   externally_managed_ = record_.externally_managed();
   uses_gpus_ = record_.spec().per_node().gpus() > 0;
-  interrupt_ = machine_.interrupted();
-  kill_now_ = machine_.kill_at_once();
 }
 
-agent::TaskRecord Task::Record() {
-  MutexLock lock(mutex_);
-  return record_;
-}
-
-agent::ProcessRef Task::Init() {
-  MutexLock lock(mutex_);
-  return record_.init();
-}
-
-absl::Status Task::Perform(const TaskActions& actions) {
-  CopyFacts();
-  absl::Status recorded;
-  for (const TaskAction& action : actions) {
-    switch (action.kind) {
-      case TaskAction::kRecord:
-        Persist();
-        break;
-      case TaskAction::kRecordStart:
-        if (absl::Status status = TryPersist(); !status.ok())
-          return Observe(task::StartNotRecorded{std::string(status.message())});
-        break;
-      case TaskAction::kRecordDurably:
-        recorded = PersistDurably();
-        break;
-      case TaskAction::kSend:
-        Send();
-        break;
-      case TaskAction::kReleaseGpus:
-        GiveGpusBack();
-        break;
-      case TaskAction::kWake:
-        changed_.NotifyAll();
-        break;
-      case TaskAction::kAbandonDump:
-        abandon_ = true;
-        break;
-      case TaskAction::kKillProcesses:
-        spdlog::warn("task {}: what is under way does not make way; its processes are killed", name_);
-        freezer().KillAll(name_, LivingInit(record_.init()));
-        break;
-      case TaskAction::kBegin:
-        abandon_ = false;
-        if (on_worker_) {
-          next_ = action;
-          break;
-        }
-        // The last worker is past its last use of the mutex, or never was.
-        if (worker_.joinable()) worker_.join();
-        worker_ = std::thread([this, action] { Work(action); });
-        break;
-      case TaskAction::kFinalizeNow:
-        break;  // Adopt() does
-    }
-  }
-  return recorded;
-}
-
-void Task::Work(TaskAction work) {
-  for (std::optional<TaskAction> next = std::move(work); next;) {
-    Do(*next);
-    FenceAgain();
-    MutexLock lock(mutex_);
-    abandon_ = false;
-    on_worker_ = true;
-    next_.reset();
-    Observe(task::WorkDone{host_.stopping}).IgnoreError();
-    on_worker_ = false;
-    next = std::exchange(next_, std::nullopt);
-  }
+void Task::KillProcesses() {
+  spdlog::warn("task {}: what is under way does not make way; its processes are killed", name_);
+  freezer().KillAll(name_, LivingInit(record_.init()));
 }
 
 void Task::Do(const TaskAction& work) {
@@ -175,33 +82,6 @@ void Task::Do(const TaskAction& work) {
     case TaskWork::kFinalize:
       return Finalize();
   }
-}
-
-absl::Status Task::TryPersist() {
-  SIDING_RETURN_IF_ERROR(FaultAt<"agent.record: what is remembered of a task is about to be written">());
-  SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/task.json", record_, 0600));
-  FaultHere<"agent.recorded: what is remembered of a task has been written">();
-  return absl::OkStatus();
-}
-
-void Task::Persist() {
-  if (absl::Status status = TryPersist(); !status.ok())
-    spdlog::error("task {}: {}", name_, std::string(status.message()));
-}
-
-absl::Status Task::PersistDurably() {
-  absl::Status status = WriteJsonFileDurably(folder_ + "/task.json", record_, 0600);
-  if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));
-  return status;
-}
-
-void Task::Send() {
-  FaultHere<"agent.report: a report of a task is about to go out">();
-  // It waits for its turn to be written, while a heartbeat may say something newer.
-  record_.mutable_report()->set_version(record_.report().version() + 1);
-  v1::FromAgent message;
-  *message.mutable_report() = record_.report();
-  host_.sink.Send(std::move(message));
 }
 
 void Task::NoteStep() {
@@ -337,11 +217,6 @@ bool Task::WaitEnded(Duration timeout, const std::function<bool()>& more) {
                                                  std::chrono::milliseconds(more ? 20 : 1000)));
   }
   return machine_.ended();
-}
-
-bool Task::CanForget() {
-  MutexLock lock(mutex_);
-  return IsOver(machine_.phase()) && !machine_.busy();
 }
 
 void Task::RemoveTraces() {

@@ -42,11 +42,7 @@ void Task::Finalize() {
   const bool seen = exit.ok() && !(exit->told_to_end() && !of_this_boot);
   // The shim died before its task. The task's end would not be seen: it ends now.
   if (!exit.ok() && of_this_boot && !EndAll()) return;
-  const agent::DumpRecord dump = Record().dump();
-  // Without the mutex: a store takes as long as its disk does.
-  const auto store = host_.Store(dump.tier());
-  const bool visible =
-      dump.committing() && store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
+  const bool visible = ImageIsVisible();
   MutexLock lock(mutex_);
   Observe(task::Ended{seen ? &*exit : nullptr, visible, HasUsedAllMemory()}).IgnoreError();
 }

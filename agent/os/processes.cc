@@ -177,6 +177,14 @@ bool HearsSignal(pid_t pid, int signal) {
   return !has("SigIgn") && (has("SigCgt") || has("SigBlk"));
 }
 
+bool IsStoppedBySignal(pid_t pid) {
+  const auto stat = ReadProcessStat(pid);
+  if (!stat) return false;
+  if (stat->state == 'T') return true;
+  // In a frozen cgroup its state is another, and it waits where it did.
+  return stat->state == 'D' && ReadFile(ProcPath(pid, "wchan")).value_or("") == "do_signal_stop";
+}
+
 std::string ProgramOf(pid_t pid) {
   auto program = ReadFile("/proc/" + std::to_string(pid) + "/comm");
   if (program.ok() && !program->empty()) program->pop_back();

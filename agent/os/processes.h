@@ -53,6 +53,9 @@ pid_t MainProcess(pid_t init);
 // ended by it nor without notice of it. False if it is gone.
 bool HearsSignal(pid_t pid, int signal);
 
+// True if a signal (SIGSTOP) has stopped it, frozen or not. False if it is gone.
+bool IsStoppedBySignal(pid_t pid);
+
 // The name of its program, "python3"; "?" if it has ended.
 std::string ProgramOf(pid_t pid);
 

@@ -59,6 +59,23 @@ TEST(HearsSignal, WhoHandlesOrBlocksItDoes) {
 
 TEST(HearsSignal, NobodyDoesNot) { EXPECT_FALSE(HearsSignal(0, SIGUSR2)); }
 
+TEST(IsStoppedBySignal, OneThatWaitsForACommandToContinueIs) {
+  const pid_t child = fork();
+  if (child == 0) {
+    raise(SIGSTOP);
+    pause();
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  EXPECT_TRUE(IsStoppedBySignal(child));
+  kill(child, SIGCONT);
+  ASSERT_EQ(waitpid(child, &status, WCONTINUED), child);
+  EXPECT_FALSE(IsStoppedBySignal(child));
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  EXPECT_FALSE(IsStoppedBySignal(child));
+}
+
 // In a mount namespace of its own any process has files of any name.
 TEST(Processes, AFileThatIsOnlyNamedAlikeIsAnother) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to mount";

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/clock.h"
+#include "controller/engine/agents.h"
 #include "controller/engine/state/cluster_state.h"
 #include "controller/engine/state/retention.h"
 #include "controller/journal/journal.h"
@@ -26,14 +27,6 @@
 
 namespace siding {
 
-// The way to the agents. Thread-safe; must not call back into the engine from Send.
-class AgentLink {
- public:
-  virtual ~AgentLink() = default;
-  // Dropped if the node is not connected: the engine sends again when it is.
-  virtual void Send(const NodeId& node, v1::ToAgent command) = 0;
-};
-
 // Who asks.
 struct Caller {
   uint32_t uid = 0;
@@ -41,11 +34,11 @@ struct Caller {
   bool is_operator = false;
 };
 
-class Engine {
+class Engine final : public AgentEvents {
  public:
   // Everything passed in must outlive the engine.
   Engine(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock);
-  ~Engine();
+  ~Engine() override;
   // Replays the journal. Once, before any other call.
   absl::Status Start();
 
@@ -101,9 +94,9 @@ class Engine {
   // ---- Agents. ----
   // kFailedPrecondition if the node has an agent connected already. What does not pass
   // controller/wire/check.h is refused, and as a message ignored.
-  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello);
-  void OnMessage(const NodeId& node, const v1::FromAgent& message);
-  void OnDisconnected(const NodeId& node);
+  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello) override;
+  void OnMessage(const NodeId& node, const v1::FromAgent& message) override;
+  void OnDisconnected(const NodeId& node) override;
 
   // ---- The cluster manager's queue, if there is one. ----
   void OnManager(ManagerChanges changes);

@@ -137,7 +137,7 @@ struct Observers {
         copy(c, decide.recovery),
         silence(c, act.verifications),
         reports(c, silence, copy, tasks, decide.recovery, act.deletions, act.verifications, act.orders),
-        queue(c, tasks, decide.admission, decide.planning, decide.requests) {}
+        queue(c, tasks, decide.admission, decide.planning, decide.requests, decide.watch) {}
 
   ManagedTasks tasks;
   JobObserver job;
@@ -202,6 +202,7 @@ class Engine::Impl {
   Throttle throttle_ ABSL_GUARDED_BY(mutex_);  // of Schedule()
   Time last_full_look_ ABSL_GUARDED_BY(mutex_);
   DesiredState desired_ ABSL_GUARDED_BY(mutex_);  // as of the last Schedule()
+  bool desired_is_told_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace siding

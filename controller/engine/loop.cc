@@ -76,7 +76,9 @@ void Engine::Impl::Schedule() {
   decide_.batch.PlaceWaiting();
   if (!platform_.manager().empty()) {
     DesiredState desired = act_.desired.Build();
-    state_.agenda.desired |= desired != desired_;
+    // The first one is told though nothing be in it: who continues jobs says before of none that it is over.
+    const bool is_first = platform_.continues_jobs() && !std::exchange(desired_is_told_, true);
+    state_.agenda.desired |= is_first || desired != desired_;
     desired_ = std::move(desired);
   }
   throttle_.Finished(began, clock_.Now());

@@ -65,7 +65,8 @@ class StandbyServer {
  public:
   static absl::StatusOr<std::unique_ptr<StandbyServer>> Start(const ControllerConfig& config) {
     std::unique_ptr<StandbyServer> serving(new StandbyServer(config));
-    SIDING_ASSIGN_OR_RETURN(serving->metrics_, Metrics::StartStandingBy(config.metrics_port));
+    SIDING_ASSIGN_OR_RETURN(serving->metrics_,
+                            Metrics::StartStandingBy(config.metrics_address, config.metrics_port));
     SIDING_ASSIGN_OR_RETURN(serving->server_,
                             Server::Open(config, serving->local_, [&](grpc::ServerBuilder& builder) {
                               builder.RegisterCallbackGenericService(&serving->service_);

@@ -23,7 +23,7 @@ absl::StatusOr<std::unique_ptr<ClusterManager>> ClusterManager::Open(const Contr
                                                                      std::function<absl::Status()> may_act) {
   if (config.slurm.mode != SlurmMode::kOff) return OpenSlurmManager(config.slurm, std::move(may_act));
   if (config.kubernetes.on)
-    return OpenKubernetesManager(config.kubernetes, config.heartbeat, std::move(may_act));
+    return OpenKubernetesManager(config.kubernetes, config.state_dir, config.heartbeat, std::move(may_act));
   return std::make_unique<OwnQueue>();
 }
 

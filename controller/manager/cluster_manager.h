@@ -34,6 +34,8 @@ class ClusterManager {
   virtual Platform& platform() = 0;  // lives as long as this
   // The way to the agents that the engine is to take, `agents` or one around it. Once, before Connect().
   virtual AgentLink& Around(AgentLink& agents) { return agents; }
+  // Who is to hear of agents in the engine's place: it, or one around it. Once, before Connect().
+  virtual AgentEvents& Around(AgentEvents& engine) { return engine; }
   // Once the engine has started. The engine must outlive the session, and this object both. nullptr: siding
   // has the queue, and there is nobody to listen to.
   virtual absl::StatusOr<std::unique_ptr<ClusterManagerSession>> Connect(Engine& engine) = 0;

@@ -1,6 +1,7 @@
 #include "controller/manager/kubernetes_manager.h"
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -11,12 +12,15 @@
 #include "absl/strings/string_view.h"
 #include "common/clock.h"
 #include "common/status.h"
-#include "controller/engine/state/predicates.h"
+#include "controller/manager/outlook.h"
 #include "controller/manager/pod_agents.h"
+#include "controller/manager/pod_nodes.h"
+#include "controller/manager/seal_file.h"
 #include "controller/platform/kubernetes/client/curl_transport.h"
 #include "controller/platform/kubernetes/client/guarded_transport.h"
 #include "controller/platform/kubernetes/client/rights.h"
 #include "controller/platform/kubernetes/kubernetes_platform.h"
+#include "controller/platform/kubernetes/objects/admission.h"
 
 namespace siding {
 namespace {
@@ -69,6 +73,13 @@ class Narrator {
     for (const Event& event : engine_.EventsAfter(seen_, kAtOnce, kWait)) {
       seen_ = event.seq;
       if (event.job == JobId()) continue;
+      std::optional<Preemption> preemption;
+      engine_.Read([&](const ClusterState& state) { preemption = PreemptionIn(event, state); });
+      if (preemption) {
+        platform_.Tell(event.job, false, "SidingPreempted",
+                       Describe(*preemption, platform_.WhoIs(preemption->by)),
+                       absl::StrCat(event.seq, " preempted"));
+      }
       platform_.Tell(event.job, IsWarning(event), ReasonOf(KindOf(event)), Describe(event),
                      absl::StrCat(event.seq));
     }
@@ -80,90 +91,129 @@ class Narrator {
   std::jthread thread_;  // last: ends first
 };
 
-class KubernetesSession final : public ClusterManagerSession,
-                                public kubernetes::PlatformListener,
-                                public AgentEvents {
+class KubernetesSession final : public ClusterManagerSession, public kubernetes::PlatformListener {
  public:
-  KubernetesSession(Engine& engine, kubernetes::KubernetesPlatform& platform, PodAgents& agents,
-                    const Clock& clock, Duration heartbeat)
-      : engine_(engine),
-        platform_(platform),
-        agents_(agents),
-        clock_(clock),
-        heartbeat_(heartbeat),
-        narrator_(engine, platform) {
-    agents_.SetBell([this] { platform_.Wake(); });
+  KubernetesSession(Engine& engine, kubernetes::KubernetesPlatform& platform, PodSpeaker& speaker,
+                    const Clock& clock)
+      : engine_(engine), platform_(platform), speaker_(speaker), clock_(clock), narrator_(engine, platform) {
+    speaker_.SetBell([this] { platform_.Wake(); });
     platform_.Start(*this);
   }
   ~KubernetesSession() override {
-    agents_.SetBell(nullptr);
+    speaker_.SetBell(nullptr);
     platform_.Stop();
-    agents_.Leave(*this);
+    speaker_.Leave();
   }
 
   void OnChanges(ManagerChanges changes) override { engine_.OnManager(std::move(changes)); }
-  std::vector<kubernetes::PodTask> OnRound(const kubernetes::ClusterNow& now) override {
-    return agents_.Round(now, clock_.Now(), heartbeat_, *this);
+  std::vector<kubernetes::Eviction> OnRound(const kubernetes::ClusterNow& now) override {
+    return speaker_.Round(now, clock_.Now());
   }
-
-  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello) override {
-    return engine_.OnConnected(node, hello);
+  void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override {
+    speaker_.OnAnswer(asked, answer);
   }
-  void OnMessage(const NodeId& node, const v1::FromAgent& message) override {
-    engine_.OnMessage(node, message);
+  std::optional<kubernetes::Outlook> OutlookOf(JobId id) override {
+    std::optional<kubernetes::Outlook> outlook;
+    engine_.Read([&](const ClusterState& state) {
+      if (const auto job = state.jobs.find(id); job != state.jobs.end())
+        outlook = siding::OutlookOf(job->second);
+    });
+    return outlook;
   }
-  void OnDisconnected(const NodeId& node) override { engine_.OnDisconnected(node); }
+  std::vector<kubernetes::CheckpointView> CheckpointsKept() override {
+    std::vector<kubernetes::CheckpointView> kept;
+    engine_.Read([&](const ClusterState& state) { kept = CheckpointsOf(state); });
+    return kept;
+  }
+  JobId HighestJob() override {
+    JobId highest{0};
+    engine_.Read([&](const ClusterState& state) {
+      if (!state.jobs.empty()) highest = state.jobs.rbegin()->first;
+    });
+    return highest;
+  }
 
  private:
   Engine& engine_;
   kubernetes::KubernetesPlatform& platform_;
-  PodAgents& agents_;
+  PodSpeaker& speaker_;
   const Clock& clock_;
-  const Duration heartbeat_;
   const Narrator narrator_;
 };
 
 class KubernetesManager final : public ClusterManager {
  public:
   KubernetesManager(std::unique_ptr<kubernetes::Transport> transport, const KubernetesConfig& config,
-                    Duration heartbeat)
-      : heartbeat_(heartbeat),
+                    const std::string& state_dir, Duration heartbeat)
+      : seal_(state_dir + "/kubernetes-seal"),
+        heartbeat_(heartbeat),
+        saves_(config.saves),
         platform_(kubernetes::NewKubernetesPlatform(std::move(transport), kubernetes::RealPacer(), clock_,
-                                                    OptionsOf(config))) {}
+                                                    OptionsOf(config, seal_))) {}
   Platform& platform() override { return *platform_; }
-  AgentLink& Around(AgentLink& agents) override { return agents_.emplace(agents); }
+  AgentLink& Around(AgentLink& agents) override {
+    if (saves_) {
+      speaker_ = std::make_unique<PodNodes>(agents);
+    } else {
+      speaker_ = std::make_unique<PodAgents>(agents, heartbeat_);
+    }
+    return *speaker_;
+  }
+  AgentEvents& Around(AgentEvents& engine) override {
+    speaker_->SetEngine(engine);
+    return saves_ ? static_cast<PodNodes&>(*speaker_) : engine;
+  }
   absl::StatusOr<std::unique_ptr<ClusterManagerSession>> Connect(Engine& engine) override {
-    return std::make_unique<KubernetesSession>(engine, *platform_, *agents_, clock_, heartbeat_);
+    return std::make_unique<KubernetesSession>(engine, *platform_, *speaker_, clock_);
   }
 
  private:
-  static kubernetes::PlatformOptions OptionsOf(const KubernetesConfig& config) {
+  static kubernetes::PlatformOptions OptionsOf(const KubernetesConfig& config, kubernetes::SealKeeper& seal) {
     kubernetes::PlatformOptions options;
     options.left_alone = config.leave_alone;
     options.space = config.space;
+    options.saves = config.saves;
+    options.seal_keeper = &seal;
     return options;
   }
 
   const Clock& clock_ = SystemClock();
+  SealFile seal_;
   const Duration heartbeat_;
+  const bool saves_;
   const std::unique_ptr<kubernetes::KubernetesPlatform> platform_;
-  std::optional<PodAgents> agents_;
+  std::unique_ptr<PodSpeaker> speaker_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClusterManager>> OpenKubernetesManager(const KubernetesConfig& config,
+                                                                      const std::string& state_dir,
                                                                       Duration heartbeat,
                                                                       std::function<absl::Status()> may_act) {
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<kubernetes::Transport> transport, Connect(config));
   if (may_act) transport = kubernetes::NewGuardedTransport(std::move(transport), std::move(may_act));
-  return std::make_unique<KubernetesManager>(std::move(transport), config, heartbeat);
+  return std::make_unique<KubernetesManager>(std::move(transport), config, state_dir, heartbeat);
 }
 
 absl::StatusOr<std::vector<std::string>> CheckKubernetes(const KubernetesConfig& config) {
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<kubernetes::Transport> transport, Connect(config));
   kubernetes::ApiClient client(*transport, kubernetes::RealPacer());
   return kubernetes::MissingRights(client, config.space);
+}
+
+absl::StatusOr<std::unique_ptr<kubernetes::Webhook>> ServeWebhook(const KubernetesConfig& config) {
+  const WebhookConfig& files = config.webhook;
+  if (!config.on || files.port == 0) return nullptr;
+  const kubernetes::AdmissionRules rules{config.leave_alone, config.saves};
+  return kubernetes::Webhook::Start(
+      {files.address, files.port, files.certificate, files.key},
+      [rules](const std::string& body) -> absl::StatusOr<std::string> {
+        SIDING_ASSIGN_OR_RETURN(const kubernetes::Json review, kubernetes::ParseJson(body));
+        SIDING_ASSIGN_OR_RETURN(const kubernetes::Json answer,
+                                kubernetes::AnswerReview(review, rules, SystemClock().Now()));
+        return kubernetes::WriteJson(answer);
+      });
 }
 
 }  // namespace siding

@@ -1,30 +1,12 @@
 #include "controller/manager/pod_agents.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "controller/wire/wire.h"
-#include "google/protobuf/util/message_differencer.h"
 
 namespace siding {
 namespace {
 
-constexpr char kOnlyEvicted[] = "pods can only be evicted as yet";
-
-bool IsSame(v1::TaskReport a, const v1::TaskReport& b) {
-  a.set_version(b.version());
-  return google::protobuf::util::MessageDifferencer::Equals(a, b);
-}
-
-TaskId IdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnation(), ref.rank()}; }
-
-void SetId(const TaskId& id, v1::TaskReport& report) {
-  report.mutable_task()->set_job(id.job.value());
-  report.mutable_task()->set_incarnation(id.incarnation);
-  report.mutable_task()->set_rank(id.rank);
-}
-
-bool IsOver(v1::TaskPhase phase) { return phase == v1::EXITED || phase == v1::LOST; }
+constexpr char kNoAgents[] = "pods are only evicted in this cluster";
 
 v1::Hello HelloOf(const kubernetes::ClusterNow::Machine& machine) {
   v1::Hello hello;
@@ -32,7 +14,7 @@ v1::Hello HelloOf(const kubernetes::ClusterNow::Machine& machine) {
   // That a machine restarted shows in its pods.
   hello.set_boot_id(machine.uid);
   *hello.mutable_capacity() = ToProto(machine.allocatable);
-  hello.set_criu_problem(kOnlyEvicted);
+  hello.set_criu_problem(kNoAgents);
   hello.set_agent("none: kubernetes");
   return hello;
 }
@@ -56,27 +38,25 @@ void PodAgents::Send(const NodeId& node, v1::ToAgent command) {
   others_.Send(node, std::move(command));
 }
 
-std::vector<kubernetes::PodTask> PodAgents::Round(const kubernetes::ClusterNow& cluster, Time now,
-                                                  Duration heartbeat, AgentEvents& events) {
-  Meet(cluster, events);
-  Observe(cluster.tasks, events);
-  std::vector<Order> orders;
+std::vector<kubernetes::Eviction> PodAgents::Round(const kubernetes::ClusterNow& cluster, Time now) {
+  Meet(cluster);
+  pods_.Observe(
+      cluster.tasks, [this](const NodeId& node) { return machines_.contains(node); }, *engine_);
+  std::vector<NodeOrder> orders;
   {
     MutexLock lock(mutex_);
     orders.swap(orders_);
   }
-  for (const Order& order : orders) Obey(order, events);
-  Beat(cluster, now, heartbeat, events);
-  std::vector<kubernetes::PodTask> evicted;
-  for (const kubernetes::PodTask& task : cluster.tasks) {
-    if (unwanted_.contains(task.id) && !task.succeeded) evicted.push_back(task);
-  }
-  return evicted;
+  for (const NodeOrder& order : orders) Obey(order);
+  Beat(cluster, now);
+  std::vector<kubernetes::Eviction> evictions;
+  pods_.AddEvictions(cluster.tasks, evictions);
+  return evictions;
 }
 
-void PodAgents::Leave(AgentEvents& events) { Meet({}, events); }
+void PodAgents::Leave() { Meet({}); }
 
-void PodAgents::Meet(const kubernetes::ClusterNow& cluster, AgentEvents& events) {
+void PodAgents::Meet(const kubernetes::ClusterNow& cluster) {
   std::map<NodeId, const kubernetes::ClusterNow::Machine*> there;
   for (const auto& machine : cluster.machines) there[machine.id] = &machine;
   for (auto it = machines_.begin(); it != machines_.end();) {
@@ -89,24 +69,18 @@ void PodAgents::Meet(const kubernetes::ClusterNow& cluster, AgentEvents& events)
       MutexLock lock(mutex_);
       served_.erase(it->first);
     }
-    events.OnDisconnected(it->first);
+    engine_->OnDisconnected(it->first);
     it = machines_.erase(it);
   }
   for (const auto& [id, machine] : there) {
     if (machines_.contains(id)) continue;
     v1::Hello hello = HelloOf(*machine);
-    for (const kubernetes::PodTask& task : cluster.tasks) {
-      if (task.node != id || forgotten_.contains(task.id)) continue;
-      Task& told = tasks_[task.id];
-      told = {id, ReportOf(task)};
-      told.report.set_version(++version_);
-      *hello.add_tasks() = told.report;
-    }
+    pods_.Introduce(id, cluster.tasks, hello);
     {
       MutexLock lock(mutex_);
       served_.insert(id);
     }
-    if (const absl::Status met = events.OnConnected(id, hello); !met.ok()) {
+    if (const absl::Status met = engine_->OnConnected(id, hello); !met.ok()) {
       MutexLock lock(mutex_);
       served_.erase(id);
       log_.Warn(id.value(),
@@ -117,110 +91,27 @@ void PodAgents::Meet(const kubernetes::ClusterNow& cluster, AgentEvents& events)
   }
 }
 
-v1::TaskReport PodAgents::ReportOf(const kubernetes::PodTask& task) const {
-  v1::TaskReport report;
-  SetId(task.id, report);
-  report.set_phase(task.succeeded ? v1::EXITED : task.started ? v1::RUNNING : v1::LAUNCHING);
-  report.set_memory(task.spec.per_node.memory.value);
-  if (task.started) report.set_started_us(ToMicros(*task.started));
-  if (task.succeeded) {
-    report.set_exit_code(*task.succeeded ? 0 : 1);
-    report.set_own_end(!unwanted_.contains(task.id));
-  }
-  report.set_cannot_checkpoint(kOnlyEvicted);
-  *report.mutable_spec() = ToProto(task.spec);
-  return report;
-}
-
-void PodAgents::Tell(Task& task, AgentEvents& events) {
-  task.report.set_version(++version_);
-  v1::FromAgent message;
-  *message.mutable_report() = task.report;
-  events.OnMessage(task.node, message);
-}
-
-void PodAgents::Observe(const std::vector<kubernetes::PodTask>& tasks, AgentEvents& events) {
-  std::set<TaskId> there;
-  for (const kubernetes::PodTask& task : tasks) {
-    there.insert(task.id);
-    if (forgotten_.contains(task.id) || !machines_.contains(task.node)) continue;
-    v1::TaskReport report = ReportOf(task);
-    Task& told = tasks_[task.id];
-    report.set_failed_op(told.report.failed_op());
-    report.set_error(told.report.error());
-    if (told.node == task.node && IsSame(report, told.report)) continue;
-    told = {task.node, std::move(report)};
-    Tell(told, events);
-  }
-  for (auto& [id, task] : tasks_) {
-    if (there.contains(id) || IsOver(task.report.phase())) continue;
-    // Evicted as ordered, or deleted by somebody.
-    task.report.set_phase(unwanted_.contains(id) ? v1::EXITED : v1::LOST);
-    task.report.set_exit_code(unwanted_.contains(id) ? 143 : 0);
-    if (machines_.contains(task.node)) Tell(task, events);
-  }
-  std::erase_if(forgotten_, [&](const TaskId& id) { return !there.contains(id); });
-}
-
-void PodAgents::Obey(const Order& order, AgentEvents& events) {
+void PodAgents::Obey(const NodeOrder& order) {
   const auto& [node, command] = order;
-  const TaskId id = IdOf(command.task());
-  const auto found = tasks_.find(id);
-  switch (command.what_case()) {
-    case v1::ToAgent::kKill:
-      unwanted_.insert(id);
-      if (found != tasks_.end()) {
-        if (IsOver(found->second.report.phase())) Tell(found->second, events);
-      } else {
-        Task gone{node, {}};
-        SetId(id, gone.report);
-        gone.report.set_phase(v1::LOST);
-        Tell(gone, events);
-      }
-      return;
-    case v1::ToAgent::kForget:
-      if (found != tasks_.end() && IsOver(found->second.report.phase())) {
-        tasks_.erase(found);
-        forgotten_.insert(id);
-      }
-      unwanted_.erase(id);
-      return;
-    case v1::ToAgent::kVerify:
-    case v1::ToAgent::kDelete: {
-      v1::FromAgent message;
-      message.mutable_result()->set_op(command.op());
-      // There is no image on any node.
-      message.mutable_result()->set_code(
-          command.has_delete_() ? 0 : static_cast<int>(absl::StatusCode::kNotFound));
-      events.OnMessage(node, message);
-      return;
-    }
-    case v1::ToAgent::kCommit:
-    case v1::ToAgent::kAbort:
-    case v1::ToAgent::kWelcome:
-      return;
-    default:
-      if (found == tasks_.end()) return;
-      found->second.report.set_failed_op(command.op());
-      found->second.report.set_error(kOnlyEvicted);
-      Tell(found->second, events);
-  }
+  if (!command.has_verify() && !command.has_delete_()) return pods_.Obey(order, *engine_);
+  v1::FromAgent message;
+  message.mutable_result()->set_op(command.op());
+  // There is no image on any node.
+  message.mutable_result()->set_code(command.has_delete_() ? 0
+                                                           : static_cast<int>(absl::StatusCode::kNotFound));
+  engine_->OnMessage(node, message);
 }
 
-void PodAgents::Beat(const kubernetes::ClusterNow& cluster, Time now, Duration heartbeat,
-                     AgentEvents& events) {
+void PodAgents::Beat(const kubernetes::ClusterNow& cluster, Time now) {
+  std::map<NodeId, v1::FromAgent> due;
   for (const auto& there : cluster.machines) {
     const auto machine = machines_.find(there.id);
-    if (machine == machines_.end() || now < machine->second.last_heartbeat + heartbeat) continue;
+    if (machine == machines_.end() || now < machine->second.last_heartbeat + heartbeat_) continue;
     machine->second.last_heartbeat = now;
-    v1::FromAgent message;
-    v1::Heartbeat& beat = *message.mutable_heartbeat();
-    beat.set_ram_available(there.allocatable.memory.value);
-    for (auto& [id, task] : tasks_) {
-      if (task.node == there.id) *beat.add_tasks() = task.report;
-    }
-    events.OnMessage(there.id, message);
+    due[there.id].mutable_heartbeat()->set_ram_available(there.allocatable.memory.value);
   }
+  pods_.AddTo(due);
+  for (const auto& [node, beat] : due) engine_->OnMessage(node, beat);
 }
 
 }  // namespace siding

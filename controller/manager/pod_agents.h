@@ -9,63 +9,51 @@
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/limited_log.h"
 #include "common/mutex.h"
-#include "controller/engine/engine.h"
-#include "controller/gateway/agent_events.h"
+#include "controller/engine/agents.h"
+#include "controller/manager/pod_speaker.h"
+#include "controller/manager/spoken_pods.h"
 #include "controller/platform/kubernetes/kubernetes_platform.h"
 
 namespace siding {
 
-class PodAgents final : public AgentLink {
+class PodAgents final : public PodSpeaker {
  public:
-  // Orders for nodes that are not spoken for go to `others`, which must outlive it.
-  explicit PodAgents(AgentLink& others) : others_(others) {}
-  // Called when there is an order, under the engine's lock.
-  void SetBell(std::function<void()> bell);
+  // Orders for nodes that are not spoken for go to `others`, which must outlive it. Heartbeats follow each
+  // other by `heartbeat`.
+  PodAgents(AgentLink& others, Duration heartbeat) : others_(others), heartbeat_(heartbeat) {}
+  void SetEngine(AgentEvents& engine) override { engine_ = &engine; }
+  void SetBell(std::function<void()> bell) override;
 
   // Of the engine; see AgentLink.
   void Send(const NodeId& node, v1::ToAgent command) override;
 
-  // Tells what has changed since the last call, and answers the orders that came meanwhile. Heartbeats follow
-  // each other by `heartbeat`. Returns the pods that are to be evicted. One call at a time.
-  std::vector<kubernetes::PodTask> Round(const kubernetes::ClusterNow& cluster, Time now, Duration heartbeat,
-                                         AgentEvents& events);
+  std::vector<kubernetes::Eviction> Round(const kubernetes::ClusterNow& cluster, Time now) override;
   // As if all its agents had gone.
-  void Leave(AgentEvents& events);
+  void Leave() override;
 
  private:
-  using Order = std::pair<NodeId, v1::ToAgent>;
   struct Machine {
     std::string uid;
     Time last_heartbeat{};
   };
-  struct Task {
-    NodeId node;
-    v1::TaskReport report;
-  };
-
-  void Meet(const kubernetes::ClusterNow& cluster, AgentEvents& events);
-  void Observe(const std::vector<kubernetes::PodTask>& tasks, AgentEvents& events);
-  void Obey(const Order& order, AgentEvents& events);
-  void Beat(const kubernetes::ClusterNow& cluster, Time now, Duration heartbeat, AgentEvents& events);
-  void Tell(Task& task, AgentEvents& events);
-  v1::TaskReport ReportOf(const kubernetes::PodTask& task) const;
+  void Meet(const kubernetes::ClusterNow& cluster);
+  void Obey(const NodeOrder& order);
+  void Beat(const kubernetes::ClusterNow& cluster, Time now);
 
   AgentLink& others_;
+  const Duration heartbeat_;
+  AgentEvents* engine_ = nullptr;
   LimitedLog log_;
   // Of the one who calls Round().
   std::map<NodeId, Machine> machines_;
-  std::map<TaskId, Task> tasks_;  // as they were told last; those that are over until they are forgotten
-  std::set<TaskId> unwanted_;     // are to be ended, or were
-  std::set<TaskId> forgotten_;    // are over, and their pods are still there
-  int64_t version_ = 0;
+  SpokenPods pods_;
   Mutex mutex_;
   std::set<NodeId> served_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Order> orders_ ABSL_GUARDED_BY(mutex_);
+  std::vector<NodeOrder> orders_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> bell_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,5 +1,6 @@
 #include "controller/manager/pod_agents.h"
 
+#include "controller/manager/heard.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,59 +13,25 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-const NodeId kNode("n1");
 const TaskId kTask{JobId(7), 1, 0};
-
-// What the engine would hear.
-class Heard final : public AgentEvents {
- public:
-  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello) override {
-    connected.push_back(node);
-    last_hello = hello;
-    return refuse ? absl::FailedPreconditionError("it has an agent") : absl::OkStatus();
-  }
-  void OnMessage(const NodeId&, const v1::FromAgent& message) override {
-    if (message.has_report()) reports.push_back(message.report());
-    if (message.has_result()) results.push_back(message.result());
-    if (message.has_heartbeat()) heartbeats.push_back(message.heartbeat());
-  }
-  void OnDisconnected(const NodeId& node) override { gone.push_back(node); }
-  // Since the last call.
-  v1::TaskReport TheReport() {
-    EXPECT_THAT(reports, SizeIs(1));
-    const v1::TaskReport report = reports.empty() ? v1::TaskReport() : reports.back();
-    reports.clear();
-    return report;
-  }
-
-  bool refuse = false;
-  std::vector<NodeId> connected, gone;
-  v1::Hello last_hello;
-  std::vector<v1::TaskReport> reports;
-  std::vector<v1::OpResult> results;
-  std::vector<v1::Heartbeat> heartbeats;
-};
-
-class Others final : public AgentLink {
- public:
-  void Send(const NodeId& node, v1::ToAgent) override { nodes.push_back(node); }
-  std::vector<NodeId> nodes;
-};
 
 class PodAgentsTest : public testing::Test {
  protected:
-  PodAgentsTest() { now_.machines = {{kNode, "uid-n1", Resources{4000, Bytes{1 << 30}, 0}}}; }
+  PodAgentsTest() {
+    agents_.SetEngine(heard_);
+    now_.machines = {{kNode, "uid-n1", Resources{4000, Bytes{1 << 30}, 0}}};
+  }
   void AddPod(bool started = true) {
     JobSpec spec;
     spec.name = "a";
     spec.cluster_manager = "kubernetes";
     spec.methods = {Method::kKill};
     spec.per_node = {1000, Bytes{1 << 20}, 0};
-    PodTask task{kTask, kNode, {"d", "a"}, "uid-a", {}, {}, spec};
+    PodTask task{kTask, kNode, {"d", "a"}, "uid-a", {}, {}, spec, "", {}};
     if (started) task.started = Time(std::chrono::seconds(9));
     now_.tasks = {task};
   }
-  std::vector<PodTask> Round() { return agents_.Round(now_, time_, std::chrono::seconds(5), heard_); }
+  std::vector<kubernetes::Eviction> Round() { return agents_.Round(now_, time_); }
   void Order(const std::function<void(v1::ToAgent&)>& fill) {
     v1::ToAgent command;
     command.set_op(300);
@@ -86,8 +53,8 @@ class PodAgentsTest : public testing::Test {
     heard_.reports.clear();
   }
 
-  Others others_;
-  PodAgents agents_{others_};
+  OrdersHeard others_;
+  PodAgents agents_{others_, std::chrono::seconds(5)};
   Heard heard_;
   ClusterNow now_;
   Time time_{std::chrono::seconds(1000)};
@@ -123,7 +90,7 @@ TEST_F(PodAgentsTest, ANodeWithAnAgentIsLeftToIt) {
   heard_.refuse = true;
   Round();
   Kill();
-  EXPECT_THAT(others_.nodes, ElementsAre(kNode));
+  EXPECT_THAT(others_.nodes(), ElementsAre(kNode));
   heard_.refuse = false;
   Round();
   EXPECT_THAT(heard_.connected, ElementsAre(kNode, kNode));
@@ -202,15 +169,16 @@ TEST_F(PodAgentsTest, AKillOfATaskThatIsNotKnownSaysSo) {
   EXPECT_EQ(heard_.TheReport().phase(), v1::LOST);
 }
 TEST_F(PodAgentsTest, AfterARestartAKillIsCarriedOutAgain) {
-  PodAgents restarted(others_);
+  PodAgents restarted(others_, std::chrono::seconds(5));
+  restarted.SetEngine(heard_);
   AddPod();
-  restarted.Round(now_, time_, std::chrono::seconds(5), heard_);
+  restarted.Round(now_, time_);
   v1::ToAgent command;
   command.mutable_task()->set_job(7);
   command.mutable_task()->set_incarnation(1);
   command.mutable_kill();
   restarted.Send(kNode, command);
-  EXPECT_THAT(restarted.Round(now_, time_, std::chrono::seconds(5), heard_), SizeIs(1));
+  EXPECT_THAT(restarted.Round(now_, time_), SizeIs(1));
 }
 
 TEST_F(PodAgentsTest, WhatPodsCannotDoFailsWithTheReason) {
@@ -219,13 +187,13 @@ TEST_F(PodAgentsTest, WhatPodsCannotDoFailsWithTheReason) {
   Round();
   const v1::TaskReport report = heard_.TheReport();
   EXPECT_EQ(report.failed_op(), 300);
-  EXPECT_EQ(report.error(), "pods can only be evicted as yet");
+  EXPECT_EQ(report.error(), "pods are only evicted in this cluster");
   EXPECT_EQ(report.phase(), v1::RUNNING);
 }
 TEST_F(PodAgentsTest, OrdersForOtherNodesGoToTheirAgents) {
   Round();
   agents_.Send(NodeId("elsewhere"), v1::ToAgent());
-  EXPECT_THAT(others_.nodes, ElementsAre(NodeId("elsewhere")));
+  EXPECT_THAT(others_.nodes(), ElementsAre(NodeId("elsewhere")));
 }
 TEST_F(PodAgentsTest, AnOrderRingsTheBell) {
   int rung = 0;
@@ -236,7 +204,7 @@ TEST_F(PodAgentsTest, AnOrderRingsTheBell) {
 }
 TEST_F(PodAgentsTest, WhoLeavesLeavesAllNodes) {
   Round();
-  agents_.Leave(heard_);
+  agents_.Leave();
   EXPECT_THAT(heard_.gone, ElementsAre(kNode));
 }
 

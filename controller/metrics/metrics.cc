@@ -55,6 +55,9 @@ class EngineMetrics final : public prometheus::Collectable {
     int unrestored = 0, unstarted = 0;
     Tally tally;  // of all jobs that there have ever been
     double bytes = 0, events = 0;
+    // A gauge: the rate of what happens once in days reads 0.
+    Family preempted("siding_job_preemptions",
+                     "Times that a job made way, of those that did and are not over.", MetricType::Gauge);
     for (int i = 0; i < kJobStateCount; ++i) jobs[ToString(static_cast<JobState>(i))] = 0;
     engine_.Read([&](const ClusterState& state) {
       events = static_cast<double>(state.last_seq);
@@ -62,6 +65,9 @@ class EngineMetrics final : public prometheus::Collectable {
       for (const auto& [id, job] : state.jobs) {
         ++jobs[ToString(job.state)];
         AddTo(tally, job);
+        // By its number alone: everybody may read this, and names are the business of users.
+        if (job.preemptions > 0 && !job.ended)
+          preempted.Add(job.preemptions, "job", absl::StrCat(id.value()));
         const bool parked = job.state == JobState::kParked;
         const bool waits_for_a_word = parked && ResumptionOf(state, job) == Resumption::kBeginning;
         unstarted += waits_for_a_word;
@@ -99,6 +105,7 @@ class EngineMetrics final : public prometheus::Collectable {
             .Add(static_cast<double>(tally.refused), "result", "refused"),
         Family("siding_preemptions_total", "Times a job was preempted.", MetricType::Counter)
             .Add(static_cast<double>(tally.preemptions)),
+        preempted,
         Family("siding_stuck_jobs",
                "Parked jobs by what keeps them there: restore, their last restore failed; restart, nothing "
                "is left to restore.",
@@ -127,17 +134,16 @@ class EngineMetrics final : public prometheus::Collectable {
 };
 
 // Of the HTTP server. Who connects and says nothing has a thread for so long, and others have the rest.
-std::vector<std::string> OptionsFor(int port) {
-  return {
-      "listening_ports", absl::StrCat("127.0.0.1:", port), "num_threads", "32", "request_timeout_ms", "1000"};
+std::vector<std::string> OptionsFor(const std::string& place) {
+  return {"listening_ports", place, "num_threads", "32", "request_timeout_ms", "1000"};
 }
 
 class NoMetrics final : public Metrics {};
 
 class ServedMetrics final : public Metrics {
  public:
-  ServedMetrics(int port, std::shared_ptr<prometheus::Collectable> metrics)
-      : metrics_(std::move(metrics)), exposer_(OptionsFor(port)) {
+  ServedMetrics(const std::string& place, std::shared_ptr<prometheus::Collectable> metrics)
+      : metrics_(std::move(metrics)), exposer_(OptionsFor(place)) {
     exposer_.RegisterCollectable(metrics_);
   }
 
@@ -146,25 +152,27 @@ class ServedMetrics final : public Metrics {
   prometheus::Exposer exposer_;
 };
 
-absl::StatusOr<std::unique_ptr<Metrics>> Serve(int port, std::shared_ptr<prometheus::Collectable> metrics) {
+absl::StatusOr<std::unique_ptr<Metrics>> Serve(const std::string& address, int port,
+                                               std::shared_ptr<prometheus::Collectable> metrics) {
+  if (port == 0) return std::make_unique<NoMetrics>();
+  const std::string place = absl::StrCat(address, ":", port);
   // The HTTP server throws when it cannot listen.
   try {
-    return std::make_unique<ServedMetrics>(port, std::move(metrics));
+    return std::make_unique<ServedMetrics>(place, std::move(metrics));
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("metrics on 127.0.0.1:", port, ": ", error.what()));
+    return absl::UnavailableError(absl::StrCat("metrics on ", place, ": ", error.what()));
   }
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(int port, const Engine& engine) {
-  if (port == 0) return std::make_unique<NoMetrics>();
-  return Serve(port, std::make_shared<EngineMetrics>(engine));
+absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(const std::string& address, int port,
+                                                        const Engine& engine) {
+  return Serve(address, port, std::make_shared<EngineMetrics>(engine));
 }
 
-absl::StatusOr<std::unique_ptr<Metrics>> Metrics::StartStandingBy(int port) {
-  if (port == 0) return std::make_unique<NoMetrics>();
-  return Serve(port, std::make_shared<StandbyMetrics>());
+absl::StatusOr<std::unique_ptr<Metrics>> Metrics::StartStandingBy(const std::string& address, int port) {
+  return Serve(address, port, std::make_shared<StandbyMetrics>());
 }
 
 }  // namespace siding

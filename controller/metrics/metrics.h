@@ -1,8 +1,9 @@
-// Prometheus metrics on loopback: counted from the engine's state when they are asked for, so that nothing
+// Prometheus metrics over HTTP: counted from the engine's state when they are asked for, so that nothing
 // has to remember to count.
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "controller/engine/engine.h"
@@ -10,16 +11,19 @@
 namespace siding {
 
 // siding_jobs{state}, siding_nodes{state}, siding_requests_total{result}, siding_preemptions_total,
+// siding_job_preemptions{job},
 // siding_stuck_jobs{why}, siding_restarts_total, siding_lost_node_seconds_total, siding_checkpoint_bytes,
 // siding_damaged_checkpoints_total, siding_gpu_states_lost_total, siding_scrubbed_bytes_total{node},
 // siding_journal_events_total,
 // siding_leader: 1 of the active controller.
 class Metrics {
  public:
-  // Serves /metrics on 127.0.0.1:`port` until destroyed; 0: serves nothing. `engine` must outlive it.
-  static absl::StatusOr<std::unique_ptr<Metrics>> Start(int port, const Engine& engine);
+  // Serves /metrics at `address` (an IPv4 address, or one of IPv6 in brackets) and `port` until destroyed;
+  // port 0: serves nothing. `engine` must outlive it.
+  static absl::StatusOr<std::unique_ptr<Metrics>> Start(const std::string& address, int port,
+                                                        const Engine& engine);
   // Of a controller that stands by: siding_leader 0, and nothing else.
-  static absl::StatusOr<std::unique_ptr<Metrics>> StartStandingBy(int port);
+  static absl::StatusOr<std::unique_ptr<Metrics>> StartStandingBy(const std::string& address, int port);
   virtual ~Metrics() = default;
 };
 

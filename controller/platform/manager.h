@@ -39,6 +39,7 @@ struct ManagedJob {
   std::optional<Time> leaves_by;  // the manager makes it make way by itself: it is ended then
   bool can_be_pinned = true;      // the manager can be told on which nodes it is to start
   bool succeeded = false;         // over: and all was well
+  std::string kept_by;            // why it must not be taken off its nodes now; "": it may
   std::string state;              // the manager's word, for people
 };
 
@@ -74,8 +75,27 @@ struct DesiredState {
     std::string why;            // for people: "makes way for job 42"
     bool operator==(const Job&) const = default;
   };
+  // Of a job that goes on, by whatever the manager makes in the place of what ended (a pod, by its owner):
+  // how that is to start.
+  struct Next {
+    enum class How : uint8_t {
+      kNotYet,  // what it holds now, or what is left of it, is looked at first
+      kBeginning,
+      kImage,
+    };
+    std::map<std::string, std::string> labels;  // of the job: what comes in its place is found by them
+    int starts = 0;                             // so far
+    How how = How::kNotYet;
+    // Of the image, whose every rank is there.
+    CheckpointId checkpoint;
+    Tier tier = Tier::kShared;
+    int incarnation = 0;  // that was dumped
+    std::string digest;   // "": not known
+    bool operator==(const Next&) const = default;
+  };
   std::map<JobId, Kept> kept;
   std::map<JobId, Job> jobs;
+  std::map<JobId, Next> next;  // where the platform asks for it (Platform::continues_jobs)
   bool operator==(const DesiredState&) const = default;
 };
 

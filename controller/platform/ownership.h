@@ -35,6 +35,9 @@ struct Ownership {
   bool siding_makes_room = true;
   // siding ends it when its walltime is over.
   bool siding_limits = true;
+  // A request that waits for nodes as they become free waits in a queue, whose owner starts it. Otherwise
+  // nobody starts it unless siding plans for it.
+  bool queue_starts_requests = true;
 };
 
 // Of siding's own queue.
@@ -43,7 +46,8 @@ inline constexpr Ownership kOwnQueue;
 inline constexpr Ownership kManagedQueue{false, false, false, false};
 
 // Of Kubernetes: a pod that is evicted is made again by its owner, a Job for instance.
-inline constexpr Ownership kEvictedPods{false, true, false, false};
+// One with a deadline names siding as the one who finds its node.
+inline constexpr Ownership kEvictedPods{false, true, false, false, false};
 
 inline const Ownership& OwnershipOf(const JobSpec& spec) {
   if (spec.cluster_manager.empty()) return kOwnQueue;

@@ -66,6 +66,8 @@ class Platform {
   virtual Capabilities capabilities() const { return {}; }
   // Where it may start this job; nothing: anywhere.
   virtual std::optional<std::set<NodeId>> NodesFor(const JobSpec&) const { return {}; }
+  // What the manager makes in the place of a job that ended goes on where that was: DesiredState::next.
+  virtual bool continues_jobs() const { return false; }
   // This is desired from now on. Must not block, nor call back into the engine.
   virtual void SetDesired(const DesiredState&) {}
 };

@@ -1,4 +1,4 @@
-"""What both plays of the demo share: the batch jobs and their undisturbed results, the live table, the verdict."""
+"""What the plays of the demo share: the batch jobs and their undisturbed results, the live table, the verdict."""
 
 import os
 import pathlib
@@ -10,6 +10,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from cluster import BIN, ROOT, CtlError  # noqa: E402
+from kubernetes import KubernetesError  # noqa: E402
 from slurm import SlurmError  # noqa: E402
 
 EXAMPLES = ROOT / "examples"
@@ -191,7 +192,7 @@ def perform(play, keep):
     began, good = time.monotonic(), False
     try:
         good = play.perform()
-    except (AssertionError, CtlError, SlurmError, Failed) as error:
+    except (AssertionError, CtlError, SlurmError, KubernetesError, Failed) as error:
         print(f"{RED}demo failed: {error}{OFF}\nsee {play.dir}", file=sys.stderr)
         keep = True
     finally:

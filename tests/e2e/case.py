@@ -20,9 +20,9 @@ class ClusterCase(WithCluster):
     def make_cluster(self):
         return Cluster(self.nodes, self.slots, policy=self.policy)
 
-    def counter(self, n=150, mib=8, nodes=1, methods="checkpoint", *extra, uid=None):
-        """Submits a counter; returns its id. Its output is out(id, rank)."""
-        argv = jobs.command(self.cluster.dir, "counter", jobs.COUNTER, n, mib)
+    def counter(self, n=150, mib=8, nodes=1, methods="checkpoint", *extra, uid=None, gate=None):
+        """Submits a counter; returns its id. Its output is out(id, rank). It does not end before the file `gate` is there."""
+        argv = jobs.command(self.cluster.dir, "counter", jobs.COUNTER, n, mib, *([gate] if gate else []))
         return self.cluster.submit("--name", "counter", "--nodes", nodes, "--slots", 1, f"--preemptible={methods}", *extra,
                                    "--workdir", self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", *argv, uid=uid)
 
@@ -42,6 +42,10 @@ class ClusterCase(WithCluster):
         wait_for(f"job {job} to have written {lines} lines",
                  lambda: path.exists() and path.read_text().count("\n") >= lines, 30)
         wait_for(f"the controller to know that job {job} runs", lambda: self.cluster.job(job)["state"] not in ("pending", "starting"), 30)
+
+    def wait_done_alone(self, job, n):
+        """Waits for the end of its work, without asking the controller."""
+        wait_for(f"job {job} to come to its end", lambda: jobs.counted(self.outputs() / f"{job}.0", n) is None, 60)
 
     def assert_counted(self, job, n=150, ranks=1):
         self.cluster.wait_state(job, "done")

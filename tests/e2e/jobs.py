@@ -1,13 +1,16 @@
 """Small programs that the end-to-end tests run as jobs. Each writes numbered lines, so that a lost, repeated or
 changed piece of work shows in its output."""
 
-# Counts to N and writes every number once; holds MIB of memory whose content it checks at the end.
+# Counts to N and writes every number once; holds MIB of memory whose content it checks at the end. With the name of a file, it waits
+# for that file before the last number, so that it does not end before a test has done what it is to live through.
 COUNTER = r"""
 import hashlib, os, sys, time
-n, mib = int(sys.argv[1]), int(sys.argv[2])
+n, mib, gate = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "/"
 ballast = bytearray(os.urandom(1 << 20) * mib)
 before = hashlib.sha256(ballast).hexdigest()
 for i in range(n):
+    while i == n - 1 and not os.path.exists(gate):
+        time.sleep(0.02)
     print(i, flush=True)
     time.sleep(0.02)
 assert hashlib.sha256(ballast).hexdigest() == before, "memory changed"

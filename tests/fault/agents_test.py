@@ -11,7 +11,6 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-import jobs  # noqa: E402
 from case import ClusterCase, CtlError, wait_for  # noqa: E402
 from cluster import marked_processes  # noqa: E402
 from machines import Machines, fake_time_library  # noqa: E402
@@ -41,10 +40,6 @@ class AgentsCase(ClusterCase):
 
     def lines(self, job, rank=0):
         return (self.outputs() / f"{job}.{rank}").read_text().count("\n")
-
-    def wait_done_alone(self, job, n):
-        """Without asking the controller."""
-        wait_for(f"job {job} to come to its end", lambda: jobs.counted(self.outputs() / f"{job}.0", n) is None, 60)
 
     def checkpointed(self, nodes, mib=8):
         """It runs for much longer than the machine it is on."""

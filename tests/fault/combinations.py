@@ -20,7 +20,11 @@ PLAY_OF = {
     "agent.gpu.refilled": "gpu",
 }
 # Points that need what a small cluster has not; what tries them.
-ELSEWHERE = {"store.set-aside": "directory_store_test"}
+ELSEWHERE = {"store.set-aside": "directory_store_test", "kubernetes.request.accepted": "kubernetes_request_test",
+             "kubernetes.request.made": "kubernetes_request_test"}
+ELSEWHERE |= {f"agent.pod.{point}": "agent_node_pod_test" for point in (
+    "adopt", "committed", "decided", "draft", "dump", "dumped", "end", "leaves", "remembered", "restore", "resume", "sealed", "suspend",
+    "suspended", "thawed")}
 # Steps that are delayed beyond the dump's deadline as well: those up to the decision that the image counts.
 LATE_AT = ("agent.dump", "agent.dump.draft", "agent.dump.ready", "criu.dump", "criu.dump.step", "agent.dump.frozen",
            "agent.dump.sealed", "agent.dump.prepared")

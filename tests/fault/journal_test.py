@@ -11,7 +11,6 @@ import unittest
 for folder in ("harness", "e2e"):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
 import isolated  # noqa: E402
-import jobs  # noqa: E402
 from case import Cluster, ClusterCase, CtlError, wait_for  # noqa: E402
 
 
@@ -20,6 +19,7 @@ class Backup(ClusterCase):
         super().setUp()
         self.copy = self.cluster.dir / "copy.db"
         self.state = self.cluster.dir / "controller"
+        self.gate = self.cluster.dir / "gate"
 
     def put_back(self):
         """The controller dies, its journal is lost, and the copy takes its place."""
@@ -28,6 +28,13 @@ class Backup(ClusterCase):
             file.unlink()
         shutil.copy(self.copy, self.state / "journal.db")
         self.cluster.start_controller()
+
+    def counter_in_copy(self, **options):
+        """A job that runs when the copy is made, and does not end before the gate is there."""
+        job = self.counter(gate=self.gate, **options)
+        self.wait_counting(job)
+        self.cluster.ctl("backup", self.copy)
+        return job
 
     def test_jobs_that_a_copy_knows_go_on_with_it(self):
         job = self.counter(n=300)
@@ -38,13 +45,31 @@ class Backup(ClusterCase):
         self.assertEqual(sum(e["kind"] == "started" for e in self.cluster.events(job)), 1)
 
     def test_a_job_that_ended_after_the_copy_was_made_has_ended(self):
-        job = self.counter(n=60)
-        self.wait_counting(job)
-        self.cluster.ctl("backup", self.copy)
-        self.cluster.wait_state(job, "done")
+        job = self.counter_in_copy(n=60)
+        self.cluster.kill9_controller()  # so that its agent is not told to forget it
+        self.gate.touch()
+        self.wait_done_alone(job, n=60)
         self.put_back()
-        # As its agent says, unless that has been told to forget it: then the job runs again.
+        self.assert_counted(job, n=60)
+        self.assertEqual(sum(e["kind"] == "started" for e in self.cluster.events(job)), 1)
+
+    def end_and_be_forgotten(self, methods):
+        """A job that the copy knows as one that runs, and of which no agent knows anything any more."""
+        job = self.counter_in_copy(n=60, methods=methods)
+        self.gate.touch()
         self.cluster.wait_state(job, "done")
+        wait_for("the agents to have forgotten it", lambda: not list(self.cluster.dir.glob(f"n*/tasks/{job}.*")))
+        self.put_back()
+        return job
+
+    def test_a_job_that_was_forgotten_after_the_copy_was_made_runs_again_if_it_allows_kill(self):
+        job = self.end_and_be_forgotten("checkpoint,kill")
+        self.cluster.wait_state(job, "done")
+        self.assertEqual((self.outputs() / f"{job}.0").read_text().count("done"), 2)
+
+    def test_if_it_does_not_allow_kill_its_owner_decides(self):
+        job = self.end_and_be_forgotten("checkpoint")
+        self.assertIn(f"sidingctl restart {job}", self.cluster.wait_state(job, "parked")["reason"])
 
     def test_a_job_that_a_copy_does_not_know_is_left_alone(self):
         known = self.counter(n=300)
@@ -54,8 +79,7 @@ class Backup(ClusterCase):
         self.wait_counting(unknown)
         self.put_back()
         self.assert_counted(known, n=300)
-        output = self.outputs() / f"{unknown}.0"
-        wait_for("the unknown job to come to its end", lambda: jobs.counted(output, 300) is None, 30)
+        self.wait_done_alone(unknown, n=300)
         self.assertNotIn(unknown, self.cluster.jobs())
         self.assertGreater(self.cluster.submit("--slots", 1, "--workdir", "/", "--", "/bin/true"), unknown)
 
@@ -108,8 +132,7 @@ class FullDisk(ClusterCase):
             self.cluster.ctl("suspend", "--no-wait", job)
         self.assertEqual(list(self.cluster.jobs()), [job])
         # It runs on to its end, which cannot be recorded yet.
-        output = self.outputs() / f"{job}.0"
-        wait_for("the job to come to its end", lambda: jobs.counted(output, 100) is None, 30)
+        self.wait_done_alone(job, n=100)
         self.assertEqual(self.cluster.state(job), "running")
         (self.disk / "ballast").unlink()
         self.assert_counted(job, n=100)

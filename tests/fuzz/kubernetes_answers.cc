@@ -10,6 +10,7 @@
 #include "controller/platform/kubernetes/client/line_splitter.h"
 #include "controller/platform/kubernetes/client/object.h"
 #include "controller/platform/kubernetes/client/settings.h"
+#include "controller/platform/kubernetes/objects/admission.h"
 #include "controller/platform/kubernetes/watch/informer_state.h"
 #include "controller/platform/kubernetes/watch/job_table.h"
 #include "tests/fuzz/input.h"
@@ -62,6 +63,21 @@ void Status(const std::string& text) {
   for (const char c : status.message()) Expect(c >= ' ' && c < 127, "a message is printable");
 }
 
+// The object that the API server asks about.
+void Admit(const std::string& text) {
+  auto json = ParseJson(text);
+  if (!json.ok()) return;
+  for (const char* kind : {"Pod", "Job", "CronJob", "OnDemandRequest"}) {
+    const Json review = {{"request", {{"uid", "u"}, {"kind", {{"kind", kind}}}, {"object", *json}}}};
+    const auto answer = AnswerReview(review, {.saves = true}, FromMicros(1'000'000));
+    Expect(answer.ok(), "a review is answered");
+    const bool refused = !IsTrueAt(*answer, {"response", "allowed"});
+    Expect(refused == !TextAt(*answer, {"response", "status", "message"}).empty(), "a refusal says why");
+    WriteJson(*answer);
+  }
+  AnswerReview(*json, {}, Time{}).IgnoreError();
+}
+
 // A pod and a node of the same text: what siding makes of them is in range.
 void Take(const std::string& text) {
   auto json = ParseJson(text);
@@ -93,6 +109,7 @@ void Read(char which, const std::string& text) {
     case 's':
       return Status(text);
     case 'o':
+      Admit(text);
       return Take(text);
     case 'k':
       if (const auto settings = ParseKubeconfig(text, "/dev/null/config"); settings.ok()) {

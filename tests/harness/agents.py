@@ -19,7 +19,8 @@ class Agents:
         self.shared = folder / "shared"
         self.socket = folder / "gateway.sock"
         self.agents, self.last, self.connected = {}, {}, set()
-        self.args, self.env = {}, {}  # by node: more arguments of its agent, and more variables
+        # By node: more arguments of its agent, more variables, and what its command begins with.
+        self.args, self.env, self.before = {}, {}, {}
         self.gateway = None
         self.op = 0
 
@@ -41,7 +42,7 @@ class Agents:
         wait_for(f"the agent of {node}", lambda: node in self.connected, 20)
 
     def _spawn(self, node):
-        argv = [self.programs / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
+        argv = [*self.before.get(node, []), self.programs / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
                 "--shared-dir", self.shared, "--log-level", "debug", "--criu", self.criu]
         if self.slurm_socket:
             argv += ["--slurm-socket", self.slurm_socket(node)]

@@ -18,16 +18,13 @@ import sys
 import tempfile
 import time
 
-from isolated import CLONE_NEWNET, enter_mounts
+from isolated import CLONE_NEWNET, enter_mounts, make_network
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TMP = pathlib.Path("/tmp")
 CONTROLLERS = {"freezer", "memory", "pids", "devices"}
 CLONE_NEWCGROUP, CLONE_NEWIPC = 0x2000000, 0x8000000
 PR_SET_PDEATHSIG = 1
-# Slurm's daemons ask for addresses of the families that the machine has, loopback not counted: without another device there are none.
-NETWORK = ("ip link set lo up", "ip link add machine0 type veth peer name machine1", "ip address add 192.0.2.1/24 dev machine0",
-           "ip link set machine0 up", "ip link set machine1 up")
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -69,8 +66,7 @@ def leave_the_others(groups, tmp):
     if place:  # once is enough: a test that lays another /tmp over this one could not restore a task that has it twice
         subprocess.run(["umount", "-l", place], check=True)
     mount("-t", "tmpfs", "-o", "mode=1777,nosuid,nodev", "tmpfs", "/dev/shm")
-    for command in NETWORK:
-        subprocess.run(command.split(), check=True)
+    make_network()
 
 
 def processes(group):

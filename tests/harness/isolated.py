@@ -7,6 +7,9 @@ import pathlib
 import subprocess
 
 CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
+# Slurm's daemons ask for addresses of the families that the machine has, loopback not counted: without another device there are none.
+NETWORK = ("ip link set lo up", "ip link add machine0 type veth peer name machine1", "ip address add 192.0.2.1/24 dev machine0",
+           "ip link set machine0 up", "ip link set machine1 up")
 
 
 def enter_mounts(also=0):
@@ -16,6 +19,12 @@ def enter_mounts(also=0):
     if libc.unshare(CLONE_NEWNS | also) != 0:
         raise OSError(ctypes.get_errno(), "unshare")
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
+def make_network():
+    """In a network namespace that has none yet; it leads nowhere."""
+    for command in NETWORK:
+        subprocess.run(command.split(), check=True)
 
 
 def hides(path):

@@ -20,8 +20,10 @@ from kubernetes_node import Node
 from ports import free_ports
 
 SKIPPED = 77
-# Who may come, by the name of their token: the user and the groups. "nobody" has no rights at all.
-USERS = {"admin": ("admin", "system:masters"), "nobody": ("nobody", ""), "node1": ("system:node:node1", "system:nodes"),
+# Who may come, by the name of their token: the user and the groups. "nobody" and "operator" have no rights at all, and tests may give
+# some to the second.
+USERS = {"admin": ("admin", "system:masters"), "nobody": ("nobody", ""), "operator": ("operator", ""),
+         **{name: (f"system:node:{name}", "system:nodes") for name in ("node1", "node2")},
          "scheduler": ("system:kube-scheduler", ""), "controllers": ("system:kube-controller-manager", "")}
 SERVICES, KUBERNETES_ADDRESS = "10.97.0.0/24", "10.97.0.1"
 CERTIFICATE = f"subjectAltName=DNS:localhost,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:{KUBERNETES_ADDRESS}\nextendedKeyUsage=serverAuth\n"
@@ -29,7 +31,7 @@ KUBECONFIG = """\
 apiVersion: v1
 kind: Config
 clusters: [{{name: bed, cluster: {{server: "https://127.0.0.1:{port}", certificate-authority: "{dir}/certs/ca.pem"}}}}]
-users: [{{name: "{name}", user: {{token: "{token}"}}}}]
+users: [{{name: "{name}", user: {{{token}}}}}]
 contexts: [{{name: bed, context: {{cluster: bed, user: "{name}"}}}}]
 current-context: bed
 """
@@ -56,7 +58,12 @@ class Kubernetes:
         self.etcd_port, self.peer_port, self.port, self.scheduler_port, self.controllers_port = free_ports(5)
         self.tokens = {name: secrets.token_hex(16) for name in USERS}
         self.children = {}
-        self.node = None
+        self.nodes = []
+
+    @property
+    def node(self):
+        """The first one."""
+        return self.nodes[0]
 
     # ---- the programs ----
     def start(self):
@@ -80,28 +87,33 @@ class Kubernetes:
         return self
 
     def start_node(self):
-        """Adds the node "node1", ready for pods."""
-        self.node = Node(self)
-        self.node.start()
+        """Adds the node "node1", or "node2" when there is that one, ready for pods. Returns it."""
+        self.nodes.append(Node(self, len(self.nodes) + 1))
+        self.nodes[-1].start()
+        return self.nodes[-1]
 
     def stop(self):
         """Ends all programs and what they mounted. The folder stays: it holds the logs."""
-        if self.node:
-            self.node.stop()
+        if "kube-controller-manager" in self.children:
+            self.end("kube-controller-manager")  # or it makes other pods for those that are ended
+        for node in self.nodes:
+            node.stop()
         for name in reversed(list(self.children)):
             self.end(name)
         kill(marked_processes(self.dir))
         wait_for("Kubernetes' processes to be gone", lambda: not marked_processes(self.dir), 20)
-        if self.node:
-            self.node.clear()
+        for node in self.nodes:
+            node.clear()
 
     def remove(self):
         shutil.rmtree(self.dir)
 
-    def spawn(self, program, *arguments):
-        with open(self.dir / "log" / f"{program}.log", "ab") as log:
-            self.children[program] = subprocess.Popen(
-                [self.programs / "bin" / program, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.dir,
+    def spawn(self, program, *arguments, name=None, before=()):
+        """`name`: what it is called here, if there may be several; `before`: a command that starts it."""
+        name = name or program
+        with open(self.dir / "log" / f"{name}.log", "ab") as log:
+            self.children[name] = subprocess.Popen(
+                [*before, self.programs / "bin" / program, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.dir,
                 env={**os.environ, "PATH": f"{self.programs}/bin:{os.environ['PATH']}"}, start_new_session=True)
 
     def end(self, program):
@@ -142,6 +154,8 @@ class Kubernetes:
                    "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged",
                    "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={certs}/accounts.pub",
                    f"--service-account-signing-key-file={certs}/accounts.key", f"--service-cluster-ip-range={SERVICES}",
+                   f"--kubelet-client-certificate={certs}/caller.pem", f"--kubelet-client-key={certs}/caller.key",
+                   "--kubelet-preferred-address-types=InternalIP",
                    # Its own address as a service's endpoint may not be loopback.
                    "--endpoint-reconciler-type=none")
         self.wait("kube-apiserver", "the API server to be ready", self._is_ready)
@@ -156,7 +170,10 @@ class Kubernetes:
         for line in ("genrsa -out accounts.key 2048", "rsa -in accounts.key -pubout -out accounts.pub",
                      "req -x509 -newkey rsa:2048 -nodes -days 2 -keyout ca.key -out ca.pem -subj /CN=test-bed",
                      "req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=kube-apiserver",
-                     "x509 -req -days 2 -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile extensions -out server.pem"):
+                     "x509 -req -days 2 -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile extensions -out server.pem",
+                     # By which the API server calls kubelets.
+                     "req -newkey rsa:2048 -nodes -keyout caller.key -out caller.csr -subj /O=system:masters/CN=kube-apiserver",
+                     "x509 -req -days 2 -in caller.csr -CA ca.pem -CAkey ca.key -out caller.pem"):
             done = subprocess.run(["openssl", *line.split()], cwd=certs, capture_output=True, text=True)
             if done.returncode != 0:
                 raise KubernetesError(f"openssl {line}: {done.stderr}")
@@ -165,8 +182,11 @@ class Kubernetes:
         (self.dir / "tokens.csv").write_text("".join(
             f'{self.tokens[name]},{user},{number},"{groups}"\n' for number, (name, (user, groups)) in enumerate(USERS.items())))
         for name, token in self.tokens.items():
-            text = KUBECONFIG.format(port=self.port, dir=self.dir, name=name, token=token)
-            (self.dir / f"{name}.kubeconfig").write_text(text)
+            (self.dir / f"{name}.kubeconfig").write_text(self.kubeconfig(name, f'token: "{token}"'))
+
+    def kubeconfig(self, name, token):
+        """As `token` says how the user of this name shows who it is: "token: ..." or "tokenFile: ..."."""
+        return KUBECONFIG.format(port=self.port, dir=self.dir, name=name, token=token)
 
     def compact(self):
         """etcd forgets all that was before now."""
@@ -214,11 +234,13 @@ class Kubernetes:
             connection.close()
             raise
 
-    def call(self, method, path, body=None, user="admin", content="application/json", port=None):
-        """(status, what came back: an object, or text where it is not JSON)."""
+    def call(self, method, path, body=None, user="admin", content="application/json", port=None, plain=False):
+        """(status, what came back: an object, or text where it is not JSON or is to be `plain`)."""
         connection, response = self._request(method, path, body, user, content, port, 30)
         with contextlib.closing(connection), response:
             text = response.read().decode()
+        if plain:
+            return response.status, text
         try:
             return response.status, json.loads(text)
         except ValueError:

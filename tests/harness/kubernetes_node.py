@@ -3,17 +3,18 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
-from cluster import wait_for
+from cluster import kill, wait_for
 from kubernetes_image import write_image
 from ports import free_ports
 
-NAME = "node1"
 # Where kubelet, containerd and CNI write though no option says so: an own folder lies over each.
 FIXED = tuple(map(pathlib.Path, ("/var/log/pods", "/var/log/containers", "/var/lib/kubelet", "/var/lib/cni", "/run/containerd")))
 PODS = {"pause": "docker.io/siding/pause:1", "count": "docker.io/siding/count:1"}
-# runc may not lower a score without CAP_SYS_RESOURCE, and the kubelet asks for -998.
+# The runtime class `siding` is served by siding-runc, once use_siding_runc() has put it there.
+# What a container writes is told from its image by overlays. runc may not lower a score without CAP_SYS_RESOURCE, and the kubelet asks for -998.
 CONTAINERD = """\
 version = 2
 root = "{dir}/root"
@@ -31,11 +32,17 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   netns_mounts_under_state_dir = true
   [plugins."io.containerd.grpc.v1.cri".containerd]
     default_runtime_name = "runc"
-    snapshotter = "native"
+    snapshotter = "overlayfs"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
       runtime_type = "io.containerd.runc.v2"
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         BinaryName = "{programs}/bin/runc"
+        Root = "{dir}/runc"
+        SystemdCgroup = false
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.siding]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.siding.options]
+        BinaryName = "{dir}/siding-runc"
         Root = "{dir}/runc"
         SystemdCgroup = false
   [plugins."io.containerd.grpc.v1.cri".cni]
@@ -54,40 +61,94 @@ def hierarchies():
     return [pathlib.Path(point) for point in first or [point for point, kind in found.items() if kind == "cgroup2"]]
 
 
+def own_address():
+    """Of this machine, not loopback; None: it has none."""
+    listed = json.loads(subprocess.run(["ip", "-json", "-4", "address"], capture_output=True, text=True, check=True).stdout)
+    return next((a["local"] for device in listed for a in device["addr_info"] if a["scope"] == "global"), None)
+
+
 class Node:
-    def __init__(self, kubernetes):
+    """The first one has its mounts in the namespace that the test is in, each other one in its own."""
+
+    def __init__(self, kubernetes, number=1):
         self.kubernetes = kubernetes
-        self.dir = kubernetes.dir / "node"
-        self.group = kubernetes.dir.name  # unique: cgroups of other beds lie beside it
+        self.number, self.name = number, f"node{number}"
+        self.dir = kubernetes.dir / self.name
+        self.group = f"{kubernetes.dir.name}-{number}"  # unique: cgroups of other beds lie beside it
+        self.runc = kubernetes.programs / "bin/runc"
+        self.subnet = f"10.98.{6 + number}.0/24"
+        self.containerd, self.kubelet = (f"{program}-{number}" if number > 1 else program for program in ("containerd", "kubelet"))
+        self.inside = []  # what a command begins with that is to see the node's mounts
         [self.port] = free_ports(1)
 
     def start(self):
         """Returns when the node is ready for pods."""
         for name in ("cni", "opt", "kubelet"):
             (self.dir / name).mkdir(parents=True)
+        self._prepare_overlays()
+        if self.number > 1:
+            self._leave_mounts()
         for path in FIXED:
             own = self.dir / "fixed" / path.relative_to("/")
             own.mkdir(parents=True)
             path.mkdir(parents=True, exist_ok=True)  # stays: another bed's may lie over it
-            subprocess.run(["mount", "--bind", own, path], check=True)
+            subprocess.run([*self.inside, "mount", "--bind", own, path], check=True)
         self._start_containerd()
         self._make_groups()
         self._start_kubelet()
+
+    def _leave_mounts(self):
+        """They go with the last process that sees them."""
+        name = f"mounts-{self.number}"
+        self.kubernetes.children[name] = holder = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c", "echo; exec sleep infinity"], stdout=subprocess.PIPE,
+            start_new_session=True)
+        holder.stdout.readline()  # it has its own
+        holder.stdout.close()
+        self.inside = ["nsenter", f"--mount=/proc/{holder.pid}/ns/mnt"]
+
+    def _prepare_overlays(self):
+        """containerd's layers are overlays, which not each file system can hold, such as another overlay."""
+        root = self.dir / "root"
+        folders = [root / name for name in ("lower", "upper", "work", "merged")]
+        for folder in folders:
+            folder.mkdir(parents=True)
+        lower, upper, work, merged = folders
+        options = f"lowerdir={lower},upperdir={upper},workdir={work}"
+        tried = subprocess.run(["mount", "-t", "overlay", "-o", options, "overlay", merged], capture_output=True)
+        if tried.returncode == 0:
+            subprocess.run(["umount", merged], check=True)
+        for folder in folders:
+            shutil.rmtree(folder)
+        if tried.returncode != 0:
+            subprocess.run(["mount", "-t", "tmpfs", "tmpfs", root], check=True)
 
     def _start_containerd(self):
         (self.dir / "containerd.toml").write_text(
             CONTAINERD.format(dir=self.dir, pause=PODS["pause"], programs=self.kubernetes.programs))
         (self.dir / "cni/10-bed.conflist").write_text(json.dumps({
             "cniVersion": "0.4.0", "name": "bed", "plugins": [{"type": "ptp", "ipMasq": False, "ipam": {
-                "type": "host-local", "dataDir": str(self.dir / "addresses"), "ranges": [[{"subnet": "10.98.7.0/24"}]]}}]}))
-        self.kubernetes.spawn("containerd", "-c", self.dir / "containerd.toml")
-        self.kubernetes.wait("containerd", "containerd to answer", lambda: self.ctr("version").returncode == 0)
+                "type": "host-local", "dataDir": str(self.dir / "addresses"), "ranges": [[{"subnet": self.subnet}]]}}]}))
+        self.kubernetes.spawn("containerd", "-c", self.dir / "containerd.toml", name=self.containerd, before=self.inside)
+        self.kubernetes.wait(self.containerd, "containerd to answer", lambda: self.ctr("version").returncode == 0)
         for name, reference in PODS.items():
-            file = self.dir / f"{name}.tar"
-            write_image(file, reference, name)
-            done = self.ctr("images", "import", file)
-            if done.returncode != 0:
-                raise RuntimeError(f"containerd does not take the image: {done.stderr}")
+            self.add_image(reference, write_image, name)
+
+    def add_image(self, reference, write, *arguments):
+        """Has `write` write it to a file that it is given, under that reference, and gives it to containerd."""
+        file = self.dir / "image.tar"
+        write(file, reference, *arguments)
+        done = self.ctr("images", "import", file)
+        if done.returncode != 0:
+            raise RuntimeError(f"containerd does not take the image: {done.stderr}")
+        file.unlink()
+
+    def use_siding_runc(self, program, **settings):
+        """Puts a copy of siding-runc where containerd looks for it, with these lines of its file of settings."""
+        if not (self.dir / "siding-runc").exists():  # one that runs cannot be written to
+            shutil.copy2(program, self.dir / "siding-runc")
+        settings = {"runc": self.runc, **settings}
+        (self.dir / "siding-runc.conf").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
 
     def ctr(self, *arguments):
         return subprocess.run([self.kubernetes.programs / "bin/ctr", "-a", self.dir / "containerd.sock", "-n", "k8s.io", *arguments],
@@ -106,30 +167,32 @@ class Node:
     def _start_kubelet(self):
         certs = self.kubernetes.dir / "certs"
         (self.dir / "kubelet.yaml").write_text(json.dumps({  # JSON is YAML
-            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "address": "127.0.0.1", "port": self.port,
+            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "address": "0.0.0.0", "port": self.port,
             "healthzPort": 0, "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{self.group}", "failSwapOn": False,
             "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {"clientCAFile": f"{certs}/ca.pem"}},
             "authorization": {"mode": "Webhook"}, "syncFrequency": "2s", "nodeStatusUpdateFrequency": "1s", "resolvConf": "",
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
             "volumePluginDir": str(self.kubernetes.dir / "plugins")}))
+        # Else it is that of the default route, which there need not be; without one the API server cannot call it.
+        address = [f"--node-ip={address}"] if (address := own_address()) else []
         self.kubernetes.spawn(
-            "kubelet", f"--config={self.dir}/kubelet.yaml", f"--kubeconfig={self.kubernetes.dir}/node1.kubeconfig",
-            f"--hostname-override={NAME}", f"--root-dir={self.dir}/kubelet", f"--cert-dir={self.dir}/certs", "--container-runtime=remote",
-            f"--container-runtime-endpoint=unix://{self.dir}/containerd.sock")
-        self.kubernetes.wait("kubelet", "the node to be ready", self._is_ready)
+            "kubelet", *address, f"--config={self.dir}/kubelet.yaml", f"--kubeconfig={self.kubernetes.dir}/{self.name}.kubeconfig",
+            f"--hostname-override={self.name}", f"--root-dir={self.dir}/kubelet", f"--cert-dir={self.dir}/certs", "--container-runtime=remote",
+            f"--container-runtime-endpoint=unix://{self.dir}/containerd.sock", name=self.kubelet, before=self.inside)
+        self.kubernetes.wait(self.kubelet, "the node to be ready", self._is_ready)
 
     def _is_ready(self):
-        status, node = self.kubernetes.call("GET", f"/api/v1/nodes/{NAME}")
+        status, node = self.kubernetes.call("GET", f"/api/v1/nodes/{self.name}")
         conditions = node["status"].get("conditions", ()) if status == 200 else ()
         return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) and not node["spec"].get("taints")
 
     def log(self, namespace, pod, container):
-        """What a container has written. Asked of the kubelet: its certificate is none that the API server takes."""
-        return self.kubernetes.call("GET", f"/containerLogs/{namespace}/{pod}/{container}", port=self.port)
+        """What a container has written, asked of the kubelet."""
+        return self.kubernetes.call("GET", f"/containerLogs/{namespace}/{pod}/{container}", port=self.port, plain=True)
 
     def stop(self):
         """Ends the pods while the kubelet can still do it, then the kubelet and containerd."""
-        if "kubelet" in self.kubernetes.children:
+        if self.kubelet in self.kubernetes.children:
             _, pods = self.kubernetes.call("GET", "/api/v1/pods")
             for pod in pods["items"]:
                 meta = pod["metadata"]
@@ -138,7 +201,7 @@ class Node:
                 wait_for("the pods' processes to end", lambda: not self.ctr("tasks", "ls", "-q").stdout.split(), 30)
             except AssertionError:
                 pass  # they end with the other processes
-        for program in ("kubelet", "containerd"):
+        for program in (self.kubelet, self.containerd):
             if program in self.kubernetes.children:
                 self.kubernetes.end(program)
 
@@ -156,8 +219,13 @@ class Node:
         return found
 
     def clear(self):
-        """Called when no process is left."""
+        """Called when no process is left, but of containers that nobody ends any more."""
         for group in self.groups():
+            for file, thawed in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
+                if (group / file).exists():
+                    (group / file).write_text(thawed)
+        for group in self.groups():
+            kill(map(int, (group / "cgroup.procs").read_text().split()))
             wait_for(f"{group} to be empty", lambda: not (group / "cgroup.procs").read_text(), 20)
             group.rmdir()
         for point in self.mounts():

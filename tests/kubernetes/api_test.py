@@ -1,10 +1,7 @@
 #!/usr/bin/python3
 """What siding's client relies on of an API server, and where 1.20 differs from later ones."""
 
-from case import MERGE_PATCH, PODS, KubernetesCase, eviction, main, pod, wait_for
-
-ANOTHER_UID = "00000000-0000-0000-0000-000000000000"
-BUDGETS = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
+from case import ANOTHER_UID, MERGE_PATCH, PODS, KubernetesCase, eviction, main, pod, wait_for
 
 
 def binding(name, **metadata):
@@ -80,12 +77,8 @@ class OfThisVersion(KubernetesCase):
 
 class Budgets(KubernetesCase):
     def test_an_eviction_beyond_the_budget_is_refused_and_says_so(self):
-        self.made(BUDGETS, {"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "one"},
-                            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}})
         self.made(PODS, pod("guarded", nodeName="anywhere"))
-        self.bed.call("PATCH", f"{PODS}/guarded/status", {"status": {"phase": "Running", "conditions": [
-            {"type": "Ready", "status": "True"}]}}, content=MERGE_PATCH)
-        wait_for("the budget to count the pod", lambda: self.bed.call("GET", f"{BUDGETS}/one")[1]["status"].get("currentHealthy") == 1)
+        self.guard("guarded")
         status, why = self.bed.call("POST", f"{PODS}/guarded/eviction", eviction("guarded"))
         self.assertEqual(status, 429, why)
         self.assertEqual([cause["reason"] for cause in why["details"]["causes"]], ["DisruptionBudget"])

@@ -7,11 +7,14 @@ import sys
 import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
+from agents import Agents  # noqa: E402,F401
 from cluster import BIN, ROOT, marked_processes, wait_for  # noqa: E402,F401
 from kubernetes import SKIPPED, Kubernetes, KubernetesError, programs  # noqa: E402,F401
 
 PODS = "/api/v1/namespaces/default/pods"
+BUDGETS = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
 MERGE_PATCH = "application/merge-patch+json"
+ANOTHER_UID = "00000000-0000-0000-0000-000000000000"
 
 
 def pod(name, **spec):
@@ -46,6 +49,14 @@ class KubernetesCase(unittest.TestCase):
         if any(test is self for test, _ in result.failures + result.errors):
             for program in list(self.bed.children):
                 print(f"---- {program}\n{self.bed.tail(program, 40)}", file=sys.stderr)
+
+    def guard(self, name):
+        """A disruption budget that lets nobody evict this pod, once the pod counts as healthy."""
+        self.made(BUDGETS, {"metadata": {"name": name}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": name}}}})
+        self.addCleanup(self.bed.call, "DELETE", f"{BUDGETS}/{name}")
+        self.bed.call("PATCH", f"{PODS}/{name}/status", {"status": {"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "True"}]}}, content=MERGE_PATCH)
+        wait_for("the budget to count the pod", lambda: self.bed.call("GET", f"{BUDGETS}/{name}")[1]["status"].get("currentHealthy") == 1)
 
     def made(self, path, body):
         """Makes an object; as the server has it."""

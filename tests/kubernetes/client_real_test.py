@@ -8,15 +8,10 @@ import signal
 import subprocess
 import threading
 
-from case import BIN, PODS, KubernetesCase, main, pod, wait_for
+from case import ANOTHER_UID, BIN, PODS, KubernetesCase, main, pod, wait_for
+from client import ClientError, ClientTest
 
-BUDGETS = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"
-ANOTHER_UID = "00000000-0000-0000-0000-000000000000"
 PROGRAM = BIN / "siding-test-kubernetes"
-
-
-class ClientError(Exception):
-    """The client's error: its code and message."""
 
 
 class Watcher:
@@ -54,22 +49,13 @@ class Watcher:
         self.process.stdout.close()
 
 
-class ClientCase(KubernetesCase):
+class ClientCase(ClientTest, KubernetesCase):
     def setUp(self):
         super().setUp()
         self.server = self.bed.dir / "admin.kubeconfig"
 
     def client(self, *words, server=None):
-        done = subprocess.run([PROGRAM, server or self.server, *map(str, words)], capture_output=True, text=True, timeout=120)
-        if done.returncode != 0:
-            raise ClientError(done.stderr.strip())
-        return json.loads(done.stdout) if done.stdout else None
-
-    def refused(self, code, *words, **how):
-        with self.assertRaises(ClientError) as caught:
-            self.client(*words, **how)
-        self.assertTrue(str(caught.exception).startswith(code), caught.exception)
-        return str(caught.exception)
+        return self.answer_of(PROGRAM, server or self.server, *words)
 
     def watcher(self, server=None, **how):
         watcher = Watcher(server or self.server, **how)
@@ -143,11 +129,7 @@ class Calls(ClientCase):
 
     def test_an_eviction_that_a_budget_forbids_is_no_busy_server(self):
         uid = self.new_pod("guarded", nodeName="anywhere")
-        self.made(BUDGETS, {"metadata": {"name": "one"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}})
-        self.addCleanup(self.bed.call, "DELETE", f"{BUDGETS}/one")
-        self.bed.call("PATCH", f"{PODS}/guarded/status", {"status": {"phase": "Running", "conditions": [
-            {"type": "Ready", "status": "True"}]}}, content="application/merge-patch+json")
-        wait_for("the budget to count the pod", lambda: self.bed.call("GET", f"{BUDGETS}/one")[1]["status"].get("currentHealthy") == 1)
+        self.guard("guarded")
         self.assertIn("disruption budget", self.refused("FAILED_PRECONDITION", "evict", "guarded", uid, "v1beta1"))
         self.assertEqual(self.client("get", "pods", "guarded")["metadata"]["uid"], uid)
 

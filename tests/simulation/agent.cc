@@ -10,10 +10,12 @@ using namespace std::chrono_literals;
 Agent::Agent(Lab& lab, Machine& machine, Network& network, AgentOptions options)
     : lab_(lab),
       machine_(machine),
-      network_(network),
       options_(std::move(options)),
-      host_{lab, machine, [this](v1::FromAgent message) { Send(std::move(message)); }, options_.dump,
-            options_.restore} {
+      host_{lab, machine, [this](v1::FromAgent message) { stream_.Send(std::move(message)); }, options_.dump,
+            options_.restore},
+      stream_(lab, network,
+              {machine.node(), options_.name, options_.heartbeat, [this] { return Hello(); },
+               [this] { return Heartbeat(); }, [this](const v1::ToAgent& command) { Execute(command); }}) {
   std::erase_if(lab_.store.drafts, [&](const auto& draft) { return draft.second == machine_.node(); });
   machine_.watcher = [this](const TaskId& id) {
     if (const auto task = tasks_.find(id); task != tasks_.end()) task->second->OnShim();
@@ -22,31 +24,20 @@ Agent::Agent(Lab& lab, Machine& machine, Network& network, AgentOptions options)
     tasks_[id] = std::make_unique<Task>(host_, id, folder.record);
   for (const auto& [id, task] : tasks_) task->Adopt();
   lab_.trace(machine_.node().value(), "agent ", options_.name, " starts with ", tasks_.size(), " tasks");
-  Dial();
+  stream_.Dial();
 }
 
-Agent::~Agent() {
-  machine_.OnAgentDeath();
-  if (stream_) network_.CloseByAgent(stream_);
-}
-
-void Agent::After(Duration delay, std::function<void()> what) {
-  lab_.timeline.After(delay, [life = std::weak_ptr<int>(life_), what = std::move(what)] {
-    if (!life.expired()) what();
-  });
-}
-
-// ---- Tasks. ----
+Agent::~Agent() { machine_.OnAgentDeath(); }
 
 void Agent::Execute(const v1::ToAgent& command) {
   if (command.has_verify() || command.has_delete_()) {
-    return After(lab_.random.Between(1ms, 100ms), [this, command] { Answer(command); });
+    return stream_.After(lab_.random.Between(1ms, 100ms), [this, command] { Answer(command); });
   }
   if (command.has_forget()) return Forget(command);
   const TaskId id = TaskIdOf(command.task());
   auto task = tasks_.find(id);
   if (task == tasks_.end()) {
-    if (!command.has_launch() && !command.has_restore()) return SendUnknown(command);
+    if (!command.has_launch() && !command.has_restore()) return stream_.SendUnknown(command);
     task = tasks_.emplace(id, std::make_unique<Task>(host_, id)).first;
   }
   task->second->Execute(command);
@@ -57,15 +48,6 @@ void Agent::Forget(const v1::ToAgent& command) {
   if (task == tasks_.end() || !task->second->CanForget()) return;
   machine_.folders.erase(task->first);
   tasks_.erase(task);
-}
-
-void Agent::SendUnknown(const v1::ToAgent& command) {
-  v1::FromAgent message;
-  v1::TaskReport& report = *message.mutable_report();
-  *report.mutable_task() = command.task();
-  report.set_phase(v1::LOST);
-  report.set_error("there is no such task on this node");
-  Send(std::move(message));
 }
 
 void Agent::Answer(const v1::ToAgent& command) {
@@ -84,24 +66,19 @@ void Agent::Answer(const v1::ToAgent& command) {
     const bool good = image != lab_.store.images.end() && !image->second.damaged;
     if (!good) result.set_code(static_cast<int>(absl::StatusCode::kDataLoss));
   }
-  Send(std::move(message));
+  stream_.Send(std::move(message));
 }
 
-v1::FromAgent Agent::Hello() {
-  v1::FromAgent message;
-  v1::Hello& hello = *message.mutable_hello();
-  hello.set_node(machine_.node().value());
+v1::Hello Agent::Hello() {
+  v1::Hello hello;
   hello.set_boot_id(std::to_string(machine_.boot()));
   *hello.mutable_capacity() = ToProto(machine_.capacity());
-  hello.set_agent(options_.name);
-  hello.set_connection(++connections_);
   for (const auto& [id, task] : tasks_) *hello.add_tasks() = task->Report();
-  return message;
+  return hello;
 }
 
-v1::FromAgent Agent::Heartbeat() {
-  v1::FromAgent message;
-  v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
+v1::Heartbeat Agent::Heartbeat() {
+  v1::Heartbeat heartbeat;
   Bytes used;
   for (const auto& [id, process] : machine_.processes()) used += process.program.memory;
   heartbeat.set_ram_available((machine_.capacity().memory - used).value);
@@ -117,88 +94,7 @@ v1::FromAgent Agent::Heartbeat() {
     say(*rates->mutable_restore(), options_.restore);
   }
   for (const auto& [id, task] : tasks_) *heartbeat.add_tasks() = task->Report();
-  return message;
-}
-
-// ---- The stream. ----
-
-void Agent::Hang(bool deaf) {
-  lab_.trace(machine_.node().value(), "agent ", options_.name, deaf ? " hangs" : " says nothing any more");
-  hangs_ = true;
-  deaf_ = deaf;
-}
-
-void Agent::GoOn() {
-  if (!std::exchange(hangs_, false)) return;
-  lab_.trace(machine_.node().value(), "agent ", options_.name, " goes on");
-  deaf_ = false;
-  if (std::exchange(dials_later_, false)) return Dial();
-  for (const v1::ToAgent& command : std::exchange(unheard_, {})) OnCommand(command);
-  Write();
-}
-
-void Agent::DialAgain() {
-  failures_ = welcomed_ ? 0 : failures_ + 1;
-  welcomed_ = false;
-  stream_ = nullptr;
-  outgoing_.clear();
-  unheard_.clear();
-  After(lab_.random.Between(100ms, 1s) * (1 << std::min(failures_, 3)), [this] { Dial(); });
-}
-
-void Agent::Dial() {
-  if (hangs_) {
-    dials_later_ = true;
-    return;
-  }
-  stream_ = network_.Dial(machine_.node(), options_.name, connections_ + 1);
-  if (!stream_) return DialAgain();
-  stream_->on_command = [this](const v1::ToAgent& command) { OnCommand(command); };
-  stream_->on_closed = [this] { DialAgain(); };
-  // What is reported from here on waits behind the Hello, which takes a while to be put together.
-  v1::FromAgent hello = Hello();
-  After(lab_.random.Between(0ms, 20ms), [this, stream = stream_, hello = std::move(hello)] {
-    if (stream == stream_) network_.SendUp(stream, hello, true);
-  });
-}
-
-void Agent::OnCommand(const v1::ToAgent& command) {
-  if (deaf_) return unheard_.push_back(command);
-  if (!command.has_welcome()) return Execute(command);
-  welcomed_ = true;
-  failures_ = 0;
-  next_heartbeat_ = lab_.timeline.Now();
-  writing_ = false;
-  Write();
-}
-
-void Agent::Send(v1::FromAgent message) {
-  if (!stream_) return;
-  outgoing_.push_back(std::move(message));
-  Write();
-}
-
-// As the link's thread does it: what waits is taken, written, and then, if it is time, a heartbeat is put
-// together and written. What is reported meanwhile waits for the next round, so it may be older than what
-// the heartbeat said.
-void Agent::Write() {
-  if (!stream_ || !welcomed_ || writing_ || hangs_) return;
-  for (v1::FromAgent& message : std::exchange(outgoing_, {})) network_.SendUp(stream_, std::move(message));
-  if (!stream_ || lab_.timeline.Now() < next_heartbeat_) return;
-  writing_ = true;
-  After(lab_.random.Between(0ms, 10ms), [this, stream = stream_] {
-    v1::FromAgent heartbeat = Heartbeat();
-    After(lab_.random.Between(0ms, 10ms), [this, stream, heartbeat = std::move(heartbeat)] {
-      if (stream != stream_) return;
-      network_.SendUp(stream, heartbeat);
-      writing_ = false;
-      next_heartbeat_ = lab_.timeline.Now() + options_.heartbeat;
-      After(options_.heartbeat, [this, stream] {
-        if (stream == stream_) Write();
-      });
-      Write();
-    });
-  });
+  return heartbeat;
 }
 
 }  // namespace siding::simulation

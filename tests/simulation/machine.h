@@ -44,7 +44,7 @@ struct Process {
 class Machine {
  public:
   Machine(Lab& lab, NodeId node, Resources capacity)
-      : lab_(lab), node_(std::move(node)), capacity_(std::move(capacity)) {}
+      : lab_(lab), node_(std::move(node)), capacity_(capacity) {}
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 

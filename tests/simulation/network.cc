@@ -14,7 +14,7 @@ constexpr Duration kKeepAlive = 30s;
 }  // namespace
 
 StreamPtr Network::Dial(const NodeId& node, const std::string& agent, int64_t number) {
-  if (!server_->IsUp() || cut_off_.contains(node)) return nullptr;
+  if (server_ == nullptr || !server_->IsUp() || cut_off_.contains(node)) return nullptr;
   auto stream = std::make_shared<Stream>();
   stream->node = node;
   stream->agent = agent;

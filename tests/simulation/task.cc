@@ -10,34 +10,6 @@ Task::Task(Host& host, const TaskId& id) : Task(host, id, {}) {
   record_.set_boot_id(std::to_string(host.machine.boot()));
 }
 
-// ---- Waiting. ----
-
-void Task::Wait(std::optional<Time> until, std::function<bool()> ready, Step then) {
-  ready_ = [this, until, ready = std::move(ready)] {
-    return (until && host_.lab.timeline.Now() >= *until) || (ready && ready());
-  };
-  then_ = std::move(then);
-  if (until) WakeAt(*until);
-  Notify();
-}
-
-void Task::WakeAt(Time when) {
-  host_.lab.timeline.At(when, [this, life = std::weak_ptr<int>(life_)] {
-    if (!life.expired()) Notify();
-  });
-}
-
-void Task::Pause(Duration least, Duration most, Step then) {
-  Wait(In(host_.lab.random.Between(least, most)), {}, std::move(then));
-}
-
-void Task::Notify() {
-  if (!ready_ || !ready_()) return;
-  ready_ = nullptr;
-  const Step then = std::exchange(then_, nullptr);
-  then();
-}
-
 void Task::OnShim() {
   if (!host_.machine.HasShim(id_)) Observe(task::ShimEnded{});
   Notify();

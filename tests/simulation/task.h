@@ -3,9 +3,8 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
+#include <utility>
 
 #include "agent/task/ending.h"
 #include "agent/task/machine.h"
@@ -13,6 +12,7 @@
 #include "model/snapshot.h"
 #include "siding/v1/agent.pb.h"
 #include "tests/simulation/machine.h"
+#include "tests/simulation/task_steps.h"
 
 namespace siding::simulation {
 
@@ -26,12 +26,12 @@ struct Host {
 };
 
 // Not thread-safe. Destroying it is the death of its agent: nothing that it waited for happens any more.
-class Task {
+class Task : private TaskSteps {
  public:
   Task(Host& host, const TaskId& id);
   // One found again in its folder.
   Task(Host& host, const TaskId& id, agent::TaskRecord record)
-      : host_(host), id_(id), machine_(std::move(record)) {}
+      : TaskSteps(host.lab, std::move(record)), host_(host), id_(id) {}
 
   void Execute(const v1::ToAgent& command);
   void Adopt();
@@ -41,9 +41,6 @@ class Task {
   void OnShim();
 
  private:
-  using Decision = TaskMachine::Decision;
-  using Step = std::function<void()>;
-
   // ---- task.cc ----
   void Perform(const TaskActions& actions);
   void Observe(const TaskObservation& seen) { Perform(machine_.Observe(seen)); }
@@ -52,15 +49,8 @@ class Task {
   void Persist(bool durably = false);
   void Send();
   void Conclude();
-  // Goes on with `then` when `ready`, or at `until` if that is sooner.
-  void Wait(std::optional<Time> until, std::function<bool()> ready, Step then);
-  void WakeAt(Time when);
-  void Pause(Duration least, Duration most, Step then);
-  void Notify();
-  Time In(Duration delay) const { return host_.lab.timeline.Now() + delay; }
   TaskFolder& Folder() { return host_.machine.folders[id_]; }
   Process* InMachine() { return host_.machine.Find(id_); }
-  bool Draws(double chance) { return host_.lab.random.Chance(chance); }
   int64_t MemoryOf() const;
 
   // ---- task_start.cc ----
@@ -75,7 +65,6 @@ class Task {
   void AwaitDecision(const v1::ToAgent& command);
   void CommitImage(const v1::ToAgent& command);
   void EndDump(const v1::ToAgent& command, const std::string& failure);
-  std::string WhyStop() const;  // empty: the dump goes on
   ImageName NameOfImage(const v1::ToAgent& command) const;
 
   // ---- task_verbs.cc ----
@@ -90,14 +79,7 @@ class Task {
 
   Host& host_;
   const TaskId id_;
-  TaskMachine machine_;
-  agent::TaskRecord& record_ = machine_.record();
-  bool abandon_ = false;               // CRIU is to be ended by force
-  std::optional<Time> patience_ends_;  // of the dump under way
-
-  std::function<bool()> ready_;
-  Step then_;
-  std::shared_ptr<int> life_ = std::make_shared<int>();  // whoever waits for this task holds it weakly
+  bool abandon_ = false;  // CRIU is to be ended by force
 };
 
 }  // namespace siding::simulation

@@ -18,19 +18,8 @@ ImageName Task::NameOfImage(const v1::ToAgent& command) const {
   return NameImage(command.dump().tier(), host_.machine.node(), command.dump().checkpoint(), id_.rank);
 }
 
-std::string Task::WhyStop() const {
-  if (machine_.decision() == Decision::kAbort) return "the checkpoint was called off";
-  if (machine_.ended()) return "the task has ended";
-  if (machine_.interrupted()) return "the checkpoint was interrupted";
-  if (machine_.decision() != Decision::kCommit && patience_ends_ &&
-      host_.lab.timeline.Now() >= *patience_ends_)
-    return "the checkpoint was not committed in time";
-  return "";
-}
-
 void Task::DoDump(const v1::ToAgent& command) {
-  patience_ends_.reset();
-  if (command.dump().patience_us() > 0) patience_ends_ = In(Duration(command.dump().patience_us()));
+  TakePatience(command);
   const bool was_frozen = record_.dump().was_frozen();
   const Duration notice = was_frozen ? 0us : Duration(command.dump().notice_us());
   GiveNotice(notice, [this, command, was_frozen](const std::string& failure) {

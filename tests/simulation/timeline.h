@@ -33,6 +33,17 @@ class Timeline {
     clock_->Advance(due.when - Now());
     due.what();
   }
+  // Lets everything happen that is due by then, and is there at that time; before, if `enough` says so. For
+  // what waits in the midst of something: others go on meanwhile, and may wait in the midst of something,
+  // too.
+  template <class Enough>
+  void RunUntil(Time when, const Enough& enough) {
+    while (!queue_.empty() && queue_.top().when <= when) {
+      if (enough()) return;
+      Step();
+    }
+    if (!enough() && Now() < when) clock_->Advance(when - Now());
+  }
   bool empty() const { return queue_.empty(); }
 
  private:

@@ -10,16 +10,11 @@
 #include "tests/simulation/agent.h"
 #include "tests/simulation/checks.h"
 #include "tests/simulation/controller.h"
+#include "tests/simulation/outcome.h"
 
 namespace siding::simulation {
 
 inline const Caller kOperator{0, "root", true};
-
-struct Outcome {
-  std::string violation;  // empty: all was well
-  uint64_t hash = 0;      // of everything that happened
-  Duration simulated{0};
-};
 
 // Prints everything that happens if `print`.
 Outcome RunWorld(uint64_t seed, bool print);

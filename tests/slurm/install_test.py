@@ -33,6 +33,14 @@ class Files(unittest.TestCase):
             self.assertNotIn(str(self.folder), text, name)
         self.assertTrue((self.folder / "usr/bin/siding-init").resolve().is_relative_to(self.folder))
 
+    def test_kubernetes_finds_its_program_and_its_objects(self):
+        install(self.folder)
+        self.assertTrue(os.access(self.folder / "bin" / "siding-runc", os.X_OK))
+        deploy, installed = ROOT / "deploy" / "kubernetes", self.folder / "share" / "siding" / "kubernetes"
+        shipped = [path.relative_to(deploy) for path in (*deploy.glob("*.yaml"), *deploy.glob("chart/**/*")) if path.is_file()]
+        self.assertEqual({str(path.relative_to(installed)): path.read_text() for path in installed.rglob("*") if path.is_file()},
+                         {str(path): (deploy / path).read_text() for path in shipped})
+
     def test_what_the_manifest_names_is_all_that_there_is(self):
         install(self.folder / "site")
         for name in (BUILD / "install_manifest.txt").read_text().split("\n"):

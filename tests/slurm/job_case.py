@@ -23,13 +23,14 @@ class PreemptionCase(SlurmCase):
         self.work = self.slurm.dir / "work"
         self.work.mkdir()
         self.work.chmod(0o777)
+        self.gate = self.work / "gate"
 
     def set_up_agents(self):
         """Called before they start."""
 
-    def counter(self, ending="", steps=STEPS):
-        """A batch script around a counter that writes each of its numbers once."""
-        command = jobs.command(self.work, "counter", jobs.COUNTER, steps, 8)
+    def counter(self, ending="", steps=STEPS, gate=None):
+        """A batch script around a counter that writes each of its numbers once. It does not end before the file `gate` is there."""
+        command = jobs.command(self.work, "counter", jobs.COUNTER, steps, 8, *([gate] if gate else []))
         script = self.work / "job.sh"
         script.write_text(f"#!/bin/bash\n{' '.join(command)}\n{ending}\n")
         return script

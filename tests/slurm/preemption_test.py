@@ -18,11 +18,12 @@ class Preemption(PreemptionCase):
         self.assert_counted(job)
 
     def test_so_does_one_of_an_ordinary_user_and_comes_back_again(self):
-        job = self.submit("--siding-preemptible", self.counter(), uid=NOBODY)
+        job = self.submit("--siding-preemptible", self.counter(gate=self.gate), uid=NOBODY)
         self.wait_counting(job)
         self.vacate(job)
         self.wait_counting(job, 40)
         self.vacate(job, incarnation=2, node="node2", to="node1")
+        self.gate.touch()
         ended = self.slurm.wait_state(job, "COMPLETED")
         self.assertEqual((ended["BatchHost"], ended["Restarts"]), ("node1", "2"))
         self.assert_counted(job)

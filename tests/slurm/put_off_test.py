@@ -78,11 +78,12 @@ class PutOff(PreemptionCase):
         self.assert_went_on(job, restarts="1")
 
     def test_a_damaged_image_gives_way_to_the_one_before(self):
-        job = self.submit("--siding-preemptible", "-e", self.work / "err.%j", self.counter(), uid=NOBODY)
+        job = self.submit("--siding-preemptible", "-e", self.work / "err.%j", self.counter(gate=self.gate), uid=NOBODY)
         self.wait_counting(job)
         self.agents.checkpoint({"node1": [f"{job}.1.0"]}, f"slurm-{job}.1", keep_running=True)
         self.wait_counting(job, 40)
         self.agents.checkpoint({"node1": [f"{job}.1.0"]}, f"slurm-{job}.2")
+        self.gate.touch()
         self.damage(f"slurm-{job}.2")
         self.wait_put_off(job, "is damaged")  # a restore cuts the file back to what it was
         self.assert_went_on(job)

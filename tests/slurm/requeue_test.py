@@ -9,12 +9,13 @@ from job_case import NOBODY, PreemptionCase
 
 class Requeue(PreemptionCase):
     def test_a_job_may_be_preempted_three_times(self):
-        job = self.submit("--siding-preemptible", self.counter(), uid=NOBODY)
+        job = self.submit("--siding-preemptible", self.counter(gate=self.gate), uid=NOBODY)
         nodes = ("node1", "node2")
         for incarnation in (1, 2, 3):
             self.wait_counting(job, 30 * incarnation)
             node, other = nodes[(incarnation - 1) % 2], nodes[incarnation % 2]
             self.vacate(job, incarnation, node, other)
+        self.gate.touch()
         ended = self.slurm.wait_state(job, "COMPLETED")
         self.assertEqual((ended["BatchHost"], ended["Restarts"]), ("node2", "3"))
         self.assert_counted(job)

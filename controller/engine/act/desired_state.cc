@@ -28,6 +28,7 @@ DesiredState DesiredStateBuilder::Build() const {
       AddRequest(job, desired);
       continue;
     }
+    if (platform_.continues_jobs()) desired.next[id] = NextOf(job);
     DesiredState::Job wanted;
     wanted.suspended = job.in_ram;  // by siding or by an operator
     wanted.why = job.displaced_by == JobId() ? "is to go on where its image lies"
@@ -52,6 +53,23 @@ DesiredState DesiredStateBuilder::Build() const {
                                        *request->second.ended + kKeptBeyond};
   }
   return desired;
+}
+
+DesiredState::Next DesiredStateBuilder::NextOf(const JobRecord& job) const {
+  using How = DesiredState::Next::How;
+  DesiredState::Next next{.labels = job.spec.labels, .starts = job.incarnation};
+  // Its image may be about to count, and what is left of it may live.
+  if (HoldsNodes(job.state) || cluster_.HasLeftTasks(job)) return next;
+  const CheckpointRecord* image = job.state == JobState::kPending ? nullptr : NewestImage(state_, job);
+  // Without one its manager starts it from its beginning, whether siding is there or not.
+  next.how = image == nullptr ? How::kBeginning : How::kImage;
+  if (image != nullptr) {
+    next.checkpoint = image->id;
+    next.tier = image->tier;
+    next.incarnation = image->incarnation;
+    next.digest = image->DigestOf(0);
+  }
+  return next;
 }
 
 void DesiredStateBuilder::AddRequest(const JobRecord& request, DesiredState& desired) const {

@@ -19,7 +19,10 @@ const JobRecord* PlanWatch::WantsAnotherPlan(JobId id) {
   if (found == state_.jobs.end()) return nullptr;
   const JobRecord& request = found->second;
   if (request.state != JobState::kPending) return nullptr;
-  if (IsQueued(request) && policy_.when_late != WhenLate::kBestEffort) return nullptr;
+  if (manager_.IsAboutToStart(request)) return nullptr;  // what it holds itself is not in its way
+  if (IsQueued(request) && policy_.when_late != WhenLate::kBestEffort &&
+      OwnershipOf(request.spec).queue_starts_requests)
+    return nullptr;
   if (request.plans.empty() || HasFailed(request, request.plans.back()) ||
       RunsLate(request, request.plans.back()) || CouldBeSooner(request))
     return &request;
@@ -131,6 +134,11 @@ bool PlanWatch::IsBrieflyAway(const NodeId& node, Time start_by) const {
   if (platform_.manager().empty()) return true;
   const auto managed = state_.queue.nodes.find(node);
   return managed != state_.queue.nodes.end() && managed->second.usable;
+}
+
+bool PlanWatch::IsAnyBrieflyAway(Time start_by) const {
+  return std::any_of(state_.queue.nodes.begin(), state_.queue.nodes.end(),
+                     [&](const auto& node) { return IsBrieflyAway(node.first, start_by); });
 }
 
 // A job for whose end the plan waits has left early, while others have not been ordered to leave yet. True

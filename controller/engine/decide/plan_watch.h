@@ -40,6 +40,8 @@ class PlanWatch {
   bool RunsLate(const JobRecord& request, const Plan& plan) const;
   // The request's plan has been replaced.
   void NotePlanned(const JobRecord& request);
+  // A node of the cluster manager's is not there for a moment, which a request with that deadline can wait.
+  bool IsAnyBrieflyAway(Time start_by) const;
 
  private:
   std::set<JobId> EndedOf(const Plan& plan) const;

@@ -114,6 +114,10 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
       view.methods = {};
       view.methods_note = absl::StrCat("was suspended in ", job.spec.cluster_manager);
     }
+    if (const ManagedJob* queued = manager_.QueuedAs(id); queued != nullptr && !queued->kept_by.empty()) {
+      view.methods = {};
+      view.methods_note = queued->kept_by;
+    }
     if (manager_.HasOtherSteps(job)) {
       view.methods = {};
       view.methods_note = "another step of it runs beside";

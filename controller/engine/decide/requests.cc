@@ -59,7 +59,12 @@ void Requests::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
   const bool holds = !request.plans.empty() && watch_.StillHolds(request, request.plans.back()) &&
                      !watch_.RunsLate(request, request.plans.back());
   if (holds && (!plan.feasible || plan.predicted_start >= request.plans.back().predicted_start)) return;
-  if (!plan.feasible && policy_.when_late == WhenLate::kBestEffort) planning_.Queue(request.spec, plan);
+  // For one that waits in a queue no job is preempted, whoever starts it.
+  if (IsQueued(request) && policy_.when_late == WhenLate::kQueue && !plan.steps.empty()) return;
+  const bool may_queue =
+      policy_.when_late == WhenLate::kBestEffort || !OwnershipOf(request.spec).queue_starts_requests;
+  if (!plan.feasible && may_queue && policy_.when_late != WhenLate::kRefuse)
+    planning_.Queue(request.spec, plan);
   const bool unchanged = plan.nodes.empty() && !request.plans.empty() && request.plans.back().nodes.empty() &&
                          WithoutTimes(request.plans.back().refusal) == WithoutTimes(plan.refusal);
   if (!unchanged) Adopt(std::move(plans));
@@ -75,6 +80,7 @@ bool Requests::Advance() {
   });
   bool any = false;
   for (const JobRecord* request : waiting) {
+    if (manager_.IsAboutToStart(*request)) continue;  // nobody has to leave for it any more
     any |= !request->plans.empty() && OrderWhatIsDue(request->plans.back());
     if (Grant(*request) || AbandonUnstarted(*request)) {
       any = true;

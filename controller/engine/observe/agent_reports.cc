@@ -109,7 +109,7 @@ void AgentReports::OnMessage(const NodeId& node, const v1::FromAgent& message) {
     case v1::FromAgent::kProgress: {
       const v1::TaskRef& ref = message.progress().task();
       auto& tasks = observed_.observed_tasks[node];
-      auto it = tasks.find(TaskId{JobId(ref.job()), ref.incarnation(), ref.rank()});
+      auto it = tasks.find(IdOf(ref));
       if (it != tasks.end()) it->second.progress = message.progress();
       break;
     }

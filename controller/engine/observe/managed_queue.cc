@@ -7,12 +7,15 @@
 #include "controller/engine/decide/plan_record.h"
 #include "controller/engine/decide/tentative_plan.h"
 #include "controller/engine/state/predicates.h"
+#include "controller/platform/ownership.h"
 
 namespace siding {
 namespace {
 
 // The exit code of a job of which the manager only says that it failed.
 constexpr int kUnknownExit = -1;
+// In all, however many agents are restarted one after the other.
+constexpr Duration kWaitForAgents = std::chrono::seconds(10);
 
 bool HasBegun(const ManagedJob& queued) {
   return !queued.nodes.empty() && queued.phase != ManagedPhase::kWaiting;
@@ -81,6 +84,14 @@ void ManagedQueue::FollowWaitingAll() {
     if (IsExternallyManaged(*job) && !IsKnownFromQueueOnly(*job)) managed.push_back(job);
   }
   for (const JobRecord* job : managed) FollowWaiting(*job, manager_.QueuedAs(job->id));
+  for (const auto& [id, since] : std::map<JobId, Time>(wait_for_agents_)) {
+    const ManagedJob* queued = manager_.QueuedAs(id);
+    if (queued != nullptr && MayEnlist(*queued)) {
+      Enlist(*queued);
+    } else {
+      wait_for_agents_.erase(id);
+    }
+  }
 }
 
 // A deadline job that is new, was cancelled (here: while it was held), or has a number that is used again.
@@ -110,9 +121,12 @@ void ManagedQueue::Enlist(const ManagedJob& queued) {
     FollowRequest(state_.jobs.at(queued.id), &queued);
     return;
   }
-  // Whether the margin is left was asked when it was submitted.
-  std::vector<Plan> plans = MakePlans(planning_.TaskFor(queued.id, spec));
+  // Whether the margin is left was asked when it was submitted, where siding is asked then.
+  const PlanningTask task = planning_.TaskFor(queued.id, spec);
+  std::vector<Plan> plans = OwnershipOf(spec).queue_starts_requests ? MakePlans(task) : MakeFirstPlans(task);
   Plan& plan = plans.front();
+  if (!plan.feasible && WaitsForAgents(queued)) return;
+  wait_for_agents_.erase(queued.id);
   if (!plan.feasible && plan.earliest && admission_.TakePromise(spec)) {
     plans = {MakeLatePlan(planning_.TaskFor(queued.id, spec), plan)};
   } else if (!plan.feasible && !admission_.Postpone(spec, plan)) {
@@ -122,6 +136,14 @@ void ManagedQueue::Enlist(const ManagedJob& queued) {
   }
   recorder_.Record(queued.id, JobSubmitted{spec});
   requests_.Adopt(std::move(plans));
+}
+
+// A refusal is for good, and who asks is not there to ask again. A node whose agent is restarted may be the
+// one that would do.
+bool ManagedQueue::WaitsForAgents(const ManagedJob& queued) {
+  const Time now = clock_.Now();
+  const Time since = wait_for_agents_.emplace(queued.id, now).first->second;
+  return now - since < kWaitForAgents && watch_.IsAnyBrieflyAway(queued.spec.start_by);
 }
 
 void ManagedQueue::FollowRequest(const JobRecord& job, const ManagedJob* queued) {
@@ -162,7 +184,12 @@ void ManagedQueue::FollowWaiting(const JobRecord& job, const ManagedJob* queued)
   // What its agents say of its end comes first, if they are there to say it.
   const bool connected = std::any_of(job.nodes.begin(), job.nodes.end(),
                                      [&](const NodeId& node) { return cluster_.IsConnected(node); });
-  if (HoldsNodes(job.state) && connected) return;
+  // One that was to begin, and of which nobody has ever reported anything, has none.
+  const std::vector<int> ranks = cluster_.LiveRanks(job);
+  const bool is_reported = !IsBeginning(job.state) || std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return cluster_.Seen(job, rank).known;
+  });
+  if (HoldsNodes(job.state) && connected && is_reported) return;
   JobMoved move;
   move.reason = WhatIsSaid(job.spec.cluster_manager, queued);
   move.exit_code = ExitCodeOf(queued);

@@ -5,7 +5,10 @@
 // Used under the engine's lock.
 #pragma once
 
+#include <map>
+
 #include "controller/engine/decide/admission.h"
+#include "controller/engine/decide/plan_watch.h"
 #include "controller/engine/decide/planning.h"
 #include "controller/engine/decide/requests.h"
 #include "controller/engine/observe/managed_tasks.h"
@@ -17,7 +20,7 @@ namespace siding {
 class ManagedQueue {
  public:
   ManagedQueue(const Context& c, ManagedTasks& tasks, Admission& admission, const Planning& planning,
-               Requests& requests)
+               Requests& requests, const PlanWatch& watch)
       : state_(c.state),
         observed_(c.observed),
         clock_(c.clock),
@@ -30,18 +33,21 @@ class ManagedQueue {
         tasks_(tasks),
         admission_(admission),
         planning_(planning),
-        requests_(requests) {}
+        requests_(requests),
+        watch_(watch) {}
 
   // What has changed in the queue since the last call; all of it at the first one.
   void OnManager(ManagerChanges changes);
   // Records what the queue says of this job.
   void FollowQueue(JobId id);
-  // At every tick: jobs that were cancelled or ended while the queue was not polled.
+  // At every tick: jobs that were cancelled or ended while the queue was not polled, and requests that wait
+  // for agents.
   void FollowWaitingAll();
 
  private:
   bool MayEnlist(const ManagedJob& queued) const;
   void Enlist(const ManagedJob& queued);
+  bool WaitsForAgents(const ManagedJob& queued);
   void FollowRequest(const JobRecord& job, const ManagedJob* queued);
   void FollowWaiting(const JobRecord& job, const ManagedJob* queued);
 
@@ -58,6 +64,8 @@ class ManagedQueue {
   Admission& admission_;
   const Planning& planning_;
   Requests& requests_;
+  const PlanWatch& watch_;
+  std::map<JobId, Time> wait_for_agents_;  // requests that are not recorded yet, since when
 };
 
 }  // namespace siding

@@ -14,6 +14,7 @@ class FakeManager final : public Platform {
   std::string manager() const override { return "manager"; }
   Capabilities capabilities() const override { return can; }
   bool steers() const override { return steering; }
+  bool continues_jobs() const override { return continuing; }
   void SetDesired(const DesiredState& state) override {
     desired = state;
     ++times;
@@ -24,20 +25,40 @@ class FakeManager final : public Platform {
   std::optional<std::set<NodeId>> nodes;
   Capabilities can{.freezing_frees_slots = false, .freezing_frees_gpus = false};
   bool steering = true;
+  bool continuing = false;
   DesiredState desired;
   int times = 0;
 };
 
 const JobId kBatchJob(42), kExpress(50);
 
-// A manager whose jobs may be ended: who made them starts them again.
-class PodsTest : public EngineTest {
+// What the manager says reaches the engine.
+class ManagerTest : public EngineTest {
  protected:
-  PodsTest() {
+  explicit ManagerTest(std::initializer_list<const char*> nodes) {
     platform_ = std::make_unique<FakeManager>();
     StartController();
-    AddNodes({"a"});
+    AddNodes(nodes);
   }
+  FakeManager& manager() { return static_cast<FakeManager&>(*platform_); }
+  void Say(ManagedJob job) {
+    ManagerChanges changes;
+    changes.jobs = {std::move(job)};
+    engine_->OnManager(std::move(changes));
+    Settle();
+  }
+  void Gone(JobId id) {
+    ManagerChanges changes;
+    changes.gone_jobs = {id};
+    engine_->OnManager(std::move(changes));
+    Settle();
+  }
+};
+
+// A manager whose jobs may be ended: who made them starts them again.
+class PodsTest : public ManagerTest {
+ protected:
+  PodsTest() : ManagerTest({"a"}) {}
   ManagedJob Pod(JobId id, ManagedPhase phase) {
     ManagedJob job;
     job.id = id;
@@ -51,17 +72,49 @@ class PodsTest : public EngineTest {
     }
     return job;
   }
-  void Say(ManagedJob job) {
+  // Its agent has begun to start it.
+  void BeginBatch() {
+    v1::FromAgent message;
+    v1::TaskReport& report = *message.mutable_report();
+    report.mutable_task()->set_job(kBatchJob.value());
+    report.mutable_task()->set_incarnation(1);
+    report.set_phase(v1::LAUNCHING);
+    report.mutable_spec()->set_cluster_manager(kKubernetes);
+    report.mutable_spec()->set_nodes(1);
+    report.mutable_spec()->add_methods(v1::KILL);
+    engine_->OnMessage(NodeId("a"), message);
+    Say(Pod(kBatchJob, ManagedPhase::kRunning));
+    ASSERT_EQ(State(kBatchJob), JobState::kStarting);
+  }
+  ManagedJob Deadline(JobId id) {
+    ManagedJob job = Pod(id, ManagedPhase::kWaiting);
+    job.spec.kind = JobKind::kOnDemand;
+    job.spec.methods = {};
+    job.spec.start_by = clock_.Now() + 60s;
+    return job;
+  }
+  // Its pod has a node, and its container has not been started yet.
+  void BindExpress() {
+    ManagedJob express = Deadline(kExpress);
+    express.spec.start_by = Job(kExpress).spec.start_by;
+    express.phase = ManagedPhase::kRunning;
+    express.nodes = {NodeId("a")};
+    express.starts = 1;
+    express.started.reset();
+    Say(express);
+  }
+  void SayNode() {
     ManagerChanges changes;
-    changes.jobs = {std::move(job)};
+    changes.nodes = {{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}}};
     engine_->OnManager(std::move(changes));
     Settle();
   }
-  void Gone(JobId id) {
-    ManagerChanges changes;
-    changes.gone_jobs = {id};
-    engine_->OnManager(std::move(changes));
-    Settle();
+  void Pass(Duration time) {
+    for (Duration passed{}; passed < time; passed += 100ms) {
+      clock_.Advance(100ms);
+      engine_->Tick();
+      cluster_.Run();
+    }
   }
   void MakeWay() {
     Say(Pod(kBatchJob, ManagedPhase::kRunning));
@@ -83,8 +136,14 @@ TEST_F(PodsTest, AVictimIsEnded) {
   MakeWay();
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 1);
   EXPECT_EQ(Job(kBatchJob).preemptions, 1);
-  EXPECT_THAT(static_cast<FakeManager&>(*platform_).desired.kept.at(kExpress).nodes,
-              ElementsAre(NodeId("a")));
+  EXPECT_THAT(manager().desired.kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+}
+TEST_F(PodsTest, WhoContinuesJobsIsToldAtOnceThatThereAreNone) {
+  manager().continuing = true;
+  StartController();
+  const int before = manager().times;
+  engine_->Tick();
+  EXPECT_EQ(manager().times, before + 1);
 }
 TEST_F(PodsTest, WhenItsPodIsGoneItsJobIsOver) {
   MakeWay();
@@ -92,22 +151,144 @@ TEST_F(PodsTest, WhenItsPodIsGoneItsJobIsOver) {
   EXPECT_EQ(State(kBatchJob), JobState::kCancelled);
   EXPECT_EQ(State(kExpress), JobState::kPending);
 }
+TEST_F(PodsTest, ARequestWhosePodHasItsNodeAndStartsSlowlyIsNotPlannedAgain) {
+  MakeWay();
+  Gone(kBatchJob);
+  BindExpress();
+  Pass(5s);
+  EXPECT_EQ(Job(kExpress).plans.size(), 1u);
+  EXPECT_TRUE(Job(kExpress).plans.back().feasible);
+}
+TEST_F(PodsTest, ARequestWhosePodHasItsNodeAndStartsSlowlyTakesNoOtherNode) {
+  AddNodes({"b"});
+  ManagedJob other = Pod(JobId(43), ManagedPhase::kRunning);
+  other.nodes = {NodeId("b")};
+  other.spec.priority = 9;
+  Say(other);
+  v1::JobSpec task;
+  task.set_cluster_manager(kKubernetes);
+  task.set_nodes(1);
+  task.add_methods(v1::KILL);
+  cluster_.StartManaged("b", task, 43, 1);
+  Settle();
+  MakeWay();
+  ASSERT_EQ(Job(kBatchJob).preemptions, 1);
+  Gone(kBatchJob);
+  BindExpress();
+  Pass(5s);
+  EXPECT_EQ(Job(JobId(43)).preemptions, 0);
+}
+TEST_F(PodsTest, ARequestWhosePodHasItsNodeIsNotGivenUpHoweverSlowlyItStarts) {
+  MakeWay();
+  Gone(kBatchJob);
+  BindExpress();
+  Pass(300s);
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+}
+TEST_F(PodsTest, ADeadlineThatComesWhileAnAgentIsRestartedIsPlannedWhenItIsBack) {
+  SayNode();
+  engine_->OnDisconnected(NodeId("a"));
+  Say(Deadline(kExpress));
+  Pass(2s);
+  AddNodes({"a"});
+  Pass(2s);
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+  EXPECT_THAT(manager().desired.kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+}
+TEST_F(PodsTest, ADeadlineThatComesWhileTheAgentsDialANewControllerIsPlannedWhenTheyAreThere) {
+  StartController();
+  SayNode();
+  Say(Deadline(kExpress));
+  Pass(2s);
+  AddNodes({"a"});
+  Pass(2s);
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+  EXPECT_TRUE(manager().desired.kept.contains(kExpress));
+}
+TEST_F(PodsTest, ADeadlineIsRefusedWhenTheAgentDoesNotComeBack) {
+  SayNode();
+  engine_->OnDisconnected(NodeId("a"));
+  Say(Deadline(kExpress));
+  Pass(11s);
+  EXPECT_EQ(State(kExpress), JobState::kFailed);
+}
+TEST_F(PodsTest, ADeadlineThatIsNearDoesNotWaitForAnAgentLong) {
+  SayNode();
+  engine_->OnDisconnected(NodeId("a"));
+  ManagedJob express = Deadline(kExpress);
+  express.spec.start_by = clock_.Now() + 8s;
+  Say(express);
+  Pass(3s);
+  EXPECT_EQ(State(kExpress), JobState::kFailed);
+}
+TEST_F(PodsTest, ADeadlineThatIsTakenBackWhileAnAgentIsRestartedIsNoJob) {
+  SayNode();
+  engine_->OnDisconnected(NodeId("a"));
+  Say(Deadline(kExpress));
+  Gone(kExpress);
+  AddNodes({"a"});
+  Pass(2s);
+  EXPECT_FALSE(manager().desired.kept.contains(kExpress));
+}
+TEST_F(PodsTest, OneThatWaitsForNodesGetsThemWhenTheyAreFree) {
+  Policy policy;
+  policy.when_late = WhenLate::kQueue;
+  engine_->SetPolicy(policy);
+  ManagedJob busy = Pod(kBatchJob, ManagedPhase::kRunning);
+  busy.spec.kind = JobKind::kOnDemand;
+  busy.spec.methods = {};
+  busy.spec.start_by = clock_.Now() + 60s;
+  busy.spec.hold = 1h;
+  Say(busy);
+  ManagedJob express = Pod(kExpress, ManagedPhase::kWaiting);
+  express.spec.kind = JobKind::kOnDemand;
+  express.spec.methods = {};
+  express.spec.start_by = clock_.Now() + 60s;
+  Say(express);
+  ASSERT_FALSE(Job(kExpress).plans.empty());
+  EXPECT_TRUE(Job(kExpress).plans.front().queued);
+  Gone(kBatchJob);
+  for (int i = 0; i < 30; ++i) {
+    clock_.Advance(100ms);
+    engine_->Tick();
+  }
+  ASSERT_TRUE(manager().desired.kept.contains(kExpress));
+  EXPECT_THAT(manager().desired.kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+}
+TEST_F(PodsTest, TheMarginBeforeADeadlineIsKeptFree) {
+  ManagedJob express = Pod(kExpress, ManagedPhase::kWaiting);
+  express.spec.kind = JobKind::kOnDemand;
+  express.spec.methods = {};
+  express.spec.start_by = clock_.Now() + policy_.margin / 2;
+  Say(express);
+  EXPECT_FALSE(manager().desired.kept.contains(kExpress));
+}
+TEST_F(PodsTest, OneWhosePodWentBeforeItBeganIsOver) {
+  BeginBatch();
+  StartController();  // it went while none was there
+  AddNodes({"a"});
+  Say(Pod(kExpress, ManagedPhase::kOver));
+  EXPECT_TRUE(IsTerminal(State(kBatchJob)));
+}
+TEST_F(PodsTest, OneThatItsNodeDoesNotKnowAnyMoreIsNotAwaitedThere) {
+  BeginBatch();
+  engine_->OnDisconnected(NodeId("a"));
+  AddNodes({"a"});  // another machine of its name
+  Settle();
+  EXPECT_FALSE(HoldsNodes(State(kBatchJob)));  // its next pod may start
+}
 TEST_F(PodsTest, SidingStartsNothing) {
   MakeWay();
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 0);
 }
 
-class QueueTest : public EngineTest {
+class QueueTest : public ManagerTest {
  protected:
-  QueueTest() {
-    platform_ = std::make_unique<FakeManager>();
-    StartController();
-    AddNodes({"a", "b"});
+  QueueTest() : ManagerTest({"a", "b"}) {
     tasks_.set_cluster_manager("manager");
     tasks_.set_uid(kAda.uid);
     for (v1::Method method : {v1::SUSPEND, v1::CHECKPOINT}) tasks_.add_methods(method);
   }
-  FakeManager& manager() { return static_cast<FakeManager&>(*platform_); }
   const DesiredState& Desired() { return manager().desired; }
 
   ManagedJob Managed(JobId id, ManagedPhase phase, std::vector<NodeId> nodes = {}, int starts = 1) {
@@ -130,18 +311,6 @@ class QueueTest : public EngineTest {
     job.spec.user = kBob.user;
     job.spec.start_by = start_by_;
     return job;
-  }
-  void Say(ManagedJob job) {
-    ManagerChanges changes;
-    changes.jobs = {std::move(job)};
-    engine_->OnManager(std::move(changes));
-    Settle();
-  }
-  void Gone(JobId id) {
-    ManagerChanges changes;
-    changes.gone_jobs = {id};
-    engine_->OnManager(std::move(changes));
-    Settle();
   }
   void Task(const char* node, int incarnation = 1, const std::string& checkpoint = "") {
     cluster_.StartManaged(node, tasks_, kBatchJob.value(), incarnation, checkpoint);
@@ -627,6 +796,16 @@ TEST_F(QueueTest, OneThatWasSuspendedThereIsLeftAlone) {
   Say(Express(ManagedPhase::kWaiting));
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
   EXPECT_FALSE(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).ok());
+}
+
+TEST_F(QueueTest, OneThatMustNotLeaveIsNoVictim) {
+  Fill();
+  ManagedJob job = Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")});
+  job.kept_by = "a disruption budget";
+  Say(job);
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_EQ(State(kExpress), JobState::kFailed);
 }
 
 TEST_F(QueueTest, OnlyOperatorsSuspend) {

@@ -122,7 +122,12 @@ bool ClusterView::HasLeftTasks(const JobRecord& job) const {
 }
 
 bool ClusterView::StartIsOnItsWay(const JobRecord& job) const {
-  return IsBeginning(job.state) && (!OwnershipOf(job.spec).siding_starts || !job.from_copy);
+  if (!IsBeginning(job.state)) return false;
+  const Ownership& ownership = OwnershipOf(job.spec);
+  if (ownership.siding_starts) return !job.from_copy;
+  // An agent has reported it, or it would not have been placed. The manager says when it is over; but the
+  // next pod of one that goes on waits until this one is seen gone.
+  return !ownership.siding_ends;
 }
 
 std::vector<NodeId> ClusterView::WhereTasksMayLive(const JobRecord& job) const {

@@ -46,7 +46,7 @@ class ClusterView {
   // operator has declared that they do not.
   bool HasLeftTasks(const JobRecord& job) const;
   // An agent that does not know a task may still get the order to start it. Not if the journal is a copy: it
-  // has got earlier orders, and the task may have been there and be gone.
+  // has got earlier orders, and the task may have been there and be gone. Of a pod it has reported the start.
   bool StartIsOnItsWay(const JobRecord& job) const;
   // The nodes of ranks that have not been seen gone. An agent that does not know a task says that it is gone,
   // unless the order to start it may still be on its way. That an operator declared a node lost is no proof:

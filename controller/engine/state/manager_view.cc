@@ -20,6 +20,12 @@ const ManagedJob* ManagerView::ComingBack(const JobRecord& job) const {
   return started ? queued : nullptr;
 }
 
+bool ManagerView::IsAboutToStart(const JobRecord& request) const {
+  if (!IsKnownFromQueueOnly(request) || request.state != JobState::kPending) return false;
+  const ManagedJob* queued = QueuedAs(request.id);
+  return queued != nullptr && queued->phase == ManagedPhase::kRunning && !queued->nodes.empty();
+}
+
 bool ManagerView::MayRunOn(JobId id, const NodeId& node) const {
   const ManagedJob* queued = QueuedAs(id);
   return queued == nullptr || queued->phase != ManagedPhase::kRunning ||

@@ -25,6 +25,8 @@ class ManagerView {
   // What the queue says of a job that the manager has started again and no agent has reported yet; null: it
   // has not.
   const ManagedJob* ComingBack(const JobRecord& job) const;
+  // The manager has given a request its nodes, and it has yet to start there.
+  bool IsAboutToStart(const JobRecord& request) const;
   // While a job runs, the queue knows where. An agent elsewhere that reports a task of it is not believed.
   bool MayRunOn(JobId id, const NodeId& node) const;
   // A step has ended, but the job has not: what else it does is not known. The queue will say when it is

@@ -42,9 +42,8 @@ const PlanStep* EarlyStepOf(const Plan& plan, JobId job) {
   return it == plan.steps.end() ? nullptr : &*it;
 }
 
-TaskId IdOf(const v1::TaskReport& report) {
-  return TaskId{JobId(report.task().job()), report.task().incarnation(), report.task().rank()};
-}
+TaskId IdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnation(), ref.rank()}; }
+TaskId IdOf(const v1::TaskReport& report) { return IdOf(report.task()); }
 
 bool IsLive(v1::TaskPhase phase) {
   switch (phase) {

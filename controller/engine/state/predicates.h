@@ -20,7 +20,8 @@ struct TaskSeen {
   v1::TaskPhase phase() const { return known ? report.phase() : v1::TASK_PHASE_UNSPECIFIED; }
 };
 
-// The task that a report is of.
+// The task that is named, or that a report is of.
+TaskId IdOf(const v1::TaskRef& ref);
 TaskId IdOf(const v1::TaskReport& report);
 // A report whose texts fit into the journal.
 v1::TaskReport WithShortTexts(v1::TaskReport report);

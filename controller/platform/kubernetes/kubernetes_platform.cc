@@ -1,20 +1,29 @@
 #include "controller/platform/kubernetes/kubernetes_platform.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/mutex.h"
 #include "controller/platform/kubernetes/client/api_client.h"
 #include "controller/platform/kubernetes/client/discovery.h"
+#include "controller/platform/kubernetes/client/errors.h"
+#include "controller/platform/kubernetes/objects/saving.h"
+#include "controller/platform/kubernetes/reconcile/checkpoints.h"
 #include "controller/platform/kubernetes/reconcile/events.h"
 #include "controller/platform/kubernetes/reconcile/numbers.h"
+#include "controller/platform/kubernetes/reconcile/requests.h"
 #include "controller/platform/kubernetes/reconcile/seal.h"
 #include "controller/platform/kubernetes/reconcile/steps.h"
+#include "controller/platform/kubernetes/rounds.h"
 #include "controller/platform/kubernetes/watch/informer.h"
 #include "controller/platform/kubernetes/watch/job_table.h"
 #include "spdlog/spdlog.h"
@@ -27,18 +36,9 @@ constexpr ptrdiff_t kMostEvents = 1000;
 // What the informers have told and nobody has looked at yet, and a bell.
 class Mailbox {
  public:
-  struct Mail {
-    std::vector<ObjectChange> nodes;
-    std::vector<ObjectChange> pods;
-    std::optional<DesiredState> desired;
-    std::vector<std::pair<JobId, PodEvent>> told;  // of jobs, whose pods are still to be found
-    // As it is now.
-    bool synced = false;  // both, once
-    bool nodes_healthy = true;
-    bool pods_healthy = true;
-  };
   void AddNodes(const std::vector<ObjectChange>& changes) { Add(&Mail::nodes, changes); }
   void AddPods(const std::vector<ObjectChange>& changes) { Add(&Mail::pods, changes); }
+  void AddBudgets(const std::vector<ObjectChange>& changes) { Add(&Mail::budgets, changes); }
   void Desire(DesiredState desired) {
     MutexLock lock(mutex_);
     mail_.desired = std::move(desired);
@@ -72,12 +72,9 @@ class Mailbox {
                   [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return there_ || stop.stop_requested(); });
     if (stop.stop_requested()) return std::nullopt;
     there_ = false;
-    Mail mail = mail_;
-    mail_.nodes.clear();
-    mail_.pods.clear();
-    mail_.desired.reset();
-    mail_.told.clear();
-    return mail;
+    Mail next{
+        .synced = mail_.synced, .nodes_healthy = mail_.nodes_healthy, .pods_healthy = mail_.pods_healthy};
+    return std::exchange(mail_, std::move(next));
   }
 
  private:
@@ -102,7 +99,7 @@ class Mailbox {
 class Listener final : public InformerListener {
  public:
   using Put = void (Mailbox::*)(const std::vector<ObjectChange>&);
-  Listener(Mailbox& mailbox, Put put, bool Mailbox::Mail::*healthy, const char* what)
+  Listener(Mailbox& mailbox, Put put, bool Mail::*healthy, const char* what)
       : mailbox_(mailbox), put_(put), healthy_(healthy), what_(what) {}
   void OnChanges(const std::vector<ObjectChange>& changes) override { (mailbox_.*put_)(changes); }
   void OnSynced() override { mailbox_.Synced(); }
@@ -119,91 +116,102 @@ class Listener final : public InformerListener {
  private:
   Mailbox& mailbox_;
   const Put put_;
-  bool Mailbox::Mail::*const healthy_;
+  bool Mail::*const healthy_;
   const char* const what_;
 };
 
-class WatchedKubernetes final : public KubernetesPlatform {
+// Budgets are a help to plans: each eviction asks the server, and nothing waits for them.
+class BudgetListener final : public InformerListener {
  public:
-  WatchedKubernetes(std::unique_ptr<Transport> transport, Pacer& pacer, const Clock& clock,
-                    const PlatformOptions& options)
-      : transport_(std::move(transport)),
-        pacer_(pacer),
-        clock_(clock),
-        options_(options),
-        table_(options.left_alone, [this](const Pod& pod) { return seal_->HoldsOn(pod); }) {}
-  ~WatchedKubernetes() override { Stop(); }
+  explicit BudgetListener(Mailbox& mailbox) : mailbox_(mailbox) {}
+  void OnChanges(const std::vector<ObjectChange>& changes) override { mailbox_.AddBudgets(changes); }
+  void OnSynced() override {}
+  void OnHealth(const absl::Status& health) override {
+    if (!health.ok())
+      spdlog::warn("kubernetes: disruption budgets cannot be watched: {}; plans do not know of them",
+                   std::string(health.message()));
+  }
 
-  // It places its pods, or siding binds them to the nodes that were planned.
-  std::vector<siding::Placement> Place(const std::vector<Waiting>&, std::vector<NodeRoom>) override {
-    return {};
+ private:
+  Mailbox& mailbox_;
+};
+
+class RoundsOfWatched final : public Rounds {
+ public:
+  RoundsOfWatched(const Clock& clock, const PlatformOptions& options)
+      : clock_(clock),
+        options_(options),
+        table_(
+            options.left_alone, [this](const Pod& pod) { return seal_->HoldsOn(pod); }, options.saves) {}
+
+  absl::Status Begin(ApiClient& client) override {
+    absl::StatusOr<Seal> seal = Seal::Load(client, {options_.space, "siding-seal"}, options_.seal_keeper);
+    Log("the seal", "read", seal.status());
+    if (!seal.ok()) return seal.status();
+    seal_ = *std::move(seal);
+    client_ = &client;
+    numbers_.emplace(client, ObjectName{options_.space, "siding-numbers"});
+    return absl::OkStatus();
   }
-  std::string manager() const override { return kKubernetes; }
-  // To the scheduler and the kubelet a frozen pod has all that it requested.
-  Capabilities capabilities() const override {
-    return {.freezing_frees_slots = false, .freezing_frees_gpus = false};
+
+  void Round(Mail mail, PlatformListener& listener) override {
+    ApiClient& client = *client_;
+    if (mail.desired) Desire(*std::move(mail.desired));
+    Observe(mail);
+    if (!mail.synced) return;
+    LookForOwners(client);
+    // Nodes first: a pod with a deadline is planned for as soon as it is heard of.
+    std::vector<Eviction> unwanted;
+    if (mail.nodes_healthy && mail.pods_healthy) unwanted = listener.OnRound(Now());
+    // Which jobs go on, though their pods be gone or have failed, is said there.
+    if (desired_ || !options_.saves) TellChanges(listener);
+    EvictAll(client, unwanted, listener);
+    Report(client);
+    // Which pod goes on with which job is said there.
+    if (desired_ || !options_.saves) NumberAll(client, *numbers_, listener);
+    if (desired_) Reconcile(client, *desired_);
   }
+
   std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const override {
     MutexLock lock(mutex_);
     return table_.NodesFor(job);
   }
-  void SetDesired(const DesiredState& desired) override { mailbox_.Desire(desired); }
-
-  void Start(PlatformListener& listener) override {
-    listener_ = &listener;
-    worker_ = std::jthread([this](const std::stop_token& stop) { Work(stop); });
-    nodes_.emplace(*transport_, pacer_, node_listener_, Nodes());
-    pods_.emplace(*transport_, pacer_, pod_listener_, Pods());
+  std::optional<PodStanding> StandingOf(const ObjectName& pod) const override {
+    MutexLock lock(mutex_);
+    return table_.StandingOf(pod);
   }
-  void Wake() override { mailbox_.Wake(); }
-  void Tell(JobId job, bool warning, std::string reason, std::string text, std::string key) override {
-    mailbox_.Tell(job, {{}, "", warning, std::move(reason), std::move(text), std::move(key)});
+  std::string WhoIs(JobId job) const override {
+    MutexLock lock(mutex_);
+    const std::vector<const Pod*> pods = table_.PodsThatCount(job);
+    if (pods.empty()) return absl::StrCat("job ", job.value());
+    const std::string first = absl::StrCat(ToString(pods[0]->name), " (UID ", pods[0]->uid, ")");
+    return pods.size() == 1 ? first : absl::StrCat(first, " and ", pods.size() - 1, " more");
   }
-  void Stop() override {
-    pods_.reset();
-    nodes_.reset();
-    worker_ = {};  // asks it to stop, and waits
+  bool Log(const std::string& target, const std::string& action, const absl::Status& status) override {
+    if (IsOverTaken(status)) return true;  // the change that was in the way will be told
+    std::string& problem = problems_[target];
+    if (status.ok()) {
+      spdlog::info("kubernetes: {}: {}", target, action);
+      problems_.erase(target);
+    } else if (problem != status.message()) {
+      problem = std::string(status.message());
+      spdlog::warn("kubernetes: {}: {}: {}", target, action, problem);
+    }
+    return status.ok();
   }
 
  private:
-  // Observes, tells, and does what is wanted, round after round.
-  void Work(const std::stop_token& stop) {
-    ApiClient client(*transport_, pacer_, stop);
-    Numbers numbers(client, {options_.space, "siding-numbers"});
-    std::optional<DesiredState> desired;
-    if (!LoadSeal(client, stop)) return;
-    while (std::optional<Mailbox::Mail> mail = mailbox_.Take(options_.round, stop)) {
-      if (mail->desired) desired = std::move(mail->desired);
-      Observe(*mail);
-      if (!mail->synced) continue;
-      // Nodes first: a pod with a deadline is planned for as soon as it is heard of.
-      std::vector<PodTask> unwanted;
-      if (mail->nodes_healthy && mail->pods_healthy) unwanted = listener_->OnRound(Now());
-      TellChanges();
-      EvictAll(client, unwanted);
-      Report(client);
-      NumberAll(client, numbers);
-      if (desired) Reconcile(client, *desired);
-    }
+  void Desire(DesiredState desired) {
+    desired_ = std::move(desired);
+    MutexLock lock(mutex_);
+    table_.OnNext(desired_->next);
   }
 
-  // Before any pod is looked at. False: a stop is requested.
-  bool LoadSeal(ApiClient& client, const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      absl::StatusOr<Seal> seal = Seal::Load(client, {options_.space, "siding-seal"});
-      if (Log("the seal", "read", seal.status())) {
-        seal_ = *std::move(seal);
-        return true;
-      }
-      if (!pacer_.Pause(options_.round, stop)) return false;
-    }
-    return false;
-  }
-
-  void Observe(const Mailbox::Mail& mail) {
+  void Observe(const Mail& mail) {
     MutexLock lock(mutex_);
     table_.OnNodes(mail.nodes);
     table_.OnPods(mail.pods);
+    table_.OnBudgets(mail.budgets);
     for (const Refusal& refusal : table_.TakeRefusals())
       events_.push_back({refusal.pod, refusal.uid, true, "SidingRefused", refusal.why, ""});
     for (const auto& [job, event] : mail.told) {
@@ -216,7 +224,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
   }
 
   // Not under the lock: the engine may ask where a pod may be.
-  void TellChanges() {
+  void TellChanges(PlatformListener& listener) {
     ManagerChanges changes;
     {
       MutexLock lock(mutex_);
@@ -224,7 +232,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
     }
     const bool any = !changes.jobs.empty() || !changes.gone_jobs.empty() || !changes.nodes.empty() ||
                      !changes.gone_nodes.empty();
-    if (any || !std::exchange(told_, true)) listener_->OnChanges(std::move(changes));
+    if (any || !std::exchange(told_, true)) listener.OnChanges(std::move(changes));
   }
 
   ClusterNow Now() const {
@@ -234,28 +242,126 @@ class WatchedKubernetes final : public KubernetesPlatform {
       if (node.ready) now.machines.push_back({NodeId(name), node.object.uid, ToResources(node.allocatable)});
     }
     now.tasks = table_.Tasks();
+    now.plain = table_.PlainPods();
     return now;
   }
 
-  void EvictAll(ApiClient& client, const std::vector<PodTask>& pods) {
-    std::map<std::string, Time> evicted;
+  // A job that goes on and has no pod waits for one as long as somebody is there to make it.
+  void LookForOwners(ApiClient& client) {
+    std::vector<Orphan> orphans;
+    {
+      MutexLock lock(mutex_);
+      orphans = table_.Orphans();
+    }
+    std::map<JobId, Time> looked;
     const Time now = clock_.Now();
-    for (const PodTask& pod : pods) {
+    for (const Orphan& orphan : orphans) {
+      const auto before = looked_.find(orphan.job);
+      if (before != looked_.end() && now < before->second + options_.look_for_owner) {
+        looked.insert(*before);
+        continue;
+      }
+      looked[orphan.job] = now;
+      const std::optional<Resource> resource = ResourceOf({orphan.kind, orphan.owner.name, orphan.uid});
+      absl::StatusOr<Object> owner = absl::NotFoundError("");
+      if (resource) owner = client.Get(*resource, orphan.owner);
+      const bool makes = owner.ok() && owner->uid == orphan.uid && MakesPods(orphan.kind, *owner->json);
+      if (makes) continue;
+      const std::string target = absl::StrCat(orphan.kind, " ", ToString(orphan.owner));
+      // An error says nothing of it.
+      if (!owner.ok() && !absl::IsNotFound(owner.status())) {
+        Log(target, "looked for", owner.status());
+        continue;
+      }
+      Log(target, absl::StrCat("makes no pods any more: job ", orphan.job.value(), " is over"),
+          absl::OkStatus());
+      MutexLock lock(mutex_);
+      table_.OnOwnerGone(orphan.job);
+    }
+    looked_ = std::move(looked);
+  }
+
+  void EvictAll(ApiClient& client, const std::vector<Eviction>& pods, PlatformListener& listener) {
+    std::map<std::string, Time> evicted, refused;
+    const Time now = clock_.Now();
+    for (const Eviction& pod : pods) {
+      if (pod.only_ask) {
+        if (KnowsHow(client)) listener.OnAnswer(pod, MayEvict(client, pod));
+        continue;
+      }
+      if (const auto since = refused_.find(pod.uid); since != refused_.end()) refused.insert(*since);
       const auto before = evicted_.find(pod.uid);
       if (before != evicted_.end() && now < before->second + options_.evict_again) {
         evicted.insert(*before);
         continue;
       }
-      if (eviction_.empty()) {
-        const absl::StatusOr<Discovery> found = Discover(client);
-        if (!Log("the server", "asked what it has", found.status())) return;
-        eviction_ = found->eviction;
-      }
-      Log("pod " + ToString(pod.pod), absl::StrCat("evicted, of job ", pod.id.job.value()),
-          client.Evict(pod.pod, {.uid = pod.uid}, std::nullopt, eviction_));
+      if (!KnowsHow(client)) return;
+      if (pod.at_once && !Uncount(client, pod)) continue;
+      const absl::Status done = client.Evict(
+          pod.pod, {.uid = pod.uid}, pod.at_once ? std::optional(Duration(0)) : std::nullopt, eviction_);
+      Log("pod " + ToString(pod.pod), absl::StrCat("evicted, of job ", pod.job.value()), done);
       evicted[pod.uid] = now;
+      if (!pod.saved || !IsKept(done)) continue;
+      const Time since = refused.emplace(pod.uid, now).first->second;
+      if (now >= since + options_.ask_budgets) DeleteSaved(client, pod, done);
     }
     evicted_ = std::move(evicted);
+    refused_ = std::move(refused);
+  }
+
+  absl::Status MayEvict(ApiClient& client, const Eviction& pod) {
+    absl::Status answer = client.MayEvict(pod.pod, {.uid = pod.uid}, eviction_);
+    if (IsKept(answer)) answer = absl::FailedPreconditionError(WordsOf(answer));
+    return answer;
+  }
+
+  // By a budget, or by several: of a pod that has more than one, servers say that by 500.
+  static bool IsKept(const absl::Status& eviction) {
+    const std::optional<ApiError> error = ErrorOf(eviction);
+    return error && (error->IsBudget() ||
+                     (error->code == 500 && absl::StrContains(error->message, "DisruptionBudget")));
+  }
+
+  static std::string WordsOf(const absl::Status& refusal) {
+    const std::optional<ApiError> error = ErrorOf(refusal);
+    if (!error) return std::string(refusal.message());
+    std::string words = error->message;
+    for (const ErrorCause& cause : error->causes) absl::StrAppend(&words, " ", cause.message);
+    return words;
+  }
+
+  // It is frozen for good. While a budget kept it, its job could not go on, nor could others have its node.
+  void DeleteSaved(ApiClient& client, const Eviction& pod, const absl::Status& why) {
+    const absl::Status done = client.Delete(Pods(), pod.pod, {.uid = pod.uid}, Duration(0));
+    // Its eviction is a problem of its own, said by another name.
+    Log("saved pod " + ToString(pod.pod),
+        absl::StrCat("deleted, of job ", pod.job.value(), ": nothing of it runs"), done);
+    if (!done.ok()) return;
+    events_.push_back(
+        {pod.pod, pod.uid, true, "SidingDeleted",
+         absl::StrCat("the pod is saved and was deleted, for its eviction was refused: ", WordsOf(why)), ""});
+  }
+
+  bool KnowsHow(ApiClient& client) {
+    if (!eviction_.empty()) return true;
+    const absl::StatusOr<Discovery> found = Discover(client);
+    if (!Log("the server", "asked what it has", found.status())) return false;
+    eviction_ = found->eviction;
+    return true;
+  }
+
+  // The pod's work goes on elsewhere: its Job is not to take it for failed. False: it is tried again.
+  bool Uncount(ApiClient& client, const Eviction& eviction) {
+    std::optional<Json> patch;
+    {
+      MutexLock lock(mutex_);
+      const Pod* pod = table_.Find(eviction.pod);
+      if (pod != nullptr && pod->uid == eviction.uid) patch = PatchToUncount(*pod);
+    }
+    if (!patch) return true;
+    const absl::Status done = client.MergePatch(Pods(), eviction.pod, *patch).status();
+    Log("pod " + ToString(eviction.pod), "not to count as failed", done);
+    return done.ok();
   }
 
   void Report(ApiClient& client) {
@@ -269,63 +375,151 @@ class WatchedKubernetes final : public KubernetesPlatform {
     if (events_.size() > kMostEvents) events_.erase(events_.begin(), events_.end() - kMostEvents);
   }
 
-  void NumberAll(ApiClient& client, Numbers& numbers) {
+  void NumberAll(ApiClient& client, Numbers& numbers, PlatformListener& listener) {
     JobTable::Without without;
     {
       MutexLock lock(mutex_);
       without = table_.FindUnnumbered();
     }
-    if (!without.pods.empty())
-      Log("pods", absl::StrCat(without.pods.size(), " numbered"),
-          NumberPods(without, numbers, *seal_, client));
+    if (without.pods.empty()) return;
+    // An order to end a job must not meet another that has its number.
+    without.highest = std::max(without.highest, listener.HighestJob());
+    Log("pods", absl::StrCat(without.pods.size(), " numbered"), NumberPods(without, numbers, *seal_, client));
   }
 
   void Reconcile(ApiClient& client, const DesiredState& desired) {
     std::vector<Step> steps;
     {
       MutexLock lock(mutex_);
-      steps = StepsTowards(desired, table_);
+      steps = StepsTowards(desired, table_, clock_.Now());
     }
     for (const Step& step : steps) Log(step.target, step.action, Apply(client, step));
   }
 
-  // False: it has to be tried again. What goes on failing in the same way is said once.
-  bool Log(const std::string& target, const std::string& action, const absl::Status& status) {
-    if (IsOverTaken(status)) return true;  // the change that was in the way will be told
-    std::string& problem = problems_[target];
-    if (status.ok()) {
-      spdlog::info("kubernetes: {}: {}", target, action);
-      problems_.erase(target);
-    } else if (problem != status.message()) {
-      problem = std::string(status.message());
-      spdlog::warn("kubernetes: {}: {}: {}", target, action, problem);
+  const Clock& clock_;
+  const PlatformOptions options_;
+  std::optional<Seal> seal_;  // as long as the table has pods
+  mutable Mutex mutex_;
+  JobTable table_ ABSL_GUARDED_BY(mutex_);
+  // Of the one who calls Round().
+  ApiClient* client_ = nullptr;
+  std::optional<Numbers> numbers_;
+  std::optional<DesiredState> desired_;
+  bool told_ = false;
+  std::string eviction_;                         // the server's version of it
+  std::map<std::string, Time> evicted_;          // by uid: when last, of those that are still asked for
+  std::map<std::string, Time> refused_;          // of these, by uid: since when budgets keep them
+  std::map<JobId, Time> looked_;                 // for their owners: when last
+  std::vector<PodEvent> events_;                 // not reported yet
+  std::map<std::string, std::string> problems_;  // by target: what was said of it last
+};
+
+class WatchedKubernetes final : public KubernetesPlatform {
+ public:
+  WatchedKubernetes(std::unique_ptr<Transport> transport, Pacer& pacer, const Clock& clock,
+                    const PlatformOptions& options)
+      : transport_(std::move(transport)),
+        pacer_(pacer),
+        clock_(clock),
+        options_(options),
+        rounds_(NewRounds(clock, options)) {}
+  ~WatchedKubernetes() override { Stop(); }
+
+  // It places its pods, or siding binds them to the nodes that were planned.
+  std::vector<siding::Placement> Place(const std::vector<Waiting>&, std::vector<NodeRoom>) override {
+    return {};
+  }
+  std::string manager() const override { return kKubernetes; }
+  // To the scheduler and the kubelet a frozen pod has all that it requested.
+  Capabilities capabilities() const override {
+    return {.freezing_frees_slots = false, .freezing_frees_gpus = false};
+  }
+  std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const override {
+    return rounds_->NodesFor(job);
+  }
+  bool continues_jobs() const override { return options_.saves; }
+  void SetDesired(const DesiredState& desired) override { mailbox_.Desire(desired); }
+
+  void Start(PlatformListener& listener) override {
+    worker_ = std::jthread([this, &listener](const std::stop_token& stop) { Work(listener, stop); });
+    nodes_.emplace(*transport_, pacer_, node_listener_, Nodes());
+    pods_.emplace(*transport_, pacer_, pod_listener_, Pods());
+  }
+  void Wake() override { mailbox_.Wake(); }
+  void Tell(JobId job, bool warning, std::string reason, std::string text, std::string key) override {
+    mailbox_.Tell(job, {{}, "", warning, std::move(reason), std::move(text), std::move(key)});
+  }
+  std::string WhoIs(JobId job) const override { return rounds_->WhoIs(job); }
+  void Stop() override {
+    pods_.reset();
+    nodes_.reset();
+    worker_ = {};  // asks it to stop, and waits
+  }
+
+ private:
+  void Work(PlatformListener& listener, const std::stop_token& stop) {
+    ApiClient client(*transport_, pacer_, stop);
+    Requests requests(*transport_, pacer_, clock_, options_.left_alone, SourcesOf(listener));
+    CheckpointObjects checkpoints(
+        *transport_, pacer_, clock_, options_.space,
+        {[&listener] { return listener.CheckpointsKept(); }, [this] { mailbox_.Wake(); }, Logger()});
+    while (!rounds_->Begin(client).ok()) {
+      if (!pacer_.Pause(options_.round, stop)) return;
     }
-    return status.ok();
+    std::optional<Informer> budgets;
+    // A round looks at the whole cluster, however little has changed.
+    while (std::optional<Mail> mail = mailbox_.Take(options_.round, stop)) {
+      const Time begun = pacer_.Now();
+      const bool pods_are_known = mail->synced && mail->pods_healthy;
+      rounds_->Round(*std::move(mail), listener);
+      if (pods_are_known) requests.Round(client);
+      if (pods_are_known && !budgets) WatchBudgets(client, budgets);
+      checkpoints.Round(client);
+      const Duration left = begun + options_.least_apart - pacer_.Now();
+      if (left > Duration(0) && !pacer_.Pause(left, stop)) return;
+    }
+  }
+
+  void WatchBudgets(ApiClient& client, std::optional<Informer>& budgets) {
+    const absl::StatusOr<Discovery> found = Discover(client);
+    if (!found.ok()) return;  // with the next round
+    for (const char* version : {"v1", "v1beta1"}) {
+      if (!found->Has("policy", version)) continue;
+      budgets.emplace(*transport_, pacer_, budget_listener_, PodDisruptionBudgets(version));
+      return;
+    }
+  }
+
+  Requests::Sources SourcesOf(PlatformListener& listener) {
+    return {[this](const ObjectName& pod) { return rounds_->StandingOf(pod); },
+            [&listener](JobId job) { return listener.OutlookOf(job); }, [this] { mailbox_.Wake(); },
+            Logger()};
+  }
+  std::function<bool(const std::string&, const std::string&, const absl::Status&)> Logger() {
+    return [this](const std::string& target, const std::string& action, const absl::Status& status) {
+      return rounds_->Log(target, action, status);
+    };
   }
 
   const std::unique_ptr<Transport> transport_;
   Pacer& pacer_;
   const Clock& clock_;
   const PlatformOptions options_;
-  PlatformListener* listener_ = nullptr;
+  const std::unique_ptr<Rounds> rounds_;
   Mailbox mailbox_;
-  Listener node_listener_{mailbox_, &Mailbox::AddNodes, &Mailbox::Mail::nodes_healthy, "nodes"};
-  Listener pod_listener_{mailbox_, &Mailbox::AddPods, &Mailbox::Mail::pods_healthy, "pods"};
-  std::optional<Seal> seal_;  // of the worker, as long as it has no pods of the table's
-  mutable Mutex mutex_;
-  JobTable table_ ABSL_GUARDED_BY(mutex_);
-  // Of the worker.
-  bool told_ = false;
-  std::string eviction_;                         // the server's version of it
-  std::map<std::string, Time> evicted_;          // by uid: when last, of those that are still asked for
-  std::vector<PodEvent> events_;                 // not reported yet
-  std::map<std::string, std::string> problems_;  // by target: what was said of it last
+  Listener node_listener_{mailbox_, &Mailbox::AddNodes, &Mail::nodes_healthy, "nodes"};
+  Listener pod_listener_{mailbox_, &Mailbox::AddPods, &Mail::pods_healthy, "pods"};
+  BudgetListener budget_listener_{mailbox_};
   std::optional<Informer> nodes_;
   std::optional<Informer> pods_;
   std::jthread worker_;
 };
 
 }  // namespace
+
+std::unique_ptr<Rounds> NewRounds(const Clock& clock, const PlatformOptions& options) {
+  return std::make_unique<RoundsOfWatched>(clock, options);
+}
 
 std::unique_ptr<KubernetesPlatform> NewKubernetesPlatform(std::unique_ptr<Transport> transport, Pacer& pacer,
                                                           const Clock& clock,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "controller/platform/kubernetes/client/object.h"
 #include "controller/platform/kubernetes/client/pacer.h"
 #include "controller/platform/kubernetes/client/transport.h"
+#include "controller/platform/kubernetes/objects/checkpoint.h"
+#include "controller/platform/kubernetes/reconcile/request_status.h"
+#include "controller/platform/kubernetes/reconcile/seal.h"
 #include "controller/platform/kubernetes/watch/job_table.h"
 #include "controller/platform/platform.h"
 
@@ -19,8 +23,26 @@ namespace siding::kubernetes {
 struct PlatformOptions {
   std::set<std::string> left_alone = {"kube-system"};  // namespaces whose pods siding does not touch
   std::string space = "siding";  // of siding's own objects: the ConfigMap of numbers, the Secret of the seal
-  Duration round = std::chrono::seconds(1);        // what failed is tried again then, or with the next change
+  Duration round = std::chrono::seconds(1);  // what failed is tried again then, or with the next change
+  Duration least_apart =
+      std::chrono::milliseconds(100);              // rounds: what comes meanwhile is looked at together
   Duration evict_again = std::chrono::seconds(5);  // a pod that is still there is evicted again after this
+  // A pod that is saved and that budgets keep is deleted after this.
+  Duration ask_budgets = std::chrono::seconds(10);
+  bool saves = false;  // agents freeze and save pods, and a job goes on with the next pod of its owner
+  Duration look_for_owner = std::chrono::seconds(10);  // whether the owner of a job without a pod is there
+  SealKeeper* seal_keeper = nullptr;  // must outlive the platform; none: the key is in its Secret alone
+};
+
+// A pod that is to go.
+struct Eviction {
+  JobId job;
+  ObjectName pod;
+  std::string uid;
+  bool at_once = false;  // nothing of it runs any more: it is given no time to end
+  // Its image counts: with the pod nothing is lost, and there is nothing that a budget could protect.
+  bool saved = false;
+  bool only_ask = false;  // it is only asked whether it could be evicted, once
 };
 
 // What an agent on each node would know of it and of its pods.
@@ -32,6 +54,7 @@ struct ClusterNow {
   };
   std::vector<Machine> machines;  // that are ready
   std::vector<PodTask> tasks;
+  std::vector<PlainPod> plain;
 };
 
 // Called on a thread of the platform's, one call at a time, and without a lock.
@@ -43,7 +66,16 @@ class PlatformListener {
   // The cluster as it is now, at every change and every `PlatformOptions::round`, as long as it is known: not
   // while the server cannot be watched. Returns the pods that are to be evicted; what is still asked for next
   // time is tried again.
-  virtual std::vector<PodTask> OnRound(const ClusterNow& now) = 0;
+  virtual std::vector<Eviction> OnRound(const ClusterNow& now) = 0;
+  // What was asked with `only_ask`. kFailedPrecondition: a disruption budget is in the way. Called in the
+  // same round.
+  virtual void OnAnswer(const Eviction&, const absl::Status&) {}
+  // What is to be said of a job with a deadline; nothing: it is not known.
+  virtual std::optional<Outlook> OutlookOf(JobId) { return {}; }
+  // The images that are kept of pods' jobs, and what there is of those that are being made or deleted.
+  virtual std::vector<CheckpointView> CheckpointsKept() { return {}; }
+  // The highest number of a job that is remembered, whose pods may be gone; 0: none is.
+  virtual JobId HighestJob() = 0;
 };
 
 class KubernetesPlatform : public Platform {
@@ -56,6 +88,8 @@ class KubernetesPlatform : public Platform {
   // Says this on the pods of a job: `reason` is a word such as "SidingRefused", `key` tells it from others of
   // the same reason. Thread-safe. Lost if the pods are gone by then.
   virtual void Tell(JobId job, bool warning, std::string reason, std::string text, std::string key) = 0;
+  // "default/steer (UID 0b1c...)", the pod that a job is, or "job 7" where it has none. Thread-safe.
+  virtual std::string WhoIs(JobId job) const = 0;
   // Waits for a call that is under way; nothing is heard or done afterwards.
   virtual void Stop() = 0;
 };

@@ -16,7 +16,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 // The platform owns its transport; the test's outlives it.
 class Borrowed final : public Transport {
@@ -37,17 +36,25 @@ class Borrowed final : public Transport {
 // The cluster as the engine would know it.
 class Engine final : public PlatformListener {
  public:
-  std::vector<PodTask> OnRound(const ClusterNow& now) override {
+  std::vector<Eviction> OnRound(const ClusterNow& now) override {
     MutexLock lock(mutex_);
     now_ = now;
     ++rounds_;
     changed_.NotifyAll();
-    std::vector<PodTask> evicted;
+    std::vector<Eviction> evicted;
     for (const PodTask& task : now.tasks) {
-      if (unwanted_.contains(task.id.job)) evicted.push_back(task);
+      if (unwanted_.contains(task.id.job))
+        evicted.push_back({task.id.job, task.pod, task.uid, at_once, saved});
     }
     return evicted;
   }
+  std::optional<Outlook> OutlookOf(JobId) override {
+    return Outlook{.refused = true, .text = "no node can be free"};
+  }
+  JobId HighestJob() override { return highest; }
+  JobId highest{0};
+  bool at_once = false;  // evicted
+  bool saved = false;    // they are
   void Evict(JobId job) {
     MutexLock lock(mutex_);
     unwanted_.insert(job);
@@ -111,6 +118,7 @@ class KubernetesPlatformTest : public testing::Test {
   void Start(std::unique_ptr<Transport> transport = nullptr, PlatformOptions options = {}) {
     if (!transport) transport = std::make_unique<Borrowed>(transport_);
     options.round = std::chrono::milliseconds(5);
+    options.least_apart = Duration(0);  // the clock stands still
     platform_ = NewKubernetesPlatform(std::move(transport), pacer_, clock_, options);
     platform_->Start(engine_);
   }
@@ -152,9 +160,11 @@ class KubernetesPlatformTest : public testing::Test {
   FakePacer pacer_{clock_};
   FakeApiServer server_{{.resources = {Pods(),
                                        Nodes(),
-                                       {"", "v1", "configmaps", true},
-                                       {"", "v1", "events", true},
-                                       {"", "v1", "secrets", true},
+                                       ConfigMaps(),
+                                       Events(),
+                                       Secrets(),
+                                       OnDemandRequests(),
+                                       {"batch", "v1", "jobs", true},
                                        {"policy", "v1", "poddisruptionbudgets", true}}}};
   FakeTransport transport_{server_, clock_, FakeTransport::Watching::kOn};
   ApiClient client_{transport_, pacer_};
@@ -177,6 +187,13 @@ TEST_F(KubernetesPlatformTest, APodThatAsksIsNumberedAndHeardOf) {
   EXPECT_EQ(job.spec.kind, JobKind::kOnDemand);
   EXPECT_THAT(*platform_->NodesFor(job.spec), ElementsAre(NodeId("n1"), NodeId("n2")));
 }
+TEST_F(KubernetesPlatformTest, AJobIsNamedByItsPodOrWithoutOneByItsNumber) {
+  Start();
+  AddPod("a", kDeadline);
+  engine_.AwaitJob(JobId(1), ManagedPhase::kWaiting);
+  EXPECT_THAT(platform_->WhoIs(JobId(1)), testing::MatchesRegex("d/a \\(UID .+\\)"));
+  EXPECT_EQ(platform_->WhoIs(JobId(2)), "job 2");
+}
 TEST_F(KubernetesPlatformTest, WhatIsDesiredIsBroughtAbout) {
   AddPod("a", kDeadline);
   Start();
@@ -184,6 +201,102 @@ TEST_F(KubernetesPlatformTest, WhatIsDesiredIsBroughtAbout) {
   platform_->SetDesired(KeptFor(JobId(1), "n2"));
   EXPECT_THAT(engine_.AwaitJob(JobId(1), ManagedPhase::kRunning).nodes, ElementsAre(NodeId("n2")));
 }
+// ---- Jobs that go on with the next pod of their owner. ----
+
+class SavingPlatformTest : public KubernetesPlatformTest {
+ protected:
+  void StartSaving() {
+    PlatformOptions options;
+    options.saves = true;
+    options.look_for_owner = Duration(0);
+    Start(nullptr, options);
+  }
+  void AddPodOfJob(const std::string& name) {
+    Put("pods", {"d", name},
+        {{"metadata",
+          {{"annotations", {{"siding.dev/preemptible", "checkpoint"}}},
+           {"ownerReferences",
+            Json::array(
+                {{{"kind", "Job"}, {"name", "train"}, {"uid", "uid-train"}, {"controller", true}}})}}},
+         {"spec", {{"runtimeClassName", "siding"}, {"containers", Json::array({{{"name", "main"}}})}}}});
+  }
+  void AddOwner(const Json& job = Json::object()) {
+    Json owner = job;
+    owner["metadata"]["uid"] = "uid-train";
+    Put("jobs", {"d", "train"}, owner);
+  }
+  // Job 5 of "train" is to go on.
+  static DesiredState Next() {
+    DesiredState desired;
+    desired.next[JobId(5)] = {
+        .labels = {{"owner", "Job/train"}, {"owner-uid", "uid-train"}, {"namespace", "d"}}, .starts = 1};
+    return desired;
+  }
+};
+
+TEST_F(SavingPlatformTest, NoPodHasANumberBeforeItIsKnownWhoGoesOn) {
+  StartSaving();
+  AddPodOfJob("a");
+  engine_.AwaitRound();
+  engine_.AwaitRound();
+  EXPECT_EQ(CountAsked("PATCH /api/v1/namespaces/d/pods"), 0);
+  platform_->SetDesired({});
+  engine_.AwaitJob(JobId(1), ManagedPhase::kWaiting);
+}
+TEST_F(SavingPlatformTest, TheNextPodOfItsOwnerHasItsNumber) {
+  AddOwner();
+  StartSaving();
+  platform_->SetDesired(Next());
+  engine_.AwaitJob(JobId(5), ManagedPhase::kWaiting);
+  AddPodOfJob("b");
+  engine_.Await([](const auto& jobs) { return jobs.contains(JobId(5)) && jobs.at(JobId(5)).starts == 2; });
+}
+TEST_F(SavingPlatformTest, WithoutItsOwnerTheJobIsGone) {
+  AddOwner();
+  StartSaving();
+  platform_->SetDesired(Next());
+  engine_.AwaitJob(JobId(5), ManagedPhase::kWaiting);
+  AddOwner({{"status", {{"conditions", Json::array({{{"type", "Failed"}, {"status", "True"}}})}}}});
+  engine_.Await([](const auto& jobs) { return jobs.empty(); });
+}
+TEST_F(SavingPlatformTest, AnOwnerThatCannotBeReadSaysNothing) {
+  AddOwner();
+  transport_.Add({.kind = Fault::Kind::kAnswer, .path = "/jobs/", .times = 3, .code = 403});
+  StartSaving();
+  platform_->SetDesired(Next());
+  engine_.AwaitJob(JobId(5), ManagedPhase::kWaiting);
+  for (int round = 0; round < 5; ++round) engine_.AwaitRound();
+  engine_.AwaitJob(JobId(5), ManagedPhase::kWaiting);
+}
+TEST_F(SavingPlatformTest, NothingIsSaidOfJobsBeforeItIsKnownWhoGoesOn) {
+  AddOwner();
+  AddNumbered(
+      "a",
+      {{"metadata",
+        {{"ownerReferences",
+          Json::array({{{"kind", "Job"}, {"name", "train"}, {"uid", "uid-train"}, {"controller", true}}})}}},
+       {"spec", {{"nodeName", "n1"}}},
+       {"status", {{"phase", "Failed"}, {"reason", "Evicted"}}}});
+  StartSaving();
+  engine_.AwaitRound();
+  engine_.AwaitRound();
+  EXPECT_EQ(engine_.nodes(), 0);
+  platform_->SetDesired(Next());
+  engine_.AwaitJob(JobId(5), ManagedPhase::kWaiting);
+}
+TEST_F(SavingPlatformTest, APodThatIsSavedIsNotCountedAndGoesAtOnce) {
+  AddNumbered("a", {{"metadata", {{"finalizers", {"batch.kubernetes.io/job-tracking"}}}},
+                    {"spec", {{"nodeName", "n1"}}},
+                    {"status", {{"phase", "Running"}}}});
+  engine_.at_once = true;
+  StartSaving();
+  platform_->SetDesired({});
+  engine_.AwaitJob(JobId(5), ManagedPhase::kRunning);
+  engine_.Evict(JobId(5));
+  engine_.Await([](const auto& jobs) { return jobs.empty(); });
+  EXPECT_EQ(CountAsked("PATCH /api/v1/namespaces/d/pods/a"), 1);
+}
+
 TEST_F(KubernetesPlatformTest, NothingIsTakenBackBeforeItIsKnownWhatIsDesired) {
   const Json kept = Json::array({{{"key", "siding.dev/kept-for"}, {"value", "9"}, {"effect", "NoSchedule"}}});
   Put("nodes", {"", "n1"}, {{"spec", {{"taints", kept}}}});
@@ -223,6 +336,12 @@ TEST_F(KubernetesPlatformTest, AControllerThatMayNotActOnlyLooks) {
   platform_->Stop();
   for (const char* change : {"PATCH", "POST", "PUT", "DELETE"}) EXPECT_EQ(CountAsked(change), 0) << change;
 }
+TEST_F(KubernetesPlatformTest, ANumberThatIsRememberedIsNotGivenAgain) {
+  engine_.highest = JobId(6);
+  AddPod("a", kDeadline);
+  Start();
+  EXPECT_EQ(engine_.AwaitJob(JobId(7), ManagedPhase::kWaiting).spec.name, "a");
+}
 TEST_F(KubernetesPlatformTest, WhyAPodIsLeftAloneIsSaidOnItOnce) {
   for (const std::string round : {"b", "c"}) {
     Start();
@@ -231,7 +350,7 @@ TEST_F(KubernetesPlatformTest, WhyAPodIsLeftAloneIsSaidOnItOnce) {
     engine_.AwaitJob(JobId(round == "b" ? 1 : 101), ManagedPhase::kWaiting);
   }
   platform_->Stop();
-  const auto events = client_.List({"", "v1", "events", true}, {});
+  const auto events = client_.List(Events(), {});
   ASSERT_TRUE(events.ok()) << events.status();
   ASSERT_EQ(events->items.size(), 1);
   const Json& event = *events->items.front().json;
@@ -261,6 +380,80 @@ TEST_F(KubernetesPlatformTest, WhatABudgetForbidsIsTriedAgainLater) {
   clock_.Advance(std::chrono::seconds(5));
   engine_.AwaitJob(JobId(5), ManagedPhase::kEnding);
 }
+
+// A pod that a budget keeps, and that is evicted nevertheless.
+class KeptPodTest : public KubernetesPlatformTest {
+ protected:
+  void StartEvicting(bool saved) {
+    Put("poddisruptionbudgets", {"d", "b"},
+        {{"spec", {{"minAvailable", 1}, {"selector", {{"matchLabels", {{"app", "x"}}}}}}}});
+    const Json ready = Json::array({{{"type", "Ready"}, {"status", "True"}}});
+    AddNumbered(
+        "victim",
+        {{"metadata", {{"labels", {{"app", "x"}}}, {"finalizers", {"batch.kubernetes.io/job-tracking"}}}},
+         {"spec", {{"nodeName", "n1"}}},
+         {"status", {{"phase", "Running"}, {"conditions", ready}}}});
+    engine_.at_once = saved;
+    engine_.saved = saved;
+    Start();
+    engine_.Evict(JobId(5));
+    AwaitEvictions(1);
+  }
+  void AwaitEvictions(int count) {
+    while (CountAsked("victim/eviction") < count) engine_.AwaitRound();
+    engine_.AwaitRound();
+  }
+  int64_t deletions() { return CountAsked("DELETE /api/v1/namespaces/d/pods/victim"); }
+};
+
+TEST_F(KeptPodTest, OneThatIsSavedIsDeletedAfterSomeRefusals) {
+  StartEvicting(true);
+  clock_.Advance(std::chrono::seconds(5));
+  AwaitEvictions(2);
+  EXPECT_EQ(deletions(), 0);
+  clock_.Advance(std::chrono::seconds(5));
+  engine_.Await([](const auto& jobs) { return jobs.empty(); });
+  EXPECT_EQ(deletions(), 1);
+}
+TEST_F(KeptPodTest, ItsJobDoesNotTakeItForFailed) {
+  StartEvicting(true);
+  clock_.Advance(std::chrono::seconds(10));
+  AwaitEvictions(2);
+  EXPECT_EQ(CountAsked("PATCH /api/v1/namespaces/d/pods/victim"), 1);
+}
+TEST_F(KeptPodTest, TheWordsOfTheBudgetAreSaidOnIt) {
+  StartEvicting(true);
+  clock_.Advance(std::chrono::seconds(10));
+  AwaitEvictions(2);
+  const absl::StatusOr<ListPage> events = client_.List(Events(), {.space = "d"});
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_EQ(events->items.size(), 1);
+  EXPECT_EQ(TextAt(*events->items.front().json, {"type"}), "Warning");
+  EXPECT_THAT(TextAt(*events->items.front().json, {"message"}), HasSubstr("The disruption budget b needs"));
+}
+TEST_F(KeptPodTest, OneThatRunsIsNeverDeleted) {
+  StartEvicting(false);
+  for (int i = 2; i < 10; ++i) {
+    clock_.Advance(std::chrono::seconds(5));
+    AwaitEvictions(i);
+  }
+  EXPECT_EQ(deletions(), 0);
+}
+TEST_F(KeptPodTest, NorDoTwoBudgetsKeepOneThatIsSaved) {
+  Put("poddisruptionbudgets", {"d", "c"}, {{"spec", {{"selector", {{"matchLabels", {{"app", "x"}}}}}}}});
+  StartEvicting(true);
+  clock_.Advance(std::chrono::seconds(10));
+  AwaitEvictions(2);
+  EXPECT_EQ(deletions(), 1);
+}
+TEST_F(KeptPodTest, AServerThatIsBusyIsNoBudget) {
+  transport_.Add({.kind = Fault::Kind::kAnswer, .path = "victim/eviction", .times = 1000, .code = 503});
+  StartEvicting(true);
+  clock_.Advance(std::chrono::seconds(10));
+  AwaitEvictions(2);
+  EXPECT_EQ(deletions(), 0);
+}
+
 TEST_F(KubernetesPlatformTest, WhatCannotBeWatchedIsNotKnown) {
   Start();
   EXPECT_EQ(engine_.AwaitRound().machines.size(), 2);
@@ -269,6 +462,22 @@ TEST_F(KubernetesPlatformTest, WhatCannotBeWatchedIsNotKnown) {
   transport_.EndWatches();
   AddPod("a", kDeadline);
   engine_.AwaitJob(JobId(1), ManagedPhase::kWaiting);
+}
+TEST_F(KubernetesPlatformTest, ARequestIsAPodAndHasTheEnginesWord) {
+  Start();
+  Put("ondemandrequests", {"d", "steer"},
+      {{"metadata", {{"creationTimestamp", "2026-01-01T00:00:00Z"}, {"generation", 1}}},
+       {"spec",
+        {{"startBy", "+60s"},
+         {"template", {{"spec", {{"containers", Json::array({{{"name", "main"}}})}}}}}}}});
+  const ManagedJob job = engine_.AwaitJob(JobId(1), ManagedPhase::kWaiting);
+  EXPECT_EQ(FormatTime(job.spec.start_by), "2026-01-01T00:01:00.000Z");
+  for (;;) {
+    const absl::StatusOr<Object> request = client_.Get(OnDemandRequests(), {"d", "steer"});
+    ASSERT_TRUE(request.ok()) << request.status();
+    if (TextAt(*request->json, {"status", "reason"}) == "no node can be free") break;
+    engine_.AwaitRound();
+  }
 }
 TEST_F(KubernetesPlatformTest, AfterAStopNothingIsDone) {
   Start();

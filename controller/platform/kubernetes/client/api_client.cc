@@ -189,10 +189,21 @@ absl::Status ApiClient::Delete(const Resource& resource, const ObjectName& name,
 
 absl::Status ApiClient::Evict(const ObjectName& pod, const Preconditions& only, std::optional<Duration> grace,
                               const std::string& version) {
+  return PostEviction(pod, DeleteOptions(only, grace), version);
+}
+
+absl::Status ApiClient::MayEvict(const ObjectName& pod, const Preconditions& only,
+                                 const std::string& version) {
+  Json options = DeleteOptions(only, {});
+  options["dryRun"] = Json::array({"All"});
+  return PostEviction(pod, std::move(options), version);
+}
+
+absl::Status ApiClient::PostEviction(const ObjectName& pod, Json options, const std::string& version) {
   const Json eviction = {{"apiVersion", absl::StrCat("policy/", version)},
                          {"kind", "Eviction"},
                          {"metadata", {{"name", pod.name}, {"namespace", pod.space}}},
-                         {"deleteOptions", DeleteOptions(only, grace)}};
+                         {"deleteOptions", std::move(options)}};
   HttpRequest request{.method = HttpMethod::kPost, .content_type = kJson, .body = WriteJson(eviction)};
   SIDING_ASSIGN_OR_RETURN(request.path, PathOf(Pods(), pod, "eviction"));
   return Ask(request, What("create", Pods(), ToString(pod), "eviction"), false).status();

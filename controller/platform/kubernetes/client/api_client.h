@@ -78,6 +78,8 @@ class ApiClient {
   // server does not ask them about pods that are not ready. `version` is of policy: Discovery::eviction.
   absl::Status Evict(const ObjectName& pod, const Preconditions& only, std::optional<Duration> grace,
                      const std::string& version);
+  // Whether Evict() would be OK now; nothing is done.
+  absl::Status MayEvict(const ObjectName& pod, const Preconditions& only, const std::string& version);
   // Gives a pod its node, and returns the pod as it is then. Servers do not look at the uid of a binding, so
   // the pod is read again: kAborted if another pod has come in its place, or it is on another node. The same
   // binding again is OK, and so is one whose answer was lost.
@@ -89,6 +91,7 @@ class ApiClient {
   absl::StatusOr<Json> PostJson(const std::string& path, const Json& body, absl::string_view what);
 
  private:
+  absl::Status PostEviction(const ObjectName& pod, Json options, const std::string& version);
   // `stands`: the answer to it is the same however often it is asked.
   absl::StatusOr<HttpResponse> Ask(const HttpRequest& request, const std::string& what, bool stands);
   absl::StatusOr<Object> AskForObject(const HttpRequest& request, const std::string& what, bool stands);

@@ -172,6 +172,13 @@ TEST_F(ApiClientTest, AnEvictedPodIsThereUntilItsGraceIsOver) {
   clock_.Advance(seconds(10));
   EXPECT_TRUE(absl::IsNotFound(client_.Get(Pods(), pod.name).status()));
 }
+TEST_F(ApiClientTest, WhetherAPodMayBeEvictedIsOnlyAsked) {
+  AddPod("a", Ready("True"));
+  EXPECT_TRUE(client_.MayEvict({"d", "a"}, {}, "v1beta1").ok());
+  EXPECT_TRUE(client_.Get(Pods(), {"d", "a"}).ok());
+  AddBudget(1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(client_.MayEvict({"d", "a"}, {}, "v1beta1")));
+}
 TEST_F(ApiClientTest, ABudgetIsInTheWayOnceAndForAll) {
   AddBudget(1);
   AddPod("a", Ready("True"));
@@ -244,6 +251,12 @@ TEST_F(ApiClientTest, DiscoveryFindsTheEviction) {
   EXPECT_EQ(found->server, "v1.20.2");
   EXPECT_TRUE(found->Has("coordination.k8s.io", "v1"));
   EXPECT_FALSE(found->Has("resource.k8s.io", "v1"));
+}
+TEST_F(ApiClientTest, AResourceIsThereOrNot) {
+  EXPECT_TRUE(*HasResource(client_, {"policy", "v1", "poddisruptionbudgets", true}));
+  EXPECT_FALSE(*HasResource(client_, {"policy", "v1", "others", true}));
+  EXPECT_FALSE(*HasResource(client_, {"policy", "v2", "poddisruptionbudgets", true}));
+  EXPECT_FALSE(*HasResource(client_, OnDemandRequests()));
 }
 
 TEST_F(ApiClientTest, WhoMayNotActMayLook) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "common/status.h"
 
 namespace siding::kubernetes {
@@ -30,6 +31,17 @@ absl::StatusOr<Discovery> Discover(ApiClient& client) {
     }
   }
   return discovery;
+}
+
+absl::StatusOr<bool> HasResource(ApiClient& client, const Resource& resource) {
+  const absl::StatusOr<Json> group =
+      client.GetJson(absl::StrCat("/apis/", resource.group, "/", resource.version),
+                     absl::StrCat("resources of ", resource.group));
+  if (absl::IsNotFound(group.status())) return false;
+  if (!group.ok()) return group.status();
+  const Json& there = ListAt(*group, {"resources"});
+  return std::any_of(there.begin(), there.end(),
+                     [&](const Json& one) { return TextAt(one, {"name"}) == resource.plural; });
 }
 
 }  // namespace siding::kubernetes

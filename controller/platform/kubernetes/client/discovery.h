@@ -20,5 +20,7 @@ struct Discovery {
 };
 
 absl::StatusOr<Discovery> Discover(ApiClient& client);
+// Of a group, not of the core: whether the server has it, in this version.
+absl::StatusOr<bool> HasResource(ApiClient& client, const Resource& resource);
 
 }  // namespace siding::kubernetes

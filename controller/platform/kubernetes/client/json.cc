@@ -56,6 +56,11 @@ const Json& ListAt(const Json& value, JsonPath path) {
   return found != nullptr && found->is_array() ? *found : none;
 }
 
+bool IsTrueAt(const Json& value, JsonPath path) {
+  const Json* found = Find(value, path);
+  return found != nullptr && found->is_boolean() && found->get<bool>();
+}
+
 std::string TextAt(const Json& value, JsonPath path) {
   const Json* found = Find(value, path);
   return found != nullptr && found->is_string() ? found->get_ref<const std::string&>() : "";

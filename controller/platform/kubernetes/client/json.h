@@ -26,6 +26,8 @@ using JsonPath = std::initializer_list<absl::string_view>;
 const Json* Find(const Json& value, JsonPath path);
 // The elements of a list; none where there is no list.
 const Json& ListAt(const Json& value, JsonPath path);
+// There is a boolean, and it is true.
+bool IsTrueAt(const Json& value, JsonPath path);
 // "" if there is no text.
 std::string TextAt(const Json& value, JsonPath path);
 // The members of an object that are texts; none where there is no object.

@@ -36,6 +36,14 @@ std::string ToString(const Resource& resource) {
 }
 Resource Pods() { return {"", "v1", "pods", true}; }
 Resource Nodes() { return {"", "v1", "nodes", false}; }
+Resource ConfigMaps() { return {"", "v1", "configmaps", true}; }
+Resource Secrets() { return {"", "v1", "secrets", true}; }
+Resource Events() { return {"", "v1", "events", true}; }
+Resource PodDisruptionBudgets(const std::string& version) {
+  return {"policy", version, "poddisruptionbudgets", true};
+}
+Resource OnDemandRequests() { return {"siding.dev", "v1alpha1", "ondemandrequests", true}; }
+Resource Checkpoints() { return {"siding.dev", "v1alpha1", "checkpoints", true}; }
 
 std::string ToString(const ObjectName& name) {
   return name.space.empty() ? name.name : absl::StrCat(name.space, "/", name.name);

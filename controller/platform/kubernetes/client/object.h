@@ -23,6 +23,13 @@ struct Resource {
 std::string ToString(const Resource& resource);
 Resource Pods();
 Resource Nodes();
+Resource ConfigMaps();
+Resource Secrets();
+Resource Events();
+Resource PodDisruptionBudgets(const std::string& version);
+// siding's own; not every server has them.
+Resource OnDemandRequests();
+Resource Checkpoints();
 
 struct ObjectName {
   std::string space;  // the namespace; "" for what is in none

@@ -102,7 +102,7 @@ HttpResponse FakeApiServer::Handle(const HttpRequest& request, Time now) {
     return Discover(request.path);
   }
   const absl::StatusOr<Target> target = TargetOf(request.path);
-  if (!target.ok()) return Refuse(404, "NotFound", "the server could not find the requested resource");
+  if (!target.ok()) return DiscoverGroup(request.path);
   if (target->name.name.empty()) {
     if (request.method == HttpMethod::kGet) return List(request, *target);
     if (request.method == HttpMethod::kPost) return Create(request, *target);
@@ -153,6 +153,16 @@ HttpResponse FakeApiServer::Discover(const std::string& path) const {
     list.push_back(std::move(group));
   }
   return Answer(200, {{"kind", "APIGroupList"}, {"groups", list}});
+}
+
+HttpResponse FakeApiServer::DiscoverGroup(const std::string& path) const {
+  Json resources = Json::array();
+  for (const Resource& resource : settings_.resources) {
+    if (path == absl::StrCat("/apis/", resource.group, "/", resource.version))
+      resources.push_back({{"name", resource.plural}, {"namespaced", resource.namespaced}});
+  }
+  if (resources.empty()) return Refuse(404, "NotFound", "the server could not find the requested resource");
+  return Answer(200, {{"kind", "APIResourceList"}, {"resources", std::move(resources)}});
 }
 
 HttpResponse FakeApiServer::List(const HttpRequest& request, const Target& target) {
@@ -302,6 +312,11 @@ HttpResponse FakeApiServer::Evict(const HttpRequest& request, const Target& targ
       TextAt(*eviction, {"apiVersion"}) != absl::StrCat("policy/", settings_.eviction)) {
     return Refuse(400, "BadRequest", "no kind \"Eviction\" is registered for this version");
   }
+  if (BudgetsOf(*store_.Find("pods", target.name), store_.All("poddisruptionbudgets")) > 1) {
+    return Refuse(
+        500, "InternalError",
+        "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.");
+  }
   const std::string against = BudgetAgainst(*store_.Find("pods", target.name), store_.All("pods"),
                                             store_.All("poddisruptionbudgets"));
   if (!against.empty()) {
@@ -309,6 +324,8 @@ HttpResponse FakeApiServer::Evict(const HttpRequest& request, const Target& targ
                   {{"DisruptionBudget", "", against}});
   }
   const Json* options = Find(*eviction, {"deleteOptions"});
+  if (!ListAt(*eviction, {"deleteOptions", "dryRun"}).empty())
+    return Answer(201, {{"kind", "Status"}, {"status", "Success"}, {"code", 201}});
   const HttpResponse deleted = Delete(target, options == nullptr ? Json::object() : *options, now);
   if (deleted.code != 200) return deleted;
   return Answer(201, {{"kind", "Status"}, {"status", "Success"}, {"code", 201}});
@@ -343,15 +360,15 @@ FakeApiServer::Watched FakeApiServer::Watch(const HttpRequest& request, int64_t 
   }
   watched.response.code = 200;
   watched.version = std::max(version, store_.version());
-  const std::deque<FakeStore::Event>* events = store_.Since(version);
-  if (events == nullptr) {
+  const std::optional<FakeStore::Part> events = store_.Since(version);
+  if (!events) {
     const Json gone = FakeStatus(410, "Expired", absl::StrCat("too old resource version: ", version));
     watched.lines.push_back(WriteJson({{"type", "ERROR"}, {"object", gone}}));
     watched.ended = true;
     return watched;
   }
   for (const FakeStore::Event& event : *events) {
-    if (event.version <= version || event.plural != target->resource.plural) continue;
+    if (event.plural != target->resource.plural) continue;
     bool simple = true;
     const bool was = event.before != nullptr && target->Selects(request, *event.before, simple);
     const bool is = event.after != nullptr && target->Selects(request, *event.after, simple);
@@ -376,6 +393,7 @@ std::string FakeApiServer::Bookmark(const HttpRequest& request) const {
 }
 
 void FakeApiServer::Advance(Time now) {
+  if (!settings_.kubelets) return;
   std::vector<std::pair<Time, ObjectName>> over;
   for (const auto& [name, end] : ends_) {
     if (end <= now) over.emplace_back(end, name);
@@ -393,6 +411,7 @@ void FakeApiServer::Advance(Time now) {
 
 Time FakeApiServer::NextEnd() const {
   Time next = kLatestTime;
+  if (!settings_.kubelets) return next;
   for (const auto& [name, end] : ends_) next = std::min(next, end);
   return next;
 }

@@ -3,7 +3,8 @@
 //   - versions, uids, pages of one moment whose tokens expire, history that is forgotten (410)
 //   - preconditions of deletions, merge patches and JSON patches with tests; a uid in a patch that is
 //     another's is 422, not 409
-//   - eviction by budgets, which count ready pods, and say nothing about one that is not ready
+//   - eviction by budgets, which count ready pods, and say nothing about one that is not ready; 500 for a pod
+//   of two budgets
 //   - a Binding's uid is not looked at
 //   - a pod on a node ends when its grace is over; one that is on none is gone at once
 // Selectors are of the forms a=b and a, joined by commas. What else it is asked it refuses with 400 or 404.
@@ -33,6 +34,8 @@ class FakeApiServer {
                                        Nodes(),
                                        {"policy", "v1", "poddisruptionbudgets", true},
                                        {"coordination.k8s.io", "v1", "leases", true}};
+    // Pods whose grace is over are gone. Otherwise somebody plays the kubelets, and deletes them with none.
+    bool kubelets = true;
   };
   FakeApiServer() : FakeApiServer(Settings()) {}
   explicit FakeApiServer(Settings settings) : settings_(std::move(settings)) {}
@@ -64,6 +67,8 @@ class FakeApiServer {
   struct Target;
   absl::StatusOr<Target> TargetOf(const std::string& path) const;
   HttpResponse Discover(const std::string& path) const;
+  // What is in a group's version. 404 if there is none of this path.
+  HttpResponse DiscoverGroup(const std::string& path) const;
   HttpResponse List(const HttpRequest& request, const Target& target);
   HttpResponse Create(const HttpRequest& request, const Target& target);
   HttpResponse Patch(const HttpRequest& request, const Target& target);

@@ -1,5 +1,6 @@
 #include "controller/platform/kubernetes/fake/fake_budgets.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -37,6 +38,11 @@ bool LabelsMatch(const Json& object, const std::string& selector, bool& simple) 
     if (has == nullptr || (parts.size() == 2 && *has != parts[1])) return false;
   }
   return true;
+}
+
+int BudgetsOf(const Json& pod, const FakeStore::Objects& budgets) {
+  return static_cast<int>(std::count_if(budgets.begin(), budgets.end(),
+                                        [&](const auto& budget) { return Covers(*budget.second, pod); }));
 }
 
 std::string BudgetAgainst(const Json& pod, const FakeStore::Objects& pods,

@@ -10,6 +10,8 @@ namespace siding::kubernetes {
 
 // Whether labels are as a text of the form "a=b,c" asks; `simple` is set to false if it is of another form.
 bool LabelsMatch(const Json& object, const std::string& selector, bool& simple);
+// How many cover it; servers evict no pod that more than one covers.
+int BudgetsOf(const Json& pod, const FakeStore::Objects& budgets);
 // Why this pod may not be evicted; "" if it may. Budgets have matchLabels, and minAvailable or maxUnavailable
 // as whole numbers.
 std::string BudgetAgainst(const Json& pod, const FakeStore::Objects& pods, const FakeStore::Objects& budgets);

@@ -1,5 +1,6 @@
 #include "controller/platform/kubernetes/fake/fake_store.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -33,6 +34,13 @@ void FakeStore::Remove(const std::string& plural, const ObjectName& name) {
   Json last = *node.mapped();
   last["metadata"]["resourceVersion"] = std::to_string(++version_);
   history_.push_back({version_, plural, name, std::make_shared<const Json>(std::move(last)), nullptr});
+}
+
+std::optional<FakeStore::Part> FakeStore::Since(int64_t version) const {
+  if (version < oldest_) return std::nullopt;
+  const auto from = std::upper_bound(history_.begin(), history_.end(), version,
+                                     [](int64_t v, const Event& event) { return v < event.version; });
+  return Part{from, history_.end()};
 }
 
 void FakeStore::Compact() {

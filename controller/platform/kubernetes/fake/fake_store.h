@@ -34,8 +34,13 @@ class FakeStore {
   Value Put(const std::string& plural, const ObjectName& name, Json object);
   void Remove(const std::string& plural, const ObjectName& name);
 
-  // What happened after `version`, in order; nothing if that is no longer known.
-  const std::deque<Event>* Since(int64_t version) const { return version < oldest_ ? nullptr : &history_; }
+  // What happened after `version`, in order; nothing if that is no longer known. Until the next change.
+  struct Part {
+    std::deque<Event>::const_iterator from, to;
+    auto begin() const { return from; }
+    auto end() const { return to; }
+  };
+  std::optional<Part> Since(int64_t version) const;
   // Forgets all history, as etcd's compaction does.
   void Compact();
 

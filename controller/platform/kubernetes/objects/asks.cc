@@ -4,10 +4,12 @@
 #include <functional>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/status.h"
@@ -121,6 +123,17 @@ absl::StatusOr<std::optional<Ask>> AskOf(const Pod& pod) {
   if (!asks) return std::optional<Ask>();
   SIDING_RETURN_IF_ERROR(CheckTogether(pod, ask));
   return ask;
+}
+
+absl::Status CheckDeadline(const Pod& pod, bool let_go) {
+  if (!WaitsForSiding(pod) && pod.node.empty() && !let_go)
+    return Wrong("start-by", absl::StrCat("schedulerName: ", kScheduler, ", or the scheduling gate ", kGate,
+                                          ": another scheduler would choose its node"));
+  std::vector<std::string> not_planned = pod.placement.not_planned;
+  for (const auto& [name, amount] : pod.requests.others) not_planned.push_back(name);
+  if (not_planned.empty()) return absl::OkStatus();
+  return Wrong("start-by", absl::StrCat("nothing that siding does not plan with, as is ",
+                                        absl::StrJoin(not_planned, ", ")));
 }
 
 }  // namespace siding::kubernetes

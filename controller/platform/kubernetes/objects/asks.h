@@ -31,12 +31,14 @@ struct Ask {
   std::optional<int> max_preemptions;
   std::string gang;  // "": it is alone
   int gang_size = 1;
-  bool operator==(const Ask&) const = default;
 };
 
 // Nothing: it asks nothing, and siding leaves it alone. What siding itself has written is not looked at.
 // kInvalidArgument names the annotation and what was expected: siding leaves the pod alone until its user has
 // mended it.
 absl::StatusOr<std::optional<Ask>> AskOf(const Pod& pod);
+// Of a pod with a deadline: siding chooses its node, and plans with all that it requests. The same error if
+// not. `let_go`: it waited, and siding has let it go.
+absl::Status CheckDeadline(const Pod& pod, bool let_go = false);
 
 }  // namespace siding::kubernetes

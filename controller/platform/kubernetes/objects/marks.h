@@ -5,6 +5,9 @@
 
 namespace siding::kubernetes {
 
+// What users' and siding's own labels, annotations, gates and taints begin with.
+inline constexpr char kPrefix[] = "siding.dev/";
+
 // Annotations of pods: the job's number, which all pods of a gang have, and which the pod that comes in the
 // place of one that made way inherits.
 inline constexpr char kJobMark[] = "job";

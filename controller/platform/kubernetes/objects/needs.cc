@@ -36,7 +36,6 @@ Amounts Each(const Amounts& a, const Amounts& b, Choose choose) {
   return both;
 }
 
-Amounts Add(const Amounts& a, const Amounts& b) { return Each(a, b, Sum); }
 Amounts Most(const Amounts& a, const Amounts& b) {
   return Each(a, b, [](int64_t x, int64_t y) { return std::max(x, y); });
 }
@@ -60,6 +59,8 @@ absl::Status TakePodLevel(const Json& pod, Amounts& amounts) {
 }
 
 }  // namespace
+
+Amounts operator+(const Amounts& a, const Amounts& b) { return Each(a, b, Sum); }
 
 absl::StatusOr<Amounts> AmountsFrom(const Json* resources) {
   Amounts amounts;
@@ -87,20 +88,20 @@ absl::StatusOr<Amounts> RequestsOf(const Json& pod) {
   Amounts together;
   for (const Json& container : ListAt(pod, {"spec", "containers"})) {
     SIDING_ASSIGN_OR_RETURN(const Amounts amounts, OfContainer(container));
-    together = Add(together, amounts);
+    together = together + amounts;
   }
   // Init containers run one after another, those before that always restart run on.
   Amounts beside;
   Amounts most_of_init;
   for (const Json& container : ListAt(pod, {"spec", "initContainers"})) {
     SIDING_ASSIGN_OR_RETURN(const Amounts amounts, OfContainer(container));
-    most_of_init = Most(most_of_init, Add(beside, amounts));
-    if (TextAt(container, {"restartPolicy"}) == "Always") beside = Add(beside, amounts);
+    most_of_init = Most(most_of_init, beside + amounts);
+    if (TextAt(container, {"restartPolicy"}) == "Always") beside = beside + amounts;
   }
-  Amounts requests = Most(Add(together, beside), most_of_init);
+  Amounts requests = Most(together + beside, most_of_init);
   SIDING_RETURN_IF_ERROR(TakePodLevel(pod, requests));
   SIDING_ASSIGN_OR_RETURN(const Amounts overhead, AmountsFrom(Find(pod, {"spec", "overhead"})));
-  return Add(requests, overhead);
+  return requests + overhead;
 }
 
 Resources ToResources(const Amounts& amounts) {

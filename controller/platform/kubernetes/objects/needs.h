@@ -20,6 +20,8 @@ struct Amounts {
       others;  // "ephemeral-storage", "hugepages-2Mi", "vendor.com/thing"; none is 0
   bool operator==(const Amounts&) const = default;
 };
+// Whatever somebody wrote into a pod, sums stay in range.
+Amounts operator+(const Amounts& a, const Amounts& b);
 
 // Of an object such as {"cpu": "100m", "nvidia.com/gpu": 1}. Null stands for an empty one. Devices whose name
 // ends with "/gpu" are GPUs. kInvalidArgument names the resource.

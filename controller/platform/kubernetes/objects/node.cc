@@ -25,14 +25,13 @@ void ReadCondition(const Json& json, Node& node) {
 
 }  // namespace
 
-Node NodeFrom(const Object& object, std::string* problem) {
+Node NodeFrom(const Object& object) {
   const Json& json = *object.json;
   Node node{.object = object};
   node.labels = TextsAt(json, {"metadata", "labels"});
   for (const Json& taint : ListAt(json, {"spec", "taints"}))
     node.taints.push_back({TextAt(taint, {"key"}), TextAt(taint, {"value"}), TextAt(taint, {"effect"})});
-  const Json* unschedulable = Find(json, {"spec", "unschedulable"});
-  node.cordoned = unschedulable != nullptr && unschedulable->is_boolean() && unschedulable->get<bool>();
+  node.cordoned = IsTrueAt(json, {"spec", "unschedulable"});
   ReadCondition(json, node);
   // Servers always say how many; where one does not, it is no reason to leave the node empty.
   const absl::StatusOr<int64_t> most_pods = ParseQuantity(TextAt(json, {"status", "allocatable", "pods"}));
@@ -40,8 +39,8 @@ Node NodeFrom(const Object& object, std::string* problem) {
   absl::StatusOr<Amounts> allocatable = AmountsFrom(Find(json, {"status", "allocatable"}));
   if (allocatable.ok()) {
     node.allocatable = *std::move(allocatable);
-  } else if (problem != nullptr) {
-    *problem = absl::StrCat("status.allocatable: ", allocatable.status().message());
+  } else {
+    node.problem = absl::StrCat("status.allocatable: ", allocatable.status().message());
   }
   return node;
 }

@@ -20,8 +20,8 @@ struct Node {
   std::string why_not_ready;  // the kubelet's words, or that it is not heard of
   Amounts allocatable;        // for pods, all of them together
   int most_pods = 0;
+  std::string problem;  // what of it cannot be read; then `allocatable` is nothing
 };
-// An amount that cannot be read counts as nothing, and why is in `problem`.
-Node NodeFrom(const Object& object, std::string* problem = nullptr);
+Node NodeFrom(const Object& object);
 
 }  // namespace siding::kubernetes

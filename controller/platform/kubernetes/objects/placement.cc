@@ -11,38 +11,6 @@ namespace {
 
 using Labels = std::map<std::string, std::string>;
 
-std::vector<Requirement> RequirementsAt(const Json& term, JsonPath path) {
-  std::vector<Requirement> requirements;
-  for (const Json& said : ListAt(term, path)) {
-    Requirement requirement{TextAt(said, {"key"}), TextAt(said, {"operator"}), {}};
-    for (const Json& value : ListAt(said, {"values"})) {
-      if (value.is_string()) requirement.values.push_back(value.get<std::string>());
-    }
-    requirements.push_back(std::move(requirement));
-  }
-  return requirements;
-}
-
-bool IsMet(const Requirement& requirement, const Labels& labels) {
-  const auto found = labels.find(requirement.key);
-  const bool there = found != labels.end();
-  const auto is_one = [&] {
-    return there && std::find(requirement.values.begin(), requirement.values.end(), found->second) !=
-                        requirement.values.end();
-  };
-  if (requirement.op == "In") return is_one();
-  if (requirement.op == "NotIn") return !is_one();
-  if (requirement.op == "Exists") return there;
-  if (requirement.op == "DoesNotExist") return !there;
-  int64_t has = 0;
-  int64_t bound = 0;
-  if (!there || requirement.values.size() != 1 || !absl::SimpleAtoi(found->second, &has) ||
-      !absl::SimpleAtoi(requirement.values.front(), &bound))
-    return false;
-  if (requirement.op == "Gt") return has > bound;
-  return requirement.op == "Lt" && has < bound;
-}
-
 // A term that asks nothing is met by no node.
 bool IsMet(const NodeTerm& term, const std::string& name, const Labels& labels) {
   const auto all = [](const std::vector<Requirement>& requirements, const Labels& of) {
@@ -88,6 +56,38 @@ std::vector<std::string> NotPlanned(const Json& pod) {
 
 }  // namespace
 
+std::vector<Requirement> RequirementsAt(const Json& term, JsonPath path) {
+  std::vector<Requirement> requirements;
+  for (const Json& said : ListAt(term, path)) {
+    Requirement requirement{TextAt(said, {"key"}), TextAt(said, {"operator"}), {}};
+    for (const Json& value : ListAt(said, {"values"})) {
+      if (value.is_string()) requirement.values.push_back(value.get<std::string>());
+    }
+    requirements.push_back(std::move(requirement));
+  }
+  return requirements;
+}
+
+bool IsMet(const Requirement& requirement, const Labels& labels) {
+  const auto found = labels.find(requirement.key);
+  const bool there = found != labels.end();
+  const auto is_one = [&] {
+    return there && std::find(requirement.values.begin(), requirement.values.end(), found->second) !=
+                        requirement.values.end();
+  };
+  if (requirement.op == "In") return is_one();
+  if (requirement.op == "NotIn") return !is_one();
+  if (requirement.op == "Exists") return there;
+  if (requirement.op == "DoesNotExist") return !there;
+  int64_t has = 0;
+  int64_t bound = 0;
+  if (!there || requirement.values.size() != 1 || !absl::SimpleAtoi(found->second, &has) ||
+      !absl::SimpleAtoi(requirement.values.front(), &bound))
+    return false;
+  if (requirement.op == "Gt") return has > bound;
+  return requirement.op == "Lt" && has < bound;
+}
+
 std::string ToString(const Taint& taint) {
   return absl::StrCat(taint.key, taint.value.empty() ? "" : "=", taint.value, ":", taint.effect);
 }
@@ -97,10 +97,10 @@ Placement PlacementFrom(const Json& pod) {
   placement.selector = TextsAt(pod, {"spec", "nodeSelector"});
   const Json* required =
       Find(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
-  placement.has_terms = required != nullptr && required->is_object();
-  if (placement.has_terms) {
+  if (required != nullptr && required->is_object()) {
+    placement.terms.emplace();
     for (const Json& term : ListAt(*required, {"nodeSelectorTerms"})) {
-      placement.terms.push_back(
+      placement.terms->push_back(
           {RequirementsAt(term, {"matchExpressions"}), RequirementsAt(term, {"matchFields"})});
     }
   }
@@ -125,9 +125,8 @@ std::string WhyNotThere(const Placement& pod, const std::string& name, const Lab
     if (found == labels.end() || found->second != value)
       return absl::StrCat("the node has not the label ", key, "=", value);
   }
-  const bool met =
-      !pod.has_terms || std::any_of(pod.terms.begin(), pod.terms.end(),
-                                    [&](const NodeTerm& term) { return IsMet(term, name, labels); });
+  const bool met = !pod.terms || std::any_of(pod.terms->begin(), pod.terms->end(),
+                                             [&](const NodeTerm& term) { return IsMet(term, name, labels); });
   return met ? "" : "the pod's required affinity rules the node out";
 }
 

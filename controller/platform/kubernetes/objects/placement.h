@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,6 @@ struct Taint {
   std::string key;
   std::string value;
   std::string effect;  // NoSchedule, PreferNoSchedule, NoExecute
-  bool operator==(const Taint&) const = default;
 };
 std::string ToString(const Taint& taint);
 
@@ -23,30 +23,29 @@ struct Requirement {
   std::string key;
   std::string op;  // In, NotIn, Exists, DoesNotExist, Gt, Lt
   std::vector<std::string> values;
-  bool operator==(const Requirement&) const = default;
 };
+// Of a selector, as {"key": "disk", "operator": "In", "values": ["ssd"]}.
+std::vector<Requirement> RequirementsAt(const Json& term, JsonPath path);
+bool IsMet(const Requirement& requirement, const std::map<std::string, std::string>& labels);
+
 // All of these.
 struct NodeTerm {
   std::vector<Requirement> labels;
   std::vector<Requirement> fields;  // metadata.name
-  bool operator==(const NodeTerm&) const = default;
 };
 struct Toleration {
   std::string key;  // "": all
   std::string op;   // Exists, Equal (or "")
   std::string value;
   std::string effect;  // "": all
-  bool operator==(const Toleration&) const = default;
 };
 
 struct Placement {
   std::map<std::string, std::string> selector;
-  bool has_terms = false;
-  std::vector<NodeTerm> terms;  // one of these, if it has any
+  std::optional<std::vector<NodeTerm>> terms;  // one of these; nothing: any node
   std::vector<Toleration> tolerations;
   // What else it asks of its place, in words: siding does not plan with that.
   std::vector<std::string> not_planned;
-  bool operator==(const Placement&) const = default;
 };
 Placement PlacementFrom(const Json& pod);
 

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "controller/platform/kubernetes/client/status_fields.h"
+#include "controller/platform/kubernetes/objects/marks.h"
 
 namespace siding::kubernetes {
 namespace {
@@ -41,20 +42,36 @@ std::optional<Time> StartAt(const Json& json) {
   return first;
 }
 
-bool IsReady(const Json& json) {
-  const Json& conditions = ListAt(json, {"status", "conditions"});
-  return std::any_of(conditions.begin(), conditions.end(), [](const Json& condition) {
-    return TextAt(condition, {"type"}) == "Ready" && TextAt(condition, {"status"}) == "True";
-  });
+// An eviction for what the pod itself has used up, beyond what its user has asked for. Kubernetes, too,
+// counts it as no disruption: the condition is there in any version that has it, but not of these.
+bool IsOverOwnLimit(const std::string& message) {
+  return absl::StartsWith(message, "Usage of EmptyDir volume") ||
+         absl::StartsWith(message, "Pod ephemeral local storage usage exceeds") ||
+         absl::StrContains(message, "exceeded its local ephemeral storage limit");
 }
 
-Owner OwnerAt(const Json& json) {
-  for (const Json& owner : ListAt(json, {"metadata", "ownerReferences"})) {
-    const Json* controls = Find(owner, {"controller"});
-    if (controls == nullptr || !controls->is_boolean() || !controls->get<bool>()) continue;
-    return {TextAt(owner, {"kind"}), TextAt(owner, {"name"}), TextAt(owner, {"uid"})};
+// Its runtime or its kubelet has found the container gone, and nobody knows how it ended: the machine was
+// restarted.
+bool NobodySawEnd(const Json& json) {
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const Json& container : ListAt(json, {"status", list})) {
+      const std::string reason = TextAt(container, {"state", "terminated", "reason"});
+      if (reason == "ContainerStatusUnknown" || reason == "Unknown") return true;
+    }
   }
-  return {};
+  return false;
+}
+
+// Of one that has failed. A program that fails leaves its exit code with its container and no reason with the
+// pod: that is written there by who ends pods, or refuses them. Which words there are differs by version
+// (node shutdown alone has had three), so those that are no disruption are named here.
+bool WasDisrupted(const Json& json) {
+  if (HasCondition(json, "DisruptionTarget")) return true;
+  const std::string reason = TextAt(json, {"status", "reason"});
+  if (reason.empty()) return NobodySawEnd(json);
+  // activeDeadlineSeconds
+  if (reason == "DeadlineExceeded") return false;
+  return reason != "Evicted" || !IsOverOwnLimit(TextAt(json, {"status", "message"}));
 }
 
 std::map<std::string, std::string> SaidAt(const Json& json) {
@@ -68,6 +85,25 @@ std::map<std::string, std::string> SaidAt(const Json& json) {
 }
 
 }  // namespace
+
+Owner ControllerOf(const Json& json) {
+  for (const Json& owner : ListAt(json, {"metadata", "ownerReferences"})) {
+    if (IsTrueAt(owner, {"controller"}))
+      return {TextAt(owner, {"kind"}), TextAt(owner, {"name"}), TextAt(owner, {"uid"})};
+  }
+  return {};
+}
+
+std::string SaidBy(const Pod& pod, absl::string_view mark) {
+  const auto said = pod.said.find(std::string(mark));
+  return said == pod.said.end() ? "" : said->second;
+}
+
+bool HasGate(const Pod& pod) {
+  return std::find(pod.gates.begin(), pod.gates.end(), kGate) != pod.gates.end();
+}
+
+bool WaitsForSiding(const Pod& pod) { return pod.scheduler == kScheduler || HasGate(pod); }
 
 absl::string_view ToString(PodPhase phase) {
   switch (phase) {
@@ -87,7 +123,7 @@ Pod PodFrom(const Object& object) {
   const Json& json = *object.json;
   Pod pod{.name = object.name, .uid = object.uid, .version = object.version, .json = object.json};
   pod.created = TimeAt(json, {"metadata", "creationTimestamp"}).value_or(Time{});
-  pod.owner = OwnerAt(json);
+  pod.owner = ControllerOf(json);
   pod.said = SaidAt(json);
   pod.scheduler = TextAt(json, {"spec", "schedulerName"});
   for (const Json& gate : ListAt(json, {"spec", "schedulingGates"}))
@@ -96,7 +132,7 @@ Pod PodFrom(const Object& object) {
       std::clamp<int64_t>(WholeAt(json, {"spec", "priority"}), -kMostPriority, kMostPriority));
   pod.node = TextAt(json, {"spec", "nodeName"});
   pod.phase = PhaseAt(json);
-  pod.ready = IsReady(json);
+  pod.disrupted = pod.phase == PodPhase::kFailed && WasDisrupted(json);
   pod.started = StartAt(json);
   pod.deleting = TimeAt(json, {"metadata", "deletionTimestamp"});
   const int64_t grace = WholeAt(json, {"spec", "terminationGracePeriodSeconds"}, kUsualGrace);

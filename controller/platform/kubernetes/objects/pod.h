@@ -15,9 +15,6 @@
 
 namespace siding::kubernetes {
 
-// What users, siding and its labels, annotations, gates and taints are called by.
-inline constexpr char kPrefix[] = "siding.dev/";
-
 enum class PodPhase : uint8_t { kPending, kRunning, kSucceeded, kFailed };
 absl::string_view ToString(PodPhase phase);
 
@@ -43,7 +40,9 @@ struct Pod {
   int priority = 0;  // a million at most, either way
   std::string node;  // "": it has none yet
   PodPhase phase = PodPhase::kPending;
-  bool ready = false;
+  // It failed since the cluster ended it, did not take it in, or lost sight of it: that says nothing of its
+  // program.
+  bool disrupted = false;
   std::optional<Time> started;   // the first of its containers was, for the first time that is known
   std::optional<Time> deleting;  // asked for: it is gone when its processes are, at that time at the latest
   Duration grace = std::chrono::seconds(30);  // that its processes have to end
@@ -52,10 +51,20 @@ struct Pod {
   std::string problem;  // what of it cannot be read; then `requests` is nothing
 };
 Pod PodFrom(const Object& object);
+// Of any object: who controls it.
+Owner ControllerOf(const Json& object);
 
-// It holds, or will hold, what it requests of its node.
-inline bool HoldsNode(const Pod& pod) {
-  return !pod.node.empty() && pod.phase != PodPhase::kSucceeded && pod.phase != PodPhase::kFailed;
+// "": it says nothing there. `mark`: without the prefix.
+std::string SaidBy(const Pod& pod, absl::string_view mark);
+// None of its containers runs any more, or will.
+inline bool IsOver(const Pod& pod) {
+  return pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
 }
+// It holds, or will hold, what it requests of its node.
+inline bool HoldsNode(const Pod& pod) { return !pod.node.empty() && !IsOver(pod); }
+// siding's, not somebody else's.
+bool HasGate(const Pod& pod);
+// No other scheduler chooses its node meanwhile.
+bool WaitsForSiding(const Pod& pod);
 
 }  // namespace siding::kubernetes

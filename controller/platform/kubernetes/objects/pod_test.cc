@@ -11,7 +11,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
@@ -24,11 +23,10 @@ Pod PodOf(const std::string& metadata, const std::string& spec = "{}", const std
   return PodFrom(Made(R"({"metadata":{"namespace":"d","name":"a","uid":"u","resourceVersion":"7")" +
                       metadata + R"(},"spec":)" + spec + R"(,"status":)" + status + "}"));
 }
-Node NodeOf(const std::string& spec, const std::string& status, std::string* problem = nullptr) {
+Node NodeOf(const std::string& spec, const std::string& status) {
   return NodeFrom(
       Made(R"({"metadata":{"name":"n","uid":"u","resourceVersion":"7","labels":{"a":"b"}},"spec":)" + spec +
-           R"(,"status":)" + status + "}"),
-      problem);
+           R"(,"status":)" + status + "}"));
 }
 std::string Ready(const std::string& status) {
   return R"({"conditions":[{"type":"Ready","status":")" + status + R"(","reason":"R","message":"m"}]})";
@@ -79,13 +77,57 @@ TEST(Pod, OneThatHasNoNodeOrIsOverHoldsNone) {
         << phase;
   }
 }
+bool IsDisrupted(const std::string& status) {
+  return PodOf("", "{}", R"({"phase":"Failed",)" + status + "}").disrupted;
+}
+TEST(Pod, OneThatItsKubeletHasEndedIsDisrupted) {
+  EXPECT_TRUE(
+      IsDisrupted(R"("reason":"Evicted","message":"The node was low on resource: memory. Container main was)"
+                  R"( using 2Gi, which exceeds its request of 0. ")"));
+  EXPECT_TRUE(IsDisrupted(R"("reason":"Preempting","message":"Preempted in order to admit critical pod")"));
+}
+TEST(Pod, OneWhoseNodeGoesOffIsDisruptedInEachVersionsWords) {
+  EXPECT_TRUE(IsDisrupted(R"("reason":"Shutdown")"));
+  EXPECT_TRUE(IsDisrupted(R"("reason":"NodeShutdown")"));
+  EXPECT_TRUE(IsDisrupted(R"("reason":"Terminated")"));
+}
+TEST(Pod, OneThatItsKubeletDidNotTakeInIsDisrupted) {
+  EXPECT_TRUE(IsDisrupted(R"("reason":"OutOfcpu")"));
+  EXPECT_TRUE(IsDisrupted(R"("reason":"Evicted","message":"The node had condition: [DiskPressure]. ")"));
+}
+TEST(Pod, OneWithTheConditionIsDisrupted) {
+  EXPECT_TRUE(IsDisrupted(R"("conditions":[{"type":"DisruptionTarget","status":"True"}])"));
+  EXPECT_FALSE(IsDisrupted(R"("conditions":[{"type":"DisruptionTarget","status":"False"}])"));
+}
+TEST(Pod, OneWhoseEndNobodySawIsDisrupted) {
+  EXPECT_TRUE(
+      IsDisrupted(R"("containerStatuses":[{"state":{"terminated":{"exitCode":255,"reason":"Unknown"}}}])"));
+  EXPECT_TRUE(IsDisrupted(
+      R"("initContainerStatuses":[{"state":{"terminated":{"reason":"ContainerStatusUnknown"}}}])"));
+}
+TEST(Pod, OneWhoseProgramFailedIsNotDisrupted) {
+  EXPECT_FALSE(
+      IsDisrupted(R"("containerStatuses":[{"state":{"terminated":{"exitCode":255,"reason":"Error"}}}])"));
+  EXPECT_FALSE(
+      IsDisrupted(R"("containerStatuses":[{"state":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}])"));
+}
+TEST(Pod, OneThatHasUsedMoreThanItsOwnLimitIsNotDisrupted) {
+  EXPECT_FALSE(IsDisrupted(
+      R"("reason":"Evicted","message":"Usage of EmptyDir volume \"a\" exceeds the limit \"1Mi\". ")"));
+  EXPECT_FALSE(IsDisrupted(
+      R"("reason":"Evicted","message":"Pod ephemeral local storage usage exceeds the total limit of)"
+      R"( containers 1Mi. ")"));
+  EXPECT_FALSE(IsDisrupted(
+      R"("reason":"Evicted","message":"Container main exceeded its local ephemeral storage limit \"1Mi\". ")"));
+  EXPECT_FALSE(IsDisrupted(R"("reason":"DeadlineExceeded")"));
+}
+TEST(Pod, OneThatRunsOrHasDoneItsWorkIsNotDisrupted) {
+  EXPECT_FALSE(PodOf("", "{}", R"({"phase":"Running","reason":"NodeLost"})").disrupted);
+  EXPECT_FALSE(PodOf("", "{}", R"({"phase":"Succeeded","reason":"Terminated"})").disrupted);
+}
 TEST(Pod, APriorityIsCutToWhatSidingCounts) {
   EXPECT_EQ(PodOf("", R"({"priority":2000000000})").priority, 1'000'000);
   EXPECT_EQ(PodOf("", R"({"priority":-2000000000})").priority, -1'000'000);
-}
-TEST(Pod, ReadyIsACondition) {
-  EXPECT_TRUE(PodOf("", "{}", Ready("True")).ready);
-  EXPECT_FALSE(PodOf("", "{}", Ready("False")).ready);
 }
 TEST(Pod, WhatItRequestsIsSummedOrSaidToBeUnreadable) {
   EXPECT_EQ(PodOf("", R"({"containers":[{"resources":{"requests":{"cpu":"2"}}}]})").requests.cpu, 2000);
@@ -107,7 +149,8 @@ TEST(Node, IsReadAndReady) {
   EXPECT_TRUE(node.ready);
   EXPECT_TRUE(node.cordoned);
   EXPECT_THAT(node.labels, ElementsAre(Pair("a", "b")));
-  EXPECT_THAT(node.taints, ElementsAre(Taint{"k", "v", "NoSchedule"}));
+  ASSERT_EQ(node.taints.size(), 1u);
+  EXPECT_EQ(ToString(node.taints.front()), "k=v:NoSchedule");
   EXPECT_EQ(ToResources(node.allocatable), (Resources{4000, Bytes{0}, 2}));
 }
 TEST(Node, OneThatIsNotReadySaysWhy) {
@@ -116,10 +159,9 @@ TEST(Node, OneThatIsNotReadySaysWhy) {
   EXPECT_EQ(NodeOf("{}", "{}").why_not_ready, "its kubelet has said nothing yet");
 }
 TEST(Node, WhatCannotBeReadCountsAsNothing) {
-  std::string problem;
-  const Node node = NodeOf("{}", R"({"allocatable":{"cpu":"lots"}})", &problem);
+  const Node node = NodeOf("{}", R"({"allocatable":{"cpu":"lots"}})");
   EXPECT_EQ(node.allocatable, Amounts());
-  EXPECT_THAT(problem, HasSubstr("status.allocatable: cpu"));
+  EXPECT_THAT(node.problem, HasSubstr("status.allocatable: cpu"));
 }
 
 }  // namespace

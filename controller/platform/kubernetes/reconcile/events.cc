@@ -30,7 +30,7 @@ absl::Status Report(ApiClient& client, const PodEvent& event, Time now) {
       {"firstTimestamp", time},
       {"lastTimestamp", time},
       {"count", 1}};
-  const absl::Status made = client.Create({"", "v1", "events", true}, event.pod.space, body).status();
+  const absl::Status made = client.Create(Events(), event.pod.space, body).status();
   return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
 }
 

@@ -18,11 +18,6 @@ constexpr int64_t kBlock = 100;
 constexpr int64_t kLast = std::numeric_limits<uint32_t>::max();
 constexpr int kAttempts = 5;
 
-const Resource& ConfigMaps() {
-  static const Resource resource{"", "v1", "configmaps", true};
-  return resource;
-}
-
 Json ConfigMap(const ObjectName& name, int64_t next) {
   return {{"apiVersion", "v1"},
           {"kind", "ConfigMap"},
@@ -72,16 +67,17 @@ absl::Status NumberPods(const JobTable::Without& pods, Numbers& numbers, const S
   std::map<std::pair<std::string, std::string>, JobId> gangs;  // by namespace and name: that got theirs now
   for (const JobTable::Unnumbered& pod : pods.pods) {
     const std::pair gang(pod.pod.space, pod.gang_name);
-    std::optional<JobId> number = pod.gang;
+    std::optional<JobId> number = pod.heir ? pod.heir : pod.gang;
     if (const auto known = gangs.find(gang); !number && known != gangs.end()) number = known->second;
     if (!number) {
       SIDING_ASSIGN_OR_RETURN(number, numbers.Next(pods.highest));
     }
     const std::string text = absl::StrCat(number->value());
     // What somebody else wrote there goes.
+    const std::string starts = pod.starts > 1 ? absl::StrCat(pod.starts) : "";
     const Json marks = {{absl::StrCat(kPrefix, kJobMark), text},
-                        {absl::StrCat(kPrefix, kStartsMark), nullptr},
-                        {absl::StrCat(kPrefix, kSealMark), seal.Of(pod.uid, text, "")}};
+                        {absl::StrCat(kPrefix, kStartsMark), starts.empty() ? Json() : Json(starts)},
+                        {absl::StrCat(kPrefix, kSealMark), seal.Of(pod.uid, text, starts)}};
     const Json patch = {{"metadata", {{"resourceVersion", pod.version}, {"annotations", marks}}}};
     // If it fails the rest of a gang must wait: what the first one has now is not known.
     SIDING_RETURN_IF_ERROR(client.MergePatch(Pods(), pod.pod, patch).status());

@@ -9,7 +9,6 @@
 namespace siding::kubernetes {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using Kind = Fault::Kind;
 
@@ -48,7 +47,7 @@ class NumbersTest : public testing::Test {
 
   FakeClock clock_;
   FakePacer pacer_{clock_};
-  FakeApiServer server_{{.resources = {Pods(), {"", "v1", "configmaps", true}}}};
+  FakeApiServer server_{{.resources = {Pods(), ConfigMaps()}}};
   FakeTransport transport_{server_, clock_};
   ApiClient client_{transport_, pacer_};
   Numbers numbers_{client_, kWhere};
@@ -142,6 +141,18 @@ TEST_F(NumbersTest, APodThatWasNumberedWithoutAnAnswerKeepsItsNumber) {
   EXPECT_EQ(NumberOf("a"), "1");
   EXPECT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
   EXPECT_EQ(NumberOf("a"), "1");
+}
+
+TEST_F(NumbersTest, AnHeirGetsTheNumberOfItsJobAndHowOftenThatStarted) {
+  AddPod("a");
+  JobTable::Without without = Table().FindUnnumbered();
+  without.pods.front().heir = JobId(7);
+  without.pods.front().starts = 3;
+  ASSERT_TRUE(NumberPods(without, numbers_, seal_, client_).ok());
+  const Object pod = *client_.Get(Pods(), {"d", "a"});
+  EXPECT_EQ(NumberOf("a"), "7");
+  EXPECT_EQ(TextAt(*pod.json, {"metadata", "annotations", "siding.dev/starts"}), "3");
+  EXPECT_TRUE(seal_.HoldsOn(PodFrom(pod)));
 }
 
 }  // namespace

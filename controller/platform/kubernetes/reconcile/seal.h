@@ -10,14 +10,25 @@
 
 namespace siding::kubernetes {
 
+// Keeps the key for a controller, beside the Secret.
+class SealKeeper {
+ public:
+  virtual ~SealKeeper() = default;
+  // kNotFound: it has none.
+  virtual absl::StatusOr<std::string> Read() = 0;
+  // When it returns, the key is there after a power cut, too.
+  virtual absl::Status Keep(const std::string& key) = 0;
+};
+
 // A keyed hash (libsodium's crypto_auth, HMAC-SHA-512/256) of the pod's uid and its marks. A copy of it on
 // another pod does not hold, since that has another uid. Thread-safe.
 class Seal {
  public:
   // The key is in a Secret, `data.key`, which is made when it is not there: all controllers of a cluster have
-  // the same one. Without it, or with another, pods get new numbers. kFailedPrecondition: the Secret has no
-  // key in it.
-  static absl::StatusOr<Seal> Load(ApiClient& client, const ObjectName& where);
+  // the same one. With another one pods would get new numbers, and their jobs begin beside what was saved of
+  // them. So the keeper (if there is one) has it before anything is sealed, and a Secret that was deleted is
+  // made of it again. kFailedPrecondition: the Secret has no key in it, or not the one that was kept.
+  static absl::StatusOr<Seal> Load(ApiClient& client, const ObjectName& where, SealKeeper* keeper);
   explicit Seal(std::string key);  // kKeySize bytes
   static constexpr size_t kKeySize = 32;
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/status.h"
 #include "controller/platform/kubernetes/objects/marks.h"
 
 namespace siding::kubernetes {
@@ -14,10 +15,24 @@ namespace {
 constexpr char kHostnameLabel[] = "kubernetes.io/hostname";
 constexpr char kNoSchedule[] = "NoSchedule";
 
+// Its pods hold the room themselves. Only when their kubelets run them: what binds other pods may see that
+// the taint is gone before it sees who has the node, and a kubelet turns down the one that comes second. A
+// gang that lacks a pod, or of which one is over, may have another that needs its node. And one that ends
+// needs no more than it has. `late`: it has had a node for so long that all know it, though it may never run.
+bool HoldsItsRoom(const JobTable& table, JobId job, size_t nodes, bool late) {
+  const std::vector<const Pod*> pods = table.PodsThatCount(job);
+  if (pods.empty()) return true;  // they are gone, and the engine is about to know it
+  return pods.size() >= nodes && std::all_of(pods.begin(), pods.end(), [late](const Pod* pod) {
+           return IsOver(*pod) || (HoldsNode(*pod) && (late || pod->phase == PodPhase::kRunning));
+         });
+}
+
 // The jobs for which nodes are kept; a node that several want is the first one's.
-std::map<std::string, JobId> KeptNodes(const DesiredState& desired) {
+std::map<std::string, JobId> KeptNodes(const DesiredState& desired, const JobTable& table, Time now) {
   std::map<std::string, JobId> kept;
   for (const auto& [job, wanted] : desired.kept) {
+    const bool late = wanted.until != Time{} && now > wanted.until;
+    if (HoldsItsRoom(table, job, wanted.nodes.size(), late)) continue;
     for (const NodeId& node : wanted.nodes) kept.emplace(node.value(), job);
   }
   return kept;
@@ -27,6 +42,14 @@ Step PatchStep(std::string target, std::string action, const Resource& resource,
                Json body) {
   return {std::move(target), std::move(action),
           Patch{resource, name, std::make_shared<const Json>(std::move(body))}};
+}
+
+// Nobody else's pods come to this node any more. A taint of an earlier job's may be gone by now.
+bool IsSeenKept(const Node& node, const std::map<std::string, JobId>& kept) {
+  const auto job = kept.find(node.object.name.name);
+  return job != kept.end() && std::any_of(node.taints.begin(), node.taints.end(), [&](const Taint& taint) {
+           return taint.key == kKeptTaint && taint.value == absl::StrCat(job->second.value());
+         });
 }
 
 // Others' taints stay as they are, with all their fields. `job`: null, it is kept for nobody.
@@ -55,10 +78,6 @@ void AddNodeStep(const Node& node, const JobId* job, std::vector<Step>& steps) {
 
 std::string NameOf(const Pod& pod) { return "pod " + ToString(pod.name); }
 
-bool HasGate(const Pod& pod) {
-  return std::find(pod.gates.begin(), pod.gates.end(), kGate) != pod.gates.end();
-}
-
 Step LetGo(const Pod& pod, const Node& node) {
   Json gates = Json::array();
   for (const std::string& gate : pod.gates) {
@@ -77,27 +96,30 @@ Step LetGo(const Pod& pod, const Node& node) {
 }
 
 // Those that have no node yet get theirs, by rank, all of them or none.
-void AddPlacement(const JobTable& table, const std::vector<const Pod*>& pods,
-                  const std::vector<NodeId>& nodes, std::vector<Step>& steps) {
+void AddPlacement(const JobTable& table, const std::map<std::string, JobId>& kept,
+                  const std::vector<const Pod*>& pods, const std::vector<NodeId>& nodes,
+                  std::vector<Step>& steps) {
   if (pods.size() != nodes.size()) return;
   std::vector<Step> placed;
   for (size_t rank = 0; rank < pods.size(); ++rank) {
     const Pod& pod = *pods[rank];
     if (!pod.node.empty()) continue;
     const auto node = table.nodes().find(nodes[rank].value());
-    if (node == table.nodes().end() || !table.HasRoom(node->first, pod)) return;
+    if (node == table.nodes().end() || !IsSeenKept(node->second, kept) || !table.HasRoom(node->first, pod))
+      return;
     if (HasGate(pod)) {
       placed.push_back(LetGo(pod, node->second));
     } else if (pod.scheduler == kScheduler) {
-      placed.push_back({NameOf(pod), "bound to " + node->first, Binding{pod.name, pod.uid, node->first}});
+      placed.push_back({NameOf(pod), "bound to " + node->first,
+                        Binding{pod.name, pod.uid, node->first, pod.requests, node->second.allocatable,
+                                node->second.most_pods}});
     }
   }
   std::move(placed.begin(), placed.end(), std::back_inserter(steps));
 }
 
 void AddStatus(const Pod& pod, const std::string& why, std::vector<Step>& steps) {
-  const auto said = pod.said.find(kStatusMark);
-  if (said == pod.said.end() ? why.empty() : said->second == why) return;
+  if (SaidBy(pod, kStatusMark) == why) return;
   const Json text = why.empty() ? Json() : Json(why);
   Json body = {
       {"metadata", {{"uid", pod.uid}, {"annotations", {{absl::StrCat(kPrefix, kStatusMark), text}}}}}};
@@ -105,11 +127,27 @@ void AddStatus(const Pod& pod, const std::string& why, std::vector<Step>& steps)
                             pod.name, std::move(body)));
 }
 
+absl::Status CheckRoom(ApiClient& client, const Binding& binding) {
+  SIDING_ASSIGN_OR_RETURN(const ListPage page,
+                          client.List(Pods(), {.fields = absl::StrCat("spec.nodeName=", binding.node)}));
+  Amounts taken = binding.requests;
+  int pods = 0;
+  for (const Object& object : page.items) {
+    const Pod pod = PodFrom(object);
+    if (!HoldsNode(pod) || pod.uid == binding.uid) continue;
+    taken = taken + pod.requests;
+    ++pods;
+  }
+  if (pods < binding.most_pods && ToResources(binding.allocatable).Covers(ToResources(taken)))
+    return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("node ", binding.node, " has no room any more"));
+}
+
 }  // namespace
 
-std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& table) {
+std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& table, Time now) {
   std::vector<Step> steps;
-  const std::map<std::string, JobId> kept = KeptNodes(desired);
+  const std::map<std::string, JobId> kept = KeptNodes(desired, table, now);
   for (const auto& [name, node] : table.nodes()) {
     const auto job = kept.find(name);
     AddNodeStep(node, job == kept.end() ? nullptr : &job->second, steps);
@@ -120,7 +158,7 @@ std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& tabl
     const std::vector<const Pod*> pods = table.PodsOf(job);
     for (const Pod* pod : pods) AddStatus(*pod, is_wanted ? wanted->second.why : "", steps);
     // Nodes that are not kept for it may be another's by the time that it comes.
-    if (is_wanted && desired.kept.contains(job)) AddPlacement(table, pods, wanted->second.nodes, steps);
+    if (is_wanted && desired.kept.contains(job)) AddPlacement(table, kept, pods, wanted->second.nodes, steps);
   }
   return steps;
 }
@@ -129,6 +167,7 @@ absl::Status Apply(ApiClient& client, const Step& step) {
   if (const auto* patch = std::get_if<Patch>(&step.call))
     return client.MergePatch(patch->resource, patch->name, *patch->body).status();
   const auto& binding = std::get<Binding>(step.call);
+  SIDING_RETURN_IF_ERROR(CheckRoom(client, binding));
   return client.Bind(binding.pod, binding.uid, binding.node).status();
 }
 

@@ -29,22 +29,25 @@ struct Binding {
   ObjectName pod;
   std::string uid;
   std::string node;
+  Amounts requests;     // of the pod
+  Amounts allocatable;  // of the node, with
+  int most_pods = 0;
 };
 struct Step {
   std::string target;  // "node n1", "pod default/a": for people, as the following
   std::string action;  // "kept for job 42"
   std::variant<Patch, Binding> call;
 };
-struct StepResult {
-  Step step;
-  absl::Status status;
-};
 
 // A pod gets its node only when there is room on the nodes of its whole gang, for a kubelet turns down what
 // it has no room for, and the pod has failed then. One with siding's gate is told its node and let go; its
-// own scheduler does the rest.
-std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& table);
+// own scheduler does the rest. Nothing is placed on a node before its taint has been seen: until then others
+// may come. The taint goes when the job's pods run: what made way is not turned away by it any more, and may
+// come back as soon as they end.
+std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& table, Time now);
 
+// Before a binding the node's pods are read: what was seen of them may be older than the taint. kAborted:
+// there is no room.
 absl::Status Apply(ApiClient& client, const Step& step);
 // What is meant was done by another, or was of an object that is another by now: it shows with the next
 // change.

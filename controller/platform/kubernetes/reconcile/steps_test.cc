@@ -53,7 +53,7 @@ class StepsTest : public testing::Test {
   // Takes the steps; what was done, for people.
   std::vector<std::string> Take() {
     std::vector<std::string> taken;
-    for (const Step& step : StepsTowards(desired_, Table())) {
+    for (const Step& step : StepsTowards(desired_, Table(), clock_.Now())) {
       const absl::Status status = Apply(client_, step);
       taken.push_back(step.target + ": " + step.action + (status.ok() ? "" : ": " + status.ToString()));
     }
@@ -62,6 +62,16 @@ class StepsTest : public testing::Test {
   void Keep(const std::vector<NodeId>& nodes, const std::string& why = "") {
     desired_.kept[JobId(7)] = {nodes, "d", {}};
     desired_.jobs[JobId(7)] = {.nodes = nodes, .why = why};
+  }
+  // One that is there, and that somebody else is to place.
+  void AddWaiting(const std::string& job = "7") {
+    Put("pods", {"d", "waiting-" + job}, Pod({{"schedulerName", "others"}}, job));
+  }
+  // Its kubelet runs it.
+  void Run(const std::string& name) {
+    Json pod = Now(Pods(), {"d", name});
+    pod["status"]["phase"] = "Running";
+    Put("pods", {"d", name}, pod);
   }
   Json Now(const Resource& resource, const ObjectName& name) { return *client_.Get(resource, name)->json; }
 
@@ -79,6 +89,7 @@ TEST_F(StepsTest, NothingDesiredIsNothingToDo) {
 }
 
 TEST_F(StepsTest, ANodeIsKeptOnceAndThenNoMore) {
+  AddWaiting();
   desired_.kept[JobId(7)] = {{NodeId("n1")}, "d", {}};
   EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7"));
   EXPECT_EQ(ListAt(Now(Nodes(), {"", "n1"}), {"spec", "taints"}),
@@ -89,6 +100,7 @@ TEST_F(StepsTest, ANodeIsKeptOnceAndThenNoMore) {
   EXPECT_THAT(ListAt(Now(Nodes(), {"", "n1"}), {"spec", "taints"}), IsEmpty());
 }
 TEST_F(StepsTest, ANodeThatIsKeptForAnotherChangesHands) {
+  AddWaiting();
   AddNode("n1",
           {{"taints", Json::array({{{"key", "siding.dev/kept-for"}, {"value", "6"}, {"effect", "NoSchedule"}},
                                    kOthersTaint})}});
@@ -99,8 +111,9 @@ TEST_F(StepsTest, ANodeThatIsKeptForAnotherChangesHands) {
                 {kOthersTaint, {{"key", "siding.dev/kept-for"}, {"value", "7"}, {"effect", "NoSchedule"}}}));
 }
 TEST_F(StepsTest, ANodeThatChangedMeanwhileIsLookedAtAgain) {
+  AddWaiting();
   desired_.kept[JobId(7)] = {{NodeId("n1")}, "d", {}};
-  const std::vector<Step> steps = StepsTowards(desired_, Table());
+  const std::vector<Step> steps = StepsTowards(desired_, Table(), clock_.Now());
   AddNode("n1", {{"taints", Json::array({kOthersTaint})}});
   const absl::Status status = Apply(client_, steps.front());
   EXPECT_TRUE(IsOverTaken(status)) << status;
@@ -110,9 +123,90 @@ TEST_F(StepsTest, ANodeThatChangedMeanwhileIsLookedAtAgain) {
 TEST_F(StepsTest, APodIsBoundWhereThereIsRoom) {
   Put("pods", {"d", "a"}, Pod());
   Keep({NodeId("n2")});
-  EXPECT_THAT(Take(), ElementsAre("node n2: kept for job 7", "pod d/a: bound to n2"));
+  EXPECT_THAT(Take(), ElementsAre("node n2: kept for job 7"));
+  EXPECT_THAT(Take(), ElementsAre("pod d/a: bound to n2"));
   EXPECT_EQ(TextAt(Now(Pods(), {"d", "a"}), {"spec", "nodeName"}), "n2");
   EXPECT_THAT(Take(), IsEmpty());
+}
+TEST_F(StepsTest, ANodeOnWhichItsPodRunsIsKeptNoMore) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n2")});
+  Take();
+  Take();
+  Run("a");
+  EXPECT_THAT(Take(), ElementsAre("node n2: kept no more"));
+  EXPECT_THAT(Take(), IsEmpty());
+}
+TEST_F(StepsTest, ANodeWhosePodIsBoundAndDoesNotRunYetStaysKept) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n2")});
+  Take();
+  Take();
+  EXPECT_THAT(Take(), IsEmpty());
+}
+TEST_F(StepsTest, ANodeIsNotKeptAgainWhileItsPodEnds) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n2")});
+  Take();
+  Take();
+  Run("a");
+  Take();
+  Json pod = Now(Pods(), {"d", "a"});
+  pod["metadata"]["deletionTimestamp"] = "2026-05-01T12:00:00Z";
+  Put("pods", {"d", "a"}, pod);
+  EXPECT_THAT(Take(), IsEmpty());
+  transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "a"}); });
+  EXPECT_THAT(Take(), IsEmpty());
+}
+TEST_F(StepsTest, ANodeWhosePodNeverRunsIsKeptAsLongAsWasPromised) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n2")});
+  desired_.kept[JobId(7)].until = clock_.Now() + std::chrono::seconds(1);
+  Take();
+  Take();
+  EXPECT_THAT(Take(), IsEmpty());
+  clock_.Advance(std::chrono::seconds(2));
+  EXPECT_THAT(Take(), ElementsAre("node n2: kept no more"));
+}
+TEST_F(StepsTest, ANodeThatAnotherDeadlineWantsIsKeptForThatOne) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n2")});
+  AddWaiting("8");
+  desired_.kept[JobId(8)] = {{NodeId("n2")}, "d", {}};
+  Take();
+  Take();
+  Run("a");
+  EXPECT_THAT(Take(), ElementsAre("node n2: kept for job 8"));
+}
+TEST_F(StepsTest, NodesOfAGangStayKeptUntilAllItsPodsRun) {
+  for (const char* name : {"g-0", "g-1"}) Put("pods", {"d", name}, InGang(Pod()));
+  Keep({NodeId("n1"), NodeId("n2")});
+  Take();
+  Take();
+  Run("g-0");
+  EXPECT_THAT(Take(), IsEmpty());
+  Run("g-1");
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept no more", "node n2: kept no more"));
+}
+TEST_F(StepsTest, NodesOfAGangThatLacksAPodStayKept) {
+  for (const char* name : {"g-0", "g-1"}) Put("pods", {"d", name}, InGang(Pod()));
+  Keep({NodeId("n1"), NodeId("n2")});
+  Take();
+  Take();
+  Run("g-0");
+  transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "g-1"}); });
+  EXPECT_THAT(Take(), IsEmpty());
+}
+TEST_F(StepsTest, ANodeIsKeptAgainForThePodThatComesInThePlaceOfOneThatRan) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n2")});
+  Take();
+  Take();
+  Run("a");
+  Take();
+  transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "a"}); });
+  Put("pods", {"d", "b"}, Pod());
+  EXPECT_THAT(Take(), ElementsAre("node n2: kept for job 7"));
 }
 TEST_F(StepsTest, ItWaitsWhileAnotherIsThere) {
   Put("pods", {"d", "a"}, Pod());
@@ -124,6 +218,28 @@ TEST_F(StepsTest, ItWaitsWhileAnotherIsThere) {
   EXPECT_THAT(Take(), ElementsAre("node n2: kept for job 7"));
   transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "victim"}); });
   EXPECT_THAT(Take(), ElementsAre("pod d/a: bound to n2"));
+}
+TEST_F(StepsTest, ATaintThatIsStillAnothersKeepsNothing) {
+  Put("pods", {"d", "a"}, Pod());
+  AddNode("n2",
+          {{"taints",
+            Json::array({{{"key", "siding.dev/kept-for"}, {"value", "6"}, {"effect", "NoSchedule"}}})}});
+  Keep({NodeId("n2")});
+  EXPECT_THAT(Take(), ElementsAre("node n2: kept for job 7"));
+  EXPECT_THAT(Take(), ElementsAre("pod d/a: bound to n2"));
+}
+TEST_F(StepsTest, WhoCameBeforeTheTaintIsSeenBeforeABinding) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n2")});
+  Take();
+  const std::vector<Step> steps = StepsTowards(desired_, Table(), clock_.Now());
+  ASSERT_EQ(steps.size(), 1);
+  Json other = Pod({{"nodeName", "n2"}}, "3");
+  other["spec"]["containers"].push_back(other["spec"]["containers"][0]);
+  Put("pods", {"d", "other"}, other);
+  const absl::Status status = Apply(client_, steps.front());
+  EXPECT_TRUE(IsOverTaken(status)) << status;
+  EXPECT_EQ(TextAt(Now(Pods(), {"d", "a"}), {"spec", "nodeName"}), "");
 }
 TEST_F(StepsTest, AGangIsBoundTogetherByRank) {
   for (const char* name : {"g-0", "g-1"}) Put("pods", {"d", name}, InGang(Pod()));
@@ -139,6 +255,7 @@ TEST_F(StepsTest, AGangIsBoundTogetherByRank) {
 TEST_F(StepsTest, TheRestOfAGangIsBoundAfterAFailure) {
   for (const char* name : {"g-0", "g-1"}) Put("pods", {"d", name}, InGang(Pod()));
   Keep({NodeId("n1"), NodeId("n2")});
+  Take();
   transport_.Add({.kind = Fault::Kind::kAnswer, .path = "g-1/binding", .code = 500});
   Take();
   EXPECT_THAT(Take(), ElementsAre("pod d/g-1: bound to n2"));
@@ -149,7 +266,8 @@ TEST_F(StepsTest, AGatedPodIsToldItsNodeAndLetGo) {
       Pod({{"schedulingGates", Json::array({{{"name", "siding.dev/wait"}}})},
            {"tolerations", Json::array({toleration})}}));
   Keep({NodeId("n1")});
-  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7", "pod d/a: let go to n1"));
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7"));
+  EXPECT_THAT(Take(), ElementsAre("pod d/a: let go to n1"));
   const Json now = Now(Pods(), {"d", "a"});
   EXPECT_THAT(ListAt(now, {"spec", "schedulingGates"}), IsEmpty());
   EXPECT_EQ(TextAt(now, {"spec", "nodeSelector", "kubernetes.io/hostname"}), "host-n1");
@@ -167,7 +285,8 @@ TEST_F(StepsTest, WithoutNodesThatAreKeptNothingIsBound) {
 TEST_F(StepsTest, AnotherPodOfThatNameIsNotBound) {
   Put("pods", {"d", "a"}, Pod());
   Keep({NodeId("n1")});
-  const std::vector<Step> steps = StepsTowards(desired_, Table());
+  Take();
+  const std::vector<Step> steps = StepsTowards(desired_, Table(), clock_.Now());
   transport_.Do([](FakeApiServer& server) { server.store().Remove("pods", {"d", "a"}); });
   EXPECT_TRUE(IsOverTaken(Apply(client_, steps.back())));
 }

@@ -6,45 +6,39 @@
 
 namespace siding::kubernetes {
 
-Informer::Informer(Transport& transport, Pacer& pacer, InformerListener& listener, Resource resource,
-                   Selection selection, InformerRules rules)
+InformerTurns::InformerTurns(Transport& transport, Pacer& pacer, InformerListener& listener,
+                             Resource resource, Selection selection, InformerRules rules)
     : transport_(transport),
       pacer_(pacer),
       listener_(listener),
       resource_(std::move(resource)),
       selection_(std::move(selection)),
       rules_(rules),
-      state_(rules),
-      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+      state_(rules) {}
 
-Informer::~Informer() {
-  thread_.request_stop();
-  thread_.join();
-}
-
-Objects Informer::Snapshot() const {
+Objects InformerTurns::Snapshot() const {
   MutexLock lock(mutex_);
   return state_.objects();
 }
 
-void Informer::Run(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    InformerState::Step step;
-    {
-      MutexLock lock(mutex_);
-      step = state_.Next();
-    }
-    const Duration pause = step.not_before - pacer_.Now();
-    if (pause > Duration(0) && !pacer_.Pause(pause, stop)) return;
-    Take(step, stop);
-    if (!stop.stop_requested()) Tell();
-  }
+Time InformerTurns::NotBefore() const {
+  MutexLock lock(mutex_);
+  return state_.Next().not_before;
 }
 
-void Informer::Take(const InformerState::Step& step, const std::stop_token& stop) {
+void InformerTurns::Take(const std::stop_token& stop) {
+  InformerState::Step step;
+  {
+    MutexLock lock(mutex_);
+    step = state_.Next();
+  }
   // The state decides when something is tried again.
   ApiClient client(transport_, pacer_, stop, {.attempts = 1});
-  if (!step.list) return Watch(client, step);
+  step.list ? List(client, step) : Watch(client, step);
+  if (!stop.stop_requested()) Tell();
+}
+
+void InformerTurns::List(ApiClient& client, const InformerState::Step& step) {
   absl::StatusOr<ListPage> page = client.GetPage(resource_, selection_, step.limit, step.token);
   MutexLock lock(mutex_);
   if (page.ok()) {
@@ -54,7 +48,7 @@ void Informer::Take(const InformerState::Step& step, const std::stop_token& stop
   }
 }
 
-void Informer::Watch(ApiClient& client, const InformerState::Step& step) {
+void InformerTurns::Watch(ApiClient& client, const InformerState::Step& step) {
   const std::string what = absl::StrCat("watch ", ToString(resource_));
   {
     MutexLock lock(mutex_);
@@ -79,7 +73,7 @@ void Informer::Watch(ApiClient& client, const InformerState::Step& step) {
   state_.OnWatchEnded(said.ok() ? ended : said, pacer_.Now());
 }
 
-void Informer::Tell() {
+void InformerTurns::Tell() {
   std::vector<ObjectChange> changes;
   absl::Status health;
   bool synced = false;
@@ -95,6 +89,22 @@ void Informer::Tell() {
   }
   if (!changes.empty()) listener_.OnChanges(changes);
   if (synced && !std::exchange(told_.synced, true)) listener_.OnSynced();
+}
+
+Informer::Informer(Transport& transport, Pacer& pacer, InformerListener& listener, Resource resource,
+                   Selection selection, InformerRules rules)
+    : turns_(transport, pacer, listener, std::move(resource), std::move(selection), rules),
+      thread_([this, &pacer](const std::stop_token& stop) {
+        while (!stop.stop_requested()) {
+          const Duration pause = turns_.NotBefore() - pacer.Now();
+          if (pause > Duration(0) && !pacer.Pause(pause, stop)) return;
+          turns_.Take(stop);
+        }
+      }) {}
+
+Informer::~Informer() {
+  thread_.request_stop();
+  thread_.join();
 }
 
 }  // namespace siding::kubernetes

@@ -28,24 +28,21 @@ class InformerListener {
   virtual void OnHealth(const absl::Status& health) = 0;
 };
 
-// Works from construction to destruction, which ends a call that is under way, and waits for the listener.
-class Informer {
+// What an informer does, turn by turn, by whoever calls it. One call at a time, but for Snapshot().
+class InformerTurns {
  public:
   // References must outlive it.
-  Informer(Transport& transport, Pacer& pacer, InformerListener& listener, Resource resource,
-           Selection selection = {}, InformerRules rules = {});
-  ~Informer();
-  Informer(const Informer&) = delete;
-  Informer& operator=(const Informer&) = delete;
+  InformerTurns(Transport& transport, Pacer& pacer, InformerListener& listener, Resource resource,
+                Selection selection = {}, InformerRules rules = {});
 
-  // All objects as of one moment; it may be later than what the listener was told. Nothing before the first
-  // list. Costs a copy of the names, not of the objects. Thread-safe.
+  // The next turn is not to be taken earlier.
+  Time NotBefore() const;
+  // Asks for one page of a list, or watches until the watch ends, and tells the listener of what has changed.
+  void Take(const std::stop_token& stop);
   Objects Snapshot() const;
 
  private:
-  void Run(const std::stop_token& stop);
-  // One page of a list, or one watch.
-  void Take(const InformerState::Step& step, const std::stop_token& stop);
+  void List(ApiClient& client, const InformerState::Step& step);
   void Watch(ApiClient& client, const InformerState::Step& step);
   void Tell();
 
@@ -57,11 +54,29 @@ class Informer {
   const InformerRules rules_;
   mutable Mutex mutex_;
   InformerState state_ ABSL_GUARDED_BY(mutex_);
-  // What the listener was told; of the thread.
+  // What the listener was told.
   struct Told {
     bool synced = false;
     absl::StatusCode health = absl::StatusCode::kOk;
   } told_;
+};
+
+// Works from construction to destruction, which ends a call that is under way, and waits for the listener.
+class Informer {
+ public:
+  // As InformerTurns.
+  Informer(Transport& transport, Pacer& pacer, InformerListener& listener, Resource resource,
+           Selection selection = {}, InformerRules rules = {});
+  ~Informer();
+  Informer(const Informer&) = delete;
+  Informer& operator=(const Informer&) = delete;
+
+  // All objects as of one moment; it may be later than what the listener was told. Nothing before the first
+  // list. Costs a copy of the names, not of the objects. Thread-safe.
+  Objects Snapshot() const { return turns_.Snapshot(); }
+
+ private:
+  InformerTurns turns_;
   std::jthread thread_;
 };
 

@@ -102,8 +102,8 @@ void InformerState::OnEvent(WatchEvent event) {
   health_ = absl::OkStatus();
   backoff_.Reset();
   Object& object = event.object;
-  const std::string known =
-      std::exchange(version_, IsOld(object.version, version_) ? version_ : object.version);
+  const std::string known = version_;
+  if (!IsOld(object.version, known)) version_ = object.version;
   if (event.kind == WatchEvent::Kind::kBookmark) return;
   const auto held = objects_.find(object.name);
   if (event.kind == WatchEvent::Kind::kDeleted) {

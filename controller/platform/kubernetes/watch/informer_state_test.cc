@@ -114,6 +114,12 @@ TEST_F(InformerStateTest, WhatIsToldTwiceHappensOnce) {
   for (int i = 0; i < 2; ++i) Event(Kind::kDeleted, Of("a", 7));
   EXPECT_THAT(Changes(), ElementsAre("-a6"));
 }
+TEST_F(InformerStateTest, WhatIsToldTwiceLeavesTheVersionAsItIs) {
+  Page({Of("a", 3)}, 5);
+  Event(Kind::kModified, Of("a", 7));
+  Event(Kind::kModified, Of("a", 6));
+  EXPECT_EQ(state_.Next().version, "7");
+}
 TEST_F(InformerStateTest, WhatIsGoneIsNotBroughtBackByWhatIsToldAgain) {
   Page({Of("a", 3)}, 5);
   Event(Kind::kDeleted, Of("a", 7));

@@ -7,8 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "controller/platform/kubernetes/objects/marks.h"
+#include "controller/platform/kubernetes/objects/saving.h"
 
 namespace siding::kubernetes {
 namespace {
@@ -18,10 +19,8 @@ constexpr uint32_t kNobody = 65534;
 
 // A mark that cannot be read is none: the pod gets another one.
 std::optional<int64_t> WholeMark(const Pod& pod, const char* mark, int64_t most) {
-  const auto said = pod.said.find(mark);
   int64_t value = 0;
-  if (said == pod.said.end() || !absl::SimpleAtoi(said->second, &value) || value < 1 || value > most)
-    return std::nullopt;
+  if (!absl::SimpleAtoi(SaidBy(pod, mark), &value) || value < 1 || value > most) return std::nullopt;
   return value;
 }
 
@@ -30,12 +29,7 @@ std::optional<JobId> NumberOf(const Pod& pod) {
   return number ? std::optional(JobId(*number)) : std::nullopt;
 }
 
-bool IsOver(const Pod& pod) { return pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed; }
-
-bool WaitsForSiding(const Pod& pod) {
-  return pod.scheduler == kScheduler ||
-         std::find(pod.gates.begin(), pod.gates.end(), kGate) != pod.gates.end();
-}
+int StartsOf(const Pod& pod) { return static_cast<int>(WholeMark(pod, kStartsMark, 1'000'000).value_or(1)); }
 
 bool HasOthersGates(const Pod& pod) {
   return std::any_of(pod.gates.begin(), pod.gates.end(),
@@ -51,16 +45,6 @@ Resources MostOf(Resources a, const Resources& b) {
   return {std::max(a.slots, b.slots), std::max(a.memory, b.memory), std::max(a.gpus, b.gpus)};
 }
 
-// Whatever somebody wrote into a pod, sums stay in range.
-template <class Number>
-Number Sum(Number a, Number b) {
-  Number sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<Number>::max() : sum;
-}
-Resources Sum(const Resources& a, const Resources& b) {
-  return {Sum(a.slots, b.slots), Bytes{Sum(a.memory.value, b.memory.value)}, Sum(a.gpus, b.gpus)};
-}
-
 Resources LeftOf(const Resources& all, const Resources& taken) {
   return {std::max(0, all.slots - taken.slots), std::max(Bytes{0}, all.memory - taken.memory),
           std::max(0, all.gpus - taken.gpus)};
@@ -70,14 +54,14 @@ Resources LeftOf(const Resources& all, const Resources& taken) {
 
 void JobTable::OnPods(const std::vector<ObjectChange>& changes) {
   for (const ObjectChange& change : changes) {
-    std::string said;
+    std::optional<Entry> before;
     if (change.before) {
       const auto known = pods_.find(change.before->name);
       if (known != pods_.end() && change.after && known->second.pod.uid == change.after->uid)
-        said = known->second.refused;
+        before = known->second;
       Drop(change.before->name);
     }
-    if (change.after) Put(PodFrom(*change.after), said);
+    if (change.after) Put(PodFrom(*change.after), before ? &*before : nullptr);
   }
 }
 
@@ -93,16 +77,96 @@ void JobTable::OnNodes(const std::vector<ObjectChange>& changes) {
   }
 }
 
-void JobTable::Put(const Pod& pod, const std::string& said) {
+void JobTable::OnBudgets(const std::vector<ObjectChange>& changes) {
+  std::set<std::string> spaces;
+  for (const ObjectChange& change : changes) {
+    const ObjectName& name = (change.after ? change.after : change.before)->name;
+    spaces.insert(name.space);
+    if (change.after) {
+      budgets_[name] = BudgetFrom(*change.after);
+    } else {
+      budgets_.erase(name);
+    }
+  }
+  for (const auto& [job, pods] : jobs_) {
+    if (spaces.contains(pods.begin()->space)) changed_jobs_.insert(job);
+  }
+}
+
+std::string JobTable::KeptBy(const Pod& pod) const {
+  for (auto budget = budgets_.lower_bound({pod.name.space, ""});
+       budget != budgets_.end() && budget->first.space == pod.name.space; ++budget) {
+    if (!budget->second.lets_go && Covers(budget->second, pod) && IsReady(pod))
+      return absl::StrCat("the disruption budget ", budget->first.name, " lets none of its pods go");
+  }
+  return "";
+}
+
+void JobTable::OnNext(std::map<JobId, DesiredState::Next> next) {
+  // The pods of others are not followed by ones that go on.
+  std::erase_if(next, [](const auto& one) { return !one.second.labels.contains(kOwnerUidLabel); });
+  for (const auto* one : {&next, &next_}) {
+    const auto& other = one == &next ? next_ : next;
+    for (const auto& [job, how] : *one) {
+      if (!other.contains(job)) changed_jobs_.insert(job);
+    }
+  }
+  next_ = std::move(next);
+  next_known_ = true;
+  std::erase_if(ownerless_, [this](JobId job) { return !next_.contains(job); });
+  std::erase_if(starts_, [this](const auto& given) { return !next_.contains(given.first); });
+  // Pods that the cluster has ended stay, and may have been seen before it was known that their job goes on.
+  for (const auto& [job, how] : next_) {
+    const auto had = jobs_.find(job);
+    if (had == jobs_.end()) continue;
+    for (const ObjectName& name : had->second) NoteStart(job, pods_.at(name).pod);
+  }
+}
+
+void JobTable::NoteStart(JobId job, const Pod& pod) {
+  int& given = starts_[job];
+  given = std::max(given, StartsOf(pod));
+}
+
+void JobTable::OnOwnerGone(JobId job) {
+  if (next_.contains(job) && ownerless_.insert(job).second) changed_jobs_.insert(job);
+}
+
+std::vector<Orphan> JobTable::Orphans() const {
+  std::vector<Orphan> orphans;
+  for (const auto& [job, next] : next_) {
+    if (!WaitsForNextPod(job)) continue;
+    const auto label = [&, &labels = next.labels](const char* name) {
+      const auto found = labels.find(name);
+      return found == labels.end() ? "" : found->second;
+    };
+    const std::pair<std::string, std::string> owner =
+        absl::StrSplit(label(kOwnerLabel), absl::MaxSplits('/', 1));
+    orphans.push_back({job, {label("namespace"), owner.second}, owner.first, label(kOwnerUidLabel)});
+  }
+  return orphans;
+}
+
+void JobTable::Put(const Pod& pod, const Entry* before) {
   Entry entry{.pod = pod};
+  if (saves_) entry.not_saved = WhyNotSaved(pod);
   absl::StatusOr<std::optional<Ask>> ask = AskOf(pod);
-  const std::string why = !ask.ok() ? std::string(ask.status().message()) : *ask ? WhyNot(pod, **ask) : "";
+  const std::string why = !ask.ok() ? std::string(ask.status().message()) : *ask ? WhyNot(entry, **ask) : "";
   if (!why.empty()) {
-    if (why != said) refusals_.push_back({pod.name, pod.uid, why});
+    if (before == nullptr || why != before->refused) refusals_.push_back({pod.name, pod.uid, why});
     entry.refused = why;
   } else if (ask.ok() && *ask) {
     entry.ask = **ask;
     if (is_ours_(pod)) entry.number = NumberOf(pod);
+    if (entry.number && next_.contains(*entry.number)) NoteStart(*entry.number, pod);
+  } else if (ask.ok()) {
+    if (is_ours_(pod)) entry.left = NumberOf(pod);
+    if (!entry.left && before != nullptr) entry.left = before->number ? before->number : before->left;
+  }
+  // One that is being deleted, or that the cluster has ended, does not run on.
+  if (entry.left && !pod.deleting && !pod.disrupted) {
+    left_[*entry.left].insert(pod.name);
+    changed_jobs_.insert(*entry.left);
   }
   if (entry.number) {
     jobs_[*entry.number].insert(pod.name);
@@ -123,6 +187,11 @@ void JobTable::Drop(const ObjectName& name) {
     if (!found->second.number) changed_nodes_.insert(node);
     if (on->second.empty()) on_nodes_.erase(on);
   }
+  if (const auto job = found->second.left; job && left_.contains(*job)) {
+    left_[*job].erase(name);
+    if (left_[*job].empty()) left_.erase(*job);
+    changed_jobs_.insert(*job);
+  }
   if (const auto number = found->second.number) {
     changed_jobs_.insert(*number);
     const auto job = jobs_.find(*number);
@@ -132,31 +201,31 @@ void JobTable::Drop(const ObjectName& name) {
   pods_.erase(found);
 }
 
-std::string JobTable::WhyNot(const Pod& pod, const Ask& ask) const {
+std::string JobTable::WhyNot(const Entry& entry, const Ask& ask) const {
+  const Pod& pod = entry.pod;
   if (left_alone_.contains(pod.name.space))
     return absl::StrCat("siding leaves pods of the namespace ", pod.name.space, " alone");
   if (!pod.problem.empty()) return pod.problem;
-  if (!ask.start_by && !ask.methods.Has(Method::kKill))
-    return absl::StrCat(kPrefix,
-                        "preemptible: expected kill among its methods: pods can only be evicted as yet");
+  const std::string not_saved = !saves_             ? "pods are only evicted in this cluster"
+                                : !ask.gang.empty() ? "it belongs to a gang"
+                                                    : entry.not_saved;
+  // One that is a job already stays it, though its owner be gone.
+  const bool is_job = NumberOf(pod) && is_ours_(pod);
+  if (!ask.start_by && !is_job && !ask.methods.Has(Method::kKill) && !not_saved.empty())
+    return absl::StrCat(kPrefix, "preemptible: expected kill among its methods: it cannot be saved, for ",
+                        not_saved);
   if (!ask.start_by) return "";
-  if (!WaitsForSiding(pod) && pod.node.empty())
-    return absl::StrCat("siding.dev/start-by: expected schedulerName: ", kScheduler,
-                        ", or the scheduling gate ", kGate, ": another scheduler would choose its node");
-  std::vector<std::string> not_planned = pod.placement.not_planned;
-  for (const auto& [name, amount] : pod.requests.others) not_planned.push_back(name);
-  if (not_planned.empty()) return "";
-  return absl::StrCat("siding.dev/start-by: expected nothing that siding does not plan with, as is ",
-                      absl::StrJoin(not_planned, ", "));
+  // One that siding has let go itself has no gate any more, until its scheduler has bound it.
+  return std::string(CheckDeadline(pod, is_job).message());
 }
 
-Resources JobTable::TakenOf(const std::string& node, bool by_jobs_too) const {
-  Resources taken{0, Bytes{0}, 0};
+Amounts JobTable::TakenOf(const std::string& node, bool by_jobs_too) const {
+  Amounts taken;
   const auto on = on_nodes_.find(node);
   if (on == on_nodes_.end()) return taken;
   for (const ObjectName& name : on->second) {
     const Entry& entry = pods_.at(name);
-    if (by_jobs_too || !entry.number) taken = Sum(taken, ToResources(entry.pod.requests));
+    if (by_jobs_too || !entry.number) taken = taken + entry.pod.requests;
   }
   return taken;
 }
@@ -166,7 +235,7 @@ bool JobTable::HasRoom(const std::string& node, const Pod& pod) const {
   if (found == nodes_.end()) return false;
   const auto on = on_nodes_.find(node);
   const int pods = on == on_nodes_.end() ? 0 : static_cast<int>(on->second.size());
-  const Resources with = Sum(TakenOf(node, true), ToResources(pod.requests));
+  const Resources with = ToResources(TakenOf(node, true) + pod.requests);
   return pods < found->second.most_pods && ToResources(found->second.allocatable).Covers(with);
 }
 
@@ -180,10 +249,12 @@ ManagerChanges JobTable::TakeChanges() {
   ManagerChanges changes;
   for (const JobId number : std::exchange(changed_jobs_, {})) {
     const auto job = jobs_.find(number);
-    if (job == jobs_.end()) {
+    if (WaitsForNextPod(number)) {
+      changes.jobs.push_back(JobWithoutPods(number, next_.at(number)));
+    } else if (job == jobs_.end()) {
       changes.gone_jobs.push_back(number);
     } else {
-      changes.jobs.push_back(JobOf(number));
+      changes.jobs.push_back(JobOf(number, PodsThatCount(number)));
     }
   }
   for (const std::string& name : std::exchange(changed_nodes_, {})) {
@@ -216,7 +287,13 @@ std::vector<const Pod*> JobTable::PodsThatCount(JobId job) const {
   std::vector<const Pod*> pods = PodsOf(job);
   const auto members = jobs_.find(job);
   if (!pods.empty() || members == jobs_.end()) return pods;
-  for (const ObjectName& name : members->second) pods.push_back(&pods_.at(name).pod);
+  // Those that the cluster has ended stay for as long as their owner does.
+  int last = 0;
+  for (const ObjectName& name : members->second) last = std::max(last, StartsOf(pods_.at(name).pod));
+  for (const ObjectName& name : members->second) {
+    const Pod& pod = pods_.at(name).pod;
+    if (StartsOf(pod) == last) pods.push_back(&pod);
+  }
   std::sort(pods.begin(), pods.end(), IsBefore);
   return pods;
 }
@@ -224,28 +301,56 @@ std::vector<const Pod*> JobTable::PodsThatCount(JobId job) const {
 std::vector<PodTask> JobTable::Tasks() const {
   std::vector<PodTask> tasks;
   for (const auto& [number, members] : jobs_) {
-    const ManagedJob job = JobOf(number);
+    const std::vector<const Pod*> pods = PodsThatCount(number);
+    const ManagedJob job = JobOf(number, pods);
     if (job.spec.methods.empty()) continue;
     int rank = 0;
-    for (const Pod* pod : PodsThatCount(number)) {
-      PodTask task{TaskId{number, job.starts, rank++},
-                   NodeId(pod->node),
-                   pod->name,
-                   pod->uid,
-                   pod->started,
-                   {},
-                   job.spec};
-      if (IsOver(*pod)) task.succeeded = pod->phase == PodPhase::kSucceeded;
-      if (!pod->node.empty()) tasks.push_back(std::move(task));
+    for (const Pod* pod : pods) AddTask(job, *pod, {number, job.starts, rank++}, tasks);
+    if (!next_.contains(number)) continue;
+    // Those that still end while another has come in their place, or is to come.
+    for (const ObjectName& name : members) {
+      const Pod& pod = pods_.at(name).pod;
+      if (std::find(pods.begin(), pods.end(), &pod) == pods.end())
+        AddTask(job, pod, {number, StartsOf(pod), 0}, tasks);
     }
   }
   return tasks;
 }
 
-ManagedJob JobTable::JobOf(JobId number) const {
-  const std::vector<const Pod*> pods = PodsThatCount(number);
+void JobTable::AddTask(const ManagedJob& job, const Pod& pod, const TaskId& id,
+                       std::vector<PodTask>& tasks) const {
+  if (pod.node.empty()) return;
+  PodTask task{.id = id,
+               .node = NodeId(pod.node),
+               .pod = pod.name,
+               .uid = pod.uid,
+               .started = pod.started,
+               .spec = job.spec};
+  // Until it is known which jobs go on, one that could is not over because of its pod.
+  const bool undecided = saves_ && !next_known_ && !HeritageOf(pods_.at(pod.name)).empty();
+  const bool has_failed_leaving = pod.deleting && pod.phase == PodPhase::kFailed;
+  task.disrupted =
+      (pod.disrupted && next_.contains(id.job)) || (undecided && (pod.disrupted || has_failed_leaving));
+  if (IsOver(pod) && !task.disrupted && !IsBeingReplaced(id.job, pod))
+    task.succeeded = pod.phase == PodPhase::kSucceeded;
+  task.not_saved = job.spec.nodes > 1 ? "it belongs to a gang" : pods_.at(pod.name).not_saved;
+  const auto next = next_.find(id.job);
+  // It is the first pod; or what it was to go on with came to its end when the pod had its number already,
+  // and this is another piece of work of the same owner.
+  if (id.incarnation == 1 || (next == next_.end() && next_known_)) {
+    task.next.how = DesiredState::Next::How::kBeginning;
+  } else if (next != next_.end() && next->second.starts < id.incarnation) {
+    task.next = next->second;
+  } else if (next != next_.end()) {
+    task.start_is_over = next->second.how != DesiredState::Next::How::kNotYet;
+  }
+  tasks.push_back(std::move(task));
+}
+
+ManagedJob JobTable::JobOf(JobId number, const std::vector<const Pod*>& pods) const {
   ManagedJob job;
   job.id = number;
+  job.can_be_pinned = false;
   const bool any_live =
       std::any_of(pods.begin(), pods.end(), [](const Pod* pod) { return !pod->deleting && !IsOver(*pod); });
   const Entry& first = pods_.at(pods.front()->name);
@@ -257,7 +362,7 @@ ManagedJob JobTable::JobOf(JobId number) const {
   if (any_live) {
     job.phase = is_whole && have_nodes ? ManagedPhase::kRunning : ManagedPhase::kWaiting;
   } else {
-    job.phase = all(IsOver) ? ManagedPhase::kOver : ManagedPhase::kEnding;
+    job.phase = IsOverWithPods(number) ? ManagedPhase::kOver : ManagedPhase::kEnding;
   }
   job.may_start =
       is_whole && std::none_of(pods.begin(), pods.end(), [](const Pod* pod) { return HasOthersGates(*pod); });
@@ -267,8 +372,9 @@ ManagedJob JobTable::JobOf(JobId number) const {
   for (const Pod* pod : pods) {
     if (job.phase != ManagedPhase::kWaiting && !pod->node.empty()) job.nodes.emplace_back(pod->node);
     job.submitted = std::max(job.submitted, pod->created);
+    if (job.kept_by.empty() && !pod->deleting) job.kept_by = KeptBy(*pod);
     if (job.started) job.started = std::max(*job.started, *pod->started);
-    job.starts = std::max(job.starts, static_cast<int>(WholeMark(*pod, kStartsMark, 1'000'000).value_or(1)));
+    job.starts = std::max(job.starts, StartsOf(*pod));
     job.spec.per_node = MostOf(job.spec.per_node, ToResources(pod->requests));
   }
   job.state = is_whole ? std::string(ToString(first.pod.phase))
@@ -288,7 +394,8 @@ ManagedJob JobTable::JobOf(JobId number) const {
   spec.max_preemptions = ask.max_preemptions;
   spec.labels = {{kPodLabel, ToString(first.pod.name)}, {"namespace", first.pod.name.space}};
   if (!first.pod.owner.kind.empty())
-    spec.labels["owner"] = absl::StrCat(first.pod.owner.kind, "/", first.pod.owner.name);
+    spec.labels[kOwnerLabel] = absl::StrCat(first.pod.owner.kind, "/", first.pod.owner.name);
+  spec.labels.merge(HeritageOf(first));
   if (ask.start_by) {
     spec.kind = JobKind::kOnDemand;
     spec.start_by = *ask.start_by;
@@ -298,11 +405,63 @@ ManagedJob JobTable::JobOf(JobId number) const {
   return job;
 }
 
+std::vector<PlainPod> JobTable::PlainPods() const {
+  std::vector<PlainPod> plain;
+  if (!saves_) return plain;
+  for (const auto& [name, entry] : pods_) {
+    const Pod& pod = entry.pod;
+    const bool is_task = entry.number && !entry.ask->methods.empty();
+    if (!HoldsNode(pod) || is_task || !IsOfRuntimeClass(pod)) continue;
+    const bool will_be = entry.ask && !entry.ask->methods.empty() && !pod.deleting;
+    plain.push_back({NodeId(pod.node), name, pod.uid, !will_be});
+  }
+  return plain;
+}
+
+// It is wanted no more where it is, or the cluster has ended it, and its owner makes another: that it has
+// failed says nothing of its work.
+bool JobTable::IsBeingReplaced(JobId number, const Pod& pod) const {
+  return next_.contains(number) &&
+         ((pod.deleting && pod.phase != PodPhase::kSucceeded) || (pod.disrupted && !HasNoNext(number)));
+}
+
+bool JobTable::IsOverWithPods(JobId number) const {
+  const std::vector<const Pod*> pods = PodsThatCount(number);
+  return !pods.empty() && std::all_of(pods.begin(), pods.end(), [&](const Pod* pod) {
+    return IsOver(*pod) && !IsBeingReplaced(number, *pod);
+  });
+}
+
+bool JobTable::WaitsForNextPod(JobId number) const {
+  const std::vector<const Pod*> pods = PodsThatCount(number);
+  return next_.contains(number) && !HasNoNext(number) &&
+         std::all_of(pods.begin(), pods.end(), [](const Pod* pod) { return pod->disrupted; });
+}
+
+ManagedJob JobTable::JobWithoutPods(JobId number, const DesiredState::Next& next) const {
+  ManagedJob job;
+  job.id = number;
+  job.starts = next.starts;
+  job.can_be_pinned = false;
+  job.state = "its owner is to make its next pod";
+  job.spec.cluster_manager = kKubernetes;
+  job.spec.labels = next.labels;
+  return job;
+}
+
+std::map<std::string, std::string> JobTable::HeritageOf(const Entry& entry) const {
+  const bool goes_on = saves_ && entry.not_saved.empty() && entry.ask->gang.empty() && !entry.ask->start_by;
+  if (!goes_on) return {};
+  std::map<std::string, std::string> labels = {{kOwnerUidLabel, entry.pod.owner.uid}};
+  if (const std::string place = PlaceOf(entry.pod); !place.empty()) labels[kPlaceLabel] = place;
+  return labels;
+}
+
 ManagedNode JobTable::NodeOf(const Node& node) const {
   const std::string& name = node.object.name.name;
-  ManagedNode managed{NodeId(name), LeftOf(ToResources(node.allocatable), TakenOf(name, false)),
-                      node.ready && !node.cordoned, ""};
-  managed.why = !node.ready ? node.why_not_ready : node.cordoned ? "cordoned" : "";
+  ManagedNode managed{NodeId(name), LeftOf(ToResources(node.allocatable), ToResources(TakenOf(name, false))),
+                      node.ready && !node.cordoned && node.problem.empty(), ""};
+  managed.why = !node.ready ? node.why_not_ready : node.cordoned ? "cordoned" : node.problem;
   return managed;
 }
 
@@ -313,7 +472,13 @@ JobTable::Without JobTable::FindUnnumbered() const {
   std::map<std::pair<std::string, std::string>, JobId> gangs;  // by namespace and name: the newest of each
   std::set<JobId> ending;  // a pod that comes in the place of one that is leaving is of another job
   for (const auto& [name, entry] : pods_) {
-    if (!entry.ask) continue;
+    if (!entry.ask) {
+      // It runs on with its number, and has it again when its user lets it ask again.
+      const std::optional<JobId> marked = is_ours_(entry.pod) ? NumberOf(entry.pod) : std::nullopt;
+      const std::optional<JobId> had = entry.left ? entry.left : marked;
+      if (had) found.highest = std::max(found.highest, *had);
+      continue;
+    }
     const bool leaves = entry.pod.deleting || IsOver(entry.pod);
     if (!entry.number) {
       if (!leaves) without.push_back(&entry);
@@ -327,13 +492,36 @@ JobTable::Without JobTable::FindUnnumbered() const {
   std::sort(without.begin(), without.end(), [](const Entry* a, const Entry* b) {
     return std::tuple(a->pod.created, a->pod.name) < std::tuple(b->pod.created, b->pod.name);
   });
+  std::map<std::map<std::string, std::string>, std::vector<JobId>> heritages = Heritages();
   for (const Entry* entry : without) {
-    Unnumbered one{entry->pod.name, entry->pod.uid, entry->pod.version, entry->ask->gang, std::nullopt};
+    Unnumbered one{entry->pod.name, entry->pod.uid, entry->pod.version, entry->ask->gang, {}, {}};
+    if (const auto heritage = heritages.find(HeritageOf(*entry));
+        heritage != heritages.end() && !heritage->second.empty()) {
+      one.heir = heritage->second.back();
+      const auto given = starts_.find(*one.heir);
+      one.starts = std::max(next_.at(*one.heir).starts, given == starts_.end() ? 0 : given->second) + 1;
+      heritage->second.pop_back();
+    }
     const auto gang = gangs.find({entry->pod.name.space, entry->ask->gang});
     if (gang != gangs.end() && !ending.contains(gang->second)) one.gang = gang->second;
     found.pods.push_back(std::move(one));
   }
   return found;
+}
+
+// The jobs that go on and have no pod, by what a pod has in common with them; of each the first one last.
+std::map<std::map<std::string, std::string>, std::vector<JobId>> JobTable::Heritages() const {
+  std::map<std::map<std::string, std::string>, std::vector<JobId>> heritages;
+  for (auto next = next_.rbegin(); next != next_.rend(); ++next) {
+    const auto& [job, how] = *next;
+    if (!PodsOf(job).empty() || IsOverWithPods(job) || HasNoNext(job)) continue;
+    std::map<std::string, std::string> heritage;
+    for (const char* name : {kOwnerUidLabel, kPlaceLabel}) {
+      if (const auto label = how.labels.find(name); label != how.labels.end()) heritage.insert(*label);
+    }
+    if (!heritage.empty()) heritages[std::move(heritage)].push_back(job);
+  }
+  return heritages;
 }
 
 std::optional<std::set<NodeId>> JobTable::NodesFor(const JobSpec& job) const {
@@ -356,6 +544,12 @@ std::optional<std::set<NodeId>> JobTable::NodesFor(const JobSpec& job) const {
 const Pod* JobTable::Find(const ObjectName& name) const {
   const auto found = pods_.find(name);
   return found == pods_.end() ? nullptr : &found->second.pod;
+}
+
+std::optional<PodStanding> JobTable::StandingOf(const ObjectName& name) const {
+  const auto found = pods_.find(name);
+  if (found == pods_.end()) return std::nullopt;
+  return PodStanding{found->second.pod, found->second.number, found->second.refused};
 }
 
 }  // namespace siding::kubernetes

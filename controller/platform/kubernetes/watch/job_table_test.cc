@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "controller/platform/kubernetes/objects/marks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -27,6 +28,10 @@ struct Made {
   Json spec = Json::object();
   bool deleting = false;
   std::string started = "";
+  std::string owner = "";  // its kind, named "train"
+  std::string index = "";  // in its Job
+  bool ready = false;
+  std::string reason = "";  // why it has failed
 
   Object Build() const {
     Json json = {{"metadata",
@@ -38,10 +43,16 @@ struct Made {
                  {"spec", spec},
                  {"status", {{"phase", phase}}}};
     for (const auto& [key, value] : said) json["metadata"]["annotations"][kPrefix + key] = value;
+    if (!owner.empty())
+      json["metadata"]["ownerReferences"] =
+          Json::array({{{"kind", owner}, {"name", "train"}, {"uid", "uid-train"}, {"controller", true}}});
+    if (!index.empty()) json["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = index;
     if (deleting) json["metadata"]["deletionTimestamp"] = "1970-01-01T00:00:40Z";
     if (!node.empty()) json["spec"]["nodeName"] = node;
     if (!spec.contains("schedulerName")) json["spec"]["schedulerName"] = "siding";
     json["spec"]["containers"] = Json::array({{{"name", "main"}, {"resources", {{"requests", requests}}}}});
+    if (ready) json["status"]["conditions"] = Json::array({{{"type", "Ready"}, {"status", "True"}}});
+    if (!reason.empty()) json["status"]["reason"] = reason;
     if (!started.empty())
       json["status"]["containerStatuses"] =
           Json::array({{{"state", {{"running", {{"startedAt", started}}}}}}});
@@ -61,7 +72,10 @@ Object NodeNamed(const std::string& name, const Json& spec = Json::object(),
 
 class JobTableTest : public testing::Test {
  protected:
-  JobTableTest() {
+  // `saves`: agents freeze and save pods.
+  explicit JobTableTest(bool saves = false)
+      : table_(
+            {"kube-system"}, [](const Pod& pod) { return !pod.said.contains("seal"); }, saves) {
     table_.OnNodes({{{}, NodeNamed("n1")}, {{}, NodeNamed("n2")}});
     table_.TakeChanges();
   }
@@ -90,7 +104,7 @@ class JobTableTest : public testing::Test {
     return refusals.size() == 1 ? refusals.front().why : absl::StrCat(refusals.size(), " refusals");
   }
 
-  JobTable table_{{"kube-system"}, [](const Pod& pod) { return !pod.said.contains("seal"); }};
+  JobTable table_;
   std::map<std::string, std::optional<Object>> pods_;
 };
 
@@ -253,14 +267,29 @@ TEST_F(JobTableTest, ARefusalIsSaidAgainOnlyIfItIsAnother) {
 TEST_F(JobTableTest, WhatIsNotThereYetIsSaid) {
   Add({.said = {{"preemptible", "checkpoint,suspend"}}});
   EXPECT_EQ(Refused(),
-            "siding.dev/preemptible: expected kill among its methods: pods can only be evicted as yet");
+            "siding.dev/preemptible: expected kill among its methods: it cannot be saved, for pods are only "
+            "evicted "
+            "in this cluster");
 }
 TEST_F(JobTableTest, ANamespaceThatIsLeftAlone) {
   Add({.said = kBatch, .space = "kube-system"});
   EXPECT_EQ(Refused(), "siding leaves pods of the namespace kube-system alone");
 }
+TEST_F(JobTableTest, APodThatWasLetGoStaysItsJobUntilItIsBound) {
+  Made made{.said = {{"start-by", "+60s"}, {"job", "7"}}};
+  made.spec = {{"schedulerName", "default-scheduler"},
+               {"schedulingGates", Json::array({{{"name", "siding.dev/wait"}}})}};
+  Add(made);
+  table_.TakeChanges();
+  made.spec.erase("schedulingGates");
+  Add(made);
+  const ManagerChanges changes = table_.TakeChanges();
+  ASSERT_EQ(changes.jobs.size(), 1);
+  EXPECT_EQ(changes.jobs.front().phase, ManagedPhase::kWaiting);
+  EXPECT_TRUE(table_.TakeRefusals().empty());
+}
 TEST_F(JobTableTest, ADeadlineNeedsSidingToChooseTheNode) {
-  Add({.said = kDeadline, .spec = {{"schedulerName", "default-scheduler"}}});
+  Add({.said = {{"start-by", "+60s"}}, .spec = {{"schedulerName", "default-scheduler"}}});
   EXPECT_THAT(Refused(), HasSubstr("expected schedulerName: siding, or the scheduling gate siding.dev/wait"));
   Add({.name = "b",
        .said = kDeadline,
@@ -317,6 +346,14 @@ TEST_F(JobTableTest, ANumberThatIsNotSidingsIsNone) {
   EXPECT_THAT(table_.TakeChanges().jobs, IsEmpty());
   EXPECT_THAT(table_.FindUnnumbered().pods, SizeIs(1));
 }
+TEST_F(JobTableTest, TheNumberOfAPodThatAsksNothingNowIsNotGivenToAnother) {
+  Add({.said = {{"job", "7"}}});
+  EXPECT_EQ(table_.FindUnnumbered().highest, JobId(7));
+}
+TEST_F(JobTableTest, ANumberThatSidingDidNotWriteCountsForNothing) {
+  Add({.said = {{"job", "7"}, {"seal", "forged"}}});
+  EXPECT_EQ(table_.FindUnnumbered().highest, JobId(0));
+}
 TEST_F(JobTableTest, AGangHasOneNumber) {
   Add({.name = "g-0", .said = OfGang("2")});
   auto other = OfGang("2");
@@ -339,6 +376,395 @@ TEST_F(JobTableTest, APodInThePlaceOfOneThatLeavesIsOfAnotherGang) {
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].gang, std::nullopt);
 }
+TEST_F(JobTableTest, WhatAPodIsToSidingIsKnownByItsName) {
+  Add({.name = "a", .said = kDeadline});
+  Add({.name = "b", .said = {{"start-by", "soon"}}});
+  EXPECT_EQ(table_.StandingOf({"d", "a"})->number, JobId(8));
+  EXPECT_EQ(table_.StandingOf({"d", "b"})->number, std::nullopt);
+  EXPECT_THAT(table_.StandingOf({"d", "b"})->refused, testing::HasSubstr("siding.dev/start-by"));
+  EXPECT_FALSE(table_.StandingOf({"d", "c"}));
+}
+TEST_F(JobTableTest, APodThatABudgetKeepsMustNotLeave) {
+  const auto budget = [](int allowed) {
+    return *ObjectFrom(
+        {{"metadata", {{"name", "b"}, {"namespace", "d"}, {"uid", "u"}, {"resourceVersion", "1"}}},
+         {"spec", {{"selector", {{"matchLabels", Json::object()}}}}},
+         {"status", {{"expectedPods", 1}, {"disruptionsAllowed", allowed}}}});
+  };
+  Made made{.said = kBatch, .node = "n1", .phase = "Running"};
+  made.ready = true;
+  Add(made);
+  EXPECT_EQ(Job().kept_by, "");
+  table_.OnBudgets({{std::nullopt, budget(0)}});
+  EXPECT_THAT(Job().kept_by, HasSubstr("the disruption budget b"));
+  table_.OnBudgets({{budget(0), budget(1)}});
+  EXPECT_EQ(Job().kept_by, "");
+  table_.OnBudgets({{budget(1), budget(0)}});
+  table_.OnBudgets({{budget(0), std::nullopt}});
+  EXPECT_EQ(Job().kept_by, "");
+}
+TEST_F(JobTableTest, ABudgetSaysNothingOfAPodThatIsNotReady) {
+  Add({.said = kBatch, .node = "n1", .phase = "Running"});
+  Job();
+  table_.OnBudgets(
+      {{std::nullopt,
+        *ObjectFrom(
+            {{"metadata", {{"name", "b"}, {"namespace", "d"}, {"uid", "u"}, {"resourceVersion", "1"}}},
+             {"status", {{"expectedPods", 1}}}})}});
+  EXPECT_EQ(Job().kept_by, "");
+}
+
+// ---- Jobs that go on with the next pod of their owner. ----
+
+class JobThatGoesOnTest : public JobTableTest {
+ protected:
+  JobThatGoesOnTest() : JobTableTest(true) {}
+  // A pod of the Job "train".
+  static Made Of(const std::string& name, std::map<std::string, std::string> marks = {}) {
+    Made made{.name = name, .said = std::move(marks)};
+    made.said["preemptible"] = "checkpoint";
+    made.spec = {{"runtimeClassName", "siding"}};
+    made.owner = "Job";
+    return made;
+  }
+  static DesiredState::Next Next(DesiredState::Next::How how = DesiredState::Next::How::kNotYet) {
+    return {.labels = {{"owner", "Job/train"}, {"owner-uid", "uid-train"}, {"namespace", "d"}},
+            .starts = 1,
+            .how = how};
+  }
+  void AddRunning(int starts = 1) {
+    Made made = Of("a", {{"job", "7"}, {"starts", absl::StrCat(starts)}});
+    made.node = "n1";
+    made.phase = "Running";
+    Add(made);
+  }
+  // The cluster has ended it.
+  void AddEvicted(const std::string& name = "a", int starts = 1) {
+    Made made = Of(name, {{"job", "7"}, {"starts", absl::StrCat(starts)}});
+    made.node = "n1";
+    made.phase = "Failed";
+    made.reason = "Evicted";
+    Add(made);
+  }
+  PodTask Task() {
+    const std::vector<PodTask> tasks = table_.Tasks();
+    EXPECT_THAT(tasks, SizeIs(1));
+    return tasks.empty() ? PodTask() : tasks.front();
+  }
+};
+using How = DesiredState::Next::How;
+
+TEST_F(JobThatGoesOnTest, ItIsKnownByItsOwner) {
+  AddRunning();
+  EXPECT_EQ(Job().spec.labels.at("owner-uid"), "uid-train");
+}
+TEST_F(JobThatGoesOnTest, CheckpointAloneIsEnough) {
+  Add(Of("a"));
+  EXPECT_THAT(table_.TakeRefusals(), IsEmpty());
+}
+TEST_F(JobThatGoesOnTest, WithoutKillItMustBeAbleToBeSaved) {
+  Made made = Of("a");
+  made.spec = Json::object();
+  Add(made);
+  EXPECT_THAT(Refused(), HasSubstr("it cannot be saved, for spec.runtimeClassName is not siding"));
+}
+TEST_F(JobThatGoesOnTest, WithoutAPodItWaits) {
+  AddRunning();
+  table_.OnNext({{JobId(7), Next()}});
+  Remove("a");
+  const ManagedJob job = Job();
+  EXPECT_EQ(job.phase, ManagedPhase::kWaiting);
+  EXPECT_EQ(job.starts, 1);
+}
+TEST_F(JobThatGoesOnTest, ItWaitsAlsoForOneWhoHasJustBegunToLook) {
+  table_.OnNext({{JobId(7), Next()}});
+  EXPECT_EQ(Job().phase, ManagedPhase::kWaiting);
+}
+TEST_F(JobThatGoesOnTest, WithoutAnOwnerThatMakesPodsItIsGone) {
+  table_.OnNext({{JobId(7), Next()}});
+  table_.TakeChanges();
+  ASSERT_THAT(table_.Orphans(), SizeIs(1));
+  EXPECT_EQ(table_.Orphans().front().owner, (ObjectName{"d", "train"}));
+  EXPECT_EQ(table_.Orphans().front().uid, "uid-train");
+  table_.OnOwnerGone(JobId(7));
+  EXPECT_THAT(table_.TakeChanges().gone_jobs, ElementsAre(JobId(7)));
+  EXPECT_THAT(table_.Orphans(), IsEmpty());
+}
+TEST_F(JobThatGoesOnTest, WithAPodItIsNoOrphan) {
+  AddRunning();
+  table_.OnNext({{JobId(7), Next()}});
+  EXPECT_THAT(table_.Orphans(), IsEmpty());
+}
+TEST_F(JobThatGoesOnTest, TheNextPodOfItsOwnerIsItsHeir) {
+  table_.OnNext({{JobId(7), Next()}});
+  Add(Of("b"));
+  const auto found = table_.FindUnnumbered().pods;
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found.front().heir, JobId(7));
+  EXPECT_EQ(found.front().starts, 2);
+}
+TEST_F(JobThatGoesOnTest, EachHasOneHeir) {
+  table_.OnNext({{JobId(7), Next()}});
+  Add(Of("b"));
+  Add(Of("c"));
+  const auto found = table_.FindUnnumbered().pods;
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[0].heir, JobId(7));
+  EXPECT_EQ(found[1].heir, std::nullopt);
+}
+TEST_F(JobThatGoesOnTest, TheFirstOneGoesOnFirst) {
+  table_.OnNext({{JobId(7), Next()}, {JobId(9), Next()}});
+  Add(Of("b"));
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().heir, JobId(7));
+}
+TEST_F(JobThatGoesOnTest, APodOfAnotherOwnerIsNone) {
+  DesiredState::Next other = Next();
+  other.labels["owner-uid"] = "uid-other";
+  table_.OnNext({{JobId(7), other}});
+  Add(Of("b"));
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().heir, std::nullopt);
+}
+TEST_F(JobThatGoesOnTest, OneThatHasAPodHasNoHeir) {
+  AddRunning();
+  table_.OnNext({{JobId(7), Next()}});
+  Add(Of("b"));
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().heir, std::nullopt);
+}
+TEST_F(JobThatGoesOnTest, OneWhosePodIsLeavingHasOne) {
+  AddRunning();
+  table_.OnNext({{JobId(7), Next()}});
+  Made leaving = Of("a", {{"job", "7"}});
+  leaving.node = "n1";
+  leaving.deleting = true;
+  Add(leaving);
+  Add(Of("b"));
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().heir, JobId(7));
+}
+TEST_F(JobThatGoesOnTest, OneWhosePodHasDoneItsWorkHasNone) {
+  table_.OnNext({{JobId(7), Next()}});
+  Made done = Of("a", {{"job", "7"}});
+  done.node = "n1";
+  done.phase = "Succeeded";
+  Add(done);
+  Add(Of("b"));  // the Job's next piece of work
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().heir, std::nullopt);
+}
+TEST_F(JobThatGoesOnTest, OneWhosePodRunsOnForItselfHasNone) {
+  AddRunning();
+  table_.OnNext({{JobId(7), Next()}});
+  table_.TakeChanges();
+  Made withdrawn{.name = "a", .node = "n1", .phase = "Running"};  // its user has taken its annotations away
+  Add(withdrawn);
+  Add(Of("b"));
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().heir, std::nullopt);
+  EXPECT_THAT(table_.TakeChanges().gone_jobs, ElementsAre(JobId(7)));
+}
+TEST_F(JobThatGoesOnTest, TheNumberOfOneThatRunsOnForItselfIsNotGivenAgain) {
+  AddRunning();
+  Add({.name = "a", .node = "n1", .phase = "Running"});
+  EXPECT_EQ(table_.FindUnnumbered().highest, JobId(7));
+}
+TEST_F(JobThatGoesOnTest, OneWhosePodIsRemovedAfterItWasTakenBackWaits) {
+  AddRunning();
+  table_.OnNext({{JobId(7), Next()}});
+  Add({.name = "a", .node = "n1", .phase = "Running"});
+  table_.TakeChanges();
+  Remove("a");  // it was saved already
+  EXPECT_EQ(Job().phase, ManagedPhase::kWaiting);
+}
+TEST_F(JobThatGoesOnTest, OneWhosePodIsTakenBackAfterTheClusterHasEndedItWaits) {
+  table_.OnNext({{JobId(7), Next()}});
+  AddEvicted();
+  table_.TakeChanges();
+  Add({.name = "a", .node = "n1", .phase = "Failed", .reason = "Evicted"});
+  EXPECT_EQ(Job().phase, ManagedPhase::kWaiting);
+}
+TEST_F(JobThatGoesOnTest, ItsIndexInItsJobCounts) {
+  DesiredState::Next second = Next();
+  second.labels["place"] = "1";
+  table_.OnNext({{JobId(7), second}});
+  Made first = Of("b");
+  first.index = "0";
+  Add(first);
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().heir, std::nullopt);
+}
+TEST_F(JobThatGoesOnTest, ANumberOfStartsIsNotGivenTwice) {
+  table_.OnNext({{JobId(7), Next()}});
+  AddRunning(2);  // and goes before its start was recorded
+  Remove("a");
+  Add(Of("b"));
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().starts, 3);
+}
+TEST_F(JobThatGoesOnTest, APodThatFailedBecauseItWasEvictedDoesNotEndIt) {
+  table_.OnNext({{JobId(7), Next()}});
+  Made made = Of("a", {{"job", "7"}});
+  made.node = "n1";
+  made.phase = "Failed";
+  made.deleting = true;
+  Add(made);
+  EXPECT_EQ(Job().phase, ManagedPhase::kEnding);
+  EXPECT_EQ(Task().succeeded, std::nullopt);
+}
+TEST_F(JobThatGoesOnTest, APodThatFailedByItselfEndsIt) {
+  table_.OnNext({{JobId(7), Next()}});
+  Made made = Of("a", {{"job", "7"}});
+  made.node = "n1";
+  made.phase = "Failed";
+  Add(made);
+  EXPECT_EQ(Job().phase, ManagedPhase::kOver);
+  EXPECT_EQ(Task().succeeded, false);
+}
+TEST_F(JobThatGoesOnTest, OneWhosePodTheClusterHasEndedWaitsForTheNext) {
+  table_.OnNext({{JobId(7), Next()}});
+  AddEvicted();
+  const ManagedJob job = Job();
+  EXPECT_EQ(job.phase, ManagedPhase::kWaiting);
+  EXPECT_THAT(job.nodes, IsEmpty());
+}
+TEST_F(JobThatGoesOnTest, ItsTaskIsOverAndHasNotFailed) {
+  table_.OnNext({{JobId(7), Next()}});
+  AddEvicted();
+  EXPECT_TRUE(Task().disrupted);
+  EXPECT_EQ(Task().succeeded, std::nullopt);
+}
+TEST_F(JobThatGoesOnTest, ThePodAfterOneThatTheClusterHasEndedIsItsHeir) {
+  table_.OnNext({{JobId(7), Next()}});
+  AddEvicted();
+  Add(Of("b"));
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().heir, JobId(7));
+  EXPECT_EQ(table_.FindUnnumbered().pods.front().starts, 2);
+}
+TEST_F(JobThatGoesOnTest, PodsThatTheClusterHasEndedDoNotCountBesideALaterOne) {
+  table_.OnNext({{JobId(7), Next()}});
+  AddEvicted("a", 1);
+  AddEvicted("b", 2);
+  Made third = Of("c", {{"job", "7"}, {"starts", "3"}});
+  third.node = "n2";
+  third.phase = "Running";
+  Add(third);
+  EXPECT_THAT(Job().nodes, ElementsAre(NodeId("n2")));
+  third.phase = "Succeeded";
+  Add(third);
+  const ManagedJob job = Job();
+  EXPECT_EQ(job.phase, ManagedPhase::kOver);
+  EXPECT_TRUE(job.succeeded);
+}
+TEST_F(JobThatGoesOnTest, EachPodThatTheClusterHasEndedIsATaskOfItsOwnStart) {
+  table_.OnNext({{JobId(7), Next()}});
+  AddEvicted("a", 1);
+  AddEvicted("b", 2);
+  const std::vector<PodTask> tasks = table_.Tasks();
+  ASSERT_THAT(tasks, SizeIs(2));
+  EXPECT_EQ(tasks[0].id, (TaskId{JobId(7), 2, 0}));
+  EXPECT_EQ(tasks[1].id, (TaskId{JobId(7), 1, 0}));
+}
+TEST_F(JobThatGoesOnTest, NumbersOfStartsThatWereSeenBeforeItWasKnownToGoOnAreNotGivenAgain) {
+  AddEvicted("a", 1);
+  AddEvicted("b", 2);
+  table_.OnNext({{JobId(7), Next()}});
+  Add(Of("c"));
+  const auto without = table_.FindUnnumbered();
+  ASSERT_THAT(without.pods, SizeIs(1));
+  EXPECT_EQ(without.pods[0].starts, 3);
+}
+TEST_F(JobThatGoesOnTest, BeforeItIsKnownToGoOnItIsNotOverBecauseOfItsPod) {
+  AddEvicted();
+  EXPECT_TRUE(Task().disrupted);
+}
+TEST_F(JobThatGoesOnTest, OneWhosePodTheClusterHasEndedIsOverWithItsOwner) {
+  table_.OnNext({{JobId(7), Next()}});
+  AddEvicted();
+  table_.TakeChanges();
+  ASSERT_THAT(table_.Orphans(), SizeIs(1));
+  table_.OnOwnerGone(JobId(7));
+  EXPECT_EQ(Job().phase, ManagedPhase::kOver);
+  EXPECT_TRUE(Task().disrupted);
+  EXPECT_THAT(table_.Orphans(), IsEmpty());
+}
+TEST_F(JobThatGoesOnTest, OneOfWhichNothingIsRecordedIsOverWithItsPod) {
+  table_.OnNext({});
+  AddEvicted();
+  EXPECT_EQ(Job().phase, ManagedPhase::kOver);
+}
+TEST_F(JobThatGoesOnTest, ItsFirstStartIsFromItsBeginning) {
+  AddRunning();
+  EXPECT_EQ(Task().next.how, How::kBeginning);
+}
+TEST_F(JobThatGoesOnTest, ALaterOneIsAsSidingSays) {
+  table_.OnNext({{JobId(7), Next(How::kImage)}});
+  AddRunning(2);
+  EXPECT_EQ(Task().next.how, How::kImage);
+}
+TEST_F(JobThatGoesOnTest, OneThatIsRecordedIsNotMadeAgain) {
+  DesiredState::Next next = Next(How::kImage);
+  next.starts = 2;
+  table_.OnNext({{JobId(7), next}});
+  AddRunning(2);
+  EXPECT_EQ(Task().next.how, How::kNotYet);
+}
+TEST_F(JobThatGoesOnTest, AnHeirOfOneThatHasEndedMeanwhileBegins) {
+  table_.OnNext({});
+  AddRunning(2);
+  EXPECT_EQ(Task().next.how, How::kBeginning);
+}
+TEST_F(JobThatGoesOnTest, BeforeItIsKnownWhatGoesOnNoneBegins) {
+  AddRunning(2);
+  EXPECT_EQ(Task().next.how, How::kNotYet);
+}
+TEST_F(JobThatGoesOnTest, OneWhoseStartIsOverIsNotStartedAgain) {
+  DesiredState::Next next = Next(How::kImage);
+  next.starts = 2;
+  table_.OnNext({{JobId(7), next}});
+  AddRunning(2);
+  EXPECT_TRUE(Task().start_is_over);
+}
+TEST_F(JobThatGoesOnTest, APodThatEndsStaysATaskBesideTheOneInItsPlace) {
+  table_.OnNext({{JobId(7), Next()}});
+  Made leaving = Of("a", {{"job", "7"}});
+  leaving.node = "n1";
+  leaving.deleting = true;
+  Add(leaving);
+  Made heir = Of("b", {{"job", "7"}, {"starts", "2"}});
+  heir.node = "n1";
+  Add(heir);
+  const std::vector<PodTask> tasks = table_.Tasks();
+  ASSERT_THAT(tasks, SizeIs(2));
+  EXPECT_EQ(tasks[0].id, (TaskId{JobId(7), 2, 0}));
+  EXPECT_EQ(tasks[1].id, (TaskId{JobId(7), 1, 0}));
+  EXPECT_EQ(tasks[1].uid, "uid-a");
+}
+TEST_F(JobThatGoesOnTest, APodWhoseOwnerIsGoneStaysItsJob) {
+  AddRunning();
+  Made made = Of("a", {{"job", "7"}});
+  made.node = "n1";
+  made.phase = "Running";
+  made.owner = "";
+  Add(made);
+  EXPECT_THAT(table_.TakeRefusals(), IsEmpty());
+  EXPECT_THAT(Task().not_saved, HasSubstr("no owner"));
+}
+TEST_F(JobThatGoesOnTest, APodThatIsAboutToBeATaskIsNotLetStart) {
+  Made made = Of("a");
+  made.node = "n1";
+  Add(made);
+  ASSERT_THAT(table_.PlainPods(), SizeIs(1));
+  EXPECT_FALSE(table_.PlainPods().front().for_good);
+}
+TEST_F(JobThatGoesOnTest, WhatIsNotSavedIsSaid) {
+  Made made = Of("a", {{"job", "7"}});
+  made.said["preemptible"] = "checkpoint,kill";
+  made.node = "n1";
+  made.owner = "";
+  Add(made);
+  EXPECT_THAT(Task().not_saved, HasSubstr("no owner"));
+}
+TEST_F(JobThatGoesOnTest, WhatIsMadeBySidingRuncAndIsNoTaskIsListed) {
+  AddRunning();  // a task
+  Add({.name = "b", .node = "n1", .spec = {{"runtimeClassName", "siding"}}});
+  ASSERT_THAT(table_.PlainPods(), SizeIs(1));
+  EXPECT_EQ(table_.PlainPods().front().uid, "uid-b");
+}
+
 TEST_F(JobTableTest, WhereAPodMayBeIsAskedByItsJob) {
   Add({.said = kDeadline, .spec = {{"nodeSelector", {{"name", "n2"}}}}});
   EXPECT_THAT(*table_.NodesFor(Job().spec), ElementsAre(NodeId("n2")));

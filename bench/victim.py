@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""A program with MIB of memory that counts, 50 steps a second: slurm_victim.py LOG STATE MIB.
+"""A program with MIB of memory that counts, 50 steps a second: victim.py LOG STATE MIB.
 
 Appends "SECONDS STEP" to LOG at every tenth step, SECONDS since the epoch. On SIGUSR1 it saves its memory to STATE as
 programs do that save themselves (written beside, synced, renamed) and ends with 99, which Slurm is told to requeue; at its
@@ -34,6 +34,7 @@ def load():
 
 
 signal.signal(signal.SIGUSR1, tell)
+signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # a container's first process is not ended by it otherwise
 # Every page differs from every other one, as a program's do.
 step, memory = load() if os.path.exists(state) else (0, bytearray(os.urandom(mib << 20)))
 with open(log, "a", buffering=1) as out:

@@ -1,0 +1,243 @@
+#include "agent/node/hosted_task.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/task/ending.h"
+#include "agent/task/json_file.h"
+#include "common/fault.h"
+#include "common/status.h"
+#include "spdlog/spdlog.h"
+
+namespace siding {
+namespace {
+
+// After the decision to stop, CRIU has so long to come to its next question before it is ended by force.
+constexpr Duration kUndoPatience = std::chrono::seconds(5);
+
+// The record of a task that is new says whose it is.
+agent::TaskRecord Named(agent::TaskRecord record, const TaskId& id, const std::string& boot_id) {
+  if (record.report().has_task()) return record;
+  v1::TaskRef& ref = *record.mutable_report()->mutable_task();
+  ref.set_job(id.job.value());
+  ref.set_incarnation(id.incarnation);
+  ref.set_rank(id.rank);
+  record.set_boot_id(boot_id);
+  return record;
+}
+
+}  // namespace
+
+HostedTask::HostedTask(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record)
+    : host_(host),
+      id_(id),
+      name_(ToString(id)),
+      folder_(std::move(folder)),
+      machine_(Named(std::move(record), id, host.boot_id)),
+      record_(machine_.record()) {}
+
+void HostedTask::StopWork() {
+  {
+    MutexLock lock(mutex_);
+    Observe(task::AgentStops{}).IgnoreError();
+  }
+  if (worker_.joinable()) worker_.join();
+}
+
+void HostedTask::Execute(const v1::ToAgent& command) {
+  // The machine looks at differences only.
+  const Time now{std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now().time_since_epoch())};
+  MutexLock lock(mutex_);
+  const Decision before = machine_.decision();
+  const TaskActions actions = machine_.Take(command, now);
+  if (machine_.decision() != before) FaultHere<"agent.decision: a commit or an abort has come">();
+  Perform(actions).IgnoreError();
+}
+
+void HostedTask::CopyFacts() {
+  interrupt_ = machine_.interrupted();
+  kill_now_ = machine_.kill_at_once();
+}
+
+agent::TaskRecord HostedTask::Record() {
+  MutexLock lock(mutex_);
+  return record_;
+}
+
+agent::ProcessRef HostedTask::Init() {
+  MutexLock lock(mutex_);
+  return record_.init();
+}
+
+absl::Status HostedTask::Perform(const TaskActions& actions) {
+  CopyFacts();
+  absl::Status recorded;
+  for (const TaskAction& action : actions) {
+    switch (action.kind) {
+      case TaskAction::kRecord:
+        Persist();
+        break;
+      case TaskAction::kRecordStart:
+        if (absl::Status status = TryPersist(); !status.ok())
+          return Observe(task::StartNotRecorded{std::string(status.message())});
+        break;
+      case TaskAction::kRecordDurably:
+        recorded = PersistDurably();
+        break;
+      case TaskAction::kSend:
+        Send();
+        break;
+      case TaskAction::kReleaseGpus:
+        ReleaseGpus();
+        break;
+      case TaskAction::kWake:
+        changed_.NotifyAll();
+        break;
+      case TaskAction::kAbandonDump:
+        abandon_ = true;
+        break;
+      case TaskAction::kKillProcesses:
+        KillProcesses();
+        break;
+      case TaskAction::kBegin:
+        abandon_ = false;
+        if (on_worker_) {
+          next_ = action;
+          break;
+        }
+        // The last worker is past its last use of the mutex, or never was.
+        if (worker_.joinable()) worker_.join();
+        worker_ = std::thread([this, action] { Work(action); });
+        break;
+      case TaskAction::kFinalizeNow:
+        break;  // Adopt() does
+    }
+  }
+  return recorded;
+}
+
+void HostedTask::Work(TaskAction work) {
+  for (std::optional<TaskAction> next = std::move(work); next;) {
+    Do(*next);
+    Done();
+    MutexLock lock(mutex_);
+    abandon_ = false;
+    on_worker_ = true;
+    next_.reset();
+    Observe(task::WorkDone{host_.stopping}).IgnoreError();
+    on_worker_ = false;
+    next = std::exchange(next_, std::nullopt);
+  }
+}
+
+absl::Status HostedTask::TryPersist() {
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.record: what is remembered of a task is about to be written">());
+  SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/task.json", record_, 0600));
+  FaultHere<"agent.recorded: what is remembered of a task has been written">();
+  return absl::OkStatus();
+}
+
+void HostedTask::Persist() {
+  if (absl::Status status = TryPersist(); !status.ok())
+    spdlog::error("task {}: {}", name_, std::string(status.message()));
+}
+
+absl::Status HostedTask::PersistDurably() {
+  absl::Status status = WriteJsonFileDurably(folder_ + "/task.json", record_, 0600);
+  if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));
+  return status;
+}
+
+void HostedTask::Send() {
+  FaultHere<"agent.report: a report of a task is about to go out">();
+  // It waits for its turn to be written, while a heartbeat may say something newer.
+  record_.mutable_report()->set_version(record_.report().version() + 1);
+  v1::FromAgent message;
+  *message.mutable_report() = record_.report();
+  host_.sink.Send(std::move(message));
+}
+
+bool HostedTask::CanForget() {
+  MutexLock lock(mutex_);
+  return IsOver(machine_.phase()) && !machine_.busy();
+}
+
+bool HostedTask::ImageIsVisible() {
+  const agent::DumpRecord dump = Record().dump();
+  const auto store = host_.Store(dump.tier());
+  return dump.committing() && store.ok() && (*store)->Read({CheckpointId(dump.checkpoint()), id_.rank}).ok();
+}
+
+// ---- The dump of any task. ----
+
+void HostedTask::Dumper::OnProgress(Bytes done) {
+  v1::FromAgent message;
+  v1::Progress& progress = *message.mutable_progress();
+  *progress.mutable_task() = command_.task();
+  progress.set_op(command_.op());
+  progress.set_bytes_done(done.value);
+  const std::chrono::duration<double> taken = Steady::now() - begun_;
+  progress.set_bytes_per_second(static_cast<double>(done.value) / taken.count());
+  bool prepared = false;
+  {
+    MutexLock lock(task_.mutex_);
+    progress.set_bytes_total(std::max(done.value, task_.record_.report().memory()));
+    prepared = task_.machine_.phase() != v1::DUMPING;
+    if (!prepared && Stop().ok())
+      stop_since_.reset();
+    else if (!prepared && !stop_since_)
+      stop_since_ = Steady::now();
+  }
+  if (prepared) return;
+  if (stop_since_ && Steady::now() - *stop_since_ > kUndoPatience) task_.abandon_ = true;
+  task_.host_.sink.Send(std::move(message));
+}
+
+absl::Status HostedTask::Dumper::OnPrepared(const Manifest& manifest, const StillHeld& held) {
+  MutexLock lock(task_.mutex_);
+  const auto took = Steady::now() - begun_;
+  task_.host_.rates->Add(MediumOf(command_.dump().tier()), Transfer::kDump, manifest.TotalSize(),
+                         std::chrono::duration_cast<Duration>(took));
+  if (absl::Status stop = Stop(); !stop.ok()) return stop;
+  task_.Observe(task::Prepared{manifest.TotalSize().value, manifest.digest}).IgnoreError();
+  SIDING_RETURN_IF_ERROR(
+      FaultAtCriu<"agent.dump.prepared: the controller is told that the image is whole">());
+  for (;;) {
+    SIDING_RETURN_IF_ERROR(held());
+    if (task_.machine_.decision() == Decision::kCommit) return absl::OkStatus();
+    if (absl::Status stop = Stop(); !stop.ok()) return stop;
+    // Also looks at the clock and at CRIU, which are not this condition's.
+    task_.changed_.WaitFor(task_.mutex_, std::chrono::milliseconds(50));
+  }
+}
+
+absl::Status HostedTask::Dumper::OnCommitting() {
+  MutexLock lock(task_.mutex_);
+  absl::Status status = FaultAt<"agent.dump.committing: that it commits is about to be remembered">();
+  if (status.ok()) status = task_.Observe(task::Committing{});
+  if (status.ok() && !task_.record_.dump().committing())
+    status = absl::InternalError("there is no dump to commit");
+  if (!status.ok()) task_.Observe(task::CommitNotRecorded{}).IgnoreError();
+  return status;
+}
+
+void HostedTask::Dumper::OnCommitted() {
+  MutexLock lock(task_.mutex_);
+  task_.Observe(task::Committed{}).IgnoreError();
+}
+
+absl::Status HostedTask::Dumper::Stop() const {
+  if (task_.machine_.decision() == Decision::kAbort)
+    return absl::AbortedError("the checkpoint was called off");
+  if (task_.machine_.ended()) return absl::AbortedError("the task has ended");
+  if (task_.Interrupted()) return absl::AbortedError("the checkpoint was interrupted");
+  const bool is_late = command_.dump().patience_us() > 0 && Steady::now() >= patience_ends_;
+  if (task_.machine_.decision() != Decision::kCommit && is_late) {
+    return absl::DeadlineExceededError(absl::StrCat("the checkpoint was not committed in time, which was ",
+                                                    FormatDuration(Duration(command_.dump().patience_us()))));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace siding

@@ -1,0 +1,85 @@
+#include "agent/pods/pod_dump.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/checkpoint/connections.h"
+#include "agent/checkpoint/dump_steps.h"
+#include "agent/checkpoint/precheck.h"
+#include "agent/os/held.h"
+#include "agent/os/processes.h"
+#include "agent/pods/container_files.h"
+#include "agent/pods/criu_settings.h"
+#include "common/fault.h"
+#include "common/status.h"
+
+namespace siding {
+namespace {
+
+// What would make a restore fail, and each one after it, is said before anything is done. Of a frozen
+// container.
+absl::Status CheckProcesses(const ContainerConfig& config, pid_t init) {
+  std::string why = WhyNotDumpable(init);
+  // CRIU waits for one that is frozen as well, and the pod would stand still as long. Where all of them are
+  // stopped, that is how the runtime holds them: the first process cannot be stopped from inside.
+  const std::vector<pid_t> tree = ProcessTree(init);
+  const bool held = std::all_of(tree.begin(), tree.end(), IsStoppedBySignal);
+  for (const pid_t pid : tree) {
+    if (why.empty() && !held && IsStoppedBySignal(pid))
+      why = absl::StrCat("process ", pid, " (", ProgramOf(pid), ") has been stopped (SIGSTOP)");
+  }
+  if (const std::string bound = FindBoundAddress(init); why.empty() && !bound.empty())
+    why = absl::StrCat("a socket has the pod's own address (", bound, "), and the next pod has another one");
+  ForEachHeld(init, [&](const Held& held) {
+    if (!why.empty()) return;
+    const std::string file = TargetOf(held.link);
+    const std::string reason = WhyNotInNextPod(config, file);
+    if (!reason.empty())
+      why = absl::StrCat("process ", held.pid, " (", ProgramOf(held.pid), ") has ", file, " open, ", reason);
+  });
+  return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
+}
+
+}  // namespace
+
+absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodDumpPlan& plan,
+                        DumpObserver& observer) {
+  SIDING_ASSIGN_OR_RETURN(ContainerConfig config, ReadContainerConfig(plan.container.bundle));
+  SIDING_RETURN_IF_ERROR(CheckContainerFiles(config));
+  if (config.has_terminal)
+    return absl::FailedPreconditionError("containers with a terminal are not restored");
+  SIDING_ASSIGN_OR_RETURN(const pid_t init, runtime.InitOf(plan.container));
+  SIDING_RETURN_IF_ERROR(SeeAsProcessesDo(config, absl::StrCat("/proc/", init, "/root")));
+  SIDING_RETURN_IF_ERROR(CheckProcesses(config, init));
+  SIDING_RETURN_IF_ERROR(WriteCriuSettings(plan.container.bundle, ConnectionsStayInside(init)));
+  SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.draft: the folder of a pod's image is made">());
+  const ProgressTeller teller(*draft, observer);
+  SIDING_RETURN_IF_ERROR(runtime.Checkpoint(plan.container, draft->path(), plan.work_folder));
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.dumped: a pod's processes are in its image">());
+  SIDING_RETURN_IF_ERROR(SaveContainerFiles(config, draft->path()));
+  // The kubelet is not frozen: what it has written anew meanwhile is in the image by a name that is gone.
+  SIDING_RETURN_IF_ERROR(CheckProcesses(config, init));
+  SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(plan.metadata));
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.sealed: a pod's image is whole, nobody has been told">());
+  const StillHeld held = [&]() -> absl::Status {
+    SIDING_ASSIGN_OR_RETURN(const bool paused, runtime.IsPaused(plan.container));
+    return paused ? absl::OkStatus() : absl::UnavailableError("somebody has resumed the container");
+  };
+  // Asked of the runtime right before the commit, and not twenty times a second.
+  SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest, [] { return absl::OkStatus(); }));
+  SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.decided: a pod's image is to count">());
+  SIDING_RETURN_IF_ERROR(observer.OnCommitting());
+  SIDING_RETURN_IF_ERROR(
+      FaultAt<"agent.pod.remembered: that it commits is remembered, a pod's image does not count yet">());
+  SIDING_RETURN_IF_ERROR(held());
+  SIDING_RETURN_IF_ERROR(CommitOver(*draft, store, plan.key));
+  FaultHere<"agent.pod.committed: a pod's image counts">();
+  observer.OnCommitted();
+  return absl::OkStatus();
+}
+
+}  // namespace siding

@@ -1,0 +1,28 @@
+// The dump of a pod's container, in two phases as of any task (docs/design/README.md, "A checkpoint in two
+// phases"). Here the container stays frozen from before the first byte until its pod is removed or, if it is
+// not to leave, until it is resumed: nothing of it runs behind its image.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "agent/checkpoint/dump.h"
+#include "agent/pods/container_runtime.h"
+#include "store/store.h"
+
+namespace siding {
+
+struct PodDumpPlan {
+  ImageKey key;
+  ContainerRef container;  // paused
+  std::string work_folder;
+  std::map<std::string, std::string> metadata;
+};
+
+// Blocks until it is decided. OK: the image is visible. Otherwise no draft is left. The container is paused
+// still, either way.
+absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodDumpPlan& plan,
+                        DumpObserver& observer);
+
+}  // namespace siding

@@ -1,0 +1,368 @@
+#include "controller/manager/pod_nodes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/state/predicates.h"
+#include "controller/wire/wire.h"
+
+namespace siding {
+namespace {
+
+using kubernetes::PodTask;
+using How = DesiredState::Next::How;
+
+// What was said may have been lost with a connection.
+constexpr Duration kSayAgain = std::chrono::seconds(5);
+// Before a pod that could not be started is evicted, so that its owner makes another, perhaps elsewhere.
+constexpr Duration kLongestPause = std::chrono::minutes(10);
+constexpr int kMostDoublings = 10;
+constexpr Duration kRemembered = 2 * kLongestPause;
+// As of the engine's orders to this task, whose first one is larger.
+constexpr int64_t kFirstOp = 1'000'000;
+
+Duration PauseBefore(int failures) {
+  return std::min<Duration>(std::chrono::seconds(1) * (1 << std::clamp(failures, 0, kMostDoublings)),
+                            kLongestPause);
+}
+
+bool IsKnown(v1::TaskPhase phase) { return phase != v1::TASK_PHASE_UNSPECIFIED; }
+
+bool CouldNotStart(v1::TaskPhase phase) { return phase == v1::RESTORE_FAILED || phase == v1::LAUNCH_FAILED; }
+
+v1::ToAgent OrderTo(const TaskId& id) {
+  v1::ToAgent command;
+  *command.mutable_task() = RefOf(id);
+  command.set_op(kFirstOp * id.incarnation);
+  return command;
+}
+
+void SetPod(const kubernetes::ObjectName& name, const std::string& uid, v1::ToAgent& command) {
+  command.mutable_pod()->set_space(name.space);
+  command.mutable_pod()->set_name(name.name);
+  command.mutable_pod()->set_uid(uid);
+}
+
+v1::ToAgent StartOf(const PodTask& pod) {
+  v1::ToAgent command = OrderTo(pod.id);
+  SetPod(pod.pod, pod.uid, command);
+  if (pod.next.how == How::kBeginning) {
+    *command.mutable_launch()->mutable_spec() = ToProto(pod.spec);
+    return command;
+  }
+  v1::Restore& restore = *command.mutable_restore();
+  *restore.mutable_spec() = ToProto(pod.spec);
+  restore.set_checkpoint(pod.next.checkpoint.value());
+  restore.set_tier(ToProto(pod.next.tier));
+  restore.set_image_incarnation(pod.next.incarnation);
+  restore.set_image_digest(pod.next.digest);
+  return command;
+}
+
+// `succeeded`: nothing where the pod is not there any more.
+v1::ToAgent GoneOf(const TaskId& id, std::optional<bool> succeeded, bool stays) {
+  v1::ToAgent command = OrderTo(id);
+  v1::PodGone& gone = *command.mutable_pod_gone();
+  if (succeeded) gone.set_exit_code(*succeeded ? 0 : 1);
+  gone.set_stays(stays);
+  return command;
+}
+
+}  // namespace
+
+void PodNodes::SetBell(std::function<void()> bell) {
+  MutexLock lock(mutex_);
+  bell_ = std::move(bell);
+}
+
+void PodNodes::Ring() {
+  if (bell_) bell_();
+}
+
+// ---- From the engine. ----
+
+void PodNodes::Send(const NodeId& node, v1::ToAgent command) {
+  if (command.has_task()) {
+    const TaskId id = IdOf(command.task());
+    MutexLock lock(mutex_);
+    const bool is_other =
+        std::any_of(others_.begin(), others_.end(), [&](const PodTask& pod) { return pod.id == id; });
+    const auto task = hosted_.find(id);
+    const bool leaves = command.has_dump() && !command.dump().keep_running();
+    if (task != hosted_.end()) {
+      task->second.unwanted |= command.has_kill();
+      task->second.leaving.reset();
+      if (leaves) task->second.leaving = command;
+    }
+    if (is_other) orders_.emplace_back(node, command);
+    if (is_other || leaves || command.has_kill()) Ring();
+    if (is_other || (leaves && task != hosted_.end())) return;
+  }
+  agents_.Send(node, std::move(command));
+}
+
+// A pod that a disruption budget keeps would stand frozen with its image for as long as it does.
+void PodNodes::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) {
+  MutexLock telling(telling_);
+  v1::FromAgent refused;
+  NodeId node;
+  std::optional<v1::ToAgent> dump;
+  {
+    MutexLock lock(mutex_);
+    const auto task = std::find_if(hosted_.begin(), hosted_.end(),
+                                   [&](const auto& one) { return one.second.uid == asked.uid; });
+    if (task == hosted_.end() || !task->second.leaving) return;
+    const bool may_not = absl::IsFailedPrecondition(answer);
+    if (!answer.ok() && !may_not) return;  // it is asked again
+    node = task->second.node;
+    dump.swap(task->second.leaving);
+    if (may_not) {
+      task->second.refused = dump->op();
+      task->second.why_refused = absl::StrCat("it may not leave: ", std::string(answer.message()));
+      *refused.mutable_report() = task->second.last;
+      Complete(*refused.mutable_report());
+    }
+  }
+  if (refused.has_report()) return engine_->OnMessage(node, refused);
+  agents_.Send(node, *std::move(dump));
+}
+
+// ---- From the agents. ----
+
+absl::Status PodNodes::OnConnected(const NodeId& node, const v1::Hello& hello) {
+  MutexLock telling(telling_);
+  v1::Hello told = hello;
+  {
+    MutexLock lock(mutex_);
+    if (!known_) return absl::UnavailableError("the pods of the cluster are not known yet");
+    const auto there = nodes_.find(node);
+    if (there == nodes_.end())
+      return absl::FailedPreconditionError(
+          absl::StrCat("the cluster has no node ", node.value(), " that is ready"));
+    // The kubelet gives its pods this much, and no more.
+    *told.mutable_capacity() = ToProto(there->second);
+    std::erase_if(let_start_, [&](const auto& pod) { return pod.second == node; });
+    for (auto& [id, task] : hosted_) {
+      if (task.node != node) continue;
+      task.phase = v1::TASK_PHASE_UNSPECIFIED;
+      task.leaving.reset();  // the engine orders anew what it wants
+      task.told.reset();
+    }
+    for (v1::TaskReport& report : *told.mutable_tasks()) Take(node, report);
+    TakeHosted();
+    for (v1::TaskReport& report : *told.mutable_tasks()) Complete(report);
+    spoken_.Introduce(node, others_, told);
+  }
+  if (const absl::Status met = engine_->OnConnected(node, told); !met.ok()) return met;
+  MutexLock lock(mutex_);
+  connected_.insert(node);
+  Ring();
+  return absl::OkStatus();
+}
+
+void PodNodes::OnMessage(const NodeId& node, const v1::FromAgent& message) {
+  MutexLock telling(telling_);
+  v1::FromAgent told = message;
+  {
+    MutexLock lock(mutex_);
+    const auto take = [&](v1::TaskReport& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      Take(node, report);
+      Complete(report);
+    };
+    if (told.has_report()) take(*told.mutable_report());
+    if (told.has_heartbeat()) {
+      for (v1::TaskReport& report : *told.mutable_heartbeat()->mutable_tasks()) take(report);
+    }
+  }
+  engine_->OnMessage(node, told);
+}
+
+void PodNodes::OnDisconnected(const NodeId& node) {
+  MutexLock telling(telling_);
+  {
+    MutexLock lock(mutex_);
+    connected_.erase(node);
+  }
+  engine_->OnDisconnected(node);
+}
+
+void PodNodes::Take(const NodeId& node, const v1::TaskReport& report) {
+  const TaskId id = IdOf(report);
+  auto found = hosted_.find(id);
+  // Its pod went while nobody could tell its agent.
+  if (found == hosted_.end() && IsLive(report.phase()))
+    found = hosted_.emplace(id, Hosted{node, report.pod_uid()}).first;
+  if (found == hosted_.end()) return;
+  Hosted& task = found->second;
+  // One without it is of no task: there is none of this name.
+  if (task.node != node || (!report.pod_uid().empty() && task.uid != report.pod_uid())) return;
+  const bool news = task.phase != report.phase() || task.leaves != report.leaves();
+  task.phase = report.phase();
+  task.leaves = report.leaves();
+  task.last = report;
+  if (news) task.told.reset();
+  if (report.phase() == v1::RUNNING) failures_.erase(id.job);
+  if (news) Ring();
+}
+
+void PodNodes::Complete(v1::TaskReport& report) const {
+  const auto found = hosted_.find(IdOf(report));
+  if (found == hosted_.end() || !found->second.pod) return;
+  const PodTask& pod = *found->second.pod;
+  *report.mutable_spec() = ToProto(pod.spec);
+  if (found->second.refused > report.failed_op()) {
+    report.set_failed_op(found->second.refused);
+    report.set_error(found->second.why_refused);
+  }
+  if (!pod.not_saved.empty()) report.set_cannot_checkpoint(pod.not_saved);
+}
+
+// ---- At every change in the cluster. ----
+
+std::vector<kubernetes::Eviction> PodNodes::Round(const kubernetes::ClusterNow& cluster, Time now) {
+  MutexLock telling(telling_);
+  std::vector<kubernetes::Eviction> evictions;
+  std::vector<PodTask> others;
+  std::set<NodeId> connected;
+  Orders to_agents, to_others;
+  {
+    MutexLock lock(mutex_);
+    Observe(cluster);
+    OrderStarts(now, to_agents);
+    OrderEnds(now, to_agents);
+    LetStart(cluster.plain, to_agents);
+    AddEvictions(now, evictions);
+    others = others_;
+    connected = connected_;
+    to_others.swap(orders_);
+  }
+  for (auto& [node, command] : to_agents) agents_.Send(node, std::move(command));
+  const auto speaks_for = [&](const NodeId& node) { return connected.contains(node); };
+  spoken_.Observe(others, speaks_for, *engine_);
+  for (const NodeOrder& order : to_others) {
+    if (speaks_for(order.first)) spoken_.Obey(order, *engine_);
+  }
+  spoken_.AddEvictions(others, evictions);
+  return evictions;
+}
+
+void PodNodes::Leave() {
+  MutexLock lock(mutex_);
+  known_ = false;
+}
+
+void PodNodes::Observe(const kubernetes::ClusterNow& cluster) {
+  known_ = true;
+  nodes_.clear();
+  for (const auto& machine : cluster.machines) nodes_[machine.id] = machine.allocatable;
+  std::map<std::string, kubernetes::ObjectName> plain;  // by uid
+  for (const kubernetes::PlainPod& pod : cluster.plain) plain[pod.uid] = pod.pod;
+  others_ = cluster.tasks;
+  for (auto& [id, task] : hosted_) {
+    task.seen = false;
+    task.stays.reset();
+    if (const auto pod = plain.find(task.uid); pod != plain.end()) task.stays = pod->second;
+  }
+  TakeHosted();
+  for (auto& [id, task] : hosted_) {
+    if (task.seen || !task.pod) continue;
+    task.pod.reset();
+    task.told.reset();
+  }
+  std::erase_if(hosted_, [](const auto& task) { return !task.second.pod && !IsLive(task.second.phase); });
+}
+
+// Of the pods that nobody is told of those that agents can save, or know already.
+void PodNodes::TakeHosted() {
+  std::vector<kubernetes::PodTask> others;
+  for (kubernetes::PodTask& pod : others_) {
+    const auto known = hosted_.find(pod.id);
+    const bool is_known = known != hosted_.end() && IsKnown(known->second.phase);
+    if (!pod.not_saved.empty() && !is_known) {
+      others.push_back(std::move(pod));
+      continue;
+    }
+    Hosted& task = hosted_[pod.id];
+    // Another pod with the same number: one that went before its start was recorded.
+    if (task.node != pod.node || task.uid != pod.uid) task = Hosted{pod.node, pod.uid};
+    if (!task.pod || task.pod->succeeded != pod.succeeded || task.pod->disrupted != pod.disrupted)
+      task.told.reset();
+    task.pod = std::move(pod);
+    task.seen = true;
+  }
+  others_ = std::move(others);
+}
+
+// Where it leaves, this is the end of a frozen rest, and its work is in its image. A pod that has failed
+// would be the end of its job, so it is removed first, as any that leaves.
+bool PodNodes::HasFailed(const Hosted& task) {
+  return task.pod && task.pod->succeeded && !*task.pod->succeeded;
+}
+
+bool PodNodes::IsDue(Hosted& task, Time now) {
+  if (task.told && now < *task.told + kSayAgain && now >= *task.told) return false;
+  task.told = now;
+  return true;
+}
+
+// Of which their agents do not know yet.
+void PodNodes::OrderStarts(Time now, Orders& orders) {
+  for (auto& [id, task] : hosted_) {
+    const bool waits = task.pod && !task.pod->is_over() && !IsKnown(task.phase) &&
+                       task.pod->next.how != How::kNotYet && connected_.contains(task.node);
+    if (waits && IsDue(task, now)) orders.emplace_back(task.node, StartOf(*task.pod));
+  }
+}
+
+// Whose pods are over, or gone.
+void PodNodes::OrderEnds(Time now, Orders& orders) {
+  for (auto& [id, task] : hosted_) {
+    const bool can_only_be_removed = task.leaves && (task.stays || HasFailed(task));
+    const bool ended = (!task.pod || task.pod->is_over()) && !can_only_be_removed;
+    if (ended && IsLive(task.phase) && connected_.contains(task.node) && IsDue(task, now))
+      orders.emplace_back(task.node,
+                          GoneOf(id, task.pod ? task.pod->succeeded : std::nullopt, task.stays.has_value()));
+  }
+}
+
+// Pods that are made by siding-runc and are none of siding's business.
+void PodNodes::LetStart(const std::vector<kubernetes::PlainPod>& pods, Orders& orders) {
+  std::map<std::string, NodeId> told;
+  for (const kubernetes::PlainPod& pod : pods) {
+    if (!pod.for_good || !connected_.contains(pod.node)) continue;
+    told[pod.uid] = pod.node;
+    if (let_start_.contains(pod.uid)) continue;
+    v1::ToAgent command;
+    command.mutable_let_start();
+    SetPod(pod.pod, pod.uid, command);
+    orders.emplace_back(pod.node, std::move(command));
+  }
+  let_start_ = std::move(told);
+}
+
+void PodNodes::AddEvictions(Time now, std::vector<kubernetes::Eviction>& evictions) {
+  std::erase_if(failures_, [&](const auto& job) { return now > job.second.last + kRemembered; });
+  for (auto& [id, task] : hosted_) {
+    // As its agent says now: what another one has said may not be so any more.
+    const bool saved = task.leaves && IsKnown(task.phase);
+    if (task.stays && task.leaves) evictions.push_back({id.job, *task.stays, task.uid, true, saved});
+    if (task.pod && task.leaves && HasFailed(task))
+      evictions.push_back({id.job, task.pod->pod, task.pod->uid, true, saved});
+    if (!task.pod || task.pod->is_over()) continue;
+    // Its agent may have forgotten it, while the controller before this one was to evict it.
+    const bool forgotten = task.pod->start_is_over && !IsKnown(task.phase) && connected_.contains(task.node);
+    if ((CouldNotStart(task.phase) || forgotten) && !task.failed) {
+      task.failed = now;
+      Failures& failures = failures_[id.job];
+      failures = {failures.count + 1, now};
+    }
+    const bool paused = !task.failed || now < *task.failed + PauseBefore(failures_[id.job].count);
+    if (task.leaving)
+      evictions.push_back({.job = id.job, .pod = task.pod->pod, .uid = task.pod->uid, .only_ask = true});
+    if (task.unwanted || task.leaves || !paused)
+      evictions.push_back({id.job, task.pod->pod, task.pod->uid, task.leaves || !paused, saved});
+  }
+}
+
+}  // namespace siding

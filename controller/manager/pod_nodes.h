@@ -1,0 +1,112 @@
+// Stands between the engine and the agents of a Kubernetes cluster's nodes. To the engine each pod of batch
+// work is a task of its node's agent, and to an agent its orders are as anywhere; only that here
+//
+//   - the order to start a task follows from its pod, which the cluster has placed: an agent is told of a pod
+//     when the pod is on its node, and how it is to start (DesiredState::Next);
+//   - a task ends when its pod does (PodGone), so one that is to be ended, or has been saved to leave, is
+//     evicted;
+//   - what an agent cannot save it is not told of: of such a pod is told in its place (SpokenPods).
+//
+// Nothing is remembered that is not in the cluster or with the agents: a controller that begins hears it all
+// again, from pods and from Hellos. Until the pods are known, agents are asked to wait.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/mutex.h"
+#include "controller/engine/agents.h"
+#include "controller/manager/pod_speaker.h"
+#include "controller/manager/spoken_pods.h"
+#include "controller/platform/kubernetes/kubernetes_platform.h"
+
+namespace siding {
+
+// Thread-safe. The agents must outlive it.
+class PodNodes final : public PodSpeaker, public AgentEvents {
+ public:
+  explicit PodNodes(AgentLink& agents) : agents_(agents) {}
+  void SetEngine(AgentEvents& engine) override { engine_ = &engine; }
+  void SetBell(std::function<void()> bell) override;
+
+  // Of the engine.
+  void Send(const NodeId& node, v1::ToAgent command) override;
+  // Of the gateway. kUnavailable: not yet. kFailedPrecondition: the cluster has no such node.
+  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello) override;
+  void OnMessage(const NodeId& node, const v1::FromAgent& message) override;
+  void OnDisconnected(const NodeId& node) override;
+
+  // Of the platform.
+  std::vector<kubernetes::Eviction> Round(const kubernetes::ClusterNow& cluster, Time now) override;
+  void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
+  void Leave() override;
+
+ private:
+  // A task of an agent's.
+  struct Hosted {
+    NodeId node;
+    std::string uid;                                   // of its pod
+    std::optional<kubernetes::PodTask> pod;            // as of the last round; nothing: it is gone
+    v1::TaskPhase phase = v1::TASK_PHASE_UNSPECIFIED;  // as its agent has said since it connected
+    v1::TaskReport last;                               // of its agent
+    bool leaves = false;                               // it is saved, and nothing of it runs any more
+    bool unwanted = false;                             // it is to be ended, or was
+    bool seen = false;                                 // its pod was, in this round
+    // Its pod is there, and is no task any more.
+    std::optional<kubernetes::ObjectName> stays;
+    // A dump after which it would leave, held back until it is known that it could.
+    std::optional<v1::ToAgent> leaving;
+    int64_t refused = 0;         // the last such order that was refused,
+    std::string why_refused;     // and why
+    std::optional<Time> told;    // when its agent was last told what is still to be told
+    std::optional<Time> failed;  // when it was first seen that it cannot be started
+  };
+  // To start a job, in a row.
+  struct Failures {
+    int count = 0;
+    Time last;
+  };
+  using Orders = std::vector<NodeOrder>;
+
+  // Notes what an agent says of a task.
+  void Take(const NodeId& node, const v1::TaskReport& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds to it what only the cluster knows.
+  void Complete(v1::TaskReport& report) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeHosted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Observe(const kubernetes::ClusterNow& cluster) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OrderStarts(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OrderEnds(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LetStart(const std::vector<kubernetes::PlainPod>& pods, Orders& orders)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddEvictions(Time now, std::vector<kubernetes::Eviction>& evictions)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Its pod has, and the cluster has not ended it.
+  static bool HasFailed(const Hosted& task);
+  // Whether it is time to say it, for the first time or again.
+  static bool IsDue(Hosted& task, Time now);
+  void Ring() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  AgentLink& agents_;
+  AgentEvents* engine_ = nullptr;
+  // Held while the engine is told something, so that it hears of one node in order; never in Send(), which is
+  // called under the engine's lock.
+  Mutex telling_;
+  SpokenPods spoken_ ABSL_GUARDED_BY(telling_);
+  Mutex mutex_ ABSL_ACQUIRED_AFTER(telling_);
+  bool known_ ABSL_GUARDED_BY(mutex_) = false;  // the pods and nodes are
+  std::map<NodeId, Resources> nodes_ ABSL_GUARDED_BY(mutex_);
+  std::set<NodeId> connected_ ABSL_GUARDED_BY(mutex_);  // their agents are, and the engine has been told
+  std::map<TaskId, Hosted> hosted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<kubernetes::PodTask> others_ ABSL_GUARDED_BY(mutex_);  // that agents know nothing of
+  Orders orders_ ABSL_GUARDED_BY(mutex_);                            // to those
+  std::map<JobId, Failures> failures_ ABSL_GUARDED_BY(mutex_);
+  // Pods that are no tasks, by uid: their nodes, whose agents have been told since they connected.
+  std::map<std::string, NodeId> let_start_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> bell_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace siding

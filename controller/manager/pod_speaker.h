@@ -1,0 +1,28 @@
+// Who speaks to the engine for the nodes of a Kubernetes cluster, and what the engine's orders become there.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "controller/engine/agents.h"
+#include "controller/platform/kubernetes/kubernetes_platform.h"
+
+namespace siding {
+
+class PodSpeaker : public AgentLink {
+ public:
+  // Who hears of nodes and tasks; before the first round, and before the first agent.
+  virtual void SetEngine(AgentEvents& engine) = 0;
+  // Called when a round is due, also under the engine's lock.
+  virtual void SetBell(std::function<void()> bell) = 0;
+  // At every change in the cluster: tells the engine what has changed, and carries out its orders. Returns
+  // the pods that are to be evicted. One call at a time.
+  virtual std::vector<kubernetes::Eviction> Round(const kubernetes::ClusterNow& cluster, Time now) = 0;
+  // Of one that Round() has returned with `only_ask`.
+  virtual void OnAnswer(const kubernetes::Eviction&, const absl::Status&) {}
+  // The cluster is not known any more.
+  virtual void Leave() = 0;
+};
+
+}  // namespace siding

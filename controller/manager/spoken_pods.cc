@@ -1,0 +1,141 @@
+#include "controller/manager/spoken_pods.h"
+
+#include "controller/engine/state/predicates.h"
+#include "controller/wire/wire.h"
+#include "google/protobuf/util/message_differencer.h"
+
+namespace siding {
+namespace {
+
+constexpr char kOnlyEvicted[] = "pods are only evicted in this cluster";
+
+bool IsSame(v1::TaskReport a, const v1::TaskReport& b) {
+  a.set_version(b.version());
+  return google::protobuf::util::MessageDifferencer::Equals(a, b);
+}
+
+std::string WhyNot(const kubernetes::PodTask& task) {
+  return task.not_saved.empty() ? kOnlyEvicted : task.not_saved;
+}
+
+}  // namespace
+
+v1::TaskRef RefOf(const TaskId& id) {
+  v1::TaskRef ref;
+  ref.set_job(id.job.value());
+  ref.set_incarnation(id.incarnation);
+  ref.set_rank(id.rank);
+  return ref;
+}
+
+void SpokenPods::Introduce(const NodeId& node, const std::vector<kubernetes::PodTask>& tasks,
+                           v1::Hello& hello) {
+  for (const kubernetes::PodTask& task : tasks) {
+    if (task.node != node || forgotten_.contains(task.id)) continue;
+    Task& told = tasks_[task.id];
+    told = {node, ReportOf(task)};
+    told.report.set_version(++version_);
+    *hello.add_tasks() = told.report;
+  }
+}
+
+v1::TaskReport SpokenPods::ReportOf(const kubernetes::PodTask& task) const {
+  v1::TaskReport report;
+  *report.mutable_task() = RefOf(task.id);
+  report.set_phase(task.succeeded   ? v1::EXITED
+                   : task.disrupted ? v1::LOST
+                   : task.started   ? v1::RUNNING
+                                    : v1::LAUNCHING);
+  report.set_memory(task.spec.per_node.memory.value);
+  if (task.started) report.set_started_us(ToMicros(*task.started));
+  if (task.succeeded) {
+    report.set_exit_code(*task.succeeded ? 0 : 1);
+    report.set_own_end(!unwanted_.contains(task.id));
+  }
+  report.set_cannot_checkpoint(WhyNot(task));
+  *report.mutable_spec() = ToProto(task.spec);
+  return report;
+}
+
+void SpokenPods::Tell(Task& task, AgentEvents& events) {
+  task.report.set_version(++version_);
+  v1::FromAgent message;
+  *message.mutable_report() = task.report;
+  events.OnMessage(task.node, message);
+}
+
+void SpokenPods::Observe(const std::vector<kubernetes::PodTask>& tasks, const SpeaksFor& speaks_for,
+                         AgentEvents& events) {
+  std::set<TaskId> there;
+  for (const kubernetes::PodTask& task : tasks) {
+    there.insert(task.id);
+    if (forgotten_.contains(task.id) || !speaks_for(task.node)) continue;
+    v1::TaskReport report = ReportOf(task);
+    Task& told = tasks_[task.id];
+    report.set_failed_op(told.report.failed_op());
+    report.set_error(told.report.error());
+    if (told.node == task.node && IsSame(report, told.report)) continue;
+    told = {task.node, std::move(report)};
+    Tell(told, events);
+  }
+  for (auto& [id, task] : tasks_) {
+    if (there.contains(id) || IsGone(task.report.phase())) continue;
+    // Evicted as ordered, or deleted by somebody.
+    task.report.set_phase(unwanted_.contains(id) ? v1::EXITED : v1::LOST);
+    task.report.set_exit_code(unwanted_.contains(id) ? 143 : 0);
+    if (speaks_for(task.node)) Tell(task, events);
+  }
+  std::erase_if(forgotten_, [&](const TaskId& id) { return !there.contains(id); });
+}
+
+void SpokenPods::Obey(const NodeOrder& order, AgentEvents& events) {
+  const auto& [node, command] = order;
+  const TaskId id = IdOf(command.task());
+  const auto found = tasks_.find(id);
+  switch (command.what_case()) {
+    case v1::ToAgent::kKill:
+      unwanted_.insert(id);
+      if (found != tasks_.end()) {
+        if (IsGone(found->second.report.phase())) Tell(found->second, events);
+      } else {
+        Task gone{node, {}};
+        *gone.report.mutable_task() = RefOf(id);
+        gone.report.set_phase(v1::LOST);
+        Tell(gone, events);
+      }
+      return;
+    case v1::ToAgent::kForget:
+      if (found != tasks_.end() && IsGone(found->second.report.phase())) {
+        tasks_.erase(found);
+        forgotten_.insert(id);
+      }
+      unwanted_.erase(id);
+      return;
+    case v1::ToAgent::kCommit:
+    case v1::ToAgent::kAbort:
+    case v1::ToAgent::kWelcome:
+      return;
+    default:
+      if (found == tasks_.end()) return;
+      found->second.report.set_failed_op(command.op());
+      found->second.report.set_error(found->second.report.cannot_checkpoint());
+      Tell(found->second, events);
+  }
+}
+
+void SpokenPods::AddEvictions(const std::vector<kubernetes::PodTask>& tasks,
+                              std::vector<kubernetes::Eviction>& evictions) const {
+  for (const kubernetes::PodTask& task : tasks) {
+    if (unwanted_.contains(task.id) && !task.is_over())
+      evictions.push_back({task.id.job, task.pod, task.uid, false});
+  }
+}
+
+void SpokenPods::AddTo(std::map<NodeId, v1::FromAgent>& beats) const {
+  for (const auto& [id, task] : tasks_) {
+    const auto beat = beats.find(task.node);
+    if (beat != beats.end()) *beat->second.mutable_heartbeat()->add_tasks() = task.report;
+  }
+}
+
+}  // namespace siding

@@ -1,0 +1,55 @@
+// Pods of which no agent knows anything, told of as an agent would tell of its tasks: such a pod can be
+// evicted, and what only an agent can do, it says that it cannot.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "controller/engine/agents.h"
+#include "controller/engine/engine.h"
+#include "controller/platform/kubernetes/kubernetes_platform.h"
+
+namespace siding {
+
+// An order of the engine's to the agent of a node.
+using NodeOrder = std::pair<NodeId, v1::ToAgent>;
+
+v1::TaskRef RefOf(const TaskId& id);
+
+// Not thread-safe.
+class SpokenPods {
+ public:
+  // On nodes for which nobody speaks at the moment nothing is told.
+  using SpeaksFor = std::function<bool(const NodeId&)>;
+
+  // Adds to the first word of a node the pods that are there.
+  void Introduce(const NodeId& node, const std::vector<kubernetes::PodTask>& tasks, v1::Hello& hello);
+  // Tells what has changed since the last call.
+  void Observe(const std::vector<kubernetes::PodTask>& tasks, const SpeaksFor& speaks_for,
+               AgentEvents& events);
+  void Obey(const NodeOrder& order, AgentEvents& events);
+  // Those that are to be evicted.
+  void AddEvictions(const std::vector<kubernetes::PodTask>& tasks,
+                    std::vector<kubernetes::Eviction>& evictions) const;
+  // As they were told last, to the beats of their nodes.
+  void AddTo(std::map<NodeId, v1::FromAgent>& beats) const;
+
+ private:
+  struct Task {
+    NodeId node;
+    v1::TaskReport report;
+  };
+  void Tell(Task& task, AgentEvents& events);
+  v1::TaskReport ReportOf(const kubernetes::PodTask& task) const;
+
+  std::map<TaskId, Task> tasks_;  // as they were told last; those that are over until they are forgotten
+  std::set<TaskId> unwanted_;     // are to be ended, or were
+  std::set<TaskId> forgotten_;    // are over, and their pods are still there
+  int64_t version_ = 0;
+};
+
+}  // namespace siding

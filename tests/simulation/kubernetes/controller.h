@@ -1,0 +1,146 @@
+// One life of a controller: the real engine, rounds, informers and pod agents, driven by the timeline in the
+// place of their threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "controller/engine/engine.h"
+#include "controller/manager/pod_agents.h"
+#include "controller/manager/pod_nodes.h"
+#include "controller/platform/kubernetes/rounds.h"
+#include "controller/platform/kubernetes/watch/informer.h"
+#include "tests/simulation/journal_disk.h"
+#include "tests/simulation/kubernetes/wire.h"
+#include "tests/simulation/network.h"
+
+namespace siding::simulation::pods {
+
+struct ControllerOptions {
+  std::string name;
+  Policy policy;
+  Duration heartbeat = std::chrono::seconds(2);
+  Duration least_apart = std::chrono::milliseconds(200);  // watches
+  int page = 500;
+  bool saves = false;
+  kubernetes::SealKeeper* seal_keeper = nullptr;
+};
+
+// Beside the journal, whose controllers have it together.
+class SealDisk final : public kubernetes::SealKeeper {
+ public:
+  absl::StatusOr<std::string> Read() override {
+    if (key_.empty()) return absl::NotFoundError("nothing is kept");
+    return key_;
+  }
+  absl::Status Keep(const std::string& key) override {
+    key_ = key;
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string key_;
+};
+
+// Not thread-safe. It may be in the midst of a call while others go on; it must not be destroyed then.
+class Controller final : public kubernetes::PlatformListener,
+                         public Platform,
+                         public AgentLink,
+                         public StreamServer {
+ public:
+  Controller(const Wire::Ends& ends, JournalDisk& journal, simulation::Network& streams,
+             ControllerOptions options);
+  ~Controller() override;
+
+  // False: its first event could not be written, and it is dead.
+  bool Start();
+  // At this moment, whatever it is doing.
+  void Die();
+  // From now on another one acts: nothing of this one's is written or done any more.
+  void Depose();
+  bool lives() const { return engine_ != nullptr && !dead_; }
+  bool busy() const { return busy_ > 0; }
+  // The journal's disk: it dies as soon as it would act on what it has just written; and it has to be started
+  // again.
+  void OnDoom() { doomed_ = true; }
+  void OnDamage();
+  // The engine's state must be what its journal says.
+  void CompareWithJournal() const;
+
+  // ---- Of the platform's worker. ----
+  void OnChanges(ManagerChanges changes) override;
+  std::vector<kubernetes::Eviction> OnRound(const kubernetes::ClusterNow& now) override;
+  void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
+  JobId HighestJob() override;
+  // ---- Of agents. ----
+  bool IsUp() const override { return lives() && acts_; }
+  void OnMessage(const StreamPtr& stream, const v1::FromAgent& message) override;
+  void OnClosed(const StreamPtr& stream) override;
+  // ---- Of the engine. ----
+  std::vector<siding::Placement> Place(const std::vector<Waiting>&, std::vector<NodeRoom>) override {
+    return {};
+  }
+  std::string manager() const override { return kKubernetes; }
+  Capabilities capabilities() const override {
+    return {.freezing_frees_slots = false, .freezing_frees_gpus = false};
+  }
+  std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const override {
+    return rounds_->NodesFor(job);
+  }
+  void SetDesired(const DesiredState& desired) override;
+  bool continues_jobs() const override { return options_.saves; }
+  void Send(const NodeId& node, v1::ToAgent command) override;
+  // Before an order goes out to an agent.
+  std::function<void(const NodeId&, const v1::ToAgent&)> on_order = [](const NodeId&, const v1::ToAgent&) {};
+
+ private:
+  // Writes only while its controller acts.
+  class Fenced;
+  // Hears an informer.
+  class Ear;
+
+  void After(Duration delay, std::function<void()> what);
+  void Inside(const std::function<void(Engine&)>& call);
+  void Begin();
+  void Ring();
+  void RoundAfter(Duration delay);
+  void Round();
+  void Narrate();
+  void Greet(const StreamPtr& stream, const v1::Hello& hello);
+  void LeaveStream(const StreamPtr& stream);
+  void CloseStreams();
+  void Tick();
+  void Watch(kubernetes::InformerTurns& turns);
+
+  Lab& lab_;
+  const Wire::Ends ends_;
+  const ControllerOptions options_;
+  JournalDisk& disk_;
+  const std::unique_ptr<Journal> journal_;
+  bool acts_ = true, dead_ = false, doomed_ = false, damaged_ = false;
+  int busy_ = 0;
+  std::stop_source stop_;
+  const std::unique_ptr<kubernetes::Transport> transport_, looking_;
+  kubernetes::ApiClient client_;
+  const std::unique_ptr<kubernetes::Rounds> rounds_;
+  simulation::Network& streams_;
+  const std::unique_ptr<PodSpeaker> agents_;
+  PodNodes* const nodes_;  // the same, if nodes have agents
+  std::map<NodeId, StreamPtr> serving_;
+  std::unique_ptr<Engine> engine_;
+  kubernetes::Mail mail_;
+  int synced_ = 0;
+  bool begun_ = false, rings_ = false;
+  int rounds_asked_ = 0, ticks_ = 0;
+  int64_t told_ = 0;  // events, on pods
+  std::vector<std::unique_ptr<Ear>> ears_;
+  std::vector<std::unique_ptr<kubernetes::InformerTurns>> informers_;
+  std::shared_ptr<int> life_ = std::make_shared<int>();
+};
+
+}  // namespace siding::simulation::pods

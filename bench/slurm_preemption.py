@@ -81,7 +81,7 @@ class Siding(Requeue):
 
     def ready(self, victims):
         for job in victims:
-            wait_for(f"siding to know job {job}", lambda j=job: (found := self.siding.jobs().get(j)) and found["state"] == "running", 60)
+            wait_for(f"siding to know job {job}", lambda j=job: (found := self.siding.jobs().get(j)) and found["state"] == "running")
 
     def stop(self):
         self.slurm.stop()
@@ -138,9 +138,9 @@ def one_round(way, args):
     job = slurm.submit("--exclusive", f"-N{args.nodes}", "-o", "/dev/null", *way.on_demand, "--wrap",
                        f"date +%s.%N > {times}; sleep {args.hold}; date +%s.%N >> {times}")
     way.make_room(victims)
-    slurm.wait_state(job, "COMPLETED", timeout=300)
+    slurm.wait_state(job, "COMPLETED")
     started, ended = (float(line) for line in times.read_text().split())
-    wait_for("the victims to be back", lambda: all(written(log)[-1][0] > ended for log in logs), 300)
+    wait_for("the victims to be back", lambda: all(written(log)[-1][0] > ended for log in logs))
     back = max(next(second for second, _ in written(log) if second > ended) for log in logs)
     return started - submitted, back - ended, statistics.mean(lost(written(log), started) for log in logs)
 

@@ -6,7 +6,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
-from cluster import Cluster, CtlError, find_criu, kill, wait_for  # noqa: E402,F401
+from cluster import PATIENCE, Cluster, CtlError, find_criu, kill, wait_for  # noqa: E402,F401
 from cluster_case import WithCluster  # noqa: E402
 import jobs  # noqa: E402
 
@@ -40,12 +40,12 @@ class ClusterCase(WithCluster):
         """Waits until the job has written so much, and the controller has heard that it runs: verbs are for what runs."""
         path = self.outputs() / f"{job}.{rank}"
         wait_for(f"job {job} to have written {lines} lines",
-                 lambda: path.exists() and path.read_text().count("\n") >= lines, 30)
-        wait_for(f"the controller to know that job {job} runs", lambda: self.cluster.job(job)["state"] not in ("pending", "starting"), 30)
+                 lambda: path.exists() and path.read_text().count("\n") >= lines)
+        wait_for(f"the controller to know that job {job} runs", lambda: self.cluster.job(job)["state"] not in ("pending", "starting"))
 
     def wait_done_alone(self, job, n):
         """Waits for the end of its work, without asking the controller."""
-        wait_for(f"job {job} to come to its end", lambda: jobs.counted(self.outputs() / f"{job}.0", n) is None, 60)
+        wait_for(f"job {job} to come to its end", lambda: jobs.counted(self.outputs() / f"{job}.0", n) is None)
 
     def assert_counted(self, job, n=150, ranks=1):
         self.cluster.wait_state(job, "done")
@@ -59,4 +59,4 @@ class ClusterCase(WithCluster):
 
     def assert_all_quiet(self):
         """Nothing is left on the nodes."""
-        wait_for("no process of any job to be left", lambda: not self.cluster.task_processes(), 20)
+        wait_for("no process of any job to be left", lambda: not self.cluster.task_processes())

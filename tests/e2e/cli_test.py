@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import unittest
 
-from case import Cluster, CtlError
+from case import PATIENCE, Cluster, CtlError
 
 BIN = pathlib.Path(os.environ["SIDING_BIN"])
 
@@ -83,7 +83,7 @@ class Services(unittest.TestCase):
             path = pathlib.Path(folder) / "precious"
             path.write_text("work of a year")
             done = subprocess.run([str(BIN / "sidingd"), "--socket", str(path), "--state-dir", f"{folder}/state"],
-                                  capture_output=True, text=True, timeout=30)
+                                  capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(done.returncode, 1)
             self.assertIn("is no socket", done.stderr)
             self.assertEqual(path.read_text(), "work of a year")

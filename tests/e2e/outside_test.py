@@ -22,7 +22,7 @@ class Outside(ClusterCase):
 
     def park(self, job, log):
         """Off its node, with some work done, and not to be restored yet."""
-        wait_for("the job to have written some lines", lambda: len(self.lines(log)) >= 20, 30)
+        wait_for("the job to have written some lines", lambda: len(self.lines(log)) >= 20)
         for node in self.nodes:
             self.cluster.ctl("cordon", node)
         self.cluster.ctl("vacate", job)
@@ -40,7 +40,7 @@ class Outside(ClusterCase):
         self.park(job, folder / "log")
         away = folder.rename(self.cluster.dir / "away")
         self.let_it_try()
-        wait_for("both nodes to have been tried", lambda: self.kinds(job).count("restore-failed") == 2, 30)
+        wait_for("both nodes to have been tried", lambda: self.kinds(job).count("restore-failed") == 2)
         view = self.cluster.wait_state(job, "parked")
         self.assertIn(str(folder), view["reason"])
         self.assertIn(f"sidingctl resume {job}", view["reason"])
@@ -54,7 +54,7 @@ class Outside(ClusterCase):
     def test_a_job_that_does_not_allow_kill_starts_from_the_beginning_when_somebody_says_so(self):
         folder = self.folder()
         job = self.submit(folder)
-        wait_for("the job to have written some lines", lambda: len(self.lines(folder / "log")) >= 20, 30)
+        wait_for("the job to have written some lines", lambda: len(self.lines(folder / "log")) >= 20)
         with self.assertRaises(CtlError) as refused:
             self.cluster.ctl("restart", job)
         self.assertIn("only a parked job", str(refused.exception))

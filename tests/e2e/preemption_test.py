@@ -199,7 +199,7 @@ class Store(StoreCase):
     def test_images_of_ended_jobs_are_removed(self):
         job, checkpoint = self.checkpointed()
         self.cluster.ctl("kill", job)
-        wait_for("the image to be gone", lambda: not (self.cluster.shared / "images" / checkpoint).exists(), 20)
+        wait_for("the image to be gone", lambda: not (self.cluster.shared / "images" / checkpoint).exists())
 
 
 class Scrubbed(StoreCase):

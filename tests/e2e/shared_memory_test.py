@@ -68,7 +68,7 @@ class SharedMemoryCase(ClusterCase):
         return path.read_text().splitlines() if path.exists() else []
 
     def wait_steps(self, job, steps):
-        wait_for(f"job {job} to have done {steps} steps", lambda: len(self.lines(job)) >= steps, 30)
+        wait_for(f"job {job} to have done {steps} steps", lambda: len(self.lines(job)) >= steps)
 
     def left(self):
         return set(os.listdir("/dev/shm")) - self.before
@@ -87,7 +87,7 @@ class SharedMemory(SharedMemoryCase):
     def assert_right(self, job):
         self.cluster.wait_state(job, "done")
         self.assertEqual(self.lines(job), [*map(str, range(400)), "right"])
-        wait_for("nothing to be left in /dev/shm", lambda: not self.left(), 20)
+        wait_for("nothing to be left in /dev/shm", lambda: not self.left())
 
     def preempted(self, method):
         job = self.submit(method)
@@ -150,7 +150,7 @@ class FailedRestore(SharedMemoryCase):
         self.wait_steps(job, 20)
         self.cluster.ctl("vacate", job)
         self.cluster.wait_event(job, "restore-failed")
-        wait_for("nothing to be left in /dev/shm", lambda: not self.left(), 20)
+        wait_for("nothing to be left in /dev/shm", lambda: not self.left())
 
 
 if __name__ == "__main__":

@@ -15,8 +15,6 @@ from case import ClusterCase, CtlError, wait_for  # noqa: E402
 from cluster import marked_processes  # noqa: E402
 from machines import Machines, fake_time_library  # noqa: E402
 
-PATIENCE = 100  # with a dump that is not committed: a minute, and three times what it was to take
-
 
 class AgentsCase(ClusterCase):
     nodes = ("machine1", "machine2")
@@ -35,8 +33,8 @@ class AgentsCase(ClusterCase):
     def phase(self, node, job, **which):
         return self.record(node, job, **which).get("report", {}).get("phase")
 
-    def wait_phase(self, node, job, phase, timeout=30, **which):
-        wait_for(f"the task of job {job} on {node} to be {phase}", lambda: self.phase(node, job, **which) == phase, timeout)
+    def wait_phase(self, node, job, phase, **which):
+        wait_for(f"the task of job {job} on {node} to be {phase}", lambda: self.phase(node, job, **which) == phase)
 
     def lines(self, job, rank=0):
         return (self.outputs() / f"{job}.{rank}").read_text().count("\n")
@@ -47,7 +45,7 @@ class AgentsCase(ClusterCase):
         self.wait_counting(job)
         self.cluster.ctl("checkpoint", job)
         at = self.lines(job)
-        wait_for("progress beyond the checkpoint", lambda: self.lines(job) > at + 20, 20)
+        wait_for("progress beyond the checkpoint", lambda: self.lines(job) > at + 20)
         return job
 
     def assert_came_back(self, job, ranks=1, why="is gone"):
@@ -94,7 +92,7 @@ class Alone(AgentsCase):
         job = self.counter(300, 8, 1, "suspend", "--notice", "3s")
         self.wait_counting(job)
         self.cluster.ctl("suspend", "--no-wait", job)
-        wait_for("notice to be given", lambda: self.record("machine1", job)["report"].get("op"), 10)
+        wait_for("notice to be given", lambda: self.record("machine1", job)["report"].get("op"))
         self.cluster.kill9_controller()
         self.wait_phase("machine1", job, "SUSPENDED")
         self.cluster.start_controller()
@@ -124,18 +122,18 @@ class AloneInADump(AgentsCase):
     def test_it_is_committed_if_the_controller_is_back_in_time(self):
         self.wait_phase("machine2", self.gang, "PREPARED", rank=1)
         self.cluster.start_controller()
-        wait_for("the checkpoint to be good", lambda: self.checkpoints() == ["good"], 20)
+        wait_for("the checkpoint to be good", lambda: self.checkpoints() == ["good"])
         self.assertNotIn("note", self.kinds(self.gang))
         self.cluster.ctl("kill", self.gang)
 
     def test_it_is_undone_if_the_controller_stays_away_and_a_late_one_dumps_again(self):
         for rank, node in enumerate(self.nodes):
-            self.wait_phase(node, self.gang, "RUNNING", PATIENCE, rank=rank)
+            self.wait_phase(node, self.gang, "RUNNING", rank=rank)
             now = self.lines(self.gang, rank)
-            wait_for("the rank to continue", lambda r=rank, n=now: self.lines(self.gang, r) > n + 5, 10)
+            wait_for("the rank to continue", lambda r=rank, n=now: self.lines(self.gang, r) > n + 5)
         self.assertEqual(list((self.cluster.shared / "staging").glob("*")), [])
         self.cluster.start_controller()
-        wait_for("the checkpoint to be good", lambda: self.checkpoints() == ["good"], 30)
+        wait_for("the checkpoint to be good", lambda: self.checkpoints() == ["good"])
         notes = [e["text"] for e in self.cluster.events(self.gang) if e["kind"] == "note"]
         self.assertTrue(any("not committed in time" in text for text in notes), notes)
         self.cluster.ctl("kill", self.gang)
@@ -158,7 +156,7 @@ class Reboot(AgentsCase):
     def test_a_gang_that_was_being_dumped_goes_on_from_the_checkpoint_before(self):
         job = self.checkpointed(2, mib=128)  # a dump that takes a while
         self.cluster.ctl("vacate", "--no-wait", job)
-        wait_for("the dump to begin", lambda: self.phase("machine1", job) in ("DUMPING", "PREPARED"), 10)
+        wait_for("the dump to begin", lambda: self.phase("machine1", job) in ("DUMPING", "PREPARED"))
         self.cluster.cut_power("machine1")
         self.cluster.start_machine("machine1")
         self.assert_came_back(job, ranks=2)
@@ -184,7 +182,7 @@ class Lost(AgentsCase):
         return next(n for n in self.cluster.node_list() if n["name"] == name)
 
     def lose(self, name):
-        wait_for(f"{name} to be down", lambda: self.node(name)["state"] == "down", 20)
+        wait_for(f"{name} to be down", lambda: self.node(name)["state"] == "down")
         self.cluster.ctl("lost", name)
         self.assertEqual(self.node(name)["state"], "lost")
         self.assertIn("node-lost", [e["kind"] for e in self.cluster.events()])
@@ -218,7 +216,7 @@ class Lost(AgentsCase):
         self.lose("machine1")
         self.cluster.wait_event(job, "restored")
         self.cluster.start_agent("machine1")
-        wait_for("what is left there to be ended and forgotten", lambda: not self.record("machine1", job), 20)
+        wait_for("what is left there to be ended and forgotten", lambda: not self.record("machine1", job))
         self.assertEqual(self.node("machine1")["state"], "up")
         self.assert_came_back(job, why="rank 0 on machine1 is lost with its node")
         for other in self.nodes[1:]:
@@ -257,7 +255,7 @@ class Clocks(AgentsCase):
 
     def test_the_controller_says_that_its_clock_was_set(self):
         self.cluster.set_clock("sidingd", "+1h")
-        wait_for("a warning", lambda: "the machine's clock was set" in self.cluster.tail("sidingd", 1000), 10)
+        wait_for("a warning", lambda: "the machine's clock was set" in self.cluster.tail("sidingd", 1000))
 
     def test_a_deadline_counts_by_the_controllers_clock(self):
         self.cluster.set_clock("user", "-5h")

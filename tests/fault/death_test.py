@@ -35,14 +35,14 @@ class Death(ClusterCase):
             self.cluster.wait_event(job, kind)
 
     def assert_everything_came_out_right(self):
-        self.cluster.wait_state(self.express_job, "done", timeout=90)
+        self.cluster.wait_state(self.express_job, "done")
         self.assert_counted(self.victim, n=250, ranks=2)
         starts = [e for e in self.cluster.events(self.express_job) if e["kind"] == "started"]
         self.assertEqual(len(starts), 1)
         self.assert_all_quiet()
         # Images that are not needed any more go away in their own time: it takes as long as the disk takes.
         staging = self.cluster.shared / "staging"
-        wait_for("staging to be empty", lambda: not list(staging.glob("*")), 30)
+        wait_for("staging to be empty", lambda: not list(staging.glob("*")))
 
 
 def controller_dies_at(step):

@@ -8,7 +8,7 @@ import sys
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
-from cluster import BIN, Cluster, CtlError, wait_for  # noqa: E402
+from cluster import BIN, PATIENCE, Cluster, CtlError, wait_for  # noqa: E402
 
 CONTROLLER = ("engine", "api", "gateway", "journal")  # first parts of the names of its points
 POLICY = "min_runtime: 0s\ncooldown: 0s\nmargin: 200ms\n"
@@ -49,7 +49,7 @@ class FaultyCluster(Cluster):
         except (AssertionError, CtlError):
             if not self.fired():
                 raise
-            wait_for("all nodes to be up and measured after all", lambda: self.patiently(self._measured), 60)
+            wait_for("all nodes to be up and measured after all", lambda: self.patiently(self._measured))
             return self
 
     def _answers(self):
@@ -79,7 +79,7 @@ class FaultyCluster(Cluster):
     def stop(self):
         self.over.set()
         if self.caretaker.is_alive():
-            self.caretaker.join(30)
+            self.caretaker.join(PATIENCE)
         super().stop()
 
     # ---- what a user does who tries again ----
@@ -92,7 +92,7 @@ class FaultyCluster(Cluster):
                 return None
             except AssertionError:
                 return None
-        return wait_for("the controller to answer", result, 30)[0]
+        return wait_for("the controller to answer", result)[0]
 
     def jobs(self):
         return self.patiently(super().jobs)
@@ -113,7 +113,7 @@ class FaultyCluster(Cluster):
                 if "is refused" in str(error):
                     raise AssertionError(str(error)) from error
                 return known()
-        return wait_for(f"{name} to be submitted", attempt, 40)
+        return wait_for(f"{name} to be submitted", attempt)
 
 
 def points():

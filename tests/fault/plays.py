@@ -87,7 +87,7 @@ class Play:
         for checkpoint, state in listed().items():
             if state == "good":
                 try:
-                    wait_for("an answer", lambda name=checkpoint: verified(name), 15)
+                    wait_for("an answer", lambda name=checkpoint: verified(name))
                 except AssertionError:
                     self.wrong_images.append(f"checkpoint {checkpoint} is good in the journal and not in the store")
         found = list(self.cluster.dir.glob("*/images/*")) + list(self.cluster.dir.glob("*/store/images/*"))

@@ -12,7 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-from case import ClusterCase, wait_for  # noqa: E402
+from case import PATIENCE, ClusterCase, wait_for  # noqa: E402
 from cluster import BIN  # noqa: E402
 from pair import Pair  # noqa: E402
 
@@ -37,7 +37,7 @@ class StandbyCase(ClusterCase):
         how(name)
 
     def assert_everything_came_out_right(self):
-        self.cluster.wait_state(self.express_job, "done", timeout=90)
+        self.cluster.wait_state(self.express_job, "done")
         self.assert_counted(self.victim, n=400, ranks=2)
         for job in (self.express_job, self.victim):
             self.assert_started_once_each_time(job)
@@ -71,7 +71,7 @@ class Standby(StandbyCase):
         self.take_over("stopped while the victim was dumped")
         before = len(self.cluster.events())
         self.cluster.signal("a", signal.SIGCONT)
-        code = self.cluster.sidingds["a"].wait(20)
+        code = self.cluster.sidingds["a"].wait(PATIENCE)
         # One that was stopped in the middle of a write has been killed by the other.
         self.assertIn(code, (1, -signal.SIGKILL))
         if code == 1:
@@ -88,7 +88,7 @@ class Standby(StandbyCase):
         hang = sqlite3.connect(self.cluster.dir / "controller" / "journal.db", isolation_level=None)
         self.addCleanup(hang.close)
         hang.execute("BEGIN IMMEDIATE")
-        self.assertEqual(self.cluster.sidingds["a"].wait(20), 1)
+        self.assertEqual(self.cluster.sidingds["a"].wait(PATIENCE), 1)
         self.assertIn("could not be renewed", self.cluster.tail("sidingd-a"))
         hang.execute("ROLLBACK")
         self.since = time.monotonic()
@@ -97,14 +97,14 @@ class Standby(StandbyCase):
 
     def test_a_second_one_that_does_not_stand_by_is_refused(self):
         argv = [a for a in self.cluster.controller_argv(self.cluster.dir / "c.sock") if a != "--standby"]
-        done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"is in use by another sidingd: pid {self.cluster.sidingds['a'].pid} on ", done.stderr)
         self.assertTrue(self.cluster.is_active("a"))
 
     def test_who_asks_the_one_that_stands_by_is_told_whom_to_ask(self):
         argv = [str(BIN / "sidingctl"), "--socket", str(self.cluster.socket_of("b")), "jobs"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=20)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 3)
         self.assertIn(f"this controller stands by; the active one is pid {self.cluster.sidingds['a'].pid} on ", done.stderr)
 
@@ -112,7 +112,7 @@ class Standby(StandbyCase):
         job = self.counter(n=100)
         self.end("a", lambda name: self.cluster.signal(name, signal.SIGTERM))
         self.take_over("stopped in good order")
-        self.assertEqual(self.cluster.sidingds["a"].wait(20), 0)
+        self.assertEqual(self.cluster.sidingds["a"].wait(PATIENCE), 0)
         self.assert_counted(job, n=100)
 
     def test_agents_that_cannot_reach_the_active_one_wait_for_it(self):
@@ -124,7 +124,7 @@ class Standby(StandbyCase):
             self.cluster.kill9_agent(node)
             self.cluster.start_agent(node)
         wait_for("the agents to have asked the other one",
-                 lambda: all("stands by" in self.cluster.tail(f"agent-{n}", 100) for n in self.nodes), 20)
+                 lambda: all("stands by" in self.cluster.tail(f"agent-{n}", 100) for n in self.nodes))
         away.rename(a)
         self.assertTrue(self.cluster.is_active("a"))
         self.assert_counted(job, n=200)
@@ -139,7 +139,7 @@ class Standby(StandbyCase):
             killed, active = active, self.cluster.other(active)
             took.append(self.cluster.await_take_over(active, self.since)[1])
             self.cluster.start_one(killed)
-            wait_for(f"{killed} to stand by", lambda: "standing by" in self.cluster.tail(f"sidingd-{killed}", 3), 20)
+            wait_for(f"{killed} to stand by", lambda: "standing by" in self.cluster.tail(f"sidingd-{killed}", 3))
         print("ten take-overs, with all agents after " + " ".join(f"{t:.1f}" for t in took) + " s", flush=True)
         for job in long:
             self.assert_counted(job, n=1500)
@@ -158,7 +158,7 @@ class Standby(StandbyCase):
         submitter.start()
         wait_for("some to be submitted", lambda: len(found) >= 5)
         self.end("a", self.cluster.kill9)
-        submitter.join(60)
+        submitter.join(PATIENCE)
         self.assertEqual(len(found), 20)
         names = [job["spec"]["name"] for job in self.cluster.jobs().values()]
         self.assertEqual(sorted(names), sorted(f"once-{n}" for n in range(20)))
@@ -175,7 +175,7 @@ class Standby(StandbyCase):
         self.end("a", self.cluster.kill9)
         self.assert_counted(job, n=100)
         last = len(self.cluster.events())
-        lines = wait_for("all events to be seen", lambda: (t := path.read_text().splitlines()) and len(t) >= last and t, 20)
+        lines = wait_for("all events to be seen", lambda: (t := path.read_text().splitlines()) and len(t) >= last and t)
         self.assertEqual([int(line.split()[0]) for line in lines], list(range(1, last + 1)))
 
 

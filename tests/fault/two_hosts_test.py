@@ -12,7 +12,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
-from cluster import wait_for  # noqa: E402
+from cluster import PATIENCE, wait_for  # noqa: E402
 from hosts import Hosts, why_not  # noqa: E402
 from machines import fake_time_library  # noqa: E402
 from standby_test import StandbyCase  # noqa: E402
@@ -32,7 +32,7 @@ class TwoHosts(StandbyCase):
         return json.loads((self.cluster.dir / "controller" / "journal.db.lease").read_text())["beat"]
 
     def settle(self):
-        wait_for("the active one to have been that for a while", lambda: self.beat() >= 12, 40)
+        wait_for("the active one to have been that for a while", lambda: self.beat() >= 12)
 
     def journal(self):
         """What is written stays."""
@@ -41,7 +41,7 @@ class TwoHosts(StandbyCase):
     def start_again(self, name):
         """As systemd does."""
         self.cluster.start_one(name)
-        wait_for(f"{name} to stand by", lambda: "standing by" in self.cluster.tail(f"sidingd-{name}", 3), 20)
+        wait_for(f"{name} to stand by", lambda: "standing by" in self.cluster.tail(f"sidingd-{name}", 3))
 
 
 class Cables(TwoHosts):
@@ -51,7 +51,7 @@ class Cables(TwoHosts):
         self.cluster.wait_event(self.victim, "order-dump")
         self.end("a", self.cluster.pull)
         self.take_over("cable of the active one pulled while the victim was dumped")
-        self.assertEqual(self.cluster.sidingds["a"].wait(20), 1)
+        self.assertEqual(self.cluster.sidingds["a"].wait(PATIENCE), 1)
         self.assertIn("handed over: no agent reaches this controller, and those of n1, n2 reach one that stands by",
                       self.cluster.tail("sidingd-a"))
         self.assert_everything_came_out_right()
@@ -63,7 +63,7 @@ class Cables(TwoHosts):
         self.wait_counting(job)
         self.end("a", self.cluster.pull)
         self.take_over("cable of the active one pulled")
-        self.cluster.sidingds["a"].wait(20)
+        self.cluster.sidingds["a"].wait(PATIENCE)
         self.start_again("a")
         self.assertTrue(self.cluster.is_active("b"))
         self.cluster.plug("a")
@@ -85,12 +85,12 @@ class Cables(TwoHosts):
     def test_a_cable_of_one_node_changes_nothing_for_the_others(self):
         self.settle()
         self.cluster.network.pull("n2")
-        wait_for("the agent of n2 to look for a controller", lambda: "no connection to the controller" in self.cluster.tail("agent-n2"), 20)
+        wait_for("the agent of n2 to look for a controller", lambda: "no connection to the controller" in self.cluster.tail("agent-n2"))
         job = self.counter(n=300)
         self.assert_counted(job, n=300)
         self.assertTrue(self.cluster.is_active("a"))
         self.cluster.network.plug("n2")
-        wait_for("all nodes to be up", lambda: all(n["state"] == "up" for n in self.cluster.node_list()), 20)
+        wait_for("all nodes to be up", lambda: all(n["state"] == "up" for n in self.cluster.node_list()))
         self.assertTrue(self.cluster.is_active("a"))
 
     def test_agents_that_reach_nobody_wait_for_the_active_one(self):
@@ -100,11 +100,11 @@ class Cables(TwoHosts):
         for name in "ab":
             self.cluster.pull(name)
         at = self.beat()
-        wait_for("the active one to have stayed that", lambda: self.beat() >= at + 12, 40)
+        wait_for("the active one to have stayed that", lambda: self.beat() >= at + 12)
         for name in "ab":
             self.cluster.plug(name)
         # Agents that ask the other one first may be heard of there before they are here: then it is the active one.
-        wait_for("all nodes to be up", lambda: all(n["state"] == "up" for n in self.cluster.node_list()), 40)
+        wait_for("all nodes to be up", lambda: all(n["state"] == "up" for n in self.cluster.node_list()))
         self.assert_counted(job, n=1000)
 
 
@@ -129,7 +129,7 @@ class SplitBrain(TwoHosts):
         self.cluster.plug("a")
         before = self.journal()
         self.cluster.signal("a", signal.SIGCONT)
-        self.assertIn(self.cluster.sidingds["a"].wait(20), (1, -signal.SIGKILL))
+        self.assertIn(self.cluster.sidingds["a"].wait(PATIENCE), (1, -signal.SIGKILL))
         self.assertEqual(self.journal()[:len(before)], before)
         self.assert_counted(job, n=1500)
         self.assert_started_once_each_time(job)
@@ -153,19 +153,19 @@ class SplitStorage(TwoHosts):
         argv = self.cluster.controller_argv(self.cluster.socket_of("a"))
         argv[argv.index("--state-dir") + 1] = split
         self.cluster.sidingds["a"] = self.cluster._spawn("sidingd-a", argv)
-        wait_for("both to be active", lambda: self.cluster.is_active("a") and self.cluster.is_active("b"), 20)
+        wait_for("both to be active", lambda: self.cluster.is_active("a") and self.cluster.is_active("b"))
         self.cluster.plug("a")
         self.cluster.power_off("b")
         address = re.escape(self.cluster.address("a"))
         for node in self.nodes:
             wait_for(f"the agent of {node} to refuse it",
-                     lambda n=node: re.search(rf"the controller at {address} is refused: ", self.cluster.tail(f"agent-{n}", 200)), 30)
+                     lambda n=node: re.search(rf"the controller at {address} is refused: ", self.cluster.tail(f"agent-{n}", 200)))
         # What it wants of them they do not hear.
         self.cluster.ctl("kill", "--no-wait", job)
         self.cluster.kill9("a")
         self.cluster.plug("b")
         self.cluster.start_one("b")
-        wait_for("the newer one to be active again", lambda: self.cluster.is_active("b"), 20)
+        wait_for("the newer one to be active again", lambda: self.cluster.is_active("b"))
         self.assert_counted(job, n=2500)
         self.assertNotIn("order-kill", [e["kind"] for e in self.cluster.events(job)])
 

@@ -85,19 +85,19 @@ class Gpus(Cluster):
 
     def suspend(self, job):
         self.ctl("suspend", job)
-        self.wait_state(job, "suspended", timeout=200)
+        self.wait_state(job, "suspended")
         return self.when(job, "frozen") - self.when(job, "order-suspend")
 
     def resume(self, job):
         self.ctl("resume", job)
-        self.wait_state(job, "running", timeout=60)
+        self.wait_state(job, "running")
         return self.when(job, "thawed") - self.when(job, "order-resume")
 
     def vacate(self, job):
         """Off its node, and back as soon as the image is there: the queue is empty."""
         before = sum(e["kind"] == "restored" for e in self.events(job))
         self.ctl("vacate", job)
-        wait_for("the job to be restored", lambda: sum(e["kind"] == "restored" for e in self.events(job)) > before, 300)
+        wait_for("the job to be restored", lambda: sum(e["kind"] == "restored" for e in self.events(job)) > before)
 
 
 def right(text):
@@ -125,7 +125,7 @@ def identical(cluster, command, disturb, gpus=1):
     job = cluster.run(*command, gpus=gpus)
     cluster.wait_more(job)
     disturb(job)
-    cluster.wait_state(job, "done", timeout=300)
+    cluster.wait_state(job, "done")
     got = cluster.output(job)
     assert got == expected, f"other output than undisturbed:\n{got[-300:]}\nand not\n{expected[-300:]}"
     return f"{expected.count(chr(10)) - 1} steps, same output ({expected.split()[-1][:16]})"
@@ -190,7 +190,7 @@ def suspend():
             log = cluster.dir / "bare"
             with open(log, "w") as out:
                 process = subprocess.Popen([BIN / "hold", str(mib)], stdout=out, env=environment)
-            wait_for("hold to run", lambda: log.read_text().count("\n") > 2, 120)
+            wait_for("hold to run", lambda: log.read_text().count("\n") > 2)
             drains, refills = zip(*[(bare.drain(process.pid), bare.refill(process.pid)) for _ in range(3)])
             process.kill()
             process.wait()
@@ -203,7 +203,7 @@ def suspend():
                 cluster.wait_more(job, 2)
             assert right(cluster.output(job)), cluster.output(job)[-200:]
             cluster.ctl("kill", job)
-            cluster.wait_state(job, "cancelled", timeout=100)
+            cluster.wait_state(job, "cancelled")
             report(f"suspend: {mib} MiB", f"driver {median(drains):.3f} s, siding {median(suspends):.3f} s;   "
                                           f"back: driver {median(refills):.3f} s, siding {median(resumes):.3f} s")
     finally:
@@ -223,7 +223,7 @@ def huge_pages():
             cluster.wait_more(job, 2)
             assert right(cluster.output(job)), cluster.output(job)[-200:]
             cluster.ctl("kill", job)
-            cluster.wait_state(job, "cancelled", timeout=100)
+            cluster.wait_state(job, "cancelled")
         finally:
             finish(cluster)
     setting = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text().strip()
@@ -237,7 +237,7 @@ def bare_dump(folder):
     bare, log = Bare(), folder / "bare"
     with open(log, "w") as out:
         process = subprocess.Popen([BIN / "hold", "16384"], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
-    wait_for("hold to run", lambda: log.read_text().count("\n") > 2, 120)
+    wait_for("hold to run", lambda: log.read_text().count("\n") > 2)
     bare.drain(process.pid)
     images = folder / "images"
     images.mkdir()
@@ -264,14 +264,14 @@ def early():
         cluster.wait_more(victim)
         submitted = time.time()
         express = cluster.run(BIN / "plain", "--steps", 4000, "--mib", 1, "--pause-ms", 10, methods="kill", options=["--start-by", "+60s"])
-        wait_for("the first kernel", lambda: cluster.lines(express) >= 1, 120)
+        wait_for("the first kernel", lambda: cluster.lines(express) >= 1)
         first = time.time() - submitted
         drain = cluster.when(victim, "frozen") - cluster.when(victim, "order-suspend")
-        cluster.wait_state(victim, "parked", timeout=200)
+        cluster.wait_state(victim, "parked")
         dump = cluster.when(victim, "released") - cluster.when(victim, "order-dump")
         assert cluster.state(express) == "running"
         cluster.ctl("kill", express)
-        cluster.wait_state(victim, "running", timeout=200)
+        cluster.wait_state(victim, "running")
         restore = cluster.when(victim, "restored") - cluster.when(victim, "place")
         cluster.wait_more(victim)
         assert right(cluster.output(victim)), cluster.output(victim)[-200:]
@@ -280,7 +280,7 @@ def early():
                                         f"restored in {restore:.1f} s")
         check("early: first kernel within drain + 1 s", first <= drain + 1)
         cluster.ctl("kill", victim)
-        cluster.wait_state(victim, "cancelled", timeout=100)
+        cluster.wait_state(victim, "cancelled")
     finally:
         finish(cluster)
 
@@ -291,7 +291,7 @@ def refused():
     cluster = Gpus().start()
     try:
         job = cluster.run(BIN / "managed", "--steps", 2000, "--pause-ms", 20)
-        wait_for("the reason to be known", lambda: "managed memory" in cluster.job(job).get("methods_note", ""), 30)
+        wait_for("the reason to be known", lambda: "managed memory" in cluster.job(job).get("methods_note", ""))
         methods = cluster.job(job).get("methods", [])
         try:
             cluster.run(BIN / "plain", "--steps", 1, methods="kill", options=["--start-by", "+30s"])
@@ -332,7 +332,7 @@ def cycles():
             f"{name}: {b[0]} -> {a[0]} descriptors, {b[1]} -> {a[1]} KiB" for name, b, a in zip(("agent", "helper"), before, after)))
         check("cycles: no descriptor is lost", all(a[0] <= b[0] for a, b in zip(after, before)))
         cluster.ctl("kill", job)
-        cluster.wait_state(job, "cancelled", timeout=100)
+        cluster.wait_state(job, "cancelled")
     finally:
         finish(cluster)
 
@@ -361,7 +361,7 @@ def two_gpus():
             neighbour = cluster.run(BIN / "hold", 1024, methods="kill")
             cluster.wait_more(neighbour)
             cluster.ctl("vacate", job)
-            cluster.wait_event(job, "restored", 60)
+            cluster.wait_event(job, "restored")
             cluster.ctl("kill", neighbour)
 
         report("two_gpus: resumed and restored on another", identical(cluster, plain, moved))
@@ -380,7 +380,7 @@ def two_gpus():
         def to_the_other(job):
             node = cluster.job(job)["nodes"][0]
             cluster.ctl("migrate", job)
-            cluster.wait_event(job, "restored", 100)
+            cluster.wait_event(job, "restored")
             assert cluster.job(job)["nodes"][0] != node
 
         report("two_gpus: migrated to another node", identical(cluster, plain, to_the_other))

@@ -55,7 +55,7 @@ class Accounting:
                         "--auth-root-authentication-method=normal"], check=True, stdout=subprocess.DEVNULL)
         self.slurm.spawn("mariadbd", "--no-defaults", f"--datadir={data}", f"--socket={path}", "--user=root",
                          "--bind-address=127.0.0.1", f"--port={self.database_port}", f"--pid-file={self.slurm.dir}/pid/mariadbd.own")
-        wait_for("mariadbd", lambda: self._sql(path, "SELECT 1") == 0, 60)
+        wait_for("mariadbd", lambda: self._sql(path, "SELECT 1") == 0)
         self._sql(path, "CREATE DATABASE slurm; CREATE USER slurm@'127.0.0.1' IDENTIFIED BY 'slurm'; "
                         "CREATE USER slurm@localhost IDENTIFIED BY 'slurm'; GRANT ALL ON slurm.* TO slurm@'127.0.0.1'; "
                         "GRANT ALL ON slurm.* TO slurm@localhost")
@@ -63,7 +63,7 @@ class Accounting:
         conf.touch(0o600)
         conf.write_text(SLURMDBD.format(**self.names))
         self.slurm.spawn("slurmdbd", "-D")
-        wait_for("slurmdbd", lambda: self._sacctmgr("-n", "show", "cluster") == 0, 60)
+        wait_for("slurmdbd", lambda: self._sacctmgr("-n", "show", "cluster") == 0)
         self._sacctmgr("-i", "add", "cluster", "testbed")
 
     @staticmethod

@@ -32,14 +32,14 @@ class Agents:
         self.reader.start()
         for node in self.nodes:
             self._spawn(node)
-        wait_for("the agents", lambda: self.connected == set(self.nodes), 20)
+        wait_for("the agents", lambda: self.connected == set(self.nodes))
         return self
 
     def start_agent(self, node):
         """One that was killed; returns when it has said what it found."""
         self.connected.discard(node)
         self._spawn(node)
-        wait_for(f"the agent of {node}", lambda: node in self.connected, 20)
+        wait_for(f"the agent of {node}", lambda: node in self.connected)
 
     def _spawn(self, node):
         argv = [*self.before.get(node, []), self.programs / "siding-agent", "--node", node, "--controller", self.socket, "--state-dir", self.dir / node,
@@ -86,9 +86,9 @@ class Agents:
     def report(self, node, task):
         return self.last.get((node, task), {})
 
-    def wait_phase(self, node, task, phase, timeout=20):
+    def wait_phase(self, node, task, phase):
         return wait_for(f"task {task} on {node} to be {phase}",
-                        lambda: (r := self.report(node, task)).get("phase") == phase and r, timeout)
+                        lambda: (r := self.report(node, task)).get("phase") == phase and r)
 
     def order(self, node, task, op=None, **what):
         self.op = op or self.op + 1

@@ -7,14 +7,14 @@ import subprocess
 import sys
 import unittest
 
-from cluster import start_time
+from cluster import PATIENCE, start_time
 
 APART = pathlib.Path(__file__).resolve().parent / "apart.py"
 GROUPS = ("/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 
 
 def apart(script):
-    return subprocess.run([sys.executable, APART, "sh", "-c", script], capture_output=True, text=True, timeout=50)
+    return subprocess.run([sys.executable, APART, "sh", "-c", script], capture_output=True, text=True, timeout=PATIENCE)
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root")

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import uuid
 
-from cluster import wait_for
+from cluster import PATIENCE, wait_for
 from machines import removed
 
 SYSTEMD = pathlib.Path("/lib/systemd/systemd")
@@ -112,7 +112,7 @@ class Machine:
                 ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec unshare --mount --pid --fork --kill-child --cgroup --net --uts --ipc '
                  'sh -c "$1" boot "$2"', self.group, BOOT, self.dir],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        wait_for(f"{self.name} to have started", self._is_up, 60)
+        wait_for(f"{self.name} to have started", self._is_up)
         return self
 
     def _is_up(self):
@@ -154,20 +154,20 @@ class Machine:
     def power_off(self):
         """In good order."""
         os.kill(self.init, signal.SIGRTMIN + 4)  # systemd's own for this, docs: systemd(1), "SIGNALS"
-        self.launcher.wait(60)
+        self.launcher.wait(PATIENCE)
         self._gone()
 
     def cut_power(self):
         os.kill(self.init, signal.SIGKILL)  # and with the first process of a pid namespace go all others
-        self.launcher.wait(60)
+        self.launcher.wait(PATIENCE)
         self._gone()
 
     def _gone(self):
         self.launcher = self.init = None
-        wait_for(f"the processes of {self.name} to be gone", lambda: not self.pids(""), 20)
+        wait_for(f"the processes of {self.name} to be gone", lambda: not self.pids(""))
         for folder, _, _ in os.walk(self.group, topdown=False):
             # Who has ended is not listed any more, but may keep it busy for another moment.
-            wait_for(f"{folder} to be empty", lambda f=folder: removed(pathlib.Path(f)), 20)
+            wait_for(f"{folder} to be empty", lambda f=folder: removed(pathlib.Path(f)))
 
     def remove(self):
         if self.launcher:

@@ -3,6 +3,8 @@
 import json
 import subprocess
 
+from cluster import PATIENCE
+
 
 class ClientError(Exception):
     """The client's error: its code and message."""
@@ -13,7 +15,7 @@ class ClientTest:
 
     @staticmethod
     def answer_of(program, *words, **how):
-        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=120, **how)
+        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE, **how)
         if done.returncode != 0:
             raise ClientError(done.stderr.strip())
         return json.loads(done.stdout) if done.stdout else None

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import urllib.parse
 
-from cluster import ROOT, kill, last_lines, marked_processes, wait_for
+from cluster import PATIENCE, ROOT, kill, last_lines, marked_processes, wait_for
 from kubernetes_node import Node
 from ports import free_ports
 
@@ -101,7 +101,7 @@ class Kubernetes:
         for name in reversed(list(self.children)):
             self.end(name)
         kill(marked_processes(self.dir))
-        wait_for("Kubernetes' processes to be gone", lambda: not marked_processes(self.dir), 20)
+        wait_for("Kubernetes' processes to be gone", lambda: not marked_processes(self.dir))
         for node in self.nodes:
             node.clear()
 
@@ -125,14 +125,14 @@ class Kubernetes:
             child.kill()
             child.wait()
 
-    def wait(self, program, what, condition, timeout=90):
+    def wait(self, program, what, condition):
         """Until the condition holds. KubernetesError with the program's log if it ends before, or does not come to it."""
         def holds():
             if (status := self.children[program].poll()) is not None:
                 raise KubernetesError(f"{program} ended with {status}:\n{self.tail(program)}")
             return condition()
         try:
-            return wait_for(what, holds, timeout)
+            return wait_for(what, holds)
         except AssertionError as error:
             raise KubernetesError(f"{error}; {program} says:\n{self.tail(program)}") from None
 
@@ -257,4 +257,4 @@ class Kubernetes:
         """Runs kubectl; its completed process."""
         return subprocess.run([self.programs / "bin/kubectl", f"--kubeconfig={self.dir}/{user}.kubeconfig",
                                f"--cache-dir={self.dir}/kubectl", *map(str, arguments)],
-                              input=text, capture_output=True, text=True, timeout=60)
+                              input=text, capture_output=True, text=True, timeout=PATIENCE)

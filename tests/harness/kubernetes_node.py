@@ -198,7 +198,7 @@ class Node:
                 meta = pod["metadata"]
                 self.kubernetes.call("DELETE", f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", {"gracePeriodSeconds": 0})
             try:
-                wait_for("the pods' processes to end", lambda: not self.ctr("tasks", "ls", "-q").stdout.split(), 30)
+                wait_for("the pods' processes to end", lambda: not self.ctr("tasks", "ls", "-q").stdout.split())
             except AssertionError:
                 pass  # they end with the other processes
         for program in (self.kubelet, self.containerd):
@@ -226,7 +226,7 @@ class Node:
                     (group / file).write_text(thawed)
         for group in self.groups():
             kill(map(int, (group / "cgroup.procs").read_text().split()))
-            wait_for(f"{group} to be empty", lambda: not (group / "cgroup.procs").read_text(), 20)
+            wait_for(f"{group} to be empty", lambda: not (group / "cgroup.procs").read_text())
             group.rmdir()
         for point in self.mounts():
             subprocess.run(["umount", "-l", point], check=True)

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 
-from cluster import BIN, ROOT, find_criu, wait_for
+from cluster import BIN, PATIENCE, ROOT, find_criu, wait_for
 from kubernetes import KubernetesError
 from kubernetes_image import write_tools_image
 
@@ -99,7 +99,7 @@ class Siding:
 
     def ctl(self, *words):
         """sidingctl's completed process."""
-        return subprocess.run([BIN / "sidingctl", *map(str, words)], capture_output=True, text=True, timeout=60,
+        return subprocess.run([BIN / "sidingctl", *map(str, words)], capture_output=True, text=True, timeout=PATIENCE,
                               env={**os.environ, "SIDING_SOCKET": str(self.socket)})
 
     def jobs(self):

@@ -103,8 +103,8 @@ class Machines(Cluster):
             for group in (pathlib.Path(root, node, name) for task in tasks for name in (task, f"{task}.shim")):
                 if (group / "freezer.state").exists():
                     (group / "freezer.state").write_text("THAWED")  # who is frozen there does not even die
-                wait_for(f"{group} to be empty", lambda g=group: removed(g), 20)
-        wait_for("everything to be gone", lambda: not marked_processes(self.dir / node / "tasks"), 20)
+                wait_for(f"{group} to be empty", lambda g=group: removed(g))
+        wait_for("everything to be gone", lambda: not marked_processes(self.dir / node / "tasks"))
 
     def start_machine(self, node):
         """After its power was cut."""

@@ -36,7 +36,7 @@ class Pair(Cluster):
     def start_controller(self):
         for name in "ab":
             self.start_one(name)
-            wait_for(f"controller {name} to listen", lambda: "listening on" in self.tail(f"sidingd-{name}", 1000), 20)
+            wait_for(f"controller {name} to listen", lambda: "listening on" in self.tail(f"sidingd-{name}", 1000))
         assert self.active() == "a"
 
     def start_one(self, name):
@@ -51,16 +51,16 @@ class Pair(Cluster):
             return False
 
     def active(self):
-        return wait_for("one controller to be active", lambda: next((n for n in "ab" if self.is_active(n)), None), 60)
+        return wait_for("one controller to be active", lambda: next((n for n in "ab" if self.is_active(n)), None))
 
     def other(self, name):
         return "b" if name == "a" else "a"
 
     def await_take_over(self, name, since):
         """Until controller `name` is active and has all agents. Seconds since then (time.monotonic())."""
-        wait_for(f"controller {name} to take over", lambda: self.is_active(name), 30)
+        wait_for(f"controller {name} to take over", lambda: self.is_active(name))
         active = time.monotonic() - since
-        wait_for("all agents to be there", self._all_up, 30)
+        wait_for("all agents to be there", self._all_up)
         return active, time.monotonic() - since
 
     def _all_up(self):

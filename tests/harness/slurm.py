@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from accounting import Accounting
-from cluster import kill, last_lines, marked_processes, wait_for
+from cluster import PATIENCE, kill, last_lines, marked_processes, wait_for
 from ports import free_ports
 
 CGROUP2 = (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
@@ -109,14 +109,14 @@ class Slurm:
         self.spawn("munged", "--foreground", "--force", f"--key-file={self.dir}/munge/key", f"--socket={self.dir}/munge/s",
                     f"--pid-file={self.dir}/pid/munged.own", f"--log-file={self.dir}/log/munged.log",
                     f"--seed-file={self.dir}/munge/seed")
-        wait_for("munged", (self.dir / "munge" / "s").exists, 10)
+        wait_for("munged", (self.dir / "munge" / "s").exists)
         if self.accounting:
             self.accounting.start()
         self.start_controller()
         for node in self.nodes:
             (self.dir / "spool" / node).mkdir(exist_ok=True)
             self.start_node(node)
-        wait_for("all nodes to run a job", self._runs_on_all_nodes, 30)
+        wait_for("all nodes to run a job", self._runs_on_all_nodes)
         return self
 
     def start_node(self, node):
@@ -148,7 +148,7 @@ class Slurm:
                 return self.run("squeue", "-h", timeout=5) is not None
             except (SlurmError, subprocess.TimeoutExpired):
                 return False
-        wait_for("slurmctld to answer", answers, 60)
+        wait_for("slurmctld to answer", answers)
 
     def stop(self):
         """Ends all jobs and daemons. The folder stays: it holds the logs."""
@@ -156,7 +156,7 @@ class Slurm:
             try:
                 if jobs := self.run("squeue", "-h", "-o", "%A").split():
                     self.run("scancel", "--quiet", *jobs)
-                wait_for("all jobs to be gone", lambda: not self.run("squeue", "-h"), 20)
+                wait_for("all jobs to be gone", lambda: not self.run("squeue", "-h"))
             except (AssertionError, SlurmError, subprocess.TimeoutExpired):
                 pass  # they end with their nodes
         order = [*self.nodes, "slurmctld", "slurmdbd", "mariadbd", "munged"]
@@ -164,7 +164,7 @@ class Slurm:
         for name in sorted(known, key=lambda n: order.index(n) if n in order else -1):
             self._end(self.dir / "pid" / f"{name}.ours")
         kill(marked_processes(self.dir))
-        wait_for("Slurm's processes to be gone", lambda: not marked_processes(self.dir), 20)
+        wait_for("Slurm's processes to be gone", lambda: not marked_processes(self.dir))
 
     def remove(self):
         shutil.rmtree(self.dir, ignore_errors=True)
@@ -245,7 +245,7 @@ class Slurm:
         return last_lines(self.dir / "log" / f"{name}.log", lines)
 
     # ---- what a user does ----
-    def run(self, *args, uid=None, cwd=None, timeout=60):
+    def run(self, *args, uid=None, cwd=None, timeout=PATIENCE):
         """Runs a Slurm command; returns its output."""
         groups = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
         done = subprocess.run([str(a) for a in args], env=self.env, capture_output=True, text=True, timeout=timeout,
@@ -275,16 +275,16 @@ class Slurm:
         try:
             (group / "cgroup.procs").write_text(pid)
             (group / "cgroup.freeze").write_text("1")
-            wait_for("the step's daemon to be frozen", lambda: "frozen 1" in (group / "cgroup.events").read_text(), 10)
+            wait_for("the step's daemon to be frozen", lambda: "frozen 1" in (group / "cgroup.events").read_text())
             yield
         finally:
             (group / "cgroup.freeze").write_text("0")
             (root / "cgroup.procs").write_text(pid)
             group.rmdir()
 
-    def wait_state(self, job, *states, timeout=60.0):
+    def wait_state(self, job, *states):
         return wait_for(f"job {job} to be {' or '.join(states)}",
-                        lambda: (now := self.job(job))["JobState"] in states and now, timeout)
+                        lambda: (now := self.job(job))["JobState"] in states and now)
 
 
 def main(argv):

@@ -163,7 +163,7 @@ class AgentCase(SavedPodsCase):
         return self.agents.report(self.where[task], task)
 
     def wait_phase(self, task, phase):
-        return self.agents.wait_phase(self.where[task], task, phase, 60)
+        return self.agents.wait_phase(self.where[task], task, phase)
 
     def launch(self, task, pod):
         self.order(task, pod, launch={"spec": {}})

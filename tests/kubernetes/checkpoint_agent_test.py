@@ -487,7 +487,7 @@ class Checkpoint(AgentCase):
         pod = started[1]["metadata"]["name"]
         # Else the kubelet looks a minute later.
         self.bed.call("PATCH", f"{PODS}/{pod}", {"metadata": {"annotations": {"look": "again"}}}, content=MERGE_PATCH)
-        wait_for("the second version", lambda: self.file(started[1], "/settings/key") == "second", 90)
+        wait_for("the second version", lambda: self.file(started[1], "/settings/key") == "second")
         self.assert_cannot_dump(*started, "which has been written anew since")
 
     def test_a_pod_with_a_process_that_was_stopped_is_not_put_into_an_image(self):

@@ -102,22 +102,22 @@ class Checkpoint(ControllerCase, SavedPodsCase):
 
     def wait_state(self, name, state):
         return wait_for(f"the job of {name} to be {state}",
-                        lambda: next((job for job in self.of_owner(name) if job["state"] == state), None), 60)
+                        lambda: next((job for job in self.of_owner(name) if job["state"] == state), None))
 
     def wait_lines(self, pod, count):
-        wait_for(f"{count} lines of {pod['metadata']['name']}", lambda: self.log(pod).count("\n") >= count, 60)
+        wait_for(f"{count} lines of {pod['metadata']['name']}", lambda: self.log(pod).count("\n") >= count)
 
     def vacate(self, name, pod, urgent):
         """The pod makes way for one with a deadline, which runs then."""
         self.urgent(urgent)
         self.wait_running(urgent)
-        wait_for("the pod to be gone", lambda: self.now(pod) is None, 60)
+        wait_for("the pod to be gone", lambda: self.now(pod) is None)
 
     def assert_went_on(self, name, *pods, wait=True):
         """What all its pods have written, one after the other, is what one would have written alone. The last one runs."""
         second = self.wait_pod_of(name, but=pods)
         self.wait_lines(second, 10)
-        wait_for("the lines in its volume", lambda: self.file(second, "/scratch/count").count("\n") > 20, 60)
+        wait_for("the lines in its volume", lambda: self.file(second, "/scratch/count").count("\n") > 20)
         text = self.file(second, "/scratch/count")
         lines = text[:text.rindex("\n") + 1].splitlines(keepends=True)
         self.assertEqual(lines, lines_of(len(lines)))
@@ -130,7 +130,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         return [one for one in self.bed.call("GET", CHECKPOINTS)[1]["items"] if one.get("status", {}).get("owner") == f"Job/{name}"]
 
     def wait_durable(self, name):
-        return wait_for("a durable checkpoint", lambda: next((c for c in self.checkpoints_of(name) if c["status"]["durable"]), None), 30)
+        return wait_for("a durable checkpoint", lambda: next((c for c in self.checkpoints_of(name) if c["status"]["durable"]), None))
 
     def assert_blameless(self, name):
         status = self.job_status(name)
@@ -167,20 +167,20 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         first = self.batch("sum", program=COUNT.replace("itertools.count()", "range(60)"))
         self.vacate("sum", first, "steer")
         self.finish("steer")
-        wait_for("the Job to complete", lambda: self.job_status("sum").get("succeeded"), 60)
+        wait_for("the Job to complete", lambda: self.job_status("sum").get("succeeded"))
         self.assertNotIn("failed", self.job_status("sum"))
         self.wait_state("sum", "done")
 
     # ---- pods that end without siding ----
     def wait_image(self, pod):
-        wait_for("an image", lambda: self.events(pod["metadata"]["name"], "SidingContinued"), 60)
+        wait_for("an image", lambda: self.events(pod["metadata"]["name"], "SidingContinued"))
 
     def preempt(self, pod):
         """Has the node's kubelet end it, in favour of a pod that the cluster cannot do without."""
         body = self.annotated("critical", {}, nodeName=NODE, priorityClassName="system-node-critical")
         self.made(PODS, body)
         self.addCleanup(self.finish, "critical")
-        wait_for("the kubelet to end the pod", lambda: self.now(pod)["status"].get("reason") == "Preempting", 60)
+        wait_for("the kubelet to end the pod", lambda: self.now(pod)["status"].get("reason") == "Preempting")
 
     def assert_begins_anew(self, name, first):
         """In a job of siding's of its own."""
@@ -228,7 +228,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         first = self.batch("greedy", program=full, interval="3s", retries=3, terminationGracePeriodSeconds=1,
                            volumes=[{"name": "scratch", "emptyDir": {"sizeLimit": "5Mi"}}])
         self.wait_image(first)
-        wait_for("the kubelet to end the pod", lambda: self.now(first)["status"].get("reason") == "Evicted", 90)
+        wait_for("the kubelet to end the pod", lambda: self.now(first)["status"].get("reason") == "Evicted")
         self.assertIn("exceeds the limit", self.now(first)["status"]["message"])
         self.assert_begins_anew("greedy", first)
 
@@ -244,7 +244,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
     def test_a_controller_that_dies_after_its_order_goes_on(self):
         first = self.batch("orphaned")
         self.urgent("steer")
-        wait_for("the order", lambda: self.events(first["metadata"]["name"], "SidingOrderDump"), 30)
+        wait_for("the order", lambda: self.events(first["metadata"]["name"], "SidingOrderDump"))
         self.kill_controller()
         self.start_controller()
         self.wait_running("steer")
@@ -299,7 +299,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.start_agent()
         self.wait_running("steer")
         self.assertIsNone(self.now(first))
-        [said] = wait_for("the warning", lambda: self.events(name, "SidingDeleted"), 30)
+        [said] = wait_for("the warning", lambda: self.events(name, "SidingDeleted"))
         self.assertIn("The disruption budget late needs 1 healthy pods", said)
         self.finish("steer")
         self.assert_went_on("late", first)
@@ -324,9 +324,9 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         changed = self.bed.call("PATCH", SEAL, {"data": {"key": base64.b64encode(b"k" * 32).decode()}}, content=MERGE_PATCH)
         self.assertEqual(changed[0], 200, changed)
         self.start_controller()
-        wait_for("the refusal", lambda: "expected the key that siding keeps beside its journal" in self.siding.log.read_text(), 30)
+        wait_for("the refusal", lambda: "expected the key that siding keeps beside its journal" in self.siding.log.read_text())
         self.assertEqual(self.bed.call("DELETE", SEAL, {})[0], 200)
-        wait_for("the Secret to be made again", lambda: self.bed.call("GET", SEAL)[0] == 200, 30)
+        wait_for("the Secret to be made again", lambda: self.bed.call("GET", SEAL)[0] == 200)
         self.urgent("steer")  # the controller acts
         self.wait_running("steer")
         self.finish("steer")
@@ -352,8 +352,8 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.wait_durable("leaving")
         self.bed.call("DELETE", f"{JOBS}/leaving", {"propagationPolicy": "Background"})
         self.wait_state("leaving", "cancelled")
-        wait_for("its image to be deleted", lambda: not list((self.state / "shared/images").glob("*/*/*.img")), 60)
-        wait_for("its checkpoint to be gone", lambda: not self.checkpoints_of("leaving"), 60)
+        wait_for("its image to be deleted", lambda: not list((self.state / "shared/images").glob("*/*/*.img")))
+        wait_for("its checkpoint to be gone", lambda: not self.checkpoints_of("leaving"))
 
     def test_a_checkpoint_that_a_user_deletes_is_written_again(self):
         first = self.batch("kept")
@@ -361,7 +361,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         before = self.wait_durable("kept")["metadata"]
         deleted = self.bed.kubectl("delete", "ckpt", before["name"])
         self.assertEqual(deleted.returncode, 0, deleted.stderr)
-        wait_for("it to be written again", lambda: any(c["metadata"]["uid"] != before["uid"] for c in self.checkpoints_of("kept")), 60)
+        wait_for("it to be written again", lambda: any(c["metadata"]["uid"] != before["uid"] for c in self.checkpoints_of("kept")))
         self.finish("steer")
         self.assert_went_on("kept", first)
 
@@ -371,13 +371,13 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.vacate("dropped", first, "steer")
         self.bed.call("DELETE", f"{JOBS}/dropped", {"propagationPolicy": "Background"})
         self.wait_state("dropped", "cancelled")
-        wait_for("its image to be deleted", lambda: not list((self.state / "shared/images").glob("*/*/*.img")), 60)
+        wait_for("its image to be deleted", lambda: not list((self.state / "shared/images").glob("*/*/*.img")))
 
     def test_what_cannot_be_saved_is_said_on_the_pod(self):
         self.job("probed", COUNT, annotations={"siding.dev/preemptible": "checkpoint"},
                  container={"livenessProbe": {"exec": {"command": ["true"]}}})
         [pod] = self.pods_of("probed")
-        [said] = wait_for("the refusal", lambda: self.events(pod["metadata"]["name"], "SidingRefused"), 30)
+        [said] = wait_for("the refusal", lambda: self.events(pod["metadata"]["name"], "SidingRefused"))
         self.assertIn("it cannot be saved, for container main has a livenessProbe", said)
         self.wait_lines(pod, 10)  # and it runs as it would without siding
 
@@ -393,7 +393,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         first = self.batch("guarded")
         self.guard_job("guarded")
         self.urgent("steer", start_by="+15s")
-        [said, *_] = wait_for("the refusal", lambda: self.events("steer", "SidingRefused"), 30)
+        [said, *_] = wait_for("the refusal", lambda: self.events("steer", "SidingRefused"))
         self.assertIn("the disruption budget guarded", said)
         count = self.log(first).count("\n")
         self.wait_lines(first, count + 20)
@@ -403,7 +403,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         pod = self.batch("free")
         name = pod["metadata"]["name"]
         self.assertEqual(self.bed.kubectl("annotate", "pod", name, "siding.dev/preemptible-").returncode, 0)
-        wait_for("siding to let go of it", lambda: not [job for job in self.of_owner("free") if job["state"] == "running"], 30)
+        wait_for("siding to let go of it", lambda: not [job for job in self.of_owner("free") if job["state"] == "running"])
         count = self.log(pod).count("\n")
         self.wait_lines(pod, count + 20)
         self.assertEqual(self.log(pod).splitlines(keepends=True), lines_of(self.log(pod).count("\n")))

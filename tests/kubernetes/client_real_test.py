@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 
-from case import ANOTHER_UID, BIN, PODS, KubernetesCase, main, pod, wait_for
+from case import ANOTHER_UID, BIN, PATIENCE, PODS, KubernetesCase, main, pod, wait_for
 from client import ClientError, ClientTest
 
 PROGRAM = BIN / "siding-test-kubernetes"
@@ -33,7 +33,7 @@ class Watcher:
         (key, value), before = *what.items(), []
         while True:
             try:
-                told = self._lines.get(timeout=60)
+                told = self._lines.get(timeout=PATIENCE)
             except queue.Empty:
                 raise AssertionError(f"{what} is not told; told were {before}") from None
             self.told.append(told)

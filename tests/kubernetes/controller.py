@@ -2,7 +2,7 @@
 
 import subprocess
 
-from case import BIN, PODS, KubernetesCase, pod, wait_for
+from case import BIN, PATIENCE, PODS, KubernetesCase, pod, wait_for
 from kubernetes_siding import RIGHTS, Siding  # noqa: F401
 
 
@@ -41,7 +41,7 @@ class ControllerCase(KubernetesCase):
         return (now := self.pod_now(name)) is None or "deletionTimestamp" in now["metadata"]
 
     def wait_running(self, name):
-        return wait_for(f"pod {name} to run", lambda: (now := self.pod_now(name)) and now["status"].get("phase") == "Running" and now, 60)
+        return wait_for(f"pod {name} to run", lambda: (now := self.pod_now(name)) and now["status"].get("phase") == "Running" and now)
 
     def events(self, name, reason):
         _, listed = self.bed.call("GET", f"/api/v1/namespaces/default/events?fieldSelector=involvedObject.name%3D{name}")
@@ -60,7 +60,7 @@ class ControllerCase(KubernetesCase):
 
     def delete(self, name):
         self.bed.call("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
-        wait_for(f"pod {name} to be gone", lambda: self.pod_now(name) is None, 60)
+        wait_for(f"pod {name} to be gone", lambda: self.pod_now(name) is None)
 
     def is_kept(self):
         _, node = self.bed.call("GET", "/api/v1/nodes/node1")
@@ -68,6 +68,6 @@ class ControllerCase(KubernetesCase):
 
     def check_config(self):
         done = subprocess.run([BIN / "sidingd", "--config", self.state / "sidingd.yaml", "--check-config"], capture_output=True,
-                              text=True, timeout=60)
+                              text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr

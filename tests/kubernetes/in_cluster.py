@@ -38,7 +38,7 @@ class InClusterCase(KubernetesCase):
     def take_away(cls):
         """While the test bed still runs: what makes the pod anew would do so when that one ends its pods."""
         cls.bed.kubectl("delete", "statefulset", "siding", "-n", "siding")
-        wait_for("the controller's pod to be gone", lambda: not cls.controller().get("metadata"), 120)
+        wait_for("the controller's pod to be gone", lambda: not cls.controller().get("metadata"))
 
     @classmethod
     def make_volume(cls):
@@ -75,7 +75,7 @@ class InClusterCase(KubernetesCase):
         def ready():
             return any(c["type"] == "Ready" and c["status"] == "True" for c in cls.controller()["status"].get("conditions", ()))
         try:
-            wait_for("the controller's pod to be ready", ready, 120)
+            wait_for("the controller's pod to be ready", ready)
         except AssertionError as error:
             events = cls.bed.kubectl("get", "events", "-n", "siding").stdout
             raise AssertionError(f"{error}\n{events}\n{cls.bed.node.log('siding', 'siding-0', 'sidingd')[1]}") from None

@@ -8,7 +8,7 @@ import subprocess
 import urllib.request
 
 import yaml
-from case import MERGE_PATCH, PODS, ROOT, main, pod, wait_for
+from case import MERGE_PATCH, PATIENCE, PODS, ROOT, main, pod, wait_for
 from in_cluster import DEPLOY, OWN, USER, InClusterCase
 
 
@@ -32,7 +32,7 @@ class InCluster(InClusterCase):
 
     def plugin(self, *words, user="operator"):
         """`kubectl siding`; its completed process."""
-        return subprocess.run(["kubectl", "siding", *words], capture_output=True, text=True, timeout=60, env={
+        return subprocess.run(["kubectl", "siding", *words], capture_output=True, text=True, timeout=PATIENCE, env={
             "PATH": f"{self.bed.programs}/bin:{ROOT}/cli:{os.environ['PATH']}", "HOME": str(self.bed.dir),
             "KUBECONFIG": f"{self.bed.dir}/{user}.kubeconfig"})
 
@@ -60,15 +60,15 @@ class InCluster(InClusterCase):
 
     def gone(self, name):
         self.bed.call("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
-        wait_for(f"pod {name} to be gone", lambda: self.bed.call("GET", f"{PODS}/{name}")[0] == 404, 60)
+        wait_for(f"pod {name} to be gone", lambda: self.bed.call("GET", f"{PODS}/{name}")[0] == 404)
 
     def wait_running(self, name):
-        wait_for(f"pod {name} to run", lambda: self.bed.call("GET", f"{PODS}/{name}")[1]["status"].get("phase") == "Running", 60)
+        wait_for(f"pod {name} to run", lambda: self.bed.call("GET", f"{PODS}/{name}")[1]["status"].get("phase") == "Running")
 
     def play(self, victim, urgent):
         self.most(victim, {"preemptible": "kill"}, schedulerName="default-scheduler")
         self.wait_running(victim)
-        wait_for("siding to know the pod", lambda: "running" in self.ctl("jobs"), 30)
+        wait_for("siding to know the pod", lambda: "running" in self.ctl("jobs"))
         self.most(urgent, {"start-by": "+40s"}, schedulerName="siding")
         self.wait_running(urgent)
         self.assertEqual(self.bed.call("GET", f"{PODS}/{victim}")[0], 404)
@@ -91,7 +91,7 @@ class InCluster(InClusterCase):
         before = self.ctl("--json", "events")
         restarts = self.own_container()["restartCount"]
         os.kill(int(self.pid()), 9)
-        wait_for("the kubelet to start it again", lambda: self.own_container()["restartCount"] > restarts, 60)
+        wait_for("the kubelet to start it again", lambda: self.own_container()["restartCount"] > restarts)
         self.wait_ready()
         self.assertTrue(self.ctl("--json", "events").startswith(before))
         self.play("second", "steer2")
@@ -103,13 +103,13 @@ class InCluster(InClusterCase):
         self.addCleanup(self.bed.call, "PATCH", f"{OWN}/configmaps/siding-policy", {"data": {"policy.yaml": text}}, content=MERGE_PATCH)
         self.bed.call("PATCH", f"{OWN}/configmaps/siding-policy", {"data": {"policy.yaml": f"{text}max_jobs_per_user: 4321\n"}},
                       content=MERGE_PATCH)
-        wait_for("the new policy", lambda: "4321" in self.ctl("policy", "show"), 150)
+        wait_for("the new policy", lambda: "4321" in self.ctl("policy", "show"))
         self.assertEqual(self.own_container()["restartCount"], restarts)
 
     def test_its_metrics_are_served_at_the_nodes_addresses(self):
         listed = json.loads(subprocess.run(["ip", "-json", "address"], capture_output=True, text=True, check=True).stdout)
         address = next(a["local"] for device in listed for a in device["addr_info"] if a["family"] == "inet" and a["scope"] == "global")
-        answer = urllib.request.urlopen(f"http://{address}:9108/metrics", timeout=60).read().decode()
+        answer = urllib.request.urlopen(f"http://{address}:9108/metrics", timeout=PATIENCE).read().decode()
         self.assertIn("siding_leader 1", answer)
 
     # ---- kubectl siding ----
@@ -117,8 +117,8 @@ class InCluster(InClusterCase):
         """A pod that siding knows. Returns its number."""
         self.most(name, annotations, schedulerName="default-scheduler", **spec)
         self.wait_running(name)
-        number = wait_for("its number", lambda: self.bed.call("GET", f"{PODS}/{name}")[1]["metadata"]["annotations"].get("siding.dev/job"), 30)
-        wait_for("siding to know that it runs", lambda: "running" in self.says("jobs", name), 30)
+        number = wait_for("its number", lambda: self.bed.call("GET", f"{PODS}/{name}")[1]["metadata"]["annotations"].get("siding.dev/job"))
+        wait_for("siding to know that it runs", lambda: "running" in self.says("jobs", name))
         return number
 
     def test_kubectl_siding_shows_the_jobs_that_pods_are(self):
@@ -152,7 +152,7 @@ class InCluster(InClusterCase):
         self.addCleanup(self.gone, "plain")
         self.assertIn("it asks nothing of it", self.fails("explain", "plain"))
         self.most("wrong", {"preemptible": "sometimes"})
-        said = wait_for("the refusal", lambda: "expected suspend" in (said := self.fails("explain", "wrong")) and said, 30)
+        said = wait_for("the refusal", lambda: "expected suspend" in (said := self.fails("explain", "wrong")) and said)
         self.assertIn("siding leaves it alone: ", said)
 
     def test_kubectl_siding_believes_no_number_that_a_user_has_written(self):
@@ -174,7 +174,7 @@ class InCluster(InClusterCase):
             self.made(f"/api/v1/namespaces/{name}/pods", forged)
             self.assertIn("has no number", self.fails("suspend", "forged", "-n", name))
         self.gone("own")
-        wait_for("siding to know that it is gone", lambda: "running" not in self.says("jobs"), 30)
+        wait_for("siding to know that it is gone", lambda: "running" not in self.says("jobs"))
         self.assertIn("no pod on the node node1 is a job", self.fails("suspend", "node/node1"))
 
     def test_kubectl_siding_takes_no_target_for_a_pattern(self):
@@ -184,7 +184,7 @@ class InCluster(InClusterCase):
         self.assertIn("the right to list pods in the namespace siding", self.fails("jobs", user="nobody"))
         self.bed.kubectl("create", "clusterrolebinding", "looker", "--clusterrole=view", "--user=nobody")
         self.addCleanup(self.bed.kubectl, "delete", "clusterrolebinding", "looker")
-        wait_for("the right", lambda: "pods/exec" in self.fails("jobs", user="nobody"), 30)
+        wait_for("the right", lambda: "pods/exec" in self.fails("jobs", user="nobody"))
         self.assertIn("the right to create pods/exec in the namespace siding", self.fails("jobs", user="nobody"))
 
 

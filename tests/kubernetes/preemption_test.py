@@ -28,7 +28,7 @@ class Preemption(ControllerCase):
         def there():
             return next((p["metadata"]["name"] for p in self.pods_of(job)
                          if p["metadata"]["name"] != but and p["status"].get("phase") == "Running"), None)
-        return wait_for(f"a pod of {job} to run", there, 60)
+        return wait_for(f"a pod of {job} to run", there)
 
     def urgent(self, name, start_by="+40s", **annotations):
         body = self.annotated(name, {"start-by": start_by, **annotations}, schedulerName="siding")
@@ -38,10 +38,10 @@ class Preemption(ControllerCase):
 
     def test_a_job_makes_way_and_comes_back(self):
         victim = self.batch("victim")
-        wait_for("siding to know the job", lambda: "running" in self.ctl("jobs"), 30)
+        wait_for("siding to know the job", lambda: "running" in self.ctl("jobs"))
         self.urgent("steer")
         asked = time.time()
-        wait_for("the node to be kept", self.is_kept, 30)
+        wait_for("the node to be kept", self.is_kept)
         self.wait_running("steer")
         self.assertLess(time.time() - asked, 40)
         self.assertTrue(self.is_leaving(victim))
@@ -51,7 +51,7 @@ class Preemption(ControllerCase):
         uid = self.bed.call("GET", f"{PODS}/steer")[1]["metadata"]["uid"]
         [said] = self.events(victim, "SidingPreempted")
         self.assertRegex(said, rf"^preempted by default/steer \(UID {uid}\) for deadline \d{{4}}-\S+Z: \d+\.\d node-seconds lost$")
-        wait_for("the node to be kept no more", lambda: not self.is_kept(), 30)
+        wait_for("the node to be kept no more", lambda: not self.is_kept())
         self.delete("steer")
         self.wait_pod_of("victim", but=victim)
         _, job = self.bed.call("GET", "/apis/batch/v1/namespaces/default/jobs/victim")
@@ -64,26 +64,26 @@ class Preemption(ControllerCase):
         self.addCleanup(self.delete, "blocker")
         self.wait_running("blocker")
         self.urgent("late", start_by="+10s")
-        wait_for("the refusal", lambda: self.events("late", "SidingRefused"), 30)
+        wait_for("the refusal", lambda: self.events("late", "SidingRefused"))
         self.assertFalse(self.is_kept())
         self.assertEqual(self.pod_now("blocker")["status"]["phase"], "Running")
 
     def test_what_cannot_be_read_is_said_on_the_pod(self):
         self.urgent("odd", start_by="soon")
-        [said] = wait_for("the refusal", lambda: self.events("odd", "SidingRefused"), 30)
+        [said] = wait_for("the refusal", lambda: self.events("odd", "SidingRefused"))
         self.assertIn("siding.dev/start-by: expected a time", said)
 
     def test_rights_that_are_missing_are_named(self):
         self.assertEqual(self.check_config(), "")
         self.assertEqual(self.bed.kubectl("delete", "role", "siding", "-n", "siding").returncode, 0)
         self.addCleanup(self.bed.kubectl, "apply", "-f", RIGHTS)
-        wait_for("the right to be gone", lambda: "may not patch configmaps in the namespace siding" in self.check_config(), 30)
+        wait_for("the right to be gone", lambda: "may not patch configmaps in the namespace siding" in self.check_config())
 
     def test_a_controller_that_was_killed_goes_on(self):
         victim = self.batch("other")
-        wait_for("siding to know the job", lambda: "running" in self.ctl("jobs"), 30)
+        wait_for("siding to know the job", lambda: "running" in self.ctl("jobs"))
         self.urgent("steer2")
-        wait_for("the order", lambda: self.is_kept(), 30)
+        wait_for("the order", lambda: self.is_kept())
         self.controller.kill()
         self.controller.wait()
         self.start_controller()

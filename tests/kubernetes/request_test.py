@@ -52,7 +52,7 @@ class Requests(ControllerCase):
 
     def withdraw(self, name):
         self.bed.kubectl("delete", "ondemandrequest", name, "--ignore-not-found")
-        wait_for(f"the pods of {name} to be gone", lambda: not self.pods_of(name), 60)
+        wait_for(f"the pods of {name} to be gone", lambda: not self.pods_of(name))
 
     def pods_of(self, name):
         _, listed = self.bed.call("GET", f"{PODS}?labelSelector=app%3D{name}")
@@ -63,7 +63,7 @@ class Requests(ControllerCase):
         return now.get("status", {})
 
     def wait_state(self, name, state):
-        return wait_for(f"request {name} to be {state}", lambda: (now := self.status(name)).get("state") == state and now, 60)
+        return wait_for(f"request {name} to be {state}", lambda: (now := self.status(name)).get("state") == state and now)
 
     def condition(self, name, kind):
         return next(({**condition} for condition in self.status(name).get("conditions", []) if condition["type"] == kind), {})
@@ -126,7 +126,7 @@ class Requests(ControllerCase):
         self.wait_state("fixed", "Running")
         changed, _ = self.bed.call("PATCH", f"{REQUESTS}/fixed", {"spec": {"count": 2}}, content=MERGE_PATCH)
         self.assertEqual(changed, 200)
-        wait_for("the answer", lambda: self.condition("fixed", "Accepted")["reason"] == "ChangeIgnored", 30)
+        wait_for("the answer", lambda: self.condition("fixed", "Accepted")["reason"] == "ChangeIgnored")
         self.assertEqual(len(self.pods_of("fixed")), 1)
 
     def test_one_whose_pod_succeeds_is_completed(self):
@@ -150,15 +150,15 @@ class Requests(ControllerCase):
         self.wait_state("gone", "Running")
         deleted = self.bed.kubectl("delete", "ondemandrequest", "gone")
         self.assertEqual(deleted.returncode, 0, deleted.stderr)
-        wait_for("its pod to be gone", lambda: not self.pods_of("gone"), 60)
-        wait_for("the node to be kept no more", lambda: not self.is_kept(), 30)
+        wait_for("its pod to be gone", lambda: not self.pods_of("gone"))
+        wait_for("the node to be kept no more", lambda: not self.is_kept())
 
     def play_a_kill(self, point, made):
         """The controller ends there, and the next one goes on: no pod is made twice, and none is lost."""
         name = f"killed-{point}"
         self.restart_controller(SIDING_FAULT=f"kubernetes.request.{point}=kill")
         self.ask(name)
-        wait_for("the controller to be dead", lambda: self.controller.poll() is not None, 60)
+        wait_for("the controller to be dead", lambda: self.controller.poll() is not None)
         before = {one["metadata"]["uid"] for one in self.pods_of(name)}
         self.assertEqual((len(before), self.status(name).get("pods")), (made, None))
         self.start_controller()
@@ -179,7 +179,7 @@ class Requests(ControllerCase):
         before = self.wait_state("steady", "Running")
         self.restart_controller()
         self.ask("next", startBy="+5m")
-        wait_for("the controller to have looked at both", lambda: self.status("next").get("pods"), 60)
+        wait_for("the controller to have looked at both", lambda: self.status("next").get("pods"))
         self.assertEqual(self.status("steady"), before)
 
     def test_no_right_is_missing(self):

@@ -116,7 +116,7 @@ class SavedInCluster(InClusterCase, SavedPodsCase):
             return status.get("observedGeneration") == now["metadata"]["generation"] and status["desiredNumberScheduled"] == 1 and \
                 status.get("updatedNumberScheduled") == status.get("numberAvailable") == 1
         try:
-            wait_for("the agent", there, 90)
+            wait_for("the agent", there)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.agent_log()}") from None
 
@@ -136,7 +136,7 @@ class SavedInCluster(InClusterCase, SavedPodsCase):
 
     def kill_agent_in_dump(self):
         """The container as a whole, as the kubelet or a lack of memory does."""
-        criu = wait_for("criu", lambda: marked_processes(f"{os.path.realpath(self.bed.node.dir / 'opt/siding/current')}/programs/criu"), 60)
+        criu = wait_for("criu", lambda: marked_processes(f"{os.path.realpath(self.bed.node.dir / 'opt/siding/current')}/programs/criu"))
         print(criu)
         os.kill(int(self.pid_of(self.agent_container())), signal.SIGKILL)
 
@@ -167,13 +167,13 @@ class SavedInCluster(InClusterCase, SavedPodsCase):
         return pod
 
     def wait_lines(self, pod, count):
-        wait_for(f"{count} lines of {pod['metadata']['name']}", lambda: self.log(pod).count("\n") >= count, 60)
+        wait_for(f"{count} lines of {pod['metadata']['name']}", lambda: self.log(pod).count("\n") >= count)
 
     def wait_state(self, name, state):
         def records():
             jobs = json.loads(self.ctl("jobs", "--all", "--json"))["jobs"]
             return [job for job in jobs if job["spec"]["labels"].get("owner") == f"Job/{name}" and job["state"] == state]
-        return wait_for(f"the job of {name} to be {state}", records, 60)
+        return wait_for(f"the job of {name} to be {state}", records)
 
     def vacate(self, name, first, urgent):
         """The pod makes way for one with a deadline, which runs then."""
@@ -182,7 +182,7 @@ class SavedInCluster(InClusterCase, SavedPodsCase):
         body["spec"]["containers"][0].update(self.most())
         self.made(PODS, body)
         self.addCleanup(self.finish, urgent)
-        wait_for(f"pod {urgent} to run", lambda: self.bed.call("GET", f"{PODS}/{urgent}")[1]["status"].get("phase") == "Running", 90)
+        wait_for(f"pod {urgent} to run", lambda: self.bed.call("GET", f"{PODS}/{urgent}")[1]["status"].get("phase") == "Running")
         self.assertIsNone(self.now(first))
         self.wait_state(name, "parked")
 
@@ -191,8 +191,8 @@ class SavedInCluster(InClusterCase, SavedPodsCase):
 
     def assert_goes_on(self, pod):
         """What it and those before it have written into their volume is what one would have written alone, and it writes more."""
-        text = wait_for("its volume", lambda: self.file(pod, "/scratch/count"), 60)
-        wait_for("more lines in its volume", lambda: self.file(pod, "/scratch/count").count("\n") > text.count("\n") + 10, 60)
+        text = wait_for("its volume", lambda: self.file(pod, "/scratch/count"))
+        wait_for("more lines in its volume", lambda: self.file(pod, "/scratch/count").count("\n") > text.count("\n") + 10)
         text = self.file(pod, "/scratch/count")
         lines = text[:text.rindex("\n") + 1].splitlines(keepends=True)
         self.assertEqual(lines, lines_of(len(lines)))
@@ -230,9 +230,9 @@ class SavedInCluster(InClusterCase, SavedPodsCase):
         self.put_agents(NOWHERE)
         try:
             # A kubelet that has missed the end of a pod looks again when it syncs it, after a minute or more.
-            wait_for("the agent to be gone", lambda: not self.agent_pods(), 150)
+            wait_for("the agent to be gone", lambda: not self.agent_pods())
             made = self.job("patient", COUNT, annotations={"siding.dev/preemptible": "checkpoint"}, container=self.most())
-            wait_for("siding-runc to wait", self.siding_runcs, 60)
+            wait_for("siding-runc to wait", self.siding_runcs)
             self.assertEqual(self.log(made), "")
         finally:
             self.put_agents({"nowhere": None})

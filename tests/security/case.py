@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from authority import Authority, run  # noqa: E402,F401
-from cluster import BIN, Cluster, CtlError, wait_for  # noqa: E402,F401
+from cluster import BIN, PATIENCE, Cluster, CtlError, wait_for  # noqa: E402,F401
 from cluster_case import WithCluster  # noqa: E402
 
 
@@ -75,7 +75,7 @@ class RemoteCase(WithCluster):
     def assert_logged(self, *texts):
         """The controller says, in one line of its log, all of this."""
         wait_for(f"the controller to log {texts}",
-                 lambda: any(all(t in line for t in texts) for line in self.cluster.log().splitlines()), 10)
+                 lambda: any(all(t in line for t in texts) for line in self.cluster.log().splitlines()))
 
     def assert_serving(self):
         self.assertIsNone(self.cluster.controller.poll())

@@ -100,7 +100,7 @@ class FenceCase(ClusterCase):
         (self.cluster.dir / name).touch()
 
     def wait_limit(self, task, limit):
-        wait_for(f"task {task} to be kept to {limit}", lambda: memory_limit(NODE, task) == limit, 20)
+        wait_for(f"task {task} to be kept to {limit}", lambda: memory_limit(NODE, task) == limit)
 
     def new_agent(self):
         self.cluster.kill9_agent(NODE)

@@ -32,7 +32,7 @@ class Floods(RemoteCase):
         pid = self.cluster.controller.pid
         before = resident(pid)
         with Flood(connect, STREAMS, **options) as flood:
-            wait_for("all streams to be begun", lambda: flood.opened == STREAMS, 120)
+            wait_for("all streams to be begun", lambda: flood.opened == STREAMS)
             most = 0
 
             def all_are_ended():
@@ -40,7 +40,7 @@ class Floods(RemoteCase):
                 most = max(most, resident(pid))
                 self.assert_serving()
                 return flood.ended == STREAMS
-            wait_for("the controller to end them all", all_are_ended, 120)
+            wait_for("the controller to end them all", all_are_ended)
         self.assertLess(most, 2 * before, "MiB")
         self.assertLess(resident(pid), 2 * before, "MiB")
         return flood
@@ -74,7 +74,7 @@ class Floods(RemoteCase):
             sent += c.put(stream, message[sent:sent + http2.FRAME])
             c.read()
             return stream in c.ended
-        wait_for("the call to end", is_ended, 60)
+        wait_for("the call to end", is_ended)
         c.socket.close()
         self.assertLess(resident(self.cluster.controller.pid), 2 * before, "MiB")
 

@@ -10,7 +10,7 @@ import subprocess
 import unittest
 import urllib.request
 
-from case import BIN, RemoteCase, RemoteCluster, wait_for
+from case import BIN, PATIENCE, RemoteCase, RemoteCluster, wait_for
 from ports import free_ports
 
 CROWD = 1000
@@ -44,7 +44,7 @@ class Sockets(RemoteCase):
                                          stdout=subprocess.DEVNULL)
         self.addCleanup(self.answerer.wait)
         self.addCleanup(self.answerer.stdin.close)
-        wait_for("the answerer", self.ask_socket.exists, 20)
+        wait_for("the answerer", self.ask_socket.exists)
         agent = self.cluster.agents["n1"]
         # name: (family, type, address, who listens there)
         self.doors = {
@@ -71,7 +71,7 @@ class Sockets(RemoteCase):
     def assert_served(self):
         self.assertEqual([p.poll() for *_, p in self.doors.values()], [None] * len(self.doors))
         self.cluster.ctl("nodes")
-        text = urllib.request.urlopen(f"http://127.0.0.1:{self.cluster.metrics_port}/metrics", timeout=60).read().decode()
+        text = urllib.request.urlopen(f"http://127.0.0.1:{self.cluster.metrics_port}/metrics", timeout=PATIENCE).read().decode()
         self.assertIn("siding_nodes", text)
         for door, said in (("questions", b"siding-question 1\nstart-by-us 7\n"), ("Slurm's tasks", b"siding-register 1\n")):
             with self.connect(door) as s:
@@ -88,7 +88,7 @@ class Sockets(RemoteCase):
                 self.assert_served()
                 for connection in connections:
                     connection.close()
-                wait_for("the descriptors to be given back", lambda: descriptors(process) <= before + SLACK, 60)
+                wait_for("the descriptors to be given back", lambda: descriptors(process) <= before + SLACK)
 
     def test_garbage(self):
         def noise(name):
@@ -158,7 +158,7 @@ class Names(RemoteCase):
         job = int(self.cluster.ctl_as("daemon", "submit", "--workdir", "/", "--output", "/dev/null", "--preemptible=checkpoint",
                                       "--allow-io-uring", "--", "/usr/bin/python3", "-c", NAMELESS)["id"])
         self.cluster.submitted.append(job)
-        wait_for("its owner to be told", lambda: "\ufffd\ufffd\ufffd" in json.dumps(self.cluster.job(job), ensure_ascii=False), 20)
+        wait_for("its owner to be told", lambda: "\ufffd\ufffd\ufffd" in json.dumps(self.cluster.job(job), ensure_ascii=False))
         self.assertEqual([node["state"] for node in self.cluster.node_list()], ["up"])
 
 

@@ -67,7 +67,7 @@ class Memory(HangCase):
                 os.kill(int(init["pid"]), signal.SIGKILL)
 
     def wait_named(self, job):
-        return wait_for("the job to be named", lambda: "blocks reads of its memory" in self.cluster.job(job).get("methods_note", ""), 40)
+        return wait_for("the job to be named", lambda: "blocks reads of its memory" in self.cluster.job(job).get("methods_note", ""))
 
     def test_others_go_on(self):
         victim = self.sleeper("--preemptible=checkpoint", uid=0)  # any criu does it for root
@@ -75,7 +75,7 @@ class Memory(HangCase):
         self.wait_named(hanging)
         self.assertIn("checkpoint: ", self.cluster.job(hanging)["methods_note"])
         before = int(self.node("n1")["last_heard_us"])
-        wait_for("the node to be heard again", lambda: int(self.node("n1")["last_heard_us"]) > before, 20)
+        wait_for("the node to be heard again", lambda: int(self.node("n1")["last_heard_us"]) > before)
         self.assertEqual(self.node("n1")["state"], "up")
         self.cluster.ctl("checkpoint", victim)
         self.cluster.wait_event(victim, "continued")
@@ -105,7 +105,7 @@ class Memory(HangCase):
         hanging = self.hang()
         self.cluster.kill9_agent("n1")
         self.cluster.start_agent("n1")
-        wait_for("the node to be up", lambda: self.node("n1")["state"] == "up", 30)
+        wait_for("the node to be up", lambda: self.node("n1")["state"] == "up")
         for job in (victim, hanging):
             self.cluster.ctl("kill", job)
             self.cluster.wait_state(job, "cancelled")
@@ -134,7 +134,7 @@ class Leftovers(HangCase):
         wait_for("its content to be read", lambda: select.select([server], [], [], 0)[0])
         wait_for("its place to be free", lambda: not folder.parent.exists())
         before = int(self.node("n1")["last_heard_us"])
-        wait_for("the node to be heard again", lambda: int(self.node("n1")["last_heard_us"]) > before, 20)
+        wait_for("the node to be heard again", lambda: int(self.node("n1")["last_heard_us"]) > before)
         another = self.sleeper()
         self.cluster.ctl("kill", another)
         self.cluster.wait_state(another, "cancelled")
@@ -187,22 +187,22 @@ class Silence(HangCase):
         self.cluster.ctl("kill", jobs.pop("n1"))
         wait_for("n1 to be empty", lambda: not self.node("n1").get("jobs"))
         agent = self.stop_agent("n1")
-        wait_for("n1 to be silent", lambda: self.node("n1")["state"] == "silent", 30)
+        wait_for("n1 to be silent", lambda: self.node("n1")["state"] == "silent")
         waits = self.cluster.submit(*QUIET, "--slots", "2", "--", "/bin/sleep", "600", uid=VICTIM)
         wait_for("it to say for what it waits", lambda: "waits for 1 node" in json.dumps(self.cluster.job(waits)))
         self.assertEqual(self.cluster.state(waits), "pending")
         agent.send_signal(signal.SIGCONT)
-        wait_for("n1 to be up", lambda: self.node("n1")["state"] == "up", 30)
+        wait_for("n1 to be up", lambda: self.node("n1")["state"] == "up")
         self.assertEqual(self.cluster.wait_state(waits, "running")["nodes"], ["n1"])
 
     def test_what_runs_there_is_not_given_up(self):
         job = self.sleeper()
         name = self.cluster.job(job)["nodes"][0]
         agent = self.stop_agent(name)
-        wait_for("the node to be silent", lambda: self.node(name)["state"] == "silent", 30)
+        wait_for("the node to be silent", lambda: self.node(name)["state"] == "silent")
         self.assertEqual(self.cluster.state(job), "running")
         agent.send_signal(signal.SIGCONT)
-        wait_for("the node to be up", lambda: self.node(name)["state"] == "up", 30)
+        wait_for("the node to be up", lambda: self.node(name)["state"] == "up")
         now = self.cluster.job(job)
         self.assertEqual((now["state"], now["nodes"]), ("running", [name]))
         self.assertNotIn("rank-exited", [event["kind"] for event in self.cluster.events(job)])

@@ -94,7 +94,7 @@ class Made(WithCluster):
         job = self.cluster.submit("--name", "counter", "--workdir", outputs, "--preemptible=checkpoint", "--output", outputs / "out", "--",
                                   *jobs.command(self.cluster.dir, "counter", jobs.COUNTER, 100000, 8), uid=65534)
         self.cluster.wait_state(job, "running")
-        wait_for("the job to count", lambda: (outputs / "out").exists() and (outputs / "out").stat().st_size, 20)
+        wait_for("the job to count", lambda: (outputs / "out").exists() and (outputs / "out").stat().st_size)
         if self.cluster.criu:
             self.cluster.ctl("checkpoint", job)
         ours = ("controller", "n1", *(("shared",) if self.cluster.criu else ()))

@@ -36,7 +36,7 @@ class MungeCluster(RemoteCluster):
         self.munged = self._spawn("munged", [
             shutil.which("munged"), "--foreground", "--force", f"--key-file={self.munge_key}", f"--socket={self.munge_socket}",
             f"--pid-file={self.munge_dir}/pid", f"--log-file={self.munge_dir}/log", f"--seed-file={self.munge_dir}/seed"])
-        wait_for("munged", self.munge_socket.exists, 10)
+        wait_for("munged", self.munge_socket.exists)
 
     def stop(self):
         if self.munged:
@@ -54,7 +54,7 @@ class MungeCluster(RemoteCluster):
         """It has forgotten then what it has decoded."""
         self.munged.terminate()
         self.munged.wait(10)
-        wait_for("munged's socket to be gone", lambda: not self.munge_socket.exists(), 10)
+        wait_for("munged's socket to be gone", lambda: not self.munge_socket.exists())
         self.start_munged()
 
     def credential(self, payload, *flags, uid=None):
@@ -115,7 +115,7 @@ class Callers(MungeCase):
     def test_an_expired_credential_is_refused(self):
         credential = self.cluster.credential("siding.v1.Siding/ListNodes", "--ttl=1")
         made = time.time()
-        wait_for("it to expire", lambda: time.time() > made + 2.1, 10)
+        wait_for("it to expire", lambda: time.time() > made + 2.1)
         self.assertIn("Expired credential", self.call("", "", "", credential)[1])
 
     def test_what_unpacks_to_a_thousand_times_as_much_is_not_shown_whole(self):

@@ -44,7 +44,7 @@ class Liar:
         self.say(report={"task": {"job": str(job), "incarnation": incarnation, "rank": rank}, "phase": phase, **more})
 
     def welcomed(self):
-        wait_for("the welcome", lambda: any("welcome" in line for line in self.heard), 20)
+        wait_for("the welcome", lambda: any("welcome" in line for line in self.heard))
         return self
 
     def end(self):

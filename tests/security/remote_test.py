@@ -8,7 +8,7 @@ import subprocess
 import unittest
 import warnings
 
-from case import BIN, Authority, CtlError, RemoteCase, RemoteCluster, run, wait_for
+from case import BIN, PATIENCE, Authority, CtlError, RemoteCase, RemoteCluster, run, wait_for
 
 UNAVAILABLE = 14  # gRPC's code of a connection that broke
 PERMISSION_DENIED = 7
@@ -67,7 +67,7 @@ class Certificates(RemoteCase):
         """A certificate of user nobody that has just expired, and what sidingctl says of it."""
         self.cluster.authority.make("user", "nobody", "--lifetime", "1s")
         flags = self.cluster.authority.flags("user", "nobody")
-        return wait_for("the certificate to expire", lambda: (s := self.ctl_with(*flags).stderr) and "expired" in s and s, 10)
+        return wait_for("the certificate to expire", lambda: (s := self.ctl_with(*flags).stderr) and "expired" in s and s)
 
     def test_an_expired_one_is_refused(self):
         self.expired()
@@ -124,7 +124,7 @@ class Certificates(RemoteCase):
                     return secure.getpeercert()["serialNumber"]
         before = serial()
         self.cluster.authority.make("controller", "localhost", "127.0.0.1", "--renew")
-        wait_for("the new certificate", lambda: serial() != before, 20)
+        wait_for("the new certificate", lambda: serial() != before)
         self.assert_serving()
 
 
@@ -133,10 +133,10 @@ class Certificates(RemoteCase):
         path.write_text("-----BEGIN CERTIFICATE-----\nnot one\n")
         def refused():
             return self.call("", *self.cluster.authority.files("user", "root"))[0] == UNAVAILABLE
-        wait_for("the broken file to be noticed", refused, 20)
+        wait_for("the broken file to be noticed", refused)
         self.assertIsNone(self.cluster.controller.poll())
         self.cluster.authority.make("controller", "localhost", "127.0.0.1", "--renew")
-        wait_for("the good file to be noticed", lambda: not refused(), 20)
+        wait_for("the good file to be noticed", lambda: not refused())
         self.assert_serving()
 
 
@@ -149,7 +149,7 @@ class Agents(RemoteCase):
                                                        "--controller", self.cluster.address, *flags)], stdout=out, stderr=out)
         try:
             return wait_for("a refusal", lambda: next((line for line in log.read_text().splitlines()
-                                                       if "no connection to the controller: " in line), None), 20)
+                                                       if "no connection to the controller: " in line), None))
         finally:
             agent.terminate()
             agent.wait(20)
@@ -172,7 +172,7 @@ class Noise(RemoteCase):
 
     def send(self, family, address, data):
         with socket.socket(family) as s:
-            s.settimeout(20)
+            s.settimeout(PATIENCE)
             s.connect(address)
             try:
                 s.sendall(data)
@@ -247,7 +247,7 @@ class Crowd(RemoteCase):
         self.assertEqual(run(BIN / "sidingctl", "--socket", self.cluster.socket, "nodes").returncode, 0)
         for one in idle:
             one.close()
-        wait_for("the closed ones to make room", lambda: self.call("", *self.cluster.authority.files("user", "root"))[0] == 0, 20)
+        wait_for("the closed ones to make room", lambda: self.call("", *self.cluster.authority.files("user", "root"))[0] == 0)
 
 
 class Starting(unittest.TestCase):

@@ -30,7 +30,7 @@ class Unread(RemoteCase):
 
     def assert_others_are_served(self):
         before = int(self.cluster.node_list()[0]["last_heard_us"])
-        wait_for("the node to be heard again", lambda: int(self.cluster.node_list()[0]["last_heard_us"]) > before, 20)
+        wait_for("the node to be heard again", lambda: int(self.cluster.node_list()[0]["last_heard_us"]) > before)
         self.assertEqual(self.cluster.node_list()[0]["state"], "up")
         job = self.cluster.submit("--workdir", "/", "--output", "/dev/null", "--", "/bin/true")
         self.cluster.wait_state(job, "done")
@@ -48,7 +48,7 @@ class Unread(RemoteCase):
                 return False
             except CtlError as refused:
                 return "limits.calls_per_user is 64" in str(refused)
-        wait_for("the user to be told of limits.calls_per_user", is_told, 50)
+        wait_for("the user to be told of limits.calls_per_user", is_told)
 
     def test_they_are_ended_and_give_their_places_back(self):
         connections = self.flood("Siding/ShowPolicy")
@@ -57,14 +57,14 @@ class Unread(RemoteCase):
             for c in connections:
                 c.read()  # a connection that answers no ping is ended before
             return "ShowPolicy by user daemon is ended: nothing of the answer was read" in self.cluster.log()
-        wait_for("the log to say so", is_said, 120)
+        wait_for("the log to say so", is_said)
 
         def is_served():
             try:
                 return self.cluster.ctl_as("daemon", "nodes")
             except CtlError:
                 return False
-        wait_for("the user to be served again", is_served, 120)
+        wait_for("the user to be served again", is_served)
 
     def test_events_that_nobody_reads(self):
         self.flood("Siding/Events", FOLLOW)

@@ -62,7 +62,7 @@ class Service(unittest.TestCase):
 
     def counter(self, n=300, mib=32):
         job = self.submit("--preemptible=checkpoint", "--", "/usr/bin/python3", f"{HOME}/counter.py", n, mib)
-        wait_for(f"job {job} to count", lambda: self.out(job).exists() and self.out(job).read_text().count("\n") > 20, 60)
+        wait_for(f"job {job} to count", lambda: self.out(job).exists() and self.out(job).read_text().count("\n") > 20)
         return job
 
     def express(self):
@@ -75,7 +75,7 @@ class Service(unittest.TestCase):
     def job(self, job):
         return next(j for j in self.ctl("jobs", "--all")["jobs"] if int(j["id"]) == job)
 
-    def wait_state(self, job, state, timeout=90):
+    def wait_state(self, job, state):
         def there():
             try:
                 now = self.job(job)
@@ -85,10 +85,10 @@ class Service(unittest.TestCase):
             ended = now["state"] in ("done", "failed", "cancelled")
             assert now["state"] == state or not ended, f"job {job} {now['state']}: {now.get('reason')}: {self.kinds(job)}"
             return now if now["state"] == state else None
-        return wait_for(f"job {job} to be {state}", there, timeout)
+        return wait_for(f"job {job} to be {state}", there)
 
     def wait_event(self, job, kind):
-        wait_for(f"{kind} of job {job}", lambda: kind in self.kinds(job), 60)
+        wait_for(f"{kind} of job {job}", lambda: kind in self.kinds(job))
 
     def kinds(self, job):
         return [event["kind"] for event in self.ctl("events", "--job", job)]
@@ -99,14 +99,14 @@ class Service(unittest.TestCase):
         def up():
             nodes = json.loads(cls.machine.call("sidingctl", "--json", "nodes").stdout or "{}").get("nodes", [])
             return [n["state"] for n in nodes] == ["up"] and nodes[0].get("shared", {}).get("dump", {}).get("bytes_per_second", 0)
-        wait_for("the node to be up and measured", up, 60)
+        wait_for("the node to be up and measured", up)
 
     def main_pid(self, service):
         return int(self.machine.show(service, "MainPID"))
 
     def wait_restarted(self, service, before):
         wait_for(f"systemd to have restarted {service}",
-                 lambda: self.main_pid(service) not in (0, before) and self.machine.show(service, "ActiveState") == "active", 30)
+                 lambda: self.main_pid(service) not in (0, before) and self.machine.show(service, "ActiveState") == "active")
 
     def processes(self, job):
         """Of the job; not its shim."""
@@ -176,7 +176,7 @@ class Working(Service):
         path.write_text(re.sub(r"max_jobs_per_user: \d+", "max_jobs_per_user: 4321", before))
         pid = self.main_pid("sidingd")
         self.systemctl("reload", "sidingd")
-        wait_for("the new policy", lambda: "4321" in self.machine.run("sidingctl", "policy", "show"), 20)
+        wait_for("the new policy", lambda: "4321" in self.machine.run("sidingctl", "policy", "show"))
         self.assertEqual(self.main_pid("sidingd"), pid)
 
     def test_what_the_controllers_sandbox_leaves_it(self):
@@ -216,7 +216,7 @@ class OverTheNetwork(Service):
 
     def test_a_job_makes_way_and_comes_back(self):
         wait_for("the agent to have dialled over the network",
-                 lambda: "connected to the controller at localhost:7433" in self.machine.journal("siding-agent"), 20)
+                 lambda: "connected to the controller at localhost:7433" in self.machine.journal("siding-agent"))
         victim = self.counter()
         self.assert_made_way(victim, self.express())
 
@@ -231,7 +231,7 @@ class OverTheNetwork(Service):
         self.machine.run("systemd-run", "--unit=another", "/usr/bin/siding-agent", "--node=n2", *as_another)
         self.addCleanup(self.systemctl, "stop", "another")
         wait_for("it to be refused",
-                 lambda: "the certificate of node n1 may not speak for node n2" in self.machine.journal("another"), 20)
+                 lambda: "the certificate of node n1 may not speak for node n2" in self.machine.journal("another"))
 
 
 class Killed(Service):
@@ -282,7 +282,7 @@ class Rebooted(Service):
         job = self.counter(n=800)
         self.ctl("checkpoint", job)
         at = self.out(job).read_text().count("\n")
-        wait_for("progress beyond the checkpoint", lambda: self.out(job).read_text().count("\n") > at + 20, 20)
+        wait_for("progress beyond the checkpoint", lambda: self.out(job).read_text().count("\n") > at + 20)
         return job
 
     def assert_went_on_once(self, job):

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import unittest
 
-from case import BIN, PLUGIN, SlurmCase, SlurmError, wait_for
+from case import BIN, PATIENCE, PLUGIN, SlurmCase, SlurmError, wait_for
 
 MARK = re.compile(r"^\[siding start-by=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)\]")
 NOBODY = 65534
@@ -32,7 +32,7 @@ class Ask(SlurmCase):
                                           stdin=subprocess.PIPE, stdout=out)
         self.addCleanup(controller.wait)
         self.addCleanup(controller.stdin.close)
-        wait_for("the answerer's socket", self.socket.exists, 10)
+        wait_for("the answerer's socket", self.socket.exists)
 
     def questions(self):
         return [json.loads(line) for line in self.heard.read_text().splitlines()]
@@ -40,7 +40,7 @@ class Ask(SlurmCase):
     # ---- the user ----
     def command(self, *args, **env):
         return subprocess.run([str(a) for a in args], env={**self.slurm.env, **env}, capture_output=True, text=True,
-                              timeout=60, cwd=self.slurm.dir)
+                              timeout=PATIENCE, cwd=self.slurm.dir)
 
     def sbatch(self, *args, **env):
         """Submits a job that stays in the queue; its number and what was written to stderr."""
@@ -130,7 +130,7 @@ class Promised(Ask):
     def test_at_a_terminal_the_promise_is_shown(self):
         ours, theirs = pty.openpty()
         self.addCleanup(os.close, ours)
-        subprocess.run(["sbatch", "--hold", START_BY, "-o", "/dev/null", "--wrap", "true"], env=self.slurm.env, timeout=60,
+        subprocess.run(["sbatch", "--hold", START_BY, "-o", "/dev/null", "--wrap", "true"], env=self.slurm.env, timeout=PATIENCE,
                        stdout=subprocess.DEVNULL, stderr=theirs, check=True)
         os.close(theirs)
         self.assertRegex(os.read(ours, 4096).decode(), r"siding: the job is to start by ([-\d]+ )?\d\d:\d\d:\d\d\r\n$")

@@ -26,9 +26,9 @@ class Assisting(DeadlineCase):
         victims = [self.victim("node1", "-p", "low"), self.victim("node2", "-p", "low")]
         urgent = self.slurm.submit("-o", "/dev/null", "-p", "high", "-N2", "-c", self.slurm.cpus, "--wrap", "hostname", uid=NOBODY,
                                    cwd=self.work)
-        self.slurm.wait_state(urgent, "COMPLETED", timeout=60)
+        self.slurm.wait_state(urgent, "COMPLETED")
         for job in victims:
-            ended = self.slurm.wait_state(job, "COMPLETED", timeout=90)
+            ended = self.slurm.wait_state(job, "COMPLETED")
             self.assertEqual(ended["Restarts"], "1")
             self.assert_unharmed(ended, job)
             self.assertIn("slurm preempts it", "".join(str(event) for event in self.siding.events(job)))

@@ -25,9 +25,9 @@ class Cancel(PreemptionCase):
 
     def assert_gone(self, job):
         self.slurm.wait_state(job, "CANCELLED")
-        wait_for("no process of the job to be left", lambda: self.processes() <= self.before, 30)
-        wait_for("its temporary folder to be gone", lambda: not list(pathlib.Path("/tmp").glob(f"siding-*-job-{job}.*")), 30)
-        wait_for("both nodes to be idle", lambda: self.slurm.run("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * 2, 30)
+        wait_for("no process of the job to be left", lambda: self.processes() <= self.before)
+        wait_for("its temporary folder to be gone", lambda: not list(pathlib.Path("/tmp").glob(f"siding-*-job-{job}.*")))
+        wait_for("both nodes to be idle", lambda: self.slurm.run("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * 2)
 
     def test_during_a_dump(self):
         job = self.start_job()
@@ -36,7 +36,7 @@ class Cancel(PreemptionCase):
         op = self.agents.order("node1", task, dump={"checkpoint": f"slurm-{job}.1", "tier": "SHARED"})
         self.agents.wait_phase("node1", task, "PREPARED")
         self.slurm.run("scancel", job)
-        self.agents.wait_phase("node1", task, "LOST", 30)
+        self.agents.wait_phase("node1", task, "LOST")
         self.agents.order("node1", task, op, commit={})
         self.assert_gone(job)
         self.assertEqual(list((self.agents.shared / "images").iterdir()), [])
@@ -48,7 +48,7 @@ class Cancel(PreemptionCase):
         self.criu.wait_reached()
         self.slurm.run("scancel", job)
         self.assert_gone(job)
-        self.agents.wait_phase("node2", f"{job}.2.0", "RESTORE_FAILED", 30)
+        self.agents.wait_phase("node2", f"{job}.2.0", "RESTORE_FAILED")
 
 
 class CancelUnderCgroups(Cancel):

@@ -9,7 +9,7 @@ import unittest
 
 for folder in ("harness", "e2e"):
     sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / folder))
-from cluster import BIN, ROOT, find_criu, kill, last_lines, marked_processes, wait_for  # noqa: E402,F401
+from cluster import BIN, PATIENCE, ROOT, find_criu, kill, last_lines, marked_processes, wait_for  # noqa: E402,F401
 from slurm import Slurm, SlurmError, missing  # noqa: E402,F401
 from agents import Agents  # noqa: E402,F401
 import jobs  # noqa: E402,F401

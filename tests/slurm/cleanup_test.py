@@ -5,7 +5,7 @@ import json
 import subprocess
 import unittest
 
-from case import BIN, SlurmCase, wait_for
+from case import BIN, PATIENCE, SlurmCase, wait_for
 
 
 class Cleanup(SlurmCase):
@@ -13,7 +13,7 @@ class Cleanup(SlurmCase):
 
     def cleanup(self, *args, code=0):
         done = subprocess.run([BIN / "sidingctl", "slurm", "cleanup", *args], env=self.slurm.env, capture_output=True, text=True,
-                              timeout=120)
+                              timeout=PATIENCE)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 

@@ -19,7 +19,7 @@ class Daemons(PreemptionCase):
         self.slurm.wait_answer()
 
     def assert_went_on(self, job):
-        ended = self.slurm.wait_state(job, "COMPLETED", timeout=120)
+        ended = self.slurm.wait_state(job, "COMPLETED")
         self.assertEqual((ended["BatchHost"], ended["Restarts"]), ("node2", "1"))
         self.assert_counted(job)
 
@@ -71,7 +71,7 @@ class NodeDown(PreemptionCase):
         self.agents.checkpoint({"node1": [f"{job}.1.0"]}, f"slurm-{job}.1", keep_running=True)
         self.wait_counting(job, 40)
         self.kill_node_while_dumping(job, f"slurm-{job}.2")
-        ended = self.slurm.wait_state(job, "COMPLETED", timeout=120)
+        ended = self.slurm.wait_state(job, "COMPLETED")
         self.assertEqual((ended["BatchHost"], ended["Restarts"]), ("node2", "1"))
         self.assert_counted(job)
 
@@ -79,7 +79,7 @@ class NodeDown(PreemptionCase):
         job = self.start_job()
         self.agents.wait_phase("node1", f"{job}.1.0", "RUNNING")
         self.kill_node_while_dumping(job, f"slurm-{job}.1")
-        self.slurm.wait_state(job, "COMPLETED", timeout=120)
+        self.slurm.wait_state(job, "COMPLETED")
         self.assertTrue(self.output(job).endswith(WHOLE), self.output(job)[-500:])
 
 

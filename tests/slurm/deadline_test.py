@@ -51,7 +51,7 @@ class DeadlineCase(PreemptionCase):
         return job
 
     def running(self, job):
-        return wait_for(f"siding to see job {job} run", lambda: (j := self.siding.jobs().get(job)) and j["state"] == "running" and j, 30)
+        return wait_for(f"siding to see job {job} run", lambda: (j := self.siding.jobs().get(job)) and j["state"] == "running" and j)
 
     def express(self, *args, nodes=1, within=60, command="hostname", uid=NOBODY):
         return self.slurm.submit("-o", self.work / "express.%j", "-N", nodes, "-c", self.slurm.cpus, f"--siding-start-by=+{within}s",
@@ -64,7 +64,7 @@ class DeadlineCase(PreemptionCase):
 
     def assert_nothing_left(self):
         """Of siding in Slurm. What it said of a job stays with one that has ended."""
-        wait_for("siding to have taken back all it did", lambda: not self.reservations() and "siding" not in self.comments(), 30)
+        wait_for("siding to have taken back all it did", lambda: not self.reservations() and "siding" not in self.comments())
 
     def comments(self):
         """What Slurm shows of administrators' comments on jobs that have not ended."""
@@ -83,10 +83,10 @@ class Steering(DeadlineCase):
     def test_a_job_with_a_deadline_gets_the_node_of_one_that_comes_back_with_its_memory(self):
         victims = [self.victim("node1"), self.victim("node2")]
         express = self.express()
-        self.slurm.wait_state(express, "COMPLETED", timeout=30)
+        self.slurm.wait_state(express, "COMPLETED")
         self.assertEqual(self.slurm.job(express)["Restarts"], "0")
         for job in victims:
-            ended = self.slurm.wait_state(job, "COMPLETED", timeout=90)
+            ended = self.slurm.wait_state(job, "COMPLETED")
             self.assert_unharmed(ended, job)
         self.assertEqual(sorted(self.slurm.job(job)["Restarts"] for job in victims), ["0", "1"])
         self.assert_nothing_left()
@@ -94,34 +94,34 @@ class Steering(DeadlineCase):
     def test_only_who_is_on_nodes_that_it_may_have_makes_way(self):
         victims = [self.victim("node1"), self.victim("node2")]
         express = self.express("--exclude=node1")
-        self.slurm.wait_state(express, "COMPLETED", timeout=30)
+        self.slurm.wait_state(express, "COMPLETED")
         for job in victims:
-            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED"), job)
         self.assertEqual([self.slurm.job(job)["Restarts"] for job in victims], ["0", "1"])
 
     def test_for_one_that_wants_whole_nodes_everybody_there_makes_way(self):
         victims = [self.victim("node1", "-c1"), self.victim("node1", "-c1")]
         express = self.express("-c1", "--exclusive", "--exclude=node2")
-        self.slurm.wait_state(express, "COMPLETED", timeout=30)
+        self.slurm.wait_state(express, "COMPLETED")
         for job in victims:
-            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED"), job)
         self.assertEqual([self.slurm.job(job)["Restarts"] for job in victims], ["1", "1"])
 
     def test_two_of_them_get_a_node_each(self):
         victims = [self.victim("node1"), self.victim("node2")]
         expresses = [self.express(), self.express()]
         for express in expresses:
-            self.slurm.wait_state(express, "COMPLETED", timeout=40)
+            self.slurm.wait_state(express, "COMPLETED")
         for job in victims:
-            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED"), job)
         self.assert_nothing_left()
 
     def test_one_of_two_nodes_gets_both(self):
         victims = [self.victim("node1"), self.victim("node2")]
         express = self.express(nodes=2, command="srun hostname")
-        self.slurm.wait_state(express, "COMPLETED", timeout=40)
+        self.slurm.wait_state(express, "COMPLETED")
         for job in victims:
-            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED"), job)
 
     def test_a_step_on_two_nodes_makes_way_as_one_and_its_script_begins_again(self):
         counter = shlex.join(jobs.command(self.work, "counter", jobs.COUNTER, 400, 8))
@@ -129,11 +129,11 @@ class Steering(DeadlineCase):
         script.write_text(f"#!/bin/bash\nsrun sh -c {shlex.quote(f'exec {counter} >> gang.$SLURM_PROCID')}\n")
         gang = self.slurm.submit("-N2", "--ntasks-per-node=1", "-c", self.slurm.cpus, "--siding-preemptible=checkpoint", script, uid=NOBODY,
                                  cwd=self.work)
-        wait_for("both ranks to count", lambda: all((p := self.work / f"gang.{r}").exists() and p.stat().st_size > 50 for r in (0, 1)), 30)
-        wait_for("siding to see the step", lambda: len(self.running(gang)["nodes"]) == 2, 30)
+        wait_for("both ranks to count", lambda: all((p := self.work / f"gang.{r}").exists() and p.stat().st_size > 50 for r in (0, 1)))
+        wait_for("siding to see the step", lambda: len(self.running(gang)["nodes"]) == 2)
         express = self.express()
-        self.slurm.wait_state(express, "COMPLETED", timeout=40)
-        self.assertEqual(self.slurm.wait_state(gang, "COMPLETED", timeout=120)["Restarts"], "1")
+        self.slurm.wait_state(express, "COMPLETED")
+        self.assertEqual(self.slurm.wait_state(gang, "COMPLETED")["Restarts"], "1")
         for rank in (0, 1):
             self.assertIsNone(jobs.counted(self.work / f"gang.{rank}", 400))
         self.assert_nothing_left()
@@ -141,27 +141,27 @@ class Steering(DeadlineCase):
     def test_one_that_is_cancelled_while_it_waits_leaves_nothing(self):
         victims = [self.victim("node1"), self.victim("node2")]
         express = self.express()
-        wait_for("its nodes to be kept", self.reservations, 20)
+        wait_for("its nodes to be kept", self.reservations)
         self.slurm.run("scancel", express)
         self.assert_nothing_left()
         for job in victims:
-            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED"), job)
 
     def test_a_controller_that_dies_in_the_middle_goes_on_where_it_was(self):
         victims = [self.victim("node1"), self.victim("node2")]
         express = self.express()
-        wait_for("its nodes to be kept", self.reservations, 20)
+        wait_for("its nodes to be kept", self.reservations)
         self.siding.kill9_controller()
         self.siding.start_controller()
-        self.slurm.wait_state(express, "COMPLETED", timeout=40)
+        self.slurm.wait_state(express, "COMPLETED")
         for job in victims:
-            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=90), job)
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED"), job)
         self.assert_nothing_left()
 
     def test_a_parked_job_that_is_cancelled_is_gone_for_siding_too(self):
         victims = [self.victim("node1"), self.victim("node2")]
         express = self.express(command="sleep 1000")
-        self.slurm.wait_state(express, "RUNNING", timeout=30)
+        self.slurm.wait_state(express, "RUNNING")
         parked = next(job for job in victims if self.siding.state(job) == "parked")
         self.slurm.run("scancel", parked)
         self.siding.wait_state(parked, "cancelled")
@@ -172,7 +172,7 @@ class Steering(DeadlineCase):
         self.victim("node1")
         self.victim("node2")
         express = self.express(command="sleep 1000")
-        self.slurm.wait_state(express, "RUNNING", timeout=30)
+        self.slurm.wait_state(express, "RUNNING")
         self.assertEqual(self.comments().count(f"makes way for job {express}"), 1)
         self.assertIn("is to start by", self.comments())
 
@@ -188,7 +188,7 @@ class Steering(DeadlineCase):
     def test_a_victim_that_asks_for_notice_is_told_before_it_leaves(self):
         victims = [self.listener("node1"), self.listener("node2")]
         express = self.express(command="sleep 1000")
-        self.slurm.wait_state(express, "RUNNING", timeout=40)
+        self.slurm.wait_state(express, "RUNNING")
         parked = next(job for job in victims if self.siding.state(job) == "parked")
         self.assertEqual([job for job in victims if "told" in self.output(job)], [parked])
         self.slurm.run("scancel", express, *victims)
@@ -197,9 +197,9 @@ class Steering(DeadlineCase):
         victims = [self.victim("node1", steps=100), self.victim("node2", steps=100)]
         self.siding.kill9_controller()
         express = self.express()
-        self.slurm.wait_state(express, "COMPLETED", timeout=60)
+        self.slurm.wait_state(express, "COMPLETED")
         for job in victims:
-            ended = self.slurm.wait_state(job, "COMPLETED", timeout=60)
+            ended = self.slurm.wait_state(job, "COMPLETED")
             self.assertEqual(ended["Restarts"], "0")
 
 
@@ -209,12 +209,12 @@ class Suspending(DeadlineCase):
     def test_a_frozen_victim_frees_its_node_and_goes_on(self):
         victims = [self.victim("node1"), self.victim("node2")]
         express = self.express(command="sleep 2")
-        self.slurm.wait_state(express, "RUNNING", timeout=30)
+        self.slurm.wait_state(express, "RUNNING")
         states = sorted(self.slurm.job(job)["JobState"] for job in victims)
         self.assertEqual(states, ["RUNNING", "SUSPENDED"])
-        self.slurm.wait_state(express, "COMPLETED", timeout=30)
+        self.slurm.wait_state(express, "COMPLETED")
         for job in victims:
-            ended = self.slurm.wait_state(job, "COMPLETED", timeout=60)
+            ended = self.slurm.wait_state(job, "COMPLETED")
             self.assertEqual(ended["Restarts"], "0")
             self.assert_unharmed(ended, job)
         self.assert_nothing_left()
@@ -222,12 +222,12 @@ class Suspending(DeadlineCase):
     def test_a_controller_that_dies_leaves_nobody_suspended(self):
         victims = [self.victim("node1"), self.victim("node2")]
         express = self.express(command="sleep 2")
-        self.slurm.wait_state(express, "RUNNING", timeout=30)
+        self.slurm.wait_state(express, "RUNNING")
         self.siding.kill9_controller()
-        self.slurm.wait_state(express, "COMPLETED", timeout=30)
+        self.slurm.wait_state(express, "COMPLETED")
         self.siding.start_controller()
         for job in victims:
-            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED", timeout=60), job)
+            self.assert_unharmed(self.slurm.wait_state(job, "COMPLETED"), job)
         self.assert_nothing_left()
 
 

@@ -22,7 +22,7 @@ class Follow(PreemptionCase):
 
     def running(self, job):
         """The job as siding sees it, once it knows that it runs."""
-        return wait_for(f"siding to see job {job} run", lambda: (j := self.siding.jobs().get(job)) and j["state"] == "running" and j, 30)
+        return wait_for(f"siding to see job {job} run", lambda: (j := self.siding.jobs().get(job)) and j["state"] == "running" and j)
 
     def vacate_for(self, job, node):
         self.siding.ctl("vacate", job)
@@ -53,7 +53,7 @@ class Follow(PreemptionCase):
     def test_it_is_saved_as_often_as_it_asked(self):
         job = self.submit("--siding-preemptible", "--siding-checkpoint-interval=1s", self.counter(steps=100000), uid=NOBODY)
         self.running(job)
-        wait_for("two checkpoints", lambda: sum(e["kind"] == "continued" for e in self.siding.events(job)) >= 2, 30)
+        wait_for("two checkpoints", lambda: sum(e["kind"] == "continued" for e in self.siding.events(job)) >= 2)
         self.assertEqual(self.slurm.job(job)["Restarts"], "0")
 
     def test_it_is_frozen_and_goes_on(self):
@@ -84,10 +84,10 @@ class Follow(PreemptionCase):
         self.slurm.run("scontrol", "requeue", job)
         self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=node2")
         self.slurm.wait_state(job, "RUNNING")
-        wait_for("siding to see it on node2", lambda: self.siding.job(job).get("nodes") == ["node2"], 30)
+        wait_for("siding to see it on node2", lambda: self.siding.job(job).get("nodes") == ["node2"])
         self.running(job)
         self.slurm.run("scancel", job)
-        wait_for("siding to see it end", lambda: self.siding.state(job) in ("failed", "cancelled", "done"), 30)
+        wait_for("siding to see it end", lambda: self.siding.state(job) in ("failed", "cancelled", "done"))
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ class Gpus(PreemptionCase):
         return ended
 
     def gpus_of(self, node, task):
-        return self.agents.wait_phase(node, task, "RUNNING", 40).get("gpus")
+        return self.agents.wait_phase(node, task, "RUNNING").get("gpus")
 
     def take_first_gpu_of(self, node):
         job = self.slurm.submit("-o", "/dev/null", "-w", node, "--gres=gpu:1", "--wrap", "sleep 1000")
@@ -93,7 +93,7 @@ class Gpus(PreemptionCase):
         fault = self.drivers["node2"] / "fault"
         fault.write_text("restore 2")
         self.vacate(job)
-        self.agents.wait_phase("node2", f"{job}.2.0", "RESTORE_FAILED", 40)
+        self.agents.wait_phase("node2", f"{job}.2.0", "RESTORE_FAILED")
         self.slurm.wait_state(job, "PENDING")
         fault.unlink()
         self.assertEqual(self.assert_goes_on(job)["Restarts"], "2")
@@ -104,7 +104,7 @@ class Gpus(PreemptionCase):
         self.wait_counting(job)
         (self.drivers["node1"] / "fault").write_text("checkpoint 801")
         op = self.agents.order("node1", task, dump={"checkpoint": f"slurm-{job}.1", "tier": "SHARED"})
-        wait_for("the dump to fail", lambda: self.agents.report("node1", task).get("failedOp") == str(op), 20)
+        wait_for("the dump to fail", lambda: self.agents.report("node1", task).get("failedOp") == str(op))
         self.assertIn("CUDA_ERROR_NOT_SUPPORTED", self.agents.report("node1", task)["error"])
         self.assert_goes_on(job)
 

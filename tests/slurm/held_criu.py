@@ -23,8 +23,8 @@ class HeldCriu:
         """Each run of it from now on waits before anything else happens."""
         self.held.touch()
 
-    def wait_reached(self, timeout=60):
-        wait_for("criu to have been started", self.waits.exists, timeout)
+    def wait_reached(self):
+        wait_for("criu to have been started", self.waits.exists)
 
     def let_go(self):
         self.held.unlink(missing_ok=True)

@@ -8,13 +8,12 @@ import pathlib
 import subprocess
 import textwrap
 
-from case import main, wait_for
+from case import PATIENCE, main, wait_for
 from deadline_test import DeadlineCase
 from job_case import NOBODY
 
 OTHER = 1  # daemon
 LONER = 5  # games: of no other test
-PATIENCE = 30
 
 
 class HostileCase(DeadlineCase):
@@ -46,7 +45,7 @@ class HostileCase(DeadlineCase):
         self.siding.ctl("resume", job)
 
     def assert_up(self):
-        wait_for("all nodes to be up", lambda: all(n["state"] == "up" for n in self.siding.node_list()), PATIENCE)
+        wait_for("all nodes to be up", lambda: all(n["state"] == "up" for n in self.siding.node_list()))
 
 
 class Jobs(HostileCase):
@@ -59,7 +58,7 @@ class Jobs(HostileCase):
             self.slurm.run("env", f"SLURM_RESTART_COUNT={count}", "sbatch", "-o", "/dev/null", "-w", "node1", "--siding-preemptible",
                            "--wrap", "sleep 1000", uid=NOBODY, cwd=self.work)
         said = ("restarts 1500000000", "restarts 4294967295")  # in either order
-        wait_for("the agent to hear of it", lambda: all(s in self.siding.tail("agent-node1", 1000) for s in said), PATIENCE)
+        wait_for("the agent to hear of it", lambda: all(s in self.siding.tail("agent-node1", 1000) for s in said))
         # It has to say again what runs there.
         self.siding.kill9_agent("node1")
         self.siding.start_agent("node1")
@@ -74,7 +73,7 @@ class Jobs(HostileCase):
         stopped.touch()
         os.chown(stopped, LONER, LONER)
         self.slurm.submit("-o", "/dev/null", "-w", "node1", hangs, uid=LONER, cwd=self.work)
-        wait_for("the tasks to hang", lambda: len(stopped.read_text().split()) > 60, PATIENCE)
+        wait_for("the tasks to hang", lambda: len(stopped.read_text().split()) > 60)
         self.assert_looked_after(self.small_job())
 
     def test_who_ends_slurms_task_and_keeps_its_connection_to_the_shim_ends_his_job(self):
@@ -84,8 +83,8 @@ class Jobs(HostileCase):
         task = next(p.name for p in pathlib.Path("/proc").iterdir() if p.name.isdigit() and self.is_task_of(p, job))
         shim = pathlib.Path(f"/proc/{task}/task/{task}/children").read_text().split()[0]
         with self.attackers(KEEP, task):
-            wait_for("the shim to end", lambda: not pathlib.Path(f"/proc/{shim}").exists(), PATIENCE)
-            wait_for("siding to see it end", lambda: self.siding.state(job) in ("failed", "cancelled", "done"), PATIENCE)
+            wait_for("the shim to end", lambda: not pathlib.Path(f"/proc/{shim}").exists())
+            wait_for("siding to see it end", lambda: self.siding.state(job) in ("failed", "cancelled", "done"))
             self.assert_looked_after(others)
 
     @staticmethod
@@ -204,7 +203,7 @@ class Sockets(HostileCase):
     def promised(self):
         """What another user is told who submits a job with a deadline."""
         done = subprocess.run(["sbatch", "--hold", "--siding-start-by=+60s", "-o", "/dev/null", "--wrap", "true"], env=self.slurm.env,
-                              capture_output=True, text=True, timeout=60, cwd=self.work, user=OTHER, group=OTHER, extra_groups=[])
+                              capture_output=True, text=True, timeout=PATIENCE, cwd=self.work, user=OTHER, group=OTHER, extra_groups=[])
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stderr
 

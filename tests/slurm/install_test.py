@@ -101,7 +101,7 @@ class Site(PreemptionCase):
         away = self.plugin.with_suffix(".away")
         self.plugin.rename(away)
         self.assertEqual(self.slurm.run("srun", "-w", "node1", "echo", "here"), "here")
-        wait_for("slurmd to say so", lambda: str(self.plugin) in self.node_log(), 10)
+        wait_for("slurmd to say so", lambda: str(self.plugin) in self.node_log())
         with self.assertRaisesRegex(SlurmError, "unrecognized option '--siding-preemptible'"):
             self.slurm.run("srun", "--siding-preemptible", "true")
         away.rename(self.plugin)
@@ -117,12 +117,12 @@ class Site(PreemptionCase):
         self.plugin.unlink()
         self.plugin.write_bytes(other)
         self.assertEqual(self.slurm.run("srun", "-w", "node1", "echo", "here"), "here")
-        wait_for("slurmd to say so", lambda: "Incompatible Slurm plugin" in self.node_log(), 10)
+        wait_for("slurmd to say so", lambda: "Incompatible Slurm plugin" in self.node_log())
 
     def test_jobs_run_without_the_programs(self):
         shutil.rmtree(self.site / "bin")
         self.assertEqual(self.slurm.run("srun", "-w", "node1", "--siding-preemptible", "echo", "here"), "here")
-        wait_for("slurmd to say so", lambda: "siding-slurm-task is missing" in self.node_log(), 10)
+        wait_for("slurmd to say so", lambda: "siding-slurm-task is missing" in self.node_log())
 
     def test_an_empty_plugstack_folder_is_no_error(self):
         (self.site / "share" / "siding" / "slurm" / "plugstack.conf.d" / "siding.conf").unlink()

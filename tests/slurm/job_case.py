@@ -43,7 +43,7 @@ class PreemptionCase(SlurmCase):
         return path.read_text() if path.exists() else ""
 
     def wait_counting(self, job, lines=20):
-        wait_for(f"job {job} to have written {lines} lines", lambda: self.output(job).count("\n") >= lines, 30)
+        wait_for(f"job {job} to have written {lines} lines", lambda: self.output(job).count("\n") >= lines)
 
     def vacate(self, job, incarnation=1, node="node1", to="node2"):
         """Off its node and back into the queue; it may continue only on the one named, if one is."""

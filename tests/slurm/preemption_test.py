@@ -108,7 +108,7 @@ class Ordinary(PreemptionCase):
         return job
 
     def wait_word(self, job, word):
-        wait_for(f"job {job} to say {word}", lambda: word in self.output(job), 20)
+        wait_for(f"job {job} to say {word}", lambda: word in self.output(job))
 
     def test_a_signal_reaches_it_once(self):
         job = self.run_trapper()
@@ -126,7 +126,7 @@ class Ordinary(PreemptionCase):
         self.slurm.wait_state(job, "CANCELLED")
         report = self.agents.wait_phase("node1", f"{job}.1.0", "EXITED")
         self.assertNotIn("error", report)
-        wait_for("no process of the job to be left", lambda: not self.of_job(job), 20)
+        wait_for("no process of the job to be left", lambda: not self.of_job(job))
 
     def of_job(self, job):
         return [pid for pid in marked_processes(self.work) if b"siding-init" in open(f"/proc/{pid}/cmdline", "rb").read()]
@@ -136,7 +136,7 @@ class Ordinary(PreemptionCase):
         self.wait_counting(job)
         self.slurm.run("scontrol", "suspend", job)
         init = int(self.agents.wait_phase("node1", f"{job}.1.0", "RUNNING") and self.init_of(job))
-        wait_for("the command to be stopped", lambda: self.state_of_children(init) == {"T"}, 20)
+        wait_for("the command to be stopped", lambda: self.state_of_children(init) == {"T"})
         self.slurm.run("scontrol", "resume", job)
         self.slurm.wait_state(job, "COMPLETED")
         self.assert_counted(job)

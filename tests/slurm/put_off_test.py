@@ -28,10 +28,10 @@ class PutOff(PreemptionCase):
         return path.read_text() if path.exists() else ""
 
     def wait_put_off(self, job, why):
-        wait_for("the start to have been put off", lambda: why in self.errors(job), 60)
+        wait_for("the start to have been put off", lambda: why in self.errors(job))
 
     def assert_went_on(self, job, restarts="2"):
-        ended = self.slurm.wait_state(job, "COMPLETED", timeout=120)
+        ended = self.slurm.wait_state(job, "COMPLETED")
         self.assertEqual(ended["Restarts"], restarts)
         self.assert_counted(job)
 
@@ -55,7 +55,7 @@ class PutOff(PreemptionCase):
         agent = self.agents.agents["node2"]
         os.kill(agent.pid, signal.SIGSTOP)
         self.slurm.wait_state(job, "RUNNING")
-        wait_for("the shim to wait for the agent", lambda: self.connections("node2"), 30)
+        wait_for("the shim to wait for the agent", lambda: self.connections("node2"))
         self.agents.kill9_agent("node2")
         self.wait_put_off(job, "the agent")
         self.agents.start_agent("node2")
@@ -96,7 +96,7 @@ class PutOff(PreemptionCase):
     def test_without_an_older_one_it_begins_anew(self):
         job = self.park()
         self.damage(f"slurm-{job}.1")
-        self.slurm.wait_state(job, "COMPLETED", timeout=120)
+        self.slurm.wait_state(job, "COMPLETED")
         self.assertIn("is damaged", self.errors(job))
         # What it had written before is still there: Slurm appends.
         self.assertTrue(self.output(job).endswith("".join(f"{i}\n" for i in range(150)) + "done\n"), self.output(job)[-300:])
@@ -105,7 +105,7 @@ class PutOff(PreemptionCase):
         script = self.work / "held.sh"
         script.write_text("#!/bin/bash\n[ -n \"$SLURM_RESTART_COUNT\" ] || exit 98\n")
         job = self.submit(script, uid=NOBODY)
-        wait_for("Slurm to hold the job", lambda: self.slurm.job(job)["Priority"] == "0", 30)
+        wait_for("Slurm to hold the job", lambda: self.slurm.job(job)["Priority"] == "0")
         self.slurm.run("scontrol", "release", job, uid=NOBODY)
         self.slurm.wait_state(job, "COMPLETED")
 

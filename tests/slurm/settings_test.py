@@ -4,7 +4,7 @@
 import subprocess
 import unittest
 
-from case import BIN, SlurmCase, wait_for
+from case import BIN, PATIENCE, SlurmCase, wait_for
 from cluster import Cluster
 
 WARNING = "slurm: RequeueExit lacks 99"
@@ -22,7 +22,7 @@ class Settings(SlurmCase):
         path = self.slurm.dir / "sidingd.yaml"
         path.write_text(CONFIG.format(dir=self.slurm.dir, backend=backend))
         return subprocess.run([BIN / "sidingd", "--config", path, "--check-config"], env=self.slurm.env, capture_output=True, text=True,
-                              timeout=120)
+                              timeout=PATIENCE)
 
     def test_a_check_of_the_configuration_says_it(self):
         for backend in ("library", "tools"):

@@ -71,7 +71,7 @@ class Steps(PreemptionCase):
         self.agents.checkpoint({"node1": [f"{job}.1.{STEP}"]}, f"slurm-{job}.1")
         self.slurm.start_controller()
         self.slurm.wait_answer()
-        self.slurm.wait_state(job, "COMPLETED", timeout=120)
+        self.slurm.wait_state(job, "COMPLETED")
         self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
         self.assertEqual(self.output(job).count("after"), 1)
 
@@ -82,7 +82,7 @@ class Steps(PreemptionCase):
         task = f"{job}.1.0"
         self.agents.wait_phase("node1", task, "RUNNING")
         op = self.agents.order("node1", task, dump={"checkpoint": f"slurm-{job}.1", "tier": "SHARED"})
-        report = wait_for("the order to fail", lambda: (r := self.agents.report("node1", task)).get("failedOp") == str(op) and r, 30)
+        report = wait_for("the order to fail", lambda: (r := self.agents.report("node1", task)).get("failedOp") == str(op) and r)
         self.assertIn("srun --siding-preemptible", report["error"])
         self.assertEqual(report["phase"], "RUNNING")
         self.slurm.wait_state(job, "COMPLETED")
@@ -92,7 +92,7 @@ class Steps(PreemptionCase):
         job = self.submit(self.script("#SBATCH --siding-preemptible\nsrun true\n@count\n"), uid=NOBODY)
         self.wait_counting(job)
         task = f"{job}.1.0"
-        report = wait_for("the reason to be reported", lambda: (r := self.agents.report("node1", task)).get("cannotCheckpoint") and r, 30)
+        report = wait_for("the reason to be reported", lambda: (r := self.agents.report("node1", task)).get("cannotCheckpoint") and r)
         self.assertIn("the script has started steps", report["cannotCheckpoint"])
 
     def test_its_steps_inherit_the_option_and_are_checkpointed_instead(self):

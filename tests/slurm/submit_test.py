@@ -27,15 +27,15 @@ class Submit(DeadlineCase):
         self.running(job)
         return job
 
-    def ended(self, job, timeout=90):
-        ended = self.slurm.wait_state(job, "COMPLETED", "FAILED", timeout=timeout)
+    def ended(self, job):
+        ended = self.slurm.wait_state(job, "COMPLETED", "FAILED")
         self.assertEqual(ended["ExitCode"], "0:0", self.output(job))
         return ended
 
     def test_a_batch_job_and_one_with_a_deadline_that_takes_its_node_both_end_well(self):
         victims = [self.counting("--preemptible=checkpoint") for _ in self.slurm.nodes]
         express = self.submit("--start-by", "+60s", "--output", "express.%j", "--", "hostname")
-        self.ended(express, timeout=40)
+        self.ended(express)
         restarts = sorted(self.ended(job)["Restarts"] for job in victims)
         self.assertEqual(restarts, ["0", "1"])
         for job in victims:

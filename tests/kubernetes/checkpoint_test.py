@@ -9,9 +9,9 @@ from agent_case import JOBS, NODE, SavedPodsCase
 from case import MERGE_PATCH, PODS, ROOT, main, wait_for
 from controller import ControllerCase
 
-# Each line follows from the one before it: what is lost, doubled or begun again shows.
+# Each line follows from the one before it: what is lost, doubled or begun again shows. It ends when a test opens its gate.
 COUNT = """
-import hashlib, itertools, time
+import hashlib, itertools, os, time
 file = open("/scratch/count", "a")
 word = ""
 for number in itertools.count():
@@ -19,6 +19,8 @@ for number in itertools.count():
     print(number, word, flush=True)
     print(number, word, file=file, flush=True)
     time.sleep(0.05)
+    if os.path.exists("/scratch/gate"):
+        break
 """
 
 
@@ -79,7 +81,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.wait_state(name, "running")
         return pod
 
-    def urgent(self, name, start_by="+60s"):
+    def urgent(self, name, start_by="+10m"):
         body = self.annotated(name, {"start-by": start_by}, schedulerName="siding")
         applied = self.bed.kubectl("apply", "-f", "-", text=json.dumps(body))
         self.assertEqual(applied.returncode, 0, applied.stderr)
@@ -103,6 +105,9 @@ class Checkpoint(ControllerCase, SavedPodsCase):
     def wait_state(self, name, state):
         return wait_for(f"the job of {name} to be {state}",
                         lambda: next((job for job in self.of_owner(name) if job["state"] == state), None))
+
+    def open_gate(self, pod):
+        self.path(pod, "/scratch/gate").touch()
 
     def wait_lines(self, pod, count):
         wait_for(f"{count} lines of {pod['metadata']['name']}", lambda: self.log(pod).count("\n") >= count)
@@ -164,9 +169,10 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.assert_blameless("saved")
 
     def test_a_job_that_was_saved_completes(self):
-        first = self.batch("sum", program=COUNT.replace("itertools.count()", "range(60)"))
+        first = self.batch("sum")
         self.vacate("sum", first, "steer")
         self.finish("steer")
+        self.open_gate(self.wait_pod_of("sum", but=[first]))
         wait_for("the Job to complete", lambda: self.job_status("sum").get("succeeded"))
         self.assertNotIn("failed", self.job_status("sum"))
         self.wait_state("sum", "done")
@@ -218,16 +224,17 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.wait_state("last", "cancelled")
 
     def test_a_pod_whose_program_fails_begins_anew(self):
-        first = self.batch("faulty", program=COUNT.replace("itertools.count()", "range(200)") + "\nexit(1)", interval="3s", retries=3)
+        first = self.batch("faulty", program=COUNT + "\nexit(1)", interval="3s", retries=3)
         self.wait_image(first)
+        self.open_gate(first)
         self.assert_begins_anew("faulty", first)
 
     def test_a_pod_that_uses_more_than_it_has_asked_for_begins_anew(self):
-        # Long after an image was taken.
-        full = COUNT + "    if number == 200:\n        open('/scratch/full', 'w').write('x' * 10000000)\n"
+        full = COUNT.replace("        break", "        open('/scratch/full', 'w').write('x' * 10000000)")
         first = self.batch("greedy", program=full, interval="3s", retries=3, terminationGracePeriodSeconds=1,
                            volumes=[{"name": "scratch", "emptyDir": {"sizeLimit": "5Mi"}}])
         self.wait_image(first)
+        self.open_gate(first)
         wait_for("the kubelet to end the pod", lambda: self.now(first)["status"].get("reason") == "Evicted")
         self.assertIn("exceeds the limit", self.now(first)["status"]["message"])
         self.assert_begins_anew("greedy", first)

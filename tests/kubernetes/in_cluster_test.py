@@ -69,7 +69,7 @@ class InCluster(InClusterCase):
         self.most(victim, {"preemptible": "kill"}, schedulerName="default-scheduler")
         self.wait_running(victim)
         wait_for("siding to know the pod", lambda: "running" in self.ctl("jobs"))
-        self.most(urgent, {"start-by": "+40s"}, schedulerName="siding")
+        self.most(urgent, {"start-by": "+10m"}, schedulerName="siding")
         self.wait_running(urgent)
         self.assertEqual(self.bed.call("GET", f"{PODS}/{victim}")[0], 404)
 

@@ -2,9 +2,8 @@
 """Requests: pods by a deadline that are asked for as one object, with kubectl alone."""
 
 import json
-import time
 
-from case import MERGE_PATCH, PODS, main, pod, wait_for
+from case import MERGE_PATCH, PATIENCE, PODS, main, pod, wait_for
 from controller import ControllerCase
 
 REQUESTS = "/apis/siding.dev/v1alpha1/namespaces/default/ondemandrequests"
@@ -40,7 +39,7 @@ class Requests(ControllerCase):
         template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu or self.cpus()}}
         template["spec"].update(spec or {})
         return {"apiVersion": "siding.dev/v1alpha1", "kind": "OnDemandRequest", "metadata": {"name": name},
-                "spec": {"startBy": "+40s", "template": {"metadata": {"labels": {"app": name}}, "spec": template["spec"]}, **fields}}
+                "spec": {"startBy": "+10m", "template": {"metadata": {"labels": {"app": name}}, "spec": template["spec"]}, **fields}}
 
     def apply(self, body):
         self.addCleanup(self.withdraw, body["metadata"]["name"])
@@ -69,26 +68,24 @@ class Requests(ControllerCase):
         return next(({**condition} for condition in self.status(name).get("conditions", []) if condition["type"] == kind), {})
 
     def test_it_gets_its_pod_and_runs(self):
-        asked = time.time()
         self.ask("steer", walltime="10m")
         now = self.wait_state("steer", "Running")
-        self.assertLess(time.time() - asked, 40)
         self.assertIn("will get node1", now["plan"])
         self.assertEqual([one["metadata"]["name"] for one in self.pods_of("steer")], now["pods"])
         self.assertEqual({kind: self.condition("steer", kind)["status"] for kind in ("Accepted", "Planned", "Running")},
                          {"Accepted": "True", "Planned": "True", "Running": "True"})
-        waited = self.bed.kubectl("wait", "--for=condition=Running", "ondemandrequest/steer", "--timeout=1s")
+        waited = self.bed.kubectl("wait", "--for=condition=Running", "ondemandrequest/steer", f"--timeout={PATIENCE:.0f}s")
         self.assertEqual(waited.returncode, 0, waited.stderr)
         titles, line = self.bed.kubectl("get", "ondemandrequests").stdout.splitlines()
         self.assertEqual(titles.split(), ["NAME", "DEADLINE", "STATE", "PREDICTED", "STARTED", "AGE"])
         self.assertEqual(line.split()[:5], ["steer", now["deadline"], "Running", now["predictedStart"], now["started"]])
 
     def test_one_that_cannot_be_met_is_refused_with_the_earliest_start(self):
-        blocker = self.annotated("blocker", {"start-by": "+40s", "walltime": "5m"}, schedulerName="siding")
+        blocker = self.annotated("blocker", {"start-by": "+10m", "walltime": "1h"}, schedulerName="siding")
         self.made(PODS, blocker)
         self.addCleanup(self.delete, "blocker")
         self.wait_running("blocker")
-        self.ask("late", startBy="+20s")
+        self.ask("late", startBy="+10m")
         now = self.wait_state("late", "Refused")
         self.assertTrue(now["reason"])
         self.assertGreater(now["earliest"], now["deadline"])

@@ -178,7 +178,7 @@ class SavedInCluster(InClusterCase, SavedPodsCase):
     def vacate(self, name, first, urgent):
         """The pod makes way for one with a deadline, which runs then."""
         body = pod(urgent, schedulerName="siding")
-        body["metadata"]["annotations"] = {"siding.dev/start-by": "+60s"}
+        body["metadata"]["annotations"] = {"siding.dev/start-by": "+10m"}
         body["spec"]["containers"][0].update(self.most())
         self.made(PODS, body)
         self.addCleanup(self.finish, urgent)

@@ -2,38 +2,39 @@
 
 #include <unistd.h>
 
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace siding {
 namespace {
 
-constexpr Duration kLong = std::chrono::minutes(1);
-
 TEST(RunProgram, ReturnsWhatItWrote) {
-  EXPECT_EQ(RunProgram({"echo", "a", "b c"}, kLong)->output, "a b c\n");
+  EXPECT_EQ(RunProgram({"echo", "a", "b c"}, kPatience)->output, "a b c\n");
 }
 
 TEST(RunProgram, KeepsErrorsApart) {
-  const auto result = RunProgram({"sh", "-c", "echo out; echo err >&2"}, kLong);
+  const auto result = RunProgram({"sh", "-c", "echo out; echo err >&2"}, kPatience);
   EXPECT_EQ(result->output, "out\n");
   EXPECT_EQ(result->errors, "err\n");
 }
 
-TEST(RunProgram, ReturnsTheExitCode) { EXPECT_EQ(RunProgram({"sh", "-c", "exit 7"}, kLong)->exit_code, 7); }
+TEST(RunProgram, ReturnsTheExitCode) {
+  EXPECT_EQ(RunProgram({"sh", "-c", "exit 7"}, kPatience)->exit_code, 7);
+}
 
 TEST(RunProgram, ADeathBySignalIsAnExitCodeToo) {
-  EXPECT_EQ(RunProgram({"sh", "-c", "kill -TERM $$"}, kLong)->exit_code, 128 + 15);
+  EXPECT_EQ(RunProgram({"sh", "-c", "kill -TERM $$"}, kPatience)->exit_code, 128 + 15);
 }
 
 TEST(RunProgram, NamesAProgramThatIsMissing) {
-  const auto status = RunProgram({"no-such-program"}, kLong).status();
+  const auto status = RunProgram({"no-such-program"}, kPatience).status();
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("no-such-program"));
 }
 
 TEST(RunProgram, OutputLargerThanAPipeIsWhole) {
-  EXPECT_EQ(RunProgram({"sh", "-c", "head -c 1000000 /dev/zero"}, kLong)->output.size(), 1000000u);
+  EXPECT_EQ(RunProgram({"sh", "-c", "head -c 1000000 /dev/zero"}, kPatience)->output.size(), 1000000u);
 }
 
 TEST(RunProgram, KillsWhatDoesNotEnd) {
@@ -42,10 +43,10 @@ TEST(RunProgram, KillsWhatDoesNotEnd) {
 }
 
 TEST(RunProgram, AddsToTheEnvironment) {
-  EXPECT_EQ(RunProgram({"sh", "-c", "echo $X"}, kLong, {{"X", "y"}})->output, "y\n");
+  EXPECT_EQ(RunProgram({"sh", "-c", "echo $X"}, kPatience, {{"X", "y"}})->output, "y\n");
 }
 
-TEST(RunProgram, StandardInputIsEmpty) { EXPECT_EQ(RunProgram({"cat"}, kLong)->output, ""); }
+TEST(RunProgram, StandardInputIsEmpty) { EXPECT_EQ(RunProgram({"cat"}, kPatience)->output, ""); }
 
 std::vector<std::string> LinesOf(const std::string& script) {
   std::vector<std::string> lines;

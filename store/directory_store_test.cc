@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "common/fault.h"
+#include "common/patience_for_test.h"
 #include "common/private_mounts_for_test.h"
 #include "gmock/gmock.h"
 #include "store/test_support.h"

@@ -1,4 +1,5 @@
 // The life of a draft: invisible until it is committed, gone when it is given up.
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "store/checksum.h"
 #include "store/test_support.h"

@@ -1,5 +1,6 @@
 #include "store/follower.h"
 
+#include "common/patience_for_test.h"
 #include "store/test_support.h"
 
 namespace siding::store {

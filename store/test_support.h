@@ -9,12 +9,11 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 #include "store/store.h"
 
@@ -42,16 +41,6 @@ inline bool WriteAt(const std::string& path, const std::string& data, off_t offs
     done += static_cast<size_t>(n);
   }
   return fd.valid();
-}
-
-// Polls until `condition` holds; false after a generous deadline.
-inline bool Eventually(const std::function<bool()>& condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
 }
 
 inline size_t CountEntries(const std::string& folder) {

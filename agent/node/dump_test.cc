@@ -8,6 +8,7 @@
 #include "agent/task/shim.pb.h"
 #include "agent/task/task_record.pb.h"
 #include "common/files.h"
+#include "common/patience_for_test.h"
 
 namespace siding {
 namespace {
@@ -183,7 +184,7 @@ TEST_F(DumpTest, IoUringIsSeenBeforehandAndRefused) {
   Launch(Job({"-u", "100000"}));
   AwaitPhase(v1::RUNNING);
   const auto decided = [&] { return Lines() >= 1 || host().Reports().at(0).phase() == v1::EXITED; };
-  ASSERT_TRUE(PollUntil(decided, std::chrono::seconds(60)));
+  ASSERT_TRUE(PollUntil(decided, kPatience));
   if (host().Reports().at(0).phase() == v1::EXITED) GTEST_SKIP() << "the kernel forbids io_uring";
   AwaitLines(1);
   EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("io_uring"));
@@ -206,7 +207,7 @@ TEST_F(DumpTest, JobThatIsAllowedIoUringHasIt) {
   Launch(spec);
   AwaitPhase(v1::RUNNING);
   const auto decided = [&] { return Lines() >= 1 || host().Reports().at(0).phase() == v1::EXITED; };
-  ASSERT_TRUE(PollUntil(decided, std::chrono::seconds(60)));
+  ASSERT_TRUE(PollUntil(decided, kPatience));
   if (host().Reports().at(0).phase() == v1::EXITED) GTEST_SKIP() << "the kernel forbids io_uring";
   EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("io_uring"));
 }

@@ -12,6 +12,7 @@
 #include "agent/os/processes.h"
 #include "agent/task/json_file.h"
 #include "agent/task/task_record.pb.h"
+#include "common/patience_for_test.h"
 
 namespace siding {
 namespace {
@@ -391,8 +392,7 @@ TEST_F(GpuTest, AgentThatDiesInTheMiddleOfADrainFindsTheJobAndPutsItBack) {
     Suspend(2);
     for (;;) pause();
   }
-  EXPECT_TRUE(
-      PollUntil([&] { return recorded().gpu().drained() && GpuState() == "1"; }, std::chrono::seconds(60)));
+  EXPECT_TRUE(PollUntil([&] { return recorded().gpu().drained() && GpuState() == "1"; }, kPatience));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   gpu_.NoFault();

@@ -15,11 +15,10 @@
 #include "agent/os/tmpdir.h"
 #include "agent/task/json_file.h"
 #include "agent/task/task_record.pb.h"
+#include "common/patience_for_test.h"
 
 namespace siding {
 namespace {
-
-constexpr Duration kPatience = std::chrono::seconds(20);
 
 std::string Name(const v1::TaskRef& ref) {
   return absl::StrCat(ref.job(), ".", ref.incarnation(), ".", ref.rank());

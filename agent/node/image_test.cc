@@ -8,6 +8,7 @@
 #include "agent/node/host_fixture.h"
 #include "agent/os/processes.h"
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "common/private_mounts_for_test.h"
 #include "store/test_support.h"
 
@@ -137,7 +138,7 @@ TEST_F(ScrubbedImageTest, HeartbeatNamesADamagedImage) {
   host_.reset();
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/n1/scrubbed", "0").ok());  // long ago
   StartHost();
-  ASSERT_TRUE(store::Eventually([&] { return host().Measure().damaged_size() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return host().Measure().damaged_size() == 1; }));
   EXPECT_EQ(host().Measure().damaged(0).checkpoint(), "1.1");
   EXPECT_THAT(host().Measure().damaged(0).problem(), HasSubstr(files_[0]));
   EXPECT_GT(host().Measure().scrubbed_bytes(), 0);

@@ -10,6 +10,7 @@
 #include "agent/shim/shim.h"
 #include "common/fault.h"
 #include "common/files.h"
+#include "common/patience_for_test.h"
 
 namespace siding {
 namespace {
@@ -83,7 +84,7 @@ TEST_F(LaunchTest, AStoreThatIsNotThereAtTheStartIsOpenedLater) {
   StartHost();
   EXPECT_EQ(host_->Measure().shared_disk_free(), 0);
   std::filesystem::rename(folder_ + "/away", folder_ + "/shared");
-  EXPECT_TRUE(PollUntil([&] { return host_->Measure().shared_disk_free() > 0; }, std::chrono::seconds(20)));
+  EXPECT_TRUE(PollUntil([&] { return host_->Measure().shared_disk_free() > 0; }, kPatience));
 }
 
 TEST_F(LaunchTest, WhatTheNodeCannotDoIsNotTheJobsFault) {
@@ -213,9 +214,9 @@ TEST_F(LaunchTest, ForgetLeavesNothing) {
         Order(forget);
         return host().Reports().empty();
       },
-      std::chrono::seconds(30)));
+      kPatience));
   EXPECT_FALSE(std::filesystem::exists(TaskTmpdir(getuid(), job_, 0)));
-  EXPECT_TRUE(PollUntil([&] { return std::filesystem::is_empty(tasks_folder()); }, std::chrono::seconds(30)));
+  EXPECT_TRUE(PollUntil([&] { return std::filesystem::is_empty(tasks_folder()); }, kPatience));
 }
 
 v1::ToAgent SaveByExit(v1::ToAgent save, int64_t grace_us) {

@@ -6,6 +6,7 @@
 #include "agent/shim/shim_process.h"
 #include "agent/task/json_file.h"
 #include "agent/task/task_record.pb.h"
+#include "common/patience_for_test.h"
 
 namespace siding {
 namespace {
@@ -14,8 +15,6 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-constexpr Duration kPatience = std::chrono::seconds(20);
 
 class ManagedGpuTest : public GpuTest {
  protected:

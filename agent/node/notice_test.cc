@@ -2,6 +2,7 @@
 #include "agent/node/host_fixture.h"
 #include "agent/os/processes.h"
 #include "common/files.h"
+#include "common/patience_for_test.h"
 
 namespace siding {
 namespace {
@@ -39,7 +40,7 @@ class NoticeTest : public HostTest {
   }
   bool IsTold() const { return absl::StrContains(ReadFile(output()).value_or(""), "told"); }
   void AwaitTold() {
-    EXPECT_TRUE(PollUntil([&] { return IsTold(); }, std::chrono::minutes(1)));
+    EXPECT_TRUE(PollUntil([&] { return IsTold(); }, kPatience));
   }
   v1::TaskReport Now() { return host().Reports().at(0); }
 };

@@ -10,6 +10,7 @@
 #include "agent/node/host_fixture.h"
 #include "agent/os/processes.h"
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "common/private_mounts_for_test.h"
 
 namespace siding {
@@ -46,7 +47,7 @@ class OutsideTest : public HostTest {
     ASSERT_TRUE(WriteFileAtomically(folder_ + "/gate", "").ok());
     Launch(spec);
     AwaitPhase(v1::RUNNING);
-    ASSERT_TRUE(PollUntil([&] { return LinesIn(log()) == kSteps / 2 - 1; }, std::chrono::seconds(20)));
+    ASSERT_TRUE(PollUntil([&] { return LinesIn(log()) == kSteps / 2 - 1; }, kPatience));
     Vacate("1.1");
     fs::remove(folder_ + "/gate");
   }

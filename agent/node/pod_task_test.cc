@@ -21,6 +21,7 @@
 #include "agent/task/task_record.pb.h"
 #include "common/fault.h"
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "common/run_program.h"
 
 namespace siding {
@@ -28,8 +29,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-constexpr Duration kWait = std::chrono::seconds(60);  // what takes so long has failed
 
 // Beside the containers' folders in its --root: `calls`; `fail-VERB`, with what it is to say; `hold-VERB`, a
 // named pipe at which it waits for a line, and `in-VERB` says that it is there.
@@ -174,7 +173,7 @@ class PodTest : public HostTest {
     std::vector<std::string> argv = {folder_ + "/bin/siding-runc", "--root", root(), "--log",
                                      folder_ + "/runc.log"};
     argv.insert(argv.end(), words.begin(), words.end());
-    const auto result = RunProgram(argv, kWait);
+    const auto result = RunProgram(argv, kPatience);
     EXPECT_TRUE(result.ok()) << result.status();
     return result.value_or(ProgramResult{.exit_code = -1});
   }
@@ -194,7 +193,7 @@ class PodTest : public HostTest {
     const pid_t init = InitOf(id);
     ASSERT_GT(init, 0);
     kill(-init, SIGKILL);
-    EXPECT_TRUE(PollUntil([&] { return !ReadProcessStat(init); }, kWait));
+    EXPECT_TRUE(PollUntil([&] { return !ReadProcessStat(init); }, kPatience));
     SidingRunc({"delete", id});
   }
 
@@ -208,7 +207,7 @@ class PodTest : public HostTest {
     EXPECT_EQ(mkfifo((root() + "/hold-" + verb).c_str(), 0600), 0);
   }
   void AwaitHeld(const std::string& verb) const {
-    EXPECT_TRUE(PollUntil([&] { return std::filesystem::exists(root() + "/in-" + verb); }, kWait));
+    EXPECT_TRUE(PollUntil([&] { return std::filesystem::exists(root() + "/in-" + verb); }, kPatience));
   }
   void LetGo(const std::string& verb) const {
     const std::string path = root() + "/hold-" + verb;
@@ -221,7 +220,7 @@ class PodTest : public HostTest {
   }
   std::string Calls() const { return ReadFile(root() + "/calls").value_or(""); }
   void AwaitCall(const std::string& call) const {
-    EXPECT_TRUE(PollUntil([&] { return absl::StrContains(Calls(), call); }, kWait)) << Calls();
+    EXPECT_TRUE(PollUntil([&] { return absl::StrContains(Calls(), call); }, kPatience)) << Calls();
   }
 
   // ---- What is to be seen. ----
@@ -235,7 +234,7 @@ class PodTest : public HostTest {
       const std::vector<pid_t> all = ProcessTree(InitOf(id));
       return std::all_of(all.begin(), all.end(), [&](pid_t pid) { return Stands(pid); });
     };
-    EXPECT_TRUE(PollUntil(stands, kWait)) << id;
+    EXPECT_TRUE(PollUntil(stands, kPatience)) << id;
     EXPECT_TRUE(std::filesystem::exists(root() + "/" + id + "/paused")) << id;
   }
   void ExpectRuns(const std::string& id) {
@@ -251,7 +250,7 @@ class PodTest : public HostTest {
         .value_or(agent::TaskRecord());
   }
   void AwaitRecorded(v1::TaskPhase phase, int incarnation = 1) const {
-    EXPECT_TRUE(PollUntil([&] { return Recorded(incarnation).report().phase() == phase; }, kWait))
+    EXPECT_TRUE(PollUntil([&] { return Recorded(incarnation).report().phase() == phase; }, kPatience))
         << Recorded(incarnation).DebugString();
   }
   v1::TaskPhase PhaseNow(int incarnation = 1) {
@@ -483,7 +482,8 @@ TEST_F(PodTest, OneThatLeavesNeverRunsAgain) {
   EXPECT_EQ(report.committed_op(), 2);
   EXPECT_TRUE(HasImage("1.1"));
   ExpectFrozen("c1");
-  EXPECT_TRUE(PollUntil([&] { return ProcessTree(all[0]).size() == 1; }, kWait)) << "the first alone is left";
+  EXPECT_TRUE(PollUntil([&] { return ProcessTree(all[0]).size() == 1; }, kPatience))
+      << "the first alone is left";
   EXPECT_THAT(Calls(), Not(HasSubstr("resume")));
   EXPECT_THAT(Create("c2").errors, HasSubstr("the pod is to leave"));
 }
@@ -499,7 +499,7 @@ TEST_F(PodTest, ItIsCheckpointedWhenItsPodIsGone) {
   EXPECT_EQ(report.checkpoint(), "1.1");
   EXPECT_EQ(report.committed_op(), 2);
   EXPECT_FALSE(report.leaves());
-  EXPECT_TRUE(PollUntil([&] { return ProcessTree(InitOf("c1")).empty(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return ProcessTree(InitOf("c1")).empty(); }, kPatience));
 }
 
 TEST_F(PodTest, HowItsKubeletSawThatEndDoesNotMatter) {
@@ -672,7 +672,7 @@ TEST_F(PodTest, WithoutAnExitCodeThePodIsLost) {
   RunPod();
   Gone();
   AwaitPhase(v1::LOST);
-  EXPECT_TRUE(PollUntil([&] { return ProcessTree(InitOf("c1")).empty(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return ProcessTree(InitOf("c1")).empty(); }, kPatience));
 }
 
 TEST_F(PodTest, WithOneItHasEnded) {
@@ -702,7 +702,7 @@ TEST_F(PodTest, ASuspendedPodCanBeGone) {
   SuspendPod();
   Gone();
   AwaitPhase(v1::LOST);
-  EXPECT_TRUE(PollUntil([&] { return ProcessTree(InitOf("c1")).empty(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return ProcessTree(InitOf("c1")).empty(); }, kPatience));
 }
 
 TEST_F(PodTest, ASuspendedPodCanHaveEnded) {
@@ -776,7 +776,7 @@ TEST_F(PodTest, WhatIsForgottenLeavesNothing) {
     Order(forget);
     return std::filesystem::is_empty(tasks_folder());
   };
-  EXPECT_TRUE(PollUntil(forgotten, kWait));
+  EXPECT_TRUE(PollUntil(forgotten, kPatience));
 }
 
 // ---- Restores. ----
@@ -915,7 +915,7 @@ TEST_F(EncryptedPodTest, AnImageIsPlainOnlyWhileItIsRestored) {
   EXPECT_EQ(created.get().exit_code, 0);
   AwaitPhase(v1::RUNNING, 2);
   EXPECT_EQ(ReadFile(root() + "/restored").value_or(""), "the state of c1\n");
-  EXPECT_TRUE(PollUntil([&] { return !PlainFilesLeft(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return !PlainFilesLeft(); }, kPatience));
 }
 
 TEST_F(EncryptedPodTest, ARestoreThatFailsLeavesNoPlainFiles) {
@@ -924,7 +924,7 @@ TEST_F(EncryptedPodTest, ARestoreThatFailsLeavesNoPlainFiles) {
   Fail("restore", "a pid is in use");
   EXPECT_NE(Create("c2", 2).exit_code, 0);
   AwaitPhase(v1::RESTORE_FAILED, 2);
-  EXPECT_TRUE(PollUntil([&] { return !PlainFilesLeft(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return !PlainFilesLeft(); }, kPatience));
 }
 
 TEST_F(EncryptedPodTest, WithAnotherKeyNothingIsRestoredAndTheImageIsNotBlamed) {
@@ -944,7 +944,7 @@ TEST_F(EncryptedPodTest, WithAnotherKeyNothingIsRestoredAndTheImageIsNotBlamed) 
 TEST_F(PodTest, AKilledPodEndsWhenItIsGone) {
   RunPod();
   Kill(2);
-  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kPatience));
   EXPECT_EQ(PhaseNow(), v1::RUNNING) << "its kubelet ends it";
   Gone();
   const v1::TaskReport report = AwaitPhase(v1::EXITED);
@@ -955,7 +955,7 @@ TEST_F(PodTest, AKilledPodEndsWhenItIsGone) {
 TEST_F(PodTest, HowAKilledPodHasEndedIsKept) {
   RunPod();
   Kill(2);
-  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kPatience));
   Gone(3);
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 3);
 }
@@ -963,7 +963,7 @@ TEST_F(PodTest, HowAKilledPodHasEndedIsKept) {
 TEST_F(PodTest, AKilledPodThatWasSuspendedRunsToItsEnd) {
   SuspendPod();
   Kill(3);
-  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kPatience));
   ExpectRuns("c1");
   Gone();
   AwaitPhase(v1::EXITED);
@@ -976,7 +976,7 @@ TEST_F(PodTest, AKillUndoesADump) {
   AwaitHeld("checkpoint");
   Kill(3);
   LetGo("checkpoint");
-  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kPatience));
   EXPECT_FALSE(DraftsLeft());
   ExpectRuns("c1");
   Gone();
@@ -989,7 +989,7 @@ TEST_F(PodTest, AKillBeforeTheDecisionUndoesTheDump) {
   Dump(2, "1.1");
   AwaitPhase(v1::PREPARED);
   Kill(3);
-  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kPatience));
   EXPECT_FALSE(DraftsLeft());
   Gone();
   AwaitPhase(v1::EXITED);
@@ -1011,7 +1011,7 @@ TEST_F(PodTest, AKilledPodWithoutAContainerEndsWhenItIsGone) {
   LaunchPod();
   AwaitPhase(v1::LAUNCHING);
   Kill(2);
-  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kWait));
+  EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kPatience));
   Gone();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 128 + SIGTERM);
 }
@@ -1090,7 +1090,7 @@ class PodDeathTest : public PodTest {
     agent_ = fork();
     ASSERT_GE(agent_, 0);
     if (agent_ != 0) return;
-    alarm(60);  // what takes so long has failed
+    alarm(kPatience.count());
     if (!point.empty() && !ArmFaults(point + "=kill", "", {}).ok()) _exit(1);
     StartHost();
     orders();

@@ -11,6 +11,7 @@
 #include "agent/shim/shim_process.h"
 #include "agent/task/json_file.h"
 #include "agent/task/task_record.pb.h"
+#include "common/patience_for_test.h"
 
 namespace siding {
 namespace {
@@ -33,7 +34,7 @@ class RecoveryTest : public HostTest {
       orders();
       for (;;) pause();
     }
-    EXPECT_TRUE(PollUntil([&] { return Recorded().report().phase() == phase; }, std::chrono::seconds(60)))
+    EXPECT_TRUE(PollUntil([&] { return Recorded().report().phase() == phase; }, kPatience))
         << Recorded().DebugString();
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
@@ -55,7 +56,7 @@ TEST_F(RecoveryTest, RunningTaskIsFoundRunning) {
 TEST_F(RecoveryTest, EndInTheAgentsAbsenceIsReported) {
   RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"-x", "4", "50"})); });
   const std::string exit = tasks_folder() + "/" + std::to_string(job_) + ".1.0/exit.json";
-  EXPECT_TRUE(PollUntil([&] { return std::filesystem::exists(exit); }, std::chrono::seconds(60)));
+  EXPECT_TRUE(PollUntil([&] { return std::filesystem::exists(exit); }, kPatience));
   StartHost();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 4);
 }
@@ -120,7 +121,7 @@ TEST_F(RecoveryTest, TaskWithoutItsShimIsEndedAndLost) {
       ReadJsonFile<agent::ProcessRef>(tasks_folder() + "/" + std::to_string(job_) + ".1.0/shim.json");
   ASSERT_TRUE(shim.ok());
   kill(shim->pid(), SIGKILL);
-  EXPECT_TRUE(PollUntil([&] { return !IsAlive(shim->pid(), shim->start_time()); }, std::chrono::seconds(30)));
+  EXPECT_TRUE(PollUntil([&] { return !IsAlive(shim->pid(), shim->start_time()); }, kPatience));
   StartHost();
   AwaitPhase(v1::LOST);
   const auto& init = Recorded().init();
@@ -184,8 +185,7 @@ class ShutdownTest : public RecoveryTest {
     ASSERT_TRUE(IsAlive(shim.pid(), shim.start_time()));
     if (told) kill(shim.pid(), SIGTERM);
     kill(Recorded().init().pid(), SIGKILL);
-    ASSERT_TRUE(
-        PollUntil([&] { return std::filesystem::exists(folder + "/exit.json"); }, std::chrono::seconds(30)));
+    ASSERT_TRUE(PollUntil([&] { return std::filesystem::exists(folder + "/exit.json"); }, kPatience));
   }
   void Reboot() {
     agent::TaskRecord record = Recorded();

@@ -1,5 +1,6 @@
 #include "agent/node/scrubber.h"
 
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "store/test_support.h"
 
@@ -77,7 +78,7 @@ TEST_F(ScrubberTest, RoundsBeginByThemselves) {
   Damage(key_);
   const auto second = Make(1h);  // the agent was started again
   second->Start();
-  EXPECT_TRUE(store::Eventually([&] { return second->Damaged().size() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return second->Damaged().size() == 1; }));
   EXPECT_EQ(second->NextRound(), clock_.Now() + 1h);
 }
 
@@ -86,7 +87,7 @@ TEST_F(ScrubberTest, ALastRoundInTheFutureCountsAsNow) {
       WriteFileAtomically(folder_ + "/scrubbed", std::to_string(ToMicros(clock_.Now() + 1000h))).ok());
   const auto scrubber = Make(1h);
   scrubber->Start();
-  EXPECT_TRUE(store::Eventually([&] { return scrubber->NextRound() == clock_.Now() + 1h; }));
+  EXPECT_TRUE(Eventually([&] { return scrubber->NextRound() == clock_.Now() + 1h; }));
 }
 
 TEST_F(ScrubberTest, WithoutAnIntervalThereAreNoRounds) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/on_node/programs.h"
 #include "agent/os/cgroups.h"
+#include "common/patience_for_test.h"
 #include "common/run_program.h"
 
 namespace siding {
@@ -44,8 +45,8 @@ class LauncherTest : public testing::Test {
 
   // The cgroups of a program that is started in ours.
   std::string CgroupsOf(const std::string& program, const std::map<std::string, std::string>& environment) {
-    const auto ran = RunProgram({absl::StrCat(folder_, "/current/", program), "/proc/self/cgroup"},
-                                std::chrono::seconds(30), environment);
+    const auto ran = RunProgram({absl::StrCat(folder_, "/current/", program), "/proc/self/cgroup"}, kPatience,
+                                environment);
     EXPECT_TRUE(ran.ok()) << ran.status();
     EXPECT_EQ(ran->exit_code, 0) << ran->errors;
     return ran->output;

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "common/directory.h"
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "common/run_program.h"
 
 namespace siding {
@@ -54,9 +55,8 @@ TEST_F(ProgramsTest, AProgramRunsWithWhatCameWithIt) {
   auto files = ReadPrograms({{"shell", "/bin/sh"}}, SIDING_TEST_LAUNCHER);
   ASSERT_TRUE(files.ok()) << files.status();
   Put(*files);
-  const auto ran =
-      RunProgram({folder_ + "/current/shell", "-c", "echo \"$1\"; cat /proc/$$/maps", "sh", "one two"},
-                 std::chrono::seconds(30));
+  const auto ran = RunProgram(
+      {folder_ + "/current/shell", "-c", "echo \"$1\"; cat /proc/$$/maps", "sh", "one two"}, kPatience);
   ASSERT_TRUE(ran.ok()) << ran.status();
   EXPECT_EQ(ran->exit_code, 0) << ran->errors;
   EXPECT_TRUE(absl::StartsWith(ran->output, "one two\n")) << ran->output;
@@ -69,7 +69,7 @@ TEST_F(ProgramsTest, AProgramFindsWhatLiesBesideIt) {
   auto files = ReadPrograms({{"readlink", "/usr/bin/readlink"}}, SIDING_TEST_LAUNCHER);
   ASSERT_TRUE(files.ok()) << files.status();
   const std::string place = Put(*files);
-  const auto ran = RunProgram({folder_ + "/current/readlink", "/proc/self/exe"}, std::chrono::seconds(30));
+  const auto ran = RunProgram({folder_ + "/current/readlink", "/proc/self/exe"}, kPatience);
   ASSERT_TRUE(ran.ok()) << ran.status();
   EXPECT_EQ(std::filesystem::path(ran->output).parent_path(), std::filesystem::canonical(place));
 }

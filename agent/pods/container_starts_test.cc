@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -10,8 +11,6 @@ namespace siding {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr Duration kLong = std::chrono::minutes(5);  // a test that waits so long has failed
 
 StartingContainer Of(const std::string& uid) { return {uid, "main", {"/run/runc", "c1", "/bundle"}}; }
 bool Always() { return true; }
@@ -37,7 +36,7 @@ class Owner final : public ContainerOwner {
   }
   void AwaitAsked(int times) {
     MutexLock lock(mutex_);
-    EXPECT_TRUE(changed_.WaitFor(mutex_, kLong,
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience,
                                  [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_ >= times; }));
   }
   StartingContainer last() {
@@ -65,7 +64,7 @@ class Owner final : public ContainerOwner {
 // One who makes a container, on a thread of its own.
 class Asker {
  public:
-  Asker(ContainerStarts& starts, const std::string& uid, Duration patience = kLong)
+  Asker(ContainerStarts& starts, const std::string& uid, Duration patience = kPatience)
       : thread_([this, &starts, uid, patience] {
           answer_ = starts.Ask(Of(uid), patience, [this] {
             looked_ = true;
@@ -93,7 +92,7 @@ TEST(ContainerStarts, ATaskThatIsThereAnswersAtOnce) {
   ContainerStarts starts;
   Owner owner;
   starts.Offer("a", owner);
-  const auto answer = starts.Ask(Of("a"), kLong, Always);
+  const auto answer = starts.Ask(Of("a"), kPatience, Always);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->image_folder, "/image");
   EXPECT_EQ(owner.last().container.id, "c1");
@@ -133,7 +132,7 @@ TEST(ContainerStarts, ARefusalIsTheAnswer) {
   Owner owner;
   owner.Say(absl::FailedPreconditionError("the image is damaged"));
   starts.Offer("a", owner);
-  EXPECT_EQ(starts.Ask(Of("a"), kLong, Always).status(),
+  EXPECT_EQ(starts.Ask(Of("a"), kPatience, Always).status(),
             absl::FailedPreconditionError("the image is damaged"));
 }
 
@@ -157,7 +156,7 @@ TEST(ContainerStarts, WhoHasGoneIsNotAnswered) {
   ContainerStarts starts;
   Owner owner;
   starts.Offer("a", owner);
-  EXPECT_TRUE(absl::IsCancelled(starts.Ask(Of("a"), kLong, [] { return false; }).status()));
+  EXPECT_TRUE(absl::IsCancelled(starts.Ask(Of("a"), kPatience, [] { return false; }).status()));
   EXPECT_EQ(owner.asked(), 0);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/packets.h"
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -22,7 +23,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr Duration kWholeTest = std::chrono::minutes(2);  // what waits so long has failed
 constexpr uid_t kNobody = 65534;
 
 const StartingContainer kStarting = {"uid-1", "main", {"/run/runc", "c1", "/bundle"}};
@@ -46,7 +46,7 @@ class FakeOwner final : public ContainerOwner {
   }
   void AwaitAsked() {
     MutexLock lock(mutex_);
-    EXPECT_TRUE(changed_.WaitFor(mutex_, kWholeTest,
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience,
                                  [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_ > 0; }));
   }
   bool told() {
@@ -56,7 +56,7 @@ class FakeOwner final : public ContainerOwner {
   absl::StatusOr<pid_t> AwaitMade() {
     MutexLock lock(mutex_);
     const bool told = changed_.WaitFor(
-        mutex_, kWholeTest, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return made_.has_value(); });
+        mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return made_.has_value(); });
     EXPECT_TRUE(told);
     return told ? *made_ : absl::UnknownError("nothing was told");
   }
@@ -93,8 +93,7 @@ class PodListenerTest : public ::testing::Test {
     address.sun_family = AF_UNIX;
     std::strcpy(address.sun_path, path.c_str());
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    const timeval patience = {120, 0};  // a test that waits so long has failed
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    ReceivePatiently(fd);
     return connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? fd : -1;
   }
   UniqueFd Connect() const {

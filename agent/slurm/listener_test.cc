@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 #include "spank/messages.h"
 
@@ -70,8 +71,7 @@ class Listener : public ::testing::Test {
     address.sun_family = AF_UNIX;
     std::strcpy(address.sun_path, path_.c_str());
     UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    const timeval patience = {20, 0};  // a test that waits so long has failed
-    setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    ReceivePatiently(fd.get());
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     return fd;
   }

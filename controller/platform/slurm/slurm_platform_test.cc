@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "common/mutex.h"
+#include "common/patience_for_test.h"
 #include "controller/platform/slurm/client/fake_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -33,7 +34,7 @@ class SlurmPlatformTest : public testing::Test {
   }
   ManagerChanges Hear() {
     MutexLock lock(mutex_);
-    EXPECT_TRUE(news_.WaitFor(mutex_, 30s,
+    EXPECT_TRUE(news_.WaitFor(mutex_, kPatience,
                               [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return heard_.has_value(); }));
     return heard_.value_or(ManagerChanges());
   }
@@ -58,7 +59,7 @@ TEST_F(SlurmPlatformTest, WhatIsDesiredMayBeSetBeforeItPolls) {
   // The changes come first, then what is desired; the second poll shows it.
   MutexLock lock(mutex_);
   heard_.reset();
-  EXPECT_TRUE(news_.WaitFor(mutex_, 30s,
+  EXPECT_TRUE(news_.WaitFor(mutex_, kPatience,
                             [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return heard_.has_value(); }));
   lock.Unlock();
   platform_->Stop();

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 #include "spank/messages.h"
 
@@ -36,8 +37,7 @@ UniqueFd Connect(const std::string& path) {
   address.sun_family = AF_UNIX;
   std::strcpy(address.sun_path, path.c_str());
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  const timeval patience = {20, 0};  // a test that waits so long has failed
-  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ReceivePatiently(fd.get());
   EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   return fd;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 
 namespace siding::slurm {
@@ -34,7 +35,8 @@ class Heard final : public PollListener {
 
   std::vector<std::string> Await(size_t count) {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return said_.size() >= count; });
+    EXPECT_TRUE(changed_.WaitFor(
+        mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return said_.size() >= count; }));
     return said_;
   }
 

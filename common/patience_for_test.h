@@ -1,0 +1,32 @@
+// How long a test waits for what has to come. It costs time only where something is wrong; a short limit also
+// fails where the machine is busy. Limits that a test is about are the test's own.
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+namespace siding {
+
+inline constexpr std::chrono::seconds kPatience{300};
+
+// Calls `condition` until it holds, first at once and then every millisecond. False: it has not come.
+inline bool Eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// What is received of this socket has to come.
+inline void ReceivePatiently(int socket) {
+  const timeval patience = {kPatience.count(), 0};
+  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+}
+
+}  // namespace siding

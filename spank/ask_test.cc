@@ -1,7 +1,6 @@
 #include "spank/ask.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "spank/connect.h"
@@ -27,6 +27,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr int64_t kNow = 1795262340'000000;  // 2026-11-21T11:59:00Z
+constexpr int kLong = std::chrono::milliseconds(kPatience).count();
 constexpr char kMarkOfNoon[] = "[siding start-by=2026-11-21T12:00:00.000000Z]";
 
 // A Slurm command's options.
@@ -70,7 +71,7 @@ class Ask : public ::testing::Test {
       if (!answer.empty()) send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
       close(fd);
     });
-    const AskResult result = AskAndMark(options_, kNow, command_, (before_ + path_).c_str());
+    const AskResult result = AskAndMark(options_, kNow, command_, (before_ + path_).c_str(), kLong);
     controller.join();
     close(listening);
     return result;
@@ -168,10 +169,10 @@ TEST_F(Ask, AQueueThatIsFullIsWaitedFor) {
       std::getline(std::ifstream(asker), text);
       return text.find(") S ") != std::string::npos;
     };
-    while (!waits()) sched_yield();
+    EXPECT_TRUE(Eventually(waits));
     for (size_t i = 0; i < crowd.size(); ++i) close(accept(listening, nullptr, nullptr));
     pollfd ready = {listening, POLLIN, 0};
-    if (poll(&ready, 1, 20'000) != 1) return;  // a test that waits so long has failed
+    if (poll(&ready, 1, kLong) != 1) return;
     char text[kMaxMessage];
     const int fd = accept(listening, nullptr, nullptr);
     EXPECT_GT(recv(fd, text, sizeof text, 0), 0);
@@ -179,7 +180,7 @@ TEST_F(Ask, AQueueThatIsFullIsWaitedFor) {
     send(fd, kAnswer, sizeof kAnswer - 1, MSG_NOSIGNAL);
     close(fd);
   });
-  EXPECT_EQ(AskAndMark(options_, kNow, command_, path_.c_str(), 20'000).verdict, Verdict::kPromised);
+  EXPECT_EQ(AskAndMark(options_, kNow, command_, path_.c_str(), kLong).verdict, Verdict::kPromised);
   controller.join();
   for (int fd : crowd) close(fd);
   close(listening);

@@ -1,7 +1,6 @@
 #include "agent/shim/slurm_task.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 
 #include "agent/os/tmpdir.h"
 #include "agent/shim/shim.h"
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -115,7 +115,7 @@ TEST(SlurmTask, WhoTakesItsPlaceIsNotTakenForIt) {
       socklen_t size = sizeof peer;
       return getsockopt(pair.a.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
     }();
-    while (getppid() == maker) sched_yield();
+    if (!Eventually([&] { return getppid() != maker; })) _exit(1);
     const char cancelled = absl::IsCancelled(SlurmTask::Parent(pair.a.get()).status()) ? 'y' : 'n';
     _exit(send(out.a.get(), &cancelled, 1, 0) == 1 ? 0 : 1);
   }

@@ -4,12 +4,13 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <deque>
-#include <thread>
 
 #include "common/clock.h"
 #include "common/message_limits.h"
 #include "common/mutex.h"
+#include "common/patience_for_test.h"
 #include "controller/engine/fake_cluster.h"
 #include "controller/identity/fake_identities.h"
 #include "gmock/gmock.h"
@@ -87,12 +88,9 @@ class GrpcApiTest : public testing::Test {
   }
   // Of the calls, as soon as there is one.
   grpc::Status FirstToEnd() {
-    for (;;) {
-      for (Announced& call : calls_) {
-        if (call.HasEnded()) return call.Status();
-      }
-      std::this_thread::yield();
-    }
+    const auto ended = [&] { return std::ranges::find_if(calls_, &Announced::HasEnded); };
+    EXPECT_TRUE(Eventually([&] { return ended() != calls_.end(); }));
+    return ended() != calls_.end() ? ended()->Status() : grpc::Status();
   }
   Announced& Announce(const std::string& method) { return calls_.emplace_back(*stub_, method); }
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "common/mutex.h"
+#include "common/patience_for_test.h"
 #include "controller/identity/local_identity.h"
 #include "gtest/gtest.h"
 #include "siding/v1/api.grpc.pb.h"
@@ -26,7 +27,9 @@ class Slow final : public v1::Siding::Service {
     MutexLock lock(mutex_);
     here_ = true;
     changed_.NotifyAll();
-    while (!context->IsCancelled()) changed_.WaitFor(mutex_, std::chrono::milliseconds(10));
+    lock.Unlock();
+    EXPECT_TRUE(Eventually([&] { return context->IsCancelled(); }));
+    lock.Lock();
     cancelled_ = true;
     changed_.NotifyAll();
     changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return may_end_; });
@@ -90,7 +93,7 @@ TEST(ConnectionLife, ANumberIsNotFreeBeforeTheLastCallOfItsConnectionIsDone) {
   EXPECT_NE(next, number);
   close(next);
   service.End();
-  while (InodeOfDescriptor(number) == inode) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return InodeOfDescriptor(number) != inode; }));
   EXPECT_EQ(service.whose(), kCaller);
   server->Shutdown();
 }

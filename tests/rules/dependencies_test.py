@@ -62,6 +62,7 @@ OURS = {
 # Tests may look at what it comes to, as well.
 TESTS_ALSO = {
     "controller/journal": ["controller/engine/state/cluster_state.h"],
+    "spank": ["common/patience_for_test.h"],
     "controller/platform/kubernetes/client": ["controller/platform/kubernetes/fake"],
     "controller/platform/kubernetes/watch": ["controller/platform/kubernetes/fake"],
     "controller/platform/kubernetes/reconcile": ["controller/platform/kubernetes/fake"],

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <thread>
 
+#include "common/patience_for_test.h"
 #include "controller/engine/engine_fixture.h"
 
 namespace siding {
@@ -13,7 +14,7 @@ class BusyJournal final : public JournalOnTop {
   absl::Status Append(const std::vector<Event>& events) override {
     ++appends;
     busy = until_waiting > 0;
-    while (until_waiting > 0 && engine->MessagesWaiting() < until_waiting) std::this_thread::yield();
+    EXPECT_TRUE(Eventually([&] { return until_waiting == 0 || engine->MessagesWaiting() >= until_waiting; }));
     until_waiting = 0;
     return JournalOnTop::Append(events);
   }
@@ -49,7 +50,7 @@ TEST_F(InboxTest, WhatComesWhileTheJournalIsWrittenIsWrittenTogether) {
   disk_->until_waiting = kJobs - 1;
   std::vector<std::thread> agents;
   agents.emplace_back([&] { ReportExit("a", jobs_[0], 0); });
-  while (!disk_->busy) std::this_thread::yield();
+  EXPECT_TRUE(Eventually([&] { return disk_->busy.load(); }));
   for (size_t i = 1; i < kJobs; ++i) agents.emplace_back([&, i] { ReportExit("a", jobs_[i], 0); });
   for (std::thread& agent : agents) agent.join();
   EXPECT_EQ(disk_->appends, 2);

@@ -268,7 +268,7 @@ void Gateway::Register(const NodeId& node, Stream* stream) {
 }
 
 NodePace::Clock::duration Gateway::Take(const NodeId& node, size_t bytes) {
-  const auto now = NodePace::Clock::now();
+  const auto now = options_.now();
   NodePace::Clock::duration wait;
   {
     MutexLock lock(pace_mutex_);
@@ -285,7 +285,7 @@ NodePace::Clock::duration Gateway::Take(const NodeId& node, size_t bytes) {
 }
 
 absl::Status Gateway::TakeHello(const NodeId& node, size_t bytes) {
-  const auto now = NodePace::Clock::now();
+  const auto now = options_.now();
   MutexLock lock(pace_mutex_);
   if (paces_.size() >= kMostPaces)
     std::erase_if(paces_, [&](const auto& pace) { return pace.second.IsFresh(now); });

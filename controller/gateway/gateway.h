@@ -1,6 +1,7 @@
 // The agents' end of the controller: one stream per node, messages up to the engine, commands down.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +25,8 @@ struct GatewayOptions {
   // In which a stream must have said its Hello.
   Duration hello_within = std::chrono::seconds(10);
   int64_t epoch = 0;  // of this controller: agents that have met a later one refuse it
+  // By which it is told how fast a node sends.
+  std::function<NodePace::Clock::time_point()> now = NodePace::Clock::now;
 };
 
 // Thread-safe. Uses gRPC's callback interface: a thousand idle agents cost no threads.

@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/clock.h"
 #include "common/mutex.h"
+#include "common/patience_for_test.h"
 #include "controller/gateway/gateway.h"
 #include "controller/identity/fake_identities.h"
 #include "gtest/gtest.h"
@@ -32,7 +34,8 @@ class RecordingEvents final : public AgentEvents {
   // Everything so far, as soon as there is so much.
   std::vector<std::string> Await(size_t count) {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return heard_.size() >= count; });
+    EXPECT_TRUE(changed_.WaitFor(
+        mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return heard_.size() >= count; }));
     return heard_;
   }
   std::function<absl::Status(const NodeId&)> on_connected = [](const NodeId&) { return absl::OkStatus(); };
@@ -94,7 +97,14 @@ class GatewayTest : public testing::Test {
  protected:
   static constexpr int kMostWaiting = 10;
 
-  GatewayTest() {
+  // The limit is far away where a test is not about it.
+  explicit GatewayTest(Duration hello_within = std::chrono::hours(1))
+      : gateway_({.heartbeat_interval = std::chrono::seconds(7),
+                  .most_waiting = kMostWaiting,
+                  .hello_within = hello_within,
+                  .epoch = 5,
+                  .now = [this] { return NodePace::Clock::time_point(clock_.Now().time_since_epoch()); }},
+                 identities_) {
     gateway_.Attach(events_);
     grpc::ServerBuilder builder;
     builder.RegisterService(&gateway_);
@@ -113,12 +123,9 @@ class GatewayTest : public testing::Test {
   }
 
   FakeIdentities identities_;
+  FakeClock clock_{Time(std::chrono::hours(1))};  // of what nodes send
   RecordingEvents events_;
-  Gateway gateway_{{.heartbeat_interval = std::chrono::seconds(7),
-                    .most_waiting = kMostWaiting,
-                    .hello_within = std::chrono::seconds(1),
-                    .epoch = 5},
-                   identities_};
+  Gateway gateway_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -1,5 +1,9 @@
 #include "controller/gateway/gateway.h"
 
+#include <atomic>
+#include <deque>
+#include <thread>
+
 #include "controller/gateway/gateway_fixture.h"
 #include "gmock/gmock.h"
 
@@ -102,16 +106,33 @@ class SilentAgents : public GatewayTest {
  protected:
   SilentAgents() { identities_.agent = AgentIdentity{"the certificate of node n1", NodeId("n1")}; }
 };
-TEST_F(SilentAgents, OneIsNotWaitedForForEver) {
-  TestAgent agent(*server_);
-  EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::CANCELLED);
-}
+// Two of six are refused, whichever, and the others are heard when they speak.
 TEST_F(SilentAgents, SoManyOfANodeAreWaitedFor) {
-  TestAgent agents[6]{TestAgent(*server_), TestAgent(*server_), TestAgent(*server_),
-                      TestAgent(*server_), TestAgent(*server_), TestAgent(*server_)};
-  int refused = 0;
-  for (TestAgent& agent : agents) refused += agent.End().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
-  EXPECT_EQ(refused, 2);
+  constexpr size_t kAgents = 6, kWaitedFor = 4;
+  std::deque<TestAgent> agents;
+  std::atomic<bool> refused[kAgents] = {};
+  std::atomic<size_t> refusals = 0, welcomes = 0;
+  std::vector<std::thread> readers;
+  for (size_t i = 0; i < kAgents; ++i) {
+    TestAgent& agent = agents.emplace_back(*server_);
+    readers.emplace_back([&agent, &refused = refused[i], &refusals, &welcomes] {
+      if (agent.IsWelcomed()) {
+        ++welcomes;
+      } else {
+        refused = agent.End().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+        ++refusals;
+      }
+    });
+  }
+  EXPECT_TRUE(Eventually([&] { return refusals == kAgents - kWaitedFor; }));
+  for (size_t i = 0; i < kAgents; ++i) {
+    if (refused[i]) continue;
+    const size_t before = welcomes;
+    agents[i].Hello("n1", "ada", static_cast<int64_t>(i));
+    EXPECT_TRUE(Eventually([&] { return welcomes > before; }));
+  }
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(welcomes, kWaitedFor);
 }
 TEST_F(SilentAgents, WhoHasSaidHelloIsNotOneOfThem) {
   for (int i = 0; i < 20; ++i) {
@@ -120,14 +141,27 @@ TEST_F(SilentAgents, WhoHasSaidHelloIsNotOneOfThem) {
     EXPECT_TRUE(agent.IsWelcomed());
   }
 }
-TEST_F(GatewayTest, WhoDialsTooOftenIsRefused) {
-  int refused = 0;
-  for (int i = 0; i < 200 && refused == 0; ++i) {
+class ImpatientGateway : public GatewayTest {
+ protected:
+  ImpatientGateway() : GatewayTest(std::chrono::milliseconds(1)) {}
+};
+TEST_F(ImpatientGateway, WhoSaysNothingIsNotWaitedForForEver) {
+  TestAgent agent(*server_);
+  EXPECT_EQ(agent.End().error_code(), grpc::StatusCode::CANCELLED);
+}
+// The clock stands still meanwhile.
+TEST_F(GatewayTest, WhoDialsTooOftenIsRefusedForAWhile) {
+  int dials = 0;
+  const auto dial = [&] {
     TestAgent agent(*server_);
-    agent.Hello("n1", "ada", i);
-    if (!agent.IsWelcomed()) refused = agent.End().error_code();
-  }
-  EXPECT_EQ(refused, grpc::StatusCode::RESOURCE_EXHAUSTED);
+    agent.Hello("n1", "ada", ++dials);
+    return agent.IsWelcomed() ? grpc::StatusCode::OK : agent.End().error_code();
+  };
+  grpc::StatusCode answer = grpc::StatusCode::OK;
+  while (dials < 200 && answer == grpc::StatusCode::OK) answer = dial();
+  EXPECT_EQ(answer, grpc::StatusCode::RESOURCE_EXHAUSTED);
+  clock_.Advance(NodePace::kBurst);
+  EXPECT_EQ(dial(), grpc::StatusCode::OK);
 }
 
 class RefusingEngine : public GatewayTest {

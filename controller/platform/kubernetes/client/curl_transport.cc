@@ -19,8 +19,6 @@
 namespace siding::kubernetes {
 namespace {
 
-using Steady = std::chrono::steady_clock;
-
 // One connection at a time, kept for the next call by the multi handle.
 struct Channel {
   Channel() : multi(curl_multi_init()), easy(curl_easy_init()) {}
@@ -49,17 +47,17 @@ class Headers {
 
 // One answer while it comes.
 struct Incoming {
-  const size_t most;
+  const CurlLimits& limits;
   LineSplitter* lines = nullptr;  // of a stream
   HttpResponse response;
   absl::Status refused;  // why we wanted no more
-  Steady::time_point heard = Steady::now();
+  std::chrono::steady_clock::time_point heard = limits.now();
 };
 
 size_t OnHeader(char* data, size_t size, size_t count, void* to) {
   Incoming& incoming = *static_cast<Incoming*>(to);
   const absl::string_view line(data, size * count);
-  incoming.heard = Steady::now();
+  incoming.heard = incoming.limits.now();
   if (absl::StartsWith(line, "HTTP/")) {
     incoming.response.headers.clear();  // of a "100 Continue" before
     return line.size();
@@ -81,14 +79,14 @@ size_t OnBody(char* data, size_t size, size_t count, void* to) {
   const Receiver& receiver = *static_cast<Receiver*>(to);
   Incoming& incoming = receiver.incoming;
   const absl::string_view piece(data, size * count);
-  incoming.heard = Steady::now();
+  incoming.heard = incoming.limits.now();
   long code = 0;
   curl_easy_getinfo(receiver.easy, CURLINFO_RESPONSE_CODE, &code);
   if (incoming.lines != nullptr && code == 200) {
     incoming.refused = incoming.lines->Add(piece);
-  } else if (incoming.response.body.size() + piece.size() > incoming.most) {
-    incoming.refused =
-        absl::ResourceExhaustedError(absl::StrCat("the answer is longer than ", incoming.most, " bytes"));
+  } else if (incoming.response.body.size() + piece.size() > incoming.limits.answer) {
+    incoming.refused = absl::ResourceExhaustedError(
+        absl::StrCat("the answer is longer than ", incoming.limits.answer, " bytes"));
   } else {
     incoming.response.body.append(piece.data(), piece.size());
   }
@@ -122,7 +120,7 @@ absl::Status StatusOf(CURLcode code) {
 class CurlTransport final : public Transport {
  public:
   CurlTransport(ServerSettings settings, CurlLimits limits)
-      : settings_(std::move(settings)), limits_(limits), token_(settings_.token) {}
+      : settings_(std::move(settings)), limits_(std::move(limits)), token_(settings_.token) {}
 
   absl::StatusOr<HttpResponse> Send(const HttpRequest& request, std::stop_token stop) override {
     return WithToken(request, nullptr, stop);
@@ -152,7 +150,7 @@ class CurlTransport final : public Transport {
     }
     std::optional<LineSplitter> lines;
     if (reader != nullptr) lines.emplace(*reader, limits_.line);
-    Incoming incoming{.most = limits_.answer, .lines = lines ? &*lines : nullptr};
+    Incoming incoming{.limits = limits_, .lines = lines ? &*lines : nullptr};
     Receiver receiver{incoming, channel->easy};
     Headers headers;
     headers.Add("Accept: application/json");
@@ -233,7 +231,7 @@ class CurlTransport final : public Transport {
 
   static absl::Status Drive(Channel& channel, const HttpRequest& request, Incoming& incoming, bool stream,
                             const std::stop_token& stop) {
-    const auto end = Steady::now() + request.limit;
+    const auto end = incoming.limits.now() + request.limit;
     for (;;) {
       if (stop.stop_requested()) return absl::CancelledError("stopped");
       int running = 0;
@@ -246,7 +244,7 @@ class CurlTransport final : public Transport {
         const CURLMsg* message = curl_multi_info_read(channel.multi, &left);
         return StatusOf(message != nullptr ? message->data.result : CURLE_FAILED_INIT);
       }
-      const auto now = Steady::now();
+      const auto now = incoming.limits.now();
       const auto until = stream ? std::min(end, incoming.heard + request.silence) : end;
       if (now >= until) {
         return absl::DeadlineExceededError(until == end ? "no whole answer in time" : "the stream is silent");
@@ -285,7 +283,7 @@ absl::StatusOr<std::unique_ptr<Transport>> NewCurlTransport(ServerSettings setti
   if (!absl::StartsWith(settings.url, "https://")) {
     return absl::InvalidArgumentError("the API server's address: expected https://HOST:PORT");
   }
-  return std::make_unique<CurlTransport>(std::move(settings), limits);
+  return std::make_unique<CurlTransport>(std::move(settings), std::move(limits));
 }
 
 }  // namespace siding::kubernetes

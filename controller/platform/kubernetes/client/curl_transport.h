@@ -1,6 +1,8 @@
 // The real way to the API server: libcurl, HTTP/1.1 over TLS.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,6 +16,8 @@ struct CurlLimits {
   Duration connect = std::chrono::seconds(5);
   size_t answer = 256 << 20;  // bytes of an answer
   size_t line = 16 << 20;     // bytes of a line of a stream
+  // By which the limits of a request count.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 // Connections are kept and used again, one for each call at a time. The server must be who its certificate

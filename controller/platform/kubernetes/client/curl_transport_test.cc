@@ -3,6 +3,8 @@
 #include <optional>
 #include <thread>
 
+#include "common/clock.h"
+#include "common/patience_for_test.h"
 #include "common/tls/tls_fixture.h"
 #include "controller/platform/kubernetes/client/https_server_for_test.h"
 #include "controller/platform/kubernetes/client/line_splitter.h"
@@ -12,13 +14,13 @@
 namespace siding::kubernetes {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using Connection = HttpsServer::Connection;
 
+// The clock of a request's limits stands still unless a test moves it.
 class CurlTransportTest : public TlsTest {
  protected:
   void Serve(HttpsServer::Answerer answer, const std::string& clients_from = "") {
@@ -36,16 +38,21 @@ class CurlTransportTest : public TlsTest {
   absl::StatusOr<HttpResponse> Stream(HttpRequest request = {.path = "/x"}) {
     const LineReader read = [this](absl::string_view line) {
       lines_.emplace_back(line);
+      clock_.Advance(after_each_line_);
       return lines_.size() < enough_;
     };
     return Open()->Stream(request, read, stop_.get_token());
   }
 
   ServerSettings settings_;
-  CurlLimits limits_;
+  FakeClock clock_;
+  CurlLimits limits_{.connect = kPatience, .now = [this] {
+                       return std::chrono::steady_clock::time_point(clock_.Now().time_since_epoch());
+                     }};
   std::stop_source stop_;
   std::vector<std::string> lines_;
   size_t enough_ = 1000;
+  Duration after_each_line_{0};
   std::optional<HttpsServer> server_;  // ends first
 };
 
@@ -111,8 +118,11 @@ TEST_F(CurlTransportTest, GarbageIsUnavailable) {
   EXPECT_TRUE(absl::IsUnavailable(Send().status()));
 }
 TEST_F(CurlTransportTest, AServerThatStallsIsGivenUp) {
-  Serve([](const Connection& c) { c.Stall(); });
-  EXPECT_TRUE(absl::IsDeadlineExceeded(Send({.path = "/x", .limit = milliseconds(100)}).status()));
+  Serve([this](const Connection& c) {
+    clock_.Advance(seconds(31));
+    c.Stall();
+  });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(Send({.path = "/x", .limit = seconds(30)}).status()));
 }
 TEST_F(CurlTransportTest, TooMuchIsRefused) {
   Serve([](const Connection& c) { c.Answer(200, std::string(1001, 'x')); });
@@ -179,7 +189,10 @@ TEST_F(CurlTransportTest, AStreamThatIsSilentIsBroken) {
     c.Chunk("1\n");
     c.Stall();
   });
-  EXPECT_TRUE(absl::IsDeadlineExceeded(Stream({.path = "/x", .silence = milliseconds(100)}).status()));
+  after_each_line_ = seconds(91);
+  const absl::Status status =
+      Stream({.path = "/x", .limit = std::chrono::hours(1), .silence = seconds(90)}).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(lines_, ElementsAre("1"));
 }
 TEST_F(CurlTransportTest, AStopFromAnotherThreadEndsAStream) {

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "common/patience_for_test.h"
 #include "common/tls/tls_fixture.h"
 #include "controller/platform/kubernetes/client/curl_transport.h"
 #include "gmock/gmock.h"
@@ -32,7 +33,7 @@ class WebhookTest : public TlsTest {
     settings.url = absl::StrCat("https://127.0.0.1:", webhook_->port());
     settings.authority = *ReadFile(Path(ca));
     HttpRequest request{.method = HttpMethod::kPost, .path = "/", .body = body};
-    return (*NewCurlTransport(settings, {}))->Send(request, {});
+    return (*NewCurlTransport(settings, {.connect = kPatience}))->Send(request, {});
   }
   // The first line of the answer to a request of this body, its fields after "POST / HTTP/1.1". All of it is
   // one record of TLS: the server has taken all of it from its connection when it answers, and what it closes

@@ -3,7 +3,8 @@
 // The state of a process is a number in a file named by its pid: in the folder that its environment calls
 // $FAKE_GPU_STATES by its pid in its own namespace, which is the same after a restore; else in $FAKE_CUDA. A
 // process without one does not use GPUs. In $FAKE_CUDA there may be the files
-//   fault  what goes wrong: "CALL RESULT" with a number, or "hang" or "crash"
+//   fault  what goes wrong: "CALL RESULT" with a number, or "hang" or "crash"; or "wait", until it is gone:
+//          there is a file "waits" then
 //   gpus   a line for each GPU: its UUID, MiB in all, MiB in use, and 1 if it is cut into parts
 //   follows  the name of a process's file: the memory of all GPUs is its, and free while it is drained
 //   peers  a number: so many processes compute together, and none of them can be locked but with all others
@@ -36,6 +37,11 @@ Result Fault(const std::string& call) {
   if (!(in >> name >> what) || name != call) return siding::cuda::kSuccess;
   if (what == "crash") _exit(1);
   while (what == "hang") pause();
+  if (what == "wait") {
+    std::ofstream(Folder() + "/waits").flush();
+    while (access((Folder() + "/fault").c_str(), F_OK) == 0) usleep(1000);
+    return siding::cuda::kSuccess;
+  }
   return static_cast<Result>(std::stoi(what));
 }
 

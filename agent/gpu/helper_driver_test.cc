@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -9,6 +10,7 @@
 #include "agent/gpu/fake_folder.h"
 #include "agent/gpu/gpu_driver.h"
 #include "agent/gpu/uuid.h"
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,11 +18,9 @@ namespace siding {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 constexpr pid_t kJob = 4711;
-constexpr Duration kLong = seconds(30);
 
 class HelperDriverTest : public testing::Test {
  protected:
@@ -40,25 +40,25 @@ class HelperDriverTest : public testing::Test {
 
 TEST_F(HelperDriverTest, GoesThroughAllStatesAndBack) {
   EXPECT_EQ(State(), GpuState::kRunning);
-  EXPECT_TRUE(driver_->Lock(kJob, kLong).ok());
+  EXPECT_TRUE(driver_->Lock(kJob, kPatience).ok());
   EXPECT_EQ(State(), GpuState::kLocked);
-  EXPECT_TRUE(driver_->Checkpoint(kJob, kLong).ok());
+  EXPECT_TRUE(driver_->Checkpoint(kJob, kPatience).ok());
   EXPECT_EQ(State(), GpuState::kCheckpointed);
-  EXPECT_TRUE(driver_->Restore(kJob, {}, kLong).ok());
-  EXPECT_TRUE(driver_->Unlock(kJob, kLong).ok());
+  EXPECT_TRUE(driver_->Restore(kJob, {}, kPatience).ok());
+  EXPECT_TRUE(driver_->Unlock(kJob, kPatience).ok());
   EXPECT_EQ(State(), GpuState::kRunning);
 }
 
 TEST_F(HelperDriverTest, ProcessThatTheDriverDoesNotKnowUsesNoGpu) { EXPECT_EQ(State(1), GpuState::kUnused); }
 
 TEST_F(HelperDriverTest, CallInTheWrongStateSaysSo) {
-  EXPECT_TRUE(absl::IsFailedPrecondition(driver_->Checkpoint(kJob, kLong)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(driver_->Checkpoint(kJob, kPatience)));
 }
 
 TEST_F(HelperDriverTest, WhatIsNotSupportedIsCalledByTheDriversName) {
   Fault("checkpoint 801");
-  ASSERT_TRUE(driver_->Lock(kJob, kLong).ok());
-  const absl::Status status = driver_->Checkpoint(kJob, kLong);
+  ASSERT_TRUE(driver_->Lock(kJob, kPatience).ok());
+  const absl::Status status = driver_->Checkpoint(kJob, kPatience);
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("checkpoint of process 4711: CUDA_ERROR_NOT_SUPPORTED"));
@@ -72,13 +72,13 @@ TEST_F(HelperDriverTest, LockThatTheDriverGivesUpIsNotInTime) {
 
 TEST_F(HelperDriverTest, CrashOfTheDriverIsAnErrorAndTheNextCallHasANewHelper) {
   Fault("lock crash");
-  EXPECT_TRUE(absl::IsUnavailable(driver_->Lock(kJob, kLong)));
+  EXPECT_TRUE(absl::IsUnavailable(driver_->Lock(kJob, kPatience)));
   NoFault();
-  EXPECT_TRUE(driver_->Lock(kJob, kLong).ok());
+  EXPECT_TRUE(driver_->Lock(kJob, kPatience).ok());
 }
 
 TEST_F(HelperDriverTest, CallThatHangsIsGivenUpAndTheNextCallHasANewHelper) {
-  ASSERT_TRUE(driver_->Lock(kJob, kLong).ok());
+  ASSERT_TRUE(driver_->Lock(kJob, kPatience).ok());
   Fault("checkpoint hang");
   EXPECT_TRUE(absl::IsDeadlineExceeded(driver_->Checkpoint(kJob, milliseconds(50))));
   NoFault();
@@ -87,18 +87,25 @@ TEST_F(HelperDriverTest, CallThatHangsIsGivenUpAndTheNextCallHasANewHelper) {
 
 TEST_F(HelperDriverTest, CallsForOthersGoOnBesideALongOne) {
   Write("4712", "0");
-  ASSERT_TRUE(driver_->Lock(kJob, kLong).ok());
-  Fault("checkpoint hang");
-  std::thread hangs([&] { EXPECT_FALSE(driver_->Checkpoint(kJob, seconds(2)).ok()); });
-  EXPECT_TRUE(driver_->Lock(4712, kLong).ok());
-  hangs.join();
+  ASSERT_TRUE(driver_->Lock(kJob, kPatience).ok());
+  Fault("checkpoint wait");
+  std::atomic<bool> over = false;
+  std::thread takes_long([&] {
+    EXPECT_TRUE(driver_->Checkpoint(kJob, kPatience).ok());
+    over = true;
+  });
+  EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(folder_.path() + "/waits"); }));
+  EXPECT_TRUE(driver_->Lock(4712, kPatience).ok());
+  EXPECT_FALSE(over);
+  NoFault();
+  takes_long.join();
 }
 
 TEST_F(HelperDriverTest, GpusAreExchangedByTheirUuids) {
-  ASSERT_TRUE(driver_->Lock(kJob, kLong).ok());
-  ASSERT_TRUE(driver_->Checkpoint(kJob, kLong).ok());
+  ASSERT_TRUE(driver_->Lock(kJob, kPatience).ok());
+  ASSERT_TRUE(driver_->Checkpoint(kJob, kPatience).ok());
   const GpuMove move{"GPU-00000000-0000-0000-0000-000000000001", "GPU-00000000-0000-0000-0000-000000000002"};
-  ASSERT_TRUE(driver_->Restore(kJob, {move}, kLong).ok());
+  ASSERT_TRUE(driver_->Restore(kJob, {move}, kPatience).ok());
   EXPECT_EQ(folder_.Read("moves"), "1 to 2");
 }
 
@@ -121,7 +128,7 @@ TEST_F(HelperDriverTest, DriverThatDoesNotStartIsCalledByItsError) {
 
 TEST_F(HelperDriverTest, MissingHelperIsAnError) {
   driver_ = NewGpuDriver("/nowhere/helper");
-  EXPECT_TRUE(absl::IsUnavailable(driver_->Lock(kJob, kLong)));
+  EXPECT_TRUE(absl::IsUnavailable(driver_->Lock(kJob, kPatience)));
 }
 
 constexpr char kFirst[] = "GPU-00000000-0000-0000-0000-000000000001";
@@ -160,7 +167,7 @@ TEST_F(HelperDriverTest, ReplacedHelpersLeaveNothingBehind) {
   const int before = OpenDescriptors();
   for (int i = 0; i < 20; ++i) {
     Fault("lock crash");
-    EXPECT_FALSE(driver_->Lock(kJob, kLong).ok());
+    EXPECT_FALSE(driver_->Lock(kJob, kPatience).ok());
   }
   NoFault();
   driver_.reset();

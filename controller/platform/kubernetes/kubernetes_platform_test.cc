@@ -1,9 +1,12 @@
 #include "controller/platform/kubernetes/kubernetes_platform.h"
 
+#include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/escaping.h"
 #include "common/mutex.h"
+#include "common/patience_for_test.h"
 #include "controller/platform/kubernetes/client/api_client.h"
 #include "controller/platform/kubernetes/client/guarded_transport.h"
 #include "controller/platform/kubernetes/fake/fake_transport.h"
@@ -59,10 +62,12 @@ class Engine final : public PlatformListener {
     MutexLock lock(mutex_);
     unwanted_.insert(job);
   }
+  // The next one has begun. After two of them a whole round has passed that saw what was there before.
   ClusterNow AwaitRound() {
     MutexLock lock(mutex_);
     const int before = rounds_;
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return rounds_ > before; });
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience,
+                                 [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return rounds_ > before; }));
     return now_;
   }
   void OnChanges(ManagerChanges changes) override {
@@ -76,8 +81,9 @@ class Engine final : public PlatformListener {
   template <class Condition>
   void Await(Condition condition) {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_,
-                  [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return heard_ > 0 && condition(jobs_); });
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return heard_ > 0 && condition(jobs_);
+    }));
   }
   ManagedJob AwaitJob(JobId id, ManagedPhase phase) {
     ManagedJob job;
@@ -235,8 +241,8 @@ class SavingPlatformTest : public KubernetesPlatformTest {
 };
 
 TEST_F(SavingPlatformTest, NoPodHasANumberBeforeItIsKnownWhoGoesOn) {
-  StartSaving();
   AddPodOfJob("a");
+  StartSaving();
   engine_.AwaitRound();
   engine_.AwaitRound();
   EXPECT_EQ(CountAsked("PATCH /api/v1/namespaces/d/pods"), 0);
@@ -333,6 +339,8 @@ TEST_F(KubernetesPlatformTest, AControllerThatMayNotActOnlyLooks) {
                             [] { return absl::FailedPreconditionError("another acts"); }));
   platform_->SetDesired(KeptFor(JobId(5), "n1"));
   engine_.AwaitJob(JobId(5), ManagedPhase::kWaiting);
+  engine_.AwaitRound();
+  engine_.AwaitRound();
   platform_->Stop();
   for (const char* change : {"PATCH", "POST", "PUT", "DELETE"}) EXPECT_EQ(CountAsked(change), 0) << change;
 }
@@ -400,7 +408,7 @@ class KeptPodTest : public KubernetesPlatformTest {
     AwaitEvictions(1);
   }
   void AwaitEvictions(int count) {
-    while (CountAsked("victim/eviction") < count) engine_.AwaitRound();
+    EXPECT_TRUE(Eventually([&] { return CountAsked("victim/eviction") >= count; }));
     engine_.AwaitRound();
   }
   int64_t deletions() { return CountAsked("DELETE /api/v1/namespaces/d/pods/victim"); }
@@ -472,17 +480,23 @@ TEST_F(KubernetesPlatformTest, ARequestIsAPodAndHasTheEnginesWord) {
          {"template", {{"spec", {{"containers", Json::array({{{"name", "main"}}})}}}}}}}});
   const ManagedJob job = engine_.AwaitJob(JobId(1), ManagedPhase::kWaiting);
   EXPECT_EQ(FormatTime(job.spec.start_by), "2026-01-01T00:01:00.000Z");
-  for (;;) {
+  EXPECT_TRUE(Eventually([&] {
     const absl::StatusOr<Object> request = client_.Get(OnDemandRequests(), {"d", "steer"});
-    ASSERT_TRUE(request.ok()) << request.status();
-    if (TextAt(*request->json, {"status", "reason"}) == "no node can be free") break;
-    engine_.AwaitRound();
-  }
+    return request.ok() && TextAt(*request->json, {"status", "reason"}) == "no node can be free";
+  }));
+}
+size_t Threads() {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                                           std::filesystem::directory_iterator()));
 }
 TEST_F(KubernetesPlatformTest, AfterAStopNothingIsDone) {
+  const size_t before = Threads();
   Start();
   engine_.Await([](const auto& jobs) { return jobs.empty(); });
+  EXPECT_GT(Threads(), before);
   platform_->Stop();
+  // Nobody is left who could do anything later. One that was waited for may still be on its way out.
+  EXPECT_TRUE(Eventually([&] { return Threads() == before; }));
   const size_t asked = transport_.asked().size();
   AddPod("a", kDeadline);
   platform_->SetDesired(KeptFor(JobId(1), "n1"));

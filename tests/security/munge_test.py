@@ -4,10 +4,10 @@
 import concurrent.futures
 import os
 import shutil
-import time
 import unittest
 
-from case import BIN, CtlError, RemoteCase, RemoteCluster, run, wait_for
+from case import BIN, PATIENCE, CtlError, RemoteCase, RemoteCluster, run, wait_for
+from machines import fake_time_library
 
 UNAUTHENTICATED = 16
 
@@ -25,23 +25,33 @@ class MungeCluster(RemoteCluster):
         if self.munged is None:
             self.munge_key.touch(0o600)
             self.munge_key.write_bytes(os.urandom(128))
-            self.start_munged()
+            self.munged = self.start_munged(self.munge_socket)
         super().start_controller()
 
     @property
     def munge_key(self):
         return self.munge_dir / "key"
 
-    def start_munged(self):
-        self.munged = self._spawn("munged", [
-            shutil.which("munged"), "--foreground", "--force", f"--key-file={self.munge_key}", f"--socket={self.munge_socket}",
-            f"--pid-file={self.munge_dir}/pid", f"--log-file={self.munge_dir}/log", f"--seed-file={self.munge_dir}/seed"])
-        wait_for("munged", self.munge_socket.exists)
+    def start_munged(self, socket, **environment):
+        plain = self.env
+        self.env = {**plain, **environment}
+        try:
+            munged = self._spawn("munged", [
+                shutil.which("munged"), "--foreground", "--force", f"--key-file={self.munge_key}", f"--socket={socket}",
+                f"--pid-file={socket}.pid", f"--log-file={socket}.log", f"--seed-file={socket}.seed"])
+        finally:
+            self.env = plain
+        wait_for("munged", socket.exists)
+        return munged
+
+    @staticmethod
+    def stop_munged(munged):
+        munged.terminate()
+        munged.wait(PATIENCE)
 
     def stop(self):
         if self.munged:
-            self.munged.terminate()
-            self.munged.wait(10)
+            self.stop_munged(self.munged)
         super().stop()
 
     def controller_args(self):
@@ -52,13 +62,22 @@ class MungeCluster(RemoteCluster):
 
     def restart_munged(self):
         """It has forgotten then what it has decoded."""
-        self.munged.terminate()
-        self.munged.wait(10)
+        self.stop_munged(self.munged)
         wait_for("munged's socket to be gone", lambda: not self.munge_socket.exists())
-        self.start_munged()
+        self.munged = self.start_munged(self.munge_socket)
 
-    def credential(self, payload, *flags, uid=None):
-        return run("munge", "-S", self.munge_socket, "-s", payload, *flags, **({"user": uid} if uid else {})).stdout.strip()
+    def credential(self, payload, *flags, uid=None, socket=None):
+        return run("munge", "-S", socket or self.munge_socket, "-s", payload, *flags, **({"user": uid} if uid else {})).stdout.strip()
+
+    def credential_of_then(self, payload, off):
+        """Made by a munged with the same key, whose clock is off so far."""
+        socket = self.munge_dir / "then"
+        munged = self.start_munged(socket, LD_PRELOAD=fake_time_library(), FAKETIME=off, FAKETIME_DONT_FAKE_MONOTONIC="1",
+                                   NO_FAKE_STAT="1")
+        try:
+            return self.credential(payload, socket=socket)
+        finally:
+            self.stop_munged(munged)
 
 
 @unittest.skipUnless(shutil.which("munged") and shutil.which("munge"), "munge is not installed (./run setup)")
@@ -112,11 +131,17 @@ class Callers(MungeCase):
         self.assertEqual(code, UNAUTHENTICATED)
         self.assertIn("Unauthorized", message)
 
+    @unittest.skipUnless(fake_time_library(), "needs libfaketime (./run setup)")
     def test_an_expired_credential_is_refused(self):
-        credential = self.cluster.credential("siding.v1.Siding/ListNodes", "--ttl=1")
-        made = time.time()
-        wait_for("it to expire", lambda: time.time() > made + 2.1)
-        self.assertIn("Expired credential", self.call("", "", "", credential)[1])
+        credential = self.cluster.credential_of_then("siding.v1.Siding/ListNodes", "-1h")
+        code, message = self.call("", "", "", credential)
+        self.assertEqual(code, UNAUTHENTICATED)
+        self.assertIn("Expired credential", message)
+
+    @unittest.skipUnless(fake_time_library(), "needs libfaketime (./run setup)")
+    def test_one_of_a_minute_ago_is_not(self):
+        credential = self.cluster.credential_of_then("siding.v1.Siding/ListNodes", "-1m")
+        self.assertEqual(self.call("", "", "", credential)[0], 0)
 
     def test_what_unpacks_to_a_thousand_times_as_much_is_not_shown_whole(self):
         credential = self.cluster.credential("x" * 100_000, "--zip=zlib")

@@ -21,7 +21,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "harness"), str(ROOT / "tests" / "security")]
 import http2  # noqa: E402
-from case import Cluster, RemoteCluster  # noqa: E402
+from case import PATIENCE, Cluster, RemoteCluster  # noqa: E402
 
 ANNOUNCED = 3_900_000  # bytes of a request
 STREAMS_A_CONNECTION = 100
@@ -61,7 +61,7 @@ class Flood:
                     return  # no more are let in
                 c.begun = {}  # what has been sent of each
                 self.connections.append(c)
-                c.read(patience=5)
+                c.read(patience=PATIENCE)
                 if not c.open:
                     return
             stream = c.call(self.method, **self.headers)
@@ -170,6 +170,12 @@ def resident(pid):
     """MiB."""
     fields = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
     return int(fields["VmRSS"].split()[0]) / 1024
+
+
+def most_resident(pid):
+    """Ever, as the kernel has seen it. MiB."""
+    fields = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(fields["VmHWM"].split()[0]) / 1024
 
 
 def times_of_others(cluster, seconds):

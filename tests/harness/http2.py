@@ -52,9 +52,11 @@ def connect_unix(path, user=None):
     return s
 
 
-def connect_tls(port, ca):
-    """As a client that shows no certificate."""
+def connect_tls(port, ca, *identity):
+    """`identity`: certificate and key. Without, as a client that shows none."""
     context = ssl.create_default_context(cafile=str(ca))
+    if identity:
+        context.load_cert_chain(*map(str, identity))
     context.set_alpn_protocols(["h2"])
     return context.wrap_socket(socket.create_connection(("127.0.0.1", port)), server_hostname="localhost")
 

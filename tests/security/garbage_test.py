@@ -55,7 +55,7 @@ class Sockets(RemoteCase):
             "Slurm's tasks": (socket.AF_UNIX, socket.SOCK_SEQPACKET, str(self.cluster.slurm_socket), agent),
         }
 
-    def connect(self, name, patience=20):
+    def connect(self, name, patience=PATIENCE):
         family, kind, address, _ = self.doors[name]
         s = socket.socket(family, kind)
         s.settimeout(patience)

@@ -152,7 +152,7 @@ class Agents(RemoteCase):
                                                        if "no connection to the controller: " in line), None))
         finally:
             agent.terminate()
-            agent.wait(20)
+            agent.wait(PATIENCE)
 
     def test_a_user_is_no_agent(self):
         said = self.refusal("n1", self.cluster.authority.flags("user", "root"))

@@ -15,7 +15,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from case import ClusterCase, CtlError, wait_for  # noqa: E402
-from cluster import BIN  # noqa: E402
+from cluster import BIN, PATIENCE  # noqa: E402
 
 NOBODY = 65534
 IMAGE = pathlib.Path(__file__).resolve().parents[2] / "store" / "testdata" / "version1"
@@ -38,7 +38,7 @@ def with_own_checksum(manifest):
 
 def siding_store(*args, user=None):
     """(exit code, stdout, stderr), with little memory and time."""
-    limits = ["prlimit", "--as=1073741824", "timeout", "-s", "KILL", "60"]
+    limits = ["prlimit", "--as=1073741824", "timeout", "-s", "KILL", str(PATIENCE)]
     done = subprocess.run([*limits, str(BIN / "siding-store"), *map(str, args)], capture_output=True, user=user, group=user,
                           extra_groups=None if user is None else [])
     return done.returncode, done.stdout, done.stderr

@@ -5,7 +5,7 @@ import pathlib
 import sys
 import unittest
 
-from case import CtlError, RemoteCase, wait_for
+from case import PATIENCE, CtlError, RemoteCase, wait_for
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import http2  # noqa: E402
@@ -22,7 +22,7 @@ class Unread(RemoteCase):
         for _ in range(CONNECTIONS):
             c = http2.Connection(http2.connect_unix(self.cluster.socket, "daemon"), takes)
             self.addCleanup(c.socket.close)
-            c.read(patience=5)
+            c.read(patience=PATIENCE)
             connections.append(c)
             for _ in range(min(STREAMS, c.most_streams)):
                 c.ask(method, request)

@@ -2,17 +2,19 @@
 """A job keeps to the memory and to the number of processes that it may have, through all that can be done to it, and no
 other job is harmed by one that does not."""
 
+import json
 import os
 import pathlib
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-from case import Cluster, ClusterCase, wait_for  # noqa: E402
+from case import PATIENCE, Cluster, ClusterCase, wait_for  # noqa: E402
 import jobs  # noqa: E402
 
 NODE = "fenced"
 MOST_PIDS = 300
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
 FOLDERS = ("memory", "pids", "unified", "")  # of cgroups, version 1 and 2
 
 # Holds MIB, counts, and takes a GiB more once the file is there.
@@ -61,16 +63,26 @@ while True:
 
 def cgroup_file(node, task, name):
     for folder in FOLDERS:
-        path = pathlib.Path("/sys/fs/cgroup") / folder / "siding" / node / task / name
+        path = CGROUPS / folder / "siding" / node / task / name
         if path.exists():
             return path
     return None
 
 
-def memory_limit(node, task):
-    """In bytes; None: there is none."""
-    path = cgroup_file(node, task, "memory.max") or cgroup_file(node, task, "memory.limit_in_bytes")
-    text = path.read_text().strip() if path else "max"
+def memory_limit(pid):
+    """Of the cgroup that the process is in, in bytes; None: there is none."""
+    lines = [line.split(":", 2)[1:] for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines()]
+    first = next((folder for controllers, folder in lines if "memory" in controllers.split(",")), None)
+    root, name, folder = CGROUPS, "memory.max", next((folder for controllers, folder in lines if not controllers), None)
+    if first is not None:  # version 1
+        root, name, folder = CGROUPS / "memory", "memory.limit_in_bytes", first
+    here = root / folder.lstrip("/")
+    assert here.is_dir(), f"process {pid} is in {folder}, and there is no {here}"
+    while not (here / name).exists():
+        if here == root:
+            return None  # of version 2: nothing above the process has the controller
+        here = here.parent
+    text = (here / name).read_text().strip()
     return None if text == "max" or int(text) > 1 << 60 else int(text)
 
 
@@ -99,8 +111,16 @@ class FenceCase(ClusterCase):
     def trigger(self, name):
         (self.cluster.dir / name).touch()
 
+    def init_of(self, task):
+        return json.loads((self.cluster.dir / NODE / "tasks" / task / "running.json").read_text())["init"]["pid"]
+
     def wait_limit(self, task, limit):
-        wait_for(f"task {task} to be kept to {limit}", lambda: memory_limit(NODE, task) == limit)
+        def is_kept():
+            try:
+                return memory_limit(self.init_of(task)) == limit
+            except FileNotFoundError:
+                return False  # it is on its way
+        wait_for(f"task {task} to be kept to {limit}", is_kept)
 
     def new_agent(self):
         self.cluster.kill9_agent(NODE)
@@ -175,7 +195,7 @@ class Memory(FenceCase):
                 self.cluster.wait_state(job, "running")
                 self.wait_limit(f"{job}.1.0", 64 << 20)
                 self.cluster.ctl("checkpoint", "--no-wait", job)
-                self.cluster.agents[NODE].wait(60)
+                self.cluster.agents[NODE].wait(PATIENCE)
                 del self.cluster.env["SIDING_FAULT"]
                 self.cluster.start_agent(NODE)
                 self.cluster.wait_state(job, "running")
@@ -188,7 +208,7 @@ class Memory(FenceCase):
     def test_a_job_that_says_nothing_is_not_fenced(self):
         job = self.counter(100, 64)
         self.wait_counting(job)
-        self.assertIsNone(memory_limit(NODE, f"{job}.1.0"))
+        self.assertIsNone(memory_limit(self.init_of(f"{job}.1.0")))
         self.assert_counted(job, 100)
 
 
@@ -235,7 +255,7 @@ class NoFence(FenceCase):
     def test_a_site_may_do_without(self):
         job = self.run_job("counter", jobs.COUNTER, 50, 64, memory="16MiB")
         self.wait_counting(job)
-        self.assertIsNone(memory_limit(NODE, f"{job}.1.0"))
+        self.assertIsNone(memory_limit(self.init_of(f"{job}.1.0")))
         self.assert_counted(job, 50)
 
     def test_tasks_of_an_agent_that_fenced_them_are_set_free(self):
@@ -258,7 +278,9 @@ class Score(FenceCase):
         self.wait_counting(job)
         for incarnation in 1, 2:
             procs = cgroup_file(NODE, f"{job}.{incarnation}.0", "cgroup.procs")
-            for pid in procs.read_text().split():
+            pids = procs.read_text().split()
+            self.assertTrue(pids)
+            for pid in pids:
                 self.assertEqual(pathlib.Path(f"/proc/{pid}/oom_score_adj").read_text().strip(), "0")
             if incarnation == 1:
                 self.cluster.ctl("vacate", job)

@@ -13,6 +13,10 @@ from cluster import BIN, PATIENCE, Cluster, CtlError, wait_for  # noqa: E402,F40
 from cluster_case import WithCluster  # noqa: E402
 
 
+# For clusters whose memory is looked at: how many heaps there are is otherwise a matter of threads and chance.
+ONE_HEAP = {"MALLOC_ARENA_MAX": "1"}
+
+
 class RemoteCluster(Cluster):
     user = "root"  # ctl() has the certificate of this user
 

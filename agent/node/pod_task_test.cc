@@ -69,7 +69,10 @@ case $verb in
     [ -e "$here/paused" ] && status=paused
     kill -0 "$pid" 2> /dev/null || { status=stopped; pid=0; }
     echo "{\"id\": \"$id\", \"pid\": $pid, \"status\": \"$status\"}";;
-  pause) kill -s STOP -- "-$pid" && : > "$here/paused";;
+  pause)
+    kill -s STOP -- "-$pid" || exit 1
+    while ps -o stat= -s "$pid" | grep -q '^[^TZX]'; do :; done  # as the kernel's freezer, not before all stand
+    : > "$here/paused";;
   resume) rm "$here/paused" && kill -s CONT -- "-$pid";;
   checkpoint)
     [ -e "$here/paused" ] || { echo "it is not paused" >&2; exit 1; }

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -21,13 +22,16 @@ namespace siding {
 namespace {
 
 constexpr char kDelay[] = "delay=";
+constexpr char kHold[] = "hold=";
+constexpr std::chrono::milliseconds kLookForFile{10};
 
-enum class Kind { kKill, kError, kDelay, kKillCriu };
+enum class Kind { kKill, kError, kDelay, kHold, kKillCriu };
 
 struct Armed {
   const fault::Point* point = nullptr;
   Kind kind = Kind::kKill;
   Duration delay{0};
+  std::string file;  // of a hold
   int nth = 1;
   std::string text;  // as it was asked for
   std::atomic<int> reached{0};
@@ -69,8 +73,12 @@ absl::Status ParseKind(const std::string& text, Armed& armed) {
     const auto delay = ParseDuration(text.substr(sizeof kDelay - 1));
     if (!delay.ok()) return delay.status();
     armed.delay = *delay;
+  } else if (text.rfind(kHold, 0) == 0 && text.size() > sizeof kHold - 1) {
+    armed.kind = Kind::kHold;
+    armed.file = text.substr(sizeof kHold - 1);
   } else {
-    return absl::InvalidArgumentError(absl::StrCat("'", text, "': expected one of ", KindsOf(*armed.point)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "': expected one of ", KindsOf(*armed.point), ",hold=FILE"));
   }
   return absl::OkStatus();
 }
@@ -115,6 +123,9 @@ absl::Status Fire(const Armed& armed) {
       break;
     case Kind::kDelay:
       std::this_thread::sleep_for(armed.delay);
+      break;
+    case Kind::kHold:
+      while (access(armed.file.c_str(), F_OK) != 0) std::this_thread::sleep_for(kLookForFile);
       break;
     case Kind::kError:
       return absl::InternalError(absl::StrCat("fault: ", armed.point->name));

@@ -10,6 +10,7 @@
 //   kill            SIGKILL to this process
 //   error           the step fails with kInternal
 //   delay=DURATION  the step takes so much longer
+//   hold=FILE       the step waits until there is FILE; its name has neither a comma nor an @
 //   kill-criu       SIGKILL to the criu that this thread is waiting for
 //
 // `@N`: the Nth time that the point is reached; else the first. Each fault fires once in a process. With
@@ -28,7 +29,7 @@
 
 namespace siding {
 
-// What can be made to happen at a point. Everywhere: kill and delay.
+// What can be made to happen at a point. Everywhere: kill, delay and hold.
 enum class FaultKinds { kNoError, kAny, kAnyWithCriu };
 
 // Arms what the environment says; nothing if it says nothing. To be called once, before there are threads and
@@ -39,7 +40,8 @@ absl::Status ArmFaults(const std::vector<std::string>& others = {});
 absl::Status ArmFaults(const std::string& faults, const std::string& once,
                        const std::vector<std::string>& others);
 
-// The points of this program, one a line: its name, the kinds that are possible, what has been done there.
+// The points of this program, one a line: its name, the kinds that are possible beside hold, what has been
+// done there.
 std::string ListFaultPoints();
 
 // While it lives, kill-criu on this thread means this process.

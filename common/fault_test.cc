@@ -6,6 +6,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <future>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,6 +50,17 @@ TEST_F(FaultTest, ADelayHoldsTheStep) {
   EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(20));
 }
 
+TEST_F(FaultTest, AHoldLastsUntilThereIsTheFile) {
+  const std::string file = testing::TempDir() + "/siding-fault-hold-" + std::to_string(getpid());
+  ASSERT_TRUE(Arm("test.sure=hold=" + file + "@2").ok());
+  StepThatCannotFail();  // not the second time yet
+  const std::future<void> step = std::async(std::launch::async, StepThatCannotFail);
+  EXPECT_EQ(step.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  std::ofstream{file};
+  step.wait();
+  std::filesystem::remove(file);
+}
+
 TEST_F(FaultTest, AKillEndsTheProcess) {
   ASSERT_TRUE(Arm("test.sure=kill").ok());
   EXPECT_EXIT(StepThatCannotFail(), testing::KilledBySignal(SIGKILL), "");
@@ -83,8 +96,9 @@ TEST_F(FaultTest, IsListed) {
 }
 
 TEST_F(FaultTest, WhatIsMisspelledIsRefused) {
-  for (const char* const wrong : {"test.nothing=kill", "test.step", "test.step=explode", "test.step=delay=3",
-                                  "test.step=kill@0", "test.sure=error", "test.step=kill-criu"}) {
+  for (const char* const wrong :
+       {"test.nothing=kill", "test.step", "test.step=explode", "test.step=delay=3",
+        "test.step=hold=", "test.step=kill@0", "test.sure=error", "test.step=kill-criu"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(Arm(wrong))) << wrong;
     EXPECT_TRUE(Step().ok());
   }

@@ -1,6 +1,7 @@
 /* A job for the tests: counts, one line a step, and checks a pattern in its memory at every step.
  *
  *   test_job [OPTION...] STEPS [MILLISECONDS]
+ *     -e FILE     continue until there is FILE, not for STEPS
  *     -m MIB      memory to fill with the pattern (default 4)
  *     -n FOLDER   use a socket with a name there, and a file that was removed, at every step
  *     -p PIPE     make the named pipe PIPE, keep a text in it, and look for it at every step
@@ -88,8 +89,10 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   const char* marker = NULL;
   const char* gate = NULL;
+  const char* end = NULL;
   char gpu[4096] = "";
-  for (int option; (option = getopt(argc, argv, "m:n:p:r:ugs:w:x:")) >= 0;) {
+  for (int option; (option = getopt(argc, argv, "e:m:n:p:r:ugs:w:x:")) >= 0;) {
+    if (option == 'e') end = optarg;
     if (option == 'm') mib = atol(optarg);
     if (option == 'n' && !MakeNames(optarg)) return 97;
     if (option == 'p' && !MakePipe(optarg)) return 97;
@@ -115,7 +118,9 @@ int main(int argc, char** argv) {
   const size_t words = (size_t)mib << 17;
   uint64_t* memory = malloc(words * 8);
   for (size_t i = 0; i < words; ++i) memory[i] = i * 0x9e3779b97f4a7c15u;
-  for (long step = 1; step <= steps; ++step) {
+  int last = 0;
+  for (long step = 1; end ? !last : step <= steps; ++step) {
+    last = end && access(end, F_OK) == 0;
     while (gate && step == steps / 2 && access(gate, F_OK) == 0)
       nanosleep(&(struct timespec){0, 1000000}, NULL);
     for (size_t i = 0; i < words; i += 509) {

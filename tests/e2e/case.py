@@ -10,6 +10,7 @@ from cluster import PATIENCE, Cluster, CtlError, find_criu, kill, wait_for  # no
 from cluster_case import WithCluster  # noqa: E402
 import jobs  # noqa: E402
 
+FAR = 600  # seconds from now to a deadline: how fast a machine is decides nothing. Tight ones are the simulation's
 WORKS = os.geteuid() == 0 and find_criu() is not None
 
 
@@ -20,11 +21,35 @@ class ClusterCase(WithCluster):
     def make_cluster(self):
         return Cluster(self.nodes, self.slots, policy=self.policy)
 
-    def counter(self, n=150, mib=8, nodes=1, methods="checkpoint", *extra, uid=None, gate=None):
-        """Submits a counter; returns its id. Its output is out(id, rank). It does not end before the file `gate` is there."""
-        argv = jobs.command(self.cluster.dir, "counter", jobs.COUNTER, n, mib, *([gate] if gate else []))
-        return self.cluster.submit("--name", "counter", "--nodes", nodes, "--slots", 1, f"--preemptible={methods}", *extra,
-                                   "--workdir", self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", *argv, uid=uid)
+    def setUp(self):
+        self.gates = {}  # by job: the file without which it does not end
+        super().setUp()
+
+    def new_gate(self):
+        folder = self.cluster.dir / "gates"
+        folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
+        return folder / str(len(self.gates))
+
+    def submit_gated(self, gate, *args, uid=None):
+        """Submits a job whose command waits for this gate; returns its id."""
+        job = self.cluster.submit(*args, uid=uid)
+        self.gates[job] = gate
+        return job
+
+    def open_gate(self, job):
+        self.gates[job].touch()
+
+    def end_job(self, job):
+        self.open_gate(job)
+        return self.cluster.wait_state(job, "done")
+
+    def counter(self, mib=8, nodes=1, methods="checkpoint", *extra, uid=None):
+        """Submits a counter, which counts until its gate is opened; returns its id. Its output is out(id, rank)."""
+        gate = self.new_gate()
+        argv = jobs.command(self.cluster.dir, "counter", jobs.COUNTER, gate, mib)
+        return self.submit_gated(gate, "--name", "counter", "--nodes", nodes, "--slots", 1, f"--preemptible={methods}", *extra,
+                                 "--workdir", self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", *argv, uid=uid)
 
     def outputs(self):
         folder = self.cluster.dir / "out"
@@ -32,9 +57,9 @@ class ClusterCase(WithCluster):
         folder.chmod(0o777)
         return folder
 
-    def express(self, nodes=1, within=20, seconds=1.0):
-        return self.cluster.submit("--name", "express", "--nodes", nodes, "--slots", 1, "--start-by", f"+{within}s", "--workdir",
-                                   self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", "/bin/sleep", seconds)
+    def express(self, nodes=1, *extra, command=("/bin/sleep", 1)):
+        return self.cluster.submit("--name", "express", "--nodes", nodes, "--slots", 1, "--start-by", f"+{FAR}s", *extra, "--workdir",
+                                   self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", *command)
 
     def wait_counting(self, job, rank=0, lines=20):
         """Waits until the job has written so much, and the controller has heard that it runs: verbs are for what runs."""
@@ -43,15 +68,16 @@ class ClusterCase(WithCluster):
                  lambda: path.exists() and path.read_text().count("\n") >= lines)
         wait_for(f"the controller to know that job {job} runs", lambda: self.cluster.job(job)["state"] not in ("pending", "starting"))
 
-    def wait_done_alone(self, job, n):
-        """Waits for the end of its work, without asking the controller."""
-        wait_for(f"job {job} to come to its end", lambda: jobs.counted(self.outputs() / f"{job}.0", n) is None)
+    def end_alone(self, job):
+        """Opens its gate and waits for the end of its work, without asking the controller."""
+        self.open_gate(job)
+        wait_for(f"job {job} to come to its end", lambda: jobs.counted(self.outputs() / f"{job}.0") is None)
 
-    def assert_counted(self, job, n=150, ranks=1):
-        self.cluster.wait_state(job, "done")
+    def assert_counted(self, job, ranks=1):
+        """It may end now, and each of its ranks has counted without a gap, as if nothing had happened."""
+        self.end_job(job)
         for rank in range(ranks):
-            problem = jobs.counted(self.outputs() / f"{job}.{rank}", n)
-            self.assertIsNone(problem)
+            self.assertIsNone(jobs.counted(self.outputs() / f"{job}.{rank}"))
 
     def assert_in_time(self, job):
         view = self.cluster.wait_state(job, "running", "done")

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import unittest
 
-from case import ClusterCase, CtlError, wait_for
+from case import FAR, ClusterCase, CtlError, jobs, wait_for
 from cluster import BIN
 
 LIBRARY = BIN.parent / "agent" / "gpu" / "libfake_cuda.so"
@@ -30,22 +30,27 @@ class Gpus(ClusterCase):
         cluster.agent_args = {node: ["--gpu", uuid, *libraries] for node, uuid in zip(self.nodes, UUIDS)}
         return cluster
 
-    def counter_on_gpu(self, steps=600, methods="checkpoint", mib=4):
-        """A job that makes a step only while its state on the GPU is 'running'."""
+    def counter_on_gpu(self, methods="checkpoint", mib=4):
+        """A job that makes a step only while its state on the GPU is 'running', until its gate is opened."""
+        gate = self.new_gate()
         states = self.gpu / f"states{len(self.cluster.submitted)}"
         states.mkdir()
-        return self.cluster.submit("--name", "counter", "--slots", 1, "--gpus", 1, f"--preemptible={methods}",
-                                   "--env", f"FAKE_GPU_STATES={states}", "--workdir", self.cluster.dir,
-                                   "--output", f"{self.outputs()}/%j.%r", "--", BIN / "siding-test-job", "-g", "-m", mib, steps, 5)
+        return self.submit_gated(gate, "--name", "counter", "--slots", 1, "--gpus", 1, f"--preemptible={methods}",
+                                 "--env", f"FAKE_GPU_STATES={states}", "--workdir", self.cluster.dir,
+                                 "--output", f"{self.outputs()}/%j.%r", "--", BIN / "siding-test-job", "-g", "-m", mib, "-e", gate, 0, 5)
 
-    def express_on_gpu(self, within=20, seconds=1.0):
-        return self.cluster.submit("--name", "express", "--slots", 1, "--gpus", 1, "--start-by", f"+{within}s", "--workdir",
-                                   self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", "/bin/sleep", seconds)
+    def express_on_gpu(self):
+        """It stays until its gate is opened."""
+        gate = self.new_gate()
+        express = self.express(1, "--gpus", 1, command=jobs.command(self.cluster.dir, "stay", jobs.STAY, gate))
+        self.gates[express] = gate
+        return express
 
-    def assert_every_step_once(self, job, steps=600):
-        self.cluster.wait_state(job, "done")
+    def assert_every_step_once(self, job):
+        self.end_job(job)
         written = (self.outputs() / f"{job}.0").read_text().split()
-        self.assertEqual(written, [str(i) for i in range(1, steps + 1)])
+        self.assertTrue(written)
+        self.assertEqual(written, [str(i + 1) for i in range(len(written))])
 
     def both_busy(self, methods="checkpoint", mib=4):
         victims = [self.counter_on_gpu(methods=methods, mib=mib) for _ in self.nodes]
@@ -61,12 +66,13 @@ class Gpus(ClusterCase):
 
     def test_victim_makes_way_through_ram_and_goes_on_from_its_image(self):
         victims = self.both_busy()
-        express = self.express_on_gpu(seconds=5)
+        express = self.express_on_gpu()
         self.assert_in_time(express)
         preempted = next(v for v in victims if self.cluster.job(v)["preemptions"])
         kinds = [e["kind"] for e in self.cluster.events(preempted)]
         self.assertIn("order-suspend", kinds)
         self.cluster.wait_event(preempted, "released")
+        self.end_job(express)
         for victim in victims:
             self.assert_every_step_once(victim)
         self.assert_all_quiet()
@@ -75,12 +81,12 @@ class Gpus(ClusterCase):
         """A victim whose image is being written while a request runs on its GPU, and the request. Its memory makes that
         take a while."""
         victims = self.both_busy(mib=512)
-        express = self.express_on_gpu(seconds=4)
+        express = self.express_on_gpu()
         self.assert_in_time(express)
         return next(v for v in victims if self.cluster.job(v)["preemptions"]), express, victims
 
     def assert_all_end_well(self, express, victims):
-        self.cluster.wait_state(express, "done")
+        self.end_job(express)
         for victim in victims:
             self.assert_every_step_once(victim)
         self.assert_all_quiet()
@@ -102,7 +108,9 @@ class Gpus(ClusterCase):
 
     def test_suspended_victim_comes_back_to_its_gpu(self):
         victims = self.both_busy(methods="suspend")
-        self.assert_in_time(self.express_on_gpu())
+        express = self.express_on_gpu()
+        self.assert_in_time(express)
+        self.end_job(express)
         for victim in victims:
             self.assert_every_step_once(victim)
 
@@ -132,7 +140,7 @@ class Gpus(ClusterCase):
         third = self.counter_on_gpu(methods="kill")
         self.assertEqual(self.cluster.state(third), "pending")
         with self.assertRaises(CtlError):
-            self.cluster.submit("--gpus", 2, "--start-by", "+20s", "--", "/bin/true")
+            self.cluster.submit("--gpus", 2, "--start-by", f"+{FAR}s", "--", "/bin/true")
 
 
 if __name__ == "__main__":

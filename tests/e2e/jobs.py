@@ -1,20 +1,28 @@
 """Small programs that the end-to-end tests run as jobs. Each writes numbered lines, so that a lost, repeated or
 changed piece of work shows in its output."""
 
-# Counts to N and writes every number once; holds MIB of memory whose content it checks at the end. With the name of a file, it waits
-# for that file before the last number, so that it does not end before a test has done what it is to live through.
+# Counts until there is a file GATE, writes one number more and "done"; holds MIB of memory whose content it checks at the end. The last
+# number shows what a job remembers that is restored only when its gate is open.
 COUNTER = r"""
 import hashlib, os, sys, time
-n, mib, gate = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else "/"
+gate, mib = sys.argv[1], int(sys.argv[2])
 ballast = bytearray(os.urandom(1 << 20) * mib)
 before = hashlib.sha256(ballast).hexdigest()
-for i in range(n):
-    while i == n - 1 and not os.path.exists(gate):
-        time.sleep(0.02)
+i, last = 0, False
+while not last:
+    last = os.path.exists(gate)
     print(i, flush=True)
+    i += 1
     time.sleep(0.02)
 assert hashlib.sha256(ballast).hexdigest() == before, "memory changed"
 print("done", flush=True)
+"""
+
+# Does nothing until there is a file GATE.
+STAY = r"""
+import os, sys, time
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.02)
 """
 
 # Holds an io_uring, which no checkpoint can save.
@@ -30,17 +38,18 @@ while True:
     time.sleep(0.05)
 """
 
-# Saves itself when told to, and continues from there: at once with --go-on, else when started with --resume.
+# The same without memory, which saves itself when told to, and continues from there: at once with --go-on, else when started with --resume.
 SAVER = r"""
 import os, signal, sys, time
-state, n = sys.argv[1], int(sys.argv[2])
+gate, state = sys.argv[1], sys.argv[2]
 i = int(open(state).read()) if "--resume" in sys.argv else 0
-told = False
+told = last = False
 def tell(*_):
     global told
     told = True
 signal.signal(signal.SIGUSR1, tell)
-while i < n:
+while not last:
+    last = os.path.exists(gate)
     print(i, flush=True)
     i += 1
     time.sleep(0.02)
@@ -58,18 +67,28 @@ print("done", flush=True)
 def command(folder, name, source, *args):
     """Writes the program below `folder` and returns the command that runs it."""
     path = folder / f"{name}.py"
-    path.write_text(source)
-    path.chmod(0o755)
+    if not path.exists():  # else a job may be about to read it
+        path.write_text(source)
+        path.chmod(0o755)
     return ["/usr/bin/python3", str(path), *map(str, args)]
 
 
-def counted(path, n):
-    """None if the output is 0..n-1 and "done", each line once; else what is wrong with it."""
-    lines = path.read_text().splitlines()
-    want = [str(i) for i in range(n)] + ["done"]
+def miscounted(lines):
+    """None if these are a counter's, from its begin to its end: numbers from 0 on, each once, and "done". Else what is wrong."""
+    want = [*map(str, range(max(1, len(lines) - 1))), "done"]
     if lines == want:
         return None
-    for at, (got, expected) in enumerate(zip(lines, want)):
-        if got != expected:
-            return f"{path} line {at + 1}: {got!r}, expected {expected!r}"
-    return f"{path}: {len(lines)} lines, expected {len(want)}"
+    at = next((i for i, (got, expected) in enumerate(zip(lines, want)) if got != expected), len(lines))
+    return f"line {at + 1} of {len(lines)}: {lines[at:at + 1]}, expected {want[at]!r}"
+
+
+def counted(path):
+    """The same of what a counter has written into this file."""
+    problem = miscounted(path.read_text().splitlines())
+    return problem and f"{path}: {problem}"
+
+
+def began_anew(lines):
+    """Whether these are of a counter that was interrupted, and of another start of it that came to its end."""
+    again = max((i for i, line in enumerate(lines) if line == "0"), default=0)
+    return again > 0 and lines[:again] == [*map(str, range(again))] and miscounted(lines[again:]) is None

@@ -11,7 +11,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
-from case import ClusterCase, CtlError, wait_for  # noqa: E402
+from case import FAR, ClusterCase, CtlError, wait_for  # noqa: E402
 from cluster import marked_processes  # noqa: E402
 from machines import Machines, fake_time_library  # noqa: E402
 
@@ -39,9 +39,8 @@ class AgentsCase(ClusterCase):
     def lines(self, job, rank=0):
         return (self.outputs() / f"{job}.{rank}").read_text().count("\n")
 
-    def checkpointed(self, nodes, mib=8):
-        """It runs for much longer than the machine it is on."""
-        job = self.counter(n=1200, mib=mib, nodes=nodes)
+    def checkpointed(self, nodes):
+        job = self.counter(nodes=nodes)
         self.wait_counting(job)
         self.cluster.ctl("checkpoint", job)
         at = self.lines(job)
@@ -49,7 +48,8 @@ class AgentsCase(ClusterCase):
         return job
 
     def assert_came_back(self, job, ranks=1, why="is gone"):
-        self.assert_counted(job, n=1200, ranks=ranks)
+        self.cluster.wait_event(job, "restored")
+        self.assert_counted(job, ranks)
         kinds = self.kinds(job)
         self.assertEqual((kinds.count("started"), kinds.count("restored"), kinds.count("succeeded")), (1, 1, 1), kinds)
         self.assertTrue(any(why in e["text"] for e in self.cluster.events(job)))
@@ -60,61 +60,88 @@ class AgentsCase(ClusterCase):
         self.assertEqual((kinds.count("started"), kinds.count("succeeded")), (1, 1), kinds)
 
 
+class HeldCase(AgentsCase):
+    """The agent of one node stops at a fault point, until it is let go."""
+
+    held = None  # the node, the point and which time that is reached
+
+    def make_cluster(self):
+        node, self.point, time = self.held
+        cluster = Machines(self.nodes, self.slots, policy=self.policy)
+        self.hold = cluster.dir / "hold"
+        cluster.variables[node] = {"SIDING_FAULT": f"{self.point}=hold={self.hold}@{time}"}
+        return cluster
+
+    def wait_held(self):
+        log = self.cluster.logs / f"agent-{self.held[0]}.log"
+        wait_for(f"the agent to come to {self.point}", lambda: f"fault: {self.point}=hold" in log.read_text())
+
+    def let_go(self):
+        self.hold.touch()
+
+
 class Alone(AgentsCase):
     """The controller is away."""
 
     def test_an_end_is_reported_once_when_the_controller_is_back(self):
-        short, long = self.counter(n=100), self.counter(n=400)
+        short, long = self.counter(), self.counter()
         self.wait_counting(short)
         self.wait_counting(long)
         self.cluster.kill9_controller()
-        self.wait_done_alone(short, 100)
+        self.end_alone(short)
         self.cluster.start_controller()
-        self.assert_counted(short, n=100)
+        self.assert_counted(short)
         self.cluster.kill9_controller()
         self.cluster.start_controller()
-        self.assert_counted(long, n=400)
+        self.assert_counted(long)
         for job in (short, long):
             self.assert_ended_once(job)
         self.assert_all_quiet()
 
     def test_an_end_is_reported_once_when_the_link_stood_still(self):
-        job = self.counter(n=100)
+        job = self.counter()
         self.wait_counting(job)
         self.cluster.controller.send_signal(signal.SIGSTOP)
-        self.wait_done_alone(job, 100)
+        self.end_alone(job)
         self.wait_phase("machine1", job, "EXITED")
         self.cluster.controller.send_signal(signal.SIGCONT)
-        self.assert_counted(job, n=100)
+        self.assert_counted(job)
         self.assert_ended_once(job)
 
+
+class AloneInAFreeze(HeldCase):
+    """A job is about to be frozen, and the controller dies."""
+
+    held = "machine1", "agent.suspend", 1
+
     def test_a_freeze_that_was_ordered_is_done_and_nothing_else(self):
-        job = self.counter(300, 8, 1, "suspend", "--notice", "3s")
+        job = self.counter(methods="suspend")
         self.wait_counting(job)
         self.cluster.ctl("suspend", "--no-wait", job)
-        wait_for("notice to be given", lambda: self.record("machine1", job)["report"].get("op"))
+        self.wait_held()
         self.cluster.kill9_controller()
+        self.let_go()
         self.wait_phase("machine1", job, "SUSPENDED")
         self.cluster.start_controller()
         self.cluster.wait_state(job, "suspended")
         self.cluster.ctl("resume", job)
-        self.assert_counted(job, n=300)
+        self.assert_counted(job)
 
 
-class AloneInADump(AgentsCase):
+class AloneInADump(HeldCase):
     """A gang is being dumped, one rank's image is whole and waits for the other's, and the controller dies."""
 
-    def make_cluster(self):
-        return Machines(self.nodes, self.slots, policy=self.policy,
-                        variables={"machine2": {"SIDING_FAULT": "agent.dump.sealed=delay=8s"}})
+    held = "machine2", "agent.dump.sealed", 1
 
     def setUp(self):
         super().setUp()
-        self.gang = self.counter(n=6000, nodes=2)
+        self.gang = self.counter(nodes=2)
         self.wait_counting(self.gang, rank=1)
         self.cluster.ctl("checkpoint", "--no-wait", self.gang)
         self.wait_phase("machine1", self.gang, "PREPARED")
+        self.wait_held()
         self.cluster.kill9_controller()
+        self.let_go()
 
     def checkpoints(self):
         return [c["state"] for c in self.cluster.ctl("checkpoints", "list", "--job", self.gang).get("checkpoints", [])]
@@ -153,14 +180,6 @@ class Reboot(AgentsCase):
         self.assert_came_back(job)
         self.assertEqual(self.record("machine1", job, incarnation=2), {})
 
-    def test_a_gang_that_was_being_dumped_goes_on_from_the_checkpoint_before(self):
-        job = self.checkpointed(2, mib=128)  # a dump that takes a while
-        self.cluster.ctl("vacate", "--no-wait", job)
-        wait_for("the dump to begin", lambda: self.phase("machine1", job) in ("DUMPING", "PREPARED"))
-        self.cluster.cut_power("machine1")
-        self.cluster.start_machine("machine1")
-        self.assert_came_back(job, ranks=2)
-
     def test_a_frozen_job_is_not_taken_for_one_that_still_waits(self):
         job = self.checkpointed(1)
         self.cluster.ctl("suspend", job)
@@ -168,6 +187,18 @@ class Reboot(AgentsCase):
         self.cluster.cut_power("machine1")
         self.cluster.start_machine("machine1")
         self.assert_came_back(job)
+
+
+class RebootInADump(HeldCase):
+    held = "machine1", "agent.dump.sealed", 2
+
+    def test_a_gang_that_was_being_dumped_goes_on_from_the_checkpoint_before(self):
+        job = self.checkpointed(2)
+        self.cluster.ctl("vacate", "--no-wait", job)
+        self.wait_held()
+        self.cluster.cut_power("machine1")
+        self.cluster.start_machine("machine1")
+        self.assert_came_back(job, ranks=2)
 
 
 class Lost(AgentsCase):
@@ -221,7 +252,7 @@ class Lost(AgentsCase):
         self.assert_came_back(job, why="rank 0 on machine1 is lost with its node")
         for other in self.nodes[1:]:
             self.cluster.ctl("cordon", other)
-        self.assert_counted(self.counter(n=20), n=20)
+        self.assert_counted(self.counter())
 
 
 @unittest.skipUnless(fake_time_library(), "needs libfaketime (./run setup)")
@@ -230,20 +261,21 @@ class Clocks(AgentsCase):
         return Machines(self.nodes, self.slots, policy=self.policy, clocks={"machine1": "+5h", "machine2": "-5h", "sidingd": "+0"})
 
     def start_preemption(self):
-        self.victim = self.counter(n=250, mib=64, nodes=2)
+        self.victim = self.counter(mib=64, nodes=2)
         self.wait_counting(self.victim, rank=1)
-        self.express_job = self.express(nodes=2, within=30)
+        self.asked = time.time()
+        self.express_job = self.express(nodes=2)
 
     def assert_right(self):
         self.assert_in_time(self.express_job)
-        self.assert_counted(self.victim, n=250, ranks=2)
+        self.assert_counted(self.victim, ranks=2)
         self.assertEqual(self.kinds(self.victim).count("commit"), 1)
 
     def test_deadlines_hold_on_nodes_whose_clocks_are_hours_off(self):
         self.start_preemption()
         self.assert_right()
         started = int(self.cluster.job(self.express_job)["first_started_us"]) / 1e6
-        self.assertLess(abs(time.time() - started), 60)
+        self.assertTrue(self.asked < started < time.time(), started)
 
     def test_a_request_does_not_notice_that_the_controllers_clock_is_set(self):
         self.start_preemption()
@@ -260,10 +292,11 @@ class Clocks(AgentsCase):
     def test_a_deadline_counts_by_the_controllers_clock(self):
         self.cluster.set_clock("user", "-5h")
         self.cluster.env = {**self.cluster.env, **self.cluster.with_clock("user")}
-        express = self.express(within=20)
+        asked = time.time()
+        express = self.express()
         self.assert_in_time(express)
-        view = self.cluster.job(express)
-        self.assertLess(abs(int(view["spec"]["start_by_us"]) / 1e6 - time.time()), 60)
+        start_by = int(self.cluster.job(express)["spec"]["start_by_us"]) / 1e6
+        self.assertTrue(asked + FAR < start_by < time.time() + FAR, start_by)
 
 
 if __name__ == "__main__":

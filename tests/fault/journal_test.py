@@ -19,7 +19,6 @@ class Backup(ClusterCase):
         super().setUp()
         self.copy = self.cluster.dir / "copy.db"
         self.state = self.cluster.dir / "controller"
-        self.gate = self.cluster.dir / "gate"
 
     def put_back(self):
         """The controller dies, its journal is lost, and the copy takes its place."""
@@ -30,34 +29,30 @@ class Backup(ClusterCase):
         self.cluster.start_controller()
 
     def counter_in_copy(self, **options):
-        """A job that runs when the copy is made, and does not end before the gate is there."""
-        job = self.counter(gate=self.gate, **options)
+        """A job that runs when the copy is made."""
+        job = self.counter(**options)
         self.wait_counting(job)
         self.cluster.ctl("backup", self.copy)
         return job
 
     def test_jobs_that_a_copy_knows_go_on_with_it(self):
-        job = self.counter(n=300)
-        self.wait_counting(job)
-        self.cluster.ctl("backup", self.copy)
+        job = self.counter_in_copy()
         self.put_back()
-        self.assert_counted(job, n=300)
+        self.assert_counted(job)
         self.assertEqual(sum(e["kind"] == "started" for e in self.cluster.events(job)), 1)
 
     def test_a_job_that_ended_after_the_copy_was_made_has_ended(self):
-        job = self.counter_in_copy(n=60)
+        job = self.counter_in_copy()
         self.cluster.kill9_controller()  # so that its agent is not told to forget it
-        self.gate.touch()
-        self.wait_done_alone(job, n=60)
+        self.end_alone(job)
         self.put_back()
-        self.assert_counted(job, n=60)
+        self.assert_counted(job)
         self.assertEqual(sum(e["kind"] == "started" for e in self.cluster.events(job)), 1)
 
     def end_and_be_forgotten(self, methods):
         """A job that the copy knows as one that runs, and of which no agent knows anything any more."""
-        job = self.counter_in_copy(n=60, methods=methods)
-        self.gate.touch()
-        self.cluster.wait_state(job, "done")
+        job = self.counter_in_copy(methods=methods)
+        self.end_job(job)
         wait_for("the agents to have forgotten it", lambda: not list(self.cluster.dir.glob(f"n*/tasks/{job}.*")))
         self.put_back()
         return job
@@ -72,14 +67,12 @@ class Backup(ClusterCase):
         self.assertIn(f"sidingctl restart {job}", self.cluster.wait_state(job, "parked")["reason"])
 
     def test_a_job_that_a_copy_does_not_know_is_left_alone(self):
-        known = self.counter(n=300)
-        self.wait_counting(known)
-        self.cluster.ctl("backup", self.copy)
-        unknown = self.counter(n=300)
+        known = self.counter_in_copy()
+        unknown = self.counter()
         self.wait_counting(unknown)
         self.put_back()
-        self.assert_counted(known, n=300)
-        self.wait_done_alone(unknown, n=300)
+        self.assert_counted(known)
+        self.end_alone(unknown)
         self.assertNotIn(unknown, self.cluster.jobs())
         self.assertGreater(self.cluster.submit("--slots", 1, "--workdir", "/", "--", "/bin/true"), unknown)
 
@@ -125,17 +118,17 @@ class FullDisk(ClusterCase):
                 pass
 
     def test_it_refuses_while_there_is_no_room_and_goes_on_after(self):
-        job = self.counter(n=100)
+        job = self.counter()
         self.wait_counting(job)
         self.fill()
         with self.assertRaisesRegex(CtlError, "full"):
             self.cluster.ctl("suspend", "--no-wait", job)
         self.assertEqual(list(self.cluster.jobs()), [job])
         # It runs on to its end, which cannot be recorded yet.
-        self.wait_done_alone(job, n=100)
+        self.end_alone(job)
         self.assertEqual(self.cluster.state(job), "running")
         (self.disk / "ballast").unlink()
-        self.assert_counted(job, n=100)
+        self.assert_counted(job)
         self.assertNotIn("order-suspend", [e["kind"] for e in self.cluster.events(job)])
         self.assertEqual(self.cluster.submit("--slots", 1, "--workdir", "/", "--", "/bin/true"), job + 1)
 

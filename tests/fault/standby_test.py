@@ -24,9 +24,9 @@ class StandbyCase(ClusterCase):
         return Pair(self.nodes, self.slots, policy=self.policy, shared=self.shared)
 
     def start_preemption(self):
-        self.victim = self.counter(n=400, mib=64, nodes=2)
+        self.victim = self.counter(mib=64, nodes=2)
         self.wait_counting(self.victim, rank=1)
-        self.express_job = self.express(nodes=2, within=40)
+        self.express_job = self.express(nodes=2)
 
     def take_over(self, what, name="b"):
         active, whole = self.cluster.await_take_over(name, self.since)
@@ -38,7 +38,7 @@ class StandbyCase(ClusterCase):
 
     def assert_everything_came_out_right(self):
         self.cluster.wait_state(self.express_job, "done")
-        self.assert_counted(self.victim, n=400, ranks=2)
+        self.assert_counted(self.victim, ranks=2)
         for job in (self.express_job, self.victim):
             self.assert_started_once_each_time(job)
         self.assert_all_quiet()
@@ -82,7 +82,7 @@ class Standby(StandbyCase):
         self.assert_journal_without_gaps()
 
     def test_active_one_that_cannot_write_any_more_ends_itself(self):
-        job = self.counter(n=600)
+        job = self.counter()
         self.wait_counting(job)
         # A locked database stands for storage that hangs.
         hang = sqlite3.connect(self.cluster.dir / "controller" / "journal.db", isolation_level=None)
@@ -93,7 +93,7 @@ class Standby(StandbyCase):
         hang.execute("ROLLBACK")
         self.since = time.monotonic()
         self.take_over("storage that hung and came back")
-        self.assert_counted(job, n=600)
+        self.assert_counted(job)
 
     def test_a_second_one_that_does_not_stand_by_is_refused(self):
         argv = [a for a in self.cluster.controller_argv(self.cluster.dir / "c.sock") if a != "--standby"]
@@ -109,14 +109,14 @@ class Standby(StandbyCase):
         self.assertIn(f"this controller stands by; the active one is pid {self.cluster.sidingds['a'].pid} on ", done.stderr)
 
     def test_one_that_is_asked_to_stop_gives_the_journal_back(self):
-        job = self.counter(n=100)
+        job = self.counter()
         self.end("a", lambda name: self.cluster.signal(name, signal.SIGTERM))
         self.take_over("stopped in good order")
         self.assertEqual(self.cluster.sidingds["a"].wait(PATIENCE), 0)
-        self.assert_counted(job, n=100)
+        self.assert_counted(job)
 
     def test_agents_that_cannot_reach_the_active_one_wait_for_it(self):
-        job = self.counter(n=200)
+        job = self.counter()
         self.wait_counting(job)
         a, away = self.cluster.socket_of("a"), self.cluster.dir / "a.away"
         a.rename(away)
@@ -127,10 +127,10 @@ class Standby(StandbyCase):
                  lambda: all("stands by" in self.cluster.tail(f"agent-{n}", 100) for n in self.nodes))
         away.rename(a)
         self.assertTrue(self.cluster.is_active("a"))
-        self.assert_counted(job, n=200)
+        self.assert_counted(job)
 
     def test_ten_take_overs_in_a_row(self):
-        long = [self.counter(n=1500, methods="checkpoint") for _ in range(2)]
+        long = [self.counter() for _ in range(2)]
         for job in long:
             self.wait_counting(job)
         active, took = "a", []
@@ -142,7 +142,7 @@ class Standby(StandbyCase):
             wait_for(f"{killed} to stand by", lambda: "standing by" in self.cluster.tail(f"sidingd-{killed}", 3))
         print("ten take-overs, with all agents after " + " ".join(f"{t:.1f}" for t in took) + " s", flush=True)
         for job in long:
-            self.assert_counted(job, n=1500)
+            self.assert_counted(job)
             kinds = [e["kind"] for e in self.cluster.events(job)]
             self.assertEqual((kinds.count("started"), kinds.count("succeeded")), (1, 1), kinds)
         self.assert_journal_without_gaps()
@@ -170,10 +170,10 @@ class Standby(StandbyCase):
             follower = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
         self.addCleanup(follower.wait)
         self.addCleanup(follower.terminate)
-        job = self.counter(n=100)
+        job = self.counter()
         self.wait_counting(job)
         self.end("a", self.cluster.kill9)
-        self.assert_counted(job, n=100)
+        self.assert_counted(job)
         last = len(self.cluster.events())
         lines = wait_for("all events to be seen", lambda: (t := path.read_text().splitlines()) and len(t) >= last and t)
         self.assertEqual([int(line.split()[0]) for line in lines], list(range(1, last + 1)))

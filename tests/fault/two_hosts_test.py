@@ -59,7 +59,7 @@ class Cables(TwoHosts):
 
     def test_it_stands_by_from_then_on_and_takes_over_when_it_is_plugged_again(self):
         self.settle()
-        job = self.counter(n=2500)
+        job = self.counter()
         self.wait_counting(job)
         self.end("a", self.cluster.pull)
         self.take_over("cable of the active one pulled")
@@ -71,7 +71,7 @@ class Cables(TwoHosts):
         self.assertTrue(self.cluster.is_active("b"))
         self.end("b", self.cluster.pull)
         self.take_over("cable of the other one pulled", name="a")
-        self.assert_counted(job, n=2500)
+        self.assert_counted(job)
         self.assert_started_once_each_time(job)
         self.assert_journal_without_gaps()
 
@@ -86,8 +86,8 @@ class Cables(TwoHosts):
         self.settle()
         self.cluster.network.pull("n2")
         wait_for("the agent of n2 to look for a controller", lambda: "no connection to the controller" in self.cluster.tail("agent-n2"))
-        job = self.counter(n=300)
-        self.assert_counted(job, n=300)
+        job = self.counter()
+        self.assert_counted(job)
         self.assertTrue(self.cluster.is_active("a"))
         self.cluster.network.plug("n2")
         wait_for("all nodes to be up", lambda: all(n["state"] == "up" for n in self.cluster.node_list()))
@@ -95,7 +95,7 @@ class Cables(TwoHosts):
 
     def test_agents_that_reach_nobody_wait_for_the_active_one(self):
         self.settle()
-        job = self.counter(n=1000)
+        job = self.counter()
         self.wait_counting(job)
         for name in "ab":
             self.cluster.pull(name)
@@ -105,7 +105,7 @@ class Cables(TwoHosts):
             self.cluster.plug(name)
         # Agents that ask the other one first may be heard of there before they are here: then it is the active one.
         wait_for("all nodes to be up", lambda: all(n["state"] == "up" for n in self.cluster.node_list()))
-        self.assert_counted(job, n=1000)
+        self.assert_counted(job)
 
 
 class Power(TwoHosts):
@@ -120,7 +120,7 @@ class Power(TwoHosts):
 
 class SplitBrain(TwoHosts):
     def test_older_one_whose_host_stood_still_cannot_act_any_more(self):
-        job = self.counter(n=1500)
+        job = self.counter()
         self.wait_counting(job)
         self.since = time.monotonic()
         self.cluster.signal("a", signal.SIGSTOP)
@@ -131,7 +131,7 @@ class SplitBrain(TwoHosts):
         self.cluster.signal("a", signal.SIGCONT)
         self.assertIn(self.cluster.sidingds["a"].wait(PATIENCE), (1, -signal.SIGKILL))
         self.assertEqual(self.journal()[:len(before)], before)
-        self.assert_counted(job, n=1500)
+        self.assert_counted(job)
         self.assert_started_once_each_time(job)
         self.assert_journal_without_gaps()
 
@@ -142,7 +142,7 @@ class SplitStorage(TwoHosts):
     clocks = {"sidingd-b": "+1h"}  # what it begins is newer than whatever the other one can begin meanwhile
 
     def test_agents_refuse_an_older_one_that_no_journal_tells(self):
-        job = self.counter(n=2500)
+        job = self.counter()
         self.wait_counting(job)
         self.since = time.monotonic()
         self.cluster.power_off("a")
@@ -166,7 +166,7 @@ class SplitStorage(TwoHosts):
         self.cluster.plug("b")
         self.cluster.start_one("b")
         wait_for("the newer one to be active again", lambda: self.cluster.is_active("b"))
-        self.assert_counted(job, n=2500)
+        self.assert_counted(job)
         self.assertNotIn("order-kill", [e["kind"] for e in self.cluster.events(job)])
 
 
@@ -178,7 +178,7 @@ class ClockAhead(TwoHosts):
     def test_take_over_there_and_back_with_clocks_hours_apart(self):
         self.settle()
         self.assertTrue(self.cluster.is_active("a"))
-        job = self.counter(n=1500)
+        job = self.counter()
         self.wait_counting(job)
         self.end("a", self.cluster.power_off)
         self.take_over("power cut, clocks hours apart")
@@ -188,7 +188,7 @@ class ClockAhead(TwoHosts):
         self.assertTrue(self.cluster.is_active("b"))
         self.end("b", self.cluster.power_off)
         self.take_over("power cut, and back", name="a")
-        self.assert_counted(job, n=1500)
+        self.assert_counted(job)
         self.assert_started_once_each_time(job)
         self.assert_journal_without_gaps()
 

@@ -137,12 +137,12 @@ class FenceCase(ClusterCase):
 
 class Memory(FenceCase):
     def test_a_job_that_takes_too_much_ends_and_says_why(self):
-        neighbour = self.counter(100, 8)
+        neighbour = self.counter()
         job = self.run_job("greedy", GREEDY, self.cluster.dir / "now", 1, memory="16MiB")
         self.wait_counting(job, lines=1)
         self.trigger("now")
         self.assert_out_of_memory(job, "16.0 MiB")
-        self.assert_counted(neighbour, 100)
+        self.assert_counted(neighbour)
         self.assertIsNone(self.cluster.agents[NODE].poll())
         self.assert_all_quiet()
 
@@ -206,15 +206,15 @@ class Memory(FenceCase):
                 self.cluster.wait_state(job, "cancelled")
 
     def test_a_job_that_says_nothing_is_not_fenced(self):
-        job = self.counter(100, 64)
+        job = self.counter(mib=64)
         self.wait_counting(job)
         self.assertIsNone(memory_limit(self.init_of(f"{job}.1.0")))
-        self.assert_counted(job, 100)
+        self.assert_counted(job)
 
 
 class Processes(FenceCase):
     def test_a_fork_bomb_stops_at_the_limit(self):
-        neighbour = self.counter(150, 8)
+        neighbour = self.counter()
         ask = self.cluster.dir / "ask"
         job = self.run_job("bomb", BOMB, ask)
         wait_for("the bomb to have gone off", lambda: "has " in self.output(job))
@@ -243,7 +243,7 @@ class Processes(FenceCase):
         self.cluster.ctl("vacate", job)
         wait_for("the job to be back", lambda: self.cluster.job(job).get("incarnation") == 2 and self.cluster.state(job) == "running")
         assert_held("restored")
-        self.assert_counted(neighbour, 150)
+        self.assert_counted(neighbour)
         self.cluster.ctl("kill", job)
         self.cluster.wait_state(job, "cancelled")
         self.assert_all_quiet()
@@ -253,10 +253,10 @@ class NoFence(FenceCase):
     agent_args = ("--fence", "none")
 
     def test_a_site_may_do_without(self):
-        job = self.run_job("counter", jobs.COUNTER, 50, 64, memory="16MiB")
+        job = self.counter(64, 1, "suspend,checkpoint", "--memory", "16MiB")
         self.wait_counting(job)
         self.assertIsNone(memory_limit(self.init_of(f"{job}.1.0")))
-        self.assert_counted(job, 50)
+        self.assert_counted(job)
 
     def test_tasks_of_an_agent_that_fenced_them_are_set_free(self):
         self.cluster.kill9_agent(NODE)

@@ -92,7 +92,7 @@ class Made(WithCluster):
         outputs.mkdir()
         os.chown(outputs, 65534, 65534)
         job = self.cluster.submit("--name", "counter", "--workdir", outputs, "--preemptible=checkpoint", "--output", outputs / "out", "--",
-                                  *jobs.command(self.cluster.dir, "counter", jobs.COUNTER, 100000, 8), uid=65534)
+                                  *jobs.command(self.cluster.dir, "counter", jobs.COUNTER, self.cluster.dir / "never", 8), uid=65534)
         self.cluster.wait_state(job, "running")
         wait_for("the job to count", lambda: (outputs / "out").exists() and (outputs / "out").stat().st_size)
         if self.cluster.criu:

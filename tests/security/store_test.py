@@ -49,7 +49,7 @@ class Replaced(ClusterCase):
 
     def setUp(self):
         super().setUp()
-        self.victim = self.counter(n=300)
+        self.victim = self.counter()
         self.wait_counting(self.victim)
         self.cluster.ctl("checkpoint", self.victim)
         self.first = self.cluster.ctl("checkpoints", "list")["checkpoints"][0]["id"]
@@ -72,7 +72,7 @@ class Replaced(ClusterCase):
     def assert_restored_from_first(self):
         self.cluster.ctl("uncordon", "n1")
         event = self.cluster.wait_event(self.victim, "checkpoint-damaged")
-        self.assert_counted(self.victim, n=300)
+        self.assert_counted(self.victim)
         return event["text"]
 
     def test_an_image_that_was_replaced_is_refused(self):
@@ -111,7 +111,7 @@ class Users(ClusterCase):
     nodes = ("n1",)
 
     def test_an_ordinary_user_is_shown_nothing(self):
-        job = self.counter(n=100000)
+        job = self.counter()
         self.wait_counting(job)
         self.cluster.ctl("checkpoint", job)
         for tier in (self.cluster.shared, self.cluster.dir / "n1" / "store"):

@@ -21,7 +21,7 @@ class Accounted(PreemptionCase):
         job = self.submit("--siding-preemptible", self.counter("exit 5"), uid=NOBODY)
         self.wait_counting(job)
         self.vacate(job)
-        self.slurm.wait_state(job, "FAILED")
+        self.end_job(job, "FAILED")
         wait_for("sacct to know its end", lambda: self.rows(job) and self.rows(job)[0][0] == "FAILED")
         self.assertEqual(self.rows(job), [("FAILED", "5:0", "node2")])
         self.assertEqual(self.rows(job, "-D"), [("REQUEUED", "99:0", "node1"), ("FAILED", "5:0", "node2")])

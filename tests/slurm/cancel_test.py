@@ -16,7 +16,7 @@ class Cancel(PreemptionCase):
 
     def start_job(self):
         self.before = self.processes()
-        job = self.submit("--siding-preemptible", self.counter(steps=100000), uid=NOBODY)
+        job = self.submit("--siding-preemptible", self.counter(), uid=NOBODY)
         self.wait_counting(job)
         return job
 

@@ -36,7 +36,7 @@ class Follow(PreemptionCase):
         self.vacate_for(job, "node2")
         self.slurm.wait_state(job, "RUNNING")
         self.assertEqual(self.running(job)["nodes"], ["node2"])
-        ended = self.slurm.wait_state(job, "COMPLETED")
+        ended = self.end_job(job)
         self.assertEqual((ended["BatchHost"], ended["Restarts"]), ("node2", "1"))
         self.assert_counted(job)
         self.siding.wait_state(job, "done")
@@ -47,11 +47,11 @@ class Follow(PreemptionCase):
         self.running(job)
         self.siding.ctl("checkpoint", job)
         self.assertEqual(self.siding.job(job)["checkpoint"], f"slurm-{job}.1")
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assert_counted(job)
 
     def test_it_is_saved_as_often_as_it_asked(self):
-        job = self.submit("--siding-preemptible", "--siding-checkpoint-interval=1s", self.counter(steps=100000), uid=NOBODY)
+        job = self.submit("--siding-preemptible", "--siding-checkpoint-interval=1s", self.counter(), uid=NOBODY)
         self.running(job)
         wait_for("two checkpoints", lambda: sum(e["kind"] == "continued" for e in self.siding.events(job)) >= 2)
         self.assertEqual(self.slurm.job(job)["Restarts"], "0")
@@ -63,7 +63,7 @@ class Follow(PreemptionCase):
         self.siding.ctl("suspend", job)
         self.assertEqual(self.siding.state(job), "suspended")
         self.siding.ctl("resume", job)
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assert_counted(job)
 
     def test_a_controller_that_was_killed_knows_it_again(self):
@@ -74,11 +74,11 @@ class Follow(PreemptionCase):
         self.siding.start_controller()
         self.assertEqual(self.running(job)["nodes"], ["node1"])
         self.vacate_for(job, "node2")
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assert_counted(job)
 
     def test_a_job_that_slurm_requeued_by_itself_is_followed(self):
-        job = self.submit("--siding-preemptible", self.counter(steps=100000), uid=NOBODY)
+        job = self.submit("--siding-preemptible", self.counter(), uid=NOBODY)
         self.wait_counting(job)
         self.running(job)
         self.slurm.run("scontrol", "requeue", job)

@@ -87,7 +87,7 @@ class Site(PreemptionCase):
         job = self.submit("--siding-preemptible", self.counter())
         self.wait_counting(job)
         self.vacate(job)
-        self.assertEqual(self.slurm.wait_state(job, "COMPLETED")["BatchHost"], "node2")
+        self.assertEqual(self.end_job(job)["BatchHost"], "node2")
         self.assert_counted(job)
 
     def node_log(self):
@@ -139,7 +139,7 @@ class Site(PreemptionCase):
                         str(ROOT / "cmake" / "InstallKept.cmake")], check=True, capture_output=True)
         self.assertEqual((self.site / "bin" / "siding-init").read_bytes(), newer.read_bytes())
         self.slurm.run("scontrol", "update", "NodeName=node2", "State=resume")
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assert_counted(job)
 
 

@@ -1,11 +1,11 @@
 """What tests of preemptible jobs on a real Slurm start from: an agent on each node, and a job whose output shows whether all of its
 work was done, each piece once."""
 
+import shlex
 import unittest
 
 from case import BIN, PLUGIN, Agents, SlurmCase, find_criu, jobs, wait_for
 
-STEPS = 150
 NOBODY = 65534
 
 
@@ -23,16 +23,23 @@ class PreemptionCase(SlurmCase):
         self.work = self.slurm.dir / "work"
         self.work.mkdir()
         self.work.chmod(0o777)
-        self.gate = self.work / "gate"
 
     def set_up_agents(self):
         """Called before they start."""
 
-    def counter(self, ending="", steps=STEPS, gate=None):
-        """A batch script around a counter that writes each of its numbers once. It does not end before the file `gate` is there."""
-        command = jobs.command(self.work, "counter", jobs.COUNTER, steps, 8, *([gate] if gate else []))
+    @property
+    def gate(self):
+        """Without this file no counter of the test ends."""
+        return self.work / "gate"
+
+    def count(self, mib=8):
+        """A counter as a shell's command."""
+        return shlex.join(jobs.command(self.work, "counter", jobs.COUNTER, self.gate, mib))
+
+    def counter(self, ending=""):
+        """A batch script around a counter."""
         script = self.work / "job.sh"
-        script.write_text(f"#!/bin/bash\n{' '.join(command)}\n{ending}\n")
+        script.write_text(f"#!/bin/bash\n{self.count()}\n{ending}\n")
         return script
 
     def submit(self, *args, uid=None):
@@ -52,6 +59,18 @@ class PreemptionCase(SlurmCase):
         if to:
             self.slurm.run("scontrol", "update", f"JobId={job}", f"ReqNodeList={to}")
 
+    def end_job(self, job, state="COMPLETED"):
+        """Opens the gate; what Slurm says of the job when it has ended."""
+        self.gate.touch()
+        return self.slurm.wait_state(job, state)
+
     def assert_counted(self, job):
-        problem = jobs.counted(self.work / f"out.{job}", STEPS)
-        self.assertIsNone(problem, self.output(job)[-500:])
+        self.assertIsNone(jobs.counted(self.work / f"out.{job}"), self.output(job)[-500:])
+
+    def assert_step_counted(self, job):
+        """Among what Slurm and the script say."""
+        lines = [line for line in self.output(job).splitlines() if line.isdigit() or line == "done"]
+        self.assertIsNone(jobs.miscounted(lines), self.output(job)[-500:])
+
+    def assert_began_anew(self, job):
+        self.assertTrue(jobs.began_anew(self.output(job).splitlines()), self.output(job)[-500:])

@@ -9,8 +9,6 @@ import unittest
 from case import main
 from job_case import NOBODY, PreemptionCase
 
-ROUNDS = 150
-
 
 @unittest.skipUnless(shutil.which("mpicc") and shutil.which("mpirun"), "needs Open MPI (./run setup)")
 class Mpi(PreemptionCase):
@@ -22,22 +20,23 @@ class Mpi(PreemptionCase):
         self.ring = self.work / "ring"
         subprocess.run(["mpicc", "-O1", "-o", self.ring, pathlib.Path(__file__).with_name("ring.c")], check=True)
 
-    def script(self):
+    def script(self, until):
         path = self.work / "mpi.sh"
-        path.write_text(f"#!/bin/bash\n{self.mpirun} {self.ring} {ROUNDS}\n")
+        path.write_text(f"#!/bin/bash\n{self.mpirun} {self.ring} {until}\n")
         return path
 
     def lines(self, job):
         return [line for line in self.output(job).splitlines() if line.isdigit() or line.startswith("token")]
 
     def test_a_preempted_run_ends_as_one_that_was_not(self):
-        plain = self.submit(self.script(), uid=NOBODY)
-        self.slurm.wait_state(plain, "COMPLETED")
-        job = self.submit("--siding-preemptible", self.script(), uid=NOBODY)
+        job = self.submit("--siding-preemptible", self.script(self.gate), uid=NOBODY)
         self.wait_counting(job)
         self.vacate(job)
+        self.gate.touch()
         ended = self.slurm.wait_state(job, "COMPLETED", "FAILED")
         self.assertEqual((ended["JobState"], ended["Restarts"]), ("COMPLETED", "1"), self.output(job))
+        plain = self.submit(self.script(len(self.lines(job)) - 1), uid=NOBODY)
+        self.slurm.wait_state(plain, "COMPLETED")
         self.assertEqual(self.lines(job), self.lines(plain))
 
     def test_ranks_that_srun_starts_run_as_if_siding_were_not_there(self):

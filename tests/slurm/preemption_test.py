@@ -5,7 +5,7 @@ import json
 import pathlib
 
 from case import jobs, main, marked_processes, wait_for
-from job_case import NOBODY, STEPS, PreemptionCase
+from job_case import NOBODY, PreemptionCase
 
 
 class Preemption(PreemptionCase):
@@ -13,51 +13,47 @@ class Preemption(PreemptionCase):
         job = self.submit("--siding-preemptible", self.counter("exit 5"))
         self.wait_counting(job)
         self.vacate(job)
-        ended = self.slurm.wait_state(job, "FAILED")
+        ended = self.end_job(job, "FAILED")
         self.assertEqual((ended["ExitCode"], ended["BatchHost"], ended["Restarts"]), ("5:0", "node2", "1"))
         self.assert_counted(job)
 
     def test_so_does_one_of_an_ordinary_user_and_comes_back_again(self):
-        job = self.submit("--siding-preemptible", self.counter(gate=self.gate), uid=NOBODY)
+        job = self.submit("--siding-preemptible", self.counter(), uid=NOBODY)
         self.wait_counting(job)
         self.vacate(job)
         self.wait_counting(job, 40)
         self.vacate(job, incarnation=2, node="node2", to="node1")
-        self.gate.touch()
-        ended = self.slurm.wait_state(job, "COMPLETED")
+        ended = self.end_job(job)
         self.assertEqual((ended["BatchHost"], ended["Restarts"]), ("node1", "2"))
         self.assert_counted(job)
 
     def test_a_step_writes_through_the_pipes_of_its_next_srun(self):
-        command = jobs.command(self.work, "counter", jobs.COUNTER, STEPS, 8)
         script = self.work / "steps.sh"
-        script.write_text(f"#!/bin/bash\nsrun --siding-preemptible {' '.join(command)}\n")
+        script.write_text(f"#!/bin/bash\nsrun --siding-preemptible {self.count()}\n")
         job = self.submit(script)
         self.wait_counting(job)
         rank = 65536
         self.agents.checkpoint({"node1": [f"{job}.1.{rank}"]}, f"slurm-{job}.1")
         self.slurm.wait_state(job, "PENDING")
         self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=node2")
-        self.slurm.wait_state(job, "COMPLETED")
-        lines = [line for line in self.output(job).splitlines() if line.isdigit()]
-        self.assertEqual(lines, [str(i) for i in range(STEPS)])
+        self.end_job(job)
+        self.assert_step_counted(job)
 
     def test_a_step_of_several_tasks_on_two_nodes_goes_on_as_one(self):
-        command = " ".join(jobs.command(self.work, "counter", jobs.COUNTER, STEPS, 4))
         script = self.work / "steps.sh"
-        script.write_text(f"#!/bin/bash\nsrun --siding-preemptible -n4 sh -c 'exec {command} > {self.work}/out.task$SLURM_PROCID'\n")
+        script.write_text(f"#!/bin/bash\nsrun --siding-preemptible -n4 sh -c 'exec {self.count(4)} > {self.work}/out.task$SLURM_PROCID'\n")
         job = self.slurm.submit("-o", self.work / "out.script", "-N2", "--ntasks-per-node=2", script, uid=NOBODY, cwd=self.work)
         for task in range(4):
             self.wait_counting(f"task{task}")
         on = {"node1": (65536, 65537), "node2": (65538, 65539)}
         self.agents.checkpoint({node: [f"{job}.1.{rank}" for rank in ranks] for node, ranks in on.items()}, f"slurm-{job}.1")
-        ended = self.slurm.wait_state(job, "COMPLETED")
+        ended = self.end_job(job)
         self.assertEqual(ended["Restarts"], "1")
         for task in range(4):
             self.assert_counted(f"task{task}")
 
     def test_a_program_that_saves_itself_comes_back_with_its_own_restart(self):
-        command = " ".join(jobs.command(self.work, "saver", jobs.SAVER, self.work / "state", STEPS))
+        command = " ".join(jobs.command(self.work, "saver", jobs.SAVER, self.gate, self.work / "state"))
         script = self.work / "saver.sh"
         script.write_text(f"#!/bin/bash\nexec {command} $([ -e {self.work}/state ] && echo --resume)\n")
         job = self.submit("--siding-preemptible=app", "--siding-checkpoint-signal=USR1@20s", script, uid=NOBODY)
@@ -65,7 +61,7 @@ class Preemption(PreemptionCase):
         task = f"{job}.1.0"
         self.agents.order("node1", task, save={"app": {"signal": 10, "graceUs": 20_000_000}})
         self.agents.wait_phase("node1", task, "SAVED")
-        ended = self.slurm.wait_state(job, "COMPLETED")
+        ended = self.end_job(job)
         self.assertEqual(ended["Restarts"], "1")
         self.assert_counted(job)
 
@@ -77,7 +73,7 @@ class Preemption(PreemptionCase):
         rows = dict(row.split() for row in self.slurm.run("squeue", "-h", "-r", "-o", "%K %A").splitlines())
         self.vacate(rows["2"], to=None)  # Slurm refuses another node for one element
         for element in ("1", "2"):
-            self.slurm.wait_state(rows[element], "COMPLETED")
+            self.end_job(rows[element])
             self.assert_counted(f"{first}_{element}")
 
     def test_a_checkpoint_that_is_called_off_leaves_the_job_running(self):
@@ -87,7 +83,7 @@ class Preemption(PreemptionCase):
         op = self.agents.order("node1", task, dump={"checkpoint": f"slurm-{job}.1", "tier": "SHARED"})
         self.agents.wait_phase("node1", task, "PREPARED")
         self.agents.order("node1", task, op, abort={})
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assert_counted(job)
 
 
@@ -138,7 +134,7 @@ class Ordinary(PreemptionCase):
         init = int(self.agents.wait_phase("node1", f"{job}.1.0", "RUNNING") and self.init_of(job))
         wait_for("the command to be stopped", lambda: self.state_of_children(init) == {"T"})
         self.slurm.run("scontrol", "resume", job)
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assert_counted(job)
 
     def init_of(self, job):
@@ -172,7 +168,7 @@ class Ordinary(PreemptionCase):
         self.agents.kill9_agent("node1")
         self.agents.start_agent("node1")
         self.vacate(job)
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assert_counted(job)
 
 
@@ -182,7 +178,7 @@ class Ordinary(PreemptionCase):
         self.agents.order("node1", f"{job}.1.0", dump={"checkpoint": f"slurm-{job}.1", "tier": "SHARED"})
         self.agents.wait_phase("node1", f"{job}.1.0", "PREPARED")
         self.agents.kill9_agent("node1")
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assert_counted(job)
 
     def test_a_slurmd_that_was_restarted_requeues_it_as_well(self):
@@ -191,7 +187,7 @@ class Ordinary(PreemptionCase):
         self.slurm.stop_node("node1")
         self.slurm.start_node("node1")
         self.vacate(job)
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assert_counted(job)
 
 

@@ -31,8 +31,7 @@ class PutOff(PreemptionCase):
         wait_for("the start to have been put off", lambda: why in self.errors(job))
 
     def assert_went_on(self, job, restarts="2"):
-        ended = self.slurm.wait_state(job, "COMPLETED")
-        self.assertEqual(ended["Restarts"], restarts)
+        self.assertEqual(self.end_job(job)["Restarts"], restarts)
         self.assert_counted(job)
 
     def test_while_the_shared_tier_is_away(self):
@@ -78,12 +77,11 @@ class PutOff(PreemptionCase):
         self.assert_went_on(job, restarts="1")
 
     def test_a_damaged_image_gives_way_to_the_one_before(self):
-        job = self.submit("--siding-preemptible", "-e", self.work / "err.%j", self.counter(gate=self.gate), uid=NOBODY)
+        job = self.submit("--siding-preemptible", "-e", self.work / "err.%j", self.counter(), uid=NOBODY)
         self.wait_counting(job)
         self.agents.checkpoint({"node1": [f"{job}.1.0"]}, f"slurm-{job}.1", keep_running=True)
         self.wait_counting(job, 40)
         self.agents.checkpoint({"node1": [f"{job}.1.0"]}, f"slurm-{job}.2")
-        self.gate.touch()
         self.damage(f"slurm-{job}.2")
         self.wait_put_off(job, "is damaged")  # a restore cuts the file back to what it was
         self.assert_went_on(job)
@@ -96,10 +94,9 @@ class PutOff(PreemptionCase):
     def test_without_an_older_one_it_begins_anew(self):
         job = self.park()
         self.damage(f"slurm-{job}.1")
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assertIn("is damaged", self.errors(job))
-        # What it had written before is still there: Slurm appends.
-        self.assertTrue(self.output(job).endswith("".join(f"{i}\n" for i in range(150)) + "done\n"), self.output(job)[-300:])
+        self.assert_began_anew(job)  # what it had written before is still there: Slurm appends
 
     def test_a_job_that_is_held_goes_on_when_it_is_released(self):
         script = self.work / "held.sh"

@@ -9,14 +9,13 @@ from job_case import NOBODY, PreemptionCase
 
 class Requeue(PreemptionCase):
     def test_a_job_may_be_preempted_three_times(self):
-        job = self.submit("--siding-preemptible", self.counter(gate=self.gate), uid=NOBODY)
+        job = self.submit("--siding-preemptible", self.counter(), uid=NOBODY)
         nodes = ("node1", "node2")
         for incarnation in (1, 2, 3):
             self.wait_counting(job, 30 * incarnation)
             node, other = nodes[(incarnation - 1) % 2], nodes[incarnation % 2]
             self.vacate(job, incarnation, node, other)
-        self.gate.touch()
-        ended = self.slurm.wait_state(job, "COMPLETED")
+        ended = self.end_job(job)
         self.assertEqual((ended["BatchHost"], ended["Restarts"]), ("node2", "3"))
         self.assert_counted(job)
 
@@ -27,6 +26,7 @@ class Requeue(PreemptionCase):
         self.wait_counting(job)
         self.vacate(job)
         self.assertEqual({self.slurm.job(other)["Reason"] for other in after}, {"Dependency"})
+        self.end_job(job)
         for other, kind in zip(after, ("afterok", "afterany")):
             self.slurm.wait_state(other, "COMPLETED")
             self.assertEqual((self.work / f"out.{kind}").read_text(), "done\n")
@@ -49,7 +49,7 @@ class Requeue(PreemptionCase):
         job = self.submit("--siding-preemptible", "--no-requeue", self.counter(), uid=NOBODY)
         self.wait_counting(job)
         self.vacate(job)
-        ended = self.slurm.wait_state(job, "COMPLETED")
+        ended = self.end_job(job)
         self.assertEqual((ended["Requeue"], ended["Restarts"]), ("0", "1"))
         self.assert_counted(job)
 

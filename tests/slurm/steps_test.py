@@ -1,18 +1,17 @@
 #!/usr/bin/python3
 """Batch scripts and the steps that they start with srun: which of them is checkpointed, and what becomes of the other."""
 
-from case import jobs, main, wait_for
-from job_case import NOBODY, STEPS, PreemptionCase
+from case import main, wait_for
+from job_case import NOBODY, PreemptionCase
 
 STEP = 65536  # the rank of its first task; each step has so many
 
 
 class Steps(PreemptionCase):
-    def script(self, text, steps=STEPS):
+    def script(self, text):
         """A batch script in which @count is a command that counts."""
-        command = " ".join(jobs.command(self.work, "counter", jobs.COUNTER, steps, 8))
         path = self.work / "steps.sh"
-        path.write_text("#!/bin/bash\n" + text.replace("@count", command))
+        path.write_text("#!/bin/bash\n" + text.replace("@count", self.count()))
         return path
 
     def park_step(self, job, rank=STEP):
@@ -20,17 +19,14 @@ class Steps(PreemptionCase):
         self.slurm.wait_state(job, "PENDING")
         self.slurm.run("scontrol", "update", f"JobId={job}", "ReqNodeList=node2")
 
-    def numbers(self, job):
-        return [line for line in self.output(job).splitlines() if line.isdigit()]
-
     def test_what_follows_a_step_waits_until_the_step_has_ended(self):
         script = self.script("srun --siding-preemptible @count\necho after\n")
         job = self.submit(script, uid=NOBODY)
         self.wait_counting(job)
         self.park_step(job)
-        ended = self.slurm.wait_state(job, "COMPLETED")
+        ended = self.end_job(job)
         self.assertEqual(ended["Restarts"], "1")
-        self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
+        self.assert_step_counted(job)
         self.assertEqual(self.output(job).splitlines()[-2:], ["done", "after"], self.output(job))
 
     def test_the_step_that_left_goes_on_and_the_one_before_is_done_again(self):
@@ -38,8 +34,8 @@ class Steps(PreemptionCase):
         job = self.submit(script, uid=NOBODY)
         self.wait_counting(job)
         self.park_step(job, STEP * 2)
-        self.slurm.wait_state(job, "COMPLETED")
-        self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
+        self.end_job(job)
+        self.assert_step_counted(job)
         words = [line for line in self.output(job).splitlines() if line in ("first", "last")]
         self.assertEqual(words, ["first", "first", "last"])
 
@@ -50,8 +46,8 @@ class Steps(PreemptionCase):
             self.agents.checkpoint({"node1": [f"{job}.1.{STEP}"]}, f"slurm-{job}.1")
             for _ in range(50):  # a requeue is seen at the first or the second look
                 self.assertEqual(self.slurm.job(job)["JobState"], "RUNNING")
-        self.slurm.wait_state(job, "COMPLETED")
-        self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
+        self.end_job(job)
+        self.assert_step_counted(job)
 
     def test_a_step_does_not_get_the_checkpoint_of_another(self):
         again = '[ -n "$SLURM_RESTART_COUNT" ]'
@@ -59,7 +55,7 @@ class Steps(PreemptionCase):
         job = self.submit(script, uid=NOBODY)
         self.wait_counting(job)
         self.park_step(job)
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assertIn(f"siding: checkpoint slurm-{job}.1 is of another command", self.output(job))
         self.assertIn("second", self.output(job).splitlines())
 
@@ -71,8 +67,8 @@ class Steps(PreemptionCase):
         self.agents.checkpoint({"node1": [f"{job}.1.{STEP}"]}, f"slurm-{job}.1")
         self.slurm.start_controller()
         self.slurm.wait_answer()
-        self.slurm.wait_state(job, "COMPLETED")
-        self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
+        self.end_job(job)
+        self.assert_step_counted(job)
         self.assertEqual(self.output(job).count("after"), 1)
 
     def test_a_script_that_waits_for_a_step_cannot_be_checkpointed_and_says_why(self):
@@ -85,7 +81,7 @@ class Steps(PreemptionCase):
         report = wait_for("the order to fail", lambda: (r := self.agents.report("node1", task)).get("failedOp") == str(op) and r)
         self.assertIn("srun --siding-preemptible", report["error"])
         self.assertEqual(report["phase"], "RUNNING")
-        self.slurm.wait_state(job, "COMPLETED")
+        self.end_job(job)
         self.assert_counted(job)
 
     def test_that_its_steps_have_ended_makes_no_difference(self):
@@ -100,14 +96,14 @@ class Steps(PreemptionCase):
         job = self.submit(script, uid=NOBODY)
         self.wait_counting(job)
         self.park_step(job)
-        ended = self.slurm.wait_state(job, "COMPLETED")
+        ended = self.end_job(job)
         self.assertEqual(ended["Restarts"], "1")
-        self.assertEqual(self.numbers(job), [str(i) for i in range(STEPS)])
+        self.assert_step_counted(job)
 
 
 class StepsUnderCgroups(PreemptionCase):
     proctrack = "cgroup"
-    script, park_step, numbers = Steps.script, Steps.park_step, Steps.numbers
+    script, park_step = Steps.script, Steps.park_step
 
     test_what_follows_a_step_waits_until_the_step_has_ended = Steps.test_what_follows_a_step_waits_until_the_step_has_ended
 

@@ -60,7 +60,7 @@ class Preemption(ControllerCase):
         self.bed.call("POST", PODS, blocker)
         self.addCleanup(self.delete, "blocker")
         self.wait_running("blocker")
-        self.urgent("late", start_by="+10s")
+        self.urgent("late", start_by="+10m")
         wait_for("the refusal", lambda: self.events("late", "SidingRefused"))
         self.assertFalse(self.is_kept())
         self.assertEqual(self.pod_now("blocker")["status"]["phase"], "Running")

@@ -28,8 +28,6 @@ ELSEWHERE |= {f"agent.pod.{point}": "agent_node_pod_test" for point in (
 # Steps that are delayed beyond the dump's deadline as well: those up to the decision that the image counts.
 LATE_AT = ("agent.dump", "agent.dump.draft", "agent.dump.ready", "criu.dump", "criu.dump.step", "agent.dump.frozen",
            "agent.dump.sealed", "agent.dump.prepared")
-# What is refused for a cause outside of siding is tried again a minute later.
-RETRIED_LATER = ("shim.shared=error",)
 # How many of the first times that a point is reached are tried, where it is reached often. Else the first.
 TIMES = {
     "engine.decided": 18, "engine.recorded": 18, "engine.order": 12, "agent.order": 4, "agent.record": 8, "agent.recorded": 8,
@@ -49,8 +47,7 @@ def make(point, kind, nth, what):
     name = f"{point}={kind}" + (f"@{nth}" if nth > 1 else "")
     fault = {"delay": f"{point}=delay={DELAY}", "late": f"{point}=delay={LATE}"}.get(kind, f"{point}={kind}") + f"@{nth}"
     tag = f"m{zlib.crc32((RUN + name).encode()):08x}"
-    play = "late" if kind == "late" or name in RETRIED_LATER else PLAY_OF.get(point, "main")
-    return Combination(name, point, fault, play, tag, what)
+    return Combination(name, point, fault, PLAY_OF.get(point, "main"), tag, what)
 
 
 def all_of_them(selection=False):

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """A job whose result shows whether anything of it was lost, repeated or changed.
 
-usage: worker.py STEPS OUT [STATE | --stubborn]
-Writes a number a step into OUT.RANK.log and, at its end, a line with the digest of that file into OUT.RANK.ended. With
-STATE it saves itself there at SIGUSR1 and ends; --resume continues from it. --stubborn: it does not end at a SIGTERM. With
-$FAKE_GPU_STATES it uses the GPU of a driver that has none: a step is done only while its state there is "running"."""
+usage: worker.py GATE STEPS OUT [STATE | --stubborn]
+Works until there is a file GATE, and STEPS more. Writes a number a step into OUT.RANK.log and, at its end, a line with how many there
+are and the digest of that file into OUT.RANK.ended. With STATE it saves itself there at SIGUSR1 and ends; --resume continues from it.
+--stubborn: it does not end at a SIGTERM. With $FAKE_GPU_STATES it uses the GPU of a driver that has none: a step is done only while its
+state there is "running"."""
 
 import hashlib
 import mmap
@@ -17,8 +18,8 @@ import time
 RUNNING = "0"
 
 arguments = [a for a in sys.argv[1:] if not a.startswith("--")]
-steps, out = int(arguments[0]), f"{arguments[1]}.{os.environ['SIDING_RANK']}"
-state = arguments[2] if len(arguments) > 2 else None
+gate, steps, out = arguments[0], int(arguments[1]), f"{arguments[2]}.{os.environ['SIDING_RANK']}"
+state = arguments[3] if len(arguments) > 3 else None
 resume = "--resume" in sys.argv
 at = int(open(state).read()) if resume else 0
 # From the beginning: what an earlier start has written does not count.
@@ -53,18 +54,22 @@ if state:
 gpu = os.environ.get("FAKE_GPU_STATES") and f"{os.environ['FAKE_GPU_STATES']}/{os.getpid()}"
 if gpu:
     open(gpu, "w").write(RUNNING)
-while at < steps:
+left = None  # until the gate is there
+while left != 0:
+    if left is None and os.path.exists(gate):
+        left = steps
     while gpu and open(gpu).read(1) != RUNNING:
         time.sleep(0.001)
     log.write(f"{at}\n")
     log.flush()
     at += 1
+    left = left and left - 1
     struct.pack_into("q", shared, 0, struct.unpack_from("q", shared, 0)[0] + 1)
     time.sleep(0.02)
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 assert hashlib.sha256(ballast).hexdigest() == before, "memory changed"
-assert struct.unpack_from("q", shared, 0)[0] == steps, "shared memory changed"
+assert struct.unpack_from("q", shared, 0)[0] == at, "shared memory changed"
 os.unlink(name)
 log.seek(0)
 with open(out + ".ended", "a") as f:
-    f.write(hashlib.sha256(log.read().encode()).hexdigest() + "\n")
+    f.write(f"{at} {hashlib.sha256(log.read().encode()).hexdigest()}\n")

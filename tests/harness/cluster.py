@@ -297,12 +297,18 @@ class Cluster:
         return self.ctl("nodes").get("nodes", [])
 
     def wait_state(self, job, *states):
+        view = None
+
         def there():
-            now = self.job(job)
-            ended = now["state"] in ("done", "failed", "cancelled")
-            assert now["state"] in states or not ended, f"job {job} {now['state']}: {now.get('reason')}"
-            return now if now["state"] in states else None
-        return wait_for(f"job {job} to be {' or '.join(states)}", there)
+            nonlocal view
+            view = self.job(job)
+            return view["state"] in (*states, "done", "failed", "cancelled")
+        try:
+            wait_for(f"job {job} to be {' or '.join(states)}", there)
+        except AssertionError as timed_out:
+            raise AssertionError(f"{timed_out}; it is {view['state']}: {view.get('reason')}") from None
+        assert view["state"] in states, f"job {job} {view['state']}: {view.get('reason')}"
+        return view
 
     def events(self, job=None):
         return self.ctl("events", *(["--job", job] if job else []))

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 
-from cluster import BIN, find_criu, wait_for
+from cluster import BIN, PATIENCE, find_criu, wait_for
 
 
 class Agents:
@@ -60,11 +60,11 @@ class Agents:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
         for process in self.agents.values():
-            process.wait(20)
+            process.wait(PATIENCE)
         if self.gateway:
             self.gateway.stdin.close()
-            self.gateway.wait(10)
-            self.reader.join(10)
+            self.gateway.wait(PATIENCE)
+            self.reader.join(PATIENCE)
             self.gateway.stdout.close()
 
     def _read(self):

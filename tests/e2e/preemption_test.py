@@ -32,7 +32,8 @@ class Preemption(ClusterCase):
         for victim in victims:
             self.wait_counting(victim)
         self.assert_in_time(self.express())
-        killed = next(victim for victim in victims if self.cluster.job(victim)["preemptions"])
+        killed, other = sorted(victims, key=lambda victim: not self.cluster.job(victim)["preemptions"])
+        self.assert_counted(other)
         self.end_job(killed)
         self.assertTrue(jobs.began_anew((self.outputs() / f"{killed}.0").read_text().splitlines()))
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from agent_case import JOBS, NODE, SavedPodsCase
-from case import MERGE_PATCH, PODS, ROOT, main, wait_for
+from case import MERGE_PATCH, PATIENCE, PODS, ROOT, main, wait_for
 from controller import ControllerCase
 
 # Each line follows from the one before it: what is lost, doubled or begun again shows. It ends when a test opens its gate.
@@ -274,7 +274,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.start_agent(SIDING_FAULT="agent.pod.leaves=kill")
         self.wait_state("frozen", "running")
         self.urgent("steer")
-        self.agent.wait(60)
+        self.agent.wait(PATIENCE)
         self.start_agent()
         self.wait_running("steer")
         self.finish("steer")
@@ -287,7 +287,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.start_agent(SIDING_FAULT="agent.pod.dumped=kill")
         self.wait_state("lucky", "running")
         self.urgent("steer")
-        self.agent.wait(60)
+        self.agent.wait(PATIENCE)
         self.start_agent()
         self.wait_running("steer")  # it makes way a moment later
         self.finish("steer")
@@ -301,7 +301,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.start_agent(SIDING_FAULT="agent.pod.committed=kill")
         self.wait_state("late", "running")
         self.urgent("steer")
-        self.agent.wait(60)  # it is frozen, its image counts, and nobody knows of it yet
+        self.agent.wait(PATIENCE)  # it is frozen, its image counts, and nobody knows of it yet
         self.guard_job("late")
         self.start_agent()
         self.wait_running("steer")

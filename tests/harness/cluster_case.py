@@ -5,6 +5,12 @@ import sys
 import unittest
 
 
+def has_failed(test):
+    """For its cleanups: unittest takes each of them for a success of its own."""
+    result = test._outcome.result
+    return any(failed is test for failed, _ in [*result.failures, *result.errors])
+
+
 class WithCluster(unittest.TestCase):
     def setUp(self):
         self.cluster = self.make_cluster()
@@ -16,7 +22,7 @@ class WithCluster(unittest.TestCase):
 
     def _finish(self):
         self.cluster.stop()
-        if not self._outcome.success:
+        if has_failed(self):
             for log in sorted(self.cluster.logs.iterdir()):
                 print(f"---- {log.name}\n{self.cluster.tail(log.stem, 40)}", file=sys.stderr)
         shutil.rmtree(self.cluster.dir, ignore_errors=True)

@@ -123,7 +123,9 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   LocalIdentities local(config.limits);
   const std::unique_ptr<Identities> remote = RemoteIdentities(config);
   const IdentitiesByWay identities(local, remote.get());
-  Gateway gateway({.heartbeat_interval = config.heartbeat, .epoch = lease->epoch()}, identities);
+  Gateway gateway(
+      {.heartbeat_interval = config.heartbeat, .epoch = lease->epoch(), .cluster = journal->cluster()},
+      identities);
   const SteadyClock clock;
   Engine engine(policy, *journal, manager->platform(), manager->Around(gateway), clock);
   engine.SetRetention(config.retention);

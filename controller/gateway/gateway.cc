@@ -204,6 +204,7 @@ class Gateway::Stream final : public grpc::ServerBidiReactor<v1::FromAgent, v1::
     v1::ToAgent welcome;
     welcome.mutable_welcome()->set_heartbeat_interval_us(gateway_.options_.heartbeat_interval.count());
     welcome.mutable_welcome()->set_epoch(gateway_.options_.epoch);
+    welcome.mutable_welcome()->set_cluster(gateway_.options_.cluster);
     MutexLock lock(mutex_);
     if (ended_) return;
     welcomed_ = true;

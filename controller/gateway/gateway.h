@@ -24,7 +24,8 @@ struct GatewayOptions {
   size_t most_waiting = 10'000;
   // In which a stream must have said its Hello.
   Duration hello_within = std::chrono::seconds(10);
-  int64_t epoch = 0;  // of this controller: agents that have met a later one refuse it
+  int64_t epoch = 0;    // of this controller: agents that have met a later one refuse it
+  int64_t cluster = 0;  // Journal::cluster()
   // By which it is told how fast a node sends.
   std::function<NodePace::Clock::time_point()> now = NodePace::Clock::now;
 };

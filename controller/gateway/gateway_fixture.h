@@ -103,6 +103,7 @@ class GatewayTest : public testing::Test {
                   .most_waiting = kMostWaiting,
                   .hello_within = hello_within,
                   .epoch = 5,
+                  .cluster = 77,
                   .now = [this] { return NodePace::Clock::time_point(clock_.Now().time_since_epoch()); }},
                  identities_) {
     gateway_.Attach(events_);

@@ -26,6 +26,7 @@ TEST_F(GatewayTest, AWelcomeSaysWhichControllerItIs) {
   agent.Hello("n1");
   ASSERT_TRUE(agent.IsWelcomed());
   EXPECT_EQ(agent.welcome.epoch(), 5);
+  EXPECT_EQ(agent.welcome.cluster(), 77);
 }
 TEST_F(GatewayTest, TheWelcomeComesBeforeTheCommandsThatTheHelloCaused) {
   events_.on_connected = [&](const NodeId& node) {

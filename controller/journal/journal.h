@@ -36,6 +36,9 @@ class Journal {
   virtual absl::Status Copy(const std::string& to, const CopyProgress& /*progress*/) {
     return absl::UnimplementedError(to + ": this journal is not in a file");
   }
+  // Drawn when it was made, and the same in all its copies: tells what its cluster has from what others have.
+  // 0: it has none.
+  virtual int64_t cluster() const { return 0; }
   // The last event of a copy that was put back, until a JournalRestored is appended; 0: it is none.
   virtual int64_t restored() const { return 0; }
 };

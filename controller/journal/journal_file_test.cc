@@ -232,6 +232,15 @@ TEST_F(CopyTest, ACopyBesideAnotherJournalsLogIsRefused) {
   }
 }
 
+TEST_F(CopyTest, ACopyIsOfTheSameCluster) {
+  const int64_t cluster = (*OpenSqliteJournal(path_))->cluster();
+  EXPECT_GT(cluster, 0);
+  EXPECT_EQ((*OpenSqliteJournal(path_))->cluster(), cluster);
+  ASSERT_TRUE(CopyJournal(path_, copy_).ok());
+  EXPECT_EQ((*OpenSqliteJournal(copy_))->cluster(), cluster);
+  EXPECT_NE((*OpenSqliteJournal(path_ + ".other"))->cluster(), cluster);
+}
+
 TEST_F(CopyTest, ACopyWhoseTakingOverWasInterruptedIsTakenOver) {
   ASSERT_TRUE(CopyJournal(path_, copy_).ok());
   for (const std::string& left : {copy_ + ".new", copy_ + ".new-journal"}) std::ofstream(left) << "half";

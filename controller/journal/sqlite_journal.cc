@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -43,6 +45,7 @@ class SqliteJournal final : public Journal {
       const auto long_work = lease_.WithoutTurns();
       SIDING_RETURN_IF_ERROR(Migrate(db_));
     }
+    SIDING_ASSIGN_OR_RETURN(cluster_, Cluster());
     SIDING_ASSIGN_OR_RETURN(last_seq_, db_.Number("SELECT max(seq) FROM events", 0));
     SIDING_ASSIGN_OR_RETURN(removed_, db_.Meta("removed", 0));
     SIDING_ASSIGN_OR_RETURN(restored_, db_.Meta("restored", 0));
@@ -119,9 +122,22 @@ class SqliteJournal final : public Journal {
     return lease_.shared() ? CopyBetweenAppends(db_, to, progress) : CopyJournal(db_.path(), to, progress);
   }
 
+  int64_t cluster() const override { return cluster_; }
   int64_t restored() const override { return restored_; }
 
  private:
+  // Of a journal of an earlier siding it is drawn now.
+  absl::StatusOr<int64_t> Cluster() {
+    SIDING_ASSIGN_OR_RETURN(const int64_t known, db_.Meta("cluster", 0));
+    if (known != 0) return known;
+    std::random_device random;
+    const auto drawn = std::uniform_int_distribution<int64_t>(1, std::numeric_limits<int64_t>::max())(random);
+    SIDING_ASSIGN_OR_RETURN(Transaction transaction, BeginAsHolder());
+    SIDING_RETURN_IF_ERROR(db_.SetMeta("cluster", drawn));
+    SIDING_RETURN_IF_ERROR(transaction.Commit());
+    return drawn;
+  }
+
   // The log that SQLite writes ahead is faster, but lies in memory that hosts do not share.
   absl::Status SetMode() {
     const std::string mode = lease_.shared() ? "truncate" : "wal";
@@ -198,6 +214,7 @@ class SqliteJournal final : public Journal {
   Lease& lease_;
   Database db_;
   Statement insert_;  // after db_: it must be finalized first
+  int64_t cluster_ = 0;
   int64_t last_seq_ = 0;
   int64_t removed_ = 0;  // events, of forgotten jobs
   int64_t restored_ = 0;

@@ -167,8 +167,6 @@ absl::Status Judge(const SharedMemoryFile& file, const Opened& opened, const std
 
 }  // namespace
 
-std::string SharedMemoryMark(int64_t job, int rank) { return absl::StrCat(job, ".", rank); }
-
 absl::StatusOr<std::vector<SharedMemoryFile>> SaveSharedMemory(pid_t init, const Account& user,
                                                                const std::string& mark,
                                                                const std::string& image_folder,

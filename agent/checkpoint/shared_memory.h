@@ -6,8 +6,8 @@
 // user's. All others, such as data that somebody has put there to be read, are files like those on disks: see
 // open_files.h.
 //
-// A file that goes into an image gets its task's mark, an extended attribute that only root can set. A
-// restore writes over a file with this mark that no process has open, and over no other.
+// A file that goes into an image gets its task's mark (agent/os/names.h), an extended attribute that only
+// root can set. A restore writes over a file with this mark that no process has open, and over no other.
 #pragma once
 
 #include <sys/types.h>
@@ -32,9 +32,6 @@ struct SharedMemoryFile {
   FileId id;          // here and now; not kept in the image
   bool operator==(const SharedMemoryFile&) const = default;
 };
-
-// The mark of a job's files, by its number and the task's rank.
-std::string SharedMemoryMark(int64_t job, int rank);
 
 // Marks the files that the processes of the tree have, and copies them into the folder. The processes must be
 // frozen. A file whose node takes no marks is left out. kFailedPrecondition names a file with a lease, or one

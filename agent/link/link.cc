@@ -156,6 +156,7 @@ bool Link::Serve(const LinkTarget& controller) {
     return false;
   }
   FaultHere<"agent.welcomed: the controller has taken the agent's list of tasks">();
+  host_->Execute(welcome);
   spdlog::info("connected to the controller at {}", controller.target);
   session.StartReading([&] {
     v1::ToAgent command;

@@ -91,6 +91,7 @@ class LinkTest : public testing::Test, public TaskHost {
   // TaskHost
   void Execute(const v1::ToAgent& command) override {
     MutexLock lock(mutex_);
+    if (command.has_welcome()) return;
     executed_.push_back(command.op());
     changed_.NotifyAll();
   }

@@ -9,11 +9,13 @@
 #include "agent/criu/criu.h"
 #include "agent/gpu/huge_pages.h"
 #include "agent/gpu/node_gpus.h"
+#include "agent/node/job_tasks.h"
 #include "agent/node/leftovers.h"
 #include "agent/node/local_task_host.h"
 #include "agent/node/rates.h"
 #include "agent/os/fence.h"
 #include "agent/os/freezer.h"
+#include "agent/os/names.h"
 #include "agent/pods/container_runtime.h"
 #include "agent/pods/container_starts.h"
 #include "common/clock.h"
@@ -27,6 +29,8 @@ struct HostContext {
   ReportSink& sink;
   const Clock& clock;
   std::string boot_id;
+  std::unique_ptr<NodeCluster> cluster;
+  JobTasks job_tasks;
   Freezer freezer;
   Fence fence;
   Freezer signals = Freezer::WithSignals();  // for tasks that a cluster manager keeps in its own cgroups

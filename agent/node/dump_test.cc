@@ -64,6 +64,40 @@ TEST_F(DumpTest, RestoredJobCanBeDumpedAgain) {
   AwaitPhase(v1::CHECKPOINTED, 2);
 }
 
+// The folder for temporary files is one that it has in its environment, and may have files open in.
+TEST_F(DumpTest, ARestoredJobKeepsItsNamesWhateverTheNodesClusterIsByThen) {
+  LaunchCounter(Counter());
+  const std::string begun = (ProgramNames{cluster(), job_, 0}).Tmpdir(getuid());
+  DumpAndCommit(2, "1.1");
+  std::filesystem::remove_all(begun);
+  v1::ToAgent welcome;
+  welcome.mutable_welcome()->set_cluster(0xabc);
+  Order(welcome);
+  ASSERT_EQ(cluster(), "0000000000000abc");
+  Restore(Counter(), "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  EXPECT_TRUE(std::filesystem::exists(begun));
+  EXPECT_FALSE(std::filesystem::exists((ProgramNames{cluster(), job_, 0}).Tmpdir(getuid())));
+  std::filesystem::remove_all(begun);
+}
+
+TEST_F(DumpTest, AJobBegunByAnEarlierVersionKeepsItsNames) {
+  LaunchCounter(Counter());
+  host_.reset();
+  const std::string path = tasks_folder() + "/" + std::to_string(job_) + ".1.0/task.json";
+  auto record = ReadJsonFile<agent::TaskRecord>(path);
+  ASSERT_TRUE(record.ok());
+  record->clear_begun_in();
+  ASSERT_TRUE(WriteJsonFile(path, *record, 0600).ok());
+  StartHost();
+  DumpAndCommit(2, "1.1");
+  Restore(Counter(), "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  const std::string old = (ProgramNames{"", job_, 0}).Tmpdir(getuid());
+  EXPECT_TRUE(std::filesystem::exists(old));
+  std::filesystem::remove_all(old);
+}
+
 TEST_F(DumpTest, AbortLetsTheJobGoOn) {
   LaunchCounter(Counter());
   Dump(2, "1.1");

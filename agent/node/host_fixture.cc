@@ -12,7 +12,6 @@
 #include "agent/node/rates.h"
 #include "agent/os/freezer.h"
 #include "agent/os/processes.h"
-#include "agent/os/tmpdir.h"
 #include "agent/task/json_file.h"
 #include "agent/task/task_record.pb.h"
 #include "common/patience_for_test.h"
@@ -79,16 +78,19 @@ HostTest::~HostTest() {
     auto record = ReadJsonFile<agent::TaskRecord>(entry.path().string() + "/task.json");
     const pid_t init =
         record.ok() && IsAlive(record->init().pid(), record->init().start_time()) ? record->init().pid() : 0;
-    freezer.KillAll(task, init);
-    freezer.RemoveCgroup(task).IgnoreError();
+    const std::string cgroup = NameOutside(task, record.ok() ? record->cluster() : cluster());
+    freezer.KillAll(cgroup, init);
+    freezer.RemoveCgroup(cgroup).IgnoreError();
   }
+  const std::string of = cluster();
   // The shims still write down what they saw of the end.
   const auto removed = [&] {
     std::filesystem::remove_all(folder_, error);
     return !std::filesystem::exists(folder_);
   };
   EXPECT_TRUE(PollUntil(removed, kPatience));
-  for (const uid_t uid : {getuid(), kUser}) std::filesystem::remove_all(TaskTmpdir(uid, job_, 0), error);
+  for (const uid_t uid : {getuid(), kUser})
+    std::filesystem::remove_all(ProgramNames{of, job_, 0}.Tmpdir(uid), error);
 }
 
 void HostTest::NeedRoot() {

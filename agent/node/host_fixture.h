@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/node/local_task_host.h"
+#include "agent/os/names.h"
 #include "common/clock.h"
 #include "common/mutex.h"
 #include "gmock/gmock.h"
@@ -49,6 +50,8 @@ class HostTest : public ::testing::Test {
   v1::TaskRef Task(int incarnation = 1) const;
   std::string output() const { return folder_ + "/out.1.0"; }
   std::string tasks_folder() const { return folder_ + "/n1/tasks"; }
+  // The name of the cluster that n1 takes itself for.
+  std::string cluster() const { return NodeCluster(folder_ + "/n1/cluster").Name(); }
 
   void Launch(const v1::JobSpec& spec, int64_t op = 1);
   void Dump(int64_t op, const std::string& checkpoint, bool keep_running = false, int64_t patience_us = 0);

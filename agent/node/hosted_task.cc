@@ -17,13 +17,16 @@ namespace {
 constexpr Duration kUndoPatience = std::chrono::seconds(5);
 
 // The record of a task that is new says whose it is.
-agent::TaskRecord Named(agent::TaskRecord record, const TaskId& id, const std::string& boot_id) {
+agent::TaskRecord Named(agent::TaskRecord record, const TaskId& id, const HostContext& host) {
   if (record.report().has_task()) return record;
   v1::TaskRef& ref = *record.mutable_report()->mutable_task();
   ref.set_job(id.job.value());
   ref.set_incarnation(id.incarnation);
   ref.set_rank(id.rank);
-  record.set_boot_id(boot_id);
+  record.set_boot_id(host.boot_id);
+  if (record.has_cluster()) return record;
+  record.set_cluster(host.cluster->Name());
+  record.set_begun_in(record.cluster());
   return record;
 }
 
@@ -34,8 +37,10 @@ HostedTask::HostedTask(HostContext& host, TaskId id, std::string folder, agent::
       id_(id),
       name_(ToString(id)),
       folder_(std::move(folder)),
-      machine_(Named(std::move(record), id, host.boot_id)),
-      record_(machine_.record()) {}
+      machine_(Named(std::move(record), id, host)),
+      record_(machine_.record()),
+      cluster_(machine_.record().cluster()),
+      outside_(NameOutside(name_, cluster_)) {}
 
 void HostedTask::StopWork() {
   {

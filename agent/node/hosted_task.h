@@ -76,7 +76,7 @@ class HostedTask {
   // Whether the image of the last dump is in its store. Takes as long as the disk does.
   bool ImageIsVisible() ABSL_LOCKS_EXCLUDED(mutex_);
   // For the files of an encrypted image while it is being restored.
-  std::string PlainFolder() const { return host_.PlainFolder() + "/restore/" + name_; }
+  std::string PlainFolder() const { return host_.PlainFolder() + "/restore/" + outside_; }
   bool Interrupted() const { return interrupt_ || host_.stopping; }
 
   HostContext& host_;
@@ -88,6 +88,8 @@ class HostedTask {
   CondVar changed_;
   TaskMachine machine_ ABSL_GUARDED_BY(mutex_);
   agent::TaskRecord& record_ ABSL_GUARDED_BY(mutex_);  // the machine's
+  const std::string cluster_;                          // that started it
+  const std::string outside_;  // what is this task's alone outside of its folder, see agent/os/names.h
   // Copies of the machine's, for the worker, which looks at them without mutex_.
   std::atomic<bool> interrupt_{false};
   std::atomic<bool> kill_now_{false};

@@ -6,7 +6,6 @@
 
 #include "agent/node/host_fixture.h"
 #include "agent/os/processes.h"
-#include "agent/os/tmpdir.h"
 #include "agent/shim/shim.h"
 #include "common/fault.h"
 #include "common/files.h"
@@ -215,8 +214,29 @@ TEST_F(LaunchTest, ForgetLeavesNothing) {
         return host().Reports().empty();
       },
       kPatience));
-  EXPECT_FALSE(std::filesystem::exists(TaskTmpdir(getuid(), job_, 0)));
+  EXPECT_FALSE(std::filesystem::exists((ProgramNames{cluster(), job_, 0}).Tmpdir(getuid())));
   EXPECT_TRUE(PollUntil([&] { return std::filesystem::is_empty(tasks_folder()); }, kPatience));
+}
+
+TEST_F(LaunchTest, ALaterTaskOfTheJobKeepsWhatHasItsName) {
+  Launch(Job({"1"}));
+  AwaitPhase(v1::EXITED);
+  v1::ToAgent again = Command(100, 2);
+  *again.mutable_launch()->mutable_spec() = Job({"100000"});
+  Order(again);
+  AwaitPhase(v1::RUNNING, 2);
+  v1::ToAgent forget = Command(2);
+  forget.mutable_forget();
+  EXPECT_TRUE(PollUntil(
+      [&] {
+        Order(forget);
+        return host().Reports().size() == 1;
+      },
+      kPatience));
+  EXPECT_TRUE(PollUntil(
+      [&] { return !std::filesystem::exists(tasks_folder() + "/" + std::to_string(job_) + ".1.0"); },
+      kPatience));
+  EXPECT_TRUE(std::filesystem::exists((ProgramNames{cluster(), job_, 0}).Tmpdir(getuid())));
 }
 
 v1::ToAgent SaveByExit(v1::ToAgent save, int64_t grace_us) {

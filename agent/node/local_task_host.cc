@@ -92,6 +92,7 @@ class LocalTaskHost final : public TaskHost {
       spdlog::error("{}", std::string(status.message()));
     }
     RemoveHalfWritten(host_.options.state_dir);
+    host_.cluster = std::make_unique<NodeCluster>(host_.options.state_dir + "/cluster");
     host_.rates = std::make_unique<Rates>(host_.options.state_dir + "/rates.json");
     OpenStore(v1::LOCAL);
     OpenStore(v1::SHARED);
@@ -124,6 +125,7 @@ class LocalTaskHost final : public TaskHost {
   }
 
   void Execute(const v1::ToAgent& command) override {
+    if (command.has_welcome()) return host_.cluster->Join(command.welcome().cluster());
     FaultHere<"agent.order: an order has come">();
     switch (command.what_case()) {
       case v1::ToAgent::WHAT_NOT_SET:
@@ -385,7 +387,12 @@ class LocalTaskHost final : public TaskHost {
     // Its name is all that is known of it, and it may live: not to be told of would be to say that it is
     // gone. It is ended, and judged by what its shim has left.
     SIDING_RETURN_IF_ERROR(EndShim(folder));
-    tasks_[*id] = std::make_shared<Task>(host_, *id, folder);
+    agent::TaskRecord rest;
+    if (const auto request = ReadJsonFile<agent::ShimRequest>(folder + "/request.json"); request.ok()) {
+      rest.set_cluster(request->cluster());
+      rest.set_begun_in(request->begun_in());
+    }
+    tasks_[*id] = std::make_shared<Task>(host_, *id, folder, std::move(rest));
     return absl::OkStatus();
   }
 

@@ -34,6 +34,7 @@ Task::Task(HostContext& host, TaskId id, std::string folder) : Task(host, id, st
 
 Task::Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record)
     : HostedTask(host, id, std::move(folder), std::move(record)), wake_(eventfd(0, EFD_CLOEXEC)) {
+  host_.job_tasks.Add(cluster_, id_);
   MutexLock lock(mutex_);
   Task::CopyFacts();
   if (host_.AssignsGpus() && !IsOver(record_.report().phase()))
@@ -56,7 +57,7 @@ void Task::CopyFacts() {
 
 void Task::KillProcesses() {
   spdlog::warn("task {}: what is under way does not make way; its processes are killed", name_);
-  freezer().KillAll(name_, LivingInit(record_.init()));
+  freezer().KillAll(outside_, LivingInit(record_.init()));
 }
 
 void Task::Do(const TaskAction& work) {
@@ -220,10 +221,11 @@ bool Task::WaitEnded(Duration timeout, const std::function<bool()>& more) {
 }
 
 void Task::RemoveTraces() {
-  if (absl::Status status = freezer().RemoveCgroup(name_); !status.ok()) {
+  host_.job_tasks.Remove(cluster_, id_);
+  if (absl::Status status = freezer().RemoveCgroup(outside_); !status.ok()) {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
-  if (absl::Status status = host_.fence.For(name_).Remove(); !status.ok())
+  if (absl::Status status = host_.fence.For(outside_).Remove(); !status.ok())
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   FaultHere<"agent.forget.cgroup: the cgroup of a forgotten task is gone, its folder is not">();
   bool over = false;
@@ -255,12 +257,12 @@ void Task::RemovePlainFolder() {
 // At once its name is free for the job's next start. How much there is to remove is up to the job, and so is
 // whether that ever ends; `then` is called when it has.
 void Task::RemoveTmpdir(const std::function<void()>& then) {
-  const v1::JobSpec spec = Record().spec();
-  const uid_t uid = spec.uid();
-  const gid_t gid = spec.gid();
-  const std::string path = TaskTmpdir(uid, id_.job.value(), id_.rank);
-  // An agent that died in the middle has left its other name. What has its own by now may be the next
-  // start's.
+  if (host_.job_tasks.HasLater(cluster_, id_)) return then();  // what has the name is that one's
+  const agent::TaskRecord record = Record();
+  const uid_t uid = record.spec().uid();
+  const gid_t gid = record.spec().gid();
+  const std::string path = NamesIn(record).Tmpdir(uid);
+  // Its other name is known before it has it: an agent that dies in the middle leaves it to the next.
   const std::string note = folder_ + "/removed";
   std::string aside = ReadFile(note).value_or("");
   if (aside.empty()) {
@@ -268,10 +270,11 @@ void Task::RemoveTmpdir(const std::function<void()>& then) {
     aside = absl::StrFormat("/tmp/siding-removed-%08x%08x", random(), random());
     if (const absl::Status noted = WriteFileAtomically(note, aside, 0600); !noted.ok())
       spdlog::warn("task {}: {}", name_, std::string(noted.message()));
-    const absl::Status moved = MoveUserFolder(path, aside, uid, gid);
-    if (!moved.ok() && !absl::IsNotFound(moved))
-      spdlog::warn("task {}: {}; it is left there", name_, std::string(moved.message()));
+    FaultHere<"agent.tmpdir: it is noted which name a job's temporary folder gets to be removed">();
   }
+  const absl::Status moved = MoveUserFolder(path, aside, uid, gid);
+  if (!moved.ok() && !absl::IsNotFound(moved))
+    spdlog::warn("task {}: {}; it is left there", name_, std::string(moved.message()));
   host_.leftovers.Add(uid, [aside, uid, gid, then] {
     RemoveUserFolder(aside, AccountOf(uid, gid));
     then();

@@ -18,6 +18,7 @@
 #include "agent/node/hosted_task.h"
 #include "agent/node/inspection.h"
 #include "agent/os/account.h"
+#include "agent/os/names.h"
 #include "common/files.h"
 
 namespace siding {
@@ -65,6 +66,9 @@ class Task final : public HostedTask {
   GpuFacts Gpus() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string WhyNoScript(pid_t init) ABSL_LOCKS_EXCLUDED(mutex_);
   Account User() ABSL_LOCKS_EXCLUDED(mutex_);
+  ProgramNames NamesIn(const agent::TaskRecord& record) const {
+    return {record.begun_in(), id_.job.value(), id_.rank};
+  }
   InspectionRequest WhatToInspect() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls `look` on another thread; kDeadlineExceeded: it does not come back, or the last one has not. For
   // the worker. It owns all that it uses.
@@ -97,7 +101,7 @@ class Task final : public HostedTask {
   bool EndAll() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
   void StartFromBeginning(const v1::ToAgent& command, const absl::Status& why);
-  void RememberIncarnation(const Manifest& manifest);
+  absl::Status RememberImage(const Manifest& manifest);
   absl::Status ThawIfFrozen() ABSL_LOCKS_EXCLUDED(mutex_);
   // Tells the task that it is about to be stopped, and waits. Not OK: it is not to be stopped any more.
   absl::Status GiveNotice(Duration notice);

@@ -67,7 +67,7 @@ void Task::DoAdopt() {
   const agent::TaskRecord record = Record();
   const bool frozen = record.frozen();
   // Frozen or about to be, and nothing says how far that went: what is observed counts.
-  const bool is_frozen = frozen && phase == v1::SUSPENDED && freezer().IsFrozen(name_, init);
+  const bool is_frozen = frozen && phase == v1::SUSPENDED && freezer().IsFrozen(outside_, init);
   if (frozen && !is_frozen) {
     if (absl::Status status = ThawIfFrozen(); !status.ok()) {
       spdlog::error("task {}: {}", name_, std::string(status.message()));

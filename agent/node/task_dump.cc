@@ -39,15 +39,17 @@ void Task::DoDump(v1::ToAgent command) {
     }));
     DumpPlan plan;
     plan.account = user;
-    plan.shared_mark = SharedMemoryMark(id_.job.value(), id_.rank);
+    plan.shared_mark = NamesIn(record).SharedMemoryMark();
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = init;
     plan.work_folder = folder_;
-    SIDING_RETURN_IF_ERROR(freezer().MakeCgroup(name_).status());  // an earlier version made none for shims
-    plan.cgroup = freezer().ShimCgroupPath(name_);
+    SIDING_RETURN_IF_ERROR(
+        freezer().MakeCgroup(outside_).status());  // an earlier version made none for shims
+    plan.cgroup = freezer().ShimCgroupPath(outside_);
     plan.keep_running = command.dump().keep_running();
     plan.user = host_.UserFor(spec);
     if (!spec.command_checksum().empty()) plan.metadata[kMetadataCommand] = spec.command_checksum();
+    if (!record.begun_in().empty()) plan.metadata[kMetadataCluster] = record.begun_in();
     plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);
     plan.metadata[kMetadataNode] = host_.options.node;
     plan.metadata[kMetadataUser] = std::to_string(spec.uid());

@@ -19,8 +19,8 @@ pid_t Task::LivingInit(agent::ProcessRef init) const {
 bool Task::EndAll() {
   const auto gone = [this] {
     if (host_.stopping) return true;
-    freezer().KillAll(name_, LivingInit(Init()));
-    return LivingInit(Init()) == 0 && freezer().IsEmpty(name_);
+    freezer().KillAll(outside_, LivingInit(Init()));
+    return LivingInit(Init()) == 0 && freezer().IsEmpty(outside_);
   };
   // Who hangs in a write to a server that is away lives, and may write yet.
   while (!PollUntil(gone, kEndPatience)) spdlog::error("task {}: some processes do not end", name_);

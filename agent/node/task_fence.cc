@@ -23,7 +23,7 @@ constexpr auto kTryAgain = std::chrono::seconds(30);
 
 absl::Status Task::MakeFence(agent::ShimRequest& request) {
   if (externally_managed_) return absl::OkStatus();
-  const TaskFence fence = host_.fence.For(name_);
+  const TaskFence fence = host_.fence.For(outside_);
   const v1::Resources asked = Record().spec().per_node();
   const int64_t processes = host_.options.task_processes > 0
                                 ? host_.options.task_processes
@@ -53,7 +53,7 @@ bool Task::MemoryIsFenced() {
 
 // For what CRIU runs in each thread of the task, and holds for its processes, while it dumps it.
 Bytes Task::RoomForDump(pid_t init) const {
-  int64_t threads = host_.fence.For(name_).Processes();
+  int64_t threads = host_.fence.For(outside_).Processes();
   if (threads == 0) {  // without that controller there is no count
     for (pid_t pid : ProcessTree(init)) threads += ThreadsOf(pid);
   }
@@ -65,7 +65,7 @@ Bytes Task::RoomForDump(pid_t init) const {
 void Task::RaiseFence(Bytes room) {
   MutexLock one_at_a_time(fence_mutex_);
   if (!MemoryIsFenced()) return;
-  const TaskFence fence = host_.fence.For(name_);
+  const TaskFence fence = host_.fence.For(outside_);
   if (!fence_before_) fence_before_ = fence.MemoryLimit();
   fence.Raise(room);
 }
@@ -83,7 +83,8 @@ void Task::FenceAgain(bool beside) {
       return;
     limits = host_.fence.Limits(Bytes{record_.fence_memory()}, record_.fence_processes());
   }
-  const bool held = host_.fence.For(name_).Hold(limits, Bytes{0}, std::exchange(fence_before_, std::nullopt));
+  const bool held =
+      host_.fence.For(outside_).Hold(limits, Bytes{0}, std::exchange(fence_before_, std::nullopt));
   MutexLock lock(mutex_);
   fence_is_loose_ = !held;
 }
@@ -91,11 +92,11 @@ void Task::FenceAgain(bool beside) {
 // From time to time, while it runs.
 void Task::CheckFence() {
   MutexLock lock(mutex_);
-  const TaskFence fence = host_.fence.For(name_);
+  const TaskFence fence = host_.fence.For(outside_);
   const Bytes most{record_.fence_memory()};
   if (!fence.EndsAsOne() && fence.IsOutOfMemory(most)) {
     // The kernel has ended one process, and the others might wait for it for ever.
-    freezer().KillAll(name_, LivingInit(record_.init()));
+    freezer().KillAll(outside_, LivingInit(record_.init()));
     return;
   }
   const auto now = std::chrono::steady_clock::now();
@@ -107,7 +108,7 @@ void Task::CheckFence() {
 
 bool Task::HasUsedAllMemory() {
   if (record_.fence_memory() == 0) return false;
-  return host_.fence.For(name_).IsOutOfMemory(Bytes{record_.fence_memory()});
+  return host_.fence.For(outside_).IsOutOfMemory(Bytes{record_.fence_memory()});
 }
 
 }  // namespace siding

@@ -354,7 +354,7 @@ bool Task::FreezeAgain() {
     record_.set_frozen(true);
     Persist();
   }
-  const absl::Status status = freezer().Freeze(name_, Init().pid(), kFreezePatience);
+  const absl::Status status = freezer().Freeze(outside_, Init().pid(), kFreezePatience);
   MutexLock lock(mutex_);
   if (status.ok()) {
     GiveGpusBack();

@@ -28,6 +28,7 @@ class TaskHost {
   virtual ~TaskHost() = default;
   // Starts what the command asks and returns at once; what comes of it goes to the sink. Idempotent: a
   // command whose operation is done or under way changes nothing, but the task's report is sent again.
+  // A Welcome comes before all that a controller orders on its connection.
   virtual void Execute(const v1::ToAgent& command) = 0;
   // As Execute() with a launch or a restore of a task that is new here, or whose earlier life under the same
   // name is over; but the task's shim is started by a cluster manager, in the folder that is returned.

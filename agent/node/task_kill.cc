@@ -33,7 +33,7 @@ void Task::DoKill(Duration grace) {
       spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
   // The end of the namespace's init is the end of everything in it.
-  freezer().KillAll(name_, alive() ? init : 0);
+  freezer().KillAll(outside_, alive() ? init : 0);
   FaultHere<"agent.killed: a task's processes are killed">();
   if (!WaitEnded(kEndPatience)) spdlog::error("task {}: some processes do not end", name_);
 }

@@ -91,6 +91,7 @@ void Task::StartFromBeginning(const v1::ToAgent& command, const absl::Status& wh
   request.set_notice(absl::StrCat(std::string(why.message()), "; the command starts from its beginning"));
   {
     MutexLock lock(mutex_);
+    record_.set_begun_in(cluster_);
     Observe(task::StartsOver{}).IgnoreError();
   }
   StartAndWait(std::move(request));
@@ -113,7 +114,10 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
       restore.image_digest().empty() || (found.ok() && found->digest == restore.image_digest());
   if (found.ok() && as_made) {
     SIDING_RETURN_IF_ERROR(CheckOwner(*found, restore.spec()));
-    RememberIncarnation(*found);
+    if (absl::Status known = RememberImage(*found); !known.ok()) {
+      damaged = true;
+      return Annotate(known, "checkpoint " + restore.checkpoint());
+    }
   }
   const auto tell = [&](Bytes done) {
     const auto now = std::chrono::steady_clock::now();
@@ -168,29 +172,38 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   return absl::OkStatus();
 }
 
-// For the shim, whatever comes of the start.
-void Task::RememberIncarnation(const Manifest& manifest) {
-  const auto incarnation = manifest.metadata.find(kMetadataIncarnation);
+// For the shim, whatever comes of the start; and before anything has the names that the image knows.
+absl::Status Task::RememberImage(const Manifest& manifest) {
+  const auto text = [&](const char* key) {
+    const auto found = manifest.metadata.find(key);
+    return found == manifest.metadata.end() ? std::string() : found->second;
+  };
+  const std::string cluster = text(kMetadataCluster);
+  if (!cluster.empty() && !IsClusterName(cluster))
+    return absl::DataLossError("the manifest's cluster: expected 16 hex digits");
   MutexLock lock(mutex_);
-  int number = 0;
-  if (incarnation == manifest.metadata.end() || !absl::SimpleAtoi(incarnation->second, &number)) return;
-  record_.set_image_incarnation(number);
+  record_.set_begun_in(cluster);
+  if (int number = 0; absl::SimpleAtoi(text(kMetadataIncarnation), &number))
+    record_.set_image_incarnation(number);
   Persist();
+  return absl::OkStatus();
 }
 
 void Task::StartAndWait(agent::ShimRequest request) {
   request.set_job(id_.job.value());
   request.set_rank(id_.rank);
   request.set_init_path(host_.options.init_path);
+  request.set_cluster(cluster_);
+  request.set_begun_in(Record().begun_in());
   const auto start = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start: a task is about to be given what it needs">());
     SIDING_RETURN_IF_ERROR(TakeGpus());
     if (host_.AssignsGpus() && !externally_managed_)
       request.set_visible_gpus(absl::StrJoin(Record().gpu().held(), ","));
     // One of a task of the same name that was not removed may be frozen.
-    freezer().RemoveCgroup(name_).IgnoreError();
-    SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(name_));
-    request.set_shim_cgroup(freezer().ShimCgroupPath(name_));
+    freezer().RemoveCgroup(outside_).IgnoreError();
+    SIDING_ASSIGN_OR_RETURN(*request.mutable_cgroup(), freezer().MakeCgroup(outside_));
+    request.set_shim_cgroup(freezer().ShimCgroupPath(outside_));
     SIDING_RETURN_IF_ERROR(MakeFence(request));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start.cgroup: a task's cgroup is made">());
     SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/request.json", request, 0600));
@@ -250,7 +263,7 @@ void Task::AwaitStart() {
         MutexLock lock(mutex_);
         Observe(task::KillBegun{}).IgnoreError();
       }
-      freezer().KillAll(name_, LivingInit(Init()));
+      freezer().KillAll(outside_, LivingInit(Init()));
     }
     MutexLock lock(mutex_);
     // The agent is stopping: the shim runs on, and is found again.
@@ -296,7 +309,7 @@ void Task::OnStarted(const agent::ShimRunning& running) {
       record_.set_put_off(true);  // for the shim, which would take it for the job's own end
       Persist();
     }
-    freezer().KillAll(name_, running.init().pid());
+    freezer().KillAll(outside_, running.init().pid());
     WaitEnded(kEndPatience);
   }
   MutexLock lock(mutex_);

@@ -12,7 +12,7 @@ void Task::DoSuspend(const v1::ToAgent& command) {
     SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.suspend().notice_us())));
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.suspend: a task is about to be frozen">());
     SIDING_RETURN_IF_ERROR(LeaveGpus(Duration(command.suspend().lock_patience_us())));
-    absl::Status status = freezer().Freeze(name_, init, kFreezePatience);
+    absl::Status status = freezer().Freeze(outside_, init, kFreezePatience);
     if (status.ok()) status = FaultAt<"agent.suspend.frozen: a task is frozen, nobody has been told">();
     // A process may have come to its GPU between the two.
     if (status.ok() && UsesGpus() && HasComeToGpus(Init(), Record().gpu()))
@@ -45,7 +45,7 @@ absl::Status Task::ThawIfFrozen() {
     MutexLock lock(mutex_);
     if (!record_.frozen()) return absl::OkStatus();
   }
-  absl::Status status = freezer().Thaw(name_, Init().pid(), kFreezePatience);
+  absl::Status status = freezer().Thaw(outside_, Init().pid(), kFreezePatience);
   FaultHere<"agent.thawed: a task is thawed, which is not yet remembered">();
   if (!status.ok()) return status;
   MutexLock lock(mutex_);

@@ -35,10 +35,16 @@ absl::StatusOr<std::string> MakeDraft(uid_t uid, gid_t gid, const std::string& p
   return ErrnoError(error, "chown " + draft);
 }
 
+// In one step, so that nothing is left of a process that dies here but what has the name that is known.
+bool MadeAsUser(const std::string& path, uid_t uid, gid_t gid) {
+  const FilesAsUser as_user({.uid = uid, .gid = gid, .groups = {gid}});
+  return as_user.ok() && mkdir(path.c_str(), 0700) == 0;
+}
+
 }  // namespace
 
 absl::Status MakeUserFolder(const std::string& path, uid_t uid, gid_t gid) {
-  if (IsUsersFolder(path, uid)) return absl::OkStatus();
+  if (MadeAsUser(path, uid, gid) || IsUsersFolder(path, uid)) return absl::OkStatus();
   SIDING_ASSIGN_OR_RETURN(const std::string draft, MakeDraft(uid, gid, path));
   int error = 0;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {

@@ -1,21 +1,14 @@
-// The folder for a task's temporary files.
+// The folder for a task's temporary files; names.h says what it is called.
 #pragma once
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
 #include "agent/os/account.h"
 
 namespace siding {
-
-// The same path on every node, since open files keep their names. Apart by user: a folder that another user's
-// job left behind under the same number must not stop this one.
-inline std::string TaskTmpdir(uint32_t uid, int64_t job, int rank) {
-  return "/tmp/siding-" + std::to_string(uid) + "-job-" + std::to_string(job) + "." + std::to_string(rank);
-}
 
 // Makes `path`, of the user's alone. One of the user's that is there stays as it is. All users write to /tmp,
 // and its names can be guessed: what another user has put there is moved aside, for its owner to find.

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/os/fence.h"
+#include "agent/os/names.h"
 #include "agent/task/shim.pb.h"
 
 namespace siding {
@@ -36,7 +37,11 @@ bool RefusesIoUring(const siding::v1::JobSpec& spec);
 // What the job's GPU collectives need to be drainable: NAME=value, added to `environment` in place of others.
 void SetGpuCollectives(const siding::v1::JobSpec& spec, std::vector<std::string>& environment);
 
-// Makes the task's folder for temporary files (tmpdir.h).
+// What the task's program has by name.
+ProgramNames NamesOf(const agent::ShimRequest& request);
+
+// The task's folder for temporary files (tmpdir.h), and makes it.
+std::string TaskTmpdir(const agent::ShimRequest& request);
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request);
 
 // The folders of all cgroups that the task is to be in, and those of them that are its fence.

@@ -23,7 +23,7 @@ std::vector<std::string> Environment(const agent::ShimRequest& request, const Ac
       {"LOGNAME", account.name.empty() ? std::to_string(account.uid) : account.name},
       {"SHELL", "/bin/sh"},
       {"LANG", "C.UTF-8"},
-      {"TMPDIR", TaskTmpdir(request.spec().uid(), request.job(), request.rank())},
+      {"TMPDIR", TaskTmpdir(request)},
   };
   for (const auto& [name, value] : request.spec().env()) env[name] = value;
   env["SIDING_JOB_ID"] = std::to_string(request.job());
@@ -99,9 +99,16 @@ std::string OutputPath(const std::string& pattern, int64_t job, int rank) {
   return path.empty() ? "/dev/null" : path;
 }
 
+ProgramNames NamesOf(const agent::ShimRequest& request) {
+  return {request.begun_in(), request.job(), request.rank()};
+}
+
+std::string TaskTmpdir(const agent::ShimRequest& request) {
+  return NamesOf(request).Tmpdir(request.spec().uid());
+}
+
 absl::Status MakeTaskTmpdir(const agent::ShimRequest& request) {
-  const v1::JobSpec& spec = request.spec();
-  return MakeUserFolder(TaskTmpdir(spec.uid(), request.job(), request.rank()), spec.uid(), spec.gid());
+  return MakeUserFolder(TaskTmpdir(request), request.spec().uid(), request.spec().gid());
 }
 
 absl::StatusOr<ShimTask> LaunchTask(const agent::ShimRequest& request, const std::string& folder) {

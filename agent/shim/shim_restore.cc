@@ -62,7 +62,7 @@ absl::StatusOr<FilesPutBack> PutBackAsUser(const agent::ShimRequest& request, co
 class SharedMemoryPutBack {
  public:
   SharedMemoryPutBack(const agent::ShimRequest& request, const Account& account)
-      : account_(account), mark_(SharedMemoryMark(request.job(), request.rank())) {}
+      : account_(account), mark_(NamesOf(request).SharedMemoryMark()) {}
   ~SharedMemoryPutBack() { RemoveSharedMemory(files_, account_, mark_); }
   SharedMemoryPutBack(const SharedMemoryPutBack&) = delete;
   SharedMemoryPutBack& operator=(const SharedMemoryPutBack&) = delete;

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "agent/os/folder_for_test.h"
-#include "agent/os/tmpdir.h"
+#include "agent/os/names.h"
 #include "agent/shim/slurm_task.h"
 #include "common/files.h"
 #include "gmock/gmock.h"
@@ -35,7 +35,7 @@ class HostileScript : public testing::Test {
 
   FolderForAll folder_;
   agent::ShimRequest request_;
-  const std::string tmpdir_ = TaskTmpdir(kSomebody, getpid(), 0);
+  const std::string tmpdir_ = ProgramNames{"", getpid(), 0}.Tmpdir(kSomebody);
 };
 
 TEST_F(HostileScript, TheCopyIsTheUsers) {

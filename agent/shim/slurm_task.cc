@@ -14,7 +14,6 @@
 
 #include "agent/os/account.h"
 #include "agent/os/processes.h"
-#include "agent/os/tmpdir.h"
 #include "agent/shim/shim.h"
 #include "common/status.h"
 #include "store/checksum.h"
@@ -45,9 +44,7 @@ bool IsBatchScript(const std::string& command) {
   return std::filesystem::path(command).filename() == kScriptName;
 }
 
-std::string ScriptPath(const agent::ShimRequest& request) {
-  return TaskTmpdir(request.spec().uid(), request.job(), request.rank()) + "/" + kScriptName;
-}
+std::string ScriptPath(const agent::ShimRequest& request) { return TaskTmpdir(request) + "/" + kScriptName; }
 
 // Slurm takes 4 MiB unless its administrator says otherwise (max_script_size).
 constexpr off_t kMostScript = 64 << 20;
@@ -240,7 +237,7 @@ void RemoveBatchScript(const agent::ShimRequest& request) {
   const FilesAsUser as_user(UserOf(request));
   if (!as_user.ok()) return;
   unlink(ScriptPath(request).c_str());
-  rmdir(TaskTmpdir(request.spec().uid(), request.job(), request.rank()).c_str());
+  rmdir(TaskTmpdir(request).c_str());
 }
 
 }  // namespace siding

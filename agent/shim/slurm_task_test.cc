@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "agent/os/tmpdir.h"
 #include "agent/shim/shim.h"
 #include "common/patience_for_test.h"
 #include "gmock/gmock.h"
@@ -163,6 +162,7 @@ class BatchScript : public ::testing::Test {
     request_.mutable_spec()->set_uid(getuid());
     request_.mutable_spec()->set_gid(getgid());
     request_.set_job(getpid());
+    request_.set_begun_in("0123456789abcdef");
   }
   ~BatchScript() override {
     RemoveBatchScript(request_);
@@ -176,7 +176,7 @@ TEST_F(BatchScript, IsCopiedToThePathItHasOnEveryNode) {
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/slurm_script", "#!/bin/sh\n").ok());
   const auto copy = CopyBatchScript(folder_ + "/slurm_script", request_);
   ASSERT_TRUE(copy.ok()) << copy.status();
-  EXPECT_EQ(*copy, TaskTmpdir(getuid(), getpid(), 0) + "/slurm_script");
+  EXPECT_EQ(*copy, TaskTmpdir(request_) + "/slurm_script");
   EXPECT_EQ(*ReadFile(*copy), "#!/bin/sh\n");
   struct stat info {};
   ASSERT_EQ(stat(copy->c_str(), &info), 0);
@@ -203,7 +203,7 @@ TEST_F(BatchScript, NothingIsLeftOfIt) {
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/slurm_script", "x").ok());
   ASSERT_TRUE(CopyBatchScript(folder_ + "/slurm_script", request_).ok());
   RemoveBatchScript(request_);
-  EXPECT_FALSE(std::filesystem::exists(TaskTmpdir(getuid(), getpid(), 0)));
+  EXPECT_FALSE(std::filesystem::exists(TaskTmpdir(request_)));
 }
 
 }  // namespace

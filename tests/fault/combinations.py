@@ -38,7 +38,8 @@ SELECTION = ("engine.recorded=kill@4", "journal.committed=kill", "journal.commit
              "agent.start.shim=kill", "shim.running=kill", "agent.dump.sealed=kill", "agent.dump.prepared=kill-criu",
              "agent.dump.remembered=kill", "agent.dump.committed=kill", "store.moved=error", "agent.suspend.frozen=kill",
              "agent.resume.thawed=error", "criu.dump.step=kill-criu@2", "criu.restore.step=kill-criu", "agent.restore.verified=kill",
-             "agent.adopt=kill", "agent.forget=kill", "store.trashed=kill", "shim.ended=kill", "agent.record=error@3", "agent.gpu.drained=kill")
+             "agent.adopt=kill", "agent.forget=kill", "agent.tmpdir=kill", "store.trashed=kill", "shim.ended=kill", "agent.record=error@3",
+             "agent.gpu.drained=kill")
 
 Combination = collections.namedtuple("Combination", "name point fault play tag what")
 

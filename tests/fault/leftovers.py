@@ -42,6 +42,7 @@ def files(cluster):
     rests = [f"file {path}" for folder in folders for path in folder.glob("*")]
     rests += [f"file {folder}/{name}" for folder, _, names in os.walk(cluster.dir) for name in names if ".tmp." in name]
     rests += [f"file {path}" for path in pathlib.Path("/tmp").glob("siding-*-job-*")]
+    rests += [f"file {path}" for path in pathlib.Path("/tmp").glob("siding-removed-*")]
     return rests + [f"shared memory {path}" for path in pathlib.Path("/dev/shm").iterdir()]
 
 

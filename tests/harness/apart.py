@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Runs a test on what looks like a machine of its own, so that tests on real processes run side by side: two clusters on one
-machine would meet in the folders and cgroups that are named after nodes and jobs.
+"""Runs a test on what looks like a machine of its own, so that tests on real processes run side by side, and what one of them leaves
+in the places that all share is seen to be its own.
 
 usage: apart.py PROGRAM [ARGUMENT...]
 

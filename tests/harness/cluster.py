@@ -140,6 +140,17 @@ def is_gpu_helper_of(agents, pid):
     return fields["Name"].startswith("siding-gpu-help") and int(fields["PPid"]) in agents
 
 
+def removed(group):
+    """Removes a cgroup; False: some process is in it still."""
+    try:
+        group.rmdir()
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return False
+    return True
+
+
 class Cluster:
     def __init__(self, nodes=("n1", "n2"), slots=2, memory="2GiB", policy=None, folder=None, agent_args=(), config=None,
                  env=None):
@@ -255,10 +266,22 @@ class Cluster:
         kill(left)
         thaw(left)
         wait_for("our processes to be gone", lambda: not self.task_processes())
-        # Job numbers begin again with the next cluster; what killed jobs left must not meet them.
-        for job in self.submitted:
-            for folder in pathlib.Path("/tmp").glob(f"siding-*-job-{job}.*"):
-                shutil.rmtree(folder, ignore_errors=True)
+        for folder in self.temporary_folders():  # of jobs that were killed
+            shutil.rmtree(folder, ignore_errors=True)
+        for group in self.cgroups():
+            wait_for(f"{group} to be empty", lambda g=group: removed(g))
+
+    # ---- what its agents have outside of their folders (agent/os/names.h) ----
+    def names(self):
+        """By which that is told from what others have."""
+        return {file.read_text().strip() for file in self.dir.glob("*/cluster")}
+
+    def temporary_folders(self, job="*", rank="*"):
+        return [folder for name in self.names() for folder in pathlib.Path("/tmp").glob(f"siding-{name}-*-job-{job}.{rank}")]
+
+    def cgroups(self, task="*", node="*"):
+        """Of tasks and of their shims."""
+        return [group for root in FREEZERS for name in self.names() for group in pathlib.Path(root).glob(f"{node}/{task}.{name}*")]
 
     def task_processes(self):
         """Shims of this cluster, and its tasks."""

@@ -7,7 +7,7 @@ import shutil
 import signal
 import uuid
 
-from cluster import FREEZERS, Cluster, marked_processes, wait_for
+from cluster import Cluster, marked_processes, removed, wait_for
 
 # In a mount namespace of its own: another boot id for the program behind it.
 BOOTED_ANEW = ("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"')
@@ -34,16 +34,6 @@ def descendants(pids):
         if not more:
             return found
         found |= more
-
-
-def removed(group):
-    try:
-        group.rmdir()
-    except FileNotFoundError:
-        pass
-    except OSError:
-        return False
-    return True
 
 
 class Machines(Cluster):
@@ -97,10 +87,9 @@ class Machines(Cluster):
         self.agents[node].wait()
         for task in tasks:
             job, _, rank = task.split(".")
-            for folder in pathlib.Path("/tmp").glob(f"siding-*-job-{job}.{rank}"):
+            for folder in self.temporary_folders(job, rank):
                 shutil.rmtree(folder)
-        for root in FREEZERS:
-            for group in (pathlib.Path(root, node, name) for task in tasks for name in (task, f"{task}.shim")):
+            for group in self.cgroups(task, node):
                 if (group / "freezer.state").exists():
                     (group / "freezer.state").write_text("THAWED")  # who is frozen there does not even die
                 wait_for(f"{group} to be empty", lambda g=group: removed(g))

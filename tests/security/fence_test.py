@@ -61,10 +61,12 @@ while True:
 """
 
 
+CLUSTER = "[0-9a-f]" * 16  # its name, see agent/os/names.h
+
+
 def cgroup_file(node, task, name):
     for folder in FOLDERS:
-        path = CGROUPS / folder / "siding" / node / task / name
-        if path.exists():
+        for path in (CGROUPS / folder / "siding" / node).glob(f"{task}.{CLUSTER}/{name}"):
             return path
     return None
 

@@ -175,7 +175,7 @@ class Files(RemoteCase):
         for tier in ("local", "shared"):
             self.cluster.ctl("checkpoint", job, "--tier", tier)
             wait_for("the job to continue", lambda: sum(e["kind"] == "continued" for e in self.cluster.events(job)) == 1 + (tier == "shared"))
-        folders = [self.cluster.dir / name for name in ("controller", "n1", "shared")] + [f"/tmp/siding-1-job-{job}.0"]
+        folders = [self.cluster.dir / name for name in ("controller", "n1", "shared")] + self.cluster.temporary_folders(job)
         images = list((self.cluster.dir / "shared" / "images").rglob("pages-*.img"))
         self.assertTrue(images)
         for can in ("-readable", "-writable"):

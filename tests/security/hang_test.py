@@ -119,8 +119,9 @@ class Leftovers(HangCase):
         marker = self.cluster.dir / "end"
         job = self.cluster.submit(*QUIET, "--", "/bin/sh", "-c", f"mkdir $TMPDIR/hangs; until [ -e {marker} ]; do sleep 0.1; done", uid=ATTACKER)
         self.cluster.wait_state(job, "running")
-        folder = pathlib.Path(f"/tmp/siding-{ATTACKER}-job-{job}.0/hangs")
-        wait_for("the job's folder", folder.exists)
+        own = wait_for("the job's folder", lambda: self.cluster.temporary_folders(job))[0]
+        folder = own / "hangs"
+        wait_for("a folder in it", folder.exists)
         device = self.cluster.dir / "fuse"
         os.mknod(device, stat.S_IFCHR, FUSE)
         server = os.open(device, os.O_RDWR)

@@ -14,6 +14,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "harness"), str(TESTS / "e2e")]
 from booted import Machine, commands, why_not  # noqa: E402
 from cluster import BIN, ROOT, find_criu, wait_for  # noqa: E402
+from cluster_case import has_failed  # noqa: E402
 import jobs  # noqa: E402
 
 WHY_NOT = why_not() or (None if find_criu() else "there is no criu that works here (./run setup)")
@@ -43,7 +44,7 @@ class Service(unittest.TestCase):
         cls.wait_up()
 
     def tearDown(self):
-        if not self._outcome.success:
+        if has_failed(self):
             for service in SERVICES:
                 print(f"---- {service}\n{self.machine.journal(service, 60)}", file=sys.stderr)
 
@@ -113,7 +114,8 @@ class Service(unittest.TestCase):
 
     def processes(self, job):
         """Of the job; not its shim."""
-        return self.machine.pids(f"siding/n1/{job}.1.0")
+        groups = (self.machine.group / "siding" / "n1").glob(f"{job}.1.0." + "[0-9a-f]" * 16)  # and the cluster's name
+        return {pid for group in groups for pid in self.machine.pids(str(group.relative_to(self.machine.group)))}
 
     def assert_counted(self, job):
         """It may end now, and has counted without a gap."""

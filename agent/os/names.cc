@@ -1,0 +1,75 @@
+#include "agent/os/names.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/files.h"
+#include "common/logging.h"
+
+namespace siding {
+namespace {
+
+constexpr size_t kDigits = 16;
+
+std::string NameOf(uint64_t number) { return absl::StrCat(absl::Hex(number, absl::kZeroPad16)); }
+
+std::string Drawn() {
+  std::random_device random;
+  return NameOf((uint64_t{random()} << 32) | random());
+}
+
+}  // namespace
+
+bool IsClusterName(const std::string& text) {
+  return text.size() == kDigits && std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_isxdigit(static_cast<unsigned char>(c)) &&
+                  !absl::ascii_isupper(static_cast<unsigned char>(c));
+         });
+}
+
+NodeCluster::NodeCluster(std::string path) : path_(std::move(path)) {
+  MutexLock lock(mutex_);
+  const auto text = ReadFile(path_);
+  if (text.ok()) name_ = std::string(absl::StripAsciiWhitespace(*text));
+  if (IsClusterName(name_)) return;
+  if (!absl::IsNotFound(text.status()))
+    spdlog::error("{}: '{}'; expected the name of this node's cluster, {} hex digits; another is drawn",
+                  path_, text.ok() ? name_ : std::string(text.status().message()), kDigits);
+  Remember(Drawn());
+}
+
+std::string NodeCluster::Name() const {
+  MutexLock lock(mutex_);
+  return name_;
+}
+
+void NodeCluster::Join(int64_t cluster) {
+  MutexLock lock(mutex_);
+  const std::string name = NameOf(static_cast<uint64_t>(cluster));
+  if (cluster != 0 && name != name_) Remember(name);
+}
+
+// One that is not remembered counts all the same: tasks keep the name that they were started with.
+void NodeCluster::Remember(const std::string& name) {
+  name_ = name;
+  if (const absl::Status written = WriteFileDurably(path_, name_ + "\n"); !written.ok())
+    spdlog::warn("the cluster's name is not remembered: {}", std::string(written.message()));
+}
+
+std::string ProgramNames::Tmpdir(uid_t user) const {
+  return absl::StrCat("/tmp/siding-", cluster, cluster.empty() ? "" : "-", user, "-job-", job, ".", rank);
+}
+
+std::string ProgramNames::SharedMemoryMark() const {
+  return absl::StrCat(cluster, cluster.empty() ? "" : ".", job, ".", rank);
+}
+
+std::string NameOutside(const std::string& task, const std::string& cluster) {
+  return cluster.empty() ? task : absl::StrCat(task, ".", cluster);
+}
+
+}  // namespace siding

@@ -420,6 +420,24 @@ TEST_F(EngineTest, TasksOfAJobThatTheJournalDoesNotKnowAreLeftAlone) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
 }
 
+TEST_F(EngineTest, TheirNumbersAreNotGivenToOthers) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  journal_ = NewMemoryJournal();
+  StartController();
+  EXPECT_EQ(Submit(Batch()), job);  // no agent has said anything
+  journal_ = NewMemoryJournal();
+  StartController();
+  cluster_.Connect("a");
+  Settle();
+  const JobId other = Submit(Batch());
+  Settle();
+  EXPECT_GT(other, job);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
+  EXPECT_EQ(cluster_.Running(job), 1);
+}
+
 TEST_F(EngineTest, NothingIsDoneThatCouldNotBeRecorded) {
   auto* journal = new FullJournal;
   journal_.reset(journal);

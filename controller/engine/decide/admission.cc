@@ -1,6 +1,7 @@
 #include "controller/engine/decide/admission.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -71,6 +72,17 @@ absl::StatusOr<std::optional<Engine::Submitted>> Admission::AnswerAtOnce(
   return std::nullopt;
 }
 
+JobId Admission::NextNumber() const {
+  std::set<JobId> taken;
+  for (const auto& [node, tasks] : state_.observed_tasks) {
+    for (const auto& [id, task] : tasks)
+      if (id.job > state_.last_job) taken.insert(id.job);
+  }
+  JobId next(state_.last_job.value() + 1);
+  while (taken.contains(next)) next = JobId(next.value() + 1);
+  return next;
+}
+
 absl::StatusOr<Engine::Submitted> Admission::Submit(const Caller& caller, JobSpec spec,
                                                     const std::string& request_key,
                                                     std::optional<TentativePlan> tentative, bool earliest) {
@@ -79,7 +91,7 @@ absl::StatusOr<Engine::Submitted> Admission::Submit(const Caller& caller, JobSpe
   if (spec.gpu_collectives == GpuCollectives::kUnsaid && spec.per_node.gpus > 0)
     spec.gpu_collectives = policy_.gpu_collectives;
   spec.allow_io_uring |= policy_.allow_io_uring;
-  const JobId id(state_.last_job.value() + 1);
+  const JobId id = NextNumber();
   if (spec.kind == JobKind::kBatch) {
     recorder_.Record(id, JobSubmitted{std::move(spec), request_key});
     return Engine::Submitted{id, std::nullopt};

@@ -69,6 +69,9 @@ class Admission {
   absl::Status CheckGraces(const JobSpec& spec) const;
   absl::Status CheckEverFits(const JobSpec& spec) const;
   absl::Status CheckCount(const Caller& caller) const;
+  // None that a task has which the journal does not know, as after a new one was begun: the job's own would
+  // be taken for it.
+  JobId NextNumber() const;
   // As it was answered; nullptr: it has not been.
   const JobRecord* AnsweredBefore(uint32_t uid, const std::string& request_key) const;
   absl::Status AgentsAreBack(const Plan& refused) const;

@@ -46,8 +46,8 @@ NODES = ("n1", "n2")
 class Site:
     """One of the clusters, and the jobs in it."""
 
-    def __init__(self):
-        self.cluster = Cluster(NODES, 1, policy="min_runtime: 0s\ncooldown: 0s\nmargin: 500ms\n")
+    def __init__(self, nodes=NODES):
+        self.cluster = Cluster(nodes, 1, policy="min_runtime: 0s\ncooldown: 0s\nmargin: 500ms\n")
         self.gates = {}
 
     def submit(self, method="checkpoint"):
@@ -81,13 +81,12 @@ def left_outside():
 
 
 @unittest.skipUnless(WORKS, "needs root and a criu that works here (./run setup)")
-class TwoClusters(unittest.TestCase):
-    def setUp(self):
-        self.before = left_outside()
-        self.sites = Site(), Site()
-        for site in self.sites:
-            self.addCleanup(self._finish, site.cluster)
-            site.cluster.start()
+class SitesCase(unittest.TestCase):
+    def site(self, *nodes):
+        site = Site(nodes)
+        self.addCleanup(self._finish, site.cluster)
+        site.cluster.start()
+        return site
 
     def _finish(self, cluster):
         cluster.stop()
@@ -95,6 +94,19 @@ class TwoClusters(unittest.TestCase):
             for log in [*sorted(cluster.logs.iterdir()), *cluster.dir.glob("out.*")]:
                 print(f"---- {log}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-40:]), file=sys.stderr)
         shutil.rmtree(cluster.dir, ignore_errors=True)
+
+    def assert_right(self, site, job, begun=1):
+        """The last time that it has begun, it has come to its end."""
+        lines = site.lines(job)
+        self.assertEqual(lines.count("begun"), begun, lines)
+        last = lines[len(lines) - lines[::-1].index("begun"):]
+        self.assertEqual(last, [*map(str, range(len(last) - 1)), "done"])
+
+
+class TwoClusters(SitesCase):
+    def setUp(self):
+        self.before = left_outside()
+        self.sites = self.site(*NODES), self.site(*NODES)
 
     def submit_to_both(self, method="checkpoint"):
         """A job for each node, of both."""
@@ -107,13 +119,6 @@ class TwoClusters(unittest.TestCase):
         for site in self.sites:
             for job in numbers:
                 site.wait_more(job)
-
-    def assert_right(self, site, job, begun=1):
-        """The last time that it has begun, it has come to its end."""
-        lines = site.lines(job)
-        self.assertEqual(lines.count("begun"), begun, lines)
-        last = lines[len(lines) - lines[::-1].index("begun"):]
-        self.assertEqual(last, [*map(str, range(len(last) - 1)), "done"])
 
     def assert_nothing_left(self):
         for site in self.sites:
@@ -193,6 +198,27 @@ class TwoClusters(unittest.TestCase):
                 site.end(job)
                 self.assert_right(site, job, begun)
         self.assert_nothing_left()
+
+
+class ANewController(SitesCase):
+    """One that counts jobs from 1, beside a task of its predecessor."""
+
+    def test_its_jobs_and_those_of_the_one_before_do_not_meet(self):
+        site = self.site("n1")
+        before = site.submit()
+        site.wait_more(before)
+        site.cluster.kill9_controller()
+        shutil.rmtree(site.cluster.dir / "controller")
+        site.cluster.start_controller()
+        wait_for("the agent to be there", lambda: any(node["state"] == "up" for node in site.cluster.node_list()))
+        job = site.submit()
+        site.wait_more(job)
+        self.assertEqual(len(site.cluster.temporary_folders(job)), 1)
+        site.end(job)
+        self.assert_right(site, job)
+        site.gates[before].touch()
+        wait_for("the other one to come to its end", lambda: site.lines(before)[-1] == "done")
+        self.assert_right(site, before)
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ class Cluster:
         self.criu = find_criu()
         self.controller = None
         self.agents = {}
-        self.submitted = []
+        self.submitted, self.had_names = [], set()
         self.logs = self.dir / "logs"
         self.logs.mkdir(exist_ok=True)
 
@@ -230,6 +230,7 @@ class Cluster:
         for node in self.nodes:
             self.start_agent(node)
         wait_for("all nodes to be up and measured", self._measured)
+        self.names()
         return self
 
     def _measured(self):
@@ -273,8 +274,9 @@ class Cluster:
 
     # ---- what its agents have outside of their folders (agent/os/names.h) ----
     def names(self):
-        """By which that is told from what others have."""
-        return {file.read_text().strip() for file in self.dir.glob("*/cluster")}
+        """By which that is told from what others have: of all controllers that it has had, one after the other."""
+        self.had_names |= {file.read_text().strip() for file in self.dir.glob("*/cluster")}
+        return self.had_names
 
     def temporary_folders(self, job="*", rank="*"):
         return [folder for name in self.names() for folder in pathlib.Path("/tmp").glob(f"siding-{name}-*-job-{job}.{rank}")]

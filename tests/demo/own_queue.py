@@ -25,12 +25,12 @@ class Play:
         for job in batch:
             self.submit(job)
         self.table = LiveTable(self.cluster)
-        self.table.until_run(batch, 30)
+        self.table.until_run(batch)
         requests = [self.on_demand("steer", 2, 20), self.on_demand("surrogate", 4, 30)]
         say("Why, for the second:")
         show_ctl(self.cluster, "explain", requests[1])
         say("The way back")
-        self.table.until_ended("all batch jobs", [job.id for job in batch], 120)
+        self.table.until_ended("all batch jobs", [job.id for job in batch])
         jobs = self.cluster.jobs()
         early = {jobs[request]["spec"]["name"]: self.early(jobs[request]) for request in requests}
         return verdict(jobs, early, batch, expected, self.dir / "work")
@@ -50,7 +50,7 @@ class Play:
         show_ctl(self.cluster, "plan", *argv)
         job = self.cluster.submit(*argv)
         print(f"submitted as job {job}")
-        self.table.until_ended(name, [job], within + 60)
+        self.table.until_ended(name, [job])
         return job
 
     @staticmethod

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
-from cluster import BIN, ROOT, CtlError  # noqa: E402
+from cluster import BIN, PATIENCE, ROOT, CtlError  # noqa: E402
 from kubernetes import KubernetesError  # noqa: E402
 from slurm import SlurmError  # noqa: E402
 
@@ -147,23 +147,23 @@ class LiveTable:
                           f"{now[0]:<11} {now[1]}", flush=True)
         return {int(j["id"]): j for j in jobs}
 
-    def until(self, what, condition, timeout):
+    def until(self, what, condition):
         """Draws until condition(jobs by number) is true, below what else has been printed."""
         self.lines = 0
-        end = time.monotonic() + timeout
+        end = time.monotonic() + PATIENCE
         while not condition(self.draw()):
             if time.monotonic() > end:
-                raise AssertionError(f"timed out after {timeout} s waiting for {what}")
+                raise AssertionError(f"timed out after {PATIENCE:.0f} s waiting for {what}")
             time.sleep(0.2)
 
-    def until_run(self, batch, timeout):
+    def until_run(self, batch):
         """Until all run, and siding knows how much memory they have."""
         self.until("all batch jobs to run and be measured",
                    lambda now: all(j.id in now and now[j.id]["state"] == "running" and int(now[j.id]["memory"]) > 1 << 20
-                                   for j in batch), timeout)
+                                   for j in batch))
 
-    def until_ended(self, what, jobs, timeout):
-        self.until(f"{what} to end", lambda now: all(j in now and now[j]["state"] in ENDED for j in jobs), timeout)
+    def until_ended(self, what, jobs):
+        self.until(f"{what} to end", lambda now: all(j in now and now[j]["state"] in ENDED for j in jobs))
 
 
 def verdict(jobs, early, batch, expected, folder):

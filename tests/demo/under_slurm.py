@@ -55,7 +55,7 @@ class Play:
         for job in batch:
             job.id = self.sbatch(*self.flags(job), self.script(job))
         self.table = LiveTable(self.siding)
-        self.table.until_run(batch, 60)
+        self.table.until_run(batch)
         self.squeue()
         for name in ("steer", "surrogate"):
             self.write(name, [f"date +%s.%N > {name}.started", "srun sleep 4"])
@@ -66,7 +66,7 @@ class Play:
         show_ctl(self.siding, "explain", requests[1][0])
         say("The way back")
         self.squeue()
-        self.table.until_ended("all batch jobs", [job.id for job in batch], 300)
+        self.table.until_ended("all batch jobs", [job.id for job in batch])
         early = {name: self.early(job, name, deadline) for job, name, deadline in requests}
         return verdict(self.siding.jobs(), early, batch, expected, self.dir / "work")
 
@@ -119,12 +119,12 @@ class Play:
         say(f"{name}: {nodes} nodes within {within} s")
         deadline = time.time() + within
         job = self.sbatch(f"--siding-start-by=+{within}s", f"--job-name={name}", f"-N{nodes}", "--ntasks-per-node=1", "-c2", f"{name}.sh")
-        self.table.until(f"{name} to be known", lambda jobs: job in jobs, 10)
+        self.table.until(f"{name} to be known", lambda jobs: job in jobs)
         self.squeue()
-        self.table.until(f"{name} to run", lambda jobs: jobs[job]["state"] not in ("pending", "starting"), within + 60)
+        self.table.until(f"{name} to run", lambda jobs: jobs[job]["state"] not in ("pending", "starting"))
         self.squeue()
         self.comments()
-        self.table.until_ended(name, [job], 60)
+        self.table.until_ended(name, [job])
         return job, name, deadline
 
     def early(self, job, name, deadline):

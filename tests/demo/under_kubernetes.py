@@ -15,7 +15,7 @@ from stage import GREEN, OFF, RED, Failed, LiveTable, say
 
 PODS, JOBS = "/api/v1/namespaces/default/pods", "/apis/batch/v1/namespaces/default/jobs"
 REQUESTS = "/apis/siding.dev/v1alpha1/namespaces/default/ondemandrequests"
-WITHIN = 60
+WITHIN = 300
 # A chain of hashes over a table that changes with it: what is lost, doubled or begun again shows in the digest.
 CHAIN = """
 import hashlib
@@ -110,7 +110,7 @@ class Play:
         wait_for("the plan", lambda: self.state_of_request() in ("Planned", "Running"))
         self.kubectl("get odr")
         self.kubectl("get pods")
-        self.table.until("steer to run", lambda _: self.state_of_request() == "Running")
+        self.table.until("steer to run", lambda _: self.state_of_request() in ("Running", "Completed"))
         self.kubectl("get odr")
         self.kubectl("get pods")
         print("\nWhy, on the pod that has made way:")

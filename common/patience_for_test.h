@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <future>
 #include <thread>
 
 namespace siding {
@@ -21,6 +22,12 @@ inline bool Eventually(const std::function<bool()>& condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
+}
+
+// Waits for what somebody else promises.
+template <typename Future>
+bool Comes(const Future& future) {
+  return future.wait_for(kPatience) == std::future_status::ready;
 }
 
 // What is received of this socket has to come.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/link/link.h"
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 #include "siding/v1/agent.grpc.pb.h"
 
@@ -72,11 +73,15 @@ class LinkTest : public testing::Test, public TaskHost {
   // Until so many connections have ended, or could not be made.
   void AwaitPauses(size_t count) {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcomed_.size() >= count; });
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return welcomed_.size() >= count;
+    }));
   }
   void AwaitCommands(size_t count) {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return executed_.size() >= count; });
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return executed_.size() >= count;
+    }));
   }
   // Of each connection that has ended, whether it had been accepted.
   std::vector<bool> Welcomed() {

@@ -222,7 +222,8 @@ TEST(Link, ControllersAreDialledInTurn) {
   link.Start(host);
   {
     MutexLock lock(mutex);
-    dialled.Wait(mutex, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return turns.size() >= 4; });
+    EXPECT_TRUE(dialled.WaitFor(mutex, kPatience,
+                                [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { return turns.size() >= 4; }));
   }
   link.Stop();
   turns.resize(4);
@@ -246,13 +247,16 @@ TEST_F(LinkTest, AControllerThatDoesNotReadIsHungUpOn) {
   Serve({[&](Stream& stream) {
     Receive(stream);
     SendWelcome(stream);
-    moment_.get_future().wait();
+    EXPECT_TRUE(Comes(moment_.get_future()));
     return grpc::Status::OK;
   }});
   link_.Start(*this);
   v1::FromAgent large = Report();
   large.mutable_report()->set_error(std::string(100'000, 'x'));
-  while (Welcomed().empty()) link_.Send(large);
+  EXPECT_TRUE(Eventually([&] {
+    link_.Send(large);
+    return !Welcomed().empty();
+  }));
   moment_.set_value();
 }
 
@@ -266,7 +270,7 @@ TEST_F(LinkTest, StopsWhileItIsConnected) {
     return grpc::Status::OK;
   }});
   link_.Start(*this);
-  moment_.get_future().wait();
+  EXPECT_TRUE(Comes(moment_.get_future()));
   link_.Stop();
   EXPECT_THAT(Welcomed(), testing::SizeIs(1));
 }
@@ -279,7 +283,9 @@ TEST_F(LinkTest, StopsWhileItDials) {
   ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
   ASSERT_EQ(listen(listener, 1), 0);
   link_.Start(*this);
+  ReceivePatiently(listener);
   const int mute = accept(listener, nullptr, nullptr);
+  EXPECT_GE(mute, 0);
   link_.Stop();
   EXPECT_THAT(Welcomed(), ElementsAre(false));
   close(mute);
@@ -294,7 +300,7 @@ TEST(Link, StopsWhileItPauses) {
              }});
   NoTasks host;
   link.Start(host);
-  pausing.get_future().wait();
+  EXPECT_TRUE(Comes(pausing.get_future()));
   link.Stop();
 }
 

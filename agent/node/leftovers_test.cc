@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -15,7 +16,7 @@ TEST(Leftovers, OfOneUserAreRemovedInTheirOrder) {
   const auto done = std::make_shared<std::promise<void>>();
   for (int i = 0; i < 3; ++i) leftovers.Add(1000, [seen, i] { seen->push_back(i); });
   leftovers.Add(1000, [done] { done->set_value(); });
-  done->get_future().wait();
+  ASSERT_TRUE(Comes(done->get_future()));
   EXPECT_EQ(*seen, (std::vector<int>{0, 1, 2}));
 }
 
@@ -27,11 +28,11 @@ TEST(Leftovers, OneThatHangsConcernsItsUserOnly) {
   leftovers.Add(1000, [passed = gate->get_future().share()] { passed.wait(); });
   leftovers.Add(1000, [own] { own->set_value(); });
   leftovers.Add(1001, [other] { other->set_value(); });
-  other->get_future().wait();
+  EXPECT_TRUE(Comes(other->get_future()));
   std::future<void> after = own->get_future();
   EXPECT_EQ(after.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
   gate->set_value();
-  after.wait();
+  EXPECT_TRUE(Comes(after));
 }
 
 TEST(Leftovers, OneThatHangsMayOutliveThem) {
@@ -45,10 +46,10 @@ TEST(Leftovers, OneThatHangsMayOutliveThem) {
       passed.wait();
       ended->set_value();
     });
-    begun->get_future().wait();
+    EXPECT_TRUE(Comes(begun->get_future()));
   }
   gate->set_value();
-  ended->get_future().wait();
+  EXPECT_TRUE(Comes(ended->get_future()));
 }
 
 }  // namespace

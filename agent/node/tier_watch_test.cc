@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -27,7 +28,7 @@ TEST(TierWatch, ATierThatDoesNotAnswerHoldsUpNobodyAndHasNoRoom) {
     return Bytes{7};
   };
   const TierWatch watch(look, clock);
-  asked.get_future().wait();
+  EXPECT_TRUE(Comes(asked.get_future()));
   clock.Advance(TierWatch::kOldest);
   EXPECT_EQ(watch.free(), Bytes{7}) << "it may still answer";
   clock.Advance(1s);

@@ -38,11 +38,13 @@ class Slow final : public v1::Siding::Service {
   }
   void AwaitCall() {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return here_; });
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience,
+                                 [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return here_; }));
   }
   void AwaitEndOfConnection() {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return cancelled_; });
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience,
+                                 [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return cancelled_; }));
   }
   void End() {
     MutexLock lock(mutex_);

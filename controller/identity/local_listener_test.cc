@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/mutex.h"
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -54,6 +55,7 @@ class LocalListenerTest : public testing::Test {
     address.sun_family = AF_UNIX;
     path().copy(address.sun_path, sizeof address.sun_path - 1);
     UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ReceivePatiently(fd.get());
     if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return UniqueFd();
     return fd;
   }
@@ -61,8 +63,10 @@ class LocalListenerTest : public testing::Test {
   // The descriptor of the n-th connection that was let in.
   int Accepted(size_t n) {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return accepted_.size() > n; });
-    return accepted_[n];
+    const bool came = changed_.WaitFor(
+        mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return accepted_.size() > n; });
+    EXPECT_TRUE(came) << "connection " << n;
+    return came ? accepted_[n] : -1;
   }
   static std::string PeerOf(int fd) { return "fd:" + std::to_string(fd); }
 

@@ -8,6 +8,7 @@
 #include <future>
 
 #include "absl/strings/str_cat.h"
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -20,6 +21,7 @@ UniqueFd Connect(int port) {
   sockaddr_in address{.sin_family = AF_INET, .sin_port = htons(static_cast<uint16_t>(port))};
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ReceivePatiently(fd.get());
   if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return UniqueFd();
   return fd;
 }
@@ -31,11 +33,13 @@ bool IsClosed(const UniqueFd& fd) {
 }
 
 TEST(RemoteListener, HandsOverConnections) {
-  std::promise<int> accepted;
-  const auto listener = RemoteListener::Listen("127.0.0.1:0", {}, [&](int fd) { accepted.set_value(fd); });
+  std::promise<int> promised;
+  std::future<int> accepted = promised.get_future();
+  const auto listener = RemoteListener::Listen("127.0.0.1:0", {}, [&](int fd) { promised.set_value(fd); });
   ASSERT_TRUE(listener.ok()) << listener.status();
   const UniqueFd client = Connect((*listener)->port());
-  const UniqueFd server(accepted.get_future().get());
+  ASSERT_TRUE(Comes(accepted));
+  const UniqueFd server(accepted.get());
   EXPECT_EQ(write(server.get(), "x", 1), 1);
   char byte = 0;
   EXPECT_EQ(read(client.get(), &byte, 1), 1);
@@ -51,11 +55,13 @@ TEST(RemoteListener, ClosesWhatIsMoreThanAHostMayHave) {
   EXPECT_EQ(accepted.size(), 1u);
 }
 TEST(RemoteListener, ListensOnIpv6AndIpv4AtOnce) {
-  std::promise<int> accepted;
-  const auto listener = RemoteListener::Listen("[::]:0", {}, [&](int fd) { accepted.set_value(fd); });
+  std::promise<int> promised;
+  std::future<int> accepted = promised.get_future();
+  const auto listener = RemoteListener::Listen("[::]:0", {}, [&](int fd) { promised.set_value(fd); });
   if (!listener.ok()) GTEST_SKIP() << "no IPv6 here: " << listener.status();
   const UniqueFd client = Connect((*listener)->port());
-  const UniqueFd server(accepted.get_future().get());
+  ASSERT_TRUE(Comes(accepted));
+  const UniqueFd server(accepted.get());
   EXPECT_TRUE(server.valid());
 }
 TEST(RemoteListener, TwoDoNotShareAPort) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/patience_for_test.h"
 #include "controller/platform/kubernetes/fake/fake_answers.h"
 
 namespace siding::kubernetes {
@@ -163,9 +164,10 @@ std::vector<std::string> FakeTransport::asked() const {
   MutexLock lock(mutex_);
   return asked_;
 }
-void FakeTransport::AwaitAsked(size_t count) const {
+bool FakeTransport::AwaitAsked(size_t count) const {
   MutexLock lock(mutex_);
-  changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_.size() >= count; });
+  return changed_.WaitFor(mutex_, kPatience,
+                          [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return asked_.size() >= count; });
 }
 
 }  // namespace siding::kubernetes

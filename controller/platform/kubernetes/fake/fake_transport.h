@@ -67,8 +67,8 @@ class FakeTransport final : public Transport {
   void EndWatches();
   // "GET /api/v1/pods?limit=5", in order.
   std::vector<std::string> asked() const;
-  // Returns when so much has been asked.
-  void AwaitAsked(size_t count) const;
+  // Returns when so much has been asked. False: it has not been.
+  [[nodiscard]] bool AwaitAsked(size_t count) const;
 
  private:
   std::optional<Fault> TakeFault(const HttpRequest& request, bool stream)

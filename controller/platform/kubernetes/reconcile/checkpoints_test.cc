@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/mutex.h"
+#include "common/patience_for_test.h"
 #include "controller/platform/kubernetes/fake/fake_transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -71,7 +72,7 @@ class CheckpointObjectsTest : public testing::Test {
       for (int before = woken();; before = woken()) {
         objects_->Round(client_);
         if (!client_.Get(Checkpoints(), last).ok()) break;
-        AwaitWoken(before);
+        ASSERT_TRUE(AwaitWoken(before));
       }
     }
   }
@@ -79,9 +80,10 @@ class CheckpointObjectsTest : public testing::Test {
     MutexLock lock(mutex_);
     return woken_;
   }
-  void AwaitWoken(int before) {
+  bool AwaitWoken(int before) {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_ > before; });
+    return changed_.WaitFor(mutex_, kPatience,
+                            [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_ > before; });
   }
   void Put(const ObjectName& name, const Json& object) {
     transport_.Do([&](FakeApiServer& server) { server.store().Put("checkpoints", name, object); });

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/mutex.h"
+#include "common/patience_for_test.h"
 #include "controller/platform/kubernetes/fake/fake_transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -50,7 +51,7 @@ class RequestsTest : public testing::Test {
       for (int before = woken();; before = woken()) {
         requests_->Round(client_);
         if (Said("state", last) == "Invalid") break;
-        AwaitWoken(before);
+        ASSERT_TRUE(AwaitWoken(before));
       }
       transport_.Do([&](FakeApiServer& server) { server.store().Remove("ondemandrequests", last); });
     }
@@ -59,9 +60,10 @@ class RequestsTest : public testing::Test {
     MutexLock lock(mutex_);
     return woken_;
   }
-  void AwaitWoken(int before) {
+  bool AwaitWoken(int before) {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_ > before; });
+    return changed_.WaitFor(mutex_, kPatience,
+                            [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_ > before; });
   }
   std::optional<PodStanding> StandingOf(const ObjectName& name) {
     const absl::StatusOr<Object> pod = client_.Get(Pods(), name);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "common/patience_for_test.h"
 #include "controller/platform/kubernetes/fake/fake_transport.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -40,11 +41,14 @@ class Heard final : public InformerListener {
   }
   void AwaitNames(const std::set<std::string>& names) {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return synced_ && names_ == names; });
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return synced_ && names_ == names;
+    }));
   }
   std::vector<absl::StatusCode> AwaitHealths(size_t count) {
     MutexLock lock(mutex_);
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return healths_.size() >= count; });
+    EXPECT_TRUE(changed_.WaitFor(
+        mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return healths_.size() >= count; }));
     return healths_;
   }
   int changes() {
@@ -131,14 +135,14 @@ TEST_F(InformerTest, AnExpiredWatchIsFollowedByAList) {
   transport_.Add({.kind = FaultKind::kExpired, .path = "/pods"});
   Put("a");
   Start();
-  transport_.AwaitAsked(4);
+  ASSERT_TRUE(transport_.AwaitAsked(4));
   const auto asked = transport_.asked();
   EXPECT_THAT(asked[1], StartsWith("GET /api/v1/pods?watch=1"));
   EXPECT_THAT(asked[2], StartsWith("GET /api/v1/pods?limit=500"));
 }
 TEST_F(InformerTest, StopsWhileItWatches) {
   Start();
-  transport_.AwaitAsked(2);
+  ASSERT_TRUE(transport_.AwaitAsked(2));
   informer_.reset();
   EXPECT_THAT(heard_.AwaitHealths(0), IsEmpty());
 }

@@ -9,7 +9,6 @@
 
 namespace siding {
 
-inline constexpr int kGpuSteps = 400;
 inline constexpr char kFirst[] = "GPU-00000000-0000-0000-0000-000000000001";
 inline constexpr char kSecond[] = "GPU-00000000-0000-0000-0000-000000000002";
 inline constexpr char kRunning[] = "0", kCheckpointed[] = "2";  // states of a process, in the fake driver
@@ -37,8 +36,8 @@ class GpuTest : public HostTest {
     }
     gpu_.Write("gpus", text);
   }
-  v1::JobSpec GpuJob(int steps = kGpuSteps) const {
-    v1::JobSpec spec = Job({"-g", std::to_string(steps)});
+  v1::JobSpec GpuJob() const {
+    v1::JobSpec spec = Counter({"-g"});
     spec.mutable_per_node()->set_gpus(1);
     (*spec.mutable_env())["FAKE_GPU_STATES"] = gpu_.path();
     return spec;
@@ -58,7 +57,7 @@ class GpuTest : public HostTest {
   void LaunchNeighbour() {
     v1::ToAgent command = Command(1);
     command.mutable_task()->set_job(job_ + 1);
-    v1::JobSpec spec = Job({"100000"});
+    v1::JobSpec spec = Counter();
     spec.set_output(folder_ + "/neighbour");
     spec.mutable_per_node()->set_gpus(1);
     *command.mutable_launch()->mutable_spec() = spec;

@@ -21,8 +21,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr int kSteps = kGpuSteps;
-
 TEST_F(GpuTest, JobGetsItsGpuByName) {
   StartHostWith(2);
   LaunchCounter(GpuJob());
@@ -56,8 +54,9 @@ TEST_F(GpuTest, SuspendedJobIsOffItsGpuAndComesBack) {
   EXPECT_EQ(GpuState(), kCheckpointed);
   Resume(3);
   EXPECT_THAT(AwaitPhase(v1::RUNNING).gpus(), ElementsAre(kFirst));
+  OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
-  ExpectCompleteOutput(kSteps);
+  ExpectCompleteOutput();
 }
 
 TEST_F(GpuTest, SuspendedJobGoesOnOnAnotherGpuIfItsOwnIsTaken) {
@@ -109,8 +108,9 @@ TEST_P(SuspendFault, LeavesTheJobRunning) {
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("GPU"));
   gpu_.NoFault();
   EXPECT_EQ(GpuState(), kRunning);
+  OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
-  ExpectCompleteOutput(kSteps);
+  ExpectCompleteOutput();
 }
 
 INSTANTIATE_TEST_SUITE_P(Steps, SuspendFault,
@@ -177,8 +177,9 @@ class InheritedTest : public GpuTest {
     v1::JobSpec spec = GpuJob();
     const std::string job = spec.command(0);
     spec.mutable_command()->Clear();
-    for (const std::string& word : {std::string("/bin/sh"), std::string("-c"),
-                                    std::string("sleep 1000 3<") + kDevice + " & exec \"$0\" -g 400", job})
+    for (const std::string& word :
+         {std::string("/bin/sh"), std::string("-c"),
+          std::string("sleep 1000 3<") + kDevice + " & exec \"$0\" -g -e \"$1\"", job, gate()})
       spec.add_command(word);
     return spec;
   }
@@ -314,8 +315,9 @@ TEST_F(GpuTest, DumpedJobIsRestoredOntoAGpu) {
   Restore(GpuJob(), "1.1");
   EXPECT_THAT(AwaitPhase(v1::RUNNING, 2).gpus(), ElementsAre(kSecond));
   EXPECT_EQ(gpu_.Read("moves"), "1 to 2");  // and the other way round
+  OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
-  ExpectCompleteOutput(kSteps);
+  ExpectCompleteOutput();
 }
 
 TEST_F(GpuTest, DumpThatIsCalledOffPutsTheJobBack) {
@@ -399,8 +401,9 @@ TEST_F(GpuTest, AgentThatDiesInTheMiddleOfADrainFindsTheJobAndPutsItBack) {
   StartHost();
   EXPECT_THAT(AwaitPhase(v1::RUNNING).gpus(), ElementsAre(kFirst));
   EXPECT_EQ(GpuState(), kRunning);
+  OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
-  ExpectCompleteOutput(kSteps);
+  ExpectCompleteOutput();
 }
 
 TEST_F(GpuTest, SuspendedJobIsFoundSuspendedByTheNextAgent) {
@@ -419,7 +422,7 @@ TEST_F(GpuTest, KilledAfterARestoreItIsTakenOffItsGpuFirst) {
   StartHostWith(1);
   LaunchCounter(GpuJob());
   DumpAndCommit(2, "1.1");
-  Restore(GpuJob(100000), "1.1");
+  Restore(GpuJob(), "1.1");
   AwaitPhase(v1::RUNNING, 2);
   v1::ToAgent kill = Command(200, 2);
   kill.mutable_kill();

@@ -127,12 +127,22 @@ v1::JobSpec HostTest::Job(const std::vector<std::string>& arguments) const {
   return spec;
 }
 
-v1::JobSpec HostTest::Somebodys(const std::vector<std::string>& arguments) const {
-  v1::JobSpec spec = Job(arguments);
+v1::JobSpec HostTest::Counter(const std::vector<std::string>& options) const {
+  std::vector<std::string> arguments = {"-e", gate()};
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  return Job(arguments);
+}
+
+v1::JobSpec HostTest::Somebodys(const std::vector<std::string>& options) const {
+  v1::JobSpec spec = Counter(options);
   spec.set_uid(kUser);
   spec.set_gid(kUser);
   return spec;
 }
+
+void HostTest::OpenGate() const { EXPECT_TRUE(WriteFileAtomically(gate(), "").ok()); }
+
+void HostTest::CloseGate() const { std::filesystem::remove(gate()); }
 
 v1::TaskRef HostTest::Task(int incarnation) const {
   v1::TaskRef ref;
@@ -228,10 +238,19 @@ void HostTest::AwaitLines(int count) {
   EXPECT_TRUE(PollUntil([&] { return Lines() >= count; }, kPatience)) << Lines() << " lines";
 }
 
-void HostTest::ExpectCompleteOutput(int steps) const {
-  std::string expected;
-  for (int i = 1; i <= steps; ++i) expected += std::to_string(i) + "\n";
-  EXPECT_EQ(ReadFile(output()).value_or(""), expected);
+void HostTest::ExpectCounted(const std::string& text, int first, const std::string& before) {
+  const auto lines = [](const std::string& of) {
+    return static_cast<int>(std::count(of.begin(), of.end(), '\n'));
+  };
+  const int steps = lines(text) - lines(before);
+  EXPECT_GT(steps, 0);
+  EXPECT_EQ(text, before + Steps(first, first + steps - 1));
+}
+
+std::string HostTest::Steps(int first, int last) {
+  std::string text;
+  for (int i = first; i <= last; ++i) text += std::to_string(i) + "\n";
+  return text;
 }
 
 bool HostTest::DraftsLeft() const {

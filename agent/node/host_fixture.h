@@ -10,6 +10,7 @@
 #include "agent/node/local_task_host.h"
 #include "agent/os/names.h"
 #include "common/clock.h"
+#include "common/files.h"
 #include "common/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -46,7 +47,12 @@ class HostTest : public ::testing::Test {
   TaskHost& host() { return *host_; }
 
   v1::JobSpec Job(const std::vector<std::string>& arguments) const;  // of test_job
-  v1::JobSpec Somebodys(const std::vector<std::string>& arguments = {"100000"}) const;
+  // Counts until OpenGate(), then makes one more step and ends. Its options are those of test_job.
+  v1::JobSpec Counter(const std::vector<std::string>& options = {}) const;
+  v1::JobSpec Somebodys(const std::vector<std::string>& options = {}) const;  // the same, of kUser
+  std::string gate() const { return folder_ + "/gate"; }
+  void OpenGate() const;
+  void CloseGate() const;  // for the restore of one that had ended
   v1::TaskRef Task(int incarnation = 1) const;
   std::string output() const { return folder_ + "/out.1.0"; }
   std::string tasks_folder() const { return folder_ + "/n1/tasks"; }
@@ -69,8 +75,11 @@ class HostTest : public ::testing::Test {
   int Lines() const;
   void AwaitLines(int count);
   void AwaitMoreLines() { AwaitLines(Lines() + 2); }
-  // "1\n2\n...": each step once, in order.
-  void ExpectCompleteOutput(int steps) const;
+  // What a Counter() has written to its end: each step once, in order.
+  void ExpectCompleteOutput() const { ExpectCounted(ReadFile(output()).value_or("")); }
+  // The same of a text that begins with `before` and goes on with step `first`.
+  static void ExpectCounted(const std::string& text, int first = 1, const std::string& before = "");
+  static std::string Steps(int first, int last);  // "1\n2\n..."
   bool DraftsLeft() const;
   // Into an image, and off the node.
   void Vacate(const std::string& checkpoint);

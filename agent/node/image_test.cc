@@ -35,7 +35,6 @@ class ImageTest : public HostTest {
     std::sort(files_.begin(), files_.end());
   }
   std::string image() const { return folder_ + "/shared/images/1.1/0"; }
-  v1::JobSpec Endless() const { return Job({"100000"}); }
 
   void ExpectFound(const std::string& file) const {
     const absl::Status status = store_->Verify({CheckpointId("1.1"), 0}).status();
@@ -44,7 +43,7 @@ class ImageTest : public HostTest {
   }
   // The restore as incarnation `incarnation` fails before there is a process.
   void ExpectRefused(const std::string& file, int incarnation) {
-    Restore(Endless(), "1.1", incarnation, incarnation * 100);
+    Restore(Counter(), "1.1", incarnation, incarnation * 100);
     const auto report = AwaitPhase(v1::RESTORE_FAILED, incarnation);
     EXPECT_TRUE(report.image_damaged());
     EXPECT_THAT(report.error(), HasSubstr(file));
@@ -58,7 +57,7 @@ class ImageTest : public HostTest {
 };
 
 TEST_F(ImageTest, FlippedBitInAnyFileIsNamedAndNothingIsRestored) {
-  MakeImage(Endless());
+  MakeImage(Counter());
   int flips = 0, incarnation = 2;
   for (const std::string& file : files_) {
     const std::string good = ReadFile(file).value();
@@ -79,7 +78,7 @@ TEST_F(ImageTest, FlippedBitInAnyFileIsNamedAndNothingIsRestored) {
 }
 
 TEST_F(ImageTest, TornOrMissingFileIsNamedAndNothingIsRestored) {
-  MakeImage(Endless());
+  MakeImage(Counter());
   int torn = 0, incarnation = 2;
   for (const std::string& file : files_) {
     const auto size = std::filesystem::file_size(file);
@@ -111,7 +110,7 @@ TEST_F(ImageTest, TornOrMissingFileIsNamedAndNothingIsRestored) {
 }
 
 TEST_F(ImageTest, ImageOfAnyUserIsForRootOnly) {
-  v1::JobSpec spec = Endless();
+  v1::JobSpec spec = Counter();
   spec.set_uid(65534);
   spec.set_gid(65534);
   MakeImage(spec);
@@ -133,7 +132,7 @@ class ScrubbedImageTest : public ImageTest {
 };
 
 TEST_F(ScrubbedImageTest, HeartbeatNamesADamagedImage) {
-  MakeImage(Endless());
+  MakeImage(Counter());
   ASSERT_TRUE(store::WriteAt(files_[0], "x", 3));
   host_.reset();
   ASSERT_TRUE(WriteFileAtomically(folder_ + "/n1/scrubbed", "0").ok());  // long ago
@@ -162,21 +161,21 @@ class EncryptedImageTest : public ImageTest {
 };
 
 TEST_F(EncryptedImageTest, JobGoesOnAndNothingPlainIsLeft) {
-  MakeImage(Endless());
+  MakeImage(Counter());
   EXPECT_EQ(PlainFiles(), 0u);
   EXPECT_FALSE(store_->Read({CheckpointId("1.1"), 0})->encryption_key.empty());
-  Restore(Endless(), "1.1");
+  Restore(Counter(), "1.1");
   AwaitPhase(v1::RUNNING, 2);
   EXPECT_EQ(PlainFiles(), 0u);
   AwaitMoreLines();
 }
 
 TEST_F(EncryptedImageTest, WithAnotherKeyNothingIsRestoredAndTheImageIsNotBlamed) {
-  MakeImage(Endless());
+  MakeImage(Counter());
   digit_ = '2';
   host_.reset();
   StartHost();
-  Restore(Endless(), "1.1");
+  Restore(Counter(), "1.1");
   const auto report = AwaitPhase(v1::RESTORE_FAILED, 2);
   EXPECT_THAT(report.error(), HasSubstr("is encrypted with key "));
   EXPECT_TRUE(report.no_key());
@@ -185,7 +184,7 @@ TEST_F(EncryptedImageTest, WithAnotherKeyNothingIsRestoredAndTheImageIsNotBlamed
 }
 
 TEST_F(EncryptedImageTest, AbortedDumpLeavesNothingPlain) {
-  LaunchCounter(Endless());
+  LaunchCounter(Counter());
   Dump(2, "1.1");
   AwaitPhase(v1::PREPARED);
   Abort(2);
@@ -204,7 +203,7 @@ class FullTierTest : public ImageTest {
     if (EnterPrivateMounts() && mount("none", root.c_str(), "tmpfs", 0, "size=64m") == 0) mounted_ = root;
     if (mounted_.empty()) GTEST_SKIP() << "cannot mount a small tmpfs";
     StartHost();
-    LaunchCounter(Endless());
+    LaunchCounter(Counter());
     int failed = 0;
     for (int64_t kib = 4, op = 2; !IsPreparedWithin(tier, root, kib, op); ++op, ++failed) {
       const auto report = AwaitFailure(op);

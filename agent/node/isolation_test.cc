@@ -152,7 +152,7 @@ class DetourTest : public IsolationTest {
     Vacate("1.1");
     ASSERT_EQ(symlink(roots_.c_str(), link_.c_str()), 0);
   }
-  v1::JobSpec Reader() { return Somebodys({"-r", own_ + "/data", "100000"}); }
+  v1::JobSpec Reader() { return Somebodys({"-r", own_ + "/data"}); }
   void Swap() { renameat2(AT_FDCWD, own_.c_str(), AT_FDCWD, link_.c_str(), RENAME_EXCHANGE); }
   bool HasRootsFile(pid_t pid) {
     struct stat secret {
@@ -178,7 +178,7 @@ TEST_F(DetourTest, ItsOwnFileIsGivenBack) {
 TEST_F(IsolationTest, WhatWouldNotBeGivenBackIsNotTaken) {
   const std::string data = folder_ + "/data";
   ASSERT_TRUE(WriteFileAtomically(data, "public", 0644).ok());
-  LaunchCounter(Somebodys({"-r", data, "100000"}));
+  LaunchCounter(Somebodys({"-r", data}));
   ASSERT_EQ(chmod(data.c_str(), 0600), 0);
   Dump(2, "1.1");
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("it could not be restored: process"));

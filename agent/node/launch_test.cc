@@ -37,14 +37,14 @@ TEST_F(LaunchTest, ExitCodeIsReported) {
   EXPECT_EQ(report.exit_code(), 7);
   EXPECT_EQ(report.exit_signal(), 0);
   EXPECT_GT(report.started_us(), 0);
-  ExpectCompleteOutput(3);
+  EXPECT_EQ(ReadFile(output()).value_or(""), Steps(1, 3));
 }
 
 TEST_F(LaunchTest, TaskThatCannotBeRememberedIsNotStarted) {
   host_.reset();  // faults are armed before there are threads
   ASSERT_TRUE(ArmFaults("agent.record=error", "", {}).ok());
   StartHost();
-  Launch(Job({"100000"}));
+  Launch(Counter());
   EXPECT_TRUE(AwaitPhase(v1::LAUNCH_FAILED).node_problem());
   EXPECT_FALSE(std::filesystem::exists(output()));
 }
@@ -171,7 +171,7 @@ TEST_F(LaunchTest, KillWithoutGraceEndsTheStubborn) {
 }
 
 TEST_F(LaunchTest, SuspendStopsProgressAndResumeGoesOn) {
-  LaunchCounter(Job({"100000"}));
+  LaunchCounter(Counter());
   Suspend(2);
   AwaitPhase(v1::SUSPENDED);
   const auto reports = host().Reports();
@@ -186,7 +186,7 @@ TEST_F(LaunchTest, SuspendStopsProgressAndResumeGoesOn) {
 }
 
 TEST_F(LaunchTest, SuspendedJobCanBeKilled) {
-  LaunchCounter(Job({"100000"}));
+  LaunchCounter(Counter());
   Suspend(2);
   AwaitPhase(v1::SUSPENDED);
   v1::ToAgent kill = Command(3);
@@ -196,10 +196,12 @@ TEST_F(LaunchTest, SuspendedJobCanBeKilled) {
 }
 
 TEST_F(LaunchTest, LaunchTwiceStartsOnce) {
-  LaunchCounter(Job({"200"}));
-  Launch(Job({"200"}));
-  AwaitPhase(v1::EXITED);
-  ExpectCompleteOutput(200);
+  LaunchCounter(Counter());
+  Launch(Counter());
+  AwaitMoreLines();
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput();
 }
 
 TEST_F(LaunchTest, ForgetLeavesNothing) {
@@ -246,26 +248,27 @@ v1::ToAgent SaveByExit(v1::ToAgent save, int64_t grace_us) {
 }
 
 TEST_F(LaunchTest, SaveByExitIsSaved) {
-  LaunchCounter(Job({"-s", "-", "100000"}));
+  LaunchCounter(Counter({"-s", "-"}));
   Order(SaveByExit(Command(2), 50'000'000));
   AwaitPhase(v1::SAVED);
 }
 
 TEST_F(LaunchTest, AProgramThatDoesNotHandleTheSignalIsNotSentIt) {
-  LaunchCounter(Job({"100000"}));
+  LaunchCounter(Counter());
   Order(SaveByExit(Command(2), 100'000));
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("does not handle signal"));
   AwaitMoreLines();
 }
 
 TEST_F(LaunchTest, AnEndBeforeTheProgramCouldBeToldToSaveIsItsOwn) {
-  LaunchCounter(Job({"200"}));
+  LaunchCounter(Counter());
   Order(SaveByExit(Command(2), 50'000'000));
+  OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
 }
 
 TEST_F(LaunchTest, SaveByMarkerEndsTheProgram) {
-  LaunchCounter(Job({"-s", folder_ + "/marker", "100000"}));
+  LaunchCounter(Counter({"-s", folder_ + "/marker"}));
   v1::ToAgent save = Command(2);
   save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
   save.mutable_save()->mutable_app()->set_marker("marker");
@@ -275,7 +278,7 @@ TEST_F(LaunchTest, SaveByMarkerEndsTheProgram) {
 }
 
 TEST_F(LaunchTest, SaveOnScheduleLeavesTheProgramRunning) {
-  LaunchCounter(Job({"-s", folder_ + "/marker", "100000"}));
+  LaunchCounter(Counter({"-s", folder_ + "/marker"}));
   v1::ToAgent save = Command(2);
   save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
   save.mutable_save()->mutable_app()->set_marker("marker");
@@ -287,7 +290,7 @@ TEST_F(LaunchTest, SaveOnScheduleLeavesTheProgramRunning) {
 }
 
 TEST_F(LaunchTest, SaveThatIsIgnoredFailsAndTheJobGoesOn) {
-  LaunchCounter(Job({"-s", folder_ + "/elsewhere", "100000"}));
+  LaunchCounter(Counter({"-s", folder_ + "/elsewhere"}));
   v1::ToAgent save = Command(2);
   save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
   save.mutable_save()->mutable_app()->set_marker("marker");

@@ -24,15 +24,17 @@ class ManagedGpuTest : public GpuTest {
     const auto folder =
         host().ExpectShim(command, gpus, [&](const absl::Status& status) { ready.set_value(status); });
     if (!folder.ok()) return folder.status();
-    if (absl::Status orders = ready.get_future().get(); !orders.ok()) return orders;
+    std::future<absl::Status> orders = ready.get_future();
+    if (!Comes(orders)) return absl::DeadlineExceededError("no orders");
+    if (absl::Status status = orders.get(); !status.ok()) return status;
     const std::string program = Options("n1").shim_path;
     // The agent looks at the lock now and then.
     const bool started = PollUntil([&] { return StartShim(program, *folder).ok(); }, kPatience);
     return started ? absl::OkStatus() : absl::InternalError("no shim");
   }
   // Slurm's jobs do not say how many GPUs they want: the list does.
-  v1::JobSpec ManagedJob(int steps = kGpuSteps) const {
-    v1::JobSpec spec = GpuJob(steps);
+  v1::JobSpec ManagedJob() const {
+    v1::JobSpec spec = GpuJob();
     spec.clear_per_node();
     spec.set_cluster_manager("slurm");
     return spec;
@@ -102,8 +104,9 @@ TEST_F(ManagedGpuTest, SuspendedItIsOffItsGpuAndComesBackToIt) {
   EXPECT_EQ(GpuState(), kCheckpointed);
   Resume(3);
   EXPECT_THAT(AwaitPhase(v1::RUNNING).gpus(), ElementsAre(kSecond));
+  OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
-  ExpectCompleteOutput(kGpuSteps);
+  ExpectCompleteOutput();
 }
 
 TEST_F(ManagedGpuTest, DumpedItIsRestoredOntoTheGpuThatItsNextStartWasGiven) {
@@ -114,8 +117,9 @@ TEST_F(ManagedGpuTest, DumpedItIsRestoredOntoTheGpuThatItsNextStartWasGiven) {
   ASSERT_EQ(RestoreManaged({"1", ""}), absl::OkStatus());
   EXPECT_THAT(AwaitPhase(v1::RUNNING, 2).gpus(), ElementsAre(kSecond));
   EXPECT_EQ(gpu_.Read("moves"), "1 to 2");  // and the other way round
+  OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
-  ExpectCompleteOutput(kGpuSteps);
+  ExpectCompleteOutput();
 }
 
 TEST_F(ManagedGpuTest, TheDevicesThatItMayOpenSayWhichGpusItHas) {
@@ -150,8 +154,9 @@ TEST_F(ManagedGpuTest, WhoseGpusAreNotKnownRunsAndStaysWhereItIs) {
   Dump(3, "1.1");
   EXPECT_THAT(AwaitFailure(3).error(), HasSubstr("it was given GPU 7"));
   EXPECT_EQ(GpuState(), kRunning);
+  OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
-  ExpectCompleteOutput(kGpuSteps);
+  ExpectCompleteOutput();
 }
 
 TEST_F(ManagedGpuTest, OnAnAgentWithoutGpusItRunsAndStaysWhereItIs) {

@@ -42,8 +42,8 @@ class NamesTest : public HostTest {
     options.criu_path = criu_;
     return options;
   }
-  v1::JobSpec Spec() { return Somebodys({"-n", own_, "100000"}); }
-  v1::JobSpec Piper() { return Somebodys({"-p", own_ + "/pipe", "100000"}); }
+  v1::JobSpec Spec() { return Somebodys({"-n", own_}); }
+  v1::JobSpec Piper() { return Somebodys({"-p", own_ + "/pipe"}); }
   // What is in root's folder: names, each with its owner.
   std::vector<std::string> AtRoots() const {
     std::vector<std::string> names;

@@ -11,14 +11,13 @@
 #include "agent/shim/shim_process.h"
 #include "agent/task/json_file.h"
 #include "agent/task/task_record.pb.h"
+#include "common/fault.h"
 #include "common/patience_for_test.h"
 
 namespace siding {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int kSteps = 1000;
 
 class RecoveryTest : public HostTest {
  protected:
@@ -46,15 +45,17 @@ class RecoveryTest : public HostTest {
 };
 
 TEST_F(RecoveryTest, RunningTaskIsFoundRunning) {
-  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({std::to_string(kSteps)})); });
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Counter()); });
   StartHost();
   AwaitPhase(v1::RUNNING);
+  OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
-  ExpectCompleteOutput(kSteps);
+  ExpectCompleteOutput();
 }
 
 TEST_F(RecoveryTest, EndInTheAgentsAbsenceIsReported) {
-  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"-x", "4", "50"})); });
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Counter({"-x", "4"})); });
+  OpenGate();
   const std::string exit = tasks_folder() + "/" + std::to_string(job_) + ".1.0/exit.json";
   EXPECT_TRUE(PollUntil([&] { return std::filesystem::exists(exit); }, kPatience));
   StartHost();
@@ -63,7 +64,7 @@ TEST_F(RecoveryTest, EndInTheAgentsAbsenceIsReported) {
 
 TEST_F(RecoveryTest, SuspendedTaskIsFoundSuspended) {
   RunAndKillAt(v1::SUSPENDED, [&] {
-    LaunchCounter(Job({"100000"}));
+    LaunchCounter(Counter());
     Suspend(2);
   });
   StartHost();
@@ -74,19 +75,22 @@ TEST_F(RecoveryTest, SuspendedTaskIsFoundSuspended) {
 }
 
 TEST_F(RecoveryTest, DumpingTaskGoesOn) {
+  ASSERT_TRUE(ArmFaults("agent.dump.frozen=hold=" + folder_ + "/never", "", {}).ok());
   RunAndKillAt(v1::DUMPING, [&] {
-    LaunchCounter(Job({"-m", "200", std::to_string(kSteps)}));
+    LaunchCounter(Counter());
     Dump(2, "1.1");
   });
+  ASSERT_TRUE(ArmFaults("", "", {}).ok());
   StartHost();
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("the agent ended"));
+  OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
-  ExpectCompleteOutput(kSteps);
+  ExpectCompleteOutput();
 }
 
 TEST_F(RecoveryTest, PreparedTaskGoesOnAndCanBeDumpedAgain) {
   RunAndKillAt(v1::PREPARED, [&] {
-    LaunchCounter(Job({"100000"}));
+    LaunchCounter(Counter());
     Dump(2, "1.1");
   });
   StartHost();
@@ -101,7 +105,7 @@ TEST_F(RecoveryTest, PreparedTaskGoesOnAndCanBeDumpedAgain) {
 
 TEST_F(RecoveryTest, CommittedTaskIsCheckpointed) {
   RunAndKillAt(v1::CHECKPOINTED, [&] {
-    LaunchCounter(Job({"100000"}));
+    LaunchCounter(Counter());
     Dump(2, "1.1");
     AwaitPhase(v1::PREPARED);
     Commit(2);
@@ -116,7 +120,7 @@ TEST_F(RecoveryTest, CommittedTaskIsCheckpointed) {
 }
 
 TEST_F(RecoveryTest, TaskWithoutItsShimIsEndedAndLost) {
-  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Counter()); });
   const auto shim =
       ReadJsonFile<agent::ProcessRef>(tasks_folder() + "/" + std::to_string(job_) + ".1.0/shim.json");
   ASSERT_TRUE(shim.ok());
@@ -129,7 +133,7 @@ TEST_F(RecoveryTest, TaskWithoutItsShimIsEndedAndLost) {
 }
 
 TEST_F(RecoveryTest, TaskWhoseShimDiedBeforeItCouldTellIsEndedBeforeItIsLost) {
-  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Counter()); });
   const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
   const auto init = Recorded().init();
   // As it is when the init runs and that is not recorded yet.
@@ -147,7 +151,7 @@ TEST_F(RecoveryTest, TaskWhoseShimDiedBeforeItCouldTellIsEndedBeforeItIsLost) {
 }
 
 TEST_F(RecoveryTest, TaskWhoseRecordCannotBeReadIsEndedAndLost) {
-  RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Counter()); });
   const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
   const auto init = Recorded().init();
   ASSERT_TRUE(WriteFileAtomically(folder + "/task.json", "{").ok());
@@ -179,7 +183,7 @@ class ShutdownTest : public RecoveryTest {
  protected:
   // A task that ends while there is no agent. `told`: as it is when the machine shuts down.
   void EndTask(bool told) {
-    RunAndKillAt(v1::RUNNING, [&] { Launch(Job({"100000"})); });
+    RunAndKillAt(v1::RUNNING, [&] { Launch(Counter()); });
     const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
     const auto shim = *ReadJsonFile<agent::ProcessRef>(folder + "/shim.json");
     ASSERT_TRUE(IsAlive(shim.pid(), shim.start_time()));

@@ -1,7 +1,8 @@
 /* A job for the tests: counts, one line a step, and checks a pattern in its memory at every step.
  *
- *   test_job [OPTION...] STEPS [MILLISECONDS]
- *     -e FILE     continue until there is FILE, not for STEPS
+ *   test_job [OPTION...] [STEPS [MILLISECONDS]]
+ *     -e FILE     continue until there is FILE, not for STEPS, and make one step more; FILE is looked for,
+ *                 never opened
  *     -m MIB      memory to fill with the pattern (default 4)
  *     -n FOLDER   use a socket with a name there, and a file that was removed, at every step
  *     -p PIPE     make the named pipe PIPE, keep a text in it, and look for it at every step
@@ -10,7 +11,6 @@
  *     -g          use a fake GPU: the file $FAKE_GPU_STATES/PID, in which the fake driver keeps this
  *                 process's state; a step is done only while that is 0 (running)
  *     -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0)
- *     -w FILE     wait half-way for as long as FILE is there
  *     -x CODE     exit code at the end
  *
  * Exits with 99 if the pattern is damaged, with 97 if what -n or -p have made is. */
@@ -88,17 +88,15 @@ int main(int argc, char** argv) {
   long mib = 4;
   int exit_code = 0;
   const char* marker = NULL;
-  const char* gate = NULL;
   const char* end = NULL;
   char gpu[4096] = "";
-  for (int option; (option = getopt(argc, argv, "e:m:n:p:r:ugs:w:x:")) >= 0;) {
+  for (int option; (option = getopt(argc, argv, "e:m:n:p:r:ugs:x:")) >= 0;) {
     if (option == 'e') end = optarg;
     if (option == 'm') mib = atol(optarg);
     if (option == 'n' && !MakeNames(optarg)) return 97;
     if (option == 'p' && !MakePipe(optarg)) return 97;
     if (option == 'r' && open(optarg, O_RDONLY) < 0) return 98;
     if (option == 's') marker = optarg;
-    if (option == 'w') gate = optarg;
     if (option == 'g') {
       snprintf(gpu, sizeof gpu, "%s/%d", getenv("FAKE_GPU_STATES"), (int)getpid());
       const int fd = open(gpu, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -113,7 +111,7 @@ int main(int argc, char** argv) {
     }
   }
   if (marker) signal(SIGUSR1, OnSave);
-  const long steps = atol(argv[optind]);
+  const long steps = optind < argc ? atol(argv[optind]) : 0;
   const long milliseconds = optind + 1 < argc ? atol(argv[optind + 1]) : 2;
   const size_t words = (size_t)mib << 17;
   uint64_t* memory = malloc(words * 8);
@@ -121,8 +119,6 @@ int main(int argc, char** argv) {
   int last = 0;
   for (long step = 1; end ? !last : step <= steps; ++step) {
     last = end && access(end, F_OK) == 0;
-    while (gate && step == steps / 2 && access(gate, F_OK) == 0)
-      nanosleep(&(struct timespec){0, 1000000}, NULL);
     for (size_t i = 0; i < words; i += 509) {
       if (memory[i] != i * 0x9e3779b97f4a7c15u) return 99;
     }

@@ -94,14 +94,16 @@ class PodTest : public HostTest {
                     absl::StrReplaceAll(kRunc, {{"JOB", Job({}).command(0)}, {"OUTPUT", output()}}), 0755)
                     .ok());
     std::filesystem::copy_file(SIDING_TEST_RUNC, folder_ + "/bin/siding-runc");
-    SetPatience(2);
+    SetPatience(kPatience);
     Begin();
   }
-  // How long siding-runc waits for the agent's word.
-  void SetPatience(int seconds) const {
+  // How long siding-runc waits for the agent's word. Where it is to give up after an answer, the answer has
+  // to come within it.
+  static constexpr std::chrono::seconds kUntilItGivesUp{10}, kAtOnce{1};
+  void SetPatience(std::chrono::seconds patience) const {
     ASSERT_TRUE(WriteFileAtomically(folder_ + "/bin/siding-runc.conf",
                                     absl::StrCat("runc ", folder_, "/bin/runc\nsocket ", socket(),
-                                                 "\npatience ", seconds, "\n"))
+                                                 "\npatience ", patience.count(), "\n"))
                     .ok());
   }
   virtual void Begin() { StartHost(); }
@@ -349,6 +351,7 @@ TEST_F(PodTest, WhatHoldsThePodsNamespacesIsNotAskedFor) {
 
 TEST_F(PodTest, WithoutAnAgentNoContainerIsMadeAndTheRuntimesLogSaysWhy) {
   host_.reset();
+  SetPatience(kAtOnce);
   const ProgramResult result = Create("c1");
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.errors, HasSubstr("siding-agent cannot be reached"));
@@ -847,6 +850,7 @@ TEST_F(PodTest, ADamagedImageIsSaidAndNotRestored) {
   const v1::TaskReport report = AwaitPhase(v1::RESTORE_FAILED, 2);
   EXPECT_TRUE(report.image_damaged());
   EXPECT_FALSE(report.node_problem());
+  SetPatience(kUntilItGivesUp);
   const ProgramResult result = Create("c2", 2);
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.errors, HasSubstr("pages-1.img"));
@@ -858,6 +862,7 @@ TEST_F(PodTest, AMissingImageIsNotDamagedAndNotTheNodesProblem) {
   const v1::TaskReport report = AwaitPhase(v1::RESTORE_FAILED, 2);
   EXPECT_FALSE(report.image_damaged());
   EXPECT_FALSE(report.node_problem());
+  SetPatience(kAtOnce);
   EXPECT_NE(Create("c2", 2).exit_code, 0);
 }
 
@@ -873,6 +878,7 @@ TEST_F(PodTest, ARestoreThatTheRuntimeFailsAtIsSaidInCriusWords) {
   Park("1.1");
   RestorePod("1.1");
   Fail("restore", "a pid is in use");
+  SetPatience(kUntilItGivesUp);
   const ProgramResult result = Create("c2", 2);
   EXPECT_NE(result.exit_code, 0);
   EXPECT_THAT(result.errors, HasSubstr("criu: a pid is in use"));
@@ -925,6 +931,7 @@ TEST_F(EncryptedPodTest, ARestoreThatFailsLeavesNoPlainFiles) {
   Park("1.1");
   RestorePod("1.1");
   Fail("restore", "a pid is in use");
+  SetPatience(kUntilItGivesUp);
   EXPECT_NE(Create("c2", 2).exit_code, 0);
   AwaitPhase(v1::RESTORE_FAILED, 2);
   EXPECT_TRUE(PollUntil([&] { return !PlainFilesLeft(); }, kPatience));
@@ -1314,6 +1321,7 @@ TEST_F(PodDeathTest, BeforeAnImageIsHandedOutTheRestoreHasFailed) {
   const v1::TaskReport report = AwaitPhase(v1::RESTORE_FAILED, 2);
   EXPECT_TRUE(report.node_problem());
   EXPECT_FALSE(report.image_damaged());
+  SetPatience(kAtOnce);
   EXPECT_NE(Create("c2", 2).exit_code, 0);
 }
 
@@ -1343,6 +1351,7 @@ TEST_F(PodDeathTest, ARestoreThatFailsWithoutAnAgentIsSaidWhenTheRuntimeTriesAga
     RestorePod("1.1");
   });
   AwaitRecorded(v1::RESTORING, 2);
+  SetPatience(kUntilItGivesUp);
   auto created = BeginCreate("c2", 2);
   AwaitHeld("restore");
   KillAgent();
@@ -1358,7 +1367,6 @@ TEST_F(PodDeathTest, ARestoreThatFailsWithoutAnAgentIsSaidWhenTheRuntimeTriesAga
 
 // Its Job may have this one try only.
 TEST_F(PodDeathTest, ARestoreThatFailsWithoutAnAgentIsTriedAgainInTheSamePod) {
-  SetPatience(60);
   Hold("restore");
   Spawn("", [&] {
     Park("1.1");

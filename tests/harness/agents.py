@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 
-from cluster import BIN, PATIENCE, find_criu, wait_for
+from cluster import BIN, PATIENCE, find_criu, kill9, wait_for
 
 
 class Agents:
@@ -52,8 +52,7 @@ class Agents:
                                                  env={**os.environ, **self.env.get(node, {})}, start_new_session=True)
 
     def kill9_agent(self, node):
-        self.agents[node].kill()
-        self.agents[node].wait()
+        kill9(self.agents[node])
 
     def stop(self):
         for process in self.agents.values():

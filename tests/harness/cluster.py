@@ -51,6 +51,12 @@ def wait_for(what, condition, timeout=PATIENCE):
         time.sleep(0.02)  # the polling interval, not a guess at how long something takes
 
 
+def kill9(process):
+    """SIGKILL, and its end. It is the same one throughout, also where another thread starts the next one in its place meanwhile."""
+    process.kill()
+    process.wait(PATIENCE)
+
+
 def kill(pids):
     """SIGKILL to each; one that has ended meanwhile is no error."""
     for pid in pids:
@@ -244,12 +250,10 @@ class Cluster:
         return ("gpu",) if node["capacity"].get("gpus") and not node.get("gpu_problem") else ()
 
     def kill9_controller(self):
-        self.controller.kill()
-        self.controller.wait()
+        kill9(self.controller)
 
     def kill9_agent(self, node):
-        self.agents[node].kill()
-        self.agents[node].wait()
+        kill9(self.agents[node])
 
     def stop(self):
         """Ends jobs, agents and controller; whatever still runs below our folders is killed."""

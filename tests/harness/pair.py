@@ -4,7 +4,7 @@ import signal
 import subprocess
 import time
 
-from cluster import BIN, Cluster, wait_for
+from cluster import BIN, Cluster, kill9, wait_for
 
 
 class Pair(Cluster):
@@ -71,8 +71,7 @@ class Pair(Cluster):
         self.sidingds[name].send_signal(number)
 
     def kill9(self, name):
-        self.sidingds[name].kill()
-        self.sidingds[name].wait()
+        kill9(self.sidingds[name])
 
     def stop(self):
         for process in self.controllers():

@@ -64,9 +64,15 @@ class Run(Suite):
         self.add_real("real", "false")
         code, said = self.run_all()
         self.assertEqual(code, 1)
-        self.assertIn("failed: real failed beside others and alone", said)
+        self.assertIn("failed: real failed beside others, and did not pass alone", said)
         self.assertIn("0 flaky\ntests: 1 passed, 1 failed, 0 skipped\n", said)
         self.assertEqual(self.runs_of("real"), 2)
+
+    def test_a_real_one_that_is_skipped_alone_has_failed(self):
+        self.add("real", f"test $(wc -l < {self.dir}/real) -ne 1 || exit 1; exit 77", "LABELS", '"real"', "SKIP_RETURN_CODE", "77")
+        code, said = self.run_all()
+        self.assertEqual(code, 1)
+        self.assertIn("0 flaky\ntests: 1 passed, 1 failed, 0 skipped\n", said)
 
     def test_no_other_is_repeated(self):
         self.add("unit", self.fails_in_run("unit", 1))

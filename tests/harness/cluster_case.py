@@ -8,7 +8,8 @@ import unittest
 def has_failed(test):
     """For its cleanups: unittest takes each of them for a success of its own."""
     result = test._outcome.result
-    return any(failed is test for failed, _ in [*result.failures, *result.errors])
+    # A part of it (subTest) is another object, which knows it.
+    return any(getattr(failed, "test_case", failed) is test for failed, _ in [*result.failures, *result.errors])
 
 
 class WithCluster(unittest.TestCase):

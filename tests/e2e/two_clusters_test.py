@@ -125,6 +125,10 @@ class TwoClusters(SitesCase):
             wait_for("no process of any job to be left", lambda s=site: not s.cluster.task_processes())
         wait_for("nothing to be left in the places that clusters share", lambda: left_outside() <= self.before)
 
+    def test_each_has_one_name_and_no_other_has_it(self):
+        first, second = (site.cluster.names() for site in self.sites)
+        self.assertEqual((len(first), len(second), len(first | second)), (1, 1, 2))
+
     def test_a_job_ends_beside_the_other_clusters_job_of_its_number(self):
         first, second = self.sites
         numbers = self.submit_to_both()

@@ -20,7 +20,7 @@ namespace {
 constexpr char kInstalled[] = "/opt/siding/sbin/criu";
 constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
-constexpr char kActsOnFilesAsUser[] = "files-as-user-4";  // what the patch says in the place of a name
+constexpr char kActsOnFilesAsUser[] = "files-as-user-5";  // what the patch says in the place of a name
 constexpr char kDumpLog[] = "criu-dump.log";
 constexpr char kRestoreLog[] = "criu-restore.log";
 

@@ -154,7 +154,7 @@ TEST_F(NamesTest, NorIfTheLinkComesAndGoes) {
 // The same criu, but that it does not say that it knows how to act as the user.
 TEST_F(NamesTest, ACriuThatActsAsRootIsNotAskedTo) {
   std::string criu = *ReadFile(*FindCriu(""));
-  const std::string said = "files-as-user-4";
+  const std::string said = "files-as-user-5";
   for (size_t at = 0; (at = criu.find(said, at)) != std::string::npos;)
     criu.replace(at, said.size(), said.size(), 'x');
   criu_ = folder_ + "/criu";

@@ -80,7 +80,9 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
         FaultAtCriu<"agent.dump.shared: the task's shared memory is in the image, which is not sealed">());
     FileIds in_image;
     for (const SharedMemoryFile& file : shared) in_image.insert(file.id);
-    SIDING_ASSIGN_OR_RETURN(const auto files, RecordOpenFiles(plan.init, in_image));
+    FileContents none;
+    SIDING_ASSIGN_OR_RETURN(const auto files,
+                            RecordOpenFiles(plan.init, plan.contents ? *plan.contents : none, in_image));
     SIDING_RETURN_IF_ERROR(CheckRecreatedNames(plan.init, plan.account));
     auto metadata = plan.metadata;
     metadata[kMetadataFiles] = OpenFilesToJson(files);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "agent/checkpoint/file_contents.h"
 #include "agent/criu/criu.h"
 #include "agent/os/account.h"
 #include "common/units.h"
@@ -36,8 +37,9 @@ struct DumpPlan {
   std::string cgroup;
   bool keep_running = false;
   CriuUser user;
-  Account account;          // whose processes they are
-  std::string shared_mark;  // see shared_memory.h
+  Account account;                   // whose processes they are
+  std::string shared_mark;           // see shared_memory.h
+  FileContents* contents = nullptr;  // what earlier dumps know; null: nothing
   std::map<std::string, std::string> metadata;
 };
 

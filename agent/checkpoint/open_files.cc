@@ -28,7 +28,10 @@ constexpr mode_t kPermissions = 07777;
 
 struct Recorded {
   OpenFile file;
-  bool others = false;  // not all that have it open append to it
+  std::string link;
+  struct stat info;
+  bool others = false;   // not all that have it open append to it
+  bool written = false;  // one of them may write
 };
 class Record {
  public:
@@ -37,15 +40,13 @@ class Record {
   // `link` is /proc/PID/fd/N or /proc/PID/map_files/A-B: it leads to the file itself, whatever its name now
   // means.
   void Add(const std::string& link, bool append_flag, bool writable, int64_t position);
-  std::vector<OpenFile> Files() const;
+  std::vector<OpenFile> Files(FileContents& contents) const;
 
  private:
   const FileIds& in_image_;
   const UniqueFd root_{open("/", O_PATH | O_CLOEXEC)};
   std::map<std::string, Recorded> by_path_;
 };
-
-int64_t Nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000LL + t.tv_nsec; }
 
 // /proc and its kind make up their files on the spot.
 bool OnRealFilesystem(const std::string& path) {
@@ -77,16 +78,19 @@ void Record::Add(const std::string& link, bool append_flag, bool writable, int64
   file.mtime_ns = Nanoseconds(info.st_mtim);
   file.inode = info.st_ino;
   file.mode = info.st_mode & kPermissions;
-  Recorded& recorded = by_path_.try_emplace(file.path, Recorded{file}).first->second;
+  Recorded& recorded = by_path_.try_emplace(file.path, Recorded{file, link, info}).first->second;
   recorded.file.append |= file.append;
   recorded.others |= !append_flag;
+  recorded.written |= writable;
 }
 
-std::vector<OpenFile> Record::Files() const {
+std::vector<OpenFile> Record::Files(FileContents& contents) const {
   std::vector<OpenFile> files;
+  Bytes budget = kMostRead;
   for (const auto& [path, recorded] : by_path_) {
     files.push_back(recorded.file);
     files.back().always_appends = !recorded.others;
+    if (!recorded.written) files.back().content = contents.Of(recorded.link, recorded.info, budget);
   }
   return files;
 }
@@ -131,7 +135,8 @@ void AddMappings(Record& record, const std::string& process) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root, const FileIds& in_image) {
+absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root, FileContents& contents,
+                                                      const FileIds& in_image) {
   Record record(in_image);
   const std::vector<pid_t> tree = ProcessTree(root);
   if (tree.empty()) return absl::NotFoundError(absl::StrCat("process ", root, " is gone"));
@@ -140,7 +145,7 @@ absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root, const FileIds&
     AddDescriptors(record, process);
     AddMappings(record, process);
   }
-  return record.Files();
+  return record.Files(contents);
 }
 
 std::string OpenFilesToJson(const std::vector<OpenFile>& files) {
@@ -153,6 +158,7 @@ std::string OpenFilesToJson(const std::vector<OpenFile>& files) {
                      {"always_appends", file.always_appends},
                      {"inode", file.inode},
                      {"mode", file.mode}});
+    if (!file.content.empty()) array.back()["content"] = file.content;
   }
   // A name need not be UTF-8. Replaced, it is not found at the restore, which then says so.
   return array.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -172,7 +178,7 @@ absl::StatusOr<std::vector<OpenFile>> OpenFilesFromJson(const std::string& json)
       if (!inode.is_number_unsigned() || !mode.is_number_unsigned() || mode > kPermissions)
         return absl::DataLossError("the image's list of open files: expected inodes and permissions");
       files.push_back({item.at("path"), item.at("append"), size, mtime, item.value("always_appends", false),
-                       inode, mode});
+                       inode, mode, item.value("content", "")});
     }
     return files;
   } catch (const nlohmann::json::exception& error) {
@@ -221,6 +227,11 @@ absl::Status CheckIsThere(const std::map<std::string, std::string>& held) {
   return absl::OkStatus();
 }
 
+bool NeedsContent(const OpenFile& recorded, const FileState& now) {
+  return now.exists && now.regular && !recorded.append && !recorded.content.empty() &&
+         now.size == recorded.size && now.mtime_ns != recorded.mtime_ns;
+}
+
 absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& now, bool may_be_rotated) {
   const auto changed = [&](const std::string& what) {
     return absl::FailedPreconditionError(
@@ -238,7 +249,11 @@ absl::StatusOr<FileRemedy> JudgeFile(const OpenFile& recorded, const FileState& 
   if (other && now.size > recorded.size)
     return changed(
         absl::StrCat("has been replaced by a longer one (", recorded.size, " -> ", now.size, " bytes)"));
-  if (!recorded.append && now.mtime_ns != recorded.mtime_ns) return changed("has been modified");
+  if (NeedsContent(recorded, now)) {
+    if (now.content != recorded.content) return changed("has got other contents");
+  } else if (!recorded.append && now.mtime_ns != recorded.mtime_ns) {
+    return changed("has been modified");
+  }
   return now.size > recorded.size ? FileRemedy::kCutBack : FileRemedy::kNone;
 }
 
@@ -294,7 +309,10 @@ absl::StatusOr<FilesPutBack> PutFilesBack(const std::vector<OpenFile>& files, bo
     FileState now;
     struct stat info {};
     if (lstat(file.path.c_str(), &info) == 0) {
-      now = {true, S_ISREG(info.st_mode), info.st_size, Nanoseconds(info.st_mtim), info.st_ino};
+      now = {true, S_ISREG(info.st_mode), info.st_size, Nanoseconds(info.st_mtim), info.st_ino, ""};
+      if (NeedsContent(file, now)) {
+        SIDING_ASSIGN_OR_RETURN(now.content, ContentOf(file.path, now.size));
+      }
     } else if (errno != ENOENT && errno != ENOTDIR) {
       return ErrnoError(errno, file.path);
     }

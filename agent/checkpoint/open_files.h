@@ -2,7 +2,8 @@
 //
 // A program that appends has, after an interrupted stretch, written lines that its restored self will write
 // again: its files are cut back to the recorded length. Any other file must be as it was; if not, a restore
-// would continue from a state that never existed, so it fails and names the file.
+// would continue from a state that never existed, so it fails and names the file. One that is only read is
+// as it was if it has the same contents, whatever its times say.
 //
 // A log may be rotated in between: renamed, and created again or not, or truncated. Where its user says so, a
 // file that was opened with O_APPEND may be one of these: the program then appends to what is there.
@@ -16,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "agent/checkpoint/file_contents.h"
 #include "agent/os/held.h"
 #include "common/units.h"
 
@@ -29,13 +31,16 @@ struct OpenFile {
   bool always_appends = false;  // opened with O_APPEND, wherever it is open for writing
   uint64_t inode = 0;           // 0: an older image did not say so
   uint32_t mode = 0;            // permissions; 0: the same
+  std::string content;          // checksum, where no process may write to it; empty: not known
   bool operator==(const OpenFile&) const = default;
 };
 
 // Regular files of real file systems that some process of the tree has open, or mapped shared and writable;
-// sorted by path. Deleted ones are left out, and those of `in_image`: they are part of the image. The
-// processes must be frozen.
-absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root, const FileIds& in_image = {});
+// sorted by path. Deleted ones are left out, and those of `in_image`: they are part of the image. What is in
+// those that are only read is asked of `contents`, of kMostRead together. The processes must be frozen.
+inline constexpr Bytes kMostRead{256 << 20};  // a tenth of a second, from memory
+absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root, FileContents& contents,
+                                                      const FileIds& in_image = {});
 
 // A JSON array, the form kept in the image's metadata.
 std::string OpenFilesToJson(const std::vector<OpenFile>& files);
@@ -57,7 +62,10 @@ struct FileState {
   int64_t size = 0;
   int64_t mtime_ns = 0;
   uint64_t inode = 0;
+  std::string content;  // checksum; needed where NeedsContent() says so
 };
+// Its times alone do not tell whether it is as it was.
+bool NeedsContent(const OpenFile& recorded, const FileState& now);
 enum class FileRemedy { kNone, kCutBack, kAppend };
 // kAppend: it was rotated, which it may have been (`may_be_rotated`): it is gone, shorter, or another
 // file. kFailedPrecondition, naming the file and the change, if it cannot be put right.

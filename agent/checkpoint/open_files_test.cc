@@ -14,6 +14,7 @@
 #include "common/files.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "store/checksum.h"
 
 namespace siding {
 namespace {
@@ -77,8 +78,17 @@ TEST(JudgeFile, OtherFilesMustBeAsTheyWere) {
   EXPECT_FALSE(JudgeFile({"/in", false, 100, 1}, {true, true, 101, 1}).ok());
 }
 
+TEST(JudgeFile, OneThatIsOnlyReadIsJudgedByItsContents) {
+  const OpenFile script{"/in", false, 100, 1, false, 7, 0600, "xxh3:a"};
+  EXPECT_EQ(*JudgeFile(script, {true, true, 100, 2, 8, "xxh3:a"}), FileRemedy::kNone) << "touched, copied";
+  EXPECT_THAT(Message(JudgeFile(script, {true, true, 100, 2, 7, "xxh3:b"})),
+              HasSubstr("/in has got other contents"));
+  EXPECT_FALSE(NeedsContent(script, {true, true, 100, 1, 7, ""})) << "its times say that it is the same";
+}
+
 TEST(OpenFiles, JsonRoundTrip) {
-  const std::vector<OpenFile> files = {{"/a b", true, 5, 77, true, 1234, 0640}, {"/c", false, 0, -1}};
+  const std::vector<OpenFile> files = {{"/a b", true, 5, 77, true, 1234, 0640, "xxh3:1"},
+                                       {"/c", false, 0, -1}};
   EXPECT_EQ(*OpenFilesFromJson(OpenFilesToJson(files)), files);
   EXPECT_TRUE(absl::IsDataLoss(OpenFilesFromJson("{").status()));
 }
@@ -93,7 +103,8 @@ TEST(OpenFiles, OurOwnAreSeen) {
   ASSERT_EQ(lseek(random.get(), 1, SEEK_SET), 1);
   UniqueFd log(open((folder / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
   UniqueFd reader(open((folder / "log").c_str(), O_RDONLY));
-  const auto files = RecordOpenFiles(getpid());
+  FileContents contents;
+  const auto files = RecordOpenFiles(getpid(), contents);
   ASSERT_TRUE(files.ok());
   const auto find = [&](const std::string& name) {
     return std::find_if(files->begin(), files->end(),
@@ -102,6 +113,7 @@ TEST(OpenFiles, OurOwnAreSeen) {
   ASSERT_NE(find("in"), files->end());
   EXPECT_FALSE(find("in")->append);
   EXPECT_EQ(find("in")->size, 5);
+  EXPECT_EQ(find("in")->content, store::ChecksumOf("hello"));
   ASSERT_NE(find("out"), files->end());
   EXPECT_TRUE(find("out")->append);
   EXPECT_TRUE(find("out")->always_appends);
@@ -111,6 +123,7 @@ TEST(OpenFiles, OurOwnAreSeen) {
   EXPECT_FALSE(find("log")->always_appends) << "it is read as well, at some place";
   ASSERT_NE(find("random"), files->end());
   EXPECT_FALSE(find("random")->append);
+  EXPECT_EQ(find("random")->content, "") << "it may be written to";
 }
 
 TEST(RecordOpenFiles, ASharedMappingCountsWhereverItIs) {
@@ -121,7 +134,8 @@ TEST(RecordOpenFiles, ASharedMappingCountsWhereverItIs) {
   UniqueFd fd(open((folder / "mapped").c_str(), O_RDWR));
   ASSERT_EQ(mmap(low, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd.get(), 0), low);
   fd.Reset();
-  const auto files = RecordOpenFiles(getpid());
+  FileContents contents;
+  const auto files = RecordOpenFiles(getpid(), contents);
   munmap(low, 4096);
   ASSERT_TRUE(files.ok());
   EXPECT_TRUE(std::any_of(files->begin(), files->end(),
@@ -142,6 +156,15 @@ TEST(PutFilesBack, NothingIsCutIfAnythingIsWrong) {
   ASSERT_TRUE(WriteFileAtomically(folder / "out", "12345678").ok());
   EXPECT_FALSE(PutFilesBack({{folder / "out", true, 4, 0}, {folder / "gone", false, 1, 0}}).ok());
   EXPECT_EQ(*ReadFile(folder / "out"), "12345678");
+}
+
+TEST(PutFilesBack, ATouchedFileIsAsItWas) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(WriteFileAtomically(folder / "in", "hello").ok());
+  const OpenFile file{folder / "in", false, 5, 0, false, 1, 0600, store::ChecksumOf("hello")};
+  EXPECT_TRUE(PutFilesBack({file}).ok());
+  ASSERT_TRUE(WriteFileAtomically(folder / "in", "hallo").ok());
+  EXPECT_THAT(std::string(PutFilesBack({file}).status().message()), HasSubstr("has got other contents"));
 }
 
 TEST(PutFilesBack, FollowsNoSymbolicLink) {

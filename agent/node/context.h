@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "agent/checkpoint/file_contents.h"
 #include "agent/criu/criu.h"
 #include "agent/gpu/huge_pages.h"
 #include "agent/gpu/node_gpus.h"
@@ -49,6 +50,7 @@ struct HostContext {
   std::unique_ptr<HugePages> huge_pages;  // for drains; null: the system's setting is left alone
   std::unique_ptr<Rates> rates;
   Leftovers leftovers;
+  FileContents contents;                         // of files that dumps have seen
   std::unique_ptr<ContainerRuntime> containers;  // null: this node has no pods
   ContainerStarts container_starts;
   std::atomic<bool> stopping{false};

@@ -42,6 +42,7 @@ void Task::DoDump(v1::ToAgent command) {
     plan.shared_mark = NamesIn(record).SharedMemoryMark();
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = init;
+    plan.contents = &host_.contents;
     plan.work_folder = folder_;
     SIDING_RETURN_IF_ERROR(
         freezer().MakeCgroup(outside_).status());  // an earlier version made none for shims

@@ -6,6 +6,19 @@ import unittest
 from case import ClusterCase, CtlError, jobs, kill, wait_for
 
 
+# Counts as jobs.COUNTER does. A shell keeps the script that it runs open.
+SHELL_COUNTER = """
+i=0
+until [ "$last" ]; do
+    [ ! -e "$1" ] || last=yes
+    echo $i
+    i=$((i + 1))
+    sleep 0.02
+done
+echo done
+"""
+
+
 class Outside(ClusterCase):
     def folder(self):
         folder = self.cluster.dir / "work"
@@ -51,6 +64,38 @@ class Outside(ClusterCase):
         self.end_job(job)
         self.assertIsNone(jobs.counted(folder / "log"))
         self.assertNotIn("checkpoint-damaged", self.kinds(job))
+
+    def park_script(self):
+        """A job that runs a script, off its nodes."""
+        folder = self.folder()
+        script, gate = folder / "count.sh", self.new_gate()
+        script.write_text(SHELL_COUNTER)
+        job = self.submit_gated(gate, "--name", "script", "--slots", 1, "--preemptible=checkpoint", "--workdir", folder, "--output",
+                                folder / "log", "--", "/bin/bash", script, gate)
+        self.park(job, folder / "log")
+        return job, script
+
+    def test_a_script_that_was_touched_is_the_same(self):
+        job, script = self.park_script()
+        script.touch()
+        self.let_it_try()
+        self.end_job(job)
+        self.assertIsNone(jobs.counted(script.parent / "log"))
+        self.assertNotIn("restore-failed", self.kinds(job))
+
+    def test_a_script_that_was_edited_is_named_and_what_can_be_done(self):
+        job, script = self.park_script()
+        before = script.read_text()
+        script.write_text(before.replace("0.02", "0.03"))
+        self.let_it_try()
+        wait_for("its restore to have failed", lambda: "restore-failed" in self.kinds(job))
+        reason = self.cluster.wait_state(job, "parked")["reason"]
+        self.assertIn(f"file {script} has got other contents since the checkpoint", reason)
+        self.assertIn(f"sidingctl restart {job}", reason)
+        script.write_text(before)
+        self.cluster.ctl("resume", job)
+        self.end_job(job)
+        self.assertIsNone(jobs.counted(script.parent / "log"))
 
     def test_a_job_that_does_not_allow_kill_starts_from_the_beginning_when_somebody_says_so(self):
         folder = self.folder()

@@ -154,9 +154,10 @@ std::string Recovery::RetryElsewhereOrLater(const JobRecord& job, int rank, bool
   }
   retry.tried.insert(job.nodes[rank]);
   const bool elsewhere = retry.tried.size() < kNodesInARow;
-  return absl::StrCat("; its work is kept, next try at ", FormatTime(retry.at),
-                      elsewhere ? ", or elsewhere before" : "", "; when that is put right: sidingctl resume ",
-                      job.id.value());
+  return absl::StrCat(
+      "; its work is kept, next try at ", FormatTime(retry.at), elsewhere ? ", or elsewhere before" : "",
+      "; when that is put right: sidingctl resume ", job.id.value(),
+      outside ? absl::StrCat(", or, from the beginning: sidingctl restart ", job.id.value()) : "");
 }
 
 }  // namespace siding

@@ -413,7 +413,8 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         wait_for("siding to let go of it", lambda: not [job for job in self.of_owner("free") if job["state"] == "running"])
         count = self.log(pod).count("\n")
         self.wait_lines(pod, count + 20)
-        self.assertEqual(self.log(pod).splitlines(keepends=True), lines_of(self.log(pod).count("\n")))
+        written = self.log(pod).splitlines(keepends=True)
+        self.assertEqual(written, lines_of(len(written)))
 
     def test_a_pod_that_asks_nothing_starts_with_the_runtime_class(self):
         pod = self.job("plain", COUNT)

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "agent/criu/swrk.h"
 #include "common/fault.h"
 #include "common/files.h"
@@ -21,6 +23,7 @@ constexpr char kInstalled[] = "/opt/siding/sbin/criu";
 constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
 constexpr char kActsOnFilesAsUser[] = "files-as-user-5";  // what the patch says in the place of a name
+constexpr char kActsAsUserSomehow[] = "files-as-user-";
 constexpr char kDumpLog[] = "criu-dump.log";
 constexpr char kRestoreLog[] = "criu-restore.log";
 
@@ -92,7 +95,8 @@ class SwrkCriu final : public Criu {
     const criu::Version& is = version.version();
     return CriuTraits{absl::StrCat(is.major_number(), ".", is.minor_number(),
                                    is.sublevel() == 0 ? "" : absl::StrCat(".", is.sublevel())),
-                      is.name() == kActsOnFilesAsUser};
+                      is.name() == kActsOnFilesAsUser,
+                      is.name() != kActsOnFilesAsUser && absl::StartsWith(is.name(), kActsAsUserSomehow)};
   }
 
   absl::Status Dump(const CriuDump& dump,
@@ -205,6 +209,14 @@ absl::StatusOr<std::string> FindCriu(const std::string& configured) {
   }
   return absl::NotFoundError(
       absl::StrCat("there is no criu: not in $SIDING_CRIU, ", kInstalled, " or $PATH"));
+}
+
+std::string WhyOnlyForRoot(const CriuTraits& traits) {
+  if (traits.acts_on_files_as_user) return "";
+  return traits.of_another_siding
+             ? "was built for another version of siding; get-criu builds one for this one"
+             : "would act on its user's files as root; get-criu builds one that acts as "
+               "the user";
 }
 
 bool CriuMustRunAsUser() {

@@ -66,7 +66,12 @@ struct CriuTraits {
   // It knows CriuRestore::files_as and appended_are_checked: it was built with
   // deploy/criu-files-as-user.patch.
   bool acts_on_files_as_user = false;
+  // Else: it was built with that patch of another version of siding.
+  bool of_another_siding = false;
 };
+
+// What is wrong with it for the tasks of other users than root; empty: nothing. Follows on its name.
+std::string WhyOnlyForRoot(const CriuTraits& traits);
 
 // Thread-safe.
 class Criu {

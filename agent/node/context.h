@@ -72,9 +72,8 @@ struct HostContext {
   // restore, and during both, the user controls the names of a task's files: a folder that has become a
   // link leads anywhere. What CRIU then does as root cannot be checked before it has happened.
   std::string WhyNoCriuFor(uid_t uid) const {
-    if (uid == 0 || criu_traits.acts_on_files_as_user) return "";
-    return "this node's criu would act on its user's files as root; get-criu builds one that acts as the "
-           "user";
+    const std::string why = uid == 0 ? "" : WhyOnlyForRoot(criu_traits);
+    return why.empty() ? "" : "this node's criu " + why;
   }
   // The user as which CRIU handles that user's tasks.
   CriuUser UserFor(const v1::JobSpec& spec) const {

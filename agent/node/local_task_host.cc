@@ -336,19 +336,15 @@ class LocalTaskHost final : public TaskHost {
     host_.criu_path = *path;
     host_.criu_traits = *std::move(traits);
     host_.criu_as_user = CriuMustRunAsUser();
-    if (!host_.criu_traits.acts_on_files_as_user) {
-      spdlog::warn(
-          "{} acts on files as root: only root's jobs are checkpointed; get-criu builds one that acts as the "
-          "job's user",
-          *path);
-    }
+    if (const std::string why = WhyOnlyForRoot(host_.criu_traits); !why.empty())
+      spdlog::warn("only root's jobs are checkpointed: {} {}", *path, why);
   }
 
   std::vector<std::shared_ptr<HostedTask>> Tasks() {
     MutexLock lock(mutex_);
     std::vector<std::shared_ptr<HostedTask>> tasks;
     tasks.reserve(tasks_.size());
-    for (const auto& [id, task] : tasks_) tasks.push_back(task);
+    for (const auto& [key, task] : tasks_) tasks.push_back(task);
     return tasks;
   }
 

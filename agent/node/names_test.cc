@@ -61,6 +61,15 @@ class NamesTest : public HostTest {
     const UniqueFd fd(socket(AF_UNIX, SOCK_STREAM, 0));
     ASSERT_EQ(bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
+  // In the place of what the patch has made of it.
+  void CriuSays(const std::string& name) {
+    std::string criu = *ReadFile(*FindCriu(""));
+    const std::string said = "files-as-user-5";
+    ASSERT_EQ(name.size(), said.size());
+    for (size_t at = 0; (at = criu.find(said, at)) != std::string::npos;) criu.replace(at, said.size(), name);
+    criu_ = folder_ + "/criu";
+    ASSERT_TRUE(WriteFileAtomically(criu_, criu, 0755).ok());
+  }
   void Swap() const { renameat2(AT_FDCWD, own_.c_str(), AT_FDCWD, link_.c_str(), RENAME_EXCHANGE); }
 
   std::string criu_;
@@ -153,16 +162,21 @@ TEST_F(NamesTest, NorIfTheLinkComesAndGoes) {
 
 // The same criu, but that it does not say that it knows how to act as the user.
 TEST_F(NamesTest, ACriuThatActsAsRootIsNotAskedTo) {
-  std::string criu = *ReadFile(*FindCriu(""));
-  const std::string said = "files-as-user-5";
-  for (size_t at = 0; (at = criu.find(said, at)) != std::string::npos;)
-    criu.replace(at, said.size(), said.size(), 'x');
-  criu_ = folder_ + "/criu";
-  ASSERT_TRUE(WriteFileAtomically(criu_, criu, 0755).ok());
+  CriuSays("some-other-name");
   StartHost();
   LaunchCounter(Spec());
   Dump(2, "1.1");
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("this node's criu would act on its user's files as root"));
+  AwaitMoreLines();
+}
+
+TEST_F(NamesTest, NorIsOneThatActsAsTheUserOtherwise) {
+  CriuSays("files-as-user-3");
+  StartHost();
+  LaunchCounter(Spec());
+  Dump(2, "1.1");
+  EXPECT_THAT(AwaitFailure(2).error(),
+              HasSubstr("this node's criu was built for another version of siding; get-criu builds one"));
   AwaitMoreLines();
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Where deploy/get-criu would fetch criu's source from, for the forms that a machine's apt sources can have."""
+"""Where deploy/get-criu would fetch criu's source from, for the forms that a machine's apt sources can have, and what it says of a criu
+that it would replace."""
 
 import os
 import pathlib
@@ -48,6 +49,28 @@ class Sources(unittest.TestCase):
         self.assertEqual(sources({"sources.list.d/debian.sources": text}).strip(),
                          "Types: deb-src\nURIs: http://a.example/debian\nSuites: sid\nComponents: main\n"
                          "Signed-By: /usr/share/keyrings/x.gpg")
+
+
+class Another(unittest.TestCase):
+    """A criu that works, where another cannot be built."""
+
+    def said_of(self, text):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for program, script in (("criu", f"#!/bin/sh\nexit 0\n{text}\n"), ("id", "#!/bin/sh\necho 1000\n")):
+                (folder / program).write_text(script)
+                (folder / program).chmod(0o755)
+            done = subprocess.run([GET_CRIU], check=True, capture_output=True, text=True,
+                                  env={**os.environ, "SIDING_CRIU": "", "SIDING_CRIU_PREFIX": name,
+                                       "PATH": f"{name}:{os.environ['PATH']}"})
+            self.assertEqual(done.stdout, f"{folder}/criu\n")
+            return done.stderr
+
+    def test_one_that_acts_as_root(self):
+        self.assertIn("criu works, but acts on files as root", self.said_of("# criu"))
+
+    def test_one_with_an_earlier_version_of_the_changes(self):
+        self.assertIn("criu works, but was built for another version of siding", self.said_of("# files-as-user-3"))
 
 
 if __name__ == "__main__":

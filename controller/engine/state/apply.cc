@@ -475,8 +475,9 @@ class Applier {
 bool IsRequest(const JobRecord& job) { return job.spec.kind == JobKind::kOnDemand && !job.preemptible_since; }
 
 std::string WhyUnknown(const DurableState& state, JobId job) {
-  return absl::StrCat("there is no job ", job.value(),
-                      job <= state.last_job ? "; jobs that ended long ago are forgotten" : "");
+  return absl::StrCat(
+      "there is no job ", job.value(),
+      job <= state.last_job ? "; jobs that ended long ago are forgotten, and some numbers are left out" : "");
 }
 
 Duration RanFor(const JobRecord& job, Time now) {

@@ -10,6 +10,7 @@
 
 #include "agent/os/folder_for_test.h"
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -66,6 +67,7 @@ TEST_F(FilesAsUserTest, ProcessesOfOthersAreClosed) {
     if (chdir(home.c_str()) != 0 || write(ready[1], "", 1) != 1) _exit(1);
     for (;;) pause();
   }
+  close(ready[1]);  // a child that fails is seen
   char byte;
   ASSERT_EQ(read(ready[0], &byte, 1), 1);
   const std::string link = "/proc/" + std::to_string(other) + "/cwd/file";
@@ -82,10 +84,7 @@ TEST_F(FilesAsUserTest, ProcessesOfOthersAreClosed) {
 TEST_F(FilesAsUserTest, OtherThreadsStayRoot) {
   std::promise<void> go;
   bool reads = false;
-  std::thread other([&] {
-    go.get_future().wait();
-    reads = ReadFile(secret_).ok();
-  });
+  std::thread other([&] { reads = Comes(go.get_future()) && ReadFile(secret_).ok(); });
   const FilesAsUser as_user(AccountOf(kSomebody, kSomebody));
   go.set_value();
   other.join();

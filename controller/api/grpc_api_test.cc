@@ -47,7 +47,8 @@ class Announced final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
   grpc::Status Status() {
     Release();
     MutexLock lock(mutex_);
-    ended_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; });
+    EXPECT_TRUE(
+        ended_.WaitFor(mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; }));
     return status_;
   }
   void OnDone(const grpc::Status& status) override {

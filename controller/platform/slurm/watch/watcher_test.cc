@@ -119,7 +119,7 @@ TEST(Watcher, WhoWakesItWhileItTellsIsServedByTheSamePoll) {
     {
       Watcher watcher(slurm, waking, std::chrono::hours(1));
       waking.watcher.set_value(&watcher);
-      waking.first.get_future().wait();
+      ASSERT_TRUE(Comes(waking.first.get_future()));
     }
     ASSERT_EQ(waking.polls, 1);
   }

@@ -10,6 +10,7 @@
 #include "agent/criu/criu.h"
 #include "agent/gpu/huge_pages.h"
 #include "agent/gpu/node_gpus.h"
+#include "agent/node/forgotten.h"
 #include "agent/node/job_tasks.h"
 #include "agent/node/leftovers.h"
 #include "agent/node/local_task_host.h"
@@ -50,7 +51,8 @@ struct HostContext {
   std::unique_ptr<HugePages> huge_pages;  // for drains; null: the system's setting is left alone
   std::unique_ptr<Rates> rates;
   Leftovers leftovers;
-  FileContents contents;                         // of files that dumps have seen
+  FileContents contents;  // of files that dumps have seen
+  std::unique_ptr<Forgotten> forgotten;
   std::unique_ptr<ContainerRuntime> containers;  // null: this node has no pods
   ContainerStarts container_starts;
   std::atomic<bool> stopping{false};

@@ -68,14 +68,40 @@ TEST_F(DumpTest, ARestoredJobKeepsItsNamesWhateverTheNodesClusterIsByThen) {
   const std::string begun = (ProgramNames{cluster(), job_, 0}).Tmpdir(getuid());
   DumpAndCommit(2, "1.1");
   std::filesystem::remove_all(begun);
-  v1::ToAgent welcome;
-  welcome.mutable_welcome()->set_cluster(0xabc);
-  Order(welcome);
+  Welcome(0xabc);
   ASSERT_EQ(cluster(), "0000000000000abc");
   Restore(Counter(), "1.1");
   AwaitPhase(v1::RUNNING, 2);
   EXPECT_TRUE(std::filesystem::exists(begun));
   EXPECT_FALSE(std::filesystem::exists((ProgramNames{cluster(), job_, 0}).Tmpdir(getuid())));
+  std::filesystem::remove_all(begun);
+}
+
+// Such as a job of Slurm's that it has started again, after the controller was set up anew.
+TEST_F(DumpTest, WhatARestoredTaskHasFromAnotherClusterStaysWhenThatOnesTaskIsForgotten) {
+  Welcome(0xabc);
+  const std::string begun = (ProgramNames{cluster(), job_, 0}).Tmpdir(getuid());
+  LaunchCounter(Counter());
+  Dump(2, "1.1", true);
+  AwaitPhase(v1::PREPARED);
+  Commit(2);
+  AwaitPhase(v1::RUNNING);
+  OpenGate();
+  AwaitPhase(v1::EXITED);
+  CloseGate();
+  Welcome(0xdef);
+  Restore(Counter(), "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  v1::ToAgent forget = Command(3);
+  forget.mutable_task()->set_cluster(0xabc);
+  forget.mutable_forget();
+  EXPECT_TRUE(PollUntil(
+      [&] {
+        Order(forget);
+        return host().Reports().size() == 1;
+      },
+      kPatience));
+  EXPECT_TRUE(std::filesystem::exists(begun));
   std::filesystem::remove_all(begun);
 }
 

@@ -13,6 +13,7 @@
 #include "agent/os/freezer.h"
 #include "agent/os/processes.h"
 #include "agent/task/json_file.h"
+#include "agent/task/orders.h"
 #include "agent/task/task_record.pb.h"
 #include "common/patience_for_test.h"
 
@@ -20,7 +21,8 @@ namespace siding {
 namespace {
 
 std::string Name(const v1::TaskRef& ref) {
-  return absl::StrCat(ref.job(), ".", ref.incarnation(), ".", ref.rank());
+  const std::string cluster = ref.cluster() == 0 ? "" : ClusterName(ref.cluster());
+  return NameOutside(ToString(TaskIdOf(ref)), cluster);
 }
 
 }  // namespace
@@ -28,7 +30,12 @@ std::string Name(const v1::TaskRef& ref) {
 void RecordingSink::Send(v1::FromAgent message) {
   {
     MutexLock lock(mutex_);
-    if (message.has_report()) last_[Name(message.report().task())] = message.report();
+    if (message.has_report()) {
+      v1::TaskRef task = message.report().task();
+      last_[Name(task)] = message.report();
+      task.clear_cluster();  // for who does not ask of which it is
+      last_[Name(task)] = message.report();
+    }
     if (message.has_result()) results_[message.result().op()] = message.result();
     progress_ += message.has_progress();
   }
@@ -74,11 +81,12 @@ HostTest::~HostTest() {
   const Freezer freezer = Freezer::Detect("n1");
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(tasks_folder(), error)) {
-    const std::string task = entry.path().filename();
     auto record = ReadJsonFile<agent::TaskRecord>(entry.path().string() + "/task.json");
     const pid_t init =
         record.ok() && IsAlive(record->init().pid(), record->init().start_time()) ? record->init().pid() : 0;
-    const std::string cgroup = NameOutside(task, record.ok() ? record->cluster() : cluster());
+    const std::string cgroup =
+        record.ok() ? NameOutside(ToString(TaskIdOf(record->report().task())), record->cluster())
+                    : NameOutside(entry.path().filename(), cluster());
     freezer.KillAll(cgroup, init);
     freezer.RemoveCgroup(cgroup).IgnoreError();
   }
@@ -156,6 +164,12 @@ v1::ToAgent HostTest::Command(int64_t op, int incarnation) const {
   command.set_op(op);
   *command.mutable_task() = Task(incarnation);
   return command;
+}
+
+void HostTest::Welcome(int64_t cluster) {
+  v1::ToAgent command;
+  command.mutable_welcome()->set_cluster(cluster);
+  Order(command);
 }
 
 void HostTest::Launch(const v1::JobSpec& spec, int64_t op) {

@@ -21,8 +21,8 @@ namespace siding {
 class RecordingSink final : public ReportSink {
  public:
   void Send(v1::FromAgent message) override;
-  // The first report of the task for which `wanted` holds, from the last one on. Fails the test and returns
-  // the last report if there is none within a minute.
+  // The first report of the task, of the cluster that `task` names or of any, for which `wanted` holds, from
+  // the last one on. Fails the test and returns the last report if there is none within a minute.
   v1::TaskReport Await(const v1::TaskRef& task, const std::function<bool(const v1::TaskReport&)>& wanted);
   v1::OpResult AwaitResult(int64_t op);
   int progress_messages();
@@ -59,6 +59,7 @@ class HostTest : public ::testing::Test {
   // The name of the cluster that n1 takes itself for.
   std::string cluster() const { return NodeCluster(folder_ + "/n1/cluster").Name(); }
 
+  void Welcome(int64_t cluster);
   void Launch(const v1::JobSpec& spec, int64_t op = 1);
   void Dump(int64_t op, const std::string& checkpoint, bool keep_running = false, int64_t patience_us = 0);
   void Restore(const v1::JobSpec& spec, const std::string& checkpoint, int incarnation = 2, int64_t op = 100);

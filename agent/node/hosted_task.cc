@@ -16,16 +16,16 @@ namespace {
 // After the decision to stop, CRIU has so long to come to its next question before it is ended by force.
 constexpr Duration kUndoPatience = std::chrono::seconds(5);
 
-// The record of a task that is new says whose it is.
+// The record of a task that is new says which it is. Its TaskRef's cluster is there already.
 agent::TaskRecord Named(agent::TaskRecord record, const TaskId& id, const HostContext& host) {
-  if (record.report().has_task()) return record;
+  if (record.report().task().job() != 0) return record;
   v1::TaskRef& ref = *record.mutable_report()->mutable_task();
   ref.set_job(id.job.value());
   ref.set_incarnation(id.incarnation);
   ref.set_rank(id.rank);
   record.set_boot_id(host.boot_id);
   if (record.has_cluster()) return record;
-  record.set_cluster(host.cluster->Name());
+  record.set_cluster(ref.cluster() != 0 ? ClusterName(ref.cluster()) : host.cluster->Name());
   record.set_begun_in(record.cluster());
   return record;
 }
@@ -39,6 +39,7 @@ HostedTask::HostedTask(HostContext& host, TaskId id, std::string folder, agent::
       folder_(std::move(folder)),
       machine_(Named(std::move(record), id, host)),
       record_(machine_.record()),
+      ref_(machine_.record().report().task()),
       cluster_(machine_.record().cluster()),
       outside_(NameOutside(name_, cluster_)) {}
 
@@ -179,7 +180,7 @@ bool HostedTask::ImageIsVisible() {
 void HostedTask::Dumper::OnProgress(Bytes done) {
   v1::FromAgent message;
   v1::Progress& progress = *message.mutable_progress();
-  *progress.mutable_task() = command_.task();
+  *progress.mutable_task() = task_.ref_;
   progress.set_op(command_.op());
   progress.set_bytes_done(done.value);
   const std::chrono::duration<double> taken = Steady::now() - begun_;

@@ -88,6 +88,7 @@ class HostedTask {
   CondVar changed_;
   TaskMachine machine_ ABSL_GUARDED_BY(mutex_);
   agent::TaskRecord& record_ ABSL_GUARDED_BY(mutex_);  // the machine's
+  const v1::TaskRef ref_;                              // as its reports have it
   const std::string cluster_;                          // that started it
   const std::string outside_;  // what is this task's alone outside of its folder, see agent/os/names.h
   // Copies of the machine's, for the worker, which looks at them without mutex_.

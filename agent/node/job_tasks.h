@@ -2,42 +2,54 @@
 // of it when an earlier one is forgotten.
 #pragma once
 
+#include <compare>
+#include <map>
 #include <set>
 #include <string>
-#include <tuple>
 
-#include "common/ids.h"
+#include "agent/os/names.h"
 #include "common/mutex.h"
 
 namespace siding {
 
-// Thread-safe.
+// Tasks by what is theirs alone (NameOutside()). Thread-safe.
 class JobTasks {
  public:
-  // `cluster`: that started the task: numbers are of one cluster.
-  void Add(const std::string& cluster, const TaskId& task) {
+  // `names`: of its program, which may have been begun in another cluster than the task was started in.
+  void Set(const std::string& task, const ProgramNames& names, int incarnation) {
     MutexLock lock(mutex_);
-    tasks_.insert(Key(cluster, task));
+    Drop(task);
+    by_names_.insert(tasks_[task] = {names, incarnation, task});
   }
-  void Remove(const std::string& cluster, const TaskId& task) {
+  void Remove(const std::string& task) {
     MutexLock lock(mutex_);
-    tasks_.erase(Key(cluster, task));
+    Drop(task);
   }
-  // One of the same rank, and of a later incarnation.
-  bool HasLater(const std::string& cluster, const TaskId& task) const {
+  // Another one whose program has these names, and that is of no earlier incarnation.
+  bool HasLater(const std::string& task, const ProgramNames& names, int incarnation) const {
     MutexLock lock(mutex_);
-    const auto next = tasks_.upper_bound(Key(cluster, task));
-    return next != tasks_.end() && *next == Key(cluster, {task.job, std::get<3>(*next), task.rank});
+    auto next = by_names_.lower_bound({names, incarnation, ""});
+    if (next != by_names_.end() && next->task == task) ++next;
+    return next != by_names_.end() && next->names == names;
   }
 
  private:
-  using Entry = std::tuple<std::string, int64_t, int, int>;  // cluster, job, rank, incarnation
-  static Entry Key(const std::string& cluster, const TaskId& task) {
-    return {cluster, task.job.value(), task.rank, task.incarnation};
+  struct Entry {
+    ProgramNames names;
+    int incarnation = 0;
+    std::string task;
+    auto operator<=>(const Entry&) const = default;  // NOLINT(modernize-use-nullptr): there is none
+  };
+  void Drop(const std::string& task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto known = tasks_.find(task);
+    if (known == tasks_.end()) return;
+    by_names_.erase(known->second);
+    tasks_.erase(known);
   }
 
   mutable Mutex mutex_;
-  std::set<Entry> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Entry> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::set<Entry> by_names_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace siding

@@ -3,10 +3,14 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <set>
+#include <string>
 
 #include "agent/node/host_fixture.h"
 #include "agent/os/processes.h"
 #include "agent/shim/shim.h"
+#include "agent/task/json_file.h"
+#include "agent/task/task_record.pb.h"
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/patience_for_test.h"
@@ -16,11 +20,33 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// What ends within it does so by itself.
+constexpr int64_t kLongGraceUs = std::chrono::microseconds(kPatience).count();
+
 class LaunchTest : public HostTest {
  protected:
   void SetUp() override {
     NeedRoot();
     if (!IsSkipped()) StartHost();
+  }
+  std::string forgotten() const { return folder_ + "/n1/forgotten"; }
+  // Temporary folders of jobs that are being removed.
+  static std::set<std::string> Removed() {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator("/tmp")) {
+      if (entry.path().filename().string().starts_with("siding-removed-")) names.insert(entry.path());
+    }
+    return names;
+  }
+  // As soon as it may be.
+  void Forget(v1::ToAgent command) {
+    command.mutable_forget();
+    const size_t before = host().Reports().size();
+    const auto forgotten = [&] {
+      Order(command);
+      return host().Reports().size() < before;
+    };
+    EXPECT_TRUE(PollUntil(forgotten, kPatience));
   }
   v1::JobSpec Shell(const std::string& script) const {
     v1::JobSpec spec = Job({});
@@ -155,7 +181,7 @@ TEST_F(LaunchTest, KillWithGraceLetsItCleanUp) {
   AwaitPhase(v1::RUNNING);  // before that a kill ends it without grace
   AwaitLines(1);
   v1::ToAgent kill = Command(2);
-  kill.mutable_kill()->set_grace_us(50'000'000);
+  kill.mutable_kill()->set_grace_us(kLongGraceUs);
   Order(kill);
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 5);
   EXPECT_THAT(*ReadFile(output()), HasSubstr("bye\n"));
@@ -190,7 +216,7 @@ TEST_F(LaunchTest, SuspendedJobCanBeKilled) {
   Suspend(2);
   AwaitPhase(v1::SUSPENDED);
   v1::ToAgent kill = Command(3);
-  kill.mutable_kill()->set_grace_us(30'000'000);
+  kill.mutable_kill()->set_grace_us(kLongGraceUs);
   Order(kill);
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_signal(), SIGTERM);
 }
@@ -217,7 +243,87 @@ TEST_F(LaunchTest, ForgetLeavesNothing) {
       },
       kPatience));
   EXPECT_FALSE(std::filesystem::exists((ProgramNames{cluster(), job_, 0}).Tmpdir(getuid())));
-  EXPECT_TRUE(PollUntil([&] { return std::filesystem::is_empty(tasks_folder()); }, kPatience));
+  EXPECT_TRUE(std::filesystem::is_empty(tasks_folder()));
+  EXPECT_TRUE(PollUntil([&] { return std::filesystem::is_empty(forgotten()); }, kPatience));
+}
+
+// Cluster managers use numbers again. How long the removal of the job's temporary folder takes is up to the
+// job.
+TEST_F(LaunchTest, ATaskOfAForgottenOnesNameIsNotRemovedWithIt) {
+  const std::string go_on = folder_ + "/go-on";
+  ASSERT_TRUE(ArmFaults("agent.forgotten=hold=" + go_on, "", {}).ok());
+  const std::set<std::string> before = Removed();
+  Launch(Job({"1"}));
+  AwaitPhase(v1::EXITED);
+  Forget(Command(2));
+  LaunchCounter(Counter());
+  const std::set<std::string> removed = Removed();
+  ASSERT_EQ(removed.size(), before.size() + 1);
+  ASSERT_TRUE(WriteFileAtomically(go_on, "").ok());
+  EXPECT_TRUE(PollUntil([&] { return Removed() != removed; }, kPatience));
+  EXPECT_TRUE(PollUntil([&] { return std::filesystem::is_empty(forgotten()); }, kPatience));
+  ASSERT_TRUE(ArmFaults("", "", {}).ok());
+  host_.reset();
+  StartHost();
+  ASSERT_EQ(host().Reports().size(), 1u);
+  EXPECT_EQ(host().Reports()[0].phase(), v1::RUNNING);
+  EXPECT_TRUE(std::filesystem::exists((ProgramNames{cluster(), job_, 0}).Tmpdir(getuid())));
+}
+
+TEST_F(LaunchTest, TheNextAgentRemovesWhatAForgottenTaskHasLeft) {
+  host_.reset();
+  const std::string folder = forgotten() + "/a", left = absl::StrCat("/tmp/siding-removed-", job_);
+  ASSERT_TRUE(MakeDirectories(folder).ok());
+  ASSERT_TRUE(MakeDirectories(left).ok());
+  ASSERT_EQ(chown(left.c_str(), kUser, kUser), 0);
+  agent::TaskRecord record;
+  *record.mutable_spec() = Somebodys();
+  ASSERT_TRUE(WriteJsonFile(folder + "/task.json", record).ok());
+  ASSERT_TRUE(WriteFileAtomically(folder + "/removed", left).ok());
+  StartHost();
+  EXPECT_TRUE(PollUntil([&] { return std::filesystem::is_empty(forgotten()); }, kPatience));
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+// A controller that was set up anew counts jobs from 1.
+TEST_F(LaunchTest, AnOrderIsForTheTaskOfItsCluster) {
+  Welcome(0xabc);
+  LaunchCounter(Counter());
+  Welcome(0xdef);
+  v1::JobSpec other = Counter();
+  other.set_output(folder_ + "/other");
+  Launch(other);
+  v1::TaskRef theirs = Task(), own = Task();
+  theirs.set_cluster(0xabc);
+  own.set_cluster(0xdef);
+  const auto is = [](v1::TaskPhase phase) {
+    return [phase](const v1::TaskReport& report) { return report.phase() == phase; };
+  };
+  sink_.Await(own, is(v1::RUNNING));
+  v1::ToAgent kill = Command(2);
+  kill.mutable_kill();
+  Order(kill);
+  sink_.Await(own, is(v1::EXITED));
+  AwaitMoreLines();
+  host_.reset();
+  StartHost();  // it finds both again
+  EXPECT_EQ(host().Reports().size(), 2u);
+  AwaitMoreLines();
+  *kill.mutable_task() = theirs;
+  Order(kill);
+  sink_.Await(theirs, is(v1::EXITED));
+}
+
+// Before there were clusters.
+TEST_F(LaunchTest, AnOrderIsForATaskOfWhichTheClusterIsNotKnown) {
+  LaunchCounter(Counter());
+  Welcome(0xabc);
+  Launch(Counter(), 1);
+  EXPECT_EQ(host().Reports().size(), 1u);
+  v1::ToAgent kill = Command(2);
+  kill.mutable_kill();
+  Order(kill);
+  AwaitPhase(v1::EXITED);
 }
 
 TEST_F(LaunchTest, ALaterTaskOfTheJobKeepsWhatHasItsName) {
@@ -249,7 +355,7 @@ v1::ToAgent SaveByExit(v1::ToAgent save, int64_t grace_us) {
 
 TEST_F(LaunchTest, SaveByExitIsSaved) {
   LaunchCounter(Counter({"-s", "-"}));
-  Order(SaveByExit(Command(2), 50'000'000));
+  Order(SaveByExit(Command(2), kLongGraceUs));
   AwaitPhase(v1::SAVED);
 }
 
@@ -262,7 +368,7 @@ TEST_F(LaunchTest, AProgramThatDoesNotHandleTheSignalIsNotSentIt) {
 
 TEST_F(LaunchTest, AnEndBeforeTheProgramCouldBeToldToSaveIsItsOwn) {
   LaunchCounter(Counter());
-  Order(SaveByExit(Command(2), 50'000'000));
+  Order(SaveByExit(Command(2), kLongGraceUs));
   OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
 }
@@ -272,7 +378,7 @@ TEST_F(LaunchTest, SaveByMarkerEndsTheProgram) {
   v1::ToAgent save = Command(2);
   save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
   save.mutable_save()->mutable_app()->set_marker("marker");
-  save.mutable_save()->mutable_app()->set_grace_us(50'000'000);
+  save.mutable_save()->mutable_app()->set_grace_us(kLongGraceUs);
   Order(save);
   AwaitPhase(v1::SAVED);
 }
@@ -282,7 +388,7 @@ TEST_F(LaunchTest, SaveOnScheduleLeavesTheProgramRunning) {
   v1::ToAgent save = Command(2);
   save.mutable_save()->mutable_app()->set_signal(SIGUSR1);
   save.mutable_save()->mutable_app()->set_marker("marker");
-  save.mutable_save()->mutable_app()->set_grace_us(50'000'000);
+  save.mutable_save()->mutable_app()->set_grace_us(kLongGraceUs);
   save.mutable_save()->set_keep_running(true);
   Order(save);
   sink_.Await(Task(), [](const auto& r) { return r.committed_op() == 2 && r.phase() == v1::RUNNING; });

@@ -5,10 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <compare>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -20,6 +23,7 @@
 #include "agent/node/task.h"
 #include "agent/node/tier_watch.h"
 #include "agent/node/work_queue.h"
+#include "agent/os/names.h"
 #include "agent/os/processes.h"
 #include "agent/pods/pod_listener.h"
 #include "agent/shim/shim_process.h"
@@ -52,17 +56,31 @@ std::string BesideThisProgram(const std::string& name) {
   return error ? name : (self.parent_path() / name).string();
 }
 
+// A task, and the cluster in which its job has that number: see v1::TaskRef.
+struct TaskKey {
+  TaskId id;
+  int64_t cluster = 0;
+  auto operator<=>(const TaskKey&) const = default;  // NOLINT(modernize-use-nullptr): there is none
+};
+
+TaskKey KeyOf(const v1::TaskRef& ref) { return {TaskIdOf(ref), ref.cluster()}; }
+
+std::string FolderOf(const TaskKey& key) {
+  return NameOutside(ToString(key.id), key.cluster == 0 ? "" : ClusterName(key.cluster));
+}
+
 // The task of a folder below tasks/. None: the folder is not a task's.
-std::optional<TaskId> TaskIdOfFolder(const std::string& name) {
+std::optional<TaskKey> TaskOfFolder(const std::string& name) {
   const std::vector<std::string> parts = absl::StrSplit(name, '.');
   int64_t job = 0;
-  TaskId id;
-  if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &job) ||
-      !absl::SimpleAtoi(parts[1], &id.incarnation) || !absl::SimpleAtoi(parts[2], &id.rank))
+  TaskKey key;
+  if (parts.size() < 3 || !absl::SimpleAtoi(parts[0], &job) ||
+      !absl::SimpleAtoi(parts[1], &key.id.incarnation) || !absl::SimpleAtoi(parts[2], &key.id.rank))
     return std::nullopt;
-  id.job = JobId(job);
-  if (ToString(id) != name) return std::nullopt;
-  return id;
+  if (parts.size() > 3 && !absl::SimpleHexAtoi(parts[3], &key.cluster)) return std::nullopt;
+  key.id.job = JobId(job);
+  if (FolderOf(key) != name) return std::nullopt;
+  return key;
 }
 
 // What an agent that died left beside the files that it was about to replace. The folder has one agent.
@@ -93,6 +111,7 @@ class LocalTaskHost final : public TaskHost {
     }
     RemoveHalfWritten(host_.options.state_dir);
     host_.cluster = std::make_unique<NodeCluster>(host_.options.state_dir + "/cluster");
+    host_.forgotten = std::make_unique<Forgotten>(host_.options.state_dir + "/forgotten", host_.leftovers);
     host_.rates = std::make_unique<Rates>(host_.options.state_dir + "/rates.json");
     OpenStore(v1::LOCAL);
     OpenStore(v1::SHARED);
@@ -105,6 +124,7 @@ class LocalTaskHost final : public TaskHost {
 
   // Before everything else. An error: what is on this node is not known, so nothing may be said of it.
   absl::Status Begin() {
+    host_.forgotten->GoOn();
     SIDING_RETURN_IF_ERROR(AdoptTasks());
     if (host_.containers) {
       SIDING_ASSIGN_OR_RETURN(pod_listener_,
@@ -129,7 +149,6 @@ class LocalTaskHost final : public TaskHost {
     FaultHere<"agent.order: an order has come">();
     switch (command.what_case()) {
       case v1::ToAgent::WHAT_NOT_SET:
-      case v1::ToAgent::kWelcome:
         return;
       case v1::ToAgent::kVerify:
         work_queue_.Add([this, command] { Verify(command); });
@@ -138,35 +157,33 @@ class LocalTaskHost final : public TaskHost {
         deletions_.Add([this, command] { Delete(command); });
         return;
       case v1::ToAgent::kForget:
-        return Forget(command);
+        return Forget(Ordered(command));
       case v1::ToAgent::kLetStart:
         return host_.container_starts.Let(command.pod().uid());
       default:
         break;
     }
+    const TaskKey key = Ordered(command);
     const bool makes = command.has_launch() || command.has_restore();
-    if (makes && command.has_pod()) ForgetEarlierPod(command);
-    if (std::shared_ptr<HostedTask> task = FindTask(TaskIdOf(command.task()), makes ? &command : nullptr))
+    if (makes && command.has_pod()) ForgetEarlierPod(key, command);
+    if (std::shared_ptr<HostedTask> task = makes ? FindOrMakeTask(key, command) : FindTask(key))
       return task->Execute(command);
     SendUnknown(command);
   }
 
   absl::StatusOr<std::string> ExpectShim(const v1::ToAgent& start, const GpuAllocation& gpus,
                                          std::function<void(absl::Status)> ready) override {
-    const TaskId id = TaskIdOf(start.task());
-    Forget(start);  // one of the same name that is over: cluster managers may count from 1 again
-    {
-      MutexLock lock(mutex_);
-      if (tasks_.contains(id))
-        return absl::AlreadyExistsError("task " + ToString(id) + " is on this node already");
-    }
+    const TaskKey key = KeyOf(start.task());
+    const TaskId& id = key.id;
+    Forget(key);  // one of the same name that is over: cluster managers may count from 1 again
+    if (FindTask(key)) return absl::AlreadyExistsError("task " + ToString(id) + " is on this node already");
     const auto script = std::dynamic_pointer_cast<Task>(
-        id.rank > 0 ? FindTask({id.job, id.incarnation, 0}, nullptr) : nullptr);
+        id.rank > 0 ? FindTask({{id.job, id.incarnation, 0}, key.cluster}) : nullptr);
     if (script) script->NoteStep();
-    const auto task = std::dynamic_pointer_cast<Task>(FindTask(id, &start));
+    const auto task = std::dynamic_pointer_cast<Task>(FindOrMakeTask(key, start));
     if (!task) return absl::UnavailableError("the agent cannot write to its state folder");
     task->ExpectShim(start, gpus, std::move(ready));
-    return tasks_folder_ + "/" + ToString(id);
+    return tasks_folder_ + "/" + FolderOf(key);
   }
 
   absl::StatusOr<std::vector<ImageKey>> Images(v1::Tier tier) override {
@@ -367,39 +384,75 @@ class LocalTaskHost final : public TaskHost {
     const std::string folder = tasks_folder_ + "/" + name;
     auto record = ReadJsonFile<agent::TaskRecord>(folder + "/task.json");
     if (record.ok()) {
-      const TaskId id = TaskIdOf(record->report().task());
-      if (record->has_pod()) {
-        tasks_[id] = std::make_shared<PodTask>(host_, id, folder, *std::move(record));
-      } else {
-        tasks_[id] = std::make_shared<Task>(host_, id, folder, *std::move(record));
-      }
+      const TaskKey key = KeyOf(record->report().task());
+      Keep(key, folder, *std::move(record));
       return absl::OkStatus();
     }
     // Made by an agent that died before it could do anything else.
     if (absl::IsNotFound(record.status()) && rmdir(folder.c_str()) == 0) return absl::OkStatus();
     spdlog::error("{}: {}", folder, std::string(record.status().message()));
-    const auto id = TaskIdOfFolder(name);
-    if (!id) return absl::OkStatus();
+    const auto key = TaskOfFolder(name);
+    if (!key) return absl::OkStatus();
     // Its name is all that is known of it, and it may live: not to be told of would be to say that it is
     // gone. It is ended, and judged by what its shim has left.
     SIDING_RETURN_IF_ERROR(EndShim(folder));
-    agent::TaskRecord rest;
+    agent::TaskRecord rest = NewRecord(*key);
     if (const auto request = ReadJsonFile<agent::ShimRequest>(folder + "/request.json"); request.ok()) {
       rest.set_cluster(request->cluster());
       rest.set_begun_in(request->begun_in());
     }
-    tasks_[*id] = std::make_shared<Task>(host_, *id, folder, std::move(rest));
+    Keep(*key, folder, std::move(rest));
     return absl::OkStatus();
   }
 
-  // Makes the task if it is not known and there is an order to start it. Null: not known, or its folder could
-  // not be made.
-  std::shared_ptr<HostedTask> FindTask(const TaskId& id, const v1::ToAgent* start) {
+  static agent::TaskRecord NewRecord(const TaskKey& key) {
+    agent::TaskRecord record;
+    if (key.cluster != 0) record.mutable_report()->mutable_task()->set_cluster(key.cluster);
+    return record;
+  }
+
+  std::shared_ptr<HostedTask> Keep(const TaskKey& key, const std::string& folder, agent::TaskRecord record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::shared_ptr<HostedTask>& task = tasks_[key];
+    if (record.has_pod()) {
+      task = std::make_shared<PodTask>(host_, key.id, folder, std::move(record));
+    } else {
+      task = std::make_shared<Task>(host_, key.id, folder, std::move(record));
+    }
+    return task;
+  }
+
+  // The task that an order is for: of the cluster that it names, else of the one that this node works for. A
+  // task that says nothing of its cluster is of whichever asks, and so is every task for an order of none.
+  TaskKey Ordered(const v1::ToAgent& command) {
+    TaskKey key = KeyOf(command.task());
+    if (key.cluster == 0) key.cluster = host_.cluster->Number();
     MutexLock lock(mutex_);
-    auto it = tasks_.find(id);
+    if (tasks_.contains(key)) return key;
+    const auto first = tasks_.lower_bound({key.id, 0});
+    const bool is_it =
+        first != tasks_.end() && first->first.id == key.id && (key.cluster == 0 || first->first.cluster == 0);
+    if (is_it) return first->first;
+    if (command.has_pod()) key.cluster = 0;  // what is written on a pod stays when controllers change
+    return key;
+  }
+
+  // Null: it is not known.
+  std::shared_ptr<HostedTask> FindTask(const TaskKey& key) {
+    MutexLock lock(mutex_);
+    const auto it = tasks_.find(key);
+    return it == tasks_.end() ? nullptr : it->second;
+  }
+
+  // Null: it is not known, and its folder could not be made.
+  std::shared_ptr<HostedTask> FindOrMakeTask(const TaskKey& key, const v1::ToAgent& start) {
+    MutexLock lock(mutex_);
+    // What is removed has the same names.
+    left_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !leaving_.contains(key); });
+    auto it = tasks_.find(key);
     if (it != tasks_.end()) return it->second;
-    if (start == nullptr || (start->has_pod() && !host_.containers)) return nullptr;
-    const std::string folder = tasks_folder_ + "/" + ToString(id);
+    if (start.has_pod() && !host_.containers) return nullptr;
+    const std::string folder = tasks_folder_ + "/" + FolderOf(key);
     absl::Status status = MakeDirectories(folder, 0700);
     status.Update(FaultAt<"agent.folder: the folder of a new task is made, and empty">());
     if (!status.ok()) {
@@ -407,27 +460,38 @@ class LocalTaskHost final : public TaskHost {
       rmdir(folder.c_str());
       return nullptr;
     }
-    if (start->has_pod()) return tasks_[id] = std::make_shared<PodTask>(host_, id, folder, start->pod());
-    return tasks_[id] = std::make_shared<Task>(host_, id, folder);
+    agent::TaskRecord record = NewRecord(key);
+    if (start.has_pod()) {
+      record.set_externally_managed(true);
+      *record.mutable_pod()->mutable_pod() = start.pod();
+    }
+    return Keep(key, folder, std::move(record));
   }
 
-  void Forget(const v1::ToAgent& command) {
+  void Forget(const TaskKey& key) {
     std::shared_ptr<HostedTask> task;
     {
       MutexLock lock(mutex_);
-      auto it = tasks_.find(TaskIdOf(command.task()));
+      auto it = tasks_.find(key);
       if (it == tasks_.end() || !it->second->CanForget()) return;
       task = std::move(it->second);
       tasks_.erase(it);
+      leaving_.insert(key);
     }
     FaultHere<"agent.forget: a task is forgotten, its folder and cgroup are still there">();
     task->RemoveTraces();
+    task.reset();
+    {
+      MutexLock lock(mutex_);
+      leaving_.erase(key);
+    }
+    left_.NotifyAll();
   }
 
   // The start of a pod that went before it was recorded has the number of the next pod's, too.
-  void ForgetEarlierPod(const v1::ToAgent& start) {
-    const auto task = std::dynamic_pointer_cast<PodTask>(FindTask(TaskIdOf(start.task()), nullptr));
-    if (task && task->pod().uid() != start.pod().uid()) Forget(start);
+  void ForgetEarlierPod(const TaskKey& key, const v1::ToAgent& start) {
+    const auto task = std::dynamic_pointer_cast<PodTask>(FindTask(key));
+    if (task && task->pod().uid() != start.pod().uid()) Forget(key);
   }
 
   // What is not known here was never started, or is forgotten: its end is what the controller wants to hear.
@@ -489,7 +553,9 @@ class LocalTaskHost final : public TaskHost {
   const std::string tasks_folder_;
   HostContext host_;
   Mutex mutex_;
-  std::map<TaskId, std::shared_ptr<HostedTask>> tasks_ ABSL_GUARDED_BY(mutex_);
+  CondVar left_;
+  std::map<TaskKey, std::shared_ptr<HostedTask>> tasks_ ABSL_GUARDED_BY(mutex_);
+  std::set<TaskKey> leaving_ ABSL_GUARDED_BY(mutex_);  // their traces are being removed
   std::atomic<bool> probing_{false};
   std::unique_ptr<Scrubber> scrubber_;
   // Behind the others, for they use them. Room on the disk does not wait until images have been read.

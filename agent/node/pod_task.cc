@@ -23,19 +23,9 @@ constexpr char kMetadataContainer[] = "container";  // its name in the pod
 constexpr Duration kPodUntracedPatience = std::chrono::seconds(10);
 constexpr int kEndedByTerm = 128 + SIGTERM;
 
-agent::TaskRecord NewRecord(const v1::Pod& pod) {
-  agent::TaskRecord record;
-  record.set_externally_managed(true);
-  *record.mutable_pod()->mutable_pod() = pod;
-  return record;
-}
-
 ContainerRef RefOf(const agent::PodRecord& pod) { return {pod.root(), pod.id(), pod.bundle()}; }
 
 }  // namespace
-
-PodTask::PodTask(HostContext& host, TaskId id, std::string folder, const v1::Pod& pod)
-    : PodTask(host, id, std::move(folder), NewRecord(pod)) {}
 
 PodTask::PodTask(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record)
     : HostedTask(host, id, std::move(folder), std::move(record)), pod_(record_.pod().pod()) {

@@ -19,7 +19,6 @@ namespace siding {
 class PodTask final : public HostedTask, private ContainerOwner {
  public:
   // One that is new, or found again: then begin with Adopt().
-  PodTask(HostContext& host, TaskId id, std::string folder, const v1::Pod& pod);
   PodTask(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record);
   ~PodTask() override;
 

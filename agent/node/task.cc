@@ -30,15 +30,13 @@ constexpr int kCheckFenceMs = 1000;
 
 }  // namespace
 
-Task::Task(HostContext& host, TaskId id, std::string folder) : Task(host, id, std::move(folder), {}) {}
-
 Task::Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record)
     : HostedTask(host, id, std::move(folder), std::move(record)), wake_(eventfd(0, EFD_CLOEXEC)) {
-  host_.job_tasks.Add(cluster_, id_);
   MutexLock lock(mutex_);
+  SetBegunIn(record_.begun_in());
   Task::CopyFacts();
   if (host_.AssignsGpus() && !IsOver(record_.report().phase()))
-    host_.gpus->Keep(name_, {record_.gpu().held().begin(), record_.gpu().held().end()});
+    host_.gpus->Keep(outside_, {record_.gpu().held().begin(), record_.gpu().held().end()});
 }
 
 Task::~Task() {
@@ -47,6 +45,11 @@ Task::~Task() {
   StopWork();
   if (watcher_.joinable()) watcher_.join();
   StopWork();  // the watcher's last
+}
+
+void Task::SetBegunIn(const std::string& cluster) {
+  record_.set_begun_in(cluster);
+  host_.job_tasks.Set(outside_, NamesIn(record_), id_.incarnation);
 }
 
 void Task::CopyFacts() {
@@ -221,7 +224,7 @@ bool Task::WaitEnded(Duration timeout, const std::function<bool()>& more) {
 }
 
 void Task::RemoveTraces() {
-  host_.job_tasks.Remove(cluster_, id_);
+  host_.job_tasks.Remove(outside_);
   if (absl::Status status = freezer().RemoveCgroup(outside_); !status.ok()) {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   }
@@ -236,16 +239,9 @@ void Task::RemoveTraces() {
     over = record_.report().phase() == v1::EXITED && record_.report().own_end();
   }
   RemovePlainFolder();
+  if (over) SetTmpdirAside();
   // Last: an agent that dies before finds the task again, and is told again to forget it.
-  const auto remove_folder = [folder = folder_, name = name_] {
-    std::error_code error;
-    std::filesystem::remove_all(folder, error);
-    if (error) spdlog::warn("task {}: remove {}: {}", name, folder, error.message());
-  };
-  if (over)
-    RemoveTmpdir(remove_folder);
-  else
-    remove_folder();
+  host_.forgotten->Take(folder_);
 }
 
 void Task::RemovePlainFolder() {
@@ -255,15 +251,16 @@ void Task::RemovePlainFolder() {
 }
 
 // At once its name is free for the job's next start. How much there is to remove is up to the job, and so is
-// whether that ever ends; `then` is called when it has.
-void Task::RemoveTmpdir(const std::function<void()>& then) {
-  if (host_.job_tasks.HasLater(cluster_, id_)) return then();  // what has the name is that one's
+// whether that ever ends. Returns what it is called now; empty: it stays.
+std::string Task::SetTmpdirAside() {
   const agent::TaskRecord record = Record();
+  // What has the name is that one's.
+  if (host_.job_tasks.HasLater(outside_, NamesIn(record), id_.incarnation)) return "";
   const uid_t uid = record.spec().uid();
   const gid_t gid = record.spec().gid();
   const std::string path = NamesIn(record).Tmpdir(uid);
   // Its other name is known before it has it: an agent that dies in the middle leaves it to the next.
-  const std::string note = folder_ + "/removed";
+  const std::string note = folder_ + "/" + kRemovedNote;
   std::string aside = ReadFile(note).value_or("");
   if (aside.empty()) {
     std::random_device random;
@@ -275,10 +272,7 @@ void Task::RemoveTmpdir(const std::function<void()>& then) {
   const absl::Status moved = MoveUserFolder(path, aside, uid, gid);
   if (!moved.ok() && !absl::IsNotFound(moved))
     spdlog::warn("task {}: {}; it is left there", name_, std::string(moved.message()));
-  host_.leftovers.Add(uid, [aside, uid, gid, then] {
-    RemoveUserFolder(aside, AccountOf(uid, gid));
-    then();
-  });
+  return aside;
 }
 
 void Task::Watch(UniqueFd shim) {
@@ -291,7 +285,11 @@ void Task::Watch(UniqueFd shim) {
     }
     // A shim that Slurm killed with everything else of its step could not tidy up. Without the lock: how much
     // there is to remove is up to the job.
-    if (externally_managed_ && access((folder_ + "/exit.json").c_str(), F_OK) != 0) RemoveTmpdir();
+    if (externally_managed_ && access((folder_ + "/exit.json").c_str(), F_OK) != 0) {
+      const std::string aside = SetTmpdirAside();
+      const v1::JobSpec spec = Record().spec();
+      if (!aside.empty()) host_.leftovers.Add(spec.uid(), RemovalOf(aside, spec.uid(), spec.gid()));
+    }
     MutexLock lock(mutex_);
     // Judged on the worker: the last processes may take their time to end.
     Observe(task::ShimEnded{}).IgnoreError();

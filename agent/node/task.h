@@ -26,9 +26,7 @@ namespace siding {
 // Thread-safe. The context outlives it.
 class Task final : public HostedTask {
  public:
-  // A new one, for Launch or Restore.
-  Task(HostContext& host, TaskId id, std::string folder);
-  // One found again. Begin with Adopt().
+  // One that is new, for Launch or Restore, or found again: then begin with Adopt().
   Task(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record);
   // Undoes a dump that is not committed; the processes stay.
   ~Task() override;
@@ -102,6 +100,7 @@ class Task final : public HostedTask {
   absl::Status PrepareImage(const v1::ToAgent& command, agent::ShimRequest& request, bool& damaged);
   void StartFromBeginning(const v1::ToAgent& command, const absl::Status& why);
   absl::Status RememberImage(const Manifest& manifest);
+  void SetBegunIn(const std::string& cluster) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ThawIfFrozen() ABSL_LOCKS_EXCLUDED(mutex_);
   // Tells the task that it is about to be stopped, and waits. Not OK: it is not to be stopped any more.
   absl::Status GiveNotice(Duration notice);
@@ -118,7 +117,7 @@ class Task final : public HostedTask {
   bool MemoryIsFenced() ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasUsedAllMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemovePlainFolder();
-  void RemoveTmpdir(const std::function<void()>& then = [] {});
+  std::string SetTmpdirAside();
 
   std::optional<Account> user_ ABSL_GUARDED_BY(mutex_);  // once it was looked up
   // By the GPU driver.

@@ -97,7 +97,7 @@ absl::Status Task::TakeAllocatedGpus() {
         absl::StrCat("it is off its ", gpu.before_size(), " GPUs, and has been given ", given));
   }
   if (given == 0) return absl::OkStatus();
-  host_.gpus->Keep(name_, ToVector(record_.allocated_gpus()));
+  host_.gpus->Keep(outside_, ToVector(record_.allocated_gpus()));
   *gpu.mutable_held() = record_.allocated_gpus();
   *record_.mutable_report()->mutable_gpus() = record_.allocated_gpus();
   Persist();
@@ -114,7 +114,7 @@ absl::Status Task::TakeGpus() {
   MutexLock lock(mutex_);
   agent::GpuRecord& gpu = *record_.mutable_gpu();
   SIDING_ASSIGN_OR_RETURN(const auto taken,
-                          host_.gpus->Take(name_, record_.spec().per_node().gpus(),
+                          host_.gpus->Take(outside_, record_.spec().per_node().gpus(),
                                            ToVector(gpu.held().empty() ? gpu.before() : gpu.held())));
   gpu.mutable_held()->Assign(taken.begin(), taken.end());
   *record_.mutable_report()->mutable_gpus() = gpu.held();
@@ -171,7 +171,7 @@ void Task::GiveGpusBack() {
   record_.mutable_gpu()->clear_held();
   record_.mutable_report()->clear_gpus();
   record_.mutable_report()->clear_gpu_memory();
-  host_.gpus->Release(name_);
+  host_.gpus->Release(outside_);
 }
 
 absl::Status Task::CheckDrainable(pid_t init) {

@@ -91,7 +91,7 @@ void Task::StartFromBeginning(const v1::ToAgent& command, const absl::Status& wh
   request.set_notice(absl::StrCat(std::string(why.message()), "; the command starts from its beginning"));
   {
     MutexLock lock(mutex_);
-    record_.set_begun_in(cluster_);
+    SetBegunIn(cluster_);
     Observe(task::StartsOver{}).IgnoreError();
   }
   StartAndWait(std::move(request));
@@ -126,7 +126,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     v1::FromAgent message;
     v1::Progress& progress = *message.mutable_progress();
     progress.set_op(command.op());
-    *progress.mutable_task() = command.task();
+    *progress.mutable_task() = ref_;
     progress.set_bytes_done(done.value);
     progress.set_bytes_total(total.value);
     progress.set_bytes_per_second(static_cast<double>(done.value) /
@@ -182,7 +182,7 @@ absl::Status Task::RememberImage(const Manifest& manifest) {
   if (!cluster.empty() && !IsClusterName(cluster))
     return absl::DataLossError("the manifest's cluster: expected 16 hex digits");
   MutexLock lock(mutex_);
-  record_.set_begun_in(cluster);
+  SetBegunIn(cluster);
   if (int number = 0; absl::SimpleAtoi(text(kMetadataIncarnation), &number))
     record_.set_image_incarnation(number);
   Persist();

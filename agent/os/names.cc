@@ -15,11 +15,9 @@ namespace {
 
 constexpr size_t kDigits = 16;
 
-std::string NameOf(uint64_t number) { return absl::StrCat(absl::Hex(number, absl::kZeroPad16)); }
-
 std::string Drawn() {
   std::random_device random;
-  return NameOf((uint64_t{random()} << 32) | random());
+  return ClusterName(static_cast<int64_t>((uint64_t{random()} << 32) | random()));
 }
 
 }  // namespace
@@ -29,6 +27,10 @@ bool IsClusterName(const std::string& text) {
            return absl::ascii_isxdigit(static_cast<unsigned char>(c)) &&
                   !absl::ascii_isupper(static_cast<unsigned char>(c));
          });
+}
+
+std::string ClusterName(int64_t cluster) {
+  return absl::StrCat(absl::Hex(static_cast<uint64_t>(cluster), absl::kZeroPad16));
 }
 
 NodeCluster::NodeCluster(std::string path) : path_(std::move(path)) {
@@ -47,9 +49,15 @@ std::string NodeCluster::Name() const {
   return name_;
 }
 
+int64_t NodeCluster::Number() const {
+  MutexLock lock(mutex_);
+  return number_;
+}
+
 void NodeCluster::Join(int64_t cluster) {
   MutexLock lock(mutex_);
-  const std::string name = NameOf(static_cast<uint64_t>(cluster));
+  number_ = cluster;
+  const std::string name = ClusterName(cluster);
   if (cluster != 0 && name != name_) Remember(name);
 }
 

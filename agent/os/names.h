@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <compare>
 #include <cstdint>
 #include <string>
 
@@ -14,6 +15,7 @@ namespace siding {
 
 // The name of a cluster, as it is used in others: 16 hex digits.
 bool IsClusterName(const std::string& text);
+std::string ClusterName(int64_t cluster);
 
 // Which cluster a node belongs to, as its controller says; until one has, a name that the node has drawn.
 // Remembered in a file. Thread-safe.
@@ -21,6 +23,8 @@ class NodeCluster {
  public:
   explicit NodeCluster(std::string path);
   std::string Name() const;
+  // Of the controller that it works for. 0: none has said one since this object was made.
+  int64_t Number() const;
   // `cluster`: of the controller that this node works for; 0: it has none. Durable when it returns, if the
   // disk lets it.
   void Join(int64_t cluster);
@@ -31,6 +35,7 @@ class NodeCluster {
   const std::string path_;
   mutable Mutex mutex_;
   std::string name_ ABSL_GUARDED_BY(mutex_);
+  int64_t number_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // What the job's processes know by name, or their files: the same over the job's whole life, on all its
@@ -39,6 +44,7 @@ struct ProgramNames {
   std::string cluster;  // where the program was begun; empty: by a siding whose names had no cluster
   int64_t job = 0;
   int rank = 0;
+  auto operator<=>(const ProgramNames&) const = default;  // NOLINT(modernize-use-nullptr): there is none
 
   // The folder for its temporary files. Apart by user: a folder that another user's job has made must not
   // stop this one.

@@ -36,6 +36,7 @@ class FakeCluster final : public AgentLink {
     for (const auto& [key, report] : tasks_) {
       if (key.first == node) *hello.add_tasks() = report;
     }
+    for (const v1::TaskReport& report : others[name]) *hello.add_tasks() = report;
     connected_.insert(node);
     engine_->OnConnected(node, hello).IgnoreError();
     Heartbeat(name);
@@ -209,6 +210,8 @@ class FakeCluster final : public AgentLink {
     }));
   }
 
+  std::map<std::string, std::vector<v1::TaskReport>>
+      others;                            // that a node also has when it dials; no order is for them
   std::set<std::string> fail_start;      // nodes that cannot start anything
   std::set<std::string> missing_files;   // nodes on which something that every job needs is missing
   std::set<std::string> fail_restore;    // nodes on which criu restores nothing
@@ -244,6 +247,7 @@ class FakeCluster final : public AgentLink {
 
   void Execute(const NodeId& node, const v1::ToAgent& command) {
     const TaskId id{JobId(command.task().job()), command.task().incarnation(), command.task().rank()};
+    if (command.task().cluster() != 0) return;
     if (command.has_verify() || command.has_delete_()) {
       v1::FromAgent message;
       message.mutable_result()->set_op(command.op());

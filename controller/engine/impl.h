@@ -136,7 +136,8 @@ struct Observers {
         job(c, tasks, decide.recovery),
         copy(c, decide.recovery),
         silence(c, act.verifications),
-        reports(c, silence, copy, tasks, decide.recovery, act.deletions, act.verifications, act.orders),
+        reports(c, silence, copy, tasks, decide.recovery, act.deletions, act.verifications, act.strays,
+                act.orders),
         queue(c, tasks, decide.admission, decide.planning, decide.requests, decide.watch) {}
 
   ManagedTasks tasks;

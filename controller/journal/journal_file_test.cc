@@ -241,6 +241,22 @@ TEST_F(CopyTest, ACopyIsOfTheSameCluster) {
   EXPECT_NE((*OpenSqliteJournal(path_ + ".other"))->cluster(), cluster);
 }
 
+// Tasks that were started since it was made have the number that was drawn then.
+TEST_F(CopyTest, ACopyOfBeforeThereWereClustersIsOfNone) {
+  ASSERT_TRUE(CopyJournal(path_, copy_).ok());
+  {
+    auto db = Database::Open(copy_, Database::Mode::kReadWrite);
+    ASSERT_TRUE(db.ok()) << db.status();
+    ASSERT_TRUE(db->Run("DELETE FROM meta WHERE key='cluster'").ok());
+  }
+  for (int i = 0; i < 2; ++i) {
+    const auto journal = OpenSqliteJournal(copy_);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    EXPECT_EQ((*journal)->cluster(), 0);
+    ASSERT_TRUE((*journal)->Append({{4 + i, Time{}, JobId(), JournalRestored{3, JobId(100)}}}).ok());
+  }
+}
+
 TEST_F(CopyTest, ACopyWhoseTakingOverWasInterruptedIsTakenOver) {
   ASSERT_TRUE(CopyJournal(path_, copy_).ok());
   for (const std::string& left : {copy_ + ".new", copy_ + ".new-journal"}) std::ofstream(left) << "half";

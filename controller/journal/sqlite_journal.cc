@@ -45,10 +45,10 @@ class SqliteJournal final : public Journal {
       const auto long_work = lease_.WithoutTurns();
       SIDING_RETURN_IF_ERROR(Migrate(db_));
     }
-    SIDING_ASSIGN_OR_RETURN(cluster_, Cluster());
     SIDING_ASSIGN_OR_RETURN(last_seq_, db_.Number("SELECT max(seq) FROM events", 0));
     SIDING_ASSIGN_OR_RETURN(removed_, db_.Meta("removed", 0));
     SIDING_ASSIGN_OR_RETURN(restored_, db_.Meta("restored", 0));
+    SIDING_ASSIGN_OR_RETURN(cluster_, Cluster());
     SIDING_ASSIGN_OR_RETURN(insert_, db_.Prepare("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"));
     MutexLock lock(reading_);
     SIDING_ASSIGN_OR_RETURN(reader_, Database::Open(db_.path(), Database::Mode::kReadOnly));
@@ -126,16 +126,19 @@ class SqliteJournal final : public Journal {
   int64_t restored() const override { return restored_; }
 
  private:
-  // Of a journal of an earlier siding it is drawn now.
+  // Of a journal of an earlier siding it is drawn now. But what was started since a copy of such a one was
+  // made may have another that was drawn for it; by no number it is the copy's own.
   absl::StatusOr<int64_t> Cluster() {
     SIDING_ASSIGN_OR_RETURN(const int64_t known, db_.Meta("cluster", 0));
-    if (known != 0) return known;
+    if (known != 0) return std::max<int64_t>(known, 0);
     std::random_device random;
-    const auto drawn = std::uniform_int_distribution<int64_t>(1, std::numeric_limits<int64_t>::max())(random);
+    const int64_t drawn = restored_ != 0 ? -1
+                                         : std::uniform_int_distribution<int64_t>(
+                                               1, std::numeric_limits<int64_t>::max())(random);
     SIDING_ASSIGN_OR_RETURN(Transaction transaction, BeginAsHolder());
     SIDING_RETURN_IF_ERROR(db_.SetMeta("cluster", drawn));
     SIDING_RETURN_IF_ERROR(transaction.Commit());
-    return drawn;
+    return std::max<int64_t>(drawn, 0);
   }
 
   // The log that SQLite writes ahead is faster, but lies in memory that hosts do not share.

@@ -68,6 +68,7 @@ absl::Status Check(const v1::TierRates& rates) {
 absl::Status Check(const v1::TaskRef& task) {
   SIDING_RETURN_IF_ERROR(Within("job", task.job(), 1, kMostOps));
   SIDING_RETURN_IF_ERROR(Within("incarnation", task.incarnation(), 0, kMostIncarnations));
+  SIDING_RETURN_IF_ERROR(Within("cluster", task.cluster(), 0, std::numeric_limits<int64_t>::max()));
   return Within("rank", task.rank(), 0, std::numeric_limits<int32_t>::max());
 }
 

@@ -224,6 +224,31 @@ class ANewController(SitesCase):
         wait_for("the other one to come to its end", lambda: site.lines(before)[-1] == "done")
         self.assert_right(site, before)
 
+    def test_nor_if_they_have_the_same_number(self):
+        site = self.site("n1")
+        number = site.submit()
+        site.wait_more(number)
+        site.cluster.kill9_agent("n1")
+        site.cluster.kill9_controller()
+        shutil.rmtree(site.cluster.dir / "controller")
+        site.gates["before"] = site.gates.pop(number)
+        (site.cluster.dir / f"out.{number}").rename(site.cluster.dir / "out.before")
+        site.cluster.start_controller()
+        self.assertEqual(site.submit(), number)
+        site.cluster.start_agent("n1")
+        site.wait_more(number)
+        self.assertEqual(len(site.cluster.temporary_folders(number)), 2)
+        site.cluster.ctl("vacate", number)
+        site.cluster.wait_event(number, "restored")
+        site.wait_more(number)
+        site.end(number)
+        self.assert_right(site, number)
+        now = len(site.lines("before"))
+        wait_for("the other one to go on", lambda: len(site.lines("before")) > now + 10)
+        site.gates["before"].touch()
+        wait_for("the other one to come to its end", lambda: site.lines("before")[-1] == "done")
+        self.assert_right(site, "before")
+
 
 if __name__ == "__main__":
     unittest.main()

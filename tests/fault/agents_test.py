@@ -24,9 +24,9 @@ class AgentsCase(ClusterCase):
 
     def record(self, node, job, incarnation=1, rank=0):
         """What the agent remembers of the task; empty: nothing."""
-        path = self.cluster.dir / node / "tasks" / f"{job}.{incarnation}.{rank}" / "task.json"
+        folder = self.cluster.task_folder(node, f"{job}.{incarnation}.{rank}")
         try:
-            return json.loads(path.read_text())
+            return json.loads((folder / "task.json").read_text()) if folder else {}
         except FileNotFoundError:
             return {}
 

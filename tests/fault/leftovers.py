@@ -36,7 +36,7 @@ def cgroups(cluster):
 
 
 def files(cluster):
-    folders = [cluster.dir / node / "tasks" for node in cluster.nodes]
+    folders = [cluster.dir / node / name for node in cluster.nodes for name in ("tasks", "forgotten")]
     for tier in (cluster.shared, *(cluster.dir / node / "store" for node in cluster.nodes)):
         folders += [tier / "staging", tier / "images", tier / "damaged"]
     rests = [f"file {path}" for folder in folders for path in folder.glob("*")]

@@ -289,6 +289,11 @@ class Cluster:
         """Of tasks and of their shims."""
         return [group for root in FREEZERS for name in self.names() for group in pathlib.Path(root).glob(f"{node}/{task}.{name}*")]
 
+    def task_folder(self, node, task):
+        """What the agent keeps of a task such as 4.1.0; None: it does not know it."""
+        tasks = self.dir / node / "tasks"
+        return next((folder for name in (task, f"{task}.*") for folder in tasks.glob(name)), None)
+
     def task_processes(self):
         """Shims of this cluster, and its tasks."""
         mine = {p.pid for p in [*self.agents.values(), *self.controllers()] if p and p.poll() is None}

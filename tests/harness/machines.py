@@ -76,7 +76,7 @@ class Machines(Cluster):
     def cut_power(self, node):
         """Everything on the node is gone at once, unrecorded, and so is its memory. Its disk stays."""
         os.kill(self.agents[node].pid, signal.SIGSTOP)  # at once: what it does has not gone on when all the others are found
-        tasks = [folder.name for folder in (self.dir / node / "tasks").iterdir()]
+        tasks = [folder.name.split(".")[:3] for folder in (self.dir / node / "tasks").iterdir()]
         pids = descendants([self.agents[node].pid, *marked_processes(self.dir / node / "tasks")])
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
@@ -86,10 +86,10 @@ class Machines(Cluster):
                     pass
         self.agents[node].wait()
         for task in tasks:
-            job, _, rank = task.split(".")
+            job, _, rank = task
             for folder in self.temporary_folders(job, rank):
                 shutil.rmtree(folder)
-            for group in self.cgroups(task, node):
+            for group in self.cgroups(".".join(task), node):
                 if (group / "freezer.state").exists():
                     (group / "freezer.state").write_text("THAWED")  # who is frozen there does not even die
                 wait_for(f"{group} to be empty", lambda g=group: removed(g))

@@ -114,7 +114,7 @@ class FenceCase(ClusterCase):
         (self.cluster.dir / name).touch()
 
     def init_of(self, task):
-        return json.loads((self.cluster.dir / NODE / "tasks" / task / "running.json").read_text())["init"]["pid"]
+        return json.loads((self.cluster.task_folder(NODE, task) / "running.json").read_text())["init"]["pid"]
 
     def wait_limit(self, task, limit):
         def is_kept():

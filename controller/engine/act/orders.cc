@@ -13,8 +13,8 @@ constexpr Duration kSendAgain = std::chrono::seconds(5);
 
 }  // namespace
 
-void Orders::Send(const NodeId& node, const TaskId& task, v1::ToAgent command) {
-  Sent& sent = sent_[{task, node}];
+void Orders::SendTo(const NodeId& node, const TaskId& task, int64_t cluster, v1::ToAgent command) {
+  Sent& sent = sent_[{task, node, cluster}];
   const Time now = clock_.Now();
   const int kind = static_cast<int>(command.what_case());
   if (sent.op == command.op() && sent.kind == kind && now - sent.at < kSendAgain) return;
@@ -22,6 +22,7 @@ void Orders::Send(const NodeId& node, const TaskId& task, v1::ToAgent command) {
   command.mutable_task()->set_job(task.job.value());
   command.mutable_task()->set_incarnation(task.incarnation);
   command.mutable_task()->set_rank(task.rank);
+  command.mutable_task()->set_cluster(cluster);
   Command(node, std::move(command));
 }
 
@@ -51,12 +52,12 @@ std::vector<int64_t> Orders::Drop() {
 }
 
 void Orders::Forget(const NodeId& node) {
-  std::erase_if(sent_, [&](const auto& sent) { return sent.first.second == node; });
+  std::erase_if(sent_, [&](const auto& sent) { return std::get<NodeId>(sent.first) == node; });
 }
 
 void Orders::Forget(JobId job) {
-  const auto begin = sent_.lower_bound({TaskId{job, 0, 0}, NodeId()});
-  const auto end = sent_.lower_bound({TaskId{JobId(job.value() + 1), 0, 0}, NodeId()});
+  const auto begin = sent_.lower_bound({TaskId{job, 0, 0}, NodeId(), 0});
+  const auto end = sent_.lower_bound({TaskId{JobId(job.value() + 1), 0, 0}, NodeId(), 0});
   sent_.erase(begin, end);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,11 @@ class Orders {
   int64_t FreshOp() { return ++last_op_; }
 
   // An order about a task, unless the same one was sent a moment ago.
-  void Send(const NodeId& node, const TaskId& task, v1::ToAgent command);
+  void Send(const NodeId& node, const TaskId& task, v1::ToAgent command) {
+    SendTo(node, task, 0, std::move(command));
+  }
+  // The same about a task of another cluster.
+  void SendTo(const NodeId& node, const TaskId& task, int64_t cluster, v1::ToAgent command);
   // Any order.
   void Command(const NodeId& node, v1::ToAgent command);
 
@@ -38,7 +43,7 @@ class Orders {
 
   // What the node, its task, or the job was sent counts as not sent.
   void Forget(const NodeId& node);
-  void Forget(const NodeId& node, const TaskId& task) { sent_.erase({task, node}); }
+  void Forget(const NodeId& node, const TaskId& task) { sent_.erase({task, node, 0}); }
   void Forget(JobId job);
 
  private:
@@ -51,7 +56,7 @@ class Orders {
   AgentLink& agents_;
   const Clock& clock_;
   std::vector<Order> outbox_;
-  std::map<std::pair<TaskId, NodeId>, Sent> sent_;  // the last order about each task
+  std::map<std::tuple<TaskId, NodeId, int64_t>, Sent> sent_;  // the last order about each task, by cluster
   int64_t last_op_ = 0;
 };
 

@@ -15,7 +15,7 @@ void Strays::EndStrays() {
     for (const auto& [id, task] : tasks) {
       auto found = state_.jobs.find(id.job);
       if (found == state_.jobs.end()) {
-        CallOff(node, id, task.report);
+        CallOff(node, task.report);
         continue;
       }
       const JobRecord& job = found->second;
@@ -84,7 +84,7 @@ bool Strays::IsLeftAlone(const JobRecord& job, const ObservedTask& task) const {
 
 // A task of a job that the journal does not know is not ended: it may be a user's work, and the journal may
 // be wrong. If it waits for an order it would wait for ever, so it continues as if the order was withdrawn.
-void Strays::CallOff(const NodeId& node, const TaskId& id, const v1::TaskReport& report) {
+void Strays::CallOff(const NodeId& node, const v1::TaskReport& report) {
   if (report.has_spec() || startup_.IsCatchingUp(clock_.Now()))
     return;  // the cluster manager decides about its own tasks
   v1::ToAgent command;
@@ -103,7 +103,7 @@ void Strays::CallOff(const NodeId& node, const TaskId& id, const v1::TaskReport&
     default:
       return;
   }
-  orders_.Send(node, id, std::move(command));
+  orders_.SendTo(node, IdOf(report), report.task().cluster(), std::move(command));
 }
 
 }  // namespace siding

@@ -29,11 +29,13 @@ class Strays {
   void EndLeftTasks();
   // Ends starts whose jobs have ended meanwhile. An agent that does not know the task says so.
   void EndPendingStarts();
+  // A task that no journal knows here, or of another cluster, continues if it waits for an order: none will
+  // come.
+  void CallOff(const NodeId& node, const v1::TaskReport& report);
 
  private:
   void EndStray(const NodeId& node, const TaskId& task, int64_t op);
   bool IsLeftAlone(const JobRecord& job, const ObservedTask& task) const;
-  void CallOff(const NodeId& node, const TaskId& id, const v1::TaskReport& report);
 
   const ClusterState& state_;
   ObservedState& observed_;

@@ -74,6 +74,9 @@ absl::StatusOr<std::optional<Engine::Submitted>> Admission::AnswerAtOnce(
 
 JobId Admission::NextNumber() const {
   std::set<JobId> taken;
+  for (const auto& [node, observed] : state_.observed_nodes) {
+    for (const auto& [id, cluster] : observed.foreign) taken.insert(id.job);
+  }
   for (const auto& [node, tasks] : state_.observed_tasks) {
     for (const auto& [id, task] : tasks)
       if (id.job > state_.last_job) taken.insert(id.job);

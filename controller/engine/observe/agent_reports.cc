@@ -51,9 +51,15 @@ absl::Status AgentReports::OnConnected(const NodeId& node, const v1::Hello& hell
   tasks.clear();
   observed.kept_bytes = 0;
   starts_.Forget(node);
+  observed.foreign.clear();
+  orders_.Forget(node);
   for (const v1::TaskReport& report : hello.tasks()) {
     const TaskId id = IdOf(report);
     if (id.job.value() <= 0 || id.rank < 0) continue;
+    if (IsForeign(report.task())) {
+      OnForeign(node, report);
+      continue;
+    }
     const auto twice = tasks.find(id);
     v1::TaskReport kept = WithShortTexts(report);
     if (!HasRoomFor(node, kept, twice == tasks.end() ? nullptr : &twice->second.report)) continue;
@@ -64,7 +70,6 @@ absl::Status AgentReports::OnConnected(const NodeId& node, const v1::Hello& hell
     copy_.HoldBackBeside(node, id, said.phase());
     RecordNotes(node, said);
   }
-  orders_.Forget(node);
   deletions_.AskAgain();
   for (const auto& [id, rank] : state_.index.On(node)) agenda_.jobs.insert(id);
   if (const auto jobs = state_.given_up.find(node); jobs != state_.given_up.end())
@@ -108,6 +113,7 @@ void AgentReports::OnMessage(const NodeId& node, const v1::FromAgent& message) {
       break;
     case v1::FromAgent::kProgress: {
       const v1::TaskRef& ref = message.progress().task();
+      if (IsForeign(ref)) break;
       auto& tasks = observed_.observed_tasks[node];
       auto it = tasks.find(IdOf(ref));
       if (it != tasks.end()) it->second.progress = message.progress();
@@ -139,6 +145,7 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
   const TaskId id = IdOf(report);
   auto& tasks = observed_.observed_tasks[node];
   if (id.job.value() <= 0 || id.rank < 0) return;
+  if (IsForeign(report.task())) return OnForeign(node, report);
   v1::TaskReport kept = WithShortTexts(report);
   const auto known = tasks.find(id);
   // A newer heartbeat has overtaken it. A report of a task that does not exist has no version.
@@ -163,6 +170,25 @@ void AgentReports::OnReport(const NodeId& node, const v1::TaskReport& report) {
   // A stray that is gone makes room, and no event says so.
   if (IsGone(report.phase())) agenda_.schedule = true;
   if (!IsLive(report.phase()) || report.phase() == v1::RUNNING) task.progress.reset();
+}
+
+// Its job's number means another job there.
+bool AgentReports::IsForeign(const v1::TaskRef& task) const {
+  const int64_t own = recorder_.cluster();
+  return own != 0 && task.cluster() != 0 && task.cluster() != own;
+}
+
+// Such as of a controller of before, whose journal is no more. It is a user's work, and another's to end.
+void AgentReports::OnForeign(const NodeId& node, const v1::TaskReport& report) {
+  auto& foreign = observed_.observed_nodes[node].foreign;
+  const std::pair<TaskId, int64_t> task{IdOf(report), report.task().cluster()};
+  if (foreign.size() >= kMostTasksOfANode && !foreign.contains(task)) return;
+  if (foreign.insert(task).second && foreign.size() == 1)
+    limited_log_.Warn(
+        absl::StrCat("node ", node.value()),
+        absl::StrCat("node ", node.value(), " has tasks of another cluster, such as ", ToString(task.first),
+                     " of cluster ", absl::Hex(task.second, absl::kZeroPad16), ": they are left alone"));
+  strays_.CallOff(node, report);
 }
 
 // False: it is left out. No honest agent reports more.

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "controller/engine/act/deletions.h"
 #include "controller/engine/act/orders.h"
+#include "controller/engine/act/strays.h"
 #include "controller/engine/act/verifications.h"
 #include "controller/engine/decide/recovery.h"
 #include "controller/engine/observe/copy_recovery.h"
@@ -18,7 +19,8 @@ namespace siding {
 class AgentReports {
  public:
   AgentReports(const Context& c, Silence& silence, CopyRecovery& copy, ManagedTasks& tasks,
-               Recovery& recovery, Deletions& deletions, Verifications& verifications, Orders& orders)
+               Recovery& recovery, Deletions& deletions, Verifications& verifications, Strays& strays,
+               Orders& orders)
       : state_(c.state),
         observed_(c.observed),
         clock_(c.clock),
@@ -34,6 +36,7 @@ class AgentReports {
         recovery_(recovery),
         deletions_(deletions),
         verifications_(verifications),
+        strays_(strays),
         orders_(orders) {}
 
   // The hello lists all tasks that are on the node. kFailedPrecondition: it has an agent connected already.
@@ -47,6 +50,8 @@ class AgentReports {
 
  private:
   void OnReport(const NodeId& node, const v1::TaskReport& report);
+  bool IsForeign(const v1::TaskRef& task) const;
+  void OnForeign(const NodeId& node, const v1::TaskReport& report);
   bool HasRoomFor(const NodeId& node, const v1::TaskReport& report, const v1::TaskReport* before);
   void OnResult(const NodeId& node, const v1::OpResult& result);
   void OnDamaged(const NodeId& node, const v1::DamagedImage& image);
@@ -66,6 +71,7 @@ class AgentReports {
   Recovery& recovery_;
   Deletions& deletions_;
   Verifications& verifications_;
+  Strays& strays_;
   Orders& orders_;
 };
 

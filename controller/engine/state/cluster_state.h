@@ -131,6 +131,7 @@ struct ObservedNode {
   size_t kept_bytes = 0;  // of what it has reported of its tasks
   Time claiming_since;    // the minute in which it has had so many tasks of a cluster manager's followed
   int claims = 0;
+  std::set<std::pair<TaskId, int64_t>> foreign;  // tasks of other clusters that it has, each with its cluster
   v1::Hello hello;
   v1::Heartbeat heartbeat;
 };

@@ -55,6 +55,7 @@ class Recorder {
   // See Journal.
   absl::StatusOr<bool> Compact() { return journal_.Compact(); }
   int64_t restored() const { return journal_.restored(); }
+  int64_t cluster() const { return journal_.cluster(); }
   // Durable events only.
   const EventLog& events() const { return events_; }
 

@@ -209,6 +209,10 @@ absl::Status HostedTask::Dumper::OnPrepared(const Manifest& manifest, const Stil
   task_.Observe(task::Prepared{manifest.TotalSize().value, manifest.digest}).IgnoreError();
   SIDING_RETURN_IF_ERROR(
       FaultAtCriu<"agent.dump.prepared: the controller is told that the image is whole">());
+  lock.Unlock();
+  SIDING_RETURN_IF_ERROR(
+      FaultAtCriu<"agent.dump.waiting: whether the image is to count is about to be asked, without locks">());
+  lock.Lock();
   for (;;) {
     SIDING_RETURN_IF_ERROR(held());
     if (task_.machine_.decision() == Decision::kCommit) return absl::OkStatus();

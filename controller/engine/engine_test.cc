@@ -257,7 +257,8 @@ TEST_F(EngineTest, UsersActOnTheirOwnJobsOnly) {
   const absl::Status killed = engine_->Kill(kBob, job);
   EXPECT_EQ(killed.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(killed.message(),
-            absl::StrCat("there is no job ", job.value(), "; jobs that ended long ago are forgotten, and some numbers are left out"));
+            absl::StrCat("there is no job ", job.value(),
+                         "; jobs that ended long ago are forgotten, and some numbers are left out"));
   EXPECT_EQ(engine_->Suspend(kBob, job).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(engine_->Cordon(kBob, NodeId("a"), true).code(), absl::StatusCode::kPermissionDenied);
   EXPECT_TRUE(engine_->Kill(kRoot, job).ok());

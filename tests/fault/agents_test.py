@@ -128,10 +128,24 @@ class AloneInAFreeze(HeldCase):
         self.assert_counted(job)
 
 
-class AloneInADump(HeldCase):
-    """A gang is being dumped, one rank's image is whole and waits for the other's, and the controller dies."""
+class AloneInADump(AgentsCase):
+    """A gang is being dumped, one rank's image is whole and waits for the other's, and the controller dies. The agents do not look at
+    how long they have waited before the test lets them."""
 
-    held = "machine2", "agent.dump.sealed", 1
+    def make_cluster(self):
+        cluster = Machines(self.nodes, self.slots, policy=self.policy)
+        self.gates = {point: cluster.dir / point for point in ("agent.dump.sealed", "agent.dump.waiting", "agent.decision")}
+        for node, points in zip(self.nodes, (("agent.dump.waiting", "agent.decision"), self.gates)):
+            cluster.variables[node] = {"SIDING_FAULT": ",".join(f"{point}=hold={self.gates[point]}" for point in points)}
+        return cluster
+
+    def wait_at(self, node, point):
+        log = self.cluster.logs / f"agent-{node}.log"
+        wait_for(f"the agent of {node} to come to {point}", lambda: f"fault: {point}=hold" in log.read_text())
+
+    def let_go(self, *points):
+        for point in points:
+            self.gates[point].touch()
 
     def setUp(self):
         super().setUp()
@@ -139,9 +153,9 @@ class AloneInADump(HeldCase):
         self.wait_counting(self.gang, rank=1)
         self.cluster.ctl("checkpoint", "--no-wait", self.gang)
         self.wait_phase("machine1", self.gang, "PREPARED")
-        self.wait_held()
+        self.wait_at("machine2", "agent.dump.sealed")
         self.cluster.kill9_controller()
-        self.let_go()
+        self.let_go("agent.dump.sealed")
 
     def checkpoints(self):
         return [c["state"] for c in self.cluster.ctl("checkpoints", "list", "--job", self.gang).get("checkpoints", [])]
@@ -149,11 +163,15 @@ class AloneInADump(HeldCase):
     def test_it_is_committed_if_the_controller_is_back_in_time(self):
         self.wait_phase("machine2", self.gang, "PREPARED", rank=1)
         self.cluster.start_controller()
+        for node in self.nodes:
+            self.wait_at(node, "agent.decision")
+        self.let_go("agent.decision", "agent.dump.waiting")
         wait_for("the checkpoint to be good", lambda: self.checkpoints() == ["good"])
         self.assertNotIn("note", self.kinds(self.gang))
         self.cluster.ctl("kill", self.gang)
 
     def test_it_is_undone_if_the_controller_stays_away_and_a_late_one_dumps_again(self):
+        self.let_go("agent.decision", "agent.dump.waiting")
         for rank, node in enumerate(self.nodes):
             self.wait_phase(node, self.gang, "RUNNING", rank=rank)
             now = self.lines(self.gang, rank)

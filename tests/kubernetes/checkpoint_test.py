@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from agent_case import JOBS, NODE, SavedPodsCase
-from case import MERGE_PATCH, PATIENCE, PODS, ROOT, main, wait_for
+from case import MERGE_PATCH, PATIENCE, PODS, ROOT, kill9, main, wait_for
 from controller import ControllerCase
 
 # Each line follows from the one before it: what is lost, doubled or begun again shows. It ends when a test opens its gate.
@@ -57,8 +57,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         wait_for("checkpoints to be served", lambda: cls.bed.call("GET", CHECKPOINTS)[0] == 200)
         # kubectl remembers for minutes what it has seen, short names included.
         wait_for("kubectl to know them", lambda: "checkpoints" in cls.bed.kubectl("api-resources", "--cached=false", "-o", "name").stdout)
-        cls.controller.kill()
-        cls.controller.wait()
+        kill9(cls.controller)
         cls.start_controller()
 
     @classmethod
@@ -241,12 +240,10 @@ class Checkpoint(ControllerCase, SavedPodsCase):
 
     # ---- deaths ----
     def kill_controller(self):
-        self.controller.kill()
-        self.controller.wait()
+        kill9(self.controller)
 
     def kill_agent(self):
-        self.agent.kill()
-        self.agent.wait()
+        kill9(self.agent)
 
     def test_a_controller_that_dies_after_its_order_goes_on(self):
         first = self.batch("orphaned")

@@ -3,7 +3,7 @@
 
 import json
 
-from case import PODS, main, pod, wait_for
+from case import PODS, kill9, main, pod, wait_for
 from controller import RIGHTS, ControllerCase
 
 
@@ -81,8 +81,7 @@ class Preemption(ControllerCase):
         wait_for("siding to know the job", lambda: "running" in self.ctl("jobs"))
         self.urgent("steer2")
         wait_for("the order", lambda: self.is_kept())
-        self.controller.kill()
-        self.controller.wait()
+        kill9(self.controller)
         self.start_controller()
         self.wait_running("steer2")
         self.assertTrue(self.is_leaving(victim))

@@ -3,7 +3,7 @@
 
 import json
 
-from case import MERGE_PATCH, PATIENCE, PODS, main, pod, wait_for
+from case import MERGE_PATCH, PATIENCE, PODS, kill9, main, pod, wait_for
 from controller import ControllerCase
 
 REQUESTS = "/apis/siding.dev/v1alpha1/namespaces/default/ondemandrequests"
@@ -28,8 +28,7 @@ class Requests(ControllerCase):
 
     @classmethod
     def restart_controller(cls, **variables):
-        cls.controller.kill()
-        cls.controller.wait()
+        kill9(cls.controller)
         cls.start_controller(**variables)
 
     def request(self, name, spec=None, cpu=None, **fields):

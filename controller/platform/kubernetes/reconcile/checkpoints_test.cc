@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "common/mutex.h"
-#include "common/patience_for_test.h"
-#include "controller/platform/kubernetes/fake/fake_transport.h"
+#include "controller/platform/kubernetes/reconcile/objects_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -42,77 +40,37 @@ FakeApiServer::Settings Having(bool checkpoints) {
   return settings;
 }
 
-class CheckpointObjectsTest : public testing::Test {
+class CheckpointObjectsTest : public ObjectsTest {
  protected:
-  explicit CheckpointObjectsTest(bool served = true) : server_(Having(served)) { Restart(); }
+  explicit CheckpointObjectsTest(bool served = true) : ObjectsTest(Having(served)) { Restart(); }
   // As a controller that has just started.
   void Restart() {
     objects_.reset();
     objects_.emplace(
         transport_, pacer_, clock_, "siding",
         CheckpointObjects::Sources{
-            [this] { return wanted_; },
-            [this] {
-              MutexLock lock(mutex_);
-              ++woken_;
-              changed_.NotifyAll();
-            },
+            [this] { return wanted_; }, [this] { Wake(); },
             [this](const std::string& target, const std::string& action, const absl::Status& status) {
               log_.push_back(target + ": " + action +
                              (status.ok() ? "" : ": " + std::string(status.message())));
               return status.ok();
             }});
   }
-  // Rounds, until what they do is done and told. A watch tells in order: an object that nobody wants goes
-  // when it was seen, and with it all that was before.
+  // Rounds, until what they do is done and told: an object that nobody wants goes when it was seen.
   void Settle() {
     for (int i = 0; i < 4; ++i) {
-      const ObjectName last{"z", "last" + std::to_string(++count_)};
+      const ObjectName last = Last();
       Put(last, {{"metadata", {{"labels", {{kWriterLabel, "siding"}}}}}});
-      for (int before = woken();; before = woken()) {
-        objects_->Round(client_);
-        if (!client_.Get(Checkpoints(), last).ok()) break;
-        ASSERT_TRUE(AwaitWoken(before));
-      }
+      RoundsUntil([&] { objects_->Round(client_); }, [&] { return !IsThere(last); });
     }
   }
-  int woken() {
-    MutexLock lock(mutex_);
-    return woken_;
-  }
-  bool AwaitWoken(int before) {
-    MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, kPatience,
-                            [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_ > before; });
-  }
-  void Put(const ObjectName& name, const Json& object) {
-    transport_.Do([&](FakeApiServer& server) { server.store().Put("checkpoints", name, object); });
-  }
-  void Remove(const ObjectName& name) {
-    transport_.Do([&](FakeApiServer& server) { server.store().Remove("checkpoints", name); });
-  }
+  void Put(const ObjectName& name, const Json& object) { ObjectsTest::Put("checkpoints", name, object); }
+  void Remove(const ObjectName& name) { ObjectsTest::Remove("checkpoints", name); }
   bool IsThere(const ObjectName& name = kName) { return client_.Get(Checkpoints(), name).ok(); }
   Json Now(const ObjectName& name = kName) { return *client_.Get(Checkpoints(), name)->json; }
   std::string Phase(const ObjectName& name = kName) { return TextAt(Now(name), {"status", "phase"}); }
-  // Changes in the namespace d, by their method.
-  int64_t CountAsked(const std::string& method) {
-    const std::vector<std::string> asked = transport_.asked();
-    return std::count_if(asked.begin(), asked.end(), [&](const std::string& call) {
-      return call.find(method + " ") == 0 && call.find("/namespaces/d/") != std::string::npos;
-    });
-  }
 
-  FakeClock clock_;
-  FakePacer pacer_{clock_};
-  FakeApiServer server_;
-  FakeTransport transport_{server_, clock_, FakeTransport::Watching::kOn};
-  ApiClient client_{transport_, pacer_};
   std::vector<CheckpointView> wanted_;
-  std::vector<std::string> log_;
-  int count_ = 0;
-  Mutex mutex_;
-  CondVar changed_;
-  int woken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<CheckpointObjects> objects_;  // last: it uses the others
 };
 

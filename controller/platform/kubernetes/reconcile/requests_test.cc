@@ -2,9 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/mutex.h"
-#include "common/patience_for_test.h"
-#include "controller/platform/kubernetes/fake/fake_transport.h"
+#include "controller/platform/kubernetes/reconcile/objects_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -22,9 +20,9 @@ FakeApiServer::Settings Served(bool with_requests) {
   return settings;
 }
 
-class RequestsTest : public testing::Test {
+class RequestsTest : public ObjectsTest {
  protected:
-  explicit RequestsTest(bool with_requests = true) : server_(Served(with_requests)) { Restart(); }
+  explicit RequestsTest(bool with_requests = true) : ObjectsTest(Served(with_requests)) { Restart(); }
   // As a controller that has just started.
   void Restart() {
     requests_.reset();
@@ -32,46 +30,25 @@ class RequestsTest : public testing::Test {
         transport_, pacer_, clock_, std::set<std::string>{"kube-system"},
         Requests::Sources{
             [this](const ObjectName& name) { return StandingOf(name); }, [this](JobId) { return outlook_; },
-            [this] {
-              MutexLock lock(mutex_);
-              ++woken_;
-              changed_.NotifyAll();
-            },
+            [this] { Wake(); },
             [this](const std::string& target, const std::string& action, const absl::Status& status) {
               log_.push_back(target + ": " + action + (status.ok() ? "" : ": not done"));
               return status.ok();
             }});
   }
-  // Rounds, until what they do is done and told. A watch tells in order: who has seen the last request has
-  // seen what was before it.
+  // Rounds, until what they do is done and told.
   void Settle() {
     for (int i = 0; i < 6; ++i) {
-      const ObjectName last{"z", "last" + std::to_string(++count_)};
+      const ObjectName last = Last();
       Put("ondemandrequests", last, {{"spec", {{"startBy", "never"}}}});
-      for (int before = woken();; before = woken()) {
-        requests_->Round(client_);
-        if (Said("state", last) == "Invalid") break;
-        ASSERT_TRUE(AwaitWoken(before));
-      }
-      transport_.Do([&](FakeApiServer& server) { server.store().Remove("ondemandrequests", last); });
+      RoundsUntil([&] { requests_->Round(client_); }, [&] { return Said("state", last) == "Invalid"; });
+      Remove("ondemandrequests", last);
     }
-  }
-  int woken() {
-    MutexLock lock(mutex_);
-    return woken_;
-  }
-  bool AwaitWoken(int before) {
-    MutexLock lock(mutex_);
-    return changed_.WaitFor(mutex_, kPatience,
-                            [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_ > before; });
   }
   std::optional<PodStanding> StandingOf(const ObjectName& name) {
     const absl::StatusOr<Object> pod = client_.Get(Pods(), name);
     if (!pod.ok()) return std::nullopt;
     return PodStanding{PodFrom(*pod), JobId(5), ""};
-  }
-  void Put(const std::string& plural, const ObjectName& name, const Json& object) {
-    transport_.Do([&](FakeApiServer& server) { server.store().Put(plural, name, object); });
   }
   void Ask(const Json& spec = Json::object(), const ObjectName& name = {"d", "steer"}, int generation = 1) {
     Json json = {{"metadata", {{"creationTimestamp", "2026-01-01T00:00:00Z"}, {"generation", generation}}},
@@ -96,28 +73,9 @@ class RequestsTest : public testing::Test {
   void SetPhase(const std::string& pod, const std::string& phase) {
     ASSERT_TRUE(client_.MergePatch(Pods(), {"d", pod}, {{"status", {{"phase", phase}}}}).ok());
   }
-  void Remove(const std::string& pod) {
-    transport_.Do([&](FakeApiServer& server) { server.store().Remove("pods", {"d", pod}); });
-  }
-  // Changes in the namespaces where requests are, by their method.
-  int64_t CountAsked(const std::string& method) {
-    int64_t count = 0;
-    for (const std::string& asked : transport_.asked())
-      count += asked.find(method + " ") == 0 && asked.find("/namespaces/z/") == std::string::npos ? 1 : 0;
-    return count;
-  }
+  void RemovePod(const std::string& pod) { Remove("pods", {"d", pod}); }
 
-  FakeClock clock_;
-  FakePacer pacer_{clock_};
-  FakeApiServer server_;
-  FakeTransport transport_{server_, clock_, FakeTransport::Watching::kOn};
-  ApiClient client_{transport_, pacer_};
   std::optional<Outlook> outlook_;
-  std::vector<std::string> log_;
-  int count_ = 0;
-  Mutex mutex_;
-  CondVar changed_;
-  int woken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<Requests> requests_;  // last: it uses the others
 };
 
@@ -158,7 +116,7 @@ TEST_F(RequestsTest, OneWhosePodsEndedIsLeftAlone) {
   SetPhase(PodNames()[0], "Succeeded");
   Settle();
   EXPECT_EQ(Said("state"), "Completed");
-  Remove(PodNames()[0]);
+  RemovePod(PodNames()[0]);
   Restart();
   Settle();
   EXPECT_EQ(Said("state"), "Completed");
@@ -167,7 +125,7 @@ TEST_F(RequestsTest, OneWhosePodsEndedIsLeftAlone) {
 TEST_F(RequestsTest, APodThatWasDeletedIsNotMadeAgain) {
   Ask();
   Settle();
-  Remove(PodNames()[0]);
+  RemovePod(PodNames()[0]);
   Settle();
   EXPECT_EQ(Said("state"), "Failed");
   Restart();
@@ -240,7 +198,7 @@ TEST_F(RequestsTest, AnothersPodOfTheNameIsNotTouched) {
   Settle();
   EXPECT_THAT(Said("reason"), HasSubstr("is not this request's"));
   EXPECT_EQ(CountAsked("POST"), 0);
-  Remove(name);
+  RemovePod(name);
   Settle();
   EXPECT_EQ(Now()["status"]["pods"].size(), 1);
 }

@@ -17,6 +17,7 @@
 #include "agent/checkpoint/recreated_names.h"
 #include "agent/checkpoint/shared_memory.h"
 #include "agent/checkpoint/stdio.h"
+#include "agent/checkpoint/tracers.h"
 #include "agent/os/processes.h"
 #include "common/directory.h"
 #include "common/fault.h"
@@ -39,13 +40,6 @@ absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
 }
 
 }  // namespace
-
-absl::Status WaitUntraced(pid_t init, Duration timeout) {
-  if (PollUntil([&] { return FindTracer(init) == 0; }, timeout)) return absl::OkStatus();
-  if (const pid_t tracer = FindTracer(init); tracer > 0) kill(tracer, SIGKILL);
-  if (PollUntil([&] { return FindTracer(init) == 0; }, timeout)) return absl::OkStatus();
-  return absl::InternalError("the processes are still held by a debugger or by criu");
-}
 
 absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
                      const std::atomic<bool>& abandon) {
@@ -121,7 +115,7 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
     return absl::OkStatus();
   }
   if (committed) return absl::OkStatus();
-  const absl::Status untraced = WaitUntraced(plan.init, kUntracedPatience);
+  const absl::Status untraced = AwaitCriuGone(plan.init, plan.work_folder, kUntracedPatience);
   return untraced.ok() ? status : Annotate(status, std::string(untraced.message()));
 }
 

@@ -64,8 +64,4 @@ class DumpObserver {
 absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
                      const std::atomic<bool>& abandon);
 
-// Waits until no process of the tree is traced by CRIU any more, which an interrupted dump may leave behind;
-// ends the tracer when time runs out.
-absl::Status WaitUntraced(pid_t init, Duration timeout);
-
 }  // namespace siding

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "agent/checkpoint/tracers.h"
 #include "agent/os/held.h"
 #include "agent/os/processes.h"
 #include "common/files.h"
@@ -97,6 +98,7 @@ std::string WhyNotDumpable(pid_t root, GpuDevices gpus) {
         "process ", srun,
         " (srun) waits for a step of Slurm; ask for the step instead: srun --siding-preemptible");
   }
+  if (std::string why = WhyTraced(root); !why.empty()) return why;
   std::string reason;
   ForEachLink(root, [&](pid_t pid, int fd, const std::string& target, bool is_device) {
     if (is_device && gpus == GpuDevices::kLeave && IsGpu(target)) return false;

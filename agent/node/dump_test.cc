@@ -134,6 +134,20 @@ TEST_F(DumpTest, AbortLetsTheJobGoOn) {
   ExpectCompleteOutput();
 }
 
+class TracedDumpTest : public DumpTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(TracedDumpTest, JobIsNotDumpedAndGoesOnWithItsDebugger) {
+  const auto traced = HasSubstr("(siding-test-job) is being traced by process");
+  LaunchCounter(Counter({"-d", GetParam(), "-x", "4"}));
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), traced);
+  Dump(2, "1.1");
+  EXPECT_THAT(AwaitFailure(2).error(), traced);
+  AwaitMoreLines();
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 4) << "as the debugger passes it on";
+}
+INSTANTIATE_TEST_SUITE_P(AnyThread, TracedDumpTest, ::testing::Values("main", "thread"));
+
 TEST_F(DumpTest, DeadlineLetsTheJobGoOn) {
   LaunchCounter(Counter());
   Dump(2, "1.1", false, 500'000);

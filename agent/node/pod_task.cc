@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/tracers.h"
 #include "agent/os/processes.h"
 #include "agent/pods/pod_dump.h"
 #include "agent/task/ending.h"
@@ -416,7 +417,7 @@ void PodTask::DoAdopt() {
   // CRIU, if it is still there, ends its dump; the processes stay frozen meanwhile.
   const pid_t init = record.init().pid();
   if (IsAlive(init, record.init().start_time())) {
-    if (const absl::Status status = WaitUntraced(init, kPodUntracedPatience); !status.ok())
+    if (const absl::Status status = AwaitCriuGone(init, folder_, kPodUntracedPatience); !status.ok())
       spdlog::error("task {}: {}", name_, std::string(status.message()));
   }
   if (phase == v1::DUMPING && !record.dump().keep_running() && ImageIsVisible()) return Leave();

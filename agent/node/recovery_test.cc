@@ -53,6 +53,19 @@ TEST_F(RecoveryTest, RunningTaskIsFoundRunning) {
   ExpectCompleteOutput();
 }
 
+TEST_F(RecoveryTest, DebuggerOfAJobIsLeftAlone) {
+  RunAndKillAt(v1::RUNNING, [&] { LaunchCounter(Counter({"-d", "main", "-x", "4"})); });
+  StartHost();
+  AwaitPhase(v1::RUNNING);
+  // What is ordered waits until it is adopted.
+  Suspend(2);
+  AwaitPhase(v1::SUSPENDED);
+  Resume(3);
+  AwaitPhase(v1::RUNNING);
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 4) << "as the debugger passes it on";
+}
+
 TEST_F(RecoveryTest, EndInTheAgentsAbsenceIsReported) {
   RunAndKillAt(v1::RUNNING, [&] { Launch(Counter({"-x", "4"})); });
   OpenGate();

@@ -1,5 +1,5 @@
 // A task found again by a new agent.
-#include "agent/checkpoint/dump.h"
+#include "agent/checkpoint/tracers.h"
 #include "agent/node/task.h"
 #include "agent/os/processes.h"
 #include "agent/shim/shim_process.h"
@@ -58,7 +58,7 @@ void Task::DoAdopt() {
   const pid_t init = known.pid();
   // CRIU, if it is still there, finds its socket closed and undoes the dump; or it was answered, and ends the
   // processes. Either way it lets go of them.
-  if (absl::Status status = WaitUntraced(init, kUntracedPatience); !status.ok()) {
+  if (absl::Status status = AwaitCriuGone(init, folder_, kUntracedPatience); !status.ok()) {
     spdlog::error("task {}: {}", name_, std::string(status.message()));
   }
   if (!IsAlive(init, known.start_time())) {

@@ -1,31 +1,32 @@
 /* A job for the tests: counts, one line a step, and checks a pattern in its memory at every step.
  *
  *   test_job [OPTION...] [STEPS [MILLISECONDS]]
- *     -e FILE     continue until there is FILE, not for STEPS, and make one step more; FILE is looked for,
- *                 never opened
- *     -m MIB      memory to fill with the pattern (default 4)
- *     -n FOLDER   use a socket with a name there, and a file that was removed, at every step
- *     -p PIPE     make the named pipe PIPE, keep a text in it, and look for it at every step
- *     -r FILE     keep FILE open for reading
- *     -u          open an io_uring first; exits with 77 if the kernel forbids it
- *     -g          use a fake GPU: the file $FAKE_GPU_STATES/PID, in which the fake driver keeps this
- *                 process's state; a step is done only while that is 0 (running)
- *     -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0)
- *     -x CODE     exit code at the end
+ *     -d WHICH    do the rest in a child, and trace its first ("main") or another one of its threads
+ * ("thread"), as a debugger does -e FILE     continue until there is FILE, not for STEPS, and make one step
+ * more; FILE is looked for, never opened -m MIB      memory to fill with the pattern (default 4) -n FOLDER
+ * use a socket with a name there, and a file that was removed, at every step -p PIPE     make the named pipe
+ * PIPE, keep a text in it, and look for it at every step -r FILE     keep FILE open for reading -u open an
+ * io_uring first; exits with 77 if the kernel forbids it -g          use a fake GPU: the file
+ * $FAKE_GPU_STATES/PID, in which the fake driver keeps this process's state; a step is done only while that
+ * is 0 (running) -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0) -x CODE     exit code at the
+ * end
  *
  * Exits with 99 if the pattern is damaged, with 97 if what -n or -p have made is. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -84,13 +85,52 @@ static int NamesWork(void) {
          pread(removed, text, 4, 0) == 4 && memcmp(text, "text", 4) == 0;
 }
 
+static int thread_told[2];
+
+static void* TellThread(void* none) {
+  const pid_t thread = (pid_t)syscall(SYS_gettid);
+  if (write(thread_told[1], &thread, sizeof thread) != sizeof thread) _exit(94);
+  for (;;) pause();
+  return none;
+}
+
+// Returns in the child when it is traced; in the debugger never.
+static void TraceTheRest(int only_a_thread) {
+  int traced[2];
+  if (pipe(traced) != 0 || pipe(thread_told) != 0) exit(94);
+  const pid_t child = fork();
+  if (child == 0) {
+    char nothing;
+    pthread_t thread;
+    close(traced[1]);
+    if (only_a_thread && pthread_create(&thread, NULL, TellThread, NULL) != 0) exit(94);
+    if (read(traced[0], &nothing, 1) != 0) exit(94);
+    return;
+  }
+  pid_t thread = child;
+  if (only_a_thread && read(thread_told[0], &thread, sizeof thread) != sizeof thread) exit(94);
+  if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) != 0) exit(94);
+  close(traced[1]);
+  for (int status;;) {
+    const pid_t seen = waitpid(-1, &status, __WALL);
+    if (seen == child && WIFEXITED(status)) exit(WEXITSTATUS(status));
+    if (seen == child && WIFSIGNALED(status)) exit(94);
+    if (!WIFSTOPPED(status)) continue;
+    if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP)
+      ptrace(PTRACE_LISTEN, seen, NULL, NULL);
+    else
+      ptrace(PTRACE_CONT, seen, NULL, status >> 16 ? 0 : (long)WSTOPSIG(status));
+  }
+}
+
 int main(int argc, char** argv) {
   long mib = 4;
   int exit_code = 0;
   const char* marker = NULL;
   const char* end = NULL;
   char gpu[4096] = "";
-  for (int option; (option = getopt(argc, argv, "e:m:n:p:r:ugs:x:")) >= 0;) {
+  for (int option; (option = getopt(argc, argv, "d:e:m:n:p:r:ugs:x:")) >= 0;) {
+    if (option == 'd') TraceTheRest(strcmp(optarg, "thread") == 0);
     if (option == 'e') end = optarg;
     if (option == 'm') mib = atol(optarg);
     if (option == 'n' && !MakeNames(optarg)) return 97;

@@ -15,10 +15,12 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <thread>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "common/files.h"
 #include "common/status.h"
 
@@ -150,11 +152,30 @@ int64_t ReadStatusNumber(pid_t pid, const std::string& key) {
   return text.ok() ? FindNumber(*text, key) : -1;
 }
 
-pid_t FindTracer(pid_t root) {
+std::vector<Traced> FindTraced(pid_t root) {
+  std::vector<Traced> found;
   for (pid_t pid : ProcessTree(root)) {
-    if (int64_t tracer = ReadStatusNumber(pid, "TracerPid"); tracer > 0) return static_cast<pid_t>(tracer);
+    std::set<int64_t> tracers;
+    const std::string threads = ProcPath(pid, "task");
+    for (int thread : Numbers(threads)) {
+      const auto status = ReadFile(threads + "/" + std::to_string(thread) + "/status");
+      const int64_t tracer = status.ok() ? FindNumber(*status, "TracerPid") : 0;
+      if (tracer > 0 && tracers.insert(tracer).second) found.push_back({pid, static_cast<pid_t>(tracer)});
+    }
   }
-  return 0;
+  return found;
+}
+
+std::vector<std::string> CommandLineOf(pid_t pid) {
+  auto text = ReadFile(ProcPath(pid, "cmdline"));
+  if (!text.ok() || text->empty()) return {};
+  if (text->back() == '\0') text->pop_back();
+  return absl::StrSplit(*text, '\0');
+}
+
+bool WorksIn(pid_t pid, const std::string& folder) {
+  const UniqueFd fd(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  return fd.valid() && IsSameFile(ProcPath(pid, "cwd"), fd.get());
 }
 
 pid_t MainProcess(pid_t init) {

@@ -43,8 +43,20 @@ std::vector<pid_t> ProcessTree(pid_t root);
 // A number in /proc/PID/status, such as "TracerPid". For a line with several the last. -1: none.
 int64_t ReadStatusNumber(pid_t pid, const std::string& key);
 
-// The pid of the process that traces any of the tree's; 0: none.
-pid_t FindTracer(pid_t root);
+// A process of which some thread is traced (ptrace), and by which process. One that this process's /proc does
+// not show, in a pid namespace further outside, is not found.
+struct Traced {
+  pid_t pid = 0;
+  pid_t tracer = 0;
+};
+// Those of the tree; each thread can have a tracer of its own.
+std::vector<Traced> FindTraced(pid_t root);
+
+// Its command line; empty if it is gone. A process can write there what it likes.
+std::vector<std::string> CommandLineOf(pid_t pid);
+
+// True if the process works in that very folder. False if either is gone, or may not be looked at.
+bool WorksIn(pid_t pid, const std::string& folder);
 
 // The job's command: the process whose pid inside the namespace of `init` is 2. 0 if it is gone.
 pid_t MainProcess(pid_t init);

@@ -142,6 +142,20 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool
   return Table(rows, style);
 }
 
+bool HasEnded(const v1::Job& job) {
+  return job.state() == "done" || job.state() == "failed" || job.state() == "cancelled";
+}
+
+std::string WhyNotText(const v1::Job& job) {
+  if (HasEnded(job)) {
+    return absl::StrCat("it ended meanwhile, and is ", job.state(), job.reason().empty() ? "" : ": ",
+                        job.reason());
+  }
+  if (!job.methods_note().empty()) return job.methods_note();
+  if (!job.reason().empty()) return job.reason();
+  return absl::StrCat("it is ", job.state(), "; `sidingctl explain ", job.id(), "` says what has happened");
+}
+
 std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
   // Only where there are GPUs.
   const bool gpus = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),

@@ -21,6 +21,10 @@ std::string Table(const std::vector<std::vector<std::string>>& rows, const Style
 std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool whole_names = false);
 // What is said beside its state.
 std::string WhyText(const v1::Job& job);
+// Done, failed or cancelled.
+bool HasEnded(const v1::Job& job);
+// Why it is not where an order was to bring it. Never empty.
+std::string WhyNotText(const v1::Job& job);
 std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style);
 std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, const Style& style);
 std::string CheckpointText(const v1::CheckpointInfo& checkpoint, const Style& style);

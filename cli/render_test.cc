@@ -36,6 +36,32 @@ v1::Plan GoodPlan() {
 TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
   EXPECT_EQ(Table({{"A", "B"}, {"long", "x"}}, kPlain), "A     B\nlong  x\n");
 }
+TEST(WhyNot, AJobThatEndedMeanwhileSaysSo) {
+  v1::Job job;
+  job.set_state("done");
+  EXPECT_EQ(WhyNotText(job), "it ended meanwhile, and is done");
+  job.set_state("failed");
+  job.set_reason("exit code 4");
+  job.set_methods_note("uses io_uring");
+  EXPECT_EQ(WhyNotText(job), "it ended meanwhile, and is failed: exit code 4");
+}
+
+TEST(WhyNot, OneThatRunsSaysWhatStandsInTheWay) {
+  v1::Job job;
+  job.set_state("running");
+  job.set_reason("no");
+  EXPECT_EQ(WhyNotText(job), "no");
+  job.set_methods_note("uses io_uring");
+  EXPECT_EQ(WhyNotText(job), "uses io_uring");
+}
+
+TEST(WhyNot, IsNeverEmpty) {
+  v1::Job job;
+  job.set_id(7);
+  job.set_state("running");
+  EXPECT_THAT(WhyNotText(job), HasSubstr("it is running; `sidingctl explain 7`"));
+}
+
 TEST(Nodes, ALostOneSaysForHowLong) {
   v1::ListNodesResponse nodes;
   v1::Node& node = *nodes.add_nodes();

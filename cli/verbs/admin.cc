@@ -68,9 +68,8 @@ absl::StatusOr<int> Checkpoint(Session& session, const AdminFlags& flags) {
     session.Done(done);
     return 0;
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "job ", flags.job,
-      " was not checkpointed: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", flags.job, " was not checkpointed: ", WhyNotText(job)));
 }
 
 absl::StatusOr<int> Vacate(Session& session, const AdminFlags& flags) {
@@ -87,8 +86,7 @@ absl::StatusOr<int> Vacate(Session& session, const AdminFlags& flags) {
   };
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
   if (job.state() == "running" && job.incarnation() == before.incarnation()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "job ", flags.job, " continues: ", job.methods_note().empty() ? job.reason() : job.methods_note()));
+    return absl::FailedPreconditionError(absl::StrCat("job ", flags.job, " continues: ", WhyNotText(job)));
   }
   session.Done(absl::StrCat("job ", flags.job, " has left its nodes"));
   return 0;
@@ -110,7 +108,7 @@ absl::StatusOr<int> Migrate(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
   if (job.incarnation() == before.incarnation()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("job ", flags.job, " stays where it is: ", job.methods_note()));
+        absl::StrCat("job ", flags.job, " stays where it is: ", WhyNotText(job)));
   }
   session.Done(absl::StrCat("job ", flags.job, " runs on ", absl::StrJoin(job.nodes(), ",")));
   return 0;

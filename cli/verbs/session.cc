@@ -53,10 +53,6 @@ void Session::Done(const std::string& text) const {
   }
 }
 
-bool HasEnded(const v1::Job& job) {
-  return job.state() == "done" || job.state() == "failed" || job.state() == "cancelled";
-}
-
 absl::StatusOr<v1::Job> Follow(Session& session, int64_t id,
                                const std::function<bool(const v1::Job&)>& over) {
   const bool terminal = isatty(STDERR_FILENO) == 1;

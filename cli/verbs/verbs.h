@@ -51,7 +51,6 @@ void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fi
 // second at most elsewhere. The job as it was last.
 absl::StatusOr<v1::Job> Follow(Session& session, int64_t job,
                                const std::function<bool(const v1::Job&)>& over);
-bool HasEnded(const v1::Job& job);
 
 // Has Slurm's sbatch submit the job, as the caller, and prints its number. With `wait` until it has ended.
 // The exit code is sbatch's, which has said what was wrong.

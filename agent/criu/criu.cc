@@ -2,16 +2,21 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <sstream>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/criu/swrk.h"
+#include "agent/os/processes.h"
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -24,6 +29,8 @@ constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still op
 constexpr char kAllMountsExternal[] = "mnt[]";
 constexpr char kActsOnFilesAsUser[] = "files-as-user-5";  // what the patch says in the place of a name
 constexpr char kActsAsUserSomehow[] = "files-as-user-";
+constexpr Duration kDumpUndoPatience = std::chrono::seconds(10);
+constexpr char kPasses[] = "siding/passes";
 constexpr char kDumpLog[] = "criu-dump.log";
 constexpr char kRestoreLog[] = "criu-restore.log";
 
@@ -35,17 +42,18 @@ absl::StatusOr<UniqueFd> OpenFolder(const std::string& path) {
 
 // Why CRIU failed, from its log; from its answer if the log says nothing.
 absl::Status Explain(const std::string& log_path, const absl::StatusOr<criu::Response>& response) {
-  std::string why;
-  if (auto log = ReadFile(log_path); log.ok()) why = LastCriuErrors(*log);
+  CriuRefusal refusal;
+  if (auto log = ReadFile(log_path); log.ok()) refusal = WhyCriuFailed(*log);
+  std::string& why = refusal.why;
   if (!response.ok()) {
     return absl::Status(
         response.status().code(),
         absl::StrCat("criu: ", std::string(response.status().message()), why.empty() ? "" : ": ", why));
   }
-  if (why.empty()) why = response->cr_errmsg();
-  if (why.empty()) why = absl::StrCat("error ", response->cr_errno());
-  const bool disk_full = why.find("No space left") != std::string::npos;
-  return disk_full ? absl::ResourceExhaustedError("criu: " + why) : absl::InternalError("criu: " + why);
+  if (why.empty() && !response->cr_errmsg().empty()) why = "criu: " + response->cr_errmsg();
+  if (why.empty()) why = absl::StrCat("criu: error ", response->cr_errno());
+  if (why.find("No space left") != std::string::npos) return absl::ResourceExhaustedError(why);
+  return refusal.passes ? PassingError(why) : absl::InternalError(why);
 }
 
 // Whether restored processes may run. CRIU tells their root's pid some time before it asks the last question,
@@ -70,6 +78,33 @@ class Verdict {
   pid_t init_ = 0;
   absl::Status status_;
   std::atomic<bool> refused_{false};
+};
+
+// Sees the end of a process while another thread waits for something else.
+class EndWatch {
+ public:
+  EndWatch(pid_t pid, const std::function<void()>& on_end) : wake_(eventfd(0, EFD_CLOEXEC)) {
+    auto process = OpenPidfd(pid);
+    if (!on_end || !process.ok() || !wake_.valid()) return;
+    thread_ = std::thread([this, process = *std::move(process), on_end] {
+      pollfd wait[] = {{process.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+      while (poll(wait, 2, -1) < 0) {
+      }
+      if (wait[0].revents != 0) on_end();
+    });
+  }
+  ~EndWatch() {
+    const uint64_t one = 1;
+    while (thread_.joinable() && write(wake_.get(), &one, sizeof one) < 0) {
+    }
+    if (thread_.joinable()) thread_.join();
+  }
+  EndWatch(const EndWatch&) = delete;
+  EndWatch& operator=(const EndWatch&) = delete;
+
+ private:
+  const UniqueFd wake_;
+  std::thread thread_;
 };
 
 std::vector<std::string> InOne(const std::string& cgroup) {
@@ -121,7 +156,9 @@ class SwrkCriu final : public Criu {
     bool asked = false;
     absl::StatusOr<criu::Response> response = absl::UnknownError("");
     {
-      SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, InOne(dump.cgroup)));
+      SIDING_ASSIGN_OR_RETURN(
+          Swrk swrk, Swrk::Start(path_, dump.user, InOne(dump.cgroup), {}, {}, false, Swrk::For::kDump));
+      const EndWatch watch(swrk.pid(), dump.on_end);
       const CriuOfThisThread criu(swrk.pid());
       SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.dump: criu is about to be told to dump">());
       const auto on_notify = [&](const criu::Notification& notification) {
@@ -132,7 +169,7 @@ class SwrkCriu final : public Criu {
         decision = post_dump([&swrk] { return swrk.Running(); });
         return decision.ok();
       };
-      response = swrk.Call(request, on_notify, dump.abandon);
+      response = swrk.Call(request, on_notify, dump.abandon, kDumpUndoPatience);
     }
     if (!decision.ok()) return decision;
     if (response.ok() && response->success() && asked) return absl::OkStatus();
@@ -218,6 +255,14 @@ std::string WhyOnlyForRoot(const CriuTraits& traits) {
              : "would act on its user's files as root; get-criu builds one that acts as "
                "the user";
 }
+
+absl::Status PassingError(const std::string& why) {
+  absl::Status status = absl::InternalError(why);
+  status.SetPayload(kPasses, absl::Cord());
+  return status;
+}
+
+bool PassesByItself(const absl::Status& status) { return status.GetPayload(kPasses).has_value(); }
 
 bool CriuMustRunAsUser() {
   auto status = ReadFile("/proc/self/status");

@@ -6,11 +6,13 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "agent/os/account.h"
 #include "common/units.h"
 
@@ -32,8 +34,12 @@ struct CriuDump {
   bool keep_running = false;
   bool skip_network_lock = false;  // no connection leads out of the tree: packets need not be kept from it
   CriuUser user;
-  // Set from another thread to end CRIU by force; the job runs on then.
+  // Set from another thread to stop CRIU: it is asked to undo what it has begun, and ended by force if it
+  // does not within ten seconds. The job runs on either way; after the latter its sockets may need
+  // EndRepair().
   const std::atomic<bool>* abandon = nullptr;
+  // Called on another thread as soon as CRIU has ended, however it did; not after Dump() has returned.
+  std::function<void()> on_end;
 };
 
 // A descriptor of the caller's that takes the place of one that the image cannot hold, such as "pipe:[4711]".
@@ -97,8 +103,21 @@ absl::StatusOr<std::string> FindCriu(const std::string& configured);
 // True if CRIU must run as the job's user because root lacks CAP_SYS_RESOURCE here.
 bool CriuMustRunAsUser();
 
-// What a log says went wrong: its last `Error (` lines, at most `count`, without time and source position.
-// Harmless lines that CRIU writes in every run are left out. Empty if there are none.
-std::string LastCriuErrors(const std::string& log, int count = 2);
+// Why CRIU did not do what it was asked for.
+struct CriuRefusal {
+  std::string why;      // empty: nothing is said
+  bool passes = false;  // by itself, in a moment, such as a connection that waits to be accepted
+};
+
+// One line of a log, without time and source position, in words of this project; nullopt: not known.
+std::optional<CriuRefusal> KnownRefusal(absl::string_view message);
+
+// What a log says went wrong: the last line that is known or, where there is none, "criu: " and its last
+// `Error (` lines, at most `count`. Harmless lines that CRIU writes in every run are left out.
+CriuRefusal WhyCriuFailed(const std::string& log, int count = 2);
+
+// A dump that failed of something that passes by itself.
+absl::Status PassingError(const std::string& why);
+bool PassesByItself(const absl::Status& status);
 
 }  // namespace siding

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -54,6 +55,17 @@ bool BecomeUser(const CriuUser& user) {
   return true;
 }
 
+// Without CAP_SYS_RESOURCE the kernel refuses that: then it stays what the agent's is, which a service
+// manager has set (OOMScoreAdjust). System calls only.
+void BeEndedLast() {
+  const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  if (write(fd, "-1000\n", 6) < 0) {
+    // As the agent's.
+  }
+  close(fd);
+}
+
 // Ours, and what the patch reads: on whose behalf CRIU is to act on files, "uid:gid[,gid...]", and whether it
 // is to compare those that were opened with O_APPEND.
 std::vector<std::string> Environment(const Account& files_as, bool appended_are_checked) {
@@ -75,7 +87,7 @@ std::vector<std::string> Environment(const Account& files_as, bool appended_are_
 
 absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user,
                                  const std::vector<std::string>& cgroups, const std::vector<int>& handed_over,
-                                 const Account& files_as, bool appended_are_checked) {
+                                 const Account& files_as, bool appended_are_checked, For what) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return ErrnoError(errno, "socketpair");
@@ -114,6 +126,11 @@ absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user,
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     for (int signal_number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) signal(signal_number, SIG_DFL);
+    // Restored processes would inherit both.
+    if (what == For::kDump) {
+      signal(SIGXFSZ, SIG_IGN);
+      BeEndedLast();
+    }
     setsid();  // a Ctrl-C at the agent's terminal must not end a dump half-way
     if (user.as_user && !BecomeUser(user)) _exit(125);
     char swrk[] = "swrk", socket_fd[] = "3";
@@ -133,6 +150,23 @@ Swrk::~Swrk() {
   waitpid(pid_, nullptr, 0);
 }
 
+// CRIU handles no signal that would make it undo a dump: SIGTERM ends it where it is, and its own time-out
+// (SIGALRM) leads to an abort after five seconds. But it undoes a dump that fails, and that it does at its
+// next question, or at its next write if that fails.
+void Swrk::Stop(Duration patience) {
+  shutdown(socket_.get(), SHUT_RDWR);
+  if (patience > Duration(0)) {
+    rlimit most = {};
+    // Of another user's process only with CAP_SYS_RESOURCE: without, there is its next question.
+    if (prlimit(pid_, RLIMIT_FSIZE, nullptr, &most) == 0) {
+      most.rlim_cur = 0;
+      prlimit(pid_, RLIMIT_FSIZE, &most, nullptr);
+    }
+    if (PollUntil([&] { return !Running().ok(); }, patience)) return;
+  }
+  kill(pid_, SIGKILL);
+}
+
 absl::Status Swrk::Running() const {
   siginfo_t info = {};
   const bool known = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0;
@@ -142,7 +176,7 @@ absl::Status Swrk::Running() const {
 
 absl::StatusOr<criu::Response> Swrk::Call(const criu::Request& request,
                                           const std::function<bool(const criu::Notification&)>& on_notify,
-                                          const std::atomic<bool>* abandon) {
+                                          const std::atomic<bool>* abandon, Duration patience) {
   const auto transmit = [&](const criu::Request& message) {
     const std::string packet = message.SerializeAsString();
     return send(socket_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) ==
@@ -155,7 +189,7 @@ absl::StatusOr<criu::Response> Swrk::Call(const criu::Request& request,
     const int ready = poll(&wait, 1, kLookAgainMs);
     if (ready < 0 && errno != EINTR) return ErrnoError(errno, "poll");
     if (abandon != nullptr && *abandon) {
-      kill(pid_, SIGKILL);
+      Stop(patience);
       return absl::AbortedError("criu was stopped");
     }
     // What it has made of a task may have our socket, too, and so it would never be seen to close.

@@ -13,11 +13,16 @@
 #include "agent/criu/criu.h"
 #include "agent/criu/criu_rpc.pb.h"
 #include "common/files.h"
+#include "common/units.h"
 
 namespace siding {
 
 class Swrk {
  public:
+  // What it is started for. The death of a dump leaves sockets in repair mode, or a process in the middle of
+  // code that is not its own: it is the last that the kernel ends for want of memory, where we may say so,
+  // and writes over a limit (RLIMIT_FSIZE) fail without ending it.
+  enum class For { kAnything, kDump };
   // CRIU's numbers of the descriptors that it is handed over begin here.
   static constexpr int kFirstHandedOver = 4;
   // Starts `path`, as the given user, in the given cgroups, with copies of some descriptors.
@@ -25,7 +30,7 @@ class Swrk {
   static absl::StatusOr<Swrk> Start(const std::string& path, const CriuUser& user,
                                     const std::vector<std::string>& cgroups,
                                     const std::vector<int>& handed_over = {}, const Account& files_as = {},
-                                    bool appended_are_checked = false);
+                                    bool appended_are_checked = false, For what = For::kAnything);
   Swrk(Swrk&& other) noexcept : pid_(other.pid_), socket_(std::move(other.socket_)) { other.pid_ = 0; }
   Swrk& operator=(Swrk&&) = delete;
   // Closes the socket, which makes CRIU undo whatever is not finished, and waits for its end.
@@ -35,13 +40,16 @@ class Swrk {
   // kUnavailable once it has ended.
   absl::Status Running() const;
   // Sends one request and returns the answer. Notifications in between are handed to `on_notify`, whose false
-  // makes the operation fail. kUnavailable: CRIU died; kAborted: `abandon` became true and CRIU was ended.
+  // makes the operation fail. kUnavailable: CRIU died; kAborted: `abandon` became true and CRIU has ended. It
+  // is asked to undo what it has begun, for as long as `patience`, and then ended by force.
   absl::StatusOr<criu::Response> Call(const criu::Request& request,
                                       const std::function<bool(const criu::Notification&)>& on_notify = {},
-                                      const std::atomic<bool>* abandon = nullptr);
+                                      const std::atomic<bool>* abandon = nullptr,
+                                      Duration patience = Duration(0));
 
  private:
   Swrk(pid_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {}
+  void Stop(Duration patience);
 
   pid_t pid_;
   UniqueFd socket_;

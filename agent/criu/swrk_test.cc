@@ -4,10 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -24,14 +27,16 @@ class SwrkTest : public testing::Test {
     std::filesystem::remove_all(folder_);
   }
   // A program in CRIU's place; $folder is a place for its files.
-  absl::StatusOr<criu::Response> CallTo(const std::string& script) {
+  absl::StatusOr<criu::Response> CallTo(const std::string& script, bool abandon = false,
+                                        Duration patience = Duration(0)) {
     const std::string program = folder_ + "/criu";
     EXPECT_TRUE(WriteFileAtomically(program, "#!/bin/sh\nfolder=" + folder_ + "\n" + script, 0755).ok());
-    auto swrk = Swrk::Start(program, {}, {});
+    auto swrk = Swrk::Start(program, {}, {}, {}, {}, false, Swrk::For::kDump);
     if (!swrk.ok()) return swrk.status();
     criu::Request request;
     request.set_type(criu::VERSION);
-    return swrk->Call(request);
+    const std::atomic<bool> abandoned{abandon};
+    return swrk->Call(request, {}, &abandoned, patience);
   }
 
   std::string folder_;
@@ -44,6 +49,25 @@ TEST_F(SwrkTest, OneThatDiesIsNoticed) {
 TEST_F(SwrkTest, OneThatDiesIsNoticedThoughAnotherHasItsSocket) {
   EXPECT_TRUE(absl::IsUnavailable(
       CallTo("head -c 1 <&3 > /dev/null\nsleep 1000 &\necho $! > $folder/pid\nkill -KILL $$\n").status()));
+}
+
+TEST_F(SwrkTest, OneThatIsToStopFailsAtItsNextWriteAndMayUndo) {
+  EXPECT_TRUE(absl::IsAborted(
+      CallTo("while echo x > $folder/page 2> /dev/null; do :; done\nmkdir $folder/undone\n", true, kPatience)
+          .status()));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/undone"));
+}
+
+TEST_F(SwrkTest, OneThatIsToStopFindsItsSocketClosed) {
+  EXPECT_TRUE(absl::IsAborted(
+      CallTo("head -c 1 <&3 > /dev/null\ncat <&3 > /dev/null\nmkdir $folder/undone\n", true, kPatience)
+          .status()));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/undone"));
+}
+
+TEST_F(SwrkTest, OneThatDoesNotStopIsEnded) {
+  EXPECT_TRUE(
+      absl::IsAborted(CallTo("while :; do sleep 1000; done\n", true, std::chrono::milliseconds(1)).status()));
 }
 
 }  // namespace

@@ -58,8 +58,8 @@ class Runc final : public ContainerRuntime {
                                   .status();
     if (done.ok()) return done;
     const auto log = ReadFile(work_folder + "/dump.log");
-    const std::string said = log.ok() ? LastCriuErrors(*log) : "";
-    return said.empty() ? done : absl::InternalError("criu: " + said);
+    const std::string said = log.ok() ? WhyCriuFailed(*log).why : "";
+    return said.empty() ? done : absl::InternalError(said);
   }
 
  private:

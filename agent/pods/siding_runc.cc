@@ -205,9 +205,9 @@ absl::Status Restore(const Settings& settings, const CommandLine& line, const Co
   if (RunRunc(settings, words) == 0)
     return WriteFileAtomically(absl::StrCat(line.root, "/", line.id, "/", kRestoredMark), "", 0600);
   const auto log = ReadFile(work + "/restore.log");
-  const std::string said = log.ok() ? LastCriuErrors(*log) : "";
-  return absl::InternalError(absl::StrCat("the image could not be restored: ",
-                                          said.empty() ? "runc restore failed" : "criu: " + said));
+  const std::string said = log.ok() ? WhyCriuFailed(*log).why : "";
+  return absl::InternalError(
+      absl::StrCat("the image could not be restored: ", said.empty() ? "runc restore failed" : said));
 }
 
 int Create(const Settings& settings, const std::vector<std::string>& words, const CommandLine& line) {

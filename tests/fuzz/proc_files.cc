@@ -21,6 +21,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   IsFrozenText(FreezerKind::kCgroup2, text);
   WhyNotDumpableLink(text, true);
   GpuLines(SplitAtZeros(text, 0), "0,1");
-  LastCriuErrors(text, 2);
+  WhyCriuFailed(text);
   return 0;
 }

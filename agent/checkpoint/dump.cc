@@ -7,14 +7,18 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <iterator>
 #include <memory>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/dump_steps.h"
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/checkpoint/recreated_names.h"
+#include "agent/checkpoint/repair.h"
 #include "agent/checkpoint/shared_memory.h"
 #include "agent/checkpoint/stdio.h"
 #include "agent/checkpoint/tracers.h"
@@ -28,6 +32,10 @@ namespace {
 
 constexpr Duration kEndPatience = std::chrono::seconds(10);
 constexpr Duration kUntracedPatience = std::chrono::seconds(10);
+// Before the next try, where what stood in the way passes by itself: a server that is busy accepts what waits
+// for it as soon as it runs again.
+constexpr Duration kPauses[] = {std::chrono::milliseconds(100), std::chrono::milliseconds(200),
+                                std::chrono::milliseconds(500)};
 
 absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
   if (lchown(folder.c_str(), uid, gid) != 0) return ErrnoError(errno, "chown " + folder);
@@ -39,10 +47,16 @@ absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
   return absl::OkStatus();
 }
 
-}  // namespace
+// The processes run again, and may have met it already.
+absl::Status AfterRepair(const absl::Status& status, int connections) {
+  if (connections == 0) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(std::string(status.message()), "; criu had left ", connections,
+                                   " of its sockets in repair mode, which is ended"));
+}
 
-absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
-                     const std::atomic<bool>& abandon) {
+absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
+                      const std::atomic<bool>& abandon) {
   if (std::string why = WhyNotDumpable(plan.init); !why.empty()) return absl::FailedPreconditionError(why);
   // While it lives: at the end its number may be another process's.
   SIDING_ASSIGN_OR_RETURN(const UniqueFd init, OpenPidfd(plan.init));
@@ -60,6 +74,14 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
   dump.skip_network_lock = ConnectionsStayInside(plan.init);
   dump.user = plan.user;
   dump.abandon = &abandon;
+
+  // The processes run the moment that CRIU is ended, so nothing else is waited for.
+  std::atomic<int> repaired{0};
+  const auto repair = [&] {
+    pollfd ended{init.get(), POLLIN, 0};
+    if (poll(&ended, 1, 0) == 0) repaired += EndRepair(plan.init);
+  };
+  dump.on_end = repair;
 
   bool written = false, committed = false;
   std::vector<SharedMemoryFile> shared;
@@ -114,9 +136,25 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
       RemoveSharedMemory(shared, plan.account, plan.shared_mark);
     return absl::OkStatus();
   }
+  if (!status.ok()) repair();
   if (committed) return absl::OkStatus();
+  status = AfterRepair(status, repaired);
   const absl::Status untraced = AwaitCriuGone(plan.init, plan.work_folder, kUntracedPatience);
   return untraced.ok() ? status : Annotate(status, std::string(untraced.message()));
+}
+
+}  // namespace
+
+absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
+                     const std::atomic<bool>& abandon) {
+  absl::Status status = DumpOnce(criu, store, plan, observer, abandon);
+  for (const Duration pause : kPauses) {
+    if (!PassesByItself(status) || PollUntil([&] { return abandon.load(); }, pause)) return status;
+    status = DumpOnce(criu, store, plan, observer, abandon);
+  }
+  if (!PassesByItself(status)) return status;
+  return absl::Status(status.code(), absl::StrCat(std::string(status.message()), ", at each of ",
+                                                  std::size(kPauses) + 1, " tries"));
 }
 
 }  // namespace siding

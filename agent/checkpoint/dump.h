@@ -59,8 +59,9 @@ class DumpObserver {
 };
 
 // Blocks until the dump is over. On success the image is visible and the processes are gone, or with
-// keep_running continue. On failure they run on as if nothing had happened, and no draft is left. `abandon`,
-// set from another thread, ends CRIU by force.
+// keep_running continue. On failure they run on as if nothing had happened, and no draft is left. What fails
+// of something that passes by itself, such as a connection that waits to be accepted, is tried again a few
+// times within a second. `abandon`, set from another thread, stops CRIU: see CriuDump.
 absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
                      const std::atomic<bool>& abandon);
 

@@ -29,7 +29,8 @@ class FaultyCriu final : public Criu {
   absl::StatusOr<CriuTraits> Check() override { return CriuTraits{"1.0", true}; }
   absl::Status Dump(const CriuDump& dump,
                     const std::function<absl::Status(const StillHeld&)>& post_dump) override {
-    if (!before.ok()) return before;
+    ++tries;
+    if (!before.ok() && tries <= fails) return before;
     SIDING_RETURN_IF_ERROR(WriteFileAtomically(dump.image_folder + "/pages-1.img", "pages"));
     SIDING_RETURN_IF_ERROR(post_dump([this] { return held; }));
     at_the_end();
@@ -39,6 +40,7 @@ class FaultyCriu final : public Criu {
 
   absl::Status held;
   absl::Status before;
+  int tries = 0, fails = 1 << 10;  // how often it was tried, and fails with `before`
   absl::Status after;
   std::function<void()> at_the_end = [] {};
 };
@@ -148,6 +150,26 @@ TEST_F(RunDumpTest, FailureOfCriuIsPassedOnAndLeavesNothing) {
   EXPECT_EQ(Run().message(), "criu: no");
   EXPECT_THAT(observer_.steps, IsEmpty());
   EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(RunDumpTest, WhatPassesByItselfIsTriedAgain) {
+  criu_.before = PassingError("a connection waits");
+  criu_.fails = 2;
+  EXPECT_TRUE(Run().ok());
+  EXPECT_THAT(Images(), ElementsAre(plan_.key));
+}
+
+TEST_F(RunDumpTest, AndGivenUpAfterAFewTries) {
+  criu_.before = PassingError("a connection waits");
+  EXPECT_EQ(Run().message(), "a connection waits, at each of 4 tries");
+  EXPECT_EQ(criu_.tries, 4);
+  EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(RunDumpTest, WhatDoesNotPassIsNotTriedAgain) {
+  criu_.before = absl::InternalError("criu: no");
+  EXPECT_FALSE(Run().ok());
+  EXPECT_EQ(criu_.tries, 1);
 }
 
 TEST_F(RunDumpTest, DeathOfCriuAfterTheCommitDoesNotUndoIt) {

@@ -7,6 +7,7 @@
 #include "agent/task/json_file.h"
 #include "agent/task/shim.pb.h"
 #include "agent/task/task_record.pb.h"
+#include "common/fault.h"
 #include "common/files.h"
 #include "common/patience_for_test.h"
 
@@ -147,6 +148,48 @@ TEST_P(TracedDumpTest, JobIsNotDumpedAndGoesOnWithItsDebugger) {
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 4) << "as the debugger passes it on";
 }
 INSTANTIATE_TEST_SUITE_P(AnyThread, TracedDumpTest, ::testing::Values("main", "thread"));
+
+// CRIU has all sockets in repair mode then.
+TEST_F(DumpTest, ConnectionsOfAJobWorkAfterTheDeathOfItsCriu) {
+  LaunchCounter(Counter({"-c"}));
+  ASSERT_TRUE(ArmFaults("agent.dump.frozen=kill-criu", "", {}).ok());
+  Dump(2, "1.1");
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("2 of its sockets in repair mode"));
+  ASSERT_TRUE(ArmFaults("", "", {}).ok());
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput();
+}
+
+TEST_F(DumpTest, ConnectionsOfAJobWorkAfterItsRestore) {
+  LaunchCounter(Counter({"-c"}));
+  Vacate("1.1");
+  Restore(Counter({"-c"}), "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+}
+
+TEST_F(DumpTest, ConnectionThatNobodyAcceptsIsTheReasonAfterSomeTries) {
+  LaunchCounter(Counter({"-l"}));
+  Dump(2, "1.1");
+  EXPECT_EQ(AwaitFailure(2).error(),
+            "a TCP connection to one of its processes waits to be accepted, at each of 4 tries");
+  AwaitMoreLines();
+}
+
+TEST_F(DumpTest, JobThatReadsAsynchronouslyIsRestored) {
+  const v1::JobSpec spec = Somebodys({"-a"});
+  LaunchCounter(spec);
+  Vacate("1.1");
+  const int lines = Lines();
+  Restore(spec, "1.1");
+  AwaitPhase(v1::RUNNING, 2);
+  AwaitLines(lines + 2);
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 2).exit_code(), 0);
+  ExpectCompleteOutput();
+}
 
 TEST_F(DumpTest, DeadlineLetsTheJobGoOn) {
   LaunchCounter(Counter());

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/repair.h"
 #include "agent/checkpoint/tracers.h"
 #include "agent/os/processes.h"
 #include "agent/pods/pod_dump.h"
@@ -419,6 +420,7 @@ void PodTask::DoAdopt() {
   if (IsAlive(init, record.init().start_time())) {
     if (const absl::Status status = AwaitCriuGone(init, folder_, kPodUntracedPatience); !status.ok())
       spdlog::error("task {}: {}", name_, std::string(status.message()));
+    EndRepair(init);  // of a CRIU that has been ended with the agent
   }
   if (phase == v1::DUMPING && !record.dump().keep_running() && ImageIsVisible()) return Leave();
   // What is observed counts: frozen or about to be, and nothing says how far that went. One whose container

@@ -1,4 +1,5 @@
 // A task found again by a new agent.
+#include "agent/checkpoint/repair.h"
 #include "agent/checkpoint/tracers.h"
 #include "agent/node/task.h"
 #include "agent/os/processes.h"
@@ -61,6 +62,9 @@ void Task::DoAdopt() {
   if (absl::Status status = AwaitCriuGone(init, folder_, kUntracedPatience); !status.ok()) {
     spdlog::error("task {}: {}", name_, std::string(status.message()));
   }
+  // Or it has been ended with the agent.
+  if (const int sockets = EndRepair(init); sockets > 0)
+    spdlog::warn("task {}: criu had left {} of its sockets in repair mode, which is ended", name_, sockets);
   if (!IsAlive(init, known.start_time())) {
     if (WaitEnded(kUntracedPatience)) return;
   }

@@ -1,6 +1,8 @@
 /* A job for the tests: counts, one line a step, and checks a pattern in its memory at every step.
  *
  *   test_job [OPTION...] [STEPS [MILLISECONDS]]
+ *     -a          read a byte of its own program asynchronously (io_submit) at every step
+ *     -c          make a TCP connection to itself, and use it in the last step
  *     -d WHICH    do the rest in a child, and trace its first ("main") or another one of its threads
  * ("thread"), as a debugger does -e FILE     continue until there is FILE, not for STEPS, and make one step
  * more; FILE is looked for, never opened -m MIB      memory to fill with the pattern (default 4) -n FOLDER
@@ -11,10 +13,12 @@
  * is 0 (running) -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0) -x CODE     exit code at the
  * end
  *
- * Exits with 99 if the pattern is damaged, with 97 if what -n or -p have made is. */
+ * Exits with 99 if the pattern is damaged, with 97 if what -a, -c, -n or -p have made is. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <linux/io_uring.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -85,6 +89,46 @@ static int NamesWork(void) {
          pread(removed, text, 4, 0) == 4 && memcmp(text, "text", 4) == 0;
 }
 
+// Of -a.
+static aio_context_t ring;
+static int own_program = -1;
+
+static int MakeRing(const char* program) {
+  own_program = open(program, O_RDONLY);
+  return own_program >= 0 && syscall(SYS_io_setup, 4, &ring) == 0;
+}
+
+static int RingWorks(void) {
+  char text = 0;
+  struct iocb read_one = {.aio_fildes = (uint32_t)own_program,
+                          .aio_lio_opcode = IOCB_CMD_PREAD,
+                          .aio_buf = (uint64_t)(uintptr_t)&text,
+                          .aio_nbytes = 1};
+  struct iocb* all = &read_one;
+  struct io_event event;
+  return syscall(SYS_io_submit, ring, 1, &all) == 1 &&
+         syscall(SYS_io_getevents, ring, 1, 1, &event, NULL) == 1 && event.res == 1 && text == 0x7f;
+}
+
+// Of -c and -l.
+static int tcp_client = -1, tcp_server = -1;
+
+static int Connect(int accepted) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof address;
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  tcp_client = socket(AF_INET, SOCK_STREAM, 0);
+  return bind(listener, (struct sockaddr*)&address, size) == 0 && listen(listener, 1) == 0 &&
+         getsockname(listener, (struct sockaddr*)&address, &size) == 0 &&
+         connect(tcp_client, (struct sockaddr*)&address, size) == 0 &&
+         (!accepted || (tcp_server = accept(listener, NULL, NULL)) >= 0);
+}
+
+static int ConnectionWorks(void) {
+  char text = 0;
+  return write(tcp_client, "x", 1) == 1 && read(tcp_server, &text, 1) == 1 && text == 'x';
+}
+
 static int thread_told[2];
 
 static void* TellThread(void* none) {
@@ -129,7 +173,9 @@ int main(int argc, char** argv) {
   const char* marker = NULL;
   const char* end = NULL;
   char gpu[4096] = "";
-  for (int option; (option = getopt(argc, argv, "d:e:m:n:p:r:ugs:x:")) >= 0;) {
+  for (int option; (option = getopt(argc, argv, "acd:e:lm:n:p:r:ugs:x:")) >= 0;) {
+    if (option == 'a' && !MakeRing("/proc/self/exe")) return 97;
+    if ((option == 'c' || option == 'l') && !Connect(option == 'c')) return 97;
     if (option == 'd') TraceTheRest(strcmp(optarg, "thread") == 0);
     if (option == 'e') end = optarg;
     if (option == 'm') mib = atol(optarg);
@@ -163,6 +209,8 @@ int main(int argc, char** argv) {
       if (memory[i] != i * 0x9e3779b97f4a7c15u) return 99;
     }
     if (HasNames() && !NamesWork()) return 97;
+    if (own_program >= 0 && !RingWorks()) return 97;
+    if (last && tcp_server >= 0 && !ConnectionWorks()) return 97;
     while (*gpu && !Unlocked(gpu)) nanosleep(&(struct timespec){0, 1000000}, NULL);
     char line[32];
     const int length = snprintf(line, sizeof line, "%ld\n", step);

@@ -9,6 +9,7 @@
 #include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/dump_steps.h"
 #include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/repair.h"
 #include "agent/os/held.h"
 #include "agent/os/processes.h"
 #include "agent/pods/container_files.h"
@@ -58,7 +59,11 @@ absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodD
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.draft: the folder of a pod's image is made">());
   const ProgressTeller teller(*draft, observer);
-  SIDING_RETURN_IF_ERROR(runtime.Checkpoint(plan.container, draft->path(), plan.work_folder));
+  if (absl::Status status = runtime.Checkpoint(plan.container, draft->path(), plan.work_folder);
+      !status.ok()) {
+    EndRepair(init);  // where CRIU was ended in the middle
+    return status;
+  }
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.dumped: a pod's processes are in its image">());
   SIDING_RETURN_IF_ERROR(SaveContainerFiles(config, draft->path()));
   // The kubelet is not frozen: what it has written anew meanwhile is in the image by a name that is gone.

@@ -4,6 +4,7 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,7 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "agent/os/held.h"
+#include "agent/os/processes.h"
 #include "common/files.h"
 #include "common/status.h"
 
@@ -21,6 +26,11 @@ namespace {
 // A file by its name; pipes and sockets without one, and deleted files, cannot be reached by a link.
 bool HasName(const struct stat& info, const std::string& target) {
   return !target.empty() && target[0] == '/' && info.st_nlink > 0 && !S_ISSOCK(info.st_mode);
+}
+
+unsigned long KindOfFileSystem(int fd) {
+  struct statfs fs {};
+  return fstatfs(fd, &fs) == 0 ? static_cast<unsigned long>(fs.f_type) : 0;
 }
 
 bool IsSame(const struct stat& a, const struct stat& b) {
@@ -65,22 +75,35 @@ class HeldFilesCheck {
     const std::string link = absl::StrCat("/proc/self/fd/", file.get());
     const std::string target = LivingName(root.get(), TargetOf(link), info);
     if (!HasName(info, target)) return;
+    const unsigned long kind = KindOfFileSystem(file.get());
+    if (kind == kAioRingMagic) return;  // made again by io_setup(), and by no name
+    if (kind == kMessageQueueMagic)
+      return Refuse(held,
+                    absl::StrCat("has the message queue ", target, " open (mq_open), which cannot be saved"));
     int& seen = seen_[{info.st_dev, info.st_ino, target}];
     const int wanted = held.access | kReached;
     if ((seen & wanted) == wanted) return;
     const FilesAsUser as_user(user_);
     if (!as_user.ok() || !Reaches(root.get(), target, info) ||
         !MayOpen(file.get(), info, held.access, user_.uid)) {
-      problem_ = absl::PermissionDeniedError(
-          absl::StrCat("process ", held.pid, " has ", target, " as its ", held.how,
-                       ", which its user may not open; has something in its path been replaced?"));
-      return;
+      const bool removed = absl::EndsWith(target, " (deleted)");
+      return Refuse(held,
+                    absl::StrCat("has ", absl::StripSuffix(target, " (deleted)"), " as its ", held.how,
+                                 removed ? ", which was removed or replaced there (by an upgrade?), and has "
+                                           "another name (a hard link) elsewhere"
+                                         : ", which its user may not open; has something in its path been "
+                                           "replaced?"));
     }
     seen |= wanted;
   }
   const absl::Status& problem() const { return problem_; }
 
  private:
+  void Refuse(const Held& held, const std::string& what) {
+    problem_ = absl::PermissionDeniedError(
+        absl::StrCat("process ", held.pid, " (", ProgramOf(held.pid), ") ", what));
+  }
+
   static constexpr int kReached = 1 << 8;
   const Account& user_;
   std::map<std::tuple<dev_t, ino_t, std::string>, int> seen_;

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/aio_abi.h>
+#include <mqueue.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -151,6 +153,34 @@ TEST_F(HeldFilesTest, ARootsFileIsRefusedAndNamed) {
   const absl::Status status = WithOpen("roots", O_RDONLY);
   EXPECT_TRUE(absl::IsPermissionDenied(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("has " + (folder_ / "roots") + " as its descriptor"));
+}
+
+// Restored by a call of its own, and by no name.
+TEST_F(HeldFilesTest, ARingForAsynchronousReadsIsNoFile) {
+  const absl::Status status = Restored([] {
+                                aio_context_t context = 0;
+                                if (syscall(SYS_io_setup, 4, &context) != 0) _exit(1);
+                              }).Check();
+  EXPECT_EQ(status, absl::OkStatus());
+}
+
+TEST_F(HeldFilesTest, AMessageQueueIsCalledOne) {
+  const absl::Status status = Restored([] {
+                                if (mq_open("/siding-test", O_RDWR | O_CREAT, 0600, nullptr) < 0) _exit(1);
+                              }).Check();
+  mq_unlink("/siding-test");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has the message queue /siding-test open"));
+}
+
+TEST_F(HeldFilesTest, AFileThatAnUpgradeHasReplacedAndKeptElsewhereIsSaidToBe) {
+  const absl::Status status =
+      Restored([&] {
+        (void)!open((folder_ / "readable").c_str(), O_RDONLY);
+        (void)!link((folder_ / "readable").c_str(), (folder_ / "private/backup").c_str());
+        unlink((folder_ / "readable").c_str());
+      }).Check();
+  EXPECT_THAT(std::string(status.message()), HasSubstr((folder_ / "readable") + " as its descriptor"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("which was removed or replaced there"));
 }
 
 TEST_F(HeldFilesTest, AReadableFileOfAPrivateFolderIsRefused) {

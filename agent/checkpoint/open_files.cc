@@ -59,6 +59,8 @@ bool OnRealFilesystem(const std::string& path) {
     case CGROUP2_SUPER_MAGIC:
     case DEBUGFS_MAGIC:
     case TRACEFS_MAGIC:
+    case kAioRingMagic:
+    case kMessageQueueMagic:
       return false;
     default:
       return true;

@@ -33,6 +33,10 @@ std::string TargetOf(const std::string& link);
 // Paths start at the folder `root`.
 std::string LivingName(int root, const std::string& target, const struct stat& file);
 
+// What statfs() says of two file systems that have no files of anybody's: memory of io_setup(), and message
+// queues of mq_open().
+inline constexpr unsigned long kAioRingMagic = 0xa10a10a1, kMessageQueueMagic = 0x19800202;
+
 // Which file it is, whatever its name.
 using FileId = std::pair<dev_t, ino_t>;
 inline FileId IdOf(const struct stat& file) { return {file.st_dev, file.st_ino}; }

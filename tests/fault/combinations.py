@@ -35,9 +35,9 @@ TIMES = {
 }
 # Those of the full matrix that a test runs each time.
 SELECTION = ("engine.recorded=kill@4", "journal.committed=kill", "journal.commit=error", "engine.order=kill@3", "engine.grant=kill",
-             "agent.start.shim=kill", "shim.running=kill", "agent.dump.sealed=kill", "agent.dump.prepared=kill-criu",
-             "agent.dump.remembered=kill", "agent.dump.committed=kill", "store.moved=error", "agent.suspend.frozen=kill",
-             "agent.resume.thawed=error", "criu.dump.step=kill-criu@2", "criu.restore.step=kill-criu", "agent.restore.verified=kill",
+             "agent.start.shim=kill", "shim.running=kill", "agent.dump.sealed=kill", "agent.dump.frozen=kill-criu",
+             "agent.dump.prepared=kill-criu", "agent.dump.remembered=kill", "agent.dump.committed=kill", "store.moved=error",
+             "agent.suspend.frozen=kill", "agent.resume.thawed=error", "criu.dump.step=kill-criu@2", "criu.restore.step=kill-criu", "agent.restore.verified=kill",
              "agent.adopt=kill", "agent.forget=kill", "agent.tmpdir=kill", "store.trashed=kill", "shim.ended=kill", "agent.record=error@3",
              "agent.gpu.drained=kill")
 

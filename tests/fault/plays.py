@@ -159,12 +159,12 @@ class Play:
 
 
 class Main(Play):
-    """A gang makes way by checkpoint, another job by suspension; both come back."""
+    """A gang with connections makes way by checkpoint, another job by suspension; both come back."""
 
     nodes = 3
 
     def begin(self):
-        self.submit("gang", "--preemptible=checkpoint", nodes=2)
+        self.submit("gang", "--preemptible=checkpoint", nodes=2, command=self.worker("gang", "--connection"))
         self.submit("solo", "--preemptible=suspend")
         self.wait_for_work("gang", "solo")
 

@@ -1,16 +1,17 @@
 #!/usr/bin/python3
 """A job whose result shows whether anything of it was lost, repeated or changed.
 
-usage: worker.py GATE STEPS OUT [STATE | --stubborn]
+usage: worker.py GATE STEPS OUT [STATE | --stubborn] [--connection]
 Works until there is a file GATE, and STEPS more. Writes a number a step into OUT.RANK.log and, at its end, a line with how many there
 are and the digest of that file into OUT.RANK.ended. With STATE it saves itself there at SIGUSR1 and ends; --resume continues from it.
---stubborn: it does not end at a SIGTERM. With $FAKE_GPU_STATES it uses the GPU of a driver that has none: a step is done only while its
+--stubborn: it does not end at a SIGTERM. --connection: it sends each number to itself over TCP. With $FAKE_GPU_STATES it uses the GPU of a driver that has none: a step is done only while its
 state there is "running"."""
 
 import hashlib
 import mmap
 import os
 import signal
+import socket
 import struct
 import sys
 import time
@@ -47,6 +48,29 @@ def save(*_):
     sys.exit(0)
 
 
+class Connection:
+    """To itself. What comes out of it is what went in, in order."""
+
+    def __init__(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.near = socket.create_connection(listener.getsockname())
+            self.far = listener.accept()[0]
+
+    def carry(self, number):
+        self.near.sendall(struct.pack("q", number))
+        came = b""
+        while len(came) < 8:
+            try:
+                part = self.far.recv(8 - len(came))
+            except PermissionError:  # in the moment between the death of a criu and the end of repair mode
+                time.sleep(0.001)
+                continue
+            assert part, "the connection was closed"
+            came += part
+        assert struct.unpack("q", came)[0] == number, "the connection lost something"
+
+
+connection = Connection() if "--connection" in sys.argv else None
 if "--stubborn" in sys.argv:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if state:
@@ -62,6 +86,8 @@ while left != 0:
         time.sleep(0.001)
     log.write(f"{at}\n")
     log.flush()
+    if connection:
+        connection.carry(at)
     at += 1
     left = left and left - 1
     struct.pack_into("q", shared, 0, struct.unpack_from("q", shared, 0)[0] + 1)

@@ -1,5 +1,6 @@
 #include "agent/criu/swrk.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +16,11 @@
 
 namespace siding {
 namespace {
+
+bool WriteFileInPlace(const std::string& file, const std::string& text) {
+  const UniqueFd fd(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  return write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
 
 class SwrkTest : public testing::Test {
  protected:
@@ -49,6 +55,14 @@ TEST_F(SwrkTest, OneThatDiesIsNoticed) {
 TEST_F(SwrkTest, OneThatDiesIsNoticedThoughAnotherHasItsSocket) {
   EXPECT_TRUE(absl::IsUnavailable(
       CallTo("head -c 1 <&3 > /dev/null\nsleep 1000 &\necho $! > $folder/pid\nkill -KILL $$\n").status()));
+}
+
+TEST_F(SwrkTest, ADumpIsTheLastThatIsEndedForWantOfMemoryWhereWeMaySaySo) {
+  const std::string file = "/proc/self/oom_score_adj";
+  const std::string ours = ReadFile(file).value_or("");
+  const bool may = WriteFileInPlace(file, "-1000") && WriteFileInPlace(file, ours);
+  CallTo("head -c 1 <&3 > /dev/null\ncat " + file + " > $folder/score\n").status().IgnoreError();
+  EXPECT_EQ(ReadFile(folder_ + "/score").value_or(""), may ? "-1000\n" : ours);
 }
 
 TEST_F(SwrkTest, OneThatIsToStopFailsAtItsNextWriteAndMayUndo) {

@@ -17,6 +17,7 @@
 #include "agent/checkpoint/dump_steps.h"
 #include "agent/checkpoint/open_files.h"
 #include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/queues.h"
 #include "agent/checkpoint/recreated_names.h"
 #include "agent/checkpoint/repair.h"
 #include "agent/checkpoint/shared_memory.h"
@@ -90,6 +91,9 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
     SIDING_RETURN_IF_ERROR(
         FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
     if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), geteuid(), getegid()));
+    // It may have come after the precheck.
+    if (std::string queued = FindQueued(plan.init); !queued.empty())
+      return absl::FailedPreconditionError(queued);
     SIDING_ASSIGN_OR_RETURN(
         shared, SaveSharedMemory(plan.init, plan.account, plan.shared_mark, draft->path(), abandon));
     SIDING_RETURN_IF_ERROR(

@@ -2,19 +2,30 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <functional>
 #include <memory>
 #include <optional>
+#include <thread>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "agent/checkpoint/descriptors.h"
+#include "agent/checkpoint/kernel_state.h"
+#include "agent/checkpoint/namespaces.h"
+#include "agent/checkpoint/queues.h"
 #include "agent/checkpoint/tracers.h"
 #include "agent/os/held.h"
 #include "agent/os/processes.h"
@@ -25,6 +36,10 @@ namespace siding {
 std::string WhyNotDumpableLink(const std::string& target, bool is_device) {
   if (target == "anon_inode:[io_uring]") return "uses io_uring";
   if (target == "anon_inode:[perf_event]") return "uses perf_event";
+  if (target == "anon_inode:[userfaultfd]") return "uses userfaultfd";
+  if (target == "anon_inode:[landlock-ruleset]") return "has rules of landlock open";
+  if (target.rfind("/secretmem", 0) == 0)
+    return "uses memory that even the kernel does not read (memfd_secret)";
   if (target.rfind("anon_inode:bpf", 0) == 0 || target.rfind("anon_inode:[bpf", 0) == 0) return "uses bpf";
   if (!is_device) return "";
   static constexpr const char* kHarmless[] = {"/dev/null",    "/dev/zero", "/dev/full", "/dev/random",
@@ -65,23 +80,149 @@ bool IsDevice(const std::string& link) {
          (S_ISCHR(info.stx_mode) || S_ISBLK(info.stx_mode));
 }
 
-// Calls `visit` for each descriptor of the tree, until it returns true.
-void ForEachLink(
-    pid_t root,
-    const std::function<bool(pid_t pid, int fd, const std::string& target, bool is_device)>& visit) {
-  for (pid_t pid : ProcessTree(root)) {
-    const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
-    std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
-    if (!dir) continue;
-    while (const dirent* entry = readdir(dir.get())) {
-      const std::string link = folder + "/" + entry->d_name;
-      const std::string name = TargetOf(link);
-      if (name.empty()) continue;
-      const bool device = name.rfind("/dev/", 0) == 0 && IsDevice(link);
-      if (visit(pid, std::atoi(entry->d_name), name, device)) return;
-    }
-  }
+constexpr char kEventfd[] = "anon_inode:[eventfd]";
+constexpr char kPipe[] = "pipe:[";
+constexpr int kDeadline = 6, kOfBpf = 7;  // scheduling policies
+
+bool Same(pid_t one, pid_t other, int what) {
+  return syscall(SYS_kcmp, one, other, what, 0, 0) <= 0;  // or one is gone
 }
+
+std::vector<pid_t> ThreadsIn(pid_t pid) {
+  std::vector<pid_t> threads;
+  const std::string folder = absl::StrCat("/proc/", pid, "/task");
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
+  while (const dirent* entry = dir ? readdir(dir.get()) : nullptr) {
+    if (const pid_t thread = std::atoi(entry->d_name); thread > 0) threads.push_back(thread);
+  }
+  return threads;
+}
+
+bool IsRoots(pid_t pid) {
+  struct stat info {};
+  return stat(absl::StrCat("/proc/", pid).c_str(), &info) == 0 && info.st_uid == 0;
+}
+
+std::string JoinedGroup(int fd, const std::vector<MulticastGroup>& groups) {
+  for (const MulticastGroup& group : groups) {
+    group_filter asked = {};
+    asked.gf_interface = group.interface;
+    asked.gf_group = group.address;
+    socklen_t size = sizeof asked;
+    const int level = group.address.ss_family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
+    if (getsockopt(fd, level, MCAST_MSFILTER, &asked, &size) == 0) return NameOf(group);
+  }
+  return "";
+}
+
+// One look at a tree, in a thread of its own that goes to the tree's ipc namespace: see EnterIpcNamespace().
+class Look {
+ public:
+  Look(pid_t root, GpuDevices gpus)
+      : root_(root), gpus_(gpus), namespaces_(root), ipc_(EnterIpcNamespace(root)) {}
+
+  std::string Why() {
+    const std::vector<pid_t> tree = ProcessTree(root_);
+    for (const pid_t pid : tree) {
+      if (std::string why = WhyNotProcess(pid); !why.empty()) return Of(pid, why);
+    }
+    const OpenDescriptors descriptors = FindDescriptors(tree);
+    if (descriptors.hidden != 0) return Of(descriptors.hidden, "may not be looked into by this node's agent");
+    for (const OpenDescriptor& one : descriptors.all) {
+      if (std::string why = WhyNotDescriptor(one); !why.empty()) return Of(one.pid, why);
+    }
+    if (std::string why = WhyNotMulticast(descriptors.all); !why.empty()) return why;
+    if (!ipc_.message_queue.empty())
+      return absl::StrCat("the POSIX message queue /", ipc_.message_queue, " would be lost");
+    return Queues(root_, descriptors.all).FindLasting();
+  }
+
+ private:
+  static std::string Of(pid_t pid, const std::string& why) {
+    return absl::StrCat("process ", pid, " (", ProgramOf(pid), ") ", why);
+  }
+
+  std::string WhyNotProcess(pid_t pid) const {
+    const std::string folder = absl::StrCat("/proc/", pid);
+    if (const auto stat = ReadProcessStat(pid); !stat || stat->state == 'Z')
+      return stat && stat->threads > 1 ? "has ended its first thread and not the others" : "";
+    if (std::string why = namespaces_.WhyNotDumpable(folder + "/ns"); !why.empty()) return why;
+    if (std::string why = WhyNotDumpableProgram(TargetOf(folder + "/exe")); !why.empty()) return why;
+    if (std::string why = WhyNotDumpableProcFile(TargetOf(folder + "/cwd")); !why.empty()) return why;
+    if (std::string why = WhyNotDumpablePersonality(ReadFile(folder + "/personality").value_or(""));
+        !why.empty())
+      return why;
+    if (std::string why = WhyNotDumpableMaps(ReadFile(folder + "/maps").value_or("")); !why.empty())
+      return why;
+    return WhyNotThreads(pid);
+  }
+
+  std::string WhyNotThreads(pid_t pid) const {
+    const bool may_have_others = IsRoots(pid);
+    for (const pid_t thread : ThreadsIn(pid)) {
+      const int policy = sched_getscheduler(thread) & ~SCHED_RESET_ON_FORK;
+      if (policy == kDeadline || policy == kOfBpf) return "is scheduled by a deadline or a policy of its own";
+      // What the thread of this look does not share is a list of operations that would be undone. One is
+      // there from the second thread on: whether it is empty cannot be seen.
+      if (ipc_.has_semaphores && !Same(gettid(), thread, KCMP_SYSVSEM))
+        return "may have System V semaphores to put back at its end (SEM_UNDO), which would be forgotten";
+      if (thread == pid) continue;
+      if (!Same(pid, thread, KCMP_FS)) return "has a thread with a working folder of its own (CLONE_FS)";
+      if (!Same(pid, thread, KCMP_FILES)) return "has a thread with descriptors of its own (CLONE_FILES)";
+      if (!may_have_others) continue;
+      const std::string links = absl::StrCat("/proc/", pid, "/task/", thread, "/ns");
+      if (const std::string why = namespaces_.WhyNotDumpable(links); !why.empty())
+        return "has a thread that " + why;
+    }
+    return "";
+  }
+
+  std::string WhyNotDescriptor(const OpenDescriptor& one) const {
+    const bool device = absl::StartsWith(one.target, "/dev/") && IsDevice(one.link());
+    if (device && gpus_ == GpuDevices::kLeave && IsGpu(one.target)) return "";
+    if (std::string why = WhyNotDumpableLink(one.target, device); !why.empty()) return why;
+    if (one.target == kTimer) return WhyNotDumpableTimer(one.fdinfo());
+    if (one.target == kEventfd) return WhyNotDumpableEventfd(one.fdinfo());
+    if (absl::StartsWith(one.target, kPipe)) return WhyNotDumpablePipe(one.fdinfo());
+    if (!one.protocol.empty()) return WhyNotDumpableSocket(one.protocol);
+    if (IsMessageQueue(one)) return absl::StrCat("has the POSIX message queue ", one.target, " open");
+    if (std::string why = WhyNotDumpableProcFile(one.target); !why.empty()) return why;
+    if (!absl::StartsWith(one.target, "/sys/fs/cgroup/")) return "";
+    return WhyNotDumpableCgroupFile(one.target,
+                                    ReadFile(absl::StrCat("/proc/", one.pid, "/cgroup")).value_or(""));
+  }
+
+  // Its name has no folder, unless somebody has mounted all of them.
+  bool IsMessageQueue(const OpenDescriptor& one) const {
+    const bool may_be = one.target.rfind('/') == 0 || absl::StartsWith(one.target, "/dev/mqueue/");
+    struct statx info {};
+    return may_be && ipc_.message_queues &&
+           statx(AT_FDCWD, one.link().c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &info) == 0 &&
+           S_ISREG(info.stx_mode) && makedev(info.stx_dev_major, info.stx_dev_minor) == *ipc_.message_queues;
+  }
+
+  std::string WhyNotMulticast(const std::vector<OpenDescriptor>& descriptors) const {
+    const std::string net = absl::StrCat("/proc/", root_, "/net/");
+    std::vector<MulticastGroup> groups = ParseIgmp(ReadFile(net + "igmp").value_or(""));
+    const std::vector<MulticastGroup> others = ParseIgmp6(ReadFile(net + "igmp6").value_or(""));
+    groups.insert(groups.end(), others.begin(), others.end());
+    for (const OpenDescriptor& one : descriptors) {
+      if (groups.empty()) break;
+      if (!absl::StartsWith(one.protocol, "UDP") && !absl::StartsWith(one.protocol, "RAW")) continue;
+      const UniqueFd fd = Borrow(one);
+      const std::string group = fd.valid() ? JoinedGroup(fd.get(), groups) : "";
+      if (!group.empty())
+        return Of(one.pid,
+                  absl::StrCat("gets what is sent to ", group, " (multicast), and would not any more"));
+    }
+    return "";
+  }
+
+  const pid_t root_;
+  const GpuDevices gpus_;
+  const TaskNamespaces namespaces_;
+  const IpcState ipc_;
+};
 
 }  // namespace
 
@@ -99,28 +240,19 @@ std::string WhyNotDumpable(pid_t root, GpuDevices gpus) {
         " (srun) waits for a step of Slurm; ask for the step instead: srun --siding-preemptible");
   }
   if (std::string why = WhyTraced(root); !why.empty()) return why;
-  std::string reason;
-  ForEachLink(root, [&](pid_t pid, int fd, const std::string& target, bool is_device) {
-    if (is_device && gpus == GpuDevices::kLeave && IsGpu(target)) return false;
-    std::string why = WhyNotDumpableLink(target, is_device);
-    if (target == kTimer)
-      why = WhyNotDumpableTimer(ReadFile(absl::StrCat("/proc/", pid, "/fdinfo/", fd)).value_or(""));
-    if (why.empty()) return false;
-    reason = absl::StrCat("process ", pid, " (", ProgramOf(pid), ") ", why);
-    return true;
-  });
-  return reason;
+  std::string why;
+  std::thread([&] { why = Look(root, gpus).Why(); }).join();
+  return why;
 }
 
 std::set<GpuDescriptor> OpenGpuDescriptors(pid_t root) {
   std::set<GpuDescriptor> open;
   std::optional<ProcessStat> stat;  // of the process whose descriptors come one after the other
-  ForEachLink(root, [&](pid_t pid, int fd, const std::string& target, bool is_device) {
-    if (!is_device || !IsGpu(target)) return false;
-    if (!stat || stat->pid != pid) stat = ReadProcessStat(pid);
-    if (stat) open.insert({pid, stat->start_time, fd});
-    return false;
-  });
+  for (const OpenDescriptor& one : FindDescriptors(ProcessTree(root)).all) {
+    if (!IsGpu(one.target) || !IsDevice(one.link())) continue;
+    if (!stat || stat->pid != one.pid) stat = ReadProcessStat(one.pid);
+    if (stat) open.insert({one.pid, stat->start_time, one.fd});
+  }
   return open;
 }
 

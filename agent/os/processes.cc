@@ -87,6 +87,7 @@ std::optional<ProcessStat> ParseProcessStat(const std::string& text) {
     if (!(rest >> word)) return std::nullopt;
     std::from_chars(word.data(), word.data() + word.size(), value);
     if (field == 14 || field == 15) stat.cpu_ticks += value;
+    if (field == 20) stat.threads = static_cast<int64_t>(value);
     if (field == 22) stat.start_time = value;
   }
   return stat;
@@ -134,7 +135,7 @@ std::vector<pid_t> ProcessTree(pid_t root) {
   bool found = false;
   for (pid_t pid : Numbers("/proc")) {
     const auto stat = ReadProcessStat(pid);
-    if (!stat || stat->state == 'Z') continue;
+    if (!stat || (stat->state == 'Z' && stat->threads <= 1)) continue;
     children.emplace(stat->parent, pid);
     found |= pid == root;
   }

@@ -23,6 +23,7 @@ struct ProcessStat {
   char state = '?';         // R, S, D, T (stopped), t (traced), Z ...
   uint64_t start_time = 0;  // clock ticks after boot
   uint64_t cpu_ticks = 0;   // user and system time
+  int64_t threads = 0;      // a zombie with several is a process whose first thread alone has ended
 };
 std::optional<ProcessStat> ParseProcessStat(const std::string& text);
 // nullopt: no such process.
@@ -37,7 +38,7 @@ absl::StatusOr<UniqueFd> OpenPidfd(pid_t pid);
 // Of the processes beside this one that have the file behind this process's `fd` open the oldest.
 std::optional<ProcessStat> OldestWithOpen(int fd);
 
-// The process and everything below it, itself first. Empty if it is gone.
+// The process and everything below it, itself first, without those that have ended. Empty if it is gone.
 std::vector<pid_t> ProcessTree(pid_t root);
 
 // A number in /proc/PID/status, such as "TracerPid". For a line with several the last. -1: none.

@@ -20,6 +20,7 @@ TEST(ProcessStat, NameMayHoldParentheses) {
   EXPECT_EQ(stat->state, 'S');
   EXPECT_EQ(stat->parent, 3);
   EXPECT_EQ(stat->cpu_ticks, 33u);
+  EXPECT_EQ(stat->threads, 1);
   EXPECT_EQ(stat->start_time, 12345u);
 }
 

@@ -1,5 +1,6 @@
 // What the kernel says of processes, with names in it that users choose; and CRIU's log.
 #include "agent/checkpoint/connections.h"
+#include "agent/checkpoint/kernel_state.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/criu/criu.h"
 #include "agent/os/cgroups.h"
@@ -20,6 +21,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FindCgroupMounts(text);
   IsFrozenText(FreezerKind::kCgroup2, text);
   WhyNotDumpableLink(text, true);
+  WhyNotDumpableProcFile(text);
+  WhyNotDumpableMaps(text);
+  WhyNotDumpableEventfd(text);
+  WhyNotDumpablePipe(text);
+  WhyNotDumpableCgroupFile("/sys/fs/cgroup/" + text, text);
+  SocketsWithUnread(text, true);
+  for (const MulticastGroup& group : ParseIgmp(text)) NameOf(group);
+  for (const MulticastGroup& group : ParseIgmp6(text)) NameOf(group);
   GpuLines(SplitAtZeros(text, 0), "0,1");
   WhyCriuFailed(text);
   return 0;

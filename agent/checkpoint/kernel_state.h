@@ -1,0 +1,54 @@
+// What the kernel keeps for processes beside their memory and files, by its texts in /proc: what CRIU would
+// drop without a word, or put into an image that no restore takes. Pure functions; an empty reason: there is
+// none. docs/admin/checkpoints.md has the table of all of it.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace siding {
+
+// Of a process, by where its link `exe` leads: one in memory has no file to be mapped from again.
+std::string WhyNotDumpableProgram(const std::string& exe);
+
+// Of an open file or working folder in /proc, by its name there: CRIU opens those of a process when there is
+// that process again, and there are no threads yet.
+std::string WhyNotDumpableProcFile(const std::string& target);
+
+// By the text of /proc/PID/maps: valgrind unmaps the half of it that CRIU looks for.
+std::string WhyNotDumpableMaps(const std::string& maps);
+
+// By the text of /proc/PID/personality. ADDR_NO_RANDOMIZE (setarch -R) is lost as well; it is for programs
+// that are begun later, and what they compute does not depend on it.
+std::string WhyNotDumpablePersonality(const std::string& text);
+
+// Of an eventfd or a pipe, by its text in /proc/PID/fdinfo.
+std::string WhyNotDumpableEventfd(const std::string& fdinfo);
+std::string WhyNotDumpablePipe(const std::string& fdinfo);
+
+// Of a socket, by what the kernel calls its protocol: "TCPv6".
+std::string WhyNotDumpableSocket(const std::string& protocol);
+
+// Of an open file in a file system of cgroups, by its name and the text of the process's /proc/PID/cgroup: a
+// restored job has other cgroups.
+std::string WhyNotDumpableCgroupFile(const std::string& target, const std::string& cgroups);
+
+// The sockets in a text of /proc/PID/net/udp, raw or the like that have something which their process has not
+// taken yet; of tcp, connections.
+std::set<uint64_t> SocketsWithUnread(const std::string& text, bool is_tcp);
+
+// A group of addresses in which some socket is on one of the machine's interfaces.
+struct MulticastGroup {
+  unsigned interface = 0;
+  sockaddr_storage address = {};
+};
+// Those in a text of /proc/PID/net/igmp or igmp6, but for the kernel's own.
+std::vector<MulticastGroup> ParseIgmp(const std::string& text);
+std::vector<MulticastGroup> ParseIgmp6(const std::string& text);
+std::string NameOf(const MulticastGroup& group);  // "239.1.2.3"
+
+}  // namespace siding

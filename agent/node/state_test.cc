@@ -1,0 +1,156 @@
+// The table "What the kernel keeps" of docs/admin/checkpoints.md, row by row: each state is made by a real
+// job (state_job.c), and is restored, or refused beforehand, or lost as it says there.
+
+#include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/queues.h"
+#include "agent/node/host_fixture.h"
+#include "agent/os/processes.h"
+#include "agent/task/json_file.h"
+#include "agent/task/task_record.pb.h"
+#include "common/files.h"
+#include "common/patience_for_test.h"
+
+namespace siding {
+namespace {
+
+using ::testing::HasSubstr;
+
+class StateTest : public HostTest {
+ protected:
+  void SetUp() override {
+    NeedCriu();
+    if (!IsSkipped()) StartHost();
+  }
+  v1::JobSpec StateJob(const std::string& state) const {
+    v1::JobSpec spec = Job({state, gate()});
+    spec.set_command(0, SIDING_TEST_STATE);
+    return spec;
+  }
+  // Launched, with its state made; skips the test where there is no such state.
+  void Make(const std::string& state) {
+    Launch(StateJob(state));
+    AwaitPhase(v1::RUNNING);
+    AwaitLines(1);
+    const std::string said = ReadFile(output()).value_or("");
+    if (said.rfind("made", 0) != 0) GTEST_SKIP() << said;
+  }
+  pid_t InitPid() const {
+    const auto record =
+        ReadJsonFile<agent::TaskRecord>(absl::StrCat(tasks_folder(), "/", job_, ".1.0/task.json"));
+    return record.ok() ? record->init().pid() : 0;
+  }
+  // The exit code of the job that has been off its node.
+  int CodeAfterRestore(const std::string& state) {
+    Vacate("1.1");
+    Restore(StateJob(state), "1.1");
+    AwaitPhase(v1::RUNNING, 2);
+    OpenGate();
+    return AwaitPhase(v1::EXITED, 2).exit_code();
+  }
+};
+
+struct Refused {
+  const char* state;
+  const char* why;
+};
+class RefusedStateTest : public StateTest, public ::testing::WithParamInterface<Refused> {};
+
+TEST_P(RefusedStateTest, IsKnownBeforehand) {
+  Make(GetParam().state);
+  if (IsSkipped()) return;
+  EXPECT_THAT(WhyNotDumpable(InitPid()), HasSubstr(GetParam().why));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, RefusedStateTest,
+    ::testing::Values(
+        Refused{"vdso_unmapped", ") has unmapped the kernel's vdso"},
+        Refused{"thread_proc_file", "/stat open, of a thread"},
+        Refused{"proc_folder", ") has the folder /proc/2 open"},
+        Refused{"proc_working_folder", ") has the folder /proc/2 open"},
+        Refused{"memfd_program", ") runs from memory (memfd)"},
+        Refused{"user_namespace", ") has a user namespace of its own"},
+        Refused{"pid_namespace", ") has a pid namespace of its own"},
+        Refused{"pid_namespace_for_children", ") has a pid namespace of its own"},
+        Refused{"network_namespace", ") has a network namespace of its own"},
+        Refused{"thread_namespace", ") has a thread that has a uts namespace of its own"},
+        Refused{"message_queue_open", ") has the POSIX message queue /q open"},
+        Refused{"message_queue_closed", "the POSIX message queue /q would be lost"},
+        Refused{"zombie_leader", ") has ended its first thread and not the others"},
+        Refused{"udp_queued", ") has not read the datagrams that have come to its socket (udp)"},
+        Refused{"inotify_queued", ") has not read the events of files that it watches (inotify)"},
+        Refused{"unix_sender", ") has not read the datagrams that have come to its Unix socket"},
+        Refused{"unix_credentials_queued", "that tells the sender (SO_PASSCRED)"},
+        Refused{"tcp_backlog", ") has not accepted a connection"},
+        Refused{"semaphore_undo", ") may have System V semaphores to put back at its end (SEM_UNDO)"},
+        Refused{"multicast", ") gets what is sent to 239.1.2.3 (multicast)"},
+        Refused{"multicast6", ") gets what is sent to ff02::1234 (multicast)"},
+        Refused{"thread_working_folder", ") has a thread with a working folder of its own"},
+        Refused{"thread_descriptors", ") has a thread with descriptors of its own"},
+        Refused{"cgroup_file", "open, of its own cgroup"},
+        Refused{"deadline_scheduling", ") is scheduled by a deadline"},
+        Refused{"personality", ") has a personality of its own (setarch: 00000008)"},
+        Refused{"eventfd_semaphore", ") has an eventfd that counts as a semaphore"},
+        Refused{"packet_pipe", ") has a pipe of packets"},
+        Refused{"mptcp", ") has a socket of the kind MPTCP"},
+        Refused{"vsock", ") has a socket of the kind AF_VSOCK"}, Refused{"userfaultfd", ") uses userfaultfd"},
+        Refused{"landlock_rules", ") has rules of landlock open"},
+        Refused{"secret_memory", ") uses memory that even the kernel does not read"}),
+    [](const auto& info) { return info.param.state; });
+
+class RestoredStateTest : public StateTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(RestoredStateTest, IsThereAgain) {
+  Make(GetParam());
+  if (IsSkipped()) return;
+  ASSERT_EQ(WhyNotDumpable(InitPid()), "");
+  EXPECT_EQ(CodeAfterRestore(GetParam()), 0) << ReadFile(output()).value_or("");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, RestoredStateTest,
+    ::testing::Values("udp_socket", "inotify_watch", "unix_pair_queued", "unix_descriptor_queued",
+                      "semaphores", "system_v_queue", "shared_memory_removed", "removed_file",
+                      "mount_namespace", "thread_user", "nice", "scheduling_policy", "death_signal",
+                      "subreaper", "no_new_privileges", "huge_pages_off", "keep_capabilities", "secure_bits",
+                      "oom_score", "umask", "pending_signal", "interval_timer", "posix_timer",
+                      "locked_memory", "not_inherited_memory", "sealed_memfd", "membarrier", "lease",
+                      "open_file_lock", "process_lock", "flock", "signal_driven_io", "pipe_size",
+                      "socket_filter", "pidfd", "unreaped_child", "own_proc_file"),
+    [](const auto& info) { return info.param; });
+
+class LostStateTest : public StateTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(LostStateTest, IsNotThereAgain) {
+  Make(GetParam());
+  if (IsSkipped()) return;
+  ASSERT_EQ(WhyNotDumpable(InitPid()), "");
+  EXPECT_EQ(CodeAfterRestore(GetParam()), 1)
+      << "what is restored by now belongs into another row of the table";
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, LostStateTest,
+                         ::testing::Values("affinity", "io_priority", "timer_slack", "core_dump_filter",
+                                           "address_randomization", "session_keyring", "process_keyring",
+                                           "tmpfile_named_later", "cpu_time", "memory_policy",
+                                           "locked_future_memory", "sealed_mapping", "landlock",
+                                           "directory_notification", "multicast_ttl", "same_page_merging",
+                                           "no_code_from_data", "urgent_byte"),
+                         [](const auto& info) { return info.param; });
+
+// A datagram that comes when the task is frozen, or right before that.
+TEST_F(StateTest, WhatHasComeSinceTheQuestionIsSeen) {
+  Make("udp_queued");
+  EXPECT_THAT(FindQueued(InitPid()), HasSubstr("has not read the datagrams"));
+}
+
+TEST_F(StateTest, AJobWithWhatIsRefusedRunsOn) {
+  Make("inotify_queued");
+  Dump(2, "1.1");
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("(inotify)"));
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0) << "it has its events still";
+}
+
+}  // namespace
+}  // namespace siding

@@ -22,6 +22,7 @@
 #include "agent/checkpoint/repair.h"
 #include "agent/checkpoint/shared_memory.h"
 #include "agent/checkpoint/stdio.h"
+#include "agent/checkpoint/thread_settings.h"
 #include "agent/checkpoint/tracers.h"
 #include "agent/os/processes.h"
 #include "common/directory.h"
@@ -110,6 +111,8 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
     if (!shared.empty()) metadata[kMetadataShared] = SharedMemoryToJson(shared);
     if (std::string pipes = PipesToText(RecordPipes(plan.init)); !pipes.empty())
       metadata[kMetadataPipes] = std::move(pipes);
+    if (const auto threads = RecordThreadSettings(plan.init); !threads.empty())
+      metadata[kMetadataThreads] = ThreadSettingsToJson(threads);
     SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());
     SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest, held));

@@ -24,6 +24,7 @@ inline constexpr char kMetadataCommand[] = "command";          // JobSpec::comma
 inline constexpr char kMetadataIncarnation[] = "incarnation";  // of the task
 inline constexpr char kMetadataPipes[] = "pipes";              // see stdio.h; absent: the task has none
 inline constexpr char kMetadataShared[] = "shared_memory";  // see shared_memory.h; absent: the task has none
+inline constexpr char kMetadataThreads[] = "threads";       // see thread_settings.h; absent: none has any
 inline constexpr char kMetadataNode[] = "node";             // that made it
 inline constexpr char kMetadataCluster[] = "cluster";       // ProgramNames::cluster; absent: empty
 inline constexpr char kMetadataGpu[] = "gpu";               // GpuRecord, see agent/task/task_record.proto

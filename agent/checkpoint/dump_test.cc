@@ -2,7 +2,9 @@
 #include "agent/checkpoint/dump.h"
 
 #include <linux/sched.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@ namespace siding {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Writes one file and asks; `before` and `after` are what it fails with at these moments.
@@ -32,6 +35,7 @@ class FaultyCriu final : public Criu {
     ++tries;
     if (!before.ok() && tries <= fails) return before;
     SIDING_RETURN_IF_ERROR(WriteFileAtomically(dump.image_folder + "/pages-1.img", "pages"));
+    while_frozen();
     SIDING_RETURN_IF_ERROR(post_dump([this] { return held; }));
     at_the_end();
     return after;
@@ -42,6 +46,7 @@ class FaultyCriu final : public Criu {
   absl::Status before;
   int tries = 0, fails = 1 << 10;  // how often it was tried, and fails with `before`
   absl::Status after;
+  std::function<void()> while_frozen = [] {};
   std::function<void()> at_the_end = [] {};
 };
 
@@ -126,6 +131,22 @@ TEST_F(RunDumpTest, CommitMakesTheImageVisibleWithItsRecordOfFiles) {
 TEST_F(RunDumpTest, AnImageOfATaskThatRunsAgainDoesNotCount) {
   criu_.held = absl::UnavailableError("criu is dead");
   EXPECT_TRUE(absl::IsUnavailable(Run()));
+  EXPECT_THAT(Images(), IsEmpty());
+  EXPECT_FALSE(DraftsLeft());
+}
+
+// CRIU has looked at the socket by then, and found nothing.
+TEST_F(RunDumpTest, ADatagramThatComesMeanwhileIsNotLost) {
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(socket.get(), name, size), 0);
+  ASSERT_EQ(getsockname(socket.get(), name, &size), 0);
+  criu_.while_frozen = [&] { ASSERT_EQ(sendto(socket.get(), "x", 1, 0, name, size), 1); };
+  EXPECT_THAT(std::string(Run().message()), HasSubstr("has not read the datagrams"));
   EXPECT_THAT(Images(), IsEmpty());
   EXPECT_FALSE(DraftsLeft());
 }

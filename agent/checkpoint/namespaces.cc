@@ -63,8 +63,10 @@ std::string TaskNamespaces::WhyNotDumpable(const std::string& links) const {
   for (size_t i = 0; i < kKinds.size(); ++i) {
     const std::string is = TargetOf(absl::StrCat(links, "/", kKinds[i].link));
     if (is == own_[i]) continue;
-    // No process has been begun in it yet: its link leads nowhere. Or the process is gone.
-    if (is.empty() && TargetOf(absl::StrCat(links, "/pid")).empty()) return "";
+    // A link leads nowhere where no process has been begun in a namespace for children, or where the process
+    // is about to end: the first namespaces that it leaves are these.
+    const bool for_children = std::strcmp(kKinds[i].link, kKinds[i].of_init) != 0;
+    if (is.empty() && (!for_children || TargetOf(absl::StrCat(links, "/uts")).empty())) return "";
     return absl::StrCat("has a ", kKinds[i].what, " namespace of its own");
   }
   return "";

@@ -1,6 +1,5 @@
 #include "agent/checkpoint/precheck.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
 #include <netinet/in.h>
@@ -14,7 +13,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -88,16 +86,6 @@ bool Same(pid_t one, pid_t other, int what) {
   return syscall(SYS_kcmp, one, other, what, 0, 0) <= 0;  // or one is gone
 }
 
-std::vector<pid_t> ThreadsIn(pid_t pid) {
-  std::vector<pid_t> threads;
-  const std::string folder = absl::StrCat("/proc/", pid, "/task");
-  const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
-  while (const dirent* entry = dir ? readdir(dir.get()) : nullptr) {
-    if (const pid_t thread = std::atoi(entry->d_name); thread > 0) threads.push_back(thread);
-  }
-  return threads;
-}
-
 bool IsRoots(pid_t pid) {
   struct stat info {};
   return stat(absl::StrCat("/proc/", pid).c_str(), &info) == 0 && info.st_uid == 0;
@@ -159,7 +147,7 @@ class Look {
 
   std::string WhyNotThreads(pid_t pid) const {
     const bool may_have_others = IsRoots(pid);
-    for (const pid_t thread : ThreadsIn(pid)) {
+    for (const pid_t thread : ThreadIdsOf(pid)) {
       const int policy = sched_getscheduler(thread) & ~SCHED_RESET_ON_FORK;
       if (policy == kDeadline || policy == kOfBpf) return "is scheduled by a deadline or a policy of its own";
       // What the thread of this look does not share is a list of operations that would be undone. One is

@@ -159,6 +159,8 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
     order.set_shared_memory(shared->second);
   const auto files = manifest->metadata.find(kMetadataFiles);
   order.set_files(files == manifest->metadata.end() ? "[]" : files->second);
+  if (const auto threads = manifest->metadata.find(kMetadataThreads); threads != manifest->metadata.end())
+    order.set_threads(threads->second);
   if (const auto held = manifest->metadata.find(kMetadataHeld); held != manifest->metadata.end())
     order.set_held(held->second);
   MutexLock lock(mutex_);

@@ -233,6 +233,8 @@ void AwaitMemory(pid_t root) {
 
 int64_t ThreadsOf(pid_t pid) { return std::max<int64_t>(0, ReadStatusNumber(pid, "Threads")); }
 
+std::vector<pid_t> ThreadIdsOf(pid_t pid) { return Numbers(ProcPath(pid, "task")); }
+
 Bytes TreeResident(pid_t root) {
   Bytes sum;
   for (pid_t pid : ProcessTree(root)) {

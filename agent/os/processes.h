@@ -85,6 +85,7 @@ Bytes TreeResident(pid_t root);
 
 // Of one process; 0: it has ended.
 int64_t ThreadsOf(pid_t pid);
+std::vector<pid_t> ThreadIdsOf(pid_t pid);
 
 // RAM that programs could have now, of the machine. 0: the kernel does not tell.
 Bytes AvailableMemory();

@@ -13,6 +13,7 @@
 #include "agent/checkpoint/recreated_names.h"
 #include "agent/checkpoint/shared_memory.h"
 #include "agent/checkpoint/stdio.h"
+#include "agent/checkpoint/thread_settings.h"
 #include "agent/criu/criu.h"
 #include "agent/os/account.h"
 #include "agent/os/processes.h"
@@ -92,6 +93,13 @@ void CloseFence(const agent::ShimRequest& request) {
   FenceOf(request).Hold(most, gpus ? kRoomForDriver : kRoomForCriu);
 }
 
+absl::Status PutSettingsBack(const agent::ShimRequest& request, pid_t init, std::vector<std::string>& notes) {
+  if (request.restore().threads().empty()) return absl::OkStatus();
+  SIDING_ASSIGN_OR_RETURN(const auto settings, ThreadSettingsFromJson(request.restore().threads()));
+  for (std::string& note : PutThreadSettingsBack(init, settings)) notes.push_back(std::move(note));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const std::string& folder,
@@ -125,6 +133,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
     // What has been removed since it was opened.
     SIDING_RETURN_IF_ERROR(OutsideProblem(CheckRecreatedNames(init, account)));
     CloseFence(request);
+    SIDING_RETURN_IF_ERROR(PutSettingsBack(request, init, task.notes));
     return WriteInit(folder, init);
   };
   SIDING_ASSIGN_OR_RETURN(const StdioPipes pipes, PipesFromText(request.restore().pipes()));

@@ -57,6 +57,17 @@ class Docs(unittest.TestCase):
                       if not name.endswith("/NAME.md") and not (ROOT / name).is_file()]
         self.assertEqual(wrong, [])
 
+    def test_each_kind_of_kernel_state_has_a_row_and_a_test(self):
+        page = (DOCS / "admin/checkpoints.md").read_text()
+        table = page[page.index("## What the kernel keeps"):].split("\n## ")[0]
+        rows = set(re.findall(r"`([a-z0-9_]+)`", " ".join(row.split("|")[2] for row in table.splitlines()
+                                                          if row.startswith("| "))))
+        tests = re.sub(r"(?s)//[^\n]*", "", (ROOT / "agent/node/state_test.cc").read_text())
+        suites = tests[tests.index("INSTANTIATE_TEST_SUITE_P"):tests.index("TEST_F(StateTest")]
+        made = set(re.findall(r'\{"(\w+)", \w+\}', (ROOT / "agent/node/state_job.c").read_text()))
+        self.assertEqual(rows, made)
+        self.assertEqual({state for state in made if f'"{state}"' not in suites}, set())
+
     def test_every_page_is_in_the_index(self):
         index = DOCS / "README.md"
         named = {(DOCS / name).resolve() for name, _ in LINK.findall(index.read_text())}

@@ -92,7 +92,7 @@ def violations(path, text):
         target = next((f for f in FOLDERS if included.startswith(f + "/")), None)
         if home is None or target is None or included.startswith(home + "/"):
             continue
-        may = OURS[home] + (TESTS_ALSO.get(home, []) if path.endswith("_test.cc") else [])
+        may = OURS[home] + (TESTS_ALSO.get(home, []) if path.endswith(("_test.cc", "_fixture.h")) else [])
         if not any(included == a or included.startswith(a + "/") for a in may):
             found.append(f"{path} includes {included}; {home} may use {', '.join(OURS[home]) or 'nothing of ours'}")
     return found
@@ -123,7 +123,8 @@ class Dependencies(unittest.TestCase):
 
     def test_a_program_with_a_fake_server_in_it_is_found(self):
         self.assertTrue(violations("controller/platform/kubernetes/watch/x.cc", '#include "controller/platform/kubernetes/fake/fake_transport.h"\n'))
-        self.assertFalse(violations("controller/platform/kubernetes/watch/x_test.cc", '#include "controller/platform/kubernetes/fake/fake_transport.h"\n'))
+        for of_tests in ("x_test.cc", "x_fixture.h"):
+            self.assertFalse(violations(f"controller/platform/kubernetes/watch/{of_tests}", '#include "controller/platform/kubernetes/fake/fake_transport.h"\n'))
 
     def test_a_model_with_messages_is_found(self):
         self.assertTrue(violations("model/x.h", '#include "siding/v1/api.pb.h"\n'))

@@ -35,6 +35,12 @@ std::string ProtocolOf(const std::string& link, uint64_t inode) {
 
 bool IsRefusal(int error) { return error == EACCES || error == EPERM; }
 
+// One that is just ending cannot be looked into either.
+bool IsRunning(pid_t pid) {
+  const auto stat = ReadProcessStat(pid);
+  return stat && stat->state != 'Z' && stat->state != 'X';
+}
+
 }  // namespace
 
 std::string OpenDescriptor::link() const { return absl::StrCat("/proc/", pid, "/fd/", fd); }
@@ -49,11 +55,12 @@ OpenDescriptors FindDescriptors(const std::vector<pid_t>& tree) {
   for (const pid_t pid : tree) {
     const std::string folder = absl::StrCat("/proc/", pid, "/fd");
     const std::unique_ptr<DIR, int (*)(DIR*)> dir(opendir(folder.c_str()), closedir);
-    if (!dir && IsRefusal(errno)) found.hidden = pid;
+    if (!dir && IsRefusal(errno) && IsRunning(pid)) found.hidden = pid;
     while (const dirent* entry = dir ? readdir(dir.get()) : nullptr) {
       const std::string link = absl::StrCat(folder, "/", entry->d_name);
       OpenDescriptor one{pid, std::atoi(entry->d_name), TargetOf(link), 0, ""};
-      if (one.target.empty() && entry->d_name[0] != '.' && IsRefusal(errno)) found.hidden = pid;
+      if (one.target.empty() && entry->d_name[0] != '.' && IsRefusal(errno) && IsRunning(pid))
+        found.hidden = pid;
       if (one.target.empty()) continue;
       unsigned long inode = 0;
       if (std::sscanf(one.target.c_str(), "socket:[%lu]", &inode) == 1) one.socket = inode;

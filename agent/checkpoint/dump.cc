@@ -84,6 +84,12 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
     if (poll(&ended, 1, 0) == 0) repaired += EndRepair(plan.init);
   };
   dump.on_end = repair;
+  // What comes later comes from outside, to a job that is away, as after the dump. They may read it at the
+  // next try.
+  dump.on_stopped = [&] {
+    const std::string queued = FindQueued(plan.init);
+    return queued.empty() ? absl::OkStatus() : PassingError(queued);
+  };
 
   bool written = false, committed = false;
   std::vector<SharedMemoryFile> shared;
@@ -92,9 +98,6 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
     SIDING_RETURN_IF_ERROR(
         FaultAtCriu<"agent.dump.frozen: criu has written everything, the task is frozen">());
     if (plan.user.as_user) SIDING_RETURN_IF_ERROR(GiveFolder(draft->path(), geteuid(), getegid()));
-    // It may have come after the precheck.
-    if (std::string queued = FindQueued(plan.init); !queued.empty())
-      return absl::FailedPreconditionError(queued);
     SIDING_ASSIGN_OR_RETURN(
         shared, SaveSharedMemory(plan.init, plan.account, plan.shared_mark, draft->path(), abandon));
     SIDING_RETURN_IF_ERROR(

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <ctime>
+#include <functional>
 
 #include "common/files.h"
 #include "common/status.h"
@@ -23,9 +24,9 @@ bool MayBlock(int fd) {
   return fstatfs(fd, &fs) != 0 || fs.f_type == FUSE_SUPER_MAGIC;
 }
 
-absl::StatusOr<std::string> Read(int fd, int64_t size) {
+absl::StatusOr<std::string> Read(int fd, int64_t size, const std::function<bool(int64_t)>& go_on = {}) {
   store::StreamHash hash;
-  SIDING_RETURN_IF_ERROR(store::HashRange(fd, 0, size, hash));
+  SIDING_RETURN_IF_ERROR(store::HashRange(fd, 0, size, hash, go_on));
   return hash.Checksum();
 }
 
@@ -37,7 +38,7 @@ absl::StatusOr<std::string> ContentOf(const std::string& path, int64_t size) {
   return Read(fd.get(), size);
 }
 
-std::string FileContents::Of(const std::string& link, const struct stat& info, Bytes& budget) {
+std::string FileContents::Of(const std::string& link, const struct stat& info, ReadBudget& budget) {
   const int64_t modified = Nanoseconds(info.st_mtim), changed = Nanoseconds(info.st_ctim);
   const std::pair id(info.st_dev, info.st_ino);
   {
@@ -47,14 +48,15 @@ std::string FileContents::Of(const std::string& link, const struct stat& info, B
         it->second.changed_ns == changed)
       return it->second.checksum;
   }
-  if (info.st_size > budget.value) return "";
+  if (info.st_size > budget.bytes.value) return "";
   const UniqueFd path(open(link.c_str(), O_PATH | O_CLOEXEC));
   if (!path.valid() || MayBlock(path.get())) return "";
   const UniqueFd fd(open(link.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!fd.valid()) return "";
-  auto checksum = Read(fd.get(), info.st_size);
+  budget.bytes -= Bytes{info.st_size};
+  auto checksum =
+      Read(fd.get(), info.st_size, [&](int64_t) { return std::chrono::steady_clock::now() < budget.until; });
   if (!checksum.ok()) return "";
-  budget -= Bytes{info.st_size};
   // What was changed this moment may be changed once more within the same tick of the file system's clock.
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdint>
 #include <ctime>
 #include <map>
@@ -22,14 +23,20 @@ inline int64_t Nanoseconds(const timespec& t) { return t.tv_sec * 1'000'000'000L
 // last place.
 absl::StatusOr<std::string> ContentOf(const std::string& path, int64_t size);
 
+// What reading may cost together, of one dump: the processes wait for it.
+struct ReadBudget {
+  Bytes bytes;
+  std::chrono::steady_clock::time_point until;
+};
+
 // Remembers them as long as a file's times and length say that nothing has changed, so that a file that is
 // dumped again is not read again. Thread-safe.
 class FileContents {
  public:
   // Of the file to which a link in /proc leads; `info` is the file's. Empty if it is not known, and either is
-  // longer than `budget`, which becomes smaller by what was read, or cannot be read, or a process might have
-  // to answer for it (FUSE).
-  std::string Of(const std::string& link, const struct stat& info, Bytes& budget);
+  // beyond the budget, which becomes smaller by what was read, or cannot be read, or a process might have to
+  // answer for it (FUSE).
+  std::string Of(const std::string& link, const struct stat& info, ReadBudget& budget);
 
  private:
   struct Known {

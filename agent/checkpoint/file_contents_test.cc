@@ -33,15 +33,15 @@ class FileContentsTest : public ::testing::Test {
   std::string path_;
   struct stat info_ {};
   FileContents contents_;
-  Bytes budget_{100};
+  ReadBudget budget_{Bytes{100}, std::chrono::steady_clock::time_point::max()};
 };
 
 TEST_F(FileContentsTest, IsReadOnceAsLongAsTheTimesAreTheSame) {
   Write("one", 1);
   EXPECT_EQ(Content(), store::ChecksumOf("one"));
-  EXPECT_EQ(budget_.value, 97);
+  EXPECT_EQ(budget_.bytes.value, 97);
   EXPECT_EQ(Content(), store::ChecksumOf("one"));
-  EXPECT_EQ(budget_.value, 97) << "it was read again";
+  EXPECT_EQ(budget_.bytes.value, 97) << "it was read again";
 }
 
 TEST_F(FileContentsTest, IsReadAgainAfterAChange) {
@@ -56,13 +56,19 @@ TEST_F(FileContentsTest, WhatWasChangedThisMomentIsNotRemembered) {
   Write("one", time(nullptr) + far);
   Content();
   EXPECT_EQ(Content(), store::ChecksumOf("one"));
-  EXPECT_EQ(budget_.value, 94);
+  EXPECT_EQ(budget_.bytes.value, 94);
 }
 
 TEST_F(FileContentsTest, WhatIsLongerThanTheBudgetIsNotRead) {
   Write(std::string(101, 'x'), 1);
   EXPECT_EQ(Content(), "");
-  EXPECT_EQ(budget_.value, 100);
+  EXPECT_EQ(budget_.bytes.value, 100);
+}
+
+TEST_F(FileContentsTest, WhatTakesLongerThanTheBudgetIsNotKnown) {
+  Write("one", 1);
+  budget_.until = {};
+  EXPECT_EQ(Content(), "");
 }
 
 TEST_F(FileContentsTest, AFileThatHasBecomeShorterIsNotKnown) {

@@ -88,7 +88,7 @@ void Record::Add(const std::string& link, bool append_flag, bool writable, int64
 
 std::vector<OpenFile> Record::Files(FileContents& contents) const {
   std::vector<OpenFile> files;
-  Bytes budget = kMostRead;
+  ReadBudget budget{kMostRead, std::chrono::steady_clock::now() + kMostReading};
   for (const auto& [path, recorded] : by_path_) {
     files.push_back(recorded.file);
     files.back().always_appends = !recorded.others;

@@ -37,8 +37,10 @@ struct OpenFile {
 
 // Regular files of real file systems that some process of the tree has open, or mapped shared and writable;
 // sorted by path. Deleted ones are left out, and those of `in_image`: they are part of the image. What is in
-// those that are only read is asked of `contents`, of kMostRead together. The processes must be frozen.
+// those that are only read is asked of `contents`, of kMostRead and for kMostReading together. The processes
+// must be frozen.
 inline constexpr Bytes kMostRead{256 << 20};  // a tenth of a second, from memory
+inline constexpr Duration kMostReading = std::chrono::milliseconds(200);
 absl::StatusOr<std::vector<OpenFile>> RecordOpenFiles(pid_t root, FileContents& contents,
                                                       const FileIds& in_image = {});
 

@@ -23,7 +23,6 @@
 #include "agent/checkpoint/descriptors.h"
 #include "agent/checkpoint/kernel_state.h"
 #include "agent/checkpoint/namespaces.h"
-#include "agent/checkpoint/queues.h"
 #include "agent/checkpoint/tracers.h"
 #include "agent/os/held.h"
 #include "agent/os/processes.h"
@@ -91,6 +90,17 @@ bool IsRoots(pid_t pid) {
   return stat(absl::StrCat("/proc/", pid).c_str(), &info) == 0 && info.st_uid == 0;
 }
 
+// Or has ended.
+bool IsEnding(pid_t pid, pid_t thread) {
+  constexpr unsigned kExiting = 0x4;  // PF_EXITING, in include/linux/sched.h
+  const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/task/", thread, "/stat"));
+  const size_t name_end = stat.ok() ? stat->rfind(')') : std::string::npos;
+  unsigned flags = 0;
+  return name_end == std::string::npos ||
+         std::sscanf(stat->c_str() + name_end, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1 ||
+         (flags & kExiting) != 0;
+}
+
 std::string JoinedGroup(int fd, const std::vector<MulticastGroup>& groups) {
   for (const MulticastGroup& group : groups) {
     group_filter asked = {};
@@ -122,7 +132,7 @@ class Look {
     if (std::string why = WhyNotMulticast(descriptors.all); !why.empty()) return why;
     if (!ipc_.message_queue.empty())
       return absl::StrCat("the POSIX message queue /", ipc_.message_queue, " would be lost");
-    return Queues(root_, descriptors.all).FindLasting();
+    return "";
   }
 
  private:
@@ -132,8 +142,12 @@ class Look {
 
   std::string WhyNotProcess(pid_t pid) const {
     const std::string folder = absl::StrCat("/proc/", pid);
-    if (const auto stat = ReadProcessStat(pid); !stat || stat->state == 'Z')
-      return stat && stat->threads > 1 ? "has ended its first thread and not the others" : "";
+    if (const auto stat = ReadProcessStat(pid); !stat || stat->state == 'Z') {
+      for (const pid_t thread : ThreadIdsOf(pid)) {
+        if (thread != pid && !IsEnding(pid, thread)) return "has ended its first thread and not the others";
+      }
+      return "";
+    }
     if (std::string why = namespaces_.WhyNotDumpable(folder + "/ns"); !why.empty()) return why;
     if (std::string why = WhyNotDumpableProgram(TargetOf(folder + "/exe")); !why.empty()) return why;
     if (std::string why = WhyNotDumpableProcFile(TargetOf(folder + "/cwd")); !why.empty()) return why;
@@ -155,8 +169,12 @@ class Look {
       if (ipc_.has_semaphores && !Same(gettid(), thread, KCMP_SYSVSEM))
         return "may have System V semaphores to put back at its end (SEM_UNDO), which would be forgotten";
       if (thread == pid) continue;
-      if (!Same(pid, thread, KCMP_FS)) return "has a thread with a working folder of its own (CLONE_FS)";
-      if (!Same(pid, thread, KCMP_FILES)) return "has a thread with descriptors of its own (CLONE_FILES)";
+      // A thread that is ending has given up both, or the process itself has.
+      const char* const own = !Same(pid, thread, KCMP_FS)      ? "a working folder of its own (CLONE_FS)"
+                              : !Same(pid, thread, KCMP_FILES) ? "descriptors of its own (CLONE_FILES)"
+                                                               : nullptr;
+      if (own != nullptr && !IsEnding(pid, thread) && !IsEnding(pid, pid))
+        return absl::StrCat("has a thread with ", own);
       if (!may_have_others) continue;
       const std::string links = absl::StrCat("/proc/", pid, "/task/", thread, "/ns");
       if (const std::string why = namespaces_.WhyNotDumpable(links); !why.empty())

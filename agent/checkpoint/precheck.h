@@ -14,8 +14,8 @@ namespace siding {
 enum class GpuDevices { kStay, kLeave };
 
 // Why CRIU could not dump the tree, or would lose something of it ("process 17 (solver) uses io_uring");
-// empty: nothing is known against it. It waits up to half a second for queues to run empty, see queues.h. For
-// root.
+// empty: nothing is known against it. What comes and goes (queues.h) is asked for when a dump has stopped it.
+// For root.
 std::string WhyNotDumpable(pid_t root, GpuDevices gpus = GpuDevices::kStay);
 
 // A process of the tree is Slurm's srun, which talks to Slurm over the network all the time; its pid, 0 for

@@ -4,12 +4,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include <chrono>
 #include <cstddef>
-#include <thread>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/checkpoint/descriptors.h"
 #include "agent/checkpoint/kernel_state.h"
 #include "agent/os/held.h"
 #include "agent/os/processes.h"
@@ -18,8 +19,6 @@
 namespace siding {
 namespace {
 
-constexpr int kRounds = 10;
-constexpr auto kPause = std::chrono::milliseconds(50);
 constexpr char kInotify[] = "anon_inode:inotify";
 
 int OptionOf(int fd, int option) {
@@ -54,7 +53,17 @@ std::string Of(const OpenDescriptor& descriptor, const std::string& what) {
   return absl::StrCat("process ", descriptor.pid, " (", ProgramOf(descriptor.pid), ") ", what);
 }
 
-}  // namespace
+class Queues {
+ public:
+  Queues(pid_t root, const std::vector<OpenDescriptor>& descriptors);
+  std::string Find() const;
+
+ private:
+  std::string FindInTables() const;
+
+  const pid_t root_;
+  std::vector<OpenDescriptor> inet_, unix_, inotify_;
+};
 
 Queues::Queues(pid_t root, const std::vector<OpenDescriptor>& descriptors) : root_(root) {
   for (const OpenDescriptor& one : descriptors) {
@@ -97,14 +106,7 @@ std::string Queues::Find() const {
   return "";
 }
 
-std::string Queues::FindLasting() const {
-  std::string why = Find();
-  for (int round = 0; round < kRounds && !why.empty(); ++round) {
-    std::this_thread::sleep_for(kPause);
-    why = Find();
-  }
-  return why.empty() ? "" : why + ", which would be lost";
-}
+}  // namespace
 
 std::string FindQueued(pid_t root) {
   const std::string why = Queues(root, FindDescriptors(ProcessTree(root)).all).Find();

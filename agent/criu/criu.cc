@@ -27,7 +27,7 @@ namespace {
 constexpr char kInstalled[] = "/opt/siding/sbin/criu";
 constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
-constexpr char kActsOnFilesAsUser[] = "files-as-user-5";  // what the patch says in the place of a name
+constexpr char kActsOnFilesAsUser[] = "files-as-user-6";  // what the patch says in the place of a name
 constexpr char kActsAsUserSomehow[] = "files-as-user-";
 constexpr Duration kDumpUndoPatience = std::chrono::seconds(10);
 constexpr char kPasses[] = "siding/passes";
@@ -163,6 +163,8 @@ class SwrkCriu final : public Criu {
       SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.dump: criu is about to be told to dump">());
       const auto on_notify = [&](const criu::Notification& notification) {
         decision = FaultAtCriu<"criu.dump.step: criu has got to a step of the dump">();
+        if (!decision.ok()) return false;
+        if (notification.script() == "network-lock" && dump.on_stopped) decision = dump.on_stopped();
         if (!decision.ok()) return false;
         if (notification.script() != "post-dump") return true;
         asked = true;

@@ -40,6 +40,9 @@ struct CriuDump {
   const std::atomic<bool>* abandon = nullptr;
   // Called on another thread as soon as CRIU has ended, however it did; not after Dump() has returned.
   std::function<void()> on_end;
+  // Asked when all processes are stopped and nothing has been written; an error ends the dump with it. May be
+  // empty; not asked by a criu that does not act on files as the user.
+  std::function<absl::Status()> on_stopped;
 };
 
 // A descriptor of the caller's that takes the place of one that the image cannot hold, such as "pipe:[4711]".

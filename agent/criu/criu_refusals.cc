@@ -136,8 +136,7 @@ constexpr Known kKnown[] = {
     {"Timeout reached. Try to interrupt: *",
      "its processes could not be stopped in 10 s: one of them waits for a file system or a device, which "
      "does not "
-     "answer",
-     true},
+     "answer"},
     {"A session leader of * is outside of its pid namespace",
      "one of its processes belongs to a session that was begun outside of the job"},
     {"Zombies with threads are not supported", kThreads, true},

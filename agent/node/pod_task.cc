@@ -305,7 +305,7 @@ void PodTask::DoDump(const v1::ToAgent& command) {
     if (!host_.criu) return absl::UnavailableError("no checkpoint on this node: " + host_.criu_problem);
     SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(command.dump().tier()));
     SIDING_ASSIGN_OR_RETURN(const ContainerRef container, Container());
-    SIDING_RETURN_IF_ERROR(host_.containers->Pause(container));
+    SIDING_RETURN_IF_ERROR(PauseWithNothingQueued(*host_.containers, container, was_frozen));
     PodDumpPlan plan;
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.container = container;

@@ -65,39 +65,58 @@ TEST_P(RefusedStateTest, IsKnownBeforehand) {
 
 INSTANTIATE_TEST_SUITE_P(
     Table, RefusedStateTest,
+    ::testing::Values(Refused{"vdso_unmapped", ") has unmapped the kernel's vdso"},
+                      Refused{"thread_proc_file", "/stat open, of a thread"},
+                      Refused{"proc_folder", ") has the folder /proc/2 open"},
+                      Refused{"proc_working_folder", ") has the folder /proc/2 open"},
+                      Refused{"memfd_program", ") runs from memory (memfd)"},
+                      Refused{"user_namespace", ") has a user namespace of its own"},
+                      Refused{"pid_namespace", ") has a pid namespace of its own"},
+                      Refused{"pid_namespace_for_children", ") has a pid namespace of its own"},
+                      Refused{"network_namespace", ") has a network namespace of its own"},
+                      Refused{"thread_namespace", ") has a thread that has a uts namespace of its own"},
+                      Refused{"message_queue_open", ") has the POSIX message queue /q open"},
+                      Refused{"message_queue_closed", "the POSIX message queue /q would be lost"},
+                      Refused{"zombie_leader", ") has ended its first thread and not the others"},
+                      Refused{"semaphore_undo",
+                              ") may have System V semaphores to put back at its end (SEM_UNDO)"},
+                      Refused{"multicast", ") gets what is sent to 239.1.2.3 (multicast)"},
+                      Refused{"multicast6", ") gets what is sent to ff02::1234 (multicast)"},
+                      Refused{"thread_working_folder", ") has a thread with a working folder of its own"},
+                      Refused{"thread_descriptors", ") has a thread with descriptors of its own"},
+                      Refused{"cgroup_file", "open, of its own cgroup"},
+                      Refused{"deadline_scheduling", ") is scheduled by a deadline"},
+                      Refused{"personality", ") has a personality of its own (setarch: 00000008)"},
+                      Refused{"eventfd_semaphore", ") has an eventfd that counts as a semaphore"},
+                      Refused{"packet_pipe", ") has a pipe of packets"},
+                      Refused{"mptcp", ") has a socket of the kind MPTCP"},
+                      Refused{"vsock", ") has a socket of the kind AF_VSOCK"},
+                      Refused{"userfaultfd", ") uses userfaultfd"},
+                      Refused{"landlock_rules", ") has rules of landlock open"},
+                      Refused{"secret_memory", ") uses memory that even the kernel does not read"}),
+    [](const auto& info) { return info.param.state; });
+
+class QueuedStateTest : public StateTest, public ::testing::WithParamInterface<Refused> {};
+
+TEST_P(QueuedStateTest, IsSeenWhenTheProcessesAreStopped) {
+  Make(GetParam().state);
+  if (IsSkipped()) return;
+  EXPECT_EQ(WhyNotDumpable(InitPid()), "") << "it may be read at any moment";
+  EXPECT_THAT(FindQueued(InitPid()), HasSubstr(GetParam().why));
+  Dump(2, "1.1");
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr(GetParam().why));
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0) << "it has all of it still";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, QueuedStateTest,
     ::testing::Values(
-        Refused{"vdso_unmapped", ") has unmapped the kernel's vdso"},
-        Refused{"thread_proc_file", "/stat open, of a thread"},
-        Refused{"proc_folder", ") has the folder /proc/2 open"},
-        Refused{"proc_working_folder", ") has the folder /proc/2 open"},
-        Refused{"memfd_program", ") runs from memory (memfd)"},
-        Refused{"user_namespace", ") has a user namespace of its own"},
-        Refused{"pid_namespace", ") has a pid namespace of its own"},
-        Refused{"pid_namespace_for_children", ") has a pid namespace of its own"},
-        Refused{"network_namespace", ") has a network namespace of its own"},
-        Refused{"thread_namespace", ") has a thread that has a uts namespace of its own"},
-        Refused{"message_queue_open", ") has the POSIX message queue /q open"},
-        Refused{"message_queue_closed", "the POSIX message queue /q would be lost"},
-        Refused{"zombie_leader", ") has ended its first thread and not the others"},
         Refused{"udp_queued", ") has not read the datagrams that have come to its socket (udp)"},
         Refused{"inotify_queued", ") has not read the events of files that it watches (inotify)"},
         Refused{"unix_sender", ") has not read the datagrams that have come to its Unix socket"},
         Refused{"unix_credentials_queued", "that tells the sender (SO_PASSCRED)"},
-        Refused{"tcp_backlog", ") has not accepted a connection"},
-        Refused{"semaphore_undo", ") may have System V semaphores to put back at its end (SEM_UNDO)"},
-        Refused{"multicast", ") gets what is sent to 239.1.2.3 (multicast)"},
-        Refused{"multicast6", ") gets what is sent to ff02::1234 (multicast)"},
-        Refused{"thread_working_folder", ") has a thread with a working folder of its own"},
-        Refused{"thread_descriptors", ") has a thread with descriptors of its own"},
-        Refused{"cgroup_file", "open, of its own cgroup"},
-        Refused{"deadline_scheduling", ") is scheduled by a deadline"},
-        Refused{"personality", ") has a personality of its own (setarch: 00000008)"},
-        Refused{"eventfd_semaphore", ") has an eventfd that counts as a semaphore"},
-        Refused{"packet_pipe", ") has a pipe of packets"},
-        Refused{"mptcp", ") has a socket of the kind MPTCP"},
-        Refused{"vsock", ") has a socket of the kind AF_VSOCK"}, Refused{"userfaultfd", ") uses userfaultfd"},
-        Refused{"landlock_rules", ") has rules of landlock open"},
-        Refused{"secret_memory", ") uses memory that even the kernel does not read"}),
+        Refused{"tcp_backlog", ") has not accepted a connection"}),
     [](const auto& info) { return info.param.state; });
 
 class RestoredStateTest : public StateTest, public ::testing::WithParamInterface<const char*> {};
@@ -139,20 +158,6 @@ INSTANTIATE_TEST_SUITE_P(Table, LostStateTest,
                                            "directory_notification", "multicast_ttl", "same_page_merging",
                                            "no_code_from_data", "urgent_byte"),
                          [](const auto& info) { return info.param; });
-
-// A datagram that comes when the task is frozen, or right before that.
-TEST_F(StateTest, WhatHasComeSinceTheQuestionIsSeen) {
-  Make("udp_queued");
-  EXPECT_THAT(FindQueued(InitPid()), HasSubstr("has not read the datagrams"));
-}
-
-TEST_F(StateTest, AJobWithWhatIsRefusedRunsOn) {
-  Make("inotify_queued");
-  Dump(2, "1.1");
-  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("(inotify)"));
-  OpenGate();
-  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0) << "it has its events still";
-}
 
 }  // namespace
 }  // namespace siding

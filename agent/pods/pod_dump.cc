@@ -1,14 +1,17 @@
 #include "agent/pods/pod_dump.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/dump_steps.h"
 #include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/queues.h"
 #include "agent/checkpoint/repair.h"
 #include "agent/os/held.h"
 #include "agent/os/processes.h"
@@ -19,6 +22,9 @@
 
 namespace siding {
 namespace {
+
+constexpr int kPauses = 4;
+constexpr auto kBetweenPauses = std::chrono::milliseconds(100);
 
 // What would make a restore fail, and each one after it, is said before anything is done. Of a frozen
 // container.
@@ -45,6 +51,19 @@ absl::Status CheckProcesses(const ContainerConfig& config, pid_t init) {
 }
 
 }  // namespace
+
+absl::Status PauseWithNothingQueued(ContainerRuntime& runtime, const ContainerRef& container,
+                                    bool was_paused) {
+  SIDING_ASSIGN_OR_RETURN(const pid_t init, runtime.InitOf(container));
+  for (int tries = 1;; ++tries) {
+    SIDING_RETURN_IF_ERROR(runtime.Pause(container));
+    const std::string queued = was_paused ? "" : FindQueued(init);
+    if (queued.empty()) return absl::OkStatus();
+    if (tries == kPauses) return absl::FailedPreconditionError(queued);
+    SIDING_RETURN_IF_ERROR(runtime.Resume(container));
+    std::this_thread::sleep_for(kBetweenPauses);
+  }
+}
 
 absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodDumpPlan& plan,
                         DumpObserver& observer) {

@@ -25,4 +25,9 @@ struct PodDumpPlan {
 absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodDumpPlan& plan,
                         DumpObserver& observer);
 
+// Pauses the container when its processes have read what has come to them, which no image has: if not, they
+// run on for a moment, some times. One that was paused before stays so.
+absl::Status PauseWithNothingQueued(ContainerRuntime& runtime, const ContainerRef& container,
+                                    bool was_paused);
+
 }  // namespace siding

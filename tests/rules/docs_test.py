@@ -63,7 +63,7 @@ class Docs(unittest.TestCase):
         rows = set(re.findall(r"`([a-z0-9_]+)`", " ".join(row.split("|")[2] for row in table.splitlines()
                                                           if row.startswith("| "))))
         tests = re.sub(r"(?s)//[^\n]*", "", (ROOT / "agent/node/state_test.cc").read_text())
-        suites = tests[tests.index("INSTANTIATE_TEST_SUITE_P"):tests.index("TEST_F(StateTest")]
+        suites = tests[tests.index("INSTANTIATE_TEST_SUITE_P"):]
         made = set(re.findall(r'\{"(\w+)", \w+\}', (ROOT / "agent/node/state_job.c").read_text()))
         self.assertEqual(rows, made)
         self.assertEqual({state for state in made if f'"{state}"' not in suites}, set())

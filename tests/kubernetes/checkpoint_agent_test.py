@@ -458,13 +458,13 @@ class Checkpoint(AgentCase):
         with socket.create_server(("0.0.0.0", 0)) as server:
             started, end = self.start_connected(server)
             with end:
-                self.assert_cannot_dump(*started, "Connected TCP socket")
+                self.assert_cannot_dump(*started, "a TCP connection that leads out of the job")
 
     def test_a_pod_with_a_connection_that_outside_has_closed_is_not_put_into_an_image(self):
         with socket.create_server(("0.0.0.0", 0)) as server:
             started, end = self.start_connected(server)
             end.close()
-            self.assert_cannot_dump(*started, "Connected TCP socket")
+            self.assert_cannot_dump(*started, "a TCP connection that leads out of the job")
 
     def test_a_pod_with_a_terminal_is_not_put_into_an_image(self):
         self.assert_cannot_dump(*self.start(container={"tty": True}), "terminal")

@@ -4,7 +4,7 @@ import os
 import pathlib
 import re
 
-from cluster import FREEZERS, marked_processes
+from cluster import FREEZERS, marked_processes, paths
 from isolated import packet_rules
 
 
@@ -31,8 +31,7 @@ def processes(cluster):
 
 
 def cgroups(cluster):
-    return [f"cgroup {group}" for root in FREEZERS for node in cluster.nodes
-            for group in pathlib.Path(root, node).glob("*/")]
+    return [f"cgroup {group}" for root in FREEZERS for node in cluster.nodes for group in paths(root, f"{node}/*/")]
 
 
 def files(cluster):

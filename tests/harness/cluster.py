@@ -1,6 +1,7 @@
 """A cluster of local nodes for the demo and the end-to-end tests: one sidingd, some siding-agents, real
 processes, everything below one folder. Start it, use ctl(), stop it: nothing stays behind."""
 
+import glob
 import json
 import os
 import pathlib
@@ -49,6 +50,12 @@ def wait_for(what, condition, timeout=PATIENCE):
         if time.monotonic() > end:
             raise AssertionError(f"timed out after {timeout:.0f} s waiting for: {what}")
         time.sleep(0.02)  # the polling interval, not a guess at how long something takes
+
+
+def paths(folder, pattern):
+    """What matches below a folder in which others make and remove things meanwhile: where a folder vanishes while it is read,
+    pathlib's glob fails."""
+    return [pathlib.Path(path) for path in glob.glob(f"{glob.escape(str(folder))}/{pattern}", recursive=True)]
 
 
 def kill9(process):
@@ -108,7 +115,7 @@ def noted_processes(folder):
     """Living processes of which the agents whose state is below `folder` have noted that they are tasks' inits, and all that
     live below those. A restored task may have nothing of ours in its environment, and no shim any more."""
     namespaces = set()
-    for note in pathlib.Path(folder).glob("*/tasks/*/init.json"):
+    for note in paths(folder, "*/tasks/*/init.json"):
         try:
             said = json.loads(note.read_text())
         except (OSError, ValueError):
@@ -287,7 +294,7 @@ class Cluster:
 
     def cgroups(self, task="*", node="*"):
         """Of tasks and of their shims."""
-        return [group for root in FREEZERS for name in self.names() for group in pathlib.Path(root).glob(f"{node}/{task}.{name}*")]
+        return [group for root in FREEZERS for name in self.names() for group in paths(root, f"{node}/{task}.{name}*")]
 
     def task_folder(self, node, task):
         """What the agent keeps of a task such as 4.1.0; None: it does not know it."""

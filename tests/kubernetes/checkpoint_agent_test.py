@@ -7,7 +7,7 @@ import socket
 import subprocess
 
 from agent_case import NODE, TOOLS, AgentCase
-from case import MERGE_PATCH, PODS, main, wait_for
+from case import MERGE_PATCH, PODS, main, paths, wait_for
 from kubernetes_image import write_redis_image
 
 REDIS = "docker.io/siding/redis:1"
@@ -139,7 +139,7 @@ class Checkpoint(AgentCase):
         return self.image_files(self.name(), "*")
 
     def image_files(self, checkpoint, pattern):
-        return [file for file in (self.agents.shared / "images").rglob(pattern) if checkpoint in file.parts]
+        return [file for file in paths(self.agents.shared, f"images/**/{pattern}") if checkpoint in file.parts]
 
     # ---- out, and in again ----
     def test_a_job_goes_on_in_its_replacement_and_counts_no_failure(self):

@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from agent_case import JOBS, NODE, SavedPodsCase
-from case import MERGE_PATCH, PATIENCE, PODS, ROOT, kill9, main, wait_for
+from case import MERGE_PATCH, PATIENCE, PODS, ROOT, kill9, main, paths, wait_for
 from controller import ControllerCase
 
 # Each line follows from the one before it: what is lost, doubled or begun again shows. It ends when a test opens its gate.
@@ -356,7 +356,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.wait_durable("leaving")
         self.bed.call("DELETE", f"{JOBS}/leaving", {"propagationPolicy": "Background"})
         self.wait_state("leaving", "cancelled")
-        wait_for("its image to be deleted", lambda: not list((self.state / "shared/images").glob("*/*/*.img")))
+        wait_for("its image to be deleted", lambda: not paths(self.state, "shared/images/*/*/*.img"))
         wait_for("its checkpoint to be gone", lambda: not self.checkpoints_of("leaving"))
 
     def test_a_checkpoint_that_a_user_deletes_is_written_again(self):
@@ -375,7 +375,7 @@ class Checkpoint(ControllerCase, SavedPodsCase):
         self.vacate("dropped", first, "steer")
         self.bed.call("DELETE", f"{JOBS}/dropped", {"propagationPolicy": "Background"})
         self.wait_state("dropped", "cancelled")
-        wait_for("its image to be deleted", lambda: not list((self.state / "shared/images").glob("*/*/*.img")))
+        wait_for("its image to be deleted", lambda: not paths(self.state, "shared/images/*/*/*.img"))
 
     def test_what_cannot_be_saved_is_said_on_the_pod(self):
         self.job("probed", COUNT, annotations={"siding.dev/preemptible": "checkpoint"},

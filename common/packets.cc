@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -17,18 +18,22 @@
 namespace siding {
 
 absl::StatusOr<UniqueFd> ListenForPackets(const std::string& path, int mode) {
+  // A socket has its name once it is bound, and refuses connections until it is listened to. It gets its own
+  // name last, so that whoever waits for the name can connect.
+  const std::string unready = path + "~";
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
+  if (unready.size() >= sizeof address.sun_path) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": the path of a socket has at most ",
-                                                   sizeof address.sun_path - 1, " characters"));
+                                                   sizeof address.sun_path - 2, " characters"));
   }
-  std::strcpy(address.sun_path, path.c_str());
+  std::strcpy(address.sun_path, unready.c_str());
   SIDING_RETURN_IF_ERROR(MakeDirectories(std::filesystem::path(path).parent_path()));
-  unlink(path.c_str());
+  unlink(unready.c_str());
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid() || bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      chmod(path.c_str(), static_cast<mode_t>(mode)) != 0 || listen(fd.get(), SOMAXCONN) != 0) {
+      chmod(unready.c_str(), static_cast<mode_t>(mode)) != 0 || listen(fd.get(), SOMAXCONN) != 0 ||
+      rename(unready.c_str(), path.c_str()) != 0) {
     return ErrnoError(errno, path);
   }
   return fd;

@@ -14,7 +14,7 @@
 namespace siding {
 
 // A socket that is listened to at `path`, not blocking; one that is there is replaced, and its folder is
-// made. `mode` says which users may connect. The error names the path.
+// made. Whoever sees the path can connect, if `mode` lets that user. The error names the path.
 absl::StatusOr<UniqueFd> ListenForPackets(const std::string& path, int mode);
 
 // Who is at the other end of a connection.

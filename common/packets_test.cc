@@ -1,5 +1,6 @@
 #include "common/packets.h"
 
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,6 +58,26 @@ TEST(Packets, TheSocketHasTheModeItIsToHave) {
   struct stat about = {};
   EXPECT_EQ(stat((folder + "/run/socket").c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0666u);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Packets, WhoeverSeesTheSocketCanConnect) {
+  char name[] = "/tmp/siding-packets-XXXXXX";
+  const std::string folder = mkdtemp(name);
+  const UniqueFd watch(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  ASSERT_GE(inotify_add_watch(watch.get(), folder.c_str(), IN_CREATE | IN_MOVED_TO), 0);
+  const auto listening = ListenForPackets(folder + "/socket", 0600);
+  ASSERT_TRUE(listening.ok()) << listening.status();
+  // The name came with a socket that was ready, rather than with one that was only bound.
+  std::vector<uint32_t> how;
+  alignas(inotify_event) char events[4096];
+  const ssize_t size = read(watch.get(), events, sizeof events);
+  for (ssize_t at = 0; at < size;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(events + at);
+    if (std::string(event->name) == "socket") how.push_back(event->mask);
+    at += static_cast<ssize_t>(sizeof *event + event->len);
+  }
+  EXPECT_EQ(how, std::vector<uint32_t>{IN_MOVED_TO});
   std::filesystem::remove_all(folder);
 }
 

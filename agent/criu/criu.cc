@@ -31,6 +31,8 @@ constexpr char kActsOnFilesAsUser[] = "files-as-user-6";  // what the patch says
 constexpr char kActsAsUserSomehow[] = "files-as-user-";
 constexpr Duration kDumpUndoPatience = std::chrono::seconds(10);
 constexpr char kPasses[] = "siding/passes";
+constexpr char kRefused[] = "siding/refused";
+constexpr char kLacksAFile[] = "siding/lacks-a-file";
 constexpr char kDumpLog[] = "criu-dump.log";
 constexpr char kRestoreLog[] = "criu-restore.log";
 
@@ -40,11 +42,21 @@ absl::StatusOr<UniqueFd> OpenFolder(const std::string& path) {
   return fd;
 }
 
+enum class Of { kDump, kRestore };
+
+// It says nothing of the image by itself.
+absl::Status AroundError(const CriuRefusal& refusal) {
+  absl::Status status = absl::InternalError(refusal.why);
+  if (refusal.file && !refusal.around) status.SetPayload(kLacksAFile, absl::Cord());
+  return status;
+}
+
 // Why CRIU failed, from its log; from its answer if the log says nothing.
-absl::Status Explain(const std::string& log_path, const absl::StatusOr<criu::Response>& response) {
+absl::Status Explain(Of what, const std::string& log_path, const absl::StatusOr<criu::Response>& response) {
   CriuRefusal refusal;
   if (auto log = ReadFile(log_path); log.ok()) refusal = WhyCriuFailed(*log);
   std::string& why = refusal.why;
+  const bool is_explained = !why.empty();
   if (!response.ok()) {
     return absl::Status(
         response.status().code(),
@@ -53,6 +65,8 @@ absl::Status Explain(const std::string& log_path, const absl::StatusOr<criu::Res
   if (why.empty() && !response->cr_errmsg().empty()) why = "criu: " + response->cr_errmsg();
   if (why.empty()) why = absl::StrCat("criu: error ", response->cr_errno());
   if (why.find("No space left") != std::string::npos) return absl::ResourceExhaustedError(why);
+  if (what == Of::kRestore)
+    return is_explained && !refusal.around && !refusal.file ? RefusalError(why) : AroundError(refusal);
   return refusal.passes ? PassingError(why) : absl::InternalError(why);
 }
 
@@ -175,7 +189,7 @@ class SwrkCriu final : public Criu {
     }
     if (!decision.ok()) return decision;
     if (response.ok() && response->success() && asked) return absl::OkStatus();
-    return Explain(dump.work_folder + "/" + kDumpLog, response);
+    return Explain(Of::kDump, dump.work_folder + "/" + kDumpLog, response);
   }
 
   absl::StatusOr<pid_t> Restore(const CriuRestore& restore) override {
@@ -208,7 +222,7 @@ class SwrkCriu final : public Criu {
     auto response = swrk.Call(request, hear, verdict.refused());
     if (!verdict.status().ok()) return verdict.status();
     if (response.ok() && response->success()) return response->restore().pid();
-    return Explain(restore.work_folder + "/" + kRestoreLog, response);
+    return Explain(Of::kRestore, restore.work_folder + "/" + kRestoreLog, response);
   }
 
  private:
@@ -265,6 +279,16 @@ absl::Status PassingError(const std::string& why) {
 }
 
 bool PassesByItself(const absl::Status& status) { return status.GetPayload(kPasses).has_value(); }
+
+absl::Status RefusalError(const std::string& why) {
+  absl::Status status = absl::InternalError(why);
+  status.SetPayload(kRefused, absl::Cord());
+  return status;
+}
+
+bool IsRefusal(const absl::Status& status) { return status.GetPayload(kRefused).has_value(); }
+
+bool LacksAFile(const absl::Status& status) { return status.GetPayload(kLacksAFile).has_value(); }
 
 bool CriuMustRunAsUser() {
   auto status = ReadFile("/proc/self/status");

@@ -110,6 +110,8 @@ bool CriuMustRunAsUser();
 struct CriuRefusal {
   std::string why;      // empty: nothing is said
   bool passes = false;  // by itself, in a moment, such as a connection that waits to be accepted
+  bool around = false;  // what was around CRIU may be to blame: memory, disks, ports, who ended a process
+  bool file = false;    // one was not there, or may not be opened
 };
 
 // One line of a log, without time and source position, in words of this project; nullopt: not known.
@@ -122,5 +124,14 @@ CriuRefusal WhyCriuFailed(const std::string& log, int count = 2);
 // A dump that failed of something that passes by itself.
 absl::Status PassingError(const std::string& why);
 bool PassesByItself(const absl::Status& status);
+
+// A restore that CRIU itself has given up, and nothing that it said blames what was around it. It may say so
+// of an image that no restore will ever take; once, it is no proof.
+absl::Status RefusalError(const std::string& why);
+bool IsRefusal(const absl::Status& status);
+
+// A restore that lacked a file, or the right to open it. Where the processes of the image still have it, that
+// is the image's fault, too.
+bool LacksAFile(const absl::Status& status);
 
 }  // namespace siding

@@ -1,3 +1,4 @@
+#include "absl/strings/str_cat.h"
 #include "agent/criu/criu.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -28,6 +29,38 @@ TEST(CriuLog, WhatFailedAndNotWhatCameOfIt) {
                           "(00.2) Error (criu/cr-restore.c:3): 2 exited, status=1\n")
                 .why,
             "criu: Can't open file x: Permission denied");
+}
+
+TEST(CriuLog, WhatIsAroundIsBlamedOrNot) {
+  EXPECT_FALSE(WhyCriuFailed("Error (a.c:1): Can't restore 0x7f mapping with 0xfffffffffffffff3\n").around);
+  EXPECT_FALSE(WhyCriuFailed("Error (a.c:1): Can't set the vDSO: Invalid argument\n").around);
+  EXPECT_TRUE(WhyCriuFailed("Error (a.c:1): File x has bad size 3 (expect 4)\n").around);
+  EXPECT_TRUE(WhyCriuFailed("Error (a.c:1): Can't mmap: Cannot allocate memory\n").around);
+  EXPECT_TRUE(WhyCriuFailed("Error (a.c:1): Can't bind: Address already in use\n").around);
+  EXPECT_TRUE(WhyCriuFailed("Error (a.c:1): 12 killed by signal 9: Killed\n").around);
+  EXPECT_TRUE(WhyCriuFailed("Error (a.c:1): tty: Unable to open /dev/ptmx with specified index 3\n").around);
+}
+
+TEST(CriuLog, AFileThatIsNotThereOrMayNotBeOpenedIsToldFromWhatIsAround) {
+  for (const char* why : {"Permission denied", "No such file or directory"}) {
+    const CriuRefusal refusal = WhyCriuFailed(absl::StrCat("Error (a.c:1): Can't open file x: ", why, "\n"));
+    EXPECT_TRUE(refusal.file);
+    EXPECT_FALSE(refusal.around);
+  }
+  EXPECT_FALSE(WhyCriuFailed("Error (a.c:1): Can't mmap: Cannot allocate memory\n").file);
+}
+
+TEST(CriuLog, ThatAPartOfCriuHasEndedBlamesNoFile) {
+  EXPECT_FALSE(WhyCriuFailed(
+                   "Error (a.c:1): no\nError (criu/cgroup.c:9): cg: cgroupd: recv req error: No such file or "
+                   "directory\n")
+                   .file);
+}
+
+TEST(CriuLog, ItIsBlamedByWhatCriuSaidBeforeTheLastWordToo) {
+  EXPECT_TRUE(WhyCriuFailed("Error (a.c:1): Can't write: No space left on device\n"
+                            "Error (a.c:1): one\nError (a.c:1): two\nError (a.c:1): three\n")
+                  .around);
 }
 
 TEST(CriuLog, NothingWrong) { EXPECT_EQ(WhyCriuFailed("(00.1) all well\n").why, ""); }

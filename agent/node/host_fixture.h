@@ -1,6 +1,7 @@
 // A TaskHost on a folder of its own, real processes included, for tests that need root.
 #pragma once
 
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -33,6 +34,15 @@ class RecordingSink final : public ReportSink {
   std::map<std::string, v1::TaskReport> last_ ABSL_GUARDED_BY(mutex_);
   std::map<int64_t, v1::OpResult> results_ ABSL_GUARDED_BY(mutex_);
   int progress_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Of each shim that is started while it lives: SIDING_FAULT (common/fault.h).
+class FaultOfShims {
+ public:
+  explicit FaultOfShims(const std::string& fault) { setenv("SIDING_FAULT", fault.c_str(), 1); }
+  ~FaultOfShims() { unsetenv("SIDING_FAULT"); }
+  FaultOfShims(const FaultOfShims&) = delete;
+  FaultOfShims& operator=(const FaultOfShims&) = delete;
 };
 
 class HostTest : public ::testing::Test {

@@ -65,6 +65,7 @@ class OutsideTest : public HostTest {
     EXPECT_TRUE(report.outside_problem()) << report.error();
     EXPECT_FALSE(report.image_damaged());
     EXPECT_FALSE(report.node_problem());
+    EXPECT_FALSE(report.image_refused());
   }
   void ExpectSameResult(const v1::JobSpec& spec) {
     const auto report = Try(spec, v1::EXITED);
@@ -185,6 +186,31 @@ TEST_F(OutsideTest, AProgramThatIsStartedAgainHasNoWorkingFolder) {
   EXPECT_FALSE(report.node_problem());
 }
 
+// ---- What criu itself says of an image. ----
+
+TEST_F(OutsideTest, WhatCriuItselfRefusesIsSaidOfTheImage) {
+  Park(Logging());
+  {
+    const FaultOfShims fault("criu.restore.step=error");
+    const auto report = Try(Logging(), v1::RESTORE_FAILED);
+    EXPECT_TRUE(report.image_refused()) << report.error();
+    EXPECT_FALSE(report.outside_problem());
+    EXPECT_FALSE(report.node_problem());
+    EXPECT_FALSE(report.image_damaged());
+  }
+  ExpectSameResult(Logging());
+}
+
+TEST_F(OutsideTest, ACriuThatDiesHasRefusedNothing) {
+  Park(Logging());
+  {
+    const FaultOfShims fault("criu.restore.step=kill-criu");
+    const auto report = Try(Logging(), v1::RESTORE_FAILED);
+    EXPECT_FALSE(report.image_refused()) << report.error();
+  }
+  ExpectSameResult(Logging());
+}
+
 // ---- --files=append ----
 
 class RotatedLogTest : public OutsideTest {
@@ -273,7 +299,9 @@ TEST_F(RotatedLogTest, WhenTheRestoreFailsLaterTheLogIsAsItWas) {
   Park(spec);
   fs::resize_file(log(), 2);
   ASSERT_EQ(chmod(input.c_str(), 0600), 0);  // which CRIU finds out: it is root's
-  EXPECT_THAT(Try(spec, v1::RESTORE_FAILED).error(), HasSubstr("criu: "));
+  const auto report = Try(spec, v1::RESTORE_FAILED);
+  EXPECT_THAT(report.error(), HasSubstr("criu: "));
+  EXPECT_FALSE(report.image_refused()) << report.error();
   EXPECT_EQ(fs::file_size(log()), 2u);
 }
 

@@ -282,7 +282,8 @@ void Task::AwaitStart() {
   MutexLock lock(mutex_);
   const auto word = ReadJsonFile<agent::ShimFailed>(folder_ + "/failed.json");
   task::StartFailed seen{.node_problem = !word.ok() || word->node_problem(),
-                         .outside_problem = word.ok() && word->outside_problem()};
+                         .outside_problem = word.ok() && word->outside_problem(),
+                         .image_refused = word.ok() && word->image_refused()};
   if (word.ok())
     seen.error = word->message();
   else if (!in_time)

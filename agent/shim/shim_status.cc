@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/criu/criu.h"
 #include "agent/os/processes.h"
 #include "agent/shim/outside.h"
 #include "agent/task/json_file.h"
@@ -43,6 +44,7 @@ absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask
     failed.set_message(std::string(task.status().message()));
     failed.set_outside_problem(IsOutsideProblem(task.status()));
     failed.set_node_problem(!failed.outside_problem() && IsNodeProblem(task.status(), restore));
+    failed.set_image_refused(IsRefusal(task.status()));
     return WriteJsonFileDurably(folder + "/failed.json", failed);
   }
   agent::ShimRunning running;

@@ -280,6 +280,7 @@ TaskActions TaskMachine::On(const task::StartFailed& seen) {
   report.set_no_gpu(seen.no_gpu);
   report.set_node_problem(seen.node_problem);
   report.set_outside_problem(seen.outside_problem);
+  report.set_image_refused(seen.image_refused);
   return Report();
 }
 

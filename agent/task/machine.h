@@ -100,6 +100,7 @@ struct Started {};
 struct StartFailed {
   std::string error;
   bool image_damaged = false, no_gpu = false, node_problem = false, outside_problem = false;
+  bool image_refused = false;
 };
 struct SuspendEnded {
   bool frozen;

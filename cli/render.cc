@@ -22,7 +22,7 @@ std::string Bold(const std::string& text, const Style& style) { return Paint(tex
 // Colour by what the word means, after padding so that widths stay right.
 const char* ColorOf(const std::string& word) {
   if (word == "running" || word == "up" || word == "done" || word == "good") return "32";
-  if (word == "failed" || word == "down" || word == "silent" || word == "damaged" ||
+  if (word == "failed" || word == "down" || word == "silent" || word == "damaged" || word == "refused" ||
       word.starts_with("lost for "))
     return "31";
   if (word == "suspended" || word == "parked" || word == "cordoned" || word == "dumping") return "33";

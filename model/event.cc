@@ -136,8 +136,8 @@ struct Words {
     return absl::StrCat(ToString(e.method), " is tried with this job again");
   }
   std::string operator()(const CheckpointChanged& e) {
-    return absl::StrCat("checkpoint ", e.checkpoint.value(), " ", e.state, e.note.empty() ? "" : ": ",
-                        e.note);
+    return absl::StrCat("checkpoint ", e.checkpoint.value(), " ", ToString(e.state),
+                        e.note.empty() ? "" : ": ", e.note);
   }
   std::string operator()(const NodeCordoned& e) {
     return absl::StrCat("node ", e.node.value(), e.cordoned ? " takes nothing new" : " takes jobs again");

@@ -123,9 +123,9 @@ struct CheckpointRow {
   bool is_whole;
   bool is_unwanted;
 };
-constexpr CheckpointRow kCheckpointStates[] = {{"being made", false, false}, {"good", true, false},
-                                               {"failed", false, false},     {"damaged", true, true},
-                                               {"deleted", false, true},     {"gone", false, false}};
+constexpr CheckpointRow kCheckpointStates[] = {
+    {"being made", false, false}, {"good", true, false},    {"failed", false, false}, {"damaged", true, true},
+    {"refused", true, true},      {"deleted", false, true}, {"gone", false, false}};
 static_assert(std::size(kCheckpointStates) == kCheckpointStateCount);
 
 const CheckpointRow& RowOf(CheckpointState state) { return kCheckpointStates[static_cast<int>(state)]; }

@@ -71,10 +71,11 @@ enum class CheckpointState {
   kGood,     // the images of all ranks are in the store
   kFailed,   // it never became whole, and left nothing
   kDamaged,  // one of its images is not what was written; kept for a look at what happened
+  kRefused,  // it is as it was written, and no restore takes it; kept as a damaged one is
   kDeleted,  // not needed any more; nodes are told to take it out of the store
   kGone,     // they have done so
 };
-inline constexpr int kCheckpointStateCount = 6;
+inline constexpr int kCheckpointStateCount = 7;
 // All of it was there, so the store holds it, and it can be verified and deleted.
 bool IsWhole(CheckpointState state);
 // It is to be taken out of the store.

@@ -224,6 +224,8 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> fail_resume;     // nodes on which a frozen task cannot continue
   std::set<std::string> long_notice;     // nodes on which notice of a freeze does not come to its end
   std::set<std::string> damaged;         // checkpoints whose images do not verify
+  std::set<std::string> refused;         // checkpoints that criu does not take
+  std::set<std::string> takes_refused;   // nodes whose criu does
   std::set<std::string> keep_gpus;       // nodes on which a frozen task still has its GPUs
   std::string cannot_drain;              // said of every task
   bool fail_restart = false;             // from what a program saved itself
@@ -311,6 +313,11 @@ class FakeCluster final : public AgentLink {
           report.set_phase(v1::RESTORE_FAILED);
           report.set_error("file /w/log has vanished since the checkpoint");
           report.set_outside_problem(true);
+        } else if (refused.contains(command.restore().checkpoint()) &&
+                   !takes_refused.contains(node.value())) {
+          report.set_phase(v1::RESTORE_FAILED);
+          report.set_error("criu: Can't restore mapping");
+          report.set_image_refused(true);
         } else if (fail_restore.contains(node.value())) {
           report.set_phase(v1::RESTORE_FAILED);
           report.set_error("criu: a port is in use");

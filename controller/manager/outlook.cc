@@ -19,6 +19,7 @@ std::optional<kubernetes::CheckpointPhase> PhaseOf(CheckpointState state) {
     case CheckpointState::kGood:
       return kubernetes::CheckpointPhase::kDurable;
     case CheckpointState::kDamaged:
+    case CheckpointState::kRefused:
       return kubernetes::CheckpointPhase::kDamaged;
     case CheckpointState::kDeleted:
       return kubernetes::CheckpointPhase::kDeleting;

@@ -36,6 +36,7 @@ void Checks::OnEvent(const Event& event) {
   if (const auto* changed = std::get_if<CheckpointChanged>(&event.body)) {
     CheckRestorable(event, *changed);
     CheckDamaged(event, *changed);
+    CheckRefused(event, *changed);
   }
   if (const auto* exited = std::get_if<RankExited>(&event.body)) {
     const JobRecord& job = *Find(event.job);
@@ -123,6 +124,18 @@ void Checks::CheckDamaged(const Event& event, const CheckpointChanged& changed) 
   }
   lab_.trace.Violate(absl::StrCat("checkpoint ", changed.checkpoint.value(), " of job ", event.job.value(),
                                   " is called damaged, and is not: ", changed.note));
+}
+
+// Nor because of nodes and what is around it, however often it failed.
+void Checks::CheckRefused(const Event& event, const CheckpointChanged& changed) {
+  if (changed.state != CheckpointState::kRefused) return;
+  const CheckpointRecord& checkpoint = recorded_.checkpoints.at(changed.checkpoint);
+  for (int rank = 0; rank < static_cast<int>(checkpoint.nodes.size()); ++rank) {
+    const auto image = lab_.store.images.find(ImageOf(checkpoint, rank));
+    if (image != lab_.store.images.end() && image->second.refused) return;
+  }
+  lab_.trace.Violate(absl::StrCat("checkpoint ", changed.checkpoint.value(), " of job ", event.job.value(),
+                                  " is given up, and criu would take it: ", changed.note));
 }
 
 // A job that has run and did not allow kill starts from the beginning only if somebody said so.

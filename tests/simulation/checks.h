@@ -53,6 +53,7 @@ class Checks {
   void CheckProcesses(const Machine& machine, std::map<JobId, TaskId>& seen);
   void CheckRestorable(const Event& event, const CheckpointChanged& changed);
   void CheckDamaged(const Event& event, const CheckpointChanged& changed);
+  void CheckRefused(const Event& event, const CheckpointChanged& changed);
   void CheckStartsOver(const Event& event);
   void CheckStart(const Event& event, const JobMoved& move);
   bool IsGivenUp(const NodeId& node, const TaskId& task) const;

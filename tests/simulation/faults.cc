@@ -146,6 +146,13 @@ void World::CutOffOnceHeard(const NodeId& name, Duration for_so_long) {
   });
 }
 
+// From a source of its own, too. Never in a world without other trouble: what it promised it has to keep.
+void World::DrawRefusals(uint64_t seed) {
+  Random random(~seed * 11);
+  trouble_.refusals = trouble_.any() && random.Chance(0.15);
+  if (trouble_.refusals) lab_.odds.image_refused = random.Between(100, 1000) / 1000.0;
+}
+
 // From a source of its own, too.
 void World::DrawSilence(uint64_t seed) {
   Random random(~seed * 3);

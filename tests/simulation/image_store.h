@@ -31,7 +31,8 @@ struct Image {
   Duration work{0};     // that the rank had done
   int incarnation = 0;  // of the task that was dumped
   bool damaged = false;
-  std::string digest;  // as Manifest::digest
+  std::string digest;    // as Manifest::digest
+  bool refused = false;  // it is as written, and criu takes it nowhere
 };
 
 // A value; not thread-safe.

@@ -32,6 +32,7 @@ void Machine::StartShim(const TaskId& id, Start start) {
     if (start.fails_with) {
       folder.failed.emplace().set_message(*start.fails_with);
       folder.failed->set_outside_problem(start.fails_outside);
+      folder.failed->set_image_refused(start.refused);
       shims_.erase(shim);
       Tell(id);
       return;

@@ -56,6 +56,7 @@ class Machine {
     Duration takes{0};  // until it runs
     std::optional<std::string> fails_with;
     bool fails_outside = false;  // because of what is around the task
+    bool refused = false;        // because of what criu finds in its image
   };
   void StartShim(const TaskId& id, Start start);
   bool HasShim(const TaskId& id) const { return shims_.contains(id); }

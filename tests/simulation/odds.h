@@ -10,6 +10,7 @@ struct Odds {
   double launch_fails = 0;   // the job has failed then
   double restore_fails = 0;  // the image is good, and this attempt was not
   double image_rots = 0;     // of each image that is read: it does not verify, now and ever after
+  double image_refused = 0;  // of each image that is made: no restore will ever take it
   double freeze_fails = 0;
   double thaw_fails = 0;
   double dump_fails = 0;

@@ -93,7 +93,7 @@ void Task::CommitImage(const v1::ToAgent& command) {
     const ImageName name = NameOfImage(command);
     lab.store.drafts.erase(name);
     lab.store.images[name] = {host_.machine.WorkOf(*process), id_.incarnation, false,
-                              record_.dump().image_digest()};
+                              record_.dump().image_digest(), Draws(lab.odds.image_refused)};
     lab.trace(host_.machine.node().value(), "image ", ToString(name), " is in place");
     lab.on_image(name);
     Pause(0ms, 5ms, [this, command] {

@@ -39,9 +39,14 @@ void Task::DoRestore(const v1::ToAgent& command) {
   record_.mutable_report()->set_image_bytes(start.program.memory.value);
   start.takes = host_.restore.For(start.program.memory);
   if (Draws(lab.odds.restore_fails)) start.fails_with = "criu: a pid is in use";
+  if (found->second.refused) {
+    start.fails_with = "criu: Can't restore mapping";
+    start.refused = true;
+  }
   if (lab.timeline.Now() < lab.files_away_until) {
     start.fails_with = "file /data/log has vanished since the checkpoint";
     start.fails_outside = true;
+    start.refused = false;
   }
   host_.machine.StartShim(id_, start);
   AwaitStart();
@@ -59,7 +64,9 @@ void Task::AwaitStart() {
       record_.mutable_report()->set_started_us(running->started_us());
       Observe(task::Started{});
     } else if (const auto& failed = Folder().failed) {
-      Observe(task::StartFailed{.error = failed->message(), .outside_problem = failed->outside_problem()});
+      Observe(task::StartFailed{.error = failed->message(),
+                                .outside_problem = failed->outside_problem(),
+                                .image_refused = failed->image_refused()});
     } else {
       Observe(task::StartFailed{.error = "siding-shim ended without a word"});
     }

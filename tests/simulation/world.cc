@@ -35,6 +35,7 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   DrawPutBack(seed);
   DrawSilence(seed);
   DrawWrongLoss(seed);
+  DrawRefusals(seed);
 }
 
 void World::MakeNodes() {

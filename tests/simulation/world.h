@@ -31,6 +31,7 @@ struct Trouble {
   bool silence = false;     // agents hold their connections and say nothing
   bool burn = false;        // a node is gone for good, with its disk
   bool wrong_loss = false;  // a node is called lost, and is not
+  bool refusals = false;    // criu makes images that it does not take back
   bool any() const {
     return verbs || deaths || network || beyond || operations || storage || put_back || silence || burn ||
            wrong_loss;
@@ -81,6 +82,7 @@ class World {
   void DrawWrongLoss(uint64_t seed);
   void LoseWrongly(Random& random);
   void CutOffOnceHeard(const NodeId& name, Duration for_so_long);
+  void DrawRefusals(uint64_t seed);
   void DrawSilence(uint64_t seed);
   void FallSilent(Node& node, bool deaf, Duration for_so_long);
   void Mishap();

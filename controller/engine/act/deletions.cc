@@ -33,8 +33,10 @@ void Deletions::OrderDeletions() {
   for (const CheckpointId& id : state_.unwanted) {
     const CheckpointRecord& checkpoint = state_.checkpoints.at(id);
     const JobRecord& job = state_.jobs.at(checkpoint.job);
-    // A damaged image is kept as long as a good one would be, so that the cause can be found.
-    if (checkpoint.state == CheckpointState::kDamaged && manager_.KeepsImages(job)) continue;
+    // What nothing continues from is kept as long as a good one would be, so that the cause can be found.
+    const bool of_interest =
+        checkpoint.state == CheckpointState::kDamaged || checkpoint.state == CheckpointState::kRefused;
+    if (of_interest && manager_.KeepsImages(job)) continue;
     // An agent that starts on a rebooted node asks the store how a task has ended.
     if (job.state == JobState::kKilling && job.incarnation == checkpoint.incarnation) continue;
     // Ranks that have ended, too: one may have ended after its image had been put in its place.

@@ -1,5 +1,6 @@
 #include "controller/engine/decide/recovery.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,25 @@ constexpr Duration kLongOutsidePause = std::chrono::minutes(10);
 // Nodes on which an image is tried in a row before the pause: one that fails on three of them will hardly be
 // restored on the hundredth.
 constexpr size_t kNodesInARow = 3;
+
+// Of an image that no restore will take: refused so often, for so long, and by another node, too, or for so
+// long by the only one. One node may have a fault that looks like it, and what it was may pass.
+constexpr int kRefusals = 5;
+constexpr size_t kRefusingNodes = 2;
+constexpr Duration kRefusedFor = std::chrono::minutes(10);
+constexpr Duration kRefusedByOneFor = std::chrono::hours(1);
+
+// Nodes that refused the same rank's part: the most of any.
+size_t NodesThatRefused(const Recovery::Refusals& refusals) {
+  size_t most = 0;
+  for (const auto& [rank, nodes] : refusals.by) most = std::max(most, nodes.size());
+  return most;
+}
+
+bool IsForGood(const Recovery::Refusals& refusals, Time now) {
+  const Duration least = NodesThatRefused(refusals) >= kRefusingNodes ? kRefusedFor : kRefusedByOneFor;
+  return refusals.count >= kRefusals && now - refusals.first >= least;
+}
 
 // After so many rounds without success.
 Duration PauseAfterRound(int rounds, bool outside) {
@@ -67,6 +87,13 @@ void Recovery::RestoreFailed(const JobRecord& job, int rank, const v1::TaskRepor
       recorder_.Record(job.id, CheckpointChanged{checkpoint, CheckpointState::kDamaged, why});
   } else if (report.node_problem()) {
     Pause(job, job.restore_failures);
+  } else if (const Refusals* refusals = report.image_refused() ? CountRefusal(job, rank) : nullptr;
+             refusals != nullptr && IsForGood(*refusals, clock_.Now())) {
+    const size_t nodes = NodesThatRefused(*refusals);
+    absl::StrAppend(&why, "; refused ", refusals->count, " times since ", FormatTime(refusals->first), " by ",
+                    nodes == 1 ? "its node" : absl::StrCat(nodes, " nodes"));
+    recorder_.Record(job.id, CheckpointChanged{checkpoint, CheckpointState::kRefused, why});
+    retries_.erase(job.id);
   } else {
     why += RetryElsewhereOrLater(job, rank, report.outside_problem());
   }
@@ -79,6 +106,9 @@ void Recovery::FallBack(const JobRecord& job, const std::string& why) {
   if (job.state == JobState::kStarting || (!saved && MayStartOver(job))) return StartOver(job, why);
   JobMoved move = Moved(JobEvent::kRestoreFailed, why);
   if (!saved) move.reason += HowToStartOver(job);
+  if (!saved && !RefusedImagesOf(state_, job).empty())
+    absl::StrAppend(&move.reason, ", or, to try once more what was refused: sidingctl resume ",
+                    job.id.value());
   move.nodes = cluster_.WhereTasksMayLive(job);
   recorder_.Move(job, std::move(move));
 }
@@ -100,6 +130,14 @@ void Recovery::StartOver(const JobRecord& job, const std::string& why) {
   JobMoved move = Moved(JobEvent::kRestartNeeded, why);
   move.nodes = cluster_.WhereTasksMayLive(job);
   recorder_.Move(job, std::move(move));
+}
+
+bool Recovery::TakeRefusedBack(const JobRecord& job) {
+  const std::vector<CheckpointId> refused = RefusedImagesOf(state_, job);
+  for (const CheckpointId& id : refused)
+    recorder_.Record(job.id,
+                     CheckpointChanged{id, CheckpointState::kGood, "to be tried once more: asked for"});
+  return !refused.empty();
 }
 
 bool Recovery::NeedsDecision(const JobRecord& job) const {
@@ -141,6 +179,16 @@ std::optional<Time> Recovery::HeldBackUntil(JobId job) const {
 
 void Recovery::Pause(const JobRecord& job, int failures) {
   not_before_[job.id] = clock_.Now() + PauseAfter(failures + 1);
+}
+
+// Null: it is not tried again by this controller, which says nothing of its image then.
+const Recovery::Refusals* Recovery::CountRefusal(const JobRecord& job, int rank) {
+  if (job.current.checkpoint == CheckpointId() || !OwnershipOf(job.spec).siding_starts) return nullptr;
+  Refusals& refusals = retries_[job.id].refusals;
+  if (refusals.of != job.current.checkpoint) refusals = {job.current.checkpoint, 0, clock_.Now(), {}};
+  ++refusals.count;
+  refusals.by[rank].insert(job.nodes[rank]);
+  return &refusals;
 }
 
 // Says what is done, for its owner.

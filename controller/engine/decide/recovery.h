@@ -1,9 +1,10 @@
 // Starts and restores that failed: what is tried again, when and where, and what is never done unasked.
 //
-// An image is given up for one reason only: its checksums say that it is not what was written. It has been
-// read and compared before each restore, so any other failure comes from its surroundings: a file of the
-// job is missing, a file system is away, a port is in use, a node is broken. Such an image is kept, and tried
-// again.
+// An image is given up for two reasons only. Its checksums say that it is not what was written: it is read
+// and compared before each restore. Or CRIU itself refuses it again and again, on different nodes, and blames
+// nothing around it: what dump accepts and restore does not. Any other failure comes from its surroundings: a
+// file of the job is missing, a file system is away, a port is in use, a node is broken. Such an image is
+// kept, and tried again.
 //
 // A job that did not allow kill is not started from the beginning unless its user or an operator asks.
 //
@@ -25,10 +26,18 @@ class Recovery {
   // node may be free.
   static constexpr Duration kLackPause = std::chrono::seconds(10);
 
+  // By CRIU, of one image.
+  struct Refusals {
+    CheckpointId of;
+    int count = 0;
+    Time first;
+    std::map<int, std::set<NodeId>> by;  // rank -> nodes that refused its part
+  };
   struct Retry {
     int rounds = 0;
     Time at;  // until then it is tried on nodes that it has not been tried on in this round only
     std::set<NodeId> tried;  // in this round
+    Refusals refusals;       // a controller that starts counts anew
   };
 
   explicit Recovery(const Context& c)
@@ -47,12 +56,14 @@ class Recovery {
 
   // What the job asked for cannot be done, or a node could not do it: then it is tried again.
   void StartFailed(const JobRecord& job, int rank, const v1::TaskReport& report);
-  // Its image is damaged, or is tried again elsewhere or later.
+  // Its image is damaged or refused for good, or is tried again elsewhere or later.
   void RestoreFailed(const JobRecord& job, int rank, const v1::TaskReport& report);
   // Back to the newest checkpoint that is good, or what the program saved; to the beginning only if it may.
   void FallBack(const JobRecord& job, const std::string& why);
   // From the beginning. Its user or an operator has asked for it, or the job allows it.
   void StartOver(const JobRecord& job, const std::string& why);
+  // Its images that were refused count again. False: there are none.
+  bool TakeRefusedBack(const JobRecord& job);
   // It is parked and has nothing to continue from: its user or an operator has to decide.
   bool NeedsDecision(const JobRecord& job) const;
   // It is not to be started or restored now, whatever is free.
@@ -67,6 +78,7 @@ class Recovery {
   void SavedStartFailed(const JobRecord& job, int rank, const v1::TaskReport& report, const std::string& why);
   void FallBackBehindSave(const JobRecord& job, const std::string& why);
   void Pause(const JobRecord& job, int failures);
+  const Refusals* CountRefusal(const JobRecord& job, int rank);
   std::string RetryElsewhereOrLater(const JobRecord& job, int rank, bool outside);
 
   const ClusterState& state_;

@@ -246,7 +246,7 @@ TEST_F(FailedTest, AJobWhoseFolderIsMissingWhenItStartsForTheFirstTimeFails) {
 
 // ---- A damaged image. ----
 
-class DamagedTest : public FailedTest {
+class WithImagesTest : public FailedTest {
  protected:
   // Off its node, with this many images.
   JobId ParkedWithImages(int count, MethodSet methods) {
@@ -259,6 +259,7 @@ class DamagedTest : public FailedTest {
     return job;
   }
 };
+using DamagedTest = WithImagesTest;
 
 TEST_F(DamagedTest, TheJobGoesOnFromTheOneBefore) {
   cluster_.damaged = {"1.2"};
@@ -298,6 +299,169 @@ TEST_F(DamagedTest, TheLastOneFoundDamagedWhileTheJobIsParkedLeavesItWaiting) {
   Settle(60);
   EXPECT_EQ(State(job), JobState::kParked);
   EXPECT_THAT(Job(job).reason, HasSubstr("sidingctl restart 1"));
+}
+
+// ---- An image that criu refuses. ----
+
+class RefusedTest : public WithImagesTest {
+ protected:
+  // Its only image has been refused for good.
+  JobId GivenUp() {
+    cluster_.refused = {"1.1"};
+    const JobId job = ParkedWithImages(1, kNoKill);
+    Settle(4300);
+    EXPECT_EQ(StateOf("1.1"), "refused");
+    return job;
+  }
+};
+
+TEST_F(RefusedTest, ItIsTriedForAnHourWhereThereIsOneNodeOnly) {
+  cluster_.refused = {"1.1"};
+  const JobId job = ParkedWithImages(1, kNoKill);
+  Settle(3500);
+  EXPECT_EQ(State(job), JobState::kParked);
+  EXPECT_EQ(StateOf("1.1"), "good");
+  Settle(800);
+  EXPECT_EQ(StateOf("1.1"), "refused");
+}
+
+TEST_F(RefusedTest, AndTenMinutesWhereASecondNodeRefusesItToo) {
+  cluster_.refused = {"1.1"};
+  AddNodes({"b"});
+  ParkedWithImages(1, kNoKill);
+  Settle(500);
+  EXPECT_EQ(StateOf("1.1"), "good");
+  Settle(800);
+  EXPECT_EQ(StateOf("1.1"), "refused");
+}
+
+TEST_F(RefusedTest, ANodeThatTakesItGetsIt) {
+  cluster_.refused = {"1.1"};
+  cluster_.takes_refused = {"b"};
+  AddNodes({"b"});
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("b"), true).ok());
+  const JobId job = ParkedWithImages(1, kNoKill);
+  Settle(60);
+  ASSERT_TRUE(engine_->Cordon(kRoot, NodeId("b"), false).ok());
+  Settle(60);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(Job(job).nodes[0], NodeId("b"));
+}
+
+TEST_F(RefusedTest, TheReasonSaysWhatWasTriedAndWhatToDo) {
+  const JobId job = GivenUp();
+  EXPECT_EQ(State(job), JobState::kParked);
+  EXPECT_THAT(Job(job).reason, AllOf(HasSubstr("criu: Can't restore mapping; refused "),
+                                     HasSubstr("sidingctl restart 1"), HasSubstr("sidingctl resume 1")));
+}
+
+TEST_F(RefusedTest, ItIsAnEventOfTheJob) {
+  const JobId job = GivenUp();
+  std::string text;
+  for (const Event& event : engine_->EventsAfter(0, 1000, Duration(0))) {
+    if (event.job == job && KindOf(event) == "checkpoint-refused") text = Describe(event);
+  }
+  EXPECT_THAT(text, testing::StartsWith("checkpoint 1.1 refused: rank 0 on a: criu: Can't restore mapping"));
+}
+
+TEST_F(RefusedTest, ItIsNotTriedAnyMore) {
+  GivenUp();
+  const int so_far = Restores();
+  Settle(24 * 3600);
+  EXPECT_EQ(Restores(), so_far);
+}
+
+TEST_F(RefusedTest, ItIsKeptForALook) {
+  GivenUp();
+  Settle(24 * 3600);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 0);
+}
+
+TEST_F(RefusedTest, ItsOwnerMayDeleteIt) {
+  GivenUp();
+  EXPECT_TRUE(engine_->DeleteCheckpoint(kAda, CheckpointId("1.1")).ok());
+  Settle();
+  EXPECT_EQ(StateOf("1.1"), "gone");
+}
+
+TEST_F(RefusedTest, TheJobGoesOnFromTheOneBeforeAndNoMoreAreMade) {
+  cluster_.refused = {"1.2"};
+  const JobId job = ParkedWithImages(2, kNoKill);
+  Settle(4300);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kRestore).restore().checkpoint(), "1.1");
+  EXPECT_EQ(StateOf("1.2"), "refused");
+  EXPECT_EQ(Job(job).lost_methods.at(Method::kCheckpoint), "no restore took its checkpoint 1.2");
+}
+
+TEST_F(RefusedTest, AJobThatAllowsKillStartsOverAndNoMoreAreMade) {
+  cluster_.refused = {"1.1"};
+  const JobId job = ParkedWithImages(1, {Method::kCheckpoint, Method::kKill});
+  Settle(4300);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(Job(job).restarts, 1);
+  EXPECT_TRUE(Job(job).lost_methods.contains(Method::kCheckpoint));
+}
+
+TEST_F(RefusedTest, ResumeTriesItOnceMore) {
+  const JobId job = GivenUp();
+  cluster_.refused.clear();
+  ASSERT_TRUE(Resume(job).ok());
+  Settle(5);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(StateOf("1.1"), "good");
+  EXPECT_FALSE(Job(job).lost_methods.contains(Method::kCheckpoint));
+}
+
+TEST_F(RefusedTest, OneOfBeforeARestartIsNotTriedOnceMore) {
+  const JobId job = GivenUp();
+  ASSERT_TRUE(Restart(job).ok());
+  Settle(5);
+  ASSERT_EQ(State(job), JobState::kRunning);
+  cluster_.Vanish(job);
+  Settle(60);
+  ASSERT_EQ(State(job), JobState::kParked);
+  EXPECT_THAT(std::string(Resume(job).message()), HasSubstr("nothing is left"));
+}
+
+TEST_F(RefusedTest, ItIsInTheJournal) {
+  GivenUp();
+  const std::string text = Text();
+  StartController();
+  EXPECT_EQ(Text(), text);
+  EXPECT_EQ(StateOf("1.1"), "refused");
+}
+
+TEST_F(RefusedTest, RefusalsOfANewerOneDoNotCount) {
+  cluster_.refused = {"1.1", "1.2"};
+  ParkedWithImages(2, kNoKill);
+  Settle(3500);
+  ASSERT_EQ(StateOf("1.2"), "good");
+  cluster_.FindDamaged("a", "1.2");
+  Settle(1800);
+  EXPECT_EQ(StateOf("1.2"), "damaged");
+  EXPECT_EQ(StateOf("1.1"), "good");
+  Settle(2400);
+  EXPECT_EQ(StateOf("1.1"), "refused");
+}
+
+TEST_F(RefusedTest, ItsOwnerMayDeleteItToHaveOthersMade) {
+  cluster_.refused = {"1.2"};
+  const JobId job = ParkedWithImages(2, kNoKill);
+  Settle(4300);
+  ASSERT_TRUE(Job(job).lost_methods.contains(Method::kCheckpoint));
+  ASSERT_TRUE(engine_->DeleteCheckpoint(kAda, CheckpointId("1.2")).ok());
+  EXPECT_FALSE(Job(job).lost_methods.contains(Method::kCheckpoint));
+}
+
+TEST_F(RefusedTest, AControllerThatStartsCountsAnew) {
+  cluster_.refused = {"1.1"};
+  ParkedWithImages(1, kNoKill);
+  Settle(3500);
+  StartController();
+  cluster_.Connect("a");
+  Settle(3000);
+  EXPECT_EQ(StateOf("1.1"), "good");
 }
 
 // ---- From the beginning only if its user or an operator says so. ----

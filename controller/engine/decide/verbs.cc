@@ -222,6 +222,7 @@ absl::Status Verbs::TryAgain(const JobRecord& job) {
   if (!OwnershipOf(job.spec).siding_ends)
     return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which starts it again"));
   if (recovery_.NeedsDecision(job)) {
+    if (recovery_.TakeRefusedBack(job)) return absl::OkStatus();
     return NotInState(job, absl::StrCat("nothing is left that it could go on from; sidingctl restart ",
                                         job.id.value(), " starts it from the beginning"));
   }

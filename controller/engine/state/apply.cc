@@ -1,5 +1,6 @@
 // Apply(): how each event changes the durable state. Nothing else does.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/state/cluster_state.h"
@@ -38,6 +39,20 @@ void TakeTasks(JobRecord& job, const std::vector<NodeId>& nodes, int first_rank)
   job.spec.nodes = static_cast<int>(nodes.size());
   job.lost_methods.clear();
   job.methods_back_at.clear();
+  if (job.refused_image != CheckpointId())
+    job.lost_methods[Method::kCheckpoint] =
+        absl::StrCat("no restore took its checkpoint ", job.refused_image.value());
+}
+
+// In the order in which they were made.
+void PutAmongGood(JobRecord& job, const CheckpointId& image) {
+  std::vector<CheckpointId> good;
+  for (const CheckpointId& id : job.ordered) {
+    const bool is_good =
+        std::find(job.checkpoints.begin(), job.checkpoints.end(), id) != job.checkpoints.end();
+    if (is_good || id == image) good.push_back(id);
+  }
+  job.checkpoints = std::move(good);
 }
 
 void LeaveNodes(JobRecord& job) {
@@ -114,9 +129,17 @@ class Applier {
     auto it = state_.checkpoints.find(e.checkpoint);
     if (it == state_.checkpoints.end()) return;
     SetState(it->second, e.state, e.note);
-    if (JobRecord* job = Find()) {
-      std::erase(job->checkpoints, e.checkpoint);
-      job->restore_failures = 0;
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    std::erase(job->checkpoints, e.checkpoint);
+    job->restore_failures = 0;
+    if (e.state == CheckpointState::kGood) PutAmongGood(*job, e.checkpoint);
+    if (e.state == CheckpointState::kRefused) {
+      job->refused_image = e.checkpoint;
+    } else if (job->refused_image == e.checkpoint) {
+      // Tried once more, or its owner has deleted it: others may be made again.
+      job->refused_image = CheckpointId();
+      job->lost_methods.erase(Method::kCheckpoint);
     }
   }
 
@@ -504,6 +527,16 @@ std::vector<CheckpointId> UsableImages(const DurableState& state, const JobRecor
     return state.checkpoints.at(id).incarnation <= job.begun_after;
   });
   return usable;
+}
+
+std::vector<CheckpointId> RefusedImagesOf(const DurableState& state, const JobRecord& job) {
+  std::vector<CheckpointId> refused;
+  for (const CheckpointId& id : job.ordered) {
+    const CheckpointRecord& image = state.checkpoints.at(id);
+    if (image.state == CheckpointState::kRefused && image.incarnation > job.begun_after)
+      refused.push_back(id);
+  }
+  return refused;
 }
 
 const CheckpointRecord* NewestImage(const DurableState& state, const JobRecord& job) {

@@ -94,6 +94,8 @@ struct JobRecord {
   std::optional<Time> stopped_at;  // while it is not running after having run
   double lost_node_seconds = 0;
   int damaged_checkpoints = 0;  // ever found
+  CheckpointId
+      refused_image;  // the last that no restore took: none is made from then on; empty: there is none
   int gpu_states_lost = 0;
   int restarts = 0;            // from the beginning, after it had run
   std::string restart_reason;  // of the last one
@@ -191,6 +193,9 @@ Resumption ResumptionOf(const DurableState& state, const JobRecord& job);
 std::vector<CheckpointId> UsableImages(const DurableState& state, const JobRecord& job);
 // nullptr: there is none.
 const CheckpointRecord* NewestImage(const DurableState& state, const JobRecord& job);
+
+// Those of them that no restore took.
+std::vector<CheckpointId> RefusedImagesOf(const DurableState& state, const JobRecord& job);
 
 // Why a job whose GPU state was lost once is not taken off its GPUs again.
 inline constexpr char kGpuStateWasLost[] =

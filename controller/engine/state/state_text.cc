@@ -46,7 +46,7 @@ void Add(std::string& text, const JobRecord& job) {
        job.first_rank, " ", job.order, " ", job.ordered_as, " ", job.restore_failures, " ",
        job.checkpoint_count, " ", job.displaced_by.value(), " ", job.preemptions, " ", job.in_ram, " ",
        job.lost_node_seconds, " ", job.damaged_checkpoints, " ", job.restarts, " ", Text(job.begun), " ",
-       job.begun_after);
+       job.begun_after, " ", job.refused_image.value());
   line("restart ", job.restart_reason);
   line("nodes ", IdsText(job.nodes), " last ", IdsText(job.last_nodes), " left on ", IdsText(job.left_on),
        " target ", IdsText(job.target), " exited ", Text(job.exited), " notes ", Text(job.notes));

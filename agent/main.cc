@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <climits>
 #include <iostream>
+#include <map>
 #include <thread>
 
 #include "agent/link/link.h"
@@ -174,6 +175,12 @@ int Main(int argc, char** argv) {
          "--task-pids", options.task_processes,
          "processes and threads that a task may have; default: 1024 for each of its slots, at least 4096")
       ->check(CLI::Range(1, 1 << 22));
+  app.add_option(
+         "--rehearse", options.rehearsals,
+         "checkpoints of running jobs to rehearse the restore of: never, the first of a job, or always")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, Rehearsals>{
+          {"never", Rehearsals::kNever}, {"first", Rehearsals::kFirst}, {"always", Rehearsals::kAlways}}))
+      ->default_str("never");
   bool fault_points = false;
   app.add_flag("--fault-points", fault_points, "list the steps at which tests make it fail, then exit");
   app.set_version_flag("--version", "siding-agent " SIDING_VERSION);

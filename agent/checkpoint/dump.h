@@ -50,6 +50,11 @@ class DumpObserver {
  public:
   virtual ~DumpObserver() = default;
   virtual void OnProgress(Bytes done) = 0;
+  // The processes are frozen, and all of the image is in `folder`, not encrypted. Not OK: the dump fails with
+  // that. They are frozen for as long as `held` is OK.
+  virtual absl::Status OnWritten(const std::string& /*folder*/, const StillHeld& /*held*/) {
+    return absl::OkStatus();
+  }
   // The processes are frozen, the image is whole. Blocks until it is decided; OK means commit, anything else
   // is why not. If `held` fails they run again, and the image must not count any more.
   virtual absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) = 0;

@@ -200,9 +200,24 @@ void HostedTask::Dumper::OnProgress(Bytes done) {
   task_.host_.sink.Send(std::move(message));
 }
 
+absl::Status HostedTask::Dumper::OnWritten(const std::string& folder, const StillHeld& held) {
+  if (!rehearse_) return absl::OkStatus();
+  const auto begun = Steady::now();
+  // What is left of the time for the dump is for its decision as well.
+  const bool has_limit = command_.dump().patience_us() > 0;
+  const auto most = std::chrono::duration_cast<Duration>((patience_ends_ - begun) / 2);
+  const auto stop = [&] {
+    MutexLock lock(task_.mutex_);
+    return !Stop().ok() || !held().ok();
+  };
+  const absl::Status status = rehearse_(folder, has_limit ? most : Duration::max(), stop);
+  rehearsing_ = Steady::now() - begun;
+  return status;
+}
+
 absl::Status HostedTask::Dumper::OnPrepared(const Manifest& manifest, const StillHeld& held) {
   MutexLock lock(task_.mutex_);
-  const auto took = Steady::now() - begun_;
+  const auto took = Steady::now() - begun_ - rehearsing_;
   task_.host_.rates->Add(MediumOf(command_.dump().tier()), Transfer::kDump, manifest.TotalSize(),
                          std::chrono::duration_cast<Duration>(took));
   if (absl::Status stop = Stop(); !stop.ok()) return stop;

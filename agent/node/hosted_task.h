@@ -109,14 +109,22 @@ class HostedTask::Dumper final : public DumpObserver {
  public:
   using Steady = std::chrono::steady_clock;
 
-  // `ordered`: when it was begun, which may be some notice ago.
-  Dumper(HostedTask& task, const v1::ToAgent& command, Steady::time_point ordered)
+  // Given an image's folder, how long it may take at most, and what says that it is to stop. Not OK: the
+  // image is not to count.
+  using Rehearse = std::function<absl::Status(const std::string& folder, Duration most,
+                                              const std::function<bool()>& stop)>;
+
+  // `ordered`: when it was begun, which may be some notice ago. `rehearse`: null: nothing is rehearsed.
+  Dumper(HostedTask& task, const v1::ToAgent& command, Steady::time_point ordered,
+         Rehearse rehearse = nullptr)
       : task_(task),
         command_(command),
         begun_(Steady::now()),
-        patience_ends_(ordered + std::chrono::microseconds(command.dump().patience_us())) {}
+        patience_ends_(ordered + std::chrono::microseconds(command.dump().patience_us())),
+        rehearse_(std::move(rehearse)) {}
 
   void OnProgress(Bytes done) override;
+  absl::Status OnWritten(const std::string& folder, const StillHeld& held) override;
   absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) override;
   absl::Status OnCommitting() override;
   void OnCommitted() override;
@@ -129,6 +137,8 @@ class HostedTask::Dumper final : public DumpObserver {
   const v1::ToAgent& command_;
   const Steady::time_point begun_;
   const Steady::time_point patience_ends_;
+  const Rehearse rehearse_;
+  Steady::duration rehearsing_{0};
   std::optional<Steady::time_point> stop_since_;  // the progress thread's
 };
 

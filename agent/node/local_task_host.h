@@ -18,6 +18,10 @@
 
 namespace siding {
 
+// Which checkpoints are rehearsed (agent/checkpoint/rehearsal.h), of those after which the job continues: the
+// first of a task that has not been restored, or each.
+enum class Rehearsals { kNever, kFirst, kAlways };
+
 struct TaskHostOptions {
   std::string node;
   std::string state_dir;   // made if missing; one agent each
@@ -33,6 +37,7 @@ struct TaskHostOptions {
   std::optional<GpuLibraries> gpu_libraries;  // of the GPU driver; not set: GPUs are not looked for
   bool huge_pages = false;                    // see agent/gpu/huge_pages.h
   ScrubOptions scrub;
+  Rehearsals rehearsals = Rehearsals::kNever;
   Fence::Wanted fence;                         // of tasks that this agent starts
   int64_t task_processes = 0;                  // and threads, of one; 0: by its slots
   std::shared_ptr<const store::KeyRing> keys;  // for encrypted checkpoints; null: there are none

@@ -184,7 +184,7 @@ v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
   std::string cannot_dump = no_script;
   if (cannot_dump.empty())
     cannot_dump = hangs ? why_hangs : init > 0 && inspection ? inspection->cannot_dump : "";
-  report.set_cannot_checkpoint(cannot_dump);
+  report.set_cannot_checkpoint(cannot_dump.empty() ? record_.no_restore() : cannot_dump);
   // Before a drain its processes' memory is read, too.
   const bool cannot_drain = hangs && asked.gpu.used;
   report.set_cannot_drain(cannot_drain ? why_hangs : init > 0 && inspection ? inspection->cannot_drain : "");

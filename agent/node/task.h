@@ -112,6 +112,12 @@ class Task final : public HostedTask {
   absl::Status MakeFence(agent::ShimRequest& request);
   Bytes RoomForDump(pid_t init) const;
   void RaiseFence(Bytes room) ABSL_LOCKS_EXCLUDED(mutex_);
+  // task_rehearse.cc.
+  bool IsToBeRehearsed(const agent::TaskRecord& record, const v1::Dump& dump) const;
+  absl::Status Rehearse(const agent::TaskRecord& record, const std::string& image, Duration most,
+                        const std::function<bool()>& stop);
+  void NoteRehearsal(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteNoRehearsal(const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
   void FenceAgain(bool beside = false) ABSL_LOCKS_EXCLUDED(mutex_);
   void CheckFence() ABSL_LOCKS_EXCLUDED(mutex_);
   bool MemoryIsFenced() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -24,6 +24,9 @@ void Task::DoDump(v1::ToAgent command) {
     if (!host_.criu) return absl::UnavailableError("no checkpoint on this node: " + host_.criu_problem);
     if (const std::string why = host_.WhyNoCriuFor(spec.uid()); !why.empty())
       return absl::FailedPreconditionError(why);
+    // One after which it continues loses nothing, and may be rehearsed again.
+    if (!record.no_restore().empty() && !command.dump().keep_running())
+      return absl::FailedPreconditionError(record.no_restore());
     SIDING_ASSIGN_OR_RETURN(ImageStore* const store, host_.Store(command.dump().tier()));
     if (const std::string why = WhyNoScript(init); !why.empty()) return absl::FailedPreconditionError(why);
     if (!record.dump().was_frozen()) SIDING_RETURN_IF_ERROR(GiveNotice(Duration(command.dump().notice_us())));
@@ -58,7 +61,13 @@ void Task::DoDump(v1::ToAgent command) {
       SIDING_ASSIGN_OR_RETURN(plan.metadata[kMetadataGpu], ToJson(Record().gpu()));
     }
     RaiseFence(RoomForDump(init));
-    Dumper dumper(*this, command, ordered);
+    Dumper::Rehearse rehearse;
+    if (IsToBeRehearsed(record, command.dump())) {
+      rehearse = [&](const std::string& image, Duration most, const std::function<bool()>& stop) {
+        return Rehearse(record, image, most, stop);
+      };
+    }
+    Dumper dumper(*this, command, ordered, std::move(rehearse));
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);
   };
   absl::Status status = run();

@@ -2,6 +2,8 @@
 // word of both in the folder. It outlives the agent that started it.
 //
 // siding-shim --slurm: the same for a task that Slurm has started; see shim_slurm.h.
+//
+// siding-shim --rehearse FOLDER: see shim_rehearse.h.
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <signal.h>
@@ -14,6 +16,7 @@
 #include <cstring>
 
 #include "agent/shim/shim.h"
+#include "agent/shim/shim_rehearse.h"
 #include "agent/shim/shim_slurm.h"
 #include "agent/shim/shim_status.h"
 #include "agent/task/json_file.h"
@@ -72,12 +75,16 @@ int main(int argc, char** argv) {
     printf("%s", siding::ListFaultPoints().c_str());
     return 0;
   }
+  if (argc == 3 && strcmp(argv[1], siding::kRehearse) == 0) {
+    const absl::Status armed = siding::ArmFaults({"agent", "store"});
+    return armed.ok() ? siding::Rehearse(argv[2]) : 2;
+  }
   const bool slurm = argc == 2 && strcmp(argv[1], siding::spank::kShimForSlurm) == 0;
   if (argc != 2) {
     fprintf(stderr,
-            "usage: siding-shim TASKDIR | --slurm | --fault-points (started by siding-agent and by siding's "
-            "Slurm "
-            "plugin)\n");
+            "usage: siding-shim TASKDIR | --slurm | --rehearse FOLDER | --fault-points (started by "
+            "siding-agent and "
+            "by siding's Slurm plugin)\n");
     return 2;
   }
   // What is meant for the agent's terminal or service must not end the tasks.

@@ -23,6 +23,7 @@
 #include "agent/checkpoint/descriptors.h"
 #include "agent/checkpoint/kernel_state.h"
 #include "agent/checkpoint/namespaces.h"
+#include "agent/checkpoint/timers.h"
 #include "agent/checkpoint/tracers.h"
 #include "agent/os/held.h"
 #include "agent/os/processes.h"
@@ -65,8 +66,6 @@ std::string WhyNotDumpableTimer(const std::string& fdinfo) {
 }
 
 namespace {
-
-constexpr char kTimer[] = "anon_inode:[timerfd]";
 
 bool IsGpu(const std::string& name) { return name.rfind("/dev/nvidia", 0) == 0; }
 
@@ -119,12 +118,17 @@ class Look {
   Look(pid_t root, GpuDevices gpus)
       : root_(root), gpus_(gpus), namespaces_(root), ipc_(EnterIpcNamespace(root)) {}
 
-  std::string Why() {
+  Hindrances Find() const {
     const std::vector<pid_t> tree = ProcessTree(root_);
+    const OpenDescriptors descriptors = FindDescriptors(tree);
+    return {WhyNotTree(tree, descriptors), FindTimer(tree, descriptors.all)};
+  }
+
+ private:
+  std::string WhyNotTree(const std::vector<pid_t>& tree, const OpenDescriptors& descriptors) const {
     for (const pid_t pid : tree) {
       if (std::string why = WhyNotProcess(pid); !why.empty()) return Of(pid, why);
     }
-    const OpenDescriptors descriptors = FindDescriptors(tree);
     if (descriptors.hidden != 0) return Of(descriptors.hidden, "may not be looked into by this node's agent");
     for (const OpenDescriptor& one : descriptors.all) {
       if (std::string why = WhyNotDescriptor(one); !why.empty()) return Of(one.pid, why);
@@ -135,7 +139,6 @@ class Look {
     return "";
   }
 
- private:
   static std::string Of(pid_t pid, const std::string& why) {
     return absl::StrCat("process ", pid, " (", ProgramOf(pid), ") ", why);
   }
@@ -187,7 +190,7 @@ class Look {
     const bool device = absl::StartsWith(one.target, "/dev/") && IsDevice(one.link());
     if (device && gpus_ == GpuDevices::kLeave && IsGpu(one.target)) return "";
     if (std::string why = WhyNotDumpableLink(one.target, device); !why.empty()) return why;
-    if (one.target == kTimer) return WhyNotDumpableTimer(one.fdinfo());
+    if (IsTimerfd(one)) return WhyNotDumpableTimer(one.fdinfo());
     if (one.target == kEventfd) return WhyNotDumpableEventfd(one.fdinfo());
     if (absl::StartsWith(one.target, kPipe)) return WhyNotDumpablePipe(one.fdinfo());
     if (!one.protocol.empty()) return WhyNotDumpableSocket(one.protocol);
@@ -239,17 +242,21 @@ pid_t FindSrun(pid_t root) {
   return 0;
 }
 
-std::string WhyNotDumpable(pid_t root, GpuDevices gpus) {
+Hindrances FindHindrances(pid_t root, GpuDevices gpus) {
+  Hindrances found;
   if (const pid_t srun = FindSrun(root); srun > 0) {
-    return absl::StrCat(
+    found.to_dump = absl::StrCat(
         "process ", srun,
         " (srun) waits for a step of Slurm; ask for the step instead: srun --siding-preemptible");
+    return found;
   }
-  if (std::string why = WhyTraced(root); !why.empty()) return why;
-  std::string why;
-  std::thread([&] { why = Look(root, gpus).Why(); }).join();
-  return why;
+  found.to_dump = WhyTraced(root);
+  if (!found.to_dump.empty()) return found;
+  std::thread([&] { found = Look(root, gpus).Find(); }).join();
+  return found;
 }
+
+std::string WhyNotDumpable(pid_t root, GpuDevices gpus) { return FindHindrances(root, gpus).to_dump; }
 
 std::set<GpuDescriptor> OpenGpuDescriptors(pid_t root) {
   std::set<GpuDescriptor> open;

@@ -10,6 +10,12 @@
 
 namespace siding {
 
+// What stands in the way of a task's methods; empty texts: nothing is known of the kind.
+struct Hindrances {
+  std::string to_dump;  // as WhyNotDumpable() says it
+  std::string timer;    // as FindTimer() says it; not looked for where to_dump is about srun or a tracer
+};
+
 // GPUs that are drained before the dump do not stand in its way.
 enum class GpuDevices { kStay, kLeave };
 
@@ -17,6 +23,9 @@ enum class GpuDevices { kStay, kLeave };
 // empty: nothing is known against it. What comes and goes (queues.h) is asked for when a dump has stopped it.
 // For root.
 std::string WhyNotDumpable(pid_t root, GpuDevices gpus = GpuDevices::kStay);
+
+// Both, by one look at the tree. For root.
+Hindrances FindHindrances(pid_t root, GpuDevices gpus = GpuDevices::kStay);
 
 // A process of the tree is Slurm's srun, which talks to Slurm over the network all the time; its pid, 0 for
 // none.

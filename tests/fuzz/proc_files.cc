@@ -2,6 +2,7 @@
 #include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/kernel_state.h"
 #include "agent/checkpoint/precheck.h"
+#include "agent/checkpoint/timers.h"
 #include "agent/criu/criu.h"
 #include "agent/os/cgroups.h"
 #include "agent/os/freezer.h"
@@ -25,6 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   WhyNotDumpableMaps(text);
   WhyNotDumpableEventfd(text);
   WhyNotDumpablePipe(text);
+  WhyNotDumpableTimer(text);
+  PosixTimerThatRunsOn(text);
+  TimerfdThatRunsOn(text);
   WhyNotDumpableCgroupFile("/sys/fs/cgroup/" + text, text);
   SocketsWithUnread(text, true);
   for (const MulticastGroup& group : ParseIgmp(text)) NameOf(group);

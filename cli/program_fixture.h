@@ -47,6 +47,7 @@ class Recorder final : public v1::Siding::Service {
       v1::Job& job = *response->add_jobs();
       job.set_id(id);
       job.set_state("running");
+      job.set_timer(timer);
     }
     return answer;
   }
@@ -80,6 +81,7 @@ class Recorder final : public v1::Siding::Service {
     site->set_now_us(now_us);
     return answer;
   }
+  std::string timer;  // of every job
   std::string manager;
   int64_t now_us = 0;  // the controller's time; 0: it does not say
   grpc::Status ShowPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyInForce* response) override {

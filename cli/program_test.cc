@@ -204,6 +204,14 @@ TEST_F(ProgramTest, VerbsNameTheirJob) {
               ElementsAre("suspend 5", "resume 6", "restart 7", "vacate to local 8", "cordon n1", "lose n2"));
 }
 
+TEST_F(ProgramTest, WhoSuspendsAJobIsToldOfItsTimers) {
+  EXPECT_EQ(Run({"suspend", "--no-wait", "5"}), 0);
+  EXPECT_EQ(err_, "");
+  service_.timer = "process 12 (timeout) has a POSIX timer on CLOCK_REALTIME";
+  EXPECT_EQ(Run({"suspend", "--no-wait", "5"}), 0);
+  EXPECT_EQ(err_, "note: job 5: timers run on while it is suspended: " + service_.timer + "\n");
+}
+
 TEST_F(ProgramTest, TheServicesWordsReachTheUser) {
   service_.answer = grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "job 5 is bob's");
   EXPECT_EQ(Run({"suspend", "--no-wait", "5"}), 1);

@@ -118,9 +118,16 @@ std::string ProgressText(const v1::JobProgress& p) {
   return text;
 }
 
+std::string TimerText(const v1::Job& job) {
+  return job.timer().empty() ? "" : absl::StrCat("timers run on while it is suspended: ", job.timer());
+}
+
+// Of a job that may not be suspended for others, timers are no news.
 std::string WhyText(const v1::Job& job) {
+  const bool suspends =
+      std::find(job.methods().begin(), job.methods().end(), v1::SUSPEND) != job.methods().end();
   std::vector<std::string> parts = {job.has_progress() ? ProgressText(job.progress()) : job.reason(),
-                                    job.waits_for(), job.methods_note()};
+                                    job.waits_for(), job.methods_note(), suspends ? TimerText(job) : ""};
   std::erase(parts, "");
   return absl::StrJoin(parts, "; ");
 }

@@ -19,6 +19,8 @@ std::string Table(const std::vector<std::vector<std::string>>& rows, const Style
 
 // Long names are cut unless they are asked for whole.
 std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool whole_names = false);
+// Which timer a suspension of it does not stop; empty: none is known.
+std::string TimerText(const v1::Job& job);
 // What is said beside its state.
 std::string WhyText(const v1::Job& job);
 // Done, failed or cancelled.

@@ -62,6 +62,14 @@ TEST(WhyNot, IsNeverEmpty) {
   EXPECT_THAT(WhyNotText(job), HasSubstr("it is running; `sidingctl explain 7`"));
 }
 
+TEST(Why, AJobThatMayBeSuspendedNamesItsTimers) {
+  v1::Job job;
+  job.set_timer("process 12 (timeout) has a POSIX timer on CLOCK_REALTIME");
+  EXPECT_EQ(WhyText(job), "") << "it is never suspended for others";
+  job.add_methods(v1::SUSPEND);
+  EXPECT_EQ(WhyText(job), "timers run on while it is suspended: " + job.timer());
+}
+
 TEST(Nodes, ALostOneSaysForHowLong) {
   v1::ListNodesResponse nodes;
   v1::Node& node = *nodes.add_nodes();

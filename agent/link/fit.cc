@@ -27,6 +27,7 @@ void Shorten(v1::TaskReport& report) {
   Cut(*report.mutable_cannot_checkpoint());
   Cut(*report.mutable_cannot_drain());
   Cut(*report.mutable_gpu_state_lost());
+  Cut(*report.mutable_timer());
   KeepFirst(*report.mutable_notes(), kMostNotes);
   for (std::string& note : *report.mutable_notes()) Cut(note);
 }

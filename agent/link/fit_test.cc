@@ -22,6 +22,7 @@ TEST(Fit, LongTextsOfManyTasksAreCutAndNoTaskIsLeftOut) {
     v1::TaskReport& report = *message.mutable_heartbeat()->add_tasks();
     report.mutable_task()->set_job(i);
     report.set_cannot_checkpoint(std::string(4000, 'x'));
+    report.set_timer(std::string(4000, 'x'));
     report.add_notes(std::string(4000, 'y'));
     report.add_notes("z");
   }

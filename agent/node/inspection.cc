@@ -1,6 +1,7 @@
 #include "agent/node/inspection.h"
 
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/checkpoint/precheck.h"
@@ -57,7 +58,9 @@ Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at) {
         gpu.nodes_own->UsedBy(asked.on_gpus, init > 0 ? ProcessTree(init) : std::vector<pid_t>());
   }
   if (init <= 0) return inspection;
-  inspection.cannot_dump = WhyNotDumpable(init, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
+  Hindrances found = FindHindrances(init, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
+  inspection.cannot_dump = std::move(found.to_dump);
+  inspection.timer = std::move(found.timer);
   if (inspection.cannot_dump.empty() && asked.has_criu) inspection.cannot_dump = asked.no_criu;
   if (inspection.cannot_dump.empty() && asked.has_criu) {
     // A directory service may take a while.

@@ -50,6 +50,7 @@ struct InspectionRequest {
 struct Inspection {
   Bytes memory, gpu_memory;
   std::string cannot_dump, cannot_drain;  // empty: nothing is known against it
+  std::string timer;                      // see FindTimer()
   size_t gpu_clients = 0;
   bool drained = false;  // as it was asked for: of another state its memory says nothing
   std::optional<Account> user;

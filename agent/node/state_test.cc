@@ -141,6 +141,21 @@ INSTANTIATE_TEST_SUITE_P(
                       "unreaped_child", "own_proc_file"),
     [](const auto& info) { return info.param; });
 
+// So the planner suspends it only if it cannot be checkpointed, and not because it cannot.
+TEST_F(StateTest, ATimerThatRunsOnIsReported) {
+  Make("posix_timer");
+  if (IsSkipped()) return;
+  const v1::TaskReport report = host().Reports().at(0);
+  EXPECT_THAT(report.timer(), HasSubstr(") has a POSIX timer on CLOCK_MONOTONIC"));
+  EXPECT_EQ(report.cannot_checkpoint(), "");
+}
+
+TEST_F(StateTest, OfAJobWithoutTimersNoneIsReported) {
+  Make("umask");
+  if (IsSkipped()) return;
+  EXPECT_EQ(host().Reports().at(0).timer(), "");
+}
+
 class LostStateTest : public StateTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(LostStateTest, IsNotThereAgain) {

@@ -188,6 +188,7 @@ v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
   // Before a drain its processes' memory is read, too.
   const bool cannot_drain = hangs && asked.gpu.used;
   report.set_cannot_drain(cannot_drain ? why_hangs : init > 0 && inspection ? inspection->cannot_drain : "");
+  report.set_timer(init > 0 && inspection ? inspection->timer : "");
   report.set_gpu_lock_us(init > 0 ? lock_time.count() : 0);
   return report;
 }

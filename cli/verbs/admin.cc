@@ -6,6 +6,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/job_file.h"
 #include "cli/verbs/verbs.h"
+#include "common/logging.h"
 #include "common/status.h"
 
 namespace siding::cli {
@@ -143,6 +144,13 @@ absl::StatusOr<int> Kill(Session& session, const AdminFlags& flags) {
   return 0;
 }
 
+// For whoever suspends it: what the planner would have looked at.
+void NoteTimer(Session& session, int64_t id) {
+  const absl::StatusOr<v1::Job> job = session.client().Job(id);
+  const std::string text = job.ok() ? TimerText(*job) : "";
+  if (!text.empty()) std::cerr << "note: job " << id << ": " << OneLogLine(text) << "\n";
+}
+
 }  // namespace
 
 void AddAdmin(CLI::App& app, Session& session) {
@@ -155,11 +163,13 @@ void AddAdmin(CLI::App& app, Session& session) {
     return 0;
   };
 
-  CLI::App* suspend =
-      AddVerb(app, session, "suspend", "freeze a job in place; its memory stays in RAM", [=, &session] {
-        return finish(session.client().Suspend(flags->job), {"suspended"},
-                      absl::StrCat("job ", flags->job, " is frozen"));
-      });
+  CLI::App* suspend = AddVerb(app, session, "suspend", "freeze a job in place; its memory stays in RAM",
+                              [=, &session]() -> absl::StatusOr<int> {
+                                SIDING_RETURN_IF_ERROR(session.client().Suspend(flags->job));
+                                NoteTimer(session, flags->job);
+                                return finish(absl::OkStatus(), {"suspended"},
+                                              absl::StrCat("job ", flags->job, " is frozen"));
+                              });
   CLI::App* resume = AddVerb(app, session, "resume",
                              "let a frozen job continue; try again to restore a parked one", [=, &session] {
                                return finish(session.client().Resume(flags->job), {"running"},

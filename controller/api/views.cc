@@ -35,6 +35,7 @@ void AddObserved(const ClusterState& state, const JobRecord& job, MethodSet work
     } else if (matters && !report.cannot_checkpoint().empty()) {
       Note(view, absl::StrCat("checkpoint: ", report.cannot_checkpoint()));
     }
+    if (view.timer().empty()) view.set_timer(report.timer());
     for (const std::string& gpu : report.gpus()) view.add_gpus(gpu);
     if (!report.cannot_drain().empty()) works.Remove(Method::kSuspend);
     if (!report.cannot_drain().empty() || !report.cannot_checkpoint().empty())
@@ -174,6 +175,7 @@ v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job) {
   spec.clear_app();
   view.clear_reason();
   view.clear_methods_note();
+  view.clear_timer();
   return view;
 }
 

@@ -67,6 +67,15 @@ TEST(Jobs, OneThatStartedBehindItsDeadlineSaysSo) {
   EXPECT_EQ(ShowJob(ClusterState(), job).reason(), "started 12.0s after its deadline");
 }
 
+TEST_F(NodesTest, AJobsTimerIsShownButToOthers) {
+  const JobRecord& job = state_.jobs.at(JobId(1));
+  v1::TaskReport& report =
+      state_.observed_tasks[NodeId("b")][TaskId{job.id, job.incarnation, job.first_rank + 1}].report;
+  report.set_timer("process 12 (timeout) has a POSIX timer on CLOCK_REALTIME");
+  EXPECT_EQ(ShowJob(state_, job).timer(), report.timer());
+  EXPECT_EQ(ShowOthersJob(state_, job).timer(), "");
+}
+
 TEST_F(NodesTest, WhatItsJobsUseIsAddedUp) { EXPECT_EQ(ShowNodes(state_).nodes(0).used().slots(), 3); }
 
 TEST_F(NodesTest, AFrozenJobIsShownApartAndUsesNoSlots) {

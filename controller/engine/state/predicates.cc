@@ -66,6 +66,7 @@ v1::TaskReport WithShortTexts(v1::TaskReport report) {
   report.set_cannot_checkpoint(Cut(report.cannot_checkpoint()));
   report.set_cannot_drain(Cut(report.cannot_drain()));
   report.set_gpu_state_lost(Cut(report.gpu_state_lost()));
+  report.set_timer(Cut(report.timer()));
   report.set_checkpoint(Cut(report.checkpoint()));
   if (report.notes_size() > kMostNotes)
     report.mutable_notes()->DeleteSubrange(kMostNotes, report.notes_size() - kMostNotes);

@@ -54,9 +54,10 @@ struct JobView {
   int job_class = -1;         // of the policy, by index; -1: none
   std::vector<NodeId> nodes;  // by rank
   Resources per_node;
-  MethodSet methods;              // what the job asked for, less what was found not to work
-  std::string methods_note;       // why methods are missing, for the explanation
-  std::vector<Bytes> memory;      // by rank: resident bytes and those on GPUs, the predicted image size
+  MethodSet methods;          // what the job asked for, less what was found not to work
+  std::string methods_note;   // why methods are missing, for the explanation
+  std::string timer;          // which process has one that runs on while it is frozen; empty: none is known
+  std::vector<Bytes> memory;  // by rank: resident bytes and those on GPUs, the predicted image size
   std::vector<Bytes> gpu_memory;  // by rank: the part that is on GPUs; empty: it asked for none
   Duration gpu_lock{0};           // it stands still so long before a drain of its GPUs begins
   Time running_since;             // of this incarnation

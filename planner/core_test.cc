@@ -60,6 +60,7 @@ class Knotted {
     x.policy.classes[0].strict = true;
     for (JobView& job : x.snapshot.jobs) {
       if (Upto(3) == 0) job.job_class = 0;
+      if (job.id.value() % 3 == 0) job.timer = "it has a timer";
       NodeView& node = x.snapshot.nodes[Upto(static_cast<int>(x.snapshot.nodes.size()) - 1)];
       if (std::find(job.nodes.begin(), job.nodes.end(), node.id) == job.nodes.end() ||
           !node.free.Covers(job.per_node))

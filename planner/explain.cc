@@ -19,6 +19,18 @@ std::string Way(const Option& option) {
   return ToString(option.method);
 }
 
+// What its timers have to do with the way it leaves; "" if nothing.
+std::string AboutTimers(const Candidate& candidate, const Option& chosen) {
+  const std::string& timer = candidate.job->timer;
+  if (timer.empty()) return "";
+  if (chosen.method == Method::kSuspend) return absl::StrCat("; ", timer, ", which runs on meanwhile");
+  if (chosen.method != Method::kCheckpoint) return "";
+  if (chosen.stays_in_ram) return absl::StrCat("; ", timer, ", which runs on until the dump");
+  const bool instead = std::any_of(candidate.options.begin(), candidate.options.end(),
+                                   [](const Option& option) { return option.last_resort; });
+  return instead ? absl::StrCat("; not suspended: ", timer, ", which would run on") : "";
+}
+
 }  // namespace
 
 std::string CountNodes(size_t n) { return absl::StrCat(n, n == 1 ? " node" : " nodes"); }
@@ -37,7 +49,7 @@ std::string WhyChosen(const Candidate& candidate, const Option& chosen) {
   }
   if (dearest != nullptr)
     absl::StrAppend(&text, "; to ", Way(*dearest), " it would cost ", NodeSeconds(dearest->loss_ms));
-  return text;
+  return text + AboutTimers(candidate, chosen);
 }
 
 std::string WhyLate(const Candidate& candidate, Duration within) {
@@ -60,7 +72,7 @@ std::string WhyKept(const Candidate& candidate, Duration within, bool useful) {
   const Option* cheapest = nullptr;
   for (const Option& option : candidate.options) {
     if (option.release > within || option.migrates) continue;
-    if (cheapest == nullptr || option.loss_ms < cheapest->loss_ms) cheapest = &option;
+    if (cheapest == nullptr || option.cost_ms < cheapest->cost_ms) cheapest = &option;
   }
   std::string text = absl::StrCat("not needed: would free ", CountNodes(candidate.job->nodes.size()), " for ",
                                   NodeSeconds(cheapest->loss_ms), " (", Way(*cheapest), ")");

@@ -62,6 +62,7 @@ class OptionMaker {
       std::for_each(std::begin(kAllMethods), std::end(kAllMethods), add);
     }
     for (Option& option : options) option.cost_ms = Cost(job, its, option);
+    if (!job.timer.empty()) SpareTimers(options);
     return options;
   }
 
@@ -187,6 +188,29 @@ class OptionMaker {
     option.release = option.before_writing + job.kill_grace;
     option.loss_ms = Loss(job, dump_and_restore + std::min(lead, 2 * checkpoint.release) + wait);
     options.push_back(std::move(option));
+  }
+
+  // Makes suspending the last resort if there are checkpoints. What it was to be preferred to, such as a
+  // kill, it still is.
+  static void SpareTimers(std::vector<Option>& options) {
+    const auto suspends = [](const Option& option) { return option.method == Method::kSuspend; };
+    const auto checkpoints = [](const Option& option) { return option.method == Method::kCheckpoint; };
+    std::optional<int64_t> dearest_ms, suspend_ms;
+    for (const Option& option : options) {
+      if (checkpoints(option)) dearest_ms = std::max(dearest_ms.value_or(0), option.cost_ms);
+      if (suspends(option)) suspend_ms = std::min(suspend_ms.value_or(option.cost_ms), option.cost_ms);
+    }
+    if (!dearest_ms || !suspend_ms) return;
+    const int64_t last_ms = std::max(*suspend_ms, *dearest_ms + 1);
+    for (Option& option : options) {
+      if (suspends(option)) {
+        option.cost_ms = std::max(option.cost_ms, last_ms);
+        option.last_resort = true;
+      } else if (!checkpoints(option) && option.cost_ms >= *suspend_ms) {
+        option.cost_ms = std::max(option.cost_ms, last_ms + 1);
+      }
+    }
+    std::stable_partition(std::find_if(options.begin(), options.end(), suspends), options.end(), checkpoints);
   }
 
   static int64_t Loss(const JobView& job, Duration per_node) {

@@ -20,6 +20,11 @@
 // program's own save and a kill release its nodes so much later. A job whose image is taken early is told at
 // the arrival: a cluster manager's is dumped once more then.
 //
+// Timers run on while a job is suspended, and stop for a checkpoint. So a job with one is suspended only
+// where it cannot be checkpointed in time: its checkpoints come before the suspension in the order of
+// preference, and the suspension costs more than the dearest of them. It is not left out, as that would
+// refuse requests or kill jobs.
+//
 // A job that is left alone for a while (min_runtime, cooldown) counts from the end of that on: `wait` is the
 // part of it that is left at the arrival. All times include it, and what a kill or an early image loses grows
 // by it.
@@ -60,6 +65,7 @@ struct Option {
   bool to_local_disk = false;
   bool migrates = false;
   bool early = false;
+  bool last_resort = false;  // suspend only: timers would run on, and it can be checkpointed
 };
 
 // A job that could make way, or the reason why it may not.

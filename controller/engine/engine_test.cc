@@ -227,6 +227,38 @@ TEST_F(EngineTest, AFrozenJobKeepsItsPlaceInTheQueue) {
   EXPECT_EQ(State(later), JobState::kPending);
 }
 
+TEST_F(EngineTest, AJobWithATimerIsDumpedRatherThanFrozen) {
+  AddNodes({"a"});
+  cluster_.timer = "process 12 (timeout) has a POSIX timer on CLOCK_REALTIME";
+  const JobId victim = Submit(Batch());
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  EXPECT_THAT(Job(express).plans.back().steps.at(0).reason, HasSubstr("not suspended: " + cluster_.timer));
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kParked);
+  EXPECT_EQ(State(express), JobState::kRunning);
+}
+
+TEST_F(EngineTest, AJobWithATimerIsFrozenIfItMayNotBeDumped) {
+  AddNodes({"a"});
+  cluster_.timer = "process 12 (timeout) has a POSIX timer on CLOCK_REALTIME";
+  const JobId victim = Submit(Batch(1, {Method::kSuspend, Method::kKill}));
+  Settle();
+  Submit(OnDemand(1), kBob);
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kSuspended);
+}
+
+TEST_F(EngineTest, AnAdministratorMaySuspendAJobWithATimer) {
+  AddNodes({"a"});
+  cluster_.timer = "process 12 (timeout) has a POSIX timer on CLOCK_REALTIME";
+  const JobId job = Submit(Batch());
+  Settle();
+  EXPECT_TRUE(engine_->Suspend(kRoot, job).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kSuspended);
+}
+
 TEST_F(EngineTest, AnAdministratorsSuspendLastsUntilTheirResume) {
   AddNodes({"a"});
   const JobId job = Submit(Batch());

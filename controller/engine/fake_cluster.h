@@ -228,6 +228,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> takes_refused;   // nodes whose criu does
   std::set<std::string> keep_gpus;       // nodes on which a frozen task still has its GPUs
   std::string cannot_drain;              // said of every task
+  std::string timer;                     // said of every task
   bool fail_restart = false;             // from what a program saved itself
   bool no_gpu = false;                   // for any restore
   bool no_key = false;                   // for any image
@@ -262,6 +263,7 @@ class FakeCluster final : public AgentLink {
     *report.mutable_task() = command.task();
     report.set_memory(memory);
     report.set_cannot_drain(cannot_drain);
+    report.set_timer(timer);
     report.set_gpu_lock_us(gpu_lock_us);
     report.clear_op();
     // Running or frozen, as it was before.

@@ -77,6 +77,22 @@ class Preemption(ClusterCase):
         numbers = set(map(int, lines[:-1]))
         self.assertEqual(numbers, set(range(len(numbers))))
 
+    def test_job_with_a_timer_that_would_run_on_is_checkpointed(self):
+        gate = self.new_gate()
+        argv = ["/usr/bin/timeout", "600", *jobs.command(self.cluster.dir, "counter", jobs.COUNTER, gate, 8)]
+        victim = self.submit_gated(gate, "--name", "timed", "--slots", 1, "--preemptible=suspend,checkpoint", "--workdir",
+                                   self.cluster.dir, "--output", f"{self.outputs()}/%j.%r", "--", *argv)
+        self.wait_counting(victim)
+        wait_for("the timer to be known",
+                 lambda: "(timeout) has a POSIX timer on CLOCK_REALTIME" in self.cluster.job(victim).get("timer", ""))
+        express = self.express(nodes=2)
+        self.assert_in_time(express)
+        self.cluster.wait_state(express, "done")
+        self.assert_counted(victim)
+        kinds = [event["kind"] for event in self.cluster.events(victim)]
+        self.assertIn("order-dump", kinds)
+        self.assertNotIn("order-suspend", kinds)
+
     def test_job_that_cannot_be_dumped_runs_on_and_says_why(self):
         argv = jobs.command(self.cluster.dir, "uring", jobs.URING)
         stubborn = self.cluster.submit("--name", "uring", "--slots", 1, "--preemptible=checkpoint", "--allow-io-uring",

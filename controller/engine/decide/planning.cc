@@ -87,6 +87,7 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
       const Bytes on_gpus{seen.report.gpu_memory()};
       const Bytes memory = Bytes{seen.report.memory()} + on_gpus;
       view.gpu_lock = std::max(view.gpu_lock, Duration(seen.report.gpu_lock_us()));
+      if (view.timer.empty()) view.timer = seen.report.timer();
       AddTask(view, job.nodes[rank], std::max({memory, cluster_.LastImage(job), Bytes{1}}), on_gpus);
       const auto lose = [&](Method method, const std::string& why) {
         if (why.empty() || !view.methods.Has(method)) return;

@@ -27,7 +27,7 @@ inline NodeView MakeNode(int i) {
 }
 
 // Runs for 1000 s, so killing it is dear; holds one slot and no reserved memory on each node.
-inline JobView MakeJob(int id, std::vector<int> nodes, MethodSet methods) {
+inline JobView MakeJob(int id, const std::vector<int>& nodes, MethodSet methods) {
   JobView job;
   job.id = JobId(id);
   for (int n : nodes) job.nodes.push_back(NodeId("n" + std::to_string(n)));

@@ -105,6 +105,14 @@ class Checkpoint(AgentCase):
     def wait_lines(self, pod, count):
         wait_for(f"{count} lines of {pod['metadata']['name']}", lambda: self.log(pod).count("\n") >= count)
 
+    def assert_log_begins(self, pod, lines):
+        """These are the first that the pod writes, by the time that it has written so many."""
+        def first():
+            # runc writes there as well if it could not restore it.
+            log = [line for line in self.log(pod).splitlines(keepends=True) if line.endswith("\n") and not line.startswith("CRIU ")]
+            return log[:len(lines)] if len(log) >= len(lines) else None
+        self.assertEqual(wait_for(f"{len(lines)} lines of {pod['metadata']['name']}", first), lines)
+
     def lines_in_files(self, pod):
         """How many lines each of the files has; all of them as they are to be."""
         counts = []
@@ -117,10 +125,7 @@ class Checkpoint(AgentCase):
 
     def assert_goes_on(self, count, pod):
         """The pod has come in the place of one that had written so many lines, and does what that would have done."""
-        self.wait_lines(pod, 21)
-        # runc writes there as well if it could not restore it.
-        log = [line for line in self.log(pod).splitlines(keepends=True) if not line.startswith("CRIU ")][:20]
-        self.assertEqual(log, lines_of(count + 20)[count:])
+        self.assert_log_begins(pod, lines_of(count + 20)[count:])
         wait_for("the files to grow", lambda: min(self.lines_in_files(pod)) >= count + 20)
 
     def is_paused(self, container):
@@ -232,8 +237,7 @@ class Checkpoint(AgentCase):
         image = self.wait_phase(task, "CHECKPOINTED")
         second = self.next_pod(first)
         self.restore(task.replace(".1.", ".2."), second, image)
-        self.wait_lines(second, 20)
-        self.assertEqual(self.log(second).splitlines()[:20], [str(number) for number in range(count, count + 20)])
+        self.assert_log_begins(second, [f"{number}\n" for number in range(count, count + 20)])
 
     def test_init_containers_run_again_before_it_goes_on(self):
         init = {"name": "first", "image": TOOLS, "imagePullPolicy": "Never", "args": ["-c", "open('/scratch/ran', 'a').write('.')"],
@@ -268,8 +272,7 @@ class Checkpoint(AgentCase):
         image = self.wait_phase(task, "CHECKPOINTED")
         second = self.next_pod(first)
         self.restore(task.replace(".1.", ".2."), second, image)
-        self.wait_lines(second, 20)
-        self.assertEqual(self.log(second).splitlines()[:20], [str(number) for number in range(count, count + 20)])
+        self.assert_log_begins(second, [f"{number}\n" for number in range(count, count + 20)])
 
     def ask(self, pod, *questions):
         """What a redis in the pod answers. The connection is closed by the server."""
@@ -319,8 +322,7 @@ class Checkpoint(AgentCase):
         self.commit(task, op)
         report = self.wait_phase(task, "RUNNING")
         self.assertEqual((report["committedOp"], report.get("leaves")), (str(op), None))
-        self.wait_lines(pod, count + 20)
-        self.assertEqual(self.log(pod).splitlines(keepends=True)[:count + 20], lines_of(count + 20))
+        self.assert_log_begins(pod, lines_of(count + 20))
         self.assertEqual(self.container(pod), container)
         self.assertGreaterEqual(min(self.lines_in_files(pod)), count)
 

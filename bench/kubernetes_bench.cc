@@ -136,22 +136,6 @@ class Brain final : public PlatformListener {
   std::atomic<int> tasks_ = 0, rounds_ = 0;
 };
 
-// The transport belongs to the program, the platform wants one of its own.
-class Borrowed final : public Transport {
- public:
-  explicit Borrowed(Transport& transport) : transport_(transport) {}
-  absl::StatusOr<HttpResponse> Send(const HttpRequest& request, std::stop_token stop) override {
-    return transport_.Send(request, std::move(stop));
-  }
-  absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const LineReader& reader,
-                                      std::stop_token stop) override {
-    return transport_.Stream(request, reader, std::move(stop));
-  }
-
- private:
-  Transport& transport_;
-};
-
 // Puts what informers tell into mail.
 class Ear final : public InformerListener {
  public:
@@ -258,8 +242,7 @@ void ShowThreads(FakeApiServer& server, const Flags& flags) {
   FakeTransport transport(server, clock, FakeTransport::Watching::kOn);
   Brain brain;
   const double before = InUseMiB(), begun = Now();
-  auto platform =
-      NewKubernetesPlatform(std::make_unique<Borrowed>(transport), RealPacer(), SystemClock(), {});
+  auto platform = NewKubernetesPlatform(transport.Borrow(), RealPacer(), SystemClock(), {});
   platform->Start(brain);
   while (brain.tasks() < flags.batch) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   Row("from start until all is told to the engine", Ms(Now() - begun));

@@ -20,22 +20,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// The platform owns its transport; the test's outlives it.
-class Borrowed final : public Transport {
- public:
-  explicit Borrowed(Transport& transport) : transport_(transport) {}
-  absl::StatusOr<HttpResponse> Send(const HttpRequest& request, std::stop_token stop) override {
-    return transport_.Send(request, std::move(stop));
-  }
-  absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const LineReader& reader,
-                                      std::stop_token stop) override {
-    return transport_.Stream(request, reader, std::move(stop));
-  }
-
- private:
-  Transport& transport_;
-};
-
 // The cluster as the engine would know it.
 class Engine final : public PlatformListener {
  public:
@@ -122,7 +106,7 @@ class KubernetesPlatformTest : public testing::Test {
     }
   }
   void Start(std::unique_ptr<Transport> transport = nullptr, PlatformOptions options = {}) {
-    if (!transport) transport = std::make_unique<Borrowed>(transport_);
+    if (!transport) transport = transport_.Borrow();
     options.round = std::chrono::milliseconds(5);
     options.least_apart = Duration(0);  // the clock stands still
     platform_ = NewKubernetesPlatform(std::move(transport), pacer_, clock_, options);
@@ -335,8 +319,8 @@ TEST_F(KubernetesPlatformTest, WhatFailsIsTriedAgain) {
 TEST_F(KubernetesPlatformTest, AControllerThatMayNotActOnlyLooks) {
   AddPod("a", kDeadline);
   AddNumbered("b");
-  Start(NewGuardedTransport(std::make_unique<Borrowed>(transport_),
-                            [] { return absl::FailedPreconditionError("another acts"); }));
+  Start(
+      NewGuardedTransport(transport_.Borrow(), [] { return absl::FailedPreconditionError("another acts"); }));
   platform_->SetDesired(KeptFor(JobId(5), "n1"));
   engine_.AwaitJob(JobId(5), ManagedPhase::kWaiting);
   engine_.AwaitRound();

@@ -29,6 +29,21 @@ bool IsOf(const std::string& path, const std::string& plural) {
   return absl::EndsWith(path, "/" + plural) || absl::StrContains(path, "/" + plural + "/");
 }
 
+class Borrowed final : public Transport {
+ public:
+  explicit Borrowed(Transport& transport) : transport_(transport) {}
+  absl::StatusOr<HttpResponse> Send(const HttpRequest& request, std::stop_token stop) override {
+    return transport_.Send(request, std::move(stop));
+  }
+  absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const LineReader& reader,
+                                      std::stop_token stop) override {
+    return transport_.Stream(request, reader, std::move(stop));
+  }
+
+ private:
+  Transport& transport_;
+};
+
 }  // namespace
 
 std::optional<Fault> FakeTransport::TakeFault(const HttpRequest& request, bool stream) {
@@ -132,6 +147,8 @@ absl::StatusOr<HttpResponse> FakeTransport::Stream(const HttpRequest& request, c
     if (ended != ended_) return HttpResponse{200, {}, ""};
   }
 }
+
+std::unique_ptr<Transport> FakeTransport::Borrow() { return std::make_unique<Borrowed>(*this); }
 
 void FakeTransport::Add(Fault fault) {
   MutexLock lock(mutex_);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <list>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -53,6 +54,8 @@ class FakeTransport final : public Transport {
   absl::StatusOr<HttpResponse> Send(const HttpRequest& request, std::stop_token stop) override;
   absl::StatusOr<HttpResponse> Stream(const HttpRequest& request, const LineReader& reader,
                                       std::stop_token stop) override;
+  // The same one, for who wants to own its transport. This must outlive what is returned.
+  std::unique_ptr<Transport> Borrow();
 
   // The first one that fits a request happens to it.
   void Add(Fault fault);

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 
 namespace siding::cli {
@@ -26,7 +27,7 @@ int OnTerminal(const char* typed, int (*test)(int terminal)) {
     _exit(test(open(ptsname(master), O_RDWR)));  // which makes it the session's
   }
   int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(AwaitChild(child, status)) << "the end of the program at the terminal";
   close(master);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

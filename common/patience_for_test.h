@@ -2,8 +2,10 @@
 // fails where the machine is busy. Limits that a test is about are the test's own.
 #pragma once
 
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 
 #include <chrono>
 #include <functional>
@@ -28,6 +30,15 @@ inline bool Eventually(const std::function<bool()>& condition) {
 template <typename Future>
 bool Comes(const Future& future) {
   return future.wait_for(kPatience) == std::future_status::ready;
+}
+
+// Waits for a child that ends by itself, or stops if the options of waitpid() say so. False: it has not, and
+// is killed.
+inline bool AwaitChild(pid_t child, int& status, int options = 0) {
+  if (Eventually([&] { return waitpid(child, &status, options | WNOHANG) == child; })) return true;
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return false;
 }
 
 // What is received of this socket has to come.

@@ -17,6 +17,7 @@
 #include "agent/os/folder_for_test.h"
 #include "common/fault.h"
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -249,7 +250,7 @@ TEST_F(SharedMemoryTest, ComesBackAfterARestoreThatWasKilled) {
     _exit(0);
   }
   int how = 0;
-  ASSERT_EQ(waitpid(killed, &how, 0), killed);
+  ASSERT_TRUE(AwaitChild(killed, how)) << "the end of the restore";
   ASSERT_TRUE(WIFSIGNALED(how));
   const absl::Status back = PutBack(*files);
   EXPECT_TRUE(back.ok()) << back;

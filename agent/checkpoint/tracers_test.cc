@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/os/processes.h"
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -105,7 +106,10 @@ TEST_F(TracersTest, DebuggerIsNoCriuWhereverItWorks) {
 
 TEST_F(TracersTest, CriuIsEndedWhenTimeRunsOut) {
   Trace(kCriu, folder_);
-  std::thread reaper([this] { waitpid(tracer_, nullptr, 0); });
+  std::thread reaper([this] {
+    int status = 0;
+    EXPECT_TRUE(AwaitChild(tracer_, status)) << "criu's end";
+  });
   EXPECT_TRUE(AwaitCriuGone(task_, folder_, Duration(0)).ok());
   reaper.join();
   tracer_ = 0;

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -68,7 +69,8 @@ TEST_F(HugePagesTest, WhatAKilledProcessLeftIsPutBack) {
     const auto hold = pages.Take();
     raise(SIGKILL);
   }
-  waitpid(child, nullptr, 0);
+  int status = 0;
+  ASSERT_TRUE(AwaitChild(child, status)) << "the end of the process that has a hold";
   EXPECT_EQ(Now(), "always");
   const HugePages next(setting(), holders());
   EXPECT_EQ(Now(), "madvise");
@@ -90,6 +92,7 @@ TEST_F(HugePagesTest, AnotherProcessesHoldOutlivesOurs) {
     hold.reset();
     _exit(0);
   }
+  close(told[1]);
   ASSERT_EQ(read(told[0], &byte, 1), 1);
   Site("[always] madvise never");  // as the kernel shows it
   HugePages pages(setting(), holders());
@@ -98,7 +101,8 @@ TEST_F(HugePagesTest, AnotherProcessesHoldOutlivesOurs) {
   Site("[always] madvise never");
   close(ends[1]);
   close(ends[0]);
-  waitpid(child, nullptr, 0);
+  int status = 0;
+  ASSERT_TRUE(AwaitChild(child, status)) << "the other process's end";
   EXPECT_EQ(Now(), "madvise");
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <future>
@@ -50,7 +51,7 @@ class LinkTest : public testing::Test, public TaskHost {
   // Not in the destructor: until then the link calls this object.
   void TearDown() override {
     link_.Stop();
-    if (server_ != nullptr) server_->Shutdown();
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kPatience);
   }
 
   // Follows the script to its end: until the link has come back from every connection in it.

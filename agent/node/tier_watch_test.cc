@@ -23,12 +23,12 @@ TEST(TierWatch, ATierThatDoesNotAnswerHoldsUpNobodyAndHasNoRoom) {
   const auto look = [&] {
     if (++looks == 2) {
       asked.set_value();
-      answer.get_future().wait();
+      EXPECT_TRUE(Comes(answer.get_future())) << "the tier's answer";
     }
     return Bytes{7};
   };
   const TierWatch watch(look, clock);
-  EXPECT_TRUE(Comes(asked.get_future()));
+  EXPECT_TRUE(Comes(asked.get_future())) << "the second look";
   clock.Advance(TierWatch::kOldest);
   EXPECT_EQ(watch.free(), Bytes{7}) << "it may still answer";
   clock.Advance(1s);

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -67,10 +68,10 @@ TEST(IsStoppedBySignal, OneThatWaitsForACommandToContinueIs) {
     pause();
   }
   int status = 0;
-  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(AwaitChild(child, status, WUNTRACED)) << "the child to stop";
   EXPECT_TRUE(IsStoppedBySignal(child));
   kill(child, SIGCONT);
-  ASSERT_EQ(waitpid(child, &status, WCONTINUED), child);
+  ASSERT_TRUE(AwaitChild(child, status, WCONTINUED)) << "the child to continue";
   EXPECT_FALSE(IsStoppedBySignal(child));
   kill(child, SIGKILL);
   waitpid(child, &status, 0);
@@ -93,6 +94,7 @@ TEST(Processes, AFileThatIsOnlyNamedAlikeIsAnother) {
     (void)!write(ready[1], made ? "1" : "0", 1);
     for (;;) pause();
   }
+  close(ready[1]);
   char made = '0';
   ASSERT_EQ(read(ready[0], &made, 1), 1);
   EXPECT_EQ(made, '1');

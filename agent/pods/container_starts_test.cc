@@ -68,14 +68,15 @@ class Asker {
       : thread_([this, &starts, uid, patience] {
           answer_ = starts.Ask(Of(uid), patience, [this] {
             looked_ = true;
-            looked_.notify_all();
             return !gone_;
           });
         }) {}
   ~Asker() {
     if (thread_.joinable()) thread_.join();
   }
-  void AwaitLook() { looked_.wait(false); }
+  void AwaitLook() const {
+    EXPECT_TRUE(Eventually([this] { return looked_.load(); })) << "the container to wait for its task";
+  }
   void Go() { gone_ = true; }
   absl::StatusOr<ContainerStart> Answer() {
     thread_.join();
@@ -192,8 +193,7 @@ TEST(ContainerStarts, ATaskThatIsWithdrawnWhileItIsAskedLivesUntilItHasAnswered)
    public:
     absl::StatusOr<ContainerStart> OnStarting(const StartingContainer&) override {
       in_ = true;
-      in_.notify_all();
-      let_go_.wait(false);
+      EXPECT_TRUE(Eventually([this] { return let_go_.load(); })) << "the test to let the owner answer";
       answered_ = true;
       return ContainerStart{};
     }
@@ -204,13 +204,12 @@ TEST(ContainerStarts, ATaskThatIsWithdrawnWhileItIsAskedLivesUntilItHasAnswered)
   Slow owner;
   starts.Offer("a", owner);
   Asker asker(starts, "a");
-  owner.in_.wait(false);
+  EXPECT_TRUE(Eventually([&] { return owner.in_.load(); })) << "the owner to be asked";
   std::thread withdraws([&] {
     starts.Withdraw("a", owner);
     EXPECT_TRUE(owner.answered_);
   });
   owner.let_go_ = true;
-  owner.let_go_.notify_all();
   withdraws.join();
   EXPECT_TRUE(asker.Answer().ok());
 }

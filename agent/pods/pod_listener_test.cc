@@ -214,7 +214,7 @@ TEST_F(PodListenerTest, WhoIsNotRootIsNotListenedTo) {
     _exit(recv(fd, &byte, 1, 0) <= 0 ? 0 : 1);
   }
   int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(AwaitChild(child, status)) << "the end of the other user's process";
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 

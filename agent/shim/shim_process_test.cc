@@ -26,10 +26,10 @@ class ShimTest : public testing::Test {
       if (flock(lock, LOCK_EX) != 0 || write(ready[1], "r", 1) != 1) _exit(1);
       for (;;) pause();
     }
+    close(ready[1]);  // else nothing ends if it has ended
     char byte = 0;
     ASSERT_EQ(read(ready[0], &byte, 1), 1);
     close(ready[0]);
-    close(ready[1]);
   }
   void TearDown() override {
     kill(shim_, SIGKILL);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "common/patience_for_test.h"
 #include "gtest/gtest.h"
 
 namespace siding {
@@ -60,7 +61,7 @@ TEST_F(Devices, ThoseThatMayBeOpenedAreNamed) {
     _exit(DevicesToOpen(folder_) == "0,10" ? 0 : 1);
   }
   int status = 0;
-  waitpid(child, &status, 0);
+  ASSERT_TRUE(AwaitChild(child, status)) << "the end of the other user's process";
   EXPECT_EQ(status, 0);
 }
 

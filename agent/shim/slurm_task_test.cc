@@ -97,7 +97,7 @@ TEST(SlurmTask, IsTheParentThatMadeTheSockets) {
     _exit(task.ok() && task->pid() == getppid() && task->Lives().ok() ? 0 : 1);
   }
   int status = -1;
-  ASSERT_EQ(waitpid(shim, &status, 0), shim);
+  ASSERT_TRUE(AwaitChild(shim, status)) << "the shim's end";
   EXPECT_EQ(status, 0);
 }
 
@@ -119,6 +119,7 @@ TEST(SlurmTask, WhoTakesItsPlaceIsNotTakenForIt) {
     _exit(send(out.a.get(), &cancelled, 1, 0) == 1 ? 0 : 1);
   }
   char cancelled = 0;
+  ReceivePatiently(out.b.get());
   EXPECT_EQ(recv(out.b.get(), &cancelled, 1, 0), 1);
   EXPECT_EQ(cancelled, 'y');
   EXPECT_EQ(waitpid(task, nullptr, 0), task);

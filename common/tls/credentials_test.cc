@@ -5,7 +5,10 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
+
 #include "absl/strings/str_cat.h"
+#include "common/patience_for_test.h"
 #include "common/tls/tls_fixture.h"
 
 namespace siding {
@@ -37,6 +40,7 @@ class CredentialsTest : public TlsTest {
     if (host != "127.0.0.1") arguments.SetSslTargetNameOverride(host);
     const auto channel = grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port_), credentials, arguments);
     grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
     grpc::CompletionQueue queue;
     const grpc::Slice nothing;
     grpc::ByteBuffer response;
@@ -118,7 +122,8 @@ TEST_F(CredentialsTest, ARenewedCertificateIsUsedWithoutARestart) {
   Serve(controller_);
   const auto renewed = IssueServer();
   Keep("controller", renewed);
-  while (servers_certificate_ != renewed->certificate) LetsIn(ada_);
+  EXPECT_TRUE(Eventually([&] { return LetsIn(ada_) && servers_certificate_ == renewed->certificate; }))
+      << "the renewed certificate to be shown";
   EXPECT_TRUE(LetsIn(ada_));
 }
 TEST_F(CredentialsTest, AnExchangedAuthorityIsBelievedWithoutARestart) {

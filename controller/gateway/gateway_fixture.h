@@ -4,6 +4,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -54,8 +55,11 @@ class RecordingEvents final : public AgentEvents {
 // One connection of an agent. Its end cancels what is left of it.
 class TestAgent {
  public:
-  explicit TestAgent(grpc::Server& server)
-      : stub_(v1::AgentGateway::NewStub(server.InProcessChannel({}))), stream_(stub_->Connect(&context_)) {}
+  // What it reads has to come.
+  explicit TestAgent(grpc::Server& server) : stub_(v1::AgentGateway::NewStub(server.InProcessChannel({}))) {
+    context_.set_deadline(std::chrono::system_clock::now() + kPatience);
+    stream_ = stub_->Connect(&context_);
+  }
   ~TestAgent() { context_.TryCancel(); }
 
   bool Hello(const std::string& node, const std::string& agent = "", int64_t connection = 0) {

@@ -6,6 +6,7 @@
 #include <grpcpp/server_posix.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <thread>
 
 #include "common/mutex.h"
@@ -28,23 +29,27 @@ class Slow final : public v1::Siding::Service {
     here_ = true;
     changed_.NotifyAll();
     lock.Unlock();
-    EXPECT_TRUE(Eventually([&] { return context->IsCancelled(); }));
+    EXPECT_TRUE(Eventually([&] { return context->IsCancelled(); })) << "the call to be cancelled";
     lock.Lock();
     cancelled_ = true;
     changed_.NotifyAll();
-    changed_.Wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return may_end_; });
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return may_end_;
+    })) << "the test to let the call end";
     whose_ = identities_.UserOf({*context, "Site"})->uid;
     return grpc::Status::OK;
   }
   void AwaitCall() {
     MutexLock lock(mutex_);
-    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience,
-                                 [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return here_; }));
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return here_;
+    })) << "the call";
   }
   void AwaitEndOfConnection() {
     MutexLock lock(mutex_);
-    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience,
-                                 [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return cancelled_; }));
+    EXPECT_TRUE(changed_.WaitFor(mutex_, kPatience, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return cancelled_;
+    })) << "the end of the connection";
   }
   void End() {
     MutexLock lock(mutex_);
@@ -80,6 +85,7 @@ TEST(ConnectionLife, ANumberIsNotFreeBeforeTheLastCallOfItsConnectionIsDone) {
   grpc::AddInsecureChannelFromFd(server.get(), number);
 
   grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
   std::thread caller([&] {
     v1::SiteInfo answer;
     v1::Siding::NewStub(grpc::CreateInsecureChannelFromFd("the server", ends[1]))
@@ -95,9 +101,9 @@ TEST(ConnectionLife, ANumberIsNotFreeBeforeTheLastCallOfItsConnectionIsDone) {
   EXPECT_NE(next, number);
   close(next);
   service.End();
-  EXPECT_TRUE(Eventually([&] { return InodeOfDescriptor(number) != inode; }));
+  EXPECT_TRUE(Eventually([&] { return InodeOfDescriptor(number) != inode; })) << "the number to be free";
   EXPECT_EQ(service.whose(), kCaller);
-  server->Shutdown();
+  server->Shutdown(std::chrono::system_clock::now() + kPatience);
 }
 
 }  // namespace

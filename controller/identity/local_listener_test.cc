@@ -101,7 +101,7 @@ TEST_F(LocalListenerTest, TellsTheUidOfAnotherUsersProcess) {
   EXPECT_EQ(peer->gid, 65534u);
   ASSERT_EQ(write(fd, "x", 1), 1);
   int status = 0;
-  waitpid(child, &status, 0);
+  ASSERT_TRUE(AwaitChild(child, status)) << "the end of the other user's process";
   EXPECT_EQ(status, 0);
 }
 

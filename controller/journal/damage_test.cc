@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "common/patience_for_test.h"
 #include "controller/journal/check.h"
 #include "controller/journal/journal_fixture.h"
 
@@ -124,7 +125,7 @@ class TornLogTest : public JournalTest {
       raise(SIGKILL);
     }
     int status = 0;
-    waitpid(child, &status, 0);
+    EXPECT_TRUE(AwaitChild(child, status)) << "the end of its controller";
     EXPECT_TRUE(WIFSIGNALED(status));
     log_ = *ReadFile(path_ + "-wal");
     file_ = *ReadFile(path_);
@@ -173,7 +174,7 @@ TEST_F(JournalTest, AFolderThatCannotBeWrittenIsNamed) {
     _exit(named ? 0 : 1);
   }
   int status = 0;
-  waitpid(child, &status, 0);
+  ASSERT_TRUE(AwaitChild(child, status)) << "the end of the other user's process";
   EXPECT_EQ(status, 0);
 }
 

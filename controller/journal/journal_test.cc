@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "common/patience_for_test.h"
 #include "controller/journal/journal_fixture.h"
 
 namespace siding {
@@ -206,7 +207,7 @@ TEST_F(SqliteTest, KeepsEventsOfAProcessThatWasKilled) {
     _exit(1);
   }
   int status = 0;
-  waitpid(child, &status, 0);
+  ASSERT_TRUE(AwaitChild(child, status)) << "the end of the process that appends";
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(Count(**OpenSqliteJournal(path_)), 1);
 }
@@ -238,7 +239,7 @@ TEST_F(SqliteTest, AFullDiskFailsTheAppendWholeAndItGoesOnWhenThereIsRoom) {
     _exit(journal->Append({Note(last + 1)}).ok() && Count(*journal) == last + 1 ? 0 : 3);
   }
   int status = 0;
-  waitpid(child, &status, 0);
+  ASSERT_TRUE(AwaitChild(child, status)) << "the end of the process whose disk is full";
   EXPECT_EQ(status, 0) << WEXITSTATUS(status);
 }
 

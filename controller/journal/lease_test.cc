@@ -2,7 +2,6 @@
 
 #include <sqlite3.h>
 #include <stdlib.h>
-#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <filesystem>
 
 #include "common/files.h"
+#include "common/patience_for_test.h"
 #include "controller/journal/journal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -38,22 +38,27 @@ class LeaseTest : public testing::TestWithParam<bool> {
   }
   // Takes over from a holder that lives, as if it had been silent. It may speak in between.
   std::unique_ptr<Journal> TakeOver(Lease& lease) {
-    for (;;) {
+    std::unique_ptr<Journal> taken;
+    const auto takes = [&] {
       std::filesystem::resize_file(path_ + ".lease", 0);
       lease.Look();
       auto journal = OpenSqliteJournal(path_, lease);
-      if (journal.ok()) return *std::move(journal);
-    }
+      if (journal.ok()) taken = *std::move(journal);
+      return taken != nullptr;
+    };
+    EXPECT_TRUE(Eventually(takes)) << "the lease to be taken over";
+    return taken;
   }
   // Until the holder has spoken once more.
   void AwaitBeat() {
-    const UniqueFd changes(inotify_init1(IN_CLOEXEC));
-    ASSERT_GE(inotify_add_watch(changes.get(), (path_ + ".lease").c_str(), IN_MODIFY), 0);
     const auto other = Open();
     other->Look();
     const int64_t beat = other->seen().beat;
-    for (char event[4096]; other->seen().beat == beat; other->Look())
-      ASSERT_GT(read(changes.get(), event, sizeof event), 0);
+    const auto spoken = [&] {
+      other->Look();
+      return other->seen().beat != beat;
+    };
+    ASSERT_TRUE(Eventually(spoken)) << "the holder to speak once more";
   }
 
   std::string folder_, path_;
@@ -109,7 +114,7 @@ TEST_P(LeaseTest, IsFreeAtOnceWhenItsHolderWasKilled) {
     _exit(1);
   }
   int status = 0;
-  waitpid(child, &status, 0);
+  ASSERT_TRUE(AwaitChild(child, status)) << "the holder's end";
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(Open()->Look(), Verdict::kFree);
 }
@@ -128,13 +133,13 @@ TEST_P(LeaseTest, AHolderThatWasStoppedInTheMiddleOfAWriteIsEnded) {
     _exit(2);
   }
   int status = 0;
-  waitpid(child, &status, WUNTRACED);
+  ASSERT_TRUE(AwaitChild(child, status, WUNTRACED)) << "the holder to stop";
   ASSERT_TRUE(WIFSTOPPED(status));
   const auto lease = Open();
   lease->Look();
   EXPECT_TRUE(absl::IsUnavailable(OpenSqliteJournal(path_, *lease).status()));
   EXPECT_TRUE(lease->EndSilentHolder());
-  waitpid(child, &status, 0);
+  ASSERT_TRUE(AwaitChild(child, status)) << "the silent holder's end";
   EXPECT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(lease->Look(), Verdict::kFree);
   EXPECT_TRUE(OpenSqliteJournal(path_, *lease).ok());

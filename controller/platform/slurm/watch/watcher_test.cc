@@ -100,7 +100,14 @@ TEST(Watcher, IsWokenBeforeItsTime) {
 // Wakes the watcher whenever something has changed, as the engine does when it desires something else then.
 class Waking final : public PollListener {
  public:
-  void OnChanges(const Changes&) override { watcher.get_future().get()->Wake(); }
+  void OnChanges(const Changes&) override {
+    std::future<Watcher*> made = watcher.get_future();
+    if (Comes(made)) {
+      made.get()->Wake();
+    } else {
+      ADD_FAILURE() << "the watcher to be made";
+    }
+  }
   void OnPolled(const std::vector<QueueJob>&, bool) override {
     if (polls++ == 0) first.set_value();
   }

@@ -3,7 +3,6 @@
 ends or removes what is the other's."""
 
 import os
-import pathlib
 import shutil
 import sys
 import unittest
@@ -11,6 +10,7 @@ import unittest
 from case import WORKS, Cluster, jobs, wait_for
 from cluster import FREEZERS
 from cluster_case import has_failed
+from vanishing import paths
 
 # Each step is a line, a number in a file of its temporary folder that it has open all the time, one in shared memory, and a file that it
 # makes in the folder by name and removes. It ends when the gate is there, and says whether all of it is whole.
@@ -75,9 +75,9 @@ class Site:
 
 def left_outside():
     """What is in the places that clusters share."""
-    found = {str(path) for pattern in ("siding-*-job-*", "siding-removed-*", "siding-new-*") for path in pathlib.Path("/tmp").glob(pattern)}
+    found = {str(path) for pattern in ("siding-*-job-*", "siding-removed-*", "siding-new-*") for path in paths("/tmp", pattern)}
     found |= {f"/dev/shm/{name}" for name in os.listdir("/dev/shm")}
-    return found | {str(group) for root in FREEZERS for node in NODES for group in pathlib.Path(root, node).glob("*/")}
+    return found | {str(group) for root in FREEZERS for node in NODES for group in paths(root, f"{node}/*/")}
 
 
 @unittest.skipUnless(WORKS, "needs root and a criu that works here (./run setup)")
@@ -91,7 +91,7 @@ class SitesCase(unittest.TestCase):
     def _finish(self, cluster):
         cluster.stop()
         if has_failed(self):
-            for log in [*sorted(cluster.logs.iterdir()), *cluster.dir.glob("out.*")]:
+            for log in [*sorted(cluster.logs.iterdir()), *paths(cluster.dir, "out.*")]:
                 print(f"---- {log}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-40:]), file=sys.stderr)
         shutil.rmtree(cluster.dir, ignore_errors=True)
 

@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from case import FAR, ClusterCase, CtlError, wait_for  # noqa: E402
 from cluster import marked_processes  # noqa: E402
 from machines import Machines, fake_time_library  # noqa: E402
+from vanishing import may_be_gone, paths  # noqa: E402
 
 
 class AgentsCase(ClusterCase):
@@ -176,7 +177,7 @@ class AloneInADump(AgentsCase):
             self.wait_phase(node, self.gang, "RUNNING", rank=rank)
             now = self.lines(self.gang, rank)
             wait_for("the rank to continue", lambda r=rank, n=now: self.lines(self.gang, r) > n + 5)
-        self.assertEqual(list((self.cluster.shared / "staging").glob("*")), [])
+        self.assertEqual(paths(self.cluster.shared, "staging/*"), [])
         self.cluster.start_controller()
         wait_for("the checkpoint to be good", lambda: self.checkpoints() == ["good"])
         notes = [e["text"] for e in self.cluster.events(self.gang) if e["kind"] == "note"]
@@ -239,8 +240,9 @@ class Lost(AgentsCase):
     def hang(self):
         """The program of the only job does nothing any more."""
         for pid in marked_processes(self.cluster.dir / "counter.py"):
-            if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("python3"):
-                os.kill(pid, signal.SIGSTOP)
+            with may_be_gone():
+                if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("python3"):
+                    os.kill(pid, signal.SIGSTOP)
 
     def test_its_job_goes_on_elsewhere_from_its_checkpoint(self):
         job = self.checkpointed(1)

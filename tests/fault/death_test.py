@@ -7,6 +7,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from case import ClusterCase, wait_for  # noqa: E402
+from vanishing import paths  # noqa: E402
 
 # The step at which a process dies: (whose event, which event).
 STEPS = {
@@ -42,7 +43,7 @@ class Death(ClusterCase):
         self.assert_all_quiet()
         # Images that are not needed any more go away in their own time: it takes as long as the disk takes.
         staging = self.cluster.shared / "staging"
-        wait_for("staging to be empty", lambda: not list(staging.glob("*")))
+        wait_for("staging to be empty", lambda: not paths(staging, "*"))
 
 
 def controller_dies_at(step):

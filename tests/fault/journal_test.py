@@ -12,6 +12,7 @@ for folder in ("harness", "e2e"):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
 import isolated  # noqa: E402
 from case import Cluster, ClusterCase, CtlError, wait_for  # noqa: E402
+from vanishing import paths  # noqa: E402
 
 
 class Backup(ClusterCase):
@@ -53,7 +54,7 @@ class Backup(ClusterCase):
         """A job that the copy knows as one that runs, and of which no agent knows anything any more."""
         job = self.counter_in_copy(methods=methods)
         self.end_job(job)
-        wait_for("the agents to have forgotten it", lambda: not list(self.cluster.dir.glob(f"n*/tasks/{job}.*")))
+        wait_for("the agents to have forgotten it", lambda: not paths(self.cluster.dir, f"n*/tasks/{job}.*"))
         self.put_back()
         return job
 

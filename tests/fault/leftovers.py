@@ -4,8 +4,9 @@ import os
 import pathlib
 import re
 
-from cluster import FREEZERS, marked_processes, paths
+from cluster import FREEZERS, marked_processes
 from isolated import packet_rules
+from vanishing import may_be_gone, paths
 
 
 MOUNTED_BEFORE = set()
@@ -20,13 +21,11 @@ def find(cluster):
 def processes(cluster):
     rests = []
     for pid in cluster.task_processes():
-        try:
-            status = pathlib.Path(f"/proc/{pid}/status").read_text()
-            line = pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")[:100]
-        except OSError:
-            continue
-        state = re.search(r"^State:\s*(.*)$", status, re.M).group(1)
-        rests.append(f"process {pid} {state}: {line}")
+        with may_be_gone():
+            status = pathlib.Path(f"/proc/{pid}/status").read_text(errors="replace")
+            line = pathlib.Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")[:100]
+            state = re.search(r"^State:\s*(.*)$", status, re.M).group(1)
+            rests.append(f"process {pid} {state}: {line}")
     return rests
 
 
@@ -38,10 +37,10 @@ def files(cluster):
     folders = [cluster.dir / node / name for node in cluster.nodes for name in ("tasks", "forgotten")]
     for tier in (cluster.shared, *(cluster.dir / node / "store" for node in cluster.nodes)):
         folders += [tier / "staging", tier / "images", tier / "damaged"]
-    rests = [f"file {path}" for folder in folders for path in folder.glob("*")]
+    rests = [f"file {path}" for folder in folders for path in paths(folder, "*")]
     rests += [f"file {folder}/{name}" for folder, _, names in os.walk(cluster.dir) for name in names if ".tmp." in name]
-    rests += [f"file {path}" for path in pathlib.Path("/tmp").glob("siding-*-job-*")]
-    rests += [f"file {path}" for path in pathlib.Path("/tmp").glob("siding-removed-*")]
+    rests += [f"file {path}" for path in paths("/tmp", "siding-*-job-*")]
+    rests += [f"file {path}" for path in paths("/tmp", "siding-removed-*")]
     return rests + [f"shared memory {path}" for path in pathlib.Path("/dev/shm").iterdir()]
 
 
@@ -55,13 +54,11 @@ def descriptors(cluster):
     """Of namespaces and of files that are gone, in our daemons."""
     rests = []
     for name, daemon in [("sidingd", cluster.controller), *cluster.agents.items()]:
-        try:
-            for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir():
+        for fd in paths(f"/proc/{daemon.pid}/fd", "*"):
+            with may_be_gone():
                 target = os.readlink(fd)
                 if "(deleted)" in target or re.match(r"(pid|mnt|net|ipc):\[", target):
                     rests.append(f"{name} has {target} open")
-        except OSError:
-            pass
     return rests
 
 

@@ -5,6 +5,7 @@ import pathlib
 
 from cluster import BIN, CtlError, wait_for
 from faulty import FaultyCluster
+from vanishing import paths
 
 WORKER = pathlib.Path(__file__).resolve().parent / "worker.py"
 FAKE_DRIVER = BIN.parent / "agent" / "gpu" / "libfake_cuda.so"
@@ -102,7 +103,7 @@ class Play:
                     wait_for("an answer", lambda name=checkpoint: verified(name))
                 except AssertionError:
                     self.wrong_images.append(f"checkpoint {checkpoint} is good in the journal and not in the store")
-        found = list(self.cluster.dir.glob("*/images/*")) + list(self.cluster.dir.glob("*/store/images/*"))
+        found = [path for pattern in ("*/images/*", "*/store/images/*") for path in paths(self.cluster.dir, pattern)]
         known = listed()  # afterwards: what is not among them is deleted by now
         self.wrong_images += [f"image {f.name} is in no journal" for f in found if f.name not in known and f.exists()]
 

@@ -19,6 +19,7 @@ import tempfile
 import time
 
 from isolated import CLONE_NEWNET, enter_mounts, make_network
+from vanishing import may_be_gone, pids_below, remove_below, thaw_below
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TMP = pathlib.Path("/tmp")
@@ -69,33 +70,24 @@ def leave_the_others(groups, tmp):
     make_network()
 
 
-def processes(group):
-    return [int(pid) for file in group.rglob("cgroup.procs") for pid in file.read_text().split()]
-
-
 def clear(groups):
     """Kills what is left in the groups and removes them. Returns the names of those killed."""
     killed = {}
     end = time.monotonic() + 30
-    while left := {pid for group in groups.values() for pid in processes(group)}:
+    while left := {pid for group in groups.values() for pid in pids_below(group)}:
         if time.monotonic() > end:
             raise SystemExit(f"apart: these do not end: {left}")
         for group in groups.values():
-            for frozen in group.rglob("freezer.state"):
-                frozen.write_text("THAWED")
-            for frozen in group.rglob("cgroup.freeze"):
-                frozen.write_text("0")
+            thaw_below(group)
         for pid in left:
-            try:
-                killed[pid] = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+            with may_be_gone():
+                killed[pid] = pathlib.Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
                 os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, FileNotFoundError):
-                pass
         time.sleep(0.02)  # the polling interval
-    for group in groups.values():
-        for folder in sorted((f for f in group.rglob("*") if f.is_dir()), key=lambda f: -len(f.parts)):
-            folder.rmdir()
-        group.rmdir()
+    while not all([remove_below(group) for group in groups.values()]):
+        if time.monotonic() > end:
+            raise SystemExit(f"apart: these are not empty: {[str(group) for group in groups.values() if group.exists()]}")
+        time.sleep(0.02)  # the polling interval
     return killed
 
 

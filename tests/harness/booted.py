@@ -12,8 +12,8 @@ import subprocess
 import tempfile
 import uuid
 
-from cluster import PATIENCE, wait_for
-from machines import removed
+from cluster import PATIENCE, kill9, wait_for
+from vanishing import pids_below, remove_below
 
 SYSTEMD = pathlib.Path("/lib/systemd/systemd")
 TREES = (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
@@ -149,7 +149,7 @@ class Machine:
 
     def pids(self, group):
         """Of the cgroup and all below it, by this machine's numbers."""
-        return {int(pid) for file in (self.group / group.lstrip("/")).rglob("cgroup.procs") for pid in file.read_text().split()}
+        return pids_below(self.group / group.lstrip("/"))
 
     def power_off(self):
         """In good order."""
@@ -165,15 +165,12 @@ class Machine:
     def _gone(self):
         self.launcher = self.init = None
         wait_for(f"the processes of {self.name} to be gone", lambda: not self.pids(""))
-        for folder, _, _ in os.walk(self.group, topdown=False):
-            # Who has ended is not listed any more, but may keep it busy for another moment.
-            wait_for(f"{folder} to be empty", lambda f=folder: removed(pathlib.Path(f)))
+        wait_for(f"{self.group} to be empty", lambda: remove_below(self.group))
 
     def remove(self):
         if self.launcher:
             if self.init is None:
-                self.launcher.kill()
-                self.launcher.wait()
+                kill9(self.launcher)
                 self._gone()
             else:
                 self.cut_power()

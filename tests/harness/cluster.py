@@ -1,7 +1,6 @@
 """A cluster of local nodes for the demo and the end-to-end tests: one sidingd, some siding-agents, real
 processes, everything below one folder. Start it, use ctl(), stop it: nothing stays behind."""
 
-import glob
 import json
 import os
 import pathlib
@@ -10,6 +9,8 @@ import signal
 import subprocess
 import tempfile
 import time
+
+from vanishing import may_be_gone, paths, removed, thaw_below
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Where agents keep the cgroups of their tasks, below their nodes' names: those that freeze, and those that fence.
@@ -50,12 +51,6 @@ def wait_for(what, condition, timeout=PATIENCE):
         if time.monotonic() > end:
             raise AssertionError(f"timed out after {timeout:.0f} s waiting for: {what}")
         time.sleep(0.02)  # the polling interval, not a guess at how long something takes
-
-
-def paths(folder, pattern):
-    """What matches below a folder in which others make and remove things meanwhile: where a folder vanishes while it is read,
-    pathlib's glob fails."""
-    return [pathlib.Path(path) for path in glob.glob(f"{glob.escape(str(folder))}/{pattern}", recursive=True)]
 
 
 def kill9(process):
@@ -138,9 +133,7 @@ def thaw(pids):
         for line in groups:
             _, names, path = line.split(":", 2)
             if names == "freezer" and "/siding/" in path:
-                state = pathlib.Path("/sys/fs/cgroup/freezer" + path) / "freezer.state"
-                if state.exists():
-                    state.write_text("THAWED")
+                thaw_below(pathlib.Path("/sys/fs/cgroup/freezer" + path))
 
 
 def is_gpu_helper_of(agents, pid):
@@ -151,17 +144,6 @@ def is_gpu_helper_of(agents, pid):
         return False
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     return fields["Name"].startswith("siding-gpu-help") and int(fields["PPid"]) in agents
-
-
-def removed(group):
-    """Removes a cgroup; False: some process is in it still."""
-    try:
-        group.rmdir()
-    except FileNotFoundError:
-        pass
-    except OSError:
-        return False
-    return True
 
 
 class Cluster:
@@ -272,8 +254,7 @@ class Cluster:
                 try:
                     process.wait(10)
                 except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+                    kill9(process)
         left = self.task_processes()
         kill(left)
         thaw(left)
@@ -286,11 +267,13 @@ class Cluster:
     # ---- what its agents have outside of their folders (agent/os/names.h) ----
     def names(self):
         """By which that is told from what others have: of all controllers that it has had, one after the other."""
-        self.had_names |= {file.read_text().strip() for file in self.dir.glob("*/cluster")}
+        for file in paths(self.dir, "*/cluster"):
+            with may_be_gone():
+                self.had_names.add(file.read_text().strip())
         return self.had_names
 
     def temporary_folders(self, job="*", rank="*"):
-        return [folder for name in self.names() for folder in pathlib.Path("/tmp").glob(f"siding-{name}-*-job-{job}.{rank}")]
+        return [folder for name in self.names() for folder in paths("/tmp", f"siding-{name}-*-job-{job}.{rank}")]
 
     def cgroups(self, task="*", node="*"):
         """Of tasks and of their shims."""
@@ -299,7 +282,7 @@ class Cluster:
     def task_folder(self, node, task):
         """What the agent keeps of a task such as 4.1.0; None: it does not know it."""
         tasks = self.dir / node / "tasks"
-        return next((folder for name in (task, f"{task}.*") for folder in tasks.glob(name)), None)
+        return next((folder for name in (task, f"{task}.*") for folder in paths(tasks, name)), None)
 
     def task_processes(self):
         """Shims of this cluster, and its tasks."""

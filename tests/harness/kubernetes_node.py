@@ -1,7 +1,6 @@
 """The node of a private Kubernetes: containerd, kubelet and a bridge-less CNI network, as root in namespaces of their own."""
 
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -9,6 +8,7 @@ import subprocess
 from cluster import kill, wait_for
 from kubernetes_image import write_image
 from ports import free_ports
+from vanishing import pids_below, remove_below, thaw_below
 
 # Where kubelet, containerd and CNI write though no option says so: an own folder lies over each.
 FIXED = tuple(map(pathlib.Path, ("/var/log/pods", "/var/log/containers", "/var/lib/kubelet", "/var/lib/cni", "/run/containerd")))
@@ -212,21 +212,19 @@ class Node:
         return [p for p in reversed(points) if any(p == top or p.startswith(f"{top}/") for top in ours)]
 
     def groups(self):
-        """The cgroups of the node, those below before those that hold them."""
-        found = []
-        for top in hierarchies():
-            found += [pathlib.Path(folder) for folder, _, _ in os.walk(top / self.group, topdown=False)]
-        return found
+        """The node's cgroups that are there, one of each hierarchy."""
+        return [top / self.group for top in hierarchies() if (top / self.group).exists()]
 
     def clear(self):
         """Called when no process is left, but of containers that nobody ends any more."""
+        def ended():
+            left = {pid for group in self.groups() for pid in pids_below(group)}
+            kill(left)
+            return not left
         for group in self.groups():
-            for file, thawed in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
-                if (group / file).exists():
-                    (group / file).write_text(thawed)
+            thaw_below(group)
+        wait_for(f"the processes of {self.name} to be gone", ended)
         for group in self.groups():
-            kill(map(int, (group / "cgroup.procs").read_text().split()))
-            wait_for(f"{group} to be empty", lambda: not (group / "cgroup.procs").read_text())
-            group.rmdir()
+            wait_for(f"{group} to be empty", lambda g=group: remove_below(g))
         for point in self.mounts():
             subprocess.run(["umount", "-l", point], check=True)

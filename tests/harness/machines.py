@@ -7,7 +7,8 @@ import shutil
 import signal
 import uuid
 
-from cluster import Cluster, marked_processes, removed, wait_for
+from cluster import PATIENCE, Cluster, marked_processes, wait_for
+from vanishing import removed, thaw_below
 
 # In a mount namespace of its own: another boot id for the program behind it.
 BOOTED_ANEW = ("unshare", "--mount", "sh", "-c", 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"')
@@ -84,14 +85,13 @@ class Machines(Cluster):
                     os.kill(pid, number)
                 except ProcessLookupError:
                     pass
-        self.agents[node].wait()
+        self.agents[node].wait(PATIENCE)
         for task in tasks:
             job, _, rank = task
             for folder in self.temporary_folders(job, rank):
                 shutil.rmtree(folder)
             for group in self.cgroups(".".join(task), node):
-                if (group / "freezer.state").exists():
-                    (group / "freezer.state").write_text("THAWED")  # who is frozen there does not even die
+                thaw_below(group)
                 wait_for(f"{group} to be empty", lambda g=group: removed(g))
         wait_for("everything to be gone", lambda: not marked_processes(self.dir / node / "tasks"))
 

@@ -17,6 +17,7 @@ import time
 from accounting import Accounting
 from cluster import PATIENCE, kill, last_lines, marked_processes, wait_for
 from ports import free_ports
+from vanishing import may_be_gone, removed, thaw_below
 
 CGROUP2 = (pathlib.Path("/sys/fs/cgroup/unified"), pathlib.Path("/sys/fs/cgroup"))
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch")
@@ -278,9 +279,10 @@ class Slurm:
             wait_for("the step's daemon to be frozen", lambda: "frozen 1" in (group / "cgroup.events").read_text())
             yield
         finally:
-            (group / "cgroup.freeze").write_text("0")
-            (root / "cgroup.procs").write_text(pid)
-            group.rmdir()
+            thaw_below(group)
+            with may_be_gone():
+                (root / "cgroup.procs").write_text(pid)
+            wait_for(f"{group} to be empty", lambda: removed(group))
 
     def wait_state(self, job, *states):
         return wait_for(f"job {job} to be {' or '.join(states)}",

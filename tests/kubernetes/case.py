@@ -8,8 +8,9 @@ import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from agents import Agents  # noqa: E402,F401
-from cluster import BIN, PATIENCE, ROOT, kill9, marked_processes, paths, wait_for  # noqa: E402,F401
+from cluster import BIN, PATIENCE, ROOT, kill9, marked_processes, wait_for  # noqa: E402,F401
 from kubernetes import SKIPPED, Kubernetes, KubernetesError, programs  # noqa: E402,F401
+from vanishing import paths  # noqa: E402,F401
 
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1beta1/namespaces/default/poddisruptionbudgets"

@@ -11,6 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 from case import PATIENCE, Cluster, ClusterCase, wait_for  # noqa: E402
 import jobs  # noqa: E402
+from vanishing import paths  # noqa: E402
 
 NODE = "fenced"
 MOST_PIDS = 300
@@ -66,7 +67,7 @@ CLUSTER = "[0-9a-f]" * 16  # its name, see agent/os/names.h
 
 def cgroup_file(node, task, name):
     for folder in FOLDERS:
-        for path in (CGROUPS / folder / "siding" / node).glob(f"{task}.{CLUSTER}/{name}"):
+        for path in paths(CGROUPS / folder / "siding" / node, f"{task}.{CLUSTER}/{name}"):
             return path
     return None
 

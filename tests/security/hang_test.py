@@ -15,6 +15,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from cluster import Cluster, CtlError, start_time, wait_for  # noqa: E402
 from cluster_case import WithCluster  # noqa: E402
+from vanishing import may_be_gone, paths  # noqa: E402
 
 FUSE = os.makedev(10, 229)
 ATTACKER, VICTIM = 1, 2
@@ -61,10 +62,11 @@ class Memory(HangCase):
         return job
 
     def _let_go(self, job):
-        for note in self.cluster.dir.glob(f"n1/tasks/{job}.*/init.json"):
-            init = json.loads(note.read_text())
-            if start_time(init["pid"]) == int(init["startTime"]):
-                os.kill(int(init["pid"]), signal.SIGKILL)
+        for note in paths(self.cluster.dir, f"n1/tasks/{job}.*/init.json"):
+            with may_be_gone():
+                init = json.loads(note.read_text())
+                if start_time(init["pid"]) == int(init["startTime"]):
+                    os.kill(int(init["pid"]), signal.SIGKILL)
 
     def wait_named(self, job):
         return wait_for("the job to be named", lambda: "blocks reads of its memory" in self.cluster.job(job).get("methods_note", ""))

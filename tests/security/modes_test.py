@@ -14,6 +14,7 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "harness"), str(TESTS / "e2e")]
 from cluster import BIN, Cluster, wait_for  # noqa: E402
 from cluster_case import WithCluster  # noqa: E402
+from vanishing import may_be_gone  # noqa: E402
 import jobs  # noqa: E402
 
 UMASKS = (0o000, 0o002, 0o077)
@@ -22,13 +23,11 @@ CONNECTED_TO = ("siding.sock", "slurm.sock", "ask.sock")
 
 def entries(folder):
     """(path, its lstat) of all that lies below the folder, links left out: they have no mode of their own."""
-    for path in sorted(pathlib.Path(folder).rglob("*")):
-        try:
-            found = path.lstat()
-        except FileNotFoundError:
-            continue  # removed meanwhile
-        if not stat.S_ISLNK(found.st_mode):
-            yield path, found
+    found = []
+    for path in sorted(pathlib.Path(top, name) for top, folders, files in os.walk(folder) for name in (*folders, *files)):
+        with may_be_gone():
+            found.append((path, path.lstat()))
+    return [(path, about) for path, about in found if not stat.S_ISLNK(about.st_mode)]
 
 
 class Installed(unittest.TestCase):

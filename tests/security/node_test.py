@@ -15,6 +15,7 @@ from case import BIN, ONE_HEAP, PATIENCE, RemoteCase, RemoteCluster, wait_for
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "attack"))
 import http2  # noqa: E402
 from flood import field, most_resident  # noqa: E402
+from vanishing import may_be_gone, paths  # noqa: E402
 
 MIB = 1 << 20
 FLOOD = 3000  # more than is read at once
@@ -114,8 +115,11 @@ class LyingNode(RemoteCase):
 
     def journal(self):
         """MiB."""
-        files = [f for f in (self.cluster.dir / "controller").rglob("*") if f.is_file()]
-        return sum(f.stat().st_size for f in files) / MIB
+        size = 0
+        for file in paths(self.cluster.dir / "controller", "**/*"):
+            with may_be_gone():
+                size += file.stat().st_size if file.is_file() else 0
+        return size / MIB
 
     def assert_unharmed(self):
         self.assert_serving()

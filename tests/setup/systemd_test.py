@@ -16,6 +16,7 @@ from booted import Machine, commands, why_not  # noqa: E402
 from cluster import BIN, ROOT, find_criu, wait_for  # noqa: E402
 from cluster_case import has_failed  # noqa: E402
 import jobs  # noqa: E402
+from vanishing import paths  # noqa: E402
 
 WHY_NOT = why_not() or (None if find_criu() else "there is no criu that works here (./run setup)")
 SERVICES = ("sidingd", "siding-agent")
@@ -114,7 +115,7 @@ class Service(unittest.TestCase):
 
     def processes(self, job):
         """Of the job; not its shim."""
-        groups = (self.machine.group / "siding" / "n1").glob(f"{job}.1.0." + "[0-9a-f]" * 16)  # and the cluster's name
+        groups = paths(self.machine.group / "siding" / "n1", f"{job}.1.0." + "[0-9a-f]" * 16)  # and the cluster's name
         return {pid for group in groups for pid in self.machine.pids(str(group.relative_to(self.machine.group)))}
 
     def assert_counted(self, job):

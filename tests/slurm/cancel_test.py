@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 """scancel in the moments when a job is neither running nor parked: it is gone, and leaves nothing."""
 
-import pathlib
-
 from case import main, marked_processes, wait_for
 from held_criu import HeldCriu
 from job_case import NOBODY, PreemptionCase
+from vanishing import paths
 
 
 class Cancel(PreemptionCase):
@@ -26,7 +25,7 @@ class Cancel(PreemptionCase):
     def assert_gone(self, job):
         self.slurm.wait_state(job, "CANCELLED")
         wait_for("no process of the job to be left", lambda: self.processes() <= self.before)
-        wait_for("its temporary folder to be gone", lambda: not list(pathlib.Path("/tmp").glob(f"siding-*-job-{job}.*")))
+        wait_for("its temporary folder to be gone", lambda: not paths("/tmp", f"siding-*-job-{job}.*"))
         wait_for("both nodes to be idle", lambda: self.slurm.run("sinfo", "-h", "-N", "-o", "%T").split() == ["idle"] * 2)
 
     def test_during_a_dump(self):

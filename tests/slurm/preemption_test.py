@@ -6,6 +6,7 @@ import pathlib
 
 from case import jobs, main, marked_processes, wait_for
 from job_case import NOBODY, PreemptionCase
+from vanishing import may_be_gone
 
 
 class Preemption(PreemptionCase):
@@ -125,7 +126,12 @@ class Ordinary(PreemptionCase):
         wait_for("no process of the job to be left", lambda: not self.of_job(job))
 
     def of_job(self, job):
-        return [pid for pid in marked_processes(self.work) if b"siding-init" in open(f"/proc/{pid}/cmdline", "rb").read()]
+        found = []
+        for pid in marked_processes(self.work):
+            with may_be_gone():
+                if b"siding-init" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append(pid)
+        return found
 
     def test_it_is_suspended_and_resumed(self):
         job = self.submit("--siding-preemptible", self.counter())
@@ -142,8 +148,11 @@ class Ordinary(PreemptionCase):
 
     @staticmethod
     def state_of_children(pid):
-        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return {pathlib.Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0] for child in children}
+        states = set()
+        for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with may_be_gone():
+                states.add(pathlib.Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0])
+        return states
 
     def test_it_runs_as_submitted(self):
         script = self.work / "show.sh"

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/os/held.h"
+#include "agent/os/processes.h"
 
 namespace siding {
 namespace {

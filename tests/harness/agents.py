@@ -58,6 +58,7 @@ class Agents:
         for process in self.agents.values():
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGCONT)  # a test that failed may have left it stopped
         for process in self.agents.values():
             process.wait(PATIENCE)
         if self.gateway:

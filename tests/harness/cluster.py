@@ -249,6 +249,7 @@ class Cluster:
         for process in [*self.agents.values(), *self.controllers()]:
             if process and process.poll() is None:
                 process.send_signal(signal.SIGTERM)
+                process.send_signal(signal.SIGCONT)  # a test that failed may have left it stopped
         for process in [*self.agents.values(), *self.controllers()]:
             if process:
                 try:

@@ -53,10 +53,13 @@ def main():
     classes = [c for c in vars(sys.modules["__main__"]).values() if isinstance(c, type) and issubclass(c, unittest.TestCase)]
     names = [f"{c.__name__}.{test}" for c in classes for test in loader.getTestCaseNames(c)]
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        sys.exit(max(pool.map(_run_one, names)))
+        passed = list(pool.map(_run_one, names))
+    sys.exit(0 if all(passed) else 1)
 
 
 def _run_one(name):
     done = subprocess.run([sys.executable, sys.argv[0], name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     print(done.stdout, flush=True)
-    return done.returncode
+    if done.returncode < 0:
+        print(f"{name}: ended by signal {-done.returncode}", flush=True)
+    return done.returncode == 0

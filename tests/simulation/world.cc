@@ -11,8 +11,9 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr Duration kLook = 5s;
-// With nothing going wrong any more, everything that was asked for is done long before. Most takes a job whose
-// images are all refused, each by the only node that can try it: each is given up after more than an hour.
+// With nothing going wrong any more, everything that was asked for is done long before. Most takes a job
+// whose images are all refused, each by the only node that can try it: each is given up after more than an
+// hour.
 constexpr Duration kPatience = 12h;
 
 }  // namespace

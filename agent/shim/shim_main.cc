@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "agent/shim/last_word.h"
 #include "agent/shim/shim.h"
 #include "agent/shim/shim_rehearse.h"
 #include "agent/shim/shim_slurm.h"
@@ -59,10 +60,13 @@ absl::Status Run(const std::string& folder) {
   int status = 0;
   while (waitpid(task->init, &status, 0) < 0 && errno == EINTR) {
   }
-  FaultHere<"shim.ended: the task has ended, which is written nowhere">();
   agent::ShimExit exit = ExitOf(status);
   exit.set_told_to_end(told_to_end != 0);
-  SIDING_RETURN_IF_ERROR(WriteExit(folder, exit));
+  const auto write = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(FaultAt<"shim.ended: the task has ended, which is written nowhere">());
+    return WriteExit(folder, exit);
+  };
+  SIDING_RETURN_IF_ERROR(WriteUntilDone(write, [] { return told_to_end != 0; }));
   FaultHere<"shim.over: it is written how the task ended">();
   return absl::OkStatus();
 }

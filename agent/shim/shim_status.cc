@@ -4,12 +4,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "agent/criu/criu.h"
 #include "agent/os/processes.h"
+#include "agent/shim/last_word.h"
 #include "agent/shim/outside.h"
 #include "agent/task/json_file.h"
 #include "common/clock.h"
 #include "common/fault.h"
+#include "common/status.h"
 
 namespace siding {
 namespace {
@@ -28,14 +32,37 @@ bool IsNodeProblem(const absl::Status& status, bool restore) {
   return !absl::IsFailedPrecondition(status) && !absl::IsInvalidArgument(status);
 }
 
+// A folder that cannot be written is the node's fault, whatever the system calls it: read-only, for one, is
+// "failed precondition", as a command that does not exist.
+absl::Status OfTheNode(const absl::Status& status) {
+  return status.ok() ? status : absl::UnavailableError(status.message());
+}
+
+template <class Message>
+absl::Status WriteLastMessage(const std::string& folder, const std::string& name, const Message& message) {
+  SIDING_ASSIGN_OR_RETURN(const std::string text, ToJson(message));
+  return WriteLastWord(folder, name, text + "\n");
+}
+
+// The longest message that fits into the room, however it is quoted.
+constexpr size_t kShortMessage = kLastWordRoom / 8;
+
+absl::Status WriteFailed(const std::string& folder, agent::ShimFailed failed) {
+  absl::Status written = WriteLastMessage(folder, "failed.json", failed);
+  if (written.ok() || failed.message().size() <= kShortMessage) return written;
+  failed.mutable_message()->resize(kShortMessage);
+  return WriteLastMessage(folder, "failed.json", failed);
+}
+
 }  // namespace
 
 absl::Status WriteShim(const std::string& folder) {
-  return WriteJsonFile(folder + "/shim.json", Identity(getpid()));
+  SIDING_RETURN_IF_ERROR(WriteJsonFile(folder + "/shim.json", Identity(getpid())));
+  return MakeRoomForLastWord(folder);
 }
 
 absl::Status WriteInit(const std::string& folder, pid_t init) {
-  return WriteJsonFile(folder + "/init.json", Identity(init));
+  return OfTheNode(WriteJsonFile(folder + "/init.json", Identity(init)));
 }
 
 absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask>& task, bool restore) {
@@ -45,7 +72,7 @@ absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask
     failed.set_outside_problem(IsOutsideProblem(task.status()));
     failed.set_node_problem(!failed.outside_problem() && IsNodeProblem(task.status(), restore));
     failed.set_image_refused(IsRefusal(task.status()));
-    return WriteJsonFileDurably(folder + "/failed.json", failed);
+    return WriteFailed(folder, std::move(failed));
   }
   agent::ShimRunning running;
   // The child is not waited for yet, so even if it has ended its stat is still there.
@@ -74,7 +101,7 @@ agent::ShimExit ExitOf(int wait_status) {
 }
 
 absl::Status WriteExit(const std::string& folder, const agent::ShimExit& exit) {
-  return WriteJsonFileDurably(folder + "/exit.json", exit);
+  return WriteLastMessage(folder, "exit.json", exit);
 }
 
 }  // namespace siding

@@ -10,7 +10,8 @@
 
 namespace siding {
 
-// That this process is the shim.
+// That this process is the shim. Takes the room for what it says last, too: a task whose end could not be
+// told is not started.
 absl::Status WriteShim(const std::string& folder);
 
 // Who the task's init is, before it runs: if this process dies before it has said more, the init can be
@@ -23,6 +24,7 @@ absl::Status WriteStart(const std::string& folder, const absl::StatusOr<ShimTask
 // What a wait status means: siding-init, like every shell, says 128 + number for a signal.
 agent::ShimExit ExitOf(int wait_status);
 
+// In the room that WriteShim() has taken: it is written on a full disk, too.
 absl::Status WriteExit(const std::string& folder, const agent::ShimExit& exit);
 
 }  // namespace siding

@@ -121,11 +121,14 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());
     SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest, held));
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.decided: the image is to count">());
-    SIDING_RETURN_IF_ERROR(observer.OnCommitting());
+    const auto remembered = [&]() -> absl::Status {
+      SIDING_RETURN_IF_ERROR(
+          FaultAtCriu<
+              "agent.dump.remembered: that it commits is remembered, the image does not count yet">());
+      return held();
+    };
     SIDING_RETURN_IF_ERROR(
-        FaultAtCriu<"agent.dump.remembered: that it commits is remembered, the image does not count yet">());
-    SIDING_RETURN_IF_ERROR(held());
-    SIDING_RETURN_IF_ERROR(CommitOver(*draft, store, plan.key));
+        CommitPatiently(*draft, store, plan.key, observer, remembered, held, plan.keep_running));
     committed = true;
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.committed: the image counts, the task is still frozen">());
     observer.OnCommitted();

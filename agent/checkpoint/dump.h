@@ -58,7 +58,8 @@ class DumpObserver {
   // The processes are frozen, the image is whole. Blocks until it is decided; OK means commit, anything else
   // is why not. If `held` fails they run again, and the image must not count any more.
   virtual absl::Status OnPrepared(const Manifest& manifest, const StillHeld& held) = 0;
-  // Right before the image becomes visible: must be remembered durably.
+  // Right before the image becomes visible: must be remembered durably. Called again if the one or the other
+  // fails; kAborted: that makes no sense any more.
   virtual absl::Status OnCommitting() = 0;
   // The image is visible; the processes are about to end (or to continue).
   virtual void OnCommitted() = 0;

@@ -7,7 +7,9 @@
 namespace siding {
 namespace {
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
-}
+constexpr auto kCommitPatience = std::chrono::minutes(1);
+constexpr auto kCommitPause = std::chrono::milliseconds(200);
+}  // namespace
 
 ProgressTeller::ProgressTeller(const ImageDraft& draft, DumpObserver& observer)
     : thread_([this, &draft, &observer] {
@@ -25,6 +27,23 @@ ProgressTeller::~ProgressTeller() {
   }
   stop_.NotifyAll();
   thread_.join();
+}
+
+absl::Status CommitPatiently(ImageDraft& draft, ImageStore& store, const ImageKey& key,
+                             DumpObserver& observer, const std::function<absl::Status()>& remembered,
+                             const StillHeld& held, bool keep_running) {
+  const auto end = std::chrono::steady_clock::now() + kCommitPatience;
+  for (;;) {
+    absl::Status status = observer.OnCommitting();
+    if (status.ok()) {
+      SIDING_RETURN_IF_ERROR(remembered());
+      status = CommitOver(draft, store, key);
+    }
+    const bool again = !status.ok() && !absl::IsAborted(status) && !keep_running;
+    if (!again || std::chrono::steady_clock::now() >= end) return status;
+    std::this_thread::sleep_for(kCommitPause);
+    SIDING_RETURN_IF_ERROR(held());
+  }
 }
 
 absl::Status CommitOver(ImageDraft& draft, ImageStore& store, const ImageKey& key) {

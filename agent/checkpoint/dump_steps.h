@@ -1,6 +1,7 @@
 // What every dump does, whoever writes the processes' part of the image.
 #pragma once
 
+#include <functional>
 #include <thread>
 
 #include "agent/checkpoint/dump.h"
@@ -23,6 +24,13 @@ class ProgressTeller {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses the others
 };
+
+// That the image counts is remembered, and it is moved into its place; `remembered` is called in between. A
+// task that is to leave is held until that works, for a minute and while `held` is OK: its peers may be in
+// their images already, and on a full disk there may be room soon. One that is to run on is not held for it.
+absl::Status CommitPatiently(ImageDraft& draft, ImageStore& store, const ImageKey& key,
+                             DumpObserver& observer, const std::function<absl::Status()>& remembered,
+                             const StillHeld& held, bool keep_running);
 
 // One image is visible under the key already if this rank was dumped and committed before, and then ran on
 // because its agent died before it could end the processes. The newer state replaces the older.

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
 #include "gmock/gmock.h"
@@ -83,12 +84,13 @@ class Observer final : public DumpObserver {
   }
   absl::Status OnCommitting() override {
     steps.push_back("committing");
-    return record;
+    return steps.size() - 1 <= record_fails ? record : absl::OkStatus();
   }
   void OnCommitted() override { steps.push_back("committed"); }
 
   absl::Status decision;
   absl::Status record;
+  size_t record_fails = SIZE_MAX;  // so often, in a dump that is tried once
   std::vector<std::string> steps;
   std::map<std::string, std::string> metadata;
 };
@@ -195,6 +197,52 @@ TEST_F(RunDumpTest, CommitThatCannotBeRecordedIsNone) {
   EXPECT_FALSE(Run().ok());
   EXPECT_THAT(Images(), IsEmpty());
   EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(RunDumpTest, ATaskThatIsToRunOnIsNotHeldForTheRecord) {
+  observer_.record = absl::ResourceExhaustedError("disk full");
+  EXPECT_FALSE(Run().ok());
+  EXPECT_THAT(observer_.steps, ElementsAre("prepared", "committing"));
+}
+
+class LeavingTest : public RunDumpTest {
+ protected:
+  LeavingTest() {
+    plan_.init = Idle();
+    plan_.keep_running = false;
+  }
+  ~LeavingTest() override { End(plan_.init); }
+};
+
+TEST_F(LeavingTest, IsHeldUntilTheCommitCanBeRecorded) {
+  observer_.record = absl::ResourceExhaustedError("disk full");
+  observer_.record_fails = 2;
+  EXPECT_TRUE(Run().ok());
+  EXPECT_THAT(observer_.steps,
+              ElementsAre("prepared", "committing", "committing", "committing", "committed"));
+  EXPECT_THAT(Images(), ElementsAre(plan_.key));
+}
+
+TEST_F(LeavingTest, AndUntilTheImageCanBePutInItsPlace) {
+  ASSERT_TRUE(ArmFaults("store.commit=error", "", {}).ok());
+  EXPECT_TRUE(Run().ok());
+  ASSERT_TRUE(ArmFaults("", "", {}).ok());
+  EXPECT_THAT(observer_.steps, ElementsAre("prepared", "committing", "committing", "committed"));
+  EXPECT_THAT(Images(), ElementsAre(plan_.key));
+}
+
+TEST_F(LeavingTest, IsNotHeldWhenTheCheckpointIsCalledOff) {
+  observer_.record = absl::AbortedError("killed meanwhile");
+  EXPECT_EQ(Run().message(), "killed meanwhile");
+  EXPECT_THAT(observer_.steps, ElementsAre("prepared", "committing"));
+  EXPECT_THAT(Images(), IsEmpty());
+}
+
+TEST_F(LeavingTest, NorWhenItRunsAgain) {
+  observer_.record = absl::ResourceExhaustedError("disk full");
+  criu_.held = absl::UnavailableError("criu is dead");
+  EXPECT_TRUE(absl::IsUnavailable(Run()));
+  EXPECT_THAT(Images(), IsEmpty());
 }
 
 TEST_F(RunDumpTest, FailureOfCriuIsPassedOnAndLeavesNothing) {

@@ -144,15 +144,23 @@ absl::Status HostedTask::TryPersist() {
   return absl::OkStatus();
 }
 
-void HostedTask::Persist() {
-  if (absl::Status status = TryPersist(); !status.ok())
-    spdlog::error("task {}: {}", name_, std::string(status.message()));
+absl::Status HostedTask::PersistDurably() {
+  return NoteRecorded(WriteJsonFileDurably(folder_ + "/task.json", record_, 0600));
 }
 
-absl::Status HostedTask::PersistDurably() {
-  absl::Status status = WriteJsonFileDurably(folder_ + "/task.json", record_, 0600);
-  if (!status.ok()) spdlog::error("task {}: {}", name_, std::string(status.message()));
+// In the log once, however often it is tried.
+absl::Status HostedTask::NoteRecorded(absl::Status status) {
+  if (!status.ok() && !unrecorded_)
+    spdlog::error("task {}: {}; its record is written when that is possible", name_,
+                  std::string(status.message()));
+  if (status.ok() && unrecorded_) spdlog::info("task {}: its record is written", name_);
+  unrecorded_ = !status.ok();
   return status;
+}
+
+void HostedTask::RecordAgain() {
+  MutexLock lock(mutex_);
+  if (unrecorded_) PersistDurably().IgnoreError();
 }
 
 void HostedTask::Send() {
@@ -239,11 +247,15 @@ absl::Status HostedTask::Dumper::OnPrepared(const Manifest& manifest, const Stil
 
 absl::Status HostedTask::Dumper::OnCommitting() {
   MutexLock lock(task_.mutex_);
+  if (absl::Status stop = Stop(); !stop.ok()) return stop;
   absl::Status status = FaultAt<"agent.dump.committing: that it commits is about to be remembered">();
   if (status.ok()) status = task_.Observe(task::Committing{});
   if (status.ok() && !task_.record_.dump().committing())
     status = absl::InternalError("there is no dump to commit");
-  if (!status.ok()) task_.Observe(task::CommitNotRecorded{}).IgnoreError();
+  if (status.ok()) return status;
+  task_.Observe(task::CommitNotRecorded{}).IgnoreError();
+  if (!std::exchange(commit_waits_, true))
+    spdlog::warn("task {}: its image cannot count yet: {}", task_.name_, std::string(status.message()));
   return status;
 }
 

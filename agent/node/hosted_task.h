@@ -37,6 +37,8 @@ class HostedTask {
   virtual void Adopt() = 0;
   // The report with fresh figures, if the look at the task is over by then; otherwise with the last ones.
   virtual v1::TaskReport Report(std::chrono::steady_clock::time_point until) = 0;
+  // What could not be recorded is tried again: to be called now and then.
+  void RecordAgain() ABSL_LOCKS_EXCLUDED(mutex_);
   // True if it is over and nothing is under way: its folder may be removed.
   bool CanForget();
   // Removes what is left of it on this machine.
@@ -66,8 +68,9 @@ class HostedTask {
     return Perform(machine_.Observe(seen));
   }
   absl::Status TryPersist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // An error is in the log: the earlier record is as good as the processes can tell.
-  void Persist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An error is in the log: the earlier record is as good as the processes can tell, and RecordAgain() makes
+  // up for it.
+  void Persist() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { NoteRecorded(TryPersist()).IgnoreError(); }
   absl::Status PersistDurably() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Copies, for the worker and the watcher.
@@ -98,7 +101,9 @@ class HostedTask {
 
  private:
   void Work(TaskAction work) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status NoteRecorded(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  bool unrecorded_ ABSL_GUARDED_BY(mutex_) = false;         // the record says more than the file
   std::optional<TaskAction> next_ ABSL_GUARDED_BY(mutex_);  // what the worker begins next
   bool on_worker_ ABSL_GUARDED_BY(mutex_) = false;          // the worker asks the machine for its next work
   std::thread worker_;
@@ -140,6 +145,7 @@ class HostedTask::Dumper final : public DumpObserver {
   const Rehearse rehearse_;
   Steady::duration rehearsing_{0};
   std::optional<Steady::time_point> stop_since_;  // the progress thread's
+  bool commit_waits_ = false;                     // it is in the log that it cannot be recorded
 };
 
 }  // namespace siding

@@ -196,7 +196,10 @@ class LocalTaskHost final : public TaskHost {
     std::vector<v1::TaskReport> reports;
     // All of them together: what is not seen by then is said as it was seen last.
     const auto until = std::chrono::steady_clock::now() + kLookPatience;
-    for (const auto& task : tasks) reports.push_back(task->Report(until));
+    for (const auto& task : tasks) {
+      task->RecordAgain();
+      reports.push_back(task->Report(until));
+    }
     return reports;
   }
 

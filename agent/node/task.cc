@@ -224,6 +224,19 @@ bool Task::WaitEnded(Duration timeout, const std::function<bool()>& more) {
   return machine_.ended();
 }
 
+bool Task::AwaitWord(const agent::ProcessRef& init, Duration patience) {
+  if (WaitEnded(patience)) return true;
+  if (IsAlive(init.pid(), init.start_time())) return false;
+  spdlog::warn("task {}: its processes are gone, and its shim has not written how they ended", name_);
+  // Of one that is in its image a kill has nothing to end, and would only have that taken for an end by
+  // order.
+  const bool committing = Record().dump().committing();
+  const auto enough = [&] { return host_.stopping || (interrupt_ && !committing); };
+  while (!enough() && !WaitEnded(patience, enough)) {
+  }
+  return true;
+}
+
 void Task::RemoveTraces() {
   host_.job_tasks.Remove(outside_);
   if (absl::Status status = freezer().RemoveCgroup(outside_); !status.ok()) {

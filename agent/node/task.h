@@ -106,6 +106,9 @@ class Task final : public HostedTask {
   absl::Status GiveNotice(Duration notice);
   // Waits for the task's end, or for `more`, which is called without mutex_; true if the task has ended.
   bool WaitEnded(Duration timeout, const std::function<bool()>& more = {});
+  // Its processes are about to be gone: waits until its shim has said how they ended, however long it cannot
+  // write that. False: they live on after this time. True also if something else is to be done first.
+  bool AwaitWord(const agent::ProcessRef& init, Duration patience);
   const Freezer& freezer() const { return externally_managed_ ? host_.signals : host_.freezer; }
   absl::StatusOr<UniqueFd> AwaitShim();
   // task_fence.cc.

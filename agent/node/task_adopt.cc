@@ -66,7 +66,8 @@ void Task::DoAdopt() {
   if (const int sockets = EndRepair(init); sockets > 0)
     spdlog::warn("task {}: criu had left {} of its sockets in repair mode, which is ended", name_, sockets);
   if (!IsAlive(init, known.start_time())) {
-    if (WaitEnded(kUntracedPatience)) return;
+    // Without a watcher there is nobody to hear it from.
+    if (watcher_.joinable() ? AwaitWord(known, kUntracedPatience) : WaitEnded(kUntracedPatience)) return;
   }
   const agent::TaskRecord record = Record();
   const bool frozen = record.frozen();

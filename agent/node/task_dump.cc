@@ -72,7 +72,7 @@ void Task::DoDump(v1::ToAgent command) {
   };
   absl::Status status = run();
   const bool ends = status.ok() && !command.dump().keep_running();
-  if (ends && WaitEnded(kEndPatience)) return;  // Work() concludes
+  if (ends && AwaitWord(record.init(), kEndPatience)) return;  // Work() concludes
   if (ends) status = absl::InternalError("the processes did not end after the checkpoint");
   // As it was before: on its GPUs, or frozen.
   bool frozen = false;

@@ -96,11 +96,13 @@ absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodD
   // Asked of the runtime right before the commit, and not twenty times a second.
   SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest, [] { return absl::OkStatus(); }));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.decided: a pod's image is to count">());
-  SIDING_RETURN_IF_ERROR(observer.OnCommitting());
+  const auto remembered = [&]() -> absl::Status {
+    SIDING_RETURN_IF_ERROR(
+        FaultAt<"agent.pod.remembered: that it commits is remembered, a pod's image does not count yet">());
+    return held();
+  };
   SIDING_RETURN_IF_ERROR(
-      FaultAt<"agent.pod.remembered: that it commits is remembered, a pod's image does not count yet">());
-  SIDING_RETURN_IF_ERROR(held());
-  SIDING_RETURN_IF_ERROR(CommitOver(*draft, store, plan.key));
+      CommitPatiently(*draft, store, plan.key, observer, remembered, held, /*keep_running=*/false));
   FaultHere<"agent.pod.committed: a pod's image counts">();
   observer.OnCommitted();
   return absl::OkStatus();

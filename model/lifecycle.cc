@@ -71,6 +71,8 @@ constexpr Row kTable[] = {
 
     {S::kCommitting, E::kReleased, S::kParked},
     {S::kCommitting, E::kContinued, S::kRunning},
+    {S::kCommitting, E::kDumpFailed, S::kResuming},  // no rank has left, and one cannot commit
+    {S::kCommitting, E::kStaysFrozen, S::kSuspended},
     {S::kCommitting, E::kOrderKill, S::kKilling},
     {S::kCommitting, E::kSucceeded, S::kDone},
     {S::kCommitting, E::kFailed, S::kFailed},

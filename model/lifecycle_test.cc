@@ -53,9 +53,11 @@ TEST(Lifecycle, Dumping) {
             "restore-failed>parked restart-needed>pending succeeded>done failed>failed ");
 }
 TEST(Lifecycle, Committing) {
-  EXPECT_EQ(Cells(JobState::kCommitting),
-            "order-kill>killing continued>running released>parked restore-failed>parked "
-            "restart-needed>pending succeeded>done failed>failed ");
+  EXPECT_EQ(
+      Cells(JobState::kCommitting),
+      "order-kill>killing dump-failed>resuming stays-frozen>suspended continued>running released>parked "
+      "restore-failed>parked "
+      "restart-needed>pending succeeded>done failed>failed ");
 }
 TEST(Lifecycle, Saving) {
   EXPECT_EQ(Cells(JobState::kSaving),

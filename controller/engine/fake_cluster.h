@@ -216,6 +216,8 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> missing_files;   // nodes on which something that every job needs is missing
   std::set<std::string> fail_restore;    // nodes on which criu restores nothing
   std::set<std::string> fail_dump;       // nodes on which a dump fails
+  std::set<std::string> fail_commit;     // nodes that cannot record that an image counts; they undo the dump
+  std::set<std::string> slow_commit;     // nodes that cannot either, and hold the task until they can
   std::set<std::string> fail_delete;     // nodes on which no image can be deleted
   std::set<std::string> slow_dump;       // nodes on which a dump begins and does not end
   std::set<std::string> fail_suspend;    // nodes on which a freeze fails
@@ -345,6 +347,14 @@ class FakeCluster final : public AgentLink {
         }
         break;
       case v1::ToAgent::kCommit:
+        if (fail_commit.contains(node.value())) {
+          fail("No space left on device");
+          break;
+        }
+        if (slow_commit.contains(node.value())) {
+          report.set_op(command.op());
+          break;
+        }
         report.set_committed_op(command.op());
         digests_[{report.checkpoint(), id.rank}] = report.image_digest();
         report.set_phase(keep_running_[{node, id}] ? v1::RUNNING : v1::CHECKPOINTED);

@@ -31,6 +31,15 @@ bool IsEarlierDump(const JobRecord& job, const v1::TaskReport& report) {
   }
 }
 
+// At once after a first failure, and with growing pauses after more: a disk that is full may have room soon.
+// As if each attempt took no time, so that slow ones are not followed by pauses.
+Time DumpAgainAt(const JobRecord& job, int64_t failed_op) {
+  Time at = job.state_since;
+  for (int64_t failures = 1; failures < failed_op - OpOf(job) + 1 && failures < kOpsPerOrder; ++failures)
+    at += PauseAfter(static_cast<int>(failures));
+  return at;
+}
+
 }  // namespace
 
 void JobOrders::Act(const JobRecord& job) {
@@ -96,9 +105,11 @@ void JobOrders::Act(const JobRecord& job) {
           if (seen.report.op() != 0) command.set_op(seen.report.op());
           command.mutable_commit();
         } else {
-          // Its agent went away between the dump and the commit: this rank is dumped again.
+          // Its agent went away between the dump and the commit, or could not record it: this rank is dumped
+          // again.
           const bool whole = phase == v1::RUNNING || phase == v1::SUSPENDED;
-          send = whole && !IsOfOrder(job, seen.report.committed_op());
+          send = whole && !IsOfOrder(job, seen.report.committed_op()) &&
+                 clock_.Now() >= DumpAgainAt(job, seen.report.failed_op());
           dump(std::max(op, seen.report.failed_op()) + 1);
         }
         break;

@@ -17,8 +17,11 @@ constexpr int kDumpAttempts = 2;
 constexpr int kFreezeAttempts = 2;
 // A method that has failed is tried again after this.
 constexpr Duration kMethodPause = std::chrono::minutes(10);
-// Attempts to dump one rank again after its peers have been parked.
-constexpr int kCommitAttempts = 5;
+// Attempts at a checkpoint that was to count, and that some rank could not commit, while all ranks are whole.
+constexpr int kCommitAttempts = 3;
+// The same for a rank whose peers have left. All that is lost otherwise hangs on it; see DumpAgainAt() in
+// act/job_orders.cc.
+constexpr int kLastRankAttempts = 10;
 
 std::string HowItFailed(const v1::TaskReport& report, const std::string& where, int code) {
   if (report.out_of_memory() > 0)
@@ -259,10 +262,7 @@ bool JobObserver::ObserveDump(const JobRecord& job) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     const int64_t attempts = seen.report.failed_op() - OpOf(job) + 1;
     if (attempts >= kDumpAttempts || (attempts >= 1 && !seen.report.cannot_checkpoint().empty())) {
-      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
-      // Not planned with for a while, or until the job has been started or restored again.
-      recorder_.Record(job.id, MethodLost{Method::kCheckpoint, why, clock_.Now() + kMethodPause});
-      recorder_.Move(job, Moved(job.in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed, why));
+      DumpFailed(job, absl::StrCat(On(job, rank), ": ", seen.report.error()));
       return true;
     }
     if (attempts >= 1) NoteFailure(job, rank);
@@ -286,8 +286,11 @@ void JobObserver::NoteFailure(const JobRecord& job, int rank) {
                    Noted{absl::StrCat(On(job, rank), ": ", task.report.error(), "; it is dumped again")});
 }
 
+// Of a commit that failed nothing is lost: the rank is whole, and dumped again.
 bool JobObserver::ObserveCommit(const JobRecord& job) {
-  bool all = true;
+  bool all = true, all_whole = true, has_left = false;
+  int64_t attempts = 0;
+  std::string why;
   JobMoved done = Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased);
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
@@ -298,15 +301,34 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
     }
     // Only now: a rank whose agent went away before its commit has been dumped again.
     if (!seen.report.image_digest().empty()) done.digests[rank] = seen.report.image_digest();
-    if (seen.report.failed_op() >= OpOf(job) + kCommitAttempts) {
-      const std::string why = absl::StrCat(On(job, rank), ": ", seen.report.error());
-      recorder_.Record(job.id, CheckpointChanged{job.current.checkpoint, CheckpointState::kDamaged, why});
-      recovery_.FallBack(job, why);
-      return true;
+    all_whole &= seen.phase() == v1::RUNNING || seen.phase() == v1::SUSPENDED;
+    has_left |= seen.phase() == v1::CHECKPOINTED;
+    if (const int64_t failed = seen.report.failed_op() - OpOf(job) + 1; failed > attempts) {
+      attempts = failed;
+      why = absl::StrCat(On(job, rank), ": ", seen.report.error());
     }
   }
-  if (all) recorder_.Move(job, std::move(done));
-  return all;
+  if (all) {
+    recorder_.Move(job, std::move(done));
+    return true;
+  }
+  // A rank with an order under way may still leave. Without one none does: its next commit would be of
+  // another attempt.
+  if (all_whole && attempts >= kCommitAttempts) {
+    DumpFailed(job, why);
+    return true;
+  }
+  if (has_left && !job.current.keep_running && attempts >= kLastRankAttempts) {
+    recovery_.FallBack(job, why);  // the images that are there are deleted
+    return true;
+  }
+  return false;
+}
+
+// Not planned with for a while, or until the job has been started or restored again.
+void JobObserver::DumpFailed(const JobRecord& job, const std::string& why) {
+  recorder_.Record(job.id, MethodLost{Method::kCheckpoint, why, clock_.Now() + kMethodPause});
+  recorder_.Move(job, Moved(job.in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed, why));
 }
 
 bool JobObserver::ObserveSave(const JobRecord& job) {

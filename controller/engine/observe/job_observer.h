@@ -49,6 +49,7 @@ class JobObserver {
   bool ObserveDump(const JobRecord& job);
   void NoteFailure(const JobRecord& job, int rank);
   bool ObserveCommit(const JobRecord& job);
+  void DumpFailed(const JobRecord& job, const std::string& why);
   bool ObserveSave(const JobRecord& job);
   bool ObserveKill(const JobRecord& job);
 

@@ -82,6 +82,116 @@ TEST_F(Mishaps, ImagesOfAJobThatIsBeingEndedStayUntilAllRanksAreGone) {
   EXPECT_EQ(StateOf("1.1"), "gone");
 }
 
+// ---- A rank that cannot record its commit: its node's state folder is full. ----
+
+class FullNode : public Mishaps {
+ protected:
+  FullNode() { AddNodes({"a", "b"}); }
+  JobId Start(int nodes, MethodSet methods = {Method::kCheckpoint, Method::kKill}) {
+    const JobId job = Submit(Batch(nodes, methods));
+    Settle();
+    for (const NodeId& node : Job(job).nodes) nodes_.push_back(node.value());
+    return job;
+  }
+  // It has left, and is back at once, for no other job wants its nodes.
+  void ExpectRestored(JobId job) {
+    EXPECT_EQ(State(job), JobState::kRunning);
+    EXPECT_EQ(StateOf("1.1"), "good");
+    EXPECT_EQ(Job(job).restarts, 0);
+    EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 2);
+  }
+  void ExpectNothingLost(JobId job, int nodes) {
+    EXPECT_EQ(Job(job).restarts, 0);
+    EXPECT_EQ(Job(job).incarnation, 1);
+    EXPECT_EQ(Job(job).damaged_checkpoints, 0);
+    EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), nodes);
+  }
+
+  std::vector<std::string> nodes_;  // the job's
+};
+
+TEST_F(FullNode, ItsDumpHasFailedAndTheJobRunsOn) {
+  const JobId job = Start(1);
+  cluster_.fail_commit = {nodes_[0]};
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle(10);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_THAT(Job(job).methods_back_at, testing::Contains(testing::Key(Method::kCheckpoint)));
+  EXPECT_EQ(StateOf("1.1"), "gone");
+  ExpectNothingLost(job, 1);
+}
+
+TEST_F(FullNode, AGangRunsOnAlsoTheRankThatHasAnImage) {
+  const JobId job = Start(2);
+  cluster_.fail_commit = {nodes_[1]};
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle(10);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(StateOf("1.1"), "gone");
+  ExpectNothingLost(job, 2);
+}
+
+TEST_F(FullNode, AnImageOfBeforeStillCounts) {
+  const JobId job = Start(1);
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  cluster_.fail_commit = {nodes_[0]};
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle(10);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(StateOf("1.1"), "good");
+  ExpectNothingLost(job, 1);
+}
+
+TEST_F(FullNode, OneThatWasFrozenStaysFrozen) {
+  const JobId job = Start(1, {Method::kSuspend, Method::kCheckpoint});
+  ASSERT_TRUE(engine_->Suspend(kAda, job).ok());
+  Settle();
+  cluster_.fail_commit = {nodes_[0]};
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle(10);
+  EXPECT_EQ(State(job), JobState::kSuspended);
+  ExpectNothingLost(job, 1);
+  ASSERT_TRUE(engine_->Resume(kAda, job).ok());
+  Settle();
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+TEST_F(FullNode, ARankWhosePeerHasLeftIsDumpedAgainUntilThereIsRoom) {
+  const JobId job = Start(2);
+  cluster_.fail_commit = {nodes_[1]};
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle(60);
+  EXPECT_EQ(State(job), JobState::kCommitting);
+  EXPECT_LE(cluster_.Count(v1::ToAgent::kDump), 9) << "two, and those again with pauses";
+  cluster_.fail_commit.clear();
+  Settle(60);
+  ExpectRestored(job);
+}
+
+TEST_F(FullNode, OneThatIsHeldUntilThereIsRoomIsNotDumpedAgain) {
+  const JobId job = Start(2);
+  cluster_.slow_commit = {nodes_[1]};
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle(20);
+  EXPECT_EQ(State(job), JobState::kCommitting);
+  cluster_.slow_commit.clear();
+  Settle(10);
+  ExpectRestored(job);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 2);
+}
+
+// Its peer is in an image that is of no use alone.
+TEST_F(FullNode, ARankThatNeverGetsAnImageIsGivenUpAfterMinutes) {
+  const JobId job = Start(2);
+  cluster_.fail_commit = {nodes_[1]};
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle(400);
+  EXPECT_EQ(Job(job).restarts, 1);
+  EXPECT_EQ(Job(job).damaged_checkpoints, 0);
+  EXPECT_EQ(StateOf("1.1"), "gone");
+}
+
 // ---- Nothing runs twice, or on what is not free. ----
 
 TEST_F(Mishaps, AGangIsNotStartedAgainWhileARankOfItMayLiveOnANodeThatIsAway) {

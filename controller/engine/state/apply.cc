@@ -214,6 +214,13 @@ class Applier {
     job.runs_since = runs ? std::optional(event_.at) : std::nullopt;
   }
 
+  // The job goes on without it. Behind the commit some ranks may have an image, which is deleted.
+  void FailCheckpoint(const JobRecord& job, const JobMoved& e) {
+    SetState(state_.checkpoints[job.current.checkpoint],
+             job.state == JobState::kCommitting ? CheckpointState::kDeleted : CheckpointState::kFailed,
+             e.reason);
+  }
+
   // The job leaves in the middle of it: no rank's image counts, and images that are in place already are
   // deleted.
   void AbandonCheckpoint(const JobRecord& job, const CheckpointId& id) {
@@ -347,16 +354,13 @@ class Applier {
         job.displaced_by = JobId();
         break;
       case JobEvent::kDumpFailed:
-        state_.checkpoints[job.current.checkpoint].state = CheckpointState::kFailed;
-        state_.checkpoints[job.current.checkpoint].note = e.reason;
+        FailCheckpoint(job, e);
         job.displaced_by = JobId();
         break;
       case JobEvent::kStaysFrozen:
         job.in_ram = true;
         if (e.request != JobId()) job.displaced_by = e.request;
-        if (job.state != JobState::kDumping) break;  // it was to be resumed
-        state_.checkpoints[job.current.checkpoint].state = CheckpointState::kFailed;
-        state_.checkpoints[job.current.checkpoint].note = e.reason;
+        if (IsCheckpointing(job.state)) FailCheckpoint(job, e);  // else it was to be resumed
         break;
       case JobEvent::kContinued:
         job.state == JobState::kSaving ? FinishSave(job) : FinishCheckpoint(job, e);

@@ -193,6 +193,20 @@ TEST_F(ApplyTest, AFailedDumpForgetsTheCheckpoint) {
   EXPECT_TRUE(job().checkpoints.empty());
 }
 
+TEST_F(ApplyTest, BehindTheCommitItDeletesWhatIsThere) {
+  FeedPlace();
+  Feed(JobEvent::kStarted);
+  FeedDump("1.1");
+  Feed(JobEvent::kCommit, 4s);
+  Feed(JobEvent::kDumpFailed);
+  EXPECT_EQ(job().state, JobState::kResuming);
+  EXPECT_EQ(state_.checkpoints[CheckpointId("1.1")].state, CheckpointState::kDeleted);
+  EXPECT_TRUE(state_.unwanted.contains(CheckpointId("1.1")));
+  EXPECT_TRUE(job().checkpoints.empty());
+  Feed(JobEvent::kThawed);
+  EXPECT_FALSE(job().stopped_at);
+}
+
 TEST_F(ApplyTest, ADamagedCheckpointIsNotTriedAgain) {
   FeedPlace();
   Feed(JobEvent::kStarted);

@@ -1,0 +1,234 @@
+#!/usr/bin/python3
+"""A node whose state folder is full, or cannot be written, for a while: no job is lost, none is started twice or parked."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+for folder in ("harness", "e2e"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
+import isolated  # noqa: E402
+from case import Cluster, ClusterCase, CtlError, wait_for  # noqa: E402
+
+NODE = "n1"  # whose state folder is a file system of its own
+
+
+class StateFolder(ClusterCase):
+    nodes = (NODE,)
+
+    def make_cluster(self):
+        cluster = Cluster(self.nodes, self.slots, policy=self.policy)
+        self.disk = cluster.dir / NODE
+        self.disk.mkdir(mode=0o700)
+        isolated.enter_mounts()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "tmpfs", self.disk], check=True)
+        self.addCleanup(shutil.rmtree, cluster.dir, ignore_errors=True)
+        self.addCleanup(subprocess.run, ["umount", self.disk], check=True)
+        return cluster
+
+    def fill(self):
+        with open(self.disk / "ballast", "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError:
+                pass
+
+    def free(self):
+        (self.disk / "ballast").unlink()
+
+    def task_folder(self, job, rank=0):
+        return self.cluster.task_folder(NODE, f"{job}.1.{rank}")
+
+    def said(self, job, what, rank=0):
+        return json.loads((self.task_folder(job, rank) / what).read_text())
+
+    def wait_gone(self, job):
+        """Until its processes have ended, and its shim knows it."""
+        init = self.said(job, "init.json")["pid"]
+        wait_for(f"the init of job {job} to be gone", lambda: not os.path.exists(f"/proc/{init}"))
+
+    def shim_lives(self, job):
+        return os.path.exists(f"/proc/{self.said(job, 'shim.json')['pid']}")
+
+    def assert_undisturbed(self, job, ranks=1):
+        self.assert_counted(job, ranks)
+        kinds = [e["kind"] for e in self.cluster.events(job)]
+        self.assertEqual(kinds.count("started"), 1, kinds)
+        for kind in ("restart-needed", "restore-failed"):
+            self.assertNotIn(kind, kinds)
+
+
+class Full(StateFolder):
+    def test_a_job_that_ends_meanwhile_has_ended(self):
+        for methods in ("kill", "checkpoint"):
+            with self.subTest(methods):
+                job = self.counter(methods=methods)
+                self.wait_counting(job)
+                self.fill()
+                self.assert_undisturbed(job)
+                self.free()
+
+    def test_a_job_is_not_started_there_and_goes_on_when_there_is_room(self):
+        self.fill()
+        job = self.counter()
+        self.cluster.wait_event(job, "restart-needed")
+        self.free()
+        self.wait_counting(job)
+        self.assert_counted(job)
+
+    def test_a_checkpoint_fails_and_the_job_runs_on(self):
+        job = self.counter()
+        self.wait_counting(job)
+        self.fill()
+        with self.assertRaisesRegex(CtlError, "No space left"):
+            self.cluster.ctl("checkpoint", job)
+        self.cluster.wait_state(job, "running")
+        self.free()
+        self.assertNotIn("damaged", json.dumps(self.cluster.events(job)))
+        self.assert_undisturbed(job)
+
+    def test_an_image_of_before_still_counts_when_a_later_one_fails(self):
+        job = self.counter()
+        self.wait_counting(job)
+        self.cluster.ctl("checkpoint", job)
+        self.fill()
+        with self.assertRaisesRegex(CtlError, "No space left"):
+            self.cluster.ctl("checkpoint", job)
+        self.free()
+        self.cluster.wait_state(job, "running")
+        self.cluster.ctl("checkpoints", "verify", f"{job}.1")
+        self.assert_undisturbed(job)
+
+
+class FullUnderAGang(StateFolder):
+    nodes = (NODE, "n2")
+
+    def rank_there(self, job):
+        return next(r for r in (0, 1) if self.task_folder(job, r))
+
+    def test_a_checkpoint_fails_and_all_ranks_run_on(self):
+        job = self.counter(nodes=2)
+        self.wait_counting(job, rank=1)
+        self.fill()
+        with self.assertRaisesRegex(CtlError, "No space left"):
+            self.cluster.ctl("checkpoint", job)
+        self.cluster.wait_state(job, "running")
+        self.free()
+        self.assert_undisturbed(job, ranks=2)
+
+    def test_a_rank_that_cannot_commit_waits_for_room_while_its_peer_is_in_its_image(self):
+        job = self.counter(nodes=2)
+        self.wait_counting(job, rank=1)
+        self.fill()
+        self.cluster.ctl("vacate", "--no-wait", job)
+        wait_for("the other rank to have left", lambda: "CHECKPOINTED" in json.dumps(
+            [json.loads(p.read_text()).get("report", {}).get("phase") for p in self.cluster.dir.glob("n2/tasks/*/task.json")]))
+        wait_for("this one not to be able to", lambda: "its image cannot count yet" in self.cluster.tail(f"agent-{NODE}", 1000))
+        self.free()
+        self.cluster.wait_event(job, "restored")
+        self.assert_undisturbed(job, ranks=2)
+
+
+class InTheWay(StateFolder):
+    """Not even what has its room can be put into its place."""
+
+    def block(self, job):
+        (self.task_folder(job) / "exit.json" / "in the way").mkdir(parents=True)
+
+    def unblock(self, job):
+        (self.task_folder(job) / "exit.json" / "in the way").rmdir()
+        (self.task_folder(job) / "exit.json").rmdir()
+
+    def end_unseen(self, job):
+        self.wait_counting(job)
+        self.block(job)
+        self.end_alone(job)
+        self.wait_gone(job)
+
+    def test_the_shim_keeps_the_result_until_it_can_write_it(self):
+        job = self.counter()
+        self.end_unseen(job)
+        log = self.task_folder(job) / "shim.log"
+        wait_for("the shim to say so", lambda: "tried again" in log.read_text())
+        self.assertEqual(self.cluster.state(job), "running")
+        self.unblock(job)
+        self.assert_undisturbed(job)
+
+    def test_and_the_next_agent_waits_for_it(self):
+        job = self.counter()
+        self.end_unseen(job)
+        self.cluster.kill9_agent(NODE)
+        self.cluster.start_agent(NODE)
+        wait_for("the node to be up", lambda: self.cluster.node_list()[0]["state"] == "up")
+        self.assertEqual(self.cluster.state(job), "running")
+        self.unblock(job)
+        self.assert_undisturbed(job)
+
+    def test_a_kill_meanwhile_finds_that_it_has_ended(self):
+        job = self.counter()
+        self.end_unseen(job)
+        self.cluster.ctl("kill", "--no-wait", job)
+        self.unblock(job)
+        self.cluster.wait_state(job, "done")
+
+    def test_a_job_in_its_image_goes_on_from_it_when_its_shim_has_said_so(self):
+        job = self.counter()
+        self.wait_counting(job)
+        self.block(job)
+        self.cluster.ctl("vacate", "--no-wait", job)
+        self.wait_gone(job)
+        self.cluster.kill9_agent(NODE)
+        self.cluster.start_agent(NODE)
+        wait_for("the agent to wait for the shim", lambda: "its shim has not written" in self.cluster.tail(f"agent-{NODE}", 1000))
+        self.unblock(job)
+        self.cluster.wait_event(job, "restored")
+        self.assert_undisturbed(job)
+
+
+class ReadOnly(StateFolder):
+    """In the folder of a task nothing can be made, renamed or removed, as in a file system that the kernel has made read-only. One
+    with files that are open cannot be made so by a test, and not be put back where the kernel does it."""
+
+    def keep(self, job):
+        folder = self.task_folder(job)
+        if subprocess.run(["chattr", "+i", folder], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("this kernel's tmpfs keeps no folder from being changed")
+        self.addCleanup(self.let, folder)
+        return folder
+
+    @staticmethod
+    def let(folder):
+        subprocess.run(["chattr", "-i", folder], stderr=subprocess.DEVNULL, check=False)  # or it is gone
+
+    def test_a_job_that_ends_meanwhile_has_ended(self):
+        for methods in ("kill", "checkpoint"):
+            with self.subTest(methods):
+                job = self.counter(methods=methods)
+                self.wait_counting(job)
+                folder = self.keep(job)
+                self.end_alone(job)
+                self.wait_gone(job)
+                self.assertEqual(self.cluster.state(job), "running")
+                self.let(folder)
+                self.assert_undisturbed(job)
+
+    def test_a_checkpoint_fails_and_the_job_runs_on(self):
+        job = self.counter()
+        self.wait_counting(job)
+        self.cluster.ctl("checkpoint", job)
+        folder = self.keep(job)
+        with self.assertRaises(CtlError):
+            self.cluster.ctl("checkpoint", job)
+        self.cluster.wait_state(job, "running")
+        self.let(folder)
+        self.cluster.ctl("checkpoints", "verify", f"{job}.1")
+        self.assert_undisturbed(job)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

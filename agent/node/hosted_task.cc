@@ -7,6 +7,8 @@
 #include "agent/task/ending.h"
 #include "agent/task/json_file.h"
 #include "common/fault.h"
+#include "common/files.h"
+#include "common/room.h"
 #include "common/status.h"
 #include "spdlog/spdlog.h"
 
@@ -15,6 +17,8 @@ namespace {
 
 // After the decision to stop, CRIU has so long to come to its next question before it is ended by force.
 constexpr Duration kUndoPatience = std::chrono::seconds(5);
+constexpr char kRoom[] = ".room";
+constexpr size_t kBlock = 4096;
 
 // The record of a task that is new says which it is. Its TaskRef's cluster is there already.
 agent::TaskRecord Named(agent::TaskRecord record, const TaskId& id, const HostContext& host) {
@@ -139,13 +143,36 @@ void HostedTask::Work(TaskAction work) {
 
 absl::Status HostedTask::TryPersist() {
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.record: what is remembered of a task is about to be written">());
-  SIDING_RETURN_IF_ERROR(WriteJsonFile(folder_ + "/task.json", record_, 0600));
+  SIDING_RETURN_IF_ERROR(WriteRecord(/*durably=*/false));
   FaultHere<"agent.recorded: what is remembered of a task has been written">();
   return absl::OkStatus();
 }
 
-absl::Status HostedTask::PersistDurably() {
-  return NoteRecorded(WriteJsonFileDurably(folder_ + "/task.json", record_, 0600));
+absl::Status HostedTask::PersistDurably() { return NoteRecorded(WriteRecord(/*durably=*/true)); }
+
+// On a full disk in its room, which is taken anew as soon as the earlier record has made way for this one.
+absl::Status HostedTask::WriteRecord(bool durably) {
+  SIDING_ASSIGN_OR_RETURN(std::string text, ToJson(record_));
+  text += "\n";
+  const std::string path = folder_ + "/task.json";
+  absl::Status status = durably ? WriteFileDurably(path, text, 0600) : WriteFileAtomically(path, text, 0600);
+  if (absl::IsResourceExhausted(status) && WriteInRoom(path + kRoom, path, text).ok()) {
+    room_ = 0;
+    status = absl::OkStatus();
+  }
+  if (status.ok()) KeepRoom(text.size());
+  return status;
+}
+
+// Of whole blocks, and where there is more for a record that grows.
+void HostedTask::KeepRoom(size_t bytes) {
+  const size_t least = (bytes / kBlock + 1) * kBlock;
+  if (room_ >= least) return;
+  for (const size_t room : {2 * least, least}) {
+    if (!TakeRoom(folder_ + "/task.json" + kRoom, room, 0600).ok()) continue;
+    room_ = room;
+    return;
+  }
 }
 
 // In the log once, however often it is tried.

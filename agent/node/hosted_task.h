@@ -101,8 +101,11 @@ class HostedTask {
 
  private:
   void Work(TaskAction work) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status WriteRecord(bool durably) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepRoom(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status NoteRecorded(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  size_t room_ ABSL_GUARDED_BY(mutex_) = 0;                 // for the next record, on a full disk
   bool unrecorded_ ABSL_GUARDED_BY(mutex_) = false;         // the record says more than the file
   std::optional<TaskAction> next_ ABSL_GUARDED_BY(mutex_);  // what the worker begins next
   bool on_worker_ ABSL_GUARDED_BY(mutex_) = false;          // the worker asks the machine for its next work

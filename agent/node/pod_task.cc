@@ -310,6 +310,7 @@ void PodTask::DoDump(const v1::ToAgent& command) {
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.container = container;
     plan.work_folder = folder_;
+    plan.keep_running = !leaves;
     plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);
     plan.metadata[kMetadataNode] = host_.options.node;
     plan.metadata[kMetadataContainer] = Record().pod().container();

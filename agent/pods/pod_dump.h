@@ -18,6 +18,7 @@ struct PodDumpPlan {
   ContainerRef container;  // paused
   std::string work_folder;
   std::map<std::string, std::string> metadata;
+  bool keep_running = false;
 };
 
 // Blocks until it is decided. OK: the image is visible. Otherwise no draft is left. The container is paused

@@ -638,9 +638,10 @@ TEST_F(PodTest, AnErrorAtAnyStepOfADumpUndoesIt) {
     EXPECT_FALSE(DraftsLeft()) << point;
     ExpectRuns("c1");
   }
-  for (const char* point : {"agent.pod.decided", "agent.dump.committing", "agent.pod.remembered"}) {
+  for (const std::string point : {"agent.pod.decided", "agent.dump.committing", "agent.pod.remembered"}) {
     ASSERT_TRUE(ArmFaults(absl::StrCat(point, "=error"), "", {}).ok());
-    Dump(++op, "1.1");
+    // One that is to leave is held until its commit can be remembered.
+    Dump(++op, "1.1", /*keep_running=*/point == "agent.dump.committing");
     AwaitPhase(v1::PREPARED);
     Commit(op);
     EXPECT_THAT(AwaitFailure(op).error(), HasSubstr(point));

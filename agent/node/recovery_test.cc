@@ -53,6 +53,35 @@ TEST_F(RecoveryTest, RunningTaskIsFoundRunning) {
   ExpectCompleteOutput();
 }
 
+TEST_F(RecoveryTest, ARecordThatCouldNotBeWrittenIsWrittenLater) {
+  StartHost();
+  LaunchCounter(Counter());
+  const std::string record = tasks_folder() + "/" + std::to_string(job_) + ".1.0/task.json";
+  std::filesystem::remove(record);
+  std::filesystem::create_directories(record + "/in the way");
+  Suspend(2);
+  AwaitPhase(v1::SUSPENDED);
+  std::filesystem::remove_all(record);
+  host().Reports();
+  EXPECT_EQ(Recorded().report().phase(), v1::SUSPENDED);
+  Resume(3);
+  AwaitPhase(v1::RUNNING);
+}
+
+// It lives on behind its task, of which the next agent knows that it has not been told how that ended.
+TEST_F(RecoveryTest, AnEndThatTheShimCannotWriteIsWaitedFor) {
+  RunAndKillAt(v1::RUNNING, [&] { Launch(Counter({"-x", "4"})); });
+  const std::string exit = tasks_folder() + "/" + std::to_string(job_) + ".1.0/exit.json";
+  std::filesystem::create_directories(exit + "/in the way");
+  OpenGate();
+  const agent::ProcessRef init = Recorded().init();
+  EXPECT_TRUE(PollUntil([&] { return !IsAlive(init.pid(), init.start_time()); }, kPatience));
+  StartHost();
+  EXPECT_EQ(host().Reports().at(0).phase(), v1::RUNNING);
+  std::filesystem::remove_all(exit);
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 4);
+}
+
 TEST_F(RecoveryTest, DebuggerOfAJobIsLeftAlone) {
   RunAndKillAt(v1::RUNNING, [&] { LaunchCounter(Counter({"-d", "main", "-x", "4"})); });
   StartHost();

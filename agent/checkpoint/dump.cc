@@ -128,7 +128,7 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
       return held();
     };
     SIDING_RETURN_IF_ERROR(
-        CommitPatiently(*draft, store, plan.key, observer, remembered, held, plan.keep_running));
+        CommitPatiently(*draft, store, plan.key, observer, remembered, held, plan.commit_patience));
     committed = true;
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.committed: the image counts, the task is still frozen">());
     observer.OnCommitted();

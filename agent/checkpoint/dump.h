@@ -37,6 +37,7 @@ struct DumpPlan {
   // has begun, otherwise processes may die.
   std::string cgroup;
   bool keep_running = false;
+  Duration commit_patience{0};  // see CommitPatience() in dump_steps.h
   CriuUser user;
   Account account;                   // whose processes they are
   std::string shared_mark;           // see shared_memory.h

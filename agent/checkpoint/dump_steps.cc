@@ -7,7 +7,8 @@
 namespace siding {
 namespace {
 constexpr auto kProgressInterval = std::chrono::milliseconds(200);
-constexpr auto kCommitPatience = std::chrono::minutes(1);
+constexpr Duration kGangPatience = std::chrono::minutes(1);
+constexpr Duration kLonePatience = std::chrono::seconds(5);
 constexpr auto kCommitPause = std::chrono::milliseconds(200);
 }  // namespace
 
@@ -29,17 +30,22 @@ ProgressTeller::~ProgressTeller() {
   thread_.join();
 }
 
+Duration CommitPatience(int nodes, bool keep_running) {
+  if (keep_running) return Duration(0);
+  return nodes > 1 ? kGangPatience : kLonePatience;
+}
+
 absl::Status CommitPatiently(ImageDraft& draft, ImageStore& store, const ImageKey& key,
                              DumpObserver& observer, const std::function<absl::Status()>& remembered,
-                             const StillHeld& held, bool keep_running) {
-  const auto end = std::chrono::steady_clock::now() + kCommitPatience;
+                             const StillHeld& held, Duration patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
   for (;;) {
     absl::Status status = observer.OnCommitting();
     if (status.ok()) {
       SIDING_RETURN_IF_ERROR(remembered());
       status = CommitOver(draft, store, key);
     }
-    const bool again = !status.ok() && !absl::IsAborted(status) && !keep_running;
+    const bool again = !status.ok() && !absl::IsAborted(status);
     if (!again || std::chrono::steady_clock::now() >= end) return status;
     std::this_thread::sleep_for(kCommitPause);
     SIDING_RETURN_IF_ERROR(held());

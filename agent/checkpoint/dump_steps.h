@@ -25,12 +25,17 @@ class ProgressTeller {
   std::thread thread_;  // last: it uses the others
 };
 
-// That the image counts is remembered, and it is moved into its place; `remembered` is called in between. A
-// task that is to leave is held until that works, for a minute and while `held` is OK: its peers may be in
-// their images already, and on a full disk there may be room soon. One that is to run on is not held for it.
+// For how long a task that is one of so many is held for its commit. The peers of one that leaves may be in
+// their images already, which are of no use without this one. For one that has none a request does not wait
+// long, and one that is to run on is not held.
+Duration CommitPatience(int nodes, bool keep_running);
+
+// That the image counts is remembered, and it is moved into its place; `remembered` is called in between. The
+// task is held until that works, for `patience` and while `held` is OK: on a full disk there may be room
+// soon.
 absl::Status CommitPatiently(ImageDraft& draft, ImageStore& store, const ImageKey& key,
                              DumpObserver& observer, const std::function<absl::Status()>& remembered,
-                             const StillHeld& held, bool keep_running);
+                             const StillHeld& held, Duration patience);
 
 // One image is visible under the key already if this rank was dumped and committed before, and then ran on
 // because its agent died before it could end the processes. The newer state replaces the older.

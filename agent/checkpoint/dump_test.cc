@@ -210,6 +210,7 @@ class LeavingTest : public RunDumpTest {
   LeavingTest() {
     plan_.init = Idle();
     plan_.keep_running = false;
+    plan_.commit_patience = std::chrono::minutes(5);
   }
   ~LeavingTest() override { End(plan_.init); }
 };
@@ -229,6 +230,14 @@ TEST_F(LeavingTest, AndUntilTheImageCanBePutInItsPlace) {
   ASSERT_TRUE(ArmFaults("", "", {}).ok());
   EXPECT_THAT(observer_.steps, ElementsAre("prepared", "committing", "committing", "committed"));
   EXPECT_THAT(Images(), ElementsAre(plan_.key));
+}
+
+TEST_F(LeavingTest, ButNotForEver) {
+  plan_.commit_patience = std::chrono::milliseconds(1);
+  observer_.record = absl::ResourceExhaustedError("disk full");
+  EXPECT_EQ(Run().message(), "disk full");
+  EXPECT_THAT(Images(), IsEmpty());
+  EXPECT_FALSE(DraftsLeft());
 }
 
 TEST_F(LeavingTest, IsNotHeldWhenTheCheckpointIsCalledOff) {

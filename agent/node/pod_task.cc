@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/checkpoint/dump_steps.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/checkpoint/repair.h"
 #include "agent/checkpoint/tracers.h"
@@ -310,7 +311,7 @@ void PodTask::DoDump(const v1::ToAgent& command) {
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.container = container;
     plan.work_folder = folder_;
-    plan.keep_running = !leaves;
+    plan.commit_patience = CommitPatience(Record().spec().nodes(), !leaves);
     plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);
     plan.metadata[kMetadataNode] = host_.options.node;
     plan.metadata[kMetadataContainer] = Record().pod().container();

@@ -1,6 +1,7 @@
 #include <chrono>
 
 #include "agent/checkpoint/dump.h"
+#include "agent/checkpoint/dump_steps.h"
 #include "agent/checkpoint/held_files.h"
 #include "agent/checkpoint/recreated_names.h"
 #include "agent/checkpoint/shared_memory.h"
@@ -51,6 +52,7 @@ void Task::DoDump(v1::ToAgent command) {
         freezer().MakeCgroup(outside_).status());  // an earlier version made none for shims
     plan.cgroup = freezer().ShimCgroupPath(outside_);
     plan.keep_running = command.dump().keep_running();
+    plan.commit_patience = CommitPatience(spec.nodes(), plan.keep_running);
     plan.user = host_.UserFor(spec);
     if (!spec.command_checksum().empty()) plan.metadata[kMetadataCommand] = spec.command_checksum();
     if (!record.begun_in().empty()) plan.metadata[kMetadataCluster] = record.begun_in();

@@ -102,7 +102,7 @@ absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodD
     return held();
   };
   SIDING_RETURN_IF_ERROR(
-      CommitPatiently(*draft, store, plan.key, observer, remembered, held, plan.keep_running));
+      CommitPatiently(*draft, store, plan.key, observer, remembered, held, plan.commit_patience));
   FaultHere<"agent.pod.committed: a pod's image counts">();
   observer.OnCommitted();
   return absl::OkStatus();

@@ -18,7 +18,7 @@ struct PodDumpPlan {
   ContainerRef container;  // paused
   std::string work_folder;
   std::map<std::string, std::string> metadata;
-  bool keep_running = false;
+  Duration commit_patience{0};  // see CommitPatience() in agent/checkpoint/dump_steps.h
 };
 
 // Blocks until it is decided. OK: the image is visible. Otherwise no draft is left. The container is paused

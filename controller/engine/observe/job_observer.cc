@@ -294,11 +294,11 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
   JobMoved done = Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased);
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
-    if (job.current.keep_running) {
-      all &= seen.known && IsLive(seen.phase()) && IsOfOrder(job, seen.report.committed_op());
-    } else {
-      all &= seen.phase() == v1::CHECKPOINTED;
-    }
+    const bool stays = job.current.keep_running;
+    const bool is_done =
+        stays ? seen.known && IsLive(seen.phase()) && IsOfOrder(job, seen.report.committed_op())
+              : seen.phase() == v1::CHECKPOINTED;
+    all &= is_done;
     // Only now: a rank whose agent went away before its commit has been dumped again.
     if (!seen.report.image_digest().empty()) done.digests[rank] = seen.report.image_digest();
     all_whole &= seen.phase() == v1::RUNNING || seen.phase() == v1::SUSPENDED;
@@ -307,6 +307,7 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
       attempts = failed;
       why = absl::StrCat(On(job, rank), ": ", seen.report.error());
     }
+    if (!is_done && seen.report.failed_op() >= OpOf(job)) NoteFailure(job, rank);
   }
   if (all) {
     recorder_.Move(job, std::move(done));

@@ -100,6 +100,14 @@ class FullNode : public Mishaps {
     EXPECT_EQ(Job(job).restarts, 0);
     EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 2);
   }
+  std::vector<std::string> Notes() {
+    std::vector<std::string> notes;
+    const auto note = [&](const Event& event) {
+      if (const auto* noted = std::get_if<Noted>(&event.body)) notes.push_back(noted->text);
+    };
+    EXPECT_TRUE(journal_->Replay(note).ok());
+    return notes;
+  }
   void ExpectNothingLost(JobId job, int nodes) {
     EXPECT_EQ(Job(job).restarts, 0);
     EXPECT_EQ(Job(job).incarnation, 1);
@@ -164,6 +172,7 @@ TEST_F(FullNode, ARankWhosePeerHasLeftIsDumpedAgainUntilThereIsRoom) {
   Settle(60);
   EXPECT_EQ(State(job), JobState::kCommitting);
   EXPECT_LE(cluster_.Count(v1::ToAgent::kDump), 9) << "two, and those again with pauses";
+  EXPECT_THAT(Notes(), testing::Contains(HasSubstr("No space left on device; it is dumped again")));
   cluster_.fail_commit.clear();
   Settle(60);
   ExpectRestored(job);

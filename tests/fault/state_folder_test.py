@@ -231,11 +231,22 @@ class ReadOnlyUnderAGang(Kept):
         self.cluster.ctl("checkpoints", "verify", f"{self.job}.1")
         self.assert_undisturbed(self.job, ranks=2)
 
-    def test_a_rank_that_cannot_commit_waits_while_its_peer_is_in_its_image(self):
+    def vacate_as_far_as_can_be(self):
         self.cluster.ctl("vacate", "--no-wait", self.job)
         wait_for("the other rank to have left", lambda: "CHECKPOINTED" in "".join(
             path.read_text() for path in self.cluster.dir.glob("n2/tasks/*/task.json")))
         wait_for("this one not to be able to", lambda: "its image cannot count yet" in self.cluster.tail(f"agent-{NODE}", 1000))
+
+    def test_a_rank_that_cannot_commit_waits_while_its_peer_is_in_its_image(self):
+        self.vacate_as_far_as_can_be()
+        self.let(self.folder)
+        self.cluster.wait_event(self.job, "restored")
+        self.assert_undisturbed(self.job, ranks=2)
+
+    def test_so_it_is_when_its_agent_dies_meanwhile(self):
+        self.vacate_as_far_as_can_be()
+        self.cluster.kill9_agent(NODE)
+        self.cluster.start_agent(NODE)
         self.let(self.folder)
         self.cluster.wait_event(self.job, "restored")
         self.assert_undisturbed(self.job, ranks=2)

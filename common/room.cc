@@ -19,7 +19,7 @@ size_t SizeOf(const struct stat& file) { return static_cast<size_t>(file.st_bloc
 }  // namespace
 
 absl::Status TakeRoom(const std::string& room, size_t bytes, int mode) {
-  const UniqueFd fd(open(room.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, mode));
+  const UniqueFd fd(open(room.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, mode));
   if (!fd.valid()) return ErrnoError(errno, "create " + room);
   const int error = posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
   return error == 0 ? absl::OkStatus() : ErrnoError(error, "take room for " + room);

@@ -156,9 +156,9 @@ absl::Status HostedTask::WriteRecord(bool durably) {
   text += "\n";
   const std::string path = folder_ + "/task.json";
   absl::Status status = durably ? WriteFileDurably(path, text, 0600) : WriteFileAtomically(path, text, 0600);
-  if (absl::IsResourceExhausted(status) && WriteInRoom(path + kRoom, path, text).ok()) {
-    room_ = 0;
-    status = absl::OkStatus();
+  if (absl::IsResourceExhausted(status)) {
+    room_ = 0;  // also where it did not work: it may have become the record
+    if (WriteInRoom(path + kRoom, path, text).ok()) status = absl::OkStatus();
   }
   if (status.ok()) KeepRoom(text.size());
   return status;

@@ -193,13 +193,11 @@ class LocalTaskHost final : public TaskHost {
 
   std::vector<v1::TaskReport> Reports() override {
     const std::vector<std::shared_ptr<HostedTask>> tasks = Tasks();
+    for (const auto& task : tasks) task->RecordAgain();
     std::vector<v1::TaskReport> reports;
     // All of them together: what is not seen by then is said as it was seen last.
     const auto until = std::chrono::steady_clock::now() + kLookPatience;
-    for (const auto& task : tasks) {
-      task->RecordAgain();
-      reports.push_back(task->Report(until));
-    }
+    for (const auto& task : tasks) reports.push_back(task->Report(until));
     return reports;
   }
 

@@ -47,6 +47,7 @@ absl::Status WriteUntilDone(const std::function<absl::Status()>& write, const st
       if (pause > kFirstPause) fprintf(stderr, "siding-shim: it is written now\n");
       return written;
     }
+    if (absl::IsNotFound(written)) return written;
     if (pause == kFirstPause)
       fprintf(stderr, "siding-shim: %s; it is tried again until it works\n",
               std::string(written.message()).c_str());

@@ -91,6 +91,12 @@ TEST_F(LastWordTest, IsNotTriedForEverWhenTheMachineShutsDown) {
   EXPECT_EQ(tries, 3);
 }
 
+TEST_F(LastWordTest, IsOfNoUseWhereTheTasksFolderIsGone) {
+  std::filesystem::remove_all(folder());
+  const auto write = [&] { return WriteExit(folder(), agent::ShimExit()); };
+  EXPECT_TRUE(absl::IsNotFound(WriteUntilDone(write, [] { return false; })));
+}
+
 // Exits with 0 if both are written on a disk that has no room for any other file.
 [[noreturn]] void SayOnFullDisk(const std::string& folder) {
   const auto need = [](bool holds, int code) {

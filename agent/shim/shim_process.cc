@@ -76,7 +76,7 @@ absl::StatusOr<UniqueFd> StartShim(const std::string& program, const std::string
 
 absl::StatusOr<UniqueFd> FindShim(const std::string& folder) {
   const std::string lock_path = folder + "/shim.lock";
-  UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CLOEXEC));
+  UniqueFd lock(open(lock_path.c_str(), O_RDONLY | O_CLOEXEC));  // also where nothing can be written
   if (!lock.valid() && errno == ENOENT) return absl::NotFoundError("no shim was started");
   if (!lock.valid()) return ErrnoError(errno, "open " + lock_path);
   // As long as the lock is held there is a shim, whatever it has written so far.

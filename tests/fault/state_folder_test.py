@@ -127,6 +127,10 @@ class InTheWay(StateFolder):
         self.end_alone(job)
         self.wait_gone(job)
 
+    def wait_for_word(self):
+        log = f"agent-{NODE}"
+        wait_for("the agent to miss the shim's word", lambda: "its shim has not written" in self.cluster.tail(log, 1000))
+
     def test_the_shim_keeps_the_result_until_it_can_write_it(self):
         job = self.counter()
         self.end_unseen(job)
@@ -141,7 +145,7 @@ class InTheWay(StateFolder):
         self.end_unseen(job)
         self.cluster.kill9_agent(NODE)
         self.cluster.start_agent(NODE)
-        wait_for("the node to be up", lambda: self.cluster.node_list()[0]["state"] == "up")
+        self.wait_for_word()
         self.assertEqual(self.cluster.state(job), "running")
         self.unblock(job)
         self.assert_undisturbed(job)
@@ -150,6 +154,7 @@ class InTheWay(StateFolder):
         job = self.counter()
         self.end_unseen(job)
         self.cluster.ctl("kill", "--no-wait", job)
+        self.wait_for_word()
         self.unblock(job)
         self.cluster.wait_state(job, "done")
 
@@ -161,7 +166,7 @@ class InTheWay(StateFolder):
         self.wait_gone(job)
         self.cluster.kill9_agent(NODE)
         self.cluster.start_agent(NODE)
-        wait_for("the agent to wait for the shim", lambda: "its shim has not written" in self.cluster.tail(f"agent-{NODE}", 1000))
+        self.wait_for_word()
         self.unblock(job)
         self.cluster.wait_event(job, "restored")
         self.assert_undisturbed(job)

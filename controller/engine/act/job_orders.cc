@@ -108,7 +108,7 @@ void JobOrders::Act(const JobRecord& job) {
           // Its agent went away between the dump and the commit, or could not record it: this rank is dumped
           // again.
           const bool whole = phase == v1::RUNNING || phase == v1::SUSPENDED;
-          send = whole && !IsOfOrder(job, seen.report.committed_op()) &&
+          send = whole && !IsOfOrder(job, seen.report.committed_op()) && !cluster_.CommitOf(job).failed &&
                  clock_.Now() >= DumpAgainAt(job, seen.report.failed_op());
           dump(std::max(op, seen.report.failed_op()) + 1);
         }

@@ -17,9 +17,7 @@ constexpr int kDumpAttempts = 2;
 constexpr int kFreezeAttempts = 2;
 // A method that has failed is tried again after this.
 constexpr Duration kMethodPause = std::chrono::minutes(10);
-// Attempts at a checkpoint that was to count, and that some rank could not commit, while all ranks are whole.
-constexpr int kCommitAttempts = 3;
-// The same for a rank whose peers have left. All that is lost otherwise hangs on it; see DumpAgainAt() in
+// Attempts to dump a rank whose peers have left. All that is lost otherwise hangs on it; see DumpAgainAt() in
 // act/job_orders.cc.
 constexpr int kLastRankAttempts = 10;
 
@@ -140,6 +138,12 @@ bool JobObserver::ObserveExits(const JobRecord& job) {
     if (manager_.ContinuesInQueue(job)) return false;
     const int code =
         seen.report.exit_signal() != 0 ? 128 + seen.report.exit_signal() : seen.report.exit_code();
+    // While it waited to be dumped again it ran alone, and its peers did not answer.
+    if (code != 0 && job.state == JobState::kCommitting && cluster_.CommitOf(job).has_left) {
+      recovery_.FallBack(job, absl::StrCat(HowItFailed(seen.report, On(job, rank), code),
+                                           " while its peers were in their images already"));
+      return true;
+    }
     recorder_.Record(job.id, RankExited{rank, code});
     if (code == 0 && !cluster_.LiveRanks(job).empty()) return true;
     JobMoved move = Moved(code == 0 ? JobEvent::kSucceeded : JobEvent::kFailed);
@@ -288,40 +292,31 @@ void JobObserver::NoteFailure(const JobRecord& job, int rank) {
 
 // Of a commit that failed nothing is lost: the rank is whole, and dumped again.
 bool JobObserver::ObserveCommit(const JobRecord& job) {
-  bool all = true, all_whole = true, has_left = false;
-  int64_t attempts = 0;
-  std::string why;
-  JobMoved done = Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased);
-  for (int rank : cluster_.LiveRanks(job)) {
-    const TaskSeen seen = cluster_.Seen(job, rank);
-    const bool stays = job.current.keep_running;
-    const bool is_done =
-        stays ? seen.known && IsLive(seen.phase()) && IsOfOrder(job, seen.report.committed_op())
-              : seen.phase() == v1::CHECKPOINTED;
-    all &= is_done;
+  const CommitView commit = cluster_.CommitOf(job);
+  if (commit.all_done) {
+    JobMoved done = Moved(job.current.keep_running ? JobEvent::kContinued : JobEvent::kReleased);
     // Only now: a rank whose agent went away before its commit has been dumped again.
-    if (!seen.report.image_digest().empty()) done.digests[rank] = seen.report.image_digest();
-    all_whole &= seen.phase() == v1::RUNNING || seen.phase() == v1::SUSPENDED;
-    has_left |= seen.phase() == v1::CHECKPOINTED;
-    if (const int64_t failed = seen.report.failed_op() - OpOf(job) + 1; failed > attempts) {
-      attempts = failed;
-      why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+    for (int rank : cluster_.LiveRanks(job)) {
+      const std::string& digest = cluster_.Seen(job, rank).report.image_digest();
+      if (!digest.empty()) done.digests[rank] = digest;
     }
-    if (!is_done && seen.report.failed_op() >= OpOf(job)) NoteFailure(job, rank);
-  }
-  if (all) {
     recorder_.Move(job, std::move(done));
     return true;
   }
   // A rank with an order under way may still leave. Without one none does: its next commit would be of
   // another attempt.
-  if (all_whole && attempts >= kCommitAttempts) {
-    DumpFailed(job, why);
+  if (commit.failed && commit.all_whole) {
+    DumpFailed(job, commit.why);
     return true;
   }
-  if (has_left && !job.current.keep_running && attempts >= kLastRankAttempts) {
-    recovery_.FallBack(job, why);  // the images that are there are deleted
+  if (commit.has_left && !job.current.keep_running && commit.attempts >= kLastRankAttempts) {
+    recovery_.FallBack(job, commit.why);  // the images that are there are deleted
     return true;
+  }
+  for (int rank : cluster_.LiveRanks(job)) {
+    const v1::TaskReport& report = cluster_.Seen(job, rank).report;
+    if (report.failed_op() >= OpOf(job) && !IsOfOrder(job, report.committed_op()) && !commit.failed)
+      NoteFailure(job, rank);
   }
   return false;
 }

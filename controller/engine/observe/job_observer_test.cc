@@ -201,6 +201,57 @@ TEST_F(FullNode, ARankThatNeverGetsAnImageIsGivenUpAfterMinutes) {
   EXPECT_EQ(StateOf("1.1"), "gone");
 }
 
+// They fail at different times: one that is dumped again would hold its commit while the other fails.
+TEST_F(FullNode, AGangOfWhichNoRankCanCommitRunsOn) {
+  const JobId job = Start(2);
+  cluster_.fail_commit = {nodes_[0]};
+  cluster_.slow_commit = {nodes_[1]};
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle(60);
+  cluster_.fail_commit = {};
+  cluster_.slow_commit = {nodes_[0], nodes_[1]};
+  Settle(60);
+  ASSERT_EQ(State(job), JobState::kCommitting);
+  cluster_.fail_commit = {nodes_[1]};
+  cluster_.slow_commit = {nodes_[0]};
+  Settle(60);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(StateOf("1.1"), "gone");
+  ExpectNothingLost(job, 2);
+}
+
+// The image of a rank that has run on in between would be of another moment.
+TEST_F(FullNode, AGangThatRunsOnIsNotDumpedOneRankAfterAnother) {
+  const JobId job = Start(2);
+  cluster_.fail_commit = {nodes_[1]};
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle(10);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 2);
+  EXPECT_EQ(State(job), JobState::kRunning);
+}
+
+TEST_F(FullNode, ARankThatFailsBecauseItsPeersHaveLeftDoesNotEndItsJob) {
+  const JobId job = Start(2);
+  cluster_.fail_commit = {nodes_[1]};
+  ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kShared).ok());
+  Settle(60);
+  ASSERT_EQ(State(job), JobState::kCommitting);
+  cluster_.Exit(job, 1, 1);
+  Settle(20);
+  EXPECT_EQ(State(job), JobState::kRunning);
+  EXPECT_EQ(Job(job).restarts, 1);
+}
+
+TEST_F(FullNode, AJobThatHasNotLeftHasNotMadeWay) {
+  const JobId job = Start(2, {Method::kCheckpoint});
+  cluster_.fail_commit = {nodes_[0], nodes_[1]};
+  Submit(OnDemand(1), kBob);
+  StepUntil(job, JobState::kCommitting);
+  Settle(20);
+  ASSERT_EQ(StateOf("1.1"), "gone");
+  EXPECT_EQ(Job(job).preemptions, 0);
+}
+
 // ---- Nothing runs twice, or on what is not free. ----
 
 TEST_F(Mishaps, AGangIsNotStartedAgainWhileARankOfItMayLiveOnANodeThatIsAway) {

@@ -28,8 +28,12 @@ void CountRepeatedWork(JobRecord& job, Time now) {
 }
 
 // It has made way for a request. A job whose order failed or was withdrawn has not.
+bool IsPreemption(const JobRecord& job) {
+  return job.current.request != JobId() && !job.current.keep_running;
+}
+
 void CountPreemption(JobRecord& job) {
-  if (job.current.request != JobId() && !job.current.keep_running) ++job.preemptions;
+  if (IsPreemption(job)) ++job.preemptions;
 }
 
 void TakeTasks(JobRecord& job, const std::vector<NodeId>& nodes, int first_rank) {
@@ -215,7 +219,8 @@ class Applier {
   }
 
   // The job goes on without it. Behind the commit some ranks may have an image, which is deleted.
-  void FailCheckpoint(const JobRecord& job, const JobMoved& e) {
+  void FailCheckpoint(JobRecord& job, const JobMoved& e) {
+    if (job.state == JobState::kCommitting && IsPreemption(job)) --job.preemptions;  // it has not left
     SetState(state_.checkpoints[job.current.checkpoint],
              job.state == JobState::kCommitting ? CheckpointState::kDeleted : CheckpointState::kFailed,
              e.reason);

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "controller/engine/state/predicates.h"
 #include "controller/platform/ownership.h"
 #include "controller/wire/wire.h"
 
 namespace siding {
+namespace {
+// Attempts at a checkpoint that was to count, and that some rank could not commit, while all ranks are there.
+constexpr int kCommitAttempts = 3;
+}  // namespace
 
 const ObservedTask* ClusterView::TaskOn(const NodeId& node, const TaskId& id) const {
   const auto tasks = state_.observed_tasks.find(node);
@@ -64,6 +69,33 @@ bool ClusterView::HaveAllSaved(const JobRecord& job) const {
   const std::vector<int> ranks = LiveRanks(job);
   return std::all_of(ranks.begin(), ranks.end(),
                      [&](int rank) { return Seen(job, rank).phase() == v1::SAVED; });
+}
+
+CommitView ClusterView::CommitOf(const JobRecord& job) const {
+  const std::vector<int> ranks = LiveRanks(job);
+  const bool stays = job.current.keep_running;
+  CommitView view;
+  bool behind = false;  // a rank that is whole has no image
+  for (int rank : ranks) {
+    const TaskSeen seen = Seen(job, rank);
+    const bool whole = seen.phase() == v1::RUNNING || seen.phase() == v1::SUSPENDED;
+    const bool left = seen.phase() == v1::CHECKPOINTED;
+    const bool done =
+        stays ? seen.known && IsLive(seen.phase()) && IsOfOrder(job, seen.report.committed_op()) : left;
+    view.all_done &= done;
+    view.all_whole &= whole;
+    view.has_left |= left;
+    behind |= whole && !done;
+    if (const int64_t failed = seen.report.failed_op() - OpOf(job) + 1; failed > view.attempts) {
+      view.attempts = failed;
+      view.why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+    }
+  }
+  // Ranks that run on are not dumped one after another: their images would be of different moments.
+  const bool peers_run_on = stays && ranks.size() > 1 && behind;
+  view.failed = !view.has_left && (peers_run_on || view.attempts >= kCommitAttempts);
+  if (view.failed && view.why.empty()) view.why = "the agent of a rank went away before its image counted";
+  return view;
 }
 
 bool ClusterView::IsKnown(const NodeId& node) const {

@@ -3,12 +3,23 @@
 // Reads only. Not thread-safe: used under the engine's lock. `state` must outlive it.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "controller/engine/state/cluster_state.h"
 #include "controller/engine/state/predicates.h"
 
 namespace siding {
+
+// How far the ranks are of a checkpoint that is to count.
+struct CommitView {
+  bool all_done = true;   // each rank has an image that counts, and has left or runs on, as ordered
+  bool all_whole = true;  // each rank is there, and no order is under way
+  bool has_left = false;  // some rank is only in its image
+  bool failed = false;    // it is to be given up as soon as all are whole; no rank is dumped again
+  int64_t attempts = 0;   // of the rank that has failed most often
+  std::string why;        // it did so
+};
 
 class ClusterView {
  public:
@@ -32,6 +43,8 @@ class ClusterView {
   bool IsSeenRunning(const JobRecord& job) const;
   // All of its ranks that have not exited have saved themselves, and ended.
   bool HaveAllSaved(const JobRecord& job) const;
+  // Of a job that is committing.
+  CommitView CommitOf(const JobRecord& job) const;
   // An agent has reported the node, or the journal names it.
   bool IsKnown(const NodeId& node) const;
   // Where it was to be moved to; empty: anywhere.

@@ -100,8 +100,7 @@ class HeldFilesCheck {
 
  private:
   void Refuse(const Held& held, const std::string& what) {
-    problem_ = absl::PermissionDeniedError(
-        absl::StrCat("process ", held.pid, " (", ProgramOf(held.pid), ") ", what));
+    problem_ = absl::PermissionDeniedError(absl::StrCat(NameOf(held.pid), " ", what));
   }
 
   static constexpr int kReached = 1 << 8;

@@ -139,9 +139,7 @@ class Look {
     return "";
   }
 
-  static std::string Of(pid_t pid, const std::string& why) {
-    return absl::StrCat("process ", pid, " (", ProgramOf(pid), ") ", why);
-  }
+  static std::string Of(pid_t pid, const std::string& why) { return absl::StrCat(NameOf(pid), " ", why); }
 
   std::string WhyNotProcess(pid_t pid) const {
     const std::string folder = absl::StrCat("/proc/", pid);

@@ -50,7 +50,7 @@ std::string InUnixSocket(int fd) {
 }
 
 std::string Of(const OpenDescriptor& descriptor, const std::string& what) {
-  return absl::StrCat("process ", descriptor.pid, " (", ProgramOf(descriptor.pid), ") ", what);
+  return absl::StrCat(NameOf(descriptor.pid), " ", what);
 }
 
 class Queues {

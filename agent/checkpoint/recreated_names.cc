@@ -109,8 +109,7 @@ class RecreatedNamesCheck {
 
  private:
   void Refuse(const Held& held, const std::string& what) {
-    problem_ = absl::PermissionDeniedError(
-        absl::StrCat("process ", held.pid, " (", ProgramOf(held.pid), ") ", what));
+    problem_ = absl::PermissionDeniedError(absl::StrCat(NameOf(held.pid), " ", what));
   }
 
   void CheckSocket(const Held& held) {

@@ -45,9 +45,7 @@ std::string WhatStandsInTheWay(const OpenDescriptor& descriptor) {
   return absl::StrContains(descriptor.fdinfo(), "\nlock:") ? "a file lock, which can be held once only" : "";
 }
 
-std::string Has(pid_t pid, const std::string& what) {
-  return absl::StrCat("process ", pid, " (", ProgramOf(pid), ") has ", what);
-}
+std::string Has(pid_t pid, const std::string& what) { return absl::StrCat(NameOf(pid), " has ", what); }
 
 }  // namespace
 

@@ -69,17 +69,14 @@ std::string TimerfdThatRunsOn(const std::string& fdinfo) {
 }
 
 std::string FindTimer(const std::vector<pid_t>& tree, const std::vector<OpenDescriptor>& descriptors) {
-  const auto has = [](pid_t pid, const std::string& timer) {
-    return absl::StrCat("process ", pid, " (", ProgramOf(pid), ") has ", timer);
-  };
   for (const pid_t pid : tree) {
     const auto timers = ReadFile(absl::StrCat("/proc/", pid, "/timers"));
     const std::string timer = PosixTimerThatRunsOn(timers.value_or(""));
-    if (!timer.empty()) return has(pid, timer);
+    if (!timer.empty()) return absl::StrCat(NameOf(pid), " has ", timer);
   }
   for (const OpenDescriptor& one : descriptors) {
     const std::string timer = IsTimerfd(one) ? TimerfdThatRunsOn(one.fdinfo()) : "";
-    if (!timer.empty()) return has(one.pid, timer);
+    if (!timer.empty()) return absl::StrCat(NameOf(one.pid), " has ", timer);
   }
   return "";
 }

@@ -59,8 +59,7 @@ std::string WhyTraced(pid_t root) {
   for (const Traced& traced : FindTraced(root)) {
     const bool inside = std::find(tree.begin(), tree.end(), traced.tracer) != tree.end();
     if (!inside && LooksLikeCriu(traced.tracer)) continue;
-    return absl::StrCat("process ", traced.pid, " (", ProgramOf(traced.pid), ") is being traced by process ",
-                        traced.tracer, " (", ProgramOf(traced.tracer), ")");
+    return absl::StrCat(NameOf(traced.pid), " is being traced by ", NameOf(traced.tracer));
   }
   return "";
 }

@@ -17,8 +17,8 @@ namespace {
 std::string WhyNotWithoutGpu(pid_t init, const std::set<pid_t>& clients) {
   for (const GpuDescriptor& descriptor : OpenGpuDescriptors(init)) {
     if (clients.contains(descriptor.pid)) continue;
-    return absl::StrCat("process ", descriptor.pid, " (", ProgramOf(descriptor.pid),
-                        ") has a GPU open without using it, which cannot be restored; it can be suspended");
+    return absl::StrCat(NameOf(descriptor.pid),
+                        " has a GPU open without using it, which cannot be restored; it can be suspended");
   }
   return "";
 }
@@ -79,9 +79,7 @@ Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at) {
 }
 
 std::string WhyNotInspected(pid_t at) {
-  const std::string who =
-      at > 0 ? absl::StrCat("process ", at, " (", ProgramOf(at), ")") : "one of its processes";
-  return who + " blocks reads of its memory";
+  return (at > 0 ? NameOf(at) : "one of its processes") + " blocks reads of its memory";
 }
 
 }  // namespace siding

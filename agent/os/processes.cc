@@ -213,6 +213,8 @@ std::string ProgramOf(pid_t pid) {
   return program.ok() ? *program : "?";
 }
 
+std::string NameOf(pid_t pid) { return absl::StrCat("process ", pid, " (", ProgramOf(pid), ")"); }
+
 Bytes TreeMemory(pid_t root, std::atomic<pid_t>& at) {
   Bytes sum;
   for (pid_t pid : ProcessTree(root)) {

@@ -71,6 +71,8 @@ bool IsStoppedBySignal(pid_t pid);
 
 // The name of its program, "python3"; "?" if it has ended.
 std::string ProgramOf(pid_t pid);
+// As messages name it: "process 17 (python3)".
+std::string NameOf(pid_t pid);
 
 // Proportional set size of the tree, or its resident size where the kernel does not tell the former. The
 // kernel holds a process's map of memory meanwhile, and a process can keep it for as long as it likes: to be

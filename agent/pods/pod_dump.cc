@@ -36,7 +36,7 @@ absl::Status CheckProcesses(const ContainerConfig& config, pid_t init) {
   const bool held = std::all_of(tree.begin(), tree.end(), IsStoppedBySignal);
   for (const pid_t pid : tree) {
     if (why.empty() && !held && IsStoppedBySignal(pid))
-      why = absl::StrCat("process ", pid, " (", ProgramOf(pid), ") has been stopped (SIGSTOP)");
+      why = absl::StrCat(NameOf(pid), " has been stopped (SIGSTOP)");
   }
   if (const std::string bound = FindBoundAddress(init); why.empty() && !bound.empty())
     why = absl::StrCat("a socket has the pod's own address (", bound, "), and the next pod has another one");
@@ -44,8 +44,7 @@ absl::Status CheckProcesses(const ContainerConfig& config, pid_t init) {
     if (!why.empty()) return;
     const std::string file = TargetOf(held.link);
     const std::string reason = WhyNotInNextPod(config, file);
-    if (!reason.empty())
-      why = absl::StrCat("process ", held.pid, " (", ProgramOf(held.pid), ") has ", file, " open, ", reason);
+    if (!reason.empty()) why = absl::StrCat(NameOf(held.pid), " has ", file, " open, ", reason);
   });
   return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
 }

@@ -1,9 +1,7 @@
 #include "agent/node/rehearsal.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 
 #include "agent/criu/criu.h"
 #include "agent/os/processes.h"
+#include "agent/shim/shim_process.h"
 #include "agent/shim/shim_rehearse.h"
 #include "agent/task/json_file.h"
 #include "common/directory.h"
@@ -33,20 +32,10 @@ class Rehearsing {
     const UniqueFd log(open(log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
     if (!log.valid() || !null.valid()) return ErrnoError(errno, "open " + log_path);
+    const char* const argv[] = {shim.c_str(), kRehearse, folder.c_str(), nullptr};
     const pid_t pid = fork();
     if (pid < 0) return ErrnoError(errno, "fork");
-    if (pid == 0) {  // system calls only: the agent has other threads
-      setsid();
-      dup2(null.get(), 0);
-      dup2(log.get(), 1);
-      dup2(log.get(), 2);
-      syscall(SYS_close_range, 3, ~0U, 0);
-      sigset_t none;
-      sigemptyset(&none);
-      sigprocmask(SIG_SETMASK, &none, nullptr);
-      execl(shim.c_str(), shim.c_str(), kRehearse, folder.c_str(), nullptr);
-      _exit(127);
-    }
+    if (pid == 0) BecomeShim(argv, null.get(), log.get());
     return Rehearsing(pid);
   }
   Rehearsing(Rehearsing&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}

@@ -38,6 +38,23 @@ std::optional<agent::ProcessRef> Holder(const std::string& folder, int lock) {
 
 }  // namespace
 
+void BecomeShim(const char* const* argv, int null, int log, int lock) {
+  setsid();
+  dup2(null, 0);
+  dup2(log, 1);
+  dup2(log, 2);
+  if (lock == kLockFd)
+    fcntl(kLockFd, F_SETFD, 0);
+  else if (lock >= 0)
+    dup2(lock, kLockFd);
+  syscall(SYS_close_range, lock >= 0 ? kLockFd + 1 : kLockFd, ~0U, 0);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execv(argv[0], const_cast<char* const*>(argv));
+  _exit(127);
+}
+
 absl::StatusOr<UniqueFd> StartShim(const std::string& program, const std::string& folder) {
   const std::string lock_path = folder + "/shim.lock";
   const std::string log_path = folder + "/shim.log";
@@ -48,24 +65,10 @@ absl::StatusOr<UniqueFd> StartShim(const std::string& program, const std::string
   UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!log.valid() || !null.valid()) return ErrnoError(errno, "open " + log_path);
   if (access(program.c_str(), X_OK) != 0) return ErrnoError(errno, program);
+  const char* const argv[] = {program.c_str(), folder.c_str(), nullptr};
   const pid_t pid = fork();
   if (pid < 0) return ErrnoError(errno, "fork");
-  if (pid == 0) {  // system calls only: the agent has other threads
-    setsid();
-    dup2(null.get(), 0);
-    dup2(log.get(), 1);
-    dup2(log.get(), 2);
-    if (lock.get() == kLockFd)
-      fcntl(kLockFd, F_SETFD, 0);
-    else
-      dup2(lock.get(), kLockFd);
-    syscall(SYS_close_range, kLockFd + 1, ~0U, 0);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-    execl(program.c_str(), program.c_str(), folder.c_str(), nullptr);
-    _exit(127);
-  }
+  if (pid == 0) BecomeShim(argv, null.get(), log.get(), lock.get());
   auto pidfd = OpenPidfd(pid);
   if (!pidfd.ok()) {  // a task that cannot be watched is none
     kill(pid, SIGKILL);

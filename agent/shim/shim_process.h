@@ -13,6 +13,11 @@ namespace siding {
 // session of its own and holds a lock on folder/shim.lock as long as it lives.
 absl::StatusOr<UniqueFd> StartShim(const std::string& program, const std::string& folder);
 
+// For a child between fork() and exec: it becomes a shim in a session of its own, with `null` as its input
+// and `log` for what it says, and with no other descriptor but `lock`, if there is one. System calls only:
+// the parent may have other threads.
+[[noreturn]] void BecomeShim(const char* const* argv, int null, int log, int lock = -1);
+
 // A pidfd of the living shim of that folder; kNotFound if there is none. Any other error says nothing of
 // that.
 absl::StatusOr<UniqueFd> FindShim(const std::string& folder);

@@ -45,6 +45,7 @@ Time DumpAgainAt(const JobRecord& job, int64_t failed_op) {
 void JobOrders::Act(const JobRecord& job) {
   if (!HoldsNodes(job.state) || IsKnownFromQueueOnly(job)) return;
   const int64_t op = OpOf(job);
+  const bool dumps_again = job.state == JobState::kCommitting && !cluster_.CommitOf(job).failed;
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (!seen.connected) continue;
@@ -108,7 +109,7 @@ void JobOrders::Act(const JobRecord& job) {
           // Its agent went away between the dump and the commit, or could not record it: this rank is dumped
           // again.
           const bool whole = phase == v1::RUNNING || phase == v1::SUSPENDED;
-          send = whole && !IsOfOrder(job, seen.report.committed_op()) && !cluster_.CommitOf(job).failed &&
+          send = dumps_again && whole && !IsOfOrder(job, seen.report.committed_op()) &&
                  clock_.Now() >= DumpAgainAt(job, seen.report.failed_op());
           dump(std::max(op, seen.report.failed_op()) + 1);
         }

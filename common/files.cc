@@ -16,23 +16,13 @@
 namespace siding {
 namespace {
 
-absl::Status WriteAll(int fd, absl::string_view data, const std::string& path) {
-  while (!data.empty()) {
-    ssize_t n = write(fd, data.data(), data.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError(errno, absl::StrCat("write ", path));
-    data.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReplaceFile(const std::string& path, absl::string_view content, int mode, bool durable) {
   // Unique within the machine: the process id and a counter, so that two threads never share a name.
   static std::atomic<unsigned> counter{0};
   const std::string temporary = absl::StrCat(path, ".tmp.", getpid(), ".", counter++);
   UniqueFd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!fd.valid()) return ErrnoError(errno, absl::StrCat("create ", temporary));
-  absl::Status status = WriteAll(fd.get(), content, temporary);
+  absl::Status status = WriteAll(fd, content, temporary);
   if (status.ok() && durable && fsync(fd.get()) != 0) {
     status = ErrnoError(errno, absl::StrCat("fsync ", temporary));
   }
@@ -66,6 +56,16 @@ absl::StatusOr<std::string> ReadAll(const UniqueFd& fd, const std::string& path,
     content.append(buffer, static_cast<size_t>(n));
   }
   return content;
+}
+
+absl::Status WriteAll(const UniqueFd& fd, absl::string_view data, const std::string& path) {
+  while (!data.empty()) {
+    ssize_t n = write(fd.get(), data.data(), data.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError(errno, absl::StrCat("write ", path));
+    data.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status WriteFileDurably(const std::string& path, absl::string_view content, int mode) {

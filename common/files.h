@@ -52,4 +52,7 @@ class UniqueFd {
 // What is left of an open file, but no more than `most` bytes. `path` is for errors.
 absl::StatusOr<std::string> ReadAll(const UniqueFd& fd, const std::string& path, size_t most = SIZE_MAX);
 
+// Writes `data` from the descriptor's position on. `path` names it in messages.
+absl::Status WriteAll(const UniqueFd& fd, absl::string_view data, const std::string& path);
+
 }  // namespace siding

@@ -32,12 +32,7 @@ absl::Status WriteInRoom(const std::string& room, const std::string& path, absl:
   if (fstat(fd.get(), &file) != 0) return ErrnoError(errno, "stat " + room);
   if (content.size() > SizeOf(file)) return absl::OutOfRangeError(room + " is too small");
   // Over the blocks that are there: a file that is cut before has none.
-  for (size_t at = 0; at < content.size();) {
-    const ssize_t n = pwrite(fd.get(), content.data() + at, content.size() - at, static_cast<off_t>(at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError(errno, "write " + room);
-    at += static_cast<size_t>(n);
-  }
+  SIDING_RETURN_IF_ERROR(WriteAll(fd, content, room));
   if (ftruncate(fd.get(), static_cast<off_t>(content.size())) != 0 || fsync(fd.get()) != 0)
     return ErrnoError(errno, "write " + room);
   if (rename(room.c_str(), path.c_str()) != 0) return ErrnoError(errno, "rename " + room + " to " + path);

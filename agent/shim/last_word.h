@@ -20,10 +20,11 @@ absl::Status MakeRoomForLastWord(const std::string& folder);
 absl::Status WriteLastWord(const std::string& folder, const std::string& name, absl::string_view text);
 
 // Calls `write` until it succeeds, with pauses up to a few seconds. As long as this process lives, the agent
-// takes the task for one that lives: it asks again, and starts nothing a second time. A folder that is gone,
-// which nobody will ask for again, is the last error at once. `told`: this process is
-// to end, as the machine shuts down, which ends it by force minutes later; then it is tried for
-// `told_patience` only, and the last error is returned.
+// takes the task for one that lives: it asks again, and starts nothing a second time.
+//
+// Two errors are returned. kNotFound, at once: the folder is gone, and nobody will ask. And the last one,
+// after `told_patience`, when `told` says that this process is to end: the machine shuts down, and ends it by
+// force minutes later.
 inline constexpr Duration kToldPatience = std::chrono::seconds(20);
 absl::Status WriteUntilDone(const std::function<absl::Status()>& write, const std::function<bool()>& told,
                             Duration told_patience = kToldPatience);

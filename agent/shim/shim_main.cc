@@ -86,9 +86,8 @@ int main(int argc, char** argv) {
   const bool slurm = argc == 2 && strcmp(argv[1], siding::spank::kShimForSlurm) == 0;
   if (argc != 2) {
     fprintf(stderr,
-            "usage: siding-shim TASKDIR | --slurm | --rehearse FOLDER | --fault-points (started by "
-            "siding-agent and "
-            "by siding's Slurm plugin)\n");
+            "usage: siding-shim TASKDIR | --slurm | --rehearse FOLDER | --fault-points "
+            "(started by siding-agent and by siding's Slurm plugin)\n");
     return 2;
   }
   // What is meant for the agent's terminal or service must not end the tasks.

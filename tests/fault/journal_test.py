@@ -4,15 +4,11 @@
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 import unittest
 
-for folder in ("harness", "e2e"):
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
-import isolated  # noqa: E402
-from case import Cluster, ClusterCase, CtlError, wait_for  # noqa: E402
-from vanishing import paths  # noqa: E402
+from small_disk import SmallDisk  # first: it says where the harness is
+from case import Cluster, ClusterCase, CtlError, wait_for
+from vanishing import paths
 
 
 class Backup(ClusterCase):
@@ -96,27 +92,9 @@ class Backup(ClusterCase):
             self.cluster.ctl("backup", pathlib.Path("/tmp") / f"siding-journal-test-{os.getpid()}", uid=65534)
 
 
-class FullDisk(ClusterCase):
+class FullDisk(SmallDisk):
     """The controller's state lies on a disk of its own."""
-    nodes = ("n1",)
-
-    def make_cluster(self):
-        cluster = Cluster(self.nodes, self.slots, policy=self.policy)
-        self.disk = cluster.dir / "controller"
-        self.disk.mkdir(mode=0o700)
-        isolated.enter_mounts()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", self.disk], check=True)
-        self.addCleanup(shutil.rmtree, cluster.dir, ignore_errors=True)
-        self.addCleanup(subprocess.run, ["umount", self.disk], check=True)
-        return cluster
-
-    def fill(self):
-        with open(self.disk / "ballast", "wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(bytes(4096))
-            except OSError:
-                pass
+    nodes, disk_of = ("n1",), "controller"
 
     def test_it_refuses_while_there_is_no_room_and_goes_on_after(self):
         job = self.counter()
@@ -128,7 +106,7 @@ class FullDisk(ClusterCase):
         # It runs on to its end, which cannot be recorded yet.
         self.end_alone(job)
         self.assertEqual(self.cluster.state(job), "running")
-        (self.disk / "ballast").unlink()
+        self.free()
         self.assert_counted(job)
         self.assertNotIn("order-suspend", [e["kind"] for e in self.cluster.events(job)])
         self.assertEqual(self.cluster.submit("--slots", 1, "--workdir", "/", "--", "/bin/true"), job + 1)

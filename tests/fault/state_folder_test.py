@@ -3,43 +3,17 @@
 
 import json
 import os
-import pathlib
-import shutil
 import subprocess
-import sys
 import unittest
 
-for folder in ("harness", "e2e"):
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
-import isolated  # noqa: E402
-from case import Cluster, ClusterCase, CtlError, wait_for  # noqa: E402
+from small_disk import SmallDisk  # first: it says where the harness is
+from case import CtlError, wait_for
 
 NODE = "n1"  # whose state folder is a file system of its own
 
 
-class StateFolder(ClusterCase):
-    nodes = (NODE,)
-
-    def make_cluster(self):
-        cluster = Cluster(self.nodes, self.slots, policy=self.policy)
-        self.disk = cluster.dir / NODE
-        self.disk.mkdir(mode=0o700)
-        isolated.enter_mounts()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m,mode=700", "tmpfs", self.disk], check=True)
-        self.addCleanup(shutil.rmtree, cluster.dir, ignore_errors=True)
-        self.addCleanup(subprocess.run, ["umount", self.disk], check=True)
-        return cluster
-
-    def fill(self):
-        with open(self.disk / "ballast", "wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(bytes(4096))
-            except OSError:
-                pass
-
-    def free(self):
-        (self.disk / "ballast").unlink()
+class StateFolder(SmallDisk):
+    nodes, disk_of, disk_size = (NODE,), NODE, "16m"
 
     def task_folder(self, job, rank=0):
         return self.cluster.task_folder(NODE, f"{job}.1.{rank}")

@@ -150,7 +150,7 @@ absl::Status HostedTask::TryPersist() {
 
 absl::Status HostedTask::PersistDurably() { return NoteRecorded(WriteRecord(/*durably=*/true)); }
 
-// On a full disk in its room, which is taken anew as soon as the earlier record has made way for this one.
+// On a full disk in its room, which is taken again as soon as the earlier record has made way for this one.
 absl::Status HostedTask::WriteRecord(bool durably) {
   SIDING_ASSIGN_OR_RETURN(std::string text, ToJson(record_));
   text += "\n";

@@ -77,7 +77,7 @@ absl::Status Task::Rehearse(const agent::TaskRecord& record, const std::string& 
   return verdict;
 }
 
-// What it has shown holds until the task is started anew, or another rehearsal shows something else.
+// What it has shown holds until the task is started again, or another rehearsal shows something else.
 void Task::NoteRehearsal(const absl::Status& status) {
   MutexLock lock(mutex_);
   record_.set_rehearsed(status.ok());

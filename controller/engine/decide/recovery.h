@@ -37,7 +37,7 @@ class Recovery {
     int rounds = 0;
     Time at;  // until then it is tried on nodes that it has not been tried on in this round only
     std::set<NodeId> tried;  // in this round
-    Refusals refusals;       // a controller that starts counts anew
+    Refusals refusals;       // a new controller counts from 0
   };
 
   explicit Recovery(const Context& c)

@@ -218,7 +218,7 @@ class Applier {
     job.runs_since = runs ? std::optional(event_.at) : std::nullopt;
   }
 
-  // The job goes on without it. Behind the commit some ranks may have an image, which is deleted.
+  // The job continues without it. After the commit some ranks may have an image, which is deleted.
   void FailCheckpoint(JobRecord& job, const JobMoved& e) {
     if (job.state == JobState::kCommitting && IsPreemption(job)) --job.preemptions;  // it has not left
     SetState(state_.checkpoints[job.current.checkpoint],

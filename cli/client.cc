@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/controllers.h"
+#include "common/status.h"
 
 namespace siding::cli {
 
@@ -75,6 +76,12 @@ v1::CheckpointRequest Request(int64_t job, v1::Tier tier) {
 Client::Client(const Connection& connection) : impl_(std::make_unique<Impl>(connection)) {}
 Client::~Client() = default;
 
+absl::Status Client::Outlast(Duration absence, std::function<void(const absl::Status&)> away) {
+  SIDING_RETURN_IF_ERROR(Site().status());
+  impl_->controllers.Outlast(absence, std::move(away));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<v1::SubmitResponse> Client::Submit(const v1::SubmitRequest& request) {
   v1::SubmitRequest keyed = request;
   if (keyed.request_key().empty()) keyed.set_request_key(FreshKey());
@@ -115,13 +122,13 @@ absl::Status Client::Events(const v1::EventsRequest& request,
     const grpc::Status status = reader->Finish();
     return wanted ? status : grpc::Status::OK;
   };
-  // A followed stream ends when its controller does, and another controller continues it; or when nothing of
+  // A followed stream ends when its controller does, and goes on at the next one; or when nothing of
   // it was read for a minute: its reader had stopped.
   for (;;) {
     const absl::Status status = impl_->controllers.Call(read, Repeat::kYes);
     const bool cut = wanted && request.follow() && absl::IsCancelled(status);
     if (cut) continue;
-    if (!status.ok() || !wanted || !request.follow() || !impl_->controllers.several()) return status;
+    if (!status.ok() || !wanted || !request.follow() || !impl_->controllers.streams_go_on()) return status;
   }
 }
 

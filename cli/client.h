@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/tls/certificates.h"
+#include "common/units.h"
 #include "siding/v1/api.pb.h"
 
 namespace siding::cli {
@@ -31,6 +32,11 @@ class Client {
  public:
   explicit Client(const Connection& connection);
   ~Client();
+
+  // Once a controller has answered: from now on calls outlast it when none does for a while, such as one that
+  // is restarted. They wait for up to `absence`, and `away` is told once each time. kUnavailable: none
+  // answers.
+  absl::Status Outlast(Duration absence, std::function<void(const absl::Status&)> away);
 
   absl::StatusOr<v1::SubmitResponse> Submit(const v1::SubmitRequest& request);
   absl::StatusOr<v1::Plan> Plan(const v1::SubmitRequest& request);

@@ -67,7 +67,7 @@ bool WentAway(const absl::Status& status) { return absl::IsUnavailable(status) |
 
 }  // namespace
 
-Controllers::Controllers(const Connection& connection) : connection_(connection) {
+Controllers::Controllers(const Connection& connection) : connection_(connection), patience_(kPatience) {
   for (const absl::string_view address : absl::StrSplit(connection.controller, ',')) {
     controllers_.emplace_back().address = std::string(address);
   }
@@ -120,6 +120,7 @@ absl::Status Controllers::CallOne(Controller& controller, const Attempt& attempt
 absl::Status Controllers::CallOneOf(const Attempt& attempt, Repeat repeat) {
   auto began = std::chrono::steady_clock::now();  // to look for one that answers
   std::string problems;                           // of this round
+  bool told = false;
   for (size_t count = 1;; ++count) {
     Controller& controller = controllers_[turn_];
     SIDING_RETURN_IF_ERROR(Dial(controller));
@@ -129,7 +130,10 @@ absl::Status Controllers::CallOneOf(const Attempt& attempt, Repeat repeat) {
       const auto asked = std::chrono::steady_clock::now();
       status = FromGrpc(attempt(*controller.stub, context));
       if (!WentAway(status)) return status;
-      if (Since(asked) > kPatience) began = std::chrono::steady_clock::now();  // it has answered for long
+      if (Since(asked) > kPatience) {  // it has answered for long
+        began = std::chrono::steady_clock::now();
+        told = false;
+      }
       if (repeat == Repeat::kNo && !StandsBy(context)) {
         return absl::AbortedError(absl::StrCat("the controller at ", controller.address,
                                                " went away before it had answered; see whether it was done (",
@@ -141,16 +145,21 @@ absl::Status Controllers::CallOneOf(const Attempt& attempt, Repeat repeat) {
     controller.channel.reset();
     turn_ = (turn_ + 1) % controllers_.size();
     if (count % controllers_.size() != 0) continue;
-    if (Since(began) > kPatience) {
-      return absl::UnavailableError(absl::StrCat("no controller is active: ", problems));
-    }
+    const absl::Status none = absl::UnavailableError(absl::StrCat("no controller is active: ", problems));
+    if (Since(began) > patience_) return none;
+    if (away_ != nullptr && !std::exchange(told, true)) away_(none);
     problems.clear();
     std::this_thread::sleep_for(kBetweenRounds);
   }
 }
 
 absl::Status Controllers::Call(const Attempt& attempt, Repeat repeat) {
-  return several() ? CallOneOf(attempt, repeat) : CallOne(controllers_.front(), attempt);
+  return several() || away_ != nullptr ? CallOneOf(attempt, repeat) : CallOne(controllers_.front(), attempt);
+}
+
+void Controllers::Outlast(Duration absence, OnAway away) {
+  patience_ = absence;
+  away_ = std::move(away);
 }
 
 }  // namespace siding::cli

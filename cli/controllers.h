@@ -3,7 +3,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "cli/client.h"
+#include "common/units.h"
 #include "siding/v1/api.grpc.pb.h"
 
 namespace siding::cli {
@@ -28,12 +28,19 @@ class Controllers {
   explicit Controllers(const Connection& connection);
   ~Controllers();
 
-  // Makes the call where it is answered; see Client. Of one controller only there is one attempt.
+  using OnAway = std::function<void(const absl::Status&)>;
+
+  // Makes the call where it is answered; see Client. Of one controller only there is one attempt, unless its
+  // absence is to be outlasted.
   absl::Status Call(const Attempt& attempt, Repeat repeat);
-  // Whether another controller may continue where one has stopped.
-  bool several() const { return controllers_.size() > 1; }
+  // From now on calls wait for up to `absence` for a controller that answers. `away` is told once a call that
+  // none does.
+  void Outlast(Duration absence, OnAway away);
+  // Whether a stream goes on that ended with its controller: at another one, or when that one is back.
+  bool streams_go_on() const { return several() || away_ != nullptr; }
 
  private:
+  bool several() const { return controllers_.size() > 1; }
   struct Controller {
     std::string address;
     std::shared_ptr<grpc::Channel> channel;  // null: not dialled
@@ -47,6 +54,8 @@ class Controllers {
   const Connection connection_;
   std::vector<Controller> controllers_;
   size_t turn_ = 0;  // index of the controller that answered last
+  Duration patience_;
+  OnAway away_;  // null: absences are not outlasted
 };
 
 }  // namespace siding::cli

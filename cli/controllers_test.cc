@@ -30,6 +30,9 @@ class Controller final : public v1::Siding::Service {
     response->set_id(static_cast<int64_t>(keys_.size()));
     return Answer(*context);
   }
+  grpc::Status Site(grpc::ServerContext*, const v1::Empty*, v1::SiteInfo*) override {
+    return grpc::Status::OK;
+  }
   grpc::Status Kill(grpc::ServerContext* context, const v1::JobRef*, v1::Empty*) override {
     MutexLock lock(mutex_);
     ++kills_;
@@ -83,15 +86,17 @@ class ControllersTest : public testing::Test {
   // An address without a controller, then these.
   Client ClientOf(std::vector<Controller*> controllers) {
     std::string addresses = folder_ + "/nobody";
-    for (Controller* controller : controllers) {
-      const std::string socket = folder_ + "/" + std::to_string(servers_.size());
-      addresses += "," + socket;
-      grpc::ServerBuilder builder;
-      builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
-      builder.RegisterService(controller);
-      servers_.push_back(builder.BuildAndStart());
-    }
+    for (Controller* controller : controllers) addresses += "," + Serve(*controller);
     return Client({.controller = addresses});
+  }
+  // Where it answers from now on.
+  std::string Serve(Controller& controller) {
+    std::string socket = folder_ + "/" + std::to_string(servers_.size());
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
+    builder.RegisterService(&controller);
+    servers_.push_back(builder.BuildAndStart());
+    return socket;
   }
 
   char name_[32] = "/tmp/siding-several-XXXXXX";
@@ -146,6 +151,42 @@ TEST_F(ControllersTest, EventsGoOnWhereTheyWere) {
   });
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_THAT(seen, testing::ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST_F(ControllersTest, OneControllerIsAskedOnce) {
+  Client client({.controller = Serve(Add(Manner::kGoesAway))});
+  EXPECT_TRUE(absl::IsUnavailable(client.Submit({}).status()));
+}
+TEST_F(ControllersTest, OrIsWaitedForAndItsUserIsToldOnce) {
+  for (const Manner manner : {Manner::kGoesAway, Manner::kStops}) {
+    Client client({.controller = Serve(Add(manner))});
+    int told = 0;
+    ASSERT_TRUE(client.Outlast(std::chrono::hours(1), [&](const absl::Status&) { ++told; }).ok());
+    EXPECT_TRUE(client.Submit({}).ok());
+    EXPECT_EQ(told, 1);
+  }
+}
+TEST_F(ControllersTest, ButNotIfItHasNeverAnswered) {
+  Client client({.controller = folder_ + "/nobody"});
+  EXPECT_TRUE(absl::IsUnavailable(client.Outlast(std::chrono::hours(1), [](const absl::Status&) {})));
+}
+TEST_F(ControllersTest, NorForEver) {
+  Client client({.controller = Serve(Add(Manner::kGoesAway))});
+  ASSERT_TRUE(client.Outlast(Duration(0), [](const absl::Status&) {}).ok());
+  EXPECT_TRUE(absl::IsUnavailable(client.Submit({}).status()));
+}
+TEST_F(ControllersTest, EventsOfOneGoOnWhenItIsBack) {
+  Client client({.controller = Serve(Add(Manner::kGoesAway))});
+  ASSERT_TRUE(client.Outlast(std::chrono::hours(1), [](const absl::Status&) {}).ok());
+  v1::EventsRequest request;
+  request.set_follow(true);
+  std::vector<int64_t> seen;
+  const absl::Status status = client.Events(request, [&](const v1::Event& event) {
+    seen.push_back(event.seq());
+    return seen.size() < 4;
+  });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_THAT(seen, testing::ElementsAre(1, 2, 3, 4));
 }
 
 }  // namespace

@@ -162,7 +162,9 @@ int Run(int argc, const char* const* argv) {
     return UsageError(app, without_value.empty() ? error.what() : without_value + ": " + NoValue(""));
   }
   if (!without_value.empty()) return UsageError(app, without_value + ": " + NoValue(""));
-  const absl::StatusOr<int> result = session.run();
+  absl::StatusOr<int> result = session.run();
+  std::cout.flush();
+  if (result.ok() && !std::cout) result = absl::DataLossError("its output could not be written");
   if (result.ok()) return *result;
   std::cerr << "sidingctl: " << app.get_subcommands()[0]->get_name() << ": "
             << ForTheTerminal(std::string(result.status().message())) << "\n";

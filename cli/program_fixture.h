@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,10 +45,9 @@ class Recorder final : public v1::Siding::Service {
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
     for (int64_t id : request->ids()) {
-      v1::Job& job = *response->add_jobs();
-      job.set_id(id);
-      job.set_state("running");
-      job.set_timer(timer);
+      v1::Job& seen = *response->add_jobs();
+      seen = job;
+      seen.set_id(id);
     }
     return answer;
   }
@@ -64,7 +64,12 @@ class Recorder final : public v1::Siding::Service {
     return Asked("kill", ref->id());
   }
   grpc::Status Vacate(grpc::ServerContext*, const v1::CheckpointRequest* request, v1::Empty*) override {
+    Leave();
     return Asked(request->tier() == v1::LOCAL ? "vacate to local" : "vacate to shared", request->id());
+  }
+  grpc::Status Migrate(grpc::ServerContext*, const v1::MigrateRequest* request, v1::Empty*) override {
+    Leave();
+    return Asked("migrate", request->id());
   }
   grpc::Status Cordon(grpc::ServerContext*, const v1::NodeRef* ref, v1::Empty*) override {
     MutexLock lock(mutex);
@@ -81,7 +86,8 @@ class Recorder final : public v1::Siding::Service {
     site->set_now_us(now_us);
     return answer;
   }
-  std::string timer;  // of every job
+  v1::Job job;                         // every one
+  std::optional<v1::Job> after_order;  // what every one is after it was told to leave
   std::string manager;
   int64_t now_us = 0;  // the controller's time; 0: it does not say
   grpc::Status ShowPolicy(grpc::ServerContext*, const v1::Empty*, v1::PolicyInForce* response) override {
@@ -97,6 +103,9 @@ class Recorder final : public v1::Siding::Service {
   v1::PolicyInForce policy;
 
  private:
+  void Leave() {
+    if (after_order) job = *after_order;
+  }
   grpc::Status Asked(const std::string& what, int64_t job) {
     MutexLock lock(mutex);
     asked.push_back(what + " " + std::to_string(job));
@@ -107,6 +116,7 @@ class Recorder final : public v1::Siding::Service {
 class ProgramTest : public testing::Test {
  protected:
   ProgramTest() {
+    service_.job.set_state("running");
     char name[] = "/tmp/siding-program-test.XXXXXX";
     folder_ = mkdtemp(name);
     grpc::ServerBuilder builder;

@@ -207,9 +207,50 @@ TEST_F(ProgramTest, VerbsNameTheirJob) {
 TEST_F(ProgramTest, WhoSuspendsAJobIsToldOfItsTimers) {
   EXPECT_EQ(Run({"suspend", "--no-wait", "5"}), 0);
   EXPECT_EQ(err_, "");
-  service_.timer = "process 12 (timeout) has a POSIX timer on CLOCK_REALTIME";
+  service_.job.set_timer("process 12 (timeout) has a POSIX timer on CLOCK_REALTIME");
   EXPECT_EQ(Run({"suspend", "--no-wait", "5"}), 0);
-  EXPECT_EQ(err_, "note: job 5: timers run on while it is suspended: " + service_.timer + "\n");
+  EXPECT_EQ(err_, "note: job 5: timers run on while it is suspended: " + service_.job.timer() + "\n");
+}
+
+TEST_F(ProgramTest, WaitExitsWithTheJobsExitCode) {
+  service_.job.set_state("failed");
+  service_.job.set_exit_code(7);
+  EXPECT_EQ(Run({"wait", "5"}), 7);
+}
+
+TEST_F(ProgramTest, AJobThatIsNotDoneNeverCountsAsSuccess) {
+  for (const int code : {0, 256}) {
+    service_.job.set_state("failed");
+    service_.job.set_exit_code(code);
+    EXPECT_EQ(Run({"wait", "5"}), 1) << code;
+    EXPECT_EQ(Run({"submit", "--wait", "--", "x"}), 1) << code;
+  }
+}
+
+TEST_F(ProgramTest, WaitAsJsonIsTheJobs) {
+  service_.job.set_state("done");
+  EXPECT_EQ(Run({"wait", "--json", "5", "6"}), 0);
+  const auto jobs = nlohmann::json::parse(out_)["jobs"];
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[1]["id"], "6");
+}
+
+TEST_F(ProgramTest, WhoMovesAJobToANodeIsToldWhenItIsOnAnother) {
+  service_.job.add_nodes("n2");
+  service_.after_order = service_.job;
+  service_.after_order->set_incarnation(2);
+  service_.after_order->set_checkpoint("5.1");
+  EXPECT_EQ(Run({"migrate", "5", "--to", "n3"}), 1);
+  EXPECT_THAT(err_, HasSubstr("job 5 runs on n2, and not on n3"));
+}
+
+TEST_F(ProgramTest, AJobThatLeftItsNodesWithoutANewCheckpointIsNotVacated) {
+  service_.job.set_checkpoint("5.1");
+  service_.after_order = service_.job;
+  service_.after_order->set_state("parked");
+  service_.after_order->set_reason("rank 1 is lost with its node");
+  EXPECT_EQ(Run({"vacate", "5"}), 1);
+  EXPECT_THAT(err_, HasSubstr("without a new checkpoint: rank 1 is lost with its node"));
 }
 
 TEST_F(ProgramTest, TheServicesWordsReachTheUser) {

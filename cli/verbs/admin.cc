@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iostream>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -73,6 +74,16 @@ absl::StatusOr<int> Checkpoint(Session& session, const AdminFlags& flags) {
       absl::StrCat("job ", flags.job, " was not checkpointed: ", WhyNotText(job)));
 }
 
+// Of a job that was told to leave its nodes: it did with a new checkpoint, and not because a node died.
+absl::Status LeftWithItsWork(const v1::Job& before, const v1::Job& job) {
+  if (HasEnded(job) && job.incarnation() == before.incarnation())
+    return absl::FailedPreconditionError(absl::StrCat("job ", job.id(), " has not moved: ", WhyNotText(job)));
+  // The checkpoints of one that has ended are gone.
+  if (HasEnded(job) || job.checkpoint() != before.checkpoint()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", job.id(), " has left its nodes without a new checkpoint: ", WhyNotText(job)));
+}
+
 absl::StatusOr<int> Vacate(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
   SIDING_ASSIGN_OR_RETURN(v1::Job before, session.client().Job(flags.job));
@@ -89,6 +100,11 @@ absl::StatusOr<int> Vacate(Session& session, const AdminFlags& flags) {
   if (job.state() == "running" && job.incarnation() == before.incarnation()) {
     return absl::FailedPreconditionError(absl::StrCat("job ", flags.job, " continues: ", WhyNotText(job)));
   }
+  if (job.state() == "done") {
+    session.Done(absl::StrCat("job ", flags.job, " has ended"));
+    return 0;
+  }
+  SIDING_RETURN_IF_ERROR(LeftWithItsWork(before, job));
   session.Done(absl::StrCat("job ", flags.job, " has left its nodes"));
   return 0;
 }
@@ -111,7 +127,16 @@ absl::StatusOr<int> Migrate(Session& session, const AdminFlags& flags) {
     return absl::FailedPreconditionError(
         absl::StrCat("job ", flags.job, " stays where it is: ", WhyNotText(job)));
   }
-  session.Done(absl::StrCat("job ", flags.job, " runs on ", absl::StrJoin(job.nodes(), ",")));
+  SIDING_RETURN_IF_ERROR(LeftWithItsWork(before, job));
+  const std::set<std::string> wanted(request.nodes().begin(), request.nodes().end());
+  if (!wanted.empty() && !HasEnded(job) &&
+      wanted != std::set<std::string>(job.nodes().begin(), job.nodes().end())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", flags.job, " runs on ", absl::StrJoin(job.nodes(), ","), ", and not on ",
+                     flags.to, job.reason().empty() ? "" : ": ", job.reason()));
+  }
+  session.Done(HasEnded(job) ? absl::StrCat("job ", flags.job, " has moved, and is ", job.state())
+                             : absl::StrCat("job ", flags.job, " runs on ", absl::StrJoin(job.nodes(), ",")));
   return 0;
 }
 
@@ -238,10 +263,13 @@ void AddAdmin(CLI::App& app, Session& session) {
                            "wait until jobs have ended; exits with the first exit code that is not 0",
                            [=, &session]() -> absl::StatusOr<int> {
                              int code = 0;
+                             v1::ListJobsResponse ended;
                              for (int64_t id : flags->jobs) {
                                SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, id, HasEnded));
-                               if (code == 0) code = job.exit_code() & 0xff;
+                               if (code == 0) code = ExitCodeOf(job);
+                               *ended.add_jobs() = std::move(job);
                              }
+                             if (session.json) session.Print(ended, "");
                              return code;
                            });
   wait->add_option("job", flags->jobs, "the jobs' ids")->required();

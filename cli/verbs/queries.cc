@@ -18,7 +18,7 @@ struct QueryFlags {
 };
 
 // Once, or again and again: on a terminal in place, elsewhere one after another.
-absl::StatusOr<int> Repeat(const Session& session, const std::string& watch,
+absl::StatusOr<int> Repeat(Session& session, const std::string& watch,
                            const std::function<absl::Status()>& show) {
   if (watch.empty()) {
     SIDING_RETURN_IF_ERROR(show());
@@ -27,6 +27,7 @@ absl::StatusOr<int> Repeat(const Session& session, const std::string& watch,
   const auto interval = ParseDuration(watch);
   if (!interval.ok()) return Annotate(interval.status(), "--watch");
   const bool terminal = isatty(STDOUT_FILENO) == 1 && !session.json;
+  SIDING_RETURN_IF_ERROR(session.OutlastController());
   Keys keys(STDIN_FILENO);
   do {
     if (terminal) std::cout << "\033[H\033[2J";
@@ -51,6 +52,7 @@ absl::Status ShowNodes(Session& session) {
 }
 
 absl::StatusOr<int> ShowEvents(Session& session, const QueryFlags& flags) {
+  if (flags.follow) SIDING_RETURN_IF_ERROR(session.OutlastController());
   v1::EventsRequest request;
   request.set_follow(flags.follow);
   request.set_job(flags.job);

@@ -16,12 +16,22 @@ namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(100);
 constexpr auto kLineInterval = std::chrono::seconds(1);
+// Of a controller: time to install another version of it, or to repair its machine.
+constexpr auto kAbsence = std::chrono::minutes(10);
+constexpr int kFailedExit = 1;
 
 }  // namespace
 
 Client& Session::client() {
   if (client_ == nullptr) client_ = std::make_unique<Client>(connection);
   return *client_;
+}
+
+absl::Status Session::OutlastController() {
+  return client().Outlast(kAbsence, [](const absl::Status& status) {
+    std::cerr << (isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "") << status.message()
+              << "; waits for it for up to 10 minutes" << std::endl;
+  });
 }
 
 Style Session::style() const {
@@ -55,6 +65,7 @@ void Session::Done(const std::string& text) const {
 
 absl::StatusOr<v1::Job> Follow(Session& session, int64_t id,
                                const std::function<bool(const v1::Job&)>& over) {
+  SIDING_RETURN_IF_ERROR(session.OutlastController());
   const bool terminal = isatty(STDERR_FILENO) == 1;
   std::string last;
   auto last_line = std::chrono::steady_clock::time_point();
@@ -75,6 +86,12 @@ absl::StatusOr<v1::Job> Follow(Session& session, int64_t id,
     if (done) return job;
     std::this_thread::sleep_for(kPoll);
   }
+}
+
+int ExitCodeOf(const v1::Job& job) {
+  if (job.state() == "done") return 0;
+  const int code = job.exit_code() & 0xff;
+  return code != 0 ? code : kFailedExit;
 }
 
 }  // namespace siding::cli

@@ -238,7 +238,8 @@ absl::StatusOr<int> Submit(Session& session, const SubmitFlags& flags) {
   session.Print(response, text);
   if (!flags.wait) return 0;
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, response.id(), HasEnded));
-  return job.exit_code() & 0xff;
+  if (session.json) session.Print(job, "");
+  return ExitCodeOf(job);
 }
 
 absl::StatusOr<int> Plan(Session& session, const SubmitFlags& flags) {

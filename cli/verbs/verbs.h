@@ -24,6 +24,8 @@ struct Session {
   std::function<absl::StatusOr<int>()> run;
 
   Client& client();
+  // For verbs that go on until somebody ends them: see Client::Outlast. People are told on stderr.
+  absl::Status OutlastController();
   Style style() const;
   // The message as JSON, or the text for people.
   void Print(const google::protobuf::Message& message, const std::string& text) const;
@@ -48,9 +50,12 @@ void AddBackup(CLI::App& app, Session& session);       // backup
 void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fish
 
 // Follows a job until `over` says so, with a line of progress on stderr: redrawn on a terminal, a line a
-// second at most elsewhere. The job as it was last.
+// second at most elsewhere. A controller that is restarted meanwhile is waited for. The job as it was last.
 absl::StatusOr<v1::Job> Follow(Session& session, int64_t job,
                                const std::function<bool(const v1::Job&)>& over);
+
+// What `wait` exits with for a job that has ended: 0 only if it is done.
+int ExitCodeOf(const v1::Job& job);
 
 // Has Slurm's sbatch submit the job, as the caller, and prints its number. With `wait` until it has ended.
 // The exit code is sbatch's, which has said what was wrong.

@@ -31,6 +31,11 @@ class Cli(unittest.TestCase):
         self.assertEqual(ctl("jobz").returncode, 2)
         self.assertEqual(ctl("submit", "--start-by", "soon", "--", "/bin/true").returncode, 2)
 
+    def test_what_could_not_be_written_is_no_success(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([str(BIN / "sidingctl"), "completion", "bash"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stderr), (1, "sidingctl: completion: its output could not be written\n"))
+
     def verbs(self):
         verbs = re.findall(r"^  (\w+) ", ctl("--help").stdout.split("Subcommands:")[1], re.MULTILINE)
         self.assertGreater(len(verbs), 15)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """What users of the built-in queue see: limits of time, why a job waits, and what verbs wait for."""
 
+import json
 import os
 import pathlib
 import pty
@@ -41,8 +42,7 @@ class Queue(ClusterCase):
         self.cluster.wait_state(job, "running")
         self.cluster.kill9_agent("q2")
         wait_for("the node to be named", lambda: self.waits_for(job).startswith("waits for node q2, whose agent is gone since 20"))
-        verb = subprocess.Popen([str(BIN / "sidingctl"), "--socket", str(self.cluster.socket), "kill", str(job)],
-                                stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        verb = self.verb("kill", job, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
         said = verb.stderr.readline()
         while "q2" not in said:
             said = verb.stderr.readline()
@@ -65,10 +65,49 @@ class Queue(ClusterCase):
         self.cluster.ctl("vacate", job)
         self.assertNotEqual(self.cluster.wait_state(job, "running")["nodes"], before)
 
+    def verb(self, *args, **streams):
+        return subprocess.Popen([str(BIN / "sidingctl"), "--socket", str(self.cluster.socket), *map(str, args)], text=True, **streams)
+
+    def test_a_job_that_cannot_be_started_is_no_success_for_who_waits_for_it(self):
+        for folder, output, program in (("/", "/dev/null", "/no/such/program"), ("/no/such/folder", "/dev/null", "/bin/true"),
+                                        ("/", "/no/such/folder/%j", "/bin/true")):
+            with self.subTest(program), self.verb("submit", "--wait", "--workdir", folder, "--output", output, "--", program,
+                                                  stdout=subprocess.DEVNULL) as submit:
+                self.assertEqual(submit.wait(PATIENCE), 127)
+
+    def test_who_waits_outlasts_a_controller_that_is_killed_and_started_again(self):
+        gate = self.new_gate()
+        job = self.submit_gated(gate, "--workdir", "/", "--output", "/dev/null", "--", "/bin/sh", "-c",
+                                f"until [ -e {gate} ]; do sleep 0.1; done; exit 7")
+        self.cluster.wait_state(job, "running")
+        with self.verb("wait", job, stderr=subprocess.PIPE) as wait:
+            self.assertEqual(wait.stderr.readline(), f"job {job}: running\n")
+            self.cluster.kill9_controller()
+            self.assertIn("waits for it for up to 10 minutes", wait.stderr.readline())
+            self.cluster.start_controller()
+            self.open_gate(job)
+            self.assertEqual(wait.wait(PATIENCE), 7)
+
+    def test_so_do_followed_events(self):
+        with self.verb("events", "--follow", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as events:
+            self.addCleanup(events.kill)
+            first = self.sleeper()
+            while (event := json.loads(events.stdout.readline()))["job"] != str(first) or event["kind"] != "started":
+                pass
+            self.cluster.kill9_controller()
+            self.assertIn("waits for it", events.stderr.readline())
+            self.cluster.start_controller()
+            self.cluster.ctl("kill", first)
+            seen = int(event["seq"])
+            while (event := json.loads(events.stdout.readline()))["kind"] != "cancelled":
+                self.assertGreater(int(event["seq"]), seen)
+                seen = int(event["seq"])
+            events.kill()
+
     def test_q_ends_top(self):
         master, terminal = pty.openpty()
-        top = subprocess.Popen([str(BIN / "sidingctl"), "--socket", str(self.cluster.socket), "top", "--watch", "60s"],
-                               stdin=terminal, stdout=terminal, stderr=terminal, preexec_fn=lambda: (os.setsid(), os.open(os.ttyname(0), os.O_RDWR)))
+        top = self.verb("top", "--watch", "60s", stdin=terminal, stdout=terminal, stderr=terminal,
+                        preexec_fn=lambda: (os.setsid(), os.open(os.ttyname(0), os.O_RDWR)))
         os.close(terminal)
         self.addCleanup(os.close, master)
         self.addCleanup(top.kill)

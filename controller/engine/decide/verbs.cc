@@ -173,7 +173,6 @@ absl::Status Verbs::Kill(const JobRecord& job, const std::string& by) {
   move.for_good = true;
   if (!HoldsNodes(job.state)) {
     move.event = JobEvent::kCancelled;
-    move.exit_code = 128 + 15;
   } else if (job.state == JobState::kKilling && job.current.for_good) {
     return absl::OkStatus();
   } else if (job.state == JobState::kKilling) {

@@ -11,6 +11,16 @@ namespace {
 // More orders than a job gets between two copies of the journal.
 constexpr int kSkippedOrders = 1000;
 
+// What a job has for an exit code whose processes gave it none; `sidingctl wait` exits with it.
+constexpr int kRefusedExit = 1;
+constexpr int kNotStartedExit = 127;  // as a shell says it of a command that is not there
+constexpr int kEndedExit = 128 + 15;  // as of one that SIGTERM has ended
+
+int ExitCodeOf(const JobMoved& end) {
+  if (end.event == JobEvent::kSucceeded || end.exit_code != 0) return end.exit_code;
+  return end.event == JobEvent::kStartFailed ? kNotStartedExit : kEndedExit;
+}
+
 double NodeSeconds(const JobRecord& job, Duration d) { return job.spec.nodes * ToSeconds(d); }
 
 // The job runs (again): the time while it was stopped is lost.
@@ -89,7 +99,7 @@ class Applier {
     job.state = JobState::kFailed;
     SetEnded(job, event_.at);
     DropOwnContents(job.spec);
-    job.exit_code = -1;
+    job.exit_code = kRefusedExit;
     job.reason = e.plan.refusal;
     job.plans.push_back(e.plan);
   }
@@ -493,7 +503,7 @@ class Applier {
     CountStandstill(job, event_.at);
     SetEnded(job, event_.at);
     DropOwnContents(job.spec);
-    job.exit_code = e.exit_code;
+    job.exit_code = ExitCodeOf(e);
     job.displaced_by = JobId();
     LeaveNodes(job);
   }

@@ -145,6 +145,17 @@ TEST_F(ApplyTest, ARefusedRequestIsNotUnfinished) {
   EXPECT_FALSE(state_.unfinished.contains(JobId(2)));
 }
 
+TEST_F(ApplyTest, OneThatCouldNotBeStartedHasAnExitCode) {
+  FeedPlace();
+  Feed(JobEvent::kStartFailed);
+  EXPECT_EQ(job().exit_code, 127);
+}
+
+TEST_F(ApplyTest, OneThatWasCancelledBeforeItRanHasTheExitCodeOfSigterm) {
+  Feed(JobEvent::kCancelled);
+  EXPECT_EQ(job().exit_code, 143);
+}
+
 TEST_F(ApplyTest, WhatMeansNothingIsIgnored) {
   Feed(JobEvent::kFrozen);
   EXPECT_EQ(job().state, JobState::kPending);

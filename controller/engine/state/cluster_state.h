@@ -56,7 +56,7 @@ struct JobRecord {
   Time durable_at;     // last durable checkpoint, or the start of the work
   std::optional<Time> first_started;
   std::optional<Time> ended;
-  int exit_code = 0;
+  int exit_code = 0;  // of its processes, or what stands for it; not 0 once it has failed or was cancelled
   int incarnation = 0;
   bool from_copy = false;          // a copy of the journal was put back, and it has not been started since
   int first_rank = 0;              // agents' number for rank 0

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "cli/moment.h"
 #include "common/status.h"
 #include "common/yaml/fields.h"
 
@@ -67,7 +68,7 @@ Setter PairsInto(Map* pairs) {
 
 Setter TimeOf(Time now, const std::function<void(int64_t)>& set) {
   return Parsed([now, set](const std::string& text) {
-    SIDING_ASSIGN_OR_RETURN(const Time time, ParseTime(text, now));
+    SIDING_ASSIGN_OR_RETURN(const Time time, ParseComing(text, now));
     set(ToMicros(time));
     return absl::OkStatus();
   });
@@ -80,7 +81,7 @@ absl::Status ParseStartBy(const std::string& text, Time now, v1::JobSpec& spec) 
   spec.set_start_by_earliest(text == "earliest");
   spec.clear_start_by_us();
   if (spec.start_by_earliest()) return absl::OkStatus();
-  const auto at = ParseTime(text, now);
+  const auto at = ParseComing(text, now);
   if (!at.ok()) return absl::InvalidArgumentError(absl::StrCat(at.status().message(), ", or earliest"));
   spec.set_start_by_us(ToMicros(*at));
   return absl::OkStatus();
@@ -166,6 +167,9 @@ absl::Status ParseJobFile(const std::string& text, const std::string& name, Time
   fields["hold"] = MicrosOf([&hold](int64_t v) { hold = v; });
   fields["walltime"] = MicrosOf([&walltime](int64_t v) { walltime = v; });
   SIDING_RETURN_IF_ERROR(FieldReader(name).Read(text, fields));
+  if (walltime == 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": walltime: expected 1s or more; leave it out for no limit"));
   if (hold && walltime) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": hold: expected walltime alone, of which it is the old name"));

@@ -80,6 +80,7 @@ TEST(JobFile, HoldIsTheOldNameOfWalltime) {
   ASSERT_TRUE(ParseJobFile("hold: 6m\n", "job.yaml", FromMicros(0), spec, &notes).ok());
   EXPECT_EQ(spec.walltime_us(), 360000000);
   EXPECT_THAT(notes, ElementsAre(HasSubstr("job.yaml: hold: is now called walltime")));
+  EXPECT_THAT(ErrorOf("walltime: 0s\n"), HasSubstr("job.yaml: walltime: expected 1s or more"));
   EXPECT_THAT(ErrorOf("hold: 5m\nwalltime: 5m\n"), HasSubstr("job.yaml: hold: expected walltime alone"));
 }
 TEST(JobFile, OneMethodNeedsNoList) {

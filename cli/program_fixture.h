@@ -25,6 +25,8 @@ class Recorder final : public v1::Siding::Service {
   grpc::Status answer = grpc::Status::OK;  // to everything
   bool feasible = true;
   v1::JobSpec submitted;
+  v1::ListJobsRequest listed;
+  v1::EventsRequest followed;
   std::vector<std::string> asked;
 
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
@@ -44,11 +46,21 @@ class Recorder final : public v1::Siding::Service {
   }
   grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
+    {
+      MutexLock lock(mutex);
+      listed = *request;
+    }
     for (int64_t id : request->ids()) {
       v1::Job& seen = *response->add_jobs();
       seen = job;
       seen.set_id(id);
     }
+    return answer;
+  }
+  grpc::Status Events(grpc::ServerContext*, const v1::EventsRequest* request,
+                      grpc::ServerWriter<v1::Event>*) override {
+    MutexLock lock(mutex);
+    followed = *request;
     return answer;
   }
   grpc::Status Suspend(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {

@@ -212,6 +212,19 @@ TEST_F(ProgramTest, WhoSuspendsAJobIsToldOfItsTimers) {
   EXPECT_EQ(err_, "note: job 5: timers run on while it is suspended: " + service_.job.timer() + "\n");
 }
 
+TEST_F(ProgramTest, JobsOfAUserInSomeStatesCanBeAskedFor) {
+  EXPECT_EQ(Run({"jobs", "--user", "ada", "--state", "running,parked"}), 0);
+  EXPECT_EQ(service_.listed.user(), "ada");
+  EXPECT_THAT(service_.listed.states(), testing::ElementsAre("running", "parked"));
+}
+
+TEST_F(ProgramTest, EventsCanBeAskedForSinceATime) {
+  EXPECT_EQ(Run({"events", "--since", "2026-05-01T12:00:00Z"}), 0);
+  EXPECT_EQ(service_.followed.since_us(), 1777636800000000);
+  EXPECT_EQ(Run({"events", "--since", "+2h"}), 2);
+  EXPECT_THAT(err_, HasSubstr("events: --since: '+2h' is not a time"));
+}
+
 TEST_F(ProgramTest, WaitExitsWithTheJobsExitCode) {
   service_.job.set_state("failed");
   service_.job.set_exit_code(7);

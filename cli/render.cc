@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "common/logging.h"
 
 namespace siding::cli {
@@ -50,6 +52,21 @@ bool BeginsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 
 // Of text in UTF-8.
 size_t Characters(const std::string& text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), BeginsCharacter));
+}
+
+// The first so many characters of a line that may change its colour, which takes none of them.
+std::string CutAt(const std::string& line, size_t most) {
+  std::string out;
+  size_t characters = 0;
+  bool in_escape = false;
+  for (const char c : line) {
+    in_escape |= c == '\033';
+    characters += !in_escape && BeginsCharacter(c);
+    // What comes behind the last character is kept if it puts the colour back.
+    if (in_escape || characters <= most) out += c;
+    if (c == 'm') in_escape = false;
+  }
+  return out;
 }
 
 // Names may be much longer than what a line has room for.
@@ -102,6 +119,17 @@ std::string Table(const std::vector<std::vector<std::string>>& cells, const Styl
     absl::StrAppend(&out, line, "\n");
   }
   return out;
+}
+
+std::string FitTo(const std::string& text, int rows, int columns) {
+  std::vector<std::string> lines = absl::StrSplit(absl::StripSuffix(text, "\n"), '\n');
+  const size_t shown = std::min(lines.size(), static_cast<size_t>(rows));
+  const size_t below = shown < lines.size() ? lines.size() - shown + 1 : 0;
+  lines.resize(shown);
+  for (std::string& line : lines) line = CutAt(line, static_cast<size_t>(columns));
+  if (below > 0)
+    lines.back() = CutAt(absl::StrCat("... and ", below, " more lines"), static_cast<size_t>(columns));
+  return absl::StrJoin(lines, "\n");
 }
 
 std::string ProgressText(const v1::JobProgress& p) {

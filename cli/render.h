@@ -34,6 +34,9 @@ std::string PlanText(const v1::Plan& plan, const Style& style);
 std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style);
 std::string EventLine(const v1::Event& event);
 // "dump 1.2 GiB of 4.0 GiB, 812 MiB/s, 3.4s left"
+// What of a text fits on a screen: lines are cut at its edge, and the last one says how many there are below.
+std::string FitTo(const std::string& text, int rows, int columns);
+
 std::string ProgressText(const v1::JobProgress& progress);
 
 std::string MethodName(v1::Method method);

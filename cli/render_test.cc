@@ -36,6 +36,14 @@ v1::Plan GoodPlan() {
 TEST(Table, ColumnsAreAsWideAsTheirWidestCell) {
   EXPECT_EQ(Table({{"A", "B"}, {"long", "x"}}, kPlain), "A     B\nlong  x\n");
 }
+TEST(FitTo, WhatFitsIsAsItIs) { EXPECT_EQ(FitTo("one\ntwo\n", 2, 80), "one\ntwo"); }
+TEST(FitTo, TheLastLineSaysHowManyAreBelow) {
+  EXPECT_EQ(FitTo("1\n2\n3\n4\n", 3, 80), "1\n2\n... and 2 more lines");
+}
+TEST(FitTo, LinesAreCutAtTheEdge) { EXPECT_EQ(FitTo("grün\nlonger\n", 9, 4), "grün\nlong"); }
+TEST(FitTo, ColoursTakeNoRoomAndEnd) {
+  EXPECT_EQ(FitTo("\033[32mrunning\033[0m x\n", 9, 4), "\033[32mrunn\033[0m");
+}
 TEST(WhyNot, AJobThatEndedMeanwhileSaysSo) {
   v1::Job job;
   job.set_state("done");

@@ -107,6 +107,8 @@ std::vector<std::string> WarningsOf(const Policy& policy) {
     some_may_ask |= rule.allowed && !catch_all;
     catch_all |= rule.match.any_of.empty();
   }
+  if (policy.operators.empty())
+    warnings.push_back("operators: there are none: only root may act on nodes and on others' jobs");
   if (!some_may_ask && catch_all) warnings.push_back("no user may ask for an on-demand job");
   return warnings;
 }

@@ -120,6 +120,9 @@ TEST(PolicyFile, WarnsIfNobodyMayMakeWay) {
   EXPECT_THAT(WarningsOf("max_preemptions: 0\n"), ElementsAre(HasSubstr("no job may ever be a victim")));
   EXPECT_THAT(WarningsOf("classes:\n- methods: []\n"), ElementsAre(HasSubstr("no job may ever be a victim")));
 }
+TEST(PolicyFile, WarnsIfNobodyIsAnOperator) {
+  EXPECT_THAT(WarningsOf("operators: []\n"), ElementsAre(HasSubstr("only root may act on nodes")));
+}
 TEST(PolicyFile, WarnsIfNobodyMayAsk) {
   EXPECT_THAT(WarningsOf("on_demand:\n- allowed: false\n"), ElementsAre(HasSubstr("no user may ask")));
 }

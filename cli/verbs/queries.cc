@@ -1,9 +1,13 @@
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "cli/keys.h"
+#include "cli/moment.h"
 #include "cli/verbs/verbs.h"
 #include "common/status.h"
 
@@ -12,16 +16,18 @@ namespace {
 
 struct QueryFlags {
   bool all = false, follow = false;
-  std::string watch;
+  std::string watch, user, states, since;
   int64_t job = 0;
   std::vector<int64_t> ids;
 };
 
+using TextNow = std::function<absl::StatusOr<std::string>()>;
+
 // Once, or again and again: on a terminal in place, elsewhere one after another.
-absl::StatusOr<int> Repeat(Session& session, const std::string& watch,
-                           const std::function<absl::Status()>& show) {
+absl::StatusOr<int> Repeat(Session& session, const std::string& watch, const TextNow& show) {
   if (watch.empty()) {
-    SIDING_RETURN_IF_ERROR(show());
+    SIDING_ASSIGN_OR_RETURN(const std::string text, show());
+    std::cout << text;
     return 0;
   }
   const auto interval = ParseDuration(watch);
@@ -30,31 +36,53 @@ absl::StatusOr<int> Repeat(Session& session, const std::string& watch,
   SIDING_RETURN_IF_ERROR(session.OutlastController());
   Keys keys(STDIN_FILENO);
   do {
-    if (terminal) std::cout << "\033[H\033[2J";
-    SIDING_RETURN_IF_ERROR(show());
-  } while (keys.Wait(*interval) != 'q');
+    SIDING_ASSIGN_OR_RETURN(const std::string text, show());
+    winsize size = {};
+    if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0) {
+      std::cout << "\033[H\033[2J" << FitTo(text, size.ws_row, size.ws_col) << std::flush;
+    } else {
+      std::cout << text << std::flush;
+    }
+  } while (std::cout && keys.Wait(*interval) != 'q');
   return 0;
 }
 
-absl::Status ShowJobs(Session& session, const QueryFlags& flags) {
+// `live`: what runs is seen also where the screen ends before the queue does.
+absl::StatusOr<std::string> JobsNow(Session& session, const QueryFlags& flags, bool live) {
   v1::ListJobsRequest request;
   request.set_all(flags.all);
   request.mutable_ids()->Assign(flags.ids.begin(), flags.ids.end());
+  request.set_user(flags.user);
+  for (absl::string_view state : absl::StrSplit(flags.states, ',', absl::SkipEmpty()))
+    request.add_states(std::string(state));
   SIDING_ASSIGN_OR_RETURN(v1::ListJobsResponse jobs, session.client().Jobs(request));
-  session.Print(jobs, JobsTable(jobs, session.style(), flags.ids.size() == 1));
-  return absl::OkStatus();
+  if (live) {
+    std::stable_partition(jobs.mutable_jobs()->begin(), jobs.mutable_jobs()->end(),
+                          [](const v1::Job& job) { return job.nodes_size() > 0; });
+  }
+  return session.Text(jobs, JobsTable(jobs, session.style(), flags.ids.size() == 1));
 }
 
-absl::Status ShowNodes(Session& session) {
+absl::StatusOr<std::string> NodesNow(Session& session) {
   SIDING_ASSIGN_OR_RETURN(v1::ListNodesResponse nodes, session.client().Nodes());
-  session.Print(nodes, NodesTable(nodes, session.style()));
-  return absl::OkStatus();
+  return session.Text(nodes, NodesTable(nodes, session.style()));
+}
+
+absl::StatusOr<std::string> NodesAndJobsNow(Session& session) {
+  SIDING_ASSIGN_OR_RETURN(const std::string nodes, NodesNow(session));
+  SIDING_ASSIGN_OR_RETURN(const std::string jobs, JobsNow(session, {}, /*live=*/true));
+  return absl::StrCat(nodes, session.json ? "" : "\n", jobs);
 }
 
 absl::StatusOr<int> ShowEvents(Session& session, const QueryFlags& flags) {
   if (flags.follow) SIDING_RETURN_IF_ERROR(session.OutlastController());
   v1::EventsRequest request;
   request.set_follow(flags.follow);
+  if (!flags.since.empty()) {
+    const auto since = ParsePast(flags.since, SystemClock().Now());
+    if (!since.ok()) return Annotate(since.status(), "--since");
+    request.set_since_us(ToMicros(*since));
+  }
   request.set_job(flags.job);
   const absl::Status status = session.client().Events(request, [&](const v1::Event& event) {
     session.Print(event, EventLine(event));
@@ -75,11 +103,14 @@ void AddQueries(CLI::App& app, Session& session) {
 
   CLI::App* jobs = app.add_subcommand("jobs", "jobs, their state, and what they wait for");
   jobs->add_flag("--all,-a", flags->all, "also those that have ended");
+  jobs->add_option("--user", flags->user, "only this user's");
+  jobs->add_option("--state", flags->states,
+                   "only those in this state, such as running; with commas, in one of these");
   jobs->add_option("job", flags->ids, "only these");
   AddWatch(*jobs, flags->watch);
   jobs->callback([&session, flags] {
     session.run = [&session, flags] {
-      return Repeat(session, flags->watch, [&] { return ShowJobs(session, *flags); });
+      return Repeat(session, flags->watch, [&] { return JobsNow(session, *flags, !flags->watch.empty()); });
     };
   });
 
@@ -88,18 +119,15 @@ void AddQueries(CLI::App& app, Session& session) {
   AddWatch(*nodes, flags->watch);
   nodes->callback([&session, flags] {
     session.run = [&session, flags] {
-      return Repeat(session, flags->watch, [&] { return ShowNodes(session); });
+      return Repeat(session, flags->watch, [&] { return NodesNow(session); });
     };
   });
 
   CLI::App* top = app.add_subcommand("top", "nodes and jobs, live; q ends it");
   top->callback([&session, flags] {
     session.run = [&session, flags] {
-      return Repeat(session, flags->watch.empty() ? "1s" : flags->watch, [&] {
-        SIDING_RETURN_IF_ERROR(ShowNodes(session));
-        if (!session.json) std::cout << "\n";
-        return ShowJobs(session, *flags);
-      });
+      return Repeat(session, flags->watch.empty() ? "1s" : flags->watch,
+                    [&] { return NodesAndJobsNow(session); });
     };
   });
   AddWatch(*top, flags->watch);
@@ -120,6 +148,7 @@ void AddQueries(CLI::App& app, Session& session) {
       app.add_subcommand("events", "what was decided and what was observed; with --json one object a line");
   events->add_flag("--follow,-f", flags->follow, "continue with new events");
   events->add_option("--job", flags->job, "of this job only");
+  events->add_option("--since", flags->since, "not those before: a time, or a duration ago, such as 2h");
   events->callback(
       [&session, flags] { session.run = [&session, flags] { return ShowEvents(session, *flags); }; });
 }

@@ -48,11 +48,11 @@ std::string Session::ToJson(const google::protobuf::Message& message) {
 }
 
 void Session::Print(const google::protobuf::Message& message, const std::string& text) const {
-  if (json) {
-    std::cout << ToJson(message) << std::endl;
-  } else {
-    std::cout << text << std::flush;
-  }
+  std::cout << Text(message, text) << std::flush;
+}
+
+std::string Session::Text(const google::protobuf::Message& message, const std::string& text) const {
+  return json ? ToJson(message) + "\n" : text;
 }
 
 void Session::Done(const std::string& text) const {

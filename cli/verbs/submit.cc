@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/job_file.h"
+#include "cli/moment.h"
 #include "cli/verbs/verbs.h"
 #include "common/clock.h"
 #include "common/files.h"
@@ -36,7 +37,7 @@ using SetMicros = void (v1::JobSpec::*)(int64_t);
 // Nothing if the flag was not given.
 absl::Status SetTime(const std::string& text, const char* flag, Time now, v1::JobSpec& spec, SetMicros set) {
   if (text.empty()) return absl::OkStatus();
-  const auto at = ParseTime(text, now);
+  const auto at = ParseComing(text, now);
   if (!at.ok()) return Annotate(at.status(), flag);
   (spec.*set)(ToMicros(*at));
   return absl::OkStatus();

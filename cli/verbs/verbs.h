@@ -27,7 +27,9 @@ struct Session {
   // For verbs that go on until somebody ends them: see Client::Outlast. People are told on stderr.
   absl::Status OutlastController();
   Style style() const;
-  // The message as JSON, or the text for people.
+  // The message as JSON in a line of its own, or the text for people.
+  std::string Text(const google::protobuf::Message& message, const std::string& text) const;
+  // ... on stdout.
   void Print(const google::protobuf::Message& message, const std::string& text) const;
   // The message in the field names of the API.
   static std::string ToJson(const google::protobuf::Message& message);

@@ -25,6 +25,12 @@ std::string Known(const Fields& fields) {
   return absl::StrJoin(fields, ", ", [](std::string* out, const auto& field) { *out += field.first; });
 }
 
+// "010" is 8 to YAML, and 10 to who wrote it.
+bool HasLeadingZero(absl::string_view text) {
+  while (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
+  return text.size() > 1 && text.front() == '0';
+}
+
 }  // namespace
 
 absl::Status FieldReader::Read(const std::string& text, const Fields& fields) {
@@ -114,6 +120,7 @@ Setter WholeOf(std::function<void(int)> set, int least, int most) {
     int value = 0;
     if (!node.IsScalar() || !YAML::convert<int>::decode(node, value) || value < least || value > most)
       return absl::StrCat("a whole number from ", least, " to ", most);
+    if (HasLeadingZero(node.Scalar())) return "a whole number without a zero before it";
     set(value);
     return "";
   };

@@ -52,6 +52,9 @@ TEST_F(FieldsTest, TakesEveryKind) {
   EXPECT_THAT(items_, ElementsAre("p", "q"));
 }
 
+TEST_F(FieldsTest, AWholeNumberIsWhatItLooksLike) {
+  EXPECT_EQ(Read("count: 010\n"), "f.yaml:1: count: expected a whole number without a zero before it");
+}
 TEST_F(FieldsTest, NothingIsAsGoodAsNoFields) { EXPECT_EQ(Read("# only a comment\n"), ""); }
 TEST_F(FieldsTest, OnlyUtf8IsText) {
   EXPECT_EQ(Read("count: 3\nnames: [caf\xC3\xA9]\n"), "");

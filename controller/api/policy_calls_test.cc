@@ -1,15 +1,6 @@
-// The calls about the policy, over a server in this process.
-#include <grpcpp/grpcpp.h>
-#include <stdlib.h>
-
-#include <filesystem>
-
-#include "common/clock.h"
+// The calls about the policy.
 #include "common/files.h"
-#include "controller/api/grpc_api.h"
-#include "controller/api/service.h"
-#include "controller/engine/fake_cluster.h"
-#include "controller/identity/fake_identities.h"
+#include "controller/api/calls_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -19,19 +10,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class PolicyCallsTest : public testing::Test {
+class PolicyCallsTest : public CallsTest {
  protected:
-  PolicyCallsTest() : folder_(mkdtemp(name_)) {
-    EXPECT_TRUE(engine_.Start().ok());
-    grpc::ServerBuilder builder;
-    builder.RegisterService(&grpc_api_);
-    server_ = builder.BuildAndStart();
-    stub_ = v1::Siding::NewStub(server_->InProcessChannel({}));
-  }
-  ~PolicyCallsTest() override {
-    server_->Shutdown();
-    std::filesystem::remove_all(folder_);
-  }
   void Write(const std::string& text) { ASSERT_TRUE(WriteFileAtomically(path_, text).ok()); }
   grpc::Status Show() {
     grpc::ClientContext context;
@@ -42,20 +22,6 @@ class PolicyCallsTest : public testing::Test {
     return stub_->ReloadPolicy(&context, {}, &reloaded_);
   }
 
-  char name_[32] = "/tmp/siding-calls-XXXXXX";
-  const std::string folder_;
-  const std::string path_ = folder_ + "/p.yaml";
-  FakeIdentities identities_;  // ada
-  FakeClock clock_{FromMicros(1)};
-  std::unique_ptr<Journal> journal_ = NewMemoryJournal();
-  std::unique_ptr<Platform> platform_ = NewStandalonePlatform();
-  FakeCluster cluster_{clock_};
-  Engine engine_{Policy{.operators = {"ada"}}, *journal_, *platform_, cluster_, clock_};
-  PolicyWatcher policy_{path_, engine_, clock_};
-  ApiService service_{engine_, policy_, {}};
-  GrpcApi grpc_api_{service_, identities_, {}};
-  std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<v1::Siding::Stub> stub_;
   v1::PolicyInForce shown_;
   v1::PolicyReloaded reloaded_;
 };

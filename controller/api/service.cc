@@ -1,10 +1,12 @@
 #include "controller/api/service.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/fault.h"
 #include "common/logging.h"
 #include "common/mutex.h"
@@ -38,6 +40,36 @@ std::optional<JobId> ShowSome(const Jobs& jobs, JobId from, const Show& show) {
   for (int shown = 0; shown < kJobsAtOnce && job != jobs.end(); ++job) shown += show(RecordIn(job->second));
   return job == jobs.end() ? std::nullopt : std::optional(job->first);
 }
+
+// Which jobs a caller wants to see.
+class JobFilter {
+ public:
+  static absl::StatusOr<JobFilter> Of(const v1::ListJobsRequest& request) {
+    JobFilter filter;
+    filter.user_ = request.user();
+    for (const std::string& name : request.states()) {
+      const std::optional<JobState> state = ParseJobState(name);
+      if (!state)
+        return absl::InvalidArgumentError(absl::StrCat("state '", name, "': expected ", StateNames()));
+      filter.states_.insert(*state);
+    }
+    return filter;
+  }
+  bool Takes(const JobRecord& job) const {
+    return (user_.empty() || job.spec.user == user_) && (states_.empty() || states_.contains(job.state));
+  }
+  bool WantsEnded() const { return std::any_of(states_.begin(), states_.end(), IsTerminal); }
+
+ private:
+  static std::string StateNames() {
+    std::vector<std::string> names;
+    for (int i = 0; i < kJobStateCount; ++i) names.push_back(ToString(static_cast<JobState>(i)));
+    return absl::StrJoin(names, ", ");
+  }
+
+  std::string user_;
+  std::set<JobState> states_;
+};
 
 }  // namespace
 
@@ -145,6 +177,9 @@ grpc::Status ApiService::Explain(const ApiCall& call, const v1::JobRef* request,
 grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest* request,
                                   v1::ListJobsResponse* response) {
   const Caller caller = CallerOf(call);
+  const absl::StatusOr<JobFilter> filter = JobFilter::Of(*request);
+  if (!filter.ok()) return ToGrpc(filter.status());
+  const bool ended = request->all() || filter->WantsEnded();
   const std::set<int64_t> ids(request->ids().begin(), request->ids().end());
   std::string missing;
   std::optional<JobId> from;  // of those that are not named, the next to be shown
@@ -152,7 +187,7 @@ grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
   const auto look = [&](const ClusterState& state) {
     const auto show = [&](const JobRecord& job) {
       const bool may = engine_.MaySee(caller, job);
-      if (may) {
+      if (may && filter->Takes(job)) {
         const bool whole = engine_.MayAct(caller, job);
         v1::Job& view = *response->add_jobs();
         view = whole ? ShowJob(state, job) : ShowOthersJob(state, job);
@@ -161,7 +196,7 @@ grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
       return may;
     };
     if (from) {
-      from = request->all() ? ShowSome(state.jobs, *from, show) : ShowSome(state.unfinished, *from, show);
+      from = ended ? ShowSome(state.jobs, *from, show) : ShowSome(state.unfinished, *from, show);
       return;
     }
     for (int64_t id : ids) {
@@ -207,6 +242,7 @@ grpc::Status ApiService::Events(const ApiCall& call, const v1::EventsRequest* re
     if (events.empty() && !request->follow()) break;
     if (!events.empty()) seq = events.back().seq;
     for (const Event* event : VisibleOf(events, caller, JobId(request->job()))) {
+      if (ToMicros(event->at) < request->since_us()) continue;
       if (!writer->Write(ShowEvent(*event))) return grpc::Status::OK;  // the reader has gone
     }
     if (!events.empty() && events.size() < kEventBatch && request->follow())

@@ -40,7 +40,8 @@ absl::Status CheckShape(const v1::JobSpec& spec) {
     return BadField("start_by", "nothing: only on-demand jobs have a deadline");
   if (spec.hold_us() < 0) return BadField("hold", "no negative duration");
   if (!spec.on_demand() && (spec.hold_us() != 0 || spec.not_before_us() != 0))
-    return BadField("not_before, hold", "nothing: only on-demand jobs say when they will need nodes");
+    return BadField(spec.not_before_us() != 0 ? "not_before" : "hold",
+                    "nothing: only on-demand jobs say when they will need nodes");
   const int64_t walltime = WalltimeOf(spec);
   if (walltime != 0 && Duration(walltime) < kLeastTime)
     return BadField("walltime", "1s or more, got " + FormatDuration(Duration(walltime)));
@@ -55,7 +56,9 @@ absl::Status CheckShape(const v1::JobSpec& spec) {
 
 absl::StatusOr<AppMethod> AppFromProto(const v1::AppMethod& app) {
   if (app.signal() < 1 || app.signal() >= NSIG)
-    return BadField("app.signal", absl::StrCat("a signal number, got ", app.signal()));
+    return BadField("app.signal", app.signal() == 0
+                                      ? std::string("the signal that tells the program to save itself")
+                                      : absl::StrCat("a signal number, got ", app.signal()));
   if (app.signal() == SIGKILL || app.signal() == SIGSTOP)
     return BadField("app.signal", "a signal that a program can catch");
   if (app.grace_us() <= 0) return BadField("app.grace", "more than 0");

@@ -1,0 +1,85 @@
+// Which jobs and events a caller is shown.
+#include "controller/api/calls_fixture.h"
+#include "gmock/gmock.h"
+
+namespace siding {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class QueryCallsTest : public CallsTest {
+ protected:
+  int64_t Submit(const std::string& user) {
+    JobSpec spec;
+    spec.command = {"work"};
+    spec.methods = {Method::kKill};
+    const auto submitted = engine_.Submit(Caller{1000, user, false}, std::move(spec));
+    EXPECT_TRUE(submitted.ok()) << submitted.status();
+    return submitted.ok() ? submitted->id.value() : 0;
+  }
+  std::vector<int64_t> Listed(const v1::ListJobsRequest& request) {
+    grpc::ClientContext context;
+    v1::ListJobsResponse response;
+    status_ = stub_->ListJobs(&context, request, &response);
+    std::vector<int64_t> ids;
+    for (const v1::Job& job : response.jobs()) ids.push_back(job.id());
+    return ids;
+  }
+  std::vector<int64_t> InState(const std::string& state) {
+    v1::ListJobsRequest request;
+    request.add_states(state);
+    return Listed(request);
+  }
+  std::vector<std::string> EventsSince(Time since) {
+    grpc::ClientContext context;
+    v1::EventsRequest request;
+    request.set_since_us(ToMicros(since));
+    const auto reader = stub_->Events(&context, request);
+    std::vector<std::string> kinds;
+    for (v1::Event event; reader->Read(&event);) kinds.push_back(event.kind());
+    status_ = reader->Finish();
+    return kinds;
+  }
+
+  grpc::Status status_;
+};
+
+TEST_F(QueryCallsTest, JobsOfOneUser) {
+  const int64_t first = Submit("ada");
+  Submit("bob");
+  v1::ListJobsRequest request;
+  request.set_user("ada");
+  EXPECT_THAT(Listed(request), ElementsAre(first));
+}
+
+TEST_F(QueryCallsTest, JobsInAState) {
+  const int64_t job = Submit("ada");
+  EXPECT_THAT(InState("pending"), ElementsAre(job));
+  EXPECT_THAT(InState("running"), IsEmpty());
+}
+
+TEST_F(QueryCallsTest, OnesThatHaveEndedAreFoundByTheirState) {
+  const int64_t job = Submit("ada");
+  ASSERT_TRUE(engine_.Kill(Caller{1000, "ada", false}, JobId(job)).ok());
+  EXPECT_THAT(InState("cancelled"), ElementsAre(job));
+  EXPECT_THAT(InState("done"), IsEmpty());
+}
+
+TEST_F(QueryCallsTest, WhatIsNoStateIsRefusedWithThoseThereAre) {
+  InState("runing");
+  EXPECT_EQ(status_.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status_.error_message(), HasSubstr("state 'runing': expected pending, "));
+}
+
+TEST_F(QueryCallsTest, EventsSinceATime) {
+  const int64_t job = Submit("ada");
+  clock_.Advance(std::chrono::hours(1));
+  const Time later = clock_.Now();
+  ASSERT_TRUE(engine_.Kill(Caller{1000, "ada", false}, JobId(job)).ok());
+  EXPECT_THAT(EventsSince(later), ElementsAre("cancelled"));
+}
+
+}  // namespace
+}  // namespace siding

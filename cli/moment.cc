@@ -12,9 +12,9 @@ namespace siding::cli {
 namespace {
 
 absl::StatusOr<Time> NotATime(absl::string_view text, absl::string_view relative) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is not a time: expected ", relative,
-                   ", 12:30 or 2026-05-01T12:30 in your own time, or RFC 3339 (such as 2026-05-01T12:00:00Z)"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", text, "' is not a time: expected ", relative,
+      ", 12:30 or 2026-05-01T12:30 in your own time, or RFC 3339 (such as 2026-05-01T12:00:00Z)"));
 }
 
 std::optional<absl::Time> Parsed(const char* format, absl::string_view text, absl::TimeZone zone) {
@@ -26,8 +26,8 @@ std::optional<absl::Time> Parsed(const char* format, absl::string_view text, abs
   return time;
 }
 
-// `days`: to move on by if "12:00" is not to be of the same day as `now`: the next one if it was before, the last
-// one if it is to come.
+// `days`: to move on by if "12:00" is not to be of the same day as `now`: the next one if it was before, the
+// last one if it is to come.
 std::optional<absl::Time> ParsedOwn(absl::string_view text, absl::Time now, int days, absl::TimeZone zone) {
   for (const char* format : {"%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"}) {
     if (const auto time = Parsed(format, text, zone)) return time;
@@ -37,9 +37,9 @@ std::optional<absl::Time> ParsedOwn(absl::string_view text, absl::Time now, int 
     if (!time) continue;
     const absl::CivilSecond clock = absl::ToCivilSecond(*time, absl::UTCTimeZone());
     const auto on = [&](absl::CivilDay day) {
-      return absl::FromCivil(absl::CivilSecond(day.year(), day.month(), day.day(), clock.hour(),
-                                               clock.minute(), clock.second()),
-                             zone);
+      return absl::FromCivil(
+          absl::CivilSecond(day.year(), day.month(), day.day(), clock.hour(), clock.minute(), clock.second()),
+          zone);
     };
     const absl::CivilDay today = absl::ToCivilDay(now, zone);
     const absl::Time then = on(today);

@@ -14,7 +14,6 @@ namespace siding::cli {
 absl::StatusOr<Time> ParseComing(absl::string_view text, Time now,
                                  absl::TimeZone zone = absl::LocalTimeZone());
 // "2h" (before `now`), or a time as above; "12:00" is the last one.
-absl::StatusOr<Time> ParsePast(absl::string_view text, Time now,
-                               absl::TimeZone zone = absl::LocalTimeZone());
+absl::StatusOr<Time> ParsePast(absl::string_view text, Time now, absl::TimeZone zone = absl::LocalTimeZone());
 
 }  // namespace siding::cli

@@ -35,7 +35,8 @@ TEST(ParseComing, ADateWithoutAZoneIsInTheUsersOwnTime) {
   EXPECT_EQ(Coming("2026-05-03T08:00:05"), "2026-05-03T06:00:05.000Z");
 }
 TEST(ParseComing, WhatIsNoneSaysWhatWasExpected) {
-  for (const char* text : {"", "soon", "25:00", "12", "12:30 ", " 12:30", "12:30pm", "2026-05-03", "1969-12-31T08:00", "12:60"})
+  for (const char* text :
+       {"", "soon", "25:00", "12", "12:30 ", " 12:30", "12:30pm", "2026-05-03", "1969-12-31T08:00", "12:60"})
     EXPECT_THAT(Coming(text), HasSubstr("expected +DURATION")) << text;
 }
 TEST(ParsePast, ADurationIsAgo) { EXPECT_EQ(Past("2h"), "2026-05-01T08:00:00.000Z"); }
@@ -44,7 +45,9 @@ TEST(ParsePast, AnHourIsTheLastOne) {
   EXPECT_EQ(Past("11:30"), "2026-05-01T09:30:00.000Z");
   EXPECT_EQ(Past("12:30"), "2026-04-30T10:30:00.000Z");
 }
-TEST(ParsePast, WhatIsNoneSaysWhatWasExpected) { EXPECT_THAT(Past("+2h"), HasSubstr("expected a duration ago")); }
+TEST(ParsePast, WhatIsNoneSaysWhatWasExpected) {
+  EXPECT_THAT(Past("+2h"), HasSubstr("expected a duration ago"));
+}
 
 }  // namespace
 }  // namespace siding::cli

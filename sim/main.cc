@@ -82,7 +82,15 @@ absl::Status Write(const std::string& path, const std::string& text) {
   return out ? absl::OkStatus() : absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
 }
 
+// Before hours of work: that what comes out of them can be written.
+absl::Status CanBeWritten(const std::string& path) {
+  if (path.empty() || std::ofstream(path, std::ios::app)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(path, ": cannot be written"));
+}
+
 absl::Status Compare(Options& o) {
+  SIDING_RETURN_IF_ERROR(CanBeWritten(o.json));
+  SIDING_RETURN_IF_ERROR(CanBeWritten(o.csv));
   SIDING_RETURN_IF_ERROR(ParseMix(o.notice_mix, o.parameters.notice_mix));
   SIDING_RETURN_IF_ERROR(ParseFraction(o.checkpoint_fraction, o.parameters));
   Policy policy = DefaultPolicy();

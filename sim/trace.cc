@@ -14,6 +14,8 @@
 namespace siding::sim {
 namespace {
 
+constexpr double kAge = 10 * 365 * 86400.0;  // seconds in which no machine is the same
+
 std::optional<double> NumberOf(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -38,6 +40,7 @@ std::vector<std::string> Split(const std::string& line, char separator) {
 // What is wrong with the job; "" if nothing.
 std::string Problem(const TraceJob& job) {
   if (!(job.runtime > 0)) return absl::StrCat("runtime: expected more than 0, got ", job.runtime);
+  if (job.runtime > kAge) return absl::StrCat("runtime: expected ten years at most, got ", job.runtime);
   if (job.nodes < 1) return absl::StrCat("nodes: expected 1 or more, got ", job.nodes);
   return "";
 }
@@ -51,6 +54,25 @@ void Keep(Trace& trace, int line, const TraceJob& job) {
   }
 }
 
+// A job that was submitted in another age, before or after all others: its time is a slip of the pen, and the
+// replay would go through all the years between. `jobs` are sorted.
+void LeaveOutStrays(Trace& trace) {
+  std::vector<TraceJob>& jobs = trace.jobs;
+  size_t from = 0, size = 0;  // of the longest run without such a gap
+  for (size_t begin = 0, end = 0; begin < jobs.size(); begin = end) {
+    for (end = begin + 1; end < jobs.size() && jobs[end].submit - jobs[end - 1].submit <= kAge;) ++end;
+    if (end - begin <= size) continue;
+    from = begin;
+    size = end - begin;
+  }
+  if (size == jobs.size()) return;
+  trace.skipped.push_back(absl::StrCat(jobs.size() - size,
+                                       jobs.size() - size == 1 ? " job was" : " jobs were",
+                                       " submitted ten years or more before or after all others"));
+  jobs = std::vector<TraceJob>(jobs.begin() + static_cast<ptrdiff_t>(from),
+                               jobs.begin() + static_cast<ptrdiff_t>(from + size));
+}
+
 // Sorted, and counted from the first.
 absl::StatusOr<Trace> Finished(Trace trace) {
   if (trace.jobs.empty()) {
@@ -60,6 +82,7 @@ absl::StatusOr<Trace> Finished(Trace trace) {
   }
   std::stable_sort(trace.jobs.begin(), trace.jobs.end(),
                    [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; });
+  LeaveOutStrays(trace);
   const double first = trace.jobs.front().submit;
   for (TraceJob& job : trace.jobs) {
     job.submit -= first;

@@ -18,9 +18,10 @@ struct TraceJob {
 
 struct Trace {
   std::string name;
-  int nodes = 0;                     // of the machine; 0: the trace does not say
-  std::vector<TraceJob> jobs;        // by time of submission
-  std::vector<std::string> skipped;  // "line 7: runtime: expected more than 0, got -1"
+  int nodes = 0;               // of the machine; 0: the trace does not say
+  std::vector<TraceJob> jobs;  // by time of submission
+  std::vector<std::string>
+      skipped;  // "line 7: runtime: expected more than 0, got -1"; what was left out, and why
 };
 
 // Standard Workload Format (Feitelson, Parallel Workloads Archive): 18 fields a line, ';' begins a comment,

@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sim/draw.h"
@@ -32,6 +33,19 @@ TEST(Swf, NamesBrokenLinesAndGoesOn) {
   EXPECT_EQ(trace.jobs.size(), 1u);
   EXPECT_THAT(trace.skipped, ElementsAre(HasSubstr("line 2: expected 18 numbers"),
                                          HasSubstr("line 3: runtime: expected"), HasSubstr("line 5")));
+}
+TEST(Swf, AJobOfAnotherAgeIsLeftOut) {
+  for (const char* stray : {"9 1e18 0 5 2\n", "9 -1e18 0 5 2\n"}) {
+    const Trace trace = Swf(absl::StrCat("1 20 0 5 2\n2 50 0 5 2\n", stray));
+    ASSERT_EQ(trace.jobs.size(), 2u);
+    EXPECT_EQ(trace.jobs[1].submit, 30);
+    EXPECT_THAT(trace.skipped,
+                ElementsAre(HasSubstr("1 job was submitted ten years or more before or after")));
+  }
+}
+TEST(Swf, NoJobRunsForAnAge) {
+  const Trace trace = Swf("1 20 0 5 2\n2 30 0 1e18 2\n");
+  EXPECT_THAT(trace.skipped, ElementsAre(HasSubstr("line 2: runtime: expected ten years at most")));
 }
 TEST(Swf, AnEmptyTraceIsAnError) {
   std::istringstream in("; nothing\n");

@@ -91,6 +91,11 @@ class Sim(unittest.TestCase):
         self.fails(self.compare("--notice-mix", "soon"), "--notice-mix: expected SECONDS:SHARE")
         self.fails(self.run_sim("compare", "--trace", self.trace, "--on-demand-share", "2"), "on-demand-share: expected 0 to 1")
         self.fails(self.compare("--checkpoint-fraction", "0.9:0.1"), "checkpoint-fraction")
+        nowhere = self.folder / "nowhere" / "out"
+        for option in ("--json", "--csv"):
+            done = self.compare(option, nowhere)
+            self.fails(done, f"{nowhere}: cannot be written")
+            self.assertEqual(done.stdout, "")
         self.trace.write_text("; MaxNodes: 16\n")
         self.fails(self.compare(), "there is no job in it")
         self.trace.write_text(trace().replace("; MaxNodes: 16\n", ""))

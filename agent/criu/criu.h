@@ -33,10 +33,14 @@ struct CriuDump {
   std::string cgroup;        // folder that CRIU joins; may be empty
   bool keep_running = false;
   bool skip_network_lock = false;  // no connection leads out of the tree: packets need not be kept from it
+  // Of cgroup v2, with all of the tree in it; may be empty. CRIU freezes it before it puts connections into
+  // repair mode, and thaws it when it lets go of the processes: see EndHold() for a CRIU that is ended
+  // between.
+  std::string hold;
   CriuUser user;
   // Set from another thread to stop CRIU: it is asked to undo what it has begun, and ended by force if it
-  // does not within ten seconds. The job runs on either way; after the latter its sockets may need
-  // EndRepair().
+  // does not within ten seconds. After the latter its sockets may need EndRepair(), and then its processes
+  // EndHold().
   const std::atomic<bool>* abandon = nullptr;
   // Called on another thread as soon as CRIU has ended, however it did; not after Dump() has returned.
   std::function<void()> on_end;

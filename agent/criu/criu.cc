@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "agent/criu/swrk.h"
 #include "agent/os/processes.h"
+#include "common/directory.h"
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -36,6 +38,7 @@ constexpr char kRefused[] = "siding/refused";
 constexpr char kLacksAFile[] = "siding/lacks-a-file";
 constexpr char kDumpLog[] = "criu-dump.log";
 constexpr char kRestoreLog[] = "criu-restore.log";
+constexpr char kTemporaryFolder[] = "/tmp", kTemporaryKind[] = ".criu.mntns.";
 
 absl::StatusOr<UniqueFd> OpenFolder(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -128,10 +131,10 @@ std::vector<std::string> InOne(const std::string& cgroup) {
 
 // What deploy/criu-files-as-user.patch reads.
 constexpr char kFilesAs[] = "CRIU_FILES_AS", kAppendedChecked[] = "CRIU_APPENDED_CHECKED",
-               kHold[] = "CRIU_HOLD_CGROUP";
+               kHold[] = "CRIU_HOLD_CGROUP", kTemporary[] = "CRIU_TEMPORARY";
 
 CriuSettings SettingsOf(const CriuDump& dump) {
-  return {{kFilesAs, ""}, {kAppendedChecked, ""}, {kHold, dump.hold}};
+  return {{kFilesAs, ""}, {kAppendedChecked, ""}, {kHold, dump.hold}, {kTemporary, ""}};
 }
 
 CriuSettings SettingsOf(const CriuRestore& restore) {
@@ -140,7 +143,8 @@ CriuSettings SettingsOf(const CriuRestore& restore) {
   const std::string as = absl::StrCat(user.uid, ":", user.gid, groups.empty() ? "" : ",", groups);
   return {{kFilesAs, user.uid == 0 ? "" : as},
           {kAppendedChecked, restore.appended_are_checked ? "1" : ""},
-          {kHold, ""}};
+          {kHold, ""},
+          {kTemporary, restore.temporary}};
 }
 
 class SwrkCriu final : public Criu {
@@ -281,6 +285,20 @@ absl::StatusOr<std::string> FindCriu(const std::string& configured) {
   }
   return absl::NotFoundError(
       absl::StrCat("there is no criu: not in $SIDING_CRIU, ", kInstalled, " or $PATH"));
+}
+
+bool HasRestored(const std::string& work_folder) {
+  return access((work_folder + "/" + kRestoreLog).c_str(), F_OK) == 0;
+}
+
+void RemoveTemporary(const std::string& begins) {
+  for (const std::string& name : ListFolder(kTemporaryFolder).value_or(std::vector<std::string>())) {
+    if (!absl::StartsWith(name, absl::StrCat(kTemporaryKind, begins))) continue;
+    const std::string path = absl::StrCat(kTemporaryFolder, "/", name);
+    struct stat info = {};
+    // Anybody can make names in there.
+    if (lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == 0) rmdir(path.c_str());
+  }
 }
 
 std::string WhyOnlyForRoot(const CriuTraits& traits) {

@@ -65,6 +65,8 @@ struct CriuRestore {
   Account files_as;
   // Files that were opened with O_APPEND have been looked at: they may have any length and permissions.
   bool appended_are_checked = false;
+  // In the name of its folder in /tmp, where CRIU can do so; see RemoveTemporary(). May be empty.
+  std::string temporary;
   std::vector<CriuInherited> inherited;
   // Asked when all is restored, before the first instruction: not OK ends the processes, and the restore
   // fails with that.
@@ -109,6 +111,13 @@ absl::StatusOr<std::string> FindCriu(const std::string& configured);
 
 // True if CRIU must run as the job's user because root lacks CAP_SYS_RESOURCE here.
 bool CriuMustRunAsUser();
+
+// A restore was begun with this folder as CriuRestore::work_folder.
+bool HasRestored(const std::string& work_folder);
+
+// Removes the folders in /tmp of restores whose CRIU was ended by force: root's own and empty ones, whose
+// CriuRestore::temporary begins with this. None of these CRIUs may live. Takes as long as /tmp is.
+void RemoveTemporary(const std::string& begins);
 
 // Why CRIU did not do what it was asked for.
 struct CriuRefusal {

@@ -199,7 +199,7 @@ class Echo {
 
 TEST_F(DumpTest, AConnectionToOutsideGoesOnAfterACheckpoint) {
   const Echo echo;
-  LaunchCounter(Counter({"-o", echo.port()}));
+  LaunchCounter(Somebodys({"-o", echo.port()}));
   Dump(2, "1.1", true);
   AwaitPhase(v1::PREPARED);
   Commit(2);
@@ -211,7 +211,7 @@ TEST_F(DumpTest, AConnectionToOutsideGoesOnAfterACheckpoint) {
 // Its packets were being kept from it.
 TEST_F(DumpTest, AConnectionToOutsideGoesOnAfterTheDeathOfItsCriu) {
   const Echo echo;
-  LaunchCounter(Counter({"-o", echo.port()}));
+  LaunchCounter(Somebodys({"-o", echo.port()}));
   ASSERT_TRUE(ArmFaults("agent.dump.frozen=kill-criu", "", {}).ok());
   Dump(2, "1.1");
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("1 of its sockets in repair mode"));

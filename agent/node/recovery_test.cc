@@ -141,7 +141,7 @@ TEST_F(RecoveryTest, ATaskWithoutAgentAndCriuIsHeldUntilItsConnectionsWork) {
   RunAndKillAt(
       v1::PREPARED,
       [&] {
-        LaunchCounter(Counter({"-c"}));
+        LaunchCounter(Somebodys({"-c"}));
         Dump(2, "1.1");
       },
       [&] {

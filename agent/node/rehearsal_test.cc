@@ -136,6 +136,7 @@ TEST_F(RehearsalTest, NorIsACriuThatDies) {
   ExpectThatItRunsToItsEnd();
 }
 
+// In which it makes mounts.
 bool CriuHasFolders() {
   const std::filesystem::directory_iterator all("/tmp");
   return std::any_of(begin(all), end(all), [](const auto& entry) {
@@ -153,7 +154,7 @@ TEST_F(RehearsalTest, ACriuThatDiesLeavesNoFolder) {
   EXPECT_TRUE(PollUntil([] { return !CriuHasFolders(); }, kPatience));
 }
 
-TEST_F(RehearsalTest, NorDoesOneThatDiesWithItsAgentWhenTheTaskIsForgotten) {
+TEST_F(RehearsalTest, WhatOneHasLeftGoesWithItsTaskAndNothingElse) {
   const std::string name = NameOutside(std::to_string(job_) + ".1.0", cluster());
   LaunchCounter(Counter());
   Checkpoint(2, "1.1");

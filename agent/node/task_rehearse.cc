@@ -66,6 +66,7 @@ absl::Status Task::Rehearse(const agent::TaskRecord& record, const std::string& 
   request.mutable_restore()->set_pipes(PipesToText(RecordPipes(init)));
   const absl::Status status = RunRehearsal(host_.options.shim_path, RehearsalFolder(), request,
                                            std::min(PatienceFor(memory), most), stop);
+  // Of this one alone: the next may be under way by then.
   if (!status.ok())
     host_.leftovers.Add(record.spec().uid(), [temporary] { RemoveTemporary(temporary + "."); });
   if (absl::IsAborted(status)) return status;

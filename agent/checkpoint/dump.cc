@@ -72,18 +72,24 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
   dump.image_folder = draft->path();
   dump.work_folder = plan.work_folder;
   dump.cgroup = plan.cgroup;
+  dump.hold = plan.hold;
   dump.keep_running = plan.keep_running;
   dump.skip_network_lock = ConnectionsStayInside(plan.init);
   dump.user = plan.user;
   dump.abandon = &abandon;
 
-  // The processes run the moment that CRIU is ended, so nothing else is waited for.
   std::atomic<int> repaired{0};
-  const auto repair = [&] {
+  const auto let_go = [&] {
     pollfd ended{init.get(), POLLIN, 0};
     if (poll(&ended, 1, 0) == 0) repaired += EndRepair(plan.init);
+    EndHold(plan.hold);
   };
-  dump.on_end = repair;
+  // Where they are not held the processes run the moment that CRIU is ended, so nothing else is waited for.
+  // Where they are, those that may be about to end do not run on.
+  std::atomic<bool> committing{false};
+  dump.on_end = [&] {
+    if (!committing || plan.keep_running || plan.hold.empty()) let_go();
+  };
   // What comes later comes from outside, to a job that is away, as after the dump. They may read it at the
   // next try.
   dump.on_stopped = [&] {
@@ -121,6 +127,7 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());
     SIDING_RETURN_IF_ERROR(observer.OnPrepared(manifest, held));
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.decided: the image is to count">());
+    committing = true;
     const auto remembered = [&]() -> absl::Status {
       SIDING_RETURN_IF_ERROR(
           FaultAtCriu<
@@ -150,7 +157,7 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
       RemoveSharedMemory(shared, plan.account, plan.shared_mark);
     return absl::OkStatus();
   }
-  if (!status.ok()) repair();
+  if (!status.ok()) let_go();
   if (committed) return absl::OkStatus();
   status = AfterRepair(status, repaired);
   const absl::Status untraced = AwaitCriuGone(plan.init, plan.work_folder, kUntracedPatience);

@@ -36,6 +36,7 @@ struct DumpPlan {
   // That CRIU joins; may be empty. It must not be ended together with the agent: CRIU has to undo what it
   // has begun, otherwise processes may die.
   std::string cgroup;
+  std::string hold;  // see CriuDump
   bool keep_running = false;
   Duration commit_patience{0};  // see CommitPatience() in dump_steps.h
   CriuUser user;

@@ -39,7 +39,9 @@ class FaultyCriu final : public Criu {
     SIDING_RETURN_IF_ERROR(dump.on_stopped());
     SIDING_RETURN_IF_ERROR(WriteFileAtomically(dump.image_folder + "/pages-1.img", "pages"));
     while_frozen();
-    SIDING_RETURN_IF_ERROR(post_dump([this] { return held; }));
+    const absl::Status asked = post_dump([this] { return held; });
+    if (!held.ok() || !after.ok()) dump.on_end();
+    SIDING_RETURN_IF_ERROR(asked);
     at_the_end();
     return after;
   }
@@ -205,6 +207,30 @@ TEST_F(RunDumpTest, ATaskThatIsToRunOnIsNotHeldForTheRecord) {
   EXPECT_THAT(observer_.steps, ElementsAre("prepared", "committing"));
 }
 
+// What a CRIU holds a task by that is about to die.
+class Hold {
+ public:
+  explicit Hold(const std::string& folder) : folder_(folder + "/cgroup") {
+    EXPECT_TRUE(std::filesystem::create_directory(folder_));
+    EXPECT_TRUE(WriteFileAtomically(file(), "1").ok());
+  }
+  const std::string& folder() const { return folder_; }
+  bool ended() const { return ReadFile(file()).value() == "0"; }
+
+ private:
+  std::string file() const { return folder_ + "/cgroup.freeze"; }
+  const std::string folder_;
+};
+
+TEST_F(RunDumpTest, ATaskWhoseCriuHasDiedIsLetGo) {
+  const Hold hold(folder_);
+  plan_.hold = hold.folder();
+  criu_.held = absl::UnavailableError("criu is dead");
+  observer_.decision = criu_.held;
+  EXPECT_FALSE(Run().ok());
+  EXPECT_TRUE(hold.ended());
+}
+
 class LeavingTest : public RunDumpTest {
  protected:
   LeavingTest() {
@@ -238,6 +264,22 @@ TEST_F(LeavingTest, ButNotForEver) {
   EXPECT_EQ(Run().message(), "disk full");
   EXPECT_THAT(Images(), IsEmpty());
   EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(LeavingTest, DoesNotRunOnWhenCriuDiesAfterTheCommit) {
+  const Hold hold(folder_);
+  plan_.hold = hold.folder();
+  criu_.after = absl::UnavailableError("criu ended");
+  EXPECT_TRUE(Run().ok());
+  EXPECT_FALSE(hold.ended());
+}
+
+TEST_F(LeavingTest, RunsOnWhenCriuDiesBefore) {
+  const Hold hold(folder_);
+  plan_.hold = hold.folder();
+  criu_.held = absl::UnavailableError("criu is dead");
+  EXPECT_FALSE(Run().ok());
+  EXPECT_TRUE(hold.ended());
 }
 
 TEST_F(LeavingTest, IsNotHeldWhenTheCheckpointIsCalledOff) {

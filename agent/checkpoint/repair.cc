@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/os/cgroups.h"
 #include "agent/os/held.h"
 #include "agent/os/processes.h"
 #include "common/files.h"
@@ -58,6 +59,11 @@ int EndRepair(pid_t root) {
     }
   }
   return ended;
+}
+
+void EndHold(const std::string& cgroup) {
+  // One that is not there any more has no processes.
+  if (!cgroup.empty()) WriteCgroupFile(cgroup + "/cgroup.freeze", "0").IgnoreError();
 }
 
 }  // namespace siding

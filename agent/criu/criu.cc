@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,8 +16,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "agent/criu/swrk.h"
 #include "agent/os/processes.h"
+#include "common/directory.h"
 #include "common/fault.h"
 #include "common/files.h"
 #include "common/status.h"
@@ -27,7 +30,7 @@ namespace {
 constexpr char kInstalled[] = "/opt/siding/sbin/criu";
 constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
-constexpr char kActsOnFilesAsUser[] = "files-as-user-6";  // what the patch says in the place of a name
+constexpr char kActsOnFilesAsUser[] = "files-as-user-7";  // what the patch says in the place of a name
 constexpr char kActsAsUserSomehow[] = "files-as-user-";
 constexpr Duration kDumpUndoPatience = std::chrono::seconds(10);
 constexpr char kPasses[] = "siding/passes";
@@ -35,6 +38,7 @@ constexpr char kRefused[] = "siding/refused";
 constexpr char kLacksAFile[] = "siding/lacks-a-file";
 constexpr char kDumpLog[] = "criu-dump.log";
 constexpr char kRestoreLog[] = "criu-restore.log";
+constexpr char kTemporaryFolder[] = "/tmp", kTemporaryKind[] = ".criu.mntns.";
 
 absl::StatusOr<UniqueFd> OpenFolder(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -125,6 +129,24 @@ std::vector<std::string> InOne(const std::string& cgroup) {
   return cgroup.empty() ? std::vector<std::string>() : std::vector<std::string>{cgroup};
 }
 
+// What deploy/criu-files-as-user.patch reads.
+constexpr char kFilesAs[] = "CRIU_FILES_AS", kAppendedChecked[] = "CRIU_APPENDED_CHECKED",
+               kHold[] = "CRIU_HOLD_CGROUP", kTemporary[] = "CRIU_TEMPORARY";
+
+CriuSettings SettingsOf(const CriuDump& dump) {
+  return {{kFilesAs, ""}, {kAppendedChecked, ""}, {kHold, dump.hold}, {kTemporary, ""}};
+}
+
+CriuSettings SettingsOf(const CriuRestore& restore) {
+  const Account& user = restore.files_as;
+  const std::string groups = absl::StrJoin(user.groups, ",");
+  const std::string as = absl::StrCat(user.uid, ":", user.gid, groups.empty() ? "" : ",", groups);
+  return {{kFilesAs, user.uid == 0 ? "" : as},
+          {kAppendedChecked, restore.appended_are_checked ? "1" : ""},
+          {kHold, ""},
+          {kTemporary, restore.temporary}};
+}
+
 class SwrkCriu final : public Criu {
  public:
   explicit SwrkCriu(std::string path) : path_(std::move(path)) {}
@@ -159,7 +181,8 @@ class SwrkCriu final : public Criu {
     options.add_external(kAllMountsExternal);
     options.set_pid(dump.pid);
     options.set_leave_running(dump.keep_running);
-    if (dump.skip_network_lock) options.set_network_lock(criu::SKIP);
+    // Not by iptables, whose rules stay when CRIU is killed.
+    options.set_network_lock(dump.skip_network_lock ? criu::SKIP : criu::NFTABLES);
     // A removed file that has another name elsewhere: the extra link may only stay behind if the process
     // ends. It is made by a name, as root.
     options.set_link_remap(!dump.keep_running && dump.user.uid == 0);
@@ -170,8 +193,8 @@ class SwrkCriu final : public Criu {
     bool asked = false;
     absl::StatusOr<criu::Response> response = absl::UnknownError("");
     {
-      SIDING_ASSIGN_OR_RETURN(
-          Swrk swrk, Swrk::Start(path_, dump.user, InOne(dump.cgroup), {}, {}, false, Swrk::For::kDump));
+      SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, dump.user, InOne(dump.cgroup), {},
+                                                     SettingsOf(dump), Swrk::For::kDump));
       const EndWatch watch(swrk.pid(), dump.on_end);
       const CriuOfThisThread criu(swrk.pid());
       SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.dump: criu is about to be told to dump">());
@@ -210,8 +233,8 @@ class SwrkCriu final : public Criu {
       handed_over.push_back(inherited.fd);
     }
     unlink((restore.work_folder + "/" + kRestoreLog).c_str());
-    SIDING_ASSIGN_OR_RETURN(Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroups, handed_over,
-                                                   restore.files_as, restore.appended_are_checked));
+    SIDING_ASSIGN_OR_RETURN(
+        Swrk swrk, Swrk::Start(path_, restore.user, restore.cgroups, handed_over, SettingsOf(restore)));
     const CriuOfThisThread criu(swrk.pid());
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"criu.restore: criu is about to be told to restore">());
     Verdict verdict(restore.may_resume);
@@ -262,6 +285,20 @@ absl::StatusOr<std::string> FindCriu(const std::string& configured) {
   }
   return absl::NotFoundError(
       absl::StrCat("there is no criu: not in $SIDING_CRIU, ", kInstalled, " or $PATH"));
+}
+
+bool HasRestored(const std::string& work_folder) {
+  return access((work_folder + "/" + kRestoreLog).c_str(), F_OK) == 0;
+}
+
+void RemoveTemporary(const std::string& begins) {
+  for (const std::string& name : ListFolder(kTemporaryFolder).value_or(std::vector<std::string>())) {
+    if (!absl::StartsWith(name, absl::StrCat(kTemporaryKind, begins))) continue;
+    const std::string path = absl::StrCat(kTemporaryFolder, "/", name);
+    struct stat info = {};
+    // Anybody can make names in there.
+    if (lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == 0) rmdir(path.c_str());
+  }
 }
 
 std::string WhyOnlyForRoot(const CriuTraits& traits) {

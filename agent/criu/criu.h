@@ -33,10 +33,14 @@ struct CriuDump {
   std::string cgroup;        // folder that CRIU joins; may be empty
   bool keep_running = false;
   bool skip_network_lock = false;  // no connection leads out of the tree: packets need not be kept from it
+  // Of cgroup v2, with all of the tree in it; may be empty. CRIU freezes it before it puts connections into
+  // repair mode, and thaws it when it lets go of the processes: see EndHold() for a CRIU that is ended
+  // between.
+  std::string hold;
   CriuUser user;
   // Set from another thread to stop CRIU: it is asked to undo what it has begun, and ended by force if it
-  // does not within ten seconds. The job runs on either way; after the latter its sockets may need
-  // EndRepair().
+  // does not within ten seconds. After the latter its sockets may need EndRepair(), and then its processes
+  // EndHold().
   const std::atomic<bool>* abandon = nullptr;
   // Called on another thread as soon as CRIU has ended, however it did; not after Dump() has returned.
   std::function<void()> on_end;
@@ -61,6 +65,8 @@ struct CriuRestore {
   Account files_as;
   // Files that were opened with O_APPEND have been looked at: they may have any length and permissions.
   bool appended_are_checked = false;
+  // In the name of its folder in /tmp, where CRIU can do so; see RemoveTemporary(). May be empty.
+  std::string temporary;
   std::vector<CriuInherited> inherited;
   // Asked when all is restored, before the first instruction: not OK ends the processes, and the restore
   // fails with that.
@@ -105,6 +111,13 @@ absl::StatusOr<std::string> FindCriu(const std::string& configured);
 
 // True if CRIU must run as the job's user because root lacks CAP_SYS_RESOURCE here.
 bool CriuMustRunAsUser();
+
+// A restore was begun with this folder as CriuRestore::work_folder.
+bool HasRestored(const std::string& work_folder);
+
+// Removes the folders in /tmp of restores whose CRIU was ended by force: root's own and empty ones, whose
+// CriuRestore::temporary begins with this. None of these CRIUs may live. Takes as long as /tmp is.
+void RemoveTemporary(const std::string& begins);
 
 // Why CRIU did not do what it was asked for.
 struct CriuRefusal {

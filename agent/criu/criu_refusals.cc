@@ -49,8 +49,9 @@ constexpr Known kKnown[] = {
      "one of its processes has a socket of protocol $0, which cannot be saved"},
     {"Can't dump * inet socket *",
      "one of its processes has an internet socket of type $0, which cannot be saved"},
+    {"State of TCP connection * has changed *", "a TCP connection is just being made or closed", true},
     {"Failed to lock TCP connection *",
-     "the packets of its TCP connections could not be held back (by iptables or nftables of this node)"},
+     "the packets of its TCP connections could not be held back (by nftables of this node)"},
     // Unix sockets.
     {"External socket is used. *", kOutsideSocket},
     {"Can't dump half of stream unix connection. name: *; peer name: (null)", kOutsideSocket},

@@ -14,8 +14,8 @@
 #include <array>
 #include <cerrno>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "agent/os/processes.h"
 #include "common/status.h"
 
@@ -66,20 +66,15 @@ void BeEndedLast() {
   close(fd);
 }
 
-// Ours, and what the patch reads: on whose behalf CRIU is to act on files, "uid:gid[,gid...]", and whether it
-// is to compare those that were opened with O_APPEND.
-std::vector<std::string> Environment(const Account& files_as, bool appended_are_checked) {
-  constexpr absl::string_view kFilesAs = "CRIU_FILES_AS=", kAppendedChecked = "CRIU_APPENDED_CHECKED=";
+std::vector<std::string> Environment(const CriuSettings& settings) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (absl::StartsWith(*entry, kFilesAs) || absl::StartsWith(*entry, kAppendedChecked)) continue;
-    environment.emplace_back(*entry);
+    const absl::string_view text = *entry;
+    if (!settings.contains(std::string(text.substr(0, text.find('='))))) environment.emplace_back(text);
   }
-  if (files_as.uid != 0) {
-    environment.push_back(absl::StrCat(kFilesAs, files_as.uid, ":", files_as.gid));
-    for (gid_t group : files_as.groups) absl::StrAppend(&environment.back(), ",", group);
+  for (const auto& [name, value] : settings) {
+    if (!value.empty()) environment.push_back(absl::StrCat(name, "=", value));
   }
-  if (appended_are_checked) environment.push_back(absl::StrCat(kAppendedChecked, "1"));
   return environment;
 }
 
@@ -87,7 +82,7 @@ std::vector<std::string> Environment(const Account& files_as, bool appended_are_
 
 absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user,
                                  const std::vector<std::string>& cgroups, const std::vector<int>& handed_over,
-                                 const Account& files_as, bool appended_are_checked, For what) {
+                                 const CriuSettings& settings, For what) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return ErrnoError(errno, "socketpair");
@@ -101,9 +96,9 @@ absl::StatusOr<Swrk> Swrk::Start(const std::string& path, const CriuUser& user,
   const int last_fd = kFirstHandedOver + static_cast<int>(handed_over.size()) - 1;
   // Allocated before the fork.
   std::vector<int> copies(handed_over.size());
-  const std::vector<std::string> settings = Environment(files_as, appended_are_checked);
+  const std::vector<std::string> variables = Environment(settings);
   std::vector<char*> environment;
-  for (const std::string& setting : settings) environment.push_back(const_cast<char*>(setting.c_str()));
+  for (const std::string& variable : variables) environment.push_back(const_cast<char*>(variable.c_str()));
   environment.push_back(nullptr);
   const pid_t pid = fork();
   if (pid < 0) return ErrnoError(errno, "fork");

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@
 
 namespace siding {
 
+// Variables of its environment, by name; empty: not set.
+using CriuSettings = std::map<std::string, std::string>;
+
 class Swrk {
  public:
   // What it is started for. The death of a dump leaves sockets in repair mode, or a process in the middle of
@@ -25,12 +29,12 @@ class Swrk {
   enum class For { kAnything, kDump };
   // CRIU's numbers of the descriptors that it is handed over begin here.
   static constexpr int kFirstHandedOver = 4;
-  // Starts `path`, as the given user, in the given cgroups, with copies of some descriptors.
-  // `files_as` and `appended_are_checked`: see CriuRestore.
+  // Starts `path`, as the given user, in the given cgroups, with copies of some descriptors, and with
+  // `settings` in its environment, beside ours.
   static absl::StatusOr<Swrk> Start(const std::string& path, const CriuUser& user,
                                     const std::vector<std::string>& cgroups,
-                                    const std::vector<int>& handed_over = {}, const Account& files_as = {},
-                                    bool appended_are_checked = false, For what = For::kAnything);
+                                    const std::vector<int>& handed_over = {},
+                                    const CriuSettings& settings = {}, For what = For::kAnything);
   Swrk(Swrk&& other) noexcept : pid_(other.pid_), socket_(std::move(other.socket_)) { other.pid_ = 0; }
   Swrk& operator=(Swrk&&) = delete;
   // Closes the socket, which makes CRIU undo whatever is not finished, and waits for its end.

@@ -37,7 +37,7 @@ class SwrkTest : public testing::Test {
                                         Duration patience = Duration(0)) {
     const std::string program = folder_ + "/criu";
     EXPECT_TRUE(WriteFileAtomically(program, "#!/bin/sh\nfolder=" + folder_ + "\n" + script, 0755).ok());
-    auto swrk = Swrk::Start(program, {}, {}, {}, {}, false, Swrk::For::kDump);
+    auto swrk = Swrk::Start(program, {}, {}, {}, {}, Swrk::For::kDump);
     if (!swrk.ok()) return swrk.status();
     criu::Request request;
     request.set_type(criu::VERSION);

@@ -1,6 +1,9 @@
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "agent/node/host_fixture.h"
 #include "agent/os/processes.h"
@@ -159,6 +162,62 @@ TEST_F(DumpTest, ConnectionsOfAJobWorkAfterTheDeathOfItsCriu) {
   OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
   ExpectCompleteOutput();
+}
+
+// A server outside of the job that sends back what it gets on one connection.
+class Echo {
+ public:
+  Echo() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener_.get(), 1), 0);
+    EXPECT_EQ(getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = std::to_string(ntohs(address.sin_port));
+    thread_ = std::thread([this] {
+      const UniqueFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      for (char text; recv(connection.get(), &text, 1, 0) == 1;)
+        send(connection.get(), &text, 1, MSG_NOSIGNAL);
+    });
+  }
+  // When the job has ended.
+  ~Echo() {
+    shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+  Echo(const Echo&) = delete;
+  Echo& operator=(const Echo&) = delete;
+  const std::string& port() const { return port_; }
+
+ private:
+  const UniqueFd listener_;
+  std::string port_;
+  std::thread thread_;
+};
+
+TEST_F(DumpTest, AConnectionToOutsideGoesOnAfterACheckpoint) {
+  const Echo echo;
+  LaunchCounter(Somebodys({"-o", echo.port()}));
+  Dump(2, "1.1", true);
+  AwaitPhase(v1::PREPARED);
+  Commit(2);
+  AwaitPhase(v1::RUNNING);
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+}
+
+// Its packets were being kept from it.
+TEST_F(DumpTest, AConnectionToOutsideGoesOnAfterTheDeathOfItsCriu) {
+  const Echo echo;
+  LaunchCounter(Somebodys({"-o", echo.port()}));
+  ASSERT_TRUE(ArmFaults("agent.dump.frozen=kill-criu", "", {}).ok());
+  Dump(2, "1.1");
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("1 of its sockets in repair mode"));
+  ASSERT_TRUE(ArmFaults("", "", {}).ok());
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
 }
 
 TEST_F(DumpTest, ConnectionsOfAJobWorkAfterItsRestore) {

@@ -6,7 +6,9 @@
 
 #include <filesystem>
 
+#include "agent/checkpoint/tracers.h"
 #include "agent/node/host_fixture.h"
+#include "agent/os/freezer.h"
 #include "agent/os/processes.h"
 #include "agent/shim/shim_process.h"
 #include "agent/task/json_file.h"
@@ -23,9 +25,10 @@ class RecoveryTest : public HostTest {
  protected:
   void SetUp() override { NeedCriu(); }
 
-  // Runs `orders` with a host of its own in a child, waits until the task's record shows `phase`, kills the
-  // child.
-  void RunAndKillAt(v1::TaskPhase phase, const std::function<void()>& orders) {
+  // Runs `orders` with a host of its own in a child, waits until the task's record shows `phase`, calls
+  // `before`, kills the child.
+  void RunAndKillAt(
+      v1::TaskPhase phase, const std::function<void()>& orders, const std::function<void()>& before = [] {}) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
@@ -35,6 +38,7 @@ class RecoveryTest : public HostTest {
     }
     EXPECT_TRUE(PollUntil([&] { return Recorded().report().phase() == phase; }, kPatience))
         << Recorded().DebugString();
+    before();
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
   }
@@ -127,6 +131,35 @@ TEST_F(RecoveryTest, DumpingTaskGoesOn) {
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("the agent ended"));
   OpenGate();
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0);
+  ExpectCompleteOutput();
+}
+
+TEST_F(RecoveryTest, ATaskWithoutAgentAndCriuIsHeldUntilItsConnectionsWork) {
+  const Freezer freezer = Freezer::Detect("n1");
+  if (freezer.kind() != FreezerKind::kCgroup2) GTEST_SKIP() << "needs cgroup v2";
+  pid_t criu = 0;
+  RunAndKillAt(
+      v1::PREPARED,
+      [&] {
+        LaunchCounter(Somebodys({"-c"}));
+        Dump(2, "1.1");
+      },
+      [&] {
+        const std::string folder = tasks_folder() + "/" + std::to_string(job_) + ".1.0";
+        criu = FindCriuAtWork(Recorded().init().pid(), folder);
+        ASSERT_GT(criu, 0);
+        kill(criu, SIGSTOP);  // it undoes nothing when the agent is gone
+      });
+  kill(criu, SIGKILL);
+  const agent::ProcessRef init = Recorded().init();
+  ASSERT_TRUE(PollUntil([&] { return FindTraced(init.pid()).empty(); }, kPatience));
+  const std::string name = NameOutside(std::to_string(job_) + ".1.0", Recorded().cluster());
+  EXPECT_TRUE(freezer.IsFrozen(name, init.pid()));
+  StartHost();
+  AwaitFailure(2);
+  AwaitMoreLines();
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED).exit_code(), 0) << "as its connection works";
   ExpectCompleteOutput();
 }
 

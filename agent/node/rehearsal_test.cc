@@ -1,9 +1,12 @@
 // A restore that is rehearsed while the task is frozen for a checkpoint.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "agent/node/host_fixture.h"
+#include "agent/os/fence.h"
+#include "agent/os/names.h"
 #include "agent/os/processes.h"
 #include "agent/task/json_file.h"
 #include "agent/task/task_record.pb.h"
@@ -130,6 +133,58 @@ TEST_F(RehearsalTest, NorIsACriuThatDies) {
     Checkpoint(2, "1.1");
   }
   EXPECT_FALSE(Record().rehearsed());
+  ExpectThatItRunsToItsEnd();
+}
+
+// In which it makes mounts.
+bool CriuHasFolders() {
+  const std::filesystem::directory_iterator all("/tmp");
+  return std::any_of(begin(all), end(all), [](const auto& entry) {
+    return entry.path().filename().string().starts_with(".criu.mntns.");
+  });
+}
+
+TEST_F(RehearsalTest, ACriuThatDiesLeavesNoFolder) {
+  LaunchCounter(Counter());
+  {
+    const FaultOfShims fault("criu.restore.step=kill-criu@3");
+    Checkpoint(2, "1.1");
+  }
+  EXPECT_THAT(Record().report().notes(0), HasSubstr("is not rehearsed: "));
+  EXPECT_TRUE(PollUntil([] { return !CriuHasFolders(); }, kPatience));
+}
+
+TEST_F(RehearsalTest, WhatOneHasLeftGoesWithItsTaskAndNothingElse) {
+  const std::string name = NameOutside(std::to_string(job_) + ".1.0", cluster());
+  LaunchCounter(Counter());
+  Checkpoint(2, "1.1");
+  const std::string of_it = "/tmp/.criu.mntns." + TemporaryName(name, 3) + ".XXXXXX";
+  const std::string of_another = "/tmp/.criu.mntns." + TemporaryName(name + "0", 3) + ".XXXXXX";
+  for (const std::string& folder : {of_it, of_another}) ASSERT_TRUE(MakeDirectories(folder).ok());
+  OpenGate();
+  AwaitPhase(v1::EXITED);
+  v1::ToAgent forget = Command(4);
+  forget.mutable_forget();
+  // Refused while the end is still being dealt with.
+  const auto gone = [&] {
+    Order(forget);
+    return !std::filesystem::exists(of_it);
+  };
+  EXPECT_TRUE(PollUntil(gone, kPatience));
+  EXPECT_TRUE(std::filesystem::remove(of_another)) << "that is not this task's";
+}
+
+TEST_F(RehearsalTest, OneOfATaskThatUsesMostOfItsMemoryTakesNoneOfThat) {
+  constexpr Bytes kMost{128 << 20};
+  v1::JobSpec spec = Counter({"-m", "96"});
+  spec.mutable_per_node()->set_memory(kMost.value);
+  LaunchCounter(spec);
+  const Fence fence = Fence::Detect("n1", {});
+  if (!fence.problem().empty()) GTEST_SKIP() << fence.problem();
+  const std::string name = NameOutside(std::to_string(job_) + ".1.0", cluster());
+  ASSERT_EQ(fence.For(name).MemoryLimit(), kMost);
+  Checkpoint(2, "1.1");
+  EXPECT_TRUE(Record().rehearsed());
   ExpectThatItRunsToItsEnd();
 }
 

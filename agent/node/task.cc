@@ -246,13 +246,17 @@ void Task::RemoveTraces() {
     spdlog::warn("task {}: {}", name_, std::string(status.message()));
   FaultHere<"agent.forget.cgroup: the cgroup of a forgotten task is gone, its folder is not">();
   bool over = false;
+  uid_t uid = 0;
   {
     MutexLock lock(mutex_);
     // Only after an end of the job's own: after any other it may continue from a checkpoint, here or
     // elsewhere.
     over = record_.report().phase() == v1::EXITED && record_.report().own_end();
+    uid = record_.spec().uid();
   }
   RemovePlainFolder();
+  if (HasRestored(folder_) || HasRestored(RehearsalFolder()))
+    host_.leftovers.Add(uid, [names = TemporaryNames(outside_)] { RemoveTemporary(names); });
   if (over) SetTmpdirAside();
   // Last: an agent that dies before finds the task again, and is told again to forget it.
   host_.forgotten->Take(folder_);

@@ -116,6 +116,7 @@ class Task final : public HostedTask {
   Bytes RoomForDump(pid_t init) const;
   void RaiseFence(Bytes room) ABSL_LOCKS_EXCLUDED(mutex_);
   // task_rehearse.cc.
+  std::string RehearsalFolder() const { return folder_ + "/rehearsal"; }
   bool IsToBeRehearsed(const agent::TaskRecord& record, const v1::Dump& dump) const;
   absl::Status Rehearse(const agent::TaskRecord& record, const std::string& image, Duration most,
                         const std::function<bool()>& stop);

@@ -65,12 +65,13 @@ void Task::DoAdopt() {
   // Or it has been ended with the agent.
   if (const int sockets = EndRepair(init); sockets > 0)
     spdlog::warn("task {}: criu had left {} of its sockets in repair mode, which is ended", name_, sockets);
+  const agent::TaskRecord record = Record();
+  const bool frozen = record.frozen();
+  if (!frozen) EndHold(freezer().HoldCgroup(outside_));
   if (!IsAlive(init, known.start_time())) {
     // Without a watcher there is nobody to hear it from.
     if (watcher_.joinable() ? AwaitWord(known, kUntracedPatience) : WaitEnded(kUntracedPatience)) return;
   }
-  const agent::TaskRecord record = Record();
-  const bool frozen = record.frozen();
   // Frozen or about to be, and nothing says how far that went: what is observed counts.
   const bool is_frozen = frozen && phase == v1::SUSPENDED && freezer().IsFrozen(outside_, init);
   if (frozen && !is_frozen) {

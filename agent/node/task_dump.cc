@@ -51,6 +51,7 @@ void Task::DoDump(v1::ToAgent command) {
     SIDING_RETURN_IF_ERROR(
         freezer().MakeCgroup(outside_).status());  // an earlier version made none for shims
     plan.cgroup = freezer().ShimCgroupPath(outside_);
+    plan.hold = freezer().HoldCgroup(outside_);
     plan.keep_running = command.dump().keep_running();
     plan.commit_patience = CommitPatience(spec.nodes(), plan.keep_running);
     plan.user = host_.UserFor(spec);

@@ -61,9 +61,14 @@ absl::Status Task::Rehearse(const agent::TaskRecord& record, const std::string& 
   *request.mutable_spec() = record.spec();
   request.mutable_restore()->set_image_folder(image);
   request.mutable_restore()->set_criu_path(host_.criu_path);
+  const std::string temporary = TemporaryName(outside_, record.dump().op());
+  request.mutable_restore()->set_temporary(temporary);
   request.mutable_restore()->set_pipes(PipesToText(RecordPipes(init)));
-  const absl::Status status = RunRehearsal(host_.options.shim_path, folder_ + "/rehearsal", request,
+  const absl::Status status = RunRehearsal(host_.options.shim_path, RehearsalFolder(), request,
                                            std::min(PatienceFor(memory), most), stop);
+  // Of this one alone: the next may be under way by then.
+  if (!status.ok())
+    host_.leftovers.Add(record.spec().uid(), [temporary] { RemoveTemporary(temporary + "."); });
   if (absl::IsAborted(status)) return status;
   if (!status.ok() && !IsRefusal(status)) {
     NoteNoRehearsal(std::string(status.message()));

@@ -153,6 +153,7 @@ absl::Status Task::PrepareImage(const v1::ToAgent& command, agent::ShimRequest& 
   }
   order.set_image_folder(*std::move(folder));
   order.set_criu_path(host_.criu_path);
+  order.set_temporary(TemporaryName(outside_, command.op()));
   const auto pipes = manifest->metadata.find(kMetadataPipes);
   if (pipes != manifest->metadata.end()) order.set_pipes(pipes->second);
   if (const auto shared = manifest->metadata.find(kMetadataShared); shared != manifest->metadata.end())

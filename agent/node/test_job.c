@@ -3,6 +3,7 @@
  *   test_job [OPTION...] [STEPS [MILLISECONDS]]
  *     -a          read a byte of its own program asynchronously (io_submit) at every step
  *     -c          make a TCP connection to itself, and use it in the last step
+ *     -o PORT     make one to that port of this machine, and await what it sends back in the last step
  *     -d WHICH    do the rest in a child, and trace its first ("main") or another one of its threads
  * ("thread"), as a debugger does -e FILE     continue until there is FILE, not for STEPS, and make one step
  * more; FILE is looked for, never opened -m MIB      memory to fill with the pattern (default 4) -n FOLDER
@@ -13,7 +14,7 @@
  * is 0 (running) -s MARKER   on SIGUSR1 write MARKER ("-": none, exit with 0) -x CODE     exit code at the
  * end
  *
- * Exits with 99 if the pattern is damaged, with 97 if what -a, -c, -n or -p have made is. */
+ * Exits with 99 if the pattern is damaged, with 97 if what -a, -c, -n, -o or -p have made is. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/aio_abi.h>
@@ -124,6 +125,13 @@ static int Connect(int accepted) {
          (!accepted || (tcp_server = accept(listener, NULL, NULL)) >= 0);
 }
 
+static int ConnectOut(int port) {
+  struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+  tcp_client = tcp_server = socket(AF_INET, SOCK_STREAM, 0);
+  return connect(tcp_client, (struct sockaddr*)&address, sizeof address) == 0;
+}
+
 static int ConnectionWorks(void) {
   char text = 0;
   return write(tcp_client, "x", 1) == 1 && read(tcp_server, &text, 1) == 1 && text == 'x';
@@ -173,13 +181,14 @@ int main(int argc, char** argv) {
   const char* marker = NULL;
   const char* end = NULL;
   char gpu[4096] = "";
-  for (int option; (option = getopt(argc, argv, "acd:e:lm:n:p:r:ugs:x:")) >= 0;) {
+  for (int option; (option = getopt(argc, argv, "acd:e:lm:n:o:p:r:ugs:x:")) >= 0;) {
     if (option == 'a' && !MakeRing("/proc/self/exe")) return 97;
     if ((option == 'c' || option == 'l') && !Connect(option == 'c')) return 97;
     if (option == 'd') TraceTheRest(strcmp(optarg, "thread") == 0);
     if (option == 'e') end = optarg;
     if (option == 'm') mib = atol(optarg);
     if (option == 'n' && !MakeNames(optarg)) return 97;
+    if (option == 'o' && !ConnectOut(atoi(optarg))) return 97;
     if (option == 'p' && !MakePipe(optarg)) return 97;
     if (option == 'r' && open(optarg, O_RDONLY) < 0) return 98;
     if (option == 's') marker = optarg;

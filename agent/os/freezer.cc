@@ -74,6 +74,10 @@ std::string Freezer::ShimCgroupPath(const std::string& task) const {
   return kind_ == FreezerKind::kCgroup2 ? CgroupPath(task) + ".shim" : "";
 }
 
+std::string Freezer::HoldCgroup(const std::string& task) const {
+  return kind_ == FreezerKind::kCgroup2 ? CgroupPath(task) : "";
+}
+
 absl::StatusOr<std::string> Freezer::MakeCgroup(const std::string& task) const {
   for (const std::string& path : {ShimCgroupPath(task), CgroupPath(task)}) {
     if (!path.empty()) SIDING_RETURN_IF_ERROR(MakeDirectories(path));

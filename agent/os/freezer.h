@@ -35,6 +35,9 @@ class Freezer {
   // and not to be killed with everything that a service manager takes for the agent's. Empty with v1, where
   // service managers have a hierarchy of their own, and without cgroups.
   std::string ShimCgroupPath(const std::string& task) const;
+  // The cgroup by which a CRIU holds the task (CriuDump::hold): with v2 the folder that MakeCgroup made, else
+  // empty. What is frozen with v1 cannot be ended.
+  std::string HoldCgroup(const std::string& task) const;
   // OK if it is gone already or there are no cgroups.
   absl::Status RemoveCgroup(const std::string& task) const;
 

@@ -80,4 +80,11 @@ std::string NameOutside(const std::string& task, const std::string& cluster) {
   return cluster.empty() ? task : absl::StrCat(task, ".", cluster);
 }
 
+std::string TemporaryName(const std::string& outside, int64_t op) {
+  return absl::StrCat(TemporaryNames(outside), op);
+}
+
+// As no other task's: there is no '-' in NameOutside().
+std::string TemporaryNames(const std::string& outside) { return outside + "-"; }
+
 }  // namespace siding

@@ -57,4 +57,9 @@ struct ProgramNames {
 // for plain files of encrypted images. `task`: "42.1.0"; `cluster`: that started it, or empty, as above.
 std::string NameOutside(const std::string& task, const std::string& cluster);
 
+// Of what one order makes in /tmp for the task that is so called outside, and what all of a task's begin
+// with.
+std::string TemporaryName(const std::string& outside, int64_t op);
+std::string TemporaryNames(const std::string& outside);
+
 }  // namespace siding

@@ -113,6 +113,7 @@ absl::Status RestoreAndEnd(const std::string& folder) {
   CriuRestore restore;
   restore.image_folder = request.restore().image_folder();
   restore.work_folder = folder;
+  restore.temporary = request.restore().temporary();
   restore.files_as = AccountOf(request.spec().uid(), request.spec().gid());
   bool all_is_restored = false;
   restore.may_resume = [&](pid_t) {

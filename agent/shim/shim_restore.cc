@@ -128,6 +128,7 @@ absl::StatusOr<ShimTask> RestoreTask(const agent::ShimRequest& request, const st
   restore.user = {};
   restore.files_as = account;
   restore.appended_are_checked = files.rotated;
+  restore.temporary = request.restore().temporary();
   restore.may_resume = [&](pid_t init) -> absl::Status {
     SIDING_RETURN_IF_ERROR(OutsideProblem(CheckHeldFiles(init, account)));
     // What has been removed since it was opened.

@@ -9,7 +9,7 @@ from case import ClusterCase, wait_for
 # A process for each way of waiting, which waits so in its first thread and in another one until there is a file GATE, and says how that
 # ended. Those with a time limit wait again and again, a moment or for hours; the others are woken.
 PROGRAM = r"""
-import ctypes, errno, os, select, signal, sys, threading, time
+import ctypes, errno, os, select, signal, socket, sys, threading, time
 gate, kinds = sys.argv[1], sys.argv[2:]
 libc = ctypes.CDLL(None, use_errno=True)
 HOURS = 7200
@@ -65,6 +65,13 @@ def handled(fd, restarts):
         return lambda: libc.read(fd, ctypes.create_string_buffer(1), 1)
     return poll(fd, -1)
 
+def connected(fd):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ends = socket.create_connection(listener.getsockname()), listener.accept()[0]
+    result = said(poll(fd, -1)())
+    ends[0].send(b"x")
+    return result if ends[1].recv(1) == b"x" else "lost"
+
 WAYS = {
     "poll": lambda fd: said(poll(fd, -1)()),
     "poll-hours": lambda fd: said(poll(fd, HOURS * 1000)()),
@@ -77,6 +84,7 @@ WAYS = {
     "epoll": lambda fd: said(epoll(fd)()),
     "handler": lambda fd: said(handled(fd, False)()),
     "handler-restarts": lambda fd: said(handled(fd, True)()),
+    "connected": connected,
 }
 
 def child(kind, fd):
@@ -160,6 +168,14 @@ class Waiting(ClusterCase):
         kinds = {**RESTART, **HANDLERS, "epoll": "woken"}
         job = self.start(kinds)
         self.checkpoint(job, 4)
+        self.assert_undisturbed(job, kinds)
+
+    def test_checkpoints_of_a_job_with_connections_are_not_seen(self):
+        """It is frozen for a moment more, by its cgroup."""
+        kinds = {**RESTART, **HANDLERS, "epoll": "woken", "connected": "woken"}
+        job = self.start(kinds)
+        self.checkpoint(job, 4)
+        self.vacate(job, 1)
         self.assert_undisturbed(job, kinds)
 
     def test_restores_are_not_seen(self):

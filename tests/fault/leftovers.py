@@ -41,6 +41,7 @@ def files(cluster):
     rests += [f"file {folder}/{name}" for folder, _, names in os.walk(cluster.dir) for name in names if ".tmp." in name]
     rests += [f"file {path}" for path in paths("/tmp", "siding-*-job-*")]
     rests += [f"file {path}" for path in paths("/tmp", "siding-removed-*")]
+    rests += [f"folder {path}" for path in paths("/tmp", ".criu.mntns.*")]
     return rests + [f"shared memory {path}" for path in pathlib.Path("/dev/shm").iterdir()]
 
 

@@ -60,11 +60,7 @@ class Connection:
         self.near.sendall(struct.pack("q", number))
         came = b""
         while len(came) < 8:
-            try:
-                part = self.far.recv(8 - len(came))
-            except PermissionError:  # in the moment between the death of a criu and the end of repair mode
-                time.sleep(0.001)
-                continue
+            part = self.far.recv(8 - len(came))
             assert part, "the connection was closed"
             came += part
         assert struct.unpack("q", came)[0] == number, "the connection lost something"

@@ -42,6 +42,15 @@ const PlanStep* EarlyStepOf(const Plan& plan, JobId job) {
   return it == plan.steps.end() ? nullptr : &*it;
 }
 
+std::vector<JobId> AwaitedToEnd(const Plan& plan) {
+  std::vector<JobId> ending = plan.awaited;
+  std::erase_if(ending, [&](JobId id) {
+    return std::any_of(plan.steps.begin(), plan.steps.end(),
+                       [&](const PlanStep& step) { return step.job == id; });
+  });
+  return ending;
+}
+
 TaskId IdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnation(), ref.rank()}; }
 TaskId IdOf(const v1::TaskReport& report) { return IdOf(report.task()); }
 

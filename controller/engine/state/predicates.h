@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "controller/engine/engine.h"
 #include "controller/engine/state/cluster_state.h"
@@ -79,6 +80,9 @@ std::string Cut(const std::string& text);
 std::string Words(const Resources& r);
 // The image of the job that the plan takes in advance; null: none.
 const PlanStep* EarlyStepOf(const Plan& plan, JobId job);
+// Those that the plan waits for until they end. Others of whom it waits for leave by its steps, which come
+// later.
+std::vector<JobId> AwaitedToEnd(const Plan& plan);
 // Each step of a cluster manager's job has so many numbers for its tasks' ranks; 0 is the script's.
 inline constexpr int kRanksPerStep = 65536;
 // The caller is the job's owner, or an operator.

@@ -104,7 +104,9 @@ std::string WaitReasons::WhyRequestWaits(const JobRecord& job) const {
   if (!WaitsForItsNodes(job)) return WhyInQueue(job);
   const Plan& plan = job.plans.back();
   std::string text;
-  if (now > start_by) {
+  if (StartsOverLate(job)) {
+    // What was promised was kept.
+  } else if (now > start_by) {
     text = absl::StrCat("has missed its deadline of ", FormatTime(start_by), ": ");
   } else if (!plan.queued && (!plan.feasible || plan.predicted_start > start_by)) {
     text = absl::StrCat("cannot meet its deadline of ", FormatTime(start_by), ": ");

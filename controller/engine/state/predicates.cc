@@ -109,6 +109,8 @@ bool WaitsForItsNodes(const JobRecord& job) {
   return IsRequest(job) && job.state == JobState::kPending && !job.plans.empty();
 }
 
+bool StartsOverLate(const JobRecord& job) { return job.begun > job.spec.start_by; }
+
 bool IsQueued(const JobRecord& job) { return WaitsForItsNodes(job) && job.plans.back().queued; }
 
 bool RequestStillWants(const DurableState& state, JobId request) {
@@ -184,10 +186,23 @@ bool MayStartOver(const JobRecord& job) {
   return !OwnershipOf(job.spec).siding_ends || !job.first_started || job.spec.methods.Has(Method::kKill);
 }
 
+bool MayStartOverAfterLoss(const JobRecord& job) {
+  if (!OwnershipOf(job.spec).siding_ends || !job.first_started) return true;
+  switch (job.spec.on_node_failure) {
+    case OnNodeFailure::kRequeue:
+      return true;
+    case OnNodeFailure::kPark:
+      return false;
+    case OnNodeFailure::kUnsaid:
+      return job.spec.kind == JobKind::kOnDemand || job.spec.methods.Has(Method::kKill);
+  }
+  return false;
+}
+
 std::string HowToStartOver(const JobRecord& job) {
   return absl::StrCat(
-      "; nothing is left to go on from, and it does not allow kill: to start it from the beginning, "
-      "say sidingctl restart ",
+      "; nothing is left to go on from, and it does not start over by itself (--on-node-failure): to start "
+      "it from the beginning, say sidingctl restart ",
       job.id.value());
 }
 

@@ -105,6 +105,13 @@ absl::Status ParseFiles(const std::string& text, v1::JobSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status ParseOnNodeFailure(const std::string& text, v1::JobSpec& spec) {
+  if (text != "requeue" && text != "park")
+    return absl::InvalidArgumentError(absl::StrCat("'", text, "': expected requeue or park"));
+  spec.set_on_node_failure(text == "park" ? v1::PARK : v1::REQUEUE);
+  return absl::OkStatus();
+}
+
 namespace {
 
 Fields JobFields(v1::JobSpec& spec, Time now) {
@@ -133,6 +140,8 @@ Fields JobFields(v1::JobSpec& spec, Time now) {
       {"checkpoint_interval",
        Parsed([&spec](const std::string& text) { return ParseCheckpointInterval(text, spec); })},
       {"files", Parsed([&spec](const std::string& text) { return ParseFiles(text, spec); })},
+      {"on_node_failure",
+       Parsed([&spec](const std::string& text) { return ParseOnNodeFailure(text, spec); })},
       {"app_marker", TextOf([&spec](const std::string& v) { spec.mutable_app()->set_marker(v); })},
       {"preemptible",
        NamesOf([&spec](const std::vector<std::string>& names) { return SetMethods(names, spec); })},

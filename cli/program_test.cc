@@ -147,6 +147,13 @@ TEST_F(ProgramTest, TheCheckpointIntervalMayBeLeftToSiding) {
   EXPECT_THAT(err_, HasSubstr("--checkpoint-interval: 'often': expected a duration such as 30m, or auto"));
 }
 
+TEST_F(ProgramTest, WhatFollowsANodesFailureMayBeSaid) {
+  EXPECT_EQ(Run({"submit", "--on-node-failure=requeue", "--", "x"}), 0);
+  EXPECT_EQ(service_.submitted.on_node_failure(), v1::REQUEUE);
+  EXPECT_EQ(Run({"submit", "--on-node-failure=wait", "--", "x"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--on-node-failure: 'wait': expected requeue or park"));
+}
+
 TEST_F(ProgramTest, LabelsNeedAValue) {
   EXPECT_EQ(Run({"submit", "--label", "qos", "--", "x"}), 2);
   EXPECT_THAT(err_, HasSubstr("--label 'qos': expected NAME=VALUE"));

@@ -43,6 +43,9 @@ absl::Status CheckHasCounterpart(const v1::JobSpec& job) {
     return NotUnderSlurm("app_marker", "a program that saves itself there ends when it has");
   if (!job.app().restart_command().empty())
     return NotUnderSlurm("restart_command", "it starts a job again with the command that it began with");
+  if (job.on_node_failure() == v1::PARK && !job.methods().empty())
+    return NotUnderSlurm("on_node_failure",
+                         "it starts a job that may be preempted again after a failure, too");
   for (const auto& [name, value] : job.labels()) {
     if (!IsSlurms(name))
       return NotUnderSlurm(absl::StrCat("label ", name), "it knows partition, qos and account");
@@ -175,7 +178,8 @@ absl::StatusOr<std::vector<std::string>> SbatchCommand(const v1::JobSpec& job) {
   Append(words, Times(job));
   if (alone) Append(words, Preemption(job));
   // A site may have Slurm requeue only jobs that ask for it.
-  if (!job.methods().empty()) words.push_back("--requeue");
+  if (!job.methods().empty() || job.on_node_failure() == v1::REQUEUE) words.push_back("--requeue");
+  if (job.on_node_failure() == v1::PARK) words.push_back("--no-requeue");
   words.push_back("--wrap=" + Script(job));
   return words;
 }

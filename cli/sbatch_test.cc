@@ -137,6 +137,16 @@ TEST(Sbatch, HowItMayBePreempted) {
                                 "--siding-files=append", "--siding-max-preemptions=0", "--requeue"));
 }
 
+TEST(Sbatch, WhatFollowsANodesFailureIsSlurmsRequeue) {
+  v1::JobSpec job = Job();
+  job.set_on_node_failure(v1::REQUEUE);
+  EXPECT_THAT(Words(job), Contains("--requeue"));
+  job.set_on_node_failure(v1::PARK);
+  EXPECT_THAT(Words(job), Contains("--no-requeue"));
+  job.add_methods(v1::CHECKPOINT);
+  EXPECT_FALSE(SbatchCommand(job).ok());
+}
+
 TEST(Sbatch, WhatItsGpuCollectivesAreLikeAndThatItMayUseIoUring) {
   v1::JobSpec job = Job();
   job.add_methods(v1::CHECKPOINT);

@@ -54,6 +54,25 @@ absl::StatusOr<GpuCollectives> ParseGpuCollectives(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("'", name, "': expected as-is or drainable"));
 }
 
+std::string ToString(OnNodeFailure what) {
+  switch (what) {
+    case OnNodeFailure::kUnsaid:
+      return "unsaid";
+    case OnNodeFailure::kRequeue:
+      return "requeue";
+    case OnNodeFailure::kPark:
+      return "park";
+  }
+  return "?";
+}
+
+absl::StatusOr<OnNodeFailure> ParseOnNodeFailure(const std::string& name) {
+  for (OnNodeFailure what : {OnNodeFailure::kRequeue, OnNodeFailure::kPark}) {
+    if (ToString(what) == name) return what;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "': expected requeue or park"));
+}
+
 std::string ToString(JobKind kind) { return kind == JobKind::kBatch ? "batch" : "on-demand"; }
 
 void DropContents(JobSpec& spec) {

@@ -95,6 +95,15 @@ enum class GpuCollectives : uint8_t {
 std::string ToString(GpuCollectives collectives);
 absl::StatusOr<GpuCollectives> ParseGpuCollectives(const std::string& name);
 
+// What becomes of a job that has lost all that it had done, its node having failed for instance.
+enum class OnNodeFailure : uint8_t {
+  kUnsaid,   // as kRequeue for a job on demand, and for one that may be killed; else as kPark
+  kRequeue,  // it starts from the beginning by itself
+  kPark,     // it waits until somebody says so
+};
+std::string ToString(OnNodeFailure what);
+absl::StatusOr<OnNodeFailure> ParseOnNodeFailure(const std::string& name);
+
 enum class JobKind : uint8_t { kBatch, kOnDemand };
 std::string ToString(JobKind kind);
 
@@ -121,6 +130,7 @@ struct JobSpec {
   bool auto_checkpoint_interval = false;  // instead: by what an image costs and how often nodes fail
   bool append_files = false;  // files that were open for appending may have been rotated at a restore
   std::optional<int> max_preemptions;
+  OnNodeFailure on_node_failure = OnNodeFailure::kUnsaid;
   std::string cluster_manager;                // that starts its tasks; empty: siding does
   std::map<std::string, std::string> labels;  // what policies may ask for: partition, qos, account, ...
   // On-demand only.

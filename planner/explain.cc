@@ -65,6 +65,10 @@ std::string WhyLate(const Candidate& candidate, Duration within) {
                       FormatDuration(fastest.release));
 }
 
+std::string WhyAwaited(const JobView& job) {
+  return absl::StrCat("is waited for, until it ends by its walltime at ", FormatTime(*job.ends_at));
+}
+
 std::string WhyKept(const Candidate& candidate, Duration within, bool useful) {
   if (!candidate.why_not.empty()) return candidate.why_not;
   if (!useful) return "is on no node that the request could use";

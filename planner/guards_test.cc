@@ -238,6 +238,20 @@ TEST(GuardsTest, AJobThatWillHaveEndedIsNoVictim) {
   EXPECT_EQ(PlanFor({job}, seconds(4)).steps.size(), 1);
 }
 
+TEST(GuardsTest, OfAJobThatEndsByItselfAPlanSaysWhen) {
+  JobView job = MakeJob(1, {0}, {Method::kSuspend});
+  job.ends_at = kNow + seconds(5);
+  EXPECT_EQ(PlanFor({job}, seconds(6)).kept.at(0).reason,
+            "is waited for, until it ends by its walltime at 1970-01-12T13:46:45.000Z");
+}
+
+TEST(GuardsTest, AJobThatEndsTooLateAndCanMakeWayIsNotInTheWay) {
+  JobView job = MakeJob(1, {0}, {Method::kSuspend});
+  job.ends_at = kNow + minutes(5);
+  const Plan plan = PlanFor({job, MakeJob(2, {1}, {})}, seconds(6));
+  EXPECT_THAT(plan.refusal, HasSubstr("in the way: job 2 ("));
+}
+
 TEST(GuardsTest, AnotherJobMakesWayIfTheGuardEndsTooLate) {
   const Snapshot snapshot =
       MakeSnapshot(2, {MakeJob(1, {0}, {Method::kApp}), Young(MakeJob(2, {1}, {Method::kSuspend}))});

@@ -147,11 +147,9 @@ class Planner {
       const bool is_there = std::any_of(job.nodes.begin(), job.nodes.end(),
                                         [&](const NodeId& id) { return eligible_.contains(id); });
       if (!is_there || LeavesBy(problem, job, within)) continue;
-      if (const auto at = LeavesAt(problem, job)) {
-        those.emplace_back(*at, &candidate);
-      } else if (!candidate.why_not.empty() || candidate.from - arrival_ > within) {
-        those.emplace_back(candidate.why_not.empty() ? candidate.from : kForGood, &candidate);
-      }
+      const Time from = candidate.why_not.empty() ? candidate.from : kForGood;
+      if (from - arrival_ <= within) continue;
+      those.emplace_back(std::min(from, LeavesAt(problem, job).value_or(kForGood)), &candidate);
     }
     std::stable_sort(those.begin(), those.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });

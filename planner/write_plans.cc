@@ -183,13 +183,14 @@ class Writer {
     std::vector<JobId> awaited;
     Time last = problem_.arrival;
     const auto add = [&](const JobView& job, Time until) {
-      if (until <= problem_.arrival) return;
       if (std::none_of(job.nodes.begin(), job.nodes.end(), [&](const NodeId& n) { return its.contains(n); }))
         return;
       awaited.push_back(job.id);
       last = std::max(last, until);
     };
-    for (const Victim& v : victims_) add(JobOf(v), problem_.arrival + OptionOf(v).wait);
+    for (const Victim& v : victims_) {
+      if (OptionOf(v).wait > Duration(0)) add(JobOf(v), problem_.arrival + OptionOf(v).wait);
+    }
     for (const JobView& job : snapshot_.jobs) {
       if (!job.releasing_at && LeavesBy(problem_, job, problem_.deadlines.back().within))
         add(job, *job.ends_at);
@@ -339,8 +340,11 @@ class Writer {
       const Candidate& candidate = problem_.candidates[c];
       const bool useful = std::any_of(candidate.job->nodes.begin(), candidate.job->nodes.end(),
                                       [&](const NodeId& id) { return eligible.contains(id); });
-      const PlanKeep keep{candidate.job->id, WhyKept(candidate, problem_.deadlines.back().within, useful)};
-      for (Plan& plan : plans) plan.kept.push_back(keep);
+      const std::string why = WhyKept(candidate, problem_.deadlines.back().within, useful);
+      for (Plan& plan : plans) {
+        const bool awaited = std::binary_search(plan.awaited.begin(), plan.awaited.end(), candidate.job->id);
+        plan.kept.push_back({candidate.job->id, awaited ? WhyAwaited(*candidate.job) : why});
+      }
     }
   }
 

@@ -207,8 +207,8 @@ void AddAdmin(CLI::App& app, Session& session) {
                               absl::StrCat("job ", flags->job, " starts from the beginning"));
               });
   restart->footer(
-      "For a job that cannot be restored. A job that does not allow kill is not started over unless you say "
-      "so. Its earlier checkpoints are not used any more.");
+      "For a job that cannot be restored, and does not start over by itself (submit --on-node-failure). Its "
+      "earlier checkpoints are not used any more.");
   CLI::App* kill =
       AddVerb(app, session, "kill", "end jobs for good", [=, &session] { return Kill(session, *flags); });
   CLI::App* checkpoint =

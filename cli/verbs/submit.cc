@@ -28,7 +28,7 @@ struct SubmitFlags {
   std::optional<int> max_preemptions;
   bool not_preemptible = false, wait = false;
   std::vector<std::string> env, labels, command;
-  std::string walltime, hold, not_before, gpu_collectives, files;
+  std::string walltime, hold, not_before, gpu_collectives, files, on_node_failure;
   bool allow_io_uring = false;
 };
 
@@ -98,6 +98,10 @@ absl::Status SetPreemption(const SubmitFlags& flags, bool from_file, v1::JobSpec
   if (!flags.files.empty()) {
     const absl::Status status = ParseFiles(flags.files, spec);
     if (!status.ok()) return Annotate(status, "--files");
+  }
+  if (!flags.on_node_failure.empty()) {
+    const absl::Status status = ParseOnNodeFailure(flags.on_node_failure, spec);
+    if (!status.ok()) return Annotate(status, "--on-node-failure");
   }
   if (flags.max_preemptions) spec.set_max_preemptions(*flags.max_preemptions);
   return absl::OkStatus();
@@ -197,6 +201,10 @@ void AddFlags(CLI::App& verb, SubmitFlags& f) {
       "been rotated or truncated; default exact");
   verb.add_option("--max-preemptions", f.max_preemptions, "how often it may be preempted")
       ->check(CLI::Range(0, 1'000'000));
+  verb.add_option(
+      "--on-node-failure", f.on_node_failure,
+      "if all that it had done is lost with its node: requeue, it starts over; park, it waits until somebody "
+      "says so; default: requeue if it is on-demand or may be killed");
   verb.add_option("--not-before", f.not_before,
                   "on-demand: announced; it cannot start earlier, +10m or a time");
   verb.add_option("--walltime", f.walltime,

@@ -224,6 +224,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> slow_suspend;    // nodes on which a freeze begins and does not end
   std::string gpu_state_lost;            // said by every task that is to continue after a freeze
   std::set<std::string> fail_resume;     // nodes on which a frozen task cannot continue
+  std::set<std::string> slow_kill;       // nodes on which a task that is to end stays
   std::set<std::string> long_notice;     // nodes on which notice of a freeze does not come to its end
   std::set<std::string> damaged;         // checkpoints whose images do not verify
   std::set<std::string> refused;         // checkpoints that criu does not take
@@ -396,6 +397,7 @@ class FakeCluster final : public AgentLink {
         }
         break;
       case v1::ToAgent::kKill:
+        if (slow_kill.contains(node.value())) break;
         if (report.phase() == v1::EXITED) break;
         report.set_phase(v1::EXITED);
         report.set_exit_signal(15);

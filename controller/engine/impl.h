@@ -85,14 +85,14 @@ struct Deciders {
         watch(c, planning),
         requests(c, recovery, planning, watch, checkpoints),
         admission(c, planning, requests),
-        batch(c, recovery),
+        batch(c, recovery, planning),
         way_backs(c, recovery, admission, checkpoints),
         ended(c),
         walltime(c, admission),
         rescue(c, planning, checkpoints),
         node_loss(c),
         verbs(c, recovery, checkpoints),
-        waits(c, recovery, batch) {}
+        waits(c, recovery, planning, batch) {}
 
   Recovery recovery;
   Planning planning;

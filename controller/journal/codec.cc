@@ -110,6 +110,18 @@ static void from_json(const json& j, GpuCollectives& v) {
   v = *parsed;
 }
 
+static void to_json(json& j, OnNodeFailure v) { j = ToString(v); }
+static void from_json(const json& j, OnNodeFailure& v) {
+  const auto name = j.get<std::string>();
+  if (name == ToString(OnNodeFailure::kUnsaid)) {
+    v = OnNodeFailure::kUnsaid;
+    return;
+  }
+  const auto parsed = ParseOnNodeFailure(name);
+  if (!parsed.ok()) throw std::invalid_argument(std::string(parsed.status().message()));
+  v = *parsed;
+}
+
 static void to_json(json& j, JobKind v) { j = ToString(v); }
 static void from_json(const json& j, JobKind& v) {
   const auto name = j.get<std::string>();
@@ -124,7 +136,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSpec, name, kind, uid, gid, u
                                                 kill_grace, checkpoint_interval, auto_checkpoint_interval,
                                                 max_preemptions, labels, start_by, not_before, hold,
                                                 cluster_manager, notice, gpu_collectives, allow_io_uring,
-                                                append_files, walltime)
+                                                append_files, walltime, on_node_failure)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PlanStep, job, method, tier, nodes, begin, early,
                                                 predicted_release, bytes, loss_node_seconds, reason,
                                                 through_ram, target)

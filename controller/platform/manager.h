@@ -36,6 +36,7 @@ struct ManagedJob {
   int starts = 0;                 // how often it has been started, this time included
   Time submitted;                 // or requeued
   std::optional<Time> started;    // the last time
+  std::optional<Time> ends_by;    // its nodes are free then at the latest, by its time limit
   std::optional<Time> leaves_by;  // the manager makes it make way by itself: it is ended then
   bool can_be_pinned = true;      // the manager can be told on which nodes it is to start
   bool succeeded = false;         // over: and all was well

@@ -130,6 +130,7 @@ v1::JobSpec ToProto(const JobSpec& spec) {
   out.set_gpu_collectives(static_cast<v1::GpuCollectives>(spec.gpu_collectives));
   out.set_allow_io_uring(spec.allow_io_uring);
   out.set_append_files(spec.append_files);
+  out.set_on_node_failure(static_cast<v1::OnNodeFailure>(spec.on_node_failure));
   out.set_checkpoint_interval_us(spec.checkpoint_interval.count());
   out.set_auto_checkpoint_interval(spec.auto_checkpoint_interval);
   if (spec.max_preemptions) out.set_max_preemptions(*spec.max_preemptions);
@@ -248,6 +249,11 @@ absl::StatusOr<JobSpec> FieldsOf(const v1::JobSpec& spec) {
   out.gpu_collectives = static_cast<GpuCollectives>(spec.gpu_collectives());
   out.allow_io_uring = spec.allow_io_uring();
   out.append_files = spec.append_files();
+  if (!v1::OnNodeFailure_IsValid(spec.on_node_failure())) {
+    return BadField("on_node_failure",
+                    absl::StrCat("requeue or park, got number ", static_cast<int>(spec.on_node_failure())));
+  }
+  out.on_node_failure = static_cast<OnNodeFailure>(spec.on_node_failure());
   if (spec.has_max_preemptions()) out.max_preemptions = spec.max_preemptions();
   out.start_by = spec.start_by_earliest() ? kEarliest : FromMicros(spec.start_by_us());
   return out;

@@ -54,6 +54,7 @@ TEST(Wire, AJobSpecComesBackAsItWent) {
   spec.set_gpu_collectives(v1::DRAINABLE);
   spec.set_allow_io_uring(true);
   spec.set_append_files(true);
+  spec.set_on_node_failure(v1::PARK);
   (*spec.mutable_labels())["qos"] = "low";
   (*spec.mutable_env())["A"] = "b";
   const auto model = FromProto(spec);
@@ -66,6 +67,13 @@ TEST(Wire, CollectivesAreOfAKnownKind) {
   spec.set_gpu_collectives(static_cast<v1::GpuCollectives>(7));
   EXPECT_THAT(ErrorOf(spec), HasSubstr("gpu_collectives: expected as-is or drainable, got number 7"));
 }
+
+TEST(Wire, WhatFollowsANodesFailureIsOfAKnownKind) {
+  v1::JobSpec spec = Good();
+  spec.set_on_node_failure(static_cast<v1::OnNodeFailure>(7));
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("on_node_failure: expected requeue or park, got number 7"));
+}
+
 TEST(Wire, HoldIsAWalltimeByAnotherName) {
   v1::JobSpec spec = Good();
   spec.set_on_demand(true);

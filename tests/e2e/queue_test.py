@@ -146,6 +146,18 @@ class Away(ClusterCase):
         self.cluster.wait_state(job, "failed")
         self.assertEqual(self.cluster.job(job)["reason"], "walltime of 1h00m is over")
 
+    def test_a_deadline_waits_for_a_batch_job_that_ends_by_its_walltime(self):
+        job = self.cluster.submit("--workdir", "/", "--output", "/dev/null", "--walltime", "5m", "--not-preemptible", "--",
+                                  "/bin/sleep", "infinity")
+        self.cluster.wait_state(job, "running")
+        express = self.express()
+        self.assertIn(f"until job {job} ends by its walltime at 20", self.cluster.job(express)["waits_for"])
+        self.cluster.kill9_controller()
+        self.cluster.clocks["sidingd"] = "+6m"
+        self.cluster.start_controller()
+        self.cluster.wait_state(job, "failed")
+        self.assert_in_time(express)
+
 
 if __name__ == "__main__":
     unittest.main()

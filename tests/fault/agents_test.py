@@ -208,6 +208,20 @@ class Reboot(AgentsCase):
         self.assert_came_back(job)
 
 
+    def test_an_on_demand_job_gets_another_node_by_its_deadline(self):
+        express = self.express(command=("/bin/sleep", "infinity"))
+        self.assertEqual(self.cluster.wait_state(express, "running")["nodes"], ["machine1"])
+        victim = self.counter()
+        self.wait_counting(victim)
+        self.cluster.ctl("cordon", "machine1")
+        self.cluster.cut_power("machine1")
+        self.cluster.start_machine("machine1")
+        self.cluster.wait_event(express, "restart-needed")
+        self.assertEqual(self.cluster.wait_state(express, "running")["nodes"], ["machine2"])
+        self.cluster.ctl("kill", express)
+        self.assert_counted(victim)
+
+
 class RebootInADump(HeldCase):
     held = "machine1", "agent.dump.sealed", 2
 

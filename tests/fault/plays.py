@@ -64,7 +64,7 @@ class Play:
         self.submit("express", "--start-by", "+10m", *args, nodes=nodes, command=command)
 
     def views(self):
-        """All jobs. One that has lost its task, has nothing to continue from and does not allow kill starts from the beginning only
+        """All jobs. One that has lost its task, has nothing to continue from and may not start over by itself starts from the beginning only
         on order: it is given here."""
         views = self.cluster.jobs()
         for number, view in views.items():

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace siding::simulation {
@@ -138,10 +139,16 @@ void Checks::CheckRefused(const Event& event, const CheckpointChanged& changed) 
                                   " is given up, and criu would take it: ", changed.note));
 }
 
-// A job that has run and did not allow kill starts from the beginning only if somebody said so.
+// A job that has run starts from the beginning only if it may, or if somebody said so.
 void Checks::CheckStartsOver(const Event& event) {
   const JobRecord& job = *Find(event.job);
-  if (job.begun == event.at && !job.spec.methods.Has(Method::kKill) && !restarted_by_user_.contains(job.id))
+  const JobEvent what = std::get<JobMoved>(event.body).event;
+  const bool killed = what == JobEvent::kRequeued;
+  if (job.begun != event.at || restarted_by_user_.contains(job.id)) return;
+  if (!killed && what != JobEvent::kRestartNeeded) return;
+  const bool unasked = job.spec.methods.Has(Method::kKill) || job.spec.kind == JobKind::kOnDemand;
+  const bool parks = job.spec.on_node_failure == OnNodeFailure::kPark && !killed;
+  if (parks || (job.spec.on_node_failure != OnNodeFailure::kRequeue && !unasked))
     lab_.trace.Violate(absl::StrCat(
         "job ", job.id.value(), " starts from the beginning, and nobody said so (", job.restart_reason, ")"));
 }
@@ -293,7 +300,9 @@ void Checks::CheckEndOfJob(const JobRecord& job) {
       const bool refused = job.incarnation == 0 && job.spec.kind == JobKind::kOnDemand;
       const bool meant = ProgramOf(lab_.programs, job.spec.name).fails_at_rank >= 0 && job.exit_code == 1;
       const bool not_launched = job.reason.find("could not be started") != std::string::npos;
-      if (!refused && !meant && !not_launched) violate("has failed, and should not have");
+      const bool over = job.spec.walltime > Duration(0) && job.exit_code == 128 + 15 &&
+                        absl::StrContains(job.reason, "walltime of ");
+      if (!refused && !meant && !not_launched && !over) violate("has failed, and should not have");
       return;
     }
     case JobState::kCancelled:

@@ -20,6 +20,15 @@ MethodSet DrawMethods(Random& random) {
   return methods;
 }
 
+// How long they may run, and what follows the loss of all that they have done. From a source of its own.
+void DrawLimits(Random& random, JobSpec& spec) {
+  if (random.Chance(0.3)) spec.walltime = random.Between(10s, 150s);
+  if (random.Chance(0.3))
+    spec.on_node_failure = random.Chance(0.5) ? OnNodeFailure::kRequeue : OnNodeFailure::kPark;
+  // Without a walltime it is only a forecast, as before walltimes were limits.
+  if (spec.kind == JobKind::kOnDemand && spec.walltime > 0s) spec.hold = spec.walltime;
+}
+
 }  // namespace
 
 void World::DrawTrouble() {
@@ -78,12 +87,15 @@ JobSpec World::DrawSpec() {
   return spec;
 }
 
-void World::DrawJobs() {
+void World::DrawJobs(uint64_t seed) {
   Random& random = lab_.random;
+  Random limits(~seed * 13);
   const int batch = random.Between(2, 10), on_demand = random.Between(0, 6);
   to_submit_ = batch + on_demand;
   for (int i = 0; i < batch; ++i) {
-    lab_.timeline.After(random.Between(0s, 90s), [this, spec = DrawSpec()] { Submit(spec, 0s); });
+    JobSpec spec = DrawSpec();
+    DrawLimits(limits, spec);
+    lab_.timeline.After(random.Between(0s, 90s), [this, spec] { Submit(spec, 0s); });
   }
   for (int i = 0; i < on_demand; ++i) {
     JobSpec spec = DrawSpec();
@@ -92,6 +104,7 @@ void World::DrawJobs() {
     spec.app.reset();
     spec.checkpoint_interval = 0s;
     if (random.Chance(0.5)) spec.hold = lab_.programs.back().work;
+    DrawLimits(limits, spec);
     lab_.timeline.After(random.Between(5s, 200s),
                         [this, spec, within = random.Between(2s, 90s)] { Submit(spec, within); });
   }

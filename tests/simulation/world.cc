@@ -32,7 +32,7 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   lab_.on_delete = [this](const ImageName& name) { checks_->OnDelete(name); };
   MakeNodes();
   DrawBurn(seed);
-  DrawJobs();
+  DrawJobs(seed);
   DrawMishaps();
   DrawPutBack(seed);
   DrawSilence(seed);

@@ -68,7 +68,7 @@ class World {
   // ---- workload.cc ----
   void DrawTrouble();
   void DrawPolicy();
-  void DrawJobs();
+  void DrawJobs(uint64_t seed);
   JobSpec DrawSpec();
   void Submit(JobSpec spec, Duration start_within);
   void AskSomething();

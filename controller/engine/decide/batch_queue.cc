@@ -38,7 +38,7 @@ bool BatchQueue::PlaceWaiting() {
     Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, TiedTo(job)};
     if (ContinuesFromImage(job)) w.only_on = WithoutExited(job, std::move(w.only_on));
     w.avoid = VacatedBy(job);
-    w.at_most = TimeLeft(job);
+    w.at_most = std::max(Duration(0), planning_.TimeLeft(job).value_or(Duration(0)));
     if (const std::set<NodeId>* tried = recovery_.NotOn(job)) {
       if (!w.only_on.empty()) continue;
       w.not_on = *tried;
@@ -89,16 +89,6 @@ bool BatchQueue::ContinuesFromImage(const JobRecord& job) const {
   return job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kCheckpoint;
 }
 
-// The longest time for which it will hold its nodes, from its start or from now; 0: not known. A parked job
-// may take long to be restored.
-Duration BatchQueue::TimeLeft(const JobRecord& job) const {
-  const bool ends = !IsRequest(job) || policy_.after_walltime == AfterWalltime::kEnd;
-  const bool parked = job.state == JobState::kParked;
-  if (job.spec.walltime == Duration(0) || job.preemptible_since || !ends || parked) return Duration(0);
-  const Duration ran = job.state == JobState::kRunning ? RanFor(job, clock_.Now()) : Duration(0);
-  return std::max(Duration(0), job.spec.walltime - ran) + job.spec.kill_grace + kLookForTime;
-}
-
 // Ranks that had ended when the image was made need no room, and their nodes need not be up.
 std::vector<NodeId> BatchQueue::WithoutExited(const JobRecord& job, std::vector<NodeId> tied) const {
   const std::map<int, int>& exited = state_.checkpoints.at(job.checkpoints.back()).exited;
@@ -116,15 +106,13 @@ std::vector<NodeId> BatchQueue::VacatedBy(const JobRecord& job) const {
   return vacated ? job.last_nodes : std::vector<NodeId>();
 }
 
-// By running jobs. Others may take longer to leave than their walltime.
 void BatchQueue::AddReleases(std::vector<NodeRoom>& room) const {
   for (NodeRoom& node : room) {
     for (const auto& [id, rank] : state_.index.On(node.id)) {
       const JobRecord& job = *state_.unfinished.at(id);
-      const bool runs = job.state == JobState::kRunning || job.state == JobState::kStarting;
-      const Duration left = TimeLeft(job);
-      if (runs && left > Duration(0) && !job.exited.contains(rank))
-        node.releases.push_back({left, cluster_.HeldBy(job, node.id)});
+      const std::optional<Duration> left = planning_.TimeLeft(job);
+      if (left && *left > Duration(0) && !job.exited.contains(rank))
+        node.releases.push_back({*left, cluster_.HeldBy(job, node.id)});
     }
   }
 }

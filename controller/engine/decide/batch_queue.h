@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "controller/engine/decide/planning.h"
 #include "controller/engine/decide/recovery.h"
 #include "controller/engine/state/context.h"
 #include "controller/platform/platform.h"
@@ -13,15 +14,15 @@ namespace siding {
 
 class BatchQueue {
  public:
-  BatchQueue(const Context& c, Recovery& recovery)
+  BatchQueue(const Context& c, Recovery& recovery, const Planning& planning)
       : state_(c.state),
         policy_(c.policy),
-        clock_(c.clock),
         platform_(c.platform),
         cluster_(c.cluster),
         accounts_(c.accounts),
         recorder_(c.recorder),
-        recovery_(recovery) {}
+        recovery_(recovery),
+        planning_(planning) {}
 
   // The first job that waits for room, behind which others wait, as of the last PlaceWaiting(); 0: none.
   JobId head() const { return queue_head_; }
@@ -33,7 +34,6 @@ class BatchQueue {
 
  private:
   bool ContinuesFromImage(const JobRecord& job) const;
-  Duration TimeLeft(const JobRecord& job) const;
   std::vector<NodeId> WithoutExited(const JobRecord& job, std::vector<NodeId> tied) const;
   std::vector<NodeId> VacatedBy(const JobRecord& job) const;
   void AddReleases(std::vector<NodeRoom>& room) const;
@@ -41,12 +41,12 @@ class BatchQueue {
 
   const ClusterState& state_;
   const Policy& policy_;
-  const Clock& clock_;
   Platform& platform_;
   const ClusterView& cluster_;
   const NodeAccounts& accounts_;
   Recorder& recorder_;
   Recovery& recovery_;
+  const Planning& planning_;
   JobId queue_head_;  // see head()
 };
 

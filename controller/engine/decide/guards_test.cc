@@ -20,6 +20,18 @@ class GuardsTest : public EngineTest {
     spec.kill_grace = 1s;
     return spec;
   }
+  // Ends by its walltime, at the latest 3 s later.
+  static JobSpec Limited(Duration walltime, MethodSet methods = {}) {
+    JobSpec spec = Batch(1, methods);
+    spec.walltime = walltime;
+    spec.kill_grace = 1s;
+    return spec;
+  }
+  std::string WhyWaits(JobId job) {
+    std::string why;
+    engine_->Read([&](const ClusterState& state) { why = engine_->WhyWaits(state.jobs.at(job)); });
+    return why;
+  }
   std::string ErrorOf(const JobSpec& spec) {
     return std::string(engine_->Submit(kBob, spec).status().message());
   }
@@ -43,6 +55,97 @@ TEST_F(GuardsTest, ARequestWaitsForADeadlineJobThatWillHaveEnded) {
   cluster_.Exit(first, 0, 0);
   Settle();
   ExpectInTime(second);
+}
+
+TEST_F(GuardsTest, ARequestWaitsForABatchJobThatWillHaveEnded) {
+  AddNodes({"a"});
+  const JobId batch = Submit(Limited(20s));
+  Settle();
+  const JobId express = Submit(OnDemand(1, 10min), kBob);
+  EXPECT_EQ(WhyWaits(express), "waits for node a, until job 1 ends by its walltime at " +
+                                   FormatTime(Job(batch).running_since + 20s + 1s + 2s));
+  Settle(22);
+  EXPECT_EQ(State(batch), JobState::kFailed);
+  ExpectInTime(express);
+}
+
+TEST_F(GuardsTest, ABatchJobThatWillHaveEndedDoesNotMakeWay) {
+  AddNodes({"a"});
+  const JobId batch = Submit(Limited(20s, {Method::kSuspend, Method::kKill}));
+  Settle();
+  const JobId express = Submit(OnDemand(1, 10min), kBob);
+  EXPECT_THAT(Job(express).plans.back().steps, testing::IsEmpty());
+  Settle(22);
+  EXPECT_EQ(Job(batch).preemptions, 0);
+  ExpectInTime(express);
+}
+
+TEST_F(GuardsTest, ABatchJobThatEndsTooLateMakesWay) {
+  AddNodes({"a"});
+  const JobId batch = Submit(Limited(10min, {Method::kSuspend}));
+  Settle();
+  const JobId express = Submit(OnDemand(1, 60s), kBob);
+  Settle();
+  EXPECT_EQ(State(batch), JobState::kSuspended);
+  ExpectInTime(express);
+}
+
+TEST_F(GuardsTest, ABatchJobIsWaitedForThroughACheckpointOnSchedule) {
+  AddNodes({"a", "b"});
+  JobSpec spec = Limited(20s, {Method::kCheckpoint});
+  spec.checkpoint_interval = 5s;
+  cluster_.slow_dump = {"a"};
+  const JobId batch = Submit(spec);
+  Settle();
+  const JobId other = Submit(Batch());
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  while (State(batch) != JobState::kDumping) Settle(1);
+  Settle(2);
+  EXPECT_EQ(State(other), JobState::kRunning);
+  EXPECT_EQ(State(express), JobState::kPending);
+}
+
+TEST_F(GuardsTest, ABatchJobThatDoesNotEndInTimeIsNotWaitedFor) {
+  AddNodes({"a", "b"});
+  cluster_.slow_kill = {"a"};
+  const JobId batch = Submit(Limited(10s));
+  const JobId other = Submit(Batch(1, {Method::kSuspend}));
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle(8);
+  ASSERT_EQ(State(batch), JobState::kKilling);
+  EXPECT_EQ(State(other), JobState::kRunning);
+  Settle(6);
+  EXPECT_EQ(State(other), JobState::kSuspended);
+  ExpectInTime(express);
+}
+
+TEST_F(GuardsTest, ABatchJobWhoseNodeDiesIsNotWaitedFor) {
+  AddNodes({"a", "b"});
+  Submit(Limited(20s));
+  const JobId other = Submit(Batch(1, {Method::kSuspend}));
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  EXPECT_EQ(State(other), JobState::kRunning);
+  cluster_.Disconnect("a");
+  Settle(20);
+  EXPECT_EQ(State(other), JobState::kSuspended);
+  ExpectInTime(express);
+}
+
+TEST_F(GuardsTest, ARestartedControllerWaitsForABatchJobToo) {
+  AddNodes({"a"});
+  const JobId batch = Submit(Limited(30s, {Method::kSuspend}));
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  StartController();
+  cluster_.Connect("a");
+  Settle(36);
+  EXPECT_EQ(Job(batch).preemptions, 0);
+  ExpectInTime(express);
 }
 
 TEST_F(GuardsTest, ARequestWaitsForTheEndOfACooldown) {
@@ -241,6 +344,16 @@ TEST_F(EarliestTest, TheEarliestDeadlineIsFoundForTheSubmitter) {
   EXPECT_LE(Job(express).spec.start_by, clock_.Now() + 36s);
   Settle();
   ExpectInTime(express);
+}
+
+TEST_F(EarliestTest, ItFollowsTheEndOfABatchJob) {
+  AddNodes({"a"});
+  const JobId batch = Submit(Limited(20s));
+  Settle();
+  const JobId express = Submit(Earliest(), kBob);
+  const Time end = Job(batch).running_since + 20s + 1s + 2s;
+  EXPECT_GE(Job(express).spec.start_by, end);
+  EXPECT_LE(Job(express).spec.start_by, end + 5s);
 }
 
 TEST_F(EarliestTest, OnFreeNodesItIsAMomentFromNow) {

@@ -464,5 +464,123 @@ TEST_F(LostTest, ThatItIsBackIsRemembered) {
   EXPECT_FALSE(IsLost("a"));
 }
 
+// ---- Jobs of which nothing is left. ----
+
+class NothingLeftTest : public LostTest {
+ protected:
+  static JobSpec Then(OnNodeFailure what, JobSpec spec) {
+    spec.on_node_failure = what;
+    return spec;
+  }
+  JobState AfterItsNodeBurnt(JobSpec spec) {
+    const JobId job = RunningOn("a", std::move(spec));
+    Burn("a");
+    Settle();
+    return State(job);
+  }
+  // A job on demand runs on a, and another job on b.
+  void Fill(Duration within = 60s) {
+    express_ = RunningOn("a", OnDemand(1, within));
+    other_ = RunningOn("b", Batch(1, {Method::kSuspend}));
+  }
+  void SetWhenLate(WhenLate when) {
+    policy_.when_late = when;
+    engine_->SetPolicy(policy_);
+  }
+  std::string WhyWaits(JobId job) {
+    std::string why;
+    engine_->Read([&](const ClusterState& state) { why = engine_->WhyWaits(state.jobs.at(job)); });
+    return why;
+  }
+
+  JobId express_, other_;
+};
+
+TEST_F(NothingLeftTest, AJobOnDemandIsPlannedAgainForItsDeadline) {
+  Fill();
+  Burn("a");
+  Settle();
+  EXPECT_EQ(State(other_), JobState::kSuspended);
+  EXPECT_EQ(State(express_), JobState::kRunning);
+  EXPECT_LE(Job(express_).running_since, Job(express_).spec.start_by);
+}
+
+TEST_F(NothingLeftTest, AJobOnDemandWhoseTasksAreGoneStartsOver) {
+  Fill();
+  cluster_.Vanish(express_);
+  Settle();
+  EXPECT_EQ(State(express_), JobState::kRunning);
+  EXPECT_EQ(Job(express_).incarnation, 2);
+  EXPECT_EQ(State(other_), JobState::kRunning);
+}
+
+TEST_F(NothingLeftTest, OneThatIsToBeParkedWaitsForAWord) {
+  EXPECT_EQ(AfterItsNodeBurnt(Then(OnNodeFailure::kPark, OnDemand(1))), JobState::kParked);
+}
+
+TEST_F(NothingLeftTest, SoDoesABatchJobThatMayBeKilled) {
+  EXPECT_EQ(AfterItsNodeBurnt(Then(OnNodeFailure::kPark, Batch())), JobState::kParked);
+}
+
+TEST_F(NothingLeftTest, OneThatIsToBeParkedMakesWayByAKillAllTheSame) {
+  Fill();
+  const JobId batch = other_;
+  ASSERT_TRUE(engine_->Kill(kAda, batch).ok());
+  const JobId victim = RunningOn("b", Then(OnNodeFailure::kPark, Batch(1, {Method::kKill})));
+  const JobId second = Submit(OnDemand(1), kBob);
+  Settle();
+  EXPECT_EQ(State(second), JobState::kRunning);
+  EXPECT_EQ(State(victim), JobState::kPending);
+}
+
+TEST_F(NothingLeftTest, ABatchJobThatIsNotPreemptibleWaitsForAWord) {
+  EXPECT_EQ(AfterItsNodeBurnt(Batch(1, {})), JobState::kParked);
+}
+
+TEST_F(NothingLeftTest, UnlessItIsToBeRequeued) {
+  EXPECT_EQ(AfterItsNodeBurnt(Then(OnNodeFailure::kRequeue, Batch(1, {}))), JobState::kRunning);
+}
+
+TEST_F(NothingLeftTest, AfterItsDeadlineOthersMakeWayAsSoonAsTheyCan) {
+  Fill(10s);
+  clock_.Advance(1h);
+  Burn("a");
+  Settle(1);
+  EXPECT_THAT(WhyWaits(express_), testing::Not(HasSubstr("missed")));
+  Settle();
+  EXPECT_EQ(State(other_), JobState::kSuspended);
+  EXPECT_EQ(State(express_), JobState::kRunning);
+}
+
+TEST_F(NothingLeftTest, AfterItsDeadlineItWaitsItsTurnWhereThePolicySaysSo) {
+  SetWhenLate(WhenLate::kQueue);
+  Fill(10s);
+  clock_.Advance(1h);
+  Burn("a");
+  Settle(5);
+  EXPECT_EQ(State(express_), JobState::kPending);
+  EXPECT_EQ(State(other_), JobState::kRunning);
+  cluster_.Exit(other_, 0, 0);
+  Settle();
+  EXPECT_EQ(State(express_), JobState::kRunning);
+}
+
+// It was to get a from another job after 30 s, and b became free before.
+TEST_F(NothingLeftTest, AStepOfThePlanForItsFirstStartIsNotOrderedForItsNext) {
+  policy_.min_runtime = 30s;
+  engine_->SetPolicy(policy_);
+  const JobId victim = RunningOn("a", Batch(1, {Method::kSuspend}));
+  const JobId short_one = RunningOn("b", Batch(1, {}));
+  const JobId express = Submit(OnDemand(1), kBob);
+  cluster_.Exit(short_one, 0, 0);
+  Settle();
+  ASSERT_EQ(State(express), JobState::kRunning);
+  Settle(40);
+  cluster_.Vanish(express);
+  Settle();
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_EQ(Job(victim).preemptions, 0);
+}
+
 }  // namespace
 }  // namespace siding

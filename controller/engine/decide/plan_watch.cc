@@ -4,6 +4,7 @@
 
 #include "controller/engine/state/predicates.h"
 #include "controller/platform/ownership.h"
+#include "planner/options.h"
 
 namespace siding {
 namespace {
@@ -33,7 +34,7 @@ bool PlanWatch::StillHolds(const JobRecord& request, const Plan& plan) const {
   std::map<NodeId, Resources> room = accounts_.Room({request.id});
   std::set<const JobRecord*> leaving;
   for (const auto& [id, job] : state_.index.unsettled()) {
-    if (IsReleasing(*job)) leaving.insert(job);
+    if (IsReleasing(*job) && planning_.ExpectedRelease(*job)) leaving.insert(job);
   }
   for (const PlanStep& step : plan.steps) {
     const auto victim = state_.unfinished.find(step.job);
@@ -47,8 +48,9 @@ bool PlanWatch::StillHolds(const JobRecord& request, const Plan& plan) const {
     const JobRecord& job = *victim->second;
     if (IsArriving(job.state) || WillLeave(plan, job)) leaving.insert(&job);
   }
-  for (const auto& [id, other] : state_.index.requests()) {
-    if (planning_.ExpectedEnd(*other)) leaving.insert(other);
+  for (JobId id : AwaitedToEnd(plan)) {
+    const auto job = state_.unfinished.find(id);
+    if (job != state_.unfinished.end() && planning_.ExpectedEnd(*job->second)) leaving.insert(job->second);
   }
   for (const JobRecord* job : leaving) {
     for (int rank : cluster_.LiveRanks(*job)) {
@@ -69,7 +71,8 @@ bool PlanWatch::StillHolds(const JobRecord& request, const Plan& plan) const {
 
 bool PlanWatch::RunsLate(const JobRecord& request, const Plan& plan) const {
   if (!plan.refusal.empty()) return false;
-  const bool awaits_too_long = std::any_of(plan.awaited.begin(), plan.awaited.end(), [&](JobId id) {
+  const std::vector<JobId> ending = AwaitedToEnd(plan);
+  const bool awaits_too_long = std::any_of(ending.begin(), ending.end(), [&](JobId id) {
     const auto job = state_.unfinished.find(id);
     const auto end = job == state_.unfinished.end() ? std::nullopt : planning_.ExpectedEnd(*job->second);
     return end && *end > request.spec.start_by;
@@ -79,7 +82,7 @@ bool PlanWatch::RunsLate(const JobRecord& request, const Plan& plan) const {
     const auto job = state_.unfinished.find(step.job);
     return job != state_.unfinished.end() && !step.early && IsReleasing(*job->second) &&
            job->second->current.request == request.id &&
-           planning_.ExpectedRelease(*job->second) > request.spec.start_by;
+           planning_.ExpectedRelease(*job->second).value_or(kForGood) > request.spec.start_by;
   });
 }
 

@@ -32,6 +32,15 @@ void AddTask(JobView& view, const NodeId& node, Bytes memory, Bytes on_gpus) {
   if (view.per_node.gpus > 0) view.gpu_memory[place] += on_gpus;
 }
 
+// Also while a checkpoint is made after which it goes on. Others may take longer to leave than their
+// walltime.
+bool CountsAsRunning(const JobRecord& job) {
+  const bool is_saved =
+      job.state == JobState::kDumping || job.state == JobState::kCommitting || job.state == JobState::kSaving;
+  return job.state == JobState::kRunning || job.state == JobState::kResuming ||
+         (is_saved && job.current.keep_running && !job.in_ram);
+}
+
 }  // namespace
 
 PlanningTask Planning::TaskFor(JobId id, const JobSpec& spec) const {
@@ -126,8 +135,8 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     // One that arrives has not begun to run yet.
     view.running_since = IsArriving(job.state) ? snapshot.now : job.running_since;
     view.durable_at = job.durable_at;
-    if (IsReleasing(job)) {
-      view.releasing_at = ExpectedRelease(job);
+    view.releasing_at = IsReleasing(job) ? ExpectedRelease(job) : std::nullopt;
+    if (view.releasing_at) {
       view.releasing_for = job.displaced_by;
       view.releasing_to_ram = job.state == JobState::kSuspending;
     } else if (job.state != JobState::kRunning && !IsArriving(job.state)) {
@@ -158,8 +167,11 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
   return snapshot;
 }
 
-Time Planning::ExpectedRelease(const JobRecord& job) const {
+std::optional<Time> Planning::ExpectedRelease(const JobRecord& job) const {
   const Time now = clock_.Now();
+  // Another job may have to make way in its place, and needs its own time for that.
+  if (job.state == JobState::kKilling && job.current.over_limit && now > job.current.predicted + kLookForTime)
+    return std::nullopt;
   Time expected = std::max(job.current.predicted, now);
   // A drain waits for work on the GPUs, for an unknown time.
   if (job.state == JobState::kSuspending && job.spec.per_node.gpus > 0 && job.current.predicted != Time{}) {
@@ -181,14 +193,30 @@ Time Planning::ExpectedRelease(const JobRecord& job) const {
   return expected;
 }
 
-std::optional<Time> Planning::ExpectedEnd(const JobRecord& job) const {
-  if (!IsRequest(job) || !HoldsNodes(job.state) || job.spec.hold == Duration(0)) return std::nullopt;
-  // By this policy it runs on.
-  if (policy_.after_walltime == AfterWalltime::kPreemptible && OwnershipOf(job.spec).siding_limits)
+std::optional<Duration> Planning::TimeLeft(const JobRecord& job) const {
+  if (!CountsAsRunning(job) && job.state != JobState::kPending && job.state != JobState::kStarting)
     return std::nullopt;
-  const Time end =
-      std::max(job.running_since, job.state_since) + job.spec.hold + job.spec.kill_grace + kLookForTime;
-  return end > clock_.Now() ? std::optional(end) : std::nullopt;
+  // By this policy it runs on.
+  if (job.preemptible_since || (IsRequest(job) && policy_.after_walltime == AfterWalltime::kPreemptible &&
+                                OwnershipOf(job.spec).siding_limits))
+    return std::nullopt;
+  const Time now = clock_.Now();
+  if (const ManagedJob* queued = manager_.QueuedAs(job.id); queued != nullptr && queued->ends_by)
+    return *queued->ends_by - now;
+  const Duration limit = job.spec.walltime > Duration(0) ? job.spec.walltime : job.spec.hold;
+  if (limit == Duration(0)) return std::nullopt;
+  Duration left = limit;
+  if (CountsAsRunning(job)) left -= RanFor(job, now);
+  // It is not ended in the middle of a checkpoint.
+  if (job.current.keep_running && job.state != JobState::kRunning)
+    left = std::max(left, job.current.predicted - now);
+  return left + job.spec.kill_grace + kLookForTime;
+}
+
+std::optional<Time> Planning::ExpectedEnd(const JobRecord& job) const {
+  if (!HoldsNodes(job.state)) return std::nullopt;
+  const std::optional<Duration> left = TimeLeft(job);
+  return left && *left > Duration(0) ? std::optional(clock_.Now() + *left) : std::nullopt;
 }
 
 JobView Planning::ViewOf(const JobRecord& job) const {

@@ -28,9 +28,13 @@ class Planning {
   // As these requests see the cluster, their own reservations included.
   Snapshot TakeSnapshot(const std::vector<JobId>& requests) const;
   // What was predicted, or what the dump's own progress says once it has come far enough to say anything.
-  Time ExpectedRelease(const JobRecord& job) const;
-  // Of a deadline job that has said how long it stays: when its nodes are free, the time included that it may
-  // take to end. None: it has not, or is over that, and nobody knows.
+  // None: it was to be ended by its walltime, should be gone by now, and nobody knows when it will be.
+  std::optional<Time> ExpectedRelease(const JobRecord& job) const;
+  // The longest time for which it holds its nodes by its walltime, from its start or from now, the time
+  // included that it may take to end. Below zero: it should be gone. None: it has no walltime, or is in a
+  // state in which that does not count.
+  std::optional<Duration> TimeLeft(const JobRecord& job) const;
+  // When its nodes will be free by its walltime. None: nobody knows.
   std::optional<Time> ExpectedEnd(const JobRecord& job) const;
   // The job as its record describes it, in whatever state it is.
   JobView ViewOf(const JobRecord& job) const;

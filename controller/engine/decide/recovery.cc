@@ -103,7 +103,7 @@ void Recovery::RestoreFailed(const JobRecord& job, int rank, const v1::TaskRepor
 void Recovery::FallBack(const JobRecord& job, const std::string& why) {
   const bool saved = ResumptionOf(state_, job) != Resumption::kBeginning;
   // A start that did not come to its end is made again.
-  if (job.state == JobState::kStarting || (!saved && MayStartOver(job))) return StartOver(job, why);
+  if (job.state == JobState::kStarting || (!saved && MayStartOverAfterLoss(job))) return StartOver(job, why);
   JobMoved move = Moved(JobEvent::kRestoreFailed, why);
   if (!saved) move.reason += HowToStartOver(job);
   if (!saved && !RefusedImagesOf(state_, job).empty())

@@ -6,7 +6,8 @@
 // file of the job is missing, a file system is away, a port is in use, a node is broken. Such an image is
 // kept, and tried again.
 //
-// A job that did not allow kill is not started from the beginning unless its user or an operator asks.
+// A job of which nothing is left to go on from starts from the beginning by itself only if it may
+// (MayStartOverAfterLoss); else its user or an operator has to ask.
 //
 // Used under the engine's lock.
 #pragma once

@@ -464,7 +464,7 @@ TEST_F(RefusedTest, AControllerThatStartsCountsAnew) {
   EXPECT_EQ(StateOf("1.1"), "good");
 }
 
-// ---- From the beginning only if its user or an operator says so. ----
+// ---- From the beginning only if it may, or if its user or an operator says so. ----
 
 TEST_F(FailedTest, ATaskThatIsGoneWithoutAnImageWaitsForAWord) {
   const JobId job = RunOn({"a", "b"});
@@ -478,9 +478,11 @@ TEST_F(FailedTest, ATaskThatIsGoneWithoutAnImageWaitsForAWord) {
   EXPECT_EQ(Launches(), 2);
 }
 
-TEST_F(FailedTest, SoDoesAnOnDemandJobAndThoseThatMadeWayForItGoOnMeanwhile) {
+TEST_F(FailedTest, SoDoesAnOnDemandJobThatIsToBeParkedAndThoseThatMadeWayForItGoOnMeanwhile) {
   const JobId victim = RunOn({"a"});
-  const JobId express = Submit(OnDemand(1), kBob);
+  JobSpec spec = OnDemand(1);
+  spec.on_node_failure = OnNodeFailure::kPark;
+  const JobId express = Submit(spec, kBob);
   Settle();
   ASSERT_EQ(State(express), JobState::kRunning);
   cluster_.Vanish(express);

@@ -61,8 +61,17 @@ void Requests::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
   if (holds && (!plan.feasible || plan.predicted_start >= request.plans.back().predicted_start)) return;
   // For one that waits in a queue no job is preempted, whoever starts it.
   if (IsQueued(request) && policy_.when_late == WhenLate::kQueue && !plan.steps.empty()) return;
-  const bool may_queue =
-      policy_.when_late == WhenLate::kBestEffort || !OwnershipOf(request.spec).queue_starts_requests;
+  // It has lost its node after its deadline, which was kept: it is one of those that come too late.
+  const bool is_over =
+      policy_.when_late == WhenLate::kQueue && StartsOverLate(request) && !plan.steps.empty();
+  if (is_over) {
+    plan = {};
+    plan.request = request.id;
+    plan.refusal = "its deadline has passed";
+    plans.resize(1);
+  }
+  const bool may_queue = is_over || policy_.when_late == WhenLate::kBestEffort ||
+                         !OwnershipOf(request.spec).queue_starts_requests;
   if (!plan.feasible && may_queue && policy_.when_late != WhenLate::kRefuse)
     planning_.Queue(request.spec, plan);
   const bool unchanged = plan.nodes.empty() && !request.plans.empty() && request.plans.back().nodes.empty() &&
@@ -81,7 +90,7 @@ bool Requests::Advance() {
   bool any = false;
   for (const JobRecord* request : waiting) {
     if (manager_.IsAboutToStart(*request)) continue;  // nobody has to leave for it any more
-    any |= !request->plans.empty() && OrderWhatIsDue(request->plans.back());
+    any |= !request->plans.empty() && OrderWhatIsDue(*request);
     if (Grant(*request) || AbandonUnstarted(*request)) {
       any = true;
     } else if (watch_.WantsAnotherPlan(request->id) != nullptr) {
@@ -165,12 +174,14 @@ void Requests::Order(const Plan& plan, const PlanStep& step) {
 
 // Steps that were planned for later and whose time has come. Each is ordered once: the order leaves a trace
 // in the job's record.
-bool Requests::OrderWhatIsDue(const Plan& plan) {
+bool Requests::OrderWhatIsDue(const JobRecord& request) {
+  const Plan& plan = request.plans.back();
   const Time now = clock_.Now();
   bool any = false;
   for (const PlanStep& step : plan.steps) {
     auto it = state_.jobs.find(step.job);
     if (step.begin == Time{} || step.begin > now || it == state_.jobs.end()) continue;
+    if (step.begin <= request.begun) continue;  // of the plan for its last start, which needed it no more
     const JobRecord& job = it->second;
     if (job.state != JobState::kRunning) continue;
     if (step.early) {

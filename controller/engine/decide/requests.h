@@ -65,7 +65,7 @@ class Requests {
 
  private:
   void Order(const Plan& plan, const PlanStep& step);
-  bool OrderWhatIsDue(const Plan& plan);
+  bool OrderWhatIsDue(const JobRecord& request);
   bool MayLeaveNow(const JobRecord& job) const;
   bool Grant(const JobRecord& request);
   bool AbandonUnstarted(const JobRecord& request);

@@ -104,7 +104,9 @@ std::string WaitReasons::WhyRequestWaits(const JobRecord& job) const {
   if (!WaitsForItsNodes(job)) return WhyInQueue(job);
   const Plan& plan = job.plans.back();
   std::string text;
-  if (now > start_by) {
+  if (StartsOverLate(job)) {
+    // What was promised was kept.
+  } else if (now > start_by) {
     text = absl::StrCat("has missed its deadline of ", FormatTime(start_by), ": ");
   } else if (!plan.queued && (!plan.feasible || plan.predicted_start > start_by)) {
     text = absl::StrCat("cannot meet its deadline of ", FormatTime(start_by), ": ");
@@ -114,9 +116,23 @@ std::string WaitReasons::WhyRequestWaits(const JobRecord& job) const {
   if (plan.queued) return text + WhyInQueue(job);
   if (!plan.nodes.empty()) {
     const bool late = !text.empty() && !plan.refusal.empty();
-    return absl::StrCat(text, "waits for ", Names(plan.nodes), late ? "; " + plan.refusal : "");
+    return absl::StrCat(text, "waits for ", Names(plan.nodes), UntilWhoEnds(plan),
+                        late ? "; " + plan.refusal : "");
   }
   return text + (plan.refusal.empty() ? "is about to be planned" : plan.refusal);
+}
+
+// The last of those whose end the plan waits for.
+std::string WaitReasons::UntilWhoEnds(const Plan& plan) const {
+  std::pair<Time, JobId> last;
+  for (JobId id : AwaitedToEnd(plan)) {
+    const auto job = state_.unfinished.find(id);
+    const auto end = job == state_.unfinished.end() ? std::nullopt : planning_.ExpectedEnd(*job->second);
+    if (end) last = std::max(last, {*end, id});
+  }
+  if (last.second == JobId()) return "";
+  return absl::StrCat(", until job ", last.second.value(), " ends by its walltime at ",
+                      FormatTime(last.first));
 }
 
 std::string WaitReasons::WhyHangs(const JobRecord& job) const {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "controller/engine/decide/batch_queue.h"
+#include "controller/engine/decide/planning.h"
 #include "controller/engine/decide/recovery.h"
 #include "controller/engine/state/context.h"
 
@@ -13,7 +14,7 @@ namespace siding {
 
 class WaitReasons {
  public:
-  WaitReasons(const Context& c, Recovery& recovery, BatchQueue& batch)
+  WaitReasons(const Context& c, Recovery& recovery, const Planning& planning, BatchQueue& batch)
       : state_(c.state),
         policy_(c.policy),
         clock_(c.clock),
@@ -21,6 +22,7 @@ class WaitReasons {
         cluster_(c.cluster),
         accounts_(c.accounts),
         recovery_(recovery),
+        planning_(planning),
         batch_(batch) {}
 
   // Empty: it waits for nothing.
@@ -30,6 +32,7 @@ class WaitReasons {
   std::string WhyNotYet(const JobRecord& job) const;
   std::string WhyInQueue(const JobRecord& job) const;
   std::string WhyRequestWaits(const JobRecord& job) const;
+  std::string UntilWhoEnds(const Plan& plan) const;
   std::string WhyHangs(const JobRecord& job) const;
   std::string WhoIsAway(const JobRecord& job) const;
 
@@ -40,6 +43,7 @@ class WaitReasons {
   const ClusterView& cluster_;
   const NodeAccounts& accounts_;
   Recovery& recovery_;
+  const Planning& planning_;
   BatchQueue& batch_;
 };
 

@@ -366,8 +366,9 @@ bool JobObserver::ObserveKill(const JobRecord& job) {
     event = JobEvent::kReleased;
   }
   JobMoved move = Moved(event, job.current.reason);
-  if (event == JobEvent::kRequeued && !MayStartOver(job)) {
-    // The image that it was to continue from was found damaged meanwhile.
+  const bool may_start_over = MayStartOverAfterLoss(job) || (!lost && MayStartOver(job));
+  if (event == JobEvent::kRequeued && !may_start_over) {
+    // Its node has failed, or the image that it was to continue from was found damaged meanwhile.
     move.event = event = JobEvent::kReleased;
     move.reason += HowToStartOver(job);
   }

@@ -370,6 +370,16 @@ TEST_F(QueueTest, ADeadlineJobIsPlannedWhenItIsSeen) {
   EXPECT_EQ(State(kBatchJob), JobState::kParked);
 }
 
+TEST_F(QueueTest, ABatchJobThatEndsInTimeByItsLimitDoesNotMakeWay) {
+  Fill();
+  ManagedJob batch = Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")});
+  batch.ends_by = clock_.Now() + 30s;
+  Say(batch);
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_THAT(Desired().kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+}
+
 TEST_F(QueueTest, ItsNodesAreKeptForIt) {
   MakeWay();
   ASSERT_TRUE(Desired().kept.contains(kExpress));

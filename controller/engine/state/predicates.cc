@@ -42,6 +42,15 @@ const PlanStep* EarlyStepOf(const Plan& plan, JobId job) {
   return it == plan.steps.end() ? nullptr : &*it;
 }
 
+std::vector<JobId> AwaitedToEnd(const Plan& plan) {
+  std::vector<JobId> ending = plan.awaited;
+  std::erase_if(ending, [&](JobId id) {
+    return std::any_of(plan.steps.begin(), plan.steps.end(),
+                       [&](const PlanStep& step) { return step.job == id; });
+  });
+  return ending;
+}
+
 TaskId IdOf(const v1::TaskRef& ref) { return {JobId(ref.job()), ref.incarnation(), ref.rank()}; }
 TaskId IdOf(const v1::TaskReport& report) { return IdOf(report.task()); }
 
@@ -99,6 +108,8 @@ bool IsArriving(JobState state) { return IsBeginning(state) || state == JobState
 bool WaitsForItsNodes(const JobRecord& job) {
   return IsRequest(job) && job.state == JobState::kPending && !job.plans.empty();
 }
+
+bool StartsOverLate(const JobRecord& job) { return job.begun > job.spec.start_by; }
 
 bool IsQueued(const JobRecord& job) { return WaitsForItsNodes(job) && job.plans.back().queued; }
 
@@ -175,10 +186,23 @@ bool MayStartOver(const JobRecord& job) {
   return !OwnershipOf(job.spec).siding_ends || !job.first_started || job.spec.methods.Has(Method::kKill);
 }
 
+bool MayStartOverAfterLoss(const JobRecord& job) {
+  if (!OwnershipOf(job.spec).siding_ends || !job.first_started) return true;
+  switch (job.spec.on_node_failure) {
+    case OnNodeFailure::kRequeue:
+      return true;
+    case OnNodeFailure::kPark:
+      return false;
+    case OnNodeFailure::kUnsaid:
+      return job.spec.kind == JobKind::kOnDemand || job.spec.methods.Has(Method::kKill);
+  }
+  return false;
+}
+
 std::string HowToStartOver(const JobRecord& job) {
   return absl::StrCat(
-      "; nothing is left to go on from, and it does not allow kill: to start it from the beginning, "
-      "say sidingctl restart ",
+      "; nothing is left to go on from, and it does not start over by itself (--on-node-failure): to start "
+      "it from the beginning, say sidingctl restart ",
       job.id.value());
 }
 

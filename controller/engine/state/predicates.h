@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "controller/engine/engine.h"
 #include "controller/engine/state/cluster_state.h"
@@ -31,6 +32,8 @@ bool IsReleasing(const JobRecord& job);
 bool IsArriving(JobState state);
 // A request that has been planned and not been granted.
 bool WaitsForItsNodes(const JobRecord& job);
+// A request that has to start from the beginning, and whose deadline had passed before.
+bool StartsOverLate(const JobRecord& job);
 // A request that waits in the queue like a batch job: ahead of those, but no job makes way for it.
 bool IsQueued(const JobRecord& job);
 // A cluster manager decides when and where it runs, and starts its tasks.
@@ -69,6 +72,8 @@ Duration NoticeOf(const JobRecord& job);
 // It may be started from the beginning: nothing of it has run yet, its user allows kill, or it belongs to a
 // cluster manager, which decides that itself.
 bool MayStartOver(const JobRecord& job);
+// The same where what it had done is lost, its node having failed or its images being damaged.
+bool MayStartOverAfterLoss(const JobRecord& job);
 // For a job that may not: what its user can do.
 std::string HowToStartOver(const JobRecord& job);
 // The request that a job made way for still needs the nodes.
@@ -79,6 +84,9 @@ std::string Cut(const std::string& text);
 std::string Words(const Resources& r);
 // The image of the job that the plan takes in advance; null: none.
 const PlanStep* EarlyStepOf(const Plan& plan, JobId job);
+// Those that the plan waits for until they end. Others of whom it waits for leave by its steps, which come
+// later.
+std::vector<JobId> AwaitedToEnd(const Plan& plan);
 // Each step of a cluster manager's job has so many numbers for its tasks' ranks; 0 is the script's.
 inline constexpr int kRanksPerStep = 65536;
 // The caller is the job's owner, or an operator.

@@ -98,6 +98,8 @@ void Complete(QueueJob& job, const Requested& requested) {
   const bool waits = job.phase == JobPhase::kPending;
   job.held = waits && job.priority == 0;
   if (waits) job.started.reset();
+  // One without a limit is said to end in a year.
+  if (job.phase != JobPhase::kRunning || !job.limit) job.ends.reset();
   if (job.reason == "None") job.reason.clear();
 }
 

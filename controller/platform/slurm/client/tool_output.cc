@@ -158,6 +158,7 @@ absl::StatusOr<QueueJob> ReadJob(const Json& record) {
   job.submitted = Seconds(record, "submit_time");
   job.eligible = Seconds(record, "eligible_time");
   job.started = Seconds(record, "start_time");
+  job.ends = Seconds(record, "end_time");
   job.preempted = Seconds(record, "preempt_time");
   job.limit = Minutes(record, "time_limit");
   job.comment = Text(record, "comment");

@@ -69,6 +69,7 @@ TEST(Jobs, OneThatRuns) {
   EXPECT_EQ(job.limit, std::chrono::hours(1));
   EXPECT_EQ(job.partition, "fast");
   EXPECT_GE(*job.started, *job.submitted);
+  EXPECT_EQ(job.ends, *job.started + *job.limit);
 }
 
 TEST(Jobs, ASuspendedElementOfAnArrayIsNotHeld) {

@@ -52,6 +52,7 @@ struct QueueJob {
   std::optional<Time> submitted;
   std::optional<Time> eligible;   // may start from then on; none: not yet known (a hold, a dependency)
   std::optional<Time> started;    // not what Slurm expects of one that waits
+  std::optional<Time> ends;       // by its limit, while it runs
   std::optional<Time> preempted;  // when Slurm told it to make way
   std::optional<Duration> limit;  // nothing: not limited, or not known
   std::string comment;

@@ -11,6 +11,10 @@
 namespace siding::slurm {
 namespace {
 
+// After its limit. Slurm looks at limits every 30 s; then a job has the KillWait of its configuration, 30 s
+// if that does not say. Who takes longer is not waited for.
+constexpr Duration kEndsWithin = std::chrono::seconds(62);
+
 ManagedPhase PhaseOf(const QueueJob& job) {
   switch (job.phase) {
     case JobPhase::kPending:
@@ -72,6 +76,7 @@ ManagedJob JobOf(const QueueJob& job, const UserName& user_name) {
   managed.submitted = job.submitted.value_or(Time{});
   managed.starts = job.restarts + 1;
   managed.started = job.started;
+  if (job.ends) managed.ends_by = *job.ends + kEndsWithin;
   managed.can_be_pinned = job.array == JobNumber();
   managed.succeeded = job.state == "COMPLETED";
   managed.state = job.reason.empty() ? job.state : job.state + " (" + job.reason + ")";

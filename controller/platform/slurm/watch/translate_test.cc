@@ -81,6 +81,12 @@ TEST_F(TranslateTest, ItHoldsItsNodesForItsTimeLimit) {
   EXPECT_EQ(Job().spec.hold, 20min);
 }
 
+TEST_F(TranslateTest, ItsNodesAreFreeAMinuteAfterItsTimeLimit) {
+  EXPECT_FALSE(Job().ends_by);
+  job.ends = FromMicros(1'700'000'000'000'000);
+  EXPECT_EQ(Job().ends_by, *job.ends + 62s);
+}
+
 TEST_F(TranslateTest, OneThatSlurmPreemptsLeavesAfterTheGraceOfItsPartition) {
   job.partition = "low";
   job.preempted = FromMicros(1'700'000'000'000'000);

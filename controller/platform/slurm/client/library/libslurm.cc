@@ -76,6 +76,7 @@ absl::StatusOr<QueueJob> ToValue(const slurm_job_info_t& in) {
   job.submitted = Seconds(in.submit_time);
   job.eligible = Seconds(in.eligible_time);
   job.started = Seconds(in.start_time);
+  job.ends = Seconds(in.end_time);
   job.preempted = Seconds(in.preempt_time);
   job.limit = Minutes(in.time_limit);
   job.comment = Text(in.comment);

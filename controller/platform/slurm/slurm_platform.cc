@@ -51,7 +51,7 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     spdlog::info("slurm: by {}", client_->Description());
     sink_ = std::move(sink);
     MutexLock lock(mutex_);
-    watcher_ = std::make_unique<Watcher>(*client_, *this, options_.interval);
+    watcher_ = std::make_unique<Watcher>(*client_, *this, clock_, options_.interval);
   }
 
   void Stop() override {

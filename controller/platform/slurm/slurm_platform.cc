@@ -16,7 +16,6 @@
 namespace siding::slurm {
 namespace {
 
-constexpr Duration kInventoryEvery = std::chrono::seconds(10);
 constexpr Duration kSettingsEvery = std::chrono::minutes(5);
 
 class PolledSlurm final : public SlurmPlatform, public PollListener {
@@ -34,10 +33,8 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   }
   std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const override {
     auto nodes = NodesOf(*inventory(), job);
-    MutexLock lock(mutex_);
-    if (nodes)
-      std::erase_if(*nodes, [&](const NodeId& node)
-                                ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reserved_.contains(node); });
+    if (!nodes) return nodes;
+    for (const NodeId& node : ReservedByOthers(*reservations(), clock_.Now())) nodes->erase(node);
     return nodes;
   }
   void Complete(JobSpec& job) const override { TakeWholeNodes(job, *inventory()); }
@@ -64,8 +61,13 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   }
 
  private:
+  void OnInventory(const Client::List<Partition>& partitions,
+                   const Client::List<Reservation>& reservations) override {
+    Keep({*partitions, inventory()->nodes});
+    MutexLock lock(mutex_);
+    reservations_ = reservations;
+  }
   void OnChanges(const Changes& changes) override {
-    RefreshInventory();
     Inventory seen = WithNodes(*inventory(), changes.nodes);
     // It seldom changes, and those who read it have it as long as they like.
     if (seen != *inventory()) Keep(std::move(seen));
@@ -96,24 +98,13 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     MutexLock lock(mutex_);
     return inventory_;
   }
+  Client::List<Reservation> reservations() const {
+    MutexLock lock(mutex_);
+    return reservations_;
+  }
   void Keep(Inventory inventory) {
     MutexLock lock(mutex_);
     inventory_ = std::make_shared<const Inventory>(std::move(inventory));
-  }
-
-  // Partitions and reservations, on the watcher's thread, whose client it is. They change when an
-  // administrator says so.
-  void RefreshInventory() {
-    const Time now = clock_.Now();
-    if (inventory_seen_ && now - *inventory_seen_ < kInventoryEvery) return;
-    const auto partitions = client_->Partitions();
-    const auto reservations = client_->Reservations();
-    if (!partitions.ok() || !reservations.ok())
-      return;  // that Slurm does not answer has been or will be said
-    inventory_seen_ = now;
-    Keep({**partitions, inventory()->nodes});
-    MutexLock lock(mutex_);
-    reserved_ = ReservedByOthers(**reservations, now);
   }
 
   // Says what is wrong with Slurm's settings once, and again when that has changed. Seldom, and after
@@ -138,13 +129,13 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   const PlatformOptions options_;
   const Clock& clock_;
   Sink sink_;
-  std::optional<Time> inventory_seen_;
   std::optional<Time> settings_seen_;
   std::vector<std::string> problems_;  // of Slurm's settings, that were said
   Reconciler reconciler_;
   mutable Mutex mutex_;
   std::shared_ptr<const Inventory> inventory_ ABSL_GUARDED_BY(mutex_) = std::make_shared<const Inventory>();
-  std::set<NodeId> reserved_ ABSL_GUARDED_BY(mutex_);         // by others than siding
+  Client::List<Reservation> reservations_ ABSL_GUARDED_BY(mutex_) =
+      std::make_shared<const std::vector<Reservation>>();
   std::unique_ptr<Watcher> watcher_ ABSL_GUARDED_BY(mutex_);  // last: ends before what it uses
 };
 

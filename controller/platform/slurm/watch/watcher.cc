@@ -31,6 +31,8 @@ void Watcher::Wake() {
 }
 
 Duration Watcher::PollOnce() {
+  const Client::List<Partition> partitions = poller_.partitions();
+  const Client::List<Reservation> reservations = poller_.reservations();
   const Time begun = clock_.Now();
   const absl::StatusOr<Changes> changes = poller_.Poll();
   // What the listener does with it is no question to slurmctld. And what a poll that failed took says nothing
@@ -41,6 +43,8 @@ Duration Watcher::PollOnce() {
     listener_.OnHealth(health_);
   }
   if (!changes.ok()) return pause;
+  if (partitions != poller_.partitions() || reservations != poller_.reservations())
+    listener_.OnInventory(poller_.partitions(), poller_.reservations());
   if (!changes->empty()) listener_.OnChanges(*changes);
   {
     MutexLock lock(mutex_);

@@ -22,6 +22,9 @@ namespace siding::slurm {
 class PollListener {
  public:
   virtual ~PollListener() = default;
+  // Before OnChanges() of the same poll: partitions or reservations are others than they were.
+  virtual void OnInventory(const Client::List<Partition>& partitions,
+                           const Client::List<Reservation>& reservations) = 0;
   virtual void OnChanges(const Changes& changes) = 0;  // never of none
   // After every poll that succeeded, and after OnChanges(): all jobs, and whether there were changes. What is
   // desired of Slurm by now is to be brought about.

@@ -46,6 +46,7 @@ class Heard final : public PollListener {
   void OnPolled(const std::vector<QueueJob>&, bool changed) override {
     if (changed) Add(state_);
   }
+  void OnInventory(const Client::List<Partition>&, const Client::List<Reservation>&) override {}
   void OnHealth(const absl::Status& health) override { Add(health.ok() ? "answers" : "silent"); }
 
   std::vector<std::string> Await(size_t count) {
@@ -142,6 +143,7 @@ class Waking final : public PollListener {
   void OnPolled(const std::vector<QueueJob>&, bool) override {
     if (polls++ == 0) first.set_value();
   }
+  void OnInventory(const Client::List<Partition>&, const Client::List<Reservation>&) override {}
   void OnHealth(const absl::Status&) override {}
 
   std::promise<Watcher*> watcher;

@@ -50,6 +50,8 @@ class Admission {
   absl::StatusOr<Time> EarliestFor(const JobSpec& probe, const Plan& plan) const;
   // kFailedPrecondition: on this site a cluster manager decides who makes way.
   absl::Status TakesDeadlines() const;
+  // kUnavailable: what the cluster manager has in its queue is not known at the moment.
+  absl::Status KnowsTheQueue() const;
   // Remembers what its user is told, for when the cluster manager has the job.
   absl::StatusOr<Time> Promise(const JobSpec& spec, Plan plan);
   // True: it was promised, so it is served as soon as possible. For other jobs the policy says what is done

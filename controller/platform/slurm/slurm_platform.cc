@@ -74,6 +74,8 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     sink_(ManagerChangesOf(changes, *inventory(), options_.user_name));
   }
   void OnPolled(const std::vector<QueueJob>& jobs, bool changed) override {
+    // Not before: what has changed is in OnChanges(), and at the first poll that is everything.
+    if (std::exchange(silent_, false)) sink_({});
     for (const StepResult& result : reconciler_.Reconcile(jobs, changed, clock_.Now())) Log(result);
     CheckSettings();
   }
@@ -81,6 +83,10 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     if (health.ok()) {
       spdlog::info("slurm: answers");
     } else {
+      silent_ = true;
+      ManagerChanges nothing;
+      nothing.answers = false;
+      sink_(std::move(nothing));
       spdlog::warn("slurm: does not answer: {}; nothing is taken to have changed",
                    std::string(health.message()));
     }
@@ -129,6 +135,7 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   const PlatformOptions options_;
   const Clock& clock_;
   Sink sink_;
+  bool silent_ = false;  // the sink was told so
   std::optional<Time> settings_seen_;
   std::vector<std::string> problems_;  // of Slurm's settings, that were said
   Reconciler reconciler_;

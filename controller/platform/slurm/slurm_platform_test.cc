@@ -58,6 +58,31 @@ TEST_F(SlurmPlatformTest, SaysWhatThereIs) {
   EXPECT_EQ(Hear().jobs[0].spec.user, "ann");
 }
 
+TEST_F(SlurmPlatformTest, SaysThatSlurmDoesNotAnswer) {
+  slurm_->health = absl::UnavailableError("connect failure");
+  Start();
+  EXPECT_FALSE(Hear().answers);
+}
+
+// Who hears of an answer without jobs takes all of them to be gone.
+TEST_F(SlurmPlatformTest, SaysWhatThereIsWhenItAnswersAgain) {
+  slurm_->health = absl::UnavailableError("connect failure");
+  then_ = [this] { slurm_->health = absl::OkStatus(); };
+  Start();
+  EXPECT_TRUE(Hear(2).answers);
+  EXPECT_EQ(Hear(2).jobs.size(), 1u);
+}
+
+TEST_F(SlurmPlatformTest, SaysThatItAnswersAgainAlsoIfNothingHasChanged) {
+  then_ = [this] {
+    slurm_->health = absl::UnavailableError("connect failure");
+    then_ = [this] { slurm_->health = absl::OkStatus(); };
+  };
+  Start();
+  EXPECT_FALSE(Hear(2).answers);
+  EXPECT_TRUE(Hear(3).answers);
+}
+
 TEST_F(SlurmPlatformTest, WhatIsDesiredMayBeSetBeforeItPolls) {
   platform_->SetDesired({.kept = {}, .jobs = {{JobId(1), {.nodes = {NodeId("a")}, .why = "x"}}}});
   Start();

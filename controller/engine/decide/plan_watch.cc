@@ -9,8 +9,10 @@ namespace siding {
 namespace {
 
 constexpr Duration kDoubt = std::chrono::seconds(1);
-// Between two plans for one that is served in time only: most often the next one is not better.
+// Between two plans for a request that is served in time only: most often the next one is not better. With
+// many of them it is longer, so that in all no more than so many are made.
 constexpr Duration kLookAgain = std::chrono::seconds(5);
+constexpr int kLooksPerSecond = 5;
 constexpr Duration kBriefly = std::chrono::seconds(10);
 constexpr int kPartToWait = 4;  // of the time left to a deadline, at most
 
@@ -130,8 +132,10 @@ bool PlanWatch::HasFailed(const JobRecord& request, const Plan& plan) {
   if (OwnershipOf(request.spec).siding_starts) return true;
   const Time now = clock_.Now();
   const Time since = in_doubt_.emplace(request.id, now).first->second;
+  if (!IsServedInTimeOnly(request)) return now - since >= kDoubt;
   const Duration part = (request.spec.start_by - now) / kPartToWait;
-  return now - since >= (IsServedInTimeOnly(request) ? std::clamp(part, kDoubt, kLookAgain) : kDoubt);
+  const Duration for_all = std::chrono::seconds(state_.index.requests().size()) / kLooksPerSecond;
+  return now - since >= std::max(std::clamp(part, kDoubt, kLookAgain), for_all);
 }
 
 // It is expected to be back soon: its agent, or the controller, was restarted, or it is only silent for a

@@ -863,6 +863,20 @@ TEST_F(TooFullTest, AVictimThatComesMakesWayForIt) {
   EXPECT_EQ(State(kBatchJob), JobState::kParked);
 }
 
+TEST_F(TooFullTest, ManyAreLookedAtLessOften) {
+  ManagerChanges many;
+  for (int id = 100; id < 200; ++id) {
+    many.jobs.push_back(Express(ManagedPhase::kWaiting));
+    many.jobs.back().id = JobId(id);
+  }
+  engine_->OnManager(std::move(many));
+  SayOther(ManagedPhase::kOver);
+  Settle(10);
+  EXPECT_THAT(Desired().kept, IsEmpty());
+  Settle(15);
+  EXPECT_EQ(Desired().kept.size(), 1u);
+}
+
 TEST_F(TooFullTest, AfterItsDeadlineNobodyMakesWayForIt) {
   Settle(70);
   SayOther(ManagedPhase::kOver);

@@ -151,7 +151,7 @@ absl::Status Admission::TakesDeadlines() const {
 }
 
 absl::Status Admission::KnowsTheQueue() const {
-  if (platform_.manager().empty() || (state_.queue.seen && state_.queue.answers)) return absl::OkStatus();
+  if (manager_.IsHeard()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(platform_.manager(), " does not answer siding's controller",
                                              state_.queue.seen ? "" : " yet"));
 }

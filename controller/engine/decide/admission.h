@@ -32,6 +32,7 @@ class Admission {
         platform_(c.platform),
         startup_(c.startup),
         cluster_(c.cluster),
+        manager_(c.manager),
         recorder_(c.recorder),
         planning_(planning),
         requests_(requests) {}
@@ -85,6 +86,7 @@ class Admission {
   const Platform& platform_;
   const StartUp& startup_;
   const ClusterView& cluster_;
+  const ManagerView& manager_;
   Recorder& recorder_;
   const Planning& planning_;
   Requests& requests_;

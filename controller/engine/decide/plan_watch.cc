@@ -22,7 +22,7 @@ const JobRecord* PlanWatch::WantsAnotherPlan(JobId id) {
   const auto found = state_.jobs.find(id);
   if (found == state_.jobs.end()) return nullptr;
   const JobRecord& request = found->second;
-  if (request.state != JobState::kPending) return nullptr;
+  if (request.state != JobState::kPending || !manager_.IsHeard()) return nullptr;
   if (manager_.IsAboutToStart(request)) return nullptr;  // what it holds itself is not in its way
   const bool in_time = policy_.when_late != WhenLate::kQueue && clock_.Now() < request.spec.start_by;
   if (IsServedInTimeOnly(request) && !in_time) return nullptr;

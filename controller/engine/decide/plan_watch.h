@@ -31,6 +31,7 @@ class PlanWatch {
 
   // A request that was admitted, and whose plan does not hold any more, or could start sooner; null: it is
   // none. One that waits its turn is served as soon as possible only where the policy says so, or in time.
+  // Nobody is planned for while the cluster manager is not heard.
   const JobRecord* WantsAnotherPlan(JobId id);
   // It waits in the manager's queue like any other, as its deadline could not be met and the policy serves
   // nobody late. Should it be met after all, it is.

@@ -234,7 +234,7 @@ bool Requests::AbandonUnstarted(const JobRecord& request) {
       OwnershipOf(request.spec).siding_starts ? nullptr : manager_.QueuedAs(request.id);
   if (queued == nullptr || request.plans.empty() || request.plans.back().nodes.empty()) return false;
   // While the manager is away it starts nothing, and its nodes are not seen.
-  if (!state_.queue.answers) return false;
+  if (!manager_.IsHeard()) return false;
   const Time expected = std::max({request.spec.start_by, request.plans.back().predicted_start,
                                   request.spec.not_before, state_.queue.answers_since});
   if (clock_.Now() < expected + kStartPatience) return false;

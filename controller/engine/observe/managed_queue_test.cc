@@ -1006,6 +1006,26 @@ TEST_F(RestartedTest, WhatWasPromisedIsServedHoweverLate) {
   EXPECT_TRUE(Desired().kept.contains(kExpress));
 }
 
+TEST_F(RestartedTest, WhileItIsAwayNothingIsPlannedAgain) {
+  Learn();
+  MakeWay();
+  Answers(false);
+  cluster_.Disconnect("a");
+  Settle(30);
+  EXPECT_EQ(Job(kExpress).plans.size(), 1u);
+  Answers(true);
+  Settle(3);
+  EXPECT_EQ(Job(kExpress).plans.size(), 2u);
+}
+
+TEST_F(RestartedTest, NorByAControllerThatHasNotHeardOfItYet) {
+  Learn();
+  MakeWay();
+  StartController();
+  Settle(30);
+  EXPECT_EQ(Job(kExpress).plans.size(), 1u);
+}
+
 TEST_F(RestartedTest, WhileItIsAwayNoRequestLosesItsClaim) {
   Learn();
   MakeWay();

@@ -34,7 +34,7 @@ class PlanWatch {
   // Nobody is planned for while the cluster manager is not heard.
   const JobRecord* WantsAnotherPlan(JobId id);
   // It waits in the manager's queue like any other, as its deadline could not be met and the policy serves
-  // nobody late. Should it be met after all, it is.
+  // nobody late: it is planned for only where it can be met after all.
   bool IsServedInTimeOnly(const JobRecord& request) const;
   // Every planned node is free, or held only by jobs that are on their way off it, or will be as soon as they
   // run or at a time that is still to come.

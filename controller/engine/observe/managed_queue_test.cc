@@ -848,6 +848,13 @@ TEST_F(TooFullTest, ItWaitsItsTurnAndItsUserIsTold) {
               HasSubstr("waits its turn, no job makes way: only 0 of 1 node"));
 }
 
+TEST_F(TooFullTest, WhoAsksWhyItWaitsIsToldToo) {
+  engine_->Read([&](const ClusterState& state) {
+    EXPECT_THAT(engine_->WhyWaits(state.jobs.at(kExpress)),
+                HasSubstr("waits in the queue of manager: only 0 of 1 node"));
+  });
+}
+
 TEST_F(TooFullTest, ItGetsANodeThatBecomesFree) {
   SayOther(ManagedPhase::kOver);
   Settle(10);

@@ -67,7 +67,8 @@ const char* Talk(int fd, const char* text, size_t length, int patience_ms, Answe
   const ssize_t size = recv(fd, reply, sizeof reply, 0);
   if (size <= 0) return "it has closed the connection";
   if (!ParseAnswer(reply, static_cast<size_t>(size), answer) ||
-      (answer.kind != AnswerKind::kPromised && answer.kind != AnswerKind::kRefused)) {
+      (answer.kind != AnswerKind::kPromised && answer.kind != AnswerKind::kRefused &&
+       answer.kind != AnswerKind::kUndecided)) {
     return "its answer is of another version";
   }
   return nullptr;
@@ -165,9 +166,15 @@ AskResult AskAndMark(const Options& options, int64_t now_us, const SlurmCommand&
     return Refused(answer.reason[0] == '\0' ? "it cannot start by then" : answer.reason);
   if (!MarkJob(command, question.start_by_us))
     return Refused("this Slurm command takes no comment: the job cannot be marked");
-  result.verdict = silence == nullptr ? Verdict::kPromised : Verdict::kUnanswered;
-  if (silence == nullptr) {
+  const bool promised = silence == nullptr && answer.kind == AnswerKind::kPromised;
+  result.verdict = promised ? Verdict::kPromised : Verdict::kUnanswered;
+  if (promised) {
     SayPromise(answer.starts_us, now_us, result);
+  } else if (silence == nullptr) {
+    std::snprintf(
+        result.words, sizeof result.words,
+        "the controller cannot say yet whether the job can start by then (%s); it is planned for when it can",
+        answer.reason);
   } else {
     std::snprintf(result.words, sizeof result.words,
                   "the controller does not answer (%s: %s); the job waits its turn as any other", controller,

@@ -17,7 +17,7 @@ inline constexpr int kPatienceMs = 5000;
 enum class Verdict {
   kPromised,
   kRefused,     // Slurm must not get the job
-  kUnanswered,  // Slurm may have the job: a controller that comes back finds its mark
+  kUnanswered,  // or not yet decided. Slurm may have the job: a controller that knows more finds its mark
 };
 struct AskResult {
   Verdict verdict = Verdict::kRefused;

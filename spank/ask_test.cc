@@ -133,6 +133,13 @@ TEST_F(Ask, OneThatHasToWaitItsTurnIsToldSo) {
   EXPECT_THAT(result.words, HasSubstr("cannot start in time"));
 }
 
+TEST_F(Ask, AJobOfWhichNothingCanBeSaidYetIsMarkedAndTheUserIsTold) {
+  const AskResult result = AskOneThatSays("siding-undecided 1\nreason not heard of\n");
+  EXPECT_EQ(result.verdict, Verdict::kUnanswered);
+  EXPECT_THAT(result.words, HasSubstr("cannot say yet whether the job can start by then (not heard of)"));
+  EXPECT_EQ(given_["comment"], kMarkOfNoon);
+}
+
 TEST_F(Ask, ARefusedJobIsNotMarked) {
   const AskResult result = AskOneThatSays("siding-refused 1\nreason not before noon\n");
   EXPECT_EQ(result.verdict, Verdict::kRefused);

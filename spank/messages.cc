@@ -68,7 +68,8 @@ bool TakeKind(const char* line, size_t length, AnswerKind& kind) {
                 {AnswerKind::kRefused, "siding-refused"},
                 {AnswerKind::kGo, "siding-go"},
                 {AnswerKind::kFailed, "siding-failed"},
-                {AnswerKind::kPromised, "siding-promised"}};
+                {AnswerKind::kPromised, "siding-promised"},
+                {AnswerKind::kUndecided, "siding-undecided"}};
   for (const auto& candidate : kWords) {
     char expected[32];
     const int size = std::snprintf(expected, sizeof expected, "%s %d", candidate.word, kVersion);

@@ -61,12 +61,13 @@ enum class AnswerKind {
              // start by then
   kGo,       // after the registration's acceptance: the orders are there
   kFailed,   // after the registration's acceptance: there will be none
-  kPromised,  // to the question: it can start by then
+  kPromised,   // to the question: it can start by then
+  kUndecided,  // to the question: that is not known yet, as something was restarted a moment ago
 };
 struct Answer {
   AnswerKind kind = AnswerKind::kRefused;
   char folder[kMaxPath] = "";  // of an acceptance
-  char reason[kMaxPath] = "";  // of a refusal or a failure
+  char reason[kMaxPath] = "";  // of a refusal or a failure, or why nothing is decided
   int64_t starts_us = 0;       // of a promise: when it is to start; 0: late, in its turn
 };
 // False if it is no answer of this version.

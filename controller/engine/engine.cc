@@ -95,10 +95,16 @@ absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
   {
     MutexLock lock(impl_->mutex_);
     SIDING_RETURN_IF_ERROR(impl_->decide_.admission.TakesDeadlines());
+    SIDING_RETURN_IF_ERROR(impl_->decide_.admission.KnowsTheQueue());
   }
   SIDING_ASSIGN_OR_RETURN(TentativePlan tentative, impl_->MakeTentativePlan(spec));
   MutexLock lock(impl_->mutex_);
-  return impl_->decide_.admission.Promise(spec, std::move(tentative.plans.front()));
+  Plan& plan = tentative.plans.front();
+  if (!plan.feasible && impl_->decide_.watch.IsAnyBrieflyAway(spec.start_by)) {
+    return absl::UnavailableError(
+        absl::StrCat("not all nodes are known yet; with those that are: ", plan.refusal));
+  }
+  return impl_->decide_.admission.Promise(spec, std::move(plan));
 }
 
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {

@@ -56,7 +56,8 @@ class Engine final : public AgentEvents {
   // With the time that kEarliest stands for now; another start_by stays.
   absl::StatusOr<JobSpec> WithDeadline(JobSpec spec) const;
   // For a deadline job that is about to be submitted to a cluster manager: when it is expected to start (0:
-  // it would wait its turn), or the error that Submit would give.
+  // it would wait its turn), or the error that Submit would give. kUnavailable: that is not known yet, as the
+  // manager or agents have not been heard since a restart.
   absl::StatusOr<Time> WouldStart(const Caller& caller, const JobSpec& spec);
   absl::Status Suspend(const Caller& caller, JobId job);
   // A frozen job continues; one that is parked because it could not be restored is tried again at once.

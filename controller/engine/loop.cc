@@ -194,7 +194,10 @@ void Engine::Impl::ReplanRequests() {
     if (request == nullptr || !state_.recorder.healthy()) continue;
     const PlanningTask task = decide_.planning.TaskFor(id, request->spec);
     const bool unlocked = attempts < kUnlockedPlans;
-    const auto plan = [&task] { return PlanTentatively(task, MakePlansAtLeastLate(task)); };
+    const bool in_time = decide_.watch.IsServedInTimeOnly(*request);
+    const auto plan = [&task, in_time] {
+      return PlanTentatively(task, in_time ? MakePlans(task) : MakePlansAtLeastLate(task));
+    };
     std::optional<TentativePlan> tentative;
     if (unlocked) {
       lock.Unlock();

@@ -49,11 +49,14 @@ struct ManagedNode {
   Resources capacity;
   bool usable = true;  // it starts jobs there
   std::string why;     // not usable: the manager's words
+  // False: the manager has been started a moment ago, and does not know yet whether the node is usable.
+  bool is_known = true;
   bool operator==(const ManagedNode&) const = default;
 };
 
 // Between two polls. At the first one everything is new.
 struct ManagerChanges {
+  bool answers = true;  // false: it does not, and nothing is taken to have changed
   std::vector<ManagedJob> jobs;
   std::vector<JobId> gone_jobs;  // that it no longer knows
   std::vector<ManagedNode> nodes;

@@ -186,6 +186,32 @@ class Steering(DeadlineCase):
         self.assertEqual([job for job in victims if "told" in self.output(job)], [parked])
         self.slurm.run("scancel", express, *victims)
 
+    def restart_slurmctld(self):
+        self.slurm.stop_controller()
+        self.slurm.start_controller()
+        self.slurm.wait_answer()
+
+    def test_one_that_comes_as_soon_as_slurmctld_is_back_gets_a_victims_node(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        self.restart_slurmctld()
+        express = self.express()
+        self.slurm.wait_state(express, "COMPLETED")
+        self.assertEqual(sorted(self.assert_unharmed(*victims)), ["0", "1"])
+        self.assert_nothing_left()
+
+    def test_one_that_slurm_took_before_it_knew_its_nodes_is_told_so_and_served_then(self):
+        victims = [self.victim("node1"), self.victim("node2")]
+        for node in self.slurm.nodes:
+            self.slurm.kill9_node(node)
+        self.restart_slurmctld()
+        express = self.express()
+        wait_for("its user to be told", lambda: "waits its turn" in self.comments())
+        for node in self.slurm.nodes:
+            self.slurm.start_node(node)
+        self.slurm.wait_state(express, "COMPLETED")
+        self.assertEqual(sorted(self.assert_unharmed(*victims)), ["0", "1"])
+        self.assert_nothing_left()
+
     def test_without_a_controller_it_waits_like_any_other(self):
         victims = [self.victim("node1"), self.victim("node2")]
         self.siding.kill9_controller()

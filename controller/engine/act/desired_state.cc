@@ -13,6 +13,10 @@ namespace {
 // Beyond the time at which it should have started. The job itself may run longer than its nodes are kept.
 constexpr Duration kKeptBeyond = std::chrono::minutes(10);
 
+// Why nothing is kept for a deadline job.
+constexpr char kWaitsItsTurn[] = "waits its turn, no job makes way: ";
+constexpr char kHasNoNodesYet[] = "is to start as soon as can be: ";
+
 bool IsFrozen(const JobRecord& job) {
   return job.in_ram || job.state == JobState::kSuspending || job.state == JobState::kResuming;
 }
@@ -52,7 +56,22 @@ DesiredState DesiredStateBuilder::Build() const {
     desired.kept[job->displaced_by] = {request->second.last_nodes, request->second.spec.user,
                                        *request->second.ended + kKeptBeyond};
   }
+  AddRefusals(desired);
   return desired;
+}
+
+// Of jobs that wait in the manager's queue all the same: their users are told there.
+void DesiredStateBuilder::AddRefusals(DesiredState& desired) const {
+  for (const auto& [id, queued] : state_.queue.jobs) {
+    if (queued.spec.kind != JobKind::kOnDemand || queued.phase != ManagedPhase::kWaiting ||
+        !OwnershipOf(queued.spec).queue_starts_requests)
+      continue;
+    const auto found = state_.jobs.find(id);
+    if (found == state_.jobs.end()) continue;
+    const JobRecord& job = found->second;
+    const bool refused = job.state == JobState::kFailed && !job.first_started && !job.plans.empty();
+    if (refused) desired.jobs[id].why = absl::StrCat(kWaitsItsTurn, job.plans.back().refusal);
+  }
 }
 
 DesiredState::Next DesiredStateBuilder::NextOf(const JobRecord& job) const {
@@ -73,13 +92,20 @@ DesiredState::Next DesiredStateBuilder::NextOf(const JobRecord& job) const {
 }
 
 void DesiredStateBuilder::AddRequest(const JobRecord& request, DesiredState& desired) const {
-  if (request.plans.empty() || IsQueued(request)) return;
+  if (request.plans.empty()) return;
+  const auto tell = [&](const char* what) {
+    // A pod's user is told elsewhere (controller/manager/outlook.h).
+    if (OwnershipOf(request.spec).queue_starts_requests)
+      desired.jobs[request.id].why = absl::StrCat(what, request.plans.back().refusal);
+  };
+  if (IsQueued(request)) return tell(kWaitsItsTurn);
   // Where nothing is planned at the moment (agents may be away), what was planned before stays kept.
   const auto last = std::find_if(request.plans.rbegin(), request.plans.rend(),
                                  [](const Plan& p) { return !p.nodes.empty(); });
   const Plan& plan = last == request.plans.rend() ? request.plans.back() : *last;
   const std::vector<NodeId>& nodes = HoldsNodes(request.state) ? request.nodes : plan.nodes;
-  if (nodes.empty() || request.spec.not_before > clock_.Now()) return;
+  if (nodes.empty()) return tell(kHasNoNodesYet);
+  if (request.spec.not_before > clock_.Now()) return;
   desired.kept[request.id] = {nodes, request.spec.user,
                               std::max(request.spec.start_by, plan.predicted_start) + kKeptBeyond};
   std::string why = absl::StrCat("is to start by ", FormatTime(request.spec.start_by));

@@ -1,6 +1,6 @@
-// The desired state of the cluster manager, derived from the recorded state alone: nodes that are kept for a
+// The desired state of the cluster manager, derived from the recorded state: nodes that are kept for a
 // deadline job, nodes where victims with local images are to start, jobs that are to be suspended, and how
-// jobs go on by what is made in their place.
+// jobs go on by what is made in their place. And what users of its queue are told.
 //
 // Used under the engine's lock.
 #pragma once
@@ -19,6 +19,7 @@ class DesiredStateBuilder {
 
  private:
   void AddRequest(const JobRecord& request, DesiredState& desired) const;
+  void AddRefusals(DesiredState& desired) const;
   DesiredState::Next NextOf(const JobRecord& job) const;
 
   const ClusterState& state_;

@@ -150,12 +150,20 @@ absl::Status Admission::TakesDeadlines() const {
       absl::StrCat("this site takes no deadlines: ", platform_.manager(), " itself decides who makes way"));
 }
 
+absl::Status Admission::KnowsTheQueue() const {
+  if (manager_.IsHeard()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(platform_.manager(), " does not answer siding's controller",
+                                             state_.queue.seen ? "" : " yet"));
+}
+
 absl::StatusOr<Time> Admission::Promise(const JobSpec& spec, Plan plan) {
   const Time now = clock_.Now();
   if (!plan.feasible && !Postpone(spec, plan)) {
     if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, now);
     return absl::FailedPreconditionError(RefusalText(plan));
   }
+  // What waits its turn was promised nothing.
+  if (!plan.feasible) return plan.predicted_start;
   while (!promises_.empty() &&
          (promises_.size() >= kMostPromises || promises_.front().made < now - kPromised))
     promises_.pop_front();

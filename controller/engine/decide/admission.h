@@ -32,6 +32,7 @@ class Admission {
         platform_(c.platform),
         startup_(c.startup),
         cluster_(c.cluster),
+        manager_(c.manager),
         recorder_(c.recorder),
         planning_(planning),
         requests_(requests) {}
@@ -50,6 +51,8 @@ class Admission {
   absl::StatusOr<Time> EarliestFor(const JobSpec& probe, const Plan& plan) const;
   // kFailedPrecondition: on this site a cluster manager decides who makes way.
   absl::Status TakesDeadlines() const;
+  // kUnavailable: what the cluster manager has in its queue is not known at the moment.
+  absl::Status KnowsTheQueue() const;
   // Remembers what its user is told, for when the cluster manager has the job.
   absl::StatusOr<Time> Promise(const JobSpec& spec, Plan plan);
   // True: it was promised, so it is served as soon as possible. For other jobs the policy says what is done
@@ -83,6 +86,7 @@ class Admission {
   const Platform& platform_;
   const StartUp& startup_;
   const ClusterView& cluster_;
+  const ManagerView& manager_;
   Recorder& recorder_;
   const Planning& planning_;
   Requests& requests_;

@@ -10,6 +10,10 @@ namespace siding {
 namespace {
 
 constexpr Duration kDoubt = std::chrono::seconds(1);
+// Between two plans for a request that is served in time only: most often the next one is not better. With
+// many of them it is longer, so that in all no more than so many are made.
+constexpr Duration kLookAgain = std::chrono::seconds(5);
+constexpr int kLooksPerSecond = 5;
 constexpr Duration kBriefly = std::chrono::seconds(10);
 constexpr int kPartToWait = 4;  // of the time left to a deadline, at most
 
@@ -19,18 +23,27 @@ const JobRecord* PlanWatch::WantsAnotherPlan(JobId id) {
   const auto found = state_.jobs.find(id);
   if (found == state_.jobs.end()) return nullptr;
   const JobRecord& request = found->second;
-  if (request.state != JobState::kPending) return nullptr;
+  if (request.state != JobState::kPending || !manager_.IsHeard()) return nullptr;
   if (manager_.IsAboutToStart(request)) return nullptr;  // what it holds itself is not in its way
-  if (IsQueued(request) && policy_.when_late != WhenLate::kBestEffort &&
-      OwnershipOf(request.spec).queue_starts_requests)
-    return nullptr;
+  const bool in_time = policy_.when_late != WhenLate::kQueue && clock_.Now() < request.spec.start_by;
+  if (IsServedInTimeOnly(request) && !in_time) return nullptr;
   if (request.plans.empty() || HasFailed(request, request.plans.back()) ||
       RunsLate(request, request.plans.back()) || CouldBeSooner(request))
     return &request;
   return nullptr;
 }
 
+bool PlanWatch::IsServedInTimeOnly(const JobRecord& request) const {
+  return IsQueued(request) && policy_.when_late != WhenLate::kBestEffort &&
+         OwnershipOf(request.spec).queue_starts_requests;
+}
+
 bool PlanWatch::StillHolds(const JobRecord& request, const Plan& plan) const {
+  // Somebody may have reserved them since.
+  const auto its_nodes = platform_.NodesFor(request.spec);
+  if (its_nodes && !std::all_of(plan.nodes.begin(), plan.nodes.end(),
+                                [&](const NodeId& node) { return its_nodes->contains(node); }))
+    return false;
   std::map<NodeId, Resources> room = accounts_.Room({request.id});
   std::set<const JobRecord*> leaving;
   for (const auto& [id, job] : state_.index.unsettled()) {
@@ -120,23 +133,31 @@ bool PlanWatch::HasFailed(const JobRecord& request, const Plan& plan) {
     return false;
   }
   if (OwnershipOf(request.spec).siding_starts) return true;
-  const Time since = in_doubt_.emplace(request.id, clock_.Now()).first->second;
-  return clock_.Now() - since >= kDoubt;
+  const Time now = clock_.Now();
+  const Time since = in_doubt_.emplace(request.id, now).first->second;
+  if (!IsServedInTimeOnly(request)) return now - since >= kDoubt;
+  const Duration part = (request.spec.start_by - now) / kPartToWait;
+  const Duration for_all = std::chrono::seconds(state_.index.requests().size()) / kLooksPerSecond;
+  return now - since >= std::max(std::clamp(part, kDoubt, kLookAgain), for_all);
 }
 
-// Its agent is expected to be back soon: it, or the controller, was restarted, or it is only silent for a
-// moment. As long as a request with that deadline can wait for it, nodes that were released for the request
-// are kept: victims that went back would have to leave again. A cluster manager that still uses the node says
-// so.
+// It is expected to be back soon: its agent, or the controller, was restarted, or it is only silent for a
+// moment; or the manager was restarted and has not heard of it yet. As long as a request with that deadline
+// can wait for it, nodes that were released for the request are kept: victims that went back would have to
+// leave again. A cluster manager that still uses the node says so.
 bool PlanWatch::IsBrieflyAway(const NodeId& node, Time start_by) const {
+  if (state_.IsLost(node)) return false;
+  const auto unknown = state_.queue.unknown_since.find(node);
+  const bool is_known = unknown == state_.queue.unknown_since.end(), is_heard = cluster_.IsHeard(node);
+  if (is_heard && is_known) return false;
+  Time since = is_known ? startup_.started : unknown->second;
   const auto observed = state_.observed_nodes.find(node);
-  const bool known = observed != state_.observed_nodes.end();
-  if (cluster_.IsHeard(node) || state_.IsLost(node)) return false;
-  const Time since = known ? observed->second.gone_since : startup_.started;
+  if (!is_heard && observed != state_.observed_nodes.end())
+    since = std::max(since, observed->second.gone_since);
   if (clock_.Now() - since >= std::min(kBriefly, (start_by - since) / kPartToWait)) return false;
   if (platform_.manager().empty()) return true;
   const auto managed = state_.queue.nodes.find(node);
-  return managed != state_.queue.nodes.end() && managed->second.usable;
+  return managed != state_.queue.nodes.end() && (managed->second.usable || !is_known);
 }
 
 bool PlanWatch::IsAnyBrieflyAway(Time start_by) const {

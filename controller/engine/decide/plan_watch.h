@@ -30,8 +30,12 @@ class PlanWatch {
   }
 
   // A request that was admitted, and whose plan does not hold any more, or could start sooner; null: it is
-  // none. One that waits its turn is served as soon as possible only where the policy says so.
+  // none. One that waits its turn is served as soon as possible only where the policy says so, or in time.
+  // Nobody is planned for while the cluster manager is not heard.
   const JobRecord* WantsAnotherPlan(JobId id);
+  // It waits in the manager's queue like any other, as its deadline could not be met and the policy serves
+  // nobody late: it is planned for only where it can be met after all.
+  bool IsServedInTimeOnly(const JobRecord& request) const;
   // Every planned node is free, or held only by jobs that are on their way off it, or will be as soon as they
   // run or at a time that is still to come.
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
@@ -40,7 +44,8 @@ class PlanWatch {
   bool RunsLate(const JobRecord& request, const Plan& plan) const;
   // The request's plan has been replaced.
   void NotePlanned(const JobRecord& request);
-  // A node of the cluster manager's is not there for a moment, which a request with that deadline can wait.
+  // A node of the cluster manager's is not there, or not known, for a moment, which a request with that
+  // deadline can wait.
   bool IsAnyBrieflyAway(Time start_by) const;
 
  private:

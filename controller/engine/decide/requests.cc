@@ -72,8 +72,11 @@ void Requests::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
   }
   const bool may_queue = is_over || policy_.when_late == WhenLate::kBestEffort ||
                          !OwnershipOf(request.spec).queue_starts_requests;
-  if (!plan.feasible && may_queue && policy_.when_late != WhenLate::kRefuse)
+  if (!plan.feasible && watch_.IsServedInTimeOnly(request)) {
+    plan.queued = true;
+  } else if (!plan.feasible && may_queue && policy_.when_late != WhenLate::kRefuse) {
     planning_.Queue(request.spec, plan);
+  }
   const bool unchanged = plan.nodes.empty() && !request.plans.empty() && request.plans.back().nodes.empty() &&
                          WithoutTimes(request.plans.back().refusal) == WithoutTimes(plan.refusal);
   if (!unchanged) Adopt(std::move(plans));
@@ -241,8 +244,11 @@ bool Requests::AbandonUnstarted(const JobRecord& request) {
   const ManagedJob* queued =
       OwnershipOf(request.spec).siding_starts ? nullptr : manager_.QueuedAs(request.id);
   if (queued == nullptr || request.plans.empty() || request.plans.back().nodes.empty()) return false;
-  const Time expected = std::max(request.spec.start_by, request.plans.back().predicted_start);
-  if (clock_.Now() < std::max(expected, request.spec.not_before) + kStartPatience) return false;
+  // While the manager is away it starts nothing, and its nodes are not seen.
+  if (!manager_.IsHeard()) return false;
+  const Time expected = std::max({request.spec.start_by, request.plans.back().predicted_start,
+                                  request.spec.not_before, state_.queue.answers_since});
+  if (clock_.Now() < expected + kStartPatience) return false;
   const std::map<NodeId, Resources> room = accounts_.Room({request.id});
   for (const NodeId& node : request.plans.back().nodes) {
     const auto there = room.find(node);
@@ -260,11 +266,16 @@ bool Requests::AbandonUnstarted(const JobRecord& request) {
 }
 
 // One of these nodes is the request's, or meant for it. While it has no plan that works (an agent may be away
-// for a moment) nothing is ruled out.
+// for a moment) no node is ruled out that it may have.
 bool Requests::IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const {
   const std::vector<NodeId>& its =
       HoldsNodes(request.state) || request.plans.empty() ? request.nodes : request.plans.back().nodes;
-  if (its.empty()) return true;
+  if (its.empty()) {
+    if (watch_.IsServedInTimeOnly(request)) return false;
+    const auto possible = platform_.NodesFor(request.spec);
+    return !possible || std::any_of(nodes.begin(), nodes.end(),
+                                    [&](const NodeId& node) { return possible->contains(node); });
+  }
   return std::any_of(nodes.begin(), nodes.end(), [&](const NodeId& node) {
     return std::find(its.begin(), its.end(), node) != its.end();
   });

@@ -35,6 +35,7 @@ class Requests {
       : state_(c.state),
         policy_(c.policy),
         clock_(c.clock),
+        platform_(c.platform),
         manager_(c.manager),
         accounts_(c.accounts),
         recorder_(c.recorder),
@@ -75,6 +76,7 @@ class Requests {
   const ClusterState& state_;
   const Policy& policy_;
   const Clock& clock_;
+  const Platform& platform_;
   const ManagerView& manager_;
   const NodeAccounts& accounts_;
   Recorder& recorder_;

@@ -36,8 +36,10 @@ std::string Needs(const JobSpec& spec) {
 std::string WaitReasons::WhyWaits(const JobRecord& job) const {
   if (IsTerminal(job.state)) return "";
   if (HoldsNodes(job.state)) return WhyHangs(job);
-  if (!OwnershipOf(job.spec).siding_starts)
-    return absl::StrCat("waits in the queue of ", job.spec.cluster_manager);
+  if (!OwnershipOf(job.spec).siding_starts) {
+    const std::string why = WaitsForItsNodes(job) ? job.plans.back().refusal : "";
+    return absl::StrCat("waits in the queue of ", job.spec.cluster_manager, why.empty() ? "" : ": ", why);
+  }
   if (std::string why = WhyNotYet(job); !why.empty()) return why;
   return IsRequest(job) ? WhyRequestWaits(job) : WhyInQueue(job);
 }

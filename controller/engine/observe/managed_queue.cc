@@ -15,7 +15,7 @@ namespace {
 // The exit code of a job of which the manager only says that it failed.
 constexpr int kUnknownExit = -1;
 // In all, however many agents are restarted one after the other.
-constexpr Duration kWaitForAgents = std::chrono::seconds(10);
+constexpr Duration kWaitForNodes = std::chrono::seconds(10);
 
 bool HasBegun(const ManagedJob& queued) {
   return !queued.nodes.empty() && queued.phase != ManagedPhase::kWaiting;
@@ -32,8 +32,13 @@ std::string WhatIsSaid(const std::string& manager, const ManagedJob* queued) {
 
 void ManagedQueue::OnManager(ManagerChanges changes) {
   ObservedQueue& queue = observed_.queue;
-  for (ManagedNode& node : changes.nodes) queue.nodes[node.id] = std::move(node);
-  for (const NodeId& id : changes.gone_nodes) queue.nodes.erase(id);
+  if (!std::exchange(queue.answers, changes.answers) || !queue.seen) queue.answers_since = clock_.Now();
+  if (!changes.answers) return;
+  for (ManagedNode& node : changes.nodes) TakeNode(std::move(node));
+  for (const NodeId& id : changes.gone_nodes) {
+    queue.nodes.erase(id);
+    queue.unknown_since.erase(id);
+  }
   std::set<JobId> changed(changes.gone_jobs.begin(), changes.gone_jobs.end());
   for (const JobId& id : changes.gone_jobs) queue.jobs.erase(id);
   for (ManagedJob& job : changes.jobs) {
@@ -54,6 +59,16 @@ void ManagedQueue::OnManager(ManagerChanges changes) {
     agenda_.jobs.insert(id);  // tasks may have ended before
   }
   agenda_.schedule = true;
+}
+
+void ManagedQueue::TakeNode(ManagedNode node) {
+  ObservedQueue& queue = observed_.queue;
+  if (node.is_known) {
+    queue.unknown_since.erase(node.id);
+  } else {
+    queue.unknown_since.emplace(node.id, clock_.Now());
+  }
+  queue.nodes[node.id] = std::move(node);
 }
 
 void ManagedQueue::FollowQueue(JobId id) {
@@ -84,12 +99,12 @@ void ManagedQueue::FollowWaitingAll() {
     if (IsExternallyManaged(*job) && !IsKnownFromQueueOnly(*job)) managed.push_back(job);
   }
   for (const JobRecord* job : managed) FollowWaiting(*job, manager_.QueuedAs(job->id));
-  for (const auto& [id, since] : std::map<JobId, Time>(wait_for_agents_)) {
+  for (const auto& [id, since] : std::map<JobId, Time>(wait_for_nodes_)) {
     const ManagedJob* queued = manager_.QueuedAs(id);
     if (queued != nullptr && MayEnlist(*queued)) {
       Enlist(*queued);
     } else {
-      wait_for_agents_.erase(id);
+      wait_for_nodes_.erase(id);
     }
   }
 }
@@ -125,11 +140,9 @@ void ManagedQueue::Enlist(const ManagedJob& queued) {
   const PlanningTask task = planning_.TaskFor(queued.id, spec);
   std::vector<Plan> plans = OwnershipOf(spec).queue_starts_requests ? MakePlans(task) : MakeFirstPlans(task);
   Plan& plan = plans.front();
-  if (!plan.feasible && WaitsForAgents(queued)) return;
-  wait_for_agents_.erase(queued.id);
-  if (!plan.feasible && plan.earliest && admission_.TakePromise(spec)) {
-    plans = {MakeLatePlan(planning_.TaskFor(queued.id, spec), plan)};
-  } else if (!plan.feasible && !admission_.Postpone(spec, plan)) {
+  if (!plan.feasible && WaitsForNodes(queued)) return;
+  wait_for_nodes_.erase(queued.id);
+  if (!plan.feasible && !TakesLate(queued, plans)) {
     if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, clock_.Now());
     recorder_.Record(queued.id, RequestRefused{spec, ForTheRecord(std::move(plan))});
     return;
@@ -138,12 +151,26 @@ void ManagedQueue::Enlist(const ManagedJob& queued) {
   requests_.Adopt(std::move(plans));
 }
 
-// A refusal is for good, and who asks is not there to ask again. A node whose agent is restarted may be the
-// one that would do.
-bool ManagedQueue::WaitsForAgents(const ManagedJob& queued) {
+// Makes of a plan that is not feasible what is done for the job instead; false: it is refused.
+bool ManagedQueue::TakesLate(const ManagedJob& queued, std::vector<Plan>& plans) {
+  Plan& plan = plans.front();
+  if (admission_.TakePromise(queued.spec)) {
+    // Without an earliest start the plan is made again until there is one.
+    if (plan.earliest) plans = {MakeLatePlan(planning_.TaskFor(queued.id, queued.spec), plan)};
+    return true;
+  }
+  if (admission_.Postpone(queued.spec, plan)) return true;
+  // The manager has taken it. There it waits like any other, and siding sees whether its deadline can be met
+  // after all.
+  return plan.queued = OwnershipOf(queued.spec).queue_starts_requests;
+}
+
+// What is decided now may be for good, and who asks is not there to ask again. A node that is not known at
+// the moment, because its agent or the manager was restarted, may be the one that would do.
+bool ManagedQueue::WaitsForNodes(const ManagedJob& queued) {
   const Time now = clock_.Now();
-  const Time since = wait_for_agents_.emplace(queued.id, now).first->second;
-  return now - since < kWaitForAgents && watch_.IsAnyBrieflyAway(queued.spec.start_by);
+  const Time since = wait_for_nodes_.emplace(queued.id, now).first->second;
+  return now - since < kWaitForNodes && watch_.IsAnyBrieflyAway(queued.spec.start_by);
 }
 
 void ManagedQueue::FollowRequest(const JobRecord& job, const ManagedJob* queued) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <vector>
 
 #include "controller/engine/decide/admission.h"
 #include "controller/engine/decide/plan_watch.h"
@@ -41,13 +42,15 @@ class ManagedQueue {
   // Records what the queue says of this job.
   void FollowQueue(JobId id);
   // At every tick: jobs that were cancelled or ended while the queue was not polled, and requests that wait
-  // for agents.
+  // for nodes to be known.
   void FollowWaitingAll();
 
  private:
   bool MayEnlist(const ManagedJob& queued) const;
   void Enlist(const ManagedJob& queued);
-  bool WaitsForAgents(const ManagedJob& queued);
+  bool WaitsForNodes(const ManagedJob& queued);
+  bool TakesLate(const ManagedJob& queued, std::vector<Plan>& plans);
+  void TakeNode(ManagedNode node);
   void FollowRequest(const JobRecord& job, const ManagedJob* queued);
   void FollowWaiting(const JobRecord& job, const ManagedJob* queued);
 
@@ -65,7 +68,7 @@ class ManagedQueue {
   const Planning& planning_;
   Requests& requests_;
   const PlanWatch& watch_;
-  std::map<JobId, Time> wait_for_agents_;  // requests that are not recorded yet, since when
+  std::map<JobId, Time> wait_for_nodes_;  // requests that are not recorded yet, since when
 };
 
 }  // namespace siding

@@ -457,6 +457,7 @@ TEST_F(QueueTest, OneThatMayNotIsRefusedAndWaitsLikeAnyOther) {
   EXPECT_EQ(State(kExpress), JobState::kFailed);
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
   EXPECT_THAT(Desired().kept, IsEmpty());
+  EXPECT_THAT(Desired().jobs.at(kExpress).why, HasSubstr("does not let bob ask for on-demand jobs"));
 }
 
 TEST_F(QueueTest, AParkedJobThatWasCancelledIsCancelled) {
@@ -815,7 +816,7 @@ TEST_F(QueueTest, OneThatMustNotLeaveIsNoVictim) {
   Say(job);
   Say(Express(ManagedPhase::kWaiting));
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
-  EXPECT_EQ(State(kExpress), JobState::kFailed);
+  EXPECT_THAT(Desired().kept, IsEmpty());
 }
 
 TEST_F(QueueTest, OnlyOperatorsSuspend) {
@@ -832,8 +833,225 @@ TEST_F(QueueTest, APromiseIsKeptAndAMarkByHandIsNotOne) {
   ManagedJob late = Express(ManagedPhase::kWaiting);
   late.spec.start_by = clock_.Now() + 10s;
   Say(late);
-  EXPECT_EQ(State(kExpress), JobState::kFailed);
+  EXPECT_THAT(Desired().kept, IsEmpty());
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
+// ---- It is in the manager's queue, and its deadline cannot be met now. ----
+
+const JobId kOther(43);
+
+class TooFullTest : public QueueTest {
+ protected:
+  // Jobs that siding cannot move are on both nodes.
+  TooFullTest() {
+    SayOther(ManagedPhase::kRunning);
+    Say(Managed(JobId(44), ManagedPhase::kRunning, {NodeId("b")}));
+    Say(Express(ManagedPhase::kWaiting));
+  }
+  void SayOther(ManagedPhase phase) { Say(Managed(kOther, phase, {NodeId("a")})); }
+};
+
+TEST_F(TooFullTest, ItWaitsItsTurnAndItsUserIsTold) {
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+  EXPECT_THAT(Desired().jobs.at(kExpress).why,
+              HasSubstr("waits its turn, no job makes way: only 0 of 1 node"));
+}
+
+TEST_F(TooFullTest, WhoAsksWhyItWaitsIsToldToo) {
+  engine_->Read([&](const ClusterState& state) {
+    EXPECT_THAT(engine_->WhyWaits(state.jobs.at(kExpress)),
+                HasSubstr("waits in the queue of manager: only 0 of 1 node"));
+  });
+}
+
+TEST_F(TooFullTest, ItGetsANodeThatBecomesFree) {
+  SayOther(ManagedPhase::kOver);
+  Settle(10);
+  ASSERT_TRUE(Desired().kept.contains(kExpress));
+  EXPECT_THAT(Desired().kept.at(kExpress).nodes, ElementsAre(NodeId("a")));
+}
+
+TEST_F(TooFullTest, AVictimThatComesMakesWayForIt) {
+  SayOther(ManagedPhase::kOver);
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("a")}));
+  Task("a");
+  Settle(10);
+  EXPECT_EQ(State(kBatchJob), JobState::kParked);
+}
+
+TEST_F(TooFullTest, ManyAreLookedAtLessOften) {
+  ManagerChanges many;
+  for (int id = 100; id < 200; ++id) {
+    many.jobs.push_back(Express(ManagedPhase::kWaiting));
+    many.jobs.back().id = JobId(id);
+  }
+  engine_->OnManager(std::move(many));
+  SayOther(ManagedPhase::kOver);
+  Settle(10);
+  EXPECT_THAT(Desired().kept, IsEmpty());
+  Settle(15);
+  EXPECT_EQ(Desired().kept.size(), 1u);
+}
+
+TEST_F(TooFullTest, AfterItsDeadlineNobodyMakesWayForIt) {
+  Settle(70);
+  SayOther(ManagedPhase::kOver);
+  Settle(10);
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+  EXPECT_THAT(Desired().kept, IsEmpty());
+}
+
+TEST_F(TooFullTest, WhereLateJobsWaitTheirTurnNobodyMakesWayForIt) {
+  policy_.when_late = WhenLate::kQueue;
+  engine_->SetPolicy(policy_);
+  SayOther(ManagedPhase::kOver);
+  Settle(10);
+  EXPECT_THAT(Desired().kept, IsEmpty());
+}
+
+TEST_F(TooFullTest, ItRunsWhenItsTurnHasCome) {
+  Say(Express(ManagedPhase::kRunning, {NodeId("a")}));
+  EXPECT_EQ(State(kExpress), JobState::kRunning);
+}
+
+TEST_F(QueueTest, WhoWaitsForATurnDoesNotKeepVictimsOfOthersFromBeingCalledOff) {
+  cluster_.slow_dump = {"a"};
+  Fill();
+  ManagedJob large = Express(ManagedPhase::kWaiting);
+  large.id = JobId(51);
+  large.spec.nodes = 2;
+  Say(large);
+  Say(Express(ManagedPhase::kWaiting));
+  ASSERT_EQ(State(kBatchJob), JobState::kDumping);
+  Say(Express(ManagedPhase::kOver));
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
+TEST_F(QueueTest, NodesThatOthersReserveCostNoVictim) {
+  cluster_.slow_dump = {"a"};
+  Fill();
+  Say(Express(ManagedPhase::kWaiting));
+  ASSERT_EQ(State(kBatchJob), JobState::kDumping);
+  manager().nodes = {NodeId("b")};
+  Settle(5);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+
+// ---- The manager was restarted, and does not know of its nodes yet. ----
+
+class RestartedTest : public QueueTest {
+ protected:
+  void SayNodes(bool known, bool usable) {
+    ManagerChanges changes;
+    for (const char* node : {"a", "b"}) {
+      changes.nodes.push_back(
+          {.id = NodeId(node), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = usable, .is_known = known});
+    }
+    engine_->OnManager(std::move(changes));
+    Settle(2);
+  }
+  void Forget() { SayNodes(false, false); }
+  void Learn() { SayNodes(true, true); }
+  // Before the queue has the job that it was made to.
+  void LoseNodesAfterAPromise() {
+    Learn();
+    const ManagedJob express = Express(ManagedPhase::kWaiting);
+    ASSERT_TRUE(engine_->WouldStart(kBob, express.spec).ok());
+    SayNodes(true, false);
+    Say(express);
+  }
+  void Answers(bool answers) {
+    ManagerChanges changes;
+    changes.answers = answers;
+    engine_->OnManager(std::move(changes));
+  }
+};
+
+TEST_F(RestartedTest, ADeadlineThatComesThenIsServedWhenTheNodesAreKnown) {
+  Fill();
+  Forget();
+  Say(Express(ManagedPhase::kWaiting));
+  EXPECT_FALSE(Knows(kExpress));
+  Learn();
+  EXPECT_EQ(State(kBatchJob), JobState::kParked);
+}
+
+TEST_F(RestartedTest, AlsoIfThatTakesLong) {
+  Fill();
+  Forget();
+  Say(Express(ManagedPhase::kWaiting));
+  Settle(30);
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+  Learn();
+  Settle(5);
+  EXPECT_EQ(State(kBatchJob), JobState::kParked);
+}
+
+TEST_F(RestartedTest, WhatWasPlannedIsNotPlannedAgain) {
+  Learn();
+  MakeWay();
+  Forget();
+  Settle(3);
+  EXPECT_EQ(Job(kExpress).plans.size(), 1u);
+}
+
+TEST_F(RestartedTest, WhoAsksThenIsNotRefused) {
+  Learn();
+  Forget();
+  EXPECT_TRUE(absl::IsUnavailable(engine_->WouldStart(kBob, OnDemand(1)).status()));
+  Learn();
+  EXPECT_TRUE(engine_->WouldStart(kBob, OnDemand(1)).ok());
+}
+
+TEST_F(RestartedTest, NothingIsPromisedBeforeTheQueueIsKnown) {
+  EXPECT_TRUE(absl::IsUnavailable(engine_->WouldStart(kBob, OnDemand(1)).status()));
+}
+
+TEST_F(RestartedTest, NorWhileTheManagerIsAway) {
+  Learn();
+  Answers(false);
+  EXPECT_TRUE(absl::IsUnavailable(engine_->WouldStart(kBob, OnDemand(1)).status()));
+}
+
+TEST_F(RestartedTest, WhatWasPromisedIsServedHoweverLate) {
+  LoseNodesAfterAPromise();
+  EXPECT_THAT(Desired().jobs.at(kExpress).why, HasSubstr("as soon as can be: needs 1 node that are up"));
+  Settle(70);
+  SayNodes(true, true);
+  Settle(5);
+  EXPECT_TRUE(Desired().kept.contains(kExpress));
+}
+
+TEST_F(RestartedTest, WhileItIsAwayNothingIsPlannedAgain) {
+  Learn();
+  MakeWay();
+  Answers(false);
+  cluster_.Disconnect("a");
+  Settle(30);
+  EXPECT_EQ(Job(kExpress).plans.size(), 1u);
+  Answers(true);
+  Settle(3);
+  EXPECT_EQ(Job(kExpress).plans.size(), 2u);
+}
+
+TEST_F(RestartedTest, NorByAControllerThatHasNotHeardOfItYet) {
+  Learn();
+  MakeWay();
+  StartController();
+  Settle(30);
+  EXPECT_EQ(Job(kExpress).plans.size(), 1u);
+}
+
+TEST_F(RestartedTest, WhileItIsAwayNoRequestLosesItsClaim) {
+  Learn();
+  MakeWay();
+  Answers(false);
+  Settle(300);
+  EXPECT_EQ(State(kExpress), JobState::kPending);
+  Answers(true);
+  Settle(60);
+  EXPECT_EQ(State(kExpress), JobState::kPending);
 }
 
 TEST_F(QueueTest, TasksOnOneNodeShareWhatTheJobHas) {

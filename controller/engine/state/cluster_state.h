@@ -141,8 +141,11 @@ struct ObservedNode {
 // What the cluster manager said last, if there is one.
 struct ObservedQueue {
   bool seen = false;
+  bool answers = true;
+  Time answers_since;  // if it does
   std::map<JobId, ManagedJob> jobs;
   std::map<NodeId, ManagedNode> nodes;
+  std::map<NodeId, Time> unknown_since;  // of these: the manager does not know yet what is with them
 };
 
 // What the journal says.

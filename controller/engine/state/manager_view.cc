@@ -7,6 +7,10 @@
 
 namespace siding {
 
+bool ManagerView::IsHeard() const {
+  return platform_.manager().empty() || (state_.queue.seen && state_.queue.answers);
+}
+
 const ManagedJob* ManagerView::QueuedAs(JobId id) const {
   const auto found = state_.queue.jobs.find(id);
   return found == state_.queue.jobs.end() ? nullptr : &found->second;

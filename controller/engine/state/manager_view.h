@@ -20,6 +20,9 @@ class ManagerView {
               const ClusterView& cluster)
       : state_(state), policy_(policy), clock_(clock), platform_(platform), cluster_(cluster) {}
 
+  // It answers, and has said what it has; or there is none. Otherwise what is known of its jobs and nodes is
+  // nothing, or old.
+  bool IsHeard() const;
   // Null: it is not in a cluster manager's queue.
   const ManagedJob* QueuedAs(JobId id) const;
   // What the queue says of a job that the manager has started again and no agent has reported yet; null: it

@@ -16,7 +16,6 @@
 namespace siding::slurm {
 namespace {
 
-constexpr Duration kInventoryEvery = std::chrono::seconds(10);
 constexpr Duration kSettingsEvery = std::chrono::minutes(5);
 
 class PolledSlurm final : public SlurmPlatform, public PollListener {
@@ -34,10 +33,8 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   }
   std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const override {
     auto nodes = NodesOf(*inventory(), job);
-    MutexLock lock(mutex_);
-    if (nodes)
-      std::erase_if(*nodes, [&](const NodeId& node)
-                                ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reserved_.contains(node); });
+    if (!nodes) return nodes;
+    for (const NodeId& node : ReservedByOthers(*reservations(), clock_.Now())) nodes->erase(node);
     return nodes;
   }
   void Complete(JobSpec& job) const override { TakeWholeNodes(job, *inventory()); }
@@ -51,7 +48,7 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     spdlog::info("slurm: by {}", client_->Description());
     sink_ = std::move(sink);
     MutexLock lock(mutex_);
-    watcher_ = std::make_unique<Watcher>(*client_, *this, options_.interval);
+    watcher_ = std::make_unique<Watcher>(*client_, *this, clock_, options_.interval);
   }
 
   void Stop() override {
@@ -64,14 +61,21 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   }
 
  private:
+  void OnInventory(const Client::List<Partition>& partitions,
+                   const Client::List<Reservation>& reservations) override {
+    Keep({*partitions, inventory()->nodes});
+    MutexLock lock(mutex_);
+    reservations_ = reservations;
+  }
   void OnChanges(const Changes& changes) override {
-    RefreshInventory();
     Inventory seen = WithNodes(*inventory(), changes.nodes);
     // It seldom changes, and those who read it have it as long as they like.
     if (seen != *inventory()) Keep(std::move(seen));
     sink_(ManagerChangesOf(changes, *inventory(), options_.user_name));
   }
   void OnPolled(const std::vector<QueueJob>& jobs, bool changed) override {
+    // Not before: what has changed is in OnChanges(), and at the first poll that is everything.
+    if (std::exchange(silent_, false)) sink_({});
     for (const StepResult& result : reconciler_.Reconcile(jobs, changed, clock_.Now())) Log(result);
     CheckSettings();
   }
@@ -79,6 +83,10 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     if (health.ok()) {
       spdlog::info("slurm: answers");
     } else {
+      silent_ = true;
+      ManagerChanges nothing;
+      nothing.answers = false;
+      sink_(std::move(nothing));
       spdlog::warn("slurm: does not answer: {}; nothing is taken to have changed",
                    std::string(health.message()));
     }
@@ -96,24 +104,13 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
     MutexLock lock(mutex_);
     return inventory_;
   }
+  Client::List<Reservation> reservations() const {
+    MutexLock lock(mutex_);
+    return reservations_;
+  }
   void Keep(Inventory inventory) {
     MutexLock lock(mutex_);
     inventory_ = std::make_shared<const Inventory>(std::move(inventory));
-  }
-
-  // Partitions and reservations, on the watcher's thread, whose client it is. They change when an
-  // administrator says so.
-  void RefreshInventory() {
-    const Time now = clock_.Now();
-    if (inventory_seen_ && now - *inventory_seen_ < kInventoryEvery) return;
-    const auto partitions = client_->Partitions();
-    const auto reservations = client_->Reservations();
-    if (!partitions.ok() || !reservations.ok())
-      return;  // that Slurm does not answer has been or will be said
-    inventory_seen_ = now;
-    Keep({**partitions, inventory()->nodes});
-    MutexLock lock(mutex_);
-    reserved_ = ReservedByOthers(**reservations, now);
   }
 
   // Says what is wrong with Slurm's settings once, and again when that has changed. Seldom, and after
@@ -138,13 +135,14 @@ class PolledSlurm final : public SlurmPlatform, public PollListener {
   const PlatformOptions options_;
   const Clock& clock_;
   Sink sink_;
-  std::optional<Time> inventory_seen_;
+  bool silent_ = false;  // the sink was told so
   std::optional<Time> settings_seen_;
   std::vector<std::string> problems_;  // of Slurm's settings, that were said
   Reconciler reconciler_;
   mutable Mutex mutex_;
   std::shared_ptr<const Inventory> inventory_ ABSL_GUARDED_BY(mutex_) = std::make_shared<const Inventory>();
-  std::set<NodeId> reserved_ ABSL_GUARDED_BY(mutex_);         // by others than siding
+  Client::List<Reservation> reservations_ ABSL_GUARDED_BY(mutex_) =
+      std::make_shared<const std::vector<Reservation>>();
   std::unique_ptr<Watcher> watcher_ ABSL_GUARDED_BY(mutex_);  // last: ends before what it uses
 };
 

@@ -31,6 +31,7 @@ std::vector<StepResult> Reconciler::Reconcile(const std::vector<QueueJob>& jobs,
     const absl::Status status = Apply(client_, step);
     if (!status.ok()) retry_ = now + kRetryAfter;
     taken.push_back({std::move(step), status});
+    if (absl::IsUnavailable(status)) break;
   }
   return taken;
 }

@@ -26,7 +26,8 @@ class Reconciler {
   void SetDesired(DesiredState desired);
 
   // Takes the steps from these jobs, as observed now, to the desired state; none while nothing has changed.
-  // A step that fails does not keep the others from being taken. One thread at a time.
+  // A step that fails does not keep the others from being taken, but a Slurm that does not answer is not
+  // asked again: each call would wait for it, and nothing be seen meanwhile. One thread at a time.
   std::vector<StepResult> Reconcile(const std::vector<QueueJob>& jobs, bool changed, Time now);
 
  private:

@@ -1,6 +1,7 @@
 #include "controller/platform/slurm/reconcile/reconciler.h"
 
 #include "controller/platform/slurm/client/fake_client.h"
+#include "controller/platform/slurm/client/guarded_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -98,6 +99,15 @@ TEST_F(ReconcilerTest, OneFailureDoesNotKeepOtherStepsFromBeingTaken) {
   reconciler.SetDesired({});
   EXPECT_THAT(Reconcile(), SizeIs(2));
   EXPECT_THAT(slurm.reservations, SizeIs(1));
+}
+
+TEST_F(ReconcilerTest, NothingMoreIsAskedOfASlurmThatDoesNotAnswer) {
+  auto fake = std::make_unique<FakeClient>();
+  for (const char* name : {"siding-7", "siding-8"}) fake->reservations[name].name = name;
+  const auto away = NewGuardedClient(std::move(fake), [] { return absl::UnavailableError("timed out"); });
+  Reconciler of_away{*away};
+  of_away.SetDesired({});
+  EXPECT_THAT(of_away.Reconcile({}, true, now), SizeIs(1));
 }
 
 TEST_F(ReconcilerTest, ASlurmThatDoesNotAnswerIsAskedAgain) {

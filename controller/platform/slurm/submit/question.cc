@@ -53,8 +53,8 @@ absl::StatusOr<Question> ParseQuestion(const std::string& text) {
 std::string AnswerText(const absl::StatusOr<Time>& starts) {
   if (starts.ok())
     return absl::StrCat("siding-promised ", spank::kVersion, "\nstarts-us ", ToMicros(*starts), "\n");
-  return absl::StrCat("siding-refused ", spank::kVersion, "\nreason ",
-                      OneLine(starts.status(), spank::kMaxPath), "\n");
+  const char* const kind = absl::IsUnavailable(starts.status()) ? "siding-undecided " : "siding-refused ";
+  return absl::StrCat(kind, spank::kVersion, "\nreason ", OneLine(starts.status(), spank::kMaxPath), "\n");
 }
 
 }  // namespace siding::slurm

@@ -24,7 +24,8 @@ struct Question {
 // version does not know are skipped.
 absl::StatusOr<Question> ParseQuestion(const std::string& text);
 
-// The promise to start then, or the refusal for this reason, as spank/messages.h reads it.
+// The promise to start then, or the refusal for this reason, as spank/messages.h reads it. kUnavailable is no
+// refusal: whether it can start is not known yet.
 std::string AnswerText(const absl::StatusOr<Time>& starts);
 
 // The request that the job is. Slurm chooses the number of nodes where the user does not say it; here that is

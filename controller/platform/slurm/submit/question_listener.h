@@ -16,7 +16,7 @@ class Answerer {
  public:
   virtual ~Answerer() = default;
   // When the job is expected to start, in time; or a status whose message tells the user why it cannot, and
-  // when it could. The plugin waits for five seconds.
+  // when it could. kUnavailable: that is not known yet. The plugin waits for five seconds.
   virtual absl::StatusOr<Time> WhenWouldItStart(const Question& question) = 0;
 };
 

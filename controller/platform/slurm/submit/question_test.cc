@@ -50,6 +50,14 @@ TEST(AnswerText, IsReadByThePlugin) {
   EXPECT_STREQ(answer.reason, "not before noon");
 }
 
+TEST(AnswerText, ThatNothingIsKnownYetIsNoRefusal) {
+  spank::Answer answer;
+  const std::string text = AnswerText(absl::UnavailableError("not heard of"));
+  ASSERT_TRUE(spank::ParseAnswer(text.data(), text.size(), answer));
+  EXPECT_EQ(answer.kind, spank::AnswerKind::kUndecided);
+  EXPECT_STREQ(answer.reason, "not heard of");
+}
+
 TEST(ParseQuestion, ADeadlineIsInTheCalendar) {
   EXPECT_EQ(
       MessageOf("siding-question 1\nstart-by-us 9223372036854775807\n"),

@@ -40,5 +40,16 @@ TEST(Poller, ASlurmThatDoesNotAnswerHasNotLostItsJobs) {
   EXPECT_TRUE(poller.Poll()->empty());
 }
 
+TEST(Poller, AReservationIsSeenByTheNextPoll) {
+  FakeClient slurm;
+  Poller poller(slurm);
+  ASSERT_TRUE(poller.Poll().ok());
+  const auto before = poller.reservations();
+  slurm.reservations["x"].name = "x";
+  EXPECT_TRUE(poller.Poll()->empty());
+  EXPECT_NE(poller.reservations(), before);
+  EXPECT_EQ(poller.reservations()->size(), 1u);
+}
+
 }  // namespace
 }  // namespace siding::slurm

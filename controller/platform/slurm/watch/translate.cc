@@ -85,7 +85,7 @@ ManagedJob JobOf(const QueueJob& job, const UserName& user_name) {
 
 ManagedNode NodeOf(const QueueNode& node) {
   return {node.id, Resources{node.cpus, node.memory, node.gpus}, node.up && !node.drained,
-          node.reason.empty() ? node.state : node.state + ": " + node.reason};
+          node.reason.empty() ? node.state : node.state + ": " + node.reason, node.state != "unknown"};
 }
 
 Duration GraceOf(const QueueJob& job, const std::vector<Partition>& partitions) {

@@ -230,7 +230,16 @@ TEST_F(TranslateTest, ADrainedNodeIsNotUsable) {
       {{}, QueueNode{.id = NodeId("a"), .state = "idle", .up = true, .drained = true, .cpus = 4}});
   const auto nodes = ManagerChangesOf(changes, {}, [](uint32_t) { return ""; }).nodes;
   EXPECT_FALSE(nodes.at(0).usable);
+  EXPECT_TRUE(nodes.at(0).is_known);
   EXPECT_EQ(nodes.at(0).capacity.slots, 4);
+}
+
+TEST_F(TranslateTest, ANodeThatHasNotRegisteredSinceSlurmWasStartedIsNotKnown) {
+  siding::slurm::Changes changes;
+  changes.nodes.push_back({{}, QueueNode{.id = NodeId("a"), .state = "unknown", .cpus = 4}});
+  const auto nodes = ManagerChangesOf(changes, {}, [](uint32_t) { return ""; }).nodes;
+  EXPECT_FALSE(nodes.at(0).usable);
+  EXPECT_FALSE(nodes.at(0).is_known);
 }
 
 }  // namespace

@@ -4,10 +4,12 @@
 // which nothing has changed costs slurmctld next to nothing through libslurm (docs/results/slurm.md).
 #pragma once
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/clock.h"
 #include "common/mutex.h"
 #include "common/units.h"
 #include "controller/platform/slurm/client/client.h"
@@ -20,6 +22,9 @@ namespace siding::slurm {
 class PollListener {
  public:
   virtual ~PollListener() = default;
+  // Before OnChanges() of the same poll: partitions or reservations are others than they were.
+  virtual void OnInventory(const Client::List<Partition>& partitions,
+                           const Client::List<Reservation>& reservations) = 0;
   virtual void OnChanges(const Changes& changes) = 0;  // never of none
   // After every poll that succeeded, and after OnChanges(): all jobs, and whether there were changes. What is
   // desired of Slurm by now is to be brought about.
@@ -31,16 +36,30 @@ class PollListener {
 
 // Slurm is not asked more often than this.
 inline constexpr Duration kLeastPause = std::chrono::milliseconds(200);
-// The pause after a poll that took so long: never less than `interval`, and long enough for polling to take
-// no more than a twentieth of the time.
-Duration PauseAfter(Duration poll, Duration interval);
+// What a poll takes makes the pause no longer than this: meanwhile siding sees nothing of Slurm.
+inline constexpr Duration kMostPause = std::chrono::seconds(5);
+
+// How long Slurm is left alone between two polls. Not thread-safe.
+class Pace {
+ public:
+  // An interval below kLeastPause is kLeastPause.
+  explicit Pace(Duration interval) : least_(std::max(kLeastPause, interval)) {}
+  // The pause after a poll that took so long: never less than the interval, and up to kMostPause long enough
+  // for polling to take no more than a twentieth of the time. The shorter one of the last two polls counts:
+  // one alone that took long may have waited for a slurmctld that was away, and the first one brings
+  // everything.
+  Duration After(Duration poll);
+
+ private:
+  const Duration least_;
+  Duration last_{0};
+};
 
 // Polls from construction to destruction, which waits for a poll that is under way.
 class Watcher {
  public:
-  // All must outlive it; nobody else may use the client meanwhile. An interval below kLeastPause is
-  // kLeastPause.
-  Watcher(Client& client, PollListener& listener, Duration interval = kLeastPause);
+  // All must outlive it; nobody else may use the client meanwhile. `interval`: as that of Pace.
+  Watcher(Client& client, PollListener& listener, const Clock& clock, Duration interval = kLeastPause);
   ~Watcher();
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
@@ -52,11 +71,13 @@ class Watcher {
 
  private:
   void Run();
-  void PollOnce();
+  // How long to wait then.
+  Duration PollOnce();
 
   Poller poller_;
   PollListener& listener_;
-  const Duration interval_;
+  const Clock& clock_;
+  Pace pace_;
   absl::Status health_;
   Mutex mutex_;
   CondVar wake_;

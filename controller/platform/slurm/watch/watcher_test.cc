@@ -12,14 +12,29 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(PauseAfter, IsTheIntervalWhilePollsAreQuick) {
-  EXPECT_EQ(PauseAfter(milliseconds(1), milliseconds(500)), milliseconds(500));
+class PaceTest : public testing::Test {
+ protected:
+  // After so many polls that took so long, one after the other.
+  Duration After(int polls, Duration took) {
+    Duration pause{0};
+    for (int i = 0; i < polls; ++i) pause = pace_.After(took);
+    return pause;
+  }
+  Pace pace_{milliseconds(1)};
+};
+
+TEST_F(PaceTest, IsTheIntervalWhilePollsAreQuick) {
+  EXPECT_EQ(Pace(milliseconds(500)).After(milliseconds(1)), milliseconds(500));
 }
-TEST(PauseAfter, IsNeverLessThanTheLeast) {
-  EXPECT_EQ(PauseAfter(milliseconds(0), milliseconds(1)), kLeastPause);
+TEST_F(PaceTest, IsNeverLessThanTheLeast) { EXPECT_EQ(After(1, Duration(0)), kLeastPause); }
+TEST_F(PaceTest, GrowsWithWhatPollsTake) { EXPECT_EQ(After(2, milliseconds(100)), milliseconds(1900)); }
+TEST_F(PaceTest, HasABound) { EXPECT_EQ(After(2, std::chrono::minutes(1)), kMostPause); }
+TEST_F(PaceTest, IsNotMadeLongByOneThatWaitedForSlurmToComeBack) {
+  After(2, milliseconds(1));
+  EXPECT_EQ(After(1, std::chrono::seconds(3)), kLeastPause);
 }
-TEST(PauseAfter, GrowsWithWhatAPollTakes) {
-  EXPECT_EQ(PauseAfter(milliseconds(100), kLeastPause), milliseconds(1900));
+TEST_F(PaceTest, NorByTheFirstOneWhichBringsEverything) {
+  EXPECT_EQ(After(1, std::chrono::seconds(3)), kLeastPause);
 }
 
 // Waits until the watcher has said so much.
@@ -31,6 +46,7 @@ class Heard final : public PollListener {
   void OnPolled(const std::vector<QueueJob>&, bool changed) override {
     if (changed) Add(state_);
   }
+  void OnInventory(const Client::List<Partition>&, const Client::List<Reservation>&) override {}
   void OnHealth(const absl::Status& health) override { Add(health.ok() ? "answers" : "silent"); }
 
   std::vector<std::string> Await(size_t count) {
@@ -52,14 +68,22 @@ class Heard final : public PollListener {
   std::vector<std::string> said_;
 };
 
+// For a poll that is answered only after an hour: this, and a state.
+constexpr char kHung = '~';
+
 // A Slurm of which each poll sees the next of a list of moments: a job's state, or "" for no answer.
 class Film final : public Client {
  public:
   explicit Film(std::vector<std::string> moments) : moments_(std::move(moments)) {}
+  const Clock& clock() const { return clock_; }
   std::string Description() const override { return "a film"; }
   absl::StatusOr<List<QueueJob>> Jobs() override {
-    const std::string moment = moments_[std::min(next_++, moments_.size() - 1)];
+    std::string moment = moments_[std::min(next_++, moments_.size() - 1)];
     if (moment.empty()) return absl::UnavailableError("connect failure");
+    if (moment.front() == kHung) {
+      clock_.Advance(std::chrono::hours(1));
+      moment.erase(0, 1);
+    }
     QueueJob job;
     job.id = JobNumber(1);
     job.state = moment;
@@ -77,6 +101,7 @@ class Film final : public Client {
   absl::Status DeleteReservation(const std::string&) override { return absl::UnimplementedError("film"); }
 
  private:
+  FakeClock clock_;
   const std::vector<std::string> moments_;
   size_t next_ = 0;
 };
@@ -84,14 +109,21 @@ class Film final : public Client {
 TEST(Watcher, TellsChangesAndHealthOnce) {
   Film slurm({"PENDING", "PENDING", "", "", "RUNNING"});
   Heard heard;
-  Watcher watcher(slurm, heard);
+  Watcher watcher(slurm, heard, slurm.clock());
   EXPECT_EQ(heard.Await(4), (std::vector<std::string>{"PENDING", "silent", "answers", "RUNNING"}));
+}
+
+TEST(Watcher, LooksAgainSoonAfterAPollThatWaitedOutAnOutage) {
+  Film slurm({"PENDING", "~PENDING", "RUNNING"});
+  Heard heard;
+  Watcher watcher(slurm, heard, slurm.clock());
+  EXPECT_EQ(heard.Await(2), (std::vector<std::string>{"PENDING", "RUNNING"}));
 }
 
 TEST(Watcher, IsWokenBeforeItsTime) {
   Film slurm({"PENDING", "RUNNING"});
   Heard heard;
-  Watcher watcher(slurm, heard, std::chrono::hours(1));
+  Watcher watcher(slurm, heard, slurm.clock(), std::chrono::hours(1));
   heard.Await(1);
   watcher.Wake();
   EXPECT_EQ(heard.Await(2), (std::vector<std::string>{"PENDING", "RUNNING"}));
@@ -111,6 +143,7 @@ class Waking final : public PollListener {
   void OnPolled(const std::vector<QueueJob>&, bool) override {
     if (polls++ == 0) first.set_value();
   }
+  void OnInventory(const Client::List<Partition>&, const Client::List<Reservation>&) override {}
   void OnHealth(const absl::Status&) override {}
 
   std::promise<Watcher*> watcher;
@@ -124,7 +157,7 @@ TEST(Watcher, WhoWakesItWhileItTellsIsServedByTheSamePoll) {
     Film slurm({"PENDING"});
     Waking waking;
     {
-      Watcher watcher(slurm, waking, std::chrono::hours(1));
+      Watcher watcher(slurm, waking, slurm.clock(), std::chrono::hours(1));
       waking.watcher.set_value(&watcher);
       ASSERT_TRUE(Comes(waking.first.get_future()));
     }

@@ -32,6 +32,7 @@ class WaitReasons {
   std::string WhyRequestWaits(const JobRecord& job) const;
   std::string WhyHangs(const JobRecord& job) const;
   std::string WhoIsAway(const JobRecord& job) const;
+  std::string WhatIsFaulty(const std::vector<NodeId>& nodes) const;
 
   const ClusterState& state_;
   const Policy& policy_;

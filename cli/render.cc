@@ -24,8 +24,8 @@ std::string Bold(const std::string& text, const Style& style) { return Paint(tex
 // Colour by what the word means, after padding so that widths stay right.
 const char* ColorOf(const std::string& word) {
   if (word == "running" || word == "up" || word == "done" || word == "good") return "32";
-  if (word == "failed" || word == "down" || word == "silent" || word == "damaged" || word == "refused" ||
-      word.starts_with("lost for "))
+  if (word == "failed" || word == "down" || word == "silent" || word == "faulty" || word == "damaged" ||
+      word == "refused" || word.starts_with("lost for "))
     return "31";
   if (word == "suspended" || word == "parked" || word == "cordoned" || word == "dumping") return "33";
   return nullptr;
@@ -201,7 +201,10 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
   // Only where one is not.
   const bool unfenced = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
                                     [](const v1::Node& node) { return !node.fence_problem().empty(); });
+  const bool faulty = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
+                                  [](const v1::Node& node) { return !node.fault().empty(); });
   if (unfenced) rows[0].push_back("FENCE");
+  if (faulty) rows[0].push_back("FAULT");
   if (gpus) rows[0].insert(rows[0].begin() + 4, {"GPU DRAIN", "GPU REFILL"});
   for (const v1::Node& node : nodes.nodes()) {
     const Time lost_since = FromMicros(node.lost_since_us());
@@ -217,6 +220,7 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
                     node.suspended_jobs().empty() ? "-" : absl::StrJoin(node.suspended_jobs(), ","),
                     node.criu_problem().empty() ? node.criu() : node.criu_problem()});
     if (unfenced) rows.back().push_back(node.fence_problem().empty() ? "yes" : node.fence_problem());
+    if (faulty) rows.back().push_back(node.fault().empty() ? "-" : node.fault());
     if (!gpus) continue;
     const bool drains = node.gpu_problem().empty();
     rows.back().insert(rows.back().begin() + 4, {drains ? Rates(node.gpu().dump()) : node.gpu_problem(),

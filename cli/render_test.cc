@@ -6,6 +6,7 @@
 namespace siding::cli {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -85,6 +86,20 @@ TEST(Nodes, ALostOneSaysForHowLong) {
   node.set_state("lost");
   node.set_lost_since_us(1);
   EXPECT_THAT(NodesTable(nodes, {false, FromMicros(3'000'001)}), HasSubstr("n1    lost for 3.00s"));
+}
+TEST(Nodes, AFaultyOneSaysWhy) {
+  v1::ListNodesResponse nodes;
+  for (const char* name : {"n1", "n2"}) {
+    v1::Node& node = *nodes.add_nodes();
+    node.set_name(name);
+    node.set_state("up");
+  }
+  EXPECT_THAT(NodesTable(nodes, kPlain), Not(HasSubstr("FAULT")));
+  nodes.mutable_nodes(0)->set_state("faulty");
+  nodes.mutable_nodes(0)->set_fault("its state folder cannot be written");
+  EXPECT_THAT(NodesTable(nodes, kPlain),
+              AllOf(HasSubstr("FAULT\n"), HasSubstr("n1    faulty"),
+                    HasSubstr("its state folder cannot be written\n"), HasSubstr("-\n")));
 }
 TEST(Table, ACellIsOneLineAndSpeaksToNoTerminal) {
   EXPECT_EQ(Table({{"NAME", "X"}, {"a\n\033[2J", "b"}}, kPlain), "NAME        X\na\\n\\x1b[2J  b\n");

@@ -9,8 +9,11 @@ namespace {
 
 class Returner {
  public:
-  Returner(const std::vector<Returning>& jobs, std::map<NodeId, Resources> room) : room_(std::move(room)) {
+  Returner(const std::vector<Returning>& jobs, std::map<NodeId, Resources> room,
+           const std::map<NodeId, Resources>& to_continue)
+      : room_(std::move(room)) {
     frozen_room_ = room_;
+    frozen_room_.insert(to_continue.begin(), to_continue.end());
     for (const Returning& job : jobs) {
       needed_.insert(job.frozen_on.begin(), job.frozen_on.end());
       needed_.insert(job.tied_to.begin(), job.tied_to.end());
@@ -75,11 +78,12 @@ class Returner {
 }  // namespace
 
 std::vector<WayBack> PlanWayBack(std::vector<Returning> jobs, std::map<NodeId, Resources> room,
-                                 const std::map<NodeId, Time>& held_until, Time now) {
+                                 const std::map<NodeId, Time>& held_until, Time now,
+                                 const std::map<NodeId, Resources>& to_continue) {
   std::sort(jobs.begin(), jobs.end(), [](const Returning& a, const Returning& b) {
     return std::tuple(-a.priority, a.stopped, a.id) < std::tuple(-b.priority, b.stopped, b.id);
   });
-  Returner returner(jobs, std::move(room));
+  Returner returner(jobs, std::move(room), to_continue);
   std::vector<WayBack> way;
   for (const Returning& job : jobs) {
     const bool frozen = !job.frozen_on.empty();

@@ -41,8 +41,9 @@ struct WayBack {
 
 // `room`: what is free on each node if every frozen job had its slots back; below zero where others use them.
 // `held_until`: when the jobs that hold a node are expected to leave it; a node that is not in it is not held
-// by any that will.
+// by any that will. `to_continue`: as `room`, on nodes that only what is frozen there may have.
 std::vector<WayBack> PlanWayBack(std::vector<Returning> jobs, std::map<NodeId, Resources> room,
-                                 const std::map<NodeId, Time>& held_until, Time now);
+                                 const std::map<NodeId, Time>& held_until, Time now,
+                                 const std::map<NodeId, Resources>& to_continue = {});
 
 }  // namespace siding

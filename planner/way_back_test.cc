@@ -55,6 +55,13 @@ TEST(WayBack, FrozenJobsGoOnWhereTheyAre) {
   EXPECT_THAT(way[0].nodes, ElementsAre(kA));
 }
 
+TEST(WayBack, OnSomeNodesOnlyWhatIsFrozenThereGoesOn) {
+  const std::map<NodeId, Resources> there = {{kA, {0, Bytes{0}, 0}}};
+  EXPECT_THAT(PlanWayBack({Frozen(1, kA)}, {}, {}, kNow), IsEmpty());
+  EXPECT_EQ(PlanWayBack({Frozen(1, kA)}, {}, {}, kNow, there)[0].action, Action::kResume);
+  EXPECT_THAT(PlanWayBack({Parked(1)}, {}, {}, kNow, {{kA, {1, Bytes{0}, 0}}}), IsEmpty());
+}
+
 TEST(WayBack, AFrozenJobMovesIfItsNodeIsHeldForLongerThanThatTakes) {
   const auto way = PlanWayBack({Frozen(1, kA)}, Busy(kA, {kB}), {{kA, kNow + seconds(21)}}, kNow);
   ASSERT_EQ(way.size(), 1u);

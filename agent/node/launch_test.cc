@@ -75,6 +75,16 @@ TEST_F(LaunchTest, TaskThatCannotBeRememberedIsNotStarted) {
   EXPECT_FALSE(std::filesystem::exists(output()));
 }
 
+TEST_F(LaunchTest, ANodeSaysWhyNothingCanStart) {
+  EXPECT_EQ(host().Measure().problem(), "");
+  host_.reset();
+  TaskHostOptions options = Options();
+  options.shim_path = folder_ + "/no-shim";
+  host_ = NewTaskHost(options, sink_, SystemClock()).value();
+  EXPECT_THAT(host().Measure().problem(), HasSubstr(options.shim_path));
+  EXPECT_THAT(host().Describe().problem(), HasSubstr(options.shim_path));
+}
+
 TEST_F(LaunchTest, SignalThatEndedItIsReported) {
   Launch(Shell("kill -SEGV $$"));
   EXPECT_EQ(AwaitPhase(v1::EXITED).exit_signal(), SIGSEGV);

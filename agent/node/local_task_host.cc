@@ -20,6 +20,7 @@
 #include "agent/gpu/probe.h"
 #include "agent/node/context.h"
 #include "agent/node/pod_task.h"
+#include "agent/node/self_check.h"
 #include "agent/node/task.h"
 #include "agent/node/tier_watch.h"
 #include "agent/node/work_queue.h"
@@ -131,6 +132,7 @@ class LocalTaskHost final : public TaskHost {
                               PodListener::Start(host_.options.pods_socket, host_.container_starts));
     }
     ProbeGpus();
+    self_check_ = std::make_unique<SelfCheck>(WhatStartsNeed(), host_.clock);
     local_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::LOCAL); }, host_.clock);
     shared_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::SHARED); }, host_.clock);
     spdlog::info("node {}: {} tasks found, freezes by {}, criu {}", host_.options.node, Tasks().size(),
@@ -211,6 +213,7 @@ class LocalTaskHost final : public TaskHost {
       hello.set_criu(host_.criu_traits.version + (host_.criu_as_user ? ", as the job's user" : ", as root"));
     }
     hello.set_criu_problem(host_.criu_problem);
+    hello.set_problem(self_check_->problem());
     // Those of a cluster manager are fenced by it.
     if (!host_.options.cluster_manager) hello.set_fence_problem(host_.fence.problem());
     if (host_.gpus != nullptr) {
@@ -228,6 +231,7 @@ class LocalTaskHost final : public TaskHost {
   v1::Heartbeat Measure() override {
     v1::Heartbeat heartbeat;
     heartbeat.set_ram_available(AvailableMemory().value);
+    heartbeat.set_problem(self_check_->problem());
     heartbeat.set_local_disk_free(local_watch_->free().value);
     heartbeat.set_shared_disk_free(shared_watch_->free().value);
     *heartbeat.mutable_local() = host_.rates->Get(Medium::kLocal);
@@ -264,6 +268,13 @@ class LocalTaskHost final : public TaskHost {
         spdlog::warn("the speed of {} could not be measured: {}", root, std::string(status.message()));
       }
     });
+  }
+
+  // A cluster manager has cgroups and programs of its own.
+  StartNeeds WhatStartsNeed() const {
+    if (host_.options.cluster_manager) return {host_.options.state_dir, "", {}, host_.signals};
+    return {
+        host_.options.state_dir, "/tmp", {host_.options.shim_path, host_.options.init_path}, host_.freezer};
   }
 
   // The room in a tier.
@@ -562,6 +573,7 @@ class LocalTaskHost final : public TaskHost {
   // Behind the others, for they use them. Room on the disk does not wait until images have been read.
   WorkQueue work_queue_;
   WorkQueue deletions_;
+  std::unique_ptr<SelfCheck> self_check_;
   std::unique_ptr<TierWatch> local_watch_, shared_watch_;  // last, for the same reason
   std::unique_ptr<PodListener> pod_listener_;
 };

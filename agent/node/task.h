@@ -89,7 +89,7 @@ class Task final : public HostedTask {
   bool FreezeAgain() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void StartAndWait(agent::ShimRequest request);
-  void FailStart(const absl::Status& why);
+  void FailStart(const absl::Status& why, bool no_gpu = false);
   void AwaitStart();
   void OnStarted(const agent::ShimRunning& running);
   void Watch(UniqueFd shim);

@@ -198,9 +198,12 @@ void Task::StartAndWait(agent::ShimRequest request) {
   request.set_init_path(host_.options.init_path);
   request.set_cluster(cluster_);
   request.set_begun_in(Record().begun_in());
+  bool no_gpu = false;
   const auto start = [&]() -> absl::Status {
     SIDING_RETURN_IF_ERROR(FaultAt<"agent.start: a task is about to be given what it needs">());
-    SIDING_RETURN_IF_ERROR(TakeGpus());
+    const absl::Status gpus = TakeGpus();
+    no_gpu = absl::IsResourceExhausted(gpus);
+    SIDING_RETURN_IF_ERROR(gpus);
     if (host_.AssignsGpus() && !externally_managed_)
       request.set_visible_gpus(absl::StrJoin(Record().gpu().held(), ","));
     // One of a task of the same name that was not removed may be frozen.
@@ -219,17 +222,15 @@ void Task::StartAndWait(agent::ShimRequest request) {
     return absl::OkStatus();
   };
   const absl::Status status = start();
-  status.ok() ? AwaitStart() : FailStart(status);
+  status.ok() ? AwaitStart() : FailStart(status, no_gpu);
 }
 
 // Before there was a shim.
-void Task::FailStart(const absl::Status& why) {
+void Task::FailStart(const absl::Status& why, bool no_gpu) {
   RemovePlainFolder();
   if (ready_) std::exchange(ready_, nullptr)(why);
   MutexLock lock(mutex_);
-  Observe(task::StartFailed{.error = std::string(why.message()),
-                            .no_gpu = absl::IsResourceExhausted(why),
-                            .node_problem = true})
+  Observe(task::StartFailed{.error = std::string(why.message()), .no_gpu = no_gpu, .node_problem = true})
       .IgnoreError();
 }
 

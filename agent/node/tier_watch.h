@@ -1,12 +1,9 @@
-// Checks a tier regularly, on a thread of its own: a file system whose server is away blocks its callers,
-// and that must not be the thread that talks to the controller.
+// The room in a tier, looked at regularly.
 #pragma once
 
 #include <functional>
-#include <thread>
 
-#include "common/clock.h"
-#include "common/mutex.h"
+#include "agent/node/regular_look.h"
 #include "common/units.h"
 
 namespace siding {
@@ -17,28 +14,16 @@ class TierWatch {
   // What was seen longer ago than this says nothing any more: the next look hangs.
   static constexpr Duration kOldest = std::chrono::seconds(30);
 
-  // `look` returns the tier's free space, 0 if it is away. It is called once here, and then on the thread.
-  // What it uses, and `clock`, outlive this object.
-  TierWatch(std::function<Bytes()> look, const Clock& clock);
-  ~TierWatch();  // waits for a look that is under way
-  TierWatch(const TierWatch&) = delete;
-  TierWatch& operator=(const TierWatch&) = delete;
+  // `look` returns the tier's free space, 0 if it is away; see RegularLook.
+  TierWatch(std::function<Bytes()> look, const Clock& clock)
+      : look_(
+            std::move(look), [](const Bytes&) { return Duration(std::chrono::seconds(1)); }, clock) {}
 
   // Never blocks. 0 if the tier is away, or does not answer.
-  Bytes free() const;
+  Bytes free() const { return look_.Newest(kOldest).value_or(Bytes{0}); }
 
  private:
-  void Look();
-  void Run();
-
-  const std::function<Bytes()> look_;
-  const Clock& clock_;
-  mutable Mutex mutex_;
-  CondVar stop_;
-  Bytes free_ ABSL_GUARDED_BY(mutex_);
-  Time seen_ ABSL_GUARDED_BY(mutex_);  // when the look began that found it
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses the others
+  RegularLook<Bytes> look_;
 };
 
 }  // namespace siding

@@ -73,7 +73,9 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
                  : observed.silent     ? "silent"
                  : cordoned            ? "cordoned"
                  : drained             ? "drained"
+                 : observed.faulty     ? "faulty"
                                        : "up");
+  view.set_fault(WhyFaulty(observed));
   if (lost) view.set_lost_since_us(ToMicros(*record->second.lost_since));
   *view.mutable_capacity() =
       managed == state.queue.nodes.end() ? observed.hello.capacity() : ToProto(managed->second.capacity);

@@ -33,6 +33,8 @@ class FakeCluster final : public AgentLink {
     hello.mutable_capacity()->set_slots(slots_[node]);
     hello.mutable_capacity()->set_memory(8LL << 30);
     hello.mutable_capacity()->set_gpus(gpus_[node]);
+    hello.set_agent(agents[name]);
+    hello.set_problem(problems[name]);
     for (const auto& [key, report] : tasks_) {
       if (key.first == node) *hello.add_tasks() = report;
     }
@@ -47,6 +49,7 @@ class FakeCluster final : public AgentLink {
     v1::FromAgent message;
     v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
     heartbeat.set_ram_available(8LL << 30);
+    heartbeat.set_problem(problems[name]);
     heartbeat.set_local_disk_free(100LL << 30);
     for (v1::TierRates* rates :
          {heartbeat.mutable_local(), heartbeat.mutable_shared(), heartbeat.mutable_gpu()}) {
@@ -211,11 +214,14 @@ class FakeCluster final : public AgentLink {
   }
 
   std::map<std::string, std::vector<v1::TaskReport>>
-      others;                            // that a node also has when it dials; no order is for them
-  std::set<std::string> fail_start;      // nodes that cannot start anything
-  std::set<std::string> missing_files;   // nodes on which something that every job needs is missing
-  std::set<std::string> fail_restore;    // nodes on which criu restores nothing
-  std::set<std::string> fail_dump;       // nodes on which a dump fails
+      others;                                   // that a node also has when it dials; no order is for them
+  std::set<std::string> fail_start;             // nodes that cannot start anything
+  std::set<JobId> bad_jobs;                     // that no node can start, and takes for its own fault
+  std::map<std::string, std::string> problems;  // that a node says it has
+  std::map<std::string, std::string> agents;    // by node, as they call themselves
+  std::set<std::string> missing_files;          // nodes on which something that every job needs is missing
+  std::set<std::string> fail_restore;           // nodes on which criu restores nothing
+  std::set<std::string> fail_dump;              // nodes on which a dump fails
   std::set<std::string> fail_commit;     // nodes that cannot record that an image counts; they undo the dump
   std::set<std::string> slow_commit;     // nodes that cannot either, and hold the task until they can
   std::set<std::string> fail_delete;     // nodes on which no image can be deleted
@@ -278,7 +284,7 @@ class FakeCluster final : public AgentLink {
     };
     switch (command.what_case()) {
       case v1::ToAgent::kLaunch:
-        if (fail_start.contains(node.value())) {
+        if (fail_start.contains(node.value()) || bad_jobs.contains(id.job)) {
           report.set_phase(v1::LAUNCH_FAILED);
           report.set_error("its disk is full");
           report.set_node_problem(true);

@@ -44,6 +44,7 @@
 #include "controller/engine/observe/job_observer.h"
 #include "controller/engine/observe/managed_queue.h"
 #include "controller/engine/observe/managed_tasks.h"
+#include "controller/engine/observe/node_faults.h"
 #include "controller/engine/observe/silence.h"
 #include "controller/engine/state/context.h"
 #include "controller/engine/throttle.h"
@@ -133,14 +134,16 @@ struct Actors {
 struct Observers {
   Observers(const Context& c, Deciders& decide, Actors& act)
       : tasks(c, decide.recovery),
-        job(c, tasks, decide.recovery),
+        faults(c),
+        job(c, tasks, decide.recovery, faults),
         copy(c, decide.recovery),
         silence(c, act.verifications),
-        reports(c, silence, copy, tasks, decide.recovery, act.deletions, act.verifications, act.strays,
-                act.orders),
+        reports(c, silence, faults, copy, tasks, decide.recovery, act.deletions, act.verifications,
+                act.strays, act.orders),
         queue(c, tasks, decide.admission, decide.planning, decide.requests, decide.watch) {}
 
   ManagedTasks tasks;
+  NodeFaults faults;
   JobObserver job;
   CopyRecovery copy;
   Silence silence;

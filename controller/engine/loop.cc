@@ -134,6 +134,7 @@ void Engine::Impl::Tick() {
         decide_.checkpoints.CheckpointOnSchedule(*job))
       agenda.jobs.insert(id);
   }
+  observe_.faults.EndPauses();
   decide_.recovery.RegainMethods();
   observe_.copy.HoldBack();
   act_.strays.EndStrays();

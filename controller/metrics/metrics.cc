@@ -50,7 +50,7 @@ class EngineMetrics final : public prometheus::Collectable {
   explicit EngineMetrics(const Engine& engine) : engine_(engine) {}
 
   std::vector<MetricFamily> Collect() const override {
-    std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}, {"silent", 0}, {"lost", 0}};
+    std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}, {"silent", 0}, {"lost", 0}, {"faulty", 0}};
     std::map<std::string, double> scrubbed;
     int unrestored = 0, unstarted = 0;
     Tally tally;  // of all jobs that there have ever been
@@ -75,7 +75,8 @@ class EngineMetrics final : public prometheus::Collectable {
             (parked || job.state == JobState::kRestoring) && job.restore_failures > 0 && !waits_for_a_word;
       }
       for (const auto& [id, node] : state.observed_nodes) {
-        if (!state.IsLost(id)) ++nodes[!node.connected ? "down" : node.silent ? "silent" : "up"];
+        if (!state.IsLost(id))
+          ++nodes[!node.connected ? "down" : node.silent ? "silent" : node.faulty ? "faulty" : "up"];
         scrubbed[id.value()] = static_cast<double>(node.heartbeat.scrubbed_bytes());
       }
       for (const auto& [id, node] : state.nodes) nodes["lost"] += node.lost_since.has_value();

@@ -29,6 +29,14 @@ class StateFolder(SmallDisk):
     def shim_lives(self, job):
         return os.path.exists(f"/proc/{self.said(job, 'shim.json')['pid']}")
 
+    def node(self):
+        return next(node for node in self.cluster.node_list() if node["name"] == NODE)
+
+    def wait_faulty(self):
+        """Until its agent has said why."""
+        wait_for("the node to be faulty", lambda: "No space left on device" in self.node().get("fault", ""))
+        self.assertEqual(self.node()["state"], "faulty")
+
     def assert_undisturbed(self, job, ranks=1):
         self.assert_counted(job, ranks)
         kinds = [e["kind"] for e in self.cluster.events(job)]
@@ -49,8 +57,17 @@ class Full(StateFolder):
 
     def test_a_job_is_not_started_there_and_goes_on_when_there_is_room(self):
         self.fill()
+        self.wait_faulty()
         job = self.counter()
-        self.cluster.wait_event(job, "restart-needed")
+        wait_for("it to say what it waits for", lambda: f"{NODE} gets no jobs" in self.cluster.job(job).get("waits_for", ""))
+        self.free()
+        self.wait_counting(job)
+        self.assert_undisturbed(job)
+
+    def test_a_job_whose_start_fails_there_is_started_when_there_is_room(self):
+        self.fill()
+        job = self.counter()  # most likely before the agent has noticed
+        self.wait_faulty()
         self.free()
         self.wait_counting(job)
         self.assert_counted(job)
@@ -83,6 +100,28 @@ class Full(StateFolder):
         self.cluster.start_agent(NODE)
         self.assert_undisturbed(job)
         self.free()
+
+
+class FullBesideAnIdleNode(StateFolder):
+    nodes = (NODE, "n2")
+
+    def test_all_jobs_run_elsewhere_and_there_again_when_there_is_room(self):
+        self.fill()
+        jobs = [self.cluster.submit("--slots", 1, "--", "/bin/true") for _ in range(8)]
+        for job in jobs:
+            self.assertEqual(self.cluster.wait_state(job, "done")["state"], "done", self.cluster.events(job))
+            placed = [e["text"] for e in self.cluster.events(job) if e["kind"] == "place"]
+            self.assertIn("n2", placed[-1])
+        self.wait_faulty()
+        wait_for("an event that says so", lambda: f"node {NODE} gets no jobs" in json.dumps(self.cluster.events()))
+        self.free()
+        counters = [self.counter(), self.counter()]
+        for job in counters:
+            self.wait_counting(job)
+        self.assertEqual({self.cluster.job(job)["nodes"][0] for job in counters}, set(self.nodes))
+        self.assertEqual(self.node()["state"], "up")
+        for job in counters:
+            self.assert_undisturbed(job)
 
 
 class InTheWay(StateFolder):

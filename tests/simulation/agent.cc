@@ -73,6 +73,7 @@ v1::Hello Agent::Hello() {
   v1::Hello hello;
   hello.set_boot_id(std::to_string(machine_.boot()));
   *hello.mutable_capacity() = ToProto(machine_.capacity());
+  if (machine_.fault_is_seen) hello.set_problem(machine_.fault);
   for (const auto& [id, task] : tasks_) *hello.add_tasks() = task->Report();
   return hello;
 }
@@ -82,6 +83,7 @@ v1::Heartbeat Agent::Heartbeat() {
   Bytes used;
   for (const auto& [id, process] : machine_.processes()) used += process.program.memory;
   heartbeat.set_ram_available((machine_.capacity().memory - used).value);
+  if (machine_.fault_is_seen) heartbeat.set_problem(machine_.fault);
   heartbeat.set_local_disk_free(1LL << 40);
   heartbeat.set_shared_disk_free(1LL << 40);
   const auto say = [](v1::Rate& said, const Rate& rate) {

@@ -153,6 +153,24 @@ void World::DrawRefusals(uint64_t seed) {
   if (trouble_.refusals) lab_.odds.image_refused = random.Between(100, 1000) / 1000.0;
 }
 
+// From a source of its own, too. Of half of the faults the agent knows nothing until a start fails.
+void World::DrawFaults(uint64_t seed) {
+  Random random(~seed * 13);
+  trouble_.faults = random.Chance(0.2);
+  if (!trouble_.faults) return;
+  for (int i = random.Between(1, 4); i > 0; --i) {
+    Node& node = nodes_[random.Below(static_cast<int>(nodes_.size()))];
+    lab_.timeline.After(random.Between(1s, 150s),
+                        [this, &node, seen = random.Chance(0.5), so_long = random.Between(1s, 200s)] {
+                          if (calm_) return;
+                          lab_.trace(node.machine->node().value(), "nothing can start here");
+                          node.machine->fault = "no task can start on this node";
+                          node.machine->fault_is_seen = seen;
+                          lab_.timeline.After(so_long, [&node] { node.machine->fault.clear(); });
+                        });
+  }
+}
+
 // From a source of its own, too.
 void World::DrawSilence(uint64_t seed) {
   Random random(~seed * 3);

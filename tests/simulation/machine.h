@@ -79,6 +79,9 @@ class Machine {
   void OnAgentDeath();              // CRIU finds that nobody answers
   void KillShim(const TaskId& id);  // nobody will see how its task ends
 
+  std::string fault;           // why no task can start there; empty: they can
+  bool fault_is_seen = false;  // by its agent
+
   std::map<TaskId, TaskFolder> folders;
   const std::map<TaskId, Process>& processes() const { return processes_; }
   const NodeId& node() const { return node_; }

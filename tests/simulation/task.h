@@ -54,6 +54,7 @@ class Task : private TaskSteps {
   int64_t MemoryOf() const;
 
   // ---- task_start.cc ----
+  bool FailsByNode();
   void DoLaunch(const v1::ToAgent& command);
   void DoRestore(const v1::ToAgent& command);
   void AwaitStart();

@@ -7,7 +7,16 @@ namespace siding::simulation {
 
 using namespace std::chrono_literals;
 
+// True: nothing starts on this node.
+bool Task::FailsByNode() {
+  if (host_.machine.fault.empty()) return false;
+  Observe(task::StartFailed{.error = host_.machine.fault, .node_problem = true});
+  Finish();
+  return true;
+}
+
 void Task::DoLaunch(const v1::ToAgent& command) {
+  if (FailsByNode()) return;
   const v1::JobSpec& spec = command.launch().spec();
   Lab& lab = host_.lab;
   Machine::Start start{ProgramOf(lab.programs, spec.command(1)), FromProto(spec.per_node())};
@@ -20,6 +29,7 @@ void Task::DoLaunch(const v1::ToAgent& command) {
 }
 
 void Task::DoRestore(const v1::ToAgent& command) {
+  if (FailsByNode()) return;
   Lab& lab = host_.lab;
   const v1::Restore& restore = command.restore();
   const ImageName name = NameImage(restore.tier(), host_.machine.node(), restore.checkpoint(), id_.rank);

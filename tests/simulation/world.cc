@@ -36,6 +36,7 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   DrawMishaps();
   DrawPutBack(seed);
   DrawSilence(seed);
+  DrawFaults(seed);
   DrawWrongLoss(seed);
   DrawRefusals(seed);
 }
@@ -93,6 +94,7 @@ void World::CalmDown() {
   lab_.files_away_until = Time();
   give_up_ = lab_.timeline.Now() + kPatience;
   for (Node& node : nodes_) {
+    node.machine->fault.clear();
     if (node.burnt) continue;
     node.has_power = true;
     network_.Reconnect(node.machine->node());

@@ -31,10 +31,11 @@ struct Trouble {
   bool silence = false;     // agents hold their connections and say nothing
   bool burn = false;        // a node is gone for good, with its disk
   bool wrong_loss = false;  // a node is called lost, and is not
+  bool faults = false;      // on a node nothing can start for a while
   bool refusals = false;    // criu makes images that it does not take back
   bool any() const {
     return verbs || deaths || network || beyond || operations || storage || put_back || silence || burn ||
-           wrong_loss;
+           wrong_loss || faults;
   }
 };
 
@@ -83,6 +84,7 @@ class World {
   void LoseWrongly(Random& random);
   void CutOffOnceHeard(const NodeId& name, Duration for_so_long);
   void DrawRefusals(uint64_t seed);
+  void DrawFaults(uint64_t seed);
   void DrawSilence(uint64_t seed);
   void FallSilent(Node& node, bool deaf, Duration for_so_long);
   void Mishap();

@@ -66,6 +66,7 @@ bool BatchQueue::PlaceWaiting() {
   queue_head_ = HeadOf(waiting, placements);
   for (const Placement& placement : placements) {
     const JobRecord& job = state_.jobs.at(placement.job);
+    if (!cluster_.AreUsable(placement.nodes)) continue;  // one before it is tried there first
     JobMoved move;
     move.event = JobEvent::kPlace;
     const std::vector<NodeId> tied = TiedTo(job);

@@ -11,7 +11,8 @@
 namespace siding {
 namespace {
 
-// Attempts to start a job where only the nodes were to blame.
+// Attempts to start a cluster manager's job where only the nodes were to blame: they are not siding's to
+// choose.
 constexpr int kStartAttempts = 5;
 // What is missing outside of an image may be back after this; an operator may have to bring it back first.
 // Each attempt reads the whole image.
@@ -40,6 +41,9 @@ bool IsForGood(const Recovery::Refusals& refusals, Time now) {
   return refusals.count >= kRefusals && now - refusals.first >= least;
 }
 
+// It may be tried on another one before the next round.
+bool HasOtherNodes(const Recovery::Retry& retry) { return retry.tried.size() < kNodesInARow; }
+
 // After so many rounds without success.
 Duration PauseAfterRound(int rounds, bool outside) {
   if (outside) return rounds <= 1 ? kOutsidePause : kLongOutsidePause;
@@ -52,9 +56,19 @@ void Recovery::StartFailed(const JobRecord& job, int rank, const v1::TaskReport&
   const std::string why = absl::StrCat(On(job, rank), ": ", report.error());
   if (job.state == JobState::kRestoring) return SavedStartFailed(job, rank, report, why);
   const int failures = job.start_failures;
-  if (report.node_problem()) Pause(job, failures);
-  const bool has_run = job.first_started && OwnershipOf(job.spec).siding_starts;
-  if (report.node_problem() && (has_run || failures + 1 < kStartAttempts)) return StartOver(job, why);
+  const bool own = OwnershipOf(job.spec).siding_starts;
+  if (report.node_problem() && own) {
+    // Its plan may give it the same node again: not at once.
+    if (IsRequest(job) && failures > 0) Pause(job, failures - 1);
+    const Retry& retry = NoteTried(job, rank, false);
+    return StartOver(job, absl::StrCat(why, "; tried again at ", FormatTime(retry.at),
+                                       HasOtherNodes(retry) ? ", or elsewhere before" : ""));
+  }
+  if (report.node_problem()) {
+    Pause(job, failures);
+    if (failures + 1 < kStartAttempts) return StartOver(job, why);
+  }
+  const bool has_run = job.first_started && own;
   // It has run before, with the same command: its folder may be away for a moment.
   if (report.outside_problem() && has_run) {
     Pause(job, failures);
@@ -67,10 +81,7 @@ void Recovery::StartFailed(const JobRecord& job, int rank, const v1::TaskReport&
 // of its surroundings.
 void Recovery::SavedStartFailed(const JobRecord& job, int rank, const v1::TaskReport& report,
                                 const std::string& why) {
-  if (report.node_problem()) {
-    Pause(job, job.restore_failures);
-    return FallBack(job, why);
-  }
+  if (report.node_problem()) return FallBack(job, why + RetryElsewhereOrLater(job, rank, /*outside=*/false));
   const bool has_image = NewestImage(state_, job) != nullptr && job.current.checkpoint == CheckpointId();
   if (report.outside_problem() || (!has_image && !MayStartOver(job)))
     return FallBack(job, why + RetryElsewhereOrLater(job, rank, report.outside_problem()));
@@ -85,8 +96,6 @@ void Recovery::RestoreFailed(const JobRecord& job, int rank, const v1::TaskRepor
   } else if (report.image_damaged()) {
     if (checkpoint != CheckpointId())
       recorder_.Record(job.id, CheckpointChanged{checkpoint, CheckpointState::kDamaged, why});
-  } else if (report.node_problem()) {
-    Pause(job, job.restore_failures);
   } else if (const Refusals* refusals = report.image_refused() ? CountRefusal(job, rank) : nullptr;
              refusals != nullptr && IsForGood(*refusals, clock_.Now())) {
     const size_t nodes = NodesThatRefused(*refusals);
@@ -126,7 +135,7 @@ void Recovery::FallBackBehindSave(const JobRecord& job, const std::string& why) 
 void Recovery::StartOver(const JobRecord& job, const std::string& why) {
   if (job.first_started && job.state != JobState::kStarting)
     spdlog::warn("job {} is started from the beginning: {}", job.id.value(), why);
-  retries_.erase(job.id);
+  if (job.state != JobState::kStarting) retries_.erase(job.id);
   JobMoved move = Moved(JobEvent::kRestartNeeded, why);
   move.nodes = cluster_.WhereTasksMayLive(job);
   recorder_.Move(job, std::move(move));
@@ -158,7 +167,7 @@ const std::set<NodeId>* Recovery::NotOn(const JobRecord& job) const {
 
 bool Recovery::WaitsForNextRound(const JobRecord& job) const {
   const std::set<NodeId>* tried = NotOn(job);
-  return tried != nullptr && tried->size() >= kNodesInARow;
+  return tried != nullptr && !HasOtherNodes(retries_.at(job.id));
 }
 
 void Recovery::RegainMethods() {
@@ -191,9 +200,8 @@ const Recovery::Refusals* Recovery::CountRefusal(const JobRecord& job, int rank)
   return &refusals;
 }
 
-// Says what is done, for its owner.
-std::string Recovery::RetryElsewhereOrLater(const JobRecord& job, int rank, bool outside) {
-  if (!OwnershipOf(job.spec).siding_starts) return "; its work is kept";
+// The rank's node is left out until the next round.
+const Recovery::Retry& Recovery::NoteTried(const JobRecord& job, int rank, bool outside) {
   Retry& retry = retries_[job.id];
   const Time now = clock_.Now();
   if (now >= retry.at) {
@@ -201,10 +209,17 @@ std::string Recovery::RetryElsewhereOrLater(const JobRecord& job, int rank, bool
     retry.at = now + PauseAfterRound(++retry.rounds, outside);
   }
   retry.tried.insert(job.nodes[rank]);
-  const bool elsewhere = retry.tried.size() < kNodesInARow;
+  return retry;
+}
+
+// Says what is done, for its owner.
+std::string Recovery::RetryElsewhereOrLater(const JobRecord& job, int rank, bool outside) {
+  if (!OwnershipOf(job.spec).siding_starts) return "; its work is kept";
+  const Retry& retry = NoteTried(job, rank, outside);
   return absl::StrCat(
-      "; its work is kept, next try at ", FormatTime(retry.at), elsewhere ? ", or elsewhere before" : "",
-      "; when that is put right: sidingctl resume ", job.id.value(),
+      "; its work is kept, next try at ", FormatTime(retry.at),
+      HasOtherNodes(retry) ? ", or elsewhere before" : "", "; when that is put right: sidingctl resume ",
+      job.id.value(),
       outside ? absl::StrCat(", or, from the beginning: sidingctl restart ", job.id.value()) : "");
 }
 

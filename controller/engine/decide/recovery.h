@@ -6,6 +6,9 @@
 // file of the job is missing, a file system is away, a port is in use, a node is broken. Such an image is
 // kept, and tried again.
 //
+// Nor does a job fail because of nodes that cannot start it: it is tried elsewhere, and less and less often.
+// Such nodes are left out for all jobs (observe/node_faults.h).
+//
 // A job of which nothing is left to go on from starts from the beginning by itself only if it may
 // (MayStartOverAfterLoss); else its user or an operator has to ask.
 //
@@ -80,6 +83,7 @@ class Recovery {
   void FallBackBehindSave(const JobRecord& job, const std::string& why);
   void Pause(const JobRecord& job, int failures);
   const Refusals* CountRefusal(const JobRecord& job, int rank);
+  const Retry& NoteTried(const JobRecord& job, int rank, bool outside);
   std::string RetryElsewhereOrLater(const JobRecord& job, int rank, bool outside);
 
   const ClusterState& state_;
@@ -88,7 +92,7 @@ class Recovery {
   Recorder& recorder_;
   // Of jobs that a node could not start, restore or thaw: the next attempt.
   std::map<JobId, Time> not_before_;
-  // Of jobs that could not be restored, though nothing is known against the image.
+  // Of jobs that could not be started or restored, though nothing is known against them or their image.
   std::map<JobId, Retry> retries_;
 };
 

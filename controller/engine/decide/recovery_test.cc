@@ -500,7 +500,7 @@ TEST_F(FailedTest, AStartThatDidNotComeToItsEndIsMadeAgain) {
   const JobId job = Submit(Batch(1, kNoKill));
   cluster_.Run();
   cluster_.fail_start.clear();
-  Settle(5);
+  Settle(12);
   EXPECT_EQ(State(job), JobState::kRunning);
   EXPECT_EQ(Job(job).restarts, 0);
 }

@@ -139,7 +139,7 @@ absl::Status Verbs::Migrate(const JobRecord& job, std::vector<NodeId> nodes) {
     }
     if (!cluster_.Usable(node)) {
       return absl::FailedPreconditionError(
-          absl::StrCat("node ", node.value(), " is down, silent or cordoned"));
+          absl::StrCat("node ", node.value(), " is down, silent, cordoned or faulty"));
     }
     if (!cluster_.CapacityOf(node, observed->second).Covers(job.spec.per_node)) {
       return absl::FailedPreconditionError(

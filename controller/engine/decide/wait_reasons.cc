@@ -69,7 +69,8 @@ std::string WaitReasons::WhyInQueue(const JobRecord& job) const {
   if (const std::vector<NodeId> tied = batch_.TiedTo(job); !tied.empty()) {
     const bool moves = !cluster_.TargetOf(job).empty();
     return absl::StrCat("waits for ", Names(tied),
-                        moves ? ", where it is to be moved to" : ", where its image lies");
+                        moves ? ", where it is to be moved to" : ", where its image lies",
+                        WhatIsFaulty(tied));
   }
   int usable = 0;
   for (const auto& [node, account] : accounts_.Accounts()) usable += account.capacity.Covers(spec.per_node);
@@ -83,7 +84,8 @@ std::string WaitReasons::WhyInQueue(const JobRecord& job) const {
     return absl::StrCat("waits for ", Needs(spec), "; ", usable, usable == 1 ? " has" : " have", " that",
                         away.empty() ? ""
                                      : absl::StrCat(", ", Names(away), away.size() == 1 ? " is" : " are",
-                                                    " away or cordoned"));
+                                                    " away, cordoned or faulty"),
+                        WhatIsFaulty(away));
   }
   if (const int kept = policy_.headroom_nodes; !IsRequest(job) && usable - kept < spec.nodes) {
     return absl::StrCat("waits for ", Needs(spec), "; of ", usable, " the site's policy keeps ", kept,
@@ -95,9 +97,22 @@ std::string WaitReasons::WhyInQueue(const JobRecord& job) const {
     return absl::StrCat("waits behind job ", first.value(),
                         higher ? ", which has a higher priority" : ", which was there before");
   }
+  if (recovery_.NotOn(job) != nullptr)
+    return absl::StrCat("is tried again at ", FormatTime(recovery_.NextRound(job.id)),
+                        ", or before on a node that it has not been tried on");
   int free = 0;
   for (const auto& [node, room] : accounts_.Room({})) free += room.Covers(spec.per_node);
   return absl::StrCat("waits for ", Needs(spec), "; ", free, free == 1 ? " is" : " are", " free");
+}
+
+// The first of them that is, with the reason. Empty: none is.
+std::string WaitReasons::WhatIsFaulty(const std::vector<NodeId>& nodes) const {
+  for (const NodeId& node : nodes) {
+    const auto observed = state_.observed_nodes.find(node);
+    if (observed != state_.observed_nodes.end() && cluster_.IsHeard(node) && observed->second.faulty)
+      return absl::StrCat("; ", node.value(), " gets no jobs: ", WhyFaulty(observed->second));
+  }
+  return "";
 }
 
 // A broken promise comes first.

@@ -35,6 +35,7 @@ class WaitReasons {
   std::string UntilWhoEnds(const Plan& plan) const;
   std::string WhyHangs(const JobRecord& job) const;
   std::string WhoIsAway(const JobRecord& job) const;
+  std::string WhatIsFaulty(const std::vector<NodeId>& nodes) const;
 
   const ClusterState& state_;
   const Policy& policy_;

@@ -49,7 +49,7 @@ TEST_F(WaitsTest, NodesThatAreCordonedOrAwayCountAsThere) {
   cluster_.Disconnect("c");
   const JobId job = Submit(Batch(3));
   Settle();
-  EXPECT_EQ(Why(job), "waits for 3 nodes with 4 slots; 1 has that, nodes b,c are away or cordoned");
+  EXPECT_EQ(Why(job), "waits for 3 nodes with 4 slots; 1 has that, nodes b,c are away, cordoned or faulty");
 }
 
 TEST_F(WaitsTest, NodesThatAreLostDoNot) {

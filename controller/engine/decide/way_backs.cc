@@ -13,7 +13,7 @@ bool WayBacks::BringBack() {
   std::vector<Returning> jobs = WhoMayReturn();
   if (jobs.empty()) return false;
   const std::vector<WayBack> way =
-      PlanWayBack(std::move(jobs), accounts_.Room({}), HeldUntil(), clock_.Now());
+      PlanWayBack(std::move(jobs), accounts_.Room({}), HeldUntil(), clock_.Now(), accounts_.RoomToContinue());
   for (const WayBack& step : way) {
     const JobRecord& job = state_.jobs.at(step.job);
     JobMoved move;
@@ -27,6 +27,7 @@ bool WayBacks::BringBack() {
         move.reason = "its node stays in use for longer than moving takes";
         break;
       case WayBack::Action::kRestore:
+        if (!cluster_.AreUsable(step.nodes)) continue;  // one before it is tried there first
         move.event = JobEvent::kPlace;
         move.nodes = step.nodes;
         if (ResumptionOf(state_, job) == Resumption::kCheckpoint) move.checkpoint = job.checkpoints.back();

@@ -21,7 +21,7 @@ v1::Hello ToKeep(v1::Hello hello) {
   hello.clear_tasks();
   for (std::string* text :
        {hello.mutable_boot_id(), hello.mutable_version(), hello.mutable_criu(), hello.mutable_criu_problem(),
-        hello.mutable_gpu_problem(), hello.mutable_fence_problem()})
+        hello.mutable_gpu_problem(), hello.mutable_fence_problem(), hello.mutable_problem()})
     *text = Cut(*text);
   for (v1::Gpu& gpu : *hello.mutable_gpus()) {
     gpu.set_uuid(Cut(gpu.uuid()));
@@ -44,6 +44,7 @@ absl::Status AgentReports::OnConnected(const NodeId& node, const v1::Hello& hell
   observed.connected = true;
   observed.silent = false;
   observed.last_heard = observed.last_beat = clock_.Now();
+  faults_.OnHello(node, observed, hello);
   observed.hello = ToKeep(hello);
   // The list is whole: a task that is not in it is not there.
   auto& tasks = observed_.observed_tasks[node];
@@ -103,6 +104,8 @@ void AgentReports::OnMessage(const NodeId& node, const v1::FromAgent& message) {
       observed.heartbeat = message.heartbeat();
       observed.heartbeat.clear_tasks();
       observed.heartbeat.clear_damaged();
+      observed.heartbeat.clear_problem();
+      faults_.OnWord(node, observed, message.heartbeat().problem());
       for (const v1::DamagedImage& image : message.heartbeat().damaged()) OnDamaged(node, image);
       for (const v1::TaskReport& report : message.heartbeat().tasks()) OnReport(node, report);
       agenda_.schedule |= first;

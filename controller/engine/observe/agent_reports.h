@@ -11,6 +11,7 @@
 #include "controller/engine/decide/recovery.h"
 #include "controller/engine/observe/copy_recovery.h"
 #include "controller/engine/observe/managed_tasks.h"
+#include "controller/engine/observe/node_faults.h"
 #include "controller/engine/observe/silence.h"
 #include "controller/engine/state/context.h"
 
@@ -18,9 +19,9 @@ namespace siding {
 
 class AgentReports {
  public:
-  AgentReports(const Context& c, Silence& silence, CopyRecovery& copy, ManagedTasks& tasks,
-               Recovery& recovery, Deletions& deletions, Verifications& verifications, Strays& strays,
-               Orders& orders)
+  AgentReports(const Context& c, Silence& silence, NodeFaults& faults, CopyRecovery& copy,
+               ManagedTasks& tasks, Recovery& recovery, Deletions& deletions, Verifications& verifications,
+               Strays& strays, Orders& orders)
       : state_(c.state),
         observed_(c.observed),
         clock_(c.clock),
@@ -31,6 +32,7 @@ class AgentReports {
         agenda_(c.agenda),
         limited_log_(c.limited_log),
         silence_(silence),
+        faults_(faults),
         copy_(copy),
         tasks_(tasks),
         recovery_(recovery),
@@ -66,6 +68,7 @@ class AgentReports {
   Agenda& agenda_;
   LimitedLog& limited_log_;
   Silence& silence_;
+  NodeFaults& faults_;
   CopyRecovery& copy_;
   ManagedTasks& tasks_;
   Recovery& recovery_;

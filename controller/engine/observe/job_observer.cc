@@ -97,6 +97,7 @@ bool JobObserver::ObserveStart(const JobRecord& job) {
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (seen.phase() == v1::LAUNCH_FAILED) {
+      faults_.OnFailedStart(job);
       recovery_.StartFailed(job, rank, seen.report);
       return true;
     }
@@ -117,6 +118,7 @@ bool JobObserver::ObserveStart(const JobRecord& job) {
   const bool can_be = started <= now && (started >= job.state_since || !OwnershipOf(job.spec).siding_starts);
   move.started = can_be ? started : now;
   recovery_.ForgetRetries(job.id);
+  faults_.OnStarted(job);
   recorder_.Move(job, std::move(move));
   return true;
 }

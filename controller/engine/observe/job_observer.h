@@ -15,13 +15,14 @@
 
 #include "controller/engine/decide/recovery.h"
 #include "controller/engine/observe/managed_tasks.h"
+#include "controller/engine/observe/node_faults.h"
 #include "controller/engine/state/context.h"
 
 namespace siding {
 
 class JobObserver {
  public:
-  JobObserver(const Context& c, ManagedTasks& tasks, Recovery& recovery)
+  JobObserver(const Context& c, ManagedTasks& tasks, Recovery& recovery, NodeFaults& faults)
       : state_(c.state),
         observed_(c.observed),
         clock_(c.clock),
@@ -32,7 +33,8 @@ class JobObserver {
         recorder_(c.recorder),
         agenda_(c.agenda),
         tasks_(tasks),
-        recovery_(recovery) {}
+        recovery_(recovery),
+        faults_(faults) {}
 
   // Records what follows for this job. True: something was recorded, and it is to be observed again.
   bool Observe(const JobRecord& job);
@@ -64,6 +66,7 @@ class JobObserver {
   Agenda& agenda_;
   ManagedTasks& tasks_;
   Recovery& recovery_;
+  NodeFaults& faults_;
 };
 
 }  // namespace siding

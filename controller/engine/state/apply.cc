@@ -522,6 +522,13 @@ std::string WhyUnknown(const DurableState& state, JobId job) {
       job <= state.last_job ? "; jobs that ended long ago are forgotten, and some numbers are left out" : "");
 }
 
+std::string WhyFaulty(const ObservedNode& node) {
+  if (!node.problem.empty()) return node.problem;
+  if (!node.starts.out) return "";
+  return absl::StrCat("starts fail there, the last that of job ", node.starts.last.value(),
+                      "; one is tried at ", FormatTime(node.starts.until));
+}
+
 Duration RanFor(const JobRecord& job, Time now) {
   return job.ran + (job.runs_since ? std::max(Duration(0), now - *job.runs_since) : Duration(0));
 }

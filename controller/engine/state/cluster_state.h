@@ -124,12 +124,29 @@ struct ObservedTask {
   int64_t failure_noted = 0;  // the operation whose failure is in the journal
   std::optional<v1::Progress> progress;
 };
+// Of starts that failed because of the node. A new controller counts from 0.
+struct StartFaults {
+  int count = 0;     // in a row: since something has started there, of one job after another
+  JobId last;        // whose start failed
+  bool out = false;  // until `until`: nothing is started there; then one start is tried
+  Time until;
+};
+// What events have said of it.
+struct FaultTold {
+  bool stands = false;    // and none that it is over
+  bool by_agent = false;  // the last said what its agent says
+  Time at;
+};
 struct ObservedNode {
   bool connected = false;
   Time last_heard;
-  Time gone_since;        // while it is not connected, or silent
-  Time last_beat;         // its last heartbeat, or its hello
-  bool silent = false;    // it is connected, and its heartbeats are missing
+  Time gone_since;      // while it is not connected, or silent
+  Time last_beat;       // its last heartbeat, or its hello
+  bool silent = false;  // it is connected, and its heartbeats are missing
+  std::string problem;  // why nothing can start there, says its agent; empty: nothing is known against it
+  StartFaults starts;
+  bool faulty = false;  // nothing new is placed there, because of one of these two: see WhyFaulty()
+  FaultTold told;
   size_t kept_bytes = 0;  // of what it has reported of its tasks
   Time claiming_since;    // the minute in which it has had so many tasks of a cluster manager's followed
   int claims = 0;
@@ -137,6 +154,9 @@ struct ObservedNode {
   v1::Hello hello;
   v1::Heartbeat heartbeat;
 };
+
+// For everybody who lists nodes, so without what a job's failure may tell of its user. Empty: it is not.
+std::string WhyFaulty(const ObservedNode& node);
 
 // What the cluster manager said last, if there is one.
 struct ObservedQueue {

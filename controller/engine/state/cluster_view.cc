@@ -175,12 +175,29 @@ std::vector<NodeId> ClusterView::WhereTasksMayLive(const JobRecord& job) const {
   return nodes;
 }
 
-bool ClusterView::Usable(const NodeId& node) const {
+bool ClusterView::InUse(const NodeId& node) const {
   if (!IsHeard(node)) return false;
   const auto managed = state_.queue.nodes.find(node);
   if (managed != state_.queue.nodes.end() && !managed->second.usable) return false;
   auto record = state_.nodes.find(node);
   return record == state_.nodes.end() || !record->second.cordoned;
+}
+
+bool ClusterView::Usable(const NodeId& node) const {
+  if (!InUse(node)) return false;
+  const ObservedNode& observed = state_.observed_nodes.at(node);
+  return !observed.faulty && (observed.starts.count == 0 || !IsTried(node));
+}
+
+bool ClusterView::AreUsable(const std::vector<NodeId>& nodes) const {
+  return std::all_of(nodes.begin(), nodes.end(), [this](const NodeId& node) { return Usable(node); });
+}
+
+bool ClusterView::IsTried(const NodeId& node) const {
+  const auto& jobs = state_.index.On(node);
+  return std::any_of(jobs.begin(), jobs.end(), [&](const auto& job) {
+    return state_.unfinished.at(job.first)->state == JobState::kStarting;
+  });
 }
 
 Resources ClusterView::CapacityOf(const NodeId& node, const ObservedNode& observed) const {

@@ -65,8 +65,12 @@ class ClusterView {
   // unless the order to start it may still be on its way. That an operator declared a node lost is no proof:
   // it may come back.
   std::vector<NodeId> WhereTasksMayLive(const JobRecord& job) const;
-  // New tasks may be placed there: it is connected and not silent, not cordoned, and its manager uses it.
+  // It is connected and not silent, not cordoned, and its manager uses it.
+  bool InUse(const NodeId& node) const;
+  // New tasks may be placed there: it is in use, and not faulty. One on which starts have failed gets one job
+  // at a time until something has started there.
   bool Usable(const NodeId& node) const;
+  bool AreUsable(const std::vector<NodeId>& nodes) const;
   // As its cluster manager says, or else its agent.
   Resources CapacityOf(const NodeId& node, const ObservedNode& observed) const;
   // What the job holds of the node. A cluster manager's reservation takes nodes whole.
@@ -86,6 +90,9 @@ class ClusterView {
   Duration TimeToMove(const JobRecord& job) const;
 
  private:
+  // A job is started there. (To restore one may take long, and says nothing of starts if it fails.)
+  bool IsTried(const NodeId& node) const;
+
   const ClusterState& state_;
 };
 

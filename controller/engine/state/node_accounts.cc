@@ -56,6 +56,27 @@ std::map<NodeId, Resources> NodeAccounts::Capacities() const {
 std::map<NodeId, Resources> NodeAccounts::Room(const std::vector<JobId>& requests) const {
   std::map<NodeId, Resources> room;
   for (const auto& [id, account] : Accounts()) room.emplace_hint(room.end(), id, account.free);
+  TakeReserved(room, requests);
+  if (!requests.empty()) GiveWhatIsFrozen(room);
+  TakeLeftTasks(room);
+  manager_.TakeOthers(room);
+  return room;
+}
+
+std::map<NodeId, Resources> NodeAccounts::RoomToContinue() const {
+  std::map<NodeId, Resources> room;
+  for (const auto& [node, observed] : state_.observed_nodes) {
+    if (observed.starts.count == 0 && !observed.faulty) continue;
+    if (cluster_.InUse(node) && !cluster_.Usable(node)) room[node] = CountOn(node).free;
+  }
+  TakeReserved(room, {});
+  TakeLeftTasks(room);
+  manager_.TakeOthers(room);
+  return room;
+}
+
+// For other requests than these.
+void NodeAccounts::TakeReserved(std::map<NodeId, Resources>& room, const std::vector<JobId>& requests) const {
   const auto take = [&](const NodeId& node, const Resources& what) {
     if (auto it = room.find(node); it != room.end()) it->second -= what;
   };
@@ -66,10 +87,6 @@ std::map<NodeId, Resources> NodeAccounts::Room(const std::vector<JobId>& request
       for (const NodeId& node : job->plans.back().nodes) take(node, cluster_.HeldBy(*job, node));
     }
   }
-  if (!requests.empty()) GiveWhatIsFrozen(room);
-  TakeLeftTasks(room);
-  manager_.TakeOthers(room);
-  return room;
 }
 
 Resources NodeAccounts::HeldByStrays(const NodeId& node) const {
@@ -139,7 +156,10 @@ bool NodeAccounts::IsConsistent() const {
 }
 
 std::optional<NodeAccounts::Account> NodeAccounts::AccountOf(const NodeId& node) const {
-  if (!cluster_.Usable(node)) return std::nullopt;
+  return cluster_.Usable(node) ? std::optional(CountOn(node)) : std::nullopt;
+}
+
+NodeAccounts::Account NodeAccounts::CountOn(const NodeId& node) const {
   Account account;
   account.capacity = account.free = cluster_.CapacityOf(node, state_.observed_nodes.at(node));
   for (const auto& [id, rank] : state_.index.On(node)) {

@@ -47,6 +47,8 @@ class NodeAccounts {
   // What is free on each usable node, as these requests see it, their own reservations included. None: as the
   // batch queue sees it, without what is reserved or held for suspended jobs.
   std::map<NodeId, Resources> Room(const std::vector<JobId>& requests) const;
+  // The same on faulty nodes, for what is frozen there: to go on it needs no start.
+  std::map<NodeId, Resources> RoomToContinue() const;
   // Processes that should be gone and are not yet, or that may be about to begin: nothing is granted before
   // it is observed free.
   Resources HeldByStrays(const NodeId& node) const;
@@ -62,6 +64,8 @@ class NodeAccounts {
 
  private:
   std::optional<Account> AccountOf(const NodeId& node) const;
+  Account CountOn(const NodeId& node) const;
+  void TakeReserved(std::map<NodeId, Resources>& room, const std::vector<JobId>& requests) const;
   bool IsEnding(const JobRecord& request) const;
   void GiveWhatIsFrozen(std::map<NodeId, Resources>& room) const;
   void TakeLeftTasks(std::map<NodeId, Resources>& room) const;

@@ -83,6 +83,7 @@ class World {
   void LoseWrongly(Random& random);
   void CutOffOnceHeard(const NodeId& name, Duration for_so_long);
   void DrawRefusals(uint64_t seed);
+  void DrawFullTier(uint64_t seed);
   void DrawSilence(uint64_t seed);
   void FallSilent(Node& node, bool deaf, Duration for_so_long);
   void Mishap();

@@ -124,6 +124,12 @@ struct ObservedTask {
   int64_t failure_noted = 0;  // the operation whose failure is in the journal
   std::optional<v1::Progress> progress;
 };
+// That did not take an image, since one was last written there.
+struct FailedTier {
+  int failures = 0;  // in a row
+  Time last;
+  std::string why;
+};
 struct ObservedNode {
   bool connected = false;
   Time last_heard;
@@ -134,6 +140,7 @@ struct ObservedNode {
   Time claiming_since;    // the minute in which it has had so many tasks of a cluster manager's followed
   int claims = 0;
   std::set<std::pair<TaskId, int64_t>> foreign;  // tasks of other clusters that it has, each with its cluster
+  std::map<Tier, FailedTier> failed_tiers;
   v1::Hello hello;
   v1::Heartbeat heartbeat;
 };

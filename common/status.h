@@ -15,6 +15,14 @@ inline absl::Status Annotate(const absl::Status& status, const std::string& cont
   return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
 }
 
+// The same error with another message: also what it says of itself beside that (its payloads).
+inline absl::Status Reworded(const absl::Status& status, const std::string& message) {
+  absl::Status reworded(status.code(), message);
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { reworded.SetPayload(url, payload); });
+  return reworded;
+}
+
 // An error from errno, named by what was being done: ErrnoError(errno, "open /x").
 inline absl::Status ErrnoError(int error, const std::string& what) {
   return absl::ErrnoToStatus(error, what);

@@ -35,6 +35,13 @@ absl::StatusOr<Tier> ParseTier(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("tier '", name, "': expected local or shared"));
 }
 
+std::string WhyNoRoom(Tier tier, const NodeId& node, Bytes free, Bytes needed, const std::string& problem) {
+  const std::string where = absl::StrCat("tier ", ToString(tier), " on node ", node.value());
+  if (!problem.empty()) return absl::StrCat(where, ": ", problem);
+  if (needed <= free) return "";
+  return absl::StrCat(where, " is full: ", FormatBytes(free), " free, ", FormatBytes(needed), " needed");
+}
+
 std::string ToString(GpuCollectives collectives) {
   switch (collectives) {
     case GpuCollectives::kUnsaid:

@@ -74,6 +74,9 @@ class MethodSet {
 enum class Tier : uint8_t { kLocal, kShared };
 std::string ToString(Tier tier);
 absl::StatusOr<Tier> ParseTier(const std::string& name);
+// Why no image goes to this node's tier that needs so much: its `problem`, whatever is free, or a lack of
+// room; "" if it does.
+std::string WhyNoRoom(Tier tier, const NodeId& node, Bytes free, Bytes needed, const std::string& problem);
 
 // How a program that saves itself is told to, and how it continues afterwards.
 struct AppMethod {

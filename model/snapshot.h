@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,6 +33,9 @@ struct TierRates {
   Rate restore;
 };
 
+// Of a tier that is never full.
+inline constexpr Bytes kUnlimited{std::numeric_limits<int64_t>::max()};
+
 // One node as it is now. `free` is what no job holds and no request has been promised; resources held by
 // suspended jobs are not in it for slots and GPUs they gave up, and are for RAM (see `ram_available`).
 struct NodeView {
@@ -40,7 +44,11 @@ struct NodeView {
   Resources capacity;
   Resources free;
   Bytes ram_available;  // RAM that frozen jobs may keep while the request runs beside them
+  // For images, in its tiers, less what is to be written there already; and why none can be written there
+  // whatever is free, empty if it can.
   Bytes local_disk_free;
+  Bytes shared_disk_free = kUnlimited;  // as this node sees it
+  std::string local_problem, shared_problem;
   TierRates local;
   TierRates shared;  // this node's own link to the shared tier, alone on it
   TierRates gpu;     // dump: GPU memory to RAM, before a job can be frozen or dumped; restore: and back
@@ -54,8 +62,9 @@ struct JobView {
   int job_class = -1;         // of the policy, by index; -1: none
   std::vector<NodeId> nodes;  // by rank
   Resources per_node;
-  MethodSet methods;          // what the job asked for, less what was found not to work
-  std::string methods_note;   // why methods are missing, for the explanation
+  MethodSet methods;                       // what the job asked for, less what was found not to work
+  std::string methods_note;                // why methods are missing, for the explanation
+  std::map<Method, Time> methods_back_at;  // of `methods`: they have failed, and are there again from then on
   std::string timer;          // which process has one that runs on while it is frozen; empty: none is known
   std::vector<Bytes> memory;  // by rank: resident bytes and those on GPUs, the predicted image size
   std::vector<Bytes> gpu_memory;  // by rank: the part that is on GPUs; empty: it asked for none
@@ -81,6 +90,7 @@ struct JobView {
 struct SharedTier {
   double bytes_per_second = 0;  // aggregate; 0: no shared tier
   Bytes in_flight;              // ordered and not yet written
+  Bytes free = kUnlimited;      // for the images of all nodes together, less what is to be written already
 };
 
 // What the platform lets siding do with jobs.

@@ -87,7 +87,8 @@ class Baseline {
                                           : std::vector{Method::kKill};
     for (Method method : order) {
       for (const Option& option : candidate.options) {
-        if (option.method != method || option.early || option.migrates) continue;
+        if (option.method != method || option.early || option.migrates || option.wait > Duration(0)) continue;
+        if (SharedRoomOf(*candidate.job, option) > shared_left_) continue;
         if (!option.stays_in_ram || FitsBeside(*candidate.job)) return &option;
       }
     }
@@ -119,6 +120,8 @@ class Baseline {
       sign > 0 ? state.free += back : state.free -= back;
       enough_ += Serves(it->second);
     }
+    const Bytes image = SharedRoomOf(job, *victim.option);
+    sign > 0 ? shared_left_ -= image : shared_left_ += image;
     if (sign > 0) victims_.push_back(victim);
   }
 
@@ -192,6 +195,7 @@ class Baseline {
   std::vector<NodeState> state_;
   std::vector<Chosen> victims_;
   int enough_ = 0;  // nodes that serve the request
+  Bytes shared_left_ = snapshot_.shared.free;
 };
 
 }  // namespace

@@ -31,6 +31,27 @@ std::string AboutTimers(const Candidate& candidate, const Option& chosen) {
   return instead ? absl::StrCat("; not suspended: ", timer, ", which would run on") : "";
 }
 
+// The method has failed, and is left alone for longer than the job.
+bool WaitsForMethod(const Candidate& candidate, const Option& option) {
+  const auto back = candidate.job->methods_back_at.find(option.method);
+  return back != candidate.job->methods_back_at.end() && back->second > candidate.from;
+}
+
+std::string AgainAt(const Candidate& candidate, const Option& option) {
+  return absl::StrCat(ToString(option.method), " is tried again at ",
+                      FormatTime(candidate.job->methods_back_at.at(option.method)));
+}
+
+// Where its image has no room; "" if it could go to the shared tier, or need not be written.
+std::string AboutRoom(const Candidate& candidate, const Option& chosen) {
+  const bool has_room =
+      std::any_of(candidate.options.begin(), candidate.options.end(), [](const Option& option) {
+        return option.method == Method::kCheckpoint && option.tier == Tier::kShared;
+      });
+  if (candidate.no_room.empty() || has_room || chosen.method == Method::kSuspend) return "";
+  return "; " + candidate.no_room;
+}
+
 }  // namespace
 
 std::string CountNodes(size_t n) { return absl::StrCat(n, n == 1 ? " node" : " nodes"); }
@@ -39,7 +60,9 @@ std::string WhyChosen(const Candidate& candidate, const Option& chosen) {
   std::string text =
       absl::StrCat("frees ", CountNodes(candidate.job->nodes.size()), " in ",
                    FormatDuration(chosen.release - chosen.wait), " for ", NodeSeconds(chosen.loss_ms));
-  if (chosen.wait > Duration(0))
+  if (WaitsForMethod(candidate, chosen))
+    absl::StrAppend(&text, "; ", AgainAt(candidate, chosen));
+  else if (chosen.wait > Duration(0))
     absl::StrAppend(&text, ", not before ", FormatTime(candidate.from), " as it ", candidate.why_later);
   const Option* dearest = nullptr;
   for (const Option& other : candidate.options) {
@@ -49,7 +72,7 @@ std::string WhyChosen(const Candidate& candidate, const Option& chosen) {
   }
   if (dearest != nullptr)
     absl::StrAppend(&text, "; to ", Way(*dearest), " it would cost ", NodeSeconds(dearest->loss_ms));
-  return text + AboutTimers(candidate, chosen);
+  return absl::StrCat(text, AboutRoom(candidate, chosen), AboutTimers(candidate, chosen));
 }
 
 std::string WhyLate(const Candidate& candidate, Duration within) {
@@ -57,6 +80,10 @@ std::string WhyLate(const Candidate& candidate, Duration within) {
   const auto by_release = [](const Option& a, const Option& b) { return a.release < b.release; };
   const Option& fastest = *std::min_element(candidate.options.begin(), candidate.options.end(), by_release);
   if (fastest.release <= within) return "";
+  if (WaitsForMethod(candidate, fastest)) {
+    return absl::StrCat(AgainAt(candidate, fastest), ", and takes ",
+                        FormatDuration(fastest.release - fastest.wait), "; ", candidate.job->methods_note);
+  }
   if (fastest.wait > Duration(0)) {
     return absl::StrCat(candidate.why_later, ", until ", FormatTime(candidate.from), "; to ", Way(fastest),
                         " it takes ", FormatDuration(fastest.release - fastest.wait));
@@ -81,7 +108,7 @@ std::string WhyKept(const Candidate& candidate, Duration within, bool useful) {
   std::string text = absl::StrCat("not needed: would free ", CountNodes(candidate.job->nodes.size()), " for ",
                                   NodeSeconds(cheapest->loss_ms), " (", Way(*cheapest), ")");
   if (!candidate.job->methods_note.empty()) absl::StrAppend(&text, "; ", candidate.job->methods_note);
-  return text;
+  return text + AboutRoom(candidate, *cheapest);
 }
 
 }  // namespace siding

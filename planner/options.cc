@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -36,6 +37,13 @@ std::string NeverAVictim(const Policy& policy, const JobView& job) {
   return "";
 }
 
+std::string WhyNoRoomOn(const NodeView& node, Tier tier, Bytes needed) {
+  return tier == Tier::kLocal ? WhyNoRoom(tier, node.id, node.local_disk_free, needed, node.local_problem)
+                              : WhyNoRoom(tier, node.id, node.shared_disk_free, needed, node.shared_problem);
+}
+
+Bytes ImageOf(const JobView& job) { return std::accumulate(job.memory.begin(), job.memory.end(), Bytes{0}); }
+
 class OptionMaker {
  public:
   OptionMaker(const Snapshot& snapshot, const Request& request, const Policy& policy)
@@ -48,13 +56,17 @@ class OptionMaker {
     for (const NodeView& node : snapshot.nodes) nodes_[node.id] = &node;
   }
 
-  // `from`: it counts as a victim from then on.
-  std::vector<Option> For(const JobView& job, Time from) const {
+  // Its job, and from when it counts, are known.
+  void AddOptions(Candidate& candidate) const {
+    const JobView& job = *candidate.job;
     const JobClass* const its = ClassOf(policy_, job);
-    const Duration wait = std::max(Duration(0), from - arrival_);
-    std::vector<Option> options;
+    std::vector<Option>& options = candidate.options;
     const auto add = [&](Method method) {
-      if (job.methods.Has(method)) Add(job, method, wait, options);
+      if (!job.methods.Has(method)) return;
+      const auto back = job.methods_back_at.find(method);
+      const Time from =
+          back == job.methods_back_at.end() ? candidate.from : std::max(candidate.from, back->second);
+      Add(candidate, method, std::max(Duration(0), from - arrival_));
     };
     if (its != nullptr && its->methods) {
       std::for_each(its->methods->begin(), its->methods->end(), add);
@@ -63,11 +75,12 @@ class OptionMaker {
     }
     for (Option& option : options) option.cost_ms = Cost(job, its, option);
     if (!job.timer.empty()) SpareTimers(options);
-    return options;
   }
 
  private:
-  void Add(const JobView& job, Method method, Duration wait, std::vector<Option>& options) const {
+  void Add(Candidate& candidate, Method method, Duration wait) const {
+    const JobView& job = *candidate.job;
+    std::vector<Option>& options = candidate.options;
     switch (method) {
       case Method::kSuspend:
         // The freeze itself is a matter of milliseconds.
@@ -81,8 +94,8 @@ class OptionMaker {
         }
         return;
       case Method::kCheckpoint:
-        if (job.can_return_to_its_nodes) AddCheckpoint(job, Tier::kLocal, wait, options);
-        if (snapshot_.shared.bytes_per_second > 0) AddCheckpoint(job, Tier::kShared, wait, options);
+        if (job.can_return_to_its_nodes) AddCheckpoint(candidate, Tier::kLocal, wait);
+        if (snapshot_.shared.bytes_per_second > 0) AddCheckpoint(candidate, Tier::kShared, wait);
         return;
       case Method::kApp:
         if (!job.app_grace) return;
@@ -130,8 +143,11 @@ class OptionMaker {
     return drain;
   }
 
-  void AddCheckpoint(const JobView& job, Tier tier, Duration wait, std::vector<Option>& options) const {
+  void AddCheckpoint(Candidate& candidate, Tier tier, Duration wait) const {
+    const JobView& job = *candidate.job;
+    std::vector<Option>& options = candidate.options;
     Option option{.method = Method::kCheckpoint, .tier = tier, .to_local_disk = tier == Tier::kLocal};
+    std::string no_room;
     Duration dump{0}, restore{0};
     const auto drain = DrainOf(job);
     if (!drain) return;
@@ -141,7 +157,7 @@ class OptionMaker {
       const TierRates& rates = tier == Tier::kLocal ? it->second->local : it->second->shared;
       if (!rates.dump.known() || !rates.restore.known()) return;
       const Bytes size = job.memory[rank];
-      if (tier == Tier::kLocal && size > it->second->local_disk_free) return;
+      if (no_room.empty()) no_room = WhyNoRoomOn(*it->second, tier, size);
       // What leaves the GPUs has to be somewhere before it is on disk.
       if (!job.gpu_memory.empty() && size > it->second->ram_available) return;
       option.by_rank.push_back(rates.dump.For(size, deviations_));
@@ -149,6 +165,14 @@ class OptionMaker {
       dump = std::max(dump, rates.dump.For(size));
       restore = std::max(restore, rates.restore.For(size));
       if (tier == Tier::kShared) option.shared_bytes += size;
+    }
+    if (no_room.empty() && tier == Tier::kShared && ImageOf(job) > snapshot_.shared.free) {
+      no_room = absl::StrCat("tier shared is full: ", FormatBytes(snapshot_.shared.free), " free, ",
+                             FormatBytes(ImageOf(job)), " needed");
+    }
+    if (!no_room.empty()) {
+      absl::StrAppend(&candidate.no_room, candidate.no_room.empty() ? "" : "; ", no_room);
+      return;
     }
     option.release += drain->release;
     const Duration away = drain->away + dump + restore;
@@ -240,6 +264,10 @@ class OptionMaker {
 
 }  // namespace
 
+Bytes SharedRoomOf(const JobView& job, const Option& option) {
+  return option.method == Method::kCheckpoint && option.tier == Tier::kShared ? ImageOf(job) : Bytes{0};
+}
+
 // Each guard ends; the one that ends last is the one that is named.
 Protection ProtectionOf(const JobView& job, const Policy& policy, Time now) {
   if (std::string never = NeverAVictim(policy, job); !never.empty()) return {kForGood, std::move(never)};
@@ -284,6 +312,14 @@ Request CommonRequest(const std::vector<Request>& requests) {
   return common;
 }
 
+void NoteNoOptions(Candidate& candidate) {
+  const std::string& note = candidate.job->methods_note;
+  candidate.why_not = candidate.no_room.empty()
+                          ? "no way to take it off has been measured yet"
+                          : absl::StrCat("there is no room for its image: ", candidate.no_room);
+  if (!note.empty()) absl::StrAppend(&candidate.why_not, "; ", note);
+}
+
 std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Request& request,
                                       const Policy& policy) {
   const OptionMaker maker(snapshot, request, policy);
@@ -296,12 +332,9 @@ std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Request& r
     candidate.from = protection.until;
     (protection.until == kForGood ? candidate.why_not : candidate.why_later) = std::move(protection.why);
     if (candidate.why_not.empty()) {
-      candidate.options = maker.For(job, candidate.from);
+      maker.AddOptions(candidate);
       candidate.strict = job.job_class >= 0 && policy.classes[job.job_class].strict;
-      if (candidate.options.empty()) {
-        candidate.why_not = absl::StrCat("no way to take it off has been measured yet",
-                                         job.methods_note.empty() ? "" : "; ", job.methods_note);
-      }
+      if (candidate.options.empty()) NoteNoOptions(candidate);
     }
     candidates.push_back(std::move(candidate));
   }

@@ -25,6 +25,11 @@
 // preference, and the suspension costs more than the dearest of them. It is not left out, as that would
 // refuse requests or kill jobs.
 //
+// An image is written only where there is room for it: on the job's nodes for the local tier; for the shared
+// one as its nodes see it, and in all. How many images of one plan fit there together, planner.cc looks at.
+//
+// A method that has failed counts from the end of its pause on, and its options wait for that.
+//
 // A job that is left alone for a while (min_runtime, cooldown) counts from the end of that on: `wait` is the
 // part of it that is left at the arrival. All times include it, and what a kill or an early image loses grows
 // by it.
@@ -54,7 +59,7 @@ struct Option {
   Method method = Method::kKill;
   Tier tier = Tier::kShared;
   Duration release{0};            // from the arrival until the nodes are free, at the quantile
-  Duration wait{0};               // of release: the job is left alone until then
+  Duration wait{0};               // of release: the job, or the method, is left alone until then
   Duration before_writing{0};     // of release, the wait included: nothing is written until then
   std::vector<Duration> by_rank;  // what each rank's image takes on its node's way to the tier; if early,
                                   // before the arrival
@@ -76,7 +81,11 @@ struct Candidate {
   std::string why_not;          // if options is empty
   Time from;                    // it counts from then on
   std::string why_later;        // if that is not now
+  std::string no_room;          // which tiers have none for its image; empty: all that could be used have
 };
+
+// What an image takes in the shared tier if the job leaves in this way, or is saved in advance.
+Bytes SharedRoomOf(const JobView& job, const Option& option);
 
 // Until when a job may not be preempted, for any request.
 struct Protection {
@@ -94,6 +103,9 @@ double DeviationsFor(double confidence, int nodes);
 // The request by which victims are judged that may make way for any of these: what one costs and how sure its
 // time has to be is as for the most nodes and the longest stay.
 Request CommonRequest(const std::vector<Request>& requests);
+
+// Says of a candidate without options why it has none.
+void NoteNoOptions(Candidate& candidate);
 
 // One per job of the snapshot, in its order. Deadlines are not looked at here, but for `request.not_before`.
 std::vector<Candidate> MakeCandidates(const Snapshot& snapshot, const Request& request, const Policy& policy);

@@ -7,6 +7,10 @@
 // shared storage what its aggregate rate can take in that time, less what is being written already. When
 // `within` grows nothing that was possible becomes impossible, so the earliest feasible start is found by
 // bisection.
+//
+// What the shared tier has room for is no part of the search. A plan whose images take more together than is
+// free there is made once more: then room is given to one job after another, first to those that the plan has
+// chosen, and whoever gets none has no image there.
 #include "planner/planner.h"
 
 #include <algorithm>
@@ -44,7 +48,7 @@ class Planner {
     }
   }
 
-  std::vector<Plan> Make() const {
+  std::vector<Plan> Make() {
     std::vector<Plan> plans(requests_.size());
     for (size_t i = 0; i < plans.size(); ++i) plans[i].request = requests_[i].id;
     const Problem problem = MakeProblem();
@@ -53,8 +57,14 @@ class Planner {
       return plans;
     }
     Effort effort;
-    const Frontier frontier = MakeFrontier(problem, effort);
-    const Solution solution = Solve(frontier);
+    Frontier frontier = MakeFrontier(problem, effort);
+    Solution solution = Solve(frontier);
+    if (solution.found && SharedRoomOf(solution.victims) > snapshot_.shared.free) {
+      ShareOutRoom(solution.victims);
+      frontier = MakeFrontier(problem, effort);
+      solution = Solve(frontier);
+      solution.exact = false;
+    }
     for (Plan& plan : plans) plan.exact = solution.exact;
     if (solution.found) {
       const auto& victims = solution.victims;
@@ -103,6 +113,56 @@ class Planner {
     return {policy_.budget_steps, std::max(0.0, bytes) / policy_.budget_steps};
   }
 
+  // ---- room in the shared tier ----
+
+  Bytes SharedRoomOf(const std::vector<Victim>& victims) const {
+    Bytes sum;
+    for (const Victim& v : victims) sum += RoomOf(v);
+    return sum;
+  }
+  Bytes RoomOf(const Victim& v) const {
+    const Candidate& candidate = candidates_[v.candidate];
+    return siding::SharedRoomOf(*candidate.job, candidate.options[v.option]);
+  }
+
+  // To these victims first, the smallest image first, so that most get some; then to the others by their ids.
+  void ShareOutRoom(const std::vector<Victim>& victims) {
+    struct Turn {
+      bool is_other;
+      Bytes image;  // of a victim
+      size_t candidate;
+    };
+    std::vector<Turn> turns;
+    std::unordered_set<size_t> had;
+    for (const Victim& v : victims) {
+      if (RoomOf(v) == Bytes{0}) continue;
+      turns.push_back({false, RoomOf(v), static_cast<size_t>(v.candidate)});
+      had.insert(turns.back().candidate);
+    }
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+      if (!had.contains(c)) turns.push_back({true, Bytes{0}, c});
+    }
+    std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) {
+      return std::tie(a.is_other, a.image, a.candidate) < std::tie(b.is_other, b.image, b.candidate);
+    });
+    Bytes left = snapshot_.shared.free;
+    for (const Turn& turn : turns) left -= GiveRoom(candidates_[turn.candidate], left);
+  }
+
+  // What it takes of it.
+  static Bytes GiveRoom(Candidate& candidate, Bytes left) {
+    Bytes needed;
+    const auto room_of = [&](const Option& option) { return siding::SharedRoomOf(*candidate.job, option); };
+    for (const Option& option : candidate.options) needed = std::max(needed, room_of(option));
+    if (needed <= left) return needed;
+    std::erase_if(candidate.options, [&](const Option& option) { return room_of(option) > Bytes{0}; });
+    candidate.no_room =
+        absl::StrCat("tier shared is full: ", FormatBytes(left), " free beside the images of other jobs, ",
+                     FormatBytes(needed), " needed");
+    if (candidate.options.empty()) NoteNoOptions(candidate);
+    return Bytes{0};
+  }
+
   // ---- refusal ----
 
   // `frontier`: in which there is no solution; nullptr: there was no need to look.
@@ -129,9 +189,13 @@ class Planner {
     const auto [earliest, exact] = FindEarliest();
     plan.earliest = earliest;
     plan.exact &= exact;
+    const bool lacks_room = std::any_of(
+        candidates_.begin(), candidates_.end(),
+        [](const Candidate& candidate) { return candidate.options.empty() && !candidate.no_room.empty(); });
     if (!earliest) {
-      absl::StrAppend(&plan.refusal, exact ? ", nor later: not all the jobs in the way can be preempted"
-                                           : ", and no later start was found");
+      absl::StrAppend(&plan.refusal, lacks_room ? ", nor later as long as images have no room"
+                                     : exact    ? ", nor later: not all the jobs in the way can be preempted"
+                                                : ", and no later start was found");
     }
     plan.refusal += InTheWay();
   }
@@ -147,7 +211,7 @@ class Planner {
       const bool is_there = std::any_of(job.nodes.begin(), job.nodes.end(),
                                         [&](const NodeId& id) { return eligible_.contains(id); });
       if (!is_there || LeavesBy(problem, job, within)) continue;
-      const Time from = candidate.why_not.empty() ? candidate.from : kForGood;
+      const Time from = candidate.why_not.empty() ? arrival_ + LeastWait(candidate) : kForGood;
       if (from - arrival_ <= within) continue;
       those.emplace_back(std::min(from, LeavesAt(problem, job).value_or(kForGood)), &candidate);
     }
@@ -162,6 +226,11 @@ class Planner {
     }
     if (those.size() > kMostNamed) absl::StrAppend(&text, " and ", those.size() - kMostNamed, " more");
     return text;
+  }
+
+  static Duration LeastWait(const Candidate& candidate) {
+    const auto by_wait = [](const Option& a, const Option& b) { return a.wait < b.wait; };
+    return std::min_element(candidate.options.begin(), candidate.options.end(), by_wait)->wait;
   }
 
   // The first row of its demand is of nodes, as there are not enough of them.

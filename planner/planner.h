@@ -17,8 +17,9 @@ namespace siding {
 // a plan is as good as the best for a tier that is slower by (victims / budget_steps). Losses are counted in
 // node-milliseconds; that of an image in advance as if no other were taken on its nodes. Jobs of different
 // shapes may migrate to no more nodes in all than the one with the fewest to go to finds. And where so many
-// choices are nearly equal that the search is cut short, `plan.exact` is false; then a refusal is not a
-// proof, and the start that it names is one that works, if not the earliest.
+// choices are nearly equal that the search is cut short, or where the images of the best plan have no room
+// together in the shared tier, `plan.exact` is false; then a refusal is not a proof, and the start that it
+// names is one that works, if not the earliest.
 //
 // The earliest start is the earliest if more time never makes anything impossible. That holds but for classes
 // with `strict`, where more time may bring a better method into view for which there is no room then.

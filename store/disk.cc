@@ -38,6 +38,7 @@ class SystemDisk final : public Disk {
   int64_t FreeSpace(const std::string& path) override {
     struct statvfs info = {};
     if (statvfs(path.c_str(), &info) != 0) return -1;
+    if ((info.f_flag & ST_RDONLY) != 0) return 0;
     return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
   }
 };

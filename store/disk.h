@@ -34,7 +34,7 @@ class Disk {
   virtual int Rename(const std::string& from, const std::string& to) = 0;
   virtual int RemoveFile(const std::string& path) = 0;
   virtual int RemoveFolder(const std::string& path) = 0;
-  // What an unprivileged writer may still use; negative if it fails.
+  // What an unprivileged writer may still use: nothing on what is mounted read-only. Negative if it fails.
   virtual int64_t FreeSpace(const std::string& path) = 0;
 };
 

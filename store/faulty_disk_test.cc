@@ -83,6 +83,7 @@ class MakingAnImageTest : public FaultyDiskTest {
   void Make() {
     FailEverywhere([](ImageStore&) {}, [&](ImageStore& store) { return TryPut(store); },
                    [&](ImageStore& store, const absl::Status& status) {
+                     EXPECT_EQ(IsTierProblem(status), !status.ok()) << status;
                      if (status.ok()) {
                        EXPECT_THAT(store.List().value(), ElementsAre(key_));
                      }

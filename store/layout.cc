@@ -13,10 +13,12 @@ namespace {
 
 absl::Status Full(const Layout& layout, const std::string& what) {
   const auto space = FreeSpace(layout);
-  return absl::ResourceExhaustedError(absl::StrCat("checkpoint store ", layout.root, " is full (",
-                                                   space.ok() ? FormatBytes(*space) : std::string("unknown"),
-                                                   " free): ", what));
+  return TierProblem(absl::ResourceExhaustedError(
+      absl::StrCat("checkpoint store ", layout.root, " is full (",
+                   space.ok() ? FormatBytes(*space) : std::string("unknown"), " free): ", what)));
 }
+
+constexpr char kTierProblem[] = "siding/tier-problem";
 
 }  // namespace
 
@@ -54,14 +56,25 @@ absl::StatusOr<Bytes> FreeSpace(const Layout& layout) {
 absl::Status IoError(const Layout& layout, int error, const std::string& what) {
   if (error == ENOSPC || error == EDQUOT) return Full(layout, absl::StrCat(what, ": ", strerror(error)));
   if (error == EEXIST || error == ENOTEMPTY) return absl::AlreadyExistsError(what);
-  return absl::InternalError(absl::StrCat(what, ": ", strerror(error)));
+  return TierProblem(absl::InternalError(absl::StrCat(what, ": ", strerror(error))));
 }
 
 absl::Status IoError(const Layout& layout, const absl::Status& status) {
   if (status.ok()) return status;
   const std::string message(status.message());
   if (absl::IsResourceExhausted(status)) return Full(layout, message);
-  return absl::InternalError(message);
+  return TierProblem(absl::InternalError(message));
 }
 
 }  // namespace siding::store
+
+namespace siding {
+
+absl::Status TierProblem(absl::Status status) {
+  if (!status.ok()) status.SetPayload(store::kTierProblem, absl::Cord());
+  return status;
+}
+
+bool IsTierProblem(const absl::Status& status) { return status.GetPayload(store::kTierProblem).has_value(); }
+
+}  // namespace siding

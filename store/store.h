@@ -29,6 +29,11 @@
 
 namespace siding {
 
+// Marks an error of a tier itself, such as that it is full, away or read-only: nothing is said of what was to
+// be written. Others keep the mark as long as they keep the payload. OK stays OK.
+absl::Status TierProblem(absl::Status status);
+bool IsTierProblem(const absl::Status& status);
+
 // Names one image: one rank of one checkpoint.
 struct ImageKey {
   CheckpointId checkpoint;

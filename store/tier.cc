@@ -22,6 +22,8 @@ std::string FreshId() {
   return id;
 }
 
+absl::Status Away(const std::string& why) { return TierProblem(absl::UnavailableError(why)); }
+
 constexpr size_t kLongestId = 100;
 
 // kNotFound if there is none. Any process that can write to the tier may have put anything there.
@@ -59,12 +61,12 @@ absl::StatusOr<std::string> TierId(const Layout& layout) {
 }
 
 absl::Status CheckTier(const Layout& layout, const std::string& id) {
-  if (!IsFolder(layout.Images())) return absl::UnavailableError(layout.Images() + " is not there");
+  if (!IsFolder(layout.Images())) return Away(layout.Images() + " is not there");
   if (id.empty()) return absl::OkStatus();
-  if (!IsFolder(layout.Staging())) return absl::UnavailableError(layout.Staging() + " is not there");
+  if (!IsFolder(layout.Staging())) return Away(layout.Staging() + " is not there");
   const auto found = IdAt(layout);
   if (found.ok() && *found == id) return absl::OkStatus();
-  return absl::UnavailableError(layout.root + " is not the checkpoint store that it was: is it mounted?");
+  return Away(layout.root + " is not the checkpoint store that it was: is it mounted?");
 }
 
 absl::Status RememberedTier::Check(const Layout& layout) const {

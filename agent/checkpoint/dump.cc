@@ -52,9 +52,8 @@ absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
 // The processes run again, and may have met it already.
 absl::Status AfterRepair(const absl::Status& status, int connections) {
   if (connections == 0) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(std::string(status.message()), "; criu had left ", connections,
-                                   " of its sockets in repair mode, which is ended"));
+  return Reworded(status, absl::StrCat(std::string(status.message()), "; criu had left ", connections,
+                                       " of its sockets in repair mode, which is ended"));
 }
 
 absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
@@ -148,7 +147,8 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
   }
   FaultHere<"agent.dump.over: criu has ended">();
   // CRIU says that a disk is full, but not which.
-  if (!written && absl::IsResourceExhausted(status)) status = Annotate(status, "writing to " + draft->path());
+  if (!written && absl::IsResourceExhausted(status))
+    status = TierProblem(Annotate(status, "writing to " + draft->path()));
   if (committed && !plan.keep_running) {
     // CRIU died between the commit and the end of the processes. The image counts: what is left ends here.
     if (!status.ok()) syscall(SYS_pidfd_send_signal, init.get(), SIGKILL, nullptr, 0);
@@ -161,7 +161,9 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
   if (committed) return absl::OkStatus();
   status = AfterRepair(status, repaired);
   const absl::Status untraced = AwaitCriuGone(plan.init, plan.work_folder, kUntracedPatience);
-  return untraced.ok() ? status : Annotate(status, std::string(untraced.message()));
+  return untraced.ok() ? status
+                       : Reworded(status, absl::StrCat(std::string(untraced.message()), ": ",
+                                                       std::string(status.message())));
 }
 
 }  // namespace
@@ -174,8 +176,8 @@ absl::Status RunDump(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpOb
     status = DumpOnce(criu, store, plan, observer, abandon);
   }
   if (!PassesByItself(status)) return status;
-  return absl::Status(status.code(), absl::StrCat(std::string(status.message()), ", at each of ",
-                                                  std::size(kPauses) + 1, " tries"));
+  return Reworded(
+      status, absl::StrCat(std::string(status.message()), ", at each of ", std::size(kPauses) + 1, " tries"));
 }
 
 }  // namespace siding

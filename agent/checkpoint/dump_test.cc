@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "common/fault.h"
 #include "common/files.h"
@@ -301,6 +302,24 @@ TEST_F(RunDumpTest, FailureOfCriuIsPassedOnAndLeavesNothing) {
   EXPECT_EQ(Run().message(), "criu: no");
   EXPECT_THAT(observer_.steps, IsEmpty());
   EXPECT_FALSE(DraftsLeft());
+}
+
+TEST_F(RunDumpTest, AFullDiskIsTheTiersProblem) {
+  criu_.before = absl::ResourceExhaustedError("criu: No space left on device");
+  EXPECT_TRUE(IsTierProblem(Run()));
+}
+
+TEST_F(RunDumpTest, AnotherFailureOfCriuIsNot) {
+  criu_.before = absl::InternalError("criu: no");
+  EXPECT_FALSE(IsTierProblem(Run()));
+}
+
+TEST_F(RunDumpTest, AnImageThatTheTierDoesNotTakeIsItsProblem) {
+  criu_.while_frozen = [this] {
+    std::filesystem::remove_all(folder_ + "/store/images");
+    std::ofstream(folder_ + "/store/images") << "no folder";
+  };
+  EXPECT_TRUE(IsTierProblem(Run()));
 }
 
 TEST_F(RunDumpTest, WhatPassesByItselfIsTriedAgain) {

@@ -68,7 +68,7 @@ absl::Status Explain(Of what, const std::string& log_path, const absl::StatusOr<
   }
   if (why.empty() && !response->cr_errmsg().empty()) why = "criu: " + response->cr_errmsg();
   if (why.empty()) why = absl::StrCat("criu: error ", response->cr_errno());
-  if (why.find("No space left") != std::string::npos) return absl::ResourceExhaustedError(why);
+  if (SaysFull(why)) return absl::ResourceExhaustedError(why);
   if (what == Of::kRestore)
     return is_explained && !refusal.around && !refusal.file ? RefusalError(why) : AroundError(refusal);
   return refusal.passes ? PassingError(why) : absl::InternalError(why);

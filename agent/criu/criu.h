@@ -134,6 +134,9 @@ std::optional<CriuRefusal> KnownRefusal(absl::string_view message);
 // `Error (` lines, at most `count`. Harmless lines that CRIU writes in every run are left out.
 CriuRefusal WhyCriuFailed(const std::string& log, int count = 2);
 
+// What CRIU says went wrong is a lack of room on a file system. It does not say on which.
+bool SaysFull(const std::string& why);
+
 // A dump that failed of something that passes by itself.
 absl::Status PassingError(const std::string& why);
 bool PassesByItself(const absl::Status& status);

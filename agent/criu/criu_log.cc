@@ -96,4 +96,8 @@ CriuRefusal WhyCriuFailed(const std::string& log, int count) {
   return *known;
 }
 
+bool SaysFull(const std::string& why) {
+  return Has(why, std::strerror(ENOSPC)) || Has(why, std::strerror(EDQUOT));
+}
+
 }  // namespace siding

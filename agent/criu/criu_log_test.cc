@@ -63,6 +63,12 @@ TEST(CriuLog, ItIsBlamedByWhatCriuSaidBeforeTheLastWordToo) {
                   .around);
 }
 
+TEST(CriuLog, ALackOfRoomIsSeen) {
+  EXPECT_TRUE(SaysFull("criu: Can't write: No space left on device"));
+  EXPECT_TRUE(SaysFull("criu: Can't write: Disk quota exceeded"));
+  EXPECT_FALSE(SaysFull("criu: Can't write: Input/output error"));
+}
+
 TEST(CriuLog, NothingWrong) { EXPECT_EQ(WhyCriuFailed("(00.1) all well\n").why, ""); }
 
 TEST(CriuLog, WhatIsKnownIsSaidInOtherWords) {

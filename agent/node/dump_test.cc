@@ -349,6 +349,14 @@ TEST_F(DumpTest, OfATierThatIsAwayNothingIsSaid) {
   EXPECT_THAT(report.error(), HasSubstr(folder_ + "/shared"));
 }
 
+TEST_F(DumpTest, ItIsToBlameForADumpThatFails) {
+  LaunchCounter(Counter());
+  std::filesystem::rename(folder_ + "/shared", folder_ + "/away");
+  Dump(2, "1.1");
+  EXPECT_TRUE(AwaitFailure(2).tier_problem());
+  AwaitMoreLines();
+}
+
 TEST_F(DumpTest, AnEmptyFolderInPlaceOfTheTierIsNotUsed) {
   host_.reset();
   std::filesystem::remove_all(folder_ + "/shared");

@@ -255,6 +255,7 @@ class LocalTaskHost final : public TaskHost {
         root, {.keys = host_.options.keys,
                .plain_folder = host_.PlainFolder(),
                .remembered = host_.options.state_dir + (shared ? "/shared-tier" : "/local-tier")});
+    if (!opened.ok()) opened = TierProblem(opened.status());
     if (!opened.ok() && opened.status() != before)
       spdlog::error("store {}: {}", root, std::string(opened.status().message()));
     const bool open = opened.ok();

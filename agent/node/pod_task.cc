@@ -320,6 +320,7 @@ void PodTask::DoDump(const v1::ToAgent& command) {
   };
   absl::Status status = run();
   if (status.ok() && leaves) return Leave();
+  const bool tier_problem = IsTierProblem(status);
   bool frozen = was_frozen;
   if (!was_frozen) {
     const absl::Status thawed = ThawIfFrozen();
@@ -328,7 +329,7 @@ void PodTask::DoDump(const v1::ToAgent& command) {
   }
   MutexLock lock(mutex_);
   if (!status.ok()) spdlog::warn("task {}: dump {}: {}", name_, command.op(), std::string(status.message()));
-  Observe(task::DumpEnded{frozen, false, std::string(status.message())}).IgnoreError();
+  Observe(task::DumpEnded{frozen, false, std::string(status.message()), tier_problem}).IgnoreError();
 }
 
 void PodTask::Leave() {

@@ -74,6 +74,7 @@ void Task::DoDump(v1::ToAgent command) {
     return RunDump(*host_.criu, *store, plan, dumper, abandon_);
   };
   absl::Status status = run();
+  const bool tier_problem = IsTierProblem(status);
   const bool ends = status.ok() && !command.dump().keep_running();
   if (ends && AwaitWord(record.init(), kEndPatience)) return;  // Work() concludes
   if (ends) status = absl::InternalError("the processes did not end after the checkpoint");
@@ -88,7 +89,7 @@ void Task::DoDump(v1::ToAgent command) {
   MutexLock lock(mutex_);
   if (!status.ok()) spdlog::warn("task {}: dump {}: {}", name_, command.op(), std::string(status.message()));
   const bool cut_short = absl::IsUnavailable(status) || abandon_;
-  Observe(task::DumpEnded{frozen, cut_short, std::string(status.message())}).IgnoreError();
+  Observe(task::DumpEnded{frozen, cut_short, std::string(status.message()), tier_problem}).IgnoreError();
 }
 
 }  // namespace siding

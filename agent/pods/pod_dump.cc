@@ -80,7 +80,7 @@ absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodD
   if (absl::Status status = runtime.Checkpoint(plan.container, draft->path(), plan.work_folder);
       !status.ok()) {
     EndRepair(init);  // where CRIU was ended in the middle
-    return status;
+    return absl::IsResourceExhausted(status) ? TierProblem(status) : status;
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.dumped: a pod's processes are in its image">());
   SIDING_RETURN_IF_ERROR(SaveContainerFiles(config, draft->path()));

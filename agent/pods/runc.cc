@@ -59,7 +59,8 @@ class Runc final : public ContainerRuntime {
     if (done.ok()) return done;
     const auto log = ReadFile(work_folder + "/dump.log");
     const std::string said = log.ok() ? WhyCriuFailed(*log).why : "";
-    return said.empty() ? done : absl::InternalError(said);
+    if (said.empty()) return done;
+    return SaysFull(said) ? absl::ResourceExhaustedError(said) : absl::InternalError(said);
   }
 
  private:

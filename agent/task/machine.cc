@@ -234,9 +234,10 @@ TaskActions TaskMachine::Report() const {
   return actions + Only(TaskAction::kRecord) + Only(TaskAction::kSend);
 }
 
-void TaskMachine::Fail(int64_t op, const std::string& error) {
+void TaskMachine::Fail(int64_t op, const std::string& error, bool tier_problem) {
   record_.mutable_report()->set_failed_op(op);
   record_.mutable_report()->set_error(error);
+  record_.mutable_report()->set_tier_problem(tier_problem);
 }
 
 void TaskMachine::ForgetImage() {
@@ -333,7 +334,7 @@ TaskActions TaskMachine::On(const task::DumpEnded& seen) {
   if (ended_ || !Move(seen.frozen ? E::kFrozen : E::kRuns)) return {};
   record_.mutable_dump()->set_committing(false);
   ForgetImage();
-  if (!seen.error.empty()) Fail(current_.op(), seen.error);
+  if (!seen.error.empty()) Fail(current_.op(), seen.error, seen.tier_problem);
   return Report();
 }
 

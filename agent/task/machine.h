@@ -121,6 +121,7 @@ struct DumpEnded {
   bool frozen;
   bool cut_short;  // CRIU did not undo what it had begun
   std::string error;
+  bool tier_problem = false;  // the tier is to blame for it
 };
 struct SaveTold {};  // the program is about to get its signal
 struct SaveNotTold {};
@@ -190,7 +191,7 @@ class TaskMachine {
   // False, and nothing has changed: the table has no such transition.
   bool Move(TaskEvent event, int64_t op = 0);
   TaskActions Report() const;
-  void Fail(int64_t op, const std::string& error);
+  void Fail(int64_t op, const std::string& error, bool tier_problem = false);
   void ForgetImage();
   bool ExitPending() const;
 

@@ -277,6 +277,17 @@ TEST_F(TaskMachineTest, ADumpThatHasFailedIsNotBegunAgain) {
   EXPECT_EQ(WorkOf(Take(Dump(11))), TaskWork::kDump);
 }
 
+TEST_F(TaskMachineTest, WhetherTheTierIsToBlameIsSaidOfTheLastDump) {
+  Run();
+  Take(Dump(10));
+  See(task::DumpEnded{false, false, "no space", true});
+  See(task::WorkDone{});
+  EXPECT_TRUE(report().tier_problem());
+  Take(Dump(11));
+  See(task::DumpEnded{false, false, "io_uring is open"});
+  EXPECT_FALSE(report().tier_problem());
+}
+
 TEST_F(TaskMachineTest, AFrozenTaskIsFrozenAgainAfterAFailedDump) {
   Run();
   Freeze();

@@ -56,6 +56,20 @@ void AddNoWait(CLI::App& verb, AdminFlags& flags) {
   verb.add_flag("--no-wait", flags.no_wait, "return when it is ordered, not when it is done");
 }
 
+// What the job says itself, or where nothing is held against it: why its last dump failed.
+std::string WhyNot(Session& session, const v1::Job& job) {
+  if (HasEnded(job) || !job.methods_note().empty() || !job.reason().empty()) return WhyNotText(job);
+  v1::EventsRequest request;
+  request.set_job(job.id());
+  std::string failed;
+  const absl::Status read = session.client().Events(request, [&](const v1::Event& event) {
+    if (event.kind() == "dump-failed") failed = event.text();
+    return true;
+  });
+  const size_t why = failed.find(": ");
+  return !read.ok() || why == std::string::npos ? WhyNotText(job) : failed.substr(why + 2);
+}
+
 absl::StatusOr<int> Checkpoint(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Tier tier, ParseTierName(flags.tier));
   SIDING_ASSIGN_OR_RETURN(std::string id, session.client().Checkpoint(flags.job, tier));
@@ -71,7 +85,7 @@ absl::StatusOr<int> Checkpoint(Session& session, const AdminFlags& flags) {
     return 0;
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("job ", flags.job, " was not checkpointed: ", WhyNotText(job)));
+      absl::StrCat("job ", flags.job, " was not checkpointed: ", WhyNot(session, job)));
 }
 
 // Of a job that was told to leave its nodes: it did with a new checkpoint, and not because a node died.
@@ -98,7 +112,8 @@ absl::StatusOr<int> Vacate(Session& session, const AdminFlags& flags) {
   };
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
   if (job.state() == "running" && job.incarnation() == before.incarnation()) {
-    return absl::FailedPreconditionError(absl::StrCat("job ", flags.job, " continues: ", WhyNotText(job)));
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", flags.job, " continues: ", WhyNot(session, job)));
   }
   if (job.state() == "done") {
     session.Done(absl::StrCat("job ", flags.job, " has ended"));
@@ -125,7 +140,7 @@ absl::StatusOr<int> Migrate(Session& session, const AdminFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(v1::Job job, Follow(session, flags.job, over));
   if (job.incarnation() == before.incarnation()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("job ", flags.job, " stays where it is: ", WhyNotText(job)));
+        absl::StrCat("job ", flags.job, " stays where it is: ", WhyNot(session, job)));
   }
   SIDING_RETURN_IF_ERROR(LeftWithItsWork(before, job));
   const std::set<std::string> wanted(request.nodes().begin(), request.nodes().end());

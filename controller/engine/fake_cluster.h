@@ -50,7 +50,8 @@ class FakeCluster final : public AgentLink {
     v1::Heartbeat& heartbeat = *message.mutable_heartbeat();
     heartbeat.set_ram_available(8LL << 30);
     heartbeat.set_problem(problems[name]);
-    heartbeat.set_local_disk_free(100LL << 30);
+    heartbeat.set_local_disk_free(local_disk_free);
+    heartbeat.set_shared_disk_free(shared_disk_free);
     for (v1::TierRates* rates :
          {heartbeat.mutable_local(), heartbeat.mutable_shared(), heartbeat.mutable_gpu()}) {
       rates->mutable_dump()->set_bytes_per_second(1e9);
@@ -222,6 +223,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> missing_files;          // nodes on which something that every job needs is missing
   std::set<std::string> fail_restore;           // nodes on which criu restores nothing
   std::set<std::string> fail_dump;              // nodes on which a dump fails
+  std::set<std::string> fail_shared;            // nodes on which no image can be written to the shared tier
   std::set<std::string> fail_commit;     // nodes that cannot record that an image counts; they undo the dump
   std::set<std::string> slow_commit;     // nodes that cannot either, and hold the task until they can
   std::set<std::string> fail_delete;     // nodes on which no image can be deleted
@@ -244,8 +246,9 @@ class FakeCluster final : public AgentLink {
   Duration clock_off{0};                 // of all nodes, against the controller's
   int64_t memory = 1 << 20;              // resident bytes of every task
   double shared_bytes_per_second = 1e9;  // at which an image is written there
-  int64_t gpu_memory = 0;                // of every task on GPUs
-  int64_t gpu_lock_us = 0;               // that every task expects
+  int64_t local_disk_free = 100LL << 30, shared_disk_free = 100LL << 30;  // as every node says
+  int64_t gpu_memory = 0;                                                 // of every task on GPUs
+  int64_t gpu_lock_us = 0;                                                // that every task expects
 
  private:
   using Key = std::pair<NodeId, TaskId>;
@@ -265,6 +268,10 @@ class FakeCluster final : public AgentLink {
       message.mutable_result()->set_op(command.op());
       if (command.has_delete_() && fail_delete.contains(node.value()))
         message.mutable_result()->set_code(static_cast<int>(absl::StatusCode::kUnavailable));
+      if (command.has_verify() && damaged.contains(command.verify().checkpoint())) {
+        message.mutable_result()->set_code(static_cast<int>(absl::StatusCode::kDataLoss));
+        message.mutable_result()->set_message("pages-1.img is damaged");
+      }
       engine_->OnMessage(node, message);
       return;
     }
@@ -281,6 +288,7 @@ class FakeCluster final : public AgentLink {
       report.set_phase(whole());
       report.set_failed_op(command.op());
       report.set_error(error);
+      report.clear_tier_problem();
     };
     switch (command.what_case()) {
       case v1::ToAgent::kLaunch:
@@ -341,6 +349,9 @@ class FakeCluster final : public AgentLink {
       case v1::ToAgent::kDump:
         if (fail_dump.contains(node.value())) {
           fail("io_uring is open");
+        } else if (command.dump().tier() == v1::SHARED && fail_shared.contains(node.value())) {
+          fail("checkpoint store /shared does not take it");
+          report.set_tier_problem(true);
         } else if (slow_dump.contains(node.value())) {
           report.set_phase(v1::DUMPING);
           report.set_op(command.op());

@@ -57,11 +57,12 @@ struct EngineState {
       : policy(std::move(p)),
         cluster(state),
         manager(state, policy, clock, platform, cluster),
+        tiers(state, cluster),
         starts(state, cluster),
         accounts(state, clock, cluster, manager, starts),
         recorder(state, journal, clock, accounts, starts, agenda),
-        context{state,  state,   policy,  retention, clock,  platform, startup,
-                agenda, cluster, manager, accounts,  starts, recorder, limited_log} {}
+        context{state,   state,   policy, retention, clock,  platform, startup,    agenda,
+                cluster, manager, tiers,  accounts,  starts, recorder, limited_log} {}
 
   ClusterState state;
   Policy policy;
@@ -70,6 +71,7 @@ struct EngineState {
   Agenda agenda;
   ClusterView cluster;
   ManagerView manager;
+  TierRoom tiers;
   PendingStarts starts;
   NodeAccounts accounts;
   Recorder recorder;

@@ -185,6 +185,7 @@ void Engine::Impl::Forget(JobId job) {
   decide_.watch.Forget(job);
   decide_.recovery.TryAtOnce(job);
   decide_.quota.Forget(job);
+  decide_.checkpoints.Forget(job);
   act_.orders.Forget(job);
 }
 

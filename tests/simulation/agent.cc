@@ -84,8 +84,11 @@ v1::Heartbeat Agent::Heartbeat() {
   for (const auto& [id, process] : machine_.processes()) used += process.program.memory;
   heartbeat.set_ram_available((machine_.capacity().memory - used).value);
   if (machine_.fault_is_seen) heartbeat.set_problem(machine_.fault);
-  heartbeat.set_local_disk_free(1LL << 40);
-  heartbeat.set_shared_disk_free(1LL << 40);
+  const auto free = [&](v1::Tier tier) {
+    return lab_.store.IsFull(tier, lab_.timeline.Now()) ? 0 : int64_t{1} << 40;
+  };
+  heartbeat.set_local_disk_free(free(v1::LOCAL));
+  heartbeat.set_shared_disk_free(free(v1::SHARED));
   const auto say = [](v1::Rate& said, const Rate& rate) {
     said.set_bytes_per_second(rate.bytes_per_second);
     said.set_overhead_us(rate.overhead.count());

@@ -172,6 +172,19 @@ void World::DrawFaults(uint64_t seed) {
 }
 
 // From a source of its own, too.
+void World::DrawFullTier(uint64_t seed) {
+  Random random(~seed * 13);
+  if (!trouble_.storage || !random.Chance(0.5)) return;
+  for (int i = random.Between(1, 4); i > 0; --i) {
+    lab_.timeline.After(random.Between(1s, 200s), [this, so_long = random.Between(5s, 100s)] {
+      if (calm_) return;
+      lab_.trace("world", "the shared tier is full");
+      lab_.store.shared_full_until = lab_.timeline.Now() + so_long;
+    });
+  }
+}
+
+// From a source of its own, too.
 void World::DrawSilence(uint64_t seed) {
   Random random(~seed * 3);
   trouble_.silence = random.Chance(0.25);

@@ -40,9 +40,14 @@ struct ImageStore {
   std::map<ImageName, Image> images;   // visible ones
   std::map<ImageName, NodeId> drafts;  // and who writes them
   Time full_until;                     // no draft can be written
+  Time shared_full_until;              // on the shared tier
   uint64_t digests = 0;                // that were given to images
   // What programs have saved themselves, by job and rank.
   std::map<std::pair<JobId, int>, Duration> own_saves;
+
+  bool IsFull(v1::Tier tier, Time now) const {
+    return now < full_until || (tier == v1::SHARED && now < shared_full_until);
+  }
 };
 
 }  // namespace siding::simulation

@@ -65,7 +65,7 @@ class Task : private TaskSteps {
   void WriteImage(const v1::ToAgent& command);
   void AwaitDecision(const v1::ToAgent& command);
   void CommitImage(const v1::ToAgent& command);
-  void EndDump(const v1::ToAgent& command, const std::string& failure);
+  void EndDump(const v1::ToAgent& command, const std::string& failure, bool tier_problem = false);
   ImageName NameOfImage(const v1::ToAgent& command) const;
 
   // ---- task_verbs.cc ----

@@ -36,7 +36,8 @@ void Task::WriteImage(const v1::ToAgent& command) {
   lab.store.drafts[NameOfImage(command)] = host_.machine.node();
   Duration takes = host_.dump.For(Bytes{MemoryOf()});
   if (Draws(lab.odds.dump_slow)) takes += lab.random.Between(30s, 240s);
-  const bool fails = Draws(lab.odds.dump_fails) || lab.timeline.Now() < lab.store.full_until;
+  const bool is_full = lab.store.IsFull(command.dump().tier(), lab.timeline.Now());
+  const bool fails = Draws(lab.odds.dump_fails) || is_full;
   if (fails) takes = takes / 2;
   const Time written = In(takes);
   // How far it is, once, in the middle.
@@ -65,9 +66,10 @@ void Task::WriteImage(const v1::ToAgent& command) {
     return host_.lab.timeline.Now() - *stop_since >= kUndoPatience;
   };
   if (patience_ends_) WakeAt(*patience_ends_);
-  Wait(written, done, [this, command, fails, written] {
+  Wait(written, done, [this, command, fails, is_full, written] {
     if (const std::string why = WhyStop(); !why.empty()) return EndDump(command, why);
-    if (fails || host_.lab.timeline.Now() < written) return EndDump(command, "no space left on device");
+    if (is_full) return EndDump(command, "no space left on device", true);
+    if (fails || host_.lab.timeline.Now() < written) return EndDump(command, "criu has failed");
     AwaitDecision(command);
   });
 }
@@ -113,7 +115,7 @@ void Task::CommitImage(const v1::ToAgent& command) {
   });
 }
 
-void Task::EndDump(const v1::ToAgent& command, const std::string& failure) {
+void Task::EndDump(const v1::ToAgent& command, const std::string& failure, bool tier_problem) {
   const ImageName name = NameOfImage(command);
   if (const auto draft = host_.lab.store.drafts.find(name);
       draft != host_.lab.store.drafts.end() && draft->second == host_.machine.node())
@@ -124,7 +126,7 @@ void Task::EndDump(const v1::ToAgent& command, const std::string& failure) {
     host_.machine.Freeze(id_, true);
   }
   host_.machine.Release(id_);
-  Observe(task::DumpEnded{was_frozen, abandon_, failure});
+  Observe(task::DumpEnded{was_frozen, abandon_, failure, tier_problem});
   Finish();
 }
 

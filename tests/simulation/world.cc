@@ -39,6 +39,7 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   DrawFaults(seed);
   DrawWrongLoss(seed);
   DrawRefusals(seed);
+  DrawFullTier(seed);
 }
 
 void World::MakeNodes() {
@@ -90,7 +91,7 @@ void World::CalmDown() {
   lab_.trace("world", "nothing goes wrong any more");
   calm_ = true;
   lab_.odds = Odds();
-  lab_.store.full_until = Time();
+  lab_.store.full_until = lab_.store.shared_full_until = Time();
   lab_.files_away_until = Time();
   give_up_ = lab_.timeline.Now() + kPatience;
   for (Node& node : nodes_) {

@@ -85,6 +85,7 @@ class World {
   void CutOffOnceHeard(const NodeId& name, Duration for_so_long);
   void DrawRefusals(uint64_t seed);
   void DrawFaults(uint64_t seed);
+  void DrawFullTier(uint64_t seed);
   void DrawSilence(uint64_t seed);
   void FallSilent(Node& node, bool deaf, Duration for_so_long);
   void Mishap();

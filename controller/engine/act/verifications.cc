@@ -16,9 +16,9 @@ constexpr size_t kMostWaiting = 100;
 
 }  // namespace
 
-const NodeId* Verifications::AskedOf(int64_t op) const {
+const Verifications::AskedToVerify* Verifications::AskedOf(int64_t op) const {
   const auto asked = by_op_.find(op);
-  return asked == by_op_.end() ? nullptr : &asked->second.node;
+  return asked == by_op_.end() ? nullptr : &asked->second;
 }
 
 absl::Status Verifications::Verify(const CheckpointId& id, Callback done) {

@@ -33,8 +33,8 @@ class Verifications {
 
   Verifications(const Context& c, Orders& orders) : state_(c.state), cluster_(c.cluster), orders_(orders) {}
 
-  // Null: no verification has this number.
-  const NodeId* AskedOf(int64_t op) const;
+  // Null: no verification has this number. Valid until it is answered.
+  const AskedToVerify* AskedOf(int64_t op) const;
   // The order was not sent, so no answer will come.
   void Drop(int64_t op) { by_op_.erase(op); }
 

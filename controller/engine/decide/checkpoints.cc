@@ -30,6 +30,15 @@ JobMoved Checkpoints::OrderLeave(const JobRecord& job, Tier tier) const {
   return move;
 }
 
+std::optional<Tier> Checkpoints::TierWithRoom(const JobRecord& job, Tier rather) const {
+  if (tiers_.WhyNone(job, rather).empty()) return rather;
+  const Tier other = rather == Tier::kShared ? Tier::kLocal : Tier::kShared;
+  // It is to go on elsewhere, or may have to.
+  if (other == Tier::kLocal && (!job.current.target.empty() || !manager_.WhyNotLocal(job).empty()))
+    return std::nullopt;
+  return tiers_.WhyNone(job, other).empty() ? std::optional(other) : std::nullopt;
+}
+
 bool Checkpoints::CheckpointOnSchedule(const JobRecord& job) {
   if (job.state != JobState::kRunning) return false;
   const Duration interval = CheckpointIntervalOf(job);
@@ -44,7 +53,7 @@ bool Checkpoints::CheckpointOnSchedule(const JobRecord& job) {
   const auto can = [&](Method m) { return Can(job, m); };
   JobMoved move;
   if (can(Method::kCheckpoint)) {
-    if (!quota_.HasRoomOnSchedule(job)) return false;
+    if (!HasRoomOnSchedule(job) || !quota_.HasRoomOnSchedule(job)) return false;
     move = OrderDump(job, Tier::kShared);
   } else if (can(Method::kApp) && ContinuesAfterSave(*job.spec.app)) {
     move.event = JobEvent::kOrderSave;
@@ -88,6 +97,16 @@ Duration Checkpoints::CheckpointIntervalOf(const JobRecord& job) const {
   if (cost <= Duration(0)) return Duration(0);
   const double mean_seconds = kSecondsPerYear / policy_.node_failures_per_year / job.spec.nodes;
   return CheckpointInterval(cost, FromSeconds(mean_seconds));
+}
+
+bool Checkpoints::HasRoomOnSchedule(const JobRecord& job) {
+  const std::string why = tiers_.WhyNone(job, Tier::kShared);
+  if (why.empty()) {
+    without_room_.erase(job.id);
+  } else if (without_room_.insert(job.id).second) {  // once: it is asked again at every tick
+    recorder_.Record(job.id, Noted{absl::StrCat("is not checkpointed on schedule: ", why)});
+  }
+  return why.empty();
 }
 
 // By a step of a plan that is still to come.

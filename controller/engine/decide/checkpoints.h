@@ -3,6 +3,9 @@
 // Used under the engine's lock.
 #pragma once
 
+#include <optional>
+#include <set>
+
 #include "controller/engine/decide/image_quota.h"
 #include "controller/engine/state/context.h"
 
@@ -16,6 +19,7 @@ class Checkpoints {
         clock_(c.clock),
         cluster_(c.cluster),
         manager_(c.manager),
+        tiers_(c.tiers),
         recorder_(c.recorder),
         quota_(quota) {}
 
@@ -23,6 +27,11 @@ class Checkpoints {
   JobMoved OrderDump(const JobRecord& job, Tier tier) const;
   // The same with the notice that the job asked for.
   JobMoved OrderLeave(const JobRecord& job, Tier tier) const;
+  // Where the job's image has room: in this tier, or else in the other, if it can be used there. None:
+  // nowhere.
+  std::optional<Tier> TierWithRoom(const JobRecord& job, Tier rather) const;
+  // The job is over.
+  void Forget(JobId job) { without_room_.erase(job); }
   // Orders a checkpoint if one is due. True: it was ordered.
   bool CheckpointOnSchedule(const JobRecord& job);
   // Keeps the newest good checkpoints of a job that is not over, and at least one. Damaged ones are not
@@ -32,6 +41,7 @@ class Checkpoints {
 
  private:
   Duration CheckpointIntervalOf(const JobRecord& job) const;
+  bool HasRoomOnSchedule(const JobRecord& job);
   bool LeavesWithin(const JobRecord& job, Duration time) const;
 
   const ClusterState& state_;
@@ -39,8 +49,10 @@ class Checkpoints {
   const Clock& clock_;
   const ClusterView& cluster_;
   const ManagerView& manager_;
+  const TierRoom& tiers_;
   Recorder& recorder_;
   ImageQuota& quota_;
+  std::set<JobId> without_room_;  // of which it is noted that the shared tier has none for their images
 };
 
 }  // namespace siding

@@ -72,6 +72,7 @@ TEST_F(KeptCheckpointsTest, AUsersImagesHaveAQuota) {
   const absl::Status refused = engine_->Checkpoint(kAda, job, Tier::kShared).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("(max_image_bytes_per_user)"));
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("; all that can be deleted is not enough"));
   // Nothing was given up for nothing.
   EXPECT_THAT(Good(job), ElementsAre("1.2", "1.3", "1.4"));
   EXPECT_EQ(engine_->Vacate(kAda, job, Tier::kShared).code(), absl::StatusCode::kResourceExhausted);
@@ -126,6 +127,41 @@ TEST_F(KeptCheckpointsTest, AnOlderOneStaysWhenTheNewestIsFoundDamaged) {
   EXPECT_THAT(Good(job), ElementsAre("1.2"));
   EXPECT_EQ(cluster_.Last(v1::ToAgent::kDelete).delete_().checkpoint(), "1.1");
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kDelete), 1);
+}
+
+TEST_F(KeptCheckpointsTest, AQuotaAdvisesDeletionsThatAreNotRefused) {
+  const JobId job = JobWithCheckpoints(1, 1);
+  AddNodes({"b"});
+  const JobId failed = Submit(Batch());
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, failed, Tier::kShared).ok());
+  Settle();
+  cluster_.Exit(failed, 0, 1);
+  Settle();
+  policy_.max_image_bytes_per_user = ImageBytes("1.1") + ImageBytes("1.1");
+  engine_->SetPolicy(policy_);
+  const auto save = [&] { return engine_->Checkpoint(kAda, job, Tier::kShared).status(); };
+  EXPECT_THAT(std::string(save().message()),
+              testing::HasSubstr("; sidingctl checkpoints delete frees 1.0 MiB: 2.1"));
+  EXPECT_TRUE(Delete("2.1").ok());
+  EXPECT_TRUE(save().ok());
+}
+
+TEST_F(KeptCheckpointsTest, OneThatIsFoundDamagedWhenItIsVerifiedDoesNotCountAndCanBeDeleted) {
+  const JobId job = JobWithCheckpoints(1, 1);
+  cluster_.damaged = {"1.1"};
+  ASSERT_TRUE(engine_->VerifyCheckpoint(kAda, CheckpointId("1.1"), [](const auto&) {}).ok());
+  Settle();
+  EXPECT_EQ(StateOf("1.1"), "damaged");
+  EXPECT_THAT(Good(job), IsEmpty());
+  EXPECT_TRUE(Delete("1.1").ok());
+}
+
+TEST_F(KeptCheckpointsTest, OneThatCouldNotBeReadIsNotDamaged) {
+  JobWithCheckpoints(1, 1);
+  ASSERT_TRUE(engine_->VerifyCheckpoint(kAda, CheckpointId("1.1"), [](const auto&) {}).ok());
+  cluster_.Disconnect("a");
+  EXPECT_EQ(StateOf("1.1"), "good");
 }
 
 TEST_F(KeptCheckpointsTest, ADeletionThatFailedIsTriedAgainInAMoment) {

@@ -6,6 +6,25 @@
 #include "controller/engine/state/predicates.h"
 
 namespace siding {
+namespace {
+
+constexpr size_t kMostNamed = 4;
+
+// So many bytes must be freed. Advice that is not refused when it is followed.
+std::string WhatCanBeDeleted(const std::vector<const CheckpointRecord*>& images, Bytes missing) {
+  Bytes sum;
+  std::string names;
+  for (size_t i = 0; i < images.size(); ++i) {
+    sum += images[i]->bytes;
+    if (i < kMostNamed) absl::StrAppend(&names, i == 0 ? "" : ", ", images[i]->id.value());
+  }
+  if (sum < missing)
+    return "all that can be deleted is not enough: each job that has not ended keeps its last";
+  if (images.size() > kMostNamed) absl::StrAppend(&names, " and ", images.size() - kMostNamed, " more");
+  return absl::StrCat("sidingctl checkpoints delete frees ", FormatBytes(sum), ": ", names);
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomFor(const Caller& caller,
                                                                    const JobRecord& job) const {
@@ -20,7 +39,7 @@ absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const Jo
   if (most <= Bytes{0}) return superseded_ids;
   Bytes used;
   // Images that nothing depends on because their jobs have newer ones.
-  std::vector<const CheckpointRecord*> superseded;
+  std::vector<const CheckpointRecord*> superseded, deletable;
   for (const auto& [id, checkpoint] : state_.checkpoints) {
     const auto owner = state_.jobs.find(checkpoint.job);
     if (owner == state_.jobs.end() || owner->second.spec.uid != job.spec.uid) continue;
@@ -30,7 +49,12 @@ absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const Jo
     const std::vector<CheckpointId>& good = its_job.checkpoints;
     const bool is_older = std::find(good.begin(), good.end(), id) != good.end() && id != good.back();
     const bool in_use = its_job.state == JobState::kRestoring && its_job.current.checkpoint == id;
-    if (is_older && !in_use) superseded.push_back(&checkpoint);
+    const bool is_last = !good.empty() && id == good.back() && !IsTerminal(its_job.state);
+    if (is_older && !in_use) {
+      superseded.push_back(&checkpoint);
+    } else if (IsWhole(checkpoint.state) && !is_last && !in_use) {
+      deletable.push_back(&checkpoint);
+    }
   }
   std::sort(superseded.begin(), superseded.end(),
             [](const auto* a, const auto* b) { return a->created < b->created; });
@@ -44,8 +68,8 @@ absl::StatusOr<std::vector<CheckpointId>> ImageQuota::MakesRoomForImage(const Jo
   if (left <= most) return superseded_ids;
   return absl::ResourceExhaustedError(absl::StrCat(
       "the checkpoints of ", job.spec.user, " take ", FormatBytes(used), ", this one would take about ",
-      FormatBytes(more), ", and the policy allows ", FormatBytes(most),
-      " (max_image_bytes_per_user); sidingctl checkpoints lists them and deletes what is not needed"));
+      FormatBytes(more), ", and the policy allows ", FormatBytes(most), " (max_image_bytes_per_user); ",
+      WhatCanBeDeleted(deletable, left - most)));
 }
 
 void ImageQuota::GiveUpImages(const std::vector<CheckpointId>& ids) {

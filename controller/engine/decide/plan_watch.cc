@@ -119,10 +119,23 @@ bool PlanWatch::WillLeave(const Plan& plan, const JobRecord& job) const {
     return s.job == job.id && !s.early && s.begin != Time{};
   });
   if (step == plan.steps.end()) return false;
-  const bool early = EarlyStepOf(plan, job.id) != nullptr;
-  if (early && job.lost_methods.contains(Method::kCheckpoint)) return false;
+  const PlanStep* early = EarlyStepOf(plan, job.id);
+  if (early != nullptr && CannotBeMade(*early, job)) return false;
   const bool image_under_way = job.state == JobState::kDumping || job.state == JobState::kCommitting;
-  return step->begin > clock_.Now() || (early && image_under_way);
+  return step->begin > clock_.Now() || (early != nullptr && image_under_way);
+}
+
+// The image that was to be taken in advance: it has failed, or its job cannot be checkpointed when its time
+// comes.
+bool PlanWatch::CannotBeMade(const PlanStep& early, const JobRecord& job) const {
+  const auto back = job.methods_back_at.find(Method::kCheckpoint);
+  const bool comes_back = back != job.methods_back_at.end() && back->second <= early.begin;
+  if (job.lost_methods.contains(Method::kCheckpoint) && !comes_back) return true;
+  const auto newest = state_.checkpoints.find(CheckpointOf(job, job.checkpoint_count));
+  const bool has_failed = newest != state_.checkpoints.end() && newest->second.created >= early.begin &&
+                          newest->second.state != CheckpointState::kBeingMade && job.durable_at < early.begin;
+  // There is time for a second one, as long as the first was to take: the tier may say before what it has.
+  return has_failed && (clock_.Now() >= early.predicted_release || !tiers_.IsInDoubt(job, early.tier));
 }
 
 // The plan no longer holds. With a cluster manager this has to be so for a while: its queue and the agents

@@ -21,6 +21,7 @@ class PlanWatch {
         startup_(c.startup),
         cluster_(c.cluster),
         manager_(c.manager),
+        tiers_(c.tiers),
         accounts_(c.accounts),
         planning_(planning) {}
 
@@ -51,6 +52,7 @@ class PlanWatch {
  private:
   std::set<JobId> EndedOf(const Plan& plan) const;
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
+  bool CannotBeMade(const PlanStep& early, const JobRecord& job) const;
   bool HasFailed(const JobRecord& request, const Plan& plan);
   bool IsBrieflyAway(const NodeId& node, Time start_by) const;
   bool CouldBeSooner(const JobRecord& request) const;
@@ -62,6 +64,7 @@ class PlanWatch {
   const StartUp& startup_;
   const ClusterView& cluster_;
   const ManagerView& manager_;
+  const TierRoom& tiers_;
   const NodeAccounts& accounts_;
   const Planning& planning_;
   std::map<JobId, std::set<JobId>>

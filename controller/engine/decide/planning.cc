@@ -87,17 +87,17 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
       snapshot.shared.in_flight += cluster_.ImageOf(job);
     if (job.in_ram) continue;
     JobView view = ViewOf(job);
+    view.methods_back_at = job.methods_back_at;
     for (const auto& [method, why] : job.lost_methods) {
-      view.methods.Remove(method);
+      if (!job.methods_back_at.contains(method)) view.methods.Remove(method);
       absl::StrAppend(&view.methods_note, view.methods_note.empty() ? "" : "; ", ToString(method), ": ", why);
     }
     for (int rank : cluster_.LiveRanks(job)) {
       const TaskSeen seen = cluster_.Seen(job, rank);
       const Bytes on_gpus{seen.report.gpu_memory()};
-      const Bytes memory = Bytes{seen.report.memory()} + on_gpus;
       view.gpu_lock = std::max(view.gpu_lock, Duration(seen.report.gpu_lock_us()));
       if (view.timer.empty()) view.timer = seen.report.timer();
-      AddTask(view, job.nodes[rank], std::max({memory, cluster_.LastImage(job), Bytes{1}}), on_gpus);
+      AddTask(view, job.nodes[rank], cluster_.ImageOf(job, rank), on_gpus);
       const auto lose = [&](Method method, const std::string& why) {
         if (why.empty() || !view.methods.Has(method)) return;
         view.methods.Remove(method);
@@ -146,6 +146,8 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     snapshot.jobs.push_back(std::move(view));
   }
 
+  const TierRoom::UnderWay under_way = tiers_.ToBeWritten();
+  snapshot.shared.free = Bytes{0};
   for (const auto& [id, observed] : state_.observed_nodes) {
     NodeView node;
     node.id = id;
@@ -155,12 +157,17 @@ Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {
     // A job that is frozen keeps the memory it has, so that counts as available to it.
     node.ram_available = std::min(node.capacity.memory - frozen[id],
                                   Bytes{observed.heartbeat.ram_available()} + resident[id] - to_come[id]);
-    node.local_disk_free = Bytes{observed.heartbeat.local_disk_free()};
+    node.local_disk_free = tiers_.Free(id, Tier::kLocal, under_way);
+    node.shared_disk_free = tiers_.Free(id, Tier::kShared, under_way);
+    node.local_problem = tiers_.ProblemOf(id, Tier::kLocal);
+    node.shared_problem = tiers_.ProblemOf(id, Tier::kShared);
     node.local = FromProto(observed.heartbeat.local());
     node.shared = FromProto(observed.heartbeat.shared());
     node.gpu = FromProto(observed.heartbeat.gpu());
     // Each agent measures the tier as it finds it; the best of them is what the tier can take in all.
     if (node.usable) shared_rate = std::max(shared_rate, node.shared.dump.bytes_per_second);
+    // It is away for those who have less, or they have not looked for a while.
+    if (node.usable) snapshot.shared.free = std::max(snapshot.shared.free, node.shared_disk_free);
     snapshot.nodes.push_back(std::move(node));
   }
   snapshot.shared.bytes_per_second = shared_rate;

@@ -20,6 +20,7 @@ class Planning {
         platform_(c.platform),
         cluster_(c.cluster),
         manager_(c.manager),
+        tiers_(c.tiers),
         accounts_(c.accounts),
         recorder_(c.recorder) {}
 
@@ -57,6 +58,7 @@ class Planning {
   const Platform& platform_;
   const ClusterView& cluster_;
   const ManagerView& manager_;
+  const TierRoom& tiers_;
   const NodeAccounts& accounts_;
   Recorder& recorder_;
 };

@@ -106,13 +106,14 @@ bool Requests::Advance() {
 void Requests::DumpFrozen() {
   std::vector<const JobRecord*> frozen;
   for (const auto& [id, job] : state_.index.unsettled()) {
-    const bool ordered = job->state == JobState::kSuspended &&
-                         job->current.event == JobEvent::kOrderSuspend && job->current.through_ram &&
+    const bool ordered = job->state == JobState::kSuspended && job->current.through_ram &&
                          !job->lost_methods.contains(Method::kCheckpoint);
     if (ordered && RequestNeedsItsNodes(*job)) frozen.push_back(job);
   }
   for (const JobRecord* job : frozen) {
-    JobMoved move = checkpoints_.OrderDump(*job, job->current.tier);
+    const std::optional<Tier> tier = checkpoints_.TierWithRoom(*job, job->current.tier);
+    if (!tier) continue;  // it waits, in RAM
+    JobMoved move = checkpoints_.OrderDump(*job, *tier);
     move.through_ram = true;
     move.target = job->current.target;
     move.reason = absl::StrCat("while request ", job->displaced_by.value(), " has its nodes");
@@ -149,15 +150,20 @@ void Requests::Order(const Plan& plan, const PlanStep& step) {
   // A job that a cluster manager is starting gets its order when it runs, as below.
   if (it == state_.jobs.end() || !HoldsNodes(it->second.state)) return;
   const JobRecord& job = it->second;
+  // Of a method that had failed: it was planned for the end of its pause.
+  if (const auto back = job.methods_back_at.find(step.method);
+      back != job.methods_back_at.end() && back->second <= clock_.Now())
+    recorder_.Record(job.id, MethodRegained{step.method});
   JobMoved move;
   if (step.through_ram) {
     move.event = JobEvent::kOrderSuspend;
     move.through_ram = true;
     move.tier = step.tier;
-  } else if (step.method == Method::kCheckpoint ||
-             (step.method == Method::kKill && !OwnershipOf(job.spec).siding_ends)) {
-    // A cluster manager would not start a job again that was ended, not even one with an image.
+  } else if (step.method == Method::kCheckpoint) {
     move = checkpoints_.OrderDump(job, step.tier);
+  } else if (step.method == Method::kKill && !OwnershipOf(job.spec).siding_ends) {
+    // A cluster manager would not start a job again that was ended, not even one with an image.
+    move = checkpoints_.OrderDump(job, checkpoints_.TierWithRoom(job, step.tier).value_or(step.tier));
   } else {
     move.event = OrderFor(step.method);
   }

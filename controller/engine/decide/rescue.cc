@@ -23,7 +23,8 @@ void Rescue::SaveDoomed() {
         const double seconds = static_cast<double>(bytes.value) / shared.bytes_per_second;
         move.predicted = std::max(move.predicted, now + FromSeconds(seconds));
       }
-      if (OrderRescue(*job, std::move(move), by)) {
+      const bool has_room = tiers_.WhyNone(*job, Tier::kShared).empty();
+      if (has_room && OrderRescue(*job, std::move(move), by)) {
         shared.in_flight = bytes;
         continue;
       }

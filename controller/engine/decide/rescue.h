@@ -24,13 +24,14 @@ class Rescue {
         clock_(c.clock),
         cluster_(c.cluster),
         manager_(c.manager),
+        tiers_(c.tiers),
         recorder_(c.recorder),
         planning_(planning),
         checkpoints_(checkpoints) {}
 
   // Orders checkpoints of jobs that their cluster manager is about to end. The shared tier has limited
-  // bandwidth: a job that would not be written in time writes to the disks of its own nodes, if it can come
-  // back to them, or saves itself.
+  // bandwidth, and may be full: a job that would not be written there in time writes to the disks of its own
+  // nodes, if it can come back to them, or saves itself.
   void SaveDoomed();
 
  private:
@@ -41,6 +42,7 @@ class Rescue {
   const Clock& clock_;
   const ClusterView& cluster_;
   const ManagerView& manager_;
+  const TierRoom& tiers_;
   Recorder& recorder_;
   const Planning& planning_;
   Checkpoints& checkpoints_;

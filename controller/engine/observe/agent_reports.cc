@@ -214,8 +214,12 @@ bool AgentReports::HasRoomFor(const NodeId& node, const v1::TaskReport& report,
 
 // Only from the node that was asked.
 void AgentReports::OnResult(const NodeId& node, const v1::OpResult& result) {
-  const NodeId* verifies = verifications_.AskedOf(result.op());
-  if (verifies != nullptr && *verifies == node) return verifications_.OnVerified(result);
+  const Verifications::AskedToVerify* verifies = verifications_.AskedOf(result.op());
+  if (verifies != nullptr && verifies->node == node) {
+    if (result.code() == static_cast<int>(absl::StatusCode::kDataLoss) && recorder_.healthy())
+      TakeForDamaged(verifies->verification->checkpoint, verifies->rank, node, result.message());
+    return verifications_.OnVerified(result);
+  }
   const NodeId* deletes = deletions_.AskedOf(result.op());
   if (deletes != nullptr && *deletes == node) return deletions_.OnDeleted(node, result);
   if (verifies != nullptr || deletes != nullptr)
@@ -227,14 +231,22 @@ void AgentReports::OnResult(const NodeId& node, const v1::OpResult& result) {
 // An image that its node has read back. It says so until the image is gone, so this may be the second time.
 void AgentReports::OnDamaged(const NodeId& node, const v1::DamagedImage& image) {
   const auto found = state_.checkpoints.find(CheckpointId(image.checkpoint()));
+  if (found == state_.checkpoints.end()) return;
+  const CheckpointRecord& checkpoint = found->second;
+  if (image.tier() != ToProto(checkpoint.tier)) return;
+  TakeForDamaged(checkpoint.id, image.rank() - checkpoint.first_rank, node, image.problem());
+}
+
+void AgentReports::TakeForDamaged(const CheckpointId& id, int rank, const NodeId& node,
+                                  const std::string& problem) {
+  const auto found = state_.checkpoints.find(id);
   if (found == state_.checkpoints.end() || found->second.state != CheckpointState::kGood) return;
   const CheckpointRecord& checkpoint = found->second;
-  const int rank = image.rank() - checkpoint.first_rank;
   // Of its own images only: a node must not take away those of others.
   if (rank < 0 || rank >= static_cast<int>(checkpoint.nodes.size()) || checkpoint.nodes[rank] != node) return;
-  if (checkpoint.exited.contains(rank) || image.tier() != ToProto(checkpoint.tier)) return;
-  const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", Cut(image.problem()));
-  recorder_.Record(checkpoint.job, CheckpointChanged{checkpoint.id, CheckpointState::kDamaged, why});
+  if (checkpoint.exited.contains(rank)) return;
+  const std::string why = absl::StrCat("rank ", rank, " on ", node.value(), ": ", Cut(problem));
+  recorder_.Record(checkpoint.job, CheckpointChanged{id, CheckpointState::kDamaged, why});
   const JobRecord& job = state_.jobs.at(checkpoint.job);
   if (job.state == JobState::kParked && ResumptionOf(state_, job) == Resumption::kBeginning)
     recovery_.FallBack(job, why);

@@ -57,6 +57,7 @@ class AgentReports {
   bool HasRoomFor(const NodeId& node, const v1::TaskReport& report, const v1::TaskReport* before);
   void OnResult(const NodeId& node, const v1::OpResult& result);
   void OnDamaged(const NodeId& node, const v1::DamagedImage& image);
+  void TakeForDamaged(const CheckpointId& id, int rank, const NodeId& node, const std::string& problem);
 
   const ClusterState& state_;
   ObservedState& observed_;

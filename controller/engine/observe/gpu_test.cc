@@ -58,6 +58,44 @@ TEST_F(GpuEngineTest, AVictimThatCannotBeDumpedAfterAllGoesOnFromItsCopyInRam) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 0);
 }
 
+class FullTierBehindRam : public GpuEngineTest {
+ protected:
+  // Its nodes are the request's, and it is to be dumped to the shared tier, which does not take its image.
+  FullTierBehindRam() {
+    cluster_.shared_bytes_per_second = 2e9;
+    cluster_.Heartbeat("n1");
+    cluster_.fail_shared = {"n1"};
+    victim_ = Victim();
+  }
+  void SettleWithHeartbeats(int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      cluster_.Heartbeat("n1");
+      Settle(1);
+    }
+  }
+  JobId victim_;
+};
+
+TEST_F(FullTierBehindRam, TheImageGoesToTheOtherTier) {
+  Express();
+  Settle();
+  EXPECT_EQ(State(victim_), JobState::kParked);
+  EXPECT_EQ(cluster_.Last(v1::ToAgent::kDump).dump().tier(), v1::LOCAL);
+}
+
+TEST_F(FullTierBehindRam, OrItsJobWaitsInRamUntilThereIsRoom) {
+  cluster_.local_disk_free = 0;
+  cluster_.Heartbeat("n1");
+  const JobId express = Express();
+  SettleWithHeartbeats(20);
+  EXPECT_EQ(State(victim_), JobState::kSuspended);
+  EXPECT_EQ(State(express), JobState::kRunning);
+  EXPECT_LT(cluster_.Count(v1::ToAgent::kDump), 7);
+  cluster_.fail_shared.clear();
+  SettleWithHeartbeats(20);
+  EXPECT_EQ(State(victim_), JobState::kParked);
+}
+
 TEST_F(GpuEngineTest, AnImageIsNotWaitedForWhenTheRequestIsOver) {
   const JobId victim = Victim();
   cluster_.slow_dump.insert("n1");

@@ -267,8 +267,9 @@ bool JobObserver::ObserveDump(const JobRecord& job) {
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     const int64_t attempts = seen.report.failed_op() - OpOf(job) + 1;
-    if (attempts >= kDumpAttempts || (attempts >= 1 && !seen.report.cannot_checkpoint().empty())) {
-      DumpFailed(job, absl::StrCat(On(job, rank), ": ", seen.report.error()));
+    const bool hopeless = !seen.report.cannot_checkpoint().empty() || seen.report.tier_problem();
+    if (attempts >= kDumpAttempts || (attempts >= 1 && hopeless)) {
+      DumpFailed(job, rank, absl::StrCat(On(job, rank), ": ", seen.report.error()));
       return true;
     }
     if (attempts >= 1) NoteFailure(job, rank);
@@ -302,13 +303,14 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
       const std::string& digest = cluster_.Seen(job, rank).report.image_digest();
       if (!digest.empty()) done.digests[rank] = digest;
     }
+    NoteImagesWritten(job);
     recorder_.Move(job, std::move(done));
     return true;
   }
   // A rank with an order under way may still leave. Without one none does: its next commit would be of
   // another attempt.
   if (commit.failed && commit.all_whole) {
-    DumpFailed(job, commit.why);
+    DumpFailed(job, commit.rank, commit.why);
     return true;
   }
   if (commit.has_left && !job.current.keep_running && commit.attempts >= kLastRankAttempts) {
@@ -323,10 +325,31 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
   return false;
 }
 
-// Not planned with for a while, or until the job has been started or restored again.
-void JobObserver::DumpFailed(const JobRecord& job, const std::string& why) {
-  recorder_.Record(job.id, MethodLost{Method::kCheckpoint, why, clock_.Now() + kMethodPause});
+// Not planned with for a while, or until the job has been checkpointed, or started or restored again. If the
+// tier is to blame, nothing is held against the job: it may be dumped elsewhere, and others may not be dumped
+// there. `rank`: that failed; -1: none.
+void JobObserver::DumpFailed(const JobRecord& job, int rank, const std::string& why) {
+  if (rank >= 0 && cluster_.Seen(job, rank).report.tier_problem()) {
+    NoteTierFailure(job, rank);
+  } else {
+    recorder_.Record(job.id, MethodLost{Method::kCheckpoint, why, clock_.Now() + kMethodPause});
+  }
   recorder_.Move(job, Moved(job.in_ram ? JobEvent::kStaysFrozen : JobEvent::kDumpFailed, why));
+}
+
+void JobObserver::NoteTierFailure(const JobRecord& job, int rank) {
+  FailedTier& tier = observed_.observed_nodes[job.nodes[rank]].failed_tiers[job.current.tier];
+  ++tier.failures;
+  tier.last = clock_.Now();
+  tier.why = cluster_.Seen(job, rank).report.error();
+}
+
+// That the job can be checkpointed, and that its nodes' tier takes images, has been seen.
+void JobObserver::NoteImagesWritten(const JobRecord& job) {
+  for (int rank : cluster_.LiveRanks(job))
+    observed_.observed_nodes[job.nodes[rank]].failed_tiers.erase(job.current.tier);
+  if (job.methods_back_at.contains(Method::kCheckpoint))
+    recorder_.Record(job.id, MethodRegained{Method::kCheckpoint});
 }
 
 bool JobObserver::ObserveSave(const JobRecord& job) {

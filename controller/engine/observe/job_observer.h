@@ -51,7 +51,9 @@ class JobObserver {
   bool ObserveDump(const JobRecord& job);
   void NoteFailure(const JobRecord& job, int rank);
   bool ObserveCommit(const JobRecord& job);
-  void DumpFailed(const JobRecord& job, const std::string& why);
+  void DumpFailed(const JobRecord& job, int rank, const std::string& why);
+  void NoteTierFailure(const JobRecord& job, int rank);
+  void NoteImagesWritten(const JobRecord& job);
   bool ObserveSave(const JobRecord& job);
   bool ObserveKill(const JobRecord& job);
 

@@ -137,6 +137,12 @@ struct FaultTold {
   bool by_agent = false;  // the last said what its agent says
   Time at;
 };
+// That did not take an image, since one was last written there.
+struct FailedTier {
+  int failures = 0;  // in a row
+  Time last;
+  std::string why;
+};
 struct ObservedNode {
   bool connected = false;
   Time last_heard;
@@ -151,6 +157,7 @@ struct ObservedNode {
   Time claiming_since;    // the minute in which it has had so many tasks of a cluster manager's followed
   int claims = 0;
   std::set<std::pair<TaskId, int64_t>> foreign;  // tasks of other clusters that it has, each with its cluster
+  std::map<Tier, FailedTier> failed_tiers;
   v1::Hello hello;
   v1::Heartbeat heartbeat;
 };

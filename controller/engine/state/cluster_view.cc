@@ -88,6 +88,7 @@ CommitView ClusterView::CommitOf(const JobRecord& job) const {
     behind |= whole && !done;
     if (const int64_t failed = seen.report.failed_op() - OpOf(job) + 1; failed > view.attempts) {
       view.attempts = failed;
+      view.rank = rank;
       view.why = absl::StrCat(On(job, rank), ": ", seen.report.error());
     }
   }
@@ -242,11 +243,13 @@ Bytes ClusterView::LastImage(const JobRecord& job) const {
 
 Bytes ClusterView::ImageOf(const JobRecord& job) const {
   Bytes sum;
-  for (int rank : LiveRanks(job)) {
-    const v1::TaskReport& report = Seen(job, rank).report;
-    sum += std::max({Bytes{report.memory() + report.gpu_memory()}, LastImage(job), Bytes{1}});
-  }
+  for (int rank : LiveRanks(job)) sum += ImageOf(job, rank);
   return sum;
+}
+
+Bytes ClusterView::ImageOf(const JobRecord& job, int rank) const {
+  const v1::TaskReport& report = Seen(job, rank).report;
+  return std::max({Bytes{report.memory() + report.gpu_memory()}, LastImage(job), Bytes{1}});
 }
 
 Duration ClusterView::TimeToDump(const JobRecord& job, Tier tier) const {

@@ -18,6 +18,7 @@ struct CommitView {
   bool has_left = false;  // some rank is only in its image
   bool failed = false;    // it is to be given up as soon as all are whole; no rank is dumped again
   int64_t attempts = 0;   // of the rank that has failed most often
+  int rank = -1;          // which that is; -1: none has failed
   std::string why;        // it did so
 };
 
@@ -82,8 +83,9 @@ class ClusterView {
   // A rank's part of the newest image: what to expect of a job that was restored a moment ago and has not
   // been measured since.
   Bytes LastImage(const JobRecord& job) const;
-  // What its tasks hold, and with it the image that is to be expected.
+  // What its tasks hold, and with it the image that is to be expected: all of it, and a rank's part.
   Bytes ImageOf(const JobRecord& job) const;
+  Bytes ImageOf(const JobRecord& job, int rank) const;
   // From now until its image is durable, its GPUs' state included; 0: not known.
   Duration TimeToDump(const JobRecord& job, Tier tier) const;
   // To dump it to shared storage and restore it elsewhere; 0: not known.

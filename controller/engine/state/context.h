@@ -13,6 +13,7 @@
 #include "controller/engine/state/recorder.h"
 #include "controller/engine/state/retention.h"
 #include "controller/engine/state/startup.h"
+#include "controller/engine/state/tier_room.h"
 #include "controller/platform/platform.h"
 #include "model/policy.h"
 
@@ -30,6 +31,7 @@ struct Context {
   Agenda& agenda;
   const ClusterView& cluster;
   const ManagerView& manager;
+  const TierRoom& tiers;
   NodeAccounts& accounts;
   PendingStarts& starts;
   Recorder& recorder;

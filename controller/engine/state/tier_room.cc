@@ -1,0 +1,81 @@
+#include "controller/engine/state/tier_room.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "controller/engine/state/predicates.h"
+
+namespace siding {
+namespace {
+
+// An image of it is being written, or is to be written when it is frozen.
+bool IsOrdered(const JobRecord& job) {
+  const bool freezes = job.state == JobState::kSuspending || job.state == JobState::kSuspended;
+  return job.state == JobState::kDumping || job.state == JobState::kCommitting ||
+         (freezes && job.current.through_ram);
+}
+
+// What is written of an image shows in what is free.
+Bytes LeftToWrite(const JobRecord& job, const TaskSeen& seen, Bytes image) {
+  if (seen.phase() == v1::PREPARED) return Bytes{0};
+  if (seen.phase() != v1::DUMPING) return job.state == JobState::kCommitting ? Bytes{0} : image;
+  return seen.progress ? std::max(Bytes{0}, image - Bytes{seen.progress->bytes_done()}) : image;
+}
+
+}  // namespace
+
+TierRoom::UnderWay TierRoom::ToBeWritten(JobId but) const {
+  UnderWay under_way;
+  for (const auto& [id, job] : state_.index.unsettled()) {
+    if (id == but || !IsOrdered(*job)) continue;
+    for (int rank : cluster_.LiveRanks(*job)) {
+      const Bytes left = LeftToWrite(*job, cluster_.Seen(*job, rank), cluster_.ImageOf(*job, rank));
+      (job->current.tier == Tier::kShared ? under_way.shared : under_way.local[job->nodes[rank]]) += left;
+    }
+  }
+  return under_way;
+}
+
+Bytes TierRoom::Free(const NodeId& node, Tier tier, const UnderWay& under_way) const {
+  const auto observed = state_.observed_nodes.find(node);
+  if (observed == state_.observed_nodes.end()) return Bytes{0};
+  const v1::Heartbeat& said = observed->second.heartbeat;
+  if (tier == Tier::kShared) return std::max(Bytes{0}, Bytes{said.shared_disk_free()} - under_way.shared);
+  const auto local = under_way.local.find(node);
+  return std::max(
+      Bytes{0}, Bytes{said.local_disk_free()} - (local == under_way.local.end() ? Bytes{0} : local->second));
+}
+
+std::string TierRoom::ProblemOf(const NodeId& node, Tier tier) const {
+  const auto observed = state_.observed_nodes.find(node);
+  if (observed == state_.observed_nodes.end()) return "";
+  const auto failed = observed->second.failed_tiers.find(tier);
+  if (failed == observed->second.failed_tiers.end()) return "";
+  const Time again = failed->second.last + PauseAfter(failed->second.failures);
+  if (observed->second.last_beat >= again) return "";
+  return absl::StrCat("it did not take its last image, and is tried again at ", FormatTime(again), ": ",
+                      failed->second.why);
+}
+
+bool TierRoom::IsInDoubt(const JobRecord& job, Tier tier) const {
+  return std::any_of(job.nodes.begin(), job.nodes.end(),
+                     [&](const NodeId& node) { return !ProblemOf(node, tier).empty(); });
+}
+
+std::string TierRoom::WhyNone(const JobRecord& job, Tier tier) const {
+  std::map<NodeId, Bytes> needed;
+  Bytes in_all;
+  for (int rank : cluster_.LiveRanks(job)) {
+    needed[job.nodes[rank]] += cluster_.ImageOf(job, rank);
+    in_all += cluster_.ImageOf(job, rank);
+  }
+  const UnderWay under_way = ToBeWritten(job.id);
+  for (const auto& [node, bytes] : needed) {
+    std::string why = WhyNoRoom(tier, node, Free(node, tier, under_way),
+                                tier == Tier::kShared ? in_all : bytes, ProblemOf(node, tier));
+    if (!why.empty()) return why;
+  }
+  return "";
+}
+
+}  // namespace siding

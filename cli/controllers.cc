@@ -147,7 +147,8 @@ absl::Status Controllers::CallOneOf(const Attempt& attempt, Repeat repeat) {
     if (count % controllers_.size() != 0) continue;
     const absl::Status none = absl::UnavailableError(absl::StrCat("no controller is active: ", problems));
     if (Since(began) > patience_) return none;
-    if (away_ != nullptr && !std::exchange(told, true)) away_(none);
+    const bool is_taken_over = several() && Since(began) <= kPatience;  // most likely
+    if (away_ != nullptr && !is_taken_over && !std::exchange(told, true)) away_(none);
     problems.clear();
     std::this_thread::sleep_for(kBetweenRounds);
   }

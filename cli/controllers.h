@@ -34,7 +34,7 @@ class Controllers {
   // absence is to be outlasted.
   absl::Status Call(const Attempt& attempt, Repeat repeat);
   // From now on calls wait for up to `absence` for a controller that answers. `away` is told once a call that
-  // none does.
+  // none does; where there are several, only when a take-over would be done.
   void Outlast(Duration absence, OnAway away);
   // Whether a stream goes on that ended with its controller: at another one, or when that one is back.
   bool streams_go_on() const { return several() || away_ != nullptr; }

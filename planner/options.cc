@@ -205,6 +205,9 @@ class OptionMaker {
                 std::vector<Option>& options) const {
     const Duration lead = arrival_ - snapshot_.now;
     if (checkpoint.release > lead) return;
+    // Its dumps fail until then, and when the image would begin is known only once all are chosen.
+    const auto back = job.methods_back_at.find(Method::kCheckpoint);
+    if (back != job.methods_back_at.end() && back->second > snapshot_.now) return;
     Option option = checkpoint;
     option.early = true;
     option.wait = wait;

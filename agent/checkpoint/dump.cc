@@ -1,5 +1,6 @@
 #include "agent/checkpoint/dump.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -27,6 +28,7 @@
 #include "agent/os/processes.h"
 #include "common/directory.h"
 #include "common/fault.h"
+#include "common/files.h"
 #include "common/status.h"
 
 namespace siding {
@@ -50,6 +52,27 @@ absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
 }
 
 // The processes run again, and may have met it already.
+// What a disk answers that is full or fails. Others, as of a user who may not, say nothing of the disk.
+bool IsOfTheDisk(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EROFS || error == EIO || error == ESTALE;
+}
+
+// The file system of the folder takes nothing more.
+bool IsRefusing(const std::string& folder) {
+  const std::string path = folder + "/trial", text(1 << 20, '\n');
+  bool refuses = false;
+  {
+    const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    const bool taken = file.get() >= 0 &&
+                       write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                       fsync(file.get()) == 0;
+    // A part of it is taken where room for a part is left.
+    refuses = !taken && (file.get() >= 0 || IsOfTheDisk(errno));
+  }
+  unlink(path.c_str());
+  return refuses;
+}
+
 absl::Status AfterRepair(const absl::Status& status, int connections) {
   if (connections == 0) return status;
   return Reworded(status, absl::StrCat(std::string(status.message()), "; criu had left ", connections,
@@ -146,9 +169,6 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
     status = criu.Dump(dump, post_dump);
   }
   FaultHere<"agent.dump.over: criu has ended">();
-  // CRIU says that a disk is full, but not which.
-  if (!written && absl::IsResourceExhausted(status))
-    status = TierProblem(Annotate(status, "writing to " + draft->path()));
   if (committed && !plan.keep_running) {
     // CRIU died between the commit and the end of the processes. The image counts: what is left ends here.
     if (!status.ok()) syscall(SYS_pidfd_send_signal, init.get(), SIGKILL, nullptr, 0);
@@ -159,6 +179,9 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
   }
   if (!status.ok()) let_go();
   if (committed) return absl::OkStatus();
+  // CRIU says that a disk is full, but not which; of other errors it says less.
+  if (!status.ok() && ((!written && absl::IsResourceExhausted(status)) || IsRefusing(draft->path())))
+    status = TierProblem(Annotate(status, "writing to " + draft->path()));
   status = AfterRepair(status, repaired);
   const absl::Status untraced = AwaitCriuGone(plan.init, plan.work_folder, kUntracedPatience);
   return untraced.ok() ? status

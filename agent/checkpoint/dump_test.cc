@@ -4,6 +4,7 @@
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -312,6 +313,31 @@ TEST_F(RunDumpTest, AFullDiskIsTheTiersProblem) {
 TEST_F(RunDumpTest, AnotherFailureOfCriuIsNot) {
   criu_.before = absl::InternalError("criu: no");
   EXPECT_FALSE(IsTierProblem(Run()));
+}
+
+// No file can be written while it lives.
+class NoFiles {
+ public:
+  NoFiles() {
+    signal(SIGXFSZ, SIG_IGN);
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit none = {0, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  }
+  ~NoFiles() { setrlimit(RLIMIT_FSIZE, &before_); }
+  NoFiles(const NoFiles&) = delete;
+  NoFiles& operator=(const NoFiles&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
+
+TEST_F(RunDumpTest, ButWhereTheTierTakesNothingMoreItIsTheTiers) {
+  criu_.before = absl::InternalError("criu: Input/output error");
+  const NoFiles no_files;
+  const absl::Status status = Run();
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("Input/output error"));
+  EXPECT_TRUE(IsTierProblem(status));
 }
 
 TEST_F(RunDumpTest, AnImageThatTheTierDoesNotTakeIsItsProblem) {

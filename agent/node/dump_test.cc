@@ -2,6 +2,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
@@ -178,13 +179,16 @@ class Echo {
     port_ = std::to_string(ntohs(address.sin_port));
     thread_ = std::thread([this] {
       const UniqueFd connection(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      connection_ = connection.get();
       for (char text; recv(connection.get(), &text, 1, 0) == 1;)
         send(connection.get(), &text, 1, MSG_NOSIGNAL);
+      connection_ = -1;
     });
   }
   // When the job has ended.
   ~Echo() {
     shutdown(listener_.get(), SHUT_RDWR);
+    shutdown(connection_, SHUT_RDWR);  // of a job that has not ended, as its test has failed
     thread_.join();
   }
   Echo(const Echo&) = delete;
@@ -194,6 +198,7 @@ class Echo {
  private:
   const UniqueFd listener_;
   std::string port_;
+  std::atomic<int> connection_ = -1;
   std::thread thread_;
 };
 

@@ -150,6 +150,7 @@ TEST_F(RecoveryTest, ATaskWithoutAgentAndCriuIsHeldUntilItsConnectionsWork) {
         ASSERT_GT(criu, 0);
         kill(criu, SIGSTOP);  // it undoes nothing when the agent is gone
       });
+  ASSERT_GT(criu, 0);
   kill(criu, SIGKILL);
   const agent::ProcessRef init = Recorded().init();
   ASSERT_TRUE(PollUntil([&] { return FindTraced(init.pid()).empty(); }, kPatience));

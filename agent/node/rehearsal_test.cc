@@ -136,11 +136,11 @@ TEST_F(RehearsalTest, NorIsACriuThatDies) {
   ExpectThatItRunsToItsEnd();
 }
 
-// In which it makes mounts.
-bool CriuHasFolders() {
+// In which it makes mounts for an order of this task.
+bool CriuHasFolders(const std::string& temporary_name) {
   const std::filesystem::directory_iterator all("/tmp");
-  return std::any_of(begin(all), end(all), [](const auto& entry) {
-    return entry.path().filename().string().starts_with(".criu.mntns.");
+  return std::any_of(begin(all), end(all), [&](const auto& entry) {
+    return entry.path().filename().string().starts_with(".criu.mntns." + temporary_name);
   });
 }
 
@@ -151,7 +151,8 @@ TEST_F(RehearsalTest, ACriuThatDiesLeavesNoFolder) {
     Checkpoint(2, "1.1");
   }
   EXPECT_THAT(Record().report().notes(0), HasSubstr("is not rehearsed: "));
-  EXPECT_TRUE(PollUntil([] { return !CriuHasFolders(); }, kPatience));
+  const std::string name = NameOutside(std::to_string(job_) + ".1.0", cluster());
+  EXPECT_TRUE(PollUntil([&] { return !CriuHasFolders(TemporaryName(name, 2)); }, kPatience));
 }
 
 TEST_F(RehearsalTest, WhatOneHasLeftGoesWithItsTaskAndNothingElse) {

@@ -218,6 +218,7 @@ class FakeCluster final : public AgentLink {
       others;                                   // that a node also has when it dials; no order is for them
   std::set<std::string> fail_start;             // nodes that cannot start anything
   std::set<JobId> bad_jobs;                     // that no node can start, and takes for its own fault
+  std::set<JobId> broken_jobs;                  // that cannot be started, for reasons of their own
   std::map<std::string, std::string> problems;  // that a node says it has
   std::map<std::string, std::string> agents;    // by node, as they call themselves
   std::set<std::string> missing_files;          // nodes on which something that every job needs is missing
@@ -296,6 +297,11 @@ class FakeCluster final : public AgentLink {
           report.set_phase(v1::LAUNCH_FAILED);
           report.set_error("its disk is full");
           report.set_node_problem(true);
+          break;
+        }
+        if (broken_jobs.contains(id.job)) {
+          report.set_phase(v1::LAUNCH_FAILED);
+          report.set_error("no such program");
           break;
         }
         if (missing_files.contains(node.value())) {

@@ -30,7 +30,9 @@ def processes(cluster):
 
 
 def cgroups(cluster):
-    return [f"cgroup {group}" for root in FREEZERS for node in cluster.nodes for group in paths(root, f"{node}/*/")]
+    groups = [group for root in FREEZERS for node in cluster.nodes for group in paths(root, f"{node}/*/")]
+    # An agent that lives tries to make one.
+    return [f"cgroup {group}" for group in groups if not group.name.startswith("start-check")]
 
 
 def files(cluster):

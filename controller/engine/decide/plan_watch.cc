@@ -39,6 +39,16 @@ bool PlanWatch::IsServedInTimeOnly(const JobRecord& request) const {
 }
 
 bool PlanWatch::StillHolds(const JobRecord& request, const Plan& plan) const {
+  return Holds(request, plan, [&](const NodeId& node) { return IsBrieflyAway(node, request.spec.start_by); });
+}
+
+bool PlanWatch::HoldsInAMoment(const JobRecord& request, const Plan& plan) const {
+  return Holds(request, plan, [&](const NodeId& node) {
+    return IsBrieflyAway(node, request.spec.start_by) || IsTriedInAMoment(node);
+  });
+}
+
+bool PlanWatch::Holds(const JobRecord& request, const Plan& plan, const IsExcused& is_excused) const {
   // Somebody may have reserved them since.
   const auto its_nodes = platform_.NodesFor(request.spec);
   if (its_nodes && !std::all_of(plan.nodes.begin(), plan.nodes.end(),
@@ -77,8 +87,7 @@ bool PlanWatch::StillHolds(const JobRecord& request, const Plan& plan) const {
   }
   return !plan.nodes.empty() && std::all_of(plan.nodes.begin(), plan.nodes.end(), [&](const NodeId& node) {
     auto it = room.find(node);
-    return it == room.end() ? IsBrieflyAway(node, request.spec.start_by)
-                            : it->second.Covers(request.spec.per_node);
+    return it == room.end() ? is_excused(node) : it->second.Covers(request.spec.per_node);
   });
 }
 
@@ -171,6 +180,13 @@ bool PlanWatch::IsBrieflyAway(const NodeId& node, Time start_by) const {
   if (platform_.manager().empty()) return true;
   const auto managed = state_.queue.nodes.find(node);
   return managed != state_.queue.nodes.end() && (managed->second.usable || !is_known);
+}
+
+bool PlanWatch::IsTriedInAMoment(const NodeId& node) const {
+  if (!cluster_.InUse(node)) return false;
+  const ObservedNode& observed = state_.observed_nodes.at(node);
+  return observed.problem.empty() && observed.starts.count > 0 &&
+         observed.starts.until <= clock_.Now() + kBriefly;
 }
 
 bool PlanWatch::IsAnyBrieflyAway(Time start_by) const {

@@ -3,6 +3,7 @@
 // Used under the engine's lock.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -40,6 +41,8 @@ class PlanWatch {
   // Every planned node is free, or held only by jobs that are on their way off it, or will be as soon as they
   // run or at a time that is still to come.
   bool StillHolds(const JobRecord& request, const Plan& plan) const;
+  // Or would, but for nodes on which a start has failed, and on which the next one may be made in a moment.
+  bool HoldsInAMoment(const JobRecord& request, const Plan& plan) const;
   // A victim is slower than predicted, so the deadline will be missed by waiting for it. A plan that was late
   // when it was made is not made again: there was none better.
   bool RunsLate(const JobRecord& request, const Plan& plan) const;
@@ -54,7 +57,10 @@ class PlanWatch {
   bool WillLeave(const Plan& plan, const JobRecord& job) const;
   bool CannotBeMade(const PlanStep& early, const JobRecord& job) const;
   bool HasFailed(const JobRecord& request, const Plan& plan);
+  using IsExcused = std::function<bool(const NodeId&)>;  // a planned node that is not usable
+  bool Holds(const JobRecord& request, const Plan& plan, const IsExcused& is_excused) const;
   bool IsBrieflyAway(const NodeId& node, Time start_by) const;
+  bool IsTriedInAMoment(const NodeId& node) const;
   bool CouldBeSooner(const JobRecord& request) const;
 
   const ClusterState& state_;

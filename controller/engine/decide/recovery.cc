@@ -83,7 +83,7 @@ void Recovery::SavedStartFailed(const JobRecord& job, int rank, const v1::TaskRe
                                 const std::string& why) {
   if (report.node_problem()) return FallBack(job, why + RetryElsewhereOrLater(job, rank, /*outside=*/false));
   const bool has_image = NewestImage(state_, job) != nullptr && job.current.checkpoint == CheckpointId();
-  if (report.outside_problem() || (!has_image && !MayStartOver(job)))
+  if (report.outside_problem() || (!has_image && !(MayStartOver(job) && MayStartOverAfterLoss(job))))
     return FallBack(job, why + RetryElsewhereOrLater(job, rank, report.outside_problem()));
   FallBackBehindSave(job, why);
 }

@@ -221,6 +221,23 @@ TEST_F(FailedTest, AnOwnSaveIsKeptWhileTheWorkingFolderIsAway) {
   EXPECT_TRUE(cluster_.LastLaunch().restart_after_save());
 }
 
+TEST_F(FailedTest, AnOwnSaveThatDoesNotStartIsKeptIfItsUserWantsToBeAsked) {
+  AddNodes({"a"});
+  JobSpec spec = Batch(1, {Method::kApp, Method::kKill});
+  spec.app.emplace();
+  spec.on_node_failure = OnNodeFailure::kPark;
+  const JobId job = Submit(spec);
+  Settle(600);  // to save it is cheaper than to kill it
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle();
+  ASSERT_EQ(State(job), JobState::kParked);
+  cluster_.broken_jobs = {job};
+  cluster_.Exit(express, 0, 0);
+  Settle(30);
+  EXPECT_EQ(State(job), JobState::kParked);
+  EXPECT_TRUE(Job(job).saved_at);
+}
+
 TEST_F(FailedTest, AJobThatWasKilledToMakeWayDoesNotFailWhenItsFolderIsAwayForAMoment) {
   const JobId job = RunOn({"a"}, {Method::kKill});
   const JobId express = Submit(OnDemand(1), kBob);

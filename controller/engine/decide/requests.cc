@@ -34,6 +34,8 @@ std::string WithoutTimes(const std::string& refusal) {
 
 // How long the manager may take to start a job whose nodes are free.
 constexpr Duration kStartPatience = std::chrono::minutes(2);
+// After so many failed starts in a row, whatever the nodes, a request costs nobody anything more.
+constexpr int kStartsWithVictims = 5;
 
 }  // namespace
 
@@ -61,16 +63,17 @@ void Requests::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
   if (holds && (!plan.feasible || plan.predicted_start >= request.plans.back().predicted_start)) return;
   // For one that waits in a queue no job is preempted, whoever starts it.
   if (IsQueued(request) && policy_.when_late == WhenLate::kQueue && !plan.steps.empty()) return;
-  // It has lost its node after its deadline, which was kept: it is one of those that come too late.
-  const bool is_over =
-      policy_.when_late == WhenLate::kQueue && StartsOverLate(request) && !plan.steps.empty();
-  if (is_over) {
+  // Its victims would come back, and leave a second time.
+  if (!plan.feasible && !request.plans.empty() && watch_.HoldsInAMoment(request, request.plans.back()))
+    return;
+  const std::string why_for_nobody = plan.steps.empty() ? "" : WhyNobodyMakesWay(request);
+  if (!why_for_nobody.empty()) {
     plan = {};
     plan.request = request.id;
-    plan.refusal = "its deadline has passed";
+    plan.refusal = why_for_nobody;
     plans.resize(1);
   }
-  const bool may_queue = is_over || policy_.when_late == WhenLate::kBestEffort ||
+  const bool may_queue = !why_for_nobody.empty() || policy_.when_late == WhenLate::kBestEffort ||
                          !OwnershipOf(request.spec).queue_starts_requests;
   if (!plan.feasible && watch_.IsServedInTimeOnly(request)) {
     plan.queued = true;
@@ -80,6 +83,17 @@ void Requests::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
   const bool unchanged = plan.nodes.empty() && !request.plans.empty() && request.plans.back().nodes.empty() &&
                          WithoutTimes(request.plans.back().refusal) == WithoutTimes(plan.refusal);
   if (!unchanged) Adopt(std::move(plans));
+}
+
+// Though it waits for its nodes. Empty: they do.
+std::string Requests::WhyNobodyMakesWay(const JobRecord& request) const {
+  // It has lost its node after its deadline, which was kept: it is one of those that come too late.
+  if (policy_.when_late == WhenLate::kQueue && StartsOverLate(request)) return "its deadline has passed";
+  // It may be none that any node can start.
+  if (OwnershipOf(request.spec).siding_starts && request.start_failures >= kStartsWithVictims)
+    return absl::StrCat("it could not be started ", request.start_failures,
+                        " times, so no more jobs make way for it");
+  return "";
 }
 
 bool Requests::Advance() {

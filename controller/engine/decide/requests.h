@@ -71,6 +71,7 @@ class Requests {
   bool Grant(const JobRecord& request);
   bool AbandonUnstarted(const JobRecord& request);
   bool IsFor(const JobRecord& request, const std::vector<NodeId>& nodes) const;
+  std::string WhyNobodyMakesWay(const JobRecord& request) const;
   bool RequestNeedsItsNodes(const JobRecord& job) const;
 
   const ClusterState& state_;

@@ -28,7 +28,7 @@ void Rescue::SaveDoomed() {
         shared.in_flight = bytes;
         continue;
       }
-      const bool returns = manager_.WhyNotLocal(*job).empty();
+      const bool returns = manager_.WhyNotLocal(*job).empty() && tiers_.WhyNone(*job, Tier::kLocal).empty();
       if (returns && OrderRescue(*job, checkpoints_.OrderDump(*job, Tier::kLocal), by)) continue;
     }
     if (Can(*job, Method::kApp) && job->spec.app) {

@@ -67,7 +67,9 @@ Returning WayBacks::ReturningOf(const JobRecord& job) const {
   returning.nodes = job.spec.nodes;
   if (job.state == JobState::kSuspended) {
     for (int rank : cluster_.LiveRanks(job)) returning.frozen_on.push_back(job.nodes[rank]);
-    if (OwnershipOf(job.spec).siding_starts && Can(job, Method::kCheckpoint))
+    // Without room for its image it would be dumped again and again.
+    if (OwnershipOf(job.spec).siding_starts && Can(job, Method::kCheckpoint) &&
+        tiers_.WhyNone(job, Tier::kShared).empty())
       returning.move = cluster_.TimeToMove(job);
   } else if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
     const CheckpointRecord& checkpoint = state_.checkpoints.at(job.checkpoints.back());

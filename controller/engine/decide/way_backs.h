@@ -20,6 +20,7 @@ class WayBacks {
       : state_(c.state),
         clock_(c.clock),
         cluster_(c.cluster),
+        tiers_(c.tiers),
         accounts_(c.accounts),
         recorder_(c.recorder),
         recovery_(recovery),
@@ -38,6 +39,7 @@ class WayBacks {
   const ClusterState& state_;
   const Clock& clock_;
   const ClusterView& cluster_;
+  const TierRoom& tiers_;
   const NodeAccounts& accounts_;
   Recorder& recorder_;
   Recovery& recovery_;

@@ -1115,6 +1115,14 @@ TEST_F(RescueTest, WhoDoesNotFitIntoTheSharedTierInTimeUsesItsOwnDisks) {
   EXPECT_EQ(tiers, (std::map<JobId, Tier>{{kBatchJob, Tier::kShared}, {JobId(44), Tier::kLocal}}));
 }
 
+TEST_F(RescueTest, WhereNoTierHasRoomNoImageIsBegun) {
+  cluster_.local_disk_free = cluster_.shared_disk_free = 0;
+  cluster_.Heartbeat("a");
+  Preempt(30s);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kDump), 0);
+}
+
 TEST_F(RescueTest, DeadlinesAreNotPlannedThere) {
   Say(Express(ManagedPhase::kWaiting));
   EXPECT_FALSE(Knows(kExpress));

@@ -263,6 +263,34 @@ TEST_F(NodeFaultsTest, AJobNeverFailsBecauseOfItsNodes) {
   EXPECT_EQ(State(job), JobState::kRunning);
 }
 
+TEST_F(NodeFaultsTest, VictimsDoNotLeaveTwiceForARequestWhoseStartFailsOnce) {
+  std::vector<JobId> victims;
+  for (int i = 0; i < 2; ++i) victims.push_back(Submit(Batch(1, {Method::kSuspend})));
+  Settle();
+  cluster_.fail_start = {"a"};
+  const JobId request = Submit(OnDemand(2), kBob);
+  while (Job(request).start_failures == 0) Settle(1);
+  cluster_.fail_start.clear();
+  Settle(15);
+  EXPECT_EQ(State(request), JobState::kRunning);
+  for (const JobId victim : victims) EXPECT_EQ(Job(victim).preemptions, 1) << victim.value();
+}
+
+TEST_F(NodeFaultsTest, NobodyMakesWayAgainAndAgainForARequestThatDoesNotStart) {
+  AddNodes({"c", "d", "e", "f", "g", "h"});
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 8; ++i) jobs.push_back(Submit(Batch(1, {Method::kKill})));
+  Settle();
+  cluster_.bad_jobs = {JobId(9)};
+  const JobId request = Submit(OnDemand(1, 3600s), kBob);
+  Settle(3000);
+  EXPECT_EQ(State(request), JobState::kPending);
+  int victims = 0;
+  for (const JobId job : jobs) victims += Job(job).preemptions;
+  EXPECT_LE(victims, 5);
+  EXPECT_THAT(engine_->WhyWaits(Job(request)), HasSubstr("no more jobs make way for it"));
+}
+
 TEST_F(NodeFaultsTest, ARequestThatFailsToStartGetsAnotherNodeInTime) {
   cluster_.fail_start = {"a"};
   const JobId request = Submit(OnDemand(1, 10s), kBob);

@@ -8,11 +8,16 @@
 namespace siding {
 namespace {
 
-// An image of it is being written, or is to be written when it is frozen.
+// An image of it is being written.
+bool IsWritten(const JobRecord& job) {
+  return job.state == JobState::kDumping || job.state == JobState::kCommitting;
+}
+
+// Or is to be when it is frozen.
 bool IsOrdered(const JobRecord& job) {
   const bool freezes = job.state == JobState::kSuspending || job.state == JobState::kSuspended;
-  return job.state == JobState::kDumping || job.state == JobState::kCommitting ||
-         (freezes && job.current.through_ram);
+  return IsWritten(job) || (freezes && job.current.through_ram && job.displaced_by != JobId() &&
+                            !job.lost_methods.contains(Method::kCheckpoint));
 }
 
 // What is written of an image shows in what is free.
@@ -24,10 +29,12 @@ Bytes LeftToWrite(const JobRecord& job, const TaskSeen& seen, Bytes image) {
 
 }  // namespace
 
-TierRoom::UnderWay TierRoom::ToBeWritten(JobId but) const {
+TierRoom::UnderWay TierRoom::ToBeWritten() const { return Sum(IsOrdered); }
+
+TierRoom::UnderWay TierRoom::Sum(const std::function<bool(const JobRecord&)>& counts) const {
   UnderWay under_way;
   for (const auto& [id, job] : state_.index.unsettled()) {
-    if (id == but || !IsOrdered(*job)) continue;
+    if (!counts(*job)) continue;
     for (int rank : cluster_.LiveRanks(*job)) {
       const Bytes left = LeftToWrite(*job, cluster_.Seen(*job, rank), cluster_.ImageOf(*job, rank));
       (job->current.tier == Tier::kShared ? under_way.shared : under_way.local[job->nodes[rank]]) += left;
@@ -69,7 +76,9 @@ std::string TierRoom::WhyNone(const JobRecord& job, Tier tier) const {
     needed[job.nodes[rank]] += cluster_.ImageOf(job, rank);
     in_all += cluster_.ImageOf(job, rank);
   }
-  const UnderWay under_way = ToBeWritten(job.id);
+  // One that is only to be written later waits for room, and must not wait for one that waits for it.
+  const UnderWay under_way =
+      Sum([&](const JobRecord& other) { return other.id != job.id && IsWritten(other); });
   for (const auto& [node, bytes] : needed) {
     std::string why = WhyNoRoom(tier, node, Free(node, tier, under_way),
                                 tier == Tier::kShared ? in_all : bytes, ProblemOf(node, tier));

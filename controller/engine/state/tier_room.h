@@ -9,6 +9,7 @@
 // Not thread-safe: used under the engine's lock. What is passed in must outlive it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 
@@ -28,18 +29,20 @@ class TierRoom {
 
   TierRoom(const ClusterState& state, const ClusterView& cluster) : state_(state), cluster_(cluster) {}
 
-  // Without the images of one job; 0: of all.
-  UnderWay ToBeWritten(JobId but = JobId()) const;
+  // With what is to be written of jobs that are only frozen as yet.
+  UnderWay ToBeWritten() const;
   // On this node, less what is to be written.
   Bytes Free(const NodeId& node, Tier tier, const UnderWay& under_way) const;
   // Why no image is written there now, whatever is free; "" if it is.
   std::string ProblemOf(const NodeId& node, Tier tier) const;
   // There is such a problem on a node of the job's.
   bool IsInDoubt(const JobRecord& job, Tier tier) const;
-  // Why the job's image would have no room there, "" if it has.
+  // Why the job's image would have no room there beside those that are being written, "" if it has.
   std::string WhyNone(const JobRecord& job, Tier tier) const;
 
  private:
+  UnderWay Sum(const std::function<bool(const JobRecord&)>& counts) const;
+
   const ClusterState& state_;
   const ClusterView& cluster_;
 };

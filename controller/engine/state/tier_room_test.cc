@@ -131,6 +131,29 @@ TEST_F(TierRoomTest, WhereItFailsThoughItSaysThatThereIsRoomItIsTriedMoreAndMore
   EXPECT_EQ(State(job), JobState::kParked);
 }
 
+TEST_F(TierRoomTest, AFrozenJobIsNotMovedByATierThatTakesNothing) {
+  AddNodes({"a", "b"});
+  const JobId victim = Start({Method::kSuspend, Method::kCheckpoint});
+  const JobId other = Start({});
+  JobSpec spec = OnDemand(1);
+  spec.hold = 2h;
+  const JobId request = Submit(spec);
+  Settle();
+  ASSERT_EQ(State(request), JobState::kRunning);
+  ASSERT_EQ(State(victim), JobState::kSuspended);
+  cluster_.shared_disk_free = 0;
+  cluster_.Heartbeat("a");
+  cluster_.fail_shared = {"a"};
+  cluster_.Exit(other, 0, 0);
+  SettleWithHeartbeats(10);
+  EXPECT_EQ(State(victim), JobState::kSuspended);
+  EXPECT_EQ(Dumps(), 0);
+  cluster_.fail_shared.clear();
+  cluster_.shared_disk_free = 100LL << 30;
+  SettleWithHeartbeats(10);
+  EXPECT_EQ(Job(victim).nodes, std::vector{NodeId("b")});
+}
+
 // ---- What is free. ----
 
 TEST_F(TierRoomTest, NothingIsSentToATierThatIsFull) {
@@ -227,6 +250,23 @@ class MethodBackTest : public TierRoomTest {
     return job;
   }
 };
+
+TEST_F(MethodBackTest, NoImageIsTakenInAdvanceBeforeThatAndNoPlanMadeAgainAndAgain) {
+  policy_.margin = 0s;
+  StartController();
+  cluster_.memory = 40LL << 30;  // takes longer than there is between arrival and deadline
+  AddNodes({"a"});
+  const JobId job = Start({Method::kCheckpoint, Method::kKill});
+  cluster_.fail_dump = {"a"};
+  SaveTo(job, Tier::kShared);
+  const Time back = Job(job).methods_back_at.at(Method::kCheckpoint);
+  JobSpec spec = OnDemand(1);
+  spec.not_before = back + 20s;
+  spec.start_by = spec.not_before + 11s;
+  const JobId request = Submit(spec);
+  SettleWithHeartbeats(30);
+  EXPECT_LE(Job(request).plans.size(), 2u);
+}
 
 TEST_F(MethodBackTest, ACheckpointThatSucceedsBringsItBack) {
   const JobId job = StartAndFail();

@@ -51,7 +51,6 @@ absl::Status GiveFolder(const std::string& folder, uid_t uid, gid_t gid) {
   return absl::OkStatus();
 }
 
-// The processes run again, and may have met it already.
 // What a disk answers that is full or fails. Others, as of a user who may not, say nothing of the disk.
 bool IsOfTheDisk(int error) {
   return error == ENOSPC || error == EDQUOT || error == EROFS || error == EIO || error == ESTALE;
@@ -63,16 +62,14 @@ bool IsRefusing(const std::string& folder) {
   bool refuses = false;
   {
     const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    const bool taken = file.get() >= 0 &&
-                       write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       fsync(file.get()) == 0;
-    // A part of it is taken where room for a part is left.
-    refuses = !taken && (file.get() >= 0 || IsOfTheDisk(errno));
+    const bool taken = file.valid() && WriteAll(file, text, path).ok() && fsync(file.get()) == 0;
+    refuses = !taken && (file.valid() || IsOfTheDisk(errno));
   }
   unlink(path.c_str());
   return refuses;
 }
 
+// The processes run again, and may have met it already.
 absl::Status AfterRepair(const absl::Status& status, int connections) {
   if (connections == 0) return status;
   return Reworded(status, absl::StrCat(std::string(status.message()), "; criu had left ", connections,

@@ -30,7 +30,7 @@ Client& Session::client() {
 absl::Status Session::OutlastController() {
   return client().Outlast(kAbsence, [](const absl::Status& status) {
     std::cerr << (isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "") << status.message()
-              << "; waits for it for up to 10 minutes" << std::endl;
+              << "; waits for it for up to " << kAbsence.count() << " minutes" << std::endl;
   });
 }
 

@@ -28,7 +28,7 @@ void MarkNextBest(std::vector<PlanWithout>& without) {
 }  // namespace
 
 std::vector<PlanWithout> PlansWithout(const Plan& plan, const Snapshot& snapshot, const Request& request,
-                                        const Policy& policy, size_t most) {
+                                      const Policy& policy, size_t most) {
   const std::vector<JobId> jobs = JobsOf(plan);
   if (!plan.feasible || jobs.size() > most) return {};
   std::vector<PlanWithout> without;
@@ -40,8 +40,7 @@ std::vector<PlanWithout> PlansWithout(const Plan& plan, const Snapshot& snapshot
     const MethodSet methods = std::exchange(job->methods, {});
     const Plan made = MakePlan(sparing, request, policy);
     job->methods = methods;
-    PlanWithout one{spared, made.feasible, JobsOf(made), made.loss_node_seconds,
-                            made.cost_node_seconds};
+    PlanWithout one{spared, made.feasible, JobsOf(made), made.loss_node_seconds, made.cost_node_seconds};
     std::sort(one.jobs.begin(), one.jobs.end());
     without.push_back(std::move(one));
   }

@@ -15,6 +15,6 @@ namespace siding {
 // plan would not follow. None either for a plan that is not feasible. Pure.
 inline constexpr size_t kMostSpared = 16;
 std::vector<PlanWithout> PlansWithout(const Plan& plan, const Snapshot& snapshot, const Request& request,
-                                        const Policy& policy, size_t most = kMostSpared);
+                                      const Policy& policy, size_t most = kMostSpared);
 
 }  // namespace siding

@@ -25,8 +25,8 @@ std::vector<PlanWithout> PlansWithoutFor(const Snapshot& snapshot, const Request
 }
 
 TEST(PlanWithoutTest, SparingTheVictimTakesTheNextCheapestJob) {
-  const Snapshot snapshot =
-      MakeSnapshot(3, {Killed(1, {0}, seconds(100)), Killed(2, {1}, seconds(300)), Killed(3, {2}, seconds(200))});
+  const Snapshot snapshot = MakeSnapshot(
+      3, {Killed(1, {0}, seconds(100)), Killed(2, {1}, seconds(300)), Killed(3, {2}, seconds(200))});
   const auto without = PlansWithoutFor(snapshot, MakeRequest(1));
   ASSERT_EQ(without.size(), 1u);
   EXPECT_EQ(without[0].spared, JobId(1));
@@ -44,12 +44,11 @@ TEST(PlanWithoutTest, AJobThatIsIndispensableIsSaidToBe) {
 }
 
 TEST(PlanWithoutTest, OneOfTwoVictimsStaysInEachAlternative) {
-  const Snapshot snapshot = MakeSnapshot(
-      4, {Killed(1, {0}, seconds(1)), Killed(2, {1}, seconds(2)), Killed(3, {2}, seconds(50)), Killed(4, {3}, seconds(60))});
+  const Snapshot snapshot = MakeSnapshot(4, {Killed(1, {0}, seconds(1)), Killed(2, {1}, seconds(2)),
+                                             Killed(3, {2}, seconds(50)), Killed(4, {3}, seconds(60))});
   const auto without = PlansWithoutFor(snapshot, MakeRequest(2));
   ASSERT_EQ(without.size(), 2u);
-  for (const PlanWithout& one : without)
-    EXPECT_THAT(one.jobs, testing::Not(testing::Contains(one.spared)));
+  for (const PlanWithout& one : without) EXPECT_THAT(one.jobs, testing::Not(testing::Contains(one.spared)));
 }
 
 TEST(PlanWithoutTest, TheNextBestPlanIsTheCheapestOfThem) {
@@ -77,7 +76,8 @@ TEST(PlanWithoutTest, ARefusalHasNone) {
 }
 
 TEST(PlanWithoutTest, MoreVictimsThanPlansThatMayBeMadeHaveNone) {
-  const Snapshot snapshot = MakeSnapshot(3, {Killed(1, {0}, seconds(1)), Killed(2, {1}, seconds(1)), Killed(3, {2}, seconds(1))});
+  const Snapshot snapshot =
+      MakeSnapshot(3, {Killed(1, {0}, seconds(1)), Killed(2, {1}, seconds(1)), Killed(3, {2}, seconds(1))});
   EXPECT_THAT(PlansWithoutFor(snapshot, MakeRequest(2), 1), IsEmpty());
   EXPECT_EQ(PlansWithoutFor(snapshot, MakeRequest(2), 2).size(), 2u);
 }

@@ -15,6 +15,7 @@ class QueryCallsTest : public CallsTest {
     JobSpec spec;
     spec.command = {"work"};
     spec.methods = {Method::kKill};
+    spec.per_node.slots = 1;
     const auto submitted = engine_.Submit(Caller{1000, user, false}, std::move(spec));
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     return submitted.ok() ? submitted->id.value() : 0;
@@ -85,6 +86,7 @@ TEST_F(QueryCallsTest, EventsSinceATime) {
 class PlanCallsTest : public QueryCallsTest {
  protected:
   PlanCallsTest() {
+    clock_.Advance(std::chrono::hours(1));
     cluster_.Attach(engine_);
     for (const char* node : {"a", "b"}) cluster_.AddNode(node, 1);
     first_ = Submit("ada");
@@ -92,6 +94,8 @@ class PlanCallsTest : public QueryCallsTest {
     Submit("ada");
     Settle();
     request_.mutable_spec()->add_command("steer");
+    request_.mutable_spec()->set_workdir("/");
+    request_.mutable_spec()->set_output("/dev/null");
     request_.mutable_spec()->set_nodes(1);
     request_.mutable_spec()->mutable_per_node()->set_slots(1);
     request_.mutable_spec()->set_on_demand(true);

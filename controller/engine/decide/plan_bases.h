@@ -31,9 +31,8 @@ class PlanBases {
     SharedTask task;
   };
   std::optional<Basis> Find(JobId request, size_t number) const {
-    const auto kept = std::find_if(newest_.begin(), newest_.end(), [&](const Kept& k) {
-      return k.request == request && k.number == number;
-    });
+    const auto kept = std::find_if(newest_.begin(), newest_.end(),
+                                   [&](const Kept& k) { return k.request == request && k.number == number; });
     return kept == newest_.end() ? std::nullopt : std::optional(kept->basis);
   }
 

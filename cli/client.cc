@@ -91,7 +91,10 @@ absl::StatusOr<v1::Plan> Client::Plan(const v1::SubmitRequest& request) {
   return impl_->Ask(&Stub::PlanRequest, request);
 }
 absl::StatusOr<v1::ExplainResponse> Client::Explain(int64_t job) {
-  return impl_->Ask(&Stub::Explain, Ref(job));
+  v1::ExplainRequest request;
+  request.set_id(job);
+  request.set_compare(true);
+  return impl_->Ask(&Stub::Explain, request);
 }
 absl::StatusOr<v1::ListJobsResponse> Client::Jobs(const v1::ListJobsRequest& request) {
   return impl_->Ask(&Stub::ListJobs, request);

@@ -247,6 +247,22 @@ std::string CheckpointText(const v1::CheckpointInfo& c, const Style& style) {
                       c.note().empty() ? "" : absl::StrCat("  ", c.note(), "\n"));
 }
 
+// "if job 4 stayed: jobs 5, 7 would go, for 5.2 node-seconds (+2.1), the next best"
+std::string WithoutText(const v1::Plan& plan, const v1::PlanWithout& without) {
+  std::string out = absl::StrCat("  if job ", without.job(), " stayed: ");
+  if (!without.feasible()) return absl::StrCat(out, "not in time\n");
+  if (without.jobs().empty()) {
+    absl::StrAppend(&out, "nobody would go");
+  } else {
+    absl::StrAppend(&out, without.jobs_size() == 1 ? "job " : "jobs ", absl::StrJoin(without.jobs(), ", "),
+                    " would go");
+  }
+  const double more = without.loss_node_seconds() - plan.loss_node_seconds();
+  return absl::StrCat(out, ", for ", Seconds(without.loss_node_seconds()), " node-seconds (",
+                      more < 0 ? "" : "+", Seconds(more), ")", without.next_best() ? ", the next best" : "",
+                      "\n");
+}
+
 std::string PlanText(const v1::Plan& plan, const Style& style) {
   std::string out;
   if (!plan.feasible()) {
@@ -276,6 +292,7 @@ std::string PlanText(const v1::Plan& plan, const Style& style) {
         step.begin_us() == 0 ? "" : absl::StrCat(", from ", FormatTime(FromMicros(step.begin_us())), " on"),
         ": ", step.reason(), "\n");
   }
+  for (const v1::PlanWithout& without : plan.without()) out += WithoutText(plan, without);
   for (const v1::PlanKeep& keep : plan.kept()) {
     absl::StrAppend(&out, "  keep job ", NameOf(keep.job(), keep.job_name()), ": ", keep.reason(), "\n");
   }

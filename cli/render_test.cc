@@ -147,6 +147,20 @@ TEST(Plan, SaysWhatHappensToWhomAndWhy) {
             "  checkpoint job 4 (heat) to shared storage, 1.0 GiB: cheapest\n"
             "  keep job 5: not needed\n");
 }
+TEST(Plan, SaysWhatWouldBeDoneIfAJobStayed) {
+  v1::Plan plan = GoodPlan();
+  v1::PlanWithout& without = *plan.add_without();
+  without.set_job(4);
+  without.set_feasible(true);
+  without.add_jobs(5);
+  without.add_jobs(7);
+  without.set_loss_node_seconds(5.2);
+  without.set_next_best(true);
+  plan.add_without()->set_job(8);
+  EXPECT_THAT(PlanText(plan, kPlain),
+              HasSubstr("  if job 4 stayed: jobs 5, 7 would go, for 5.2 node-seconds (+2.1), the next best\n"
+                        "  if job 8 stayed: not in time\n"));
+}
 TEST(Plan, SaysIfItMayNotBeTheBest) {
   v1::Plan plan = GoodPlan();
   plan.set_exact(false);

@@ -36,6 +36,16 @@ struct PlanKeep {
   std::string reason;
 };
 
+// What would be done if one of the jobs that make way had to stay.
+struct PlanWithout {
+  JobId spared;
+  bool feasible = false;         // false: without it the request cannot be met
+  std::vector<JobId> jobs;       // that make way then, by their ids
+  double loss_node_seconds = 0;  // of all of them
+  double cost_node_seconds = 0;  // the loss as the policy weighs it, by which plans are compared
+  bool next_best = false;        // of all jobs that make way, sparing this one costs least
+};
+
 struct Plan {
   JobId request;
   bool feasible = false;
@@ -48,7 +58,8 @@ struct Plan {
       awaited;           // who may leave, or will have ended, only later: if one goes sooner, so does all
   Time predicted_start;  // when the last of `nodes` is predicted free
   double loss_node_seconds = 0;
-  double cost_node_seconds = 0;  // what was minimised: the loss as the policy weighs it, and delays
+  double cost_node_seconds = 0;      // what was minimised: the loss as the policy weighs it, and delays
+  std::vector<PlanWithout> without;  // where it was asked for (planner/plan_without.h); never recorded
   // When not feasible:
   std::string refusal;           // what is missing
   std::optional<Time> earliest;  // earliest start_by that would have been accepted; none: never

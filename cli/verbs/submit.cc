@@ -256,6 +256,7 @@ absl::StatusOr<int> Plan(Session& session, const SubmitFlags& flags) {
   SIDING_ASSIGN_OR_RETURN(const v1::SiteInfo site, session.client().Site());
   SIDING_ASSIGN_OR_RETURN(v1::SubmitRequest request, Build(flags, NowAt(site)));
   SetOwnDefaults(*request.mutable_spec());
+  request.set_compare(true);
   SIDING_ASSIGN_OR_RETURN(v1::Plan plan, session.client().Plan(request));
   session.Print(plan, PlanText(plan, session.style()));
   return plan.feasible() ? 0 : 1;

@@ -15,6 +15,7 @@ class QueryCallsTest : public CallsTest {
     JobSpec spec;
     spec.command = {"work"};
     spec.methods = {Method::kKill};
+    spec.per_node.slots = 1;
     const auto submitted = engine_.Submit(Caller{1000, user, false}, std::move(spec));
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     return submitted.ok() ? submitted->id.value() : 0;
@@ -79,6 +80,73 @@ TEST_F(QueryCallsTest, EventsSinceATime) {
   const Time later = clock_.Now();
   ASSERT_TRUE(engine_.Kill(Caller{1000, "ada", false}, JobId(job)).ok());
   EXPECT_THAT(EventsSince(later), ElementsAre("cancelled"));
+}
+
+// Two jobs of ada's on a node each, and a request for which one of them would be killed.
+class PlanCallsTest : public QueryCallsTest {
+ protected:
+  PlanCallsTest() {
+    clock_.Advance(std::chrono::hours(1));
+    cluster_.Attach(engine_);
+    for (const char* node : {"a", "b"}) cluster_.AddNode(node, 1);
+    first_ = Submit("ada");
+    Settle();
+    Submit("ada");
+    Settle();
+    request_.mutable_spec()->add_command("steer");
+    request_.mutable_spec()->set_workdir("/");
+    request_.mutable_spec()->set_output("/dev/null");
+    request_.mutable_spec()->set_nodes(1);
+    request_.mutable_spec()->mutable_per_node()->set_slots(1);
+    request_.mutable_spec()->set_on_demand(true);
+    request_.mutable_spec()->set_start_by_us(ToMicros(clock_.Now() + std::chrono::minutes(2)));
+  }
+  void Settle() {
+    for (int i = 0; i < 5; ++i) {
+      cluster_.Run();
+      clock_.Advance(std::chrono::seconds(1));
+      engine_.Tick();
+    }
+  }
+  v1::Plan Planned() {
+    grpc::ClientContext context;
+    v1::Plan plan;
+    status_ = stub_->PlanRequest(&context, request_, &plan);
+    return plan;
+  }
+  v1::Plan Explained(int64_t job, bool compare) {
+    grpc::ClientContext context;
+    v1::ExplainRequest request;
+    request.set_id(job);
+    request.set_compare(compare);
+    v1::ExplainResponse response;
+    status_ = stub_->Explain(&context, request, &response);
+    return response.plans_size() == 1 ? response.plans(0) : v1::Plan();
+  }
+
+  int64_t first_ = 0;
+  v1::SubmitRequest request_;
+};
+
+TEST_F(PlanCallsTest, ADryRunSaysWhatElseCouldBeDoneWhereThatIsAskedFor) {
+  EXPECT_THAT(Planned().without(), IsEmpty());
+  EXPECT_TRUE(status_.ok()) << status_.error_message();
+  request_.set_compare(true);
+  const v1::Plan plan = Planned();
+  ASSERT_EQ(plan.without_size(), 1);
+  EXPECT_THAT(plan.without(0).jobs(), ElementsAre(first_));
+}
+
+TEST_F(PlanCallsTest, AnExplanationLikewise) {
+  grpc::ClientContext context;
+  v1::SubmitResponse submitted;
+  const grpc::Status status = stub_->Submit(&context, request_, &submitted);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  EXPECT_THAT(Explained(submitted.id(), false).without(), IsEmpty());
+  const v1::Plan plan = Explained(submitted.id(), true);
+  EXPECT_TRUE(status_.ok()) << status_.error_message();
+  ASSERT_EQ(plan.without_size(), 1);
+  EXPECT_TRUE(plan.without(0).next_best());
 }
 
 }  // namespace

@@ -140,17 +140,18 @@ grpc::Status ApiService::PlanRequest(const ApiCall& call, const v1::SubmitReques
   if (!slot.status.ok()) return ToGrpc(slot.status);
   spec = engine_.WithDeadline(*std::move(spec));
   if (!spec.ok()) return Reply(caller, __func__, spec.status());
-  const auto plan = engine_.DryRun(caller, *spec);
+  const auto plan = engine_.DryRun(caller, *spec, request->compare());
   if (!plan.ok()) return Reply(caller, __func__, plan.status());
   engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan, SeenBy(caller)); });
   response->set_start_by_us(ToMicros(spec->start_by));
   return grpc::Status::OK;
 }
 
-grpc::Status ApiService::Explain(const ApiCall& call, const v1::JobRef* request,
+grpc::Status ApiService::Explain(const ApiCall& call, const v1::ExplainRequest* request,
                                  v1::ExplainResponse* response) {
   const Caller caller = CallerOf(call);
   absl::Status result;
+  std::vector<Plan> plans;
   engine_.Read([&](const ClusterState& state) {
     auto it = state.jobs.find(JobId(request->id()));
     const bool there = it != state.jobs.end();
@@ -168,10 +169,18 @@ grpc::Status ApiService::Explain(const ApiCall& call, const v1::JobRef* request,
     }
     *response->mutable_job() = ShowJob(state, it->second);
     response->mutable_job()->set_waits_for(engine_.WhyWaits(it->second));
-    const MaySeeJob may_see = SeenBy(caller);
-    for (const Plan& plan : it->second.plans) *response->add_plans() = ShowPlan(state, plan, may_see);
+    plans = it->second.plans;
   });
-  return Reply(caller, __func__, result);
+  if (!result.ok()) return Reply(caller, __func__, result);
+  if (request->compare()) {
+    const CallSlots::Slot slot(planning_calls_, caller.is_operator ? 0 : caller.uid);
+    for (size_t i = 0; slot.status.ok() && i < plans.size(); ++i)
+      plans[i].without = engine_.PlansWithout(JobId(request->id()), i);
+  }
+  engine_.Read([&](const ClusterState& state) {
+    for (const Plan& plan : plans) *response->add_plans() = ShowPlan(state, plan, SeenBy(caller));
+  });
+  return grpc::Status::OK;
 }
 
 grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest* request,

@@ -38,7 +38,7 @@ class ApiService final {
 
   grpc::Status Submit(const ApiCall&, const v1::SubmitRequest*, v1::SubmitResponse*);
   grpc::Status PlanRequest(const ApiCall&, const v1::SubmitRequest*, v1::Plan*);
-  grpc::Status Explain(const ApiCall&, const v1::JobRef*, v1::ExplainResponse*);
+  grpc::Status Explain(const ApiCall&, const v1::ExplainRequest*, v1::ExplainResponse*);
   grpc::Status ListJobs(const ApiCall&, const v1::ListJobsRequest*, v1::ListJobsResponse*);
   grpc::Status ListNodes(const ApiCall&, const v1::ListNodesRequest*, v1::ListNodesResponse*);
   grpc::Status Events(const ApiCall&, const v1::EventsRequest*, grpc::internal::WriterInterface<v1::Event>*);

@@ -19,9 +19,19 @@ constexpr Duration kSoon = std::chrono::seconds(1);
 absl::StatusOr<TentativePlan> Engine::Impl::MakeTentativePlan(const JobSpec& spec) {
   MutexLock one_at_a_time(dry_running_);
   MutexLock lock(mutex_);
-  SIDING_ASSIGN_OR_RETURN(const PlanningTask task, decide_.admission.DryRun(spec));
+  SIDING_ASSIGN_OR_RETURN(SharedTask task, decide_.admission.DryRun(spec));
   lock.Unlock();
-  return PlanTentatively(task);
+  std::vector<Plan> plans = MakeFirstPlans(*task);
+  return PlanTentatively(std::move(task), std::move(plans));
+}
+
+std::vector<PlanWithout> Engine::Impl::PlansWithout(JobId request, size_t number) {
+  MutexLock one_at_a_time(dry_running_);
+  MutexLock lock(mutex_);
+  const auto basis = decide_.requests.bases().Find(request, number);
+  lock.Unlock();
+  if (!basis) return {};
+  return siding::PlansWithout(*basis->task, {basis->plan});
 }
 
 absl::StatusOr<JobSpec> Engine::Impl::WithDeadline(JobSpec spec) {
@@ -80,11 +90,19 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   return submitted;
 }
 
-absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec) {
+absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec, bool compare) {
   SIDING_ASSIGN_OR_RETURN(TentativePlan tentative, impl_->MakeTentativePlan(spec));
   Plan& plan = tentative.plans.front();
   if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, tentative.made);
+  if (compare) {
+    MutexLock one_at_a_time(impl_->dry_running_);
+    plan.without = siding::PlansWithout(*tentative.task, tentative.plans);
+  }
   return std::move(plan);
+}
+
+std::vector<PlanWithout> Engine::PlansWithout(JobId request, size_t number) {
+  return impl_->PlansWithout(request, number);
 }
 
 absl::StatusOr<JobSpec> Engine::WithDeadline(JobSpec spec) const {

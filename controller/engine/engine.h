@@ -52,7 +52,12 @@ class Engine final : public AgentEvents {
   // `request_key`: one that this user has used within the last hour gets the answer that it got then, so that
   // a client which has not heard the answer may ask again; empty: none.
   absl::StatusOr<Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key = "");
-  absl::StatusOr<Plan> DryRun(const Caller& caller, const JobSpec& spec);
+  // `compare`: also what would be done without each of the jobs that would make way, at the price of a plan
+  // for each.
+  absl::StatusOr<Plan> DryRun(const Caller& caller, const JobSpec& spec, bool compare = false);
+  // The same for a plan that was adopted: of the request's, the one of that number from 0 on. Takes a plan
+  // for each. Empty: it was late or made with others, or is not known any more, as after a restart.
+  std::vector<PlanWithout> PlansWithout(JobId request, size_t number);
   // With the time that kEarliest stands for now; another start_by stays.
   absl::StatusOr<JobSpec> WithDeadline(JobSpec spec) const;
   // For a deadline job that is about to be submitted to a cluster manager: when it is expected to start (0:

@@ -173,6 +173,8 @@ class Engine::Impl {
 
   // The same for a job that is to be submitted.
   absl::StatusOr<TentativePlan> MakeTentativePlan(const JobSpec& spec) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the plan of that number of the request would have been without each of its jobs.
+  std::vector<PlanWithout> PlansWithout(JobId request, size_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<JobSpec> WithDeadline(JobSpec spec) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the caller asks for will be journalled: kResourceExhausted if the caller is over the limits.
   absl::Status Spend(const Caller& caller, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -194,11 +194,11 @@ void Engine::Impl::ReplanRequests() {
   for (const auto& [id, attempts] : decide_.requests.TakeToReplan()) {
     const JobRecord* request = decide_.watch.WantsAnotherPlan(id);
     if (request == nullptr || !state_.recorder.healthy()) continue;
-    const PlanningTask task = decide_.planning.TaskFor(id, request->spec);
+    const SharedTask task = decide_.planning.TaskFor(id, request->spec);
     const bool unlocked = attempts < kUnlockedPlans;
     const bool in_time = decide_.watch.IsServedInTimeOnly(*request);
     const auto plan = [&task, in_time] {
-      return PlanTentatively(task, in_time ? MakePlans(task) : MakePlansAtLeastLate(task));
+      return PlanTentatively(task, in_time ? MakePlans(*task) : MakePlansAtLeastLate(*task));
     };
     std::optional<TentativePlan> tentative;
     if (unlocked) {
@@ -214,7 +214,7 @@ void Engine::Impl::ReplanRequests() {
       decide_.requests.ReplanLater(id, attempts + 1);
       continue;
     }
-    decide_.requests.AdoptInstead(*request, std::move(tentative->plans));
+    decide_.requests.AdoptInstead(*request, std::move(tentative->plans), task);
     Advance().IgnoreError();  // it has been logged, and every caller of the API is told
   }
 }

@@ -168,6 +168,14 @@ v1::Plan ToProto(const Plan& plan) {
     k.set_job(keep.job.value());
     k.set_reason(keep.reason);
   }
+  for (const PlanWithout& without : plan.without) {
+    v1::PlanWithout& w = *out.add_without();
+    w.set_job(without.spared.value());
+    w.set_feasible(without.feasible);
+    for (const JobId job : without.jobs) w.add_jobs(job.value());
+    w.set_loss_node_seconds(without.loss_node_seconds);
+    w.set_next_best(without.next_best);
+  }
   out.set_predicted_start_us(ToMicros(plan.predicted_start));
   out.set_loss_node_seconds(plan.loss_node_seconds);
   out.set_refusal(plan.refusal);

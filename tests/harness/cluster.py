@@ -60,12 +60,15 @@ def kill9(process):
 
 
 def kill(pids):
-    """SIGKILL to each; one that has ended meanwhile is no error."""
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    """Ends all of them at once, as when their machine is gone: none sees another end, and tells of it. One that has ended meanwhile is
+    no error."""
+    pids = list(pids)
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in pids:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
 
 
 def last_lines(path, count):

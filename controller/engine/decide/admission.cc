@@ -104,11 +104,14 @@ absl::StatusOr<Engine::Submitted> Admission::Submit(const Caller& caller, JobSpe
   // A refusal is still right a moment later, and takes by far the longest, because it searches for the
   // earliest start. A promise must hold for the present state.
   std::vector<Plan> plans;
+  SharedTask task;
   if (tentative && (!tentative->plans.front().feasible || planning_.StillGood(*tentative, spec))) {
     plans = std::move(tentative->plans);
     plans.front().request = id;
+    task = std::move(tentative->task);
   } else {
-    plans = MakeFirstPlans(planning_.TaskFor(id, spec));
+    task = planning_.TaskFor(id, spec);
+    plans = MakeFirstPlans(*task);
   }
   Plan& plan = plans.front();
   if (!plan.feasible) SIDING_RETURN_IF_ERROR(AgentsAreBack(plan));
@@ -122,11 +125,11 @@ absl::StatusOr<Engine::Submitted> Admission::Submit(const Caller& caller, JobSpe
   }
   Engine::Submitted submitted{id, ForTheRecord(plan)};
   recorder_.Record(id, JobSubmitted{std::move(spec), request_key});
-  requests_.Adopt(std::move(plans));
+  requests_.Adopt(std::move(plans), std::move(task));
   return submitted;
 }
 
-absl::StatusOr<PlanningTask> Admission::DryRun(const JobSpec& spec) const {
+absl::StatusOr<SharedTask> Admission::DryRun(const JobSpec& spec) const {
   if (spec.kind != JobKind::kOnDemand) return absl::InvalidArgumentError("start_by: a plan needs a deadline");
   SIDING_RETURN_IF_ERROR(CheckMethods(spec));
   SIDING_RETURN_IF_ERROR(CheckGraces(spec));
@@ -205,7 +208,7 @@ absl::Status Admission::CheckRule(const JobSpec& spec) const {
 
 bool Admission::Postpone(const JobSpec& spec, Plan& plan) const {
   if (policy_.when_late == WhenLate::kBestEffort && plan.earliest) {
-    Plan late = MakeLatePlan(planning_.TaskFor(plan.request, spec), plan);
+    Plan late = MakeLatePlan(*planning_.TaskFor(plan.request, spec), plan);
     if (late.feasible) {
       plan = std::move(late);
       return true;

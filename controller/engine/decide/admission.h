@@ -45,7 +45,7 @@ class Admission {
   absl::StatusOr<Engine::Submitted> Submit(const Caller& caller, JobSpec spec, const std::string& request_key,
                                            std::optional<TentativePlan> tentative, bool earliest);
   // What the planner needs for a plan that is not carried out.
-  absl::StatusOr<PlanningTask> DryRun(const JobSpec& spec) const;
+  absl::StatusOr<SharedTask> DryRun(const JobSpec& spec) const;
   // The earliest deadline of a job that was planned with the deadline of `probe`. Where the policy refuses no
   // late job, and no time is known, it is the deadline of `probe`, which will be missed.
   absl::StatusOr<Time> EarliestFor(const JobSpec& probe, const Plan& plan) const;

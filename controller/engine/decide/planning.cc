@@ -43,7 +43,7 @@ bool CountsAsRunning(const JobRecord& job) {
 
 }  // namespace
 
-PlanningTask Planning::TaskFor(JobId id, const JobSpec& spec) const {
+SharedTask Planning::TaskFor(JobId id, const JobSpec& spec) const {
   const Time now = clock_.Now();
   PlanningTask task{state_.last_seq, policy_, {RequestOf(id, spec)}, SnapshotFor(spec, {id}), std::nullopt};
   std::vector<JobId> ids = {id};
@@ -56,7 +56,7 @@ PlanningTask Planning::TaskFor(JobId id, const JobSpec& spec) const {
     ids.push_back(other);
   }
   if (ids.size() > 1 && policy_.strategy == Strategy::kLeastLoss) task.together = accounts_.Room(ids);
-  return task;
+  return std::make_shared<const PlanningTask>(std::move(task));
 }
 
 Snapshot Planning::TakeSnapshot(const std::vector<JobId>& requests) const {

@@ -39,7 +39,10 @@ constexpr int kStartsWithVictims = 5;
 
 }  // namespace
 
-void Requests::Adopt(std::vector<Plan> plans) {
+void Requests::Adopt(std::vector<Plan> plans, SharedTask task) {
+  const Plan& first = plans.front();
+  if (const auto known = state_.jobs.find(first.request); plans.size() == 1 && known != state_.jobs.end())
+    bases_.Keep(first.request, known->second.plans.size(), first, std::move(task));
   for (Plan& plan : plans) {
     const JobId request = plan.request;
     // A plan of another request that orders nothing new is not worth an event.
@@ -55,7 +58,7 @@ void Requests::Adopt(std::vector<Plan> plans) {
   }
 }
 
-void Requests::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
+void Requests::AdoptInstead(const JobRecord& request, std::vector<Plan> plans, SharedTask task) {
   watch_.NotePlanned(request);
   Plan& plan = plans.front();
   const bool holds = !request.plans.empty() && watch_.StillHolds(request, request.plans.back()) &&
@@ -82,7 +85,7 @@ void Requests::AdoptInstead(const JobRecord& request, std::vector<Plan> plans) {
   }
   const bool unchanged = plan.nodes.empty() && !request.plans.empty() && request.plans.back().nodes.empty() &&
                          WithoutTimes(request.plans.back().refusal) == WithoutTimes(plan.refusal);
-  if (!unchanged) Adopt(std::move(plans));
+  if (!unchanged) Adopt(std::move(plans), std::move(task));
 }
 
 // Though it waits for its nodes. Empty: they do.

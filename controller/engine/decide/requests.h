@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "controller/engine/decide/checkpoints.h"
+#include "controller/engine/decide/plan_bases.h"
 #include "controller/engine/decide/plan_watch.h"
 #include "controller/engine/decide/planning.h"
 #include "controller/engine/decide/recovery.h"
@@ -49,11 +50,13 @@ class Requests {
   // What the plan rests on changed while it was made.
   void ReplanLater(JobId request, int attempts) { to_replan_[request] = attempts; }
 
-  // Records the plans, and orders the steps that begin now.
-  void Adopt(std::vector<Plan> plans);
+  // Records the plans, and orders the steps that begin now. `task`: of which they were made.
+  void Adopt(std::vector<Plan> plans, SharedTask task);
   // Replaces the plan that it has. An unchanged answer is not worth an event; the next change of the cluster
   // asks again.
-  void AdoptInstead(const JobRecord& request, std::vector<Plan> plans);
+  void AdoptInstead(const JobRecord& request, std::vector<Plan> plans, SharedTask task);
+  // What the newest plans were made of.
+  const PlanBases& bases() const { return bases_; }
   // Orders steps that are due, grants nodes that are free, and notes whom to plan for again. True: something
   // was recorded.
   bool Advance();
@@ -85,6 +88,7 @@ class Requests {
   const Planning& planning_;
   PlanWatch& watch_;
   Checkpoints& checkpoints_;
+  PlanBases bases_;
   std::map<JobId, int> to_replan_;  // and the number of plans that were outdated
 };
 

@@ -342,5 +342,43 @@ TEST_F(RequestsTest, AVerificationEndsWhenItsNodeGoesAway) {
   EXPECT_THAT(results[0].message(), testing::HasSubstr("node a went away"));
 }
 
+// Two jobs that would be killed, of which one has run for longer.
+class PlansWithoutTest : public RequestsTest {
+ protected:
+  PlansWithoutTest() {
+    AddNodes({"a", "b"});
+    older_ = Submit(Batch(1, {Method::kKill}));
+    Settle(30);
+    newer_ = Submit(Batch(1, {Method::kKill}));
+    Settle(30);
+  }
+  JobId older_, newer_;
+};
+
+TEST_F(PlansWithoutTest, AreMadeOfWhatTheAdoptedPlanWasMadeOf) {
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle(30);
+  ASSERT_EQ(Job(express).plans.front().steps.at(0).job, newer_);
+  const std::vector<PlanWithout> without = engine_->PlansWithout(express, 0);
+  ASSERT_EQ(without.size(), 1u);
+  EXPECT_EQ(without[0].spared, newer_);
+  EXPECT_THAT(without[0].jobs, ElementsAre(older_));
+  EXPECT_TRUE(without[0].next_best);
+}
+
+TEST_F(PlansWithoutTest, AreNotKnownAfterARestart) {
+  const JobId express = Submit(OnDemand(1), kBob);
+  Settle(30);
+  StartController();
+  EXPECT_TRUE(engine_->PlansWithout(express, 0).empty());
+}
+
+TEST_F(PlansWithoutTest, ADryRunHasThemWhereTheyAreAskedFor) {
+  EXPECT_TRUE(engine_->DryRun(kBob, OnDemand(1))->without.empty());
+  const Plan plan = *engine_->DryRun(kBob, OnDemand(1), true);
+  ASSERT_EQ(plan.without.size(), 1u);
+  EXPECT_THAT(plan.without[0].jobs, ElementsAre(older_));
+}
+
 }  // namespace
 }  // namespace siding

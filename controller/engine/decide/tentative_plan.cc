@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/units.h"
 #include "controller/engine/decide/plan_record.h"
+#include "planner/plan_without.h"
 #include "planner/planner.h"
 
 namespace siding {
@@ -75,8 +76,14 @@ std::vector<Plan> MakePlansAtLeastLate(const PlanningTask& task) {
   return plans;
 }
 
-TentativePlan PlanTentatively(const PlanningTask& task, std::vector<Plan> plans) {
-  TentativePlan tentative{std::move(plans), task.alone.now, task.seq, {}, {}};
+std::vector<PlanWithout> PlansWithout(const PlanningTask& task, const std::vector<Plan>& plans) {
+  if (plans.size() != 1 || !plans.front().refusal.empty()) return {};
+  return PlansWithout(plans.front(), task.alone, task.requests.front(), task.policy);
+}
+
+TentativePlan PlanTentatively(SharedTask shared, std::vector<Plan> plans) {
+  const PlanningTask& task = *shared;
+  TentativePlan tentative{std::move(plans), task.alone.now, task.seq, {}, {}, std::move(shared)};
   std::set<NodeId> used;
   for (Plan& plan : tentative.plans) {
     plan = ForTheRecord(std::move(plan));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -23,6 +24,7 @@ struct PlanningTask {
   // What is free as all of them see it, in which alone they differ; none: they are not planned together.
   std::optional<std::map<NodeId, Resources>> together;
 };
+using SharedTask = std::shared_ptr<const PlanningTask>;
 // The plan of the first request comes first; plans of others follow if theirs change with it. Pure.
 std::vector<Plan> MakePlans(const PlanningTask& task);
 // For a request that is not admitted yet. Also refused if its start is nearer to its deadline than the
@@ -36,6 +38,10 @@ Plan MakeLatePlan(const PlanningTask& task, const Plan& refused);
 // For a request that was admitted before: if its deadline cannot be met, it is late. Pure.
 std::vector<Plan> MakePlansAtLeastLate(const PlanningTask& task);
 
+// For each job that makes way by the plan of the first request, what would be done without it. Empty where
+// requests were planned together, or the start is later than was asked for. Pure.
+std::vector<PlanWithout> PlansWithout(const PlanningTask& task, const std::vector<Plan>& plans);
+
 // The start that a refusal names, and that `--start-by earliest` gets: it is requested and planned again
 // before it is promised. Two seconds later than what was found, or a fiftieth of the time until then if that
 // is more, because memory grows meanwhile; rounded up to a whole second.
@@ -48,12 +54,10 @@ struct TentativePlan {
   int64_t seq = 0;
   std::set<JobId> jobs;              // those that they are for or move, and those on the nodes that they use
   std::map<NodeId, Resources> free;  // on these nodes, as the requests saw it
+  SharedTask task;                   // of which they were made
 };
 // `plans`: made of the task. Pure.
-TentativePlan PlanTentatively(const PlanningTask& task, std::vector<Plan> plans);
-inline TentativePlan PlanTentatively(const PlanningTask& task) {
-  return PlanTentatively(task, MakeFirstPlans(task));
-}
+TentativePlan PlanTentatively(SharedTask task, std::vector<Plan> plans);
 
 // An event after which the plans may be wrong: it concerns one of their jobs; or no job, such as a cordoned
 // node; or another request was planned, which may count on the same nodes or the same storage.

@@ -14,7 +14,10 @@ class TrialTest : public testing::Test {
   TrialTest() {
     task_.requests = {MakeRequest(1)};
     task_.alone = MakeSnapshot(2, {MakeJob(1, {0}, {Method::kSuspend}), MakeJob(2, {1}, {})});
-    trial_ = PlanTentatively(task_);
+    trial_ = Tried();
+  }
+  TentativePlan Tried() const {
+    return PlanTentatively(std::make_shared<const PlanningTask>(task_), MakeFirstPlans(task_));
   }
   bool Shaken(JobId job, EventBody body) const {
     return Invalidates({1, kNow, job, std::move(body)}, trial_);
@@ -43,7 +46,7 @@ TEST_F(TrialTest, KnowsWhatWasFreeOnTheNodesThatItUses) {
 TEST_F(TrialTest, RestsOnAJobThatStaysOnANodeThatItUses) {
   task_.alone.jobs.push_back(MakeJob(3, {0}, {}));
   task_.alone.jobs.back().per_node = {0, Bytes{0}, 0};
-  trial_ = PlanTentatively(task_);
+  trial_ = Tried();
   EXPECT_TRUE(Shaken(JobId(3), RankExited{}));
 }
 
@@ -52,6 +55,19 @@ TEST_F(TrialTest, IsInTimeAsLongAsItsPlanIsWithTheTimeThatPassedSince) {
   const Time latest = kNow + (request.start_by - trial_.plans.front().predicted_start);
   EXPECT_TRUE(IsInTime(trial_, request, NoMargin(), latest));
   EXPECT_FALSE(IsInTime(trial_, request, NoMargin(), latest + milliseconds(1)));
+}
+
+TEST_F(TrialTest, SaysWhatElseCouldBeDone) {
+  task_.alone.jobs[1].methods = {Method::kKill};
+  const auto without = PlansWithout(task_, MakeFirstPlans(task_));
+  ASSERT_EQ(without.size(), 1u);
+  EXPECT_EQ(without[0].jobs, std::vector<JobId>{JobId(2)});
+}
+
+TEST_F(TrialTest, OfALaterStartThanWasAskedForNothingElseIsSaid) {
+  Plan late = MakeFirstPlans(task_).front();
+  late.refusal = "late: ";
+  EXPECT_TRUE(PlansWithout(task_, {late}).empty());
 }
 
 }  // namespace

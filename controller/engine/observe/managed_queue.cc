@@ -137,8 +137,9 @@ void ManagedQueue::Enlist(const ManagedJob& queued) {
     return;
   }
   // Whether the margin is left was asked when it was submitted, where siding is asked then.
-  const PlanningTask task = planning_.TaskFor(queued.id, spec);
-  std::vector<Plan> plans = OwnershipOf(spec).queue_starts_requests ? MakePlans(task) : MakeFirstPlans(task);
+  const SharedTask task = planning_.TaskFor(queued.id, spec);
+  std::vector<Plan> plans =
+      OwnershipOf(spec).queue_starts_requests ? MakePlans(*task) : MakeFirstPlans(*task);
   Plan& plan = plans.front();
   if (!plan.feasible && WaitsForNodes(queued)) return;
   wait_for_nodes_.erase(queued.id);
@@ -148,7 +149,7 @@ void ManagedQueue::Enlist(const ManagedJob& queued) {
     return;
   }
   recorder_.Record(queued.id, JobSubmitted{spec});
-  requests_.Adopt(std::move(plans));
+  requests_.Adopt(std::move(plans), task);
 }
 
 // Makes of a plan that is not feasible what is done for the job instead; false: it is refused.
@@ -156,7 +157,7 @@ bool ManagedQueue::TakesLate(const ManagedJob& queued, std::vector<Plan>& plans)
   Plan& plan = plans.front();
   if (admission_.TakePromise(queued.spec)) {
     // Without an earliest start the plan is made again until there is one.
-    if (plan.earliest) plans = {MakeLatePlan(planning_.TaskFor(queued.id, queued.spec), plan)};
+    if (plan.earliest) plans = {MakeLatePlan(*planning_.TaskFor(queued.id, queued.spec), plan)};
     return true;
   }
   if (admission_.Postpone(queued.spec, plan)) return true;

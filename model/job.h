@@ -149,3 +149,7 @@ struct JobSpec {
 void DropContents(JobSpec& spec);
 
 }  // namespace siding
+// The same, but for the command: its first kKeptCommand bytes stay, for those who look at the job later. Done
+// twice it is as done once.
+void DropAllButCommand(JobSpec& spec);
+inline constexpr size_t kKeptCommand = 1000;

@@ -495,7 +495,7 @@ class Applier {
 
   // A cluster manager may start its jobs again.
   static void DropOwnContents(JobSpec& spec) {
-    if (spec.cluster_manager.empty()) DropContents(spec);
+    if (spec.cluster_manager.empty()) DropAllButCommand(spec);
   }
 
   void End(JobRecord& job, const JobMoved& e) {

@@ -173,7 +173,14 @@ absl::Status Client::Vacate(int64_t job, v1::Tier tier) {
 absl::Status Client::Migrate(const v1::MigrateRequest& request) {
   return impl_->Order(&Stub::Migrate, request).status();
 }
-absl::Status Client::Restart(int64_t job) { return impl_->Order(&Stub::Restart, Ref(job)).status(); }
+absl::Status Client::Restart(const v1::RestartRequest& request) {
+  return impl_->Order(&Stub::Restart, request).status();
+}
+absl::Status Client::Hold(int64_t job) { return impl_->Order(&Stub::Hold, Ref(job)).status(); }
+absl::Status Client::Release(int64_t job) { return impl_->Order(&Stub::Release, Ref(job)).status(); }
+absl::Status Client::Update(const v1::UpdateRequest& request) {
+  return impl_->Order(&Stub::Update, request).status();
+}
 
 absl::Status Client::Kill(int64_t job) { return impl_->Order(&Stub::Kill, Ref(job)).status(); }
 absl::Status Client::Cordon(const std::string& node, bool cordon) {

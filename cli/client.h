@@ -54,7 +54,10 @@ class Client {
   absl::StatusOr<std::string> Checkpoint(int64_t job, v1::Tier tier);
   absl::Status Vacate(int64_t job, v1::Tier tier);
   absl::Status Migrate(const v1::MigrateRequest& request);
-  absl::Status Restart(int64_t job);
+  absl::Status Restart(const v1::RestartRequest& request);
+  absl::Status Hold(int64_t job);
+  absl::Status Release(int64_t job);
+  absl::Status Update(const v1::UpdateRequest& request);
   absl::Status Kill(int64_t job);
   absl::Status Cordon(const std::string& node, bool cordon);
   absl::Status Lose(const std::string& node);

@@ -143,6 +143,7 @@ int Run(int argc, const char* const* argv) {
   AddSubmit(app, session);
   AddQueries(app, session);
   AddAdmin(app, session);
+  AddQueue(app, session);
   AddCheckpoints(app, session);
   AddPolicy(app, session);
   AddSlurm(app, session);

@@ -27,6 +27,7 @@ class Recorder final : public v1::Siding::Service {
   v1::JobSpec submitted;
   v1::ListJobsRequest listed;
   v1::EventsRequest followed;
+  v1::UpdateRequest updated;
   std::vector<std::string> asked;
 
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
@@ -69,8 +70,21 @@ class Recorder final : public v1::Siding::Service {
   grpc::Status Resume(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
     return Asked("resume", ref->id());
   }
-  grpc::Status Restart(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
-    return Asked("restart", ref->id());
+  grpc::Status Restart(grpc::ServerContext*, const v1::RestartRequest* request, v1::Empty*) override {
+    return Asked(request->running() ? "restart the running" : "restart", request->id());
+  }
+  grpc::Status Hold(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
+    return Asked("hold", ref->id());
+  }
+  grpc::Status Release(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
+    return Asked("release", ref->id());
+  }
+  grpc::Status Update(grpc::ServerContext*, const v1::UpdateRequest* request, v1::Empty*) override {
+    {
+      MutexLock lock(mutex);
+      updated = *request;
+    }
+    return Asked("update", request->id());
   }
   grpc::Status Kill(grpc::ServerContext*, const v1::JobRef* ref, v1::Empty*) override {
     return Asked("kill", ref->id());

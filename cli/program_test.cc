@@ -114,6 +114,47 @@ TEST_F(ProgramTest, SeveralJobsAreKilled) {
   EXPECT_THAT(service_.asked, ElementsAre("kill 5", "kill 6"));
 }
 
+TEST_F(ProgramTest, SeveralJobsAreHeldReleasedAndStartedOver) {
+  EXPECT_EQ(Run({"hold", "5", "6"}), 0);
+  EXPECT_EQ(out_, "job 5 is held\njob 6 is held\n");
+  EXPECT_EQ(Run({"release", "5"}), 0);
+  EXPECT_EQ(out_, "job 5 is not held any more\n");
+  EXPECT_EQ(Run({"restart", "--no-wait", "--running", "5", "6"}), 0);
+  EXPECT_THAT(service_.asked,
+              ElementsAre("hold 5", "hold 6", "release 5", "restart the running 5", "restart the running 6"));
+  EXPECT_EQ(Run({"hold", "--json", "5"}), 0);
+  EXPECT_EQ(out_, "{}\n");
+}
+
+TEST_F(ProgramTest, UpdateSendsWhatIsToBeChangedOnly) {
+  EXPECT_EQ(Run({"update", "5", "--priority", "0"}), 0);
+  EXPECT_EQ(out_, "job 5 is updated\n");
+  EXPECT_TRUE(service_.updated.has_priority());
+  EXPECT_FALSE(service_.updated.has_walltime_us());
+  EXPECT_EQ(Run({"update", "5", "6", "--walltime", "20m"}), 0);
+  EXPECT_FALSE(service_.updated.has_priority());
+  EXPECT_EQ(service_.updated.walltime_us(), 1'200'000'000);
+  EXPECT_EQ(Run({"update", "5", "--walltime", "none"}), 0);
+  EXPECT_TRUE(service_.updated.has_walltime_us());
+  EXPECT_EQ(service_.updated.walltime_us(), 0);
+}
+
+TEST_F(ProgramTest, AnUpdateOfNothingOrToNonsenseIsNotSent) {
+  EXPECT_EQ(Run({"update", "5"}), 2);
+  EXPECT_THAT(err_, HasSubstr("expected --priority or --walltime"));
+  EXPECT_EQ(Run({"update", "5", "--walltime", "soon"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--walltime: 'soon': expected a duration such as 20m, or none"));
+  EXPECT_EQ(Run({"update", "5", "--walltime", "0s"}), 2);
+  EXPECT_EQ(Run({"update", "5", "--priority", "high"}), 2);
+  EXPECT_THAT(service_.asked, IsEmpty());
+}
+
+TEST_F(ProgramTest, AJobThatIsAskedForIsShownWithItsCommand) {
+  service_.job.mutable_spec()->add_command("./heat");
+  EXPECT_EQ(Run({"jobs", "5"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\ncommand of job 5: ./heat\n"));
+}
+
 TEST_F(ProgramTest, OneThatCannotBeKilledDoesNotKeepTheOthers) {
   service_.answer = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "it has ended");
   EXPECT_EQ(Run({"kill", "--no-wait", "5", "6"}), 1);

@@ -1,11 +1,13 @@
 #include "cli/render.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/logging.h"
@@ -14,6 +16,7 @@ namespace siding::cli {
 namespace {
 
 constexpr size_t kLongestName = 32;  // in a table, the ellipsis included
+constexpr size_t kLongestCommand = 1000;
 
 std::string Paint(const std::string& text, const char* code, const Style& style) {
   return style.color ? absl::StrCat("\033[", code, "m", text, "\033[0m") : text;
@@ -80,6 +83,14 @@ std::string Shortened(const std::string& text) {
   return text.substr(0, at) + "…";
 }
 
+std::string ForAShell(const std::string& word) {
+  const auto is_plain = [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c >= 0x80 || (c != 0 && strchr("%+,-./:=@_", c) != nullptr);
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+}
+
 // In a column of that name.
 std::string Since(Duration d) { return d < std::chrono::seconds(1) ? "now" : FormatDuration(d); }
 
@@ -144,6 +155,25 @@ std::string ProgressText(const v1::JobProgress& p) {
     }
   }
   return text;
+}
+
+std::string CommandText(const v1::JobSpec& spec) {
+  std::string text;
+  for (const std::string& word : spec.command()) {
+    if (text.size() > kLongestCommand) break;
+    absl::StrAppend(&text, text.empty() ? "" : " ", ForAShell(word.substr(0, 4 * kLongestCommand)));
+  }
+  text = OneLogLine(text);
+  return Characters(text) > kLongestCommand ? CutAt(text, kLongestCommand) + "..." : text;
+}
+
+std::string CommandLines(const v1::ListJobsResponse& jobs) {
+  std::string lines;
+  for (const v1::Job& job : jobs.jobs()) {
+    if (!job.spec().command().empty())
+      absl::StrAppend(&lines, "command of job ", job.id(), ": ", CommandText(job.spec()), "\n");
+  }
+  return lines;
 }
 
 std::string TimerText(const v1::Job& job) {
@@ -304,6 +334,8 @@ std::string ExplainText(const v1::ExplainResponse& explanation, const Style& sty
   std::string out =
       absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ", job.state(),
                    WhyText(job).empty() ? "" : ": ", OneLogLine(WhyText(job)), "\n");
+  if (const std::string command = CommandText(job.spec()); !command.empty())
+    absl::StrAppend(&out, "command: ", command, "\n");
   if (job.spec().on_demand()) {
     absl::StrAppend(&out, "deadline ", FormatTime(FromMicros(job.spec().start_by_us())));
     if (job.first_started_us() != 0) {

@@ -19,6 +19,11 @@ std::string Table(const std::vector<std::vector<std::string>>& rows, const Style
 
 // Long names are cut unless they are asked for whole.
 std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool whole_names = false);
+// What the job runs, or ran, as it could be typed into a shell, on one line. What is too long is cut. Empty:
+// it is not known.
+std::string CommandText(const v1::JobSpec& spec);
+// A line for each job whose command is known.
+std::string CommandLines(const v1::ListJobsResponse& jobs);
 // Which timer a suspension of it does not stop; empty: none is known.
 std::string TimerText(const v1::Job& job);
 // What is said beside its state.

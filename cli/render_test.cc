@@ -141,6 +141,42 @@ TEST(Table, ColoursOnlyWhenAsked) {
   EXPECT_THAT(Table({{"STATE"}, {"running"}}, kPlain), Not(HasSubstr("\033")));
   EXPECT_THAT(Table({{"STATE"}, {"running"}}, {true, FromMicros(0)}), HasSubstr("\033[32mrunning"));
 }
+v1::JobSpec Running(const std::vector<std::string>& command) {
+  v1::JobSpec spec;
+  spec.mutable_command()->Assign(command.begin(), command.end());
+  return spec;
+}
+
+TEST(Command, CanBeTypedIntoAShell) {
+  EXPECT_EQ(CommandText(Running({"./heat", "--to=/tmp/x", "a b", "", "it's", "$HOME"})),
+            "./heat --to=/tmp/x 'a b' '' 'it'\\''s' '$HOME'");
+}
+
+TEST(Command, IsOneLineThatSpeaksToNoTerminal) {
+  EXPECT_EQ(CommandText(Running({"sh", "-c", "a\nb\033[2J"})), "sh -c 'a\\nb\\x1b[2J'");
+}
+
+TEST(Command, ALongOneIsCut) {
+  const std::string text = CommandText(Running(std::vector<std::string>(5000, "word")));
+  EXPECT_EQ(text.size(), 1003U);
+  EXPECT_EQ(text.substr(1000), "...");
+}
+
+TEST(Command, OfOneWhoIsNotToldThereIsNoLine) {
+  v1::ListJobsResponse jobs;
+  jobs.add_jobs()->set_id(1);
+  v1::Job& job = *jobs.add_jobs();
+  job.set_id(2);
+  *job.mutable_spec() = Running({"x"});
+  EXPECT_EQ(CommandLines(jobs), "command of job 2: x\n");
+}
+
+TEST(Command, IsPartOfAnExplanation) {
+  v1::ExplainResponse explanation;
+  *explanation.mutable_job()->mutable_spec() = Running({"x"});
+  EXPECT_THAT(ExplainText(explanation, kPlain), HasSubstr("\ncommand: x\n"));
+}
+
 TEST(Plan, SaysWhatHappensToWhomAndWhy) {
   EXPECT_EQ(PlanText(GoodPlan(), kPlain),
             "plan: n1, n2 free in 2.00s, 58.0s before the deadline, for 3.1 node-seconds\n"

@@ -34,9 +34,10 @@ std::string DescribeMove(const JobMoved& e) {
     case JobEvent::kCommit:
       return absl::StrCat("every rank dumped, ", FormatBytes(e.bytes), Because(e));
     case JobEvent::kOrderKill:
-      return absl::StrCat(e.over_limit ? "to be ended, its time is over"
-                          : e.for_good ? "to be ended for good"
-                                       : "to be ended and queued again",
+      return absl::StrCat(e.over_limit       ? "to be ended, its time is over"
+                          : e.for_good       ? "to be ended for good"
+                          : e.from_beginning ? "to be ended, and started from its beginning"
+                                             : "to be ended and queued again",
                           Because(e));
     case JobEvent::kOrderSuspend:
       return absl::StrCat(
@@ -101,6 +102,8 @@ struct Kind {
   std::string operator()(const TasksLeft&) { return "tasks-left"; }
   std::string operator()(const TasksGone&) { return "tasks-gone"; }
   std::string operator()(const BecamePreemptible&) { return "became-preemptible"; }
+  std::string operator()(const JobHeld& e) { return e.held ? "held" : "unheld"; }
+  std::string operator()(const JobUpdated&) { return "updated"; }
   std::string operator()(const Noted&) { return "note"; }
   std::string operator()(const JobsForgotten&) { return "forgotten"; }
   std::string operator()(const JournalRestored&) { return "restored"; }
@@ -155,6 +158,19 @@ struct Words {
   }
   std::string operator()(const BecamePreemptible& e) {
     return absl::StrCat(e.why, ": it runs on, and makes way like a batch job");
+  }
+  std::string operator()(const JobHeld& e) {
+    if (!e.held) return absl::StrCat("is not held any more, says ", e.by);
+    return absl::StrCat("held by ", e.by, e.by_operator ? ", an operator" : "",
+                        ": it gets no nodes until it is released");
+  }
+  std::string operator()(const JobUpdated& e) {
+    std::vector<std::string> parts;
+    if (e.priority) parts.push_back(absl::StrCat("priority ", *e.priority));
+    if (e.walltime)
+      parts.push_back(*e.walltime == Duration(0) ? "no walltime"
+                                                 : absl::StrCat("walltime ", FormatDuration(*e.walltime)));
+    return absl::StrCat("has ", absl::StrJoin(parts, " and "), " now, says ", e.by);
   }
   std::string operator()(const Noted& e) { return e.text; }
   std::string operator()(const JobsForgotten& e) {

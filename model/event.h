@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -35,6 +36,7 @@ struct JobMoved {
   bool through_ram = false;     // kOrderSuspend: to be dumped into `tier` then; kOrderDump: this is that
   bool for_good = false;        // kOrderKill: cancel, instead of back to the queue
   bool over_limit = false;      // kOrderKill: its time is over, so it has failed
+  bool from_beginning = false;  // kOrderKill: then it starts from its beginning, whatever images it has
   bool gpu_state_lost = false;  // what it had on GPUs cannot be put back
   bool without_save = false;    // kRestoreFailed: the program's own save is of no use
   JobId request;                // the on-demand job that this is done for; 0: none
@@ -131,10 +133,24 @@ struct BecamePreemptible {
   std::string why;
 };
 
+// A job that has no nodes, or is leaving them, gets none until that is taken back (not held). Nothing to do
+// with JobSpec::hold, which is a time.
+struct JobHeld {
+  bool held = true;
+  bool by_operator = false;  // and not by its user: only operators take it back
+  std::string by;
+};
+// What of its spec was changed after it was submitted.
+struct JobUpdated {
+  std::optional<int> priority;
+  std::optional<Duration> walltime;  // 0: none
+  std::string by;
+};
+
 using EventBody =
     std::variant<JobSubmitted, JobMoved, RankExited, RequestPlanned, RequestRefused, MethodLost,
                  CheckpointChanged, NodeCordoned, Noted, TasksChanged, JobsForgotten, JournalRestored,
-                 NodeLost, TasksGone, MethodRegained, BecamePreemptible, TasksLeft>;
+                 NodeLost, TasksGone, MethodRegained, BecamePreemptible, TasksLeft, JobHeld, JobUpdated>;
 struct Event {
   int64_t seq = 0;  // from 1, each one more than the last
   Time at;

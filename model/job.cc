@@ -1,8 +1,38 @@
 #include "model/job.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace siding {
+namespace {
+
+constexpr char kCut[] = "...";
+
+// At most so many bytes of it, and no part of a character.
+std::string Beginning(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
+// With a zero behind each word, as execve(2) counts. What is cut ends with kCut, which is counted as well.
+std::vector<std::string> BeginningOf(const std::vector<std::string>& command) {
+  std::vector<std::string> kept;
+  size_t left = kKeptCommand;
+  for (const std::string& word : command) {
+    if (word.size() + 1 + sizeof kCut > left) {
+      const bool is_last = &word == &command.back() && word.size() + 1 <= left;
+      kept.push_back(is_last ? word : Beginning(word, left - sizeof kCut) + kCut);
+      break;
+    }
+    kept.push_back(word);
+    left -= word.size() + 1;
+  }
+  return kept;
+}
+
+}  // namespace
 
 std::string ToString(Method method) {
   switch (method) {
@@ -86,6 +116,12 @@ void DropContents(JobSpec& spec) {
   std::vector<std::string>().swap(spec.command);
   spec.env.clear();
   if (spec.app) std::vector<std::string>().swap(spec.app->restart_command);
+}
+
+void DropAllButCommand(JobSpec& spec) {
+  std::vector<std::string> command = BeginningOf(spec.command);
+  DropContents(spec);
+  spec.command = std::move(command);
 }
 
 }  // namespace siding

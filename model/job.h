@@ -1,4 +1,5 @@
-// What a job asks for: the part of a job that its submitter wrote. It never changes.
+// What a job asks for: the part of a job that its submitter wrote. Only its priority and its walltime change
+// later, if somebody asks for that (JobUpdated).
 #pragma once
 
 #include <cstdint>
@@ -144,8 +145,18 @@ struct JobSpec {
   Duration walltime{0};  // how long it may run; 0: as long as it likes
 };
 
+// What is to be changed of a job that has been submitted.
+struct JobChange {
+  std::optional<int> priority;
+  std::optional<Duration> walltime;  // 0: none
+};
+
 // What a job runs is needed no more once it is over, and its user may have written megabytes. What accounting
 // and explanations need stays. Not for the record of a cluster manager's job, which may be started again.
 void DropContents(JobSpec& spec);
+// The same, but for the command: its first kKeptCommand bytes stay, for those who look at the job later. Done
+// twice it is as done once.
+void DropAllButCommand(JobSpec& spec);
+inline constexpr size_t kKeptCommand = 1000;
 
 }  // namespace siding

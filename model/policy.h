@@ -94,8 +94,9 @@ struct Policy {
   std::set<std::string> operators = {"root"};              // users who may act on every job
   GpuCollectives gpu_collectives = GpuCollectives::kAsIs;  // of jobs that do not say
   bool allow_io_uring = false;                             // to all jobs
-  bool private_jobs = true;       // users see their own jobs only, operators all; false: all users see all
-  int max_jobs_per_user = 10000;  // that wait or run; operators may have any number
+  bool private_jobs = true;  // users see their own jobs only, operators all; false: all users see all
+  bool users_raise_priority = false;  // of jobs that they have submitted; false: they lower it only
+  int max_jobs_per_user = 10000;      // that wait or run; operators may have any number
   // What one user may have written to the journal. Operators may any number.
   int max_requests_per_hour = 20000;   // submissions, refused ones too, and orders such as kill
   int max_request_mib_per_hour = 256;  // of specs

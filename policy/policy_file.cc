@@ -184,6 +184,7 @@ absl::StatusOr<PolicyFile> ParsePolicyFile(const std::string& text, const std::s
                          {"gpu_collectives", Named(p.gpu_collectives, ParseGpuCollectives)},
                          {"allow_io_uring", Flag(p.allow_io_uring)},
                          {"private_jobs", Flag(p.private_jobs)},
+                         {"users_raise_priority", Flag(p.users_raise_priority)},
                          {"max_jobs_per_user", Whole(p.max_jobs_per_user, 1, 100000000)},
                          {"max_requests_per_hour", Whole(p.max_requests_per_hour, 1, 100000000)},
                          {"max_request_mib_per_hour", Whole(p.max_request_mib_per_hour, 3, 1000000)},

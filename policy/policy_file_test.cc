@@ -43,6 +43,7 @@ operators: [ada, bob]
 gpu_collectives: drainable
 allow_io_uring: true
 private_jobs: false
+users_raise_priority: true
 max_jobs_per_user: 7
 max_image_bytes_per_user: 1.5TiB
 classes:
@@ -79,6 +80,7 @@ on_demand:
   EXPECT_EQ(p.when_late, WhenLate::kQueue);
   EXPECT_EQ(p.after_walltime, AfterWalltime::kPreemptible);
   EXPECT_THAT(p.operators, ElementsAre("ada", "bob"));
+  EXPECT_TRUE(p.users_raise_priority);
   ASSERT_EQ(p.classes.size(), 1u);
   EXPECT_EQ(p.classes[0].match.any_of.at("user"), (std::set<std::string>{"eve", "mallory"}));
   EXPECT_THAT(*p.classes[0].methods, ElementsAre(Method::kKill, Method::kCheckpoint));

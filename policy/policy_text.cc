@@ -156,6 +156,7 @@ std::string ToYaml(const Policy& p) {
   writer.PutText("gpu_collectives", ToString(p.gpu_collectives));
   writer.Put("allow_io_uring", p.allow_io_uring);
   writer.Put("private_jobs", p.private_jobs);
+  writer.Put("users_raise_priority", p.users_raise_priority);
   writer.Put("max_jobs_per_user", p.max_jobs_per_user);
   writer.Put("max_requests_per_hour", p.max_requests_per_hour);
   writer.Put("max_request_mib_per_hour", p.max_request_mib_per_hour);

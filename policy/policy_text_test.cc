@@ -48,6 +48,7 @@ operators: [root]
 gpu_collectives: as-is
 allow_io_uring: false
 private_jobs: true
+users_raise_priority: false
 max_jobs_per_user: 10000
 max_requests_per_hour: 20000
 max_request_mib_per_hour: 256

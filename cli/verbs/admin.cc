@@ -17,7 +17,7 @@ struct AdminFlags {
   int64_t job = 0;
   std::vector<int64_t> jobs;
   std::string node, tier = "shared", to;
-  bool no_wait = false;
+  bool no_wait = false, running = false;
 };
 
 using Verb = std::function<absl::StatusOr<int>()>;
@@ -155,33 +155,36 @@ absl::StatusOr<int> Migrate(Session& session, const AdminFlags& flags) {
   return 0;
 }
 
-// All are ordered before one is waited for. Of those that fail the first is told of as the verb's error.
-absl::StatusOr<int> Kill(Session& session, const AdminFlags& flags) {
-  absl::Status failed;
-  const auto note = [&](const absl::Status& status) {
-    if (status.ok()) return;
-    if (failed.ok()) {
-      failed = status;
-    } else {
-      std::cerr << status.message() << "\n";
-    }
-  };
+using Order = std::function<absl::Status(int64_t)>;
+
+// All are ordered before one is waited for.
+absl::StatusOr<int> OrderEach(Session& session, const AdminFlags& flags, const Order& order,
+                              const std::vector<std::string>& good, const std::string& done) {
   std::vector<int64_t> ordered;
-  for (int64_t id : flags.jobs) {
-    const absl::Status status = session.client().Kill(id);
-    if (status.ok()) ordered.push_back(id);
-    note(status);
-  }
-  for (int64_t id : ordered) {
-    if (flags.no_wait) {
-      session.Done(absl::StrCat("job ", id, ": ordered"));
-    } else {
-      note(Await(session, id, {"cancelled", "done", "failed"}, absl::StrCat("job ", id, " has ended"))
-               .status());
-    }
-  }
+  const absl::Status refused = ForEachJob(flags.jobs, [&](int64_t id) {
+    SIDING_RETURN_IF_ERROR(order(id));
+    ordered.push_back(id);
+    if (flags.no_wait) session.Done(absl::StrCat("job ", id, ": ordered"));
+    return absl::OkStatus();
+  });
+  if (flags.no_wait) ordered.clear();
+  const absl::Status failed = ForEachJob(ordered, [&](int64_t id) {
+    return Await(session, id, good, absl::StrCat("job ", id, " ", done)).status();
+  });
+  if (!refused.ok() && !failed.ok()) std::cerr << failed.message() << "\n";
+  if (!refused.ok()) return refused;
   if (!failed.ok()) return failed;
   return 0;
+}
+
+absl::StatusOr<int> Restart(Session& session, const AdminFlags& flags) {
+  const auto order = [&](int64_t id) {
+    v1::RestartRequest request;
+    request.set_id(id);
+    request.set_running(flags.running);
+    return session.client().Restart(request);
+  };
+  return OrderEach(session, flags, order, {"pending", "running", "done"}, "starts from the beginning");
 }
 
 // For whoever suspends it: what the planner would have looked at.
@@ -216,16 +219,19 @@ void AddAdmin(CLI::App& app, Session& session) {
                                              absl::StrCat("job ", flags->job, " runs"));
                              });
   CLI::App* restart =
-      AddVerb(app, session, "restart", "start a parked job from its beginning, without its checkpoints",
-              [=, &session] {
-                return finish(session.client().Restart(flags->job), {"pending", "running", "done"},
-                              absl::StrCat("job ", flags->job, " starts from the beginning"));
-              });
+      AddVerb(app, session, "restart", "start parked jobs from their beginning, without their checkpoints",
+              [=, &session] { return Restart(session, *flags); });
+  restart->add_flag("--running", flags->running,
+                    "also jobs that run or are suspended, if they allow that: they are ended first");
   restart->footer(
       "For a job that cannot be restored, and does not start over by itself (submit --on-node-failure). Its "
-      "earlier checkpoints are not used any more.");
-  CLI::App* kill =
-      AddVerb(app, session, "kill", "end jobs for good", [=, &session] { return Kill(session, *flags); });
+      "earlier checkpoints are not used any more. With --running for one that is to be run again: it keeps "
+      "its number, and has to allow it, by kill in --preemptible or by --on-node-failure=requeue.");
+  CLI::App* kill = AddVerb(app, session, "kill", "end jobs for good", [=, &session] {
+    return OrderEach(
+        session, *flags, [&](int64_t id) { return session.client().Kill(id); },
+        {"cancelled", "done", "failed"}, "has ended");
+  });
   CLI::App* checkpoint =
       AddVerb(app, session, "checkpoint", "make a durable checkpoint; the job continues to run",
               [=, &session] { return Checkpoint(session, *flags); });
@@ -234,10 +240,10 @@ void AddAdmin(CLI::App& app, Session& session) {
               [=, &session] { return Vacate(session, *flags); });
   CLI::App* migrate = AddVerb(app, session, "migrate", "checkpoint a job and restore it on other nodes",
                               [=, &session] { return Migrate(session, *flags); });
-  for (CLI::App* verb : {suspend, resume, restart, checkpoint, vacate, migrate}) AddJob(*verb, *flags);
+  for (CLI::App* verb : {suspend, resume, checkpoint, vacate, migrate}) AddJob(*verb, *flags);
   for (CLI::App* verb : {suspend, resume, restart, kill, checkpoint, vacate, migrate})
     AddNoWait(*verb, *flags);
-  kill->add_option("job", flags->jobs, "the jobs' ids")->required();
+  for (CLI::App* verb : {restart, kill}) verb->add_option("job", flags->jobs, "the jobs' ids")->required();
   for (CLI::App* verb : {checkpoint, vacate}) {
     verb->add_option("--tier", flags->tier, "local (only this node can restore it) or shared")
         ->capture_default_str();

@@ -60,7 +60,8 @@ absl::StatusOr<std::string> JobsNow(Session& session, const QueryFlags& flags, b
     std::stable_partition(jobs.mutable_jobs()->begin(), jobs.mutable_jobs()->end(),
                           [](const v1::Job& job) { return job.nodes_size() > 0; });
   }
-  return session.Text(jobs, JobsTable(jobs, session.style(), flags.ids.size() == 1));
+  return session.Text(jobs, JobsTable(jobs, session.style(), flags.ids.size() == 1) +
+                                (flags.ids.empty() ? "" : CommandLines(jobs)));
 }
 
 absl::StatusOr<std::string> NodesNow(Session& session) {
@@ -106,7 +107,7 @@ void AddQueries(CLI::App& app, Session& session) {
   jobs->add_option("--user", flags->user, "only this user's");
   jobs->add_option("--state", flags->states,
                    "only those in this state, such as running; with commas, in one of these");
-  jobs->add_option("job", flags->ids, "only these");
+  jobs->add_option("job", flags->ids, "only these, with the commands that they run or ran");
   AddWatch(*jobs, flags->watch);
   jobs->callback([&session, flags] {
     session.run = [&session, flags] {

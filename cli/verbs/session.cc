@@ -88,6 +88,16 @@ absl::StatusOr<v1::Job> Follow(Session& session, int64_t id,
   }
 }
 
+absl::Status ForEachJob(const std::vector<int64_t>& jobs, const std::function<absl::Status(int64_t)>& act) {
+  absl::Status failed;
+  for (const int64_t job : jobs) {
+    absl::Status status = act(job);
+    if (!status.ok() && !failed.ok()) std::cerr << status.message() << "\n";
+    if (failed.ok()) failed = std::move(status);
+  }
+  return failed;
+}
+
 int ExitCodeOf(const v1::Job& job) {
   if (job.state() == "done") return 0;
   const int code = job.exit_code() & 0xff;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "cli/client.h"
@@ -42,8 +43,9 @@ struct Session {
 
 void AddSubmit(CLI::App& app, Session& session);   // submit, plan
 void AddQueries(CLI::App& app, Session& session);  // jobs, nodes, top, explain, events
-void AddAdmin(CLI::App& app,
-              Session& session);  // suspend, resume, checkpoint, vacate, migrate, kill, cordon, lost, wait
+// suspend, resume, restart, checkpoint, vacate, migrate, kill, cordon, lost, wait
+void AddAdmin(CLI::App& app, Session& session);
+void AddQueue(CLI::App& app, Session& session);        // hold, release, update
 void AddCheckpoints(CLI::App& app, Session& session);  // checkpoints list|show|verify|delete
 void AddPolicy(CLI::App& app, Session& session);       // policy check|show|reload
 void AddSlurm(CLI::App& app, Session& session);        // slurm cleanup
@@ -55,6 +57,10 @@ void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fi
 // second at most elsewhere. A controller that is restarted meanwhile is waited for. The job as it was last.
 absl::StatusOr<v1::Job> Follow(Session& session, int64_t job,
                                const std::function<bool(const v1::Job&)>& over);
+
+// For each of them, whatever becomes of the others. Of those that fail the first is told of as the verb's
+// error, and the others on stderr.
+absl::Status ForEachJob(const std::vector<int64_t>& jobs, const std::function<absl::Status(int64_t)>& act);
 
 // What `wait` exits with for a job that has ended: 0 only if it is done.
 int ExitCodeOf(const v1::Job& job);

@@ -111,6 +111,9 @@ GrpcApi::GrpcApi(ApiService& api, const Identities& identities, const ServiceLim
   Add("Vacate", &ApiService::Vacate);
   Add("Migrate", &ApiService::Migrate);
   Add("Restart", &ApiService::Restart);
+  Add("Hold", &ApiService::Hold);
+  Add("Release", &ApiService::Release);
+  Add("Update", &ApiService::Update);
   Add("Kill", &ApiService::Kill);
   Add("Cordon", &ApiService::Cordon);
   Add("Uncordon", &ApiService::Uncordon);

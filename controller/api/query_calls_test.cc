@@ -68,6 +68,48 @@ TEST_F(QueryCallsTest, OnesThatHaveEndedAreFoundByTheirState) {
   EXPECT_THAT(InState("done"), IsEmpty());
 }
 
+TEST_F(QueryCallsTest, AnEndedJobIsShownWithWhatItRan) {
+  const int64_t job = Submit("ada");
+  ASSERT_TRUE(engine_.Kill(Caller{1000, "ada", false}, JobId(job)).ok());
+  grpc::ClientContext context;
+  v1::ListJobsRequest request;
+  request.add_ids(job);
+  v1::ListJobsResponse response;
+  ASSERT_TRUE(stub_->ListJobs(&context, request, &response).ok());
+  EXPECT_THAT(response.jobs(0).spec().command(), ElementsAre("work"));
+}
+
+TEST_F(QueryCallsTest, WhoHoldsAJobIsShown) {
+  const int64_t job = Submit("ada");
+  grpc::ClientContext hold;
+  v1::JobRef ref;
+  ref.set_id(job);
+  v1::Empty done;
+  ASSERT_TRUE(stub_->Hold(&hold, ref, &done).ok());
+  engine_.Read([&](const ClusterState& state) {
+    EXPECT_EQ(ShowJob(state, state.jobs.at(JobId(job))).held_by(), "user");
+    EXPECT_EQ(ShowOthersJob(state, state.jobs.at(JobId(job))).held_by(), "");
+  });
+}
+
+TEST_F(QueryCallsTest, AnUpdateToNonsenseNamesItsField) {
+  v1::UpdateRequest request;
+  request.set_id(Submit("ada"));
+  const auto error = [&] {
+    grpc::ClientContext context;
+    v1::Empty done;
+    return stub_->Update(&context, request, &done).error_message();
+  };
+  EXPECT_EQ(error(), "priority, walltime: expected what is to be changed");
+  request.set_walltime_us(5);
+  EXPECT_THAT(error(), HasSubstr("walltime: expected 1s or more, got "));
+  request.set_walltime_us(-5);
+  EXPECT_THAT(error(), HasSubstr("walltime: expected a number from 0"));
+  request.set_walltime_us(0);
+  request.set_priority(2'000'000'000);
+  EXPECT_THAT(error(), HasSubstr("priority: expected a number from -1000000"));
+}
+
 TEST_F(QueryCallsTest, WhatIsNoStateIsRefusedWithThoseThereAre) {
   InState("runing");
   EXPECT_EQ(status_.error_code(), grpc::StatusCode::INVALID_ARGUMENT);

@@ -374,9 +374,26 @@ grpc::Status ApiService::Migrate(const ApiCall& call, const v1::MigrateRequest* 
   return Reply(caller, __func__, engine_.Migrate(caller, JobId(request->id()), std::move(nodes)));
 }
 
-grpc::Status ApiService::Restart(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+grpc::Status ApiService::Restart(const ApiCall& call, const v1::RestartRequest* request, v1::Empty*) {
   const Caller caller = CallerOf(call);
-  return Reply(caller, __func__, engine_.Restart(caller, JobId(request->id())));
+  return Reply(caller, __func__, engine_.Restart(caller, JobId(request->id()), request->running()));
+}
+
+grpc::Status ApiService::Hold(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
+  return Reply(caller, __func__, engine_.Hold(caller, JobId(request->id())));
+}
+
+grpc::Status ApiService::Release(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
+  return Reply(caller, __func__, engine_.Release(caller, JobId(request->id())));
+}
+
+grpc::Status ApiService::Update(const ApiCall& call, const v1::UpdateRequest* request, v1::Empty*) {
+  const Caller caller = CallerOf(call);
+  const auto change = FromProto(*request);
+  if (!change.ok()) return ToGrpc(change.status());
+  return Reply(caller, __func__, engine_.Update(caller, JobId(request->id()), *change));
 }
 
 grpc::Status ApiService::Kill(const ApiCall& call, const v1::JobRef* request, v1::Empty*) {

@@ -51,7 +51,10 @@ class ApiService final {
   grpc::Status Checkpoint(const ApiCall&, const v1::CheckpointRequest*, v1::CheckpointResponse*);
   grpc::Status Vacate(const ApiCall&, const v1::CheckpointRequest*, v1::Empty*);
   grpc::Status Migrate(const ApiCall&, const v1::MigrateRequest*, v1::Empty*);
-  grpc::Status Restart(const ApiCall&, const v1::JobRef*, v1::Empty*);
+  grpc::Status Restart(const ApiCall&, const v1::RestartRequest*, v1::Empty*);
+  grpc::Status Hold(const ApiCall&, const v1::JobRef*, v1::Empty*);
+  grpc::Status Release(const ApiCall&, const v1::JobRef*, v1::Empty*);
+  grpc::Status Update(const ApiCall&, const v1::UpdateRequest*, v1::Empty*);
   grpc::Status Kill(const ApiCall&, const v1::JobRef*, v1::Empty*);
   grpc::Status Cordon(const ApiCall&, const v1::NodeRef*, v1::Empty*);
   grpc::Status Uncordon(const ApiCall&, const v1::NodeRef*, v1::Empty*);

@@ -148,6 +148,7 @@ v1::Job ShowJob(const ClusterState& state, const JobRecord& job) {
   view.set_preemptions(job.preemptions);
   view.set_lost_node_seconds(job.lost_node_seconds);
   view.set_reason(WhyAsItIs(job));
+  if (job.held) view.set_held_by(job.held->by_operator ? "operator" : "user");
   if (job.first_started && job.spec.kind == JobKind::kOnDemand && *job.first_started > job.spec.start_by) {
     absl::StrAppend(view.mutable_reason(), view.reason().empty() ? "" : "; ", "started ",
                     FormatDuration(*job.first_started - job.spec.start_by), " after its deadline");
@@ -178,6 +179,7 @@ v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job) {
   view.clear_reason();
   view.clear_methods_note();
   view.clear_timer();
+  view.clear_held_by();
   return view;
 }
 

@@ -179,12 +179,39 @@ absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId>
   return impl_->Advance();
 }
 
-absl::Status Engine::Restart(const Caller& caller, JobId id) {
+absl::Status Engine::Restart(const Caller& caller, JobId id, bool running) {
   MutexLock lock(impl_->mutex_);
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Restart(*job, caller.user));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Restart(*job, caller.user, running));
+  return impl_->Advance();
+}
+
+absl::Status Engine::Hold(const Caller& caller, JobId id) {
+  MutexLock lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Hold(caller, *job));
+  return impl_->Advance();
+}
+
+absl::Status Engine::Release(const Caller& caller, JobId id) {
+  MutexLock lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Release(caller, *job));
+  return impl_->Advance();
+}
+
+absl::Status Engine::Update(const Caller& caller, JobId id, const JobChange& change) {
+  MutexLock lock(impl_->mutex_);
+  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
+  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Update(caller, *job, change));
   return impl_->Advance();
 }
 

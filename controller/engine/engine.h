@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,8 +72,16 @@ class Engine final : public AgentEvents {
   absl::StatusOr<CheckpointId> Checkpoint(const Caller& caller, JobId job, Tier tier);
   absl::Status Vacate(const Caller& caller, JobId job, Tier tier);
   absl::Status Migrate(const Caller& caller, JobId job, std::vector<NodeId> nodes);
-  // A parked job starts from the beginning, without its checkpoints.
-  absl::Status Restart(const Caller& caller, JobId job);
+  // A parked job starts from the beginning, without its checkpoints. `running`: also one that runs or is
+  // suspended, which is ended first; kFailedPrecondition if it does not allow that.
+  absl::Status Restart(const Caller& caller, JobId job, bool running = false);
+  // A job that waits, or is on its way off its nodes, gets none until it is released; by operators, if one
+  // of them holds it.
+  absl::Status Hold(const Caller& caller, JobId job);
+  absl::Status Release(const Caller& caller, JobId job);
+  // All of it or nothing. Users lower the priority only, unless the policy lets them raise it, and give more
+  // time only to batch jobs that wait to start.
+  absl::Status Update(const Caller& caller, JobId job, const JobChange& change);
   absl::Status Kill(const Caller& caller, JobId job);
   absl::Status Cordon(const Caller& caller, const NodeId& node, bool cordoned);
   // The node is gone for good: what ran there is given up and continues elsewhere. Undone when its agent

@@ -150,7 +150,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, 
                                                 keep_running, for_good, request, target, predicted, bytes,
                                                 started, exit_code, through_ram, incarnation, first_rank,
                                                 notice, without_save, found, gpu_state_lost, over_limit,
-                                                digests)
+                                                digests, from_beginning)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankExited, rank, exit_code)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestPlanned, plan)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestRefused, spec, plan, request_key)
@@ -168,6 +168,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(Tally, met, missed, refused, pre
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobsForgotten, jobs, last_job, tally)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JournalRestored, copied, last_job)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(BecamePreemptible, why)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobHeld, held, by_operator, by)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobUpdated, priority, walltime, by)
 
 namespace {
 
@@ -186,11 +188,25 @@ void RefuseFractions(const json& body) {
 }
 
 // In the order of EventBody's alternatives.
-constexpr const char* kKinds[] = {"submitted", "moved",         "rank-exited",        "planned",
-                                  "refused",   "method-lost",   "checkpoint-changed", "node-cordoned",
-                                  "noted",     "tasks-changed", "forgotten",          "restored",
-                                  "node-lost", "tasks-gone",    "method-regained",    "became-preemptible",
-                                  "tasks-left"};
+constexpr const char* kKinds[] = {"submitted",
+                                  "moved",
+                                  "rank-exited",
+                                  "planned",
+                                  "refused",
+                                  "method-lost",
+                                  "checkpoint-changed",
+                                  "node-cordoned",
+                                  "noted",
+                                  "tasks-changed",
+                                  "forgotten",
+                                  "restored",
+                                  "node-lost",
+                                  "tasks-gone",
+                                  "method-regained",
+                                  "became-preemptible",
+                                  "tasks-left",
+                                  "held",
+                                  "updated"};
 static_assert(std::size(kKinds) == std::variant_size_v<EventBody>);
 
 template <size_t I = 0>

@@ -69,7 +69,7 @@ absl::Status EndedContents::DropSome(Database& db) {
     JobSpec& spec = std::get<JobSubmitted>(body).spec;
     // Its cluster manager may start it again.
     if (!spec.cluster_manager.empty()) continue;
-    DropContents(spec);
+    DropAllButCommand(spec);
     row->body = EncodeEventBody({row->seq, FromMicros(row->at_us), JobId(row->job), std::move(body)});
     SIDING_RETURN_IF_ERROR(Put(db, *row));
   }

@@ -1,5 +1,6 @@
-// What the journal need not keep of jobs that have ended: long commands and environments. They are not
-// read again, and a user could fill the disk with them until their jobs are forgotten.
+// What the journal need not keep of jobs that have ended: long environments, and of long commands all but
+// their beginning. They are not read again, and a user could fill the disk with them until their jobs are
+// forgotten.
 #pragma once
 
 #include <cstddef>

@@ -83,7 +83,7 @@ JobMoved FullMove() {
   move.nodes = {NodeId("n")};
   move.checkpoint = CheckpointId("1.2");
   move.tier = Tier::kLocal;
-  move.keep_running = move.for_good = move.found = move.over_limit = true;
+  move.keep_running = move.for_good = move.found = move.over_limit = move.from_beginning = true;
   move.request = JobId(4);
   move.target = {NodeId("t")};
   move.notice = 15s;
@@ -112,6 +112,8 @@ std::vector<EventBody> EveryBody() {
           TasksGone{NodeId("n")},
           MethodRegained{Method::kApp},
           TasksLeft{NodeId("n")},
+          JobHeld{false, true, "ada"},
+          JobUpdated{-3, 90s, "ada"},
           BecamePreemptible{"walltime of 1m00s is over"}};
 }
 
@@ -130,10 +132,11 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 
 TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
-  for (const char* field : {"event",        "reason",       "nodes",     "checkpoint",     "tier",
-                            "keep_running", "for_good",     "request",   "target",         "predicted",
-                            "bytes",        "started",      "exit_code", "incarnation",    "first_rank",
-                            "through_ram",  "without_save", "found",     "gpu_state_lost", "over_limit"}) {
+  for (const char* field :
+       {"event",          "reason",      "nodes",         "checkpoint",  "tier",         "keep_running",
+        "for_good",       "request",     "target",        "predicted",   "bytes",        "started",
+        "exit_code",      "incarnation", "first_rank",    "through_ram", "without_save", "found",
+        "gpu_state_lost", "over_limit",  "from_beginning"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }
 }

@@ -144,6 +144,11 @@ absl::Status CheckNumbers(const v1::JobSpec& spec) {
   return CheckTime("not_before", spec.not_before_us());
 }
 
+absl::Status CheckNumbers(const v1::UpdateRequest& request) {
+  SIDING_RETURN_IF_ERROR(Within("priority", request.priority(), -kMostCounted, kMostCounted));
+  return CheckDuration("walltime", request.walltime_us());
+}
+
 absl::Status CheckNumbers(const v1::Hello& hello) {
   SIDING_RETURN_IF_ERROR(Annotate(Check(hello.capacity()), "capacity"));
   SIDING_RETURN_IF_ERROR(Within("gpus listed", hello.gpus_size(), 0, kMostGpusListed));

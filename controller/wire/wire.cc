@@ -17,6 +17,11 @@ int64_t WalltimeOf(const v1::JobSpec& spec) {
   return spec.walltime_us() != 0 ? spec.walltime_us() : spec.hold_us();
 }
 
+absl::Status CheckWalltime(Duration walltime) {
+  if (walltime == Duration(0) || walltime >= kLeastTime) return absl::OkStatus();
+  return BadField("walltime", "1s or more, got " + FormatDuration(walltime));
+}
+
 absl::Status CheckShape(const v1::JobSpec& spec) {
   if (spec.command_size() == 0 || spec.command(0).empty()) return BadField("command", "a program to run");
   if (spec.nodes() < 1) return BadField("nodes", absl::StrCat("1 or more, got ", spec.nodes()));
@@ -42,9 +47,7 @@ absl::Status CheckShape(const v1::JobSpec& spec) {
   if (!spec.on_demand() && (spec.hold_us() != 0 || spec.not_before_us() != 0))
     return BadField(spec.not_before_us() != 0 ? "not_before" : "hold",
                     "nothing: only on-demand jobs say when they will need nodes");
-  const int64_t walltime = WalltimeOf(spec);
-  if (walltime != 0 && Duration(walltime) < kLeastTime)
-    return BadField("walltime", "1s or more, got " + FormatDuration(Duration(walltime)));
+  SIDING_RETURN_IF_ERROR(CheckWalltime(Duration(WalltimeOf(spec))));
   if (spec.not_before_us() > spec.start_by_us() && !earliest)
     return BadField("not_before", "a time no later than start_by");
   for (const auto& [name, value] : spec.env()) {
@@ -277,6 +280,18 @@ absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec) {
   if (out.notice > Duration(0) && !out.methods.Has(Method::kSuspend) && !out.methods.Has(Method::kCheckpoint))
     return BadField("notice", "nothing, unless the job allows suspend or checkpoint");
   return out;
+}
+
+absl::StatusOr<JobChange> FromProto(const v1::UpdateRequest& request) {
+  SIDING_RETURN_IF_ERROR(CheckNumbers(request));
+  if (!request.has_priority() && !request.has_walltime_us())
+    return BadField("priority, walltime", "what is to be changed");
+  JobChange change;
+  if (request.has_priority()) change.priority = request.priority();
+  if (!request.has_walltime_us()) return change;
+  change.walltime = Duration(request.walltime_us());
+  SIDING_RETURN_IF_ERROR(CheckWalltime(*change.walltime));
+  return change;
 }
 
 absl::StatusOr<JobSpec> ManagedFromProto(const v1::JobSpec& spec) {

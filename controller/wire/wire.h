@@ -25,6 +25,7 @@ Resources FromProto(const v1::Resources& resources);
 TierRates FromProto(const v1::TierRates& rates);
 // Checks everything that can be checked without knowing the cluster. uid, gid and user are taken as they are.
 absl::StatusOr<JobSpec> FromProto(const v1::JobSpec& spec);
+absl::StatusOr<JobChange> FromProto(const v1::UpdateRequest& request);
 // What an agent says of a job whose tasks a cluster manager starts: how it may be preempted, and whose it is.
 // Its program is not siding's business.
 absl::StatusOr<JobSpec> ManagedFromProto(const v1::JobSpec& spec);

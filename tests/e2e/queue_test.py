@@ -9,7 +9,7 @@ import signal
 import subprocess
 import unittest
 
-from case import FAR, ClusterCase, wait_for
+from case import FAR, ClusterCase, CtlError, wait_for
 from cluster import BIN, PATIENCE, noted_processes, pid_namespace, start_time
 from machines import Machines, fake_time_library
 
@@ -58,6 +58,34 @@ class Queue(ClusterCase):
         self.assertIn("waits for 1 node with 1 slot; 0 are free", self.waits_for(jobs[2]))
         self.cluster.ctl("kill", *jobs)
         self.assertEqual({self.cluster.state(job) for job in jobs}, {"cancelled"})
+
+    def test_a_job_that_is_held_waits_until_it_is_released(self):
+        running = self.sleeper("--nodes", 2)
+        self.cluster.wait_state(running, "running")
+        held, next_one = self.sleeper(), self.sleeper()
+        self.cluster.ctl("hold", held)
+        with self.assertRaisesRegex(CtlError, "is running: only a job that waits is held"):
+            self.cluster.ctl("hold", running)
+        self.cluster.ctl("update", next_one, "--priority", 3, "--walltime", "2h")
+        self.cluster.ctl("kill", running)
+        self.cluster.wait_state(next_one, "running")
+        self.assertEqual(self.cluster.job(next_one)["spec"]["walltime_us"], str(2 * 3600 * 10**6))
+        self.assertEqual(self.cluster.job(held)["state"], "pending")
+        self.assertEqual(self.waits_for(held), f"is held by its user (sidingctl release {held})")
+        self.assertEqual(self.cluster.job(held)["held_by"], "user")
+        self.cluster.ctl("release", held)
+        self.cluster.wait_state(held, "running")
+
+    def test_a_job_that_runs_is_started_over_and_shown_with_its_command(self):
+        ran = self.outputs() / "ran"
+        job = self.cluster.submit("--workdir", "/", "--output", "/dev/null", "--", "/bin/sh", "-c", f"echo >> {ran}; exec sleep 1000")
+        self.cluster.wait_state(job, "running")
+        self.cluster.ctl("restart", "--running", job)
+        wait_for("its second start", lambda: self.cluster.job(job)["incarnation"] == 2 and ran.read_text() == "\n\n")
+        self.assertIn("started from the beginning again", self.reason(job))
+        self.cluster.ctl("kill", job)
+        with self.verb("jobs", job, stdout=subprocess.PIPE) as shown:
+            self.assertIn(f"command of job {job}: /bin/sh -c 'echo >> {ran}; exec sleep 1000'\n", shown.stdout.read())
 
     def test_a_job_that_vacates_its_node_goes_to_another(self):
         job = self.sleeper()

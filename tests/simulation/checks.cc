@@ -49,6 +49,7 @@ void Checks::OnEvent(const Event& event) {
   const auto* move = std::get_if<JobMoved>(&event.body);
   if (move == nullptr) return;
   CheckStartsOver(event);
+  CheckHeld(event, *move);
   if (move->event == JobEvent::kCommit) committed_.insert(move->checkpoint);
   if (move->event != JobEvent::kPlace) return;
   starts_.emplace(event.job, Find(event.job)->incarnation);
@@ -151,6 +152,15 @@ void Checks::CheckStartsOver(const Event& event) {
   if (parks || (job.spec.on_node_failure != OnNodeFailure::kRequeue && !unasked))
     lab_.trace.Violate(absl::StrCat(
         "job ", job.id.value(), " starts from the beginning, and nobody said so (", job.restart_reason, ")"));
+}
+
+// A job that is held gets no nodes. One that was found with some had them before.
+void Checks::CheckHeld(const Event& event, const JobMoved& move) {
+  const bool goes_on =
+      (move.event == JobEvent::kPlace && !move.found) || move.event == JobEvent::kOrderResume;
+  if (goes_on && Find(event.job)->held)
+    lab_.trace.Violate(
+        absl::StrCat("job ", event.job.value(), " is held, and gets nodes (", ToString(move.event), ")"));
 }
 
 // An operator was wrong, and the job was started again beside it: it is to be ended when its node is back.

@@ -217,4 +217,53 @@ void World::AskSomething() {
   });
 }
 
+// Jobs are held, released, changed and started over. All of it is drawn from a source of its own.
+void World::DrawQueueVerbs(uint64_t seed) {
+  queue_random_ = Random(~seed * 29);
+  if (!trouble_.verbs || queue_random_.Chance(0.5)) return;
+  lab_.timeline.After(queue_random_.Between(5s, 40s), [this] { AskOfTheQueue(); });
+}
+
+void World::AskOfTheQueue() {
+  Random& random = queue_random_;
+  if (calm_) return;
+  lab_.timeline.After(random.Between(1s, 20s), [this] { AskOfTheQueue(); });
+  if (jobs_.empty()) return;
+  const JobId job = random.OneOf(jobs_);
+  const int what = random.Below(10);
+  const Caller& caller = random.Chance(0.3) ? kOperator : kUser;
+  const int priority = random.Between(-1, 3);
+  const Duration walltime = random.Chance(0.2) ? 0s : random.Between(10s, 300s);
+  controller_->Call([&](Engine& engine) {
+    absl::Status status;
+    switch (what) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        lab_.trace(caller.user, "hold ", job.value());
+        status = engine.Hold(caller, job);
+        break;
+      case 4:
+      case 5:
+        lab_.trace(caller.user, "release ", job.value());
+        status = engine.Release(caller, job);
+        break;
+      case 6:
+        lab_.trace(caller.user, "priority ", priority, " of ", job.value());
+        status = engine.Update(caller, job, {.priority = priority, .walltime = {}});
+        break;
+      case 7:
+        lab_.trace(caller.user, "walltime ", FormatDuration(walltime), " of ", job.value());
+        status = engine.Update(caller, job, {.priority = {}, .walltime = walltime});
+        break;
+      default:
+        lab_.trace(caller.user, "restart ", job.value(), ", though it may run");
+        checks_->OnUserRestart(job);
+        status = engine.Restart(caller, job, /*running=*/true);
+    }
+    if (!status.ok()) lab_.trace(caller.user, "is refused: ", std::string(status.message()));
+  });
+}
+
 }  // namespace siding::simulation

@@ -40,6 +40,7 @@ World::World(uint64_t seed, bool print) : lab_(seed, print) {
   DrawWrongLoss(seed);
   DrawRefusals(seed);
   DrawFullTier(seed);
+  DrawQueueVerbs(seed);
 }
 
 void World::MakeNodes() {
@@ -131,13 +132,14 @@ bool World::LacksImage(const CheckpointRecord& checkpoint) const {
   return there < std::ssize(checkpoint.nodes) - std::ssize(checkpoint.exited);
 }
 
-// What a user has frozen goes on when the user says so, and what has nothing to go on from starts again; and
-// operators see to nodes.
+// What is held is released, what a user has frozen goes on when the user says so, and what has nothing to go
+// on from starts again; and operators see to nodes.
 void World::ResumeFrozen() {
   const ClusterState& recorded = controller_->journal().state();
-  std::vector<JobId> frozen, stuck;
+  std::vector<JobId> frozen, stuck, held;
   std::vector<CheckpointId> missing;
   for (const auto& [id, job] : recorded.unfinished) {
+    if (job->held) held.push_back(id);
     if (job->state == JobState::kSuspended && job->displaced_by == JobId()) frozen.push_back(id);
     if (job->state != JobState::kParked) continue;
     const bool lacks_image = ResumptionOf(recorded, *job) == Resumption::kCheckpoint &&
@@ -148,6 +150,7 @@ void World::ResumeFrozen() {
       stuck.push_back(id);
   }
   controller_->Call([&](Engine& engine) {
+    for (JobId id : held) engine.Release(kOperator, id).IgnoreError();
     for (JobId id : frozen) engine.Resume(kOperator, id).IgnoreError();
     for (const CheckpointId& id : missing) engine.DeleteCheckpoint(kOperator, id).IgnoreError();
     for (JobId id : stuck) {

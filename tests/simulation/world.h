@@ -73,6 +73,8 @@ class World {
   JobSpec DrawSpec();
   void Submit(JobSpec spec, Duration start_within);
   void AskSomething();
+  void DrawQueueVerbs(uint64_t seed);
+  void AskOfTheQueue();
 
   // ---- faults.cc ----
   void DrawOdds();
@@ -105,6 +107,7 @@ class World {
   bool calm_ = false;
   bool rests_ = false;
   Time give_up_;
+  Random queue_random_{0};  // of what is asked of the queue
 };
 
 }  // namespace siding::simulation

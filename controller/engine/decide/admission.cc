@@ -119,7 +119,7 @@ absl::StatusOr<Engine::Submitted> Admission::Submit(const Caller& caller, JobSpe
     if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, clock_.Now());
     if (earliest) return absl::FailedPreconditionError(absl::StrCat("refused: ", RefusalText(plan)));
     const absl::Status refused = Refused(id, plan);
-    DropContents(spec);
+    DropAllButCommand(spec);
     recorder_.Record(id, RequestRefused{std::move(spec), ForTheRecord(std::move(plan)), request_key});
     return refused;
   }

@@ -156,7 +156,7 @@ bool Recovery::NeedsDecision(const JobRecord& job) const {
 
 bool Recovery::MustWait(const JobRecord& job) const {
   const std::optional<Time> until = HeldBackUntil(job.id);
-  return (until && clock_.Now() < *until) || NeedsDecision(job) || WaitsForNextRound(job) ||
+  return job.held || (until && clock_.Now() < *until) || NeedsDecision(job) || WaitsForNextRound(job) ||
          cluster_.HasLeftTasks(job);
 }
 

@@ -17,6 +17,17 @@ absl::Status NotInState(const JobRecord& job, const std::string& what) {
       absl::StrCat("job ", job.id.value(), " is ", ToString(job.state), ": ", what));
 }
 
+// Of a cluster manager's job; `slurm` is what its user says there, to Slurm.
+absl::Status ItsManagerDoes(const JobRecord& job, const std::string& slurm, const std::string& kubernetes) {
+  const std::string& manager = job.spec.cluster_manager;
+  return NotInState(job, absl::StrCat("it is ", manager, "'s: ",
+                                      manager == kKubernetes ? kubernetes : absl::StrCat("use ", slurm)));
+}
+
+std::string WalltimeText(Duration walltime) {
+  return walltime == Duration(0) ? "none" : FormatDuration(walltime);
+}
+
 }  // namespace
 
 bool Verbs::MaySee(const Caller& caller, const JobRecord& job) const {
@@ -64,6 +75,7 @@ absl::Status Verbs::Suspend(const JobRecord& job) {
 }
 
 absl::Status Verbs::Resume(const JobRecord& job) {
+  if (job.held) return NotInState(job, absl::StrCat("it ", WhoHolds(job), "; release it first"));
   if (job.state == JobState::kParked) return TryAgain(job);
   if (job.state != JobState::kSuspended) return NotInState(job, "only a suspended job can be resumed");
   if (RequestStillWants(state_, job.displaced_by)) {
@@ -153,15 +165,114 @@ absl::Status Verbs::Migrate(const JobRecord& job, std::vector<NodeId> nodes) {
   return absl::OkStatus();
 }
 
-absl::Status Verbs::Restart(const JobRecord& job, const std::string& by) {
-  if (!OwnershipOf(job.spec).siding_ends)
-    return NotInState(job, absl::StrCat("it is ", job.spec.cluster_manager, "'s, which can requeue it"));
+absl::Status Verbs::Restart(const JobRecord& job, const std::string& by, bool running) {
+  if (!OwnershipOf(job.spec).siding_ends || (running && !OwnershipOf(job.spec).siding_starts)) {
+    return ItsManagerDoes(job, absl::StrCat("scontrol requeue ", job.id.value()),
+                          "delete its pod, and its owner makes another one");
+  }
   if (job.state == JobState::kPending) return NotInState(job, "it starts from the beginning by itself");
-  if (job.state != JobState::kParked)
-    return NotInState(job, "only a parked job can be started from the beginning; vacate parks one that runs");
+  if (running && job.state != JobState::kParked) return EndToRestart(job, by);
+  if (job.state != JobState::kParked) {
+    return NotInState(job,
+                      "only a parked job can be started from the beginning; --running is for one that runs "
+                      "or is suspended");
+  }
   recovery_.TryAtOnce(job.id);
   recovery_.StartOver(job, absl::StrCat("asked for by ", by));
   return absl::OkStatus();
+}
+
+absl::Status Verbs::EndToRestart(const JobRecord& job, const std::string& by) {
+  if (job.state == JobState::kKilling && job.current.from_beginning) return absl::OkStatus();
+  if (job.state != JobState::kRunning && job.state != JobState::kSuspended)
+    return NotInState(job, "only a running, suspended or parked job can be started from the beginning");
+  if (!MayBeRestarted(job)) {
+    return NotInState(job,
+                      "it does not allow that (kill in --preemptible, or --on-node-failure=requeue); vacate "
+                      "parks it with its work saved, and restart then starts it from the beginning");
+  }
+  JobMoved move;
+  move.event = JobEvent::kOrderKill;
+  move.from_beginning = true;
+  move.reason = absl::StrCat("asked for by ", by);
+  recorder_.Move(job, std::move(move));
+  return absl::OkStatus();
+}
+
+absl::Status Verbs::Hold(const Caller& caller, const JobRecord& job) {
+  if (IsTerminal(job.state)) return NotInState(job, "it has ended");
+  if (!OwnershipOf(job.spec).siding_starts) {
+    return ItsManagerDoes(job, absl::StrCat("scontrol hold ", job.id.value()), "set spec.suspend of its Job");
+  }
+  if (!MayBeHeld(job)) {
+    return NotInState(job,
+                      "only a job that waits is held; suspend freezes one that runs, vacate takes it off its "
+                      "nodes");
+  }
+  // Others make way for it, and nobody would be served by that.
+  if (IsRequest(job))
+    return NotInState(job, "it has a deadline, and is not held; kill it, and submit it again");
+  const bool by_operator = caller.uid != job.spec.uid;
+  const bool is_held_so = job.held && (job.held->by_operator || !by_operator);
+  if (!is_held_so) recorder_.Record(job.id, JobHeld{true, by_operator, caller.user});
+  return absl::OkStatus();
+}
+
+absl::Status Verbs::Release(const Caller& caller, const JobRecord& job) {
+  if (!OwnershipOf(job.spec).siding_starts) {
+    return ItsManagerDoes(job, absl::StrCat("scontrol release ", job.id.value()),
+                          "unset spec.suspend of its Job");
+  }
+  if (!job.held) return NotInState(job, "it is not held");
+  if (job.held->by_operator && !caller.is_operator) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("job ", job.id.value(), " ", WhoHolds(job), ": only operators release it"));
+  }
+  recorder_.Record(job.id, JobHeld{false, job.held->by_operator, caller.user});
+  return absl::OkStatus();
+}
+
+absl::Status Verbs::Update(const Caller& caller, const JobRecord& job, const JobChange& change) {
+  if (IsTerminal(job.state)) return NotInState(job, "it has ended");
+  if (job.state == JobState::kKilling && job.current.for_good) return NotInState(job, "it is being ended");
+  if (!OwnershipOf(job.spec).siding_starts || !OwnershipOf(job.spec).siding_limits) {
+    return ItsManagerDoes(job, absl::StrCat("scontrol update JobId=", job.id.value()),
+                          "its priority and its time are its pod's");
+  }
+  JobUpdated update;
+  update.by = caller.user;
+  if (change.priority && *change.priority != job.spec.priority) {
+    SIDING_RETURN_IF_ERROR(MayRaisePriority(caller, job, *change.priority));
+    update.priority = change.priority;
+  }
+  if (change.walltime && *change.walltime != job.spec.walltime) {
+    SIDING_RETURN_IF_ERROR(MayChangeWalltime(caller, job, *change.walltime));
+    update.walltime = change.walltime;
+  }
+  if (update.priority || update.walltime) recorder_.Record(job.id, std::move(update));
+  return absl::OkStatus();
+}
+
+absl::Status Verbs::MayRaisePriority(const Caller& caller, const JobRecord& job, int priority) const {
+  if (caller.is_operator || policy_.users_raise_priority || priority < job.spec.priority)
+    return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "priority: expected at most ", job.spec.priority, ", what job ", job.id.value(), " has, got ", priority,
+      ": only operators raise it (the site's policy: users_raise_priority)"));
+}
+
+// What a job with a deadline was promised rests on its time, and so does what its user has left of a day's
+// node-hours.
+absl::Status Verbs::MayChangeWalltime(const Caller& caller, const JobRecord& job, Duration walltime) const {
+  if (job.preemptible_since) return NotInState(job, "its walltime is over, and it runs on as preemptible");
+  const Duration limit = job.spec.walltime;
+  const bool is_longer = limit > Duration(0) && (walltime == Duration(0) || walltime > limit);
+  const bool may_be_longer = job.state == JobState::kPending && !IsRequest(job);
+  if (!is_longer || may_be_longer || caller.is_operator) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("walltime: expected at most ", FormatDuration(limit), ", what job ", job.id.value(),
+                   " has, got ", WalltimeText(walltime), ": only operators give more to a job that ",
+                   IsRequest(job) ? "has a deadline" : "has started"));
 }
 
 absl::Status Verbs::Kill(const JobRecord& job, const std::string& by) {

@@ -42,14 +42,21 @@ class Verbs {
   absl::StatusOr<CheckpointId> Checkpoint(const JobRecord& job, Tier tier);
   absl::Status Vacate(const JobRecord& job, Tier tier);
   absl::Status Migrate(const JobRecord& job, std::vector<NodeId> nodes);
-  // A parked job starts from the beginning.
-  absl::Status Restart(const JobRecord& job, const std::string& by);
+  // From the beginning. `running`: also one that runs or is suspended.
+  absl::Status Restart(const JobRecord& job, const std::string& by, bool running);
+  // A job that waits, or is on its way off its nodes, gets none until it is released.
+  absl::Status Hold(const Caller& caller, const JobRecord& job);
+  absl::Status Release(const Caller& caller, const JobRecord& job);
+  absl::Status Update(const Caller& caller, const JobRecord& job, const JobChange& change);
   absl::Status Kill(const JobRecord& job, const std::string& by);
   absl::Status Cordon(const NodeId& node, bool cordoned);
   absl::Status DeleteCheckpoint(const CheckpointId& id);
 
  private:
   absl::Status TryAgain(const JobRecord& job);
+  absl::Status EndToRestart(const JobRecord& job, const std::string& by);
+  absl::Status MayRaisePriority(const Caller& caller, const JobRecord& job, int priority) const;
+  absl::Status MayChangeWalltime(const Caller& caller, const JobRecord& job, Duration walltime) const;
   absl::Status MayBeSavedTo(const JobRecord& job, Tier tier) const;
 
   const ClusterState& state_;

@@ -46,6 +46,8 @@ std::string WaitReasons::WhyWaits(const JobRecord& job) const {
 
 // Reasons of its own, which do not depend on free nodes.
 std::string WaitReasons::WhyNotYet(const JobRecord& job) const {
+  if (std::string who = WhoHolds(job); !who.empty())
+    return absl::StrCat(who, " (sidingctl release ", job.id.value(), ")");
   if (recovery_.NeedsDecision(job))
     return absl::StrCat("waits for somebody to say how it is to go on (sidingctl restart ", job.id.value(),
                         ")");
@@ -154,6 +156,8 @@ std::string WaitReasons::UntilWhoEnds(const Plan& plan) const {
 
 std::string WaitReasons::WhyHangs(const JobRecord& job) const {
   if (IsKnownFromQueueOnly(job)) return "";
+  if (std::string held = WhoHolds(job); !held.empty() && job.state == JobState::kSuspended)
+    return absl::StrCat(held, " (sidingctl release ", job.id.value(), ")");
   if (const std::string away = WhoIsAway(job); !away.empty()) return "waits for " + away;
   switch (job.state) {
     case JobState::kKilling:

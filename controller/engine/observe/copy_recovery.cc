@@ -47,7 +47,8 @@ void CopyRecovery::CatchUp(const v1::TaskReport& report) {
   JobMoved move;
   if (job.state == JobState::kKilling) {
     if (job.current.for_good) return;
-    const bool saved = ResumptionOf(state_, job) != Resumption::kBeginning || !MayStartOver(job);
+    const bool saved = !job.current.from_beginning &&
+                       (ResumptionOf(state_, job) != Resumption::kBeginning || !MayStartOver(job));
     move.event = saved ? JobEvent::kReleased : JobEvent::kRequeued;
     move.reason = kWhy;
     move.nodes = cluster_.WhereTasksMayLive(job);

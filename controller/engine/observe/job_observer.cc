@@ -387,11 +387,12 @@ bool JobObserver::ObserveKill(const JobRecord& job) {
   JobEvent event = JobEvent::kRequeued;
   if (for_good) {
     event = job.current.over_limit ? JobEvent::kFailed : JobEvent::kCancelled;
-  } else if (ResumptionOf(state_, job) != Resumption::kBeginning) {
+  } else if (!job.current.from_beginning && ResumptionOf(state_, job) != Resumption::kBeginning) {
     event = JobEvent::kReleased;
   }
   JobMoved move = Moved(event, job.current.reason);
-  const bool may_start_over = MayStartOverAfterLoss(job) || (!lost && MayStartOver(job));
+  const bool may_start_over =
+      job.current.from_beginning || MayStartOverAfterLoss(job) || (!lost && MayStartOver(job));
   if (event == JobEvent::kRequeued && !may_start_over) {
     // Its node has failed, or the image that it was to continue from was found damaged meanwhile.
     move.event = event = JobEvent::kReleased;

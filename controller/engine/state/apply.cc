@@ -176,6 +176,21 @@ class Applier {
     if (job->spec.methods.empty()) job->spec.methods = {Method::kSuspend, Method::kCheckpoint, Method::kKill};
   }
 
+  void operator()(const JobHeld& e) {
+    JobRecord* job = Find();
+    if (job != nullptr) job->held = e.held ? std::optional(e) : std::nullopt;
+  }
+
+  void operator()(const JobUpdated& e) {
+    JobRecord* job = Find();
+    if (job == nullptr) return;
+    if (e.priority) job->spec.priority = *e.priority;
+    if (!e.walltime) return;
+    job->spec.walltime = *e.walltime;
+    // Others are planned by it: see FromProto() of a spec.
+    if (job->spec.kind == JobKind::kOnDemand) job->spec.hold = *e.walltime;
+  }
+
   void operator()(const Noted& e) {
     JobRecord* job = Find();
     if (job != nullptr && e.rank >= 0) ++job->notes[e.rank];
@@ -211,6 +226,8 @@ class Applier {
     job.state = *next;
     job.state_since = event_.at;
     job.reason = e.reason;
+    // It was leaving its nodes and stays, or has been found there: what runs is not held.
+    if (*next == JobState::kRunning) job.held.reset();
     if (IsTerminal(*next)) End(job, e);
     CountWalltime(job);
   }
@@ -399,7 +416,10 @@ class Applier {
         }
         [[fallthrough]];
       case JobEvent::kRequeued:
-        if (e.event == JobEvent::kRequeued) CountPreemption(job);
+        if (e.event == JobEvent::kRequeued) {
+          CountPreemption(job);
+          job.restarts += job.current.from_beginning;
+        }
         FallBack(job, e);
         BackToTheStart(job, event_.at, e.reason);
         break;
@@ -495,7 +515,7 @@ class Applier {
 
   // A cluster manager may start its jobs again.
   static void DropOwnContents(JobSpec& spec) {
-    if (spec.cluster_manager.empty()) DropContents(spec);
+    if (spec.cluster_manager.empty()) DropAllButCommand(spec);
   }
 
   void End(JobRecord& job, const JobMoved& e) {
@@ -505,6 +525,7 @@ class Applier {
     DropOwnContents(job.spec);
     job.exit_code = ExitCodeOf(e);
     job.displaced_by = JobId();
+    job.held.reset();
     LeaveNodes(job);
   }
 

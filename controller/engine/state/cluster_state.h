@@ -82,6 +82,7 @@ struct JobRecord {
   Duration ran{0}, saved_ran{0};
   std::optional<Time> runs_since;
   std::string reason;
+  std::optional<JobHeld> held;  // it gets no nodes; see there
 
   // The order under way (kSuspending .. kKilling), as recorded with it.
   JobMoved current;

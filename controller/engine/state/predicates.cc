@@ -199,6 +199,21 @@ bool MayStartOverAfterLoss(const JobRecord& job) {
   return false;
 }
 
+bool MayBeRestarted(const JobRecord& job) {
+  return job.spec.methods.Has(Method::kKill) || MayStartOverAfterLoss(job);
+}
+
+bool MayBeHeld(const JobRecord& job) {
+  if (!HoldsNodes(job.state) || job.state == JobState::kSuspended) return true;
+  return (IsReleasing(job) || job.in_ram) && !job.current.for_good;
+}
+
+std::string WhoHolds(const JobRecord& job) {
+  if (!job.held) return "";
+  return job.held->by_operator ? absl::StrCat("is held by an operator, ", job.held->by)
+                               : "is held by its user";
+}
+
 std::string HowToStartOver(const JobRecord& job) {
   return absl::StrCat(
       "; nothing is left to go on from, and it does not start over by itself (--on-node-failure): to start "

@@ -74,6 +74,12 @@ Duration NoticeOf(const JobRecord& job);
 bool MayStartOver(const JobRecord& job);
 // The same where what it had done is lost, its node having failed or its images being damaged.
 bool MayStartOverAfterLoss(const JobRecord& job);
+// Somebody may ask for it while it runs: its user allows kill, or would have it start over after a loss.
+bool MayBeRestarted(const JobRecord& job);
+// It has no nodes that it would lose by being held, or is on its way off them.
+bool MayBeHeld(const JobRecord& job);
+// "is held by its user"; empty: it is not.
+std::string WhoHolds(const JobRecord& job);
 // For a job that may not: what its user can do.
 std::string HowToStartOver(const JobRecord& job);
 // The request that a job made way for still needs the nodes.

@@ -23,8 +23,8 @@ std::string Text(const JobMoved& move) {
   return absl::StrCat(EncodeEventBody(Event{0, {}, {}, move}), " target ", IdsText(move.target),
                       " keep-running ", move.keep_running, " through-ram ", move.through_ram, " for-good ",
                       move.for_good, " without-save ", move.without_save, " found ", move.found, " notice ",
-                      move.notice.count(), " request ", move.request.value(), " over-limit ",
-                      move.over_limit);
+                      move.notice.count(), " request ", move.request.value(), " over-limit ", move.over_limit,
+                      " from-beginning ", move.from_beginning);
 }
 std::string Text(const Plan& plan) {
   std::string text = EncodeEventBody(Event{0, {}, {}, RequestPlanned{plan}});
@@ -54,6 +54,7 @@ void Add(std::string& text, const JobRecord& job) {
   for (const auto& [method, at] : job.methods_back_at) line("back ", ToString(method), " ", ToMicros(at));
   line("checkpoints ", IdsText(job.checkpoints), " ordered ", IdsText(job.ordered), " reason ", job.reason);
   line("current ", Text(job.current));
+  if (job.held) line("held by ", job.held->by, job.held->by_operator ? ", operator" : "");
   for (const Plan& plan : job.plans) line("plan ", Text(plan));
 }
 

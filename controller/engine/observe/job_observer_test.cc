@@ -570,5 +570,29 @@ TEST_F(Mishaps, AJobThatMadeWayAndCannotGoOnTriesAgainLater) {
   EXPECT_EQ(State(job), JobState::kRunning);
 }
 
+// ---- A script that ends well although the kernel has ended one of its children. ----
+
+TEST_F(Mishaps, AJobOfWhichAProcessWasKilledForMemoryHasFailedWhateverItsScriptSays) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  cluster_.Exit(job, 0, 0, 1);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kFailed);
+  EXPECT_EQ(Job(job).exit_code, 128 + 9);
+  EXPECT_EQ(Job(job).reason,
+            "rank 0 on a was out of memory: the kernel ended 1 process of it, as the node had none left");
+}
+
+TEST_F(Mishaps, AnExitCodeOfItsOwnIsKept) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  cluster_.Exit(job, 0, 3, 2);
+  Settle();
+  EXPECT_EQ(Job(job).exit_code, 3);
+  EXPECT_THAT(Job(job).reason, testing::HasSubstr("the kernel ended 2 processes of it"));
+}
+
 }  // namespace
 }  // namespace siding

@@ -37,8 +37,10 @@ std::string WaitReasons::WhyWaits(const JobRecord& job) const {
   if (IsTerminal(job.state)) return "";
   if (HoldsNodes(job.state)) return WhyHangs(job);
   if (!OwnershipOf(job.spec).siding_starts) {
+    const std::string queue = absl::StrCat("waits in the queue of ", job.spec.cluster_manager);
+    if (const std::string where = OnlyWhere(job); !where.empty()) return absl::StrCat(queue, " for ", where);
     const std::string why = WaitsForItsNodes(job) ? job.plans.back().refusal : "";
-    return absl::StrCat("waits in the queue of ", job.spec.cluster_manager, why.empty() ? "" : ": ", why);
+    return absl::StrCat(queue, why.empty() ? "" : ": ", why);
   }
   if (std::string why = WhyNotYet(job); !why.empty()) return why;
   return IsRequest(job) ? WhyRequestWaits(job) : WhyInQueue(job);
@@ -63,15 +65,19 @@ std::string WaitReasons::WhyNotYet(const JobRecord& job) const {
   return "";
 }
 
+// The nodes that it waits for whatever is idle beside them, with why. Empty: any will do.
+std::string WaitReasons::OnlyWhere(const JobRecord& job) const {
+  const std::vector<NodeId> tied = batch_.TiedTo(job);
+  if (tied.empty()) return "";
+  const bool moves = !cluster_.TargetOf(job).empty();
+  return absl::StrCat(Names(tied), moves ? ", where it is to be moved to" : ": its image is there alone",
+                      WhatIsFaulty(tied));
+}
+
 // What PlaceWaiting() has found.
 std::string WaitReasons::WhyInQueue(const JobRecord& job) const {
   const JobSpec& spec = job.spec;
-  if (const std::vector<NodeId> tied = batch_.TiedTo(job); !tied.empty()) {
-    const bool moves = !cluster_.TargetOf(job).empty();
-    return absl::StrCat("waits for ", Names(tied),
-                        moves ? ", where it is to be moved to" : ", where its image lies",
-                        WhatIsFaulty(tied));
-  }
+  if (const std::string where = OnlyWhere(job); !where.empty()) return absl::StrCat("waits for ", where);
   int usable = 0;
   for (const auto& [node, account] : accounts_.Accounts()) usable += account.capacity.Covers(spec.per_node);
   if (usable < spec.nodes) {

@@ -30,6 +30,7 @@ class WaitReasons {
 
  private:
   std::string WhyNotYet(const JobRecord& job) const;
+  std::string OnlyWhere(const JobRecord& job) const;
   std::string WhyInQueue(const JobRecord& job) const;
   std::string WhyRequestWaits(const JobRecord& job) const;
   std::string UntilWhoEnds(const Plan& plan) const;

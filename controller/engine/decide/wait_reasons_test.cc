@@ -109,7 +109,7 @@ TEST_F(WaitsTest, AJobMayWaitForTheNodesWhereItsImageLies) {
   ASSERT_TRUE(engine_->Cordon(kRoot, node, true).ok());
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kLocal).ok());
   Settle();
-  EXPECT_EQ(Why(job), absl::StrCat("waits for node ", node.value(), ", where its image lies"));
+  EXPECT_EQ(Why(job), absl::StrCat("waits for node ", node.value(), ": its image is there alone"));
 }
 
 TEST_F(WaitsTest, NodesThatThePolicyKeepsFreeAreNamed) {

@@ -32,6 +32,7 @@ class WaitReasons {
   std::string WhyNotYet(const JobRecord& job) const;
   std::string OnlyWhere(const JobRecord& job) const;
   std::string WhyInQueue(const JobRecord& job) const;
+  std::string WhatIsFree(const JobSpec& spec) const;
   std::string WhyRequestWaits(const JobRecord& job) const;
   std::string UntilWhoEnds(const Plan& plan) const;
   std::string WhyHangs(const JobRecord& job) const;

@@ -594,5 +594,21 @@ TEST_F(Mishaps, AnExitCodeOfItsOwnIsKept) {
   EXPECT_THAT(Job(job).reason, testing::HasSubstr("the kernel ended 2 processes of it"));
 }
 
+// ---- A job that ran, and whose processes are gone: nothing was restored. ----
+
+TEST_F(Mishaps, AJobThatRanIsNotSaidToHaveFailedToBeRestored) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  cluster_.Vanish(job);
+  Settle();
+  std::vector<std::string> kinds;
+  for (const Event& event : engine_->EventsAfter(0, 1000, Duration(0))) kinds.push_back(KindOf(event));
+  EXPECT_THAT(kinds, testing::Contains("interrupted"));
+  EXPECT_THAT(kinds, testing::Not(testing::Contains("restore-failed")));
+}
+
 }  // namespace
 }  // namespace siding

@@ -49,6 +49,29 @@ TEST_F(ProgramTest, BadValuesAreNamedBeforeAnythingIsSent) {
   EXPECT_TRUE(service_.submitted.command().empty());
 }
 
+TEST_F(ProgramTest, WhoAskedForJsonReadsWhatIsRefused) {
+  service_.answer = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "request 7 is refused: \"none\"");
+  EXPECT_EQ(Run({"--json", "submit", "--start-by", "+60s", "--", "x"}), 1);
+  EXPECT_EQ(nlohmann::json::parse(out_), (nlohmann::json{{"status", "failed_precondition"},
+                                                         {"reason", "request 7 is refused: \"none\""}}));
+  EXPECT_THAT(err_, HasSubstr("request 7 is refused"));
+  EXPECT_EQ(Run({"submit", "--start-by", "+60s", "--", "x", "--json"}), 1);  // the program's own
+  EXPECT_EQ(out_, "");
+}
+
+TEST_F(ProgramTest, AndWhatIsNoCommandLine) {
+  for (const std::vector<const char*>& arguments :
+       std::vector<std::vector<const char*>>{{"submit", "--json", "--walltime", "soon", "--", "x"},
+                                             {"submit", "--nodes", "x", "--json"},
+                                             {"--json", "sumbit"}}) {
+    EXPECT_EQ(Run(arguments), 2);
+    const auto said = nlohmann::json::parse(out_, nullptr, false);
+    ASSERT_TRUE(said.is_object()) << out_;
+    EXPECT_EQ(said["status"], "invalid_argument");
+    EXPECT_NE(said["reason"], "");
+  }
+}
+
 TEST_F(ProgramTest, AWalltimeIsForEveryJob) {
   EXPECT_EQ(Run({"submit", "--walltime", "20m", "--", "x"}), 0);
   EXPECT_EQ(service_.submitted.walltime_us(), 1'200'000'000);

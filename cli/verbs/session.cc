@@ -4,12 +4,15 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "cli/verbs/verbs.h"
 #include "common/clock.h"
 #include "common/status.h"
+#include "common/utf8.h"
 
 namespace siding::cli {
 namespace {
@@ -61,6 +64,12 @@ void Session::Done(const std::string& text) const {
   } else {
     std::cout << text << std::endl;
   }
+}
+
+void Session::PrintFailure(const absl::Status& status) {
+  std::cout << nlohmann::json{{"status", absl::AsciiStrToLower(absl::StatusCodeToString(status.code()))},
+                              {"reason", ToUtf8(std::string(status.message()))}}
+            << std::endl;
 }
 
 absl::StatusOr<v1::Job> Follow(Session& session, int64_t id,

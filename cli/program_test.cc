@@ -72,6 +72,27 @@ TEST_F(ProgramTest, AndWhatIsNoCommandLine) {
   }
 }
 
+TEST_F(ProgramTest, JsonSpellsMethodsAsTextDoes) {
+  service_.job.add_methods(v1::SUSPEND);
+  service_.job.mutable_spec()->add_methods(v1::CHECKPOINT);
+  service_.job.mutable_spec()->set_gpu_collectives(v1::AS_IS);
+  EXPECT_EQ(Run({"jobs", "--json", "5"}), 0);
+  const auto job = nlohmann::json::parse(out_)["jobs"][0];
+  EXPECT_EQ(job["id"], "5");
+  EXPECT_EQ(job["methods"], nlohmann::json{"suspend"});
+  EXPECT_EQ(job["spec"]["methods"], nlohmann::json{"checkpoint"});
+  EXPECT_EQ(job["spec"]["gpu_collectives"], "as-is");
+  EXPECT_EQ(job["spec"]["on_node_failure"], "");
+}
+
+TEST_F(ProgramTest, JsonHasOneNameForTheWalltime) {
+  service_.job.mutable_spec()->set_hold_us(9);
+  EXPECT_EQ(Run({"jobs", "--json", "5"}), 0);
+  const auto spec = nlohmann::json::parse(out_)["jobs"][0]["spec"];
+  EXPECT_EQ(spec["walltime_us"], "9");
+  EXPECT_FALSE(spec.contains("hold_us"));
+}
+
 TEST_F(ProgramTest, AWalltimeIsForEveryJob) {
   EXPECT_EQ(Run({"submit", "--walltime", "20m", "--", "x"}), 0);
   EXPECT_EQ(service_.submitted.walltime_us(), 1'200'000'000);

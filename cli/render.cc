@@ -203,6 +203,9 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
                                     [](const v1::Node& node) { return !node.fence_problem().empty(); });
   const bool faulty = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
                                   [](const v1::Node& node) { return !node.fault().empty(); });
+  const bool strays = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
+                                  [](const v1::Node& node) { return node.strays_size() > 0; });
+  if (strays) rows[0].push_back("STRAYS");
   if (unfenced) rows[0].push_back("FENCE");
   if (faulty) rows[0].push_back("FAULT");
   if (gpus) rows[0].insert(rows[0].begin() + 4, {"GPU DRAIN", "GPU REFILL"});
@@ -219,6 +222,7 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
                     node.jobs().empty() ? "-" : absl::StrJoin(node.jobs(), ","),
                     node.suspended_jobs().empty() ? "-" : absl::StrJoin(node.suspended_jobs(), ","),
                     node.criu_problem().empty() ? node.criu() : node.criu_problem()});
+    if (strays) rows.back().push_back(Nodes(node.strays()));
     if (unfenced) rows.back().push_back(node.fence_problem().empty() ? "yes" : node.fence_problem());
     if (faulty) rows.back().push_back(node.fault().empty() ? "-" : node.fault());
     if (!gpus) continue;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "controller/engine/state/predicates.h"
 #include "controller/wire/wire.h"
 
 namespace siding {
@@ -106,6 +107,14 @@ std::map<NodeId, const ObservedNode*> AllNodes(const ClusterState& state) {
   return nodes;
 }
 
+void AddStrays(const ClusterState& state, const NodeId& node, v1::Node& view) {
+  const auto tasks = state.observed_tasks.find(node);
+  if (tasks == state.observed_tasks.end()) return;
+  for (const auto& [id, task] : tasks->second) {
+    if (IsStray(state, id, task.report)) view.add_strays(ToString(id));
+  }
+}
+
 void AddJobs(const ClusterState& state, const NodeId& node, v1::Node& view) {
   Resources used{0, Bytes{0}, 0};
   JobId last;
@@ -187,6 +196,7 @@ v1::ListNodesResponse ShowNodes(const ClusterState& state) {
     v1::Node& view = *nodes.add_nodes();
     view = ShowNode(state, id, *observed);
     AddJobs(state, id, view);
+    AddStrays(state, id, view);
   }
   return nodes;
 }

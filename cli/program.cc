@@ -1,5 +1,7 @@
 #include "cli/program.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
@@ -11,7 +13,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/verbs/verbs.h"
+#include "common/clock.h"
+#include "common/expiry.h"
+#include "common/files.h"
 #include "common/logging.h"
+#include "common/tls/certificates.h"
 #include "common/utf8.h"
 
 namespace siding::cli {
@@ -131,6 +137,18 @@ int UsageError(const CLI::App& app, const std::string& what, bool json) {
   return kUsage;
 }
 
+// Once for all connections of this run. Scripts are told of what is to be done at once; people earlier.
+void TellOfExpiry(const Connection& connection) {
+  const auto text = connection.tls.certificate.empty() ? "" : ReadFile(connection.tls.certificate);
+  const auto ends = text.ok() ? EndOfValidity(*text) : text.status();
+  if (!ends.ok()) return;  // whoever connects with it says more
+  const Time now = SystemClock().Now();
+  const Expiry least = isatty(STDERR_FILENO) == 1 ? Expiry::kWithinAMonth : Expiry::kWithinAWeek;
+  if (HowNear(*ends, now) >= least)
+    std::cerr << "sidingctl: your certificate " << connection.tls.certificate << " " << ExpiryText(*ends, now)
+              << ": renew it\n";
+}
+
 }  // namespace
 
 int Run(int argc, const char* const* argv) {
@@ -171,6 +189,7 @@ int Run(int argc, const char* const* argv) {
     return UsageError(app, without_value.empty() ? error.what() : without_value + ": " + NoValue(""), json);
   }
   if (!without_value.empty()) return UsageError(app, without_value + ": " + NoValue(""), json);
+  TellOfExpiry(session.connection);
   absl::StatusOr<int> result = session.run();
   std::cout.flush();
   if (result.ok() && !std::cout) result = absl::DataLossError("its output could not be written");

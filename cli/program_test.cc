@@ -6,6 +6,8 @@
 #include <string>
 
 #include "cli/program_fixture.h"
+#include "common/clock.h"
+#include "common/tls/authority.h"
 #include "gmock/gmock.h"
 
 namespace siding::cli {
@@ -69,6 +71,19 @@ TEST_F(ProgramTest, AndWhatIsNoCommandLine) {
     ASSERT_TRUE(said.is_object()) << out_;
     EXPECT_EQ(said["status"], "invalid_argument");
     EXPECT_NE(said["reason"], "");
+  }
+}
+
+TEST_F(ProgramTest, AnOwnCertificateThatIsAboutToExpireIsSaid) {
+  const Time now = SystemClock().Now();
+  const auto authority = MakeAuthority(std::chrono::hours(24 * 365), now);
+  const std::string file = folder_ + "/ada.pem";
+  for (const auto& [days, said] : {std::pair{6, true}, std::pair{40, false}}) {
+    const auto issued =
+        IssueFor({CertificateName::Kind::kUser, "ada"}, *authority, std::chrono::hours(24 * days), now);
+    std::ofstream(file) << issued->certificate;
+    EXPECT_EQ(Run({"--certificate", file.c_str(), "jobs"}), 0);
+    EXPECT_EQ(err_.find("your certificate " + file + " expires in ") != std::string::npos, said) << err_;
   }
 }
 

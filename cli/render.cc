@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/expiry.h"
 #include "common/logging.h"
 
 namespace siding::cli {
@@ -82,6 +83,11 @@ std::string Shortened(const std::string& text) {
 
 // In a column of that name.
 std::string Since(Duration d) { return d < std::chrono::seconds(1) ? "now" : FormatDuration(d); }
+
+// Empty: it does not expire soon, or there is none.
+std::string CertificateText(const v1::Node& node, const Style& style) {
+  return node.certificate_ends_us() == 0 ? "" : ExpiryText(FromMicros(node.certificate_ends_us()), style.now);
+}
 
 }  // namespace
 
@@ -205,6 +211,10 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
                                   [](const v1::Node& node) { return !node.fault().empty(); });
   const bool strays = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
                                   [](const v1::Node& node) { return node.strays_size() > 0; });
+  const bool expires = std::any_of(nodes.nodes().begin(), nodes.nodes().end(), [&](const v1::Node& node) {
+    return !CertificateText(node, style).empty();
+  });
+  if (expires) rows[0].push_back("CERTIFICATE");
   if (strays) rows[0].push_back("STRAYS");
   if (unfenced) rows[0].push_back("FENCE");
   if (faulty) rows[0].push_back("FAULT");
@@ -222,6 +232,10 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
                     node.jobs().empty() ? "-" : absl::StrJoin(node.jobs(), ","),
                     node.suspended_jobs().empty() ? "-" : absl::StrJoin(node.suspended_jobs(), ","),
                     node.criu_problem().empty() ? node.criu() : node.criu_problem()});
+    if (expires) {
+      const std::string text = CertificateText(node, style);
+      rows.back().push_back(text.empty() ? "-" : text);
+    }
     if (strays) rows.back().push_back(Nodes(node.strays()));
     if (unfenced) rows.back().push_back(node.fence_problem().empty() ? "yes" : node.fence_problem());
     if (faulty) rows.back().push_back(node.fault().empty() ? "-" : node.fault());

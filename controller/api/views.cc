@@ -92,6 +92,7 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
   view.set_fence_problem(observed.hello.fence_problem());
   for (const v1::Gpu& gpu : observed.hello.gpus()) view.add_gpu_names(gpu.name());
   view.set_last_heard_us(ToMicros(observed.last_heard));
+  view.set_certificate_ends_us(observed.heartbeat.certificate_ends_us());
   return view;
 }
 

@@ -108,6 +108,7 @@ absl::Status Check(const v1::Heartbeat& heartbeat) {
   SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.local()), "local"));
   SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.shared()), "shared"));
   SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.gpu()), "gpu"));
+  SIDING_RETURN_IF_ERROR(CheckTime("certificate_ends", heartbeat.certificate_ends_us()));
   for (const v1::DamagedImage& image : heartbeat.damaged()) {
     SIDING_RETURN_IF_ERROR(Within("damaged: rank", image.rank(), 0, std::numeric_limits<int32_t>::max()));
   }

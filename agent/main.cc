@@ -231,6 +231,7 @@ int Main(int argc, char** argv) {
   if (!seen_epoch.ok()) return fail(seen_epoch.status());
   link_options->accept = [&seen_epoch](int64_t epoch) { return seen_epoch->Accept(epoch); };
 
+  options.certificate = tls.certificate;
   const sigset_t stop_signals = BlockStopSignals();
 
   Link link(std::move(*link_options));

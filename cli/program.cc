@@ -1,16 +1,23 @@
 #include "cli/program.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <numeric>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/verbs/verbs.h"
+#include "common/clock.h"
+#include "common/expiry.h"
+#include "common/files.h"
 #include "common/logging.h"
+#include "common/tls/certificates.h"
 #include "common/utf8.h"
 
 namespace siding::cli {
@@ -115,12 +122,31 @@ std::string NoVerb(const CLI::App& app) {
   return absl::StrCat("expected a verb, such as ", example);
 }
 
-int UsageError(const CLI::App& app, const std::string& what) {
+// The parser may fail before it comes to this option.
+bool AsksForJson(int argc, const char* const* argv) {
+  const auto* const end = std::find(argv + 1, argv + argc, std::string_view("--"));
+  return std::find(argv + 1, end, std::string_view("--json")) != end;
+}
+
+int UsageError(const CLI::App& app, const std::string& what, bool json) {
+  if (json) Session::PrintFailure(absl::InvalidArgumentError(what));
   const std::vector<CLI::App*> verbs = app.get_subcommands();
   const std::string verb = verbs.empty() ? "" : verbs[0]->get_name();
   std::cerr << "sidingctl: " << (verb.empty() ? "" : verb + ": ") << ForTheTerminal(what) << "\n'sidingctl "
             << (verb.empty() ? "" : verb + " ") << "--help' says what is expected\n";
   return kUsage;
+}
+
+// Once for all connections of this run. Scripts are told of what is to be done at once; people earlier.
+void TellOfExpiry(const Connection& connection) {
+  const auto text = connection.tls.certificate.empty() ? "" : ReadFile(connection.tls.certificate);
+  const auto ends = text.ok() ? EndOfValidity(*text) : text.status();
+  if (!ends.ok()) return;  // whoever connects with it says more
+  const Time now = SystemClock().Now();
+  const Expiry least = isatty(STDERR_FILENO) == 1 ? Expiry::kWithinAMonth : Expiry::kWithinAWeek;
+  if (HowNear(*ends, now) >= least)
+    std::cerr << "sidingctl: your certificate " << connection.tls.certificate << " " << ExpiryText(*ends, now)
+              << ": renew it\n";
 }
 
 }  // namespace
@@ -152,21 +178,24 @@ int Run(int argc, const char* const* argv) {
   AddCompletion(app, session);
   RefuseEmptyValues(app);
   const std::string without_value = OptionWithoutValue(argc, argv);
+  const bool json = AsksForJson(argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::RequiredError& error) {
     const bool verb = std::string(error.what()).find("subcommand") != std::string::npos;
-    return UsageError(app, verb ? NoVerb(app) : error.what());
+    return UsageError(app, verb ? NoVerb(app) : error.what(), json);
   } catch (const CLI::ParseError& error) {
-    return UsageError(app, without_value.empty() ? error.what() : without_value + ": " + NoValue(""));
+    return UsageError(app, without_value.empty() ? error.what() : without_value + ": " + NoValue(""), json);
   }
-  if (!without_value.empty()) return UsageError(app, without_value + ": " + NoValue(""));
+  if (!without_value.empty()) return UsageError(app, without_value + ": " + NoValue(""), json);
+  TellOfExpiry(session.connection);
   absl::StatusOr<int> result = session.run();
   std::cout.flush();
   if (result.ok() && !std::cout) result = absl::DataLossError("its output could not be written");
   if (result.ok()) return *result;
+  if (session.json) Session::PrintFailure(result.status());
   std::cerr << "sidingctl: " << app.get_subcommands()[0]->get_name() << ": "
             << ForTheTerminal(std::string(result.status().message())) << "\n";
   if (absl::IsInvalidArgument(result.status())) return kUsage;

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "cli/program_fixture.h"
+#include "common/clock.h"
+#include "common/tls/authority.h"
 #include "gmock/gmock.h"
 
 namespace siding::cli {
@@ -47,6 +49,63 @@ TEST_F(ProgramTest, BadValuesAreNamedBeforeAnythingIsSent) {
   EXPECT_EQ(Run({"submit", "--walltime", "soon", "--", "x"}), 2);
   EXPECT_THAT(err_, HasSubstr("--walltime"));
   EXPECT_TRUE(service_.submitted.command().empty());
+}
+
+TEST_F(ProgramTest, WhoAskedForJsonReadsWhatIsRefused) {
+  service_.answer = grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "request 7 is refused: \"none\"");
+  EXPECT_EQ(Run({"--json", "submit", "--start-by", "+60s", "--", "x"}), 1);
+  EXPECT_EQ(nlohmann::json::parse(out_), (nlohmann::json{{"status", "failed_precondition"},
+                                                         {"reason", "request 7 is refused: \"none\""}}));
+  EXPECT_THAT(err_, HasSubstr("request 7 is refused"));
+  EXPECT_EQ(Run({"submit", "--start-by", "+60s", "--", "x", "--json"}), 1);  // the program's own
+  EXPECT_EQ(out_, "");
+}
+
+TEST_F(ProgramTest, AndWhatIsNoCommandLine) {
+  for (const std::vector<const char*>& arguments :
+       std::vector<std::vector<const char*>>{{"submit", "--json", "--walltime", "soon", "--", "x"},
+                                             {"submit", "--nodes", "x", "--json"},
+                                             {"--json", "sumbit"}}) {
+    EXPECT_EQ(Run(arguments), 2);
+    const auto said = nlohmann::json::parse(out_, nullptr, false);
+    ASSERT_TRUE(said.is_object()) << out_;
+    EXPECT_EQ(said["status"], "invalid_argument");
+    EXPECT_NE(said["reason"], "");
+  }
+}
+
+TEST_F(ProgramTest, AnOwnCertificateThatIsAboutToExpireIsSaid) {
+  const Time now = SystemClock().Now();
+  const auto authority = MakeAuthority(std::chrono::hours(24 * 365), now);
+  const std::string file = folder_ + "/ada.pem";
+  for (const auto& [days, said] : {std::pair{6, true}, std::pair{40, false}}) {
+    const auto issued =
+        IssueFor({CertificateName::Kind::kUser, "ada"}, *authority, std::chrono::hours(24 * days), now);
+    std::ofstream(file) << issued->certificate;
+    EXPECT_EQ(Run({"--certificate", file.c_str(), "jobs"}), 0);
+    EXPECT_EQ(err_.find("your certificate " + file + " expires in ") != std::string::npos, said) << err_;
+  }
+}
+
+TEST_F(ProgramTest, JsonSpellsMethodsAsTextDoes) {
+  service_.job.add_methods(v1::SUSPEND);
+  service_.job.mutable_spec()->add_methods(v1::CHECKPOINT);
+  service_.job.mutable_spec()->set_gpu_collectives(v1::AS_IS);
+  EXPECT_EQ(Run({"jobs", "--json", "5"}), 0);
+  const auto job = nlohmann::json::parse(out_)["jobs"][0];
+  EXPECT_EQ(job["id"], "5");
+  EXPECT_EQ(job["methods"], nlohmann::json{"suspend"});
+  EXPECT_EQ(job["spec"]["methods"], nlohmann::json{"checkpoint"});
+  EXPECT_EQ(job["spec"]["gpu_collectives"], "as-is");
+  EXPECT_EQ(job["spec"]["on_node_failure"], "");
+}
+
+TEST_F(ProgramTest, JsonHasOneNameForTheWalltime) {
+  service_.job.mutable_spec()->set_hold_us(9);
+  EXPECT_EQ(Run({"jobs", "--json", "5"}), 0);
+  const auto spec = nlohmann::json::parse(out_)["jobs"][0]["spec"];
+  EXPECT_EQ(spec["walltime_us"], "9");
+  EXPECT_FALSE(spec.contains("hold_us"));
 }
 
 TEST_F(ProgramTest, AWalltimeIsForEveryJob) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/expiry.h"
 #include "common/logging.h"
 
 namespace siding::cli {
@@ -93,6 +94,11 @@ std::string ForAShell(const std::string& word) {
 
 // In a column of that name.
 std::string Since(Duration d) { return d < std::chrono::seconds(1) ? "now" : FormatDuration(d); }
+
+// Empty: it does not expire soon, or there is none.
+std::string CertificateText(const v1::Node& node, const Style& style) {
+  return node.certificate_ends_us() == 0 ? "" : ExpiryText(FromMicros(node.certificate_ends_us()), style.now);
+}
 
 }  // namespace
 
@@ -233,6 +239,13 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
                                     [](const v1::Node& node) { return !node.fence_problem().empty(); });
   const bool faulty = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
                                   [](const v1::Node& node) { return !node.fault().empty(); });
+  const bool strays = std::any_of(nodes.nodes().begin(), nodes.nodes().end(),
+                                  [](const v1::Node& node) { return node.strays_size() > 0; });
+  const bool expires = std::any_of(nodes.nodes().begin(), nodes.nodes().end(), [&](const v1::Node& node) {
+    return !CertificateText(node, style).empty();
+  });
+  if (expires) rows[0].push_back("CERTIFICATE");
+  if (strays) rows[0].push_back("STRAYS");
   if (unfenced) rows[0].push_back("FENCE");
   if (faulty) rows[0].push_back("FAULT");
   if (gpus) rows[0].insert(rows[0].begin() + 4, {"GPU DRAIN", "GPU REFILL"});
@@ -249,6 +262,11 @@ std::string NodesTable(const v1::ListNodesResponse& nodes, const Style& style) {
                     node.jobs().empty() ? "-" : absl::StrJoin(node.jobs(), ","),
                     node.suspended_jobs().empty() ? "-" : absl::StrJoin(node.suspended_jobs(), ","),
                     node.criu_problem().empty() ? node.criu() : node.criu_problem()});
+    if (expires) {
+      const std::string text = CertificateText(node, style);
+      rows.back().push_back(text.empty() ? "-" : text);
+    }
+    if (strays) rows.back().push_back(Nodes(node.strays()));
     if (unfenced) rows.back().push_back(node.fence_problem().empty() ? "yes" : node.fence_problem());
     if (faulty) rows.back().push_back(node.fault().empty() ? "-" : node.fault());
     if (!gpus) continue;

@@ -101,6 +101,15 @@ TEST(Nodes, AFaultyOneSaysWhy) {
               AllOf(HasSubstr("FAULT\n"), HasSubstr("n1    faulty"),
                     HasSubstr("its state folder cannot be written\n"), HasSubstr("-\n")));
 }
+TEST(NodesTable, HasAColumnForStraysOnlyWhereThereAreSome) {
+  v1::ListNodesResponse nodes;
+  nodes.add_nodes()->set_name("n1");
+  EXPECT_THAT(NodesTable(nodes, kPlain), Not(HasSubstr("STRAYS")));
+  nodes.mutable_nodes(0)->add_strays("58.1.0");
+  nodes.add_nodes()->set_name("n2");
+  EXPECT_THAT(NodesTable(nodes, kPlain), AllOf(HasSubstr("STRAYS"), HasSubstr("58.1.0")));
+}
+
 TEST(Table, ACellIsOneLineAndSpeaksToNoTerminal) {
   EXPECT_EQ(Table({{"NAME", "X"}, {"a\n\033[2J", "b"}}, kPlain), "NAME        X\na\\n\\x1b[2J  b\n");
 }

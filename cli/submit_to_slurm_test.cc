@@ -54,6 +54,13 @@ TEST_F(SlurmSiteTest, WhatSbatchSaysAgainstItIsPassedOn) {
   EXPECT_EQ(err_, "sbatch: error: no\n");
 }
 
+TEST_F(SlurmSiteTest, WhoAskedForJsonReadsThatThereIsNoJob) {
+  Sbatch("echo 'sbatch: error: no' >&2; exit 5");
+  EXPECT_EQ(Run({"submit", "--json", "--", "./heat"}), 5);
+  EXPECT_EQ(nlohmann::json::parse(out_, nullptr, false).value("reason", ""),
+            "sbatch exited with 5 and said why on stderr");
+}
+
 TEST_F(SlurmSiteTest, WaitIsSbatchsToo) {
   Sbatch("echo 42; exit 3");
   EXPECT_EQ(Run({"submit", "--wait", "--", "./heat"}), 3);

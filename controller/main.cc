@@ -15,6 +15,7 @@
 #include "common/signals.h"
 #include "common/status.h"
 #include "common/tls/credentials.h"
+#include "common/tls/expiry_watch.h"
 #include "controller/api/backup.h"
 #include "controller/api/grpc_api.h"
 #include "controller/api/service.h"
@@ -87,7 +88,7 @@ class ClockWatch {
 
 // Until a signal to stop, or until another controller has taken over or is to, which is an error.
 absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, ClockWatch clock_watch,
-                   StepDown step_down, const sigset_t& signals) {
+                   ExpiryWatch& certificate, StepDown step_down, const sigset_t& signals) {
   const timespec tick{0, std::chrono::nanoseconds(kTick).count()};
   // SIGHUP: load the policy again, now.
   for (int signal = 0; signal != SIGTERM && signal != SIGINT;
@@ -103,6 +104,7 @@ absl::Status Serve(Engine& engine, PolicyWatcher& policy_watcher, Lease& lease, 
     }
     policy_watcher.Look();
     clock_watch.Look();
+    engine.SetCertificateEnd(certificate.Look());
     engine.Tick();
   }
   return absl::OkStatus();
@@ -148,8 +150,9 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
                           }));
   SIDING_ASSIGN_OR_RETURN(const auto session, manager->Connect(engine));
 
-  const absl::Status ended =
-      Serve(engine, policy_watcher, *lease, ClockWatch(clock), StepDown(config, engine), signals);
+  ExpiryWatch certificate(config.listen.empty() ? "" : config.tls.certificate, clock);
+  const absl::Status ended = Serve(engine, policy_watcher, *lease, ClockWatch(clock), certificate,
+                                   StepDown(config, engine), signals);
   spdlog::info("stopping; jobs continue to run");
   server->Close();
   api.Stop();

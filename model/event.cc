@@ -72,7 +72,9 @@ std::string DescribeMove(const JobMoved& e) {
     case JobEvent::kRestartNeeded:
       return "has to start from the beginning" + Because(e);
     case JobEvent::kRestoreFailed:
-      return "could not continue there" + Because(e);
+      return (e.interrupted ? "what ran is gone, waits to continue from what was saved"
+                            : "could not continue there") +
+             Because(e);
     case JobEvent::kStartFailed:
       return "could not be started" + Because(e);
     case JobEvent::kDumpFailed:
@@ -89,7 +91,7 @@ std::string DescribeMove(const JobMoved& e) {
 
 struct Kind {
   std::string operator()(const JobSubmitted&) { return "submitted"; }
-  std::string operator()(const JobMoved& e) { return ToString(e.event); }
+  std::string operator()(const JobMoved& e) { return e.interrupted ? "interrupted" : ToString(e.event); }
   std::string operator()(const RankExited&) { return "rank-exited"; }
   std::string operator()(const TasksChanged&) { return "tasks-changed"; }
   std::string operator()(const RequestPlanned&) { return "planned"; }

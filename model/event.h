@@ -39,6 +39,7 @@ struct JobMoved {
   bool from_beginning = false;  // kOrderKill: then it starts from its beginning, whatever images it has
   bool gpu_state_lost = false;  // what it had on GPUs cannot be put back
   bool without_save = false;    // kRestoreFailed: the program's own save is of no use
+  bool interrupted = false;     // kRestoreFailed: it ran or was frozen; nothing was being restored
   JobId request;                // the on-demand job that this is done for; 0: none
   std::vector<NodeId> target;   // kOrderDump by migrate: where to restore
   Duration notice{0};           // kOrderSuspend, kOrderDump: the job is told, and stopped so much later

@@ -34,6 +34,7 @@
 #include "common/fault.h"
 #include "common/mutex.h"
 #include "common/status.h"
+#include "common/tls/expiry_watch.h"
 #include "spdlog/spdlog.h"
 
 namespace siding {
@@ -132,6 +133,7 @@ class LocalTaskHost final : public TaskHost {
                               PodListener::Start(host_.options.pods_socket, host_.container_starts));
     }
     ProbeGpus();
+    certificate_ = std::make_unique<ExpiryWatch>(host_.options.certificate, host_.clock);
     self_check_ = std::make_unique<SelfCheck>(WhatStartsNeed(), host_.clock);
     local_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::LOCAL); }, host_.clock);
     shared_watch_ = std::make_unique<TierWatch>([this] { return LookAt(v1::SHARED); }, host_.clock);
@@ -239,6 +241,7 @@ class LocalTaskHost final : public TaskHost {
     *heartbeat.mutable_gpu() = host_.rates->Get(Medium::kGpu);
     for (v1::DamagedImage& image : scrubber_->Damaged()) *heartbeat.add_damaged() = std::move(image);
     heartbeat.set_scrubbed_bytes(scrubber_->read().value);
+    if (const auto ends = certificate_->Look()) heartbeat.set_certificate_ends_us(ToMicros(*ends));
     ProbeGpus();
     for (v1::TaskReport& report : Reports()) *heartbeat.add_tasks() = std::move(report);
     return heartbeat;
@@ -273,9 +276,12 @@ class LocalTaskHost final : public TaskHost {
 
   // A cluster manager has cgroups and programs of its own.
   StartNeeds WhatStartsNeed() const {
-    if (host_.options.cluster_manager) return {host_.options.state_dir, "", {}, host_.signals};
-    return {
-        host_.options.state_dir, "/tmp", {host_.options.shim_path, host_.options.init_path}, host_.freezer};
+    if (host_.options.cluster_manager) return {host_.options.state_dir, "", {}, host_.signals, ""};
+    return {host_.options.state_dir,
+            "/tmp",
+            {host_.options.shim_path, host_.options.init_path},
+            host_.freezer,
+            WhyNoNamespaces()};
   }
 
   // The room in a tier.
@@ -575,6 +581,7 @@ class LocalTaskHost final : public TaskHost {
   WorkQueue work_queue_;
   WorkQueue deletions_;
   std::unique_ptr<SelfCheck> self_check_;
+  std::unique_ptr<ExpiryWatch> certificate_;
   std::unique_ptr<TierWatch> local_watch_, shared_watch_;  // last, for the same reason
   std::unique_ptr<PodListener> pod_listener_;
 };

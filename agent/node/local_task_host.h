@@ -42,6 +42,7 @@ struct TaskHostOptions {
   int64_t task_processes = 0;                  // and threads, of one; 0: by its slots
   std::shared_ptr<const store::KeyRing> keys;  // for encrypted checkpoints; null: there are none
   std::string plain_dir;                       // see StoreOptions; empty: `plain` in the state_dir
+  std::string certificate;                     // the agent's own, PEM; empty: it has none
   std::string gpu_helper_path;                 // of siding-gpu-helper and siding-gpu-probe, as above
   std::string gpu_probe_path;
 };

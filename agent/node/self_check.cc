@@ -1,11 +1,17 @@
 #include "agent/node/self_check.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -51,7 +57,28 @@ absl::Status FindProgram(const std::string& path) {
 
 }  // namespace
 
+std::string WhyNoNamespaces() {
+  // As agent/shim/start_init.cc.
+  const long flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS | SIGCHLD;
+  const pid_t child = static_cast<pid_t>(syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr));
+  if (child == 0) {
+    const bool mounted = mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0;
+    _exit(mounted ? 0 : errno);
+  }
+  int error = child < 0 ? errno : 0, status = 0;
+  if (child > 0) {
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+  }
+  if (error == 0) return "";
+  return absl::StrCat("the agent cannot make namespaces for tasks: ", strerror(error),
+                      geteuid() == 0 ? "" : "; it does not run as root");
+}
+
 std::string WhyNoStart(const StartNeeds& needs) {
+  if (!needs.no_namespaces.empty()) return needs.no_namespaces;
   if (absl::Status written = TryToWrite(needs.state_dir); !written.ok())
     return absl::StrCat("its state folder cannot be written: ", std::string(written.message()));
   if (absl::Status made = TryToMakeFolder(needs.temp_dir); !made.ok())

@@ -16,7 +16,12 @@ struct StartNeeds {
   std::string temp_dir;               // for a folder of each task's; empty: it needs none
   std::vector<std::string> programs;  // their paths
   Freezer freezer;
+  std::string no_namespaces;  // as WhyNoNamespaces(), or empty
 };
+
+// Whether this process may give a task namespaces of its own, and a /proc in them, which takes root: tried in
+// a child. It does not change in a process's life. Empty: it may.
+std::string WhyNoNamespaces();
 
 // Makes and removes a file in the state folder, a folder for temporary files, and a cgroup. Empty: nothing is
 // known against a start.

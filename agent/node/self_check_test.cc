@@ -1,5 +1,6 @@
 #include "agent/node/self_check.h"
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -20,13 +21,44 @@ class SelfCheckTest : public testing::Test {
     folder_ = mkdtemp(name);
     program_ = folder_ + "/shim";
     EXPECT_TRUE(WriteFileAtomically(program_, "", 0755).ok());
-    needs_ = {folder_, folder_, {program_}, Freezer::WithSignals()};
+    needs_ = {folder_, folder_, {program_}, Freezer::WithSignals(), ""};
   }
   ~SelfCheckTest() override { std::filesystem::remove_all(folder_); }
 
   std::string folder_, program_;
-  StartNeeds needs_{"", "", {}, Freezer::WithSignals()};
+  StartNeeds needs_{"", "", {}, Freezer::WithSignals(), ""};
 };
+
+// What a process of another user finds, in a child; as root only.
+std::string NobodysWhyNoNamespaces() {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) _exit(1);
+    const std::string why = WhyNoNamespaces();
+    _exit(write(ends[1], why.data(), why.size()) < 0);
+  }
+  close(ends[1]);
+  std::string why(4096, '\0');
+  const ssize_t size = read(ends[0], why.data(), why.size());
+  close(ends[0]);
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  why.resize(size < 0 ? 0 : static_cast<size_t>(size));
+  return why;
+}
+
+TEST(Namespaces, NobodyButRootCanMakeThemForTasks) {
+  EXPECT_EQ(NobodysWhyNoNamespaces(),
+            "the agent cannot make namespaces for tasks: Operation not permitted; it does not run as root");
+}
+
+TEST_F(SelfCheckTest, SaysThatTasksGetNoNamespaces) {
+  needs_.no_namespaces = "the agent cannot make namespaces for tasks";
+  EXPECT_EQ(WhyNoStart(needs_), needs_.no_namespaces);
+}
 
 TEST_F(SelfCheckTest, SaysNothingAgainstANodeThatHasWhatAStartNeeds) { EXPECT_EQ(WhyNoStart(needs_), ""); }
 

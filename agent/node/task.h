@@ -125,7 +125,6 @@ class Task final : public HostedTask {
   void FenceAgain(bool beside = false) ABSL_LOCKS_EXCLUDED(mutex_);
   void CheckFence() ABSL_LOCKS_EXCLUDED(mutex_);
   bool MemoryIsFenced() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool HasUsedAllMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemovePlainFolder();
   std::string SetTmpdirAside();
 

@@ -44,7 +44,13 @@ void Task::Finalize() {
   if (!exit.ok() && of_this_boot && !EndAll()) return;
   const bool visible = ImageIsVisible();
   MutexLock lock(mutex_);
-  Observe(task::Ended{seen ? &*exit : nullptr, visible, HasUsedAllMemory()}).IgnoreError();
+  // Before its cgroups are removed, which is when it is forgotten.
+  const TaskFence fence = host_.fence.For(outside_);
+  Observe(task::Ended{.exit = seen ? &*exit : nullptr,
+                      .image_visible = visible,
+                      .used_all_memory = fence.IsOutOfMemory(Bytes{record_.fence_memory()}),
+                      .killed_for_memory = fence.KilledForMemory()})
+      .IgnoreError();
 }
 
 }  // namespace siding

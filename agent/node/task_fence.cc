@@ -106,9 +106,4 @@ void Task::CheckFence() {
   if (again) FenceAgain(true);
 }
 
-bool Task::HasUsedAllMemory() {
-  if (record_.fence_memory() == 0) return false;
-  return host_.fence.For(outside_).IsOutOfMemory(Bytes{record_.fence_memory()});
-}
-
 }  // namespace siding

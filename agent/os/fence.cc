@@ -178,17 +178,20 @@ bool TaskFence::HoldMemory(Bytes limit, Bytes slack, Bytes most) const {
 
 int64_t TaskFence::Processes() const { return std::max<int64_t>(0, Number(processes_ + "/pids.current")); }
 
+int64_t TaskFence::KilledForMemory() const {
+  if (memory_.empty()) return 0;
+  const std::string file = memory_ + (IsV2() ? "/memory.events" : "/memory.oom_control");
+  return std::max<int64_t>(0, Number(file, "oom_kill"));
+}
+
 bool TaskFence::IsOutOfMemory(Bytes limit) const {
-  if (memory_.empty()) return false;
+  if (limit.value <= 0 || KilledForMemory() == 0) return false;
   // The kernel also counts those that it has killed because the machine had none left.
-  if (IsV2()) {
-    const std::string events = memory_ + "/memory.events";
-    return Number(events, "oom_kill") > 0 && Number(events, "oom") > 0;
-  }
+  if (IsV2()) return Number(memory_ + "/memory.events", "oom") > 0;
   // Version 1 does not tell these apart, nor, by now, how often the limit was reached. It takes memory in
   // pieces, of which the last may not fit.
   const int64_t most = Number(memory_ + "/memory.max_usage_in_bytes");
-  return Number(memory_ + "/memory.oom_control", "oom_kill") > 0 && most >= limit.value - limit.value / 16;
+  return most >= limit.value - limit.value / 16;
 }
 
 Fence Fence::Detect(const std::string& node, Wanted wanted) {

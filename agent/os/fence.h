@@ -53,6 +53,8 @@ class TaskFence {
   int64_t Processes() const;
   // The kernel has killed processes of it, because it had reached this limit of memory, which is its own.
   bool IsOutOfMemory(Bytes limit) const;
+  // So many processes of it the kernel has ended for lack of memory, the machine's or its own.
+  int64_t KilledForMemory() const;
   // The kernel then kills all of it by itself (v2).
   bool EndsAsOne() const;
 

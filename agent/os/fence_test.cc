@@ -154,6 +154,23 @@ TEST_F(FenceTest, OutOfMemoryIsTheTasksOnlyIfItHadReachedItsLimit) {
   EXPECT_TRUE(fence.IsOutOfMemory(Bytes{4096}));
 }
 
+TEST_F(FenceTest, CountsWhatWasKilledForMemoryWhoseverItWas) {
+  const TaskFence fence = Task2(0);
+  EXPECT_EQ(fence.KilledForMemory(), 0);
+  Put("t/memory.events", "max 7\noom 0\noom_kill 3\noom_group_kill 1\n");
+  EXPECT_EQ(fence.KilledForMemory(), 3);
+  Put("m/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+  EXPECT_EQ(TaskFence(folder_ + "/m", "").KilledForMemory(), 2);
+  EXPECT_EQ(TaskFence(folder_ + "/gone", "").KilledForMemory(), 0);
+  EXPECT_EQ(TaskFence("", "").KilledForMemory(), 0);
+}
+
+TEST_F(FenceTest, ATaskWithoutALimitHasNotReachedIt) {
+  Put("m/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+  Put("m/memory.max_usage_in_bytes", "4096\n");
+  EXPECT_FALSE(TaskFence(folder_ + "/m", "").IsOutOfMemory(Bytes{0}));
+}
+
 TEST_F(FenceTest, HoldsATaskOfVersion1) {
   Put("m/memory.limit_in_bytes", "9223372036854771712\n");
   Put("m/memory.memsw.limit_in_bytes", "9223372036854771712\n");

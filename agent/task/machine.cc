@@ -407,9 +407,10 @@ TaskActions TaskMachine::On(const task::Ended& seen) {
   const v1::TaskPhase end = ReportEnding(record_, seen.exit, [&] { return seen.image_visible; });
   if (!Move(EventOf(end))) Move(E::kVanished);
   v1::TaskReport& report = *record_.mutable_report();
-  const bool ended_well = report.exit_code() == 0 && report.exit_signal() == 0;
-  if (phase() == v1::EXITED && seen.used_all_memory && !ended_well && report.own_end())
-    report.set_out_of_memory(record_.fence_memory());
+  if (phase() == v1::EXITED && report.own_end()) {
+    if (seen.used_all_memory) report.set_out_of_memory(record_.fence_memory());
+    report.set_killed_for_memory(seen.killed_for_memory);
+  }
   return Report();
 }
 

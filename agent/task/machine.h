@@ -138,8 +138,9 @@ struct WorkDone {
 // How the processes ended. `exit` is null if that is not known.
 struct Ended {
   const agent::ShimExit* exit;
-  bool image_visible;            // that of the last dump
-  bool used_all_memory = false;  // that it may have
+  bool image_visible;             // that of the last dump
+  bool used_all_memory = false;   // that it may have
+  int64_t killed_for_memory = 0;  // processes of it, by the kernel
 };
 // By a new agent. kUnknown: it cannot be told, so it is taken to live.
 struct FoundAgain {

@@ -406,6 +406,38 @@ TEST_F(TaskMachineTest, AnEndForLackOfMemoryIsNamed) {
   EXPECT_EQ(report().out_of_memory(), 4096);
 }
 
+TEST_F(TaskMachineTest, AnEndWith0DoesNotHideThatAProcessWasKilledForMemory) {
+  Run();
+  machine_.record().set_fence_memory(4096);
+  See(task::ShimEnded{});
+  const agent::ShimExit exit;
+  See(task::Ended{.exit = &exit, .image_visible = false, .used_all_memory = true, .killed_for_memory = 2});
+  EXPECT_EQ(phase(), v1::EXITED);
+  EXPECT_EQ(report().exit_code(), 0);
+  EXPECT_EQ(report().out_of_memory(), 4096);
+  EXPECT_EQ(report().killed_for_memory(), 2);
+}
+
+TEST_F(TaskMachineTest, WhatWasKilledForTheNodesLackOfMemoryIsSaid) {
+  Run();
+  See(task::ShimEnded{});
+  const agent::ShimExit exit;
+  See(task::Ended{.exit = &exit, .image_visible = false, .killed_for_memory = 1});
+  EXPECT_EQ(report().out_of_memory(), 0);
+  EXPECT_EQ(report().killed_for_memory(), 1);
+}
+
+TEST_F(TaskMachineTest, OfAnEndByOrderNothingIsSaidOfMemory) {
+  Run();
+  Take(Kill(11));
+  See(task::KillBegun{});
+  See(task::WorkDone{});
+  See(task::ShimEnded{});
+  const agent::ShimExit exit;
+  See(task::Ended{.exit = &exit, .image_visible = false, .killed_for_memory = 1});
+  EXPECT_EQ(report().killed_for_memory(), 0);
+}
+
 TEST_F(TaskMachineTest, ASuspendWithNoticeCanBeCalledOff) {
   Run();
   EXPECT_THAT(Kinds(Take(Suspend(10, 5s))), ElementsAre(A::kRecord, A::kSend, A::kBegin));

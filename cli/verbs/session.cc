@@ -4,12 +4,16 @@
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "cli/verbs/verbs.h"
 #include "common/clock.h"
 #include "common/status.h"
+#include "common/utf8.h"
 
 namespace siding::cli {
 namespace {
@@ -19,6 +23,39 @@ constexpr auto kLineInterval = std::chrono::seconds(1);
 // Of a controller: time to install another version of it, or to repair its machine.
 constexpr auto kAbsence = std::chrono::minutes(10);
 constexpr int kFailedExit = 1;
+
+using google::protobuf::FieldDescriptor;
+using Json = nlohmann::ordered_json;
+
+// As everywhere else: "suspend", "as-is"; empty: it is not said.
+std::string NameInJson(const std::string& value) {
+  if (value.ends_with("_UNSPECIFIED")) return "";
+  return absl::StrReplaceAll(absl::AsciiStrToLower(value), {{"_", "-"}});
+}
+
+void NameEnums(Json& json, const FieldDescriptor& field);
+
+// A job's walltime_us was called hold_us as well, for some jobs.
+void NameEnums(Json& json, const google::protobuf::Descriptor& type) {
+  for (auto& [name, value] : json.items()) {
+    if (const FieldDescriptor* field = type.FindFieldByName(name); field != nullptr) NameEnums(value, *field);
+  }
+  if (&type != v1::JobSpec::descriptor()) return;
+  if (json.value("walltime_us", "0") == "0") json["walltime_us"] = json.value("hold_us", "0");
+  json.erase("hold_us");
+}
+
+void NameEnums(Json& json, const FieldDescriptor& field) {
+  if (json.is_array()) {
+    for (Json& element : json) NameEnums(element, field);
+  } else if (field.is_map()) {
+    return;  // of text
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && json.is_object()) {
+    NameEnums(json, *field.message_type());
+  } else if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM && json.is_string()) {
+    json = NameInJson(json.get<std::string>());
+  }
+}
 
 }  // namespace
 
@@ -44,7 +81,9 @@ std::string Session::ToJson(const google::protobuf::Message& message) {
   options.preserve_proto_field_names = true;
   std::string out;
   (void)google::protobuf::util::MessageToJsonString(message, &out, options);
-  return out;
+  Json json = Json::parse(out);
+  NameEnums(json, *message.GetDescriptor());
+  return json.dump();
 }
 
 void Session::Print(const google::protobuf::Message& message, const std::string& text) const {
@@ -61,6 +100,12 @@ void Session::Done(const std::string& text) const {
   } else {
     std::cout << text << std::endl;
   }
+}
+
+void Session::PrintFailure(const absl::Status& status) {
+  std::cout << nlohmann::json{{"status", absl::AsciiStrToLower(absl::StatusCodeToString(status.code()))},
+                              {"reason", ToUtf8(std::string(status.message()))}}
+            << std::endl;
 }
 
 absl::StatusOr<v1::Job> Follow(Session& session, int64_t id,

@@ -26,6 +26,9 @@ absl::StatusOr<int> SubmitToSlurm(const Session& session, const v1::JobSpec& spe
   };
   SIDING_ASSIGN_OR_RETURN(const int code, FollowProgram(command, print));
   if (code == 0) SIDING_RETURN_IF_ERROR(numbered);
+  if (session.json && !numbered.ok())
+    Session::PrintFailure(
+        absl::FailedPreconditionError(absl::StrCat("sbatch exited with ", code, " and said why on stderr")));
   return code;
 }
 

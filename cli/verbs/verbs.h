@@ -36,6 +36,8 @@ struct Session {
   static std::string ToJson(const google::protobuf::Message& message);
   // For verbs with nothing to say but that it is done.
   void Done(const std::string& text) const;
+  // What a program reads that asked for JSON where there is nothing else.
+  static void PrintFailure(const absl::Status& status);
 
  private:
   std::unique_ptr<Client> client_;

@@ -3,6 +3,7 @@
 #include <openssl/x509_vfy.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 
@@ -128,6 +129,18 @@ absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpos
   return absl::UnauthenticatedError(absl::StrCat(
       Describe(*shown.front()), &blamed == shown.front().get() ? "" : ", issuer " + Describe(blamed), ": ",
       WhyNot(error, blamed)));
+}
+
+absl::StatusOr<Time> EndOfValidity(const std::string& certificates) {
+  SIDING_ASSIGN_OR_RETURN(const std::vector<X509Ptr> chain, ParseCertificates(certificates));
+  Time first = Time::max();
+  for (const X509Ptr& one : chain) {
+    tm end{};
+    if (ASN1_TIME_to_tm(X509_get0_notAfter(one.get()), &end) != 1)
+      return absl::InvalidArgumentError("a certificate that does not say how long it is valid");
+    first = std::min(first, Time(std::chrono::seconds(timegm(&end))));
+  }
+  return first;
 }
 
 absl::StatusOr<TlsMaterial> LoadTlsFiles(const TlsFiles& files, Purpose purpose, Time now) {

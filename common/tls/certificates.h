@@ -31,6 +31,9 @@ enum class Purpose { kServer, kClient };
 // and is valid at `now`. The error says whose certificate it is and what is wrong with it.
 absl::Status VerifyChain(const std::string& chain, const std::string& ca, Purpose purpose, Time now);
 
+// When the first of these certificates ends to be valid.
+absl::StatusOr<Time> EndOfValidity(const std::string& certificates);
+
 // Reads the files and finds, with the file's name, what would otherwise only show as a broken connection: a
 // key that does not belong to the certificate, or that others may read; a certificate that has expired or
 // was not issued by this CA for this purpose.

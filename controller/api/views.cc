@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "controller/engine/state/predicates.h"
 #include "controller/wire/wire.h"
 
 namespace siding {
@@ -91,6 +92,7 @@ v1::Node ShowNode(const ClusterState& state, const NodeId& id, const ObservedNod
   view.set_fence_problem(observed.hello.fence_problem());
   for (const v1::Gpu& gpu : observed.hello.gpus()) view.add_gpu_names(gpu.name());
   view.set_last_heard_us(ToMicros(observed.last_heard));
+  view.set_certificate_ends_us(observed.heartbeat.certificate_ends_us());
   return view;
 }
 
@@ -104,6 +106,14 @@ std::map<NodeId, const ObservedNode*> AllNodes(const ClusterState& state) {
     if (record.lost_since) nodes.emplace(id, &kNeverHeard);
   }
   return nodes;
+}
+
+void AddStrays(const ClusterState& state, const NodeId& node, v1::Node& view) {
+  const auto tasks = state.observed_tasks.find(node);
+  if (tasks == state.observed_tasks.end()) return;
+  for (const auto& [id, task] : tasks->second) {
+    if (IsStray(state, id, task.report)) view.add_strays(ToString(id));
+  }
 }
 
 void AddJobs(const ClusterState& state, const NodeId& node, v1::Node& view) {
@@ -189,6 +199,7 @@ v1::ListNodesResponse ShowNodes(const ClusterState& state) {
     v1::Node& view = *nodes.add_nodes();
     view = ShowNode(state, id, *observed);
     AddJobs(state, id, view);
+    AddStrays(state, id, view);
   }
   return nodes;
 }

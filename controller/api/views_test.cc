@@ -42,6 +42,22 @@ TEST_F(NodesTest, AGangIsShownOnEachOfItsNodes) {
   EXPECT_THAT(nodes.nodes(1).jobs(), ElementsAre(1));
 }
 
+TEST_F(NodesTest, TasksOfJobsThatNobodyKnowsAreShown) {
+  const auto report = [&](int64_t job, v1::TaskPhase phase) {
+    const TaskId id{JobId(job), 1, 0};
+    v1::TaskReport& task = state_.observed_tasks[NodeId("a")][id].report;
+    task.mutable_task()->set_job(job);
+    task.mutable_task()->set_incarnation(1);
+    task.set_phase(phase);
+  };
+  report(1, v1::RUNNING);
+  report(58, v1::RUNNING);
+  report(59, v1::EXITED);
+  const v1::ListNodesResponse nodes = ShowNodes(state_);
+  EXPECT_THAT(nodes.nodes(0).strays(), ElementsAre("58.1.0"));
+  EXPECT_THAT(nodes.nodes(1).strays(), IsEmpty());
+}
+
 TEST_F(NodesTest, AJobThatWasStartedFromTheBeginningAgainSaysSoUntilItEnds) {
   JobMoved gone;
   gone.event = JobEvent::kRestartNeeded;

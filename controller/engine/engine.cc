@@ -344,6 +344,16 @@ void Engine::SetSilence(Duration after) {
   impl_->observe_.silence.set_after(after);
 }
 
+void Engine::SetCertificateEnd(std::optional<Time> ends) {
+  MutexLock lock(impl_->mutex_);
+  impl_->observe_.expiries.set_own(ends);
+}
+
+std::optional<Time> Engine::certificate_end() const {
+  MutexLock lock(impl_->mutex_);
+  return impl_->observe_.expiries.own();
+}
+
 Policy Engine::policy() const {
   MutexLock lock(impl_->mutex_);
   return impl_->state_.policy;

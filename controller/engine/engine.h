@@ -105,6 +105,10 @@ class Engine final : public AgentEvents {
   // A node whose agent is connected, and has sent no heartbeat for so long, is silent: nothing new is planned
   // there. 0, as before the first call: no node is.
   void SetSilence(Duration after);
+  // When the controller's own certificate expires; none: it has none. An event tells when that is near, as of
+  // the agents'.
+  void SetCertificateEnd(std::optional<Time> ends);
+  std::optional<Time> certificate_end() const;
 
   // ---- Agents. ----
   // kFailedPrecondition if the node has an agent connected already. What does not pass

@@ -128,13 +128,14 @@ class FakeCluster final : public AgentLink {
     }
   }
 
-  // The task ends by itself.
-  void Exit(JobId job, int rank, int code) {
+  // The task ends by itself, after the kernel had killed so many of its processes for lack of memory.
+  void Exit(JobId job, int rank, int code, int killed_for_memory = 0) {
     for (auto& [key, report] : tasks_) {
       if (key.second.job != job || key.second.rank != rank || report.phase() != v1::RUNNING) continue;
       report.set_phase(v1::EXITED);
       report.set_exit_code(code);
       report.set_own_end(true);
+      report.set_killed_for_memory(killed_for_memory);
       Report(key.first, report);
     }
   }

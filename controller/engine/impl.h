@@ -40,6 +40,7 @@
 #include "controller/engine/engine.h"
 #include "controller/engine/observe/agent_reports.h"
 #include "controller/engine/observe/copy_recovery.h"
+#include "controller/engine/observe/expiries.h"
 #include "controller/engine/observe/inbox.h"
 #include "controller/engine/observe/job_observer.h"
 #include "controller/engine/observe/managed_queue.h"
@@ -140,6 +141,7 @@ struct Observers {
         job(c, tasks, decide.recovery, faults),
         copy(c, decide.recovery),
         silence(c, act.verifications),
+        expiries(c),
         reports(c, silence, faults, copy, tasks, decide.recovery, act.deletions, act.verifications,
                 act.strays, act.orders),
         queue(c, tasks, decide.admission, decide.planning, decide.requests, decide.watch) {}
@@ -149,6 +151,7 @@ struct Observers {
   JobObserver job;
   CopyRecovery copy;
   Silence silence;
+  Expiries expiries;
   AgentReports reports;
   ManagedQueue queue;
 };

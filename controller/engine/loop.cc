@@ -137,6 +137,7 @@ void Engine::Impl::Tick() {
   observe_.faults.EndPauses();
   decide_.recovery.RegainMethods();
   observe_.copy.HoldBack();
+  observe_.expiries.Tell();
   act_.strays.EndStrays();
   act_.strays.EndLeftTasks();
   act_.strays.EndPendingStarts();

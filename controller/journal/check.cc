@@ -43,6 +43,7 @@ absl::StatusOr<JournalSummary> CheckJournalCopy(const std::string& path) {
   SIDING_RETURN_IF_ERROR(db.Check());
   JournalSummary summary;
   SIDING_ASSIGN_OR_RETURN(summary.schema, SchemaOf(db));
+  SIDING_RETURN_IF_ERROR(CheckSchemaText(db, summary.schema));
   if (summary.schema < kJournalSchema) {
     // It has no checksums, and nothing was ever removed.
     SIDING_ASSIGN_OR_RETURN(summary.events, db.Number("SELECT count(*) FROM events", 0));

@@ -149,8 +149,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobSubmitted, spec, request_key)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(JobMoved, event, reason, nodes, checkpoint, tier,
                                                 keep_running, for_good, request, target, predicted, bytes,
                                                 started, exit_code, through_ram, incarnation, first_rank,
-                                                notice, without_save, found, gpu_state_lost, over_limit,
-                                                digests, from_beginning)
+                                                notice, without_save, interrupted, found, gpu_state_lost,
+                                                over_limit, digests, from_beginning)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RankExited, rank, exit_code)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestPlanned, plan)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RequestRefused, spec, plan, request_key)

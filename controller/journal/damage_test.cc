@@ -103,6 +103,22 @@ TEST_F(DamageTest, ACopyIsCheckedToTheLastByte) {
   EXPECT_TRUE(absl::IsDataLoss(CheckJournalCopy(path_).status()));
 }
 
+// SQLite takes many of these texts for good ones.
+TEST_F(DamageTest, AChangedLetterOfACopysSchemaIsNoticed) {
+  ASSERT_TRUE(CheckJournalCopy(path_).ok());
+  for (const std::string text : {"CREATE TABLE meta", "CREATE TABLE events", "CREATE INDEX events_by_job"}) {
+    const size_t begin = whole_.find(text), end = whole_.find(")", whole_.find("(", begin));
+    ASSERT_NE(end, std::string::npos) << text;
+    for (size_t place = begin; place <= end; ++place) {
+      std::string content = whole_;
+      content[place] = static_cast<char>(content[place] ^ (1 << place % 8));
+      ASSERT_TRUE(WriteFileAtomically(path_, content).ok());
+      EXPECT_FALSE(CheckJournalCopy(path_).ok())
+          << "byte " << place << " of " << whole_.substr(begin, end - begin);
+    }
+  }
+}
+
 TEST_F(DamageTest, AJournalInUseIsNoCopy) {
   auto journal = *OpenSqliteJournal(path_);
   ASSERT_TRUE(journal->Append({Note(kEvents + 1)}).ok());

@@ -41,6 +41,16 @@ TEST_F(SchemaTest, AnOldJournalGetsThePresentSchema) {
   EXPECT_EQ(Ask(path_, "SELECT value FROM meta WHERE key='schema'"), kJournalSchema);
 }
 
+TEST_F(SchemaTest, CopiesOfOldJournalsAreFoundWholeBeforeAndAfter) {
+  for (const int64_t schema : {int64_t{1}, kJournalSchema}) {
+    ASSERT_TRUE(Sql("PRAGMA journal_mode=DELETE").ok());
+    const auto summary = CheckJournalCopy(path_);
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_EQ(summary->schema, schema);
+    ASSERT_TRUE(OpenSqliteJournal(path_).ok());
+  }
+}
+
 TEST_F(SchemaTest, AnOldJournalReplaysWhole) {
   EXPECT_EQ(Replayed().last_seq, kGoldenEvents);
   EXPECT_EQ(state_.jobs.size(), 8u);

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/files.h"
@@ -57,15 +59,37 @@ absl::Status Step(Database& db, const Migration& migration) {
   return transaction.Commit();
 }
 
-absl::Status MigrateFrom(Database& db, int64_t version) {
+absl::Status MigrateFrom(Database& db, int64_t version, int64_t to = kJournalSchema) {
   constexpr int kColumns = 5;
   if (sqlite3_create_function(db.get(), "event_checksum", kColumns, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
                               nullptr, ChecksumInSql, nullptr, nullptr) != SQLITE_OK)
     return db.Error("event_checksum");
   for (const Migration& migration : kMigrations) {
-    if (migration.to > version) SIDING_RETURN_IF_ERROR(Step(db, migration));
+    if (migration.to > version && migration.to <= to) SIDING_RETURN_IF_ERROR(Step(db, migration));
   }
   return absl::OkStatus();
+}
+
+// By name: its table, and its text without what only sets words apart.
+using SchemaText = std::map<std::string, std::string>;
+
+absl::StatusOr<SchemaText> ReadSchemaText(Database& db) {
+  SIDING_ASSIGN_OR_RETURN(
+      Statement select,
+      db.Prepare("SELECT name, type || ' of ' || tbl_name || ': ' || coalesce(sql, '') FROM sqlite_master"));
+  SchemaText text;
+  int rc;
+  while ((rc = sqlite3_step(select.get())) == SQLITE_ROW) {
+    const auto column = [&](int i) {
+      const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(select.get(), i));
+      return std::string(bytes == nullptr ? "" : bytes,
+                         static_cast<size_t>(sqlite3_column_bytes(select.get(), i)));
+    };
+    std::string& words = text[column(0)] = column(1);
+    std::erase_if(words, [](char c) { return c == ' ' || c == '\n'; });
+  }
+  if (rc != SQLITE_DONE) return db.Error("read the schema");
+  return text;
 }
 
 // So that the file can become smaller. It takes effect when the whole file is rewritten.
@@ -87,6 +111,20 @@ absl::StatusOr<int64_t> SchemaOf(Database& db) {
   }
   if (version < 1) return Damaged(db.path(), "it is no journal: it does not say which schema it has");
   return version;
+}
+
+absl::Status CheckSchemaText(Database& db, int64_t version) {
+  SIDING_ASSIGN_OR_RETURN(Database fresh, Database::Open(":memory:", Database::Mode::kReadWrite));
+  SIDING_RETURN_IF_ERROR(MigrateFrom(fresh, 0, version));
+  SIDING_ASSIGN_OR_RETURN(const SchemaText expected, ReadSchemaText(fresh));
+  SIDING_ASSIGN_OR_RETURN(const SchemaText found, ReadSchemaText(db));
+  for (const auto& [name, text] : expected) {
+    const auto there = found.find(name);
+    if (there == found.end()) return Damaged(db.path(), absl::StrCat("its schema has no ", name));
+    if (there->second != text)
+      return Damaged(db.path(), absl::StrCat("in its schema ", name, " is not as siding makes it"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> StartDraft(const std::string& path) {

@@ -52,6 +52,11 @@ class EngineMetrics final : public prometheus::Collectable {
   std::vector<MetricFamily> Collect() const override {
     std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}, {"silent", 0}, {"lost", 0}, {"faulty", 0}};
     std::map<std::string, double> scrubbed;
+    Family certificates("siding_certificate_end_timestamp_seconds",
+                        "When a certificate expires: the controller's, or that of a node's agent.",
+                        MetricType::Gauge);
+    if (const auto ends = engine_.certificate_end())
+      certificates.Add(static_cast<double>(ToMicros(*ends)) / 1e6, "holder", "controller");
     int unrestored = 0, unstarted = 0;
     Tally tally;  // of all jobs that there have ever been
     double bytes = 0, events = 0;
@@ -78,6 +83,8 @@ class EngineMetrics final : public prometheus::Collectable {
         if (!state.IsLost(id))
           ++nodes[!node.connected ? "down" : node.silent ? "silent" : node.faulty ? "faulty" : "up"];
         scrubbed[id.value()] = static_cast<double>(node.heartbeat.scrubbed_bytes());
+        if (const int64_t ends = node.heartbeat.certificate_ends_us(); ends != 0 && !state.IsLost(id))
+          certificates.Add(static_cast<double>(ends) / 1e6, "holder", "node/" + id.value());
       }
       for (const auto& [id, node] : state.nodes) nodes["lost"] += node.lost_since.has_value();
       for (const auto& [id, checkpoint] : state.checkpoints) {
@@ -126,6 +133,7 @@ class EngineMetrics final : public prometheus::Collectable {
                MetricType::Counter)
             .Add(static_cast<double>(tally.gpu_states_lost)),
         scrub_family,
+        certificates,
         Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events),
         Leader(1)};
   }

@@ -77,6 +77,7 @@ absl::Status Check(const v1::TaskReport& report) {
   SIDING_RETURN_IF_ERROR(Within("memory", report.memory(), 0, kMostMemory));
   SIDING_RETURN_IF_ERROR(Within("gpu_memory", report.gpu_memory(), 0, kMostMemory));
   SIDING_RETURN_IF_ERROR(Within("out_of_memory", report.out_of_memory(), 0, kMostMemory));
+  SIDING_RETURN_IF_ERROR(Within("killed_for_memory", report.killed_for_memory(), 0, kMostOps));
   SIDING_RETURN_IF_ERROR(Within("image_bytes", report.image_bytes(), 0, 4 * kMostMemory));
   SIDING_RETURN_IF_ERROR(CheckDigest(report.image_digest()));
   SIDING_RETURN_IF_ERROR(Within("exit_signal", report.exit_signal(), 0, NSIG));
@@ -107,6 +108,7 @@ absl::Status Check(const v1::Heartbeat& heartbeat) {
   SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.local()), "local"));
   SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.shared()), "shared"));
   SIDING_RETURN_IF_ERROR(Annotate(Check(heartbeat.gpu()), "gpu"));
+  SIDING_RETURN_IF_ERROR(CheckTime("certificate_ends", heartbeat.certificate_ends_us()));
   for (const v1::DamagedImage& image : heartbeat.damaged()) {
     SIDING_RETURN_IF_ERROR(Within("damaged: rank", image.rank(), 0, std::numeric_limits<int32_t>::max()));
   }

@@ -132,7 +132,7 @@ class Gpus(ClusterCase):
             self.cluster.ctl("vacate", job)
         view = self.cluster.wait_state(job, "running")
         self.assertIn("CUDA_ERROR_NOT_SUPPORTED", view["methods_note"])
-        self.assertNotIn("CHECKPOINT", view.get("methods", []))
+        self.assertNotIn("checkpoint", view.get("methods", []))
         self.assert_every_step_once(job)
 
     def test_no_more_jobs_run_than_there_are_gpus(self):

@@ -52,13 +52,13 @@ class FullTier(SmallDisk):
         self.fill()
         self.wait_full("shared")
         self.serve()
-        self.assertEqual(self.tiers(), ["LOCAL"])
+        self.assertEqual(self.tiers(), ["local"])
         self.fill(self.local)
         self.wait_full("local")
         self.free()
         self.wait_free("shared")
         self.serve()
-        self.assertEqual(self.tiers()[-1], "SHARED")
+        self.assertEqual(self.tiers()[-1], "shared")
         self.assertNotIn("dump-failed", self.kinds())
         self.assert_counted(self.job)
 
@@ -68,7 +68,7 @@ class FullTier(SmallDisk):
             self.cluster.ctl("checkpoint", self.job)
         self.assertNotIn("method-lost", self.kinds())
         self.serve()  # at once, by the local tier
-        self.assertEqual(self.tiers(), ["LOCAL"])
+        self.assertEqual(self.tiers(), ["local"])
         self.assert_counted(self.job)
 
     def test_without_room_anywhere_a_request_is_refused_and_says_why_until_there_is(self):
@@ -81,7 +81,7 @@ class FullTier(SmallDisk):
         self.free()
         self.wait_free("shared")
         self.serve()
-        self.assertEqual(self.tiers(), ["SHARED"])
+        self.assertEqual(self.tiers(), ["shared"])
         self.assertNotIn("dump-failed", self.kinds())
         self.assert_counted(self.job)
 

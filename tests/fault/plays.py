@@ -139,7 +139,7 @@ class Play:
         a moment."""
         kinds = [event["kind"] for event in self.cluster.events(number)]
         began_again = "restart-needed" in kinds and "started" not in kinds[:kinds.index("restart-needed")]
-        return began_again or "restore-failed" in kinds or self.cluster.point.startswith("shim.")
+        return began_again or "restore-failed" in kinds or "interrupted" in kinds or self.cluster.point.startswith("shim.")
 
     def wrong_starts(self, name, number):
         """Each start is of an incarnation of its own, and none was from the beginning but the first."""

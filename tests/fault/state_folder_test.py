@@ -41,7 +41,7 @@ class StateFolder(SmallDisk):
         self.assert_counted(job, ranks)
         kinds = [e["kind"] for e in self.cluster.events(job)]
         self.assertEqual(kinds.count("started"), 1, kinds)
-        for kind in ("restart-needed", "restore-failed"):
+        for kind in ("restart-needed", "restore-failed", "interrupted"):
             self.assertNotIn(kind, kinds)
 
 

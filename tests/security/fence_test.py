@@ -157,6 +157,14 @@ class Memory(FenceCase):
         self.trigger("now")
         self.assert_out_of_memory(job, "64.0 MiB")
 
+    def test_a_script_that_ends_well_hides_no_child_that_the_kernel_has_ended(self):
+        job = self.run_job("greedy", GREEDY, self.cluster.dir / "now", 1, memory="64MiB",
+                           wrap=("/bin/sh", "-c", '"$@"; exit 0', "sh"))
+        self.wait_counting(job, lines=1)
+        self.trigger("now")
+        self.assert_out_of_memory(job, "64.0 MiB")
+        self.assertEqual(self.cluster.job(job)["exit_code"], 137)
+
     def test_it_holds_through_all_that_is_done_to_a_job(self):
         mib = 64
         most = mib << 20

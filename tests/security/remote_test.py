@@ -23,6 +23,9 @@ class Jobs(RemoteCase):
         view = self.cluster.wait_state(job, "done")
         self.assertEqual((view["spec"]["user"], view["spec"]["uid"]), ("daemon", 1))
 
+    def test_it_is_known_when_the_agents_certificate_ends(self):
+        wait_for("the agent to say it", lambda: int(self.cluster.node_list()[0]["certificate_ends_us"]) > 0)
+
     def test_nobody_acts_on_anothers_job(self):
         job = int(self.cluster.ctl_as("daemon", "submit", "--workdir", "/", "--output", "/dev/null", "--", "/bin/sleep", "600")["id"])
         self.cluster.submitted.append(job)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "controller/engine/state/predicates.h"
 #include "controller/platform/ownership.h"
 
@@ -16,6 +17,18 @@ constexpr Duration kKeptBeyond = std::chrono::minutes(10);
 // Why nothing is kept for a deadline job.
 constexpr char kWaitsItsTurn[] = "waits its turn, no job makes way: ";
 constexpr char kHasNoNodesYet[] = "is to start as soon as can be: ";
+
+// `nodes`: where it is to start; empty: anywhere. `alone`: it can nowhere else.
+std::string WhyLikeThis(const JobRecord& job, const std::vector<NodeId>& nodes, bool alone) {
+  std::vector<std::string> why;
+  if (job.displaced_by != JobId())
+    why.push_back(absl::StrCat("makes way for job ", job.displaced_by.value()));
+  const auto name = [](std::string* out, const NodeId& node) { absl::StrAppend(out, node.value()); };
+  if (!nodes.empty())
+    why.push_back(absl::StrCat("continues on ", absl::StrJoin(nodes, ",", name),
+                               alone ? ", where alone its image is" : ""));
+  return why.empty() ? "stays frozen until it is resumed" : absl::StrJoin(why, "; ");
+}
 
 bool IsFrozen(const JobRecord& job) {
   return job.in_ram || job.state == JobState::kSuspending || job.state == JobState::kResuming;
@@ -35,15 +48,16 @@ DesiredState DesiredStateBuilder::Build() const {
     if (platform_.continues_jobs()) desired.next[id] = NextOf(job);
     DesiredState::Job wanted;
     wanted.suspended = job.in_ram;  // by siding or by an operator
-    wanted.why = job.displaced_by == JobId() ? "is to go on where its image lies"
-                                             : absl::StrCat("makes way for job ", job.displaced_by.value());
+    bool alone = false;
     if (job.state == JobState::kParked) {
       wanted.nodes = cluster_.TargetOf(job);
       if (ResumptionOf(state_, job) == Resumption::kCheckpoint) {
         const CheckpointRecord& newest = state_.checkpoints.at(job.checkpoints.back());
-        if (newest.tier == Tier::kLocal) wanted.nodes = newest.nodes;
+        alone = newest.tier == Tier::kLocal;
+        if (alone) wanted.nodes = newest.nodes;
       }
     }
+    wanted.why = WhyLikeThis(job, wanted.nodes, alone);
     const bool anything = wanted.suspended || !wanted.nodes.empty() || job.displaced_by != JobId();
     if (anything) desired.jobs[id] = std::move(wanted);
   }

@@ -1,16 +1,36 @@
 #include "controller/engine/act/strays.h"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "controller/engine/state/predicates.h"
 #include "controller/platform/ownership.h"
 
 namespace siding {
+namespace {
+
+constexpr size_t kMostStraysNamed = 4;  // in one line
+// Its name among those of its agent's tasks: other clusters may have a task of its number on the same
+// machine.
+std::string FolderOf(const v1::TaskReport& report) {
+  const int64_t cluster = report.task().cluster();
+  return absl::StrCat(ToString(IdOf(report)), cluster == 0 ? "" : ".",
+                      cluster == 0 ? "" : absl::StrCat(absl::Hex(cluster, absl::kZeroPad16)));
+}
+
+constexpr Duration kTellOfStraysAgain = std::chrono::minutes(1);
+
+}  // namespace
 
 void Strays::EndStrays() {
   for (const auto& [node, tasks] : state_.observed_tasks) {
     if (!cluster_.IsConnected(node)) continue;
+    TellOfUnknown(node, tasks);
     std::vector<TaskId> forgotten;
     for (const auto& [id, task] : tasks) {
       auto found = state_.jobs.find(id.job);
@@ -43,6 +63,39 @@ void Strays::EndStrays() {
       orders_.Forget(node, id);
     }
   }
+}
+
+// Nobody looks for what no job shows. Once in the life of a controller: a new one tells it again, as agents
+// report it again.
+void Strays::TellOfUnknown(const NodeId& node, const std::map<TaskId, ObservedTask>& tasks) {
+  const Time now = clock_.Now();
+  if (startup_.IsCatchingUp(now)) return;
+  std::vector<TaskId> strays;
+  for (const auto& [id, task] : tasks) {
+    if (IsStray(state_, id, task.report)) strays.push_back(id);
+  }
+  if (strays.empty()) return;
+  StraysTold& told = told_[node];
+  if (now - told.at < kTellOfStraysAgain) return;
+  std::vector<TaskId> news;
+  std::set_difference(strays.begin(), strays.end(), told.tasks.begin(), told.tasks.end(),
+                      std::back_inserter(news));
+  told.tasks = std::move(strays);
+  if (news.empty()) return;
+  told.at = now;
+  const size_t more = news.size() - std::min(news.size(), kMostStraysNamed);
+  news.resize(news.size() - more);
+  const std::string names = absl::StrJoin(
+      news, ", ", [](std::string* out, const TaskId& id) { absl::StrAppend(out, ToString(id)); });
+  recorder_.Record(JobId(), Noted{absl::StrCat("node ", node.value(),
+                                               news.size() + more == 1
+                                                   ? " has a task of a job that the journal does not know, "
+                                                   : " has tasks of jobs that the journal does not know, ",
+                                               names, more == 0 ? "" : absl::StrCat(" and ", more, " others"),
+                                               ": it is left alone, what it uses is not counted, and nobody "
+                                               "continues it; to end it, there: pkill -KILL -P "
+                                               "\"$(pgrep -f '[s]iding-shim .*/tasks/",
+                                               FolderOf(tasks.at(news.front()).report), "')\"")});
 }
 
 void Strays::EndLeftTasks() {

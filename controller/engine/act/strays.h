@@ -3,10 +3,19 @@
 // Used under the engine's lock.
 #pragma once
 
+#include <map>
+#include <vector>
+
 #include "controller/engine/act/orders.h"
 #include "controller/engine/state/context.h"
 
 namespace siding {
+
+// Of a node, and when: an agent that always has others does not fill the journal.
+struct StraysTold {
+  std::vector<TaskId> tasks;  // in their order
+  Time at;
+};
 
 class Strays {
  public:
@@ -18,11 +27,12 @@ class Strays {
         cluster_(c.cluster),
         accounts_(c.accounts),
         starts_(c.starts),
+        recorder_(c.recorder),
         orders_(orders) {}
 
   // Ends tasks that no recorded state asks for: of another incarnation, on a node where their job has not
-  // been placed, or of a job that has left. A task of a job that the journal does not know is left alone: it
-  // may be a user's work, and the journal may be wrong.
+  // been placed, or of a job that has left. A task of a job that the journal does not know is left alone, and
+  // an event says so: it may be a user's work, and the journal may be wrong.
   void EndStrays();
   // Ends tasks that jobs which are to start again have left. An agent that does not know the task says so;
   // this order arrives after an order to start it that may still be on its way.
@@ -34,6 +44,7 @@ class Strays {
   void CallOff(const NodeId& node, const v1::TaskReport& report);
 
  private:
+  void TellOfUnknown(const NodeId& node, const std::map<TaskId, ObservedTask>& tasks);
   void EndStray(const NodeId& node, const TaskId& task, int64_t op);
   bool IsLeftAlone(const JobRecord& job, const ObservedTask& task) const;
 
@@ -44,7 +55,9 @@ class Strays {
   const ClusterView& cluster_;
   NodeAccounts& accounts_;
   PendingStarts& starts_;
+  Recorder& recorder_;
   Orders& orders_;
+  std::map<NodeId, StraysTold> told_;
 };
 
 }  // namespace siding

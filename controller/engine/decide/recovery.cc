@@ -109,16 +109,22 @@ void Recovery::RestoreFailed(const JobRecord& job, int rank, const v1::TaskRepor
   FallBack(job, why);
 }
 
+JobMoved Recovery::BackToWhatIsSaved(const JobRecord& job, const std::string& why) const {
+  JobMoved move = Moved(JobEvent::kRestoreFailed, why);
+  move.nodes = cluster_.WhereTasksMayLive(job);
+  move.interrupted = job.state != JobState::kRestoring && job.state != JobState::kParked;
+  return move;
+}
+
 void Recovery::FallBack(const JobRecord& job, const std::string& why) {
   const bool saved = ResumptionOf(state_, job) != Resumption::kBeginning;
   // A start that did not come to its end is made again.
   if (job.state == JobState::kStarting || (!saved && MayStartOverAfterLoss(job))) return StartOver(job, why);
-  JobMoved move = Moved(JobEvent::kRestoreFailed, why);
+  JobMoved move = BackToWhatIsSaved(job, why);
   if (!saved) move.reason += HowToStartOver(job);
   if (!saved && !RefusedImagesOf(state_, job).empty())
     absl::StrAppend(&move.reason, ", or, to try once more what was refused: sidingctl resume ",
                     job.id.value());
-  move.nodes = cluster_.WhereTasksMayLive(job);
   recorder_.Move(job, std::move(move));
 }
 
@@ -126,8 +132,7 @@ void Recovery::FallBack(const JobRecord& job, const std::string& why) {
 void Recovery::FallBackBehindSave(const JobRecord& job, const std::string& why) {
   if (NewestImage(state_, job) == nullptr || job.current.checkpoint != CheckpointId())
     return StartOver(job, why);
-  JobMoved move = Moved(JobEvent::kRestoreFailed, why);
-  move.nodes = cluster_.WhereTasksMayLive(job);
+  JobMoved move = BackToWhatIsSaved(job, why);
   move.without_save = true;
   recorder_.Move(job, std::move(move));
 }

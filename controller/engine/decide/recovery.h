@@ -80,6 +80,7 @@ class Recovery {
 
  private:
   void SavedStartFailed(const JobRecord& job, int rank, const v1::TaskReport& report, const std::string& why);
+  JobMoved BackToWhatIsSaved(const JobRecord& job, const std::string& why) const;
   void FallBackBehindSave(const JobRecord& job, const std::string& why);
   void Pause(const JobRecord& job, int failures);
   const Refusals* CountRefusal(const JobRecord& job, int rank);

@@ -37,8 +37,10 @@ std::string WaitReasons::WhyWaits(const JobRecord& job) const {
   if (IsTerminal(job.state)) return "";
   if (HoldsNodes(job.state)) return WhyHangs(job);
   if (!OwnershipOf(job.spec).siding_starts) {
+    const std::string queue = absl::StrCat("waits in the queue of ", job.spec.cluster_manager);
+    if (const std::string where = OnlyWhere(job); !where.empty()) return absl::StrCat(queue, " for ", where);
     const std::string why = WaitsForItsNodes(job) ? job.plans.back().refusal : "";
-    return absl::StrCat("waits in the queue of ", job.spec.cluster_manager, why.empty() ? "" : ": ", why);
+    return absl::StrCat(queue, why.empty() ? "" : ": ", why);
   }
   if (std::string why = WhyNotYet(job); !why.empty()) return why;
   return IsRequest(job) ? WhyRequestWaits(job) : WhyInQueue(job);
@@ -65,15 +67,19 @@ std::string WaitReasons::WhyNotYet(const JobRecord& job) const {
   return "";
 }
 
+// The nodes that it waits for whatever is idle beside them, with why. Empty: any will do.
+std::string WaitReasons::OnlyWhere(const JobRecord& job) const {
+  const std::vector<NodeId> tied = batch_.TiedTo(job);
+  if (tied.empty()) return "";
+  const bool moves = !cluster_.TargetOf(job).empty();
+  return absl::StrCat(Names(tied), moves ? ", where it is to be moved to" : ": its image is there alone",
+                      WhatIsFaulty(tied));
+}
+
 // What PlaceWaiting() has found.
 std::string WaitReasons::WhyInQueue(const JobRecord& job) const {
   const JobSpec& spec = job.spec;
-  if (const std::vector<NodeId> tied = batch_.TiedTo(job); !tied.empty()) {
-    const bool moves = !cluster_.TargetOf(job).empty();
-    return absl::StrCat("waits for ", Names(tied),
-                        moves ? ", where it is to be moved to" : ", where its image lies",
-                        WhatIsFaulty(tied));
-  }
+  if (const std::string where = OnlyWhere(job); !where.empty()) return absl::StrCat("waits for ", where);
   int usable = 0;
   for (const auto& [node, account] : accounts_.Accounts()) usable += account.capacity.Covers(spec.per_node);
   if (usable < spec.nodes) {
@@ -102,9 +108,37 @@ std::string WaitReasons::WhyInQueue(const JobRecord& job) const {
   if (recovery_.NotOn(job) != nullptr)
     return absl::StrCat("is tried again at ", FormatTime(recovery_.NextRound(job.id)),
                         ", or before on a node that it has not been tried on");
-  int free = 0;
-  for (const auto& [node, room] : accounts_.Room({})) free += room.Covers(spec.per_node);
-  return absl::StrCat("waits for ", Needs(spec), "; ", free, free == 1 ? " is" : " are", " free");
+  return absl::StrCat("waits for ", Needs(spec), "; ", WhatIsFree(spec));
+}
+
+// Node by node: numbers alone could be of nodes or of slots.
+std::string WaitReasons::WhatIsFree(const JobSpec& spec) const {
+  std::vector<NodeId> free;
+  std::vector<std::string> little;
+  for (const auto& [node, room] : accounts_.Room({})) {
+    if (room.Covers(spec.per_node)) {
+      free.push_back(node);
+    } else if (room.slots > 0) {
+      // Of what it asks for.
+      const Resources& asked = spec.per_node;
+      const Resources shown{room.slots, asked.memory > Bytes{0} ? room.memory : Bytes{0},
+                            asked.gpus > 0 ? room.gpus : 0};
+      little.push_back(absl::StrCat(node.value(), " has ", Words(shown)));
+    }
+  }
+  if (free.empty()) {
+    const size_t more = little.size() - std::min(little.size(), kMostNamed);
+    little.resize(little.size() - more);
+    return absl::StrCat("none is free", little.empty() ? "" : ": ", absl::StrJoin(little, ", "),
+                        more == 0 ? "" : absl::StrCat(" and ", more, " others have some"));
+  }
+  const int kept = policy_.headroom_nodes;
+  const bool enough = static_cast<int>(free.size()) >= spec.nodes;
+  return absl::StrCat(free.size(), free.size() == 1 ? " is" : " are", " free: ", Names(free),
+                      enough && kept > 0
+                          ? absl::StrCat("; ", kept, kept == 1 ? " of them is" : " of them are",
+                                         " kept free of batch jobs by the site's policy (headroom_nodes)")
+                          : "");
 }
 
 // The first of them that is, with the reason. Empty: none is.

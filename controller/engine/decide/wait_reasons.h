@@ -30,7 +30,9 @@ class WaitReasons {
 
  private:
   std::string WhyNotYet(const JobRecord& job) const;
+  std::string OnlyWhere(const JobRecord& job) const;
   std::string WhyInQueue(const JobRecord& job) const;
+  std::string WhatIsFree(const JobSpec& spec) const;
   std::string WhyRequestWaits(const JobRecord& job) const;
   std::string UntilWhoEnds(const Plan& plan) const;
   std::string WhyHangs(const JobRecord& job) const;

@@ -85,7 +85,34 @@ TEST_F(WaitsTest, TheFirstInTheQueueWaitsForResources) {
   Submit(Batch());
   const JobId job = Submit(Batch(2));
   Settle();
-  EXPECT_EQ(Why(job), "waits for 2 nodes with 4 slots; 1 is free");
+  EXPECT_EQ(Why(job), "waits for 2 nodes with 4 slots; 1 is free: node b");
+}
+
+TEST_F(WaitsTest, WhatIsFreeOnNodesThatHaveTooLittleIsSaidNodeByNode) {
+  AddNodes({"a", "b"});
+  JobSpec most = Batch();
+  most.per_node.slots = 3;
+  Submit(most);
+  Submit(most);
+  JobSpec two = Batch();
+  two.per_node.slots = 2;
+  const JobId job = Submit(two);
+  Settle();
+  EXPECT_EQ(Why(job), "waits for 1 node with 2 slots; none is free: a has 1 slot, b has 1 slot");
+}
+
+TEST_F(WaitsTest, NodesThatAreFreeAndKeptFreeByThePolicyAreNotPromised) {
+  AddNodes({"a", "b", "c"});
+  Policy policy;
+  policy.headroom_nodes = 1;
+  engine_->SetPolicy(policy);
+  Submit(Batch());
+  const JobId job = Submit(Batch(2));
+  Settle();
+  EXPECT_EQ(Why(job),
+            "waits for 2 nodes with 4 slots; 2 are free: nodes a,c; 1 of them is kept free of batch jobs by "
+            "the site's "
+            "policy (headroom_nodes)");
 }
 
 TEST_F(WaitsTest, OthersWaitBehindIt) {
@@ -109,7 +136,7 @@ TEST_F(WaitsTest, AJobMayWaitForTheNodesWhereItsImageLies) {
   ASSERT_TRUE(engine_->Cordon(kRoot, node, true).ok());
   ASSERT_TRUE(engine_->Vacate(kAda, job, Tier::kLocal).ok());
   Settle();
-  EXPECT_EQ(Why(job), absl::StrCat("waits for node ", node.value(), ", where its image lies"));
+  EXPECT_EQ(Why(job), absl::StrCat("waits for node ", node.value(), ": its image is there alone"));
 }
 
 TEST_F(WaitsTest, NodesThatThePolicyKeepsFreeAreNamed) {
@@ -164,7 +191,7 @@ TEST_F(WaitsTest, WhoIsGoneInTimeIsLetPastTheFirst) {
   Settle();
   EXPECT_EQ(State(running), JobState::kRunning);
   EXPECT_EQ(State(shorter), JobState::kRunning);
-  EXPECT_EQ(Why(gang), "waits for 2 nodes with 4 slots; 0 are free");
+  EXPECT_EQ(Why(gang), "waits for 2 nodes with 4 slots; none is free");
   for (JobId job : {silent, longer}) EXPECT_THAT(Why(job), HasSubstr("waits behind job 2"));
   clock_.Advance(10min);
   Settle(4);

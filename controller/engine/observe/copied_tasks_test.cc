@@ -205,6 +205,18 @@ TEST_F(Unknown, ATaskThatRunsIsLeftAlone) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kResume) + cluster_.Count(v1::ToAgent::kAbort), 0);
 }
 
+TEST_F(Unknown, ItIsSaidOnceWithWhatCanBeDone) {
+  PutBack();
+  Settle(20);
+  std::vector<std::string> said;
+  for (const Event& event : engine_->EventsAfter(0, 1000, Duration(0))) {
+    if (std::holds_alternative<Noted>(event.body)) said.push_back(Describe(event));
+  }
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], HasSubstr(absl::StrCat("has a task of a job that the journal does not know, ",
+                                              job_.value(), ".1.0: it is left alone")));
+}
+
 TEST_F(Unknown, ATaskThatIsFrozenGoesOn) {
   ASSERT_TRUE(engine_->Suspend(kAda, job_).ok());
   Settle();

@@ -1,6 +1,7 @@
 #include "controller/engine/observe/job_observer.h"
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,10 +22,24 @@ constexpr Duration kMethodPause = std::chrono::minutes(10);
 // act/job_orders.cc.
 constexpr int kLastRankAttempts = 10;
 
+bool WasOutOfMemory(const v1::TaskReport& report) {
+  return report.out_of_memory() > 0 || report.killed_for_memory() > 0;
+}
+
+// What a shell would say of it. A program of which the kernel has ended processes for lack of memory has not
+// done its work, whatever its script makes of that: it ends as one that was ended like them.
+int EndCodeOf(const v1::TaskReport& report) {
+  const int code = report.exit_signal() != 0 ? 128 + report.exit_signal() : report.exit_code();
+  return code == 0 && WasOutOfMemory(report) ? 128 + SIGKILL : code;
+}
+
 std::string HowItFailed(const v1::TaskReport& report, const std::string& where, int code) {
   if (report.out_of_memory() > 0)
     return absl::StrCat(where, " was out of memory: used all of its ",
                         FormatBytes(Bytes{report.out_of_memory()}));
+  if (const int64_t killed = report.killed_for_memory(); killed > 0)
+    return absl::StrCat(where, " was out of memory: the kernel ended ", killed,
+                        killed == 1 ? " process" : " processes", " of it, as the node had none left");
   if (report.exit_signal() != 0) return absl::StrCat(where, " was ended by signal ", report.exit_signal());
   return absl::StrCat(where, " exited with ", code);
 }
@@ -138,8 +153,7 @@ bool JobObserver::ObserveExits(const JobRecord& job) {
     }
     if (tasks_.BackToScript(job)) return true;
     if (manager_.ContinuesInQueue(job)) return false;
-    const int code =
-        seen.report.exit_signal() != 0 ? 128 + seen.report.exit_signal() : seen.report.exit_code();
+    const int code = EndCodeOf(seen.report);
     // While it waited to be dumped again it ran alone, and its peers did not answer.
     if (code != 0 && job.state == JobState::kCommitting && cluster_.CommitOf(job).has_left) {
       recovery_.FallBack(job, absl::StrCat(HowItFailed(seen.report, On(job, rank), code),

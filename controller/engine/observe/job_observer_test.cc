@@ -570,5 +570,45 @@ TEST_F(Mishaps, AJobThatMadeWayAndCannotGoOnTriesAgainLater) {
   EXPECT_EQ(State(job), JobState::kRunning);
 }
 
+// ---- A script that ends well although the kernel has ended one of its children. ----
+
+TEST_F(Mishaps, AJobOfWhichAProcessWasKilledForMemoryHasFailedWhateverItsScriptSays) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  cluster_.Exit(job, 0, 0, 1);
+  Settle();
+  EXPECT_EQ(State(job), JobState::kFailed);
+  EXPECT_EQ(Job(job).exit_code, 128 + 9);
+  EXPECT_EQ(Job(job).reason,
+            "rank 0 on a was out of memory: the kernel ended 1 process of it, as the node had none left");
+}
+
+TEST_F(Mishaps, AnExitCodeOfItsOwnIsKept) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch());
+  Settle();
+  cluster_.Exit(job, 0, 3, 2);
+  Settle();
+  EXPECT_EQ(Job(job).exit_code, 3);
+  EXPECT_THAT(Job(job).reason, testing::HasSubstr("the kernel ended 2 processes of it"));
+}
+
+// ---- A job that ran, and whose processes are gone: nothing was restored. ----
+
+TEST_F(Mishaps, AJobThatRanIsNotSaidToHaveFailedToBeRestored) {
+  AddNodes({"a"});
+  const JobId job = Submit(Batch(1, {Method::kCheckpoint}));
+  Settle();
+  ASSERT_TRUE(engine_->Checkpoint(kAda, job, Tier::kShared).ok());
+  Settle();
+  cluster_.Vanish(job);
+  Settle();
+  std::vector<std::string> kinds;
+  for (const Event& event : engine_->EventsAfter(0, 1000, Duration(0))) kinds.push_back(KindOf(event));
+  EXPECT_THAT(kinds, testing::Contains("interrupted"));
+  EXPECT_THAT(kinds, testing::Not(testing::Contains("restore-failed")));
+}
+
 }  // namespace
 }  // namespace siding

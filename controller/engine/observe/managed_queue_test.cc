@@ -389,7 +389,7 @@ TEST_F(QueueTest, ItsNodesAreKeptForIt) {
 
 TEST_F(QueueTest, TheVictimIsToldForWhomItMakesWay) {
   MakeWay();
-  EXPECT_EQ(Desired().jobs.at(kBatchJob).why, "makes way for job 50");
+  EXPECT_THAT(Desired().jobs.at(kBatchJob).why, testing::StartsWith("makes way for job 50"));
 }
 
 TEST_F(QueueTest, FreeNodesAreKeptWithoutAVictim) {
@@ -607,6 +607,16 @@ TEST_F(QueueTest, AVictimIsToStartWhereItsImageLies) {
   ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kLocal).ok());
   Settle();
   EXPECT_THAT(Desired().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
+}
+
+// Whatever is idle beside it.
+TEST_F(QueueTest, AndWhyItWaitsForThatNodeAloneIsSaid) {
+  Fill();
+  ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kLocal).ok());
+  Settle();
+  EXPECT_EQ(engine_->WhyWaits(Job(kBatchJob)),
+            "waits in the queue of manager for node a: its image is there alone");
+  EXPECT_EQ(Desired().jobs.at(kBatchJob).why, "continues on a, where alone its image is");
 }
 
 TEST_F(QueueTest, ANewControllerDesiresTheSame) {

@@ -68,6 +68,10 @@ bool IsLive(v1::TaskPhase phase) {
   }
 }
 
+bool IsStray(const ClusterState& state, const TaskId& id, const v1::TaskReport& report) {
+  return IsLive(report.phase()) && !report.has_spec() && !state.jobs.contains(id.job);
+}
+
 bool IsGone(v1::TaskPhase phase) { return phase != v1::TASK_PHASE_UNSPECIFIED && !IsLive(phase); }
 
 v1::TaskReport WithShortTexts(v1::TaskReport report) {

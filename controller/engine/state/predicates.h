@@ -54,6 +54,9 @@ bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities)
 bool CanThawIn(const Resources& room, const JobRecord& job);
 // The processes are there (or about to be).
 bool IsLive(v1::TaskPhase phase);
+// It lives, and neither the journal nor a cluster manager has a job for it: nobody ends it, nor looks for
+// what it does.
+bool IsStray(const ClusterState& state, const TaskId& id, const v1::TaskReport& report);
 // The processes are gone.
 bool IsGone(v1::TaskPhase phase);
 

@@ -168,6 +168,11 @@ bool IsOfOrder(const JobRecord& job, int64_t op) {
   return op >= OpOf(job) || (op >= recorded && op < recorded + kOpsPerOrder);
 }
 
+bool CannotThaw(const JobRecord& job, const v1::TaskReport& task) {
+  return job.state == JobState::kResuming && job.current.event == JobEvent::kOrderResume &&
+         task.phase() == v1::SUSPENDED && task.failed_op() - OpOf(job) + 1 >= kFreezeAttempts;
+}
+
 int NextIncarnation(const JobRecord& job) {
   return job.incarnation + 1 + (job.from_copy ? kSkippedIncarnations : 0);
 }

@@ -63,6 +63,10 @@ inline constexpr int64_t kOpsPerOrder = 100;
 // Whether an agent's operation belongs to the order under way. It may have been told of it before a copy of
 // the journal was put back, under the number that the order had then.
 bool IsOfOrder(const JobRecord& job, int64_t op);
+// Attempts to freeze or thaw a task, before that is taken for impossible.
+inline constexpr int kFreezeAttempts = 2;
+// Ordered to continue, the task has failed to so often that it is told no more: it is frozen, and stays so.
+bool CannotThaw(const JobRecord& job, const v1::TaskReport& task);
 // Of its next start.
 int NextIncarnation(const JobRecord& job);
 // The id of its checkpoint with this number.

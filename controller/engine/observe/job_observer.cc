@@ -325,7 +325,7 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
   }
   for (int rank : cluster_.LiveRanks(job)) {
     const v1::TaskReport& report = cluster_.Seen(job, rank).report;
-    if (report.failed_op() >= OpOf(job) && !IsOfOrder(job, report.committed_op()) && !commit.failed)
+    if (report.failed_op() >= OpOf(job) && !HasCommitted(job, report) && !commit.failed)
       NoteFailure(job, rank);
   }
   return false;

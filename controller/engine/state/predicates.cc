@@ -168,6 +168,12 @@ bool IsOfOrder(const JobRecord& job, int64_t op) {
   return op >= OpOf(job) || (op >= recorded && op < recorded + kOpsPerOrder);
 }
 
+bool HasCommitted(const JobRecord& job, const v1::TaskReport& task) {
+  const int64_t committed = task.committed_op();
+  const auto is_later = [&](int64_t op) { return op > committed && IsOfOrder(job, op); };
+  return IsOfOrder(job, committed) && !is_later(task.op()) && !is_later(task.failed_op());
+}
+
 bool CannotThaw(const JobRecord& job, const v1::TaskReport& task) {
   return job.state == JobState::kResuming && job.current.event == JobEvent::kOrderResume &&
          task.phase() == v1::SUSPENDED && task.failed_op() - OpOf(job) + 1 >= kFreezeAttempts;

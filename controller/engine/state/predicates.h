@@ -63,6 +63,9 @@ inline constexpr int64_t kOpsPerOrder = 100;
 // Whether an agent's operation belongs to the order under way. It may have been told of it before a copy of
 // the journal was put back, under the number that the order had then.
 bool IsOfOrder(const JobRecord& job, int64_t op);
+// The task's image counts that was ordered. After a copy of the journal was put back, that of a dump before
+// may have counted under the same order, which is dumped again.
+bool HasCommitted(const JobRecord& job, const v1::TaskReport& task);
 // Attempts to freeze or thaw a task, before that is taken for impossible.
 inline constexpr int kFreezeAttempts = 2;
 // Ordered to continue, the task has failed to so often that it is told no more: it is frozen, and stays so.

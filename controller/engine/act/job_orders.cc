@@ -84,7 +84,8 @@ void JobOrders::Act(const JobRecord& job) {
         break;
       case JobState::kRunning:
       case JobState::kResuming:
-        send = phase == v1::SUSPENDED && !CannotThaw(job, seen.report) && MayThaw(job);  // see ObserveFrozen()
+        send =
+            phase == v1::SUSPENDED && !CannotThaw(job, seen.report) && MayThaw(job);  // see ObserveFrozen()
         command.set_op(std::max(op, seen.report.failed_op() + 1));
         command.mutable_resume();
         break;

@@ -120,8 +120,7 @@ bool Requests::Advance() {
 void Requests::DumpFrozen() {
   std::vector<const JobRecord*> frozen;
   for (const auto& [id, job] : state_.index.unsettled()) {
-    const bool ordered = job->state == JobState::kSuspended && job->current.through_ram &&
-                         !job->lost_methods.contains(Method::kCheckpoint);
+    const bool ordered = job->state == JobState::kSuspended && IsDumpedFrozen(*job);
     if (ordered && RequestNeedsItsNodes(*job)) frozen.push_back(job);
   }
   for (const JobRecord* job : frozen) {

@@ -12,6 +12,7 @@
 #include "cli/moment.h"
 #include "common/status.h"
 #include "common/yaml/fields.h"
+#include "model/job.h"
 
 namespace siding::cli {
 namespace {
@@ -106,9 +107,8 @@ absl::Status ParseFiles(const std::string& text, v1::JobSpec& spec) {
 }
 
 absl::Status ParseOnNodeFailure(const std::string& text, v1::JobSpec& spec) {
-  if (text != "requeue" && text != "park")
-    return absl::InvalidArgumentError(absl::StrCat("'", text, "': expected requeue or park"));
-  spec.set_on_node_failure(text == "park" ? v1::PARK : v1::REQUEUE);
+  SIDING_ASSIGN_OR_RETURN(const OnNodeFailure parsed, siding::ParseOnNodeFailure(text));
+  spec.set_on_node_failure(parsed == OnNodeFailure::kPark ? v1::PARK : v1::REQUEUE);
   return absl::OkStatus();
 }
 

@@ -65,11 +65,24 @@ absl::StatusOr<Tier> ParseTier(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("tier '", name, "': expected local or shared"));
 }
 
+namespace {
+
+std::string WhyFull(const std::string& where, Bytes free, Bytes needed, const std::string& beside) {
+  if (needed <= free) return "";
+  return absl::StrCat(where, " is full: ", FormatBytes(free), " free", beside.empty() ? "" : " beside ",
+                      beside, ", ", FormatBytes(needed), " needed");
+}
+
+}  // namespace
+
 std::string WhyNoRoom(Tier tier, const NodeId& node, Bytes free, Bytes needed, const std::string& problem) {
   const std::string where = absl::StrCat("tier ", ToString(tier), " on node ", node.value());
   if (!problem.empty()) return absl::StrCat(where, ": ", problem);
-  if (needed <= free) return "";
-  return absl::StrCat(where, " is full: ", FormatBytes(free), " free, ", FormatBytes(needed), " needed");
+  return WhyFull(where, free, needed, "");
+}
+
+std::string WhyNoSharedRoom(Bytes free, Bytes needed, const std::string& beside) {
+  return WhyFull(absl::StrCat("tier ", ToString(Tier::kShared)), free, needed, beside);
 }
 
 std::string ToString(GpuCollectives collectives) {

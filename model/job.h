@@ -78,6 +78,8 @@ absl::StatusOr<Tier> ParseTier(const std::string& name);
 // Why no image goes to this node's tier that needs so much: its `problem`, whatever is free, or a lack of
 // room; "" if it does.
 std::string WhyNoRoom(Tier tier, const NodeId& node, Bytes free, Bytes needed, const std::string& problem);
+// The same of the shared tier as a whole. `beside`: for what its room is kept besides; "": for nothing.
+std::string WhyNoSharedRoom(Bytes free, Bytes needed, const std::string& beside = "");
 
 // How a program that saves itself is told to, and how it continues afterwards.
 struct AppMethod {

@@ -166,10 +166,8 @@ class OptionMaker {
       restore = std::max(restore, rates.restore.For(size));
       if (tier == Tier::kShared) option.shared_bytes += size;
     }
-    if (no_room.empty() && tier == Tier::kShared && ImageOf(job) > snapshot_.shared.free) {
-      no_room = absl::StrCat("tier shared is full: ", FormatBytes(snapshot_.shared.free), " free, ",
-                             FormatBytes(ImageOf(job)), " needed");
-    }
+    if (no_room.empty() && tier == Tier::kShared)
+      no_room = WhyNoSharedRoom(snapshot_.shared.free, ImageOf(job));
     if (!no_room.empty()) {
       absl::StrAppend(&candidate.no_room, candidate.no_room.empty() ? "" : "; ", no_room);
       return;

@@ -156,9 +156,7 @@ class Planner {
     for (const Option& option : candidate.options) needed = std::max(needed, room_of(option));
     if (needed <= left) return needed;
     std::erase_if(candidate.options, [&](const Option& option) { return room_of(option) > Bytes{0}; });
-    candidate.no_room =
-        absl::StrCat("tier shared is full: ", FormatBytes(left), " free beside the images of other jobs, ",
-                     FormatBytes(needed), " needed");
+    candidate.no_room = WhyNoSharedRoom(left, needed, "the images of other jobs");
     if (candidate.options.empty()) NoteNoOptions(candidate);
     return Bytes{0};
   }

@@ -234,6 +234,7 @@ class FakeCluster final : public AgentLink {
   std::set<std::string> slow_suspend;    // nodes on which a freeze begins and does not end
   std::string gpu_state_lost;            // said by every task that is to continue after a freeze
   std::set<std::string> fail_resume;     // nodes on which a frozen task cannot continue
+  std::set<std::string> slow_resume;     // nodes on which a frozen task takes its time to continue
   std::set<std::string> slow_kill;       // nodes on which a task that is to end stays
   std::set<std::string> long_notice;     // nodes on which notice of a freeze does not come to its end
   std::set<std::string> damaged;         // checkpoints whose images do not verify
@@ -388,6 +389,7 @@ class FakeCluster final : public AgentLink {
         report.set_phase(whole());
         break;
       case v1::ToAgent::kResume:
+        if (slow_resume.contains(node.value())) return;
         if (fail_resume.contains(node.value()) || !gpu_state_lost.empty()) {
           fail("it does not thaw");
           report.set_gpu_state_lost(gpu_state_lost);

@@ -48,7 +48,7 @@ void World::DrawMishaps() {
 
 // From a source of its own: worlds without it are as if it did not exist.
 void World::DrawPutBack(uint64_t seed) {
-  Random random(~seed);
+  Random random = SourceOf(seed, Source::kPutBack);
   trouble_.put_back = random.Chance(0.1);
   if (!trouble_.put_back) return;
   const Duration backup = random.Between(5s, 150s), put_back = backup + random.Between(1s, 200s);
@@ -60,7 +60,7 @@ void World::DrawPutBack(uint64_t seed) {
 
 // From a source of its own, too, but for the size of jobs: they must come to their end without the node.
 void World::DrawBurn(uint64_t seed) {
-  Random random(~seed * 5);
+  Random random = SourceOf(seed, Source::kBurn);
   if (!trouble_.verbs || !trouble_.deaths || NodesForJobs() < 2) return;
   trouble_.burn = random.Chance(0.5);
   if (!trouble_.burn) return;
@@ -103,7 +103,7 @@ void World::BurnOne(Random& random, std::optional<Duration> away) {
 
 // From a source of its own, too, and needs the other nodes as a burnt one does.
 void World::DrawWrongLoss(uint64_t seed) {
-  Random random(~seed * 7);
+  Random random = SourceOf(seed, Source::kWrongLoss);
   if (!trouble_.verbs || !trouble_.network || NodesForJobs() < 2) return;
   trouble_.wrong_loss = random.Chance(0.5);
   if (!trouble_.wrong_loss) return;
@@ -148,14 +148,14 @@ void World::CutOffOnceHeard(const NodeId& name, Duration for_so_long) {
 
 // From a source of its own, too. Never in a world without other trouble: what it promised it has to keep.
 void World::DrawRefusals(uint64_t seed) {
-  Random random(~seed * 11);
+  Random random = SourceOf(seed, Source::kRefusals);
   trouble_.refusals = trouble_.any() && random.Chance(0.15);
   if (trouble_.refusals) lab_.odds.image_refused = random.Between(100, 1000) / 1000.0;
 }
 
 // From a source of its own, too. Of half of the faults the agent knows nothing until a start fails.
 void World::DrawFaults(uint64_t seed) {
-  Random random(~seed * 13);
+  Random random = SourceOf(seed, Source::kFaults);
   trouble_.faults = random.Chance(0.2);
   if (!trouble_.faults) return;
   for (int i = random.Between(1, 4); i > 0; --i) {
@@ -173,7 +173,7 @@ void World::DrawFaults(uint64_t seed) {
 
 // From a source of its own, too.
 void World::DrawFullTier(uint64_t seed) {
-  Random random(~seed * 13);
+  Random random = SourceOf(seed, Source::kFullTier);
   if (!trouble_.storage || !random.Chance(0.5)) return;
   for (int i = random.Between(1, 4); i > 0; --i) {
     lab_.timeline.After(random.Between(1s, 200s), [this, so_long = random.Between(5s, 100s)] {
@@ -186,7 +186,7 @@ void World::DrawFullTier(uint64_t seed) {
 
 // From a source of its own, too.
 void World::DrawSilence(uint64_t seed) {
-  Random random(~seed * 3);
+  Random random = SourceOf(seed, Source::kSilence);
   trouble_.silence = random.Chance(0.25);
   if (!trouble_.silence) return;
   for (int i = random.Between(1, 4); i > 0; --i) {

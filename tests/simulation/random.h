@@ -1,4 +1,4 @@
-// The one source of chance in a simulated run. The same seed gives the same run on every machine: nothing of
+// The sources of chance in a simulated run. The same seed gives the same run on every machine: nothing of
 // the standard library's distributions, which differ between its implementations, is used.
 #pragma once
 
@@ -40,5 +40,20 @@ class Random {
  private:
   uint64_t state_;
 };
+
+// What is drawn from a source of its own: worlds without it are as if it did not exist. Each has another
+// number; with the same one, what is drawn for one would say what is drawn for the other.
+enum class Source : uint64_t {
+  kPutBack = 1,
+  kSilence = 3,
+  kBurn = 5,
+  kWrongLoss = 7,
+  kRefusals = 11,
+  kFaults = 13,
+  kLimits = 17,
+  kFullTier = 19,
+};
+
+inline Random SourceOf(uint64_t seed, Source what) { return Random(~seed * static_cast<uint64_t>(what)); }
 
 }  // namespace siding::simulation

@@ -89,7 +89,7 @@ JobSpec World::DrawSpec() {
 
 void World::DrawJobs(uint64_t seed) {
   Random& random = lab_.random;
-  Random limits(~seed * 13);
+  Random limits = SourceOf(seed, Source::kLimits);
   const int batch = random.Between(2, 10), on_demand = random.Between(0, 6);
   to_submit_ = batch + on_demand;
   for (int i = 0; i < batch; ++i) {

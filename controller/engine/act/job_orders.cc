@@ -84,7 +84,8 @@ void JobOrders::Act(const JobRecord& job) {
         break;
       case JobState::kRunning:
       case JobState::kResuming:
-        send = phase == v1::SUSPENDED && MayThaw(job);  // see ObserveFrozen()
+        send =
+            phase == v1::SUSPENDED && !CannotThaw(job, seen.report) && MayThaw(job);  // see ObserveFrozen()
         command.set_op(std::max(op, seen.report.failed_op() + 1));
         command.mutable_resume();
         break;
@@ -109,7 +110,7 @@ void JobOrders::Act(const JobRecord& job) {
           // Its agent went away between the dump and the commit, or could not record it: this rank is dumped
           // again.
           const bool whole = phase == v1::RUNNING || phase == v1::SUSPENDED;
-          send = dumps_again && whole && !IsOfOrder(job, seen.report.committed_op()) &&
+          send = dumps_again && whole && !HasCommitted(job, seen.report) &&
                  clock_.Now() >= DumpAgainAt(job, seen.report.failed_op());
           dump(std::max(op, seen.report.failed_op()) + 1);
         }

@@ -69,6 +69,48 @@ TEST_F(GuardsTest, ARequestWaitsForABatchJobThatWillHaveEnded) {
   ExpectInTime(express);
 }
 
+// One request waits for the first job's end, another behind it for the end of the second.
+TEST_F(GuardsTest, WhatIsHeldForLaterDoesNotTakeThePlaceOfAnEarlierPlan) {
+  AddNodes({"a"});
+  const auto of = [](JobSpec spec, int slots) {
+    spec.per_node.slots = slots;
+    return spec;
+  };
+  Submit(of(Limited(10s), 3));
+  const JobId stays = Submit(of(Limited(60s), 1));
+  Settle();
+  const JobId sooner = Submit(of(OnDemand(1, 30s), 2), kBob);
+  const JobId later = Submit(of(OnDemand(1, 100s), 2), kBob);
+  Settle(20);
+  ExpectInTime(sooner);
+  EXPECT_EQ(State(later), JobState::kPending);
+  EXPECT_EQ(State(stays), JobState::kRunning);
+  Settle(60);
+  ExpectInTime(later);
+}
+
+// On a, what is free is held for a request that waits for b.
+TEST_F(GuardsTest, APlanForLaterDoesNotTakeWhatIsHeldForNow) {
+  cluster_.AddNode("a");
+  cluster_.AddNode("b", 2);
+  const auto of = [](JobSpec spec, int slots) {
+    spec.per_node.slots = slots;
+    return spec;
+  };
+  const JobId on_b = Submit(of(Limited(20s), 2)), on_a = Submit(of(Limited(60s), 2));
+  Settle();
+  ASSERT_EQ(Job(on_b).nodes, std::vector{NodeId("b")});
+  ASSERT_EQ(Job(on_a).nodes, std::vector{NodeId("a")});
+  const JobId both = Submit(of(OnDemand(2, 40s), 2), kBob);
+  const JobId later = Submit(of(OnDemand(1, 100s), 2), kBob);
+  Settle(10);
+  EXPECT_EQ(State(later), JobState::kPending);
+  Settle(20);
+  ExpectInTime(both);
+  Settle(70);
+  ExpectInTime(later);
+}
+
 TEST_F(GuardsTest, ABatchJobThatWillHaveEndedDoesNotMakeWay) {
   AddNodes({"a"});
   const JobId batch = Submit(Limited(20s, {Method::kSuspend, Method::kKill}));

@@ -54,26 +54,18 @@ bool PlanWatch::Holds(const JobRecord& request, const Plan& plan, const IsExcuse
   if (its_nodes && !std::all_of(plan.nodes.begin(), plan.nodes.end(),
                                 [&](const NodeId& node) { return its_nodes->contains(node); }))
     return false;
-  std::map<NodeId, Resources> room = accounts_.Room({request.id});
-  std::set<const JobRecord*> leaving;
-  for (const auto& [id, job] : state_.index.unsettled()) {
-    if (IsReleasing(*job) && planning_.ExpectedRelease(*job)) leaving.insert(job);
-  }
+  const std::set<const JobRecord*> leaving = LeavingFor(plan);
+  std::set<JobId> ids;
+  for (const JobRecord* job : leaving) ids.insert(job->id);
+  std::map<NodeId, Resources> room = accounts_.RoomFor(request, std::move(ids));
   for (const PlanStep& step : plan.steps) {
     const auto victim = state_.unfinished.find(step.job);
-    if (victim == state_.unfinished.end()) continue;
-    if (const ManagedJob* queued = manager_.ComingBack(*victim->second)) {
-      for (const NodeId& node : queued->nodes) {
-        if (auto it = room.find(node); it != room.end()) it->second += queued->spec.per_node;
-      }
+    const ManagedJob* queued =
+        victim == state_.unfinished.end() ? nullptr : manager_.ComingBack(*victim->second);
+    if (queued == nullptr) continue;
+    for (const NodeId& node : queued->nodes) {
+      if (auto it = room.find(node); it != room.end()) it->second += queued->spec.per_node;
     }
-    if (!HoldsNodes(victim->second->state)) continue;
-    const JobRecord& job = *victim->second;
-    if (IsArriving(job.state) || WillLeave(plan, job)) leaving.insert(&job);
-  }
-  for (JobId id : AwaitedToEnd(plan)) {
-    const auto job = state_.unfinished.find(id);
-    if (job != state_.unfinished.end() && planning_.ExpectedEnd(*job->second)) leaving.insert(job->second);
   }
   for (const JobRecord* job : leaving) {
     for (int rank : cluster_.LiveRanks(*job)) {
@@ -89,6 +81,25 @@ bool PlanWatch::Holds(const JobRecord& request, const Plan& plan, const IsExcuse
     auto it = room.find(node);
     return it == room.end() ? is_excused(node) : it->second.Covers(request.spec.per_node);
   });
+}
+
+// Whose room it may count on: those that leave already, and those that it waits for.
+std::set<const JobRecord*> PlanWatch::LeavingFor(const Plan& plan) const {
+  std::set<const JobRecord*> leaving;
+  for (const auto& [id, job] : state_.index.unsettled()) {
+    if (IsReleasing(*job) && planning_.ExpectedRelease(*job)) leaving.insert(job);
+  }
+  for (const PlanStep& step : plan.steps) {
+    const auto victim = state_.unfinished.find(step.job);
+    if (victim == state_.unfinished.end() || !HoldsNodes(victim->second->state)) continue;
+    const JobRecord& job = *victim->second;
+    if (IsArriving(job.state) || WillLeave(plan, job)) leaving.insert(&job);
+  }
+  for (JobId id : AwaitedToEnd(plan)) {
+    const auto job = state_.unfinished.find(id);
+    if (job != state_.unfinished.end() && planning_.ExpectedEnd(*job->second)) leaving.insert(job->second);
+  }
+  return leaving;
 }
 
 bool PlanWatch::RunsLate(const JobRecord& request, const Plan& plan) const {

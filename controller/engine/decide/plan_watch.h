@@ -58,6 +58,7 @@ class PlanWatch {
   bool CannotBeMade(const PlanStep& early, const JobRecord& job) const;
   bool HasFailed(const JobRecord& request, const Plan& plan);
   using IsExcused = std::function<bool(const NodeId&)>;  // a planned node that is not usable
+  std::set<const JobRecord*> LeavingFor(const Plan& plan) const;
   bool Holds(const JobRecord& request, const Plan& plan, const IsExcused& is_excused) const;
   bool IsBrieflyAway(const NodeId& node, Time start_by) const;
   bool IsTriedInAMoment(const NodeId& node) const;

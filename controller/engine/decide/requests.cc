@@ -123,8 +123,7 @@ bool Requests::Advance() {
 void Requests::DumpFrozen() {
   std::vector<const JobRecord*> frozen;
   for (const auto& [id, job] : state_.index.unsettled()) {
-    const bool ordered = job->state == JobState::kSuspended && job->current.through_ram &&
-                         !job->lost_methods.contains(Method::kCheckpoint);
+    const bool ordered = job->state == JobState::kSuspended && IsDumpedFrozen(*job);
     if (ordered && RequestNeedsItsNodes(*job)) frozen.push_back(job);
   }
   for (const JobRecord* job : frozen) {
@@ -238,7 +237,7 @@ bool Requests::Grant(const JobRecord& request) {
   if (!OwnershipOf(request.spec).siding_starts || request.spec.not_before > clock_.Now() ||
       recovery_.MustWait(request))
     return false;
-  const std::map<NodeId, Resources> room = accounts_.Room({request.id});
+  std::map<NodeId, Resources> room = accounts_.RoomFor(request);
   const auto fits = [&](const NodeId& node) {
     auto it = room.find(node);
     return it != room.end() && it->second.Covers(request.spec.per_node);
@@ -246,7 +245,8 @@ bool Requests::Grant(const JobRecord& request) {
   std::vector<NodeId> nodes;
   if (!request.plans.empty()) nodes = request.plans.back().nodes;
   if (nodes.empty() || !std::all_of(nodes.begin(), nodes.end(), fits)) {
-    // Other nodes may have become free before the planned ones.
+    // Other nodes may have become free before the planned ones. There it takes nothing that others wait for.
+    room = accounts_.Room({request.id});
     nodes.clear();
     for (const auto& [id, free] : room) {
       if (nodes.size() < static_cast<size_t>(request.spec.nodes) && fits(id)) nodes.push_back(id);

@@ -184,6 +184,40 @@ TEST_F(RestoredTest, AnImageThatWasPreparedBeforeIsCommittedAndNotMadeAgain) {
   EXPECT_EQ(Job(job).checkpoints.size(), 1u);
 }
 
+// Its dump was under way when the journal was copied, and its image counted soon after.
+class DumpedSince : public RestoredTest {
+ protected:
+  DumpedSince() {
+    job_ = Submit(Batch());
+    Settle();
+    EXPECT_TRUE(engine_->Checkpoint(kAda, job_, Tier::kShared).ok());
+    TakeCopy();
+    Settle();
+    EXPECT_EQ(State(job_), JobState::kRunning);
+  }
+  JobId job_;
+};
+
+TEST_F(DumpedSince, ItIsDumpedAgainAndThatImageCounts) {
+  PutBack();
+  EXPECT_EQ(State(job_), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kCommit), 2);
+  EXPECT_EQ(Job(job_).checkpoints.size(), 1u);
+}
+
+TEST_F(DumpedSince, TheCommitOfBeforeIsNotTakenForThatOfTheNewDump) {
+  cluster_.slow_commit = {"a"};
+  PutBack();
+  EXPECT_EQ(State(job_), JobState::kCommitting);
+}
+
+TEST_F(DumpedSince, NorAfterThatOneHasFailed) {
+  cluster_.fail_commit = {"a"};
+  PutBack();
+  EXPECT_EQ(State(job_), JobState::kRunning);
+  EXPECT_TRUE(Job(job_).checkpoints.empty());
+}
+
 // ---- Of jobs that the copy does not know. ----
 
 class Unknown : public RestoredTest {

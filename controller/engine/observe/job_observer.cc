@@ -14,8 +14,6 @@ namespace {
 // Attempts at a dump that failed for a reason that may pass, such as a process that ended in the middle of
 // it.
 constexpr int kDumpAttempts = 2;
-// Attempts to freeze or thaw a task, before that is taken for impossible.
-constexpr int kFreezeAttempts = 2;
 // A method that has failed is tried again after this.
 constexpr Duration kMethodPause = std::chrono::minutes(10);
 // Attempts to dump a rank whose peers have left. All that is lost otherwise hangs on it; see DumpAgainAt() in
@@ -250,17 +248,20 @@ bool JobObserver::ObserveFrozen(const JobRecord& job) {
   return true;
 }
 
+// One that cannot go on stays frozen as a whole, and gives its slots away. Not before its other ranks run or
+// cannot either: one that is only about to would use what is given away.
 bool JobObserver::ObserveFreeze(const JobRecord& job) {
   const bool freezing = job.state == JobState::kSuspending;
-  bool all = true;
+  bool all = true, about_to_run = false;
+  std::string stays_frozen;
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     const bool failed = seen.report.failed_op() - OpOf(job) + 1 >= kFreezeAttempts;
     const std::string why = failed ? absl::StrCat(On(job, rank), ": ", seen.report.error()) : "";
-    if (failed && !freezing && job.current.event == JobEvent::kOrderResume && seen.phase() == v1::SUSPENDED) {
-      recovery_.HoldBack(job.id, clock_.Now() + Recovery::kLackPause);
-      recorder_.Move(job, Moved(JobEvent::kStaysFrozen, why));
-      return true;
+    if (!CannotThaw(job, seen.report)) {
+      about_to_run |= seen.phase() != v1::RUNNING;
+    } else if (stays_frozen.empty()) {
+      stays_frozen = why;
     }
     if (failed && freezing) {
       const Time back_at = clock_.Now() + kMethodPause;
@@ -270,6 +271,11 @@ bool JobObserver::ObserveFreeze(const JobRecord& job) {
       return true;
     }
     all &= seen.phase() == (freezing ? v1::SUSPENDED : v1::RUNNING);
+  }
+  if (!stays_frozen.empty() && !about_to_run) {
+    recovery_.HoldBack(job.id, clock_.Now() + Recovery::kLackPause);
+    recorder_.Move(job, Moved(JobEvent::kStaysFrozen, stays_frozen));
+    return true;
   }
   if (all) recorder_.Move(job, Moved(freezing ? JobEvent::kFrozen : JobEvent::kThawed));
   return all;
@@ -333,7 +339,7 @@ bool JobObserver::ObserveCommit(const JobRecord& job) {
   }
   for (int rank : cluster_.LiveRanks(job)) {
     const v1::TaskReport& report = cluster_.Seen(job, rank).report;
-    if (report.failed_op() >= OpOf(job) && !IsOfOrder(job, report.committed_op()) && !commit.failed)
+    if (report.failed_op() >= OpOf(job) && !HasCommitted(job, report) && !commit.failed)
       NoteFailure(job, rank);
   }
   return false;

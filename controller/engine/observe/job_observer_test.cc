@@ -554,6 +554,45 @@ TEST_F(Mishaps, AJobThatCannotGoOnStaysFrozenAndSaysWhy) {
   EXPECT_TRUE(Job(job).in_ram);
 }
 
+// One rank cannot go on, and the other is about to.
+class HalfFrozen : public Mishaps {
+ protected:
+  HalfFrozen() {
+    AddNodes({"a", "b"});
+    job_ = Submit(Batch(2, {Method::kSuspend}));
+    Settle();
+    EXPECT_TRUE(engine_->Suspend(kAda, job_).ok());
+    Settle();
+    cluster_.fail_resume = {"a"};
+    cluster_.slow_resume = {"b"};
+    EXPECT_TRUE(engine_->Resume(kAda, job_).ok());
+    Settle();
+  }
+  JobId job_;
+};
+
+TEST_F(HalfFrozen, TheSlotsOfARankThatMayGoOnAreNotGivenAway) {
+  EXPECT_EQ(State(job_), JobState::kResuming);
+  EXPECT_FALSE(Job(job_).in_ram);
+  Submit(OnDemand(2), kBob);
+  Settle();
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kLaunch), 2);  // its own
+}
+
+TEST_F(HalfFrozen, TheRankThatCannotIsNotToldAgain) {
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kResume), 3);
+  Settle(60);
+  EXPECT_EQ(Job(job_).state, JobState::kResuming);
+}
+
+TEST_F(HalfFrozen, ItStaysFrozenOnceTheOtherHasGoneOn) {
+  cluster_.slow_resume = {};
+  Settle(30);
+  EXPECT_EQ(State(job_), JobState::kSuspended);
+  EXPECT_THAT(Job(job_).reason, HasSubstr("rank 0 on a: it does not thaw"));
+  EXPECT_EQ(cluster_.Running(job_), 0);
+}
+
 TEST_F(Mishaps, AJobThatMadeWayAndCannotGoOnTriesAgainLater) {
   AddNodes({"a"});
   const JobId job = Submit(Batch(1, {Method::kSuspend}));

@@ -46,9 +46,10 @@ void ManagedQueue::OnManager(ManagerChanges changes) {
     queue.jobs[job.id] = std::move(job);
   }
   accounts_.TouchAll();
-  // Looked at when something can be decided again.
+  const bool is_first = !std::exchange(queue.seen, true);
+  // All of it is looked at when something can be decided again.
   if (!recorder_.healthy()) return;
-  if (!std::exchange(queue.seen, true)) {
+  if (is_first) {
     // A job that ended while the queue was not polled is not in it any more.
     for (const auto& [id, job] : state_.unfinished) changed.insert(id);
     agenda_.AddAll(state_);  // images of what is not in it any more may go

@@ -643,6 +643,30 @@ TEST_F(QueueTest, ANewControllerRecordsWhatEndedMeanwhile) {
   EXPECT_EQ(State(kExpress), JobState::kCancelled);
 }
 
+class QueueInOutage : public QueueTest {
+ protected:
+  QueueInOutage() {
+    journal_.reset(disk_);
+    StartController();
+    for (const char* node : {"a", "b"}) cluster_.Connect(node);
+  }
+  FullJournal* const disk_ = new FullJournal;
+};
+
+TEST_F(QueueInOutage, WhatEndedMeanwhileIsRecordedWhenTheDiskHasRoomAgain) {
+  MakeWay();
+  StartController();
+  disk_->full = true;
+  EXPECT_FALSE(engine_->Cordon(kRoot, NodeId("a"), true).ok());
+  ManagerChanges changes;
+  changes.jobs = {Managed(JobId(43), ManagedPhase::kRunning, {NodeId("b")})};
+  engine_->OnManager(std::move(changes));
+  disk_->full = false;
+  Settle(10);
+  EXPECT_EQ(State(kBatchJob), JobState::kCancelled);
+  EXPECT_EQ(State(kExpress), JobState::kCancelled);
+}
+
 TEST_F(QueueTest, ANewControllerTakesBackWhatIsNotDesired) {
   StartController();
   const int before = manager().times;

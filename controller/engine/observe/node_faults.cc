@@ -1,6 +1,5 @@
 #include "controller/engine/observe/node_faults.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +10,6 @@
 namespace siding {
 namespace {
 
-constexpr int kMostDoublings = 7;
 // Events of one node are this far apart at least: one that comes and goes does not fill the journal.
 constexpr Duration kTellAgain = std::chrono::minutes(1);
 
@@ -37,10 +35,10 @@ void NodeFaults::OnFailedStart(const JobRecord& job) {
     ObservedNode& observed = observed_.observed_nodes[node];
     StartFaults& starts = observed.starts;
     if (starts.out) continue;  // it was on its way before
-    if (starts.last != job.id) starts.count = std::min(starts.count + 1, kMostDoublings + 1);
+    if (starts.last != job.id) ++starts.count;
     starts.last = job.id;
     starts.out = true;
-    starts.until = clock_.Now() + std::min(kFirstPause * (1 << (starts.count - 1)), kLongestPause);
+    starts.until = clock_.Now() + PauseAfter(starts.count, kFirstPause, kLongestPause);
     spdlog::warn("job {} could not be started on node {}: {}", job.id.value(), node.value(),
                  seen.report.error());
     Settle(node, observed);

@@ -80,8 +80,7 @@ CommitView ClusterView::CommitOf(const JobRecord& job) const {
     const TaskSeen seen = Seen(job, rank);
     const bool whole = seen.phase() == v1::RUNNING || seen.phase() == v1::SUSPENDED;
     const bool left = seen.phase() == v1::CHECKPOINTED;
-    const bool done =
-        stays ? seen.known && IsLive(seen.phase()) && IsOfOrder(job, seen.report.committed_op()) : left;
+    const bool done = stays ? seen.known && IsLive(seen.phase()) && HasCommitted(job, seen.report) : left;
     view.all_done &= done;
     view.all_whole &= whole;
     view.has_left |= left;

@@ -63,6 +63,48 @@ std::map<NodeId, Resources> NodeAccounts::Room(const std::vector<JobId>& request
   return room;
 }
 
+std::map<NodeId, Resources> NodeAccounts::RoomFor(const JobRecord& request, std::set<JobId> leaving) const {
+  std::map<NodeId, Resources> room;
+  for (const auto& [id, account] : Accounts()) room.emplace_hint(room.end(), id, account.free);
+  for (const auto& [id, other] : state_.index.requests()) {
+    if (id == request.id || !WaitsForItsNodes(*other)) continue;
+    for (const auto& [node, claim] : ClaimsOf(*other, leaving)) {
+      if (const auto free = room.find(node); free != room.end()) free->second -= claim;
+    }
+  }
+  GiveWhatIsFrozen(room);
+  TakeLeftTasks(room);
+  manager_.TakeOthers(room);
+  return room;
+}
+
+// What it holds of what is free now: all but what will be given back by those for whom it waits. Each of
+// these gives it back once: `counted`.
+std::map<NodeId, Resources> NodeAccounts::ClaimsOf(const JobRecord& request, std::set<JobId>& counted) const {
+  const Plan& plan = request.plans.back();
+  std::map<NodeId, Resources> claims;
+  for (const NodeId& node : plan.nodes)
+    claims.try_emplace(node, Resources{0}).first->second += cluster_.HeldBy(request, node);
+  const auto give_back = [&](JobId id, bool keeps_memory) {
+    const auto job = state_.unfinished.find(id);
+    if (job == state_.unfinished.end() || !HoldsNodes(job->second->state) || job->second->in_ram) return;
+    if (!counted.insert(id).second) return;
+    for (int rank : cluster_.LiveRanks(*job->second)) {
+      const auto claim = claims.find(job->second->nodes[rank]);
+      if (claim == claims.end()) continue;
+      const Resources held = cluster_.HeldBy(*job->second, claim->first);
+      claim->second -= keeps_memory ? FreedByFreezing(held) : held;
+    }
+  };
+  for (const PlanStep& step : plan.steps) {
+    if (!step.early) give_back(step.job, step.through_ram || step.method == Method::kSuspend);
+  }
+  for (const JobId& id : AwaitedToEnd(plan)) give_back(id, false);
+  for (auto& [node, claim] : claims)
+    claim = {std::max(0, claim.slots), std::max(Bytes{0}, claim.memory), std::max(0, claim.gpus)};
+  return claims;
+}
+
 std::map<NodeId, Resources> NodeAccounts::RoomToContinue() const {
   std::map<NodeId, Resources> room;
   for (const auto& [node, observed] : state_.observed_nodes) {

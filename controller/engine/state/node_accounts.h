@@ -47,6 +47,9 @@ class NodeAccounts {
   // What is free on each usable node, as these requests see it, their own reservations included. None: as the
   // batch queue sees it, without what is reserved or held for suspended jobs.
   std::map<NodeId, Resources> Room(const std::vector<JobId>& requests) const;
+  // The same for one request, as its plan stands. Others hold for themselves only what they do not wait for
+  // as yet: when it is there, there will be room for all. `leaving`: whose room the caller adds.
+  std::map<NodeId, Resources> RoomFor(const JobRecord& request, std::set<JobId> leaving = {}) const;
   // The same on faulty nodes, for what is frozen there: to go on it needs no start.
   std::map<NodeId, Resources> RoomToContinue() const;
   // Processes that should be gone and are not yet, or that may be about to begin: nothing is granted before
@@ -66,6 +69,7 @@ class NodeAccounts {
   std::optional<Account> AccountOf(const NodeId& node) const;
   Account CountOn(const NodeId& node) const;
   void TakeReserved(std::map<NodeId, Resources>& room, const std::vector<JobId>& requests) const;
+  std::map<NodeId, Resources> ClaimsOf(const JobRecord& request, std::set<JobId>& counted) const;
   bool IsEnding(const JobRecord& request) const;
   void GiveWhatIsFrozen(std::map<NodeId, Resources>& room) const;
   void TakeLeftTasks(std::map<NodeId, Resources>& room) const;

@@ -17,6 +17,7 @@ constexpr int kMostGpusOfATask = 1024;
 // A problem of a node may have passed after this time.
 constexpr Duration kPause = std::chrono::seconds(1);
 constexpr Duration kLongestPause = std::chrono::minutes(1);
+static_assert(kPause * (1 << kPauseDoublings) >= kLongestPause);
 constexpr int64_t kOpsPerIncarnation = 1000000;
 // Starts of a job that the journal does not know; their tasks may still live.
 constexpr int kSkippedIncarnations = 1000;
@@ -122,6 +123,11 @@ bool RequestStillWants(const DurableState& state, JobId request) {
   return it != state.jobs.end() && !IsTerminal(it->second.state);
 }
 
+bool IsDumpedFrozen(const JobRecord& job) {
+  const bool freezes = job.state == JobState::kSuspending || job.state == JobState::kSuspended;
+  return freezes && job.current.through_ram && !job.lost_methods.contains(Method::kCheckpoint);
+}
+
 bool Can(const JobRecord& job, Method method) {
   const bool leaves_gpus = method == Method::kSuspend || method == Method::kCheckpoint;
   if (leaves_gpus && job.gpu_states_lost > 0) return false;
@@ -161,8 +167,12 @@ JobMoved Moved(JobEvent event, std::string reason) {
   return move;
 }
 
-Duration PauseAfter(int failures) {
-  return std::min(kPause * (1 << std::clamp(failures - 1, 0, kPauseDoublings)), kLongestPause);
+Duration PauseAfter(int failures) { return PauseAfter(failures, kPause, kLongestPause); }
+
+Duration PauseAfter(int failures, Duration first, Duration longest) {
+  Duration pause = first;
+  for (; failures > 1 && pause < longest; --failures) pause *= 2;
+  return std::min(pause, longest);
 }
 
 int64_t OpOf(const JobRecord& job) { return OpOfOrder(job, job.order); }
@@ -170,6 +180,17 @@ int64_t OpOf(const JobRecord& job) { return OpOfOrder(job, job.order); }
 bool IsOfOrder(const JobRecord& job, int64_t op) {
   const int64_t recorded = OpOfOrder(job, job.ordered_as);
   return op >= OpOf(job) || (op >= recorded && op < recorded + kOpsPerOrder);
+}
+
+bool HasCommitted(const JobRecord& job, const v1::TaskReport& task) {
+  const int64_t committed = task.committed_op();
+  const auto is_later = [&](int64_t op) { return op > committed && IsOfOrder(job, op); };
+  return IsOfOrder(job, committed) && !is_later(task.op()) && !is_later(task.failed_op());
+}
+
+bool CannotThaw(const JobRecord& job, const v1::TaskReport& task) {
+  return job.state == JobState::kResuming && job.current.event == JobEvent::kOrderResume &&
+         task.phase() == v1::SUSPENDED && task.failed_op() - OpOf(job) + 1 >= kFreezeAttempts;
 }
 
 int NextIncarnation(const JobRecord& job) {

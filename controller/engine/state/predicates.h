@@ -40,6 +40,8 @@ bool IsQueued(const JobRecord& job);
 bool IsExternallyManaged(const JobRecord& job);
 // No agent reports its tasks: all that is known of it is what the cluster manager's queue says.
 bool IsKnownFromQueueOnly(const JobRecord& job);
+// It is frozen, or being frozen, and its image is to be written afterwards.
+bool IsDumpedFrozen(const JobRecord& job);
 // It asked for this method, which has not been found not to work.
 bool Can(const JobRecord& job, Method method);
 // "rank 0 on n1".
@@ -48,6 +50,8 @@ JobMoved Moved(JobEvent event, std::string reason = "");
 // Before what has failed so often is tried again: a second, and each time twice as long, up to a minute.
 Duration PauseAfter(int failures);
 inline constexpr int kPauseDoublings = 6;
+// The same between other bounds: `first` after one failure.
+Duration PauseAfter(int failures, Duration first, Duration longest);
 // Nodes of these capacities would hold it, were they empty.
 bool CouldFit(const Waiting& job, const std::map<NodeId, Resources>& capacities);
 // Its memory is there already.
@@ -66,6 +70,13 @@ inline constexpr int64_t kOpsPerOrder = 100;
 // Whether an agent's operation belongs to the order under way. It may have been told of it before a copy of
 // the journal was put back, under the number that the order had then.
 bool IsOfOrder(const JobRecord& job, int64_t op);
+// The task's image counts that was ordered. After a copy of the journal was put back, that of a dump before
+// may have counted under the same order, which is dumped again.
+bool HasCommitted(const JobRecord& job, const v1::TaskReport& task);
+// Attempts to freeze or thaw a task, before that is taken for impossible.
+inline constexpr int kFreezeAttempts = 2;
+// Ordered to continue, the task has failed to so often that it is told no more: it is frozen, and stays so.
+bool CannotThaw(const JobRecord& job, const v1::TaskReport& task);
 // Of its next start.
 int NextIncarnation(const JobRecord& job);
 // The id of its checkpoint with this number.

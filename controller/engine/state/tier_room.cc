@@ -15,9 +15,7 @@ bool IsWritten(const JobRecord& job) {
 
 // Or is to be when it is frozen.
 bool IsOrdered(const JobRecord& job) {
-  const bool freezes = job.state == JobState::kSuspending || job.state == JobState::kSuspended;
-  return IsWritten(job) || (freezes && job.current.through_ram && job.displaced_by != JobId() &&
-                            !job.lost_methods.contains(Method::kCheckpoint));
+  return IsWritten(job) || (IsDumpedFrozen(job) && job.displaced_by != JobId());
 }
 
 // What is written of an image shows in what is free.

@@ -58,14 +58,16 @@ std::string WhyNotDumpableMaps(const std::string& maps) {
   return half ? "has unmapped the kernel's vdso, as valgrind does, and could not be restored" : "";
 }
 
-std::string WhyNotDumpablePersonality(const std::string& text) {
+std::string WhyNotDumpablePersonality(const std::string& text, CriuKind criu) {
   const unsigned long is = std::strtoul(text.c_str(), nullptr, 16);
-  if ((is & ~static_cast<unsigned long>(ADDR_NO_RANDOMIZE)) == 0) return "";
+  const unsigned long lost = criu == CriuKind::kOurs ? READ_IMPLIES_EXEC : ~0UL ^ ADDR_NO_RANDOMIZE;
+  if ((is & lost) == 0) return "";
   return absl::StrCat("has a personality of its own (setarch: ", absl::Hex(is, absl::kZeroPad8),
                       "), which would be lost");
 }
 
-std::string WhyNotDumpableEventfd(const std::string& fdinfo) {
+std::string WhyNotDumpableEventfd(const std::string& fdinfo, CriuKind criu) {
+  if (criu == CriuKind::kOurs) return "";
   for (const absl::string_view line : absl::StrSplit(fdinfo, '\n')) {
     int semaphore = 0;
     if (std::sscanf(std::string(line).c_str(), "eventfd-semaphore: %d", &semaphore) == 1 && semaphore != 0)

@@ -41,15 +41,24 @@ TEST(KernelState, HalfAVdsoIsNotFoundAgain) {
 }
 
 TEST(KernelState, PersonalityIsThatOfLinuxWithOrWithoutRandomAddresses) {
-  EXPECT_EQ(WhyNotDumpablePersonality("00000000\n"), "");
-  EXPECT_EQ(WhyNotDumpablePersonality("00040000\n"), "");
-  EXPECT_THAT(WhyNotDumpablePersonality("00040008\n"), HasSubstr("00040008"));
+  EXPECT_EQ(WhyNotDumpablePersonality("00000000\n", CriuKind::kAny), "");
+  EXPECT_EQ(WhyNotDumpablePersonality("00040000\n", CriuKind::kAny), "");
+  EXPECT_THAT(WhyNotDumpablePersonality("00040008\n", CriuKind::kAny), HasSubstr("00040008"));
+  EXPECT_EQ(WhyNotDumpablePersonality("00040008\n", CriuKind::kOurs), "");
+  EXPECT_THAT(WhyNotDumpablePersonality("00440000\n", CriuKind::kOurs), HasSubstr("00440000"));
 }
 
 TEST(KernelState, AnEventfdThatCountsAsASemaphoreWouldBeAnother) {
-  EXPECT_NE(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\neventfd-id: 4\neventfd-semaphore: 1\n"), "");
-  EXPECT_EQ(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\neventfd-id: 4\neventfd-semaphore: 0\n"), "");
-  EXPECT_EQ(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\n"), "") << "an older kernel";
+  EXPECT_NE(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\neventfd-id: 4\neventfd-semaphore: 1\n",
+                                  CriuKind::kAny),
+            "");
+  EXPECT_EQ(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\neventfd-id: 4\neventfd-semaphore: 1\n",
+                                  CriuKind::kOurs),
+            "");
+  EXPECT_EQ(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\neventfd-id: 4\neventfd-semaphore: 0\n",
+                                  CriuKind::kAny),
+            "");
+  EXPECT_EQ(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\n", CriuKind::kAny), "") << "an older kernel";
 }
 
 TEST(KernelState, PipesOfPacketsAreNotDumped) {

@@ -58,7 +58,7 @@ Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at) {
         gpu.nodes_own->UsedBy(asked.on_gpus, init > 0 ? ProcessTree(init) : std::vector<pid_t>());
   }
   if (init <= 0) return inspection;
-  Hindrances found = FindHindrances(init, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
+  Hindrances found = FindHindrances(init, asked.criu, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
   inspection.cannot_dump = std::move(found.to_dump);
   inspection.timer = std::move(found.timer);
   if (inspection.cannot_dump.empty() && asked.has_criu) inspection.cannot_dump = asked.no_criu;

@@ -41,6 +41,7 @@ struct InspectionRequest {
   std::vector<std::string> on_gpus;  // that it holds
   bool drained = false;              // off its GPUs: nothing is to be seen of them
   bool has_criu = false;
+  CriuKind criu = CriuKind::kAny;
   std::string no_criu;  // why this node's is not used for it
   uid_t uid = 0;
   gid_t gid = 0;

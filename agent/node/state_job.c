@@ -444,6 +444,39 @@ static int EventfdSemaphore(void) {
   return Kept(read(a, &v, 8) == 8 && v == 1, "");
 }
 
+/* What personality(2) says of memory that may be read is what mmap() does. */
+static int ReadImpliesExec(void) {
+  MUST(personality(READ_IMPLIES_EXEC));
+  AwaitGate();
+  return Kept(personality(0xffffffff) == READ_IMPLIES_EXEC, "");
+}
+
+/* Of a terminal whose last group in the foreground has ended, as between two commands of a shell. */
+static int ForegroundEnded(void) {
+  a = MUST(posix_openpt(O_RDWR | O_NOCTTY));
+  MUST(unlockpt(a));
+  const pid_t leader = MUST(fork());
+  if (leader == 0) {
+    setsid();
+    signal(SIGTTOU, SIG_IGN);
+    b = MUST(open(ptsname(a), O_RDWR));
+    const pid_t last = MUST(fork());
+    if (last == 0) {
+      setpgid(0, 0);
+      _exit(tcsetpgrp(b, getpid()) != 0);
+    }
+    int status = -1;
+    waitpid(last, &status, 0);
+    if (status != 0) _exit(2);
+    AwaitGate();
+    const pid_t group = tcgetpgrp(b);
+    _exit(group > 0 && kill(-group, 0) != 0 && errno == ESRCH && tcsetpgrp(b, getpid()) == 0 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(leader, &status, 0);
+  return Kept(status == 0, "");
+}
+
 static int PacketPipe(void) {
   int p[2];
   MUST(pipe2(p, O_DIRECT));
@@ -1061,6 +1094,8 @@ static const struct {
                {"deadline_scheduling", DeadlineScheduling},
                {"personality", Personality},
                {"address_randomization", AddressRandomization},
+               {"read_implies_exec", ReadImpliesExec},
+               {"foreground_ended", ForegroundEnded},
                {"eventfd_semaphore", EventfdSemaphore},
                {"packet_pipe", PacketPipe},
                {"mptcp", Mptcp},

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/checkpoint/recreated_names.h"
 #include "agent/gpu/drainable.h"
@@ -67,6 +68,8 @@ Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at) {
     inspection.user = asked.user ? asked.user : AccountOf(asked.uid, asked.gid);
     inspection.cannot_dump = std::string(CheckRecreatedNames(init, *inspection.user).message());
   }
+  if (inspection.cannot_dump.empty() && !asked.no_packet_tables.empty() && !ConnectionsStayInside(init))
+    inspection.cannot_dump = "has connections to elsewhere, and " + asked.no_packet_tables;
   // While it is off its GPUs nothing can be seen of that, and what was seen before holds.
   if (asked.drained) return inspection;
   std::set<pid_t> clients;

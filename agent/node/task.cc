@@ -135,6 +135,7 @@ InspectionRequest Task::WhatToInspect() const {
   asked.uid = record_.spec().uid();
   asked.gid = record_.spec().gid();
   asked.no_criu = host_.WhyNoCriuFor(asked.uid);
+  asked.no_packet_tables = host_.no_packet_tables;
   asked.user = user_;
   return asked;
 }

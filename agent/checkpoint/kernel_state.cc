@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/personality.h>
 
 #include <algorithm>
@@ -56,6 +57,23 @@ std::string WhyNotDumpableProcFile(const std::string& target) {
 std::string WhyNotDumpableMaps(const std::string& maps) {
   const bool half = absl::StrContains(maps, " [vvar") && !absl::StrContains(maps, " [vdso]");
   return half ? "has unmapped the kernel's vdso, as valgrind does, and could not be restored" : "";
+}
+
+std::string WhyNotDumpableShell(pid_t pid, const std::string& stat, const std::string& status) {
+  const size_t name_end = stat.rfind(')');
+  int group = 0, session = 0, terminal = 0;
+  if (name_end == std::string::npos ||
+      std::sscanf(stat.c_str() + name_end, ") %*c %*d %d %d %d", &group, &session, &terminal) != 3 ||
+      terminal == 0 || session == pid || group != pid)
+    return "";
+  for (const absl::string_view line : absl::StrSplit(status, '\n')) {
+    unsigned long long ignored = 0;
+    if (std::sscanf(std::string(line).c_str(), "SigIgn: %llx", &ignored) == 1 &&
+        (ignored >> (SIGTTOU - 1) & 1) != 0)
+      return "is a shell with jobs on a terminal, of which it is not the first process (setsid), and would "
+             "lose the terminal";
+  }
+  return "";
 }
 
 std::string WhyNotDumpablePersonality(const std::string& text, CriuKind criu) {

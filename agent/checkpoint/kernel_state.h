@@ -24,6 +24,11 @@ std::string WhyNotDumpableProcFile(const std::string& target);
 // By the text of /proc/PID/maps: valgrind unmaps the half of it that CRIU looks for.
 std::string WhyNotDumpableMaps(const std::string& maps);
 
+// By the texts of /proc/PID/stat and status. Only the leader of a session has its controlling terminal again:
+// what sets groups in the foreground of it, as shells do for their jobs, cannot any more. Such a one ignores
+// SIGTTOU.
+std::string WhyNotDumpableShell(pid_t pid, const std::string& stat, const std::string& status);
+
 // By the text of /proc/PID/personality. Ours restores all but READ_IMPLIES_EXEC. Another loses all: setarch
 // -R alone (ADDR_NO_RANDOMIZE) is for programs that are begun later, and what they compute does not depend on
 // it.

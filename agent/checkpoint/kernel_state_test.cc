@@ -127,5 +127,16 @@ TEST(KernelState, SoAreThoseOfIpv6) {
   EXPECT_EQ(NameOf(groups[0]), "ff02::1234");
 }
 
+TEST(KernelState, AShellWithJobsThatIsNotTheFirstOfItsSession) {
+  constexpr char kIgnores[] = "Name:\tbash\nSigIgn:\t0000000000384004\n",
+                 kDoes[] = "SigIgn:\t0000000000000000\n";
+  EXPECT_NE(WhyNotDumpableShell(9, "9 (a) b) S 7 9 7 34822 9 4194304", kIgnores), "");
+  EXPECT_EQ(WhyNotDumpableShell(9, "9 (a) b) S 7 9 9 34822 9 4194304", kIgnores), "") << "it is the first";
+  EXPECT_EQ(WhyNotDumpableShell(9, "9 (a) b) S 7 7 7 34822 9 4194304", kIgnores), "") << "in another's group";
+  EXPECT_EQ(WhyNotDumpableShell(9, "9 (a) b) S 7 9 7 0 -1 4194304", kIgnores), "") << "without a terminal";
+  EXPECT_EQ(WhyNotDumpableShell(9, "9 (a) b) S 7 9 7 34822 9 4194304", kDoes), "") << "it is a job";
+  EXPECT_EQ(WhyNotDumpableShell(9, "", ""), "") << "it has ended";
+}
+
 }  // namespace
 }  // namespace siding

@@ -53,12 +53,12 @@ std::string Message(int type, int flags, uint8_t family, int resource, const std
 // What the kernel says to a table with these flags; 0: it has made it.
 int MakeTable(int socket, uint32_t flags) {
   const uint32_t wire = htonl(flags);
-  const std::string table = Attribute(NFTA_TABLE_NAME, kName, sizeof kName) +
-                            Attribute(NFTA_TABLE_FLAGS, &wire, sizeof wire);
-  const std::string batch =
-      Message(NFNL_MSG_BATCH_BEGIN, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES, "") +
-      Message((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_ACK, NFPROTO_INET, 0, table) +
-      Message(NFNL_MSG_BATCH_END, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES, "");
+  const std::string table =
+      Attribute(NFTA_TABLE_NAME, kName, sizeof kName) + Attribute(NFTA_TABLE_FLAGS, &wire, sizeof wire);
+  const std::string batch = Message(NFNL_MSG_BATCH_BEGIN, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES, "") +
+                            Message((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_ACK,
+                                    NFPROTO_INET, 0, table) +
+                            Message(NFNL_MSG_BATCH_END, 0, AF_UNSPEC, NFNL_SUBSYS_NFTABLES, "");
   if (send(socket, batch.data(), batch.size(), 0) < 0) return errno;
   alignas(nlmsghdr) char answer[4096];
   const ssize_t size = recv(socket, answer, sizeof answer, 0);

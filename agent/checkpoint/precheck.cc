@@ -155,6 +155,10 @@ class Look {
     if (std::string why = WhyNotDumpablePersonality(ReadFile(folder + "/personality").value_or(""), criu_);
         !why.empty())
       return why;
+    if (std::string why = WhyNotDumpableShell(pid, ReadFile(folder + "/stat").value_or(""),
+                                              ReadFile(folder + "/status").value_or(""));
+        !why.empty())
+      return why;
     if (std::string why = WhyNotDumpableMaps(ReadFile(folder + "/maps").value_or("")); !why.empty())
       return why;
     return WhyNotThreads(pid);

@@ -477,6 +477,39 @@ static int ForegroundEnded(void) {
   return Kept(status == 0, "");
 }
 
+/* A process that is not the first of its session, on the session's terminal: its exit code. */
+static int OnTerminal(int (*look)(void)) {
+  a = MUST(posix_openpt(O_RDWR | O_NOCTTY));
+  MUST(unlockpt(a));
+  int status = -1;
+  const pid_t leader = MUST(fork());
+  if (leader == 0) {
+    setsid();
+    b = MUST(open(ptsname(a), O_RDWR));
+    const pid_t other = MUST(fork());
+    if (other == 0) _exit(look());
+    waitpid(other, &status, 0);
+    _exit(status != 0);
+  }
+  waitpid(leader, &status, 0);
+  return Kept(status == 0, "");
+}
+
+static int SetForeground(void) {
+  setpgid(0, 0);
+  signal(SIGTTOU, SIG_IGN);
+  MUST(tcsetpgrp(b, getpid()));
+  AwaitGate();
+  return tcsetpgrp(b, getpid()) != 0;
+}
+static int ShellWithJobs(void) { return OnTerminal(SetForeground); }
+
+static int OpenTerminal(void) {
+  AwaitGate();
+  return open("/dev/tty", O_RDWR) < 0;
+}
+static int ControllingTerminal(void) { return OnTerminal(OpenTerminal); }
+
 static int PacketPipe(void) {
   int p[2];
   MUST(pipe2(p, O_DIRECT));
@@ -1096,6 +1129,8 @@ static const struct {
                {"address_randomization", AddressRandomization},
                {"read_implies_exec", ReadImpliesExec},
                {"foreground_ended", ForegroundEnded},
+               {"shell_with_jobs", ShellWithJobs},
+               {"controlling_terminal", ControllingTerminal},
                {"eventfd_semaphore", EventfdSemaphore},
                {"packet_pipe", PacketPipe},
                {"mptcp", Mptcp},

@@ -90,6 +90,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{"thread_descriptors", ") has a thread with descriptors of its own"},
                       Refused{"cgroup_file", "open, of its own cgroup"},
                       Refused{"deadline_scheduling", ") is scheduled by a deadline"},
+                      Refused{"shell_with_jobs", ") is a shell with jobs on a terminal"},
                       Refused{"read_implies_exec", ") has a personality of its own (setarch: 00400000)"},
                       Refused{"packet_pipe", ") has a pipe of packets"},
                       Refused{"mptcp", ") has a socket of the kind MPTCP"},
@@ -183,11 +184,11 @@ TEST_P(LostStateTest, IsNotThereAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, LostStateTest,
-                         ::testing::Values("session_keyring", "process_keyring", "tmpfile_named_later",
-                                           "cpu_time", "memory_policy", "locked_future_memory",
-                                           "sealed_mapping", "landlock", "directory_notification",
-                                           "multicast_ttl", "same_page_merging", "no_code_from_data",
-                                           "urgent_byte"),
+                         ::testing::Values("controlling_terminal", "session_keyring", "process_keyring",
+                                           "tmpfile_named_later", "cpu_time", "memory_policy",
+                                           "locked_future_memory", "sealed_mapping", "landlock",
+                                           "directory_notification", "multicast_ttl", "same_page_merging",
+                                           "no_code_from_data", "urgent_byte"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -54,7 +54,7 @@ std::string WhyWithout(int capability, pid_t pid) {
     __user_cap_data_struct has[2] = {};
     if (syscall(SYS_capget, &header, has) != 0) return;
     has[capability / 32].effective &= ~(1U << capability % 32);
-    if (syscall(SYS_capset, &header, has) == 0) why = WhyNotDumpable(pid);
+    if (syscall(SYS_capset, &header, has) == 0) why = WhyNotDumpable(pid, CriuKind::kAny);
   }).join();
   return why;
 }

@@ -78,7 +78,8 @@ absl::Status AfterRepair(const absl::Status& status, int connections) {
 
 absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
                       const std::atomic<bool>& abandon) {
-  if (std::string why = WhyNotDumpable(plan.init); !why.empty()) return absl::FailedPreconditionError(why);
+  if (std::string why = WhyNotDumpable(plan.init, plan.kind); !why.empty())
+    return absl::FailedPreconditionError(why);
   // While it lives: at the end its number may be another process's.
   SIDING_ASSIGN_OR_RETURN(const UniqueFd init, OpenPidfd(plan.init));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));

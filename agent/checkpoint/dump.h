@@ -32,6 +32,7 @@ inline constexpr char kMetadataGpu[] = "gpu";               // GpuRecord, see ag
 struct DumpPlan {
   ImageKey key;
   pid_t init = 0;
+  CriuKind kind = CriuKind::kAny;  // of the CRIU that dumps it
   std::string work_folder;
   // That CRIU joins; may be empty. It must not be ended together with the agent: CRIU has to undo what it
   // has begun, otherwise processes may die.

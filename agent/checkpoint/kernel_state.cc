@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/personality.h>
 
 #include <algorithm>
@@ -58,14 +59,33 @@ std::string WhyNotDumpableMaps(const std::string& maps) {
   return half ? "has unmapped the kernel's vdso, as valgrind does, and could not be restored" : "";
 }
 
-std::string WhyNotDumpablePersonality(const std::string& text) {
+std::string WhyNotDumpableShell(pid_t pid, const std::string& stat, const std::string& status) {
+  const size_t name_end = stat.rfind(')');
+  int group = 0, session = 0, terminal = 0;
+  if (name_end == std::string::npos ||
+      std::sscanf(stat.c_str() + name_end, ") %*c %*d %d %d %d", &group, &session, &terminal) != 3 ||
+      terminal == 0 || session == pid || group != pid)
+    return "";
+  for (const absl::string_view line : absl::StrSplit(status, '\n')) {
+    unsigned long long ignored = 0;
+    if (std::sscanf(std::string(line).c_str(), "SigIgn: %llx", &ignored) == 1 &&
+        (ignored >> (SIGTTOU - 1) & 1) != 0)
+      return "is a shell with jobs on a terminal, of which it is not the first process (setsid), and would "
+             "lose the terminal";
+  }
+  return "";
+}
+
+std::string WhyNotDumpablePersonality(const std::string& text, CriuKind criu) {
   const unsigned long is = std::strtoul(text.c_str(), nullptr, 16);
-  if ((is & ~static_cast<unsigned long>(ADDR_NO_RANDOMIZE)) == 0) return "";
+  const unsigned long lost = criu == CriuKind::kOurs ? READ_IMPLIES_EXEC : ~0UL ^ ADDR_NO_RANDOMIZE;
+  if ((is & lost) == 0) return "";
   return absl::StrCat("has a personality of its own (setarch: ", absl::Hex(is, absl::kZeroPad8),
                       "), which would be lost");
 }
 
-std::string WhyNotDumpableEventfd(const std::string& fdinfo) {
+std::string WhyNotDumpableEventfd(const std::string& fdinfo, CriuKind criu) {
+  if (criu == CriuKind::kOurs) return "";
   for (const absl::string_view line : absl::StrSplit(fdinfo, '\n')) {
     int semaphore = 0;
     if (std::sscanf(std::string(line).c_str(), "eventfd-semaphore: %d", &semaphore) == 1 && semaphore != 0)

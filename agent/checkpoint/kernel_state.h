@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/criu/criu.h"
+
 namespace siding {
 
 // Of a process, by where its link `exe` leads: one in memory has no file to be mapped from again.
@@ -22,12 +24,18 @@ std::string WhyNotDumpableProcFile(const std::string& target);
 // By the text of /proc/PID/maps: valgrind unmaps the half of it that CRIU looks for.
 std::string WhyNotDumpableMaps(const std::string& maps);
 
-// By the text of /proc/PID/personality. ADDR_NO_RANDOMIZE (setarch -R) is lost as well; it is for programs
-// that are begun later, and what they compute does not depend on it.
-std::string WhyNotDumpablePersonality(const std::string& text);
+// By the texts of /proc/PID/stat and status. Only the leader of a session has its controlling terminal again:
+// what sets groups in the foreground of it, as shells do for their jobs, cannot any more. Such a one ignores
+// SIGTTOU.
+std::string WhyNotDumpableShell(pid_t pid, const std::string& stat, const std::string& status);
+
+// By the text of /proc/PID/personality. Ours restores all but READ_IMPLIES_EXEC. Another loses all: setarch
+// -R alone (ADDR_NO_RANDOMIZE) is for programs that are begun later, and what they compute does not depend on
+// it.
+std::string WhyNotDumpablePersonality(const std::string& text, CriuKind criu);
 
 // Of an eventfd or a pipe, by its text in /proc/PID/fdinfo.
-std::string WhyNotDumpableEventfd(const std::string& fdinfo);
+std::string WhyNotDumpableEventfd(const std::string& fdinfo, CriuKind criu);
 std::string WhyNotDumpablePipe(const std::string& fdinfo);
 
 // Of a socket, by what the kernel calls its protocol: "TCPv6".

@@ -41,15 +41,24 @@ TEST(KernelState, HalfAVdsoIsNotFoundAgain) {
 }
 
 TEST(KernelState, PersonalityIsThatOfLinuxWithOrWithoutRandomAddresses) {
-  EXPECT_EQ(WhyNotDumpablePersonality("00000000\n"), "");
-  EXPECT_EQ(WhyNotDumpablePersonality("00040000\n"), "");
-  EXPECT_THAT(WhyNotDumpablePersonality("00040008\n"), HasSubstr("00040008"));
+  EXPECT_EQ(WhyNotDumpablePersonality("00000000\n", CriuKind::kAny), "");
+  EXPECT_EQ(WhyNotDumpablePersonality("00040000\n", CriuKind::kAny), "");
+  EXPECT_THAT(WhyNotDumpablePersonality("00040008\n", CriuKind::kAny), HasSubstr("00040008"));
+  EXPECT_EQ(WhyNotDumpablePersonality("00040008\n", CriuKind::kOurs), "");
+  EXPECT_THAT(WhyNotDumpablePersonality("00440000\n", CriuKind::kOurs), HasSubstr("00440000"));
 }
 
 TEST(KernelState, AnEventfdThatCountsAsASemaphoreWouldBeAnother) {
-  EXPECT_NE(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\neventfd-id: 4\neventfd-semaphore: 1\n"), "");
-  EXPECT_EQ(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\neventfd-id: 4\neventfd-semaphore: 0\n"), "");
-  EXPECT_EQ(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\n"), "") << "an older kernel";
+  EXPECT_NE(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\neventfd-id: 4\neventfd-semaphore: 1\n",
+                                  CriuKind::kAny),
+            "");
+  EXPECT_EQ(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\neventfd-id: 4\neventfd-semaphore: 1\n",
+                                  CriuKind::kOurs),
+            "");
+  EXPECT_EQ(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\neventfd-id: 4\neventfd-semaphore: 0\n",
+                                  CriuKind::kAny),
+            "");
+  EXPECT_EQ(WhyNotDumpableEventfd("flags:\t02\neventfd-count: 3\n", CriuKind::kAny), "") << "an older kernel";
 }
 
 TEST(KernelState, PipesOfPacketsAreNotDumped) {
@@ -116,6 +125,17 @@ TEST(KernelState, SoAreThoseOfIpv6) {
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(groups[0].interface, 1u);
   EXPECT_EQ(NameOf(groups[0]), "ff02::1234");
+}
+
+TEST(KernelState, AShellWithJobsThatIsNotTheFirstOfItsSession) {
+  constexpr char kIgnores[] = "Name:\tbash\nSigIgn:\t0000000000384004\n",
+                 kDoes[] = "SigIgn:\t0000000000000000\n";
+  EXPECT_NE(WhyNotDumpableShell(9, "9 (a) b) S 7 9 7 34822 9 4194304", kIgnores), "");
+  EXPECT_EQ(WhyNotDumpableShell(9, "9 (a) b) S 7 9 9 34822 9 4194304", kIgnores), "") << "it is the first";
+  EXPECT_EQ(WhyNotDumpableShell(9, "9 (a) b) S 7 7 7 34822 9 4194304", kIgnores), "") << "in another's group";
+  EXPECT_EQ(WhyNotDumpableShell(9, "9 (a) b) S 7 9 7 0 -1 4194304", kIgnores), "") << "without a terminal";
+  EXPECT_EQ(WhyNotDumpableShell(9, "9 (a) b) S 7 9 7 34822 9 4194304", kDoes), "") << "it is a job";
+  EXPECT_EQ(WhyNotDumpableShell(9, "", ""), "") << "it has ended";
 }
 
 }  // namespace

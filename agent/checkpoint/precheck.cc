@@ -115,8 +115,8 @@ std::string JoinedGroup(int fd, const std::vector<MulticastGroup>& groups) {
 // One look at a tree, in a thread of its own that goes to the tree's ipc namespace: see EnterIpcNamespace().
 class Look {
  public:
-  Look(pid_t root, GpuDevices gpus)
-      : root_(root), gpus_(gpus), namespaces_(root), ipc_(EnterIpcNamespace(root)) {}
+  Look(pid_t root, CriuKind criu, GpuDevices gpus)
+      : root_(root), criu_(criu), gpus_(gpus), namespaces_(root), ipc_(EnterIpcNamespace(root)) {}
 
   Hindrances Find() const {
     const std::vector<pid_t> tree = ProcessTree(root_);
@@ -152,7 +152,11 @@ class Look {
     if (std::string why = namespaces_.WhyNotDumpable(folder + "/ns"); !why.empty()) return why;
     if (std::string why = WhyNotDumpableProgram(TargetOf(folder + "/exe")); !why.empty()) return why;
     if (std::string why = WhyNotDumpableProcFile(TargetOf(folder + "/cwd")); !why.empty()) return why;
-    if (std::string why = WhyNotDumpablePersonality(ReadFile(folder + "/personality").value_or(""));
+    if (std::string why = WhyNotDumpablePersonality(ReadFile(folder + "/personality").value_or(""), criu_);
+        !why.empty())
+      return why;
+    if (std::string why = WhyNotDumpableShell(pid, ReadFile(folder + "/stat").value_or(""),
+                                              ReadFile(folder + "/status").value_or(""));
         !why.empty())
       return why;
     if (std::string why = WhyNotDumpableMaps(ReadFile(folder + "/maps").value_or("")); !why.empty())
@@ -189,7 +193,7 @@ class Look {
     if (device && gpus_ == GpuDevices::kLeave && IsGpu(one.target)) return "";
     if (std::string why = WhyNotDumpableLink(one.target, device); !why.empty()) return why;
     if (IsTimerfd(one)) return WhyNotDumpableTimer(one.fdinfo());
-    if (one.target == kEventfd) return WhyNotDumpableEventfd(one.fdinfo());
+    if (one.target == kEventfd) return WhyNotDumpableEventfd(one.fdinfo(), criu_);
     if (absl::StartsWith(one.target, kPipe)) return WhyNotDumpablePipe(one.fdinfo());
     if (!one.protocol.empty()) return WhyNotDumpableSocket(one.protocol);
     if (IsMessageQueue(one)) return absl::StrCat("has the POSIX message queue ", one.target, " open");
@@ -226,6 +230,7 @@ class Look {
   }
 
   const pid_t root_;
+  const CriuKind criu_;
   const GpuDevices gpus_;
   const TaskNamespaces namespaces_;
   const IpcState ipc_;
@@ -240,7 +245,7 @@ pid_t FindSrun(pid_t root) {
   return 0;
 }
 
-Hindrances FindHindrances(pid_t root, GpuDevices gpus) {
+Hindrances FindHindrances(pid_t root, CriuKind criu, GpuDevices gpus) {
   Hindrances found;
   if (const pid_t srun = FindSrun(root); srun > 0) {
     found.to_dump = absl::StrCat(
@@ -250,11 +255,13 @@ Hindrances FindHindrances(pid_t root, GpuDevices gpus) {
   }
   found.to_dump = WhyTraced(root);
   if (!found.to_dump.empty()) return found;
-  std::thread([&] { found = Look(root, gpus).Find(); }).join();
+  std::thread([&] { found = Look(root, criu, gpus).Find(); }).join();
   return found;
 }
 
-std::string WhyNotDumpable(pid_t root, GpuDevices gpus) { return FindHindrances(root, gpus).to_dump; }
+std::string WhyNotDumpable(pid_t root, CriuKind criu, GpuDevices gpus) {
+  return FindHindrances(root, criu, gpus).to_dump;
+}
 
 std::set<GpuDescriptor> OpenGpuDescriptors(pid_t root) {
   std::set<GpuDescriptor> open;

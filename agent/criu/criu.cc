@@ -30,7 +30,7 @@ namespace {
 constexpr char kInstalled[] = "/opt/siding/sbin/criu";
 constexpr uint32_t kGhostLimit = 256u << 20;  // deleted files that are still open go into the image
 constexpr char kAllMountsExternal[] = "mnt[]";
-constexpr char kActsOnFilesAsUser[] = "files-as-user-8";  // what the patch says in the place of a name
+constexpr char kActsOnFilesAsUser[] = "files-as-user-9";  // what the patch says in the place of a name
 constexpr char kActsAsUserSomehow[] = "files-as-user-";
 constexpr Duration kDumpUndoPatience = std::chrono::seconds(10);
 constexpr char kPasses[] = "siding/passes";

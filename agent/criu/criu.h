@@ -76,6 +76,10 @@ struct CriuRestore {
 // kUnavailable once CRIU has ended, which lets go of the processes: they run.
 using StillHeld = std::function<absl::Status()>;
 
+// What it keeps of the kernel's state: one with deploy/criu-files-as-user.patch of this version keeps more
+// (personalities, eventfds that count as semaphores).
+enum class CriuKind { kAny, kOurs };
+
 struct CriuTraits {
   std::string version;  // "4.2.1"
   // It knows CriuRestore::files_as and appended_are_checked: it was built with
@@ -83,6 +87,8 @@ struct CriuTraits {
   bool acts_on_files_as_user = false;
   // Else: it was built with that patch of another version of siding.
   bool of_another_siding = false;
+
+  CriuKind kind() const { return acts_on_files_as_user ? CriuKind::kOurs : CriuKind::kAny; }
 };
 
 // What is wrong with it for the tasks of other users than root; empty: nothing. Follows on its name.

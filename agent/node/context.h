@@ -40,6 +40,7 @@ struct HostContext {
   std::string criu_path;
   CriuTraits criu_traits;
   std::string criu_problem;
+  std::string no_packet_tables;  // why connections to elsewhere cannot be held back; empty: they can
   bool criu_as_user = false;
   // Opened at the start or, where that failed, as soon as it can be; from then on they stay.
   mutable Mutex stores_mutex;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/checkpoint/connections.h"
 #include "agent/checkpoint/precheck.h"
 #include "agent/checkpoint/recreated_names.h"
 #include "agent/gpu/drainable.h"
@@ -58,7 +59,7 @@ Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at) {
         gpu.nodes_own->UsedBy(asked.on_gpus, init > 0 ? ProcessTree(init) : std::vector<pid_t>());
   }
   if (init <= 0) return inspection;
-  Hindrances found = FindHindrances(init, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
+  Hindrances found = FindHindrances(init, asked.criu, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
   inspection.cannot_dump = std::move(found.to_dump);
   inspection.timer = std::move(found.timer);
   if (inspection.cannot_dump.empty() && asked.has_criu) inspection.cannot_dump = asked.no_criu;
@@ -67,6 +68,8 @@ Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at) {
     inspection.user = asked.user ? asked.user : AccountOf(asked.uid, asked.gid);
     inspection.cannot_dump = std::string(CheckRecreatedNames(init, *inspection.user).message());
   }
+  if (inspection.cannot_dump.empty() && !asked.no_packet_tables.empty() && !ConnectionsStayInside(init))
+    inspection.cannot_dump = "has connections to elsewhere, and " + asked.no_packet_tables;
   // While it is off its GPUs nothing can be seen of that, and what was seen before holds.
   if (asked.drained) return inspection;
   std::set<pid_t> clients;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/criu/criu.h"
 #include "agent/gpu/node_gpus.h"
 #include "agent/os/account.h"
 #include "common/mutex.h"
@@ -41,7 +42,9 @@ struct InspectionRequest {
   std::vector<std::string> on_gpus;  // that it holds
   bool drained = false;              // off its GPUs: nothing is to be seen of them
   bool has_criu = false;
-  std::string no_criu;  // why this node's is not used for it
+  CriuKind criu = CriuKind::kAny;
+  std::string no_criu;           // why this node's is not used for it
+  std::string no_packet_tables;  // why its connections to elsewhere cannot be held back; empty: they can
   uid_t uid = 0;
   gid_t gid = 0;
   std::optional<Account> user;  // of these, once it was looked up

@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "agent/checkpoint/dump.h"
+#include "agent/checkpoint/packet_tables.h"
 #include "agent/gpu/probe.h"
 #include "agent/node/context.h"
 #include "agent/node/pod_task.h"
@@ -212,7 +213,9 @@ class LocalTaskHost final : public TaskHost {
     *hello.mutable_capacity() = host_.options.capacity;
     hello.set_version(kVersion);
     if (host_.criu) {
-      hello.set_criu(host_.criu_traits.version + (host_.criu_as_user ? ", as the job's user" : ", as root"));
+      hello.set_criu(
+          absl::StrCat(host_.criu_traits.version, host_.criu_as_user ? ", as the job's user" : ", as root",
+                       host_.no_packet_tables.empty() ? "" : ", without connections to elsewhere"));
     }
     hello.set_criu_problem(host_.criu_problem);
     hello.set_problem(self_check_->problem());
@@ -374,6 +377,17 @@ class LocalTaskHost final : public TaskHost {
     host_.criu_as_user = CriuMustRunAsUser();
     if (const std::string why = WhyOnlyForRoot(host_.criu_traits); !why.empty())
       spdlog::warn("only root's jobs are checkpointed: {} {}", *path, why);
+    LookForPacketTables();
+  }
+
+  // Another criu makes tables that stay when it is killed, which any kernel knows.
+  void LookForPacketTables() {
+    if (host_.criu_traits.kind() != CriuKind::kOurs) return;
+    const absl::Status status = TryPacketTable();
+    if (status.ok() || absl::IsUnavailable(status)) return;
+    host_.no_packet_tables = absl::StrCat("this node's kernel cannot hold back their packets (",
+                                          status.message(), "; it takes nftables of Linux 5.12)");
+    spdlog::warn("jobs with connections to elsewhere are not checkpointed: {}", host_.no_packet_tables);
   }
 
   std::vector<std::shared_ptr<HostedTask>> Tasks() {

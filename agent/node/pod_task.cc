@@ -310,6 +310,7 @@ void PodTask::DoDump(const v1::ToAgent& command) {
     PodDumpPlan plan;
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.container = container;
+    plan.criu = host_.criu_traits.kind();
     plan.work_folder = folder_;
     plan.commit_patience = CommitPatience(Record().spec().nodes(), !leaves);
     plan.metadata[kMetadataIncarnation] = std::to_string(id_.incarnation);

@@ -444,6 +444,72 @@ static int EventfdSemaphore(void) {
   return Kept(read(a, &v, 8) == 8 && v == 1, "");
 }
 
+/* What personality(2) says of memory that may be read is what mmap() does. */
+static int ReadImpliesExec(void) {
+  MUST(personality(READ_IMPLIES_EXEC));
+  AwaitGate();
+  return Kept(personality(0xffffffff) == READ_IMPLIES_EXEC, "");
+}
+
+/* Of a terminal whose last group in the foreground has ended, as between two commands of a shell. */
+static int ForegroundEnded(void) {
+  a = MUST(posix_openpt(O_RDWR | O_NOCTTY));
+  MUST(unlockpt(a));
+  const pid_t leader = MUST(fork());
+  if (leader == 0) {
+    setsid();
+    signal(SIGTTOU, SIG_IGN);
+    b = MUST(open(ptsname(a), O_RDWR));
+    const pid_t last = MUST(fork());
+    if (last == 0) {
+      setpgid(0, 0);
+      _exit(tcsetpgrp(b, getpid()) != 0);
+    }
+    int status = -1;
+    waitpid(last, &status, 0);
+    if (status != 0) _exit(2);
+    AwaitGate();
+    const pid_t group = tcgetpgrp(b);
+    _exit(group > 0 && kill(-group, 0) != 0 && errno == ESRCH && tcsetpgrp(b, getpid()) == 0 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(leader, &status, 0);
+  return Kept(status == 0, "");
+}
+
+/* A process that is not the first of its session, on the session's terminal: its exit code. */
+static int OnTerminal(int (*look)(void)) {
+  a = MUST(posix_openpt(O_RDWR | O_NOCTTY));
+  MUST(unlockpt(a));
+  int status = -1;
+  const pid_t leader = MUST(fork());
+  if (leader == 0) {
+    setsid();
+    b = MUST(open(ptsname(a), O_RDWR));
+    const pid_t other = MUST(fork());
+    if (other == 0) _exit(look());
+    waitpid(other, &status, 0);
+    _exit(status != 0);
+  }
+  waitpid(leader, &status, 0);
+  return Kept(status == 0, "");
+}
+
+static int SetForeground(void) {
+  setpgid(0, 0);
+  signal(SIGTTOU, SIG_IGN);
+  MUST(tcsetpgrp(b, getpid()));
+  AwaitGate();
+  return tcsetpgrp(b, getpid()) != 0;
+}
+static int ShellWithJobs(void) { return OnTerminal(SetForeground); }
+
+static int OpenTerminal(void) {
+  AwaitGate();
+  return open("/dev/tty", O_RDWR) < 0;
+}
+static int ControllingTerminal(void) { return OnTerminal(OpenTerminal); }
+
 static int PacketPipe(void) {
   int p[2];
   MUST(pipe2(p, O_DIRECT));
@@ -1061,6 +1127,10 @@ static const struct {
                {"deadline_scheduling", DeadlineScheduling},
                {"personality", Personality},
                {"address_randomization", AddressRandomization},
+               {"read_implies_exec", ReadImpliesExec},
+               {"foreground_ended", ForegroundEnded},
+               {"shell_with_jobs", ShellWithJobs},
+               {"controlling_terminal", ControllingTerminal},
                {"eventfd_semaphore", EventfdSemaphore},
                {"packet_pipe", PacketPipe},
                {"mptcp", Mptcp},

@@ -28,8 +28,8 @@ constexpr auto kBetweenPauses = std::chrono::milliseconds(100);
 
 // What would make a restore fail, and each one after it, is said before anything is done. Of a frozen
 // container.
-absl::Status CheckProcesses(const ContainerConfig& config, pid_t init) {
-  std::string why = WhyNotDumpable(init);
+absl::Status CheckProcesses(const ContainerConfig& config, pid_t init, CriuKind criu) {
+  std::string why = WhyNotDumpable(init, criu);
   // CRIU waits for one that is frozen as well, and the pod would stand still as long. Where all of them are
   // stopped, that is how the runtime holds them: the first process cannot be stopped from inside.
   const std::vector<pid_t> tree = ProcessTree(init);
@@ -72,7 +72,7 @@ absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodD
     return absl::FailedPreconditionError("containers with a terminal are not restored");
   SIDING_ASSIGN_OR_RETURN(const pid_t init, runtime.InitOf(plan.container));
   SIDING_RETURN_IF_ERROR(SeeAsProcessesDo(config, absl::StrCat("/proc/", init, "/root")));
-  SIDING_RETURN_IF_ERROR(CheckProcesses(config, init));
+  SIDING_RETURN_IF_ERROR(CheckProcesses(config, init, plan.criu));
   SIDING_RETURN_IF_ERROR(WriteCriuSettings(plan.container.bundle, ConnectionsStayInside(init)));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.draft: the folder of a pod's image is made">());
@@ -85,7 +85,7 @@ absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodD
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.dumped: a pod's processes are in its image">());
   SIDING_RETURN_IF_ERROR(SaveContainerFiles(config, draft->path()));
   // The kubelet is not frozen: what it has written anew meanwhile is in the image by a name that is gone.
-  SIDING_RETURN_IF_ERROR(CheckProcesses(config, init));
+  SIDING_RETURN_IF_ERROR(CheckProcesses(config, init, plan.criu));
   SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(plan.metadata));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.sealed: a pod's image is whole, nobody has been told">());
   const StillHeld held = [&]() -> absl::Status {

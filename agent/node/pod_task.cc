@@ -28,6 +28,11 @@ constexpr int kEndedByTerm = 128 + SIGTERM;
 
 ContainerRef RefOf(const agent::PodRecord& pod) { return {pod.root(), pod.id(), pod.bundle()}; }
 
+std::string WhyNotSaved(const Inspection& seen) {
+  if (!seen.cannot_dump.empty()) return seen.cannot_dump;
+  return seen.passing_again ? seen.passing : "";
+}
+
 }  // namespace
 
 PodTask::PodTask(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record)
@@ -444,21 +449,34 @@ void PodTask::DoAdopt() {
 
 // ---- Reports. ----
 
-v1::TaskReport PodTask::Report(std::chrono::steady_clock::time_point) {
+v1::TaskReport PodTask::Report(std::chrono::steady_clock::time_point until) {
   const agent::TaskRecord record = Record();
-  const pid_t init = record.init().pid();
-  const bool runs = IsAlive(init, record.init().start_time());
-  const Bytes memory = runs ? TreeResident(init) : Bytes{};
+  const v1::TaskPhase phase = record.report().phase();
+  InspectionRequest asked;
+  if (IsAlive(record.init().pid(), record.init().start_time())) asked.init = record.init().pid();
+  asked.bundle = record.pod().bundle();
+  const auto [inspection, hangs] = inspections_.Look(asked, until);
+  const Bytes resident = !hangs.empty() ? TreeResident(asked.init) : Bytes{};
   MutexLock lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
-  if (runs) report.set_memory(memory.value);
+  if (asked.init > 0 && !hangs.empty())
+    report.set_memory(resident.value);
+  else if (asked.init > 0 && inspection)
+    report.set_memory(inspection->memory.value);
+  // Of one that is about to leave it is not said anew: CRIU is at work on it, or has been.
+  if (report.phase() != phase || (phase != v1::RUNNING && phase != v1::SUSPENDED && host_.criu))
+    return report;
   std::string why;
-  if (!host_.criu) {
+  if (!host_.criu)
     why = host_.criu_problem;
-  } else if (!runs && report.phase() == v1::RUNNING) {
-    why = "its container does not run at the moment";
-  }
+  else if (asked.init <= 0)
+    why = phase == v1::RUNNING ? "its container does not run at the moment" : "";
+  else if (!hangs.empty())
+    why = hangs;
+  else if (inspection)
+    why = WhyNotSaved(*inspection);
   report.set_cannot_checkpoint(why);
+  report.set_timer(asked.init > 0 && inspection ? inspection->timer : "");
   return report;
 }
 

@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "agent/node/host_fixture.h"
 #include "agent/os/processes.h"
@@ -61,7 +62,8 @@ case $verb in
     if [ $verb = restore ]; then cat "$image/pages-1.img" > "$root/restored" || exit 1; fi
     mkdir "$here" || exit 1
     mkfifo "$here/begun"
-    setsid sh -c 'echo > "$1"; "$0" 1000000 & wait' JOB "$here/begun" < /dev/null >> OUTPUT 2>&1 &
+    job=$(cat "$root/job" 2> /dev/null || echo 1000000)
+    setsid sh -c 'echo > "$1"; "$0" $2 & wait' JOB "$here/begun" "$job" < /dev/null >> OUTPUT 2>&1 &
     read -r line < "$here/begun"  # it has a session of its own
     echo $! > "$here/pid"; printf $! > "$pid_file";;
   state)
@@ -203,6 +205,10 @@ class PodTest : public HostTest {
   }
 
   // ---- The script that is runc. ----
+  // With these words the program of a container is started from now on.
+  void SetJob(const std::vector<std::string>& words) const {
+    EXPECT_TRUE(WriteFileAtomically(root() + "/job", absl::StrJoin(words, " ")).ok());
+  }
   void Fail(const std::string& verb, const std::string& what) const {
     EXPECT_TRUE(WriteFileAtomically(root() + "/fail-" + verb, what + "\n").ok());
   }
@@ -336,6 +342,41 @@ TEST_F(PodTest, BetweenTwoContainersThereIsNothingToSave) {
   Dump(2, "1.1");
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("does not run"));
   EXPECT_FALSE(DraftsLeft());
+}
+
+// ---- What cannot be saved is known before it is tried. ----
+
+TEST_F(PodTest, APartOfAVolumeIsSaidBeforehand) {
+  LaunchPod();
+  Make("c1", 1,
+       R"(, "mounts": [{"destination": "/x", "source": "/pods/u/volumes/kubernetes.io~empty-dir/vol/x"}])");
+  AwaitPhase(v1::RUNNING);
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("a part of the volume"));
+}
+
+TEST_F(PodTest, ATerminalIsSaidBeforehand) {
+  LaunchPod();
+  Make("c1", 1, R"(, "process": {"terminal": true})");
+  AwaitPhase(v1::RUNNING);
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("terminal"));
+}
+
+TEST_F(PodTest, AProcessThatCannotBeDumpedIsSaidBeforehand) {
+  SetJob({"-d", "main", "1000000"});
+  RunPod();
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("is being traced by"));
+}
+
+TEST_F(PodTest, WhatAProcessHasForAMomentCountsWhenItIsSeenTwice) {
+  SetJob({"-r", "/etc/passwd", "1000000"});
+  LaunchPod();
+  Make("c1", 1,
+       R"(, "mounts": [{"destination": "/etc/passwd", "source": "/var/lib/kubelet/pods/u/etc-hosts"}])");
+  AwaitPhase(v1::RUNNING);
+  AwaitLines(1);
+  EXPECT_EQ(host().Reports().at(0).cannot_checkpoint(), "");
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(),
+              HasSubstr("/etc/passwd open, which is another file"));
 }
 
 TEST_F(PodTest, WhatHoldsThePodsNamespacesIsNotAskedFor) {

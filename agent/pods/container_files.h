@@ -59,7 +59,8 @@ absl::Status SeeAsProcessesDo(ContainerConfig& config, const std::string& root);
 // against it.
 std::string WhyNotInNextPod(const ContainerConfig& config, const std::string& file);
 
-// kFailedPrecondition: the container has files that would be missing in an image.
+// kFailedPrecondition: the container has files that would be missing in an image, as far as that is seen
+// without reading them.
 absl::Status CheckContainerFiles(const ContainerConfig& config);
 // Into the folder of an image. Nothing may change meanwhile: the container is frozen.
 absl::Status SaveContainerFiles(const ContainerConfig& config, const std::string& image_folder);

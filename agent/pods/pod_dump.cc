@@ -26,10 +26,15 @@ namespace {
 constexpr int kPauses = 4;
 constexpr auto kBetweenPauses = std::chrono::milliseconds(100);
 
-// What would make a restore fail, and each one after it, is said before anything is done. Of a frozen
-// container.
-absl::Status CheckProcesses(const ContainerConfig& config, pid_t init) {
-  std::string why = WhyNotDumpable(init);
+std::string RootOf(pid_t init) { return absl::StrCat("/proc/", init, "/root"); }
+
+std::string WhyNotOfContainer(const ContainerConfig& config) {
+  if (config.has_terminal) return "containers with a terminal are not restored";
+  return std::string(CheckContainerFiles(config).message());
+}
+
+std::string WhyNotOfProcesses(const ContainerConfig& config, pid_t init) {
+  std::string why;
   // CRIU waits for one that is frozen as well, and the pod would stand still as long. Where all of them are
   // stopped, that is how the runtime holds them: the first process cannot be stopped from inside.
   const std::vector<pid_t> tree = ProcessTree(init);
@@ -38,6 +43,8 @@ absl::Status CheckProcesses(const ContainerConfig& config, pid_t init) {
     if (why.empty() && !held && IsStoppedBySignal(pid))
       why = absl::StrCat(NameOf(pid), " has been stopped (SIGSTOP)");
   }
+  if (const std::string other = FindConnectionOutside(init); why.empty() && !other.empty())
+    why = absl::StrCat("one of its processes has a TCP connection that leads out of the job, to ", other);
   if (const std::string bound = FindBoundAddress(init); why.empty() && !bound.empty())
     why = absl::StrCat("a socket has the pod's own address (", bound, "), and the next pod has another one");
   ForEachHeld(init, [&](const Held& held) {
@@ -46,10 +53,25 @@ absl::Status CheckProcesses(const ContainerConfig& config, pid_t init) {
     const std::string reason = WhyNotInNextPod(config, file);
     if (!reason.empty()) why = absl::StrCat(NameOf(held.pid), " has ", file, " open, ", reason);
   });
+  return why;
+}
+
+// What would make a restore fail, and each one after it, is said before anything is done. Of a frozen
+// container.
+absl::Status CheckProcesses(const ContainerConfig& config, pid_t init) {
+  std::string why = WhyNotDumpable(init);
+  if (why.empty()) why = WhyNotOfProcesses(config, init);
   return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
 }
 
 }  // namespace
+
+ContainerHindrances FindContainerHindrances(const std::string& bundle, pid_t init) {
+  absl::StatusOr<ContainerConfig> config = ReadContainerConfig(bundle);
+  // It has ended meanwhile.
+  if (!config.ok() || !SeeAsProcessesDo(*config, RootOf(init)).ok()) return {};
+  return {WhyNotOfContainer(*config), WhyNotOfProcesses(*config, init)};
+}
 
 absl::Status PauseWithNothingQueued(ContainerRuntime& runtime, const ContainerRef& container,
                                     bool was_paused) {
@@ -67,11 +89,10 @@ absl::Status PauseWithNothingQueued(ContainerRuntime& runtime, const ContainerRe
 absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodDumpPlan& plan,
                         DumpObserver& observer) {
   SIDING_ASSIGN_OR_RETURN(ContainerConfig config, ReadContainerConfig(plan.container.bundle));
-  SIDING_RETURN_IF_ERROR(CheckContainerFiles(config));
-  if (config.has_terminal)
-    return absl::FailedPreconditionError("containers with a terminal are not restored");
+  if (const std::string why = WhyNotOfContainer(config); !why.empty())
+    return absl::FailedPreconditionError(why);
   SIDING_ASSIGN_OR_RETURN(const pid_t init, runtime.InitOf(plan.container));
-  SIDING_RETURN_IF_ERROR(SeeAsProcessesDo(config, absl::StrCat("/proc/", init, "/root")));
+  SIDING_RETURN_IF_ERROR(SeeAsProcessesDo(config, RootOf(init)));
   SIDING_RETURN_IF_ERROR(CheckProcesses(config, init));
   SIDING_RETURN_IF_ERROR(WriteCriuSettings(plan.container.bundle, ConnectionsStayInside(init)));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));

@@ -26,6 +26,15 @@ struct PodDumpPlan {
 absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodDumpPlan& plan,
                         DumpObserver& observer);
 
+// What can be seen of a container to make its dump fail, or each restore, beside what
+// agent/checkpoint/precheck.h says of its processes; empty texts: nothing is known of the kind.
+struct ContainerHindrances {
+  std::string lasting;  // it has that for as long as it lives
+  std::string passing;  // a process has it, and may let go of it at any time
+};
+// Of a container that runs or is paused, by its bundle and its first process.
+ContainerHindrances FindContainerHindrances(const std::string& bundle, pid_t init);
+
 // Pauses the container when its processes have read what has come to them, which no image has: if not, they
 // run on for a moment, some times. One that was paused before stays so.
 absl::Status PauseWithNothingQueued(ContainerRuntime& runtime, const ContainerRef& container,

@@ -33,6 +33,11 @@ std::string WhyNotSaved(const Inspection& seen) {
   return seen.passing_again ? seen.passing : "";
 }
 
+// Of a dump that was broken off: for what, and what became of it.
+absl::Status WhyEnded(const absl::Status& stopped, const absl::Status& ended) {
+  return stopped.ok() ? ended : Annotate(ended, std::string(stopped.message()));
+}
+
 }  // namespace
 
 PodTask::PodTask(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record)
@@ -321,7 +326,8 @@ void PodTask::DoDump(const v1::ToAgent& command) {
     plan.metadata[kMetadataNode] = host_.options.node;
     plan.metadata[kMetadataContainer] = Record().pod().container();
     Dumper dumper(*this, command, ordered);
-    return RunPodDump(*host_.containers, *store, plan, dumper);
+    const absl::Status done = RunPodDump(*host_.containers, *store, plan, dumper, abandon_);
+    return done.ok() || !abandon_ ? done : WhyEnded(dumper.WhyStopped(), done);
   };
   absl::Status status = run();
   if (status.ok() && leaves) return Leave();
@@ -331,6 +337,9 @@ void PodTask::DoDump(const v1::ToAgent& command) {
     const absl::Status thawed = ThawIfFrozen();
     status.Update(thawed);
     frozen = !thawed.ok();
+  } else if (const auto container = Container(); container.ok()) {
+    // A CRIU that was ended by force may have thawed it.
+    status.Update(host_.containers->Pause(*container));
   }
   MutexLock lock(mutex_);
   if (!status.ok()) spdlog::warn("task {}: dump {}: {}", name_, command.op(), std::string(status.message()));

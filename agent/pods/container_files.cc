@@ -283,14 +283,15 @@ std::string WhyNotInNextPod(const ContainerConfig& config, const std::string& fi
   return "";
 }
 
-absl::Status SaveContainerFiles(const ContainerConfig& config, const std::string& image_folder) {
+absl::Status SaveContainerFiles(const ContainerConfig& config, const std::string& image_folder,
+                                const std::atomic<bool>* abandon) {
   SIDING_RETURN_IF_ERROR(CheckContainerFiles(config));
   if (!config.read_only_root) {
     SIDING_ASSIGN_OR_RETURN(const std::string upper, OwnLayer(config));
-    SIDING_RETURN_IF_ERROR(SaveLayer(upper, absl::StrCat(image_folder, "/", kRootFile)));
+    SIDING_RETURN_IF_ERROR(SaveLayer(upper, absl::StrCat(image_folder, "/", kRootFile), abandon));
   }
   for (const ContainerFolder& one : config.folders)
-    SIDING_RETURN_IF_ERROR(SaveLayer(one.folder, absl::StrCat(image_folder, "/", one.file)));
+    SIDING_RETURN_IF_ERROR(SaveLayer(one.folder, absl::StrCat(image_folder, "/", one.file), abandon));
   return SaveVersions(config, image_folder);
 }
 

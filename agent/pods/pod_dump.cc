@@ -13,6 +13,7 @@
 #include "agent/checkpoint/precheck.h"
 #include "agent/checkpoint/queues.h"
 #include "agent/checkpoint/repair.h"
+#include "agent/checkpoint/tracers.h"
 #include "agent/os/held.h"
 #include "agent/os/processes.h"
 #include "agent/pods/container_files.h"
@@ -23,6 +24,7 @@
 namespace siding {
 namespace {
 
+constexpr Duration kCriuPatience = std::chrono::seconds(1);  // runc has waited for it, or it has been ended
 constexpr int kPauses = 4;
 constexpr auto kBetweenPauses = std::chrono::milliseconds(100);
 
@@ -64,6 +66,13 @@ absl::Status CheckProcesses(const ContainerConfig& config, pid_t init) {
   return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);
 }
 
+// Nothing that was started for a dump that has failed is at work any more.
+absl::Status WithoutCriu(const absl::Status& failed, pid_t init, const std::string& work_folder) {
+  const absl::Status gone = AwaitCriuGone(init, work_folder, kCriuPatience);
+  if (gone.ok()) return failed;
+  return Reworded(failed, absl::StrCat(std::string(gone.message()), ": ", std::string(failed.message())));
+}
+
 }  // namespace
 
 ContainerHindrances FindContainerHindrances(const std::string& bundle, pid_t init) {
@@ -87,7 +96,7 @@ absl::Status PauseWithNothingQueued(ContainerRuntime& runtime, const ContainerRe
 }
 
 absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodDumpPlan& plan,
-                        DumpObserver& observer) {
+                        DumpObserver& observer, const std::atomic<bool>& abandon) {
   SIDING_ASSIGN_OR_RETURN(ContainerConfig config, ReadContainerConfig(plan.container.bundle));
   if (const std::string why = WhyNotOfContainer(config); !why.empty())
     return absl::FailedPreconditionError(why);
@@ -98,13 +107,14 @@ absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodD
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.draft: the folder of a pod's image is made">());
   const ProgressTeller teller(*draft, observer);
-  if (absl::Status status = runtime.Checkpoint(plan.container, draft->path(), plan.work_folder);
+  if (absl::Status status = runtime.Checkpoint(plan.container, draft->path(), plan.work_folder, abandon);
       !status.ok()) {
+    status = WithoutCriu(status, init, plan.work_folder);
     EndRepair(init);  // where CRIU was ended in the middle
     return absl::IsResourceExhausted(status) ? TierProblem(status) : status;
   }
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.pod.dumped: a pod's processes are in its image">());
-  SIDING_RETURN_IF_ERROR(SaveContainerFiles(config, draft->path()));
+  SIDING_RETURN_IF_ERROR(SaveContainerFiles(config, draft->path(), &abandon));
   // The kubelet is not frozen: what it has written anew meanwhile is in the image by a name that is gone.
   SIDING_RETURN_IF_ERROR(CheckProcesses(config, init));
   SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(plan.metadata));

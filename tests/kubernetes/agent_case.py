@@ -2,6 +2,7 @@
 server what a controller would."""
 
 import contextlib
+import hashlib
 import json
 import pathlib
 import subprocess
@@ -11,6 +12,21 @@ from kubernetes_siding import CLASSES, TOOLS, agent_args, make_runtime_class, pr
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 NODE = "node1"
+# Before a program: it has what cannot be put into an image.
+TIMER = """
+import ctypes, struct
+timer = ctypes.CDLL(None).timerfd_create(1, 0)
+ctypes.CDLL(None).timerfd_settime(timer, 0, struct.pack("4q", 0, 50000000, 0, 50000000), None)
+"""
+
+
+def lines_of(count):
+    """What a program that writes one hash after the other has written by the time that it has written so many lines."""
+    word, lines = "", []
+    for number in range(count):
+        word = hashlib.sha256(f"{word}{number}".encode()).hexdigest()
+        lines.append(f"{number} {word}\n")
+    return lines
 
 
 class SavedPodsCase(KubernetesCase):

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """Pods that are frozen, put into images and taken out of them again, on a real node."""
 
-import hashlib
 import os
+import pathlib
+import signal
 import socket
 import subprocess
 
-from agent_case import NODE, TOOLS, AgentCase
+from agent_case import NODE, TIMER, TOOLS, AgentCase, lines_of
 from case import MERGE_PATCH, PODS, main, paths, wait_for
 from kubernetes_image import write_redis_image
 
@@ -65,20 +66,12 @@ while sleep 0.02; do
 done
 """
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-TIMER = """
-import ctypes, struct
-timer = ctypes.CDLL(None).timerfd_create(1, 0)
-ctypes.CDLL(None).timerfd_settime(timer, 0, struct.pack("4q", 0, 50000000, 0, 50000000), None)
-"""
 
 
-def lines_of(count):
-    """What COUNT has written by the time that it has written so many lines."""
-    word, lines = "", []
-    for number in range(count):
-        word = hashlib.sha256(f"{word}{number}".encode()).hexdigest()
-        lines.append(f"{number} {word}\n")
-    return lines
+def tracer_of(pid):
+    """Which process traces it; 0: none does."""
+    [line] = [line for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("TracerPid:")]
+    return int(line.split()[1])
 
 
 class Checkpoint(AgentCase):
@@ -348,6 +341,24 @@ class Checkpoint(AgentCase):
         self.wait_phase(task, "RUNNING")
         self.wait_lines(pod, count + 20)
         self.assertEqual(self.images(), [])
+
+    def test_a_dump_in_which_criu_hangs_is_undone_when_it_is_called_off(self):
+        task, pod = self.start("ballast = bytes(range(256)) * (1 << 20)\n" + COUNT)
+        init = self.runc_state(self.container(pod))["pid"]
+        op = self.order(task, dump={"checkpoint": self.name(), "tier": "SHARED"})
+        criu = wait_for("criu to hold the pod", lambda: tracer_of(init))
+        os.kill(criu, signal.SIGSTOP)
+        self.order(task, op=op, abort={})
+        report = wait_for("the dump to fail", lambda: (r := self.report(task)).get("failedOp") == str(op) and r)
+        self.assertIn("called off", report["error"])
+        self.assertEqual((report["phase"], tracer_of(init), self.images()), ("RUNNING", 0, []))
+        self.wait_lines(pod, self.log(pod).count("\n") + 10)
+        count = self.log(pod).count("\n")
+        image = self.vacate(task, pod, self.name())  # as if nothing had been
+        second = self.next_pod(pod)
+        self.restore(task.replace(".1.", ".2."), second, image)
+        wait_for("the files to grow", lambda: min(self.lines_in_files(second)) >= count + 20)
+        self.assert_blameless()
 
     def test_a_suspended_pod_stands_still_until_it_is_resumed(self):
         task, pod = self.start()

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import pathlib
+import socket
 import subprocess
 
 from case import BIN, MERGE_PATCH, PODS, Agents, KubernetesCase, eviction, marked_processes, wait_for
@@ -12,6 +13,7 @@ from kubernetes_siding import CLASSES, TOOLS, agent_args, make_runtime_class, pr
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 NODE = "node1"
+REDIS = "docker.io/siding/redis:1"
 # Before a program: it has what cannot be put into an image.
 TIMER = """
 import ctypes, struct
@@ -135,6 +137,14 @@ class SavedPodsCase(KubernetesCase):
             yield
         finally:
             use_siding_runc(self.bed.node)
+
+    def ask(self, pod, *questions):
+        """What a redis in the pod answers. The connection is closed by the server."""
+        address = wait_for("the pod's address", lambda: (now := self.now(pod)) and now["status"].get("podIP"))
+        with socket.create_connection((address, 6379), 10) as connection:
+            connection.sendall("".join(f"{question}\r\n" for question in (*questions, "QUIT")).encode())
+            with connection.makefile() as answers:
+                return answers.read().splitlines()[:-1]
 
     def described(self, pod):
         return self.bed.kubectl("describe", "pod", pod["metadata"]["name"]).stdout

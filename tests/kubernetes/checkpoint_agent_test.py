@@ -7,11 +7,10 @@ import signal
 import socket
 import subprocess
 
-from agent_case import NODE, TIMER, TOOLS, AgentCase, lines_of
+from agent_case import NODE, REDIS, TIMER, TOOLS, AgentCase, lines_of
 from case import MERGE_PATCH, PODS, main, paths, wait_for
 from kubernetes_image import write_redis_image
 
-REDIS = "docker.io/siding/redis:1"
 FILES = ("/count", "/scratch/count", "/dev/shm/count")  # in the container's own layer, in a volume, in shared memory
 # Each line follows from the one before it: what is lost, doubled or begun again shows.
 COUNT = f"""
@@ -220,6 +219,27 @@ class Checkpoint(AgentCase):
         self.assert_goes_on(count, second)
         self.assert_blameless()
 
+    def test_a_claim_is_mounted_again_and_written_further(self):
+        folder = self.bed.dir / "claimed"
+        folder.mkdir()
+        size = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+        self.made("/api/v1/persistentvolumes", {"metadata": {"name": "claimed"}, "spec": {
+            **size, "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder)}}})
+        self.made("/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": "claimed"}, "spec": {
+            **size, "volumeName": "claimed", "resources": {"requests": {"storage": "1Gi"}}}})
+        volumes = [{"name": "claimed", "persistentVolumeClaim": {"claimName": "claimed"}}]
+        task, first = self.start(COUNT.replace("/scratch/", "/claimed/"), volumes=volumes,
+                                 container={"volumeMounts": [{"name": "claimed", "mountPath": "/claimed"}]})
+        image = self.vacate(task, first, self.name())
+        self.assertEqual([file.name for file in self.images() if file.name.startswith("volume.")], [])
+        count = (folder / "count").read_text().count("\n")
+        second = self.next_pod(first)
+        self.restore(task.replace(".1.", ".2."), second, image)
+        wait_for("the file to grow", lambda: (folder / "count").read_text().count("\n") >= count + 20)
+        text = (folder / "count").read_text()
+        lines = text[:text.rindex("\n") + 1].splitlines(keepends=True)
+        self.assertEqual(lines, lines_of(len(lines)))
+
     def test_connections_inside_of_a_pod_go_on(self):
         task, first = self.start(LOOPBACK)
         self.commit(task, self.dump(task, self.name()))
@@ -266,14 +286,6 @@ class Checkpoint(AgentCase):
         second = self.next_pod(first)
         self.restore(task.replace(".1.", ".2."), second, image)
         self.assert_log_begins(second, [f"{number}\n" for number in range(count, count + 20)])
-
-    def ask(self, pod, *questions):
-        """What a redis in the pod answers. The connection is closed by the server."""
-        address = wait_for("the pod's address", lambda: (now := self.now(pod)) and now["status"].get("podIP"))
-        with socket.create_connection((address, 6379), 10) as connection:
-            connection.sendall("".join(f"{question}\r\n" for question in (*questions, "QUIT")).encode())
-            with connection.makefile() as answers:
-                return answers.read().splitlines()[:-1]
 
     def test_redis_goes_on_with_its_data_at_another_address(self):
         self.bed.node.add_image(REDIS, write_redis_image, self.bed.programs / "redis")

@@ -18,6 +18,8 @@ extern char** environ;
 namespace siding {
 namespace {
 
+constexpr int64_t kAskAgainMs = 100;
+
 struct Pipe {
   UniqueFd read, write;
 };
@@ -77,18 +79,23 @@ void Drain(UniqueFd& fd, std::string& text) {
   if (got == 0 || (got < 0 && errno != EINTR)) fd.Reset();
 }
 
-// Until both have been closed by all processes that could write to them. False: not in time.
-bool ReadBoth(UniqueFd& output, UniqueFd& errors, Duration limit, ProgramResult& result) {
+enum class HowRead { kWhole, kLate, kStopped };
+
+// Until both have been closed by all processes that could write to them.
+HowRead ReadBoth(UniqueFd& output, UniqueFd& errors, Duration limit, const std::function<bool()>& stop,
+                 ProgramResult& result) {
   const auto end = std::chrono::steady_clock::now() + limit;
+  const int64_t most = stop ? kAskAgainMs : 60'000;
   while (output.valid() || errors.valid()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return false;
+    if (left.count() <= 0) return HowRead::kLate;
+    if (stop && stop()) return HowRead::kStopped;
     pollfd fds[] = {{output.get(), POLLIN, 0}, {errors.get(), POLLIN, 0}};
-    if (poll(fds, 2, static_cast<int>(std::min<int64_t>(left.count(), 60'000))) <= 0) continue;
+    if (poll(fds, 2, static_cast<int>(std::min<int64_t>(left.count(), most))) <= 0) continue;
     if (fds[0].revents != 0) Drain(output, result.output);
     if (fds[1].revents != 0) Drain(errors, result.errors);
   }
-  return true;
+  return HowRead::kWhole;
 }
 
 int Reap(pid_t pid) {
@@ -101,7 +108,8 @@ int Reap(pid_t pid) {
 }  // namespace
 
 absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& argv, Duration limit,
-                                         const std::map<std::string, std::string>& environment) {
+                                         const std::map<std::string, std::string>& environment,
+                                         const Interruption& interruption) {
   SIDING_ASSIGN_OR_RETURN(Pipe output, MakePipe());
   SIDING_ASSIGN_OR_RETURN(Pipe errors, MakePipe());
   SIDING_ASSIGN_OR_RETURN(const pid_t pid,
@@ -109,10 +117,11 @@ absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& argv, D
   output.write.Reset();
   errors.write.Reset();
   ProgramResult result;
-  const bool ended = ReadBoth(output.read, errors.read, limit, result);
-  if (!ended) kill(pid, SIGKILL);
+  const HowRead read = ReadBoth(output.read, errors.read, limit, interruption.stop, result);
+  if (read != HowRead::kWhole) interruption.end ? interruption.end(pid) : void(kill(pid, SIGKILL));
   result.exit_code = Reap(pid);
-  if (ended) return result;
+  if (read == HowRead::kWhole) return result;
+  if (read == HowRead::kStopped) return absl::AbortedError(argv[0] + " was stopped");
   return absl::DeadlineExceededError(
       absl::StrCat(argv[0], " did not end within ", FormatDuration(limit), " and was killed"));
 }

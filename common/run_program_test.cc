@@ -1,5 +1,6 @@
 #include "common/run_program.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include "common/patience_for_test.h"
@@ -39,6 +40,17 @@ TEST(RunProgram, OutputLargerThanAPipeIsWhole) {
 
 TEST(RunProgram, KillsWhatDoesNotEnd) {
   const auto status = RunProgram({"sleep", "1000"}, std::chrono::milliseconds(50)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST(RunProgram, KillsWhatIsToBeStopped) {
+  const auto status = RunProgram({"sleep", "1000"}, kPatience, {}, {.stop = [] { return true; }}).status();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+}
+
+TEST(RunProgram, EndsItAsItIsTold) {
+  const auto end = [](pid_t pid) { kill(pid, SIGTERM); };
+  const auto status = RunProgram({"sleep", "1000"}, std::chrono::milliseconds(50), {}, {.end = end}).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
 }
 

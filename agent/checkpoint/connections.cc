@@ -92,6 +92,17 @@ void ForEachSocket(const std::string& text,
   }
 }
 
+std::vector<TcpConnection> ConnectionsSeenBy(pid_t root) {
+  std::vector<TcpConnection> connections;
+  for (const char* const table : {"/net/tcp", "/net/tcp6"}) {
+    const auto text = ReadFile("/proc/" + std::to_string(root) + table);
+    if (!text.ok()) continue;  // a kernel without IPv6
+    const auto found = ParseTcp(*text);
+    connections.insert(connections.end(), found.begin(), found.end());
+  }
+  return connections;
+}
+
 }  // namespace
 
 std::vector<TcpConnection> ParseTcp(const std::string& text) {
@@ -112,15 +123,18 @@ bool StayInside(const std::vector<TcpConnection>& connections, const std::set<ui
   });
 }
 
-bool ConnectionsStayInside(pid_t root) {
-  std::vector<TcpConnection> connections;
-  for (const char* const table : {"/net/tcp", "/net/tcp6"}) {
-    const auto text = ReadFile("/proc/" + std::to_string(root) + table);
-    if (!text.ok()) continue;  // a kernel without IPv6
-    const auto found = ParseTcp(*text);
-    connections.insert(connections.end(), found.begin(), found.end());
+bool ConnectionsStayInside(pid_t root) { return StayInside(ConnectionsSeenBy(root), SocketsOf(root)); }
+
+std::string LeadsOutside(const std::vector<TcpConnection>& connections, const std::set<uint64_t>& sockets) {
+  for (const TcpConnection& one : connections) {
+    if (sockets.contains(one.inode) && IsAnAddress(one.remote) && !IsLoopback(one.remote))
+      return Readable(one.remote);
   }
-  return StayInside(connections, SocketsOf(root));
+  return "";
+}
+
+std::string FindConnectionOutside(pid_t root) {
+  return LeadsOutside(ConnectionsSeenBy(root), SocketsOf(root));
 }
 
 std::vector<std::string> BoundToAnAddress(const std::string& text, const std::set<uint64_t>& sockets,

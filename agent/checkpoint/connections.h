@@ -26,6 +26,13 @@ bool StayInside(const std::vector<TcpConnection>& connections, const std::set<ui
 // to be kept out.
 bool ConnectionsStayInside(pid_t root);
 
+// To whom one of the connections that one of the sockets has leads outside of this machine or container
+// ("10.98.7.1:5432"); empty: none does.
+std::string LeadsOutside(const std::vector<TcpConnection>& connections, const std::set<uint64_t>& sockets);
+
+// The same of the tree of `root`, as it is now.
+std::string FindConnectionOutside(pid_t root);
+
 // The addresses of this machine or container alone ("10.98.7.5:8080") that the sockets have, by a text of
 // /proc/PID/net/udp or the like; of connections, which are TCP's, see above.
 std::vector<std::string> BoundToAnAddress(const std::string& text, const std::set<uint64_t>& sockets,

@@ -43,6 +43,17 @@ TEST(StayInside, OneToAnotherMachineDoesNot) { EXPECT_FALSE(StayInside({kOutside
 
 TEST(StayInside, OthersConnectionsDoNotMatter) { EXPECT_TRUE(StayInside({kOutside}, {18})); }
 
+TEST(LeadsOutside, OneToAnotherMachineIsNamed) { EXPECT_EQ(LeadsOutside({kOutside}, {20}), "10.0.0.6:443"); }
+
+// It may be about to be accepted.
+TEST(LeadsOutside, OneOnTheLoopbackDeviceDoesNotWhoeverHasItsOtherEnd) {
+  EXPECT_EQ(LeadsOutside({kServer, kClient}, {18}), "");
+}
+
+TEST(LeadsOutside, OthersConnectionsDoNotMatter) { EXPECT_EQ(LeadsOutside({kOutside}, {18}), ""); }
+
+TEST(LeadsOutside, WhatIsNoAddressDoesNot) { EXPECT_EQ(LeadsOutside({{"x", "y", 20}}, {20}), ""); }
+
 // As in /proc/PID/net/udp.
 std::string Socket(const std::string& local, const std::string& state, int inode) {
   return absl::StrCat("head\n 0: ", local, " 00000000:0000 ", state, " 0:0 0:0 0 0 0 ", inode, " 1\n");

@@ -1,5 +1,6 @@
 #include "agent/node/inspection.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -9,9 +10,13 @@
 #include "agent/checkpoint/recreated_names.h"
 #include "agent/gpu/drainable.h"
 #include "agent/os/processes.h"
+#include "agent/pods/pod_dump.h"
 
 namespace siding {
 namespace {
+
+// As long as one process keeps the look at it waiting.
+constexpr auto kHangs = std::chrono::seconds(10);
 
 // What a drain leaves behind and CRIU does not restore: descriptors of GPUs in processes that are none of the
 // driver's clients, such as a data loader's workers. Empty: there is nothing of the kind.
@@ -62,6 +67,12 @@ Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at) {
   Hindrances found = FindHindrances(init, asked.criu, gpu.used ? GpuDevices::kLeave : GpuDevices::kStay);
   inspection.cannot_dump = std::move(found.to_dump);
   inspection.timer = std::move(found.timer);
+  if (!asked.bundle.empty()) {
+    ContainerHindrances container = FindContainerHindrances(asked.bundle, init);
+    if (inspection.cannot_dump.empty()) inspection.cannot_dump = std::move(container.lasting);
+    inspection.passing = std::move(container.passing);
+    return inspection;
+  }
   if (inspection.cannot_dump.empty() && asked.has_criu) inspection.cannot_dump = asked.no_criu;
   if (inspection.cannot_dump.empty() && asked.has_criu) {
     // A directory service may take a while.
@@ -83,6 +94,20 @@ Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at) {
 
 std::string WhyNotInspected(pid_t at) {
   return (at > 0 ? NameOf(at) : "one of its processes") + " blocks reads of its memory";
+}
+
+Inspections::Newest Inspections::Look(const InspectionRequest& asked, Steady::time_point until) {
+  const auto now = Steady::now();
+  const bool something = asked.init > 0 || !asked.on_gpus.empty();
+  // One that has hung since the last look is not waited for again.
+  const bool begun = something && work_.Begin([asked, progress = progress_] {
+    progress->Put(Inspect(asked, progress->at));
+  });
+  if (begun) work_.Wait(until);
+  const auto since = work_.since();
+  const pid_t at = progress_->at;
+  const bool hangs = asked.init > 0 && since && now - std::max(*since, progress_->SinceAt(at)) > kHangs;
+  return {progress_->last(), hangs ? WhyNotInspected(at) : ""};
 }
 
 }  // namespace siding

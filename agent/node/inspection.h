@@ -14,6 +14,7 @@
 
 #include "agent/criu/criu.h"
 #include "agent/gpu/node_gpus.h"
+#include "agent/node/detached_work.h"
 #include "agent/os/account.h"
 #include "common/mutex.h"
 #include "common/units.h"
@@ -48,12 +49,17 @@ struct InspectionRequest {
   uid_t uid = 0;
   gid_t gid = 0;
   std::optional<Account> user;  // of these, once it was looked up
+  std::string bundle;           // of the container that it is; empty: it is none
 };
 
 struct Inspection {
   Bytes memory, gpu_memory;
   std::string cannot_dump, cannot_drain;  // empty: nothing is known against it
   std::string timer;                      // see FindTimer()
+  // Of a container: what keeps it from being dumped at this moment, and may pass by itself. It counts when it
+  // is there at two looks, one after the other: somebody may wait for what is refused because of it.
+  std::string passing;
+  bool passing_again = false;
   size_t gpu_clients = 0;
   bool drained = false;  // as it was asked for: of another state its memory says nothing
   std::optional<Account> user;
@@ -74,6 +80,7 @@ class InspectionProgress {
   }
   void Put(Inspection inspection) {
     MutexLock lock(mutex_);
+    inspection.passing_again = !inspection.passing.empty() && last_ && !last_->passing.empty();
     last_ = std::move(inspection);
   }
   std::optional<Inspection> last() const {
@@ -93,5 +100,22 @@ Inspection Inspect(const InspectionRequest& asked, std::atomic<pid_t>& at);
 
 // The reason, for an inspection that hangs. `at`: the process at which it is, 0 if that is not known.
 std::string WhyNotInspected(pid_t at);
+
+// Inspections of one task, one at a time: the newest that has come to its end, or that one hangs.
+// Thread-safe.
+class Inspections {
+ public:
+  using Steady = InspectionProgress::Steady;
+  struct Newest {
+    std::optional<Inspection> seen;
+    std::string hangs;  // the reason, as WhyNotInspected() says it; empty: none hangs
+  };
+  // Begins one unless an earlier one is under way, and waits for it until then at most.
+  Newest Look(const InspectionRequest& asked, Steady::time_point until);
+
+ private:
+  const std::shared_ptr<InspectionProgress> progress_ = std::make_shared<InspectionProgress>();
+  DetachedWork work_;
+};
 
 }  // namespace siding

@@ -122,7 +122,8 @@ class LocalTaskHost final : public TaskHost {
     LookForGpus();
     LookForCriu();
     if (!host_.options.pods_socket.empty())
-      host_.containers = NewRunc(host_.options.runc, std::filesystem::path(host_.criu_path).parent_path());
+      host_.containers = NewRunc(host_.options.runc, std::filesystem::path(host_.criu_path).parent_path(),
+                                 host_.options.runc_patience);
   }
 
   // Before everything else. An error: what is on this node is not known, so nothing may be said of it.

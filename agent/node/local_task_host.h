@@ -12,6 +12,7 @@
 #include "agent/node/scrubber.h"
 #include "agent/node/task_host.h"
 #include "agent/os/fence.h"
+#include "agent/pods/container_runtime.h"
 #include "common/clock.h"
 #include "siding/v1/types.pb.h"
 #include "store/secret_key.h"
@@ -30,9 +31,10 @@ struct TaskHostOptions {
   std::string criu_path;   // empty: searched, see agent/criu/criu.h
   std::string shim_path;   // of siding-shim and siding-init; empty: beside this program
   std::string init_path;
-  std::string pods_socket;       // where siding-runc says that it makes a container; empty: no pods here
-  std::string runc;              // the program; empty: that in PATH
-  bool cluster_manager = false;  // starts jobs here, too, and gives them GPUs
+  std::string pods_socket;  // where siding-runc says that it makes a container; empty: no pods here
+  std::string runc;         // the program; empty: that in PATH
+  RuncPatience runc_patience;
+  bool cluster_manager = false;               // starts jobs here, too, and gives them GPUs
   std::vector<std::string> gpu_uuids;         // of the GPUs that are this agent's; empty: all
   std::optional<GpuLibraries> gpu_libraries;  // of the GPU driver; not set: GPUs are not looked for
   bool huge_pages = false;                    // see agent/gpu/huge_pages.h

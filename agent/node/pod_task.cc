@@ -28,6 +28,16 @@ constexpr int kEndedByTerm = 128 + SIGTERM;
 
 ContainerRef RefOf(const agent::PodRecord& pod) { return {pod.root(), pod.id(), pod.bundle()}; }
 
+std::string WhyNotSaved(const Inspection& seen) {
+  if (!seen.cannot_dump.empty()) return seen.cannot_dump;
+  return seen.passing_again ? seen.passing : "";
+}
+
+// Of a dump that was broken off: for what, and what became of it.
+absl::Status WhyEnded(const absl::Status& stopped, const absl::Status& ended) {
+  return stopped.ok() ? ended : Annotate(ended, std::string(stopped.message()));
+}
+
 }  // namespace
 
 PodTask::PodTask(HostContext& host, TaskId id, std::string folder, agent::TaskRecord record)
@@ -317,7 +327,8 @@ void PodTask::DoDump(const v1::ToAgent& command) {
     plan.metadata[kMetadataNode] = host_.options.node;
     plan.metadata[kMetadataContainer] = Record().pod().container();
     Dumper dumper(*this, command, ordered);
-    return RunPodDump(*host_.containers, *store, plan, dumper);
+    const absl::Status done = RunPodDump(*host_.containers, *store, plan, dumper, abandon_);
+    return done.ok() || !abandon_ ? done : WhyEnded(dumper.WhyStopped(), done);
   };
   absl::Status status = run();
   if (status.ok() && leaves) return Leave();
@@ -327,6 +338,9 @@ void PodTask::DoDump(const v1::ToAgent& command) {
     const absl::Status thawed = ThawIfFrozen();
     status.Update(thawed);
     frozen = !thawed.ok();
+  } else if (const auto container = Container(); container.ok()) {
+    // A CRIU that was ended by force may have thawed it.
+    status.Update(host_.containers->Pause(*container));
   }
   MutexLock lock(mutex_);
   if (!status.ok()) spdlog::warn("task {}: dump {}: {}", name_, command.op(), std::string(status.message()));
@@ -445,21 +459,34 @@ void PodTask::DoAdopt() {
 
 // ---- Reports. ----
 
-v1::TaskReport PodTask::Report(std::chrono::steady_clock::time_point) {
+v1::TaskReport PodTask::Report(std::chrono::steady_clock::time_point until) {
   const agent::TaskRecord record = Record();
-  const pid_t init = record.init().pid();
-  const bool runs = IsAlive(init, record.init().start_time());
-  const Bytes memory = runs ? TreeResident(init) : Bytes{};
+  const v1::TaskPhase phase = record.report().phase();
+  InspectionRequest asked;
+  if (IsAlive(record.init().pid(), record.init().start_time())) asked.init = record.init().pid();
+  asked.bundle = record.pod().bundle();
+  const auto [inspection, hangs] = inspections_.Look(asked, until);
+  const Bytes resident = !hangs.empty() ? TreeResident(asked.init) : Bytes{};
   MutexLock lock(mutex_);
   v1::TaskReport& report = *record_.mutable_report();
-  if (runs) report.set_memory(memory.value);
+  if (asked.init > 0 && !hangs.empty())
+    report.set_memory(resident.value);
+  else if (asked.init > 0 && inspection)
+    report.set_memory(inspection->memory.value);
+  // Of one that is about to leave it is not said anew: CRIU is at work on it, or has been.
+  if (report.phase() != phase || (phase != v1::RUNNING && phase != v1::SUSPENDED && host_.criu))
+    return report;
   std::string why;
-  if (!host_.criu) {
+  if (!host_.criu)
     why = host_.criu_problem;
-  } else if (!runs && report.phase() == v1::RUNNING) {
-    why = "its container does not run at the moment";
-  }
+  else if (asked.init <= 0)
+    why = phase == v1::RUNNING ? "its container does not run at the moment" : "";
+  else if (!hangs.empty())
+    why = hangs;
+  else if (inspection)
+    why = WhyNotSaved(*inspection);
   report.set_cannot_checkpoint(why);
+  report.set_timer(asked.init > 0 && inspection ? inspection->timer : "");
   return report;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "agent/node/hosted_task.h"
+#include "agent/node/inspection.h"
 #include "agent/pods/container_starts.h"
 
 namespace siding {
@@ -68,6 +69,7 @@ class PodTask final : public HostedTask, private ContainerOwner {
   // Who makes the container was told how, and is not there any more: it may be made, or still be.
   bool unsure_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<agent::ShimExit> exit_ ABSL_GUARDED_BY(mutex_);  // as PodGone says
+  Inspections inspections_;                                      // for reports
 };
 
 }  // namespace siding

@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "agent/node/host_fixture.h"
 #include "agent/os/processes.h"
@@ -31,7 +32,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // Beside the containers' folders in its --root: `calls`; `fail-VERB`, with what it is to say; `hold-VERB`, a
-// named pipe at which it waits for a line, and `in-VERB` says that it is there.
+// named pipe at which it waits for a line, and `in-VERB` says that it is there; `hang-VERB`: it never ends,
+// nor does the criu that it starts, whose number is in `criu`.
 constexpr char kRunc[] = R"(#!/bin/sh
 while [ $# -gt 0 ]; do
   case $1 in --root) root=$2; shift 2;; --log*) shift 2;; -*) shift;; *) break;; esac
@@ -50,6 +52,10 @@ case $verb in
   *) [ -d "$here" ] || { echo "container does not exist" >&2; exit 1; }; pid=$(cat "$here/pid");;
 esac
 : > "$root/in-$verb"
+if [ -e "$root/hang-$verb" ]; then
+  setsid sh -c 'trap "" TERM INT HUP; echo $$ > "$0/criu"; exec sleep 1000000' "$root" > /dev/null 2>&1 &
+  wait
+fi
 [ -p "$root/hold-$verb" ] && read -r line < "$root/hold-$verb"
 if [ -e "$root/fail-$verb" ]; then
   cat "$root/fail-$verb" >&2
@@ -61,7 +67,8 @@ case $verb in
     if [ $verb = restore ]; then cat "$image/pages-1.img" > "$root/restored" || exit 1; fi
     mkdir "$here" || exit 1
     mkfifo "$here/begun"
-    setsid sh -c 'echo > "$1"; "$0" 1000000 & wait' JOB "$here/begun" < /dev/null >> OUTPUT 2>&1 &
+    job=$(cat "$root/job" 2> /dev/null || echo 1000000)
+    setsid sh -c 'echo > "$1"; "$0" $2 & wait' JOB "$here/begun" "$job" < /dev/null >> OUTPUT 2>&1 &
     read -r line < "$here/begun"  # it has a session of its own
     echo $! > "$here/pid"; printf $! > "$pid_file";;
   state)
@@ -119,6 +126,7 @@ class PodTest : public HostTest {
     TaskHostOptions options = HostTest::Options(node);
     options.pods_socket = socket();
     options.runc = folder_ + "/bin/runc";
+    options.runc_patience.undo = std::chrono::milliseconds(100);
     options.cluster_manager = true;
     return options;
   }
@@ -203,6 +211,10 @@ class PodTest : public HostTest {
   }
 
   // ---- The script that is runc. ----
+  // With these words the program of a container is started from now on.
+  void SetJob(const std::vector<std::string>& words) const {
+    EXPECT_TRUE(WriteFileAtomically(root() + "/job", absl::StrJoin(words, " ")).ok());
+  }
   void Fail(const std::string& verb, const std::string& what) const {
     EXPECT_TRUE(WriteFileAtomically(root() + "/fail-" + verb, what + "\n").ok());
   }
@@ -213,6 +225,19 @@ class PodTest : public HostTest {
   }
   void AwaitHeld(const std::string& verb) const {
     EXPECT_TRUE(PollUntil([&] { return std::filesystem::exists(root() + "/in-" + verb); }, kPatience));
+  }
+  void Hang(const std::string& verb) const {
+    EXPECT_TRUE(WriteFileAtomically(root() + "/hang-" + verb, "").ok());
+  }
+  void HangNoMore(const std::string& verb) const { std::filesystem::remove(root() + "/hang-" + verb); }
+  pid_t AwaitCriu() const {
+    const auto criu = [&] { return std::atoi(ReadFile(root() + "/criu").value_or("0").c_str()); };
+    EXPECT_TRUE(PollUntil([&] { return criu() > 0; }, kPatience));
+    return criu();
+  }
+  void ExpectNoCriu(pid_t criu) const {
+    const auto stat = ReadProcessStat(criu);
+    EXPECT_TRUE(!stat || stat->state == 'Z' || stat->state == 'X');
   }
   void LetGo(const std::string& verb) const {
     const std::string path = root() + "/hold-" + verb;
@@ -336,6 +361,41 @@ TEST_F(PodTest, BetweenTwoContainersThereIsNothingToSave) {
   Dump(2, "1.1");
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("does not run"));
   EXPECT_FALSE(DraftsLeft());
+}
+
+// ---- What cannot be saved is known before it is tried. ----
+
+TEST_F(PodTest, APartOfAVolumeIsSaidBeforehand) {
+  LaunchPod();
+  Make("c1", 1,
+       R"(, "mounts": [{"destination": "/x", "source": "/pods/u/volumes/kubernetes.io~empty-dir/vol/x"}])");
+  AwaitPhase(v1::RUNNING);
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("a part of the volume"));
+}
+
+TEST_F(PodTest, ATerminalIsSaidBeforehand) {
+  LaunchPod();
+  Make("c1", 1, R"(, "process": {"terminal": true})");
+  AwaitPhase(v1::RUNNING);
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("terminal"));
+}
+
+TEST_F(PodTest, AProcessThatCannotBeDumpedIsSaidBeforehand) {
+  SetJob({"-d", "main", "1000000"});
+  RunPod();
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(), HasSubstr("is being traced by"));
+}
+
+TEST_F(PodTest, WhatAProcessHasForAMomentCountsWhenItIsSeenTwice) {
+  SetJob({"-r", "/etc/passwd", "1000000"});
+  LaunchPod();
+  Make("c1", 1,
+       R"(, "mounts": [{"destination": "/etc/passwd", "source": "/var/lib/kubelet/pods/u/etc-hosts"}])");
+  AwaitPhase(v1::RUNNING);
+  AwaitLines(1);
+  EXPECT_EQ(host().Reports().at(0).cannot_checkpoint(), "");
+  EXPECT_THAT(host().Reports().at(0).cannot_checkpoint(),
+              HasSubstr("/etc/passwd open, which is another file"));
 }
 
 TEST_F(PodTest, WhatHoldsThePodsNamespacesIsNotAskedFor) {
@@ -548,6 +608,90 @@ TEST_F(PodTest, ADumpThatIsNotCommittedInTimeIsUndone) {
   EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("not committed in time"));
   EXPECT_FALSE(DraftsLeft());
   ExpectRuns("c1");
+}
+
+// ---- A runc or a criu that does not come back. ----
+
+TEST_F(PodTest, ADumpInWhichCriuHangsIsUndoneWhenItIsCalledOff) {
+  RunPod();
+  Hang("checkpoint");
+  Dump(2, "1.1");
+  const pid_t criu = AwaitCriu();
+  Abort(2);
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("called off"));
+  ExpectNoCriu(criu);
+  EXPECT_FALSE(DraftsLeft());
+  ExpectRuns("c1");
+  HangNoMore("checkpoint");
+  Dump(3, "1.1");
+  AwaitPhase(v1::PREPARED);
+}
+
+TEST_F(PodTest, ADumpInWhichCriuHangsIsUndoneWhenItsTimeIsOver) {
+  RunPod();
+  Hang("checkpoint");
+  Dump(2, "1.1", false, 1'000);
+  const pid_t criu = AwaitCriu();
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("not committed in time"));
+  ExpectNoCriu(criu);
+  EXPECT_FALSE(DraftsLeft());
+  ExpectRuns("c1");
+}
+
+TEST_F(PodTest, OfOneThatWasSuspendedADumpInWhichCriuHangsLeavesItSo) {
+  SuspendPod();
+  Hang("checkpoint");
+  Dump(3, "1.1");
+  const pid_t criu = AwaitCriu();
+  std::filesystem::remove(root() + "/c1/paused");  // as that criu may have left it
+  kill(-InitOf("c1"), SIGCONT);
+  Abort(3);
+  sink_.Await(Task(), [](const auto& r) { return r.failed_op() == 3 && r.phase() == v1::SUSPENDED; });
+  ExpectNoCriu(criu);
+  ExpectFrozen("c1");
+}
+
+TEST_F(PodTest, AnAgentThatStopsDoesNotWaitForACriuThatHangs) {
+  RunPod();
+  Hang("checkpoint");
+  Dump(2, "1.1");
+  const pid_t criu = AwaitCriu();
+  host_.reset();
+  ExpectNoCriu(criu);
+  EXPECT_FALSE(DraftsLeft());
+  ExpectRuns("c1");
+}
+
+TEST_F(PodTest, ARestoreInWhichCriuHangsFailsInTime) {
+  Park("1.1");
+  RestorePod("1.1");
+  Hang("restore");
+  SetPatience(kUntilItGivesUp);
+  const ProgramResult result = Create("c2", 2);
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.errors, HasSubstr("criu did not end within 10 s"));
+  EXPECT_THAT(AwaitPhase(v1::RESTORE_FAILED, 2).error(), HasSubstr("criu did not end"));
+  ExpectNoCriu(AwaitCriu());
+}
+
+class ImpatientPodTest : public PodTest {
+ protected:
+  TaskHostOptions Options(const std::string& node = "n1") const override {
+    TaskHostOptions options = PodTest::Options(node);
+    options.runc_patience.usual = std::chrono::seconds(2);
+    return options;
+  }
+};
+
+TEST_F(ImpatientPodTest, ASuspendThatHangsIsUndone) {
+  RunPod();
+  Hang("pause");
+  Suspend(2);
+  EXPECT_THAT(AwaitFailure(2).error(), HasSubstr("did not end within"));
+  HangNoMore("pause");
+  ExpectRuns("c1");
+  Suspend(3);
+  AwaitPhase(v1::SUSPENDED);
 }
 
 TEST_F(PodTest, WhatTheRuntimeFailsAtIsSaidInCriusWords) {
@@ -982,11 +1126,10 @@ TEST_F(PodTest, AKilledPodThatWasSuspendedRunsToItsEnd) {
 
 TEST_F(PodTest, AKillUndoesADump) {
   RunPod();
-  Hold("checkpoint");
+  Hang("checkpoint");
   Dump(2, "1.1");
-  AwaitHeld("checkpoint");
+  AwaitCriu();
   Kill(3);
-  LetGo("checkpoint");
   EXPECT_TRUE(PollUntil([&] { return Recorded().killed(); }, kPatience));
   EXPECT_FALSE(DraftsLeft());
   ExpectRuns("c1");

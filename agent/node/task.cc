@@ -23,7 +23,6 @@ namespace siding {
 namespace {
 
 // A look that is at one process for longer does not come back.
-constexpr auto kInspectionHangs = std::chrono::seconds(10);
 // The same, where an order waits for it.
 constexpr auto kCheckPatience = std::chrono::seconds(10);
 constexpr int kCheckFenceMs = 1000;
@@ -149,18 +148,9 @@ v1::TaskReport Task::Report(std::chrono::steady_clock::time_point until) {
   const pid_t init = asked.init;
   const bool drained = asked.drained;
   const std::string no_script = init > 0 ? WhyNoScript(init) : "";
-  const auto now = std::chrono::steady_clock::now();
-  // One that has hung since the last report is not waited for again.
-  const bool begun =
-      (init > 0 || !asked.on_gpus.empty()) &&
-      inspections_.Begin([asked, progress = inspection_] { progress->Put(Inspect(asked, progress->at)); });
-  if (begun) inspections_.Wait(until);
-  const auto since = inspections_.since();
-  const pid_t at = inspection_->at;
-  const bool hangs = init > 0 && since && now - std::max(*since, inspection_->SinceAt(at)) > kInspectionHangs;
-  const std::string why_hangs = hangs ? WhyNotInspected(at) : "";
+  const auto [inspection, why_hangs] = inspections_.Look(asked, until);
+  const bool hangs = !why_hangs.empty();
   const Bytes resident = hangs ? TreeResident(init) : Bytes{};
-  const std::optional<Inspection> inspection = inspection_->last();
   Duration lock_time{0};
   if (inspection && inspection->gpu_clients > 0) lock_time = ExpectedLock(inspection->gpu_clients);
   MutexLock lock(mutex_);

@@ -141,10 +141,9 @@ class Task final : public HostedTask {
   // Copies of the machine's, for the worker, which looks at them without mutex_.
   std::atomic<bool> externally_managed_{false};
   std::atomic<bool> uses_gpus_{false};
-  const std::shared_ptr<InspectionProgress> inspection_ = std::make_shared<InspectionProgress>();
-  DetachedWork inspections_;  // for reports
-  DetachedWork checks_;       // for orders
-  UniqueFd wake_;             // an eventfd: ends the watcher
+  Inspections inspections_;  // for reports
+  DetachedWork checks_;      // for orders
+  UniqueFd wake_;            // an eventfd: ends the watcher
   std::thread watcher_;
 };
 

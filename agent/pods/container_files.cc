@@ -180,6 +180,12 @@ absl::Status SaveVersions(const ContainerConfig& config, const std::string& imag
   return WriteFileAtomically(absl::StrCat(image_folder, "/", kVersionsFile), versions.dump());
 }
 
+// The folder that the container writes to.
+absl::StatusOr<std::string> OwnLayer(const ContainerConfig& config) {
+  SIDING_ASSIGN_OR_RETURN(const std::string mounts, ReadFile("/proc/self/mountinfo"));
+  return UpperFolder(mounts, config.rootfs);
+}
+
 // What a process had open by the old name is found by it.
 absl::Status NameOldVersions(const ContainerConfig& config, const std::string& image_folder) {
   const std::string file = absl::StrCat(image_folder, "/", kVersionsFile);
@@ -252,7 +258,7 @@ absl::Status CheckContainerFiles(const ContainerConfig& config) {
       return absl::FailedPreconditionError(absl::StrCat(
           "a part of the volume ", volume.substr(volume.rfind('/') + 1), " is mounted (subPath)"));
   }
-  return absl::OkStatus();
+  return config.read_only_root ? absl::OkStatus() : OwnLayer(config).status();
 }
 
 absl::Status SeeAsProcessesDo(ContainerConfig& config, const std::string& root) {
@@ -277,15 +283,15 @@ std::string WhyNotInNextPod(const ContainerConfig& config, const std::string& fi
   return "";
 }
 
-absl::Status SaveContainerFiles(const ContainerConfig& config, const std::string& image_folder) {
+absl::Status SaveContainerFiles(const ContainerConfig& config, const std::string& image_folder,
+                                const std::atomic<bool>* abandon) {
   SIDING_RETURN_IF_ERROR(CheckContainerFiles(config));
   if (!config.read_only_root) {
-    SIDING_ASSIGN_OR_RETURN(const std::string mounts, ReadFile("/proc/self/mountinfo"));
-    SIDING_ASSIGN_OR_RETURN(const std::string upper, UpperFolder(mounts, config.rootfs));
-    SIDING_RETURN_IF_ERROR(SaveLayer(upper, absl::StrCat(image_folder, "/", kRootFile)));
+    SIDING_ASSIGN_OR_RETURN(const std::string upper, OwnLayer(config));
+    SIDING_RETURN_IF_ERROR(SaveLayer(upper, absl::StrCat(image_folder, "/", kRootFile), abandon));
   }
   for (const ContainerFolder& one : config.folders)
-    SIDING_RETURN_IF_ERROR(SaveLayer(one.folder, absl::StrCat(image_folder, "/", one.file)));
+    SIDING_RETURN_IF_ERROR(SaveLayer(one.folder, absl::StrCat(image_folder, "/", one.file), abandon));
   return SaveVersions(config, image_folder);
 }
 

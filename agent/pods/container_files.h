@@ -3,6 +3,7 @@
 // (config.json of the bundle, OCI runtime specification).
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -59,10 +60,13 @@ absl::Status SeeAsProcessesDo(ContainerConfig& config, const std::string& root);
 // against it.
 std::string WhyNotInNextPod(const ContainerConfig& config, const std::string& file);
 
-// kFailedPrecondition: the container has files that would be missing in an image.
+// kFailedPrecondition: the container has files that would be missing in an image, as far as that is seen
+// without reading them.
 absl::Status CheckContainerFiles(const ContainerConfig& config);
-// Into the folder of an image. Nothing may change meanwhile: the container is frozen.
-absl::Status SaveContainerFiles(const ContainerConfig& config, const std::string& image_folder);
+// Into the folder of an image. Nothing may change meanwhile: the container is frozen. kAborted: `abandon` was
+// set from another thread.
+absl::Status SaveContainerFiles(const ContainerConfig& config, const std::string& image_folder,
+                                const std::atomic<bool>* abandon = nullptr);
 // Before the processes are restored into the container of this bundle. By a program without other threads.
 absl::Status PutContainerFilesBack(const ContainerConfig& config, const std::string& image_folder);
 

@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <map>
@@ -55,7 +56,8 @@ std::string NameOf(const std::string& path) { return path.substr(FolderOf(path).
 
 class Saver {
  public:
-  explicit Saver(std::string folder) : folder_(std::move(folder)) {}
+  Saver(std::string folder, const std::atomic<bool>* abandon)
+      : folder_(std::move(folder)), abandon_(abandon) {}
 
   absl::Status Save(const std::string& path) {
     out_.reset(archive_write_new());
@@ -85,6 +87,7 @@ class Saver {
   absl::Status AddAll() {
     for (;;) {
       const Entry entry(archive_entry_new());
+      SIDING_RETURN_IF_ERROR(GivenUp());
       const int next = archive_read_next_header2(disk_.get(), entry.get());
       if (next == ARCHIVE_EOF) return absl::OkStatus();
       if (next != ARCHIVE_OK) return ErrorOf(disk_.get(), "read " + folder_);
@@ -95,6 +98,11 @@ class Saver {
       absl::ConsumePrefix(&name, "/");
       SIDING_RETURN_IF_ERROR(Add(entry.get(), source, name.empty() ? "." : std::string(name)));
     }
+  }
+
+  absl::Status GivenUp() const {
+    return abandon_ != nullptr && *abandon_ ? absl::AbortedError("read " + folder_ + ": given up")
+                                            : absl::OkStatus();
   }
 
   absl::Status Add(archive_entry* entry, const std::string& source, const std::string& name) {
@@ -165,6 +173,7 @@ class Saver {
       const void* block = nullptr;
       size_t size = 0;
       la_int64_t offset = 0;
+      SIDING_RETURN_IF_ERROR(GivenUp());
       const int read = archive_read_data_block(disk_.get(), &block, &size, &offset);
       if (read == ARCHIVE_EOF) return absl::OkStatus();
       if (read != ARCHIVE_OK) return ErrorOf(disk_.get(), "read " + source);
@@ -178,6 +187,7 @@ class Saver {
   absl::Status Fill(la_int64_t offset) {
     static const std::string zeros(kBlock, '\0');
     while (written_ < offset) {
+      SIDING_RETURN_IF_ERROR(GivenUp());
       const size_t size = std::min<la_int64_t>(offset - written_, kBlock);
       if (archive_write_data(out_.get(), zeros.data(), size) < 0) return ErrorOf(out_.get(), "save zeros");
       written_ += static_cast<la_int64_t>(size);
@@ -186,6 +196,7 @@ class Saver {
   }
 
   const std::string folder_;
+  const std::atomic<bool>* const abandon_;
   Archive out_, disk_;
   std::unique_ptr<archive_entry_linkresolver, FreeResolver> resolver_;
   la_int64_t written_ = 0;  // of the file under way
@@ -275,12 +286,13 @@ absl::Status ExtractAll(int fd) {
 
 }  // namespace
 
-absl::Status SaveLayer(const std::string& folder, const std::string& archive) {
+absl::Status SaveLayer(const std::string& folder, const std::string& archive,
+                       const std::atomic<bool>* abandon) {
   // libarchive goes from folder to folder, and all threads of a program have one working folder in common;
   // but for one that has left them.
   absl::Status status;
   std::thread([&] {
-    status = unshare(CLONE_FS) == 0 ? Saver(folder).Save(archive) : ErrnoError(errno, "unshare");
+    status = unshare(CLONE_FS) == 0 ? Saver(folder, abandon).Save(archive) : ErrnoError(errno, "unshare");
   }).join();
   return status;
 }

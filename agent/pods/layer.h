@@ -7,6 +7,7 @@
 // Filesystem Changeset".)
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,7 +17,9 @@ namespace siding {
 // Nothing in `folder` may change meanwhile. Sockets are left out: CRIU makes again what a process listens at.
 // kFailedPrecondition: there is something that an archive cannot hold, a name that begins with ".wh." or a
 // file or folder of which the layer has only a part (metacopy, redirect_dir); the error names it.
-absl::Status SaveLayer(const std::string& folder, const std::string& archive);
+// kAborted: `abandon` was set from another thread.
+absl::Status SaveLayer(const std::string& folder, const std::string& archive,
+                       const std::atomic<bool>* abandon = nullptr);
 
 // Puts it over what is in `folder`, in a process of its own whose root is that folder: no name in the archive
 // or in the folder leads out of it. To be called by a program that has no other threads.

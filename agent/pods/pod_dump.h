@@ -3,6 +3,7 @@
 // not to leave, until it is resumed: nothing of it runs behind its image.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <string>
 
@@ -22,10 +23,19 @@ struct PodDumpPlan {
   Duration commit_patience{0};  // see CommitPatience() in agent/checkpoint/dump_steps.h
 };
 
-// Blocks until it is decided. OK: the image is visible. Otherwise no draft is left. The container is paused
-// still, either way.
+// Blocks until it is decided. OK: the image is visible. Otherwise no draft is left, and the container is
+// paused as before, unless CRIU had to be ended by force. `abandon`, set from another thread, has CRIU ended.
 absl::Status RunPodDump(ContainerRuntime& runtime, ImageStore& store, const PodDumpPlan& plan,
-                        DumpObserver& observer);
+                        DumpObserver& observer, const std::atomic<bool>& abandon);
+
+// What can be seen of a container to make its dump fail, or each restore, beside what
+// agent/checkpoint/precheck.h says of its processes; empty texts: nothing is known of the kind.
+struct ContainerHindrances {
+  std::string lasting;  // it has that for as long as it lives
+  std::string passing;  // a process has it, and may let go of it at any time
+};
+// Of a container that runs or is paused, by its bundle and its first process.
+ContainerHindrances FindContainerHindrances(const std::string& bundle, pid_t init);
 
 // Pauses the container when its processes have read what has come to them, which no image has: if not, they
 // run on for a moment, some times. One that was paused before stays so.

@@ -5,6 +5,7 @@
 // Beside it may be a file siding-runc.conf with lines "runc PATH", "criu FOLDER", "socket PATH" and "patience
 // SECONDS", how long the agent is waited for, such as while it is being restarted.
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -30,8 +31,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/criu/criu.h"
+#include "agent/os/processes.h"
 #include "agent/pods/container_files.h"
 #include "agent/pods/criu_settings.h"
+#include "agent/pods/end_runc.h"
 #include "agent/pods/messages.h"
 #include "common/clock.h"
 #include "common/files.h"
@@ -118,14 +121,26 @@ CommandLine ParseCommandLine(const std::vector<std::string>& words) {
   _exit(127);
 }
 
-// Its exit code. Its standard streams are ours, which become the container's.
-int RunRunc(const Settings& settings, const std::vector<std::string>& words) {
+using Steady = std::chrono::steady_clock;
+constexpr int kTooLate = -1;
+
+// Its exit code; kTooLate: it was ended. Its standard streams are ours, which become the container's.
+int RunRunc(const Settings& settings, const std::vector<std::string>& words,
+            std::optional<Steady::time_point> until = std::nullopt) {
   const pid_t child = fork();
   if (child == 0) Become(settings, words);
   int status = 0;
   if (child < 0) return 127;
+  const auto ended = [&] {
+    siginfo_t info = {};
+    return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid != 0;
+  };
+  const bool late = until && !PollUntil(ended, std::chrono::duration_cast<Duration>(*until - Steady::now()));
+  if (late) EndRunc(child);
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  if (late) return kTooLate;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -188,7 +203,8 @@ absl::StatusOr<pid_t> ReadPid(const std::string& path) {
 }
 
 absl::Status Restore(const Settings& settings, const CommandLine& line, const ContainerConfig& config,
-                     const std::string& bundle, const std::string& pid_file, const std::string& image) {
+                     const std::string& bundle, const std::string& pid_file, const std::string& image,
+                     Steady::time_point end) {
   if (config.has_terminal)
     return absl::FailedPreconditionError("containers with a terminal are not restored");
   SIDING_RETURN_IF_ERROR(PutContainerFilesBack(config, image));
@@ -202,10 +218,13 @@ absl::Status Restore(const Settings& settings, const CommandLine& line, const Co
     words.push_back(word);
   if (line.options.contains("no-pivot")) words.push_back("--no-pivot");
   words.push_back(line.id);
-  if (RunRunc(settings, words) == 0)
+  const int code = RunRunc(settings, words, end);
+  if (code == 0)
     return WriteFileAtomically(absl::StrCat(line.root, "/", line.id, "/", kRestoredMark), "", 0600);
   const auto log = ReadFile(work + "/restore.log");
-  const std::string said = log.ok() ? WhyCriuFailed(*log).why : "";
+  std::string said = log.ok() ? WhyCriuFailed(*log).why : "";
+  if (code == kTooLate)
+    said = absl::StrCat("criu did not end within ", settings.patience, " s, and was ended");
   return absl::InternalError(
       absl::StrCat("the image could not be restored: ", said.empty() ? "runc restore failed" : said));
 }
@@ -234,7 +253,8 @@ int Create(const Settings& settings, const std::vector<std::string>& words, cons
       return Fail(line, named);
     }
     if (start->image_folder.empty()) break;
-    const absl::Status restored = Restore(settings, line, *config, bundle, pid_file, start->image_folder);
+    const absl::Status restored =
+        Restore(settings, line, *config, bundle, pid_file, start->image_folder, end);
     const absl::StatusOr<pid_t> made = restored.ok() ? ReadPid(pid_file) : absl::StatusOr<pid_t>(restored);
     tell(made);
     if (made.ok()) return 0;

@@ -125,6 +125,12 @@ class Kubernetes:
             child.kill()
             child.wait()
 
+    def kill9(self, program):
+        """As nobody has asked it to end."""
+        child = self.children.pop(program)
+        child.kill()
+        child.wait()
+
     def wait(self, program, what, condition):
         """Until the condition holds. KubernetesError with the program's log if it ends before, or does not come to it."""
         def holds():

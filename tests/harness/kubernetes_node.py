@@ -129,10 +129,13 @@ class Node:
         (self.dir / "cni/10-bed.conflist").write_text(json.dumps({
             "cniVersion": "0.4.0", "name": "bed", "plugins": [{"type": "ptp", "ipMasq": False, "ipam": {
                 "type": "host-local", "dataDir": str(self.dir / "addresses"), "ranges": [[{"subnet": self.subnet}]]}}]}))
-        self.kubernetes.spawn("containerd", "-c", self.dir / "containerd.toml", name=self.containerd, before=self.inside)
-        self.kubernetes.wait(self.containerd, "containerd to answer", lambda: self.ctr("version").returncode == 0)
+        self.run_containerd()
         for name, reference in PODS.items():
             self.add_image(reference, write_image, name)
+
+    def run_containerd(self):
+        self.kubernetes.spawn("containerd", "-c", self.dir / "containerd.toml", name=self.containerd, before=self.inside)
+        self.kubernetes.wait(self.containerd, "containerd to answer", lambda: self.ctr("version").returncode == 0)
 
     def add_image(self, reference, write, *arguments):
         """Has `write` write it to a file that it is given, under that reference, and gives it to containerd."""
@@ -173,18 +176,30 @@ class Node:
             "authorization": {"mode": "Webhook"}, "syncFrequency": "2s", "nodeStatusUpdateFrequency": "1s", "resolvConf": "",
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
             "volumePluginDir": str(self.kubernetes.dir / "plugins")}))
+        self.run_kubelet()
+        self.kubernetes.wait(self.kubelet, "the node to be ready", self._is_ready)
+
+    def run_kubelet(self):
         # Else it is that of the default route, which there need not be; without one the API server cannot call it.
         address = [f"--node-ip={address}"] if (address := own_address()) else []
         self.kubernetes.spawn(
             "kubelet", *address, f"--config={self.dir}/kubelet.yaml", f"--kubeconfig={self.kubernetes.dir}/{self.name}.kubeconfig",
             f"--hostname-override={self.name}", f"--root-dir={self.dir}/kubelet", f"--cert-dir={self.dir}/certs", "--container-runtime=remote",
             f"--container-runtime-endpoint=unix://{self.dir}/containerd.sock", name=self.kubelet, before=self.inside)
-        self.kubernetes.wait(self.kubelet, "the node to be ready", self._is_ready)
 
     def _is_ready(self):
         status, node = self.kubernetes.call("GET", f"/api/v1/nodes/{self.name}")
         conditions = node["status"].get("conditions", ()) if status == 200 else ()
         return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions) and not node["spec"].get("taints")
+
+    def kubelet_answers(self):
+        """Whether it does. Where it has ended because something that it needs was away, it is started again, as a service is."""
+        if self.kubernetes.children[self.kubelet].poll() is not None:
+            self.run_kubelet()
+        try:
+            return self.kubernetes.call("GET", "/pods", port=self.port)[0] == 200
+        except OSError:
+            return False
 
     def log(self, namespace, pod, container):
         """What a container has written, asked of the kubelet."""

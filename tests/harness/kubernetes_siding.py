@@ -49,6 +49,7 @@ class Siding:
         self.socket, self.log = self.dir / "siding.sock", self.dir / "log"
         self.agent_log = self.dir / "agent.log"
         self.controller = self.agent = None
+        self.agents = {}  # by the names of their nodes; `agent` is the one that was started last
         (self.dir / "policy.yaml").write_text(POLICY)
         (self.dir / "kubeconfig").write_text(bed.kubeconfig("siding", "tokenFile: token"))
         (self.dir / "token").write_text(self._make_account())
@@ -81,9 +82,9 @@ class Siding:
         self.controller = self._spawn([BIN / "sidingd", "--config", self.dir / "sidingd.yaml"], self.log, variables)
 
     def start_agent(self, node, **variables):
-        argv = [*node.inside, BIN / "siding-agent", "--node", node.name, "--controller", self.socket, "--state-dir", self.dir / "agent",
+        argv = [*node.inside, BIN / "siding-agent", "--node", node.name, "--controller", self.socket, "--state-dir", self.dir / f"agent-{node.name}",
                 "--shared-dir", self.dir / "shared", "--criu", find_criu(), *agent_args(node)]
-        self.agent = self._spawn(argv, self.agent_log, variables)
+        self.agents[node.name] = self.agent = self._spawn(argv, self.agent_log, variables)
 
     @staticmethod
     def _spawn(argv, log, variables):
@@ -92,7 +93,7 @@ class Siding:
                                     env={**os.environ, **variables})
 
     def stop(self):
-        for process in (self.agent, self.controller):
+        for process in (*self.agents.values(), self.controller):
             if process is not None:
                 process.terminate()
                 process.wait(30)

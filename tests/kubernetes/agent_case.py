@@ -2,8 +2,10 @@
 server what a controller would."""
 
 import contextlib
+import hashlib
 import json
 import pathlib
+import socket
 import subprocess
 
 from case import BIN, MERGE_PATCH, PODS, Agents, KubernetesCase, eviction, marked_processes, wait_for
@@ -11,6 +13,22 @@ from kubernetes_siding import CLASSES, TOOLS, agent_args, make_runtime_class, pr
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 NODE = "node1"
+REDIS = "docker.io/siding/redis:1"
+# Before a program: it has what cannot be put into an image.
+TIMER = """
+import ctypes, struct
+timer = ctypes.CDLL(None).timerfd_create(1, 0)
+ctypes.CDLL(None).timerfd_settime(timer, 0, struct.pack("4q", 0, 50000000, 0, 50000000), None)
+"""
+
+
+def lines_of(count):
+    """What a program that writes one hash after the other has written by the time that it has written so many lines."""
+    word, lines = "", []
+    for number in range(count):
+        word = hashlib.sha256(f"{word}{number}".encode()).hexdigest()
+        lines.append(f"{number} {word}\n")
+    return lines
 
 
 class SavedPodsCase(KubernetesCase):
@@ -119,6 +137,14 @@ class SavedPodsCase(KubernetesCase):
             yield
         finally:
             use_siding_runc(self.bed.node)
+
+    def ask(self, pod, *questions):
+        """What a redis in the pod answers. The connection is closed by the server."""
+        address = wait_for("the pod's address", lambda: (now := self.now(pod)) and now["status"].get("podIP"))
+        with socket.create_connection((address, 6379), 10) as connection:
+            connection.sendall("".join(f"{question}\r\n" for question in (*questions, "QUIT")).encode())
+            with connection.makefile() as answers:
+                return answers.read().splitlines()[:-1]
 
     def described(self, pod):
         return self.bed.kubectl("describe", "pod", pod["metadata"]["name"]).stdout

@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 """Pods that are frozen, put into images and taken out of them again, on a real node."""
 
-import hashlib
 import os
+import pathlib
+import signal
 import socket
 import subprocess
 
-from agent_case import NODE, TOOLS, AgentCase
+from agent_case import NODE, REDIS, TIMER, TOOLS, AgentCase, lines_of
 from case import MERGE_PATCH, PODS, main, paths, wait_for
 from kubernetes_image import write_redis_image
 
-REDIS = "docker.io/siding/redis:1"
 FILES = ("/count", "/scratch/count", "/dev/shm/count")  # in the container's own layer, in a volume, in shared memory
 # Each line follows from the one before it: what is lost, doubled or begun again shows.
 COUNT = f"""
@@ -65,20 +65,12 @@ while sleep 0.02; do
 done
 """
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-TIMER = """
-import ctypes, struct
-timer = ctypes.CDLL(None).timerfd_create(1, 0)
-ctypes.CDLL(None).timerfd_settime(timer, 0, struct.pack("4q", 0, 50000000, 0, 50000000), None)
-"""
 
 
-def lines_of(count):
-    """What COUNT has written by the time that it has written so many lines."""
-    word, lines = "", []
-    for number in range(count):
-        word = hashlib.sha256(f"{word}{number}".encode()).hexdigest()
-        lines.append(f"{number} {word}\n")
-    return lines
+def tracer_of(pid):
+    """Which process traces it; 0: none does."""
+    [line] = [line for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("TracerPid:")]
+    return int(line.split()[1])
 
 
 class Checkpoint(AgentCase):
@@ -227,6 +219,27 @@ class Checkpoint(AgentCase):
         self.assert_goes_on(count, second)
         self.assert_blameless()
 
+    def test_a_claim_is_mounted_again_and_written_further(self):
+        folder = self.bed.dir / "claimed"
+        folder.mkdir()
+        size = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+        self.made("/api/v1/persistentvolumes", {"metadata": {"name": "claimed"}, "spec": {
+            **size, "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder)}}})
+        self.made("/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": "claimed"}, "spec": {
+            **size, "volumeName": "claimed", "resources": {"requests": {"storage": "1Gi"}}}})
+        volumes = [{"name": "claimed", "persistentVolumeClaim": {"claimName": "claimed"}}]
+        task, first = self.start(COUNT.replace("/scratch/", "/claimed/"), volumes=volumes,
+                                 container={"volumeMounts": [{"name": "claimed", "mountPath": "/claimed"}]})
+        image = self.vacate(task, first, self.name())
+        self.assertEqual([file.name for file in self.images() if file.name.startswith("volume.")], [])
+        count = (folder / "count").read_text().count("\n")
+        second = self.next_pod(first)
+        self.restore(task.replace(".1.", ".2."), second, image)
+        wait_for("the file to grow", lambda: (folder / "count").read_text().count("\n") >= count + 20)
+        text = (folder / "count").read_text()
+        lines = text[:text.rindex("\n") + 1].splitlines(keepends=True)
+        self.assertEqual(lines, lines_of(len(lines)))
+
     def test_connections_inside_of_a_pod_go_on(self):
         task, first = self.start(LOOPBACK)
         self.commit(task, self.dump(task, self.name()))
@@ -273,14 +286,6 @@ class Checkpoint(AgentCase):
         second = self.next_pod(first)
         self.restore(task.replace(".1.", ".2."), second, image)
         self.assert_log_begins(second, [f"{number}\n" for number in range(count, count + 20)])
-
-    def ask(self, pod, *questions):
-        """What a redis in the pod answers. The connection is closed by the server."""
-        address = wait_for("the pod's address", lambda: (now := self.now(pod)) and now["status"].get("podIP"))
-        with socket.create_connection((address, 6379), 10) as connection:
-            connection.sendall("".join(f"{question}\r\n" for question in (*questions, "QUIT")).encode())
-            with connection.makefile() as answers:
-                return answers.read().splitlines()[:-1]
 
     def test_redis_goes_on_with_its_data_at_another_address(self):
         self.bed.node.add_image(REDIS, write_redis_image, self.bed.programs / "redis")
@@ -348,6 +353,24 @@ class Checkpoint(AgentCase):
         self.wait_phase(task, "RUNNING")
         self.wait_lines(pod, count + 20)
         self.assertEqual(self.images(), [])
+
+    def test_a_dump_in_which_criu_hangs_is_undone_when_it_is_called_off(self):
+        task, pod = self.start("ballast = bytes(range(256)) * (1 << 20)\n" + COUNT)
+        init = self.runc_state(self.container(pod))["pid"]
+        op = self.order(task, dump={"checkpoint": self.name(), "tier": "SHARED"})
+        criu = wait_for("criu to hold the pod", lambda: tracer_of(init))
+        os.kill(criu, signal.SIGSTOP)
+        self.order(task, op=op, abort={})
+        report = wait_for("the dump to fail", lambda: (r := self.report(task)).get("failedOp") == str(op) and r)
+        self.assertIn("called off", report["error"])
+        self.assertEqual((report["phase"], tracer_of(init), self.images()), ("RUNNING", 0, []))
+        self.wait_lines(pod, self.log(pod).count("\n") + 10)
+        count = self.log(pod).count("\n")
+        image = self.vacate(task, pod, self.name())  # as if nothing had been
+        second = self.next_pod(pod)
+        self.restore(task.replace(".1.", ".2."), second, image)
+        wait_for("the files to grow", lambda: min(self.lines_in_files(second)) >= count + 20)
+        self.assert_blameless()
 
     def test_a_suspended_pod_stands_still_until_it_is_resumed(self):
         task, pod = self.start()

@@ -146,6 +146,11 @@ class InCluster(InClusterCase):
         self.assertIn("there is no node nowhere", self.fails("jobs", "node/nowhere"))
         self.assertIn("no controller runs as a pod of the namespace default", self.fails("jobs", "--siding-namespace", "default", status=3))
         self.assertIn('"frob": expected a verb', self.fails("frob", status=2))
+        self.assertIn('"real": expected node/ with a name', self.fails("lost", "real", status=2))
+
+    def test_kubectl_siding_says_that_a_node_is_lost(self):
+        self.assertIn("nowhere", self.fails("lost", "node/nowhere"))
+        self.assertIn("node1 is there", self.fails("lost", "node/nowhere", "node/node1"))
 
     def test_kubectl_siding_says_why_a_pod_has_no_number(self):
         self.made(PODS, pod("plain"))

@@ -20,6 +20,7 @@
 #include "controller/platform/kubernetes/reconcile/checkpoints.h"
 #include "controller/platform/kubernetes/reconcile/events.h"
 #include "controller/platform/kubernetes/reconcile/numbers.h"
+#include "controller/platform/kubernetes/reconcile/pauses.h"
 #include "controller/platform/kubernetes/reconcile/requests.h"
 #include "controller/platform/kubernetes/reconcile/seal.h"
 #include "controller/platform/kubernetes/reconcile/steps.h"
@@ -359,7 +360,11 @@ class RoundsOfWatched final : public Rounds {
       if (pod != nullptr && pod->uid == eviction.uid) patch = PatchToUncount(*pod);
     }
     if (!patch) return true;
+    const std::string what = "uncount " + eviction.uid;
+    const Time now = clock_.Now();
+    if (!pauses_.Allow(what, now)) return false;
     const absl::Status done = client.MergePatch(Pods(), eviction.pod, *patch).status();
+    pauses_.Note(what, done, now);
     Log("pod " + ToString(eviction.pod), "not to count as failed", done);
     return done.ok();
   }
@@ -384,7 +389,24 @@ class RoundsOfWatched final : public Rounds {
     if (without.pods.empty()) return;
     // An order to end a job must not meet another that has its number.
     without.highest = std::max(without.highest, listener.HighestJob());
-    Log("pods", absl::StrCat(without.pods.size(), " numbered"), NumberPods(without, numbers, *seal_, client));
+    const Time now = clock_.Now();
+    std::erase_if(without.pods, [&](const auto& pod) { return !pauses_.Allow(NumberingOf(pod), now); });
+    if (without.pods.empty()) return;
+    const absl::Status tried = NumberPods(
+        without, numbers, *seal_, client, [&](const JobTable::Unnumbered& pod, const absl::Status& why) {
+          pauses_.Note(NumberingOf(pod), why, now);
+          if (IsOverTaken(why)) return;
+          Log("pod " + ToString(pod.pod), "numbered", why);
+          events_.push_back({pod.pod, pod.uid, true, "SidingNotServed",
+                             absl::StrCat("siding cannot write its number on it: ", WordsOf(why)), ""});
+        });
+    Log("pods", absl::StrCat(without.pods.size(), " to be numbered"), tried);
+  }
+
+  // A gang's pods together: what the first one has now is not known.
+  static std::string NumberingOf(const JobTable::Unnumbered& pod) {
+    if (pod.gang_name.empty()) return "number of " + pod.uid;
+    return absl::StrCat("numbers of ", pod.pod.space, "/", pod.gang_name);
   }
 
   void Reconcile(ApiClient& client, const DesiredState& desired) {
@@ -393,7 +415,15 @@ class RoundsOfWatched final : public Rounds {
       MutexLock lock(mutex_);
       steps = StepsTowards(desired, table_, clock_.Now());
     }
-    for (const Step& step : steps) Log(step.target, step.action, Apply(client, step));
+    const Time now = clock_.Now();
+    pauses_.Forget(now);
+    for (const Step& step : steps) {
+      const std::string what = absl::StrCat(step.target, " ", step.action);
+      if (!pauses_.Allow(what, now)) continue;
+      const absl::Status done = Apply(client, step);
+      pauses_.Note(what, done, now);
+      Log(step.target, step.action, done);
+    }
   }
 
   const Clock& clock_;
@@ -410,6 +440,7 @@ class RoundsOfWatched final : public Rounds {
   std::map<std::string, Time> evicted_;          // by uid: when last, of those that are still asked for
   std::map<std::string, Time> refused_;          // of these, by uid: since when budgets keep them
   std::map<JobId, Time> looked_;                 // for their owners: when last
+  Pauses pauses_;                                // of changes that the server did not take
   std::vector<PodEvent> events_;                 // not reported yet
   std::map<std::string, std::string> problems_;  // by target: what was said of it last
 };

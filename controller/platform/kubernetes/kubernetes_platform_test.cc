@@ -146,6 +146,25 @@ class KubernetesPlatformTest : public testing::Test {
     return count;
   }
 
+  // What is said on a pod.
+  std::vector<std::string> EventsOf(const std::string& pod) {
+    std::vector<std::string> texts;
+    const auto events = client_.List(Events(), {});
+    if (!events.ok()) return texts;
+    for (const Object& event : events->items)
+      if (TextAt(*event.json, {"involvedObject", "name"}) == pod)
+        texts.push_back(TextAt(*event.json, {"message"}));
+    return texts;
+  }
+  // Time passes meanwhile.
+  template <class Condition>
+  void AwaitWhile(Condition condition) {
+    EXPECT_TRUE(Eventually([&] {
+      clock_.Advance(std::chrono::seconds(1));
+      return condition();
+    }));
+  }
+
   FakeClock clock_;
   FakePacer pacer_{clock_};
   FakeApiServer server_{{.resources = {Pods(),
@@ -312,9 +331,42 @@ TEST_F(KubernetesPlatformTest, WhatFailsIsTriedAgain) {
                   .code = 500});
   transport_.Add({.kind = Fault::Kind::kAnswerLost, .path = "configmaps", .method = HttpMethod::kPost});
   Start();
-  // The first block was taken without an answer, and three numbers of the next were given in vain.
-  const ManagedJob job = engine_.AwaitJob(JobId(104), ManagedPhase::kWaiting);
+  AwaitWhile([&] { return CountAsked("PATCH /api/v1/namespaces/d/pods/a") >= 4; });
+  // The first number was taken without an answer, and three were given in vain.
+  const ManagedJob job = engine_.AwaitJob(JobId(5), ManagedPhase::kWaiting);
   EXPECT_EQ(job.spec.name, "a");
+}
+// A patch that the server does not take, as of a pod whose annotations leave no room for another one.
+TEST_F(KubernetesPlatformTest, OnePodsErrorIsThatPods) {
+  AddPod("a", kDeadline);
+  transport_.Add({.kind = Fault::Kind::kAnswer,
+                  .path = "pods/a",
+                  .method = HttpMethod::kPatch,
+                  .times = 1000,
+                  .code = 422});
+  Start();
+  for (const char* name : {"b", "c"}) AddPod(name, kDeadline);
+  engine_.Await([](const auto& jobs) { return jobs.size() == 2; });
+  // The clock stands still: it is not tried in every round.
+  for (int round = 0; round < 5; ++round) engine_.AwaitRound();
+  EXPECT_EQ(CountAsked("PATCH /api/v1/namespaces/d/pods/a"), 1);
+  AwaitWhile([&] { return CountAsked("PATCH /api/v1/namespaces/d/pods/a") >= 3; });
+  EXPECT_TRUE(Eventually([&] { return !EventsOf("a").empty(); }));
+  EXPECT_THAT(EventsOf("a"), ElementsAre(HasSubstr("siding cannot write its number on it: ")));
+}
+TEST_F(KubernetesPlatformTest, AMarkThatTheServerDoesNotTakeIsTriedAgainWithPauses) {
+  AddPod("a", kDeadline);
+  Start();
+  engine_.AwaitJob(JobId(1), ManagedPhase::kWaiting);
+  transport_.Add({.kind = Fault::Kind::kAnswer,
+                  .path = "pods/a",
+                  .method = HttpMethod::kPatch,
+                  .times = 1000,
+                  .code = 422});
+  platform_->SetDesired(KeptFor(JobId(1), "n2"));
+  engine_.AwaitJob(JobId(1), ManagedPhase::kRunning);
+  for (int round = 0; round < 5; ++round) engine_.AwaitRound();
+  EXPECT_LE(CountAsked("PATCH /api/v1/namespaces/d/pods/a"), 2);
 }
 TEST_F(KubernetesPlatformTest, AControllerThatMayNotActOnlyLooks) {
   AddPod("a", kDeadline);
@@ -339,7 +391,7 @@ TEST_F(KubernetesPlatformTest, WhyAPodIsLeftAloneIsSaidOnItOnce) {
     Start();
     AddPod("a", {{"siding.dev/preemptible", "stop"}, {"round", round}});
     AddPod(round, kDeadline);
-    engine_.AwaitJob(JobId(round == "b" ? 1 : 101), ManagedPhase::kWaiting);
+    engine_.AwaitJob(JobId(round == "b" ? 1 : 2), ManagedPhase::kWaiting);
   }
   platform_->Stop();
   const auto events = client_.List(Events(), {});

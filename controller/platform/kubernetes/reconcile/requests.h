@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "controller/platform/kubernetes/client/api_client.h"
 #include "controller/platform/kubernetes/reconcile/optional_kind.h"
+#include "controller/platform/kubernetes/reconcile/pauses.h"
 #include "controller/platform/kubernetes/reconcile/request_status.h"
 
 namespace siding::kubernetes {
@@ -57,6 +58,7 @@ class Requests {
   const std::set<std::string> left_alone_;
   const Sources sources_;
   std::map<std::string, Problem> problems_;  // by uid: of those whose pods could not be made
+  Pauses pauses_;                            // by uid: of statuses that the server did not take
   int left_ = 0;                             // so many pods may still be made in this round
   OptionalKind kind_;                        // last: ends first
 };

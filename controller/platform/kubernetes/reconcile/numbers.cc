@@ -67,7 +67,7 @@ absl::Status Numbers::TakeBlock(int64_t least, int64_t size) {
 }
 
 absl::Status NumberPods(const JobTable::Without& pods, Numbers& numbers, const Seal& seal, ApiClient& client,
-                        const OnUnnumbered& failed) {
+                        const OnNumbered& heard) {
   std::map<std::pair<std::string, std::string>, JobId> gangs;  // by namespace and name: that got theirs now
   std::set<std::pair<std::string, std::string>> left;          // of these nobody is tried any more
   auto needed = static_cast<int64_t>(pods.pods.size());
@@ -89,7 +89,7 @@ absl::Status NumberPods(const JobTable::Without& pods, Numbers& numbers, const S
     const Json patch = {{"metadata", {{"resourceVersion", pod.version}, {"annotations", marks}}}};
     const absl::Status done = client.MergePatch(Pods(), pod.pod, patch).status();
     if (!done.ok() && !IsOfOneObject(done)) return done;
-    if (!done.ok()) failed(pod, done);
+    heard(pod, done);
     if (pod.gang_name.empty()) continue;
     if (done.ok()) {
       gangs.emplace(gang, *number);

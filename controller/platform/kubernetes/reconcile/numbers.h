@@ -35,14 +35,14 @@ class Numbers {
   int64_t end_ = 0;  // of the block
 };
 
-// Hears of each pod on which its number could not be written, for a reason of its own: the others get theirs.
-// The rest of its gang is not tried then, since it is not known what the first one has.
-using OnUnnumbered = std::function<void(const JobTable::Unnumbered& pod, const absl::Status& why)>;
+// Hears of each pod whether its number was written. An error is its own: the others get theirs, but for the
+// rest of its gang, since it is not known what this one has.
+using OnNumbered = std::function<void(const JobTable::Unnumbered& pod, const absl::Status& written)>;
 
 // Writes a number on each of these pods, its gang's or the next, with its seal. An error is nobody's own: the
-// rest was not tried. kAborted, to `failed`: a pod has changed meanwhile; it is looked at again when that is
+// rest was not tried. kAborted, to `heard`: a pod has changed meanwhile; it is looked at again when that is
 // told.
 absl::Status NumberPods(const JobTable::Without& pods, Numbers& numbers, const Seal& seal, ApiClient& client,
-                        const OnUnnumbered& failed);
+                        const OnNumbered& heard);
 
 }  // namespace siding::kubernetes

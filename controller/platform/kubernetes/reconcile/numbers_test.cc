@@ -48,8 +48,8 @@ class NumbersTest : public testing::Test {
   absl::Status Number(const JobTable::Without& pods) {
     failed_.clear();
     return NumberPods(pods, numbers_, seal_, client_,
-                      [this](const JobTable::Unnumbered& pod, const absl::Status& why) {
-                        failed_[pod.pod.name] = why.code();
+                      [this](const JobTable::Unnumbered& pod, const absl::Status& written) {
+                        if (!written.ok()) failed_[pod.pod.name] = written.code();
                       });
   }
   void Fail(Kind kind, HttpMethod method, const std::string& path, int code = 500) {

@@ -31,14 +31,15 @@ class Pauses {
   }
   // What came of it. What has been overtaken by another change is no failure.
   void Note(const std::string& what, const absl::Status& status, Time now) {
-    if (!IsOfOneObject(status) || absl::IsAborted(status) || absl::IsNotFound(status)) {
-      if (status.ok()) failed_.erase(what);
-      return;
-    }
+    if (status.ok()) return Succeed(what);
+    if (IsOfOneObject(status) && !absl::IsAborted(status) && !absl::IsNotFound(status)) Fail(what, now);
+  }
+  void Fail(const std::string& what, Time now) {
     Failed& failed = failed_[what];
     failed.pause = failed.pause == Duration(0) ? kFirst : std::min(2 * failed.pause, kLongest);
     failed.again = now + failed.pause;
   }
+  void Succeed(const std::string& what) { failed_.erase(what); }
   // Of what nobody asks for any more.
   void Forget(Time now) {
     std::erase_if(failed_, [&](const auto& one) { return now > one.second.again + kLongest; });

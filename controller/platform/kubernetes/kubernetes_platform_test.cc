@@ -392,6 +392,7 @@ TEST_F(KubernetesPlatformTest, WhyAPodIsLeftAloneIsSaidOnItOnce) {
     AddPod("a", {{"siding.dev/preemptible", "stop"}, {"round", round}});
     AddPod(round, kDeadline);
     engine_.AwaitJob(JobId(round == "b" ? 1 : 2), ManagedPhase::kWaiting);
+    EXPECT_TRUE(Eventually([&] { return CountAsked("POST /api/v1/namespaces/d/events") >= (round == "b" ? 1 : 2); }));
   }
   platform_->Stop();
   const auto events = client_.List(Events(), {});
@@ -517,6 +518,7 @@ TEST_F(KeptPodTest, TheWordsOfTheBudgetAreSaidOnIt) {
   StartEvicting(true);
   clock_.Advance(std::chrono::seconds(10));
   AwaitEvictions(2);
+  EXPECT_TRUE(Eventually([&] { return !EventsOf("victim").empty(); }));
   const absl::StatusOr<ListPage> events = client_.List(Events(), {.space = "d"});
   ASSERT_TRUE(events.ok()) << events.status();
   ASSERT_EQ(events->items.size(), 1);

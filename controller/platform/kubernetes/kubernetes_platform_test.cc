@@ -392,7 +392,8 @@ TEST_F(KubernetesPlatformTest, WhyAPodIsLeftAloneIsSaidOnItOnce) {
     AddPod("a", {{"siding.dev/preemptible", "stop"}, {"round", round}});
     AddPod(round, kDeadline);
     engine_.AwaitJob(JobId(round == "b" ? 1 : 2), ManagedPhase::kWaiting);
-    EXPECT_TRUE(Eventually([&] { return CountAsked("POST /api/v1/namespaces/d/events") >= (round == "b" ? 1 : 2); }));
+    EXPECT_TRUE(
+        Eventually([&] { return CountAsked("POST /api/v1/namespaces/d/events") >= (round == "b" ? 1 : 2); }));
   }
   platform_->Stop();
   const auto events = client_.List(Events(), {});

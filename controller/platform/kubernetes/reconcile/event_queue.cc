@@ -52,8 +52,8 @@ void EventQueue::Done(PodEvent event, const absl::Status& said, Time now) {
     return;
   }
   if (absl::IsCancelled(said)) return events_.push_front(std::move(event));
-  log_.Warn(event.pod.space, absl::StrCat("kubernetes: pod ", ToString(event.pod), " is not told: ", event.text,
-                                          ": ", said.message()));
+  log_.Warn(event.pod.space, absl::StrCat("kubernetes: pod ", ToString(event.pod),
+                                          " is not told: ", event.text, ": ", said.message()));
   // The server would say the same again; or the namespace is gone.
   if (absl::IsInvalidArgument(said) || absl::IsNotFound(said)) {
     ++lost_;

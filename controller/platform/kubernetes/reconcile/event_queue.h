@@ -1,5 +1,5 @@
-// Events that are still to be said on pods. They only tell people, so nothing waits for them: there are so many
-// at most, each once, and a namespace in which they are refused is asked again after pauses that grow.
+// Events that are still to be said on pods. They only tell people, so nothing waits for them: there are so
+// many at most, each once, and a namespace in which they are refused is asked again after pauses that grow.
 #pragma once
 
 #include <cstdint>

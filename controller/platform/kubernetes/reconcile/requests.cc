@@ -32,7 +32,7 @@ Requests::Requests(Transport& transport, Pacer& pacer, const Clock& clock, std::
             {sources_.wake, sources_.log}) {}
 
 void Requests::Round(ApiClient& client) {
-  const std::optional<Objects> objects = kind_.Look(client);
+  const std::optional<Objects> objects = sources_.look ? sources_.look() : kind_.Look(client);
   if (!objects) return;
   std::set<std::string> uids;
   pauses_.Forget(clock_.Now());

@@ -31,6 +31,8 @@ class Requests {
     std::function<void()> wake;  // a round is due; called on another thread
     // Something was done to this, or not. False: it has to be tried again.
     std::function<bool(const std::string& target, const std::string& action, const absl::Status&)> log;
+    // All requests, or nothing: they are not known at the moment. Not set: they are watched, by a thread.
+    std::function<std::optional<Objects>()> look = nullptr;
   };
   // References must outlive it. No pods are made in the namespaces `left_alone`.
   Requests(Transport& transport, Pacer& pacer, const Clock& clock, std::set<std::string> left_alone,

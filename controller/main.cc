@@ -141,7 +141,8 @@ absl::Status Run(const ControllerConfig& config, const Policy& policy, const sig
   ApiService api(engine, policy_watcher, config.limits, &backup);
   GrpcApi grpc_api(api, identities, config.limits);
   SIDING_ASSIGN_OR_RETURN(std::unique_ptr<Metrics> metrics,
-                          Metrics::Start(config.metrics_address, config.metrics_port, engine));
+                          Metrics::Start(config.metrics_address, config.metrics_port, engine,
+                                         [&manager] { return manager->lost_messages(); }));
 
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                           Server::Open(config, local, [&](grpc::ServerBuilder& builder) {

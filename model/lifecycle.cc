@@ -101,6 +101,7 @@ constexpr Row kTable[] = {
     {S::kRestoring, E::kSucceeded, S::kDone},
     {S::kRestoring, E::kFailed, S::kFailed},
 
+    {S::kKilling, E::kThawed, S::kRunning},  // nothing was done yet, and need not or cannot be done
     {S::kKilling, E::kRequeued, S::kPending},
     {S::kKilling, E::kReleased, S::kParked},
     {S::kKilling, E::kCancelled, S::kCancelled},

@@ -74,8 +74,9 @@ TEST(Lifecycle, Restoring) {
             "succeeded>done failed>failed ");
 }
 TEST(Lifecycle, Killing) {
-  EXPECT_EQ(Cells(JobState::kKilling),
-            "released>parked requeued>pending cancelled>cancelled succeeded>done failed>failed ");
+  EXPECT_EQ(
+      Cells(JobState::kKilling),
+      "thawed>running released>parked requeued>pending cancelled>cancelled succeeded>done failed>failed ");
 }
 TEST(Lifecycle, NothingLeavesATerminalState) {
   for (JobState s : {JobState::kDone, JobState::kFailed, JobState::kCancelled}) {

@@ -465,6 +465,7 @@ v1::TaskReport PodTask::Report(std::chrono::steady_clock::time_point until) {
   InspectionRequest asked;
   if (IsAlive(record.init().pid(), record.init().start_time())) asked.init = record.init().pid();
   asked.bundle = record.pod().bundle();
+  asked.criu = host_.criu_traits.kind();
   const auto [inspection, hangs] = inspections_.Look(asked, until);
   const Bytes resident = !hangs.empty() ? TreeResident(asked.init) : Bytes{};
   MutexLock lock(mutex_);

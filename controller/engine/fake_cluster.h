@@ -101,6 +101,12 @@ class FakeCluster final : public AgentLink {
     Execute(node, command);
     return true;
   }
+  // Such commands that wait.
+  int Waiting(v1::ToAgent::WhatCase what) const {
+    return static_cast<int>(std::count_if(queue_.begin(), queue_.end(), [&](const auto& command) {
+      return command.second.what_case() == what;
+    }));
+  }
   void LoseQueue() { queue_.clear(); }
 
   // A cluster manager starts a task of a job of its own; from an image if one is named.
@@ -235,6 +241,7 @@ class FakeCluster final : public AgentLink {
   std::string gpu_state_lost;            // said by every task that is to continue after a freeze
   std::set<std::string> fail_resume;     // nodes on which a frozen task cannot continue
   std::set<std::string> slow_resume;     // nodes on which a frozen task takes its time to continue
+  std::set<std::string> fail_kill;       // nodes on which a task may not be ended
   std::set<std::string> slow_kill;       // nodes on which a task that is to end stays
   std::set<std::string> long_notice;     // nodes on which notice of a freeze does not come to its end
   std::set<std::string> damaged;         // checkpoints whose images do not verify
@@ -423,6 +430,10 @@ class FakeCluster final : public AgentLink {
         }
         break;
       case v1::ToAgent::kKill:
+        if (fail_kill.contains(node.value())) {
+          fail("a disruption budget");
+          break;
+        }
         if (slow_kill.contains(node.value())) break;
         if (report.phase() == v1::EXITED) break;
         report.set_phase(v1::EXITED);

@@ -56,9 +56,10 @@ absl::Status Engine::Impl::Advance() {
     }
   }
   if (!Flush().ok()) return state_.recorder.Ready();
-  SendOut();
+  // Before orders go out: whoever ends a pod must know by then for whom its node is kept.
   if (!state_.startup.IsCatchingUp(clock_.Now()) && std::exchange(agenda.desired, false))
     platform_.SetDesired(desired_);
+  SendOut();
   return absl::OkStatus();
 }
 
@@ -76,8 +77,9 @@ void Engine::Impl::Schedule() {
   decide_.batch.PlaceWaiting();
   if (!platform_.manager().empty()) {
     DesiredState desired = act_.desired.Build();
-    // The first one is told though nothing be in it: who continues jobs says before of none that it is over.
-    const bool is_first = platform_.continues_jobs() && !std::exchange(desired_is_told_, true);
+    // The first one is told though nothing be in it: what is left of an earlier controller's is taken back
+    // then.
+    const bool is_first = !std::exchange(desired_is_told_, true);
     state_.agenda.desired |= is_first || desired != desired_;
     desired_ = std::move(desired);
   }

@@ -32,6 +32,8 @@ class ClusterManager {
   virtual ~ClusterManager() = default;
 
   virtual Platform& platform() = 0;  // lives as long as this
+  // To the manager's users, that it did not take and that were given up. Thread-safe.
+  virtual int64_t lost_messages() const { return 0; }
   // The way to the agents that the engine is to take, `agents` or one around it. Once, before Connect().
   virtual AgentLink& Around(AgentLink& agents) { return agents; }
   // Who is to hear of agents in the engine's place: it, or one around it. Once, before Connect().

@@ -50,10 +50,6 @@ std::string ReasonOf(const std::string& kind) {
   return reason;
 }
 
-bool IsWarning(const Event& event) {
-  return std::holds_alternative<RequestRefused>(event.body) || std::holds_alternative<MethodLost>(event.body);
-}
-
 // Says on pods what the engine records of their jobs.
 class Narrator {
  public:
@@ -151,6 +147,7 @@ class KubernetesManager final : public ClusterManager {
         platform_(kubernetes::NewKubernetesPlatform(std::move(transport), kubernetes::RealPacer(), clock_,
                                                     OptionsOf(config, seal_))) {}
   Platform& platform() override { return *platform_; }
+  int64_t lost_messages() const override { return platform_->lost_events(); }
   AgentLink& Around(AgentLink& agents) override {
     if (saves_) {
       speaker_ = std::make_unique<PodNodes>(agents);
@@ -161,7 +158,7 @@ class KubernetesManager final : public ClusterManager {
   }
   AgentEvents& Around(AgentEvents& engine) override {
     speaker_->SetEngine(engine);
-    return saves_ ? static_cast<PodNodes&>(*speaker_) : engine;
+    return *speaker_;
   }
   absl::StatusOr<std::unique_ptr<ClusterManagerSession>> Connect(Engine& engine) override {
     return std::make_unique<KubernetesSession>(engine, *platform_, *speaker_, clock_);
@@ -177,7 +174,8 @@ class KubernetesManager final : public ClusterManager {
     return options;
   }
 
-  const Clock& clock_ = SystemClock();
+  const SteadyClock
+      clock_;  // pauses and beats must not end, or fall due at once, where the time of day jumps
   SealFile seal_;
   const Duration heartbeat_;
   const bool saves_;

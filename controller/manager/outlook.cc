@@ -108,6 +108,12 @@ std::optional<Preemption> PreemptionIn(const Event& event, const DurableState& s
   return preemption;
 }
 
+bool IsWarning(const Event& event) {
+  const auto* planned = std::get_if<RequestPlanned>(&event.body);
+  return (planned != nullptr && !planned->plan.feasible) ||
+         std::holds_alternative<RequestRefused>(event.body) || std::holds_alternative<MethodLost>(event.body);
+}
+
 std::string Describe(const Preemption& preemption, const std::string& who) {
   return absl::StrFormat("preempted by %s for deadline %s: %.1f node-seconds lost", who,
                          FormatTime(preemption.deadline), preemption.lost_node_seconds);

@@ -16,6 +16,9 @@ std::optional<kubernetes::Outlook> OutlookOf(const JobRecord& job);
 // Of jobs that are pods. Without those of which nothing is in the store, or was ever whole.
 std::vector<kubernetes::CheckpointView> CheckpointsOf(const DurableState& state);
 
+// What people should look at, as against what they may.
+bool IsWarning(const Event& event);
+
 // A job is to make way for another.
 struct Preemption {
   JobId by;

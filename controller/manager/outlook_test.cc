@@ -17,6 +17,12 @@ JobRecord WithPlan(const Plan& plan) {
   return job;
 }
 
+TEST(OutlookTest, ThatAPodCannotBeServedIsAWarning) {
+  Plan plan;
+  EXPECT_TRUE(IsWarning({.body = RequestPlanned{plan}}));
+  plan.feasible = true;
+  EXPECT_FALSE(IsWarning({.body = RequestPlanned{plan}}));
+}
 TEST(OutlookTest, NothingIsSaidOfWhatWasNotPlannedFor) {
   EXPECT_FALSE(OutlookOf(JobRecord()));
   JobRecord job = WithPlan({});

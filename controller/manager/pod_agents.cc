@@ -38,7 +38,24 @@ void PodAgents::Send(const NodeId& node, v1::ToAgent command) {
   others_.Send(node, std::move(command));
 }
 
+absl::Status PodAgents::OnConnected(const NodeId& node, const v1::Hello& hello) {
+  {
+    MutexLock lock(mutex_);
+    if (!known_) return absl::UnavailableError("the nodes of the cluster are not known yet");
+    if (nodes_.contains(node))
+      return absl::FailedPreconditionError(
+          absl::StrCat("node ", node.value(),
+                       " is Kubernetes': expected kubernetes.mode: checkpointing for agents there"));
+  }
+  return engine_->OnConnected(node, hello);
+}
+
 std::vector<kubernetes::Eviction> PodAgents::Round(const kubernetes::ClusterNow& cluster, Time now) {
+  {
+    MutexLock lock(mutex_);
+    known_ = true;
+    for (const auto& machine : cluster.machines) nodes_.insert(machine.id);
+  }
   Meet(cluster);
   pods_.Observe(
       cluster.tasks, [this](const NodeId& node) { return machines_.contains(node); }, *engine_);
@@ -52,6 +69,10 @@ std::vector<kubernetes::Eviction> PodAgents::Round(const kubernetes::ClusterNow&
   std::vector<kubernetes::Eviction> evictions;
   pods_.AddEvictions(cluster.tasks, evictions);
   return evictions;
+}
+
+void PodAgents::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) {
+  if (absl::IsFailedPrecondition(answer)) pods_.Refuse(asked.uid, std::string(answer.message()), *engine_);
 }
 
 void PodAgents::Leave() { Meet({}); }

@@ -2,7 +2,8 @@
 // node and its pods is told to the engine as an agent there would tell it, and an order to end a task becomes
 // the eviction of its pod. So the engine knows nothing of pods.
 //
-// What only an agent can do, it says that it cannot: pods are neither frozen nor dumped.
+// What only an agent can do, it says that it cannot: pods are neither frozen nor dumped. An agent that dials
+// for such a node is refused: it would know nothing of the pods, and be asked about them.
 #pragma once
 
 #include <functional>
@@ -30,8 +31,16 @@ class PodAgents final : public PodSpeaker {
 
   // Of the engine; see AgentLink.
   void Send(const NodeId& node, v1::ToAgent command) override;
+  // Of the gateway: agents of machines that are no nodes of the cluster. kUnavailable: it is not known yet
+  // which these are. kFailedPrecondition: it is one, or was.
+  absl::Status OnConnected(const NodeId& node, const v1::Hello& hello) override;
+  void OnMessage(const NodeId& node, const v1::FromAgent& message) override {
+    engine_->OnMessage(node, message);
+  }
+  void OnDisconnected(const NodeId& node) override { engine_->OnDisconnected(node); }
 
   std::vector<kubernetes::Eviction> Round(const kubernetes::ClusterNow& cluster, Time now) override;
+  void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
   // As if all its agents had gone.
   void Leave() override;
 
@@ -53,6 +62,8 @@ class PodAgents final : public PodSpeaker {
   SpokenPods pods_;
   Mutex mutex_;
   std::set<NodeId> served_ ABSL_GUARDED_BY(mutex_);
+  bool known_ ABSL_GUARDED_BY(mutex_) = false;      // the nodes of the cluster are
+  std::set<NodeId> nodes_ ABSL_GUARDED_BY(mutex_);  // all that have been seen
   std::vector<NodeOrder> orders_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> bell_ ABSL_GUARDED_BY(mutex_);
 };

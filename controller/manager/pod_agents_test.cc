@@ -60,6 +60,17 @@ class PodAgentsTest : public testing::Test {
   Time time_{std::chrono::seconds(1000)};
 };
 
+// It would know nothing of the pods there, and would say of each that it is lost.
+TEST_F(PodAgentsTest, AnAgentOfANodeOfTheClusterIsRefused) {
+  EXPECT_TRUE(absl::IsUnavailable(agents_.OnConnected(kNode, {})))
+      << "it is not known yet whose nodes there are";
+  Round();
+  EXPECT_TRUE(absl::IsFailedPrecondition(agents_.OnConnected(kNode, {})));
+  now_.machines.clear();
+  Round();
+  EXPECT_TRUE(absl::IsFailedPrecondition(agents_.OnConnected(kNode, {}))) << "it is not ready for a moment";
+  EXPECT_TRUE(agents_.OnConnected(NodeId("elsewhere"), {}).ok());
+}
 TEST_F(PodAgentsTest, ANodeIsMetWithWhatIsOnIt) {
   AddPod();
   Round();
@@ -120,16 +131,50 @@ TEST_F(PodAgentsTest, AKillIsAnEvictionUntilThePodIsGone) {
   EXPECT_THAT(Round(), IsEmpty());
   Kill();
   for (int i = 0; i < 2; ++i) EXPECT_THAT(Round(), SizeIs(1));
+  EXPECT_EQ(heard_.TheReport().op(), 300) << "it can be taken back";
   now_.tasks.clear();
   EXPECT_THAT(Round(), IsEmpty());
   const v1::TaskReport end = heard_.TheReport();
   EXPECT_EQ(end.phase(), v1::EXITED);
   EXPECT_FALSE(end.own_end());
 }
+TEST_F(PodAgentsTest, AKillIsTakenBackUntilThePodIsBeingDeleted) {
+  RunPod();
+  const auto abort = [this] { Order([](v1::ToAgent& command) { command.mutable_abort(); }); };
+  Kill();
+  Round();
+  heard_.reports.clear();
+  abort();
+  EXPECT_THAT(Round(), IsEmpty());
+  EXPECT_EQ(heard_.TheReport().op(), 0);
+  Kill();
+  Round();
+  now_.tasks[0].leaves = true;
+  Round();
+  heard_.reports.clear();
+  abort();
+  now_.tasks.clear();
+  Round();
+  EXPECT_EQ(heard_.TheReport().phase(), v1::EXITED) << "not lost: it has been ended as it was ordered";
+}
+TEST_F(PodAgentsTest, WhatABudgetForbidsIsSaidAndTriedAgain) {
+  RunPod();
+  Kill();
+  const std::vector<kubernetes::Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  heard_.reports.clear();
+  for (int i = 0; i < 2; ++i)
+    agents_.OnAnswer(evictions[0], absl::FailedPreconditionError("the disruption budget b"));
+  const v1::TaskReport report = heard_.TheReport();
+  EXPECT_EQ(report.failed_op(), 300);
+  EXPECT_EQ(report.error(), "the disruption budget b");
+  EXPECT_THAT(Round(), SizeIs(1));
+}
 TEST_F(PodAgentsTest, APodThatEndsWhileItIsEvictedHasNotEndedByItself) {
   RunPod();
   Kill();
   Round();
+  heard_.reports.clear();
   now_.tasks[0].succeeded = false;
   EXPECT_THAT(Round(), IsEmpty());
   const v1::TaskReport end = heard_.TheReport();

@@ -1,6 +1,7 @@
 #include "controller/manager/pod_nodes.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -90,16 +91,40 @@ void PodNodes::Send(const NodeId& node, v1::ToAgent command) {
         std::any_of(others_.begin(), others_.end(), [&](const PodTask& pod) { return pod.id == id; });
     const auto task = hosted_.find(id);
     const bool leaves = command.has_dump() && !command.dump().keep_running();
-    if (task != hosted_.end()) {
-      task->second.unwanted |= command.has_kill();
-      task->second.leaving.reset();
-      if (leaves) task->second.leaving = command;
-    }
+    const bool held = task != hosted_.end() && Hold(task->second, command);
     if (is_other) orders_.emplace_back(node, command);
-    if (is_other || leaves || command.has_kill()) Ring();
-    if (is_other || (leaves && task != hosted_.end())) return;
+    if (is_other || held || leaves || command.has_kill()) Ring();
+    if (is_other || held) return;
   }
   agents_.Send(node, std::move(command));
+}
+
+bool PodNodes::Hold(Hosted& task, const v1::ToAgent& command) {
+  const bool leaves = command.has_dump() && !command.dump().keep_running();
+  task.leaving.reset();
+  if (leaves) task.leaving = command;
+  if (command.has_kill()) {
+    task.unwanted = true;
+    // Nothing of it has to be undone by its agent first.
+    const bool waits = task.pod && !task.pod->leaves && task.phase == v1::RUNNING && task.last.op() == 0;
+    if (!waits) return false;
+    task.news |= !task.ending;
+    task.ending = command;
+    return true;
+  }
+  if (!task.ending) return leaves;
+  // It is not to be ended any more.
+  task.ending.reset();
+  task.unwanted = false;
+  task.news = true;
+  return leaves || command.has_abort();
+}
+
+v1::FromAgent PodNodes::WordOf(const Hosted& task) const {
+  v1::FromAgent message;
+  *message.mutable_report() = task.last;
+  Complete(*message.mutable_report());
+  return message;
 }
 
 // A pod that a disruption budget keeps would stand frozen with its image for as long as it does.
@@ -112,16 +137,18 @@ void PodNodes::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& a
     MutexLock lock(mutex_);
     const auto task = std::find_if(hosted_.begin(), hosted_.end(),
                                    [&](const auto& one) { return one.second.uid == asked.uid; });
-    if (task == hosted_.end() || !task->second.leaving) return;
+    if (task == hosted_.end()) return;
+    Hosted& hosted = task->second;
     const bool may_not = absl::IsFailedPrecondition(answer);
+    const bool ends = !asked.only_ask && hosted.ending;
+    if (ends ? !may_not : !hosted.leaving) return;
     if (!answer.ok() && !may_not) return;  // it is asked again
-    node = task->second.node;
-    dump.swap(task->second.leaving);
+    node = hosted.node;
+    if (!ends) dump.swap(hosted.leaving);
     if (may_not) {
-      task->second.refused = dump->op();
-      task->second.why_refused = absl::StrCat("it may not leave: ", std::string(answer.message()));
-      *refused.mutable_report() = task->second.last;
-      Complete(*refused.mutable_report());
+      hosted.refused = ends ? hosted.ending->op() : dump->op();
+      hosted.why_refused = absl::StrCat("it may not leave: ", std::string(answer.message()));
+      refused = WordOf(hosted);
     }
   }
   if (refused.has_report()) return engine_->OnMessage(node, refused);
@@ -147,6 +174,7 @@ absl::Status PodNodes::OnConnected(const NodeId& node, const v1::Hello& hello) {
       if (task.node != node) continue;
       task.phase = v1::TASK_PHASE_UNSPECIFIED;
       task.leaving.reset();  // the engine orders anew what it wants
+      task.ending.reset();
       task.told.reset();
     }
     for (v1::TaskReport& report : *told.mutable_tasks()) Take(node, report);
@@ -215,6 +243,8 @@ void PodNodes::Complete(v1::TaskReport& report) const {
     report.set_failed_op(found->second.refused);
     report.set_error(found->second.why_refused);
   }
+  // Until its agent is told, the order can be taken back (Abort).
+  if (found->second.ending && report.op() == 0) report.set_op(found->second.ending->op());
   if (!pod.not_saved.empty()) report.set_cannot_checkpoint(pod.not_saved);
 }
 
@@ -226,9 +256,11 @@ std::vector<kubernetes::Eviction> PodNodes::Round(const kubernetes::ClusterNow& 
   std::vector<PodTask> others;
   std::set<NodeId> connected;
   Orders to_agents, to_others;
+  Reports to_engine;
   {
     MutexLock lock(mutex_);
     Observe(cluster);
+    OrderHeldEnds(to_agents, to_engine);
     OrderStarts(now, to_agents);
     OrderEnds(now, to_agents);
     LetStart(cluster.plain, to_agents);
@@ -238,6 +270,7 @@ std::vector<kubernetes::Eviction> PodNodes::Round(const kubernetes::ClusterNow& 
     to_others.swap(orders_);
   }
   for (auto& [node, command] : to_agents) agents_.Send(node, std::move(command));
+  for (const auto& [node, report] : to_engine) engine_->OnMessage(node, report);
   const auto speaks_for = [&](const NodeId& node) { return connected.contains(node); };
   spoken_.Observe(others, speaks_for, *engine_);
   for (const NodeOrder& order : to_others) {
@@ -323,6 +356,18 @@ void PodNodes::OrderEnds(Time now, Orders& orders) {
     if (ended && IsLive(task.phase) && connected_.contains(task.node) && IsDue(task, now))
       orders.emplace_back(task.node,
                           GoneOf(id, task.pod ? task.pod->succeeded : std::nullopt, task.stays.has_value()));
+  }
+}
+
+void PodNodes::OrderHeldEnds(Orders& orders, Reports& reports) {
+  for (auto& [id, task] : hosted_) {
+    const bool goes = task.ending && (!task.pod || task.pod->leaves || task.pod->is_over());
+    if (goes) {
+      orders.emplace_back(task.node, *std::exchange(task.ending, std::nullopt));
+      task.news = true;
+    }
+    if (std::exchange(task.news, false) && task.pod && connected_.contains(task.node))
+      reports.emplace_back(task.node, WordOf(task));
   }
 }
 

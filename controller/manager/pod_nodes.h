@@ -27,7 +27,7 @@
 namespace siding {
 
 // Thread-safe. The agents must outlive it.
-class PodNodes final : public PodSpeaker, public AgentEvents {
+class PodNodes final : public PodSpeaker {
  public:
   explicit PodNodes(AgentLink& agents) : agents_(agents) {}
   void SetEngine(AgentEvents& engine) override { engine_ = &engine; }
@@ -60,6 +60,10 @@ class PodNodes final : public PodSpeaker, public AgentEvents {
     std::optional<kubernetes::ObjectName> stays;
     // A dump after which it would leave, held back until it is known that it could.
     std::optional<v1::ToAgent> leaving;
+    // An order to end it, held back until its pod is being deleted: the agent cannot take it back, and a
+    // budget may be in the way.
+    std::optional<v1::ToAgent> ending;
+    bool news = false;           // of that, the engine has not heard yet
     int64_t refused = 0;         // the last such order that was refused,
     std::string why_refused;     // and why
     std::optional<Time> told;    // when its agent was last told what is still to be told
@@ -71,15 +75,22 @@ class PodNodes final : public PodSpeaker, public AgentEvents {
     Time last;
   };
   using Orders = std::vector<NodeOrder>;
+  using Reports = std::vector<std::pair<NodeId, v1::FromAgent>>;
 
   // Notes what an agent says of a task.
   void Take(const NodeId& node, const v1::TaskReport& report) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of an order, before it goes to its agent. True: it does not.
+  bool Hold(Hosted& task, const v1::ToAgent& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What the engine is to hear of it.
+  v1::FromAgent WordOf(const Hosted& task) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds to it what only the cluster knows.
   void Complete(v1::TaskReport& report) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeHosted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Observe(const kubernetes::ClusterNow& cluster) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OrderStarts(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OrderEnds(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells the agents of those whose pods are being deleted, and the engine what has changed.
+  void OrderHeldEnds(Orders& orders, Reports& reports) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LetStart(const std::vector<kubernetes::PlainPod>& pods, Orders& orders)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddEvictions(Time now, std::vector<kubernetes::Eviction>& evictions)

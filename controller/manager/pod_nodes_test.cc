@@ -72,6 +72,7 @@ class PodNodesTest : public testing::Test {
   void Kill() {
     v1::ToAgent command;
     *command.mutable_task() = RefOf({JobId(7), 1, 0});
+    command.set_op(300);
     command.mutable_kill();
     nodes_.Send(kNode, command);
   }
@@ -91,6 +92,43 @@ class PodNodesTest : public testing::Test {
   Time time_{std::chrono::seconds(1000)};
   int rings_ = 0;
 };
+
+// ---- Ends that can be taken back. ----
+
+TEST_F(PodNodesTest, AKillGoesToTheAgentWhenThePodIsBeingDeleted) {
+  Run();
+  Kill();
+  EXPECT_THAT(Round(), SizeIs(1));
+  EXPECT_THAT(agents_.orders, IsEmpty());
+  EXPECT_NE(heard_.TheReport().op(), 0);
+  now_.tasks[0].leaves = true;
+  Round();
+  ASSERT_THAT(agents_.orders, SizeIs(1));
+  EXPECT_TRUE(agents_.orders.front().second.has_kill());
+}
+TEST_F(PodNodesTest, UntilThenItIsTakenBack) {
+  Run();
+  Kill();
+  Round();
+  heard_.reports.clear();
+  v1::ToAgent command;
+  *command.mutable_task() = RefOf({JobId(7), 1, 0});
+  command.mutable_abort();
+  nodes_.Send(kNode, command);
+  EXPECT_THAT(Round(), IsEmpty());
+  EXPECT_THAT(agents_.orders, IsEmpty());
+  EXPECT_EQ(heard_.TheReport().op(), 0);
+}
+TEST_F(PodNodesTest, AKillThatABudgetForbidsHasFailed) {
+  Run();
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  heard_.reports.clear();
+  nodes_.OnAnswer(evictions.at(0), absl::FailedPreconditionError("the disruption budget b"));
+  const v1::TaskReport report = heard_.TheReport();
+  EXPECT_EQ(report.failed_op(), 300);
+  EXPECT_THAT(report.error(), testing::HasSubstr("the disruption budget b"));
+}
 
 // ---- Agents. ----
 
@@ -244,8 +282,6 @@ TEST_F(PodNodesTest, OrdersGoToTheAgent) {
 TEST_F(PodNodesTest, OneThatIsKilledIsEvictedWithItsGrace) {
   Run();
   Kill();
-  ASSERT_THAT(agents_.orders, SizeIs(1));
-  EXPECT_TRUE(agents_.orders.front().second.has_kill());
   const auto evictions = Round();
   ASSERT_THAT(evictions, SizeIs(1));
   EXPECT_EQ(evictions.front().uid, "uid-1");

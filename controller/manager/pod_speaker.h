@@ -10,7 +10,7 @@
 
 namespace siding {
 
-class PodSpeaker : public AgentLink {
+class PodSpeaker : public AgentLink, public AgentEvents {
  public:
   // Who hears of nodes and tasks; before the first round, and before the first agent.
   virtual void SetEngine(AgentEvents& engine) = 0;
@@ -19,7 +19,7 @@ class PodSpeaker : public AgentLink {
   // At every change in the cluster: tells the engine what has changed, and carries out its orders. Returns
   // the pods that are to be evicted. One call at a time.
   virtual std::vector<kubernetes::Eviction> Round(const kubernetes::ClusterNow& cluster, Time now) = 0;
-  // Of one that Round() has returned with `only_ask`.
+  // Of one that Round() has returned; see PlatformListener.
   virtual void OnAnswer(const kubernetes::Eviction&, const absl::Status&) {}
   // The cluster is not known any more.
   virtual void Leave() = 0;

@@ -33,7 +33,7 @@ void SpokenPods::Introduce(const NodeId& node, const std::vector<kubernetes::Pod
   for (const kubernetes::PodTask& task : tasks) {
     if (task.node != node || forgotten_.contains(task.id)) continue;
     Task& told = tasks_[task.id];
-    told = {node, ReportOf(task)};
+    told = {node, ReportOf(task), task.leaves};
     told.report.set_version(++version_);
     *hello.add_tasks() = told.report;
   }
@@ -46,12 +46,17 @@ v1::TaskReport SpokenPods::ReportOf(const kubernetes::PodTask& task) const {
                    : task.disrupted ? v1::LOST
                    : task.started   ? v1::RUNNING
                                     : v1::LAUNCHING);
+  // Until its end is on its way, the order can be taken back (Abort).
+  if (const auto order = unwanted_.find(task.id);
+      order != unwanted_.end() && task.started && !task.leaves && !task.is_over())
+    report.set_op(order->second);
   report.set_memory(task.spec.per_node.memory.value);
   if (task.started) report.set_started_us(ToMicros(*task.started));
   if (task.succeeded) {
     report.set_exit_code(*task.succeeded ? 0 : 1);
     report.set_own_end(!unwanted_.contains(task.id));
   }
+  report.set_pod_uid(task.uid);
   report.set_cannot_checkpoint(WhyNot(task));
   *report.mutable_spec() = ToProto(task.spec);
   return report;
@@ -74,8 +79,9 @@ void SpokenPods::Observe(const std::vector<kubernetes::PodTask>& tasks, const Sp
     Task& told = tasks_[task.id];
     report.set_failed_op(told.report.failed_op());
     report.set_error(told.report.error());
+    told.leaves = task.leaves;
     if (told.node == task.node && IsSame(report, told.report)) continue;
-    told = {task.node, std::move(report)};
+    told = {task.node, std::move(report), task.leaves};
     Tell(told, events);
   }
   for (auto& [id, task] : tasks_) {
@@ -83,6 +89,7 @@ void SpokenPods::Observe(const std::vector<kubernetes::PodTask>& tasks, const Sp
     // Evicted as ordered, or deleted by somebody.
     task.report.set_phase(unwanted_.contains(id) ? v1::EXITED : v1::LOST);
     task.report.set_exit_code(unwanted_.contains(id) ? 143 : 0);
+    task.report.set_op(0);
     if (speaks_for(task.node)) Tell(task, events);
   }
   std::erase_if(forgotten_, [&](const TaskId& id) { return !there.contains(id); });
@@ -94,9 +101,14 @@ void SpokenPods::Obey(const NodeOrder& order, AgentEvents& events) {
   const auto found = tasks_.find(id);
   switch (command.what_case()) {
     case v1::ToAgent::kKill:
-      unwanted_.insert(id);
+      unwanted_[id] = command.op();
       if (found != tasks_.end()) {
-        if (IsGone(found->second.report.phase())) Tell(found->second, events);
+        if (IsGone(found->second.report.phase())) {
+          Tell(found->second, events);
+        } else if (!found->second.leaves && found->second.report.phase() == v1::RUNNING) {
+          found->second.report.set_op(command.op());
+          Tell(found->second, events);
+        }
       } else {
         Task gone{node, {}};
         *gone.report.mutable_task() = RefOf(id);
@@ -111,8 +123,10 @@ void SpokenPods::Obey(const NodeOrder& order, AgentEvents& events) {
       }
       unwanted_.erase(id);
       return;
-    case v1::ToAgent::kCommit:
     case v1::ToAgent::kAbort:
+      if (found != tasks_.end() && !found->second.leaves) TakeBack(found->second, id, events);
+      return;
+    case v1::ToAgent::kCommit:
     case v1::ToAgent::kWelcome:
       return;
     default:
@@ -120,6 +134,23 @@ void SpokenPods::Obey(const NodeOrder& order, AgentEvents& events) {
       found->second.report.set_failed_op(command.op());
       found->second.report.set_error(found->second.report.cannot_checkpoint());
       Tell(found->second, events);
+  }
+}
+
+void SpokenPods::TakeBack(Task& task, const TaskId& id, AgentEvents& events) {
+  if (unwanted_.erase(id) == 0 || IsGone(task.report.phase())) return;
+  task.report.set_op(0);
+  Tell(task, events);
+}
+
+void SpokenPods::Refuse(const std::string& uid, const std::string& why, AgentEvents& events) {
+  for (auto& [id, task] : tasks_) {
+    const auto order = unwanted_.find(id);
+    if (task.report.pod_uid() != uid || order == unwanted_.end() || task.leaves) continue;
+    if (task.report.failed_op() == order->second && task.report.error() == why) continue;
+    task.report.set_failed_op(order->second);
+    task.report.set_error(why);
+    Tell(task, events);
   }
 }
 

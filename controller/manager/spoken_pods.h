@@ -32,6 +32,8 @@ class SpokenPods {
   void Observe(const std::vector<kubernetes::PodTask>& tasks, const SpeaksFor& speaks_for,
                AgentEvents& events);
   void Obey(const NodeOrder& order, AgentEvents& events);
+  // Its pod was not evicted as it was to be. It is tried again until that is taken back (Abort).
+  void Refuse(const std::string& uid, const std::string& why, AgentEvents& events);
   // Those that are to be evicted.
   void AddEvictions(const std::vector<kubernetes::PodTask>& tasks,
                     std::vector<kubernetes::Eviction>& evictions) const;
@@ -42,13 +44,16 @@ class SpokenPods {
   struct Task {
     NodeId node;
     v1::TaskReport report;
+    bool leaves = false;  // its pod is being deleted
   };
   void Tell(Task& task, AgentEvents& events);
+  // The order to end it.
+  void TakeBack(Task& task, const TaskId& id, AgentEvents& events);
   v1::TaskReport ReportOf(const kubernetes::PodTask& task) const;
 
   std::map<TaskId, Task> tasks_;  // as they were told last; those that are over until they are forgotten
-  std::set<TaskId> unwanted_;     // are to be ended, or were
-  std::set<TaskId> forgotten_;    // are over, and their pods are still there
+  std::map<TaskId, int64_t> unwanted_;  // are to be ended, or were, by this operation
+  std::set<TaskId> forgotten_;          // are over, and their pods are still there
   int64_t version_ = 0;
 };
 

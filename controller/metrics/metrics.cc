@@ -47,7 +47,8 @@ class StandbyMetrics final : public prometheus::Collectable {
 
 class EngineMetrics final : public prometheus::Collectable {
  public:
-  explicit EngineMetrics(const Engine& engine) : engine_(engine) {}
+  EngineMetrics(const Engine& engine, std::function<int64_t()> lost_messages)
+      : engine_(engine), lost_messages_(std::move(lost_messages)) {}
 
   std::vector<MetricFamily> Collect() const override {
     std::map<std::string, int> jobs, nodes{{"up", 0}, {"down", 0}, {"silent", 0}, {"lost", 0}, {"faulty", 0}};
@@ -135,11 +136,16 @@ class EngineMetrics final : public prometheus::Collectable {
         scrub_family,
         certificates,
         Family("siding_journal_events_total", "Events in the journal.", MetricType::Counter).Add(events),
+        Family("siding_lost_messages_total",
+               "What was to be said to users of the cluster manager, and was given up: it did not take it.",
+               MetricType::Counter)
+            .Add(static_cast<double>(lost_messages_())),
         Leader(1)};
   }
 
  private:
   const Engine& engine_;
+  const std::function<int64_t()> lost_messages_;
 };
 
 // Of the HTTP server. Who connects and says nothing has a thread for so long, and others have the rest.
@@ -176,8 +182,9 @@ absl::StatusOr<std::unique_ptr<Metrics>> Serve(const std::string& address, int p
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Metrics>> Metrics::Start(const std::string& address, int port,
-                                                        const Engine& engine) {
-  return Serve(address, port, std::make_shared<EngineMetrics>(engine));
+                                                        const Engine& engine,
+                                                        std::function<int64_t()> lost_messages) {
+  return Serve(address, port, std::make_shared<EngineMetrics>(engine, std::move(lost_messages)));
 }
 
 absl::StatusOr<std::unique_ptr<Metrics>> Metrics::StartStandingBy(const std::string& address, int port) {

@@ -23,6 +23,14 @@ enum class ManagedPhase : uint8_t {
   kOver,
 };
 
+// Of all jobs that are under it only so many may be taken off their nodes.
+struct Allowance {
+  std::string name;  // for people: "the disruption budget web"
+  int takes = 1;     // of it, were this job taken
+  int left = 0;      // in all
+  bool operator==(const Allowance&) const = default;
+};
+
 // A job in its queue. The manager's number is siding's, too.
 struct ManagedJob {
   JobId id;
@@ -40,8 +48,9 @@ struct ManagedJob {
   std::optional<Time> leaves_by;  // the manager makes it make way by itself: it is ended then
   bool can_be_pinned = true;      // the manager can be told on which nodes it is to start
   bool succeeded = false;         // over: and all was well
-  std::string kept_by;            // why it must not be taken off its nodes now; "": it may
-  std::string state;              // the manager's word, for people
+  std::vector<Allowance> allowances;
+  std::string kept_by;  // why it must not be taken off its nodes now; "": it may
+  std::string state;    // the manager's word, for people
 };
 
 struct ManagedNode {

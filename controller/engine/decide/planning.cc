@@ -45,7 +45,12 @@ bool CountsAsRunning(const JobRecord& job) {
 
 SharedTask Planning::TaskFor(JobId id, const JobSpec& spec) const {
   const Time now = clock_.Now();
-  PlanningTask task{state_.last_seq, policy_, {RequestOf(id, spec)}, SnapshotFor(spec, {id}), std::nullopt};
+  PlanningTask task{state_.last_seq,         policy_,      {RequestOf(id, spec)},
+                    SnapshotFor(spec, {id}), std::nullopt, {}};
+  for (const JobView& job : task.alone.jobs) {
+    const ManagedJob* queued = manager_.QueuedAs(job.id);
+    if (queued != nullptr && !queued->allowances.empty()) task.allowances[job.id] = queued->allowances;
+  }
   std::vector<JobId> ids = {id};
   const auto its_nodes = platform_.NodesFor(spec);
   for (const auto& [other, job] : state_.index.requests()) {

@@ -141,6 +141,10 @@ void Requests::WithdrawOrders() {
   std::vector<const JobRecord*> leaving, requests;
   for (const auto& [id, job] : state_.index.requests()) requests.push_back(job);
   for (const auto& [id, job] : state_.index.unsettled()) {
+    if (job->state == JobState::kKilling) {
+      if (IsNotEndedYet(*job)) leaving.push_back(job);
+      continue;
+    }
     // An order that takes a while before it stops the job can be withdrawn.
     const bool told = job->state == JobState::kSuspending &&
                       (job->current.notice > Duration(0) || job->spec.per_node.gpus > 0);
@@ -153,12 +157,29 @@ void Requests::WithdrawOrders() {
                                     [&](const JobRecord* request) { return IsFor(*request, job->nodes); });
     if (needed && !job->in_ram) continue;
     JobMoved move;
-    move.event = job->state == JobState::kSuspending ? JobEvent::kFreezeFailed
-                 : job->in_ram                       ? JobEvent::kStaysFrozen
-                                                     : JobEvent::kDumpFailed;
+    move.event = job->state == JobState::kKilling      ? JobEvent::kThawed
+                 : job->state == JobState::kSuspending ? JobEvent::kFreezeFailed
+                 : job->in_ram                         ? JobEvent::kStaysFrozen
+                                                       : JobEvent::kDumpFailed;
     move.reason = absl::StrCat("request ", job->displaced_by.value(), " no longer needs its nodes");
     recorder_.Move(*job, std::move(move));
   }
+}
+
+// An order to end it for a request that nobody has carried out: its node is away, or its pod could not be
+// evicted so far. If it was carried out unheard of, its end is taken for a loss, and it starts again.
+bool Requests::IsNotEndedYet(const JobRecord& job) const {
+  if (job.current.request == JobId() || job.current.for_good || job.current.over_limit) return false;
+  const std::vector<int> ranks = cluster_.LiveRanks(job);
+  if (ranks.empty()) return false;
+  if (!IsExternallyManaged(job)) {
+    return std::none_of(ranks.begin(), ranks.end(),
+                        [&](int rank) { return cluster_.Seen(job, rank).connected; });
+  }
+  const ManagedJob* queued = manager_.QueuedAs(job.id);
+  return queued != nullptr && queued->phase == ManagedPhase::kRunning &&
+         std::all_of(ranks.begin(), ranks.end(),
+                     [&](int rank) { return cluster_.Seen(job, rank).phase() == v1::RUNNING; });
 }
 
 void Requests::Order(const Plan& plan, const PlanStep& step) {

@@ -37,6 +37,7 @@ class Requests {
         policy_(c.policy),
         clock_(c.clock),
         platform_(c.platform),
+        cluster_(c.cluster),
         manager_(c.manager),
         accounts_(c.accounts),
         recorder_(c.recorder),
@@ -63,11 +64,13 @@ class Requests {
   // Dumps jobs that made way through RAM. No request waits for their images, but without one they can
   // continue only where they are.
   void DumpFrozen();
-  // A victim that has only been told, or whose image is not yet committed, continues at once when its nodes
-  // are not needed any more: the request is over, has found other nodes, or has another plan.
+  // A victim that has only been told, whose image is not yet committed, or that was to be ended and could not
+  // be so far, continues at once when its nodes are not needed any more: the request is over, has found other
+  // nodes, or has another plan.
   void WithdrawOrders();
 
  private:
+  bool IsNotEndedYet(const JobRecord& job) const;
   void Order(const Plan& plan, const PlanStep& step);
   bool OrderWhatIsDue(const JobRecord& request);
   bool MayLeaveNow(const JobRecord& job) const;
@@ -81,6 +84,7 @@ class Requests {
   const Policy& policy_;
   const Clock& clock_;
   const Platform& platform_;
+  const ClusterView& cluster_;
   const ManagerView& manager_;
   const NodeAccounts& accounts_;
   Recorder& recorder_;

@@ -274,6 +274,40 @@ TEST_F(RequestsTest, AVictimWhoseNodeIsNoLongerNeededGoesOn) {
   EXPECT_EQ(Job(victim).checkpoints.size(), 0u);
 }
 
+// Its node went before it heard that the job is to be ended.
+TEST_F(RequestsTest, AVictimIsNotEndedForARequestThatIsOver) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kKill}));
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  ASSERT_EQ(State(victim), JobState::kKilling);
+  cluster_.LoseQueue();
+  cluster_.Disconnect("a");
+  ASSERT_TRUE(engine_->Kill(kBob, express).ok());
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  cluster_.Connect("a");
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 0);
+}
+// It was ended, and nobody heard of it before the request was over.
+TEST_F(RequestsTest, AVictimThatWasEndedUnheardStartsAgain) {
+  AddNodes({"a"});
+  const JobId victim = Submit(Batch(1, {Method::kKill}));
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  ASSERT_EQ(State(victim), JobState::kKilling);
+  cluster_.Disconnect("a");
+  cluster_.Run();
+  ASSERT_TRUE(engine_->Kill(kBob, express).ok());
+  Settle();
+  cluster_.Connect("a");
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(Job(victim).incarnation, 2);
+}
+
 // A gang on two nodes with an image on its nodes' own disks.
 class VerificationTest : public RequestsTest {
  protected:

@@ -23,6 +23,55 @@ Snapshot SeenTogether(const PlanningTask& task) {
   return snapshot;
 }
 
+// What the plans take more of than is left, with the jobs that take it; nothing: there is none.
+struct Excess {
+  std::string name;
+  int left = 0;
+  JobId dearest;  // of those
+};
+std::optional<Excess> ExcessOf(const std::vector<Plan>& plans, const Snapshot& snapshot,
+                               const PlanningTask& task) {
+  std::map<std::string, int> taken;
+  std::map<std::string, std::pair<double, JobId>> dearest;
+  const auto each = [&](JobId job, const auto& visit) {
+    if (const auto its = task.allowances.find(job); its != task.allowances.end())
+      std::for_each(its->second.begin(), its->second.end(), visit);
+  };
+  for (const JobView& job : snapshot.jobs) {
+    if (job.releasing_at) each(job.id, [&](const Allowance& one) { taken[one.name] += one.takes; });
+  }
+  std::optional<Excess> excess;
+  for (const Plan& plan : plans) {
+    for (const PlanStep& step : plan.steps) {
+      if (step.early) continue;
+      each(step.job, [&](const Allowance& one) {
+        taken[one.name] += one.takes;
+        auto& most = dearest[one.name];
+        most = std::max(most, std::pair(step.loss_node_seconds, step.job));
+        if (taken[one.name] > one.left) excess = {one.name, one.left, {}};
+      });
+    }
+  }
+  if (excess) excess->dearest = dearest[excess->name].second;
+  return excess;
+}
+
+// Whoever would take too much of an allowance stays, first the one whose leaving costs most; what is left is
+// planned again. So a plan takes no more than there is, and need not be the best of those that do not.
+template <class Make>
+std::vector<Plan> WithinAllowances(const PlanningTask& task, Snapshot snapshot, const Make& make) {
+  for (;;) {
+    std::vector<Plan> plans = make(snapshot);
+    const std::optional<Excess> excess = ExcessOf(plans, snapshot, task);
+    if (!excess) return plans;
+    for (JobView& job : snapshot.jobs) {
+      if (job.id != excess->dearest) continue;
+      job.methods = {};
+      job.methods_note = absl::StrCat(excess->name, " lets ", excess->left, " go, and others are taken");
+    }
+  }
+}
+
 bool LeavesMargin(Time start, const Request& request, const Policy& policy) {
   return std::max(start, request.not_before) <= request.start_by - policy.margin;
 }
@@ -40,10 +89,14 @@ Time WithSlack(Time earliest, Time now) {
 // If planning them together fails, the first is planned with what the others leave.
 std::vector<Plan> MakePlans(const PlanningTask& task) {
   if (task.together && CanPlanTogether(task.alone, task.requests)) {
-    std::vector<Plan> plans = MakePlans(SeenTogether(task), task.requests, task.policy);
+    std::vector<Plan> plans = WithinAllowances(task, SeenTogether(task), [&](const Snapshot& snapshot) {
+      return MakePlans(snapshot, task.requests, task.policy);
+    });
     if (plans.front().feasible) return plans;
   }
-  return {MakePlan(task.alone, task.requests.front(), task.policy)};
+  return WithinAllowances(task, task.alone, [&](const Snapshot& snapshot) -> std::vector<Plan> {
+    return {MakePlan(snapshot, task.requests.front(), task.policy)};
+  });
 }
 
 std::vector<Plan> MakeFirstPlans(const PlanningTask& task) {
@@ -64,7 +117,9 @@ std::vector<Plan> MakeFirstPlans(const PlanningTask& task) {
 Plan MakeLatePlan(const PlanningTask& task, const Plan& refused) {
   Request request = task.requests.front();
   request.start_by = *refused.earliest;
-  Plan plan = MakePlan(task.alone, request, task.policy);
+  Plan plan = WithinAllowances(task, task.alone, [&](const Snapshot& snapshot) -> std::vector<Plan> {
+                return {MakePlan(snapshot, request, task.policy)};
+              }).front();
   plan.refusal = absl::StrCat("late: ", refused.refusal);
   return plan;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "controller/engine/state/cluster_state.h"
+#include "controller/platform/manager.h"
 #include "model/plan.h"
 #include "model/policy.h"
 #include "model/snapshot.h"
@@ -23,6 +24,8 @@ struct PlanningTask {
   Snapshot alone;                 // as the first sees it
   // What is free as all of them see it, in which alone they differ; none: they are not planned together.
   std::optional<std::map<NodeId, Resources>> together;
+  // Of jobs in `alone`, which share them by name: the search knows nothing of them.
+  std::map<JobId, std::vector<Allowance>> allowances;
 };
 using SharedTask = std::shared_ptr<const PlanningTask>;
 // The plan of the first request comes first; plans of others follow if theirs change with it. Pure.

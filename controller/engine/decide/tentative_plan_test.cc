@@ -50,6 +50,38 @@ TEST_F(TrialTest, RestsOnAJobThatStaysOnANodeThatItUses) {
   EXPECT_TRUE(Shaken(JobId(3), RankExited{}));
 }
 
+// Each of them may be taken, and not both.
+TEST_F(TrialTest, NoMoreIsTakenThanAnAllowanceThatJobsShare) {
+  task_.requests = {MakeRequest(2)};
+  task_.alone = MakeSnapshot(3, {MakeJob(1, {0}, {Method::kSuspend}), MakeJob(2, {1}, {Method::kSuspend}),
+                                 MakeJob(3, {2}, {Method::kKill})});
+  const auto victims = [&] {
+    const std::vector<Plan> plans = MakePlans(task_);
+    std::set<JobId> jobs;
+    for (const PlanStep& step : plans.front().steps) jobs.insert(step.job);
+    return jobs;
+  };
+  EXPECT_EQ(victims(), (std::set{JobId(1), JobId(2)}));
+  for (const JobId job : {JobId(1), JobId(2)}) task_.allowances[job] = {{"the disruption budget b", 1, 1}};
+  EXPECT_EQ(victims().size(), 2u);
+  EXPECT_TRUE(victims().contains(JobId(3)));
+  task_.requests = {MakeRequest(3)};
+  const Plan refused = MakePlans(task_).front();
+  EXPECT_FALSE(refused.feasible);
+}
+// One that is about to leave has taken its part already.
+TEST_F(TrialTest, WhatIsLeavingCountsAsTaken) {
+  task_.requests = {MakeRequest(1)};
+  task_.alone = MakeSnapshot(
+      3, {MakeJob(1, {0}, {}), MakeJob(2, {1}, {Method::kSuspend}), MakeJob(3, {2}, {Method::kKill})});
+  task_.alone.jobs[0].releasing_at = kNow + std::chrono::hours(9);
+  task_.alone.jobs[0].releasing_for = JobId(9);
+  for (const JobId job : {JobId(1), JobId(2)}) task_.allowances[job] = {{"the disruption budget b", 1, 1}};
+  const Plan plan = MakePlans(task_).front();
+  ASSERT_EQ(plan.steps.size(), 1u);
+  EXPECT_EQ(plan.steps.front().job, JobId(3));
+}
+
 TEST_F(TrialTest, IsInTimeAsLongAsItsPlanIsWithTheTimeThatPassedSince) {
   const Request request = task_.requests.front();
   const Time latest = kNow + (request.start_by - trial_.plans.front().predicted_start);

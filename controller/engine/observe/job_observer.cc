@@ -16,6 +16,8 @@ namespace {
 constexpr int kDumpAttempts = 2;
 // A method that has failed is tried again after this.
 constexpr Duration kMethodPause = std::chrono::minutes(10);
+// What a disruption budget forbids may be allowed soon.
+constexpr Duration kRefusedPause = std::chrono::minutes(1);
 // Attempts to dump a rank whose peers have left. All that is lost otherwise hangs on it; see DumpAgainAt() in
 // act/job_orders.cc.
 constexpr int kLastRankAttempts = 10;
@@ -393,7 +395,24 @@ bool JobObserver::ObserveSave(const JobRecord& job) {
   return all;
 }
 
+// It runs on: what was planned with it does not hold, and is planned again without. An order that is not a
+// plan's is given again and again.
+bool JobObserver::ObserveKillRefused(const JobRecord& job) {
+  if (job.current.request == JobId() || job.current.for_good || job.current.over_limit) return false;
+  std::string why;
+  for (int rank : cluster_.LiveRanks(job)) {
+    const TaskSeen seen = cluster_.Seen(job, rank);
+    if (seen.phase() != v1::RUNNING) return false;
+    if (seen.report.failed_op() >= OpOf(job)) why = absl::StrCat(On(job, rank), ": ", seen.report.error());
+  }
+  if (why.empty()) return false;
+  recorder_.Record(job.id, MethodLost{Method::kKill, why, clock_.Now() + kRefusedPause});
+  recorder_.Move(job, Moved(JobEvent::kThawed, why));
+  return true;
+}
+
 bool JobObserver::ObserveKill(const JobRecord& job) {
+  if (ObserveKillRefused(job)) return true;
   for (int rank : cluster_.LiveRanks(job)) {
     // An agent that does not know the task says so when it is told to kill it. Until then the order to start
     // the task may still be on its way.

@@ -56,6 +56,7 @@ class JobObserver {
   void NoteImagesWritten(const JobRecord& job);
   bool ObserveSave(const JobRecord& job);
   bool ObserveKill(const JobRecord& job);
+  bool ObserveKillRefused(const JobRecord& job);
 
   const ClusterState& state_;
   ObservedState& observed_;

@@ -18,6 +18,7 @@ class FakeManager final : public Platform {
   void SetDesired(const DesiredState& state) override {
     desired = state;
     ++times;
+    on_desired();
   }
 
   std::optional<std::set<NodeId>> NodesFor(const JobSpec&) const override { return nodes; }
@@ -28,6 +29,7 @@ class FakeManager final : public Platform {
   bool continuing = false;
   DesiredState desired;
   int times = 0;
+  std::function<void()> on_desired = [] {};
 };
 
 const JobId kBatchJob(42), kExpress(50);
@@ -103,9 +105,9 @@ class PodsTest : public ManagerTest {
     express.started.reset();
     Say(express);
   }
-  void SayNode() {
+  void SayNode(int slots = 4) {
     ManagerChanges changes;
-    changes.nodes = {{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}}};
+    changes.nodes = {{.id = NodeId("a"), .capacity = {slots, Bytes{8LL << 30}, 0}}};
     engine_->OnManager(std::move(changes));
     Settle();
   }
@@ -145,6 +147,76 @@ TEST_F(PodsTest, WhoContinuesJobsIsToldAtOnceThatThereAreNone) {
   engine_->Tick();
   EXPECT_EQ(manager().times, before + 1);
 }
+TEST_F(PodsTest, WhoeverHasAQueueIsToldAtOnceThatNothingIsDesired) {
+  StartController();
+  const int before = manager().times;
+  engine_->Tick();
+  EXPECT_EQ(manager().times, before + 1);
+}
+TEST_F(PodsTest, ForWhomANodeIsKeptIsSaidBeforeItsVictimIsToldToLeave) {
+  std::optional<int> ended_by_then;
+  manager().on_desired = [&] {
+    if (manager().desired.kept.contains(kExpress) && !ended_by_then)
+      ended_by_then = cluster_.Waiting(v1::ToAgent::kKill);
+  };
+  MakeWay();
+  EXPECT_EQ(ended_by_then, 0);
+  EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 1);
+}
+TEST_F(PodsTest, ARequestWhoseRoomAnotherTookIsPlannedAgainAtOnce) {
+  AddNodes({"b"});
+  ManagedJob other = Pod(JobId(43), ManagedPhase::kRunning);
+  other.nodes = {NodeId("b")};
+  other.spec.priority = 9;
+  Say(other);
+  v1::JobSpec task;
+  task.set_cluster_manager(kKubernetes);
+  task.set_nodes(1);
+  task.add_methods(v1::KILL);
+  cluster_.StartManaged("b", task, 43, 1);
+  Settle();
+  MakeWay();
+  ASSERT_THAT(Job(kExpress).plans.back().nodes, ElementsAre(NodeId("a")));
+  Gone(kBatchJob);
+  SayNode(0);
+  EXPECT_THAT(Job(kExpress).plans.back().nodes, ElementsAre(NodeId("b")));
+}
+// A victim whose pod has not been evicted so far.
+TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsOver) {
+  cluster_.slow_kill = {"a"};
+  MakeWay();
+  ASSERT_EQ(State(kBatchJob), JobState::kKilling);
+  Gone(kExpress);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
+TEST_F(PodsTest, AVictimWhosePodEndsIsEnded) {
+  cluster_.slow_kill = {"a"};
+  MakeWay();
+  Say(Pod(kBatchJob, ManagedPhase::kEnding));
+  Gone(kExpress);
+  EXPECT_EQ(State(kBatchJob), JobState::kKilling);
+}
+TEST_F(PodsTest, AVictimThatMayNotGoRunsOnAndAnotherMakesWay) {
+  AddNodes({"b"});
+  ManagedJob other = Pod(JobId(43), ManagedPhase::kRunning);
+  other.nodes = {NodeId("b")};
+  other.spec.priority = 9;
+  Say(other);
+  v1::JobSpec task;
+  task.set_cluster_manager(kKubernetes);
+  task.set_nodes(1);
+  task.add_methods(v1::KILL);
+  cluster_.StartManaged("b", task, 43, 1);
+  Settle();
+  cluster_.fail_kill = {"a"};
+  cluster_.slow_kill = {"b"};
+  MakeWay();
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  EXPECT_THAT(Job(kBatchJob).lost_methods.at(Method::kKill), HasSubstr("a disruption budget"));
+  EXPECT_THAT(Job(kExpress).plans.back().nodes, ElementsAre(NodeId("b")));
+  EXPECT_EQ(State(JobId(43)), JobState::kKilling);
+}
+
 TEST_F(PodsTest, WhenItsPodIsGoneItsJobIsOver) {
   MakeWay();
   Gone(kBatchJob);

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -18,8 +19,10 @@
 #include "controller/platform/kubernetes/client/errors.h"
 #include "controller/platform/kubernetes/objects/saving.h"
 #include "controller/platform/kubernetes/reconcile/checkpoints.h"
+#include "controller/platform/kubernetes/reconcile/event_queue.h"
 #include "controller/platform/kubernetes/reconcile/events.h"
 #include "controller/platform/kubernetes/reconcile/numbers.h"
+#include "controller/platform/kubernetes/reconcile/pauses.h"
 #include "controller/platform/kubernetes/reconcile/requests.h"
 #include "controller/platform/kubernetes/reconcile/seal.h"
 #include "controller/platform/kubernetes/reconcile/steps.h"
@@ -30,8 +33,6 @@
 
 namespace siding::kubernetes {
 namespace {
-
-constexpr ptrdiff_t kMostEvents = 1000;
 
 // What the informers have told and nobody has looked at yet, and a bell.
 class Mailbox {
@@ -165,12 +166,15 @@ class RoundsOfWatched final : public Rounds {
     if (mail.nodes_healthy && mail.pods_healthy) unwanted = listener.OnRound(Now());
     // Which jobs go on, though their pods be gone or have failed, is said there.
     if (desired_ || !options_.saves) TellChanges(listener);
-    EvictAll(client, unwanted, listener);
-    Report(client);
     // Which pod goes on with which job is said there.
     if (desired_ || !options_.saves) NumberAll(client, *numbers_, listener);
-    if (desired_) Reconcile(client, *desired_);
+    // For whom nodes are kept is said there.
+    if (!desired_) return;
+    Reconcile(client, *desired_);
+    EvictAll(client, unwanted, listener);
   }
+
+  std::vector<PodEvent> TakeEvents() override { return std::exchange(events_, {}); }
 
   std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const override {
     MutexLock lock(mutex_);
@@ -284,12 +288,14 @@ class RoundsOfWatched final : public Rounds {
   void EvictAll(ApiClient& client, const std::vector<Eviction>& pods, PlatformListener& listener) {
     std::map<std::string, Time> evicted, refused;
     const Time now = clock_.Now();
+    const NotNow not_now = NotToBeEvicted(pods, now);
     for (const Eviction& pod : pods) {
       if (pod.only_ask) {
         if (KnowsHow(client)) listener.OnAnswer(pod, MayEvict(client, pod));
         continue;
       }
       if (const auto since = refused_.find(pod.uid); since != refused_.end()) refused.insert(*since);
+      if (not_now.open.contains(pod.uid)) continue;
       const auto before = evicted_.find(pod.uid);
       if (before != evicted_.end() && now < before->second + options_.evict_again) {
         evicted.insert(*before);
@@ -297,16 +303,43 @@ class RoundsOfWatched final : public Rounds {
       }
       if (!KnowsHow(client)) return;
       if (pod.at_once && !Uncount(client, pod)) continue;
+      if (not_now.end.contains(pod.uid)) continue;
       const absl::Status done = client.Evict(
           pod.pod, {.uid = pod.uid}, pod.at_once ? std::optional(Duration(0)) : std::nullopt, eviction_);
       Log("pod " + ToString(pod.pod), absl::StrCat("evicted, of job ", pod.job.value()), done);
       evicted[pod.uid] = now;
-      if (!pod.saved || !IsKept(done)) continue;
+      if (!IsKept(done)) continue;
+      if (!pod.saved) {
+        listener.OnAnswer(pod, absl::FailedPreconditionError(WordsOf(done)));
+        continue;
+      }
       const Time since = refused.emplace(pod.uid, now).first->second;
       if (now >= since + options_.ask_budgets) DeleteSaved(client, pod, done);
     }
+    // One that is not asked for now may be again in a moment.
+    for (const auto& one : evicted_) {
+      if (now < one.second + options_.evict_again) evicted.insert(one);
+    }
     evicted_ = std::move(evicted);
     refused_ = std::move(refused);
+  }
+
+  // By uid, of those that are to be evicted: what of them must not be now.
+  struct NotNow {
+    std::set<std::string> open;  // their nodes are to be kept for somebody, and are not yet
+    std::set<std::string> end;   // they have as little time already as they are to have
+  };
+  NotNow NotToBeEvicted(const std::vector<Eviction>& pods, Time now) const {
+    NotNow not_now;
+    MutexLock lock(mutex_);
+    const std::set<std::string> open = NotYetKept(*desired_, table_, now);
+    for (const Eviction& eviction : pods) {
+      const Pod* pod = table_.Find(eviction.pod);
+      if (pod == nullptr || pod->uid != eviction.uid) continue;
+      if (open.contains(pod->node)) not_now.open.insert(eviction.uid);
+      if (pod->deleting && (!eviction.at_once || EndsAtOnce(*pod))) not_now.end.insert(eviction.uid);
+    }
+    return not_now;
   }
 
   absl::Status MayEvict(ApiClient& client, const Eviction& pod) {
@@ -359,20 +392,13 @@ class RoundsOfWatched final : public Rounds {
       if (pod != nullptr && pod->uid == eviction.uid) patch = PatchToUncount(*pod);
     }
     if (!patch) return true;
+    const std::string what = "uncount " + eviction.uid;
+    const Time now = clock_.Now();
+    if (!pauses_.Allow(what, now)) return false;
     const absl::Status done = client.MergePatch(Pods(), eviction.pod, *patch).status();
+    pauses_.Note(what, done, now);
     Log("pod " + ToString(eviction.pod), "not to count as failed", done);
     return done.ok();
-  }
-
-  void Report(ApiClient& client) {
-    std::vector<PodEvent> left;
-    for (const PodEvent& event : events_) {
-      const absl::Status said = kubernetes::Report(client, event, clock_.Now());
-      if (!Log("pod " + ToString(event.pod), "told: " + event.text, said)) left.push_back(event);
-    }
-    events_ = std::move(left);
-    // What nobody could be told for so long helps nobody any more.
-    if (events_.size() > kMostEvents) events_.erase(events_.begin(), events_.end() - kMostEvents);
   }
 
   void NumberAll(ApiClient& client, Numbers& numbers, PlatformListener& listener) {
@@ -381,10 +407,52 @@ class RoundsOfWatched final : public Rounds {
       MutexLock lock(mutex_);
       without = table_.FindUnnumbered();
     }
+    for (const Refusal& refusal : without.surplus) {
+      if (surplus_.insert(refusal.uid).second)
+        events_.push_back({refusal.pod, refusal.uid, true, "SidingRefused", refusal.why, ""});
+    }
+    std::erase_if(surplus_, [&](const std::string& uid) {
+      return std::none_of(without.surplus.begin(), without.surplus.end(),
+                          [&](const Refusal& refusal) { return refusal.uid == uid; });
+    });
     if (without.pods.empty()) return;
     // An order to end a job must not meet another that has its number.
     without.highest = std::max(without.highest, listener.HighestJob());
-    Log("pods", absl::StrCat(without.pods.size(), " numbered"), NumberPods(without, numbers, *seal_, client));
+    const Time now = clock_.Now();
+    LeaveOutNumbered(without);
+    std::erase_if(without.pods, [&](const auto& pod) { return !pauses_.Allow(NumberingOf(pod), now); });
+    if (without.pods.empty()) return;
+    const absl::Status tried = NumberPods(
+        without, numbers, *seal_, client, [&](const JobTable::Unnumbered& pod, const absl::Status& written) {
+          pauses_.Note(NumberingOf(pod), written, now);
+          if (written.ok()) numbered_[pod.uid] = {NumberingOf(pod), pod.version};
+          if (written.ok() || IsOverTaken(written)) return;
+          Log("pod " + ToString(pod.pod), "numbered", written);
+          events_.push_back({pod.pod, pod.uid, true, "SidingNotServed",
+                             absl::StrCat("siding cannot write its number on it: ", WordsOf(written)), ""});
+        });
+    Log("pods", absl::StrCat(without.pods.size(), " to be numbered"), tried);
+  }
+
+  // Those that have theirs, and of which the watch has not told so yet; and the rest of their gangs, which
+  // would get another.
+  void LeaveOutNumbered(JobTable::Without& without) {
+    std::map<std::string, std::pair<std::string, std::string>> untold;
+    std::set<std::string> numbered;
+    for (const JobTable::Unnumbered& pod : without.pods) {
+      const auto done = numbered_.find(pod.uid);
+      if (done == numbered_.end() || done->second.second != pod.version) continue;
+      untold.insert(*done);
+      numbered.insert(done->second.first);
+    }
+    std::erase_if(without.pods, [&](const auto& pod) { return numbered.contains(NumberingOf(pod)); });
+    numbered_ = std::move(untold);
+  }
+
+  // A gang's pods together: what the first one has now is not known.
+  static std::string NumberingOf(const JobTable::Unnumbered& pod) {
+    if (pod.gang_name.empty()) return "number of " + pod.uid;
+    return absl::StrCat("numbers of ", pod.pod.space, "/", pod.gang_name);
   }
 
   void Reconcile(ApiClient& client, const DesiredState& desired) {
@@ -393,7 +461,15 @@ class RoundsOfWatched final : public Rounds {
       MutexLock lock(mutex_);
       steps = StepsTowards(desired, table_, clock_.Now());
     }
-    for (const Step& step : steps) Log(step.target, step.action, Apply(client, step));
+    const Time now = clock_.Now();
+    pauses_.Forget(now);
+    for (const Step& step : steps) {
+      const std::string what = absl::StrCat(step.target, " ", step.action);
+      if (!pauses_.Allow(what, now)) continue;
+      const absl::Status done = Apply(client, step);
+      pauses_.Note(what, done, now);
+      Log(step.target, step.action, done);
+    }
   }
 
   const Clock& clock_;
@@ -406,11 +482,15 @@ class RoundsOfWatched final : public Rounds {
   std::optional<Numbers> numbers_;
   std::optional<DesiredState> desired_;
   bool told_ = false;
-  std::string eviction_;                         // the server's version of it
-  std::map<std::string, Time> evicted_;          // by uid: when last, of those that are still asked for
-  std::map<std::string, Time> refused_;          // of these, by uid: since when budgets keep them
-  std::map<JobId, Time> looked_;                 // for their owners: when last
-  std::vector<PodEvent> events_;                 // not reported yet
+  std::string eviction_;                 // the server's version of it
+  std::map<std::string, Time> evicted_;  // by uid: when last, of those that are still asked for
+  std::map<std::string, Time> refused_;  // of these, by uid: since when budgets keep them
+  std::map<JobId, Time> looked_;         // for their owners: when last
+  Pauses pauses_;                        // of changes that the server did not take
+  // By uid: what they were numbered as, and at which version.
+  std::map<std::string, std::pair<std::string, std::string>> numbered_;
+  std::set<std::string> surplus_;                // by uid, of gangs: that was said
+  std::vector<PodEvent> events_;                 // not taken yet
   std::map<std::string, std::string> problems_;  // by target: what was said of it last
 };
 
@@ -441,6 +521,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
   void SetDesired(const DesiredState& desired) override { mailbox_.Desire(desired); }
 
   void Start(PlatformListener& listener) override {
+    narrator_ = std::jthread([this](const std::stop_token& stop) { Narrate(stop); });
     worker_ = std::jthread([this, &listener](const std::stop_token& stop) { Work(listener, stop); });
     nodes_.emplace(*transport_, pacer_, node_listener_, Nodes());
     pods_.emplace(*transport_, pacer_, pod_listener_, Pods());
@@ -454,7 +535,9 @@ class WatchedKubernetes final : public KubernetesPlatform {
     pods_.reset();
     nodes_.reset();
     worker_ = {};  // asks it to stop, and waits
+    narrator_ = {};
   }
+  int64_t lost_events() const override { return events_.lost(); }
 
  private:
   void Work(PlatformListener& listener, const std::stop_token& stop) {
@@ -472,11 +555,39 @@ class WatchedKubernetes final : public KubernetesPlatform {
       const Time begun = pacer_.Now();
       const bool pods_are_known = mail->synced && mail->pods_healthy;
       rounds_->Round(*std::move(mail), listener);
+      for (PodEvent& event : rounds_->TakeEvents()) Say(std::move(event));
       if (pods_are_known) requests.Round(client);
       if (pods_are_known && !budgets) WatchBudgets(client, budgets);
       checkpoints.Round(client);
       const Duration left = begun + options_.least_apart - pacer_.Now();
       if (left > Duration(0) && !pacer_.Pause(left, stop)) return;
+    }
+  }
+
+  void Say(PodEvent event) {
+    events_.Add(std::move(event));
+    MutexLock lock(events_mutex_);
+    events_bell_.NotifyAll();
+    new_events_ = true;
+  }
+
+  // On a thread of its own: a server that takes no events, or takes long, must not delay what pods wait for.
+  void Narrate(const std::stop_token& stop) {
+    ApiClient client(*transport_, pacer_, stop, {.attempts = 1});
+    const std::stop_callback wake(stop, [this] {
+      MutexLock lock(events_mutex_);
+      events_bell_.NotifyAll();
+    });
+    while (!stop.stop_requested()) {
+      while (std::optional<PodEvent> event = events_.Take(pacer_.Now())) {
+        const absl::Status said = Report(client, *event, clock_.Now());
+        events_.Done(*std::move(event), said, pacer_.Now());
+        if (stop.stop_requested()) return;
+      }
+      MutexLock lock(events_mutex_);
+      events_bell_.WaitFor(events_mutex_, options_.round, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(events_mutex_) {
+        return std::exchange(new_events_, false) || stop.stop_requested();
+      });
     }
   }
 
@@ -512,6 +623,11 @@ class WatchedKubernetes final : public KubernetesPlatform {
   BudgetListener budget_listener_{mailbox_};
   std::optional<Informer> nodes_;
   std::optional<Informer> pods_;
+  EventQueue events_;
+  Mutex events_mutex_;
+  CondVar events_bell_;
+  bool new_events_ ABSL_GUARDED_BY(events_mutex_) = false;
+  std::jthread narrator_;
   std::jthread worker_;
 };
 

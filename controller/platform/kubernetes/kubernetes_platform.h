@@ -67,8 +67,8 @@ class PlatformListener {
   // while the server cannot be watched. Returns the pods that are to be evicted; what is still asked for next
   // time is tried again.
   virtual std::vector<Eviction> OnRound(const ClusterNow& now) = 0;
-  // What was asked with `only_ask`. kFailedPrecondition: a disruption budget is in the way. Called in the
-  // same round.
+  // What was asked with `only_ask`; and of others that are not saved, that they were refused.
+  // kFailedPrecondition: a disruption budget is in the way. Called in the same round.
   virtual void OnAnswer(const Eviction&, const absl::Status&) {}
   // What is to be said of a job with a deadline; nothing: it is not known.
   virtual std::optional<Outlook> OutlookOf(JobId) { return {}; }
@@ -90,6 +90,8 @@ class KubernetesPlatform : public Platform {
   virtual void Tell(JobId job, bool warning, std::string reason, std::string text, std::string key) = 0;
   // "default/steer (UID 0b1c...)", the pod that a job is, or "job 7" where it has none. Thread-safe.
   virtual std::string WhoIs(JobId job) const = 0;
+  // Events on pods that could not be said, and were given up. Thread-safe.
+  virtual int64_t lost_events() const = 0;
   // Waits for a call that is under way; nothing is heard or done afterwards.
   virtual void Stop() = 0;
 };

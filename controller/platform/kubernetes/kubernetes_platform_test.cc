@@ -146,6 +146,25 @@ class KubernetesPlatformTest : public testing::Test {
     return count;
   }
 
+  // What is said on a pod.
+  std::vector<std::string> EventsOf(const std::string& pod) {
+    std::vector<std::string> texts;
+    const auto events = client_.List(Events(), {});
+    if (!events.ok()) return texts;
+    for (const Object& event : events->items)
+      if (TextAt(*event.json, {"involvedObject", "name"}) == pod)
+        texts.push_back(TextAt(*event.json, {"message"}));
+    return texts;
+  }
+  // Time passes meanwhile.
+  template <class Condition>
+  void AwaitWhile(Condition condition) {
+    EXPECT_TRUE(Eventually([&] {
+      clock_.Advance(std::chrono::seconds(1));
+      return condition();
+    }));
+  }
+
   FakeClock clock_;
   FakePacer pacer_{clock_};
   FakeApiServer server_{{.resources = {Pods(),
@@ -312,9 +331,42 @@ TEST_F(KubernetesPlatformTest, WhatFailsIsTriedAgain) {
                   .code = 500});
   transport_.Add({.kind = Fault::Kind::kAnswerLost, .path = "configmaps", .method = HttpMethod::kPost});
   Start();
-  // The first block was taken without an answer, and three numbers of the next were given in vain.
-  const ManagedJob job = engine_.AwaitJob(JobId(104), ManagedPhase::kWaiting);
+  AwaitWhile([&] { return CountAsked("PATCH /api/v1/namespaces/d/pods/a") >= 4; });
+  // The first number was taken without an answer, and three were given in vain.
+  const ManagedJob job = engine_.AwaitJob(JobId(5), ManagedPhase::kWaiting);
   EXPECT_EQ(job.spec.name, "a");
+}
+// A patch that the server does not take, as of a pod whose annotations leave no room for another one.
+TEST_F(KubernetesPlatformTest, OnePodsErrorIsThatPods) {
+  AddPod("a", kDeadline);
+  transport_.Add({.kind = Fault::Kind::kAnswer,
+                  .path = "pods/a",
+                  .method = HttpMethod::kPatch,
+                  .times = 1000,
+                  .code = 422});
+  Start();
+  for (const char* name : {"b", "c"}) AddPod(name, kDeadline);
+  engine_.Await([](const auto& jobs) { return jobs.size() == 2; });
+  for (int round = 0; round < 50; ++round) engine_.AwaitRound();
+  EXPECT_LE(CountAsked("PATCH /api/v1/namespaces/d/pods/a"), 10);
+  AwaitWhile([&] { return CountAsked("PATCH /api/v1/namespaces/d/pods/a") >= 3; });
+  EXPECT_TRUE(Eventually([&] { return !EventsOf("a").empty(); }));
+  EXPECT_THAT(EventsOf("a"), ElementsAre(HasSubstr("siding cannot write its number on it: ")));
+}
+TEST_F(KubernetesPlatformTest, AMarkThatTheServerDoesNotTakeIsTriedAgainWithPauses) {
+  AddPod("a", kDeadline);
+  Start();
+  engine_.AwaitJob(JobId(1), ManagedPhase::kWaiting);
+  transport_.Add({.kind = Fault::Kind::kAnswer,
+                  .path = "pods/a",
+                  .method = HttpMethod::kPatch,
+                  .times = 1000,
+                  .code = 422});
+  platform_->SetDesired(KeptFor(JobId(1), "n2"));
+  engine_.AwaitJob(JobId(1), ManagedPhase::kRunning);
+  for (int round = 0; round < 50; ++round) engine_.AwaitRound();
+  // Once for its number. Watches that begin anew let some seconds pass.
+  EXPECT_LE(CountAsked("PATCH /api/v1/namespaces/d/pods/a"), 10);
 }
 TEST_F(KubernetesPlatformTest, AControllerThatMayNotActOnlyLooks) {
   AddPod("a", kDeadline);
@@ -339,7 +391,9 @@ TEST_F(KubernetesPlatformTest, WhyAPodIsLeftAloneIsSaidOnItOnce) {
     Start();
     AddPod("a", {{"siding.dev/preemptible", "stop"}, {"round", round}});
     AddPod(round, kDeadline);
-    engine_.AwaitJob(JobId(round == "b" ? 1 : 101), ManagedPhase::kWaiting);
+    engine_.AwaitJob(JobId(round == "b" ? 1 : 2), ManagedPhase::kWaiting);
+    EXPECT_TRUE(
+        Eventually([&] { return CountAsked("POST /api/v1/namespaces/d/events") >= (round == "b" ? 1 : 2); }));
   }
   platform_->Stop();
   const auto events = client_.List(Events(), {});
@@ -353,9 +407,55 @@ TEST_F(KubernetesPlatformTest, PodsAreEvictedByTheirUid) {
   AddNumbered("victim", {{"spec", {{"nodeName", "n1"}}}, {"status", {{"phase", "Running"}}}});
   Start();
   EXPECT_EQ(engine_.AwaitRound().tasks.size(), 1);
+  platform_->SetDesired({});
   engine_.Evict(JobId(5));
   engine_.AwaitJob(JobId(5), ManagedPhase::kEnding);
   EXPECT_EQ(CountAsked("POST /api/v1/namespaces/d/pods/victim/eviction"), 1);
+}
+// In the moment between an eviction and the taint any other that waits would take the room.
+TEST_F(KubernetesPlatformTest, NobodyIsEvictedFromANodeThatIsNotSeenToBeKept) {
+  AddNumbered("victim", {{"spec", {{"nodeName", "n1"}}}, {"status", {{"phase", "Running"}}}});
+  AddPod("a", kDeadline);
+  Start();
+  engine_.AwaitJob(JobId(6), ManagedPhase::kWaiting);
+  transport_.Hold("nodes", true);
+  DesiredState desired = KeptFor(JobId(6), "n1");
+  platform_->SetDesired(desired);
+  engine_.Evict(JobId(5));
+  EXPECT_TRUE(Eventually([&] { return CountAsked("PATCH /api/v1/nodes/n1") > 0; }));
+  for (int round = 0; round < 5; ++round) engine_.AwaitRound();
+  EXPECT_EQ(CountAsked("victim/eviction"), 0);
+  transport_.Hold("nodes", false);
+  engine_.AwaitJob(JobId(5), ManagedPhase::kEnding);
+}
+TEST_F(KubernetesPlatformTest, APodThatEndsIsNotEvictedAgain) {
+  AddNumbered("victim", {{"metadata", {{"deletionTimestamp", "2026-01-01T00:01:00Z"}}},
+                         {"spec", {{"nodeName", "n1"}}},
+                         {"status", {{"phase", "Running"}}}});
+  Start();
+  platform_->SetDesired({});
+  engine_.Evict(JobId(5));
+  for (int round = 0; round < 5; ++round) engine_.AwaitRound();
+  EXPECT_EQ(CountAsked("victim/eviction"), 0);
+}
+// Nobody may write events, and each that is tried takes a server that answers slowly.
+TEST_F(KubernetesPlatformTest, WhatCannotBeSaidKeepsNothingFromBeingDone) {
+  transport_.Forbid(HttpMethod::kPost, "events");
+  for (int i = 0; i < 300; ++i) AddPod(absl::StrCat("odd", i), {{"siding.dev/preemptible", "stop"}});
+  AddPod("a", kDeadline);
+  Start();
+  engine_.AwaitJob(JobId(1), ManagedPhase::kWaiting);
+  for (int round = 0; round < 10; ++round) engine_.AwaitRound();
+  EXPECT_LE(CountAsked("POST /api/v1/namespaces/d/events"), 1);
+}
+TEST_F(KubernetesPlatformTest, NobodyIsEvictedBeforeItIsKnownForWhom) {
+  AddNumbered("victim", {{"spec", {{"nodeName", "n1"}}}, {"status", {{"phase", "Running"}}}});
+  Start();
+  engine_.Evict(JobId(5));
+  for (int round = 0; round < 5; ++round) engine_.AwaitRound();
+  EXPECT_EQ(CountAsked("victim/eviction"), 0);
+  platform_->SetDesired({});
+  engine_.AwaitJob(JobId(5), ManagedPhase::kEnding);
 }
 TEST_F(KubernetesPlatformTest, WhatABudgetForbidsIsTriedAgainLater) {
   Put("poddisruptionbudgets", {"d", "b"},
@@ -365,6 +465,7 @@ TEST_F(KubernetesPlatformTest, WhatABudgetForbidsIsTriedAgainLater) {
                          {"spec", {{"nodeName", "n1"}}},
                          {"status", {{"phase", "Running"}, {"conditions", ready}}}});
   Start();
+  platform_->SetDesired({});
   engine_.Evict(JobId(5));
   for (int i = 0; i < 3; ++i) engine_.AwaitRound();
   EXPECT_LE(CountAsked("victim/eviction"), 1) << "not at every round";
@@ -388,6 +489,7 @@ class KeptPodTest : public KubernetesPlatformTest {
     engine_.at_once = saved;
     engine_.saved = saved;
     Start();
+    platform_->SetDesired({});
     engine_.Evict(JobId(5));
     AwaitEvictions(1);
   }
@@ -417,6 +519,7 @@ TEST_F(KeptPodTest, TheWordsOfTheBudgetAreSaidOnIt) {
   StartEvicting(true);
   clock_.Advance(std::chrono::seconds(10));
   AwaitEvictions(2);
+  EXPECT_TRUE(Eventually([&] { return !EventsOf("victim").empty(); }));
   const absl::StatusOr<ListPage> events = client_.List(Events(), {.space = "d"});
   ASSERT_TRUE(events.ok()) << events.status();
   ASSERT_EQ(events->items.size(), 1);

@@ -40,6 +40,8 @@ class Rounds {
   // Reads the seal. Once without an error before the first round; the client must outlive the last one.
   virtual absl::Status Begin(ApiClient& client) = 0;
   virtual void Round(Mail mail, PlatformListener& listener) = 0;
+  // What is to be said on pods since the last call. Nothing in a round waits for it.
+  virtual std::vector<PodEvent> TakeEvents() = 0;
   // Of the platform. Thread-safe, and may be called at any time, by the listener too.
   virtual std::optional<std::set<NodeId>> NodesFor(const JobSpec& job) const = 0;
   // What a pod is to siding; nothing: it is not known.

@@ -71,7 +71,7 @@ class Cluster {
   Lab& lab_;
   kubernetes::FakeApiServer server_{
       {.resources = {kubernetes::Pods(), kubernetes::Nodes(), kubernetes::ConfigMaps(), kubernetes::Secrets(),
-                     kubernetes::Events(), Budgets(), Jobs(), StatefulSets()},
+                     kubernetes::Events(), Budgets(), Jobs(), StatefulSets(), kubernetes::OnDemandRequests()},
        .kubelets = false}};
   int64_t told_ = 1;
   bool telling_ = false;

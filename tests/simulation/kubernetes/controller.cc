@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "controller/engine/state/state_text.h"
+#include "controller/manager/outlook.h"
 #include "controller/platform/kubernetes/client/guarded_transport.h"
 #include "tests/simulation/message_text.h"
 
@@ -61,6 +62,25 @@ class Controller::Ear final : public kubernetes::InformerListener {
   bool kubernetes::Mail::*const healthy_;
 };
 
+class Controller::RequestEar final : public kubernetes::InformerListener {
+ public:
+  explicit RequestEar(Controller& controller) : controller_(controller) {}
+  void OnChanges(const std::vector<kubernetes::ObjectChange>&) override { controller_.Ring(); }
+  void OnSynced() override {
+    synced_ = true;
+    controller_.Ring();
+  }
+  void OnHealth(const absl::Status& health) override {
+    healthy_ = health.ok();
+    controller_.Ring();
+  }
+  bool knows_all() const { return synced_ && healthy_; }
+
+ private:
+  Controller& controller_;
+  bool synced_ = false, healthy_ = true;
+};
+
 Controller::Controller(const Wire::Ends& ends, JournalDisk& journal, simulation::Network& streams,
                        ControllerOptions options)
     : lab_(ends.lab),
@@ -76,22 +96,40 @@ Controller::Controller(const Wire::Ends& ends, JournalDisk& journal, simulation:
       rounds_(kubernetes::NewRounds(
           lab_.timeline.clock(),
           {.round = kRound, .saves = options_.saves, .seal_keeper = options_.seal_keeper})),
+      request_ear_(std::make_unique<RequestEar>(*this)),
       streams_(streams),
       agents_(options_.saves ? std::unique_ptr<PodSpeaker>(std::make_unique<PodNodes>(*this))
                              : std::make_unique<PodAgents>(*this, options_.heartbeat)),
       nodes_(options_.saves ? static_cast<PodNodes*>(agents_.get()) : nullptr) {
-  const auto add = [&](std::vector<kubernetes::ObjectChange> kubernetes::Mail::*where,
-                       bool kubernetes::Mail::*healthy, const kubernetes::Resource& resource) {
-    ears_.push_back(std::make_unique<Ear>(*this, where, healthy));
+  const auto watch = [&](kubernetes::InformerListener& ear, const kubernetes::Resource& resource) {
     kubernetes::InformerRules rules;
     rules.page = options_.page;
     rules.least_apart = options_.least_apart;
     rules.seed = lab_.random.Next();
-    informers_.push_back(std::make_unique<kubernetes::InformerTurns>(
-        *looking_, ends_.pacer, *ears_.back(), resource, kubernetes::Selection(), rules));
+    informers_.push_back(std::make_unique<kubernetes::InformerTurns>(*looking_, ends_.pacer, ear, resource,
+                                                                     kubernetes::Selection(), rules));
+  };
+  const auto add = [&](std::vector<kubernetes::ObjectChange> kubernetes::Mail::*where,
+                       bool kubernetes::Mail::*healthy, const kubernetes::Resource& resource) {
+    ears_.push_back(std::make_unique<Ear>(*this, where, healthy));
+    watch(*ears_.back(), resource);
   };
   add(&kubernetes::Mail::nodes, &kubernetes::Mail::nodes_healthy, kubernetes::Nodes());
   add(&kubernetes::Mail::pods, &kubernetes::Mail::pods_healthy, kubernetes::Pods());
+  watch(*request_ear_, kubernetes::OnDemandRequests());
+  const kubernetes::InformerTurns& of_requests = *informers_.back();
+  requests_ = std::make_unique<kubernetes::Requests>(
+      *transport_, ends_.pacer, lab_.timeline.clock(), std::set<std::string>(),
+      kubernetes::Requests::Sources{
+          [this](const ObjectName& pod) { return rounds_->StandingOf(pod); },
+          [this](JobId job) { return OutlookOf(job); }, [this] { Ring(); },
+          [this](const std::string& target, const std::string& action, const absl::Status& status) {
+            return rounds_->Log(target, action, status);
+          },
+          [this, &of_requests]() -> std::optional<kubernetes::Objects> {
+            if (!request_ear_->knows_all()) return std::nullopt;
+            return of_requests.Snapshot();
+          }});
 }
 
 Controller::~Controller() = default;
@@ -183,12 +221,26 @@ void Controller::Round() {
   kubernetes::Mail next{
       .synced = mail_.synced, .nodes_healthy = mail_.nodes_healthy, .pods_healthy = mail_.pods_healthy};
   ++busy_;
+  const bool pods_are_known = mail_.synced && mail_.pods_healthy;
   rounds_->Round(std::exchange(mail_, std::move(next)), *this);
+  if (lives() && pods_are_known) requests_->Round(client_);
+  SayEvents();
   --busy_;
   if (!lives()) return;
   Narrate();
   // What has come meanwhile is looked at at once.
   RoundAfter(rings_ ? Duration(1ms) : kRound);
+}
+
+// Of the platform's narrator, which is a thread of its own.
+void Controller::SayEvents() {
+  for (kubernetes::PodEvent& event : rounds_->TakeEvents()) events_.Add(std::move(event));
+  while (lives()) {
+    std::optional<kubernetes::PodEvent> event = events_.Take(lab_.timeline.Now());
+    if (!event) return;
+    const absl::Status said = kubernetes::Report(client_, *event, lab_.timeline.Now());
+    events_.Done(*std::move(event), said, lab_.timeline.Now());
+  }
 }
 
 void Controller::Narrate() {
@@ -287,6 +339,17 @@ void Controller::LeaveStream(const StreamPtr& stream) {
 void Controller::CloseStreams() {
   for (const auto& [node, stream] : std::exchange(serving_, {})) streams_.CloseByController(stream);
   if (acts_) streams_.CloseAllByController();
+}
+
+std::optional<kubernetes::Outlook> Controller::OutlookOf(JobId id) {
+  std::optional<kubernetes::Outlook> outlook;
+  Inside([&](Engine& engine) {
+    engine.Read([&](const ClusterState& state) {
+      if (const auto job = state.jobs.find(id); job != state.jobs.end())
+        outlook = siding::OutlookOf(job->second);
+    });
+  });
+  return outlook;
 }
 
 JobId Controller::HighestJob() {

@@ -13,6 +13,8 @@
 #include "controller/engine/engine.h"
 #include "controller/manager/pod_agents.h"
 #include "controller/manager/pod_nodes.h"
+#include "controller/platform/kubernetes/reconcile/event_queue.h"
+#include "controller/platform/kubernetes/reconcile/requests.h"
 #include "controller/platform/kubernetes/rounds.h"
 #include "controller/platform/kubernetes/watch/informer.h"
 #include "tests/simulation/journal_disk.h"
@@ -76,6 +78,7 @@ class Controller final : public kubernetes::PlatformListener,
   void OnChanges(ManagerChanges changes) override;
   std::vector<kubernetes::Eviction> OnRound(const kubernetes::ClusterNow& now) override;
   void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
+  std::optional<kubernetes::Outlook> OutlookOf(JobId id) override;
   JobId HighestJob() override;
   // ---- Of agents. ----
   bool IsUp() const override { return lives() && acts_; }
@@ -103,6 +106,8 @@ class Controller final : public kubernetes::PlatformListener,
   class Fenced;
   // Hears an informer.
   class Ear;
+  // That of requests, which are looked at as a whole.
+  class RequestEar;
 
   void After(Duration delay, std::function<void()> what);
   void Inside(const std::function<void(Engine&)>& call);
@@ -110,6 +115,7 @@ class Controller final : public kubernetes::PlatformListener,
   void Ring();
   void RoundAfter(Duration delay);
   void Round();
+  void SayEvents();
   void Narrate();
   void Greet(const StreamPtr& stream, const v1::Hello& hello);
   void LeaveStream(const StreamPtr& stream);
@@ -128,12 +134,15 @@ class Controller final : public kubernetes::PlatformListener,
   const std::unique_ptr<kubernetes::Transport> transport_, looking_;
   kubernetes::ApiClient client_;
   const std::unique_ptr<kubernetes::Rounds> rounds_;
+  const std::unique_ptr<RequestEar> request_ear_;
+  std::unique_ptr<kubernetes::Requests> requests_;
   simulation::Network& streams_;
   const std::unique_ptr<PodSpeaker> agents_;
   PodNodes* const nodes_;  // the same, if nodes have agents
   std::map<NodeId, StreamPtr> serving_;
   std::unique_ptr<Engine> engine_;
   kubernetes::Mail mail_;
+  kubernetes::EventQueue events_;
   int synced_ = 0;
   bool begun_ = false, rings_ = false;
   int rounds_asked_ = 0, ticks_ = 0;

@@ -197,6 +197,8 @@ void World::MakeRequest(int number) {
   }
   lab_.trace("user", "asks for ", ToString(wish.name), ": ", pods, " pods of ", wish.cpu, "m within ", within,
              " s, for ", ToSeconds(wish.work), " s", wish.gate ? ", with the gate" : "");
+  // Of a source of its own, so that the rest of the world is as it would be without.
+  if (!wish.gate && Random(ToMicros(lab_.timeline.Now()) + number).Chance(0.4)) return AskFor(wish, pods);
   const Time made = lab_.timeline.Now();
   for (int i = 1; i <= pods; ++i) {
     PodWish one = wish;
@@ -214,6 +216,28 @@ void World::MakeRequest(int number) {
       make();
     });
   }
+}
+
+// By one object, of which siding makes the pods.
+void World::AskFor(const PodWish& wish, int pods) {
+  Json pod = PodOf(wish, lab_.timeline.Now());
+  pod["spec"].erase("schedulerName");
+  const auto said = [&](const char* what) {
+    const auto found = wish.annotations.find(absl::StrCat("siding.dev/", what));
+    return found == wish.annotations.end() ? std::string() : found->second;
+  };
+  Json spec = {{"startBy", said("start-by")}, {"count", pods}, {"template", {{"spec", pod["spec"]}}}};
+  for (const auto& [field, what] :
+       std::map<std::string, const char*>{{"walltime", "walltime"}, {"notBefore", "not-before"}}) {
+    if (!said(what).empty()) spec[field] = said(what);
+  }
+  cluster_.Create(kubernetes::OnDemandRequests(), wish.name.space,
+                  {{"metadata",
+                    {{"name", wish.name.name},
+                     {"namespace", wish.name.space},
+                     {"generation", 1},
+                     {"creationTimestamp", FormatTime(lab_.timeline.Now())}}},
+                   {"spec", std::move(spec)}});
 }
 
 // What siding must refuse, or leave alone.
@@ -295,6 +319,7 @@ void World::Mishap() {
   if (trouble_.watches) kinds.emplace_back([&] { cluster_.Compact(); });
   if (trouble_.users) kinds.emplace_back([&] { UserMishap(); });
   if (trouble_.users && options_.saves) kinds.emplace_back([&] { Withdraw(); });
+  if (trouble_.users) kinds.emplace_back([&] { DeleteRequest(); });
   if (trouble_.agents) kinds.emplace_back([&] { AgentMishap(); });
   if (trouble_.ends) kinds.emplace_back([&] { EndOne(); });
   if (!kinds.empty()) random.OneOf(kinds)();
@@ -367,6 +392,18 @@ void World::Withdraw() {
   for (const char* word : {"preemptible", "checkpoint-interval", "max-preemptions"})
     none[absl::StrCat("siding.dev/", word)] = nullptr;
   cluster_.Patch(kubernetes::Pods(), name, "", {{"metadata", {{"annotations", none}}}});
+}
+
+// Whatever has become of it.
+void World::DeleteRequest() {
+  std::vector<ObjectName> names;
+  const kubernetes::Resource kind = kubernetes::OnDemandRequests();
+  for (const auto& [name, request] : cluster_.All(kind.plural)) names.push_back(name);
+  if (names.empty()) return;
+  const ObjectName name = lab_.random.OneOf(names);
+  lab_.trace("user", "deletes request ", ToString(name));
+  cluster_.Delete(kind, name, "");
+  lab_.timeline.After(lab_.random.Between(1ms, 5s), [this] { DeleteRequests(); });
 }
 
 // Deletes a pod, with or without its grace; or puts another in its place at once, which asks nothing.

@@ -141,13 +141,50 @@ std::string World::Unrest() {
     if (!IsOver(*pod)) return absl::StrCat(ToString(name), " is not over");
   }
   if (std::string batch = batch_.Unrest(); !batch.empty()) return batch;
+  if (std::string request = RequestUnrest(); !request.empty()) return request;
   for (const auto& [id, job] : journal_.state().unfinished)
     return absl::StrCat("job ", id.value(), " is ", ToString(job->state));
   if (std::string left = audit_.Leftover(); !left.empty() || !options_.saves) return left;
   return lives_of_pods_.Leftover();
 }
 
+namespace {
+
+std::string StateOf(const Json& request) { return kubernetes::TextAt(request, {"status", "state"}); }
+
+}  // namespace
+
+// Users delete requests that have come to their end, whatever that is; and the garbage collector their pods.
+void World::DeleteRequests() {
+  const kubernetes::Resource kind = kubernetes::OnDemandRequests();
+  std::set<std::string> uids;
+  for (const auto& [name, request] : FakeStore::Objects(cluster_.All(kind.plural))) {
+    const std::string state = StateOf(*request);
+    if (state == "Completed" || state == "Failed" || state == "Refused" || state == "Invalid") {
+      lab_.trace("user", "deletes request ", name.name, ", which is ", state);
+      cluster_.Delete(kind, name, UidOf(*request));
+    } else {
+      uids.insert(UidOf(*request));
+    }
+  }
+  for (const auto& [name, pod] : FakeStore::Objects(cluster_.All("pods"))) {
+    const Json* owners = kubernetes::Find(*pod, {"metadata", "ownerReferences"});
+    if (owners == nullptr || owners->empty() || IsDeleting(*pod)) continue;
+    const Json& owner = owners->front();
+    if (kubernetes::TextAt(owner, {"kind"}) == "OnDemandRequest" &&
+        !uids.contains(kubernetes::TextAt(owner, {"uid"})))
+      cluster_.Delete(kubernetes::Pods(), name, UidOf(*pod));
+  }
+}
+
+std::string World::RequestUnrest() {
+  for (const auto& [name, request] : cluster_.All(kubernetes::OnDemandRequests().plural))
+    return absl::StrCat("request ", ToString(name), " is ", StateOf(*request));
+  return "";
+}
+
 void World::LookForRest() {
+  DeleteRequests();
   DeleteRefused();
   const std::string unrest = Unrest();
   if (unrest.empty()) {

@@ -66,6 +66,10 @@ class World {
   void MakeBatch(int number);
   void MakeBystander(int number);
   void MakeRequest(int number);
+  void AskFor(const PodWish& wish, int pods);
+  void DeleteRequest();
+  void DeleteRequests();
+  std::string RequestUnrest();
   void MakeOddPod(int number);
   void DrawMishaps();
   void Mishap();

@@ -12,7 +12,9 @@ namespace {
 
 using Kind = Fault::Kind;
 
-bool ForStreams(Kind kind) { return kind == Kind::kCut || kind == Kind::kExpired || kind == Kind::kTwice; }
+bool ForStreams(Kind kind) {
+  return kind == Kind::kCut || kind == Kind::kExpired || kind == Kind::kTwice || kind == Kind::kSilent;
+}
 bool ForCalls(Kind kind) { return kind == Kind::kAnswerLost || kind == Kind::kSlow; }
 
 HttpResponse Said(const Fault& fault) {
@@ -111,6 +113,10 @@ absl::StatusOr<HttpResponse> FakeTransport::Stream(const HttpRequest& request, c
   const std::optional<Fault> fault = TakeFault(request, true);
   const auto has = [&](Kind kind) { return fault && fault->kind == kind; };
   if (const auto instead = Instead(request, fault)) return *instead;
+  if (has(Kind::kSilent)) {
+    clock_.Advance(request.silence);
+    return absl::DeadlineExceededError("the stream is silent");
+  }
   int64_t version = 0;
   int sent = 0;
   for (;;) {

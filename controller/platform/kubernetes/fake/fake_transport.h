@@ -29,6 +29,7 @@ struct Fault {
     kCut,          // a watch breaks after `lines` lines
     kExpired,      // a watch ends with an ERROR event of code 410
     kTwice,        // each line of a watch comes twice
+    kSilent,       // nothing comes for so long that a watch is given up
   };
   Kind kind = Kind::kUnreachable;
   std::string path;                  // of what it happens to: has this in its path

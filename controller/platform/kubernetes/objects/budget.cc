@@ -7,6 +7,12 @@
 
 namespace siding::kubernetes {
 
+namespace {
+
+constexpr int64_t kMostAllowed = 1'000'000;
+
+}  // namespace
+
 Budget BudgetFrom(const Object& object) {
   const Json& json = *object.json;
   Budget budget{.name = object.name};
@@ -19,7 +25,8 @@ Budget BudgetFrom(const Object& object) {
   // One that was changed and not been looked at since lets nobody go.
   const bool is_current =
       WholeAt(json, {"status", "observedGeneration"}) >= WholeAt(json, {"metadata", "generation"});
-  budget.lets_go = is_current && WholeAt(json, {"status", "disruptionsAllowed"}) > 0;
+  const int64_t allowed = is_current ? WholeAt(json, {"status", "disruptionsAllowed"}) : 0;
+  budget.lets_go = static_cast<int>(std::clamp<int64_t>(allowed, 0, kMostAllowed));
   return budget;
 }
 

@@ -15,7 +15,7 @@ struct Budget {
   ObjectName name;
   std::vector<Requirement> labels;  // of the pods that it covers: all of these
   bool covers_any = false;          // there are such pods, by its controller's count
-  bool lets_go = false;             // one of them may be evicted now
+  int lets_go = 0;                  // so many of them may be evicted now
 };
 Budget BudgetFrom(const Object& object);
 

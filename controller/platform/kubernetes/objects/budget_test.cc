@@ -37,11 +37,11 @@ TEST(BudgetTest, OneThatCountsNoPodsCoversNone) {
   EXPECT_FALSE(Covers(BudgetWith(R"({"status": {"expectedPods": 0}})"), PodWithLabels({{"app", "x"}})));
 }
 TEST(BudgetTest, WhetherItLetsOneGoItsControllerSays) {
-  EXPECT_TRUE(BudgetWith().lets_go);
-  EXPECT_FALSE(BudgetWith(R"({"status": {"disruptionsAllowed": 0}})").lets_go);
+  EXPECT_EQ(BudgetWith(R"({"status": {"disruptionsAllowed": 2}})").lets_go, 2);
+  EXPECT_EQ(BudgetWith(R"({"status": {"disruptionsAllowed": 0}})").lets_go, 0);
 }
 TEST(BudgetTest, OneThatHasJustBeenChangedLetsNobodyGo) {
-  EXPECT_FALSE(BudgetWith(R"({"metadata": {"generation": 3}})").lets_go);
+  EXPECT_EQ(BudgetWith(R"({"metadata": {"generation": 3}})").lets_go, 0);
 }
 TEST(BudgetTest, APodIsReadyWhenItSaysSo) {
   EXPECT_TRUE(IsReady(PodWithLabels({})));

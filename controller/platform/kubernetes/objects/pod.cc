@@ -147,4 +147,8 @@ Pod PodFrom(const Object& object) {
   return pod;
 }
 
+bool EndsAtOnce(const Pod& pod) {
+  return pod.deleting && WholeAt(*pod.json, {"metadata", "deletionGracePeriodSeconds"}, 1) == 0;
+}
+
 }  // namespace siding::kubernetes

@@ -62,6 +62,8 @@ inline bool IsOver(const Pod& pod) {
 }
 // It holds, or will hold, what it requests of its node.
 inline bool HoldsNode(const Pod& pod) { return !pod.node.empty() && !IsOver(pod); }
+// It is being deleted, and has no time left for that: it goes as soon as its kubelet can end it.
+bool EndsAtOnce(const Pod& pod);
 // siding's, not somebody else's.
 bool HasGate(const Pod& pod);
 // No other scheduler chooses its node meanwhile.

@@ -76,6 +76,7 @@ void CheckpointObjects::Round(ApiClient& client) {
   if (!there) return;
   const Time now = clock_.Now();
   std::erase_if(made_, [&](const auto& made) { return made.second + kWriteAgain <= now; });
+  pauses_.Forget(now);
   left_ = kMostCalls;
   for (const CheckpointStep& step : StepsTowards(sources_.wanted(), *there, writer_)) {
     if (left_ <= 0) break;
@@ -86,19 +87,25 @@ void CheckpointObjects::Round(ApiClient& client) {
 
 void CheckpointObjects::Do(ApiClient& client, const CheckpointStep& step) {
   const std::string target = TargetOf(step.name);
+  const Time now = clock_.Now();
+  // What the server does not take of some must not use up the calls of all others.
+  if (!pauses_.Allow(target, now)) return;
+  const auto note = [&](const char* action, const absl::Status& done) {
+    pauses_.Note(target, done, now);
+    sources_.log(target, action, done);
+  };
   if (const auto* make = std::get_if<CheckpointStep::Make>(&step.what)) {
-    if (!made_.emplace(step.name, clock_.Now()).second) return;
+    if (!made_.emplace(step.name, now).second) return;
     --left_;
     const absl::Status made = Make(client, step.name, *make);
     // The watch has not told yet.
-    if (!absl::IsAlreadyExists(made)) sources_.log(target, "made", made);
+    if (!absl::IsAlreadyExists(made)) note("made", made);
   } else if (const auto* write = std::get_if<CheckpointStep::Write>(&step.what)) {
     --left_;
-    const auto written = client.MergePatch(Checkpoints(), step.name, *write->patch, "status");
-    sources_.log(target, "written", written.status());
+    note("written", client.MergePatch(Checkpoints(), step.name, *write->patch, "status").status());
   } else if (const auto* remove = std::get_if<CheckpointStep::Remove>(&step.what)) {
     --left_;
-    sources_.log(target, "deleted", client.Delete(Checkpoints(), step.name, remove->only));
+    note("deleted", client.Delete(Checkpoints(), step.name, remove->only));
   } else {
     sources_.log(
         target, "written",

@@ -17,6 +17,7 @@
 #include "controller/platform/kubernetes/client/api_client.h"
 #include "controller/platform/kubernetes/objects/checkpoint.h"
 #include "controller/platform/kubernetes/reconcile/optional_kind.h"
+#include "controller/platform/kubernetes/reconcile/pauses.h"
 
 namespace siding::kubernetes {
 
@@ -62,8 +63,9 @@ class CheckpointObjects {
   const std::string writer_;
   const Sources sources_;
   std::map<ObjectName, Time> made_;  // when last, whether it was taken or not; of a moment ago
-  int left_ = 0;                     // so many calls may still be made in this round
-  OptionalKind kind_;                // last: ends first
+  Pauses pauses_;
+  int left_ = 0;       // so many calls may still be made in this round
+  OptionalKind kind_;  // last: ends first
 };
 
 }  // namespace siding::kubernetes

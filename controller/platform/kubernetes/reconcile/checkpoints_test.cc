@@ -270,6 +270,19 @@ TEST_F(CheckpointObjectsTest, ManyAreWrittenInSeveralRounds) {
   EXPECT_EQ(CountAsked("POST"), 120);
   EXPECT_EQ(Phase({"d", "kubernetes-7.120"}), "Durable");
 }
+TEST_F(CheckpointObjectsTest, WhatTheServerDoesNotTakeOfManyIsInNobodysWay) {
+  for (int i = 1; i <= 60; ++i) wanted_.push_back(DurableOne(i));
+  Settle();
+  for (CheckpointView& checkpoint : wanted_) checkpoint.phase = CheckpointPhase::kDamaged;
+  wanted_.push_back(DurableOne(61));
+  transport_.Add({.kind = Fault::Kind::kAnswer,
+                  .path = "/d/checkpoints",
+                  .method = HttpMethod::kPatch,
+                  .times = 1000,
+                  .code = 422});
+  for (int round = 0; round < 3; ++round) objects_->Round(client_);
+  EXPECT_TRUE(client_.Get(Checkpoints(), {"d", "kubernetes-7.61"}).ok());
+}
 TEST_F(CheckpointObjectsTest, AConflictIsNothingToSay) {
   wanted_ = {DurableOne()};
   transport_.Add({.kind = Fault::Kind::kAnswer,

@@ -9,7 +9,9 @@
 namespace siding::kubernetes {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 using Kind = Fault::Kind;
 
 const ObjectName kWhere{"siding", "siding-numbers"};
@@ -41,6 +43,15 @@ class NumbersTest : public testing::Test {
   std::string NumberOf(const std::string& name) {
     return TextAt(*client_.Get(Pods(), {"d", name})->json, {"metadata", "annotations", "siding.dev/job"});
   }
+  // What those that did not get theirs have against it is in `failed_`.
+  absl::Status Number(const JobTable& table) { return Number(table.FindUnnumbered()); }
+  absl::Status Number(const JobTable::Without& pods) {
+    failed_.clear();
+    return NumberPods(pods, numbers_, seal_, client_,
+                      [this](const JobTable::Unnumbered& pod, const absl::Status& written) {
+                        if (!written.ok()) failed_[pod.pod.name] = written.code();
+                      });
+  }
   void Fail(Kind kind, HttpMethod method, const std::string& path, int code = 500) {
     transport_.Add({.kind = kind, .path = path, .method = method, .code = code});
   }
@@ -51,6 +62,7 @@ class NumbersTest : public testing::Test {
   FakeTransport transport_{server_, clock_};
   ApiClient client_{transport_, pacer_};
   Numbers numbers_{client_, kWhere};
+  std::map<std::string, absl::StatusCode> failed_;
   const Seal seal_{std::string(Seal::kKeySize, 'k')};
 };
 
@@ -60,15 +72,21 @@ TEST_F(NumbersTest, TheyBeginWithOneAndGrow) {
 }
 TEST_F(NumbersTest, AnotherControllerGivesOthers) {
   Numbers other(client_, kWhere);
-  EXPECT_EQ(*numbers_.Next(kNone), JobId(1));
-  EXPECT_EQ(*other.Next(kNone), JobId(101));
+  EXPECT_EQ(*numbers_.Next(kNone, 2), JobId(1));
+  EXPECT_EQ(*other.Next(kNone), JobId(3));
   EXPECT_EQ(*numbers_.Next(kNone), JobId(2));
 }
 TEST_F(NumbersTest, ABlockThatIsUsedUpIsFollowedByAnother) {
-  for (int i = 1; i <= 100; ++i) EXPECT_EQ(*numbers_.Next(kNone), JobId(i));
+  for (int i = 1; i <= 3; ++i) EXPECT_EQ(*numbers_.Next(kNone, 4 - i), JobId(i));
   Numbers other(client_, kWhere);
-  EXPECT_EQ(*other.Next(kNone), JobId(101));
-  EXPECT_EQ(*numbers_.Next(kNone), JobId(201));
+  EXPECT_EQ(*other.Next(kNone), JobId(4));
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(5));
+}
+TEST_F(NumbersTest, AControllerThatBeginsAnewLosesNoNumbers) {
+  for (const char* name : {"a", "b"}) AddPod(name);
+  EXPECT_TRUE(Number(Table()).ok());
+  Numbers next(client_, kWhere);
+  EXPECT_EQ(*next.Next(kNone), JobId(3));
 }
 TEST_F(NumbersTest, WhereTheConfigMapWasDeletedTheyGoOnBeyondAllThatAreKnown) {
   EXPECT_EQ(*numbers_.Next(JobId(500)), JobId(501));
@@ -78,7 +96,7 @@ TEST_F(NumbersTest, ABlockWhoseAnswerIsLostIsNotUsed) {
   Put("7");
   Fail(Kind::kAnswerLost, HttpMethod::kPatch, "configmaps");
   EXPECT_FALSE(numbers_.Next(kNone).ok());
-  EXPECT_EQ(*numbers_.Next(kNone), JobId(107));
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(8));
 }
 TEST_F(NumbersTest, OneThatAnotherTookInBetweenIsReadAgain) {
   Put("7");
@@ -98,7 +116,7 @@ TEST_F(NumbersTest, EachPodGetsOneAndAGangOneTogether) {
   AddPod("a");
   AddPod("b");
   for (const char* name : {"g-0", "g-1"}) AddPod(name, "g");
-  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
+  ASSERT_TRUE(Number(Table()).ok());
   EXPECT_EQ(NumberOf("a"), "1");
   EXPECT_EQ(NumberOf("b"), "2");
   EXPECT_EQ(NumberOf("g-0"), "3");
@@ -106,49 +124,73 @@ TEST_F(NumbersTest, EachPodGetsOneAndAGangOneTogether) {
 }
 TEST_F(NumbersTest, ANumberThatAUserWroteIsReplaced) {
   AddPod("a");
-  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
+  ASSERT_TRUE(Number(Table()).ok());
   const Json marks = *Find(*client_.Get(Pods(), {"d", "a"})->json, {"metadata", "annotations"});
   Json thief = {{"metadata", {{"annotations", marks}}}};
   transport_.Do([&](FakeApiServer& server) { server.store().Put("pods", {"e", "thief"}, thief); });
   EXPECT_EQ(Table().PodsOf(JobId(1)).size(), 1);
-  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
+  ASSERT_TRUE(Number(Table()).ok());
   EXPECT_EQ(TextAt(*client_.Get(Pods(), {"e", "thief"})->json, {"metadata", "annotations", "siding.dev/job"}),
             "2");
 }
 TEST_F(NumbersTest, ALatePodOfAGangGetsItsNumber) {
   AddPod("g-0", "g");
-  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
+  ASSERT_TRUE(Number(Table()).ok());
   AddPod("g-1", "g");
-  ASSERT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
+  ASSERT_TRUE(Number(Table()).ok());
   EXPECT_EQ(NumberOf("g-1"), NumberOf("g-0"));
 }
 TEST_F(NumbersTest, AGangIsNotSplitWhileWhatIsSeenIsLate) {
   AddPod("g-0", "g");
   const JobTable late = Table();
-  ASSERT_TRUE(NumberPods(late.FindUnnumbered(), numbers_, seal_, client_).ok());
+  ASSERT_TRUE(Number(late).ok());
   AddPod("g-1", "g");
   JobTable both = late;
   both.OnPods({{std::nullopt, *client_.Get(Pods(), {"d", "g-1"})}});
-  EXPECT_TRUE(absl::IsAborted(NumberPods(both.FindUnnumbered(), numbers_, seal_, client_)));
+  EXPECT_TRUE(Number(both).ok());
+  EXPECT_THAT(failed_, ElementsAre(Pair("g-0", absl::StatusCode::kAborted)));
   EXPECT_EQ(NumberOf("g-1"), "");
 }
 TEST_F(NumbersTest, APodThatWasNumberedWithoutAnAnswerKeepsItsNumber) {
   AddPod("a");
   const JobTable late = Table();
   Fail(Kind::kAnswerLost, HttpMethod::kPatch, "pods");
-  EXPECT_FALSE(NumberPods(late.FindUnnumbered(), numbers_, seal_, client_).ok());
-  EXPECT_TRUE(absl::IsAborted(NumberPods(late.FindUnnumbered(), numbers_, seal_, client_)));
+  EXPECT_FALSE(Number(late).ok());
+  EXPECT_TRUE(Number(late).ok());
+  EXPECT_THAT(failed_, ElementsAre(Pair("a", absl::StatusCode::kAborted)));
   EXPECT_EQ(NumberOf("a"), "1");
-  EXPECT_TRUE(NumberPods(Table().FindUnnumbered(), numbers_, seal_, client_).ok());
+  EXPECT_TRUE(Number(Table()).ok());
   EXPECT_EQ(NumberOf("a"), "1");
 }
 
+TEST_F(NumbersTest, APodThatTheServerWillNotHaveChangedIsInNobodysWay) {
+  for (const char* name : {"a", "b", "c"}) AddPod(name);
+  Fail(Kind::kAnswer, HttpMethod::kPatch, "pods/a", 422);
+  EXPECT_TRUE(Number(Table()).ok());
+  EXPECT_THAT(failed_, ElementsAre(Pair("a", absl::StatusCode::kInvalidArgument)));
+  EXPECT_EQ(NumberOf("b"), "2");
+  EXPECT_EQ(NumberOf("c"), "3");
+}
+TEST_F(NumbersTest, TheRestOfAGangWaitsForItsFirstPod) {
+  for (const char* name : {"g-0", "g-1"}) AddPod(name, "g");
+  AddPod("z");
+  Fail(Kind::kAnswer, HttpMethod::kPatch, "pods/g-0", 422);
+  EXPECT_TRUE(Number(Table()).ok());
+  EXPECT_EQ(NumberOf("g-1"), "");
+  EXPECT_EQ(NumberOf("z"), "2");
+}
+TEST_F(NumbersTest, WithoutAServerNobodyElseIsTried) {
+  for (const char* name : {"a", "b"}) AddPod(name);
+  Fail(Kind::kUnreachable, HttpMethod::kPatch, "pods/a");
+  EXPECT_FALSE(Number(Table()).ok());
+  EXPECT_EQ(NumberOf("b"), "");
+}
 TEST_F(NumbersTest, AnHeirGetsTheNumberOfItsJobAndHowOftenThatStarted) {
   AddPod("a");
   JobTable::Without without = Table().FindUnnumbered();
   without.pods.front().heir = JobId(7);
   without.pods.front().starts = 3;
-  ASSERT_TRUE(NumberPods(without, numbers_, seal_, client_).ok());
+  ASSERT_TRUE(Number(without).ok());
   const Object pod = *client_.Get(Pods(), {"d", "a"});
   EXPECT_EQ(NumberOf("a"), "7");
   EXPECT_EQ(TextAt(*pod.json, {"metadata", "annotations", "siding.dev/starts"}), "3");

@@ -32,9 +32,10 @@ Requests::Requests(Transport& transport, Pacer& pacer, const Clock& clock, std::
             {sources_.wake, sources_.log}) {}
 
 void Requests::Round(ApiClient& client) {
-  const std::optional<Objects> objects = kind_.Look(client);
+  const std::optional<Objects> objects = sources_.look ? sources_.look() : kind_.Look(client);
   if (!objects) return;
   std::set<std::string> uids;
+  pauses_.Forget(clock_.Now());
   left_ = kMostAtOnce;
   for (const auto& [name, object] : *objects) {
     uids.insert(object.uid);
@@ -130,8 +131,11 @@ absl::Status Requests::MakePods(ApiClient& client, const Request& request, const
 std::optional<Request> Requests::Write(ApiClient& client, const Request& request, const Json& status) {
   const std::optional<Json> patch = PatchTowards(request, status);
   if (!patch) return request;
+  const Time now = clock_.Now();
+  if (!pauses_.Allow(request.uid, now)) return std::nullopt;
   const absl::StatusOr<Object> written =
       client.MergePatch(OnDemandRequests(), request.name, *patch, "status");
+  pauses_.Note(request.uid, written.status(), now);
   sources_.log("status of request " + ToString(request.name), TextAt(status, {"state"}), written.status());
   if (!written.ok()) return std::nullopt;
   return RequestFrom(*written);

@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "controller/platform/kubernetes/client/api_client.h"
 #include "controller/platform/kubernetes/reconcile/optional_kind.h"
+#include "controller/platform/kubernetes/reconcile/pauses.h"
 #include "controller/platform/kubernetes/reconcile/request_status.h"
 
 namespace siding::kubernetes {
@@ -30,6 +31,8 @@ class Requests {
     std::function<void()> wake;  // a round is due; called on another thread
     // Something was done to this, or not. False: it has to be tried again.
     std::function<bool(const std::string& target, const std::string& action, const absl::Status&)> log;
+    // All requests, or nothing: they are not known at the moment. Not set: they are watched, by a thread.
+    std::function<std::optional<Objects>()> look = nullptr;
   };
   // References must outlive it. No pods are made in the namespaces `left_alone`.
   Requests(Transport& transport, Pacer& pacer, const Clock& clock, std::set<std::string> left_alone,
@@ -57,6 +60,7 @@ class Requests {
   const std::set<std::string> left_alone_;
   const Sources sources_;
   std::map<std::string, Problem> problems_;  // by uid: of those whose pods could not be made
+  Pauses pauses_;                            // by uid: of statuses that the server did not take
   int left_ = 0;                             // so many pods may still be made in this round
   OptionalKind kind_;                        // last: ends first
 };

@@ -105,7 +105,8 @@ void AddPlacement(const JobTable& table, const std::map<std::string, JobId>& kep
     const Pod& pod = *pods[rank];
     if (!pod.node.empty()) continue;
     const auto node = table.nodes().find(nodes[rank].value());
-    if (node == table.nodes().end() || !IsSeenKept(node->second, kept) || !table.HasRoom(node->first, pod))
+    if (node == table.nodes().end() || !IsSeenKept(node->second, kept) || !table.MayBeOn(node->first, pod) ||
+        !table.HasRoom(node->first, pod))
       return;
     if (HasGate(pod)) {
       placed.push_back(LetGo(pod, node->second));
@@ -152,15 +153,26 @@ std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& tabl
     const auto job = kept.find(name);
     AddNodeStep(node, job == kept.end() ? nullptr : &job->second, steps);
   }
+  for (const auto& [job, wanted] : desired.jobs) {
+    // Nodes that are not kept for it may be another's by the time that it comes.
+    if (desired.kept.contains(job)) AddPlacement(table, kept, table.PodsOf(job), wanted.nodes, steps);
+  }
+  // Last: they only tell people.
   for (const JobId job : table.Jobs()) {
     const auto wanted = desired.jobs.find(job);
-    const bool is_wanted = wanted != desired.jobs.end();
-    const std::vector<const Pod*> pods = table.PodsOf(job);
-    for (const Pod* pod : pods) AddStatus(*pod, is_wanted ? wanted->second.why : "", steps);
-    // Nodes that are not kept for it may be another's by the time that it comes.
-    if (is_wanted && desired.kept.contains(job)) AddPlacement(table, kept, pods, wanted->second.nodes, steps);
+    for (const Pod* pod : table.PodsOf(job))
+      AddStatus(*pod, wanted == desired.jobs.end() ? "" : wanted->second.why, steps);
   }
   return steps;
+}
+
+std::set<std::string> NotYetKept(const DesiredState& desired, const JobTable& table, Time now) {
+  std::set<std::string> open;
+  const std::map<std::string, JobId> kept = KeptNodes(desired, table, now);
+  for (const auto& [name, node] : table.nodes()) {
+    if (kept.contains(name) && !IsSeenKept(node, kept)) open.insert(name);
+  }
+  return open;
 }
 
 absl::Status Apply(ApiClient& client, const Step& step) {

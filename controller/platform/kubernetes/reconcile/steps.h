@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -45,6 +46,10 @@ struct Step {
 // may come. The taint goes when the job's pods run: what made way is not turned away by it any more, and may
 // come back as soon as they end.
 std::vector<Step> StepsTowards(const DesiredState& desired, const JobTable& table, Time now);
+
+// The nodes that are to be kept for somebody, and have not been seen to be: were a pod evicted there, any
+// other that waits could take its room.
+std::set<std::string> NotYetKept(const DesiredState& desired, const JobTable& table, Time now);
 
 // Before a binding the node's pods are read: what was seen of them may be older than the taint. kAborted:
 // there is no room.

@@ -24,7 +24,9 @@ class StepsTest : public testing::Test {
     Put("nodes", {"", name},
         {{"metadata", {{"labels", {{"kubernetes.io/hostname", "host-" + name}}}}},
          {"spec", spec},
-         {"status", {{"allocatable", {{"cpu", "2"}, {"pods", "9"}}}}}});
+         {"status",
+          {{"allocatable", {{"cpu", "2"}, {"pods", "9"}}},
+           {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})}}}});
   }
   // Of job 7, with a deadline, requesting a CPU.
   Json Pod(const Json& spec = {{"schedulerName", "siding"}}, const std::string& job = "7") {
@@ -98,6 +100,39 @@ TEST_F(StepsTest, ANodeIsKeptOnceAndThenNoMore) {
   desired_ = {};
   EXPECT_THAT(Take(), ElementsAre("node n1: kept no more"));
   EXPECT_THAT(ListAt(Now(Nodes(), {"", "n1"}), {"spec", "taints"}), IsEmpty());
+}
+TEST_F(StepsTest, NothingIsBoundToANodeThatWasCordonedSince) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n1")});
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7"));
+  Json node = Now(Nodes(), {"", "n1"});
+  node["spec"]["unschedulable"] = true;
+  Put("nodes", {"", "n1"}, node);
+  EXPECT_THAT(Take(), IsEmpty());
+  node["spec"]["unschedulable"] = false;
+  Put("nodes", {"", "n1"}, node);
+  EXPECT_THAT(Take(), ElementsAre("pod d/a: bound to n1"));
+}
+TEST_F(StepsTest, NorToOneThatGotATaintThatItDoesNotTolerate) {
+  Put("pods", {"d", "a"}, Pod());
+  Keep({NodeId("n1")});
+  Take();
+  Json node = Now(Nodes(), {"", "n1"});
+  node["spec"]["taints"].push_back(kOthersTaint);
+  Put("nodes", {"", "n1"}, node);
+  EXPECT_THAT(Take(), IsEmpty());
+}
+TEST_F(StepsTest, WhatOnlyTellsPeopleComesLast) {
+  Put("pods", {"d", "a"}, Pod({{"schedulerName", "siding"}}, "3"));
+  Put("pods", {"d", "b"}, Pod());
+  Keep({NodeId("n1")}, "is to start");
+  desired_.jobs[JobId(3)].why = "waits";
+  EXPECT_THAT(Take(), ElementsAre("node n1: kept for job 7", "pod d/a: marked: waits",
+                                  "pod d/b: marked: is to start"));
+  Keep({NodeId("n1")}, "is to start now");
+  desired_.jobs[JobId(3)].why = "waits on";
+  EXPECT_THAT(Take(), ElementsAre("pod d/b: bound to n1", "pod d/a: marked: waits on",
+                                  "pod d/b: marked: is to start now"));
 }
 TEST_F(StepsTest, ANodeThatIsKeptForAnotherChangesHands) {
   AddWaiting();

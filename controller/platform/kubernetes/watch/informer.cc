@@ -68,7 +68,11 @@ void InformerTurns::Watch(ApiClient& client, const InformerState::Step& step) {
     Tell();
     return true;
   };
-  const absl::Status ended = client.Watch(resource_, selection_, step.version, rules_.lasts, read);
+  absl::Status ended = client.Watch(resource_, selection_, step.version, rules_.lasts, read);
+  // Where nothing changes there is nothing to tell, and servers need not send bookmarks. Whether this one is
+  // still there it is asked.
+  if (said.ok() && absl::IsDeadlineExceeded(ended))
+    ended = client.GetPage(resource_, selection_, 1, "").status();
   MutexLock lock(mutex_);
   state_.OnWatchEnded(said.ok() ? ended : said, pacer_.Now());
 }

@@ -51,6 +51,7 @@ class Heard final : public InformerListener {
         mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return healths_.size() >= count; }));
     return healths_;
   }
+  std::vector<absl::StatusCode> healths() { return AwaitHealths(0); }
   int changes() {
     MutexLock lock(mutex_);
     return changes_;
@@ -130,6 +131,28 @@ TEST_F(InformerTest, HealthIsToldOnce) {
   heard_.AwaitNames({});
   EXPECT_THAT(heard_.AwaitHealths(2),
               ElementsAre(absl::StatusCode::kPermissionDenied, absl::StatusCode::kOk));
+}
+// Nothing changes, and the server sends no bookmarks.
+TEST_F(InformerTest, SilenceIsNoFailureWhereTheServerAnswers) {
+  transport_.Add({.kind = FaultKind::kSilent, .times = 3});
+  Put("a");
+  Start();
+  heard_.AwaitNames({"a"});
+  ASSERT_TRUE(transport_.AwaitAsked(8));  // a list, and three times a watch and a question
+  Put("b");
+  heard_.AwaitNames({"a", "b"});
+  EXPECT_THAT(heard_.healths(), IsEmpty());
+  for (const std::string& asked : transport_.asked())
+    EXPECT_EQ(asked.find("resourceVersion=&"), std::string::npos) << asked;
+}
+TEST_F(InformerTest, SilenceIsAFailureWhereItDoesNot) {
+  Put("a");
+  Start();
+  ASSERT_TRUE(transport_.AwaitAsked(2));  // it watches
+  transport_.Add({.kind = FaultKind::kSilent});
+  transport_.Add({.kind = FaultKind::kUnreachable});
+  transport_.EndWatches();
+  EXPECT_EQ(heard_.AwaitHealths(1).front(), absl::StatusCode::kUnavailable);
 }
 TEST_F(InformerTest, AnExpiredWatchIsFollowedByAList) {
   transport_.Add({.kind = FaultKind::kExpired, .path = "/pods"});

@@ -50,6 +50,13 @@ Resources LeftOf(const Resources& all, const Resources& taken) {
           std::max(0, all.gpus - taken.gpus)};
 }
 
+// siding's own keep others off.
+std::vector<Taint> OthersTaints(const Node& node) {
+  std::vector<Taint> taints = node.taints;
+  std::erase_if(taints, [](const Taint& taint) { return absl::StartsWith(taint.key, kPrefix); });
+  return taints;
+}
+
 }  // namespace
 
 void JobTable::OnPods(const std::vector<ObjectChange>& changes) {
@@ -93,13 +100,20 @@ void JobTable::OnBudgets(const std::vector<ObjectChange>& changes) {
   }
 }
 
-std::string JobTable::KeptBy(const Pod& pod) const {
+void JobTable::AddAllowances(const Pod& pod, ManagedJob& job) const {
+  if (pod.deleting || !IsReady(pod)) return;
   for (auto budget = budgets_.lower_bound({pod.name.space, ""});
        budget != budgets_.end() && budget->first.space == pod.name.space; ++budget) {
-    if (!budget->second.lets_go && Covers(budget->second, pod) && IsReady(pod))
-      return absl::StrCat("the disruption budget ", budget->first.name, " lets none of its pods go");
+    if (!Covers(budget->second, pod)) continue;
+    const std::string name = absl::StrCat("the disruption budget ", budget->first.name);
+    const auto known = std::find_if(job.allowances.begin(), job.allowances.end(),
+                                    [&](const Allowance& one) { return one.name == name; });
+    if (known != job.allowances.end()) {
+      ++known->takes;
+    } else {
+      job.allowances.push_back({name, 1, budget->second.lets_go});
+    }
   }
-  return "";
 }
 
 void JobTable::OnNext(std::map<JobId, DesiredState::Next> next) {
@@ -151,15 +165,16 @@ void JobTable::Put(const Pod& pod, const Entry* before) {
   Entry entry{.pod = pod};
   if (saves_) entry.not_saved = WhyNotSaved(pod);
   absl::StatusOr<std::optional<Ask>> ask = AskOf(pod);
-  const std::string why = !ask.ok() ? std::string(ask.status().message()) : *ask ? WhyNot(entry, **ask) : "";
-  if (!why.empty()) {
-    if (before == nullptr || why != before->refused) refusals_.push_back({pod.name, pod.uid, why});
-    entry.refused = why;
-  } else if (ask.ok() && *ask) {
+  std::string why = !ask.ok() ? std::string(ask.status().message()) : *ask ? WhyNot(entry, **ask) : "";
+  if (why.empty()) why = WhyNobodyPlaces(pod, *ask);
+  if (!why.empty() && (before == nullptr || why != before->refused))
+    refusals_.push_back({pod.name, pod.uid, why});
+  entry.refused = why;
+  if (ask.ok() && *ask && why.empty()) {
     entry.ask = **ask;
     if (is_ours_(pod)) entry.number = NumberOf(pod);
     if (entry.number && next_.contains(*entry.number)) NoteStart(*entry.number, pod);
-  } else if (ask.ok()) {
+  } else if (ask.ok() && !*ask) {
     if (is_ours_(pod)) entry.left = NumberOf(pod);
     if (!entry.left && before != nullptr) entry.left = before->number ? before->number : before->left;
   }
@@ -215,8 +230,19 @@ std::string JobTable::WhyNot(const Entry& entry, const Ask& ask) const {
     return absl::StrCat(kPrefix, "preemptible: expected kill among its methods: it cannot be saved, for ",
                         not_saved);
   if (!ask.start_by) return "";
+  if (!is_job && *ask.start_by <= pod.created)
+    return absl::StrCat(kPrefix, "start-by: expected a time after its pod was made, which was at ",
+                        FormatTime(pod.created));
   // One that siding has let go itself has no gate any more, until its scheduler has bound it.
   return std::string(CheckDeadline(pod, is_job).message());
+}
+
+// It would wait for ever.
+std::string JobTable::WhyNobodyPlaces(const Pod& pod, const std::optional<Ask>& ask) {
+  const bool waits = pod.node.empty() && !pod.deleting && !IsOver(pod) && WaitsForSiding(pod);
+  if (!waits || (ask && ask->start_by)) return "";
+  return absl::StrCat("it waits for siding (schedulerName: ", kScheduler, ", or the scheduling gate ", kGate,
+                      "), which places pods with ", kPrefix, "start-by alone: expected that annotation");
 }
 
 Amounts JobTable::TakenOf(const std::string& node, bool by_jobs_too) const {
@@ -237,6 +263,14 @@ bool JobTable::HasRoom(const std::string& node, const Pod& pod) const {
   const int pods = on == on_nodes_.end() ? 0 : static_cast<int>(on->second.size());
   const Resources with = ToResources(TakenOf(node, true) + pod.requests);
   return pods < found->second.most_pods && ToResources(found->second.allocatable).Covers(with);
+}
+
+bool JobTable::IsUsable(const Node& node) { return node.ready && !node.cordoned && node.problem.empty(); }
+
+bool JobTable::MayBeOn(const std::string& node, const Pod& pod) const {
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end() || !IsUsable(found->second)) return false;
+  return WhyNotThere(pod.placement, node, found->second.labels, OthersTaints(found->second)).empty();
 }
 
 std::vector<JobId> JobTable::Jobs() const {
@@ -333,6 +367,7 @@ void JobTable::AddTask(const ManagedJob& job, const Pod& pod, const TaskId& id,
       (pod.disrupted && next_.contains(id.job)) || (undecided && (pod.disrupted || has_failed_leaving));
   if (IsOver(pod) && !task.disrupted && !IsBeingReplaced(id.job, pod))
     task.succeeded = pod.phase == PodPhase::kSucceeded;
+  task.leaves = pod.deleting.has_value();
   task.not_saved = job.spec.nodes > 1 ? "it belongs to a gang" : pods_.at(pod.name).not_saved;
   const auto next = next_.find(id.job);
   // It is the first pod; or what it was to go on with came to its end when the pod had its number already,
@@ -372,10 +407,15 @@ ManagedJob JobTable::JobOf(JobId number, const std::vector<const Pod*>& pods) co
   for (const Pod* pod : pods) {
     if (job.phase != ManagedPhase::kWaiting && !pod->node.empty()) job.nodes.emplace_back(pod->node);
     job.submitted = std::max(job.submitted, pod->created);
-    if (job.kept_by.empty() && !pod->deleting) job.kept_by = KeptBy(*pod);
+    AddAllowances(*pod, job);
     if (job.started) job.started = std::max(*job.started, *pod->started);
     job.starts = std::max(job.starts, StartsOf(*pod));
     job.spec.per_node = MostOf(job.spec.per_node, ToResources(pod->requests));
+  }
+  for (const Allowance& one : job.allowances) {
+    if (one.left == 0) job.kept_by = absl::StrCat(one.name, " lets none of its pods go");
+    if (one.left > 0 && one.takes > one.left)
+      job.kept_by = absl::StrCat(one.name, " lets ", one.left, " of its pods go, and this takes ", one.takes);
   }
   job.state = is_whole ? std::string(ToString(first.pod.phase))
                        : absl::StrCat(pods.size(), " of ", first.ask->gang_size, " pods are there");
@@ -460,7 +500,7 @@ std::map<std::string, std::string> JobTable::HeritageOf(const Entry& entry) cons
 ManagedNode JobTable::NodeOf(const Node& node) const {
   const std::string& name = node.object.name.name;
   ManagedNode managed{NodeId(name), LeftOf(ToResources(node.allocatable), ToResources(TakenOf(name, false))),
-                      node.ready && !node.cordoned && node.problem.empty(), ""};
+                      IsUsable(node), ""};
   managed.why = !node.ready ? node.why_not_ready : node.cordoned ? "cordoned" : node.problem;
   return managed;
 }
@@ -493,6 +533,7 @@ JobTable::Without JobTable::FindUnnumbered() const {
     return std::tuple(a->pod.created, a->pod.name) < std::tuple(b->pod.created, b->pod.name);
   });
   std::map<std::map<std::string, std::string>, std::vector<JobId>> heritages = Heritages();
+  std::map<std::pair<std::string, std::string>, size_t> coming;  // to gangs, in this call
   for (const Entry* entry : without) {
     Unnumbered one{entry->pod.name, entry->pod.uid, entry->pod.version, entry->ask->gang, {}, {}};
     if (const auto heritage = heritages.find(HeritageOf(*entry));
@@ -502,8 +543,19 @@ JobTable::Without JobTable::FindUnnumbered() const {
       one.starts = std::max(next_.at(*one.heir).starts, given == starts_.end() ? 0 : given->second) + 1;
       heritage->second.pop_back();
     }
-    const auto gang = gangs.find({entry->pod.name.space, entry->ask->gang});
+    const std::pair<std::string, std::string> name(entry->pod.name.space, entry->ask->gang);
+    const auto gang = gangs.find(name);
     if (gang != gangs.end() && !ending.contains(gang->second)) one.gang = gang->second;
+    if (!entry->ask->gang.empty()) {
+      // Those that have its number, and those that get one now.
+      const size_t members = (one.gang ? jobs_.at(*one.gang).size() : 0) + coming[name]++;
+      if (members >= static_cast<size_t>(entry->ask->gang_size)) {
+        found.surplus.push_back({entry->pod.name, entry->pod.uid,
+                                 absl::StrCat(kPrefix, "gang-size: expected ", entry->ask->gang_size,
+                                              " pods of the gang ", entry->ask->gang, ", which are there")});
+        continue;
+      }
+    }
     found.pods.push_back(std::move(one));
   }
   return found;
@@ -533,10 +585,8 @@ std::optional<std::set<NodeId>> JobTable::NodesFor(const JobSpec& job) const {
   if (pod == nullptr) return std::nullopt;
   std::set<NodeId> nodes;
   for (const auto& [name, node] : nodes_) {
-    std::vector<Taint> taints = node.taints;
-    // siding's own keep others off.
-    std::erase_if(taints, [](const Taint& taint) { return absl::StartsWith(taint.key, kPrefix); });
-    if (WhyNotThere(pod->placement, name, node.labels, taints).empty()) nodes.insert(NodeId(name));
+    if (WhyNotThere(pod->placement, name, node.labels, OthersTaints(node)).empty())
+      nodes.insert(NodeId(name));
   }
   return nodes;
 }

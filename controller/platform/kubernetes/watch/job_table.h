@@ -47,6 +47,7 @@ struct PodTask {
   bool start_is_over = false;
   // The cluster has ended it, and its job goes on, if there is a next pod: its end says nothing of its work.
   bool disrupted = false;
+  bool leaves = false;  // it is being deleted, by whomever
 
   bool is_over() const { return succeeded || disrupted; }
 };
@@ -113,6 +114,7 @@ class JobTable {
   };
   struct Without {
     std::vector<Unnumbered> pods;  // in the order in which they were made
+    std::vector<Refusal> surplus;  // beside a gang that is whole: left alone as long as that is so
     JobId highest{0};              // that a pod has
   };
   Without FindUnnumbered() const;
@@ -132,6 +134,8 @@ class JobTable {
   std::vector<JobId> Jobs() const;
   std::vector<Orphan> Orphans() const;
   const std::map<std::string, Node>& nodes() const { return nodes_; }
+  // The node takes pods in now, and this one may be there.
+  bool MayBeOn(const std::string& node, const Pod& pod) const;
   // With all that holds something of the node now, pods that are ending included, as its kubelet counts.
   bool HasRoom(const std::string& node, const Pod& pod) const;
 
@@ -150,6 +154,8 @@ class JobTable {
   void Put(const Pod& pod, const Entry* before);
   void Drop(const ObjectName& name);
   std::string WhyNot(const Entry& entry, const Ask& ask) const;
+  static std::string WhyNobodyPlaces(const Pod& pod, const std::optional<Ask>& ask);
+  static bool IsUsable(const Node& node);
   // What pods request of a node: those that are no jobs, or all of them.
   Amounts TakenOf(const std::string& node, bool by_jobs_too) const;
   ManagedJob JobOf(JobId number, const std::vector<const Pod*>& pods) const;
@@ -165,8 +171,8 @@ class JobTable {
   std::map<std::map<std::string, std::string>, std::vector<JobId>> Heritages() const;
   // What a job has to have in common with a pod that it goes on with.
   std::map<std::string, std::string> HeritageOf(const Entry& entry) const;
-  // Why a pod must not be evicted now; "": it may.
-  std::string KeptBy(const Pod& pod) const;
+  // What the budgets that cover this pod let go.
+  void AddAllowances(const Pod& pod, ManagedJob& job) const;
   ManagedNode NodeOf(const Node& node) const;
 
   const std::set<std::string> left_alone_;

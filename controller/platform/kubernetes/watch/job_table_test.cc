@@ -49,7 +49,8 @@ struct Made {
     if (!index.empty()) json["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = index;
     if (deleting) json["metadata"]["deletionTimestamp"] = "1970-01-01T00:00:40Z";
     if (!node.empty()) json["spec"]["nodeName"] = node;
-    if (!spec.contains("schedulerName")) json["spec"]["schedulerName"] = "siding";
+    if (!spec.contains("schedulerName") && said.contains("start-by"))
+      json["spec"]["schedulerName"] = "siding";
     json["spec"]["containers"] = Json::array({{{"name", "main"}, {"resources", {{"requests", requests}}}}});
     if (ready) json["status"]["conditions"] = Json::array({{{"type", "Ready"}, {"status", "True"}}});
     if (!reason.empty()) json["status"]["reason"] = reason;
@@ -366,6 +367,46 @@ TEST_F(JobTableTest, AGangHasOneNumber) {
   EXPECT_EQ(found[1].gang, std::nullopt);
 }
 
+TEST_F(JobTableTest, APodBesideAGangThatIsWholeGetsNoNumber) {
+  for (const char* name : {"g-0", "g-1"})
+    Add({.name = name,
+         .said = OfGang("2"),
+         .node = "n1",
+         .phase = "Running",
+         .started = "1970-01-01T00:00:12Z"});
+  table_.TakeChanges();
+  auto third = OfGang("2");
+  third.erase("job");
+  Add({.name = "g-2", .said = third, .created = "1970-01-01T00:00:20Z"});
+  const JobTable::Without found = table_.FindUnnumbered();
+  EXPECT_THAT(found.pods, IsEmpty());
+  ASSERT_THAT(found.surplus, SizeIs(1));
+  EXPECT_THAT(found.surplus[0].why, HasSubstr("gang-size: expected 2 pods of the gang g"));
+  EXPECT_THAT(table_.TakeChanges().jobs, IsEmpty());
+}
+TEST_F(JobTableTest, OfPodsThatComeTogetherAGangHasAsManyAsItSays) {
+  for (const char* name : {"g-0", "g-1", "g-2"}) {
+    auto said = OfGang("2");
+    said.erase("job");
+    Add({.name = name, .said = said});
+  }
+  EXPECT_THAT(table_.FindUnnumbered().pods, SizeIs(2));
+  EXPECT_THAT(table_.FindUnnumbered().surplus, SizeIs(1));
+}
+TEST_F(JobTableTest, ADeadlineThatWasOverBeforeItsPodWasMadeIsRefused) {
+  Add({.said = {{"start-by", "1970-01-01T00:00:09Z"}}});
+  EXPECT_THAT(Refused(), HasSubstr("siding.dev/start-by: expected a time after its pod was made"));
+}
+TEST_F(JobTableTest, OneThatWaitsForSidingWithoutADeadlineIsTold) {
+  Add({.said = {}, .spec = {{"schedulerName", "siding"}}});
+  EXPECT_THAT(Refused(), HasSubstr("expected that annotation"));
+  Add({.name = "b", .said = {{"preemptible", "kill"}}, .spec = {{"schedulerName", "siding"}}});
+  EXPECT_THAT(Refused(), HasSubstr("expected that annotation"));
+  Add({.name = "c", .spec = {{"schedulingGates", Json::array({{{"name", "siding.dev/wait"}}})}}});
+  EXPECT_THAT(Refused(), HasSubstr("expected that annotation"));
+  Add({.name = "d", .node = "n1", .spec = {{"schedulerName", "siding"}}});
+  EXPECT_EQ(Refused(), "0 refusals");
+}
 TEST_F(JobTableTest, APodInThePlaceOfOneThatLeavesIsOfAnotherGang) {
   Add({.name = "g-0", .said = OfGang("2"), .node = "n1", .phase = "Running", .deleting = true});
   Add({.name = "g-1", .said = OfGang("2"), .node = "n2", .phase = "Running"});
@@ -383,6 +424,20 @@ TEST_F(JobTableTest, WhatAPodIsToSidingIsKnownByItsName) {
   EXPECT_EQ(table_.StandingOf({"d", "b"})->number, std::nullopt);
   EXPECT_THAT(table_.StandingOf({"d", "b"})->refused, testing::HasSubstr("siding.dev/start-by"));
   EXPECT_FALSE(table_.StandingOf({"d", "c"}));
+}
+TEST_F(JobTableTest, PodsOfOneBudgetShareWhatItAllows) {
+  table_.OnBudgets(
+      {{std::nullopt,
+        *ObjectFrom(
+            {{"metadata", {{"name", "b"}, {"namespace", "d"}, {"uid", "u"}, {"resourceVersion", "1"}}},
+             {"spec", {{"selector", {{"matchLabels", Json::object()}}}}},
+             {"status", {{"expectedPods", 2}, {"disruptionsAllowed", 1}}}})}});
+  Made made{.said = kBatch, .node = "n1", .phase = "Running"};
+  made.ready = true;
+  Add(made);
+  const ManagedJob job = Job();
+  EXPECT_EQ(job.kept_by, "");
+  EXPECT_THAT(job.allowances, ElementsAre(Allowance{"the disruption budget b", 1, 1}));
 }
 TEST_F(JobTableTest, APodThatABudgetKeepsMustNotLeave) {
   const auto budget = [](int allowed) {

@@ -83,7 +83,8 @@ JobMoved FullMove() {
   move.nodes = {NodeId("n")};
   move.checkpoint = CheckpointId("1.2");
   move.tier = Tier::kLocal;
-  move.keep_running = move.for_good = move.found = move.over_limit = move.from_beginning = move.interrupted = true;
+  move.keep_running = move.for_good = move.found = move.over_limit = move.from_beginning = move.interrupted =
+      true;
   move.request = JobId(4);
   move.target = {NodeId("t")};
   move.notice = 15s;
@@ -133,9 +134,9 @@ TEST(Codec, EveryKindComesBackAsItWent) {
 TEST(Codec, NoFieldIsLeftOut) {
   const std::string text = EncodeEventBody(Event{1, {}, JobId(1), FullMove()});
   for (const char* field :
-       {"event",     "reason",         "nodes",      "checkpoint",  "tier",         "keep_running",
-        "for_good",  "request",        "target",     "predicted",   "bytes",        "started",
-        "exit_code", "incarnation",    "first_rank", "through_ram", "without_save", "interrupted",
+       {"event",     "reason",         "nodes",      "checkpoint",    "tier",         "keep_running",
+        "for_good",  "request",        "target",     "predicted",     "bytes",        "started",
+        "exit_code", "incarnation",    "first_rank", "through_ram",   "without_save", "interrupted",
         "found",     "gpu_state_lost", "over_limit", "from_beginning"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\"") + field + "\""));
   }

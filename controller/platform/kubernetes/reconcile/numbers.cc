@@ -31,7 +31,8 @@ Json ConfigMap(const ObjectName& name, int64_t next) {
 
 absl::StatusOr<JobId> Numbers::Next(JobId highest, int64_t needed) {
   if (next_ == end_ || next_ <= highest.value()) {
-    SIDING_RETURN_IF_ERROR(TakeBlock(highest.value() + 1, std::clamp<int64_t>(needed, 1, kLargestBlock)));
+    SIDING_RETURN_IF_ERROR(
+        TakeBlock(std::max(highest.value() + 1, next_), std::clamp<int64_t>(needed, 1, kLargestBlock)));
   }
   return JobId(next_++);
 }

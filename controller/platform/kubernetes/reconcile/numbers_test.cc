@@ -103,6 +103,12 @@ TEST_F(NumbersTest, OneThatAnotherTookInBetweenIsReadAgain) {
   Fail(Kind::kAnswer, HttpMethod::kPatch, "configmaps", 409);
   EXPECT_EQ(*numbers_.Next(kNone), JobId(7));
 }
+// Of those that it has just given nobody knows yet.
+TEST_F(NumbersTest, NorIsOneGivenTwiceByTheSameController) {
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(1));
+  transport_.Do([](FakeApiServer& server) { server.store().Remove("configmaps", kWhere); });
+  EXPECT_EQ(*numbers_.Next(kNone), JobId(2));
+}
 TEST_F(NumbersTest, WhatIsNoNumberIsLeftForSomebodyToMend) {
   for (const char* wrong : {"", "-3", "many", "4294967290"}) {
     Put(wrong);

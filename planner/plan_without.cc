@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/planner.h"
-
 namespace siding {
 namespace {
 
@@ -27,18 +25,17 @@ void MarkNextBest(std::vector<PlanWithout>& without) {
 
 }  // namespace
 
-std::vector<PlanWithout> PlansWithout(const Plan& plan, const Snapshot& snapshot, const Request& request,
-                                      const Policy& policy, size_t most) {
+std::vector<PlanWithout> PlansWithout(const Plan& plan, Snapshot snapshot,
+                                      absl::FunctionRef<Plan(const Snapshot&)> make, size_t most) {
   const std::vector<JobId> jobs = JobsOf(plan);
   if (!plan.feasible || jobs.size() > most) return {};
   std::vector<PlanWithout> without;
-  Snapshot sparing = snapshot;
   for (const JobId spared : jobs) {
-    const auto job = std::find_if(sparing.jobs.begin(), sparing.jobs.end(),
+    const auto job = std::find_if(snapshot.jobs.begin(), snapshot.jobs.end(),
                                   [&](const JobView& view) { return view.id == spared; });
-    if (job == sparing.jobs.end()) continue;
+    if (job == snapshot.jobs.end()) continue;
     const MethodSet methods = std::exchange(job->methods, {});
-    const Plan made = MakePlan(sparing, request, policy);
+    const Plan made = make(snapshot);
     job->methods = methods;
     PlanWithout one{spared, made.feasible, JobsOf(made), made.loss_node_seconds, made.cost_node_seconds};
     std::sort(one.jobs.begin(), one.jobs.end());

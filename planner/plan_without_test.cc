@@ -21,7 +21,8 @@ JobView Killed(int id, const std::vector<int>& nodes, Duration since_image) {
 
 std::vector<PlanWithout> PlansWithoutFor(const Snapshot& snapshot, const Request& request,
                                          size_t most = kMostSpared) {
-  return PlansWithout(MakePlan(snapshot, request, NoMargin()), snapshot, request, NoMargin(), most);
+  const auto make = [&](const Snapshot& seen) { return MakePlan(seen, request, NoMargin()); };
+  return PlansWithout(make(snapshot), snapshot, make, most);
 }
 
 TEST(PlanWithoutTest, SparingTheVictimTakesTheNextCheapestJob) {

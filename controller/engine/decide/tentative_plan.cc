@@ -72,6 +72,13 @@ std::vector<Plan> WithinAllowances(const PlanningTask& task, Snapshot snapshot, 
   }
 }
 
+Plan MakeAlone(const PlanningTask& task, const Snapshot& snapshot, const Request& request) {
+  const auto make = [&](const Snapshot& seen) -> std::vector<Plan> {
+    return {MakePlan(seen, request, task.policy)};
+  };
+  return std::move(WithinAllowances(task, snapshot, make).front());
+}
+
 bool LeavesMargin(Time start, const Request& request, const Policy& policy) {
   return std::max(start, request.not_before) <= request.start_by - policy.margin;
 }
@@ -94,9 +101,7 @@ std::vector<Plan> MakePlans(const PlanningTask& task) {
     });
     if (plans.front().feasible) return plans;
   }
-  return WithinAllowances(task, task.alone, [&](const Snapshot& snapshot) -> std::vector<Plan> {
-    return {MakePlan(snapshot, task.requests.front(), task.policy)};
-  });
+  return {MakeAlone(task, task.alone, task.requests.front())};
 }
 
 std::vector<Plan> MakeFirstPlans(const PlanningTask& task) {
@@ -117,9 +122,7 @@ std::vector<Plan> MakeFirstPlans(const PlanningTask& task) {
 Plan MakeLatePlan(const PlanningTask& task, const Plan& refused) {
   Request request = task.requests.front();
   request.start_by = *refused.earliest;
-  Plan plan = WithinAllowances(task, task.alone, [&](const Snapshot& snapshot) -> std::vector<Plan> {
-                return {MakePlan(snapshot, request, task.policy)};
-              }).front();
+  Plan plan = MakeAlone(task, task.alone, request);
   plan.refusal = absl::StrCat("late: ", refused.refusal);
   return plan;
 }
@@ -133,7 +136,9 @@ std::vector<Plan> MakePlansAtLeastLate(const PlanningTask& task) {
 
 std::vector<PlanWithout> PlansWithout(const PlanningTask& task, const std::vector<Plan>& plans) {
   if (plans.size() != 1 || !plans.front().refusal.empty()) return {};
-  return PlansWithout(plans.front(), task.alone, task.requests.front(), task.policy);
+  return PlansWithout(plans.front(), task.alone, [&](const Snapshot& snapshot) {
+    return MakeAlone(task, snapshot, task.requests.front());
+  });
 }
 
 TentativePlan PlanTentatively(SharedTask shared, std::vector<Plan> plans) {

@@ -89,6 +89,15 @@ TEST_F(TrialTest, IsInTimeAsLongAsItsPlanIsWithTheTimeThatPassedSince) {
   EXPECT_FALSE(IsInTime(trial_, request, NoMargin(), latest + milliseconds(1)));
 }
 
+TEST_F(TrialTest, WhatElseCouldBeDoneTakesNoMoreOfAnAllowanceEither) {
+  task_.requests = {MakeRequest(2)};
+  task_.alone = MakeSnapshot(3, {MakeJob(1, {0}, {Method::kSuspend}), MakeJob(2, {1}, {Method::kSuspend}),
+                                 MakeJob(3, {2}, {Method::kKill})});
+  for (const JobId job : {JobId(1), JobId(2)}) task_.allowances[job] = {{"the disruption budget b", 1, 1}};
+  for (const PlanWithout& without : PlansWithout(task_, MakePlans(task_)))
+    EXPECT_EQ(without.feasible, without.spared != JobId(3)) << without.spared.value();
+}
+
 TEST_F(TrialTest, SaysWhatElseCouldBeDone) {
   task_.alone.jobs[1].methods = {Method::kKill};
   const auto without = PlansWithout(task_, MakeFirstPlans(task_));

@@ -55,7 +55,7 @@ class Queue(ClusterCase):
 
     def test_several_jobs_are_killed_at_once(self):
         jobs = [self.sleeper(), self.sleeper(), self.sleeper()]
-        self.assertIn("waits for 1 node with 1 slot; 0 are free", self.waits_for(jobs[2]))
+        self.assertIn("waits for 1 node with 1 slot; none is free", self.waits_for(jobs[2]))
         self.cluster.ctl("kill", *jobs)
         self.assertEqual({self.cluster.state(job) for job in jobs}, {"cancelled"})
 

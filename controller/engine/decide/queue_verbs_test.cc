@@ -256,7 +256,7 @@ TEST_F(UpdateTest, ThePriorityIsThePlaceInTheQueue) {
   ASSERT_TRUE(engine_->Kill(kAda, running).ok());
   Settle();
   EXPECT_EQ(State(second), JobState::kRunning);
-  EXPECT_EQ(Why(first), "waits for 1 node with 4 slots; 0 are free");
+  EXPECT_EQ(Why(first), "waits for 1 node with 4 slots; none is free");
 }
 
 TEST_F(UpdateTest, UsersLowerItOperatorsSetIt) {

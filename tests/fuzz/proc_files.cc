@@ -24,7 +24,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   WhyNotDumpableLink(text, true);
   WhyNotDumpableProcFile(text);
   WhyNotDumpableMaps(text);
-  WhyNotDumpableEventfd(text);
+  for (const CriuKind criu : {CriuKind::kAny, CriuKind::kOurs}) {
+    WhyNotDumpableEventfd(text, criu);
+    WhyNotDumpablePersonality(text, criu);
+  }
+  WhyNotDumpableShell(1, text, text);
   WhyNotDumpablePipe(text);
   WhyNotDumpableTimer(text);
   PosixTimerThatRunsOn(text);

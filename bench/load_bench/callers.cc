@@ -170,7 +170,8 @@ void Callers::ShowOne() {
 }
 
 void Callers::Explain() {
-  v1::JobRef request;
+  v1::ExplainRequest request;
+  request.set_compare(true);  // as sidingctl does
   request.set_id(newest_request_ != 0 ? newest_request_.load() : newest_[AnyUser()].load());
   Call("explain", 0, &Rpc::Explain, std::move(request),
        [](const grpc::Status&, const v1::ExplainResponse&) {});

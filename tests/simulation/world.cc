@@ -144,7 +144,7 @@ void World::ResumeFrozen() {
     if (job->state != JobState::kParked) continue;
     const bool lacks_image = ResumptionOf(recorded, *job) == Resumption::kCheckpoint &&
                              LacksImage(recorded.checkpoints.at(job->checkpoints.back()));
-    if (lacks_image && job->checkpoints.size() > 1)
+    if (lacks_image && UsableImages(recorded, *job).size() > 1)
       missing.push_back(job->checkpoints.back());
     else if (lacks_image || ResumptionOf(recorded, *job) == Resumption::kBeginning)
       stuck.push_back(id);

@@ -184,7 +184,7 @@ absl::Status Engine::Restart(const Caller& caller, JobId id, bool running) {
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Restart(*job, caller.user, running));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Restart(caller, *job, running));
   return impl_->Advance();
 }
 

@@ -95,7 +95,7 @@ struct Deciders {
         walltime(c, admission),
         rescue(c, planning, checkpoints),
         node_loss(c),
-        verbs(c, recovery, checkpoints),
+        verbs(c, recovery, checkpoints, admission),
         waits(c, recovery, planning, batch) {}
 
   Recovery recovery;

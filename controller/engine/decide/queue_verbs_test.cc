@@ -256,7 +256,7 @@ TEST_F(UpdateTest, ThePriorityIsThePlaceInTheQueue) {
   ASSERT_TRUE(engine_->Kill(kAda, running).ok());
   Settle();
   EXPECT_EQ(State(second), JobState::kRunning);
-  EXPECT_EQ(Why(first), "waits for 1 node with 4 slots; 0 are free");
+  EXPECT_EQ(Why(first), "waits for 1 node with 4 slots; none is free");
 }
 
 TEST_F(UpdateTest, UsersLowerItOperatorsSetIt) {
@@ -324,6 +324,19 @@ TEST_F(UpdateTest, ARequestThatWaitsGetsMoreFromOperatorsOnly) {
   EXPECT_THAT(Message(Walltime(express, 120s)), HasSubstr("give more to a job that has a deadline"));
   EXPECT_TRUE(Walltime(express, 30s).ok());
   EXPECT_EQ(Job(express).spec.hold, 30s);
+  EXPECT_TRUE(Walltime(express, 120s, kRoot).ok());
+}
+
+// Without a walltime it counts as the policy expects it to.
+TEST_F(UpdateTest, ARequestWithoutAWalltimeGetsNoMoreThanItIsReckonedWith) {
+  policy_.expected_hold = 60s;
+  engine_->SetPolicy(policy_);
+  AddNodes({"a"});
+  const JobId express = Submit(OnDemand(1));
+  Settle();
+  EXPECT_THAT(Message(Walltime(express, 120s)), HasSubstr("walltime: expected at most 1m00s"));
+  EXPECT_TRUE(Walltime(express, 50s).ok());
+  EXPECT_THAT(Message(Walltime(express, 0s)), HasSubstr("walltime: expected at most 50.0s"));
   EXPECT_TRUE(Walltime(express, 120s, kRoot).ok());
 }
 
@@ -407,6 +420,19 @@ TEST_F(RestartRunningTest, NotFromItsImage) {
   EXPECT_EQ(State(job), JobState::kRunning);
   EXPECT_EQ(Launches(), 2);
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 0);
+}
+
+// It would have its nodes for its whole walltime again, which is more than was reckoned with.
+TEST_F(RestartRunningTest, ARequestByOperatorsOnly) {
+  AddNodes({"a"});
+  const JobId express = Submit(OnDemand(1));
+  Settle();
+  const absl::Status refused = Restart(express);
+  EXPECT_TRUE(absl::IsPermissionDenied(refused));
+  EXPECT_THAT(Message(refused), HasSubstr("job 1 has a deadline, and would have its whole walltime again"));
+  EXPECT_TRUE(Restart(express, kRoot).ok());
+  Settle();
+  EXPECT_EQ(Launches(), 2);
 }
 
 TEST_F(RestartRunningTest, ASuspendedOneToo) {

@@ -300,7 +300,8 @@ std::string WithoutText(const v1::Plan& plan, const v1::PlanWithout& without) {
   std::string out = absl::StrCat("  if job ", without.job(), " stayed: ");
   if (!without.feasible()) return absl::StrCat(out, "not in time\n");
   if (without.jobs().empty()) {
-    absl::StrAppend(&out, "nobody would go");
+    // Of other users' jobs the controller does not say which.
+    absl::StrAppend(&out, without.loss_node_seconds() > 0 ? "jobs of others would go" : "nobody would go");
   } else {
     absl::StrAppend(&out, without.jobs_size() == 1 ? "job " : "jobs ", absl::StrJoin(without.jobs(), ", "),
                     " would go");

@@ -16,11 +16,16 @@ std::string Beginning(const std::string& text, size_t most) {
   return text.substr(0, most);
 }
 
-// With a zero behind each word, as execve(2) counts. What is cut ends with kCut, which is counted as well.
+// With a zero behind each word, as execve(2) counts, and no more than kKeptWords, as each takes more than its
+// bytes. What is cut ends with kCut, which is counted as well.
 std::vector<std::string> BeginningOf(const std::vector<std::string>& command) {
   std::vector<std::string> kept;
   size_t left = kKeptCommand;
   for (const std::string& word : command) {
+    if (kept.size() == kKeptWords - 1 && &word != &command.back()) {
+      kept.push_back(kCut);
+      break;
+    }
     if (word.size() + 1 + sizeof kCut > left) {
       const bool is_last = &word == &command.back() && word.size() + 1 <= left;
       kept.push_back(is_last ? word : Beginning(word, left - sizeof kCut) + kCut);

@@ -156,9 +156,10 @@ struct JobChange {
 // What a job runs is needed no more once it is over, and its user may have written megabytes. What accounting
 // and explanations need stays. Not for the record of a cluster manager's job, which may be started again.
 void DropContents(JobSpec& spec);
-// The same, but for the command: its first kKeptCommand bytes stay, for those who look at the job later. Done
-// twice it is as done once.
+// The same, but for the command: its first kKeptCommand bytes, of kKeptWords words, stay, for those who look
+// at the job later. Done twice it is as done once.
 void DropAllButCommand(JobSpec& spec);
 inline constexpr size_t kKeptCommand = 1000;
+inline constexpr size_t kKeptWords = 64;
 
 }  // namespace siding

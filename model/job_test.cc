@@ -22,6 +22,13 @@ TEST(DropAllButCommand, AShortCommandStaysAsItIs) {
   EXPECT_THAT(Kept({"./heat", "-n", ""}), ElementsAre("./heat", "-n", ""));
 }
 
+TEST(DropAllButCommand, OfManyWordsTheFirst) {
+  EXPECT_EQ(Kept(std::vector<std::string>(kKeptWords, "x")), std::vector<std::string>(kKeptWords, "x"));
+  std::vector<std::string> first(kKeptWords - 1, "x");
+  first.push_back("...");
+  EXPECT_EQ(Kept(std::vector<std::string>(kKeptWords + 1, "x")), first);
+}
+
 TEST(DropAllButCommand, OfALongOneTheBeginning) {
   EXPECT_THAT(Kept({"sh", "-c", std::string(5000, 'x'), "y"}),
               ElementsAre("sh", "-c", std::string(kKeptCommand - 3 - 3 - 1 - 3, 'x') + "..."));
@@ -34,9 +41,10 @@ TEST(DropAllButCommand, OneThatJustFitsIsNotCut) {
 }
 
 TEST(DropAllButCommand, ManyWordsAreCutAsWell) {
-  const std::vector<std::string> kept = Kept(std::vector<std::string>(20000, "word"));
-  EXPECT_EQ(kept.size(), 200U);
-  EXPECT_EQ(kept.back(), "w...");
+  const std::vector<std::string> kept =
+      Kept(std::vector<std::string>(20000, "a word that is somewhat longer than most"));
+  EXPECT_EQ(kept.size(), 25U);
+  EXPECT_EQ(kept.back(), "a word that ...");
 }
 
 TEST(DropAllButCommand, NoCharacterIsCutInTwo) {

@@ -156,14 +156,14 @@ class PlanCallsTest : public QueryCallsTest {
     status_ = stub_->PlanRequest(&context, request_, &plan);
     return plan;
   }
-  v1::Plan Explained(int64_t job, bool compare) {
+  v1::ExplainResponse Explained(int64_t job, bool compare) {
     grpc::ClientContext context;
     v1::ExplainRequest request;
     request.set_id(job);
     request.set_compare(compare);
     v1::ExplainResponse response;
     status_ = stub_->Explain(&context, request, &response);
-    return response.plans_size() == 1 ? response.plans(0) : v1::Plan();
+    return response;
   }
 
   int64_t first_ = 0;
@@ -184,11 +184,26 @@ TEST_F(PlanCallsTest, AnExplanationLikewise) {
   v1::SubmitResponse submitted;
   const grpc::Status status = stub_->Submit(&context, request_, &submitted);
   ASSERT_TRUE(status.ok()) << status.error_message();
-  EXPECT_THAT(Explained(submitted.id(), false).without(), IsEmpty());
-  const v1::Plan plan = Explained(submitted.id(), true);
+  EXPECT_THAT(Explained(submitted.id(), false).plans(0).without(), IsEmpty());
+  const v1::Plan plan = Explained(submitted.id(), true).plans(0);
   EXPECT_TRUE(status_.ok()) << status_.error_message();
   ASSERT_EQ(plan.without_size(), 1);
   EXPECT_TRUE(plan.without(0).next_best());
+}
+
+// Each comparison takes many plans.
+TEST_F(PlanCallsTest, AnExplanationComparesTheNewestPlanAlone) {
+  grpc::ClientContext context;
+  v1::SubmitResponse submitted;
+  const grpc::Status status = stub_->Submit(&context, request_, &submitted);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  const NodeId node(submitted.plan().nodes(0));
+  ASSERT_TRUE(engine_.Cordon(Caller{0, "root", true}, node, true).ok());
+  Settle();
+  const v1::ExplainResponse explained = Explained(submitted.id(), true);
+  ASSERT_EQ(explained.plans_size(), 2);
+  EXPECT_THAT(explained.plans(0).without(), IsEmpty());
+  EXPECT_EQ(explained.plans(1).without_size(), 1);
 }
 
 }  // namespace

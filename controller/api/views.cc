@@ -1,5 +1,6 @@
 #include "controller/api/views.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -230,6 +231,12 @@ v1::Plan ShowPlan(const ClusterState& state, const Plan& plan, const MaySeeJob& 
     kept.set_job(keep.job.value());
     kept.set_job_name(job->spec.name);
     kept.set_reason(keep.reason);
+  }
+  for (v1::PlanWithout& without : *view.mutable_without()) {
+    auto& jobs = *without.mutable_jobs();
+    jobs.erase(std::remove_if(jobs.begin(), jobs.end(),
+                              [&](int64_t id) { return SeenJob(state, may_see, JobId(id)) == nullptr; }),
+               jobs.end());
   }
   auto request = state.jobs.find(plan.request);
   if (request != state.jobs.end()) view.set_start_by_us(ToMicros(request->second.spec.start_by));

@@ -127,5 +127,15 @@ TEST_F(NodesTest, ALostNodeIsShownByAControllerThatHasNeverHeardOfIt) {
   EXPECT_EQ(ShowNodes(state_).nodes(1).state(), "lost");
 }
 
+TEST_F(NodesTest, WhatWouldBeDoneElseNamesNobodyWhoMayNotBeSeen) {
+  Plan plan;
+  plan.without = {{.spared = JobId(9), .feasible = true, .jobs = {JobId(1), JobId(2)}}};
+  const auto shown = [&](bool may_see) {
+    return ShowPlan(state_, plan, [&](const JobRecord&) { return may_see; }).without(0);
+  };
+  EXPECT_THAT(shown(true).jobs(), ElementsAre(1)) << "the other is not there any more";
+  EXPECT_THAT(shown(false).jobs(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace siding

@@ -26,7 +26,7 @@ absl::StatusOr<TentativePlan> Engine::Impl::MakeTentativePlan(const JobSpec& spe
 }
 
 std::vector<PlanWithout> Engine::Impl::PlansWithout(JobId request, size_t number) {
-  MutexLock one_at_a_time(dry_running_);
+  MutexLock one_at_a_time(comparing_);
   MutexLock lock(mutex_);
   const auto basis = decide_.requests.bases().Find(request, number);
   lock.Unlock();
@@ -95,7 +95,7 @@ absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec, bool com
   Plan& plan = tentative.plans.front();
   if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, tentative.made);
   if (compare) {
-    MutexLock one_at_a_time(impl_->dry_running_);
+    MutexLock one_at_a_time(impl_->comparing_);
     plan.without = siding::PlansWithout(*tentative.task, tentative.plans);
   }
   return std::move(plan);
@@ -184,7 +184,7 @@ absl::Status Engine::Restart(const Caller& caller, JobId id, bool running) {
   SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
   SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
   SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Restart(*job, caller.user, running));
+  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Restart(caller, *job, running));
   return impl_->Advance();
 }
 

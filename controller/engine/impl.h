@@ -95,7 +95,7 @@ struct Deciders {
         walltime(c, admission),
         rescue(c, planning, checkpoints),
         node_loss(c),
-        verbs(c, recovery, checkpoints),
+        verbs(c, recovery, checkpoints, admission),
         waits(c, recovery, planning, batch) {}
 
   Recovery recovery;
@@ -189,6 +189,7 @@ class Engine::Impl {
   void SendOut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailAsTooLong(const NodeId& node, const v1::ToAgent& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Schedule() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BuildDesired() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool StepIsDue(Time since, Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtEverything() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(JobId job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -200,6 +201,8 @@ class Engine::Impl {
 
   mutable Mutex mutex_;
   Mutex dry_running_;  // one at a time, for each takes a whole core; taken before mutex_
+  // Likewise. A comparison makes many plans, and no submission waits for it; never taken with dry_running_.
+  Mutex comparing_;
 
   Platform& platform_ ABSL_GUARDED_BY(mutex_);
   EngineState state_ ABSL_GUARDED_BY(mutex_);

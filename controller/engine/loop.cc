@@ -55,6 +55,8 @@ absl::Status Engine::Impl::Advance() {
       more = !agenda.jobs.empty();
     }
   }
+  // An order does not wait for the look that the throttle has put off, and may be one to make room.
+  if (agenda.schedule && !act_.orders.empty() && !state_.startup.IsCatchingUp(clock_.Now())) BuildDesired();
   if (!Flush().ok()) return state_.recorder.Ready();
   // Before orders go out: whoever ends a pod must know by then for whom its node is kept.
   if (!state_.startup.IsCatchingUp(clock_.Now()) && std::exchange(agenda.desired, false))
@@ -75,15 +77,18 @@ void Engine::Impl::Schedule() {
   decide_.requests.DumpFrozen();
   decide_.way_backs.BringBack();
   decide_.batch.PlaceWaiting();
-  if (!platform_.manager().empty()) {
-    DesiredState desired = act_.desired.Build();
-    // The first one is told though nothing be in it: what is left of an earlier controller's is taken back
-    // then.
-    const bool is_first = !std::exchange(desired_is_told_, true);
-    state_.agenda.desired |= is_first || desired != desired_;
-    desired_ = std::move(desired);
-  }
+  BuildDesired();
   throttle_.Finished(began, clock_.Now());
+}
+
+void Engine::Impl::BuildDesired() {
+  if (platform_.manager().empty()) return;
+  DesiredState desired = act_.desired.Build();
+  // The first one is told though nothing be in it: what is left of an earlier controller's is taken back
+  // then.
+  const bool is_first = !std::exchange(desired_is_told_, true);
+  state_.agenda.desired |= is_first || desired != desired_;
+  desired_ = std::move(desired);
 }
 
 absl::Status Engine::Impl::Flush() {
@@ -186,6 +191,7 @@ void Engine::Impl::LookAtEverything() {
 // What is kept about the job beside its record.
 void Engine::Impl::Forget(JobId job) {
   decide_.watch.Forget(job);
+  decide_.requests.Forget(job);
   decide_.recovery.TryAtOnce(job);
   decide_.quota.Forget(job);
   decide_.checkpoints.Forget(job);

@@ -94,8 +94,10 @@ void Strays::TellOfUnknown(const NodeId& node, const std::map<TaskId, ObservedTa
                                                names, more == 0 ? "" : absl::StrCat(" and ", more, " others"),
                                                ": it is left alone, what it uses is not counted, and nobody "
                                                "continues it; to end it, there: pkill -KILL -P "
-                                               "\"$(pgrep -f '[s]iding-shim .*/tasks/",
-                                               FolderOf(tasks.at(news.front()).report), "')\"")});
+                                               "\"$(pgrep -d, -f '[s]iding-shim .*/tasks/",
+                                               FolderOf(tasks.at(news.front()).report),
+                                               // Not 5.1.10, nor another cluster's, for 5.1.1.
+                                               "([^0-9.]|$)')\"")});
 }
 
 void Strays::EndLeftTasks() {

@@ -18,6 +18,8 @@ class PlanBases {
  public:
   // Jobs and nodes in all of them together: some ten megabytes. The newest is kept whatever it has.
   static constexpr size_t kMostViews = 20'000;
+  // What one takes beside its jobs and nodes, counted like them.
+  static constexpr size_t kOfEach = 64;
   explicit PlanBases(size_t most_views = kMostViews) : most_views_(most_views) {}
 
   // The plan of the task's first request, of which the request has `number` older ones.
@@ -26,14 +28,18 @@ class PlanBases {
     while (newest_.size() > 1 && Views() > most_views_) newest_.pop_front();
   }
 
+  void Forget(JobId request) {
+    std::erase_if(newest_, [&](const Kept& kept) { return kept.request == request; });
+  }
+
   struct Basis {
     Plan plan;
     SharedTask task;
   };
   std::optional<Basis> Find(JobId request, size_t number) const {
-    const auto kept = std::find_if(newest_.begin(), newest_.end(),
+    const auto kept = std::find_if(newest_.rbegin(), newest_.rend(),
                                    [&](const Kept& k) { return k.request == request && k.number == number; });
-    return kept == newest_.end() ? std::nullopt : std::optional(kept->basis);
+    return kept == newest_.rend() ? std::nullopt : std::optional(kept->basis);
   }
 
  private:
@@ -47,7 +53,7 @@ class PlanBases {
     size_t sum = 0;
     for (const Kept& kept : newest_) {
       const Snapshot& snapshot = kept.basis.task->alone;
-      sum += snapshot.jobs.size() + snapshot.nodes.size();
+      sum += snapshot.jobs.size() + snapshot.nodes.size() + kOfEach;
     }
     return sum;
   }

@@ -327,6 +327,19 @@ TEST_F(UpdateTest, ARequestThatWaitsGetsMoreFromOperatorsOnly) {
   EXPECT_TRUE(Walltime(express, 120s, kRoot).ok());
 }
 
+// Without a walltime it counts as the policy expects it to.
+TEST_F(UpdateTest, ARequestWithoutAWalltimeGetsNoMoreThanItIsReckonedWith) {
+  policy_.expected_hold = 60s;
+  engine_->SetPolicy(policy_);
+  AddNodes({"a"});
+  const JobId express = Submit(OnDemand(1));
+  Settle();
+  EXPECT_THAT(Message(Walltime(express, 120s)), HasSubstr("walltime: expected at most 1m00s"));
+  EXPECT_TRUE(Walltime(express, 50s).ok());
+  EXPECT_THAT(Message(Walltime(express, 0s)), HasSubstr("walltime: expected at most 50.0s"));
+  EXPECT_TRUE(Walltime(express, 120s, kRoot).ok());
+}
+
 TEST_F(UpdateTest, BothOrNothing) {
   const JobId job = Running(60s);
   EXPECT_FALSE(engine_->Update(kAda, job, {.priority = -1, .walltime = 120s}).ok());
@@ -407,6 +420,19 @@ TEST_F(RestartRunningTest, NotFromItsImage) {
   EXPECT_EQ(State(job), JobState::kRunning);
   EXPECT_EQ(Launches(), 2);
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kRestore), 0);
+}
+
+// It would have its nodes for its whole walltime again, which is more than was reckoned with.
+TEST_F(RestartRunningTest, ARequestByOperatorsOnly) {
+  AddNodes({"a"});
+  const JobId express = Submit(OnDemand(1));
+  Settle();
+  const absl::Status refused = Restart(express);
+  EXPECT_TRUE(absl::IsPermissionDenied(refused));
+  EXPECT_THAT(Message(refused), HasSubstr("job 1 has a deadline, and would have its whole walltime again"));
+  EXPECT_TRUE(Restart(express, kRoot).ok());
+  Settle();
+  EXPECT_EQ(Launches(), 2);
 }
 
 TEST_F(RestartRunningTest, ASuspendedOneToo) {

@@ -169,6 +169,7 @@ void Requests::WithdrawOrders() {
 // An order to end it for a request that nobody has carried out: its node is away, or its pod could not be
 // evicted so far. If it was carried out unheard of, its end is taken for a loss, and it starts again.
 bool Requests::IsNotEndedYet(const JobRecord& job) const {
+  if (!HasBegun(job)) return false;  // it would count as running, and whether it ever did would not be seen
   if (job.current.request == JobId() || job.current.for_good || job.current.over_limit) return false;
   const std::vector<int> ranks = cluster_.LiveRanks(job);
   if (ranks.empty()) return false;
@@ -176,10 +177,9 @@ bool Requests::IsNotEndedYet(const JobRecord& job) const {
     return std::none_of(ranks.begin(), ranks.end(),
                         [&](int rank) { return cluster_.Seen(job, rank).connected; });
   }
-  const ManagedJob* queued = manager_.QueuedAs(job.id);
-  return queued != nullptr && queued->phase == ManagedPhase::kRunning &&
-         std::all_of(ranks.begin(), ranks.end(),
-                     [&](int rank) { return cluster_.Seen(job, rank).phase() == v1::RUNNING; });
+  return manager_.RunsInQueue(job.id) && std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+           return cluster_.Seen(job, rank).phase() == v1::RUNNING;
+         });
 }
 
 void Requests::Order(const Plan& plan, const PlanStep& step) {

@@ -58,6 +58,7 @@ class Requests {
   void AdoptInstead(const JobRecord& request, std::vector<Plan> plans, SharedTask task);
   // What the newest plans were made of.
   const PlanBases& bases() const { return bases_; }
+  void Forget(JobId request) { bases_.Forget(request); }
   // Orders steps that are due, grants nodes that are free, and notes whom to plan for again. True: something
   // was recorded.
   bool Advance();

@@ -308,6 +308,43 @@ TEST_F(RequestsTest, AVictimThatWasEndedUnheardStartsAgain) {
   EXPECT_EQ(Job(victim).incarnation, 2);
 }
 
+// It was told to leave before it had begun, and its node went.
+TEST_F(RequestsTest, AVictimThatHasNotBegunDoesNotCountAsRunningWhenItsRequestIsOver) {
+  AddNodes({"a"});
+  Settle();
+  const JobId victim = Submit(Batch(1, {Method::kKill}));
+  const JobId express = Submit(OnDemand(1), kBob);
+  ASSERT_EQ(State(victim), JobState::kKilling);
+  cluster_.LoseQueue();
+  cluster_.Disconnect("a");
+  ASSERT_TRUE(engine_->Kill(kBob, express).ok());
+  Settle();
+  EXPECT_NE(State(victim), JobState::kRunning);
+  cluster_.Connect("a");
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_TRUE(Job(victim).first_started);
+}
+
+// Whoever may be killed may be started over, whatever is to be done when its node fails.
+TEST_F(RequestsTest, AVictimThatWasEndedUnheardStartsAgainThoughLossesParkIt) {
+  AddNodes({"a"});
+  JobSpec spec = Batch(1, {Method::kKill});
+  spec.on_node_failure = OnNodeFailure::kPark;
+  const JobId victim = Submit(spec);
+  Settle();
+  const JobId express = Submit(OnDemand(1), kBob);
+  ASSERT_EQ(State(victim), JobState::kKilling);
+  cluster_.Disconnect("a");
+  cluster_.Run();
+  ASSERT_TRUE(engine_->Kill(kBob, express).ok());
+  Settle();
+  cluster_.Connect("a");
+  Settle();
+  EXPECT_EQ(State(victim), JobState::kRunning);
+  EXPECT_EQ(Job(victim).incarnation, 2);
+}
+
 // A gang on two nodes with an image on its nodes' own disks.
 class VerificationTest : public RequestsTest {
  protected:

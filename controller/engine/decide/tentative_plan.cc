@@ -23,53 +23,66 @@ Snapshot SeenTogether(const PlanningTask& task) {
   return snapshot;
 }
 
-// What the plans take more of than is left, with the jobs that take it; nothing: there is none.
+// An allowance of which the plans take more than is left.
 struct Excess {
   std::string name;
   int left = 0;
-  JobId dearest;  // of those
+  std::set<JobId> taken;  // of those that the plans take, the cheapest for which there is enough
 };
-std::optional<Excess> ExcessOf(const std::vector<Plan>& plans, const Snapshot& snapshot,
-                               const PlanningTask& task) {
-  std::map<std::string, int> taken;
-  std::map<std::string, std::pair<double, JobId>> dearest;
-  const auto each = [&](JobId job, const auto& visit) {
-    if (const auto its = task.allowances.find(job); its != task.allowances.end())
-      std::for_each(its->second.begin(), its->second.end(), visit);
-  };
-  for (const JobView& job : snapshot.jobs) {
-    if (job.releasing_at) each(job.id, [&](const Allowance& one) { taken[one.name] += one.takes; });
-  }
-  std::optional<Excess> excess;
-  for (const Plan& plan : plans) {
-    for (const PlanStep& step : plan.steps) {
-      if (step.early) continue;
-      each(step.job, [&](const Allowance& one) {
-        taken[one.name] += one.takes;
-        auto& most = dearest[one.name];
-        most = std::max(most, std::pair(step.loss_node_seconds, step.job));
-        if (taken[one.name] > one.left) excess = {one.name, one.left, {}};
-      });
-    }
-  }
-  if (excess) excess->dearest = dearest[excess->name].second;
-  return excess;
+
+// What the job takes of the allowance.
+int TakesOf(const PlanningTask& task, JobId job, const std::string& name) {
+  const auto its = task.allowances.find(job);
+  if (its == task.allowances.end()) return 0;
+  int takes = 0;
+  for (const Allowance& one : its->second) takes += one.name == name ? one.takes : 0;
+  return takes;
 }
 
-// Whoever would take too much of an allowance stays, first the one whose leaving costs most; what is left is
-// planned again. So a plan takes no more than there is, and need not be the best of those that do not.
-template <class Make>
-std::vector<Plan> WithinAllowances(const PlanningTask& task, Snapshot snapshot, const Make& make) {
-  for (;;) {
-    std::vector<Plan> plans = make(snapshot);
-    const std::optional<Excess> excess = ExcessOf(plans, snapshot, task);
-    if (!excess) return plans;
-    for (JobView& job : snapshot.jobs) {
-      if (job.id != excess->dearest) continue;
-      job.methods = {};
-      job.methods_note = absl::StrCat(excess->name, " lets ", excess->left, " go, and others are taken");
+// The losses of the jobs that leave by the plans, the cheapest first.
+std::vector<std::pair<double, JobId>> LeavingBy(const std::vector<Plan>& plans) {
+  std::vector<std::pair<double, JobId>> leaving;
+  for (const Plan& plan : plans) {
+    for (const PlanStep& step : plan.steps) {
+      if (!step.early) leaving.push_back({step.loss_node_seconds, step.job});
     }
   }
+  std::sort(leaving.begin(), leaving.end());
+  return leaving;
+}
+
+std::optional<Excess> ExcessOf(const std::vector<Plan>& plans, const Snapshot& snapshot,
+                               const PlanningTask& task) {
+  const auto leaving = LeavingBy(plans);
+  std::map<std::string, int> left;
+  for (const auto& [loss, job] : leaving) {
+    const auto its = task.allowances.find(job);
+    if (its == task.allowances.end()) continue;
+    for (const Allowance& one : its->second) {
+      const auto [known, is_new] = left.emplace(one.name, one.left);
+      known->second = std::min(known->second, one.left);
+    }
+  }
+  for (const auto& [name, in_all] : left) {
+    Excess excess{name, in_all, {}};
+    int rest = in_all;
+    for (const JobView& job : snapshot.jobs) {
+      if (job.releasing_at) rest -= TakesOf(task, job.id, name);
+    }
+    bool exceeds = false;
+    for (const auto& [loss, job] : leaving) {
+      const int takes = TakesOf(task, job, name);
+      if (takes <= 0 || excess.taken.contains(job)) continue;
+      if (takes > rest) {
+        exceeds = true;
+        continue;
+      }
+      rest -= takes;
+      excess.taken.insert(job);
+    }
+    if (exceeds) return excess;
+  }
+  return std::nullopt;
 }
 
 Plan MakeAlone(const PlanningTask& task, const Snapshot& snapshot, const Request& request) {
@@ -91,6 +104,20 @@ constexpr int kSlackPart = 50;
 Time WithSlack(Time earliest, Time now) {
   const Time later = earliest + std::max(kSlack, (earliest - now) / kSlackPart);
   return std::chrono::ceil<std::chrono::seconds>(later);
+}
+
+std::vector<Plan> WithinAllowances(const PlanningTask& task, Snapshot snapshot,
+                                   absl::FunctionRef<std::vector<Plan>(const Snapshot&)> make) {
+  for (;;) {
+    std::vector<Plan> plans = make(snapshot);
+    const std::optional<Excess> excess = ExcessOf(plans, snapshot, task);
+    if (!excess) return plans;
+    for (JobView& job : snapshot.jobs) {
+      if (excess->taken.contains(job.id) || TakesOf(task, job.id, excess->name) <= 0) continue;
+      job.methods = {};
+      job.methods_note = absl::StrCat(excess->name, " lets ", excess->left, " go, and others are taken");
+    }
+  }
 }
 
 // If planning them together fails, the first is planned with what the others leave.

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "controller/engine/state/cluster_state.h"
 #include "controller/platform/manager.h"
 #include "model/plan.h"
@@ -30,6 +31,12 @@ struct PlanningTask {
 using SharedTask = std::shared_ptr<const PlanningTask>;
 // The plan of the first request comes first; plans of others follow if theirs change with it. Pure.
 std::vector<Plan> MakePlans(const PlanningTask& task);
+// The plans that `make` makes of the snapshot, or of one in which some stay: they take no more of an
+// allowance than there is. Where they would, those that take of it stay but for the cheapest for which there
+// is enough left; the rest is planned again. So there is one plan more for each allowance at most, and the
+// last need not be the best of those that take no more. Pure if `make` is.
+std::vector<Plan> WithinAllowances(const PlanningTask& task, Snapshot snapshot,
+                                   absl::FunctionRef<std::vector<Plan>(const Snapshot&)> make);
 // For a request that is not admitted yet. Also refused if its start is nearer to its deadline than the
 // policy's margin, which covers what the plan does not include, such as the start itself. An admitted request
 // may use the margin up. Pure.

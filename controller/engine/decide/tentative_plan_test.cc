@@ -1,6 +1,9 @@
 #include "controller/engine/decide/tentative_plan.h"
 
+#include <algorithm>
+
 #include "gtest/gtest.h"
+#include "planner/planner.h"
 #include "planner/small_cluster.h"
 
 namespace siding::test {
@@ -69,6 +72,27 @@ TEST_F(TrialTest, NoMoreIsTakenThanAnAllowanceThatJobsShare) {
   const Plan refused = MakePlans(task_).front();
   EXPECT_FALSE(refused.feasible);
 }
+// The engine's lock may be held meanwhile.
+TEST_F(TrialTest, AnAllowanceOfManyTakesTwoPlans) {
+  std::vector<JobView> jobs;
+  for (int i = 0; i < 12; ++i) {
+    jobs.push_back(MakeJob(i + 1, {i}, {i < 8 ? Method::kSuspend : Method::kKill}));
+    if (i < 8) task_.allowances[JobId(i + 1)] = {{"the disruption budget b", 1, 2}};
+  }
+  task_.requests = {MakeRequest(6)};
+  task_.alone = MakeSnapshot(12, std::move(jobs));
+  int plans = 0;
+  const std::vector<Plan> made = WithinAllowances(task_, task_.alone, [&](const Snapshot& snapshot) {
+    ++plans;
+    return std::vector{MakePlan(snapshot, task_.requests.front(), task_.policy)};
+  });
+  EXPECT_EQ(plans, 2);
+  EXPECT_TRUE(made.front().feasible) << made.front().refusal;
+  EXPECT_EQ(std::count_if(made.front().steps.begin(), made.front().steps.end(),
+                          [](const PlanStep& step) { return step.job <= JobId(8); }),
+            2);
+}
+
 // One that is about to leave has taken its part already.
 TEST_F(TrialTest, WhatIsLeavingCountsAsTaken) {
   task_.requests = {MakeRequest(1)};

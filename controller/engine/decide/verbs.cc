@@ -165,24 +165,24 @@ absl::Status Verbs::Migrate(const JobRecord& job, std::vector<NodeId> nodes) {
   return absl::OkStatus();
 }
 
-absl::Status Verbs::Restart(const JobRecord& job, const std::string& by, bool running) {
+absl::Status Verbs::Restart(const Caller& caller, const JobRecord& job, bool running) {
   if (!OwnershipOf(job.spec).siding_ends || (running && !OwnershipOf(job.spec).siding_starts)) {
     return ItsManagerDoes(job, absl::StrCat("scontrol requeue ", job.id.value()),
                           "delete its pod, and its owner makes another one");
   }
   if (job.state == JobState::kPending) return NotInState(job, "it starts from the beginning by itself");
-  if (running && job.state != JobState::kParked) return EndToRestart(job, by);
+  if (running && job.state != JobState::kParked) return EndToRestart(caller, job);
   if (job.state != JobState::kParked) {
     return NotInState(job,
                       "only a parked job can be started from the beginning; --running is for one that runs "
                       "or is suspended");
   }
   recovery_.TryAtOnce(job.id);
-  recovery_.StartOver(job, absl::StrCat("asked for by ", by));
+  recovery_.StartOver(job, absl::StrCat("asked for by ", caller.user));
   return absl::OkStatus();
 }
 
-absl::Status Verbs::EndToRestart(const JobRecord& job, const std::string& by) {
+absl::Status Verbs::EndToRestart(const Caller& caller, const JobRecord& job) {
   if (job.state == JobState::kKilling && job.current.from_beginning) return absl::OkStatus();
   if (job.state != JobState::kRunning && job.state != JobState::kSuspended)
     return NotInState(job, "only a running, suspended or parked job can be started from the beginning");
@@ -191,10 +191,17 @@ absl::Status Verbs::EndToRestart(const JobRecord& job, const std::string& by) {
                       "it does not allow that (kill in --preemptible, or --on-node-failure=requeue); vacate "
                       "parks it with its work saved, and restart then starts it from the beginning");
   }
+  // What its user has left of a day's node-hours, and what others were promised, was reckoned with it once.
+  if (IsRequest(job) && !caller.is_operator) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("job ", job.id.value(),
+                     " has a deadline, and would have its whole walltime again: only operators start it from "
+                     "the beginning while it runs"));
+  }
   JobMoved move;
   move.event = JobEvent::kOrderKill;
   move.from_beginning = true;
-  move.reason = absl::StrCat("asked for by ", by);
+  move.reason = absl::StrCat("asked for by ", caller.user);
   recorder_.Move(job, std::move(move));
   return absl::OkStatus();
 }
@@ -265,7 +272,8 @@ absl::Status Verbs::MayRaisePriority(const Caller& caller, const JobRecord& job,
 // node-hours.
 absl::Status Verbs::MayChangeWalltime(const Caller& caller, const JobRecord& job, Duration walltime) const {
   if (job.preemptible_since) return NotInState(job, "its walltime is over, and it runs on as preemptible");
-  const Duration limit = job.spec.walltime;
+  // Without a walltime it may run on, but is reckoned as the policy expects it.
+  const Duration limit = IsRequest(job) ? admission_.HoldOf(job.spec) : job.spec.walltime;
   const bool is_longer = limit > Duration(0) && (walltime == Duration(0) || walltime > limit);
   const bool may_be_longer = job.state == JobState::kPending && !IsRequest(job);
   if (!is_longer || may_be_longer || caller.is_operator) return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "controller/engine/decide/admission.h"
 #include "controller/engine/decide/checkpoints.h"
 #include "controller/engine/decide/recovery.h"
 #include "controller/engine/engine.h"
@@ -16,7 +17,7 @@ namespace siding {
 
 class Verbs {
  public:
-  Verbs(const Context& c, Recovery& recovery, Checkpoints& checkpoints)
+  Verbs(const Context& c, Recovery& recovery, Checkpoints& checkpoints, const Admission& admission)
       : state_(c.state),
         policy_(c.policy),
         platform_(c.platform),
@@ -26,7 +27,8 @@ class Verbs {
         recorder_(c.recorder),
         limited_log_(c.limited_log),
         recovery_(recovery),
-        checkpoints_(checkpoints) {}
+        checkpoints_(checkpoints),
+        admission_(admission) {}
 
   // Whether the caller may see the job's existence, owner and state.
   bool MaySee(const Caller& caller, const JobRecord& job) const;
@@ -43,7 +45,7 @@ class Verbs {
   absl::Status Vacate(const JobRecord& job, Tier tier);
   absl::Status Migrate(const JobRecord& job, std::vector<NodeId> nodes);
   // From the beginning. `running`: also one that runs or is suspended.
-  absl::Status Restart(const JobRecord& job, const std::string& by, bool running);
+  absl::Status Restart(const Caller& caller, const JobRecord& job, bool running);
   // A job that waits, or is on its way off its nodes, gets none until it is released.
   absl::Status Hold(const Caller& caller, const JobRecord& job);
   absl::Status Release(const Caller& caller, const JobRecord& job);
@@ -54,7 +56,7 @@ class Verbs {
 
  private:
   absl::Status TryAgain(const JobRecord& job);
-  absl::Status EndToRestart(const JobRecord& job, const std::string& by);
+  absl::Status EndToRestart(const Caller& caller, const JobRecord& job);
   absl::Status MayRaisePriority(const Caller& caller, const JobRecord& job, int priority) const;
   absl::Status MayChangeWalltime(const Caller& caller, const JobRecord& job, Duration walltime) const;
   absl::Status MayBeSavedTo(const JobRecord& job, Tier tier) const;
@@ -69,6 +71,7 @@ class Verbs {
   LimitedLog& limited_log_;
   Recovery& recovery_;
   Checkpoints& checkpoints_;
+  const Admission& admission_;
 };
 
 }  // namespace siding

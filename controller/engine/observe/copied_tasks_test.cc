@@ -249,6 +249,8 @@ TEST_F(Unknown, ItIsSaidOnceWithWhatCanBeDone) {
   ASSERT_EQ(said.size(), 1u);
   EXPECT_THAT(said[0], HasSubstr(absl::StrCat("has a task of a job that the journal does not know, ",
                                               job_.value(), ".1.0: it is left alone")));
+  // No other task's number begins like that.
+  EXPECT_THAT(said[0], HasSubstr(absl::StrCat("/tasks/", job_.value(), ".1.0([^0-9.]|$)')\"")));
 }
 
 TEST_F(Unknown, ATaskThatIsFrozenGoesOn) {

@@ -3,6 +3,12 @@
 #include "absl/strings/str_cat.h"
 
 namespace siding {
+namespace {
+
+// Agents that take a node's name from each other may have different certificates.
+constexpr Duration kTellOfExpiryAgain = std::chrono::minutes(1);
+
+}  // namespace
 
 void Expiries::Tell() {
   if (own_) Tell("the controller's", *own_);
@@ -16,13 +22,14 @@ void Expiries::Tell() {
 void Expiries::Tell(const std::string& whose, Time ends) {
   const Time now = clock_.Now();
   const Expiry near = HowNear(ends, now);
-  auto& [which, told] = told_[whose];
-  if (which != ends) {  // it was renewed
-    which = ends;
-    told = Expiry::kFar;
+  Told& told = told_[whose];
+  if (told.ends != ends) {  // it was renewed
+    told.ends = ends;
+    told.near = Expiry::kFar;
   }
-  if (near <= told) return;
-  told = near;
+  if (near <= told.near || now - told.at < kTellOfExpiryAgain) return;
+  told.near = near;
+  told.at = now;
   recorder_.Record(JobId(), Noted{absl::StrCat("certificate, ", whose, ": it ", ExpiryText(ends, now))});
 }
 

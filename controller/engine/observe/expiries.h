@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "common/expiry.h"
 #include "controller/engine/state/context.h"
@@ -31,7 +30,12 @@ class Expiries {
   const Clock& clock_;
   Recorder& recorder_;
   std::optional<Time> own_;
-  std::map<std::string, std::pair<Time, Expiry>> told_;  // by whose it is: which end, and how near it was
+  struct Told {
+    Time ends;
+    Expiry near = Expiry::kFar;
+    Time at;
+  };
+  std::map<std::string, Told> told_;  // by whose it is
 };
 
 }  // namespace siding

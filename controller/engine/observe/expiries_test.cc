@@ -47,5 +47,15 @@ TEST_F(ExpiriesTest, AnAgentsIsSaidAndAgainOnlyWhenTheRenewedOneIsNearItsEnd) {
   EXPECT_EQ(Said().size(), 1u);
 }
 
+// Two agents that take a node's name from each other, each with a certificate of its own.
+TEST_F(ExpiriesTest, OfOneHolderItIsSaidOnceAMinuteAtMost) {
+  AddNodes({"a"});
+  for (int i = 0; i < 4; ++i) AgentSays("a", clock_.Now() + (1 + i % 2) * kDay);
+  EXPECT_EQ(Said().size(), 1u);
+  clock_.Advance(std::chrono::minutes(1));
+  AgentSays("a", clock_.Now() + 3 * kDay);
+  EXPECT_EQ(Said().size(), 2u);
+}
+
 }  // namespace
 }  // namespace siding

@@ -138,6 +138,13 @@ bool JobObserver::ObserveStart(const JobRecord& job) {
   return true;
 }
 
+// By an order to kill it that was withdrawn since. It counts as carried out, and not as a loss.
+bool JobObserver::WasEndedUnheard(const JobRecord& job, const v1::TaskReport& report) const {
+  return OwnershipOf(job.spec).siding_ends && !report.own_end() && job.state == JobState::kRunning &&
+         job.current.event == JobEvent::kOrderKill && !job.current.for_good && MayStartOver(job) &&
+         ResumptionOf(state_, job) == Resumption::kBeginning;
+}
+
 // Ranks that ended by themselves, even if just before they would have been ended. A job has succeeded when
 // all of them exited with 0, and failed when one did not. The other ranks are ended then: they would wait for
 // it for ever.
@@ -146,6 +153,11 @@ bool JobObserver::ObserveExits(const JobRecord& job) {
     const TaskSeen seen = cluster_.Seen(job, rank);
     if (seen.phase() != v1::EXITED) continue;
     if (job.state == JobState::kKilling && !seen.report.own_end()) continue;
+    if (WasEndedUnheard(job, seen.report)) {
+      recovery_.StartOver(job,
+                          absl::StrCat(On(job, rank), " was ended for a request before that was withdrawn"));
+      return true;
+    }
     if (OwnershipOf(job.spec).siding_ends && !seen.report.own_end()) {
       recovery_.FallBack(job,
                          absl::StrCat(On(job, rank), " has been ended by an order that is not recorded"));
@@ -399,6 +411,7 @@ bool JobObserver::ObserveSave(const JobRecord& job) {
 // plan's is given again and again.
 bool JobObserver::ObserveKillRefused(const JobRecord& job) {
   if (job.current.request == JobId() || job.current.for_good || job.current.over_limit) return false;
+  if (!HasBegun(job) || (IsExternallyManaged(job) && !manager_.RunsInQueue(job.id))) return false;
   std::string why;
   for (int rank : cluster_.LiveRanks(job)) {
     const TaskSeen seen = cluster_.Seen(job, rank);

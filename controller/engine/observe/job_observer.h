@@ -44,6 +44,7 @@ class JobObserver {
   bool ObserveReturnedNodes(const JobRecord& job);
   bool ObserveStart(const JobRecord& job);
   bool ObserveExits(const JobRecord& job);
+  bool WasEndedUnheard(const JobRecord& job, const v1::TaskReport& report) const;
   bool ObserveLostTasks(const JobRecord& job);
   bool ObserveGpuState(const JobRecord& job);
   bool ObserveFrozen(const JobRecord& job);

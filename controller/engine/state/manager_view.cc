@@ -16,6 +16,11 @@ const ManagedJob* ManagerView::QueuedAs(JobId id) const {
   return found == state_.queue.jobs.end() ? nullptr : &found->second;
 }
 
+bool ManagerView::RunsInQueue(JobId id) const {
+  const ManagedJob* queued = QueuedAs(id);
+  return queued != nullptr && queued->phase == ManagedPhase::kRunning;
+}
+
 const ManagedJob* ManagerView::ComingBack(const JobRecord& job) const {
   if (!IsExternallyManaged(job) || HoldsNodes(job.state)) return nullptr;
   const ManagedJob* queued = QueuedAs(job.id);

@@ -25,6 +25,8 @@ class ManagerView {
   bool IsHeard() const;
   // Null: it is not in a cluster manager's queue.
   const ManagedJob* QueuedAs(JobId id) const;
+  // By the queue it runs, with all of its tasks.
+  bool RunsInQueue(JobId id) const;
   // What the queue says of a job that the manager has started again and no agent has reported yet; null: it
   // has not.
   const ManagedJob* ComingBack(const JobRecord& job) const;

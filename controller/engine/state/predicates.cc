@@ -108,6 +108,8 @@ bool IsReleasing(const JobRecord& job) {
   return ordered && !job.current.keep_running && !job.in_ram;
 }
 
+bool HasBegun(const JobRecord& job) { return job.running_since != Time{}; }
+
 bool IsArriving(JobState state) { return IsBeginning(state) || state == JobState::kResuming; }
 
 bool WaitsForItsNodes(const JobRecord& job) {

@@ -28,6 +28,8 @@ TaskId IdOf(const v1::TaskReport& report);
 v1::TaskReport WithShortTexts(v1::TaskReport report);
 // On its way off its nodes.
 bool IsReleasing(const JobRecord& job);
+// All its tasks have been seen running since it was started or restored last.
+bool HasBegun(const JobRecord& job);
 // Will be running in a moment, and can be taken off its nodes then.
 bool IsArriving(JobState state);
 // A request that has been planned and not been granted.

@@ -478,8 +478,8 @@ class RoundsOfWatched final : public Rounds {
       MutexLock lock(mutex_);
       steps = StepsTowards(*desired_, table_, clock_.Now());
     }
-    const auto first = std::stable_partition(steps.begin(), steps.end(),
-                                             [](const Step& step) { return !step.only_tells; });
+    const auto first =
+        std::stable_partition(steps.begin(), steps.end(), [](const Step& step) { return !step.only_tells; });
     tell.assign(std::make_move_iterator(first), std::make_move_iterator(steps.end()));
     steps.erase(first, steps.end());
     return steps;

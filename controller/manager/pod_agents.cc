@@ -54,11 +54,11 @@ std::vector<kubernetes::Eviction> PodAgents::Round(const kubernetes::ClusterNow&
   {
     MutexLock lock(mutex_);
     known_ = true;
-    for (const auto& machine : cluster.machines) nodes_.insert(machine.id);
+    nodes_.insert(cluster.nodes.begin(), cluster.nodes.end());
   }
   Meet(cluster);
-  pods_.Observe(
-      cluster.tasks, [this](const NodeId& node) { return machines_.contains(node); }, *engine_);
+  const auto speaks_for = [this](const NodeId& node) { return machines_.contains(node); };
+  pods_.Observe(cluster.tasks, speaks_for, *engine_);
   std::vector<NodeOrder> orders;
   {
     MutexLock lock(mutex_);
@@ -67,7 +67,7 @@ std::vector<kubernetes::Eviction> PodAgents::Round(const kubernetes::ClusterNow&
   for (const NodeOrder& order : orders) Obey(order);
   Beat(cluster, now);
   std::vector<kubernetes::Eviction> evictions;
-  pods_.AddEvictions(cluster.tasks, evictions);
+  pods_.AddEvictions(cluster.tasks, speaks_for, evictions);
   return evictions;
 }
 

@@ -19,6 +19,7 @@ class PodAgentsTest : public testing::Test {
  protected:
   PodAgentsTest() {
     agents_.SetEngine(heard_);
+    now_.nodes = {kNode};
     now_.machines = {{kNode, "uid-n1", Resources{4000, Bytes{1 << 30}, 0}}};
   }
   void AddPod(bool started = true) {
@@ -70,6 +71,18 @@ TEST_F(PodAgentsTest, AnAgentOfANodeOfTheClusterIsRefused) {
   Round();
   EXPECT_TRUE(absl::IsFailedPrecondition(agents_.OnConnected(kNode, {}))) << "it is not ready for a moment";
   EXPECT_TRUE(agents_.OnConnected(NodeId("elsewhere"), {}).ok());
+}
+TEST_F(PodAgentsTest, AnAgentOfANodeThatHasNotBeenReadyYetIsRefused) {
+  now_.machines.clear();
+  Round();
+  EXPECT_TRUE(absl::IsFailedPrecondition(agents_.OnConnected(kNode, {})));
+}
+TEST_F(PodAgentsTest, NobodyIsEvictedWhereNobodySpeaks) {
+  RunPod();
+  Kill();
+  EXPECT_THAT(Round(), SizeIs(1));
+  now_.machines.clear();
+  EXPECT_THAT(Round(), IsEmpty());
 }
 TEST_F(PodAgentsTest, ANodeIsMetWithWhatIsOnIt) {
   AddPod();

@@ -130,6 +130,9 @@ v1::FromAgent PodNodes::WordOf(const Hosted& task) const {
 // A pod that a disruption budget keeps would stand frozen with its image for as long as it does.
 void PodNodes::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) {
   MutexLock telling(telling_);
+  const bool may_not = absl::IsFailedPrecondition(answer);
+  // Those that agents know nothing of; of others nothing is known there.
+  if (may_not && !asked.only_ask) spoken_.Refuse(asked.uid, std::string(answer.message()), *engine_);
   v1::FromAgent refused;
   NodeId node;
   std::optional<v1::ToAgent> dump;
@@ -139,7 +142,6 @@ void PodNodes::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& a
                                    [&](const auto& one) { return one.second.uid == asked.uid; });
     if (task == hosted_.end()) return;
     Hosted& hosted = task->second;
-    const bool may_not = absl::IsFailedPrecondition(answer);
     const bool ends = !asked.only_ask && hosted.ending;
     if (ends ? !may_not : !hosted.leaving) return;
     if (!answer.ok() && !may_not) return;  // it is asked again
@@ -174,7 +176,7 @@ absl::Status PodNodes::OnConnected(const NodeId& node, const v1::Hello& hello) {
       if (task.node != node) continue;
       task.phase = v1::TASK_PHASE_UNSPECIFIED;
       task.leaving.reset();  // the engine orders anew what it wants
-      task.ending.reset();
+      if (std::exchange(task.ending, std::nullopt)) task.unwanted = false;
       task.told.reset();
     }
     for (v1::TaskReport& report : *told.mutable_tasks()) Take(node, report);
@@ -276,7 +278,7 @@ std::vector<kubernetes::Eviction> PodNodes::Round(const kubernetes::ClusterNow& 
   for (const NodeOrder& order : to_others) {
     if (speaks_for(order.first)) spoken_.Obey(order, *engine_);
   }
-  spoken_.AddEvictions(others, evictions);
+  spoken_.AddEvictions(others, speaks_for, evictions);
   return evictions;
 }
 
@@ -405,7 +407,9 @@ void PodNodes::AddEvictions(Time now, std::vector<kubernetes::Eviction>& evictio
     const bool paused = !task.failed || now < *task.failed + PauseBefore(failures_[id.job].count);
     if (task.leaving)
       evictions.push_back({.job = id.job, .pod = task.pod->pod, .uid = task.pod->uid, .only_ask = true});
-    if (task.unwanted || task.leaves || !paused)
+    // Without a connection the engine cannot take back what it has ordered.
+    const bool unwanted = task.unwanted && connected_.contains(task.node);
+    if (unwanted || task.leaves || !paused)
       evictions.push_back({id.job, task.pod->pod, task.pod->uid, task.leaves || !paused, saved});
   }
 }

@@ -119,6 +119,26 @@ TEST_F(PodNodesTest, UntilThenItIsTakenBack) {
   EXPECT_THAT(agents_.orders, IsEmpty());
   EXPECT_EQ(heard_.TheReport().op(), 0);
 }
+// It may have been taken back meanwhile, and nobody could say so.
+TEST_F(PodNodesTest, AKillThatIsHeldEndsWithItsConnection) {
+  Run();
+  Kill();
+  EXPECT_THAT(Round(), SizeIs(1));
+  nodes_.OnDisconnected(kNode);
+  EXPECT_THAT(Round(), IsEmpty());
+  ASSERT_TRUE(Connect(v1::RUNNING).ok());
+  EXPECT_EQ(heard_.last_hello.tasks(0).op(), 0);
+  EXPECT_THAT(Round(), IsEmpty());
+}
+TEST_F(PodNodesTest, AKillThatIsHeldIsOrderedAnew) {
+  Run();
+  Kill();
+  Round();
+  nodes_.OnDisconnected(kNode);
+  ASSERT_TRUE(Connect(v1::RUNNING).ok());
+  Kill();
+  EXPECT_THAT(Round(), SizeIs(1));
+}
 TEST_F(PodNodesTest, AKillThatABudgetForbidsHasFailed) {
   Run();
   Kill();
@@ -572,6 +592,27 @@ TEST_F(OtherPodTest, ItCanBeEvicted) {
   Kill();
   Round();
   EXPECT_THAT(Round(), SizeIs(1));
+}
+TEST_F(OtherPodTest, NotWhileItsAgentIsAway) {
+  Kill();
+  EXPECT_THAT(Round(), SizeIs(1));
+  nodes_.OnDisconnected(kNode);
+  EXPECT_THAT(Round(), IsEmpty());
+  ASSERT_TRUE(Connect().ok());
+  EXPECT_EQ(heard_.last_hello.tasks(0).op(), 300) << "it can be taken back";
+  EXPECT_THAT(Round(), SizeIs(1));
+}
+TEST_F(OtherPodTest, ThatABudgetKeepsItIsTold) {
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  heard_.reports.clear();
+  nodes_.OnAnswer(evictions.front(), absl::UnavailableError("no server"));
+  EXPECT_THAT(heard_.reports, IsEmpty());
+  nodes_.OnAnswer(evictions.front(), absl::FailedPreconditionError("the disruption budget b"));
+  const v1::TaskReport report = heard_.TheReport();
+  EXPECT_EQ(report.failed_op(), 300);
+  EXPECT_EQ(report.error(), "the disruption budget b");
 }
 TEST_F(OtherPodTest, ThatTheClusterHasEndedItIsTold) {
   Round();

@@ -154,10 +154,10 @@ void SpokenPods::Refuse(const std::string& uid, const std::string& why, AgentEve
   }
 }
 
-void SpokenPods::AddEvictions(const std::vector<kubernetes::PodTask>& tasks,
+void SpokenPods::AddEvictions(const std::vector<kubernetes::PodTask>& tasks, const SpeaksFor& speaks_for,
                               std::vector<kubernetes::Eviction>& evictions) const {
   for (const kubernetes::PodTask& task : tasks) {
-    if (unwanted_.contains(task.id) && !task.is_over())
+    if (unwanted_.contains(task.id) && !task.is_over() && speaks_for(task.node))
       evictions.push_back({task.id.job, task.pod, task.uid, false});
   }
 }

@@ -34,8 +34,8 @@ class SpokenPods {
   void Obey(const NodeOrder& order, AgentEvents& events);
   // Its pod was not evicted as it was to be. It is tried again until that is taken back (Abort).
   void Refuse(const std::string& uid, const std::string& why, AgentEvents& events);
-  // Those that are to be evicted.
-  void AddEvictions(const std::vector<kubernetes::PodTask>& tasks,
+  // Those that are to be evicted. Not where nobody speaks: what was ordered could not be taken back there.
+  void AddEvictions(const std::vector<kubernetes::PodTask>& tasks, const SpeaksFor& speaks_for,
                     std::vector<kubernetes::Eviction>& evictions) const;
   // As they were told last, to the beats of their nodes.
   void AddTo(std::map<NodeId, v1::FromAgent>& beats) const;

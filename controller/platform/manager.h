@@ -25,7 +25,7 @@ enum class ManagedPhase : uint8_t {
 
 // Of all jobs that are under it only so many may be taken off their nodes.
 struct Allowance {
-  std::string name;  // for people: "the disruption budget web"
+  std::string name;  // for people: "the disruption budget ns1/web"
   int takes = 1;     // of it, were this job taken
   int left = 0;      // in all
   bool operator==(const Allowance&) const = default;

@@ -8,7 +8,7 @@ import unittest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from agents import Agents  # noqa: E402,F401
-from cluster import BIN, PATIENCE, ROOT, kill9, marked_processes, wait_for  # noqa: E402,F401
+from cluster import BIN, PATIENCE, ROOT, kill, kill9, marked_processes, wait_for  # noqa: E402,F401
 from kubernetes import SKIPPED, Kubernetes, KubernetesError, programs  # noqa: E402,F401
 from vanishing import paths  # noqa: E402,F401
 

@@ -279,7 +279,7 @@ class Checkpoint(CheckpointCase):
         self.guard_job("guarded")
         self.urgent("steer", start_by="+15s")
         [said, *_] = wait_for("the refusal", lambda: self.events("steer", "SidingRefused"))
-        self.assertIn("the disruption budget guarded", said)
+        self.assertIn("the disruption budget default/guarded", said)
         count = self.log(first).count("\n")
         self.wait_lines(first, count + 20)
         self.assertIsNotNone(self.now(first))

@@ -3,10 +3,8 @@
 controller's token is not taken any more, a right is taken away."""
 
 import base64
-import os
-import signal
 
-from case import MERGE_PATCH, PODS, kill9, main, paths, wait_for
+from case import MERGE_PATCH, PODS, kill, kill9, main, paths, wait_for
 from checkpoint_case import CheckpointCase
 from vanishing import pids_below
 
@@ -18,9 +16,14 @@ class Outages(CheckpointCase):
     def held_agent(self, point):
         """The agent stands still at this point until the returned file is there."""
         go = self.bed.dir / f"go-{point}"
+        go.unlink(missing_ok=True)  # an earlier test of this bed has made it
         kill9(self.agent)
         self.start_agent(SIDING_FAULT=f"{point}=hold={go}")
         return go
+
+    def images(self, name, file, where="images"):
+        """Files of this Job's images in the shared folder, where other tests' may still be."""
+        return [path for job in self.of_owner(name) for path in paths(self.state, f"shared/{where}/kubernetes-{job['id']}.*/**/{file}")]
 
     def kill_the_nodes_own(self):
         """One after the other, each of which is started again."""
@@ -39,7 +42,7 @@ class Outages(CheckpointCase):
         go = self.held_agent("agent.pod.dumped")
         self.wait_state("dumped", "running")
         self.urgent("steer")
-        wait_for("the dump", lambda: paths(self.state, "shared/**/inventory.img"))
+        wait_for("the dump", lambda: self.images("dumped", "inventory.img", where="*"))
         self.kill_the_nodes_own()
         go.touch()
         self.wait_running("steer")
@@ -52,7 +55,7 @@ class Outages(CheckpointCase):
         go = self.held_agent("agent.pod.committed")
         self.wait_state("counted", "running")
         self.urgent("steer")
-        wait_for("the image", lambda: paths(self.state, "shared/images/*/*/manifest*"))
+        wait_for("the image", lambda: self.images("counted", "manifest*"))
         self.kill_the_nodes_own()
         go.touch()
         self.wait_running("steer")
@@ -66,7 +69,7 @@ class Outages(CheckpointCase):
         go = self.held_agent("agent.pod.committed")
         self.wait_state("left", "running")
         self.urgent("steer")
-        wait_for("the image", lambda: paths(self.state, "shared/images/*/*/manifest*"))
+        wait_for("the image", lambda: self.images("left", "manifest*"))
         self.bed.kill9(node.kubelet)
         self.bed.kill9(node.containerd)
         go.touch()
@@ -146,7 +149,7 @@ class Outages(CheckpointCase):
         self.urgent("steer")
         wait_for("the order", lambda: self.events(first["metadata"]["name"], "SidingOrderDump"))
         self.wait_lines(first, self.log(first).count("\n") + 40)
-        self.assertEqual(paths(self.state, "shared/images/*/*/*.img"), [])
+        self.assertEqual(self.images("kept", "*.img"), [])
         self.bed.call("PATCH", ROLE, {"rules": every}, content=MERGE_PATCH)
         self.wait_running("steer")
         self.finish("steer")
@@ -169,8 +172,7 @@ class LostNode(CheckpointCase):
         kill9(self.siding.agents[self.lost.name])
         for program in (self.lost.kubelet, self.lost.containerd):
             self.bed.kill9(program)
-        for pid in {pid for group in self.lost.groups() for pid in pids_below(group)}:
-            os.kill(pid, signal.SIGKILL)
+        kill({pid for group in self.lost.groups() for pid in pids_below(group)})
 
     def test_a_pod_goes_on_on_another_node_when_its_own_is_lost_and_removed(self):
         self.open(self.bed.node, False)

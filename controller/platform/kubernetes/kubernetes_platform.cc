@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -44,6 +45,10 @@ class Mailbox {
     MutexLock lock(mutex_);
     mail_.desired = std::move(desired);
     Ring();
+  }
+  std::optional<DesiredState> TakeDesired() {
+    MutexLock lock(mutex_);
+    return std::exchange(mail_.desired, std::nullopt);
   }
   void Tell(JobId job, PodEvent event) {
     MutexLock lock(mutex_);
@@ -155,7 +160,7 @@ class RoundsOfWatched final : public Rounds {
     return absl::OkStatus();
   }
 
-  void Round(Mail mail, PlatformListener& listener) override {
+  void Round(Mail mail, PlatformListener& listener, const Newest& newest) override {
     ApiClient& client = *client_;
     if (mail.desired) Desire(*std::move(mail.desired));
     Observe(mail);
@@ -168,10 +173,11 @@ class RoundsOfWatched final : public Rounds {
     if (desired_ || !options_.saves) TellChanges(listener);
     // Which pod goes on with which job is said there.
     if (desired_ || !options_.saves) NumberAll(client, *numbers_, listener);
-    // For whom nodes are kept is said there.
+    // For whom nodes are kept is said there: also for whom those are to go that were just named.
+    if (std::optional<DesiredState> now = newest()) Desire(*std::move(now));
     if (!desired_) return;
-    Reconcile(client, *desired_);
-    EvictAll(client, unwanted, listener);
+    std::vector<Step> tell;
+    if (Reconcile(client, StepsNow(tell)) && EvictAll(client, unwanted, listener)) Reconcile(client, tell);
   }
 
   std::vector<PodEvent> TakeEvents() override { return std::exchange(events_, {}); }
@@ -243,6 +249,7 @@ class RoundsOfWatched final : public Rounds {
     MutexLock lock(mutex_);
     ClusterNow now;
     for (const auto& [name, node] : table_.nodes()) {
+      now.nodes.insert(NodeId(name));
       if (node.ready) now.machines.push_back({NodeId(name), node.object.uid, ToResources(node.allocatable)});
     }
     now.tasks = table_.Tasks();
@@ -285,13 +292,16 @@ class RoundsOfWatched final : public Rounds {
     looked_ = std::move(looked);
   }
 
-  void EvictAll(ApiClient& client, const std::vector<Eviction>& pods, PlatformListener& listener) {
+  // False: the server is away.
+  bool EvictAll(ApiClient& client, const std::vector<Eviction>& pods, PlatformListener& listener) {
     std::map<std::string, Time> evicted, refused;
     const Time now = clock_.Now();
     const NotNow not_now = NotToBeEvicted(pods, now);
+    bool away = false;
     for (const Eviction& pod : pods) {
+      if (away) break;
       if (pod.only_ask) {
-        if (KnowsHow(client)) listener.OnAnswer(pod, MayEvict(client, pod));
+        away = !KnowsHow(client) || !Ask(client, pod, listener);
         continue;
       }
       if (const auto since = refused_.find(pod.uid); since != refused_.end()) refused.insert(*since);
@@ -301,13 +311,14 @@ class RoundsOfWatched final : public Rounds {
         evicted.insert(*before);
         continue;
       }
-      if (!KnowsHow(client)) return;
+      if (!KnowsHow(client)) return false;
       if (pod.at_once && !Uncount(client, pod)) continue;
       if (not_now.end.contains(pod.uid)) continue;
       const absl::Status done = client.Evict(
           pod.pod, {.uid = pod.uid}, pod.at_once ? std::optional(Duration(0)) : std::nullopt, eviction_);
       Log("pod " + ToString(pod.pod), absl::StrCat("evicted, of job ", pod.job.value()), done);
       evicted[pod.uid] = now;
+      away = IsAway(done);
       if (!IsKept(done)) continue;
       if (!pod.saved) {
         listener.OnAnswer(pod, absl::FailedPreconditionError(WordsOf(done)));
@@ -320,8 +331,10 @@ class RoundsOfWatched final : public Rounds {
     for (const auto& one : evicted_) {
       if (now < one.second + options_.evict_again) evicted.insert(one);
     }
+    if (away) refused.insert(refused_.begin(), refused_.end());  // of those that were not looked at
     evicted_ = std::move(evicted);
     refused_ = std::move(refused);
+    return !away;
   }
 
   // By uid, of those that are to be evicted: what of them must not be now.
@@ -342,10 +355,13 @@ class RoundsOfWatched final : public Rounds {
     return not_now;
   }
 
-  absl::Status MayEvict(ApiClient& client, const Eviction& pod) {
-    absl::Status answer = client.MayEvict(pod.pod, {.uid = pod.uid}, eviction_);
-    if (IsKept(answer)) answer = absl::FailedPreconditionError(WordsOf(answer));
-    return answer;
+  // Whether it could be evicted. False: the server is away.
+  bool Ask(ApiClient& client, const Eviction& pod, PlatformListener& listener) {
+    const absl::Status answer = client.MayEvict(pod.pod, {.uid = pod.uid}, eviction_);
+    const bool kept = IsKept(answer);
+    if (!answer.ok() && !kept) Log("pod " + ToString(pod.pod), "asked whether it may be evicted", answer);
+    listener.OnAnswer(pod, kept ? absl::FailedPreconditionError(WordsOf(answer)) : answer);
+    return !IsAway(answer);
   }
 
   // By a budget, or by several: of a pod that has more than one, servers say that by 500.
@@ -455,12 +471,22 @@ class RoundsOfWatched final : public Rounds {
     return absl::StrCat("numbers of ", pod.pod.space, "/", pod.gang_name);
   }
 
-  void Reconcile(ApiClient& client, const DesiredState& desired) {
+  // `tell`: those that nothing waits for.
+  std::vector<Step> StepsNow(std::vector<Step>& tell) const {
     std::vector<Step> steps;
     {
       MutexLock lock(mutex_);
-      steps = StepsTowards(desired, table_, clock_.Now());
+      steps = StepsTowards(*desired_, table_, clock_.Now());
     }
+    const auto first =
+        std::stable_partition(steps.begin(), steps.end(), [](const Step& step) { return !step.only_tells; });
+    tell.assign(std::make_move_iterator(first), std::make_move_iterator(steps.end()));
+    steps.erase(first, steps.end());
+    return steps;
+  }
+
+  // False: the server is away.
+  bool Reconcile(ApiClient& client, const std::vector<Step>& steps) {
     const Time now = clock_.Now();
     pauses_.Forget(now);
     for (const Step& step : steps) {
@@ -469,7 +495,14 @@ class RoundsOfWatched final : public Rounds {
       const absl::Status done = Apply(client, step);
       pauses_.Note(what, done, now);
       Log(step.target, step.action, done);
+      if (IsAway(done)) return false;
     }
+    return true;
+  }
+
+  // The next request would wait as long, for nothing, and what was seen gets old meanwhile.
+  static bool IsAway(const absl::Status& status) {
+    return !status.ok() && !IsOverTaken(status) && !IsOfOneObject(status);
   }
 
   const Clock& clock_;
@@ -554,7 +587,7 @@ class WatchedKubernetes final : public KubernetesPlatform {
     while (std::optional<Mail> mail = mailbox_.Take(options_.round, stop)) {
       const Time begun = pacer_.Now();
       const bool pods_are_known = mail->synced && mail->pods_healthy;
-      rounds_->Round(*std::move(mail), listener);
+      rounds_->Round(*std::move(mail), listener, [this] { return mailbox_.TakeDesired(); });
       for (PodEvent& event : rounds_->TakeEvents()) Say(std::move(event));
       if (pods_are_known) requests.Round(client);
       if (pods_are_known && !budgets) WatchBudgets(client, budgets);

@@ -52,6 +52,7 @@ struct ClusterNow {
     std::string uid;
     Resources allocatable;
   };
+  std::set<NodeId> nodes;         // all, also those that are not ready
   std::vector<Machine> machines;  // that are ready
   std::vector<PodTask> tasks;
   std::vector<PlainPod> plain;

@@ -11,8 +11,11 @@
 #include "controller/platform/kubernetes/client/guarded_transport.h"
 #include "controller/platform/kubernetes/fake/fake_transport.h"
 #include "controller/platform/kubernetes/reconcile/seal.h"
+#include "controller/platform/kubernetes/rounds.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "spdlog/sinks/ostream_sink.h"
+#include "spdlog/spdlog.h"
 
 namespace siding::kubernetes {
 namespace {
@@ -28,10 +31,11 @@ class Engine final : public PlatformListener {
     now_ = now;
     ++rounds_;
     changed_.NotifyAll();
+    if (!unwanted_.empty()) as_ordered();
     std::vector<Eviction> evicted;
     for (const PodTask& task : now.tasks) {
       if (unwanted_.contains(task.id.job))
-        evicted.push_back({task.id.job, task.pod, task.uid, at_once, saved});
+        evicted.push_back({task.id.job, task.pod, task.uid, at_once, saved, only_ask});
     }
     return evicted;
   }
@@ -40,8 +44,11 @@ class Engine final : public PlatformListener {
   }
   JobId HighestJob() override { return highest; }
   JobId highest{0};
+  // Called in each round in which something is to be evicted.
+  std::function<void()> as_ordered = [] {};
   bool at_once = false;  // evicted
   bool saved = false;    // they are
+  bool only_ask = false;
   void Evict(JobId job) {
     MutexLock lock(mutex_);
     unwanted_.insert(job);
@@ -428,6 +435,24 @@ TEST_F(KubernetesPlatformTest, NobodyIsEvictedFromANodeThatIsNotSeenToBeKept) {
   transport_.Hold("nodes", false);
   engine_.AwaitJob(JobId(5), ManagedPhase::kEnding);
 }
+// The engine says it before it orders, which may be while the round asks what is ordered.
+TEST_F(KubernetesPlatformTest, WhatIsOrderedIsAskedOfWhatIsDesiredByThen) {
+  AddNumbered("victim", {{"spec", {{"nodeName", "n1"}}}, {"status", {{"phase", "Running"}}}});
+  AddPod("a", kDeadline);
+  engine_.as_ordered = [this, told = false]() mutable {
+    if (!std::exchange(told, true)) platform_->SetDesired(KeptFor(JobId(6), "n1"));
+  };
+  Start();
+  platform_->SetDesired({});
+  engine_.AwaitJob(JobId(6), ManagedPhase::kWaiting);
+  transport_.Hold("nodes", true);
+  engine_.Evict(JobId(5));
+  EXPECT_TRUE(Eventually([&] { return CountAsked("PATCH /api/v1/nodes/n1") > 0; }));
+  for (int round = 0; round < 5; ++round) engine_.AwaitRound();
+  EXPECT_EQ(CountAsked("victim/eviction"), 0);
+  transport_.Hold("nodes", false);
+  engine_.AwaitJob(JobId(5), ManagedPhase::kEnding);
+}
 TEST_F(KubernetesPlatformTest, APodThatEndsIsNotEvictedAgain) {
   AddNumbered("victim", {{"metadata", {{"deletionTimestamp", "2026-01-01T00:01:00Z"}}},
                          {"spec", {{"nodeName", "n1"}}},
@@ -571,6 +596,81 @@ TEST_F(KubernetesPlatformTest, ARequestIsAPodAndHasTheEnginesWord) {
     const absl::StatusOr<Object> request = client_.Get(OnDemandRequests(), {"d", "steer"});
     return request.ok() && TextAt(*request->json, {"status", "reason"}) == "no node can be free";
   }));
+}
+// ---- One round. ----
+
+class OneRoundTest : public KubernetesPlatformTest {
+ protected:
+  OneRoundTest() {
+    for (const char* name : {"a", "b"})
+      AddNumbered(name, {{"spec", {{"nodeName", "n1"}}}, {"status", {{"phase", "Running"}}}});
+    engine_.Evict(JobId(5));
+  }
+  void Round(DesiredState desired = {}) {
+    EXPECT_TRUE(rounds_->Begin(client_).ok());
+    Mail mail{.nodes = All(Nodes()), .pods = All(Pods()), .desired = std::move(desired), .synced = true};
+    before_ = transport_.asked().size();
+    rounds_->Round(std::move(mail), engine_, [] { return std::nullopt; });
+  }
+  std::vector<ObjectChange> All(const Resource& resource) {
+    std::vector<ObjectChange> changes;
+    const absl::StatusOr<ListPage> page = client_.List(resource, {});
+    EXPECT_TRUE(page.ok()) << page.status();
+    if (!page.ok()) return changes;
+    for (const Object& object : page->items) changes.push_back({std::nullopt, object});
+    return changes;
+  }
+  // In the round, of these objects.
+  std::vector<std::string> Asked(const std::string& what) {
+    std::vector<std::string> found;
+    const std::vector<std::string> asked = transport_.asked();
+    for (size_t i = before_; i < asked.size(); ++i)
+      if (asked[i].find(what) != std::string::npos) found.push_back(asked[i]);
+    return found;
+  }
+
+  std::unique_ptr<Rounds> rounds_ = NewRounds(clock_, {});
+  size_t before_ = 0;
+};
+
+TEST_F(OneRoundTest, EvictionsComeBeforeWhatOnlyTells) {
+  DesiredState desired;
+  desired.jobs[JobId(5)].why = "is to end";
+  Round(desired);
+  EXPECT_THAT(
+      Asked("namespaces/d/pods/"),
+      ElementsAre("POST /api/v1/namespaces/d/pods/a/eviction", "POST /api/v1/namespaces/d/pods/b/eviction",
+                  "PATCH /api/v1/namespaces/d/pods/a", "PATCH /api/v1/namespaces/d/pods/b"));
+}
+TEST_F(OneRoundTest, WithoutAServerItEnds) {
+  transport_.Add({.path = "/eviction", .times = 1000});
+  DesiredState desired;
+  desired.jobs[JobId(5)].why = "is to end";
+  Round(desired);
+  EXPECT_THAT(Asked("a/eviction"), testing::Not(testing::IsEmpty()));
+  EXPECT_THAT(Asked("b/eviction"), testing::IsEmpty());
+  EXPECT_THAT(Asked("PATCH"), testing::IsEmpty());
+}
+TEST_F(OneRoundTest, AlsoAtItsFirstStep) {
+  transport_.Add({.path = "/nodes/", .times = 1000});
+  DesiredState desired;
+  desired.kept[JobId(5)] = {{NodeId("n1"), NodeId("n2"), NodeId("n3")}, "d", {}};  // it lacks a pod
+  Round(desired);
+  EXPECT_THAT(Asked("/nodes/n1"), testing::Not(testing::IsEmpty()));
+  EXPECT_THAT(Asked("/nodes/n2"), testing::IsEmpty());
+  EXPECT_THAT(Asked("/eviction"), testing::IsEmpty());
+}
+TEST_F(OneRoundTest, AMissingRightToAskForAnEvictionIsSaid) {
+  transport_.Forbid(HttpMethod::kPost, "pods");
+  engine_.only_ask = true;
+  std::ostringstream said;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(said)));
+  Round();
+  spdlog::set_default_logger(before);
+  EXPECT_THAT(said.str(), HasSubstr("pod d/a: asked whether it may be evicted: "));
+  EXPECT_THAT(said.str(), HasSubstr("403"));
 }
 size_t Threads() {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"),

@@ -222,7 +222,8 @@ void Controller::Round() {
       .synced = mail_.synced, .nodes_healthy = mail_.nodes_healthy, .pods_healthy = mail_.pods_healthy};
   ++busy_;
   const bool pods_are_known = mail_.synced && mail_.pods_healthy;
-  rounds_->Round(std::exchange(mail_, std::move(next)), *this);
+  rounds_->Round(std::exchange(mail_, std::move(next)), *this,
+                 [this] { return std::exchange(mail_.desired, std::nullopt); });
   if (lives() && pods_are_known) requests_->Round(client_);
   SayEvents();
   --busy_;

@@ -9,6 +9,7 @@ namespace siding::kubernetes {
 namespace {
 
 constexpr char kAll[] = "";
+constexpr int kMostRefusals = 5;
 
 bool IsSame(const PodEvent& a, const PodEvent& b) {
   return a.uid == b.uid && a.reason == b.reason && a.key == b.key && (!a.key.empty() || a.text == b.text);
@@ -54,13 +55,20 @@ void EventQueue::Done(PodEvent event, const absl::Status& said, Time now) {
   if (absl::IsCancelled(said)) return events_.push_front(std::move(event));
   log_.Warn(event.pod.space, absl::StrCat("kubernetes: pod ", ToString(event.pod),
                                           " is not told: ", event.text, ": ", said.message()));
+  if (!IsOfOneObject(said)) {
+    pauses_.Fail(kAll, now);
+    events_.push_front(std::move(event));
+    return MakeRoom();
+  }
   // The server would say the same again; or the namespace is gone.
-  if (absl::IsInvalidArgument(said) || absl::IsNotFound(said)) {
+  const bool for_good = absl::IsInvalidArgument(said) || absl::IsNotFound(said);
+  if (!for_good) pauses_.Fail(event.pod.space, now);
+  if (for_good || ++event.refused == kMostRefusals) {
     ++lost_;
     return;
   }
-  pauses_.Fail(IsOfOneObject(said) ? event.pod.space : kAll, now);
-  events_.push_front(std::move(event));
+  // It may be the only one that is refused there.
+  events_.push_back(std::move(event));
   MakeRoom();
 }
 

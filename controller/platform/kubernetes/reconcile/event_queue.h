@@ -1,5 +1,6 @@
 // Events that are still to be said on pods. They only tell people, so nothing waits for them: there are so
 // many at most, each once, and a namespace in which they are refused is asked again after pauses that grow.
+// One that is refused comes after the others, and is given up when it has been refused several times.
 #pragma once
 
 #include <cstdint>

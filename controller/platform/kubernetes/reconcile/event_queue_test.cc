@@ -57,6 +57,22 @@ TEST_F(EventQueueTest, OtherNamespacesAreNotInItsWay) {
   Add("e", "c");
   EXPECT_THAT(Say(), ElementsAre("c"));
 }
+TEST_F(EventQueueTest, OneThatIsRefusedIsNotInTheWayOfTheOthers) {
+  Add("d", "a");
+  Add("d", "b");
+  EXPECT_THAT(Say(Answer(500)), ElementsAre("a"));
+  now_ += Pauses::kFirst;
+  EXPECT_THAT(Say(), ElementsAre("b", "a"));
+}
+TEST_F(EventQueueTest, OneThatIsRefusedAgainAndAgainIsGivenUp) {
+  Add("d", "a");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_THAT(Say(Answer(403)), ElementsAre("a"));
+    EXPECT_EQ(queue_.lost(), i < 4 ? 0 : 1);
+    now_ += Pauses::kLongest;
+  }
+  EXPECT_THAT(Say(), ElementsAre());
+}
 TEST_F(EventQueueTest, AServerThatIsAwayIsAskedOnceForAll) {
   Add("d", "a");
   Add("e", "b");

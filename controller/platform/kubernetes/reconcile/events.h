@@ -17,6 +17,7 @@ struct PodEvent {
   std::string reason;  // "SidingRefused"
   std::string text;
   std::string key;  // what tells it from others of the same pod and reason; "": its text
+  int refused = 0;  // how often, by a server that has answered
 };
 
 // On the pod, once, whoever says it and how often.

@@ -126,6 +126,7 @@ void AddStatus(const Pod& pod, const std::string& why, std::vector<Step>& steps)
       {"metadata", {{"uid", pod.uid}, {"annotations", {{absl::StrCat(kPrefix, kStatusMark), text}}}}}};
   steps.push_back(PatchStep(NameOf(pod), why.empty() ? "no longer marked" : "marked: " + why, Pods(),
                             pod.name, std::move(body)));
+  steps.back().only_tells = true;
 }
 
 absl::Status CheckRoom(ApiClient& client, const Binding& binding) {

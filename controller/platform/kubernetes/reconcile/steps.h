@@ -38,6 +38,7 @@ struct Step {
   std::string target;  // "node n1", "pod default/a": for people, as the following
   std::string action;  // "kept for job 42"
   std::variant<Patch, Binding> call;
+  bool only_tells = false;  // people: nothing waits for it
 };
 
 // A pod gets its node only when there is room on the nodes of its whole gang, for a kubelet turns down what

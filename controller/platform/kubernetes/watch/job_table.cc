@@ -105,7 +105,7 @@ void JobTable::AddAllowances(const Pod& pod, ManagedJob& job) const {
   for (auto budget = budgets_.lower_bound({pod.name.space, ""});
        budget != budgets_.end() && budget->first.space == pod.name.space; ++budget) {
     if (!Covers(budget->second, pod)) continue;
-    const std::string name = absl::StrCat("the disruption budget ", budget->first.name);
+    const std::string name = absl::StrCat("the disruption budget ", ToString(budget->first));
     const auto known = std::find_if(job.allowances.begin(), job.allowances.end(),
                                     [&](const Allowance& one) { return one.name == name; });
     if (known != job.allowances.end()) {

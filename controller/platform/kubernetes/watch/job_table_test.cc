@@ -437,7 +437,7 @@ TEST_F(JobTableTest, PodsOfOneBudgetShareWhatItAllows) {
   Add(made);
   const ManagedJob job = Job();
   EXPECT_EQ(job.kept_by, "");
-  EXPECT_THAT(job.allowances, ElementsAre(Allowance{"the disruption budget b", 1, 1}));
+  EXPECT_THAT(job.allowances, ElementsAre(Allowance{"the disruption budget d/b", 1, 1}));
 }
 TEST_F(JobTableTest, APodThatABudgetKeepsMustNotLeave) {
   const auto budget = [](int allowed) {
@@ -451,7 +451,7 @@ TEST_F(JobTableTest, APodThatABudgetKeepsMustNotLeave) {
   Add(made);
   EXPECT_EQ(Job().kept_by, "");
   table_.OnBudgets({{std::nullopt, budget(0)}});
-  EXPECT_THAT(Job().kept_by, HasSubstr("the disruption budget b"));
+  EXPECT_THAT(Job().kept_by, HasSubstr("the disruption budget d/b"));
   table_.OnBudgets({{budget(0), budget(1)}});
   EXPECT_EQ(Job().kept_by, "");
   table_.OnBudgets({{budget(1), budget(0)}});

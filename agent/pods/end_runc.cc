@@ -70,11 +70,11 @@ void EndRunc(pid_t runc, RuncWork work, Duration undo) {
     if (work == RuncWork::kDump || IsCriu(one.pid)) awaited.push_back(&one);
   }
   kill(runc, SIGKILL);
-  PollUntil([&] { return std::all_of(awaited.begin(), awaited.end(), [](auto* one) { return HasEnded(*one); }); },
-            undo);
+  PollUntil(
+      [&] { return std::all_of(awaited.begin(), awaited.end(), [](auto* one) { return HasEnded(*one); }); },
+      undo);
   below = StillBelow(std::move(below));
-  for (const Below& one : below)
-    syscall(SYS_pidfd_send_signal, one.process.get(), SIGKILL, nullptr, 0);
+  for (const Below& one : below) syscall(SYS_pidfd_send_signal, one.process.get(), SIGKILL, nullptr, 0);
   PollUntil([&] { return std::all_of(below.begin(), below.end(), [](auto& one) { return HasEnded(one); }); },
             kForce);
 }

@@ -77,6 +77,8 @@ absl::Status TryHere(uint32_t flags) {
   const UniqueFd socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER));
   if (!socket.valid()) return ErrnoError(errno, "netlink");
   const int error = MakeTable(socket.get(), flags);
+  if (error == ENOMEM || error == ENOBUFS)  // which says nothing about tables
+    return absl::UnavailableError(std::string("a table of nftables: ") + std::strerror(error));
   return error == 0 ? absl::OkStatus() : ErrnoError(error, "a table of nftables");
 }
 

@@ -280,12 +280,12 @@ class LocalTaskHost final : public TaskHost {
 
   // A cluster manager has cgroups and programs of its own.
   StartNeeds WhatStartsNeed() const {
-    if (host_.options.cluster_manager) return {host_.options.state_dir, "", {}, host_.signals, ""};
+    if (host_.options.cluster_manager) return {host_.options.state_dir, "", {}, host_.signals, {}};
     return {host_.options.state_dir,
             "/tmp",
             {host_.options.shim_path, host_.options.init_path},
             host_.freezer,
-            WhyNoNamespaces()};
+            LookForNamespaces()};
   }
 
   // The room in a tier.

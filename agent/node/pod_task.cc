@@ -282,6 +282,15 @@ absl::Status PodTask::ThawIfFrozen() {
   return status;
 }
 
+bool PodTask::FreezeAgain() {
+  const absl::StatusOr<ContainerRef> container = Container();
+  if (!container.ok()) return true;
+  const absl::Status paused = host_.containers->Pause(*container);
+  if (paused.ok() || absl::IsNotFound(paused)) return true;
+  spdlog::error("task {}: it is not frozen again: {}", name_, std::string(paused.message()));
+  return false;
+}
+
 void PodTask::DoSuspend(const v1::ToAgent& command) {
   const auto freeze = [&]() -> absl::Status {
     SIDING_ASSIGN_OR_RETURN(const ContainerRef container, Container());
@@ -333,18 +342,16 @@ void PodTask::DoDump(const v1::ToAgent& command) {
   absl::Status status = run();
   if (status.ok() && leaves) return Leave();
   const bool tier_problem = IsTierProblem(status);
-  bool frozen = was_frozen;
-  if (!was_frozen) {
+  const bool cut_short = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || abandon_;
+  bool frozen = was_frozen && FreezeAgain();
+  if (!frozen) {
     const absl::Status thawed = ThawIfFrozen();
     status.Update(thawed);
     frozen = !thawed.ok();
-  } else if (const auto container = Container(); container.ok()) {
-    // A CRIU that was ended by force may have thawed it.
-    status.Update(host_.containers->Pause(*container));
   }
   MutexLock lock(mutex_);
   if (!status.ok()) spdlog::warn("task {}: dump {}: {}", name_, command.op(), std::string(status.message()));
-  Observe(task::DumpEnded{frozen, false, std::string(status.message()), tier_problem}).IgnoreError();
+  Observe(task::DumpEnded{frozen, cut_short, std::string(status.message()), tier_problem}).IgnoreError();
 }
 
 void PodTask::Leave() {
@@ -445,7 +452,7 @@ void PodTask::DoAdopt() {
   // is gone stays frozen: it is not to be made again.
   bool frozen = false;
   if (phase == v1::DUMPING) {
-    frozen = record.dump().was_frozen();
+    frozen = record.dump().was_frozen() && FreezeAgain();
   } else if (phase == v1::SUSPENDED) {
     const auto paused = host_.containers->IsPaused(RefOf(record.pod()));
     frozen = !paused.ok() || *paused;

@@ -56,6 +56,9 @@ class PodTask final : public HostedTask, private ContainerOwner {
   absl::StatusOr<ContainerRef> Container() ABSL_LOCKS_EXCLUDED(mutex_);
   // Back to what it was before: running or frozen.
   absl::Status ThawIfFrozen() ABSL_LOCKS_EXCLUDED(mutex_);
+  // What was frozen before a dump: CRIU thaws it, and freezes it when it ends, unless it is ended by force.
+  // True: nothing of it runs; also where its container has ended, which is not to be made again.
+  bool FreezeAgain() ABSL_LOCKS_EXCLUDED(mutex_);
   // Until the controller says that the pod is gone, or the agent stops.
   void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitEnd() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -651,6 +651,31 @@ TEST_F(PodTest, OfOneThatWasSuspendedADumpInWhichCriuHangsLeavesItSo) {
   ExpectFrozen("c1");
 }
 
+TEST_F(PodTest, OneThatCannotBeFrozenAgainBehindADumpIsNotSaidToBe) {
+  SuspendPod();
+  Hang("checkpoint");
+  Dump(3, "1.1");
+  AwaitCriu();
+  std::filesystem::remove(root() + "/c1/paused");
+  kill(-InitOf("c1"), SIGCONT);
+  Fail("pause", "no memory");
+  Abort(3);
+  sink_.Await(Task(), [](const auto& r) { return r.failed_op() == 3 && r.phase() != v1::DUMPING; });
+  EXPECT_EQ(PhaseNow(), v1::RUNNING);
+  ExpectRuns("c1");
+}
+
+TEST_F(PodTest, AnEndByACriuThatWasKilledIsNotItsOwn) {
+  RunPod();
+  Hang("checkpoint");
+  Dump(2, "1.1");
+  AwaitCriu();
+  Abort(2);
+  sink_.Await(Task(), [](const auto& r) { return r.failed_op() == 2 && r.phase() == v1::RUNNING; });
+  Gone(128 + SIGTRAP);
+  EXPECT_THAT(AwaitPhase(v1::LOST).error(), HasSubstr("criu was killed"));
+}
+
 TEST_F(PodTest, AnAgentThatStopsDoesNotWaitForACriuThatHangs) {
   RunPod();
   Hang("checkpoint");
@@ -1401,6 +1426,22 @@ TEST_F(PodDeathTest, InTheMiddleOfADumpThePodRuns) {
   LetGo("checkpoint");
   EXPECT_FALSE(DraftsLeft());
   ExpectRuns("c1");
+}
+
+TEST_F(PodDeathTest, InTheMiddleOfADumpThatHasThawedItASuspendedPodIsFrozenAgain) {
+  Hold("checkpoint");
+  Spawn("", [&] {
+    SuspendPod();
+    Dump(5, "1.1");
+  });
+  AwaitHeld("checkpoint");
+  KillAgent();
+  std::filesystem::remove(root() + "/c1/paused");  // as a criu that is ended with its agent leaves it
+  kill(-InitOf("c1"), SIGCONT);
+  StartHost();
+  AwaitUndone(v1::SUSPENDED);
+  LetGo("checkpoint");
+  ExpectFrozen("c1");
 }
 
 TEST_F(PodDeathTest, AnEndThatIsNotJudgedYetIsSaidAgain) {

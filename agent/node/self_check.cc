@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -55,9 +56,12 @@ absl::Status FindProgram(const std::string& path) {
   return access(path.c_str(), X_OK) == 0 ? absl::OkStatus() : ErrnoError(errno, path);
 }
 
+// In this process's life. Others come of a lack of memory, or of too many processes.
+bool IsForGood(int error) { return error == EPERM || error == EACCES || error == EINVAL || error == ENOSYS; }
+
 }  // namespace
 
-std::string WhyNoNamespaces() {
+int TryNamespaces() {
   // As agent/shim/start_init.cc.
   const long flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS | SIGCHLD;
   const pid_t child = static_cast<pid_t>(syscall(SYS_clone, flags, nullptr, nullptr, nullptr, nullptr));
@@ -66,19 +70,31 @@ std::string WhyNoNamespaces() {
                          mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0;
     _exit(mounted ? 0 : errno);
   }
-  int error = child < 0 ? errno : 0, status = 0;
-  if (child > 0) {
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
-    error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+  if (child < 0) return errno;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (error == 0) return "";
-  return absl::StrCat("the agent cannot make namespaces for tasks: ", strerror(error),
-                      geteuid() == 0 ? "" : "; it does not run as root");
+  return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+}
+
+std::function<std::string()> LookForNamespaces(std::function<int()> attempt) {
+  return [attempt = std::move(attempt), settled = std::optional<std::string>()]() mutable {
+    if (settled) return *settled;
+    const int error = attempt();
+    std::string why;
+    if (error != 0) {
+      why = absl::StrCat("the agent cannot make namespaces for tasks: ", strerror(error),
+                         geteuid() == 0 ? "" : "; it does not run as root");
+    }
+    if (error == 0 || IsForGood(error)) settled = why;
+    return why;
+  };
 }
 
 std::string WhyNoStart(const StartNeeds& needs) {
-  if (!needs.no_namespaces.empty()) return needs.no_namespaces;
+  if (needs.why_no_namespaces) {
+    if (std::string why = needs.why_no_namespaces(); !why.empty()) return why;
+  }
   if (absl::Status written = TryToWrite(needs.state_dir); !written.ok())
     return absl::StrCat("its state folder cannot be written: ", std::string(written.message()));
   if (absl::Status made = TryToMakeFolder(needs.temp_dir); !made.ok())

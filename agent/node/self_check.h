@@ -2,6 +2,7 @@
 // full would look idle, and fail one job after another.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,15 @@ struct StartNeeds {
   std::string temp_dir;               // for a folder of each task's; empty: it needs none
   std::vector<std::string> programs;  // their paths
   Freezer freezer;
-  std::string no_namespaces;  // as WhyNoNamespaces(), or empty
+  std::function<std::string()> why_no_namespaces;  // as LookForNamespaces() gives; none: it needs none
 };
 
 // Whether this process may give a task namespaces of its own, and a /proc in them, which takes root: tried in
-// a child. It does not change in a process's life. Empty: it may.
-std::string WhyNoNamespaces();
+// a child. 0: it may; otherwise an error of the kernel.
+int TryNamespaces();
+
+// Why it may not; empty: it may. What does not change in a process's life is tried once. For one thread.
+std::function<std::string()> LookForNamespaces(std::function<int()> attempt = TryNamespaces);
 
 // Makes and removes a file in the state folder, a folder for temporary files, and a cgroup. Empty: nothing is
 // known against a start.

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "common/files.h"
@@ -21,12 +22,12 @@ class SelfCheckTest : public testing::Test {
     folder_ = mkdtemp(name);
     program_ = folder_ + "/shim";
     EXPECT_TRUE(WriteFileAtomically(program_, "", 0755).ok());
-    needs_ = {folder_, folder_, {program_}, Freezer::WithSignals(), ""};
+    needs_ = {folder_, folder_, {program_}, Freezer::WithSignals(), {}};
   }
   ~SelfCheckTest() override { std::filesystem::remove_all(folder_); }
 
   std::string folder_, program_;
-  StartNeeds needs_{"", "", {}, Freezer::WithSignals(), ""};
+  StartNeeds needs_{"", "", {}, Freezer::WithSignals(), {}};
 };
 
 // What a process of another user finds, in a child; as root only.
@@ -37,7 +38,7 @@ std::string NobodysWhyNoNamespaces() {
   if (child == 0) {
     constexpr uid_t kNobody = 65534;
     if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) _exit(1);
-    const std::string why = WhyNoNamespaces();
+    const std::string why = LookForNamespaces()();
     _exit(write(ends[1], why.data(), why.size()) < 0);
   }
   close(ends[1]);
@@ -56,8 +57,26 @@ TEST(Namespaces, NobodyButRootCanMakeThemForTasks) {
 }
 
 TEST_F(SelfCheckTest, SaysThatTasksGetNoNamespaces) {
-  needs_.no_namespaces = "the agent cannot make namespaces for tasks";
-  EXPECT_EQ(WhyNoStart(needs_), needs_.no_namespaces);
+  needs_.why_no_namespaces = [] { return "the agent cannot make namespaces for tasks"; };
+  EXPECT_EQ(WhyNoStart(needs_), "the agent cannot make namespaces for tasks");
+}
+
+TEST(Namespaces, WhatPassesIsTriedAgain) {
+  int error = ENOMEM, tries = 0;
+  const auto look = LookForNamespaces([&] { return ++tries, error; });
+  EXPECT_THAT(look(), HasSubstr("Cannot allocate memory"));
+  error = 0;
+  EXPECT_EQ(look(), "");
+  EXPECT_EQ(look(), "");
+  EXPECT_EQ(tries, 2);
+}
+
+TEST(Namespaces, WhatTheyAreNotAllowedIsTriedOnce) {
+  int tries = 0;
+  const auto look = LookForNamespaces([&] { return ++tries, EPERM; });
+  EXPECT_THAT(look(), HasSubstr("not permitted"));
+  EXPECT_THAT(look(), HasSubstr("not permitted"));
+  EXPECT_EQ(tries, 1);
 }
 
 TEST_F(SelfCheckTest, SaysNothingAgainstANodeThatHasWhatAStartNeeds) { EXPECT_EQ(WhyNoStart(needs_), ""); }

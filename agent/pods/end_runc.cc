@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "agent/os/processes.h"
 #include "common/files.h"
 
@@ -21,35 +23,60 @@ bool HasEnded(const UniqueFd& process) {
   return poll(&ended, 1, 0) == 1;
 }
 
-// Descriptors of what is below it. Looked at twice: what is below it still is the one that was opened.
-std::vector<UniqueFd> OpenBelow(pid_t root) {
-  std::vector<UniqueFd> opened;
-  std::vector<pid_t> pids;
+struct Below {
+  pid_t pid;
+  UniqueFd process;
+};
+
+bool HasEnded(const Below& below) { return HasEnded(below.process); }
+
+// What is below it. Looked at twice: what is below it still is the one that was opened.
+std::vector<Below> OpenBelow(pid_t root) {
+  std::vector<Below> opened;
   for (const pid_t pid : ProcessTree(root)) {
     if (pid == root) continue;
-    if (auto process = OpenPidfd(pid); process.ok()) {
-      opened.push_back(std::move(*process));
-      pids.push_back(pid);
-    }
+    if (auto process = OpenPidfd(pid); process.ok()) opened.push_back({pid, std::move(*process)});
   }
   const std::vector<pid_t> again = ProcessTree(root);
-  std::vector<UniqueFd> below;
-  for (size_t i = 0; i < pids.size(); ++i) {
-    const bool is_below = std::find(again.begin(), again.end(), pids[i]) != again.end();
-    if (is_below && !HasEnded(opened[i])) below.push_back(std::move(opened[i]));
+  std::erase_if(opened, [&](const Below& one) {
+    return std::find(again.begin(), again.end(), one.pid) == again.end() || HasEnded(one);
+  });
+  return opened;
+}
+
+// As runc starts it; what it restores has other words.
+bool IsCriu(pid_t pid) {
+  const auto words = ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
+  return words.ok() && absl::StrContains(*words, absl::string_view("\0swrk\0", 6));
+}
+
+// With what has come below them since.
+std::vector<Below> StillBelow(std::vector<Below> below) {
+  std::vector<Below> still;
+  for (Below& one : below) {
+    if (HasEnded(one)) continue;
+    for (Below& child : OpenBelow(one.pid)) still.push_back(std::move(child));
+    still.push_back(std::move(one));
   }
-  return below;
+  return still;
 }
 
 }  // namespace
 
-void EndRunc(pid_t runc, Duration undo) {
-  const std::vector<UniqueFd> below = OpenBelow(runc);
+void EndRunc(pid_t runc, RuncWork work, Duration undo) {
+  std::vector<Below> below = OpenBelow(runc);
+  std::vector<const Below*> awaited;
+  for (const Below& one : below) {
+    if (work == RuncWork::kDump || IsCriu(one.pid)) awaited.push_back(&one);
+  }
   kill(runc, SIGKILL);
-  const auto gone = [&] { return std::all_of(below.begin(), below.end(), HasEnded); };
-  if (PollUntil(gone, undo)) return;
-  for (const UniqueFd& process : below) syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
-  PollUntil(gone, kForce);
+  PollUntil(
+      [&] { return std::all_of(awaited.begin(), awaited.end(), [](auto* one) { return HasEnded(*one); }); },
+      undo);
+  below = StillBelow(std::move(below));
+  for (const Below& one : below) syscall(SYS_pidfd_send_signal, one.process.get(), SIGKILL, nullptr, 0);
+  PollUntil([&] { return std::all_of(below.begin(), below.end(), [](auto& one) { return HasEnded(one); }); },
+            kForce);
 }
 
 }  // namespace siding

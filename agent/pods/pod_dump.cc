@@ -24,7 +24,8 @@
 namespace siding {
 namespace {
 
-constexpr Duration kCriuPatience = std::chrono::seconds(1);  // runc has waited for it, or it has been ended
+// It has been ended, or a runc that died by itself has left it behind: then it undoes what it has begun.
+constexpr Duration kCriuPatience = kRuncUndoPatience;
 constexpr int kPauses = 4;
 constexpr auto kBetweenPauses = std::chrono::milliseconds(100);
 

@@ -73,7 +73,7 @@ class Runc final : public ContainerRuntime {
   absl::Status Checkpoint(const ContainerRef& container, const std::string& image_folder,
                           const std::string& work_folder, const std::atomic<bool>& abandon) override {
     const Interruption interruption{[&] { return abandon.load(); },
-                                    [&](pid_t runc) { EndRunc(runc, patience_.undo); }};
+                                    [&](pid_t runc) { EndRunc(runc, RuncWork::kDump, patience_.undo); }};
     const absl::Status done = Run(container,
                                   {"checkpoint", "--leave-running", "--file-locks", "--image-path",
                                    image_folder, "--work-path", work_folder, container.id},

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -145,6 +146,22 @@ TEST_F(RuncTest, OfAContainerThatIsGoneNothingIsThawed) {
 TEST_F(RuncTest, WithoutARuncItIsNotSaidThatThereIsNoContainer) {
   std::filesystem::remove(At("runc"));
   EXPECT_TRUE(absl::IsUnavailable(Runc()->IsPaused(container()).status()));
+}
+
+// What criu has restored does not end by itself.
+TEST_F(RuncTest, OfARestoreOnlyCriuIsWaitedFor) {
+  const pid_t runc = fork();
+  ASSERT_GE(runc, 0);
+  if (runc == 0) {
+    const std::string script = absl::StrCat("sh -c 'echo $$ > ", At("criu"), "; exec sleep 1000000' & wait");
+    execl("/bin/sh", "sh", "-c", script.c_str(), nullptr);
+    _exit(127);
+  }
+  const pid_t restored = AwaitCriu();
+  auto done = std::async(std::launch::async, [&] { EndRunc(runc, RuncWork::kRestore, 100 * kPatience); });
+  EXPECT_TRUE(Comes(done));
+  EXPECT_FALSE(ReadProcessStat(restored) && ReadProcessStat(restored)->state != 'Z');
+  EXPECT_EQ(waitpid(runc, nullptr, 0), runc);
 }
 
 }  // namespace

@@ -137,7 +137,7 @@ int RunRunc(const Settings& settings, const std::vector<std::string>& words,
            info.si_pid != 0;
   };
   const bool late = until && !PollUntil(ended, std::chrono::duration_cast<Duration>(*until - Steady::now()));
-  if (late) EndRunc(child);
+  if (late) EndRunc(child, RuncWork::kRestore);
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (late) return kTooLate;
@@ -253,6 +253,9 @@ int Create(const Settings& settings, const std::vector<std::string>& words, cons
       return Fail(line, named);
     }
     if (start->image_folder.empty()) break;
+    // To hang or to be short of time is not the same: the kubelet tries again, and need not wait then.
+    if (end - Steady::now() < std::chrono::seconds(settings.patience) / 2)
+      return Fail(line, absl::UnavailableError("its image was verified too late to restore it in time"));
     const absl::Status restored =
         Restore(settings, line, *config, bundle, pid_file, start->image_folder, end);
     const absl::StatusOr<pid_t> made = restored.ok() ? ReadPid(pid_file) : absl::StatusOr<pid_t>(restored);

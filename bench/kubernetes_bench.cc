@@ -215,7 +215,7 @@ void ShowRounds(FakeApiServer& server, const Flags& flags) {
     next.nodes.swap(mail.nodes);
     next.pods.swap(mail.pods);
     const double start = Now();
-    rounds->Round(std::move(next), brain);
+    rounds->Round(std::move(next), brain, [] { return std::optional<DesiredState>(); });
     return Now() - start;
   };
   Row(absl::StrFormat("first round: all is new, %d pods get numbers (calls included)", flags.batch),

@@ -20,7 +20,7 @@ word = ""
 for number in itertools.count():
     word = hashlib.sha256(f"{{word}}{{number}}".encode()).hexdigest()
     for file in [None, *files]:
-        print(number, word, file=file, flush=True)
+        print(f"{{number}} {{word}}\\n", end="", file=file, flush=True)  # in one write: a line is in one pod's log
     time.sleep(0.02)
 """
 # Ends when it is told to, and says what it has come to.
@@ -31,7 +31,7 @@ random = numpy.random.default_rng(42)
 matrix = random.random((200, 200))
 for step in range(400):
     matrix = numpy.tanh(matrix @ random.random((200, 200)) / 100)
-    print(step, flush=True)
+    print(f"{step}\\n", end="", flush=True)
     while step == 200 and not os.path.exists("/go"):
         time.sleep(0.01)
 print("result", hashlib.sha256(matrix.tobytes()).hexdigest())

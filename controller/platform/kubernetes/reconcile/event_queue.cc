@@ -36,8 +36,10 @@ void EventQueue::MakeRoom() {
 std::optional<PodEvent> EventQueue::Take(Time now) {
   MutexLock lock(mutex_);
   if (!pauses_.Allow(kAll, now)) return std::nullopt;
-  const auto due = std::find_if(events_.begin(), events_.end(),
-                                [&](const PodEvent& event) { return pauses_.Allow(event.pod.space, now); });
+  const auto due = std::find_if(events_.begin(), events_.end(), [&](const PodEvent& event) {
+    mutex_.AssertHeld();
+    return pauses_.Allow(event.pod.space, now);
+  });
   if (due == events_.end()) return std::nullopt;
   PodEvent event = std::move(*due);
   events_.erase(due);

@@ -262,8 +262,8 @@ class Checkpoint(CheckpointCase):
     def test_what_its_processes_have_that_cannot_be_saved_is_known_before_it_is_tried(self):
         first = self.batch("ticking", program=TIMER + COUNT)
         self.wait_known("ticking")
-        self.urgent("steer", start_by="+15s")
-        [said, *_] = wait_for("the refusal", lambda: self.events("steer", "SidingRefused"))
+        self.urgent("steer-past-a-timer", start_by="+15s")
+        [said, *_] = wait_for("the refusal", lambda: self.events("steer-past-a-timer", "SidingRefused"))
         self.assertIn("has a timer that repeats", said)
         self.assertEqual(self.events(first["metadata"]["name"], "SidingOrderDump"), [])
         self.wait_lines(first, self.log(first).count("\n") + 20)

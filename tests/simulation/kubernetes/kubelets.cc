@@ -310,7 +310,18 @@ void Kubelets::Return(const std::string& node) {
   const bool was_there = std::exchange(machine.there, true);
   machine.heard = true;
   on_back(node);
-  if (!was_there) return Post(node);
+  if (!was_there) {
+    Post(node);
+    // It begins with what was bound to its name after the collector had come; what ran there is the
+    // collector's.
+    for (const auto& [name, pod] : FakeStore::Objects(cluster_.All("pods"))) {
+      const std::string uid = UidOf(*pod);
+      if (NodeOf(*pod) == node && !IsOver(*pod) && !IsDeleting(*pod) &&
+          TextAt(*pod, {"status", "phase"}) == "Pending")
+        After(node, 50ms, [this, name = name, uid, node] { TakeIn(name, uid, node); });
+    }
+    return;
+  }
   cluster_.Patch(kubernetes::Nodes(), {"", node}, "",
                  {{"status", {{"conditions", ReadyIs(true, "KubeletReady")}}}});
   for (const auto& what : std::exchange(machine.when_heard, {})) what();

@@ -78,7 +78,8 @@ std::string WhyNotDumpableShell(pid_t pid, const std::string& stat, const std::s
 
 std::string WhyNotDumpablePersonality(const std::string& text, CriuKind criu) {
   const unsigned long is = std::strtoul(text.c_str(), nullptr, 16);
-  const unsigned long lost = criu == CriuKind::kOurs ? 0UL + READ_IMPLIES_EXEC : ~0UL ^ ADDR_NO_RANDOMIZE;
+  const unsigned long lost =
+      criu == CriuKind::kOurs ? static_cast<unsigned long>(READ_IMPLIES_EXEC) : ~0UL ^ ADDR_NO_RANDOMIZE;
   if ((is & lost) == 0) return "";
   return absl::StrCat("has a personality of its own (setarch: ", absl::Hex(is, absl::kZeroPad8),
                       "), which would be lost");

@@ -155,10 +155,8 @@ absl::StatusOr<int> Migrate(Session& session, const AdminFlags& flags) {
   return 0;
 }
 
-using Order = std::function<absl::Status(int64_t)>;
-
 // All are ordered before one is waited for.
-absl::StatusOr<int> OrderEach(Session& session, const AdminFlags& flags, const Order& order,
+absl::StatusOr<int> OrderEach(Session& session, const AdminFlags& flags, const JobOrder& order,
                               const std::vector<std::string>& good, const std::string& done) {
   std::vector<int64_t> ordered;
   const absl::Status refused = ForEachJob(flags.jobs, [&](int64_t id) {

@@ -15,11 +15,9 @@ struct QueueFlags {
   std::string walltime;
 };
 
-using Order = std::function<absl::Status(int64_t)>;
-
 // Done when the controller has answered: it is recorded then.
-absl::StatusOr<int> OrderEach(Session& session, const QueueFlags& flags, const Order& order,
-                              const std::string& done) {
+absl::StatusOr<int> RecordEach(Session& session, const QueueFlags& flags, const JobOrder& order,
+                               const std::string& done) {
   SIDING_RETURN_IF_ERROR(ForEachJob(flags.jobs, [&](int64_t id) {
     SIDING_RETURN_IF_ERROR(order(id));
     session.Done(absl::StrCat("job ", id, " ", done));
@@ -48,7 +46,7 @@ absl::StatusOr<int> Update(Session& session, const QueueFlags& flags) {
     request.set_id(id);
     return session.client().Update(request);
   };
-  return OrderEach(session, flags, order, "is updated");
+  return RecordEach(session, flags, order, "is updated");
 }
 
 }  // namespace
@@ -58,7 +56,7 @@ void AddQueue(CLI::App& app, Session& session) {
   CLI::App* hold = app.add_subcommand("hold", "keep jobs that wait from being started or continued");
   hold->callback([&session, flags] {
     session.run = [&session, flags] {
-      return OrderEach(
+      return RecordEach(
           session, *flags, [&](int64_t id) { return session.client().Hold(id); }, "is held");
     };
   });
@@ -70,7 +68,7 @@ void AddQueue(CLI::App& app, Session& session) {
   CLI::App* release = app.add_subcommand("release", "let jobs that are held start or continue again");
   release->callback([&session, flags] {
     session.run = [&session, flags] {
-      return OrderEach(
+      return RecordEach(
           session, *flags, [&](int64_t id) { return session.client().Release(id); }, "is not held any more");
     };
   });

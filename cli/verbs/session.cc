@@ -133,7 +133,7 @@ absl::StatusOr<v1::Job> Follow(Session& session, int64_t id,
   }
 }
 
-absl::Status ForEachJob(const std::vector<int64_t>& jobs, const std::function<absl::Status(int64_t)>& act) {
+absl::Status ForEachJob(const std::vector<int64_t>& jobs, const JobOrder& act) {
   absl::Status failed;
   for (const int64_t job : jobs) {
     absl::Status status = act(job);

@@ -60,9 +60,11 @@ void AddCompletion(CLI::App& app, Session& session);   // completion bash|zsh|fi
 absl::StatusOr<v1::Job> Follow(Session& session, int64_t job,
                                const std::function<bool(const v1::Job&)>& over);
 
+// Something that is asked of one job.
+using JobOrder = std::function<absl::Status(int64_t id)>;
 // For each of them, whatever becomes of the others. Of those that fail the first is told of as the verb's
 // error, and the others on stderr.
-absl::Status ForEachJob(const std::vector<int64_t>& jobs, const std::function<absl::Status(int64_t)>& act);
+absl::Status ForEachJob(const std::vector<int64_t>& jobs, const JobOrder& act);
 
 // What `wait` exits with for a job that has ended: 0 only if it is done.
 int ExitCodeOf(const v1::Job& job);

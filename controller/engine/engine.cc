@@ -48,6 +48,15 @@ absl::Status Engine::Impl::Spend(const Caller& caller, size_t bytes) {
                             : rate_limits_.Take(caller.uid, bytes, state_.policy, clock_.Now());
 }
 
+absl::Status Engine::Impl::OnJob(const Caller& caller, JobId id, JobDecision decide) {
+  MutexLock lock(mutex_);
+  SIDING_RETURN_IF_ERROR(state_.recorder.Ready());
+  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, decide_.verbs.Find(caller, id));
+  SIDING_RETURN_IF_ERROR(Spend(caller, 0));
+  SIDING_RETURN_IF_ERROR(decide(decide_, *job));
+  return Advance();
+}
+
 // ---- The public face: a lock, a decision, Advance(). ----
 
 Engine::Engine(Policy policy, Journal& journal, Platform& platform, AgentLink& agents, const Clock& clock)
@@ -126,93 +135,69 @@ absl::StatusOr<Time> Engine::WouldStart(const Caller&, const JobSpec& spec) {
 }
 
 absl::Status Engine::Suspend(const Caller& caller, JobId id) {
-  MutexLock lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
-  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.MayFreeze(caller, *job));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Suspend(*job));
-  return impl_->Advance();
+  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
+    SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
+    return decide.verbs.Suspend(job);
+  });
 }
 
 absl::Status Engine::Resume(const Caller& caller, JobId id) {
-  MutexLock lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
-  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.MayFreeze(caller, *job));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Resume(*job));
-  return impl_->Advance();
+  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
+    SIDING_RETURN_IF_ERROR(decide.verbs.MayFreeze(caller, job));
+    return decide.verbs.Resume(job);
+  });
 }
 
 absl::StatusOr<CheckpointId> Engine::Checkpoint(const Caller& caller, JobId id, Tier tier) {
-  MutexLock lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
-  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->decide_.quota.MakesRoomFor(caller, *job));
-  SIDING_ASSIGN_OR_RETURN(CheckpointId checkpoint, impl_->decide_.verbs.Checkpoint(*job, tier));
-  impl_->decide_.quota.GiveUpImages(superseded);
-  SIDING_RETURN_IF_ERROR(impl_->Advance());
+  CheckpointId checkpoint;
+  const auto decide = [&](Deciders& decide, const JobRecord& job) -> absl::Status {
+    SIDING_ASSIGN_OR_RETURN(const auto superseded, decide.quota.MakesRoomFor(caller, job));
+    SIDING_ASSIGN_OR_RETURN(checkpoint, decide.verbs.Checkpoint(job, tier));
+    decide.quota.GiveUpImages(superseded);
+    return absl::OkStatus();
+  };
+  SIDING_RETURN_IF_ERROR(impl_->OnJob(caller, id, decide));
   return checkpoint;
 }
 
 absl::Status Engine::Vacate(const Caller& caller, JobId id, Tier tier) {
-  MutexLock lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
-  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->decide_.quota.MakesRoomFor(caller, *job));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Vacate(*job, tier));
-  impl_->decide_.quota.GiveUpImages(superseded);
-  return impl_->Advance();
+  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
+    SIDING_ASSIGN_OR_RETURN(const auto superseded, decide.quota.MakesRoomFor(caller, job));
+    SIDING_RETURN_IF_ERROR(decide.verbs.Vacate(job, tier));
+    decide.quota.GiveUpImages(superseded);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status Engine::Migrate(const Caller& caller, JobId id, std::vector<NodeId> nodes) {
-  MutexLock lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
-  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_ASSIGN_OR_RETURN(const auto superseded, impl_->decide_.quota.MakesRoomFor(caller, *job));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Migrate(*job, std::move(nodes)));
-  impl_->decide_.quota.GiveUpImages(superseded);
-  return impl_->Advance();
+  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) -> absl::Status {
+    SIDING_ASSIGN_OR_RETURN(const auto superseded, decide.quota.MakesRoomFor(caller, job));
+    SIDING_RETURN_IF_ERROR(decide.verbs.Migrate(job, std::move(nodes)));
+    decide.quota.GiveUpImages(superseded);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status Engine::Restart(const Caller& caller, JobId id, bool running) {
-  MutexLock lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
-  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Restart(caller, *job, running));
-  return impl_->Advance();
+  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) {
+    return decide.verbs.Restart(caller, job, running);
+  });
 }
 
 absl::Status Engine::Hold(const Caller& caller, JobId id) {
-  MutexLock lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
-  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Hold(caller, *job));
-  return impl_->Advance();
+  return impl_->OnJob(caller, id,
+                      [&](Deciders& decide, const JobRecord& job) { return decide.verbs.Hold(caller, job); });
 }
 
 absl::Status Engine::Release(const Caller& caller, JobId id) {
-  MutexLock lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
-  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Release(caller, *job));
-  return impl_->Advance();
+  return impl_->OnJob(
+      caller, id, [&](Deciders& decide, const JobRecord& job) { return decide.verbs.Release(caller, job); });
 }
 
 absl::Status Engine::Update(const Caller& caller, JobId id, const JobChange& change) {
-  MutexLock lock(impl_->mutex_);
-  SIDING_RETURN_IF_ERROR(impl_->state_.recorder.Ready());
-  SIDING_ASSIGN_OR_RETURN(const JobRecord* job, impl_->decide_.verbs.Find(caller, id));
-  SIDING_RETURN_IF_ERROR(impl_->Spend(caller, 0));
-  SIDING_RETURN_IF_ERROR(impl_->decide_.verbs.Update(caller, *job, change));
-  return impl_->Advance();
+  return impl_->OnJob(caller, id, [&](Deciders& decide, const JobRecord& job) {
+    return decide.verbs.Update(caller, job, change);
+  });
 }
 
 absl::Status Engine::Kill(const Caller& caller, JobId id) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/mutex.h"
 #include "controller/engine/act/deletions.h"
 #include "controller/engine/act/desired_state.h"
@@ -179,6 +180,9 @@ class Engine::Impl {
   // What the plan of that number of the request would have been without each of its jobs.
   std::vector<PlanWithout> PlansWithout(JobId request, size_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<JobSpec> WithDeadline(JobSpec spec) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the caller may ask of the job, found and counted; then what follows from the decision.
+  using JobDecision = absl::FunctionRef<absl::Status(Deciders& decide, const JobRecord& job)>;
+  absl::Status OnJob(const Caller& caller, JobId id, JobDecision decide) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the caller asks for will be journalled: kResourceExhausted if the caller is over the limits.
   absl::Status Spend(const Caller& caller, size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -7,7 +7,7 @@ import shutil
 import signal
 import uuid
 
-from cluster import PATIENCE, Cluster, marked_processes, wait_for
+from cluster import PATIENCE, Cluster, kill, marked_processes, wait_for
 from vanishing import removed, thaw_below
 
 # In a mount namespace of its own: another boot id for the program behind it.
@@ -79,12 +79,7 @@ class Machines(Cluster):
         os.kill(self.agents[node].pid, signal.SIGSTOP)  # at once: what it does has not gone on when all the others are found
         tasks = [folder.name.split(".")[:3] for folder in (self.dir / node / "tasks").iterdir()]
         pids = descendants([self.agents[node].pid, *marked_processes(self.dir / node / "tasks")])
-        for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in pids:
-                try:
-                    os.kill(pid, number)
-                except ProcessLookupError:
-                    pass
+        kill(pids)
         self.agents[node].wait(PATIENCE)
         for task in tasks:
             job, _, rank = task

@@ -29,6 +29,13 @@ class CheckpointCase(ControllerCase, SavedPodsCase):
     mode = "checkpointing"
 
     @classmethod
+    def start_node_with_agent(cls):
+        node = cls.bed.start_node()
+        cls.prepare(node)
+        cls.siding.start_agent(node)
+        return node
+
+    @classmethod
     def setUpClass(cls):
         super().setUpClass()
         cls.start_agent()

@@ -28,9 +28,7 @@ class Elsewhere(CheckpointCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.other = cls.bed.start_node()
-        cls.prepare(cls.other)
-        cls.siding.start_agent(cls.other)
+        cls.other = cls.start_node_with_agent()
         for node in cls.bed.nodes:
             node.add_image(REDIS, write_redis_image, cls.bed.programs / "redis")
 

@@ -163,9 +163,7 @@ class LostNode(CheckpointCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.lost = cls.bed.start_node()
-        cls.prepare(cls.lost)
-        cls.siding.start_agent(cls.lost)
+        cls.lost = cls.start_node_with_agent()
 
     def lose(self):
         """As when its power fails: nothing on it runs any more, and nobody has been told."""

@@ -14,6 +14,19 @@ class RequestsTest : public EngineTest {
     spec.not_before = clock_.Now() + 60s;
     return spec;
   }
+  // By the order for a request that is over before anybody hears of the end.
+  void ExpectToStartAgainWhenEndedUnheard(JobId victim) {
+    const JobId express = Submit(OnDemand(1), kBob);
+    ASSERT_EQ(State(victim), JobState::kKilling);
+    cluster_.Disconnect("a");
+    cluster_.Run();
+    ASSERT_TRUE(engine_->Kill(kBob, express).ok());
+    Settle();
+    cluster_.Connect("a");
+    Settle();
+    EXPECT_EQ(State(victim), JobState::kRunning);
+    EXPECT_EQ(Job(victim).incarnation, 2);
+  }
 };
 
 TEST_F(RequestsTest, AnAnnouncedRequestStopsNobodyBeforeItArrives) {
@@ -296,16 +309,7 @@ TEST_F(RequestsTest, AVictimThatWasEndedUnheardStartsAgain) {
   AddNodes({"a"});
   const JobId victim = Submit(Batch(1, {Method::kKill}));
   Settle();
-  const JobId express = Submit(OnDemand(1), kBob);
-  ASSERT_EQ(State(victim), JobState::kKilling);
-  cluster_.Disconnect("a");
-  cluster_.Run();
-  ASSERT_TRUE(engine_->Kill(kBob, express).ok());
-  Settle();
-  cluster_.Connect("a");
-  Settle();
-  EXPECT_EQ(State(victim), JobState::kRunning);
-  EXPECT_EQ(Job(victim).incarnation, 2);
+  ExpectToStartAgainWhenEndedUnheard(victim);
 }
 
 // It was told to leave before it had begun, and its node went.
@@ -333,16 +337,7 @@ TEST_F(RequestsTest, AVictimThatWasEndedUnheardStartsAgainThoughLossesParkIt) {
   spec.on_node_failure = OnNodeFailure::kPark;
   const JobId victim = Submit(spec);
   Settle();
-  const JobId express = Submit(OnDemand(1), kBob);
-  ASSERT_EQ(State(victim), JobState::kKilling);
-  cluster_.Disconnect("a");
-  cluster_.Run();
-  ASSERT_TRUE(engine_->Kill(kBob, express).ok());
-  Settle();
-  cluster_.Connect("a");
-  Settle();
-  EXPECT_EQ(State(victim), JobState::kRunning);
-  EXPECT_EQ(Job(victim).incarnation, 2);
+  ExpectToStartAgainWhenEndedUnheard(victim);
 }
 
 // A gang on two nodes with an image on its nodes' own disks.

@@ -27,6 +27,10 @@ std::string Names(std::vector<NodeId> nodes) {
                       more == 0 ? "" : absl::StrCat(" and ", more, " others"));
 }
 
+std::string HeldText(const JobRecord& job) {
+  return absl::StrCat(WhoHolds(job), " (sidingctl release ", job.id.value(), ")");
+}
+
 std::string Needs(const JobSpec& spec) {
   return absl::StrCat(spec.nodes, spec.nodes == 1 ? " node" : " nodes", " with ", Words(spec.per_node));
 }
@@ -48,8 +52,7 @@ std::string WaitReasons::WhyWaits(const JobRecord& job) const {
 
 // Reasons of its own, which do not depend on free nodes.
 std::string WaitReasons::WhyNotYet(const JobRecord& job) const {
-  if (std::string who = WhoHolds(job); !who.empty())
-    return absl::StrCat(who, " (sidingctl release ", job.id.value(), ")");
+  if (job.held) return HeldText(job);
   if (recovery_.NeedsDecision(job))
     return absl::StrCat("waits for somebody to say how it is to go on (sidingctl restart ", job.id.value(),
                         ")");
@@ -190,8 +193,7 @@ std::string WaitReasons::UntilWhoEnds(const Plan& plan) const {
 
 std::string WaitReasons::WhyHangs(const JobRecord& job) const {
   if (IsKnownFromQueueOnly(job)) return "";
-  if (std::string held = WhoHolds(job); !held.empty() && job.state == JobState::kSuspended)
-    return absl::StrCat(held, " (sidingctl release ", job.id.value(), ")");
+  if (job.held && job.state == JobState::kSuspended) return HeldText(job);
   if (const std::string away = WhoIsAway(job); !away.empty()) return "waits for " + away;
   switch (job.state) {
     case JobState::kKilling:

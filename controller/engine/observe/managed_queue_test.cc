@@ -77,6 +77,20 @@ class PodsTest : public ManagerTest {
     }
     return job;
   }
+  // Job 43, of a higher priority.
+  void RunADearerPodOnB() {
+    AddNodes({"b"});
+    ManagedJob other = Pod(JobId(43), ManagedPhase::kRunning);
+    other.nodes = {NodeId("b")};
+    other.spec.priority = 9;
+    Say(other);
+    v1::JobSpec task;
+    task.set_cluster_manager(kKubernetes);
+    task.set_nodes(1);
+    task.add_methods(v1::KILL);
+    cluster_.StartManaged("b", task, 43, 1);
+    Settle();
+  }
   // Its agent has begun to start it.
   void BeginBatch() {
     v1::FromAgent message;
@@ -182,17 +196,7 @@ TEST_F(PodsTest, ForWhomANodeIsKeptIsSaidBeforeThoughTheLastLookWasSlow) {
   EXPECT_EQ(cluster_.Count(v1::ToAgent::kKill), 1);
 }
 TEST_F(PodsTest, ARequestWhoseRoomAnotherTookIsPlannedAgainAtOnce) {
-  AddNodes({"b"});
-  ManagedJob other = Pod(JobId(43), ManagedPhase::kRunning);
-  other.nodes = {NodeId("b")};
-  other.spec.priority = 9;
-  Say(other);
-  v1::JobSpec task;
-  task.set_cluster_manager(kKubernetes);
-  task.set_nodes(1);
-  task.add_methods(v1::KILL);
-  cluster_.StartManaged("b", task, 43, 1);
-  Settle();
+  RunADearerPodOnB();
   MakeWay();
   ASSERT_THAT(Job(kExpress).plans.back().nodes, ElementsAre(NodeId("a")));
   Gone(kBatchJob);
@@ -228,17 +232,7 @@ TEST_F(PodsTest, AVictimOfWhichAPodEndsAlreadyDoesNotRunOnWhereAnotherMayNotGo) 
   EXPECT_FALSE(Job(kBatchJob).lost_methods.contains(Method::kKill));
 }
 TEST_F(PodsTest, AVictimThatMayNotGoRunsOnAndAnotherMakesWay) {
-  AddNodes({"b"});
-  ManagedJob other = Pod(JobId(43), ManagedPhase::kRunning);
-  other.nodes = {NodeId("b")};
-  other.spec.priority = 9;
-  Say(other);
-  v1::JobSpec task;
-  task.set_cluster_manager(kKubernetes);
-  task.set_nodes(1);
-  task.add_methods(v1::KILL);
-  cluster_.StartManaged("b", task, 43, 1);
-  Settle();
+  RunADearerPodOnB();
   cluster_.fail_kill = {"a"};
   cluster_.slow_kill = {"b"};
   MakeWay();
@@ -263,17 +257,7 @@ TEST_F(PodsTest, ARequestWhosePodHasItsNodeAndStartsSlowlyIsNotPlannedAgain) {
   EXPECT_TRUE(Job(kExpress).plans.back().feasible);
 }
 TEST_F(PodsTest, ARequestWhosePodHasItsNodeAndStartsSlowlyTakesNoOtherNode) {
-  AddNodes({"b"});
-  ManagedJob other = Pod(JobId(43), ManagedPhase::kRunning);
-  other.nodes = {NodeId("b")};
-  other.spec.priority = 9;
-  Say(other);
-  v1::JobSpec task;
-  task.set_cluster_manager(kKubernetes);
-  task.set_nodes(1);
-  task.add_methods(v1::KILL);
-  cluster_.StartManaged("b", task, 43, 1);
-  Settle();
+  RunADearerPodOnB();
   MakeWay();
   ASSERT_EQ(Job(kBatchJob).preemptions, 1);
   Gone(kBatchJob);

@@ -139,6 +139,14 @@ class KubernetesPlatformTest : public testing::Test {
                                       {"siding.dev/seal", Seal(key).Of("uid-" + name, "5", "")}};
     Put("pods", {"d", name}, pod);
   }
+  // Job 5, on n1; the watch of nodes is held.
+  void ExpectEvictedWhenItsNodeIsSeenToBeKept() {
+    EXPECT_TRUE(Eventually([&] { return CountAsked("PATCH /api/v1/nodes/n1") > 0; }));
+    for (int round = 0; round < 5; ++round) engine_.AwaitRound();
+    EXPECT_EQ(CountAsked("victim/eviction"), 0);
+    transport_.Hold("nodes", false);
+    engine_.AwaitJob(JobId(5), ManagedPhase::kEnding);
+  }
   static DesiredState KeptFor(JobId job, const std::string& node) {
     DesiredState desired;
     desired.kept[job] = {{NodeId(node)}, "d", {}};
@@ -429,11 +437,7 @@ TEST_F(KubernetesPlatformTest, NobodyIsEvictedFromANodeThatIsNotSeenToBeKept) {
   DesiredState desired = KeptFor(JobId(6), "n1");
   platform_->SetDesired(desired);
   engine_.Evict(JobId(5));
-  EXPECT_TRUE(Eventually([&] { return CountAsked("PATCH /api/v1/nodes/n1") > 0; }));
-  for (int round = 0; round < 5; ++round) engine_.AwaitRound();
-  EXPECT_EQ(CountAsked("victim/eviction"), 0);
-  transport_.Hold("nodes", false);
-  engine_.AwaitJob(JobId(5), ManagedPhase::kEnding);
+  ExpectEvictedWhenItsNodeIsSeenToBeKept();
 }
 // The engine says it before it orders, which may be while the round asks what is ordered.
 TEST_F(KubernetesPlatformTest, WhatIsOrderedIsAskedOfWhatIsDesiredByThen) {
@@ -447,11 +451,7 @@ TEST_F(KubernetesPlatformTest, WhatIsOrderedIsAskedOfWhatIsDesiredByThen) {
   engine_.AwaitJob(JobId(6), ManagedPhase::kWaiting);
   transport_.Hold("nodes", true);
   engine_.Evict(JobId(5));
-  EXPECT_TRUE(Eventually([&] { return CountAsked("PATCH /api/v1/nodes/n1") > 0; }));
-  for (int round = 0; round < 5; ++round) engine_.AwaitRound();
-  EXPECT_EQ(CountAsked("victim/eviction"), 0);
-  transport_.Hold("nodes", false);
-  engine_.AwaitJob(JobId(5), ManagedPhase::kEnding);
+  ExpectEvictedWhenItsNodeIsSeenToBeKept();
 }
 TEST_F(KubernetesPlatformTest, APodThatEndsIsNotEvictedAgain) {
   AddNumbered("victim", {{"metadata", {{"deletionTimestamp", "2026-01-01T00:01:00Z"}}},

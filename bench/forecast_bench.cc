@@ -1,6 +1,6 @@
-// What does "when is it back?" cost at most? Makes clusters of a thousand nodes with ten thousand jobs, as the
-// engine hands them over, and prints how long the forecast takes, which runs outside of the engine's lock, and
-// of how many of those that wait it knows a time.
+// What does "when is it back?" cost at most? Makes clusters of a thousand nodes with ten thousand jobs, as
+// the engine hands them over, and prints how long the forecast takes, which runs outside of the engine's
+// lock, and of how many of those that wait it knows a time.
 //
 //   forecast_bench [ROUNDS]
 #include <algorithm>
@@ -127,8 +127,8 @@ void Measure(const World& world, int rounds) {
     }
   }
   std::sort(ms.begin(), ms.end());
-  std::printf("%-52s %8.0f ms %8.0f ms %7zu %7zu %7zu\n", world.name, ms[ms.size() / 2], ms.back(), waits, known,
-              too_much);
+  std::printf("%-52s %8.0f ms %8.0f ms %7zu %7zu %7zu\n", world.name, ms[ms.size() / 2], ms.back(), waits,
+              known, too_much);
 }
 
 }  // namespace
@@ -137,10 +137,11 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 5;
   std::printf("%d nodes with %d slots, %d rounds\n", kNodes, kSlots, rounds);
   std::printf("%-52s %11s %11s %7s %7s %7s\n", "cluster", "median", "slowest", "wait", "known", "left out");
-  for (const World& world : {World{"9000 run, 1000 made way, all with walltimes", 9000, 1000, 0, true},
-                             World{"9000 run, 1000 made way, without walltimes", 9000, 1000, 0, false},
-                             World{"10000 run, 60 made way, 10000 queued, walltimes", 10'000, 60, 10'000, true},
-                             World{"10000 run, 10000 queued, without walltimes", 10'000, 0, 10'000, false},
-                             World{"nothing runs, 10000 queued, walltimes", 0, 0, 10'000, true}})
+  for (const World& world :
+       {World{"9000 run, 1000 made way, all with walltimes", 9000, 1000, 0, true},
+        World{"9000 run, 1000 made way, without walltimes", 9000, 1000, 0, false},
+        World{"10000 run, 60 made way, 10000 queued, walltimes", 10'000, 60, 10'000, true},
+        World{"10000 run, 10000 queued, without walltimes", 10'000, 0, 10'000, false},
+        World{"nothing runs, 10000 queued, walltimes", 0, 0, 10'000, true}})
     Measure(world, rounds);
 }

@@ -186,6 +186,60 @@ std::string TimerText(const v1::Job& job) {
   return job.timer().empty() ? "" : absl::StrCat("timers run on while it is suspended: ", job.timer());
 }
 
+namespace {
+
+// Whose end it is, or where.
+std::string WhoIsInTheWay(const v1::Back::Because& because) {
+  return absl::StrCat("job ", because.job(),
+                      because.node().empty() ? "" : absl::StrCat(" on ", because.node()));
+}
+
+std::string WhenText(const v1::Back::Because& because) {
+  switch (because.kind()) {
+    case v1::Back::WALLTIME:
+      return absl::StrCat(", when ", WhoIsInTheWay(because), " has ended by its walltime");
+    case v1::Back::EXPECTED:
+      return absl::StrCat(", when ", WhoIsInTheWay(because), " ends as the policy expects");
+    case v1::Back::LEAVING:
+      return because.job() == 0 ? "" : absl::StrCat(", when ", WhoIsInTheWay(because), " has left");
+    default:
+      return "";
+  }
+}
+
+// What WHY has already is not said again.
+std::string WhyNoTimeText(const v1::Back::Because& because) {
+  const std::string alone = because.image() ? ", where alone it can go on," : "";
+  switch (because.kind()) {
+    case v1::Back::NO_END:
+      return absl::StrCat(WhoIsInTheWay(because), alone, " has no known end");
+    case v1::Back::NODE_AWAY:
+      return absl::StrCat("node ", because.node(), alone, " is away, cordoned or faulty");
+    case v1::Back::BEHIND:
+      return because.job() == 0 ? "" : absl::StrCat("none is known of job ", because.job(), " before it");
+    case v1::Back::TOO_MUCH:
+      return "too much comes before it";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string BackText(const v1::Job& job, const Style& style) {
+  const v1::Back& back = job.back();
+  if (back.predicted_us() == 0) {
+    const std::string why = WhyNoTimeText(back.because());
+    return why.empty() ? "" : absl::StrCat("until when is not known: ", why);
+  }
+  const std::string when = Relative(back.predicted_us(), style.now);
+  std::string text = absl::StrCat(job.first_started_us() == 0 ? "starts " : "back ", when, " on ",
+                                  Nodes(back.nodes()), WhenText(back.because()));
+  if (back.latest_us() == back.predicted_us()) return text + ", or before";
+  if (back.latest_us() == 0) return text;
+  return absl::StrCat(text, "; at the latest ", Relative(back.latest_us(), style.now));
+}
+
 // Of a job that may not be suspended for others, timers are no news.
 std::string WhyText(const v1::Job& job) {
   const bool suspends =
@@ -195,6 +249,16 @@ std::string WhyText(const v1::Job& job) {
   std::erase(parts, "");
   return absl::StrJoin(parts, "; ");
 }
+
+namespace {
+
+std::string WhyAndWhenText(const v1::Job& job, const Style& style) {
+  std::vector<std::string> parts = {WhyText(job), BackText(job, style)};
+  std::erase(parts, "");
+  return absl::StrJoin(parts, "; ");
+}
+
+}  // namespace
 
 std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool whole_names) {
   std::vector<std::vector<std::string>> rows = {{"JOB", "NAME", "USER", "KIND", "STATE", "SINCE", "NODES",
@@ -208,7 +272,7 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool
                     Since(style.now - FromMicros(job.state_since_us())), Nodes(job.nodes()),
                     job.memory() > 0 ? FormatBytes(Bytes{job.memory()}) : "-",
                     absl::StrCat(job.preemptions()), Seconds(job.lost_node_seconds()),
-                    methods.empty() ? "-" : absl::StrJoin(methods, ","), WhyText(job)});
+                    methods.empty() ? "-" : absl::StrJoin(methods, ","), WhyAndWhenText(job, style)});
   }
   return Table(rows, style);
 }
@@ -312,7 +376,76 @@ std::string WithoutText(const v1::Plan& plan, const v1::PlanWithout& without) {
                       "\n");
 }
 
-std::string PlanText(const v1::Plan& plan, const Style& style) {
+namespace {
+
+// So few that are left alone for the same reason are named each.
+constexpr int kMostNamedKept = 10;
+
+std::string RuleText(const v1::KeptGroup& group) {
+  std::string text;
+  switch (group.rule()) {
+    case v1::ON_DEMAND:
+      text = "deadline jobs themselves";
+      break;
+    case v1::NOT_NEEDED:
+      text = "not needed";
+      break;
+    case v1::REFUSED:
+      text = "nothing is touched, as the request is refused";
+      break;
+    case v1::KEEP_RULE_UNSPECIFIED:
+      text = "for other reasons";
+      break;
+    default:
+      text = absl::StrReplaceAll(absl::AsciiStrToLower(v1::KeepRule_Name(group.rule())), {{"_", "-"}});
+  }
+  if (group.policy_key().empty()) return text;
+  return absl::StrCat(text, " (", group.policy_key(), " of ",
+                      group.job_class().empty() ? "the policy" : "class " + group.job_class(), ")");
+}
+
+bool IsIn(const v1::PlanKeep& keep, const v1::KeptGroup& group) {
+  return keep.rule() == group.rule() && keep.policy_key() == group.policy_key() &&
+         keep.job_class() == group.job_class();
+}
+
+std::string KeptLine(const v1::PlanKeep& keep) {
+  return absl::StrCat("  keep job ", NameOf(keep.job(), keep.job_name()), ": ", keep.reason(), "\n");
+}
+
+// "  keep 9949 jobs: not needed, such as job 3 (heat): not needed: would free 1 node for 0.0 node-seconds
+// (suspend)"
+std::string KeptText(const v1::Plan& plan, bool all) {
+  std::string out;
+  std::vector<const v1::KeptGroup*> large;
+  for (const v1::KeptGroup& group : plan.kept_groups()) {
+    const auto named = std::count_if(plan.kept().begin(), plan.kept().end(),
+                                     [&](const v1::PlanKeep& keep) { return IsIn(keep, group); });
+    if (named < group.jobs() || (!all && group.jobs() > kMostNamedKept)) large.push_back(&group);
+  }
+  const auto is_folded = [&](const v1::PlanKeep& keep) {
+    return !all &&
+           std::any_of(large.begin(), large.end(), [&](const auto* group) { return IsIn(keep, *group); });
+  };
+  for (const v1::PlanKeep& keep : plan.kept()) {
+    if (!is_folded(keep)) out += KeptLine(keep);
+  }
+  for (const v1::KeptGroup* group : large) {
+    const auto first = std::find_if(plan.kept().begin(), plan.kept().end(),
+                                    [&](const v1::PlanKeep& keep) { return IsIn(keep, *group); });
+    absl::StrAppend(
+        &out, "  keep ", group->jobs(), " jobs", all ? " in all" : "", ": ", RuleText(*group),
+        first == plan.kept().end() || all
+            ? ""
+            : absl::StrCat(", such as job ", NameOf(first->job(), first->job_name()), ": ", first->reason()),
+        "\n");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string PlanText(const v1::Plan& plan, const Style& style, bool all) {
   std::string out;
   if (!plan.feasible()) {
     const std::string verdict = plan.queued() ? Paint("queued", "33", style) : Paint("refused", "31", style);
@@ -342,17 +475,17 @@ std::string PlanText(const v1::Plan& plan, const Style& style) {
         ": ", step.reason(), "\n");
   }
   for (const v1::PlanWithout& without : plan.without()) out += WithoutText(plan, without);
-  for (const v1::PlanKeep& keep : plan.kept()) {
-    absl::StrAppend(&out, "  keep job ", NameOf(keep.job(), keep.job_name()), ": ", keep.reason(), "\n");
-  }
+  // An older controller knows no groups.
+  if (!plan.kept_groups().empty()) return out + KeptText(plan, all);
+  for (const v1::PlanKeep& keep : plan.kept()) out += KeptLine(keep);
   return out;
 }
 
-std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style) {
+std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style, bool all) {
   const v1::Job& job = explanation.job();
-  std::string out =
-      absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ", job.state(),
-                   WhyText(job).empty() ? "" : ": ", OneLogLine(WhyText(job)), "\n");
+  const std::string why = WhyAndWhenText(job, style);
+  std::string out = absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ",
+                                 job.state(), why.empty() ? "" : ": ", OneLogLine(why), "\n");
   if (const std::string command = CommandText(job.spec()); !command.empty())
     absl::StrAppend(&out, "command: ", command, "\n");
   if (job.spec().on_demand()) {
@@ -367,7 +500,7 @@ std::string ExplainText(const v1::ExplainResponse& explanation, const Style& sty
   if (explanation.plans().empty()) absl::StrAppend(&out, "nothing was planned for it\n");
   for (int i = 0; i < explanation.plans_size(); ++i) {
     if (explanation.plans_size() > 1) absl::StrAppend(&out, i == 0 ? "first " : "then ");
-    absl::StrAppend(&out, PlanText(explanation.plans(i), style));
+    absl::StrAppend(&out, PlanText(explanation.plans(i), style, all));
   }
   return out;
 }

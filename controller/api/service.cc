@@ -12,6 +12,7 @@
 #include "common/mutex.h"
 #include "common/status.h"
 #include "controller/api/views.h"
+#include "controller/engine/decide/plan_record.h"
 #include "controller/wire/wire.h"
 #include "policy/policy_text.h"
 
@@ -38,6 +39,18 @@ std::optional<JobId> ShowSome(const Jobs& jobs, JobId from, const Show& show) {
   auto job = jobs.lower_bound(from);
   for (int shown = 0; shown < kJobsAtOnce && job != jobs.end(); ++job) shown += show(RecordIn(job->second));
   return job == jobs.end() ? std::nullopt : std::optional(job->first);
+}
+
+// Of such a job it is worth asking when it is back.
+bool Waits(const JobRecord& job) {
+  return !IsTerminal(job.state) &&
+         (!HoldsNodes(job.state) || job.state == JobState::kSuspended || job.displaced_by != JobId());
+}
+
+// As many of those that are left alone as the caller wants.
+Plan WithKept(Plan plan, int32_t most) {
+  if (most < 0) return plan;
+  return WithSomeKept(std::move(plan), most == 0 ? kMostKeptRecorded : static_cast<size_t>(most));
 }
 
 // Which jobs a caller wants to see.
@@ -128,8 +141,9 @@ absl::Status ApiService::Submit(const ApiCall& call, const v1::SubmitRequest* re
   FaultHere<"api.submitted: a job is recorded, its user has not been told">();
   response->set_id(submitted->id.value());
   if (submitted->plan) {
+    const bool sees_all = engine_.MaySeeAll(caller);
     engine_.Read([&](const ClusterState& state) {
-      *response->mutable_plan() = ShowPlan(state, *submitted->plan, SeenBy(caller));
+      *response->mutable_plan() = ShowPlan(state, *submitted->plan, SeenBy(caller), sees_all);
     });
   }
   return absl::OkStatus();
@@ -144,9 +158,14 @@ absl::Status ApiService::PlanRequest(const ApiCall& call, const v1::SubmitReques
   if (!slot.status.ok()) return slot.status;
   spec = engine_.WithDeadline(*std::move(spec));
   if (!spec.ok()) return Reply(caller, __func__, spec.status());
-  const auto plan = engine_.DryRun(caller, *spec, request->compare());
+  const int32_t most = request->most_kept();
+  const bool beyond_record = most < 0 || static_cast<size_t>(most) > kMostKeptRecorded;
+  auto plan = engine_.DryRun(caller, *spec, request->compare(), beyond_record);
   if (!plan.ok()) return Reply(caller, __func__, plan.status());
-  engine_.Read([&](const ClusterState& state) { *response = ShowPlan(state, *plan, SeenBy(caller)); });
+  const bool sees_all = engine_.MaySeeAll(caller);
+  engine_.Read([&](const ClusterState& state) {
+    *response = ShowPlan(state, WithKept(*std::move(plan), most), SeenBy(caller), sees_all);
+  });
   response->set_start_by_us(ToMicros(spec->start_by));
   return absl::OkStatus();
 }
@@ -156,6 +175,7 @@ absl::Status ApiService::Explain(const ApiCall& call, const v1::ExplainRequest* 
   const Caller caller = CallerOf(call);
   absl::Status result;
   std::vector<Plan> plans;
+  bool waits = false;
   engine_.Read([&](const ClusterState& state) {
     auto it = state.jobs.find(JobId(request->id()));
     const bool there = it != state.jobs.end();
@@ -174,16 +194,22 @@ absl::Status ApiService::Explain(const ApiCall& call, const v1::ExplainRequest* 
     *response->mutable_job() = ShowJob(state, it->second);
     response->mutable_job()->set_waits_for(engine_.WhyWaits(it->second));
     plans = it->second.plans;
+    waits = Waits(it->second);
   });
   if (!result.ok()) return Reply(caller, __func__, result);
+  if (waits) AddBacks({response->mutable_job()});
   if (request->compare()) {
     const CallSlots::Slot slot(planning_calls_, caller.is_operator ? 0 : caller.uid);
     // Of the newest alone: each takes many plans.
     if (slot.status.ok() && !plans.empty())
       plans.back().without = engine_.PlansWithout(JobId(request->id()), plans.size() - 1);
   }
+  const bool sees_all = engine_.MaySeeAll(caller);
   engine_.Read([&](const ClusterState& state) {
-    for (const Plan& plan : plans) *response->add_plans() = ShowPlan(state, plan, SeenBy(caller));
+    for (Plan& plan : plans) {
+      *response->add_plans() =
+          ShowPlan(state, WithKept(std::move(plan), request->most_kept()), SeenBy(caller), sees_all);
+    }
   });
   return absl::OkStatus();
 }
@@ -196,6 +222,7 @@ absl::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
   const bool ended = request->all() || filter->WantsEnded();
   const std::set<int64_t> ids(request->ids().begin(), request->ids().end());
   std::string missing;
+  std::set<JobId> waiting;
   std::optional<JobId> from;  // of those that are not named, the next to be shown
   if (ids.empty()) from = JobId();
   const auto look = [&](const ClusterState& state) {
@@ -206,6 +233,7 @@ absl::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
         v1::Job& view = *response->add_jobs();
         view = whole ? ShowJob(state, job) : ShowOthersJob(state, job);
         if (whole) view.set_waits_for(engine_.WhyWaits(job));
+        if (whole && Waits(job)) waiting.insert(job.id);
       }
       return may;
     };
@@ -224,9 +252,25 @@ absl::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
     std::this_thread::sleep_for(kBreath);
     engine_.Read(look);
   }
-  if (missing.empty()) return absl::OkStatus();
-  NoteRefusal(caller, __func__, missing);
-  return absl::NotFoundError(missing);
+  if (!missing.empty()) {
+    NoteRefusal(caller, __func__, missing);
+    return absl::NotFoundError(missing);
+  }
+  std::vector<v1::Job*> views;
+  for (v1::Job& view : *response->mutable_jobs()) {
+    if (waiting.contains(JobId(view.id()))) views.push_back(&view);
+  }
+  AddBacks(views);
+  return absl::OkStatus();
+}
+
+void ApiService::AddBacks(const std::vector<v1::Job*>& views) const {
+  if (views.empty()) return;
+  const auto backs = engine_.Returns();
+  for (v1::Job* view : views) {
+    if (const auto back = backs->find(JobId(view->id())); back != backs->end())
+      *view->mutable_back() = ShowBack(back->second);
+  }
 }
 
 absl::Status ApiService::ListNodes(const ApiCall&, const v1::ListNodesRequest*,

@@ -11,17 +11,21 @@ namespace {
 
 // How many times a request is planned without the lock while what its plan rests on changes.
 constexpr int kTentativePlans = 3;
+// Forecasts take one part in so many of a core at most, however many ask.
+constexpr int kForecastShare = 20;
 // The deadline that is tried where the earliest is asked for.
 constexpr Duration kSoon = std::chrono::seconds(1);
 
 }  // namespace
 
-absl::StatusOr<TentativePlan> Engine::Impl::MakeTentativePlan(const JobSpec& spec) {
+absl::StatusOr<TentativePlan> Engine::Impl::MakeTentativePlan(const JobSpec& spec,
+                                                              std::vector<PlanKeep>* kept) {
   MutexLock one_at_a_time(dry_running_);
   MutexLock lock(mutex_);
   SIDING_ASSIGN_OR_RETURN(SharedTask task, decide_.admission.DryRun(spec));
   lock.Unlock();
   std::vector<Plan> plans = MakeFirstPlans(*task);
+  if (kept != nullptr) *kept = plans.front().kept;
   return PlanTentatively(std::move(task), std::move(plans));
 }
 
@@ -32,6 +36,19 @@ std::vector<PlanWithout> Engine::Impl::PlansWithout(JobId request, size_t number
   lock.Unlock();
   if (!basis) return {};
   return siding::PlansWithout(*basis->task, {basis->plan});
+}
+
+std::shared_ptr<const Engine::Backs> Engine::Impl::Returns() {
+  MutexLock one_at_a_time(forecasting_);
+  const Time began = clock_.Now();
+  if (returns_ != nullptr && began >= returns_made_ && began < returns_until_) return returns_;
+  MutexLock lock(mutex_);
+  ForecastTask task = decide_.returns.Task();
+  lock.Unlock();
+  returns_ = std::make_shared<const Backs>(MakeForecast(std::move(task)));
+  returns_made_ = clock_.Now();
+  returns_until_ = returns_made_ + kForecastShare * (returns_made_ - began);
+  return returns_;
 }
 
 absl::StatusOr<JobSpec> Engine::Impl::WithDeadline(JobSpec spec) {
@@ -99,14 +116,17 @@ absl::StatusOr<Engine::Submitted> Engine::Submit(const Caller& caller, JobSpec s
   return submitted;
 }
 
-absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec, bool compare) {
-  SIDING_ASSIGN_OR_RETURN(TentativePlan tentative, impl_->MakeTentativePlan(spec));
+absl::StatusOr<Plan> Engine::DryRun(const Caller&, const JobSpec& spec, bool compare, bool all_kept) {
+  std::vector<PlanKeep> kept;
+  SIDING_ASSIGN_OR_RETURN(TentativePlan tentative,
+                          impl_->MakeTentativePlan(spec, all_kept ? &kept : nullptr));
   Plan& plan = tentative.plans.front();
   if (plan.earliest) plan.earliest = WithSlack(*plan.earliest, tentative.made);
   if (compare) {
     MutexLock one_at_a_time(impl_->comparing_);
     plan.without = siding::PlansWithout(*tentative.task, tentative.plans);
   }
+  if (all_kept) plan.kept = std::move(kept);
   return std::move(plan);
 }
 
@@ -301,6 +321,10 @@ std::string Engine::WhyWaits(const JobRecord& job) const {
   impl_->mutex_.AssertHeld();  // by Read()
   return impl_->decide_.waits.WhyWaits(job);
 }
+
+bool Engine::MaySeeAll(const Caller& caller) const { return caller.is_operator || !policy().private_jobs; }
+
+std::shared_ptr<const Engine::Backs> Engine::Returns() const { return impl_->Returns(); }
 
 size_t Engine::MessagesWaiting() const { return impl_->inbox_.size(); }
 

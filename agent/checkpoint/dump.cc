@@ -81,7 +81,9 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
   if (std::string why = WhyNotDumpable(plan.init, plan.kind); !why.empty())
     return absl::FailedPreconditionError(why);
   // While it lives: at the end its number may be another process's.
-  SIDING_ASSIGN_OR_RETURN(const UniqueFd init, OpenPidfd(plan.init));
+  absl::StatusOr<UniqueFd> opened = OpenPidfd(plan.init);
+  if (absl::IsNotFound(opened.status())) return absl::AbortedError("the task has ended");
+  SIDING_ASSIGN_OR_RETURN(const UniqueFd init, std::move(opened));
   SIDING_ASSIGN_OR_RETURN(const std::unique_ptr<ImageDraft> draft, store.Begin(plan.key));
   SIDING_RETURN_IF_ERROR(FaultAt<"agent.dump.draft: the folder of a new image is made">());
   // CRIU as the job's user must be able to write there, but afterwards only root may.

@@ -389,6 +389,13 @@ TEST_F(RunDumpTest, DeathOfCriuEndsNobodyWhoHasTheNumberOfATaskThatHasEnded) {
   End(other);
 }
 
+TEST_F(RunDumpTest, OfATaskThatHasEndedThatIsSaid) {
+  plan_.init = Idle();
+  End(plan_.init);
+  EXPECT_EQ(Run().message(), "the task has ended");
+  EXPECT_THAT(Images(), IsEmpty());
+}
+
 TEST_F(RunDumpTest, LaterDumpOfTheSameRankReplacesTheEarlier) {
   ASSERT_TRUE(Run().ok());
   plan_.metadata["attempt"] = "2";

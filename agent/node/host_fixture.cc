@@ -32,6 +32,7 @@ void RecordingSink::Send(v1::FromAgent message) {
     MutexLock lock(mutex_);
     if (message.has_report()) {
       v1::TaskRef task = message.report().task();
+      if (message.report().failed_op() != 0) failed_[message.report().failed_op()] = message.report().error();
       last_[Name(task)] = message.report();
       task.clear_cluster();  // for who does not ask of which it is
       last_[Name(task)] = message.report();
@@ -56,6 +57,12 @@ v1::OpResult RecordingSink::AwaitResult(int64_t op) {
   EXPECT_TRUE(changed_.WaitFor(
       mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return results_.contains(op); }));
   return results_[op];
+}
+
+std::string RecordingSink::WhyFailed(int64_t op) {
+  MutexLock lock(mutex_);
+  const auto failed = failed_.find(op);
+  return failed == failed_.end() ? "" : failed->second;
 }
 
 int RecordingSink::progress_messages() {

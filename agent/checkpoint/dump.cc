@@ -78,7 +78,7 @@ absl::Status AfterRepair(const absl::Status& status, int connections) {
 
 absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpObserver& observer,
                       const std::atomic<bool>& abandon) {
-  if (std::string why = WhyNotDumpable(plan.init, plan.kind); !why.empty())
+  if (std::string why = WhyNotDumpable(plan.init, plan.criu); !why.empty())
     return absl::FailedPreconditionError(why);
   // While it lives: at the end its number may be another process's.
   absl::StatusOr<UniqueFd> opened = OpenPidfd(plan.init);

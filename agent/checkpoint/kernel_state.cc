@@ -76,6 +76,26 @@ std::string WhyNotDumpableShell(pid_t pid, const std::string& stat, const std::s
   return "";
 }
 
+std::string WhyNotDumpableOwner(const std::string& status, const DumpingCriu::Ids& criu) {
+  for (const absl::string_view text : absl::StrSplit(status, '\n')) {
+    const std::string line(text);
+    unsigned real = 0, effective = 0, saved = 0;
+    const bool user = std::sscanf(line.c_str(), "Uid: %u %u %u", &real, &effective, &saved) == 3;
+    const bool group = !user && std::sscanf(line.c_str(), "Gid: %u %u %u", &real, &effective, &saved) == 3;
+    const unsigned own = user ? criu.uid : criu.gid;
+    if ((!user && !group) || (real == own && effective == own && saved == own)) continue;
+    return absl::StrCat(
+        "has the ", user ? "user " : "group ",
+        real != own        ? real
+        : effective != own ? effective
+                           : saved,
+        ", as programs with ", user ? "setuid" : "setgid",
+        " do: without CAP_SYS_RESOURCE, which this node's agent lacks, the kernel does not let its limits "
+        "(prlimit) be read");
+  }
+  return "";
+}
+
 std::string WhyNotDumpablePersonality(const std::string& text, CriuKind criu) {
   const unsigned long is = std::strtoul(text.c_str(), nullptr, 16);
   const unsigned long lost =

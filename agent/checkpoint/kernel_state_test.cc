@@ -40,6 +40,20 @@ TEST(KernelState, HalfAVdsoIsNotFoundAgain) {
   EXPECT_EQ(WhyNotDumpableMaps(heap), "");
 }
 
+TEST(KernelState, WhoKeepsAnotherUserOrGroupMayNotBeReadWithoutCapSysResource) {
+  const std::string users = "Name:\tx\nUid:\t1000\t1000\t1000\t1000\n";
+  const std::string groups = "Gid:\t1000\t1000\t1000\t1000\n";
+  EXPECT_EQ(WhyNotDumpableOwner(users + groups, {1000, 1000}), "");
+  EXPECT_THAT(WhyNotDumpableOwner(users + "Gid:\t1000\t1000\t101\t1000\n", {1000, 1000}),
+              HasSubstr("has the group 101, as programs with setgid do"));
+  EXPECT_THAT(WhyNotDumpableOwner("Uid:\t1000\t0\t0\t0\n" + groups, {1000, 1000}),
+              HasSubstr("has the user 0, as programs with setuid do"));
+  EXPECT_THAT(WhyNotDumpableOwner(users + groups, {0, 0}), HasSubstr("has the user 1000"));
+  EXPECT_EQ(WhyNotDumpableOwner(users + "Gid:\t1000\t1000\t1000\t101\n", {1000, 1000}), "")
+      << "with which it opens files";
+  EXPECT_EQ(WhyNotDumpableOwner("", {1000, 1000}), "") << "it is gone";
+}
+
 TEST(KernelState, PersonalityIsThatOfLinuxWithOrWithoutRandomAddresses) {
   EXPECT_EQ(WhyNotDumpablePersonality("00000000\n", CriuKind::kAny), "");
   EXPECT_EQ(WhyNotDumpablePersonality("00040000\n", CriuKind::kAny), "");

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -81,6 +82,12 @@ struct HostContext {
   // The user as which CRIU handles that user's tasks.
   CriuUser UserFor(const v1::JobSpec& spec) const {
     return {criu_as_user && spec.uid() != 0, spec.uid(), spec.gid()};
+  }
+  // The one that dumps them. Of pods, whose runtime starts it, it is root's.
+  DumpingCriu CriuFor(uid_t uid, gid_t gid) const {
+    DumpingCriu criu{criu_traits.kind(), std::nullopt};
+    if (criu_as_user) criu.only_of = uid == 0 ? DumpingCriu::Ids{} : DumpingCriu::Ids{uid, gid};
+    return criu;
   }
 };
 

@@ -43,7 +43,7 @@ class StateTest : public HostTest {
   }
   // What stands in the way of a dump of it by this machine's criu.
   std::string WhyNot(int incarnation = 1) const {
-    return WhyNotDumpable(InitPid(incarnation), NewCriu(*FindCriu(""))->Check()->kind());
+    return WhyNotDumpable(InitPid(incarnation), {NewCriu(*FindCriu(""))->Check()->kind(), std::nullopt});
   }
   // The exit code of the job that has been off its node.
   int CodeAfterRestore(const std::string& state) {
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "not_inherited_memory", "sealed_memfd", "membarrier", "lease", "open_file_lock",
                       "process_lock", "flock", "signal_driven_io", "pipe_size", "socket_filter", "pidfd",
                       "unreaped_child", "own_proc_file", "personality", "address_randomization",
-                      "eventfd_semaphore", "foreground_ended"),
+                      "eventfd_semaphore", "foreground_ended", "not_dumpable"),
     [](const auto& info) { return info.param; });
 
 // So the planner suspends it only if it cannot be checkpointed, and not because it cannot.

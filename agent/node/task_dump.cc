@@ -46,7 +46,7 @@ void Task::DoDump(v1::ToAgent command) {
     plan.shared_mark = NamesIn(record).SharedMemoryMark();
     plan.key = {CheckpointId(command.dump().checkpoint()), id_.rank};
     plan.init = init;
-    plan.kind = host_.criu_traits.kind();
+    plan.criu = host_.CriuFor(spec.uid(), spec.gid());
     plan.contents = &host_.contents;
     plan.work_folder = folder_;
     SIDING_RETURN_IF_ERROR(

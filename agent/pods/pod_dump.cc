@@ -61,7 +61,7 @@ std::string WhyNotOfProcesses(const ContainerConfig& config, pid_t init) {
 
 // What would make a restore fail, and each one after it, is said before anything is done. Of a frozen
 // container.
-absl::Status CheckProcesses(const ContainerConfig& config, pid_t init, CriuKind criu) {
+absl::Status CheckProcesses(const ContainerConfig& config, pid_t init, const DumpingCriu& criu) {
   std::string why = WhyNotDumpable(init, criu);
   if (why.empty()) why = WhyNotOfProcesses(config, init);
   return why.empty() ? absl::OkStatus() : absl::FailedPreconditionError(why);

@@ -144,6 +144,8 @@ absl::Status DumpOnce(Criu& criu, ImageStore& store, const DumpPlan& plan, DumpO
       metadata[kMetadataPipes] = std::move(pipes);
     if (const auto threads = RecordThreadSettings(plan.init); !threads.empty())
       metadata[kMetadataThreads] = ThreadSettingsToJson(threads);
+    if (std::string need = FindNeedOfOurs(plan.init); !need.empty())
+      metadata[kMetadataNeedsOurs] = std::move(need);
     SIDING_RETURN_IF_ERROR(observer.OnWritten(draft->path(), held));
     SIDING_ASSIGN_OR_RETURN(const Manifest manifest, draft->Seal(std::move(metadata)));
     SIDING_RETURN_IF_ERROR(FaultAtCriu<"agent.dump.sealed: the image is whole, nobody has been told">());

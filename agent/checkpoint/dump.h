@@ -27,6 +27,8 @@ inline constexpr char kMetadataShared[] = "shared_memory";  // see shared_memory
 inline constexpr char kMetadataThreads[] = "threads";       // see thread_settings.h; absent: none has any
 inline constexpr char kMetadataNode[] = "node";             // that made it
 inline constexpr char kMetadataCluster[] = "cluster";       // ProgramNames::cluster; absent: empty
+// What only a CriuKind::kOurs restores of it, as FindNeedOfOurs() says it; absent: nothing, or not said.
+inline constexpr char kMetadataNeedsOurs[] = "needs_ours";
 inline constexpr char kMetadataGpu[] = "gpu";  // GpuRecord, see agent/task/task_record.proto
 
 struct DumpPlan {

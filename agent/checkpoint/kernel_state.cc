@@ -96,6 +96,28 @@ std::string WhyNotDumpableOwner(const std::string& status, const DumpingCriu::Id
   return "";
 }
 
+size_t FindForegroundEnded(const std::vector<std::string>& stats) {
+  struct Place {
+    int group = 0, session = 0, terminal = 0, foreground = 0;
+  };
+  std::vector<Place> places(stats.size());
+  for (size_t i = 0; i < stats.size(); ++i) {
+    const size_t name_end = stats[i].rfind(')');
+    Place& at = places[i];
+    if (name_end == std::string::npos ||
+        std::sscanf(stats[i].c_str() + name_end, ") %*c %*d %d %d %d %d", &at.group, &at.session,
+                    &at.terminal, &at.foreground) != 4)
+      at = {};
+  }
+  const auto has_ended = [&](const Place& at) {
+    return at.terminal != 0 && at.foreground > 0 &&
+           std::none_of(places.begin(), places.end(), [&](const Place& other) {
+             return other.session == at.session && other.group == at.foreground;
+           });
+  };
+  return std::find_if(places.begin(), places.end(), has_ended) - places.begin();
+}
+
 std::string WhyNotDumpablePersonality(const std::string& text, CriuKind criu) {
   const unsigned long is = std::strtoul(text.c_str(), nullptr, 16);
   const unsigned long lost =

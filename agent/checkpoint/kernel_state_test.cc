@@ -54,6 +54,17 @@ TEST(KernelState, WhoKeepsAnotherUserOrGroupMayNotBeReadWithoutCapSysResource) {
   EXPECT_EQ(WhyNotDumpableOwner("", {1000, 1000}), "") << "it is gone";
 }
 
+TEST(KernelState, ATerminalWhoseForegroundGroupHasEndedIsFound) {
+  const std::string init = "1 (siding-init) S 0 1 1 0 -1 4194560";
+  const std::string shell = "3 (a) shell) S 1 3 3 34816 7 4194560";  // pid 3, terminal 34816, foreground 7
+  EXPECT_EQ(FindForegroundEnded({init, shell}), 1u);
+  EXPECT_EQ(FindForegroundEnded({init, shell, "9 (sort) S 3 7 3 34816 7 4194560"}), 3u) << "its group lives";
+  EXPECT_EQ(FindForegroundEnded({init, shell, "9 (sort) S 3 7 4 0 -1 4194560"}), 1u) << "of another session";
+  EXPECT_EQ(FindForegroundEnded({init, "3 (sh) S 1 3 3 34816 3 4194560"}), 2u);
+  EXPECT_EQ(FindForegroundEnded({"", init}), 2u) << "one is gone";
+  EXPECT_EQ(FindForegroundEnded({}), 0u);
+}
+
 TEST(KernelState, PersonalityIsThatOfLinuxWithOrWithoutRandomAddresses) {
   EXPECT_EQ(WhyNotDumpablePersonality("00000000\n", CriuKind::kAny), "");
   EXPECT_EQ(WhyNotDumpablePersonality("00040000\n", CriuKind::kAny), "");

@@ -114,6 +114,15 @@ std::string JoinedGroup(int fd, const std::vector<MulticastGroup>& groups) {
 
 std::string Of(pid_t pid, const std::string& why) { return absl::StrCat(NameOf(pid), " ", why); }
 
+std::string WhyNotTerminals(const std::vector<pid_t>& tree, CriuKind criu) {
+  if (criu == CriuKind::kOurs) return "";
+  std::vector<std::string> stats;
+  for (const pid_t pid : tree) stats.push_back(ReadFile(absl::StrCat("/proc/", pid, "/stat")).value_or(""));
+  const size_t at = FindForegroundEnded(stats);
+  if (at == stats.size()) return "";
+  return Of(tree[at], "is on a terminal whose foreground group has ended, which could not be restored");
+}
+
 // One look at a tree, in a thread of its own that goes to the tree's ipc namespace: see EnterIpcNamespace().
 class Look {
  public:
@@ -131,6 +140,7 @@ class Look {
     for (const pid_t pid : tree) {
       if (std::string why = WhyNotProcess(pid); !why.empty()) return Of(pid, why);
     }
+    if (std::string why = WhyNotTerminals(tree, criu_.kind); !why.empty()) return why;
     if (descriptors.hidden != 0) return Of(descriptors.hidden, "may not be looked into by this node's agent");
     for (const OpenDescriptor& one : descriptors.all) {
       if (std::string why = WhyNotDescriptor(one); !why.empty()) return Of(one.pid, why);
@@ -246,6 +256,21 @@ pid_t FindSrun(pid_t root) {
     if (ProgramOf(pid) == "srun") return pid;
   }
   return 0;
+}
+
+std::string FindNeedOfOurs(pid_t root) {
+  const std::vector<pid_t> tree = ProcessTree(root);
+  for (const pid_t pid : tree) {
+    const std::string is = ReadFile(absl::StrCat("/proc/", pid, "/personality")).value_or("");
+    if (std::string why = WhyNotDumpablePersonality(is, CriuKind::kAny); !why.empty()) return Of(pid, why);
+  }
+  if (std::string why = WhyNotTerminals(tree, CriuKind::kAny); !why.empty()) return why;
+  for (const OpenDescriptor& one : FindDescriptors(tree).all) {
+    if (one.target != kEventfd) continue;
+    if (std::string why = WhyNotDumpableEventfd(one.fdinfo(), CriuKind::kAny); !why.empty())
+      return Of(one.pid, why);
+  }
+  return "";
 }
 
 Hindrances FindHindrances(pid_t root, const DumpingCriu& criu, GpuDevices gpus) {

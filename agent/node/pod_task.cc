@@ -247,6 +247,8 @@ absl::StatusOr<std::string> PodTask::PrepareImage(const v1::ToAgent& command, bo
   const auto container = verified->metadata.find(kMetadataContainer);
   if (container == verified->metadata.end())
     return absl::FailedPreconditionError("the image is not that of a pod");
+  if (const std::string why = host_.WhyNotRestored(verified->metadata); !why.empty())
+    return absl::FailedPreconditionError(why);
   {
     MutexLock lock(mutex_);
     record_.mutable_report()->set_image_bytes(verified->TotalSize().value);

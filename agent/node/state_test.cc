@@ -146,6 +146,67 @@ INSTANTIATE_TEST_SUITE_P(
                       "eventfd_semaphore", "foreground_ended", "not_dumpable"),
     [](const auto& info) { return info.param; });
 
+// What the criu that deploy/get-criu builds restores, and no other. Here another is the same program that
+// says another name.
+class NeedOfOursTest : public StateTest, public ::testing::WithParamInterface<Refused> {
+ protected:
+  void SetUp() override {
+    StateTest::SetUp();
+    if (IsSkipped()) return;
+    if (NewCriu(*FindCriu(""))->Check()->kind() != CriuKind::kOurs)
+      GTEST_SKIP() << "needs the criu that deploy/get-criu builds";
+    std::string program = ReadFile(*FindCriu("")).value();
+    for (size_t at = 0; (at = program.find("files-as-user", at)) != std::string::npos; ++at)
+      program[at] = 'F';
+    another_ = folder_ + "/another-criu";
+    ASSERT_TRUE(WriteFileAtomically(another_, program, 0755).ok());
+    ASSERT_EQ(NewCriu(another_)->Check()->kind(), CriuKind::kAny);
+  }
+  TaskHostOptions Options(const std::string& node = "n1") const override {
+    TaskHostOptions options = StateTest::Options(node);
+    options.criu_path = criu_;
+    return options;
+  }
+  void RestartHostWith(const std::string& criu) {
+    criu_ = criu;
+    host_.reset();
+    StartHost();
+  }
+  std::string criu_, another_;
+};
+
+TEST_P(NeedOfOursTest, IsNotDumpedByAnotherCriu) {
+  Make(GetParam().state);
+  if (IsSkipped()) return;
+  EXPECT_THAT(WhyNotDumpable(InitPid(), {CriuKind::kAny, std::nullopt}), HasSubstr(GetParam().why));
+}
+
+TEST_P(NeedOfOursTest, IsRestoredByNoOtherCriuAndTheImageIsNotBlamed) {
+  const std::string state = GetParam().state;
+  Make(state);
+  if (IsSkipped()) return;
+  Vacate("1.1");
+  RestartHostWith(another_);
+  Restore(StateJob(state), "1.1");
+  const v1::TaskReport report = AwaitPhase(v1::RESTORE_FAILED, 2);
+  EXPECT_THAT(report.error(), HasSubstr(GetParam().why));
+  EXPECT_THAT(report.error(), HasSubstr("the one that get-criu builds does"));
+  EXPECT_TRUE(report.node_problem());
+  EXPECT_FALSE(report.image_damaged() || report.image_refused());
+  RestartHostWith("");
+  Restore(StateJob(state), "1.1", 3, 300);
+  AwaitPhase(v1::RUNNING, 3);
+  OpenGate();
+  EXPECT_EQ(AwaitPhase(v1::EXITED, 3).exit_code(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, NeedOfOursTest,
+    ::testing::Values(Refused{"eventfd_semaphore", ") has an eventfd that counts as a semaphore"},
+                      Refused{"personality", ") has a personality of its own"},
+                      Refused{"foreground_ended", ") is on a terminal whose foreground group has ended"}),
+    [](const auto& info) { return info.param.state; });
+
 // So the planner suspends it only if it cannot be checkpointed, and not because it cannot.
 TEST_F(StateTest, ATimerThatRunsOnIsReported) {
   Make("posix_timer");

@@ -112,6 +112,16 @@ void HostTest::NeedRoot() {
   if (geteuid() != 0) GTEST_SKIP() << "needs root: tasks get a pid namespace of their own";
 }
 
+std::string HostTest::AnotherCriu() const {
+  const std::string ours = FindCriu("").value(), another = folder_ + "/another-criu";
+  if (NewCriu(ours)->Check()->kind() != CriuKind::kOurs) return "";
+  std::string program = ReadFile(ours).value();
+  for (size_t at = 0; (at = program.find("files-as-user", at)) != std::string::npos; ++at) program[at] = 'F';
+  EXPECT_TRUE(WriteFileAtomically(another, program, 0755).ok());
+  EXPECT_EQ(NewCriu(another)->Check()->kind(), CriuKind::kAny);
+  return another;
+}
+
 void HostTest::NeedCriu() {
   if (geteuid() != 0) GTEST_SKIP() << "needs root";
   auto path = FindCriu("");

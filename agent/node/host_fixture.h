@@ -55,6 +55,9 @@ class HostTest : public ::testing::Test {
 
   void NeedRoot();
   void NeedCriu();  // both skip the test with the reason
+  // The path of a criu that is none of CriuKind::kOurs: the same program, which says another name. Empty:
+  // this machine's is none of these either.
+  std::string AnotherCriu() const;
   virtual TaskHostOptions Options(const std::string& node = "n1") const;
   void StartHost() { host_ = NewTaskHost(Options(), sink_, SystemClock()).value(); }
   TaskHost& host() { return *host_; }

@@ -146,22 +146,9 @@ INSTANTIATE_TEST_SUITE_P(
                       "eventfd_semaphore", "foreground_ended", "not_dumpable"),
     [](const auto& info) { return info.param; });
 
-// What the criu that deploy/get-criu builds restores, and no other. Here another is the same program that
-// says another name.
+// What the criu that deploy/get-criu builds restores, and no other.
 class NeedOfOursTest : public StateTest, public ::testing::WithParamInterface<Refused> {
  protected:
-  void SetUp() override {
-    StateTest::SetUp();
-    if (IsSkipped()) return;
-    if (NewCriu(*FindCriu(""))->Check()->kind() != CriuKind::kOurs)
-      GTEST_SKIP() << "needs the criu that deploy/get-criu builds";
-    std::string program = ReadFile(*FindCriu("")).value();
-    for (size_t at = 0; (at = program.find("files-as-user", at)) != std::string::npos; ++at)
-      program[at] = 'F';
-    another_ = folder_ + "/another-criu";
-    ASSERT_TRUE(WriteFileAtomically(another_, program, 0755).ok());
-    ASSERT_EQ(NewCriu(another_)->Check()->kind(), CriuKind::kAny);
-  }
   TaskHostOptions Options(const std::string& node = "n1") const override {
     TaskHostOptions options = StateTest::Options(node);
     options.criu_path = criu_;
@@ -172,7 +159,7 @@ class NeedOfOursTest : public StateTest, public ::testing::WithParamInterface<Re
     host_.reset();
     StartHost();
   }
-  std::string criu_, another_;
+  std::string criu_;
 };
 
 TEST_P(NeedOfOursTest, IsNotDumpedByAnotherCriu) {
@@ -183,10 +170,12 @@ TEST_P(NeedOfOursTest, IsNotDumpedByAnotherCriu) {
 
 TEST_P(NeedOfOursTest, IsRestoredByNoOtherCriuAndTheImageIsNotBlamed) {
   const std::string state = GetParam().state;
+  const std::string another = AnotherCriu();
+  if (another.empty()) GTEST_SKIP() << "needs the criu that deploy/get-criu builds";
   Make(state);
   if (IsSkipped()) return;
   Vacate("1.1");
-  RestartHostWith(another_);
+  RestartHostWith(another);
   Restore(StateJob(state), "1.1");
   const v1::TaskReport report = AwaitPhase(v1::RESTORE_FAILED, 2);
   EXPECT_THAT(report.error(), HasSubstr(GetParam().why));

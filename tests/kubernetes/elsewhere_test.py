@@ -68,6 +68,28 @@ class Elsewhere(CheckpointCase):
         self.go_elsewhere("python", first)
         self.assert_went_on("python", first)
 
+    def test_python_that_is_suspended_keeps_its_node_and_can_be_vacated(self):
+        first = self.run_first("held")
+        self.wait_lines(first, 10)
+        [job] = self.of_owner("held")
+        self.ctl("suspend", job["id"])
+        self.wait_state("held", "suspended")
+        body = self.annotated("held-steer", {"start-by": "+10m"}, schedulerName="siding",
+                              nodeSelector={"kubernetes.io/hostname": self.bed.node.name})
+        self.made(PODS, body)
+        self.addCleanup(self.finish, "held-steer")
+        [said] = wait_for("the refusal", lambda: self.events("held-steer", "SidingRefused"))
+        self.assertIn("resume or vacate it", said)
+        self.open(self.other)
+        self.open(self.bed.node, False)
+        self.addCleanup(self.open, self.bed.node)
+        self.ctl("vacate", job["id"])
+        second = self.wait_pod_of("held", but=[first])
+        self.assertEqual(second["spec"]["nodeName"], self.other.name)
+        self.wait_state("held", "running")
+        self.assert_blameless("held")
+        self.assert_went_on("held", first)
+
     def test_a_shell_goes_on(self):
         first = self.run_first("shell", command=["bash", "-c", SHELL], args=[])
         self.wait_lines(first, 10)

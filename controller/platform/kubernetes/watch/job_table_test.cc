@@ -489,6 +489,21 @@ TEST_F(JobTableTest, ABudgetSaysNothingOfAPodThatIsNotReady) {
 
 // ---- Jobs that go on with the next pod of their owner. ----
 
+TEST(JobTable, AFolderThatIsTheSameOnAllNodesIsNoObstacle) {
+  JobTable table({}, [](const Pod&) { return true; }, true, {.read_write = {"/data"}});
+  for (const char* path : {"/data/a", "/database"}) {
+    Made made{.name = "p" + std::to_string(std::string(path).size()), .owner = "Job"};
+    made.said = {{"preemptible", "checkpoint"}};
+    made.spec = {{"runtimeClassName", "siding"},
+                 {"volumes", Json::array({{{"name", "v"}, {"hostPath", {{"path", path}}}}})}};
+    table.OnPods({{std::nullopt, made.Build()}});
+  }
+  const std::vector<Refusal> refusals = table.TakeRefusals();
+  ASSERT_THAT(refusals, SizeIs(1));
+  EXPECT_EQ(refusals.front().pod.name, "p9");
+  EXPECT_THAT(refusals.front().why, HasSubstr("kubernetes.host_paths"));
+}
+
 class JobThatGoesOnTest : public JobTableTest {
  protected:
   JobThatGoesOnTest() : JobTableTest(true) {}

@@ -170,6 +170,7 @@ class KubernetesManager final : public ClusterManager {
     options.left_alone = config.leave_alone;
     options.space = config.space;
     options.saves = config.saves;
+    options.host_paths = config.host_paths;
     options.seal_keeper = &seal;
     return options;
   }
@@ -203,7 +204,7 @@ absl::StatusOr<std::vector<std::string>> CheckKubernetes(const KubernetesConfig&
 absl::StatusOr<std::unique_ptr<kubernetes::Webhook>> ServeWebhook(const KubernetesConfig& config) {
   const WebhookConfig& files = config.webhook;
   if (!config.on || files.port == 0) return nullptr;
-  const kubernetes::AdmissionRules rules{config.leave_alone, config.saves};
+  const kubernetes::AdmissionRules rules{config.leave_alone, config.saves, config.host_paths};
   return kubernetes::Webhook::Start(
       {files.address, files.port, files.certificate, files.key},
       [rules](const std::string& body) -> absl::StatusOr<std::string> {

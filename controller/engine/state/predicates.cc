@@ -100,12 +100,15 @@ bool IsKnownFromQueueOnly(const JobRecord& job) {
   return IsExternallyManaged(job) && job.spec.kind == JobKind::kOnDemand;
 }
 
+bool KeepsItsNodes(const JobRecord& job) { return job.in_ram && !OwnershipOf(job.spec).frozen_gives_way; }
+
 bool IsReleasing(const JobRecord& job) {
-  const bool ordered = job.state == JobState::kSuspending || job.state == JobState::kDumping ||
+  const bool gives_way = OwnershipOf(job.spec).frozen_gives_way;
+  const bool ordered = (job.state == JobState::kSuspending && gives_way) || job.state == JobState::kDumping ||
                        job.state == JobState::kCommitting || job.state == JobState::kSaving ||
                        job.state == JobState::kKilling;
-  // A frozen job has released what it is going to release before the image is written.
-  return ordered && !job.current.keep_running && !job.in_ram;
+  // Most frozen jobs have released what they are going to release before the image is written.
+  return ordered && !job.current.keep_running && (!job.in_ram || !gives_way);
 }
 
 bool HasBegun(const JobRecord& job) { return job.running_since != Time{}; }

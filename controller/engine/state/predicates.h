@@ -26,6 +26,8 @@ TaskId IdOf(const v1::TaskRef& ref);
 TaskId IdOf(const v1::TaskReport& report);
 // A report whose texts fit into the journal.
 v1::TaskReport WithShortTexts(v1::TaskReport report);
+// It is frozen, and its manager gives nobody its place before it has left.
+bool KeepsItsNodes(const JobRecord& job);
 // On its way off its nodes.
 bool IsReleasing(const JobRecord& job);
 // All its tasks have been seen running since it was started or restored last.

@@ -148,7 +148,8 @@ class RoundsOfWatched final : public Rounds {
       : clock_(clock),
         options_(options),
         table_(
-            options.left_alone, [this](const Pod& pod) { return seal_->HoldsOn(pod); }, options.saves) {}
+            options.left_alone, [this](const Pod& pod) { return seal_->HoldsOn(pod); }, options.saves,
+            options.host_paths) {}
 
   absl::Status Begin(ApiClient& client) override {
     absl::StatusOr<Seal> seal = Seal::Load(client, {options_.space, "siding-seal"}, options_.seal_keeper);

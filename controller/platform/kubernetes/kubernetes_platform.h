@@ -29,7 +29,8 @@ struct PlatformOptions {
   Duration evict_again = std::chrono::seconds(5);  // a pod that is still there is evicted again after this
   // A pod that is saved and that budgets keep is deleted after this.
   Duration ask_budgets = std::chrono::seconds(10);
-  bool saves = false;  // agents freeze and save pods, and a job goes on with the next pod of its owner
+  bool saves = false;    // agents freeze and save pods, and a job goes on with the next pod of its owner
+  HostPaths host_paths;  // folders of nodes that pods which are saved may have mounted
   Duration look_for_owner = std::chrono::seconds(10);  // whether the owner of a job without a pod is there
   SealKeeper* seal_keeper = nullptr;  // must outlive the platform; none: the key is in its Secret alone
 };

@@ -146,8 +146,11 @@ TEST_F(StepsTest, ANiceValueThatSomebodySetMeanwhileStays) {
   QueueJob& job = Element(2);
   Desired(2) = {.why = "makes way", .before_siblings = true};
   Bring();
-  job.nice = 100;
-  EXPECT_THAT(Bring(), IsEmpty());
+  JobChange theirs;
+  theirs.nice = 100;
+  ASSERT_TRUE(slurm.Update(JobNumber(2), theirs).ok());
+  slurm.jobs.at(JobNumber(1)).priority += 5;
+  EXPECT_THAT(StepsTowards(desired, **slurm.Jobs(), {}, Time(), 200), IsEmpty());
   desired.jobs.clear();
   EXPECT_THAT(Bring(), ElementsAre("job 2: mark removed"));
   EXPECT_EQ(job.nice, 100);
@@ -161,6 +164,8 @@ TEST_F(StepsTest, ANiceValueThatSlurmDoesNotTakeIsAskedForOnce) {
   Bring();
   EXPECT_EQ(job.nice, 0);
   EXPECT_THAT(Bring(), IsEmpty());
+  slurm.jobs.at(JobNumber(1)).priority += 5;
+  EXPECT_THAT(StepsTowards(desired, **slurm.Jobs(), {}, Time(), 200), IsEmpty());
 }
 
 // Slurm would release it.

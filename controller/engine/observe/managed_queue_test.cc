@@ -568,6 +568,20 @@ TEST_F(QueueTest, TheVictimIsToldForWhomItMakesWay) {
   EXPECT_THAT(Desired().jobs.at(kBatchJob).why, testing::StartsWith("makes way for job 50"));
 }
 
+// Also one that was told to leave for nobody. Why it is there has nothing to do with it.
+TEST_F(QueueTest, WhoComesBackGoesBeforeItsSiblings) {
+  Fill();
+  EXPECT_FALSE(Desired().jobs.contains(kBatchJob));
+  ASSERT_TRUE(engine_->Vacate(kRoot, kBatchJob, Tier::kShared).ok());
+  Settle();
+  Say(Managed(kBatchJob, ManagedPhase::kWaiting));
+  EXPECT_TRUE(Desired().jobs.at(kBatchJob).before_siblings);
+  EXPECT_EQ(Desired().jobs.at(kBatchJob).why, "");
+  Say(Managed(kBatchJob, ManagedPhase::kRunning, {NodeId("b")}, 2));
+  Task("b", 2, "manager-42.1");
+  EXPECT_FALSE(Desired().jobs.contains(kBatchJob));
+}
+
 TEST_F(QueueTest, FreeNodesAreKeptWithoutAVictim) {
   Say(Express(ManagedPhase::kWaiting));
   EXPECT_EQ(Desired().kept.at(kExpress).nodes.size(), 1u);
@@ -718,7 +732,7 @@ TEST_F(QueueTest, AVictimWhoseImageIsLostWithItsNodeMayStartAnywhere) {
   ASSERT_THAT(Desired().jobs.at(kBatchJob).nodes, ElementsAre(NodeId("a")));
   cluster_.Disconnect("a");
   ASSERT_TRUE(engine_->Lose(kRoot, NodeId("a")).ok());
-  EXPECT_FALSE(Desired().jobs.contains(kBatchJob));
+  EXPECT_THAT(Desired().jobs.at(kBatchJob).nodes, IsEmpty());
 }
 
 TEST_F(QueueTest, ANodeThatTheManagerUsesIsNotLost) {

@@ -211,6 +211,20 @@ TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsOver) {
   Gone(kExpress);
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
+// For one that waits in the queue nothing is kept: others would take the room.
+TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsBackInTheQueue) {
+  policy_.when_late = WhenLate::kBestEffort;
+  engine_->SetPolicy(policy_);
+  cluster_.slow_kill = {"a"};
+  MakeWay();
+  ASSERT_EQ(State(kBatchJob), JobState::kKilling);
+  ManagerChanges changes;
+  changes.nodes = {{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};
+  engine_->OnManager(std::move(changes));
+  Settle();
+  ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
 TEST_F(PodsTest, AVictimWhosePodEndsIsEnded) {
   cluster_.slow_kill = {"a"};
   MakeWay();

@@ -274,10 +274,20 @@ void Controller::OnChanges(ManagerChanges changes) {
   Inside([&](Engine& engine) { engine.OnManager(std::move(changes)); });
 }
 
-std::vector<kubernetes::Eviction> Controller::OnRound(const kubernetes::ClusterNow& now) {
+void Controller::OnRound(const kubernetes::ClusterNow& now) {
+  Inside([&](Engine&) { agents_->Round(now, lab_.timeline.Now()); });
+}
+
+std::vector<kubernetes::Eviction> Controller::Unwanted(const kubernetes::ClusterNow& now) {
   std::vector<kubernetes::Eviction> evicted;
-  Inside([&](Engine&) { evicted = agents_->Round(now, lab_.timeline.Now()); });
+  Inside([&](Engine&) { evicted = agents_->Unwanted(now, lab_.timeline.Now()); });
   return lives() ? evicted : std::vector<kubernetes::Eviction>();
+}
+
+bool Controller::IsUnwanted(const kubernetes::Eviction& eviction) {
+  bool is = false;
+  Inside([&](Engine&) { is = agents_->IsUnwanted(eviction); });
+  return is;
 }
 
 void Controller::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) {

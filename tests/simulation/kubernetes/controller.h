@@ -76,7 +76,9 @@ class Controller final : public kubernetes::PlatformListener,
 
   // ---- Of the platform's worker. ----
   void OnChanges(ManagerChanges changes) override;
-  std::vector<kubernetes::Eviction> OnRound(const kubernetes::ClusterNow& now) override;
+  void OnRound(const kubernetes::ClusterNow& now) override;
+  std::vector<kubernetes::Eviction> Unwanted(const kubernetes::ClusterNow& now) override;
+  bool IsUnwanted(const kubernetes::Eviction& eviction) override;
   void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
   std::optional<kubernetes::Outlook> OutlookOf(JobId id) override;
   JobId HighestJob() override;

@@ -31,10 +31,10 @@ class Engine final : public PlatformListener {
     now_ = now;
     ++rounds_;
     changed_.NotifyAll();
-    if (!unwanted_.empty()) as_ordered();
   }
   std::vector<Eviction> Unwanted(const ClusterNow& now) override {
     MutexLock lock(mutex_);
+    if (!unwanted_.empty()) as_ordered();
     std::vector<Eviction> evicted;
     if (needed_by && !jobs_.contains(*needed_by)) return evicted;
     for (const PodTask& task : now.tasks) {

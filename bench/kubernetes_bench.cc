@@ -115,12 +115,15 @@ class Brain final : public PlatformListener {
     jobs_ += static_cast<int>(changes.jobs.size());
     engine_.OnManager(std::move(changes));
   }
-  std::vector<Eviction> OnRound(const ClusterNow& now) override {
+  void OnRound(const ClusterNow& now) override {
     tasks_ = static_cast<int>(now.tasks.size());
-    std::vector<Eviction> evicted = agents_.Round(now, SystemClock().Now());
+    agents_.Round(now, SystemClock().Now());
     ++rounds_;
-    return evicted;
   }
+  std::vector<Eviction> Unwanted(const ClusterNow& now) override {
+    return agents_.Unwanted(now, SystemClock().Now());
+  }
+  bool IsUnwanted(const Eviction& eviction) override { return agents_.IsUnwanted(eviction); }
   JobId HighestJob() override { return JobId(0); }
   int tasks() const { return tasks_; }
   int rounds() const { return rounds_; }

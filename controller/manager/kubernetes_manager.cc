@@ -102,9 +102,11 @@ class KubernetesSession final : public ClusterManagerSession, public kubernetes:
   }
 
   void OnChanges(ManagerChanges changes) override { engine_.OnManager(std::move(changes)); }
-  std::vector<kubernetes::Eviction> OnRound(const kubernetes::ClusterNow& now) override {
-    return speaker_.Round(now, clock_.Now());
+  void OnRound(const kubernetes::ClusterNow& now) override { speaker_.Round(now, clock_.Now()); }
+  std::vector<kubernetes::Eviction> Unwanted(const kubernetes::ClusterNow& now) override {
+    return speaker_.Unwanted(now, clock_.Now());
   }
+  bool IsUnwanted(const kubernetes::Eviction& eviction) override { return speaker_.IsUnwanted(eviction); }
   void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override {
     speaker_.OnAnswer(asked, answer);
   }

@@ -50,25 +50,39 @@ absl::Status PodAgents::OnConnected(const NodeId& node, const v1::Hello& hello) 
   return engine_->OnConnected(node, hello);
 }
 
-std::vector<kubernetes::Eviction> PodAgents::Round(const kubernetes::ClusterNow& cluster, Time now) {
+void PodAgents::Round(const kubernetes::ClusterNow& cluster, Time now) {
   {
     MutexLock lock(mutex_);
     known_ = true;
     nodes_.insert(cluster.nodes.begin(), cluster.nodes.end());
   }
   Meet(cluster);
-  const auto speaks_for = [this](const NodeId& node) { return machines_.contains(node); };
-  pods_.Observe(cluster.tasks, speaks_for, *engine_);
+  pods_.Observe(
+      cluster.tasks, [this](const NodeId& node) { return machines_.contains(node); }, *engine_);
+  ObeyAll();
+  Beat(cluster, now);
+}
+
+std::vector<kubernetes::Eviction> PodAgents::Unwanted(const kubernetes::ClusterNow& cluster, Time) {
+  ObeyAll();
+  std::vector<kubernetes::Eviction> evictions;
+  pods_.AddEvictions(
+      cluster.tasks, [this](const NodeId& node) { return machines_.contains(node); }, evictions);
+  return evictions;
+}
+
+bool PodAgents::IsUnwanted(const kubernetes::Eviction& eviction) {
+  ObeyAll();
+  return pods_.IsUnwanted(eviction.uid);
+}
+
+void PodAgents::ObeyAll() {
   std::vector<NodeOrder> orders;
   {
     MutexLock lock(mutex_);
     orders.swap(orders_);
   }
   for (const NodeOrder& order : orders) Obey(order);
-  Beat(cluster, now);
-  std::vector<kubernetes::Eviction> evictions;
-  pods_.AddEvictions(cluster.tasks, speaks_for, evictions);
-  return evictions;
 }
 
 void PodAgents::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) {

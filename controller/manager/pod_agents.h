@@ -39,7 +39,9 @@ class PodAgents final : public PodSpeaker {
   }
   void OnDisconnected(const NodeId& node) override { engine_->OnDisconnected(node); }
 
-  std::vector<kubernetes::Eviction> Round(const kubernetes::ClusterNow& cluster, Time now) override;
+  void Round(const kubernetes::ClusterNow& cluster, Time now) override;
+  std::vector<kubernetes::Eviction> Unwanted(const kubernetes::ClusterNow& cluster, Time now) override;
+  bool IsUnwanted(const kubernetes::Eviction& eviction) override;
   void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
   // As if all its agents had gone.
   void Leave() override;
@@ -50,6 +52,7 @@ class PodAgents final : public PodSpeaker {
     Time last_heartbeat{};
   };
   void Meet(const kubernetes::ClusterNow& cluster);
+  void ObeyAll();
   void Obey(const NodeOrder& order);
   void Beat(const kubernetes::ClusterNow& cluster, Time now);
 

@@ -252,12 +252,11 @@ void PodNodes::Complete(v1::TaskReport& report) const {
 
 // ---- At every change in the cluster. ----
 
-std::vector<kubernetes::Eviction> PodNodes::Round(const kubernetes::ClusterNow& cluster, Time now) {
+void PodNodes::Round(const kubernetes::ClusterNow& cluster, Time now) {
   MutexLock telling(telling_);
-  std::vector<kubernetes::Eviction> evictions;
   std::vector<PodTask> others;
   std::set<NodeId> connected;
-  Orders to_agents, to_others;
+  Orders to_agents;
   Reports to_engine;
   {
     MutexLock lock(mutex_);
@@ -266,20 +265,51 @@ std::vector<kubernetes::Eviction> PodNodes::Round(const kubernetes::ClusterNow& 
     OrderStarts(now, to_agents);
     OrderEnds(now, to_agents);
     LetStart(cluster.plain, to_agents);
-    AddEvictions(now, evictions);
     others = others_;
     connected = connected_;
-    to_others.swap(orders_);
   }
   for (auto& [node, command] : to_agents) agents_.Send(node, std::move(command));
   for (const auto& [node, report] : to_engine) engine_->OnMessage(node, report);
-  const auto speaks_for = [&](const NodeId& node) { return connected.contains(node); };
-  spoken_.Observe(others, speaks_for, *engine_);
-  for (const NodeOrder& order : to_others) {
-    if (speaks_for(order.first)) spoken_.Obey(order, *engine_);
-  }
-  spoken_.AddEvictions(others, speaks_for, evictions);
+  spoken_.Observe(
+      others, [&](const NodeId& node) { return connected.contains(node); }, *engine_);
+  ObeySpoken();
+}
+
+std::vector<kubernetes::Eviction> PodNodes::Unwanted(const kubernetes::ClusterNow&, Time now) {
+  MutexLock telling(telling_);
+  ObeySpoken();
+  std::vector<kubernetes::Eviction> evictions;
+  MutexLock lock(mutex_);
+  AddEvictions(now, evictions);
+  spoken_.AddEvictions(
+      others_,
+      [&](const NodeId& node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return connected_.contains(node); },
+      evictions);
   return evictions;
+}
+
+bool PodNodes::IsUnwanted(const kubernetes::Eviction& eviction) {
+  // Nothing of it runs any more, so nobody takes that back.
+  if (eviction.at_once) return true;
+  MutexLock telling(telling_);
+  ObeySpoken();
+  if (spoken_.IsUnwanted(eviction.uid)) return true;
+  MutexLock lock(mutex_);
+  return std::any_of(hosted_.begin(), hosted_.end(),
+                     [&](const auto& one) { return one.second.uid == eviction.uid && one.second.unwanted; });
+}
+
+void PodNodes::ObeySpoken() {
+  Orders orders;
+  std::set<NodeId> connected;
+  {
+    MutexLock lock(mutex_);
+    orders.swap(orders_);
+    connected = connected_;
+  }
+  for (const NodeOrder& order : orders) {
+    if (connected.contains(order.first)) spoken_.Obey(order, *engine_);
+  }
 }
 
 void PodNodes::Leave() {

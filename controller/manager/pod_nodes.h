@@ -41,7 +41,9 @@ class PodNodes final : public PodSpeaker {
   void OnDisconnected(const NodeId& node) override;
 
   // Of the platform.
-  std::vector<kubernetes::Eviction> Round(const kubernetes::ClusterNow& cluster, Time now) override;
+  void Round(const kubernetes::ClusterNow& cluster, Time now) override;
+  std::vector<kubernetes::Eviction> Unwanted(const kubernetes::ClusterNow& cluster, Time now) override;
+  bool IsUnwanted(const kubernetes::Eviction& eviction) override;
   void OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) override;
   void Leave() override;
 
@@ -85,6 +87,8 @@ class PodNodes final : public PodSpeaker {
   v1::FromAgent WordOf(const Hosted& task) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds to it what only the cluster knows.
   void Complete(v1::TaskReport& report) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Orders for pods that agents know nothing of.
+  void ObeySpoken() ABSL_EXCLUSIVE_LOCKS_REQUIRED(telling_) ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeHosted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Observe(const kubernetes::ClusterNow& cluster) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OrderStarts(Time now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

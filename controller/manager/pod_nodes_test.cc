@@ -33,7 +33,10 @@ class PodNodesTest : public testing::Test {
     now_.tasks = {task};
     return now_.tasks.front();
   }
-  std::vector<Eviction> Round() { return nodes_.Round(now_, time_); }
+  std::vector<Eviction> Round() {
+    nodes_.Round(now_, time_);
+    return nodes_.Unwanted(now_, time_);
+  }
   // The agent says hello, with this task in this phase, if it has one.
   absl::Status Connect(std::optional<v1::TaskPhase> phase = {}) {
     v1::Hello hello;
@@ -74,6 +77,12 @@ class PodNodesTest : public testing::Test {
     *command.mutable_task() = RefOf({JobId(7), 1, 0});
     command.set_op(300);
     command.mutable_kill();
+    nodes_.Send(kNode, command);
+  }
+  void TakeBack() {
+    v1::ToAgent command;
+    *command.mutable_task() = RefOf({JobId(7), 1, 0});
+    command.mutable_abort();
     nodes_.Send(kNode, command);
   }
 
@@ -118,6 +127,24 @@ TEST_F(PodNodesTest, UntilThenItIsTakenBack) {
   EXPECT_THAT(Round(), IsEmpty());
   EXPECT_THAT(agents_.orders, IsEmpty());
   EXPECT_EQ(heard_.TheReport().op(), 0);
+}
+TEST_F(PodNodesTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
+  Run();
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
+  TakeBack();
+  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
+}
+// It is frozen for good.
+TEST_F(PodNodesTest, WhatIsSavedStaysUnwanted) {
+  Run();
+  SayThatItLeaves();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  TakeBack();
+  EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
 }
 // It may have been taken back meanwhile, and nobody could say so.
 TEST_F(PodNodesTest, AKillThatIsHeldEndsWithItsConnection) {
@@ -587,6 +614,14 @@ TEST_F(OtherPodTest, ItsAgentIsToldNothing) {
   Kill();
   Round();
   EXPECT_THAT(agents_.orders, IsEmpty());
+}
+TEST_F(OtherPodTest, WhatIsTakenBackIsNotUnwantedAnyMore) {
+  Kill();
+  const std::vector<Eviction> evictions = Round();
+  ASSERT_THAT(evictions, SizeIs(1));
+  EXPECT_TRUE(nodes_.IsUnwanted(evictions.front()));
+  TakeBack();
+  EXPECT_FALSE(nodes_.IsUnwanted(evictions.front()));
 }
 TEST_F(OtherPodTest, ItCanBeEvicted) {
   Kill();

@@ -16,10 +16,14 @@ class PodSpeaker : public AgentLink, public AgentEvents {
   virtual void SetEngine(AgentEvents& engine) = 0;
   // Called when a round is due, also under the engine's lock.
   virtual void SetBell(std::function<void()> bell) = 0;
-  // At every change in the cluster: tells the engine what has changed, and carries out its orders. Returns
-  // the pods that are to be evicted. One call at a time.
-  virtual std::vector<kubernetes::Eviction> Round(const kubernetes::ClusterNow& cluster, Time now) = 0;
-  // Of one that Round() has returned; see PlatformListener.
+  // At every change in the cluster: tells the engine what has changed, and carries out its orders. One call
+  // at a time, of this one and of the next two.
+  virtual void Round(const kubernetes::ClusterNow& cluster, Time now) = 0;
+  // The pods that are to be evicted, by all that the engine has ordered so far.
+  virtual std::vector<kubernetes::Eviction> Unwanted(const kubernetes::ClusterNow& cluster, Time now) = 0;
+  // One of these still is.
+  virtual bool IsUnwanted(const kubernetes::Eviction& eviction) = 0;
+  // Of one that Unwanted() has returned; see PlatformListener.
   virtual void OnAnswer(const kubernetes::Eviction&, const absl::Status&) {}
   // The cluster is not known any more.
   virtual void Leave() = 0;

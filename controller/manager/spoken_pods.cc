@@ -1,5 +1,7 @@
 #include "controller/manager/spoken_pods.h"
 
+#include <algorithm>
+
 #include "controller/engine/state/predicates.h"
 #include "controller/wire/wire.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -160,6 +162,13 @@ void SpokenPods::AddEvictions(const std::vector<kubernetes::PodTask>& tasks, con
     if (unwanted_.contains(task.id) && !task.is_over() && speaks_for(task.node))
       evictions.push_back({task.id.job, task.pod, task.uid, false});
   }
+}
+
+bool SpokenPods::IsUnwanted(const std::string& uid) const {
+  return std::any_of(unwanted_.begin(), unwanted_.end(), [&](const auto& order) {
+    const auto task = tasks_.find(order.first);
+    return task != tasks_.end() && task->second.report.pod_uid() == uid;
+  });
 }
 
 void SpokenPods::AddTo(std::map<NodeId, v1::FromAgent>& beats) const {

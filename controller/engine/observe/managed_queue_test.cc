@@ -211,6 +211,33 @@ TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsOver) {
   Gone(kExpress);
   EXPECT_EQ(State(kBatchJob), JobState::kRunning);
 }
+// Its pods are being deleted, and have not gone.
+TEST_F(PodsTest, NobodyMakesWayForARequestThatOnlyEnds) {
+  cluster_.slow_kill = {"a"};
+  MakeWay();
+  ManagedJob ending = Deadline(kExpress);
+  ending.phase = ManagedPhase::kEnding;
+  Say(ending);
+  EXPECT_EQ(State(kExpress), JobState::kCancelled);
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+  ending.state = "as before";
+  Say(ending);
+  EXPECT_EQ(State(kExpress), JobState::kCancelled) << "it is no new one";
+}
+// For one that waits in the queue nothing is kept: others would take the room.
+TEST_F(PodsTest, AVictimRunsOnWhenItsRequestIsBackInTheQueue) {
+  policy_.when_late = WhenLate::kBestEffort;
+  engine_->SetPolicy(policy_);
+  cluster_.slow_kill = {"a"};
+  MakeWay();
+  ASSERT_EQ(State(kBatchJob), JobState::kKilling);
+  ManagerChanges changes;
+  changes.nodes = {{.id = NodeId("a"), .capacity = {4, Bytes{8LL << 30}, 0}, .usable = false}};
+  engine_->OnManager(std::move(changes));
+  Settle();
+  ASSERT_TRUE(Job(kExpress).plans.back().queued) << Job(kExpress).plans.back().refusal;
+  EXPECT_EQ(State(kBatchJob), JobState::kRunning);
+}
 TEST_F(PodsTest, AVictimWhosePodEndsIsEnded) {
   cluster_.slow_kill = {"a"};
   MakeWay();

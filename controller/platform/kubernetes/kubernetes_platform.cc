@@ -168,14 +168,16 @@ class RoundsOfWatched final : public Rounds {
     if (!mail.synced) return;
     LookForOwners(client);
     // Nodes first: a pod with a deadline is planned for as soon as it is heard of.
-    std::vector<Eviction> unwanted;
-    if (mail.nodes_healthy && mail.pods_healthy) unwanted = listener.OnRound(Now());
+    std::optional<ClusterNow> now;
+    if (mail.nodes_healthy && mail.pods_healthy) listener.OnRound(now.emplace(Now()));
     // Which jobs go on, though their pods be gone or have failed, is said there.
     if (desired_ || !options_.saves) TellChanges(listener);
     // Which pod goes on with which job is said there.
     if (desired_ || !options_.saves) NumberAll(client, *numbers_, listener);
+    // Whoever is not needed any more, by what was told above, is not among them.
+    const std::vector<Eviction> unwanted = now ? listener.Unwanted(*now) : std::vector<Eviction>();
     // For whom nodes are kept is said there: also for whom those are to go that were just named.
-    if (std::optional<DesiredState> now = newest()) Desire(*std::move(now));
+    if (std::optional<DesiredState> desired = newest()) Desire(*std::move(desired));
     if (!desired_) return;
     std::vector<Step> tell;
     if (Reconcile(client, StepsNow(tell)) && EvictAll(client, unwanted, listener)) Reconcile(client, tell);
@@ -313,6 +315,7 @@ class RoundsOfWatched final : public Rounds {
         continue;
       }
       if (!KnowsHow(client)) return false;
+      if (!listener.IsUnwanted(pod)) continue;
       if (pod.at_once && !Uncount(client, pod)) continue;
       if (not_now.end.contains(pod.uid)) continue;
       const absl::Status done = client.Evict(

@@ -66,9 +66,13 @@ class PlatformListener {
   // What has changed in the queue; all of it at the first time.
   virtual void OnChanges(ManagerChanges changes) = 0;
   // The cluster as it is now, at every change and every `PlatformOptions::round`, as long as it is known: not
-  // while the server cannot be watched. Returns the pods that are to be evicted; what is still asked for next
-  // time is tried again.
-  virtual std::vector<Eviction> OnRound(const ClusterNow& now) = 0;
+  // while the server cannot be watched.
+  virtual void OnRound(const ClusterNow& now) = 0;
+  // The pods that are to be evicted, once all that has changed was told in this round. What is still asked
+  // for next time is tried again.
+  virtual std::vector<Eviction> Unwanted(const ClusterNow& now) = 0;
+  // Whether that is still so, right before it is done: the calls of a round may take long.
+  virtual bool IsUnwanted(const Eviction& eviction) = 0;
   // What was asked with `only_ask`; and of others that are not saved, that they were refused.
   // kFailedPrecondition: a disruption budget is in the way. Called in the same round.
   virtual void OnAnswer(const Eviction&, const absl::Status&) {}

@@ -62,6 +62,21 @@ class Controller::Ear final : public kubernetes::InformerListener {
   bool kubernetes::Mail::*const healthy_;
 };
 
+class Controller::BudgetEar final : public kubernetes::InformerListener {
+ public:
+  explicit BudgetEar(Controller& controller) : controller_(controller) {}
+  void OnChanges(const std::vector<kubernetes::ObjectChange>& changes) override {
+    std::vector<kubernetes::ObjectChange>& all = controller_.mail_.budgets;
+    all.insert(all.end(), changes.begin(), changes.end());
+    controller_.Ring();
+  }
+  void OnSynced() override {}
+  void OnHealth(const absl::Status&) override {}
+
+ private:
+  Controller& controller_;
+};
+
 class Controller::RequestEar final : public kubernetes::InformerListener {
  public:
   explicit RequestEar(Controller& controller) : controller_(controller) {}
@@ -84,18 +99,19 @@ class Controller::RequestEar final : public kubernetes::InformerListener {
 Controller::Controller(const Wire::Ends& ends, JournalDisk& journal, simulation::Network& streams,
                        ControllerOptions options)
     : lab_(ends.lab),
-      ends_(ends),
+      ends_{ends.lab, ends.cluster, ends.audit, ends.network, ends.pacer, ends.who, &told_},
       options_(std::move(options)),
       disk_(journal),
       journal_(std::make_unique<Fenced>(journal, acts_)),
       transport_(kubernetes::NewGuardedTransport(
-          std::make_unique<Wire>(ends, false, [this] { Die(); }),
+          std::make_unique<Wire>(ends_, false, [this] { Die(); }),
           [this] { return acts_ ? absl::OkStatus() : absl::FailedPreconditionError("another acts"); })),
-      looking_(std::make_unique<Wire>(ends, true, [this] { Die(); })),
+      looking_(std::make_unique<Wire>(ends_, true, [this] { Die(); })),
       client_(*transport_, ends.pacer, stop_.get_token(), {.seed = lab_.random.Next()}),
       rounds_(kubernetes::NewRounds(
           lab_.timeline.clock(),
           {.round = kRound, .saves = options_.saves, .seal_keeper = options_.seal_keeper})),
+      budget_ear_(std::make_unique<BudgetEar>(*this)),
       request_ear_(std::make_unique<RequestEar>(*this)),
       streams_(streams),
       agents_(options_.saves ? std::unique_ptr<PodSpeaker>(std::make_unique<PodNodes>(*this))
@@ -116,6 +132,7 @@ Controller::Controller(const Wire::Ends& ends, JournalDisk& journal, simulation:
   };
   add(&kubernetes::Mail::nodes, &kubernetes::Mail::nodes_healthy, kubernetes::Nodes());
   add(&kubernetes::Mail::pods, &kubernetes::Mail::pods_healthy, kubernetes::Pods());
+  watch(*budget_ear_, kubernetes::PodDisruptionBudgets("v1"));
   watch(*request_ear_, kubernetes::OnDemandRequests());
   const kubernetes::InformerTurns& of_requests = *informers_.back();
   requests_ = std::make_unique<kubernetes::Requests>(
@@ -147,7 +164,7 @@ bool Controller::Start() {
   }
   lab_.trace(options_.name, "starts");
   CompareWithJournal();
-  engine_->Read([&](const ClusterState& state) { told_ = state.last_seq; });
+  engine_->Read([&](const ClusterState& state) { narrated_ = state.last_seq; });
   agents_->SetBell([this] { Ring(); });
   streams_.Attach(*this);
   Tick();
@@ -220,6 +237,7 @@ void Controller::Round() {
   rings_ = false;
   kubernetes::Mail next{
       .synced = mail_.synced, .nodes_healthy = mail_.nodes_healthy, .pods_healthy = mail_.pods_healthy};
+  told_.Take(mail_);
   ++busy_;
   const bool pods_are_known = mail_.synced && mail_.pods_healthy;
   rounds_->Round(std::exchange(mail_, std::move(next)), *this,
@@ -245,8 +263,8 @@ void Controller::SayEvents() {
 }
 
 void Controller::Narrate() {
-  for (const Event& event : engine_->EventsAfter(told_, 100, Duration(0))) {
-    told_ = event.seq;
+  for (const Event& event : engine_->EventsAfter(narrated_, 100, Duration(0))) {
+    narrated_ = event.seq;
     if (event.job == JobId()) continue;
     mail_.told.push_back(
         {event.job, {{}, "", false, KindOf(event), Describe(event), absl::StrCat(event.seq)}});
@@ -271,13 +289,24 @@ void Controller::Watch(kubernetes::InformerTurns& turns) {
 }
 
 void Controller::OnChanges(ManagerChanges changes) {
+  engine_was_told_ = told_;
   Inside([&](Engine& engine) { engine.OnManager(std::move(changes)); });
 }
 
-std::vector<kubernetes::Eviction> Controller::OnRound(const kubernetes::ClusterNow& now) {
+void Controller::OnRound(const kubernetes::ClusterNow& now) {
+  Inside([&](Engine&) { agents_->Round(now, lab_.timeline.Now()); });
+}
+
+std::vector<kubernetes::Eviction> Controller::Unwanted(const kubernetes::ClusterNow& now) {
   std::vector<kubernetes::Eviction> evicted;
-  Inside([&](Engine&) { evicted = agents_->Round(now, lab_.timeline.Now()); });
+  Inside([&](Engine&) { evicted = agents_->Unwanted(now, lab_.timeline.Now()); });
   return lives() ? evicted : std::vector<kubernetes::Eviction>();
+}
+
+bool Controller::IsUnwanted(const kubernetes::Eviction& eviction) {
+  bool is = false;
+  Inside([&](Engine&) { is = agents_->IsUnwanted(eviction); });
+  return is;
 }
 
 void Controller::OnAnswer(const kubernetes::Eviction& asked, const absl::Status& answer) {

@@ -1,0 +1,58 @@
+// The three boxes of a job that makes way: what happened, why this job, when it is back.
+import {Job, Plan} from '../../generated/api';
+import {usePlans} from '../live/ask';
+import {knownJob} from '../live/state';
+import {state} from '../live/live';
+import {nameOf, whyText} from '../model/jobs';
+import {Move} from '../model/moves';
+import {insteadOf, leavingStep, lossOf, planWith, withoutJob} from '../model/plans';
+import {howItWent, isGone, whatHappened} from '../model/story';
+import {count, loss, plural, times} from '../text/amounts';
+import {html} from '../ui/html';
+import {At, Box, FromNow, JobLink, RequestLink} from '../ui/parts';
+import {requestAddress} from '../ui/route';
+
+function Happened({job, move}: {job: Job; move: Move}) {
+  const request = knownJob(state.value, move.request);
+  return html`<${Box} title="What happened" big=${whatHappened(move)}>It made way for <${RequestLink} id=${move.request} name=${request && nameOf(request)}/>.
+    ${' '}${howItWent(move).join(' ')}${job.lostNodeSeconds > 0 && html` It has lost <b>${loss(job.lostNodeSeconds)}</b> so far.`}<//>`;
+}
+
+// "jobs 5 and 7 would have made way instead, ..."
+function Without({plan, job}: {plan: Plan; job: number}) {
+  const without = withoutJob(plan, job);
+  if (without === undefined) return null;
+  if (!without.feasible) return html` Without it the deadline could not have been kept.`;
+  const others = insteadOf(plan, without);
+  const who = others.length === 0 ? 'others' : others.map((id, i) => html`${i > 0 && ', '}<${JobLink} id=${id} name=${nameOfKnown(id)}/>`);
+  return html` Had it stayed, ${who} would have made way, and all together lost <b>${plan.lossNodeSeconds > 0 ? times(without.lossNodeSeconds, plan.lossNodeSeconds) : loss(without.lossNodeSeconds)}</b>${plan.lossNodeSeconds > 0 && ' as much'}.`;
+}
+function nameOfKnown(id: number): string {
+  const job = knownJob(state.value, id);
+  return job === undefined ? 'job' : nameOf(job);
+}
+
+function Why({job, plan}: {job: number; plan: Plan}) {
+  const step = leavingStep(plan, job);
+  if (step === undefined) return null;
+  return html`<${Box} title="Why this job" big=${`It loses ${loss(lossOf(plan, job))}`}>
+    ${plan.exact && plan.steps.length > 1 && `No other set loses less than the ${loss(plan.lossNodeSeconds)} of all that make way. `}${step.reason ? `${step.reason[0]?.toUpperCase()}${step.reason.slice(1)}.` : ''}<${Without} plan=${plan} job=${job}/>
+    ${plan.kept.length > 0 && ` ${plural(plan.kept.length, 'job was', 'jobs were')} left alone.`}${' '}<a href=${requestAddress(plan.request)}>All reasons</a><//>`;
+}
+
+function Back({job, move}: {job: Job; move: Move | undefined}) {
+  if (move?.backUs !== undefined && !isGone(job)) {
+    return html`<${Box} title="When it is back" big=${html`Since <${At} us=${move.backUs}/>, <${FromNow} at=${move.backUs}/>`}>${job.nodes.length > 0 && `It runs on ${count(job.nodes.length)} of ${plural(job.spec?.nodes ?? 0, 'node')}.`}<//>`;
+  }
+  const why = whyText(job);
+  if (!isGone(job) || why === '') return null;
+  return html`<${Box} title="When it is back" big=${`It ${job.state === 'parked' ? 'waits' : 'is not back yet'}`}>${why}.<//>`;
+}
+
+// Nothing, if it has not made way as far as the page knows.
+export function JobAnswers({job, move}: {job: Job; move: Move | undefined}) {
+  const request = job.madeWayFor || move?.request || 0;
+  const {answer} = usePlans(request), plan = answer && planWith(answer.plans, job.id);
+  if (request === 0) return null;
+  return html`<div class="answer">${move && html`<${Happened} job=${job} move=${move}/>`}${plan && html`<${Why} job=${job.id} plan=${plan}/>`}<${Back} job=${job} move=${move}/></div>`;
+}

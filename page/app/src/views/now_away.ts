@@ -1,0 +1,22 @@
+// Jobs that are off their nodes, or on their way: since when, for whom, what they wait for.
+import {Job} from '../../generated/api';
+import {state} from '../live/live';
+import {isAway, sizeOf, userOf, whyText} from '../model/jobs';
+import {count, nodesText} from '../text/amounts';
+import {html} from '../ui/html';
+import {JobState, LinkOf, Lasting, Panel, RequestLink} from '../ui/parts';
+import {jobsAddress} from '../ui/route';
+import {lights} from './light';
+
+const MOST = 12;
+
+const Item = ({job}: {job: Job}) => html`<li ...${lights(job.id)}><div><${LinkOf} job=${job}/><span class="dim"> · ${userOf(job)} · ${nodesText(sizeOf(job))}</span></div>
+  <div class="dim"><${JobState} job=${job}/> <${Lasting} from=${job.stateSinceUs}/>${job.madeWayFor !== 0 && html`, for <${RequestLink} id=${job.madeWayFor}/>`}</div>
+  ${whyText(job) !== '' && html`<div class="why">${whyText(job)}</div>`}</li>`;
+
+export function AwayPanel() {
+  const away = [...state.value.jobs.values()].filter(isAway).sort((a, b) => a.stateSinceUs - b.stateSinceUs);
+  return html`<${Panel} title=${`Away from their nodes: ${count(away.length)}`} kind="p-away">
+    ${away.length === 0 ? html`<p class="empty">No job is away from its nodes.</p>` : html`<ul class="away">${away.slice(0, MOST).map(job => html`<${Item} key=${job.id} job=${job}/>`)}</ul>`}
+    ${away.length > MOST && html`<p class="note"><a href=${jobsAddress('is:away')}>All ${count(away.length)} of them</a></p>`}<//>`;
+}

@@ -186,6 +186,59 @@ std::string TimerText(const v1::Job& job) {
   return job.timer().empty() ? "" : absl::StrCat("timers run on while it is suspended: ", job.timer());
 }
 
+namespace {
+
+// Whose end it is, or where.
+std::string WhoIsInTheWay(const v1::Back::Because& because) {
+  return absl::StrCat("job ", because.job(), because.node().empty() ? "" : absl::StrCat(" on ", because.node()));
+}
+
+std::string WhenText(const v1::Back::Because& because) {
+  switch (because.kind()) {
+    case v1::Back::WALLTIME:
+      return absl::StrCat(", when ", WhoIsInTheWay(because), " has ended by its walltime");
+    case v1::Back::EXPECTED:
+      return absl::StrCat(", when ", WhoIsInTheWay(because), " ends as the policy expects");
+    case v1::Back::LEAVING:
+      return because.job() == 0 ? "" : absl::StrCat(", when ", WhoIsInTheWay(because), " has left");
+    default:
+      return "";
+  }
+}
+
+// What WHY has already is not said again.
+std::string WhyNoTimeText(const v1::Back::Because& because) {
+  const std::string alone = because.image() ? ", where alone it can go on," : "";
+  switch (because.kind()) {
+    case v1::Back::NO_END:
+      return absl::StrCat(WhoIsInTheWay(because), alone, " has no known end");
+    case v1::Back::NODE_AWAY:
+      return absl::StrCat("node ", because.node(), alone, " is away, cordoned or faulty");
+    case v1::Back::BEHIND:
+      return because.job() == 0 ? "" : absl::StrCat("none is known of job ", because.job(), " before it");
+    case v1::Back::TOO_MUCH:
+      return "too much comes before it";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string BackText(const v1::Job& job, const Style& style) {
+  const v1::Back& back = job.back();
+  if (back.predicted_us() == 0) {
+    const std::string why = WhyNoTimeText(back.because());
+    return why.empty() ? "" : absl::StrCat("until when is not known: ", why);
+  }
+  const std::string when = Relative(back.predicted_us(), style.now);
+  std::string text = absl::StrCat(job.first_started_us() == 0 ? "starts " : "back ", when, " on ",
+                                  Nodes(back.nodes()), WhenText(back.because()));
+  if (back.latest_us() == back.predicted_us()) return text + ", or before";
+  if (back.latest_us() == 0) return text;
+  return absl::StrCat(text, "; at the latest ", Relative(back.latest_us(), style.now));
+}
+
 // Of a job that may not be suspended for others, timers are no news.
 std::string WhyText(const v1::Job& job) {
   const bool suspends =
@@ -195,6 +248,16 @@ std::string WhyText(const v1::Job& job) {
   std::erase(parts, "");
   return absl::StrJoin(parts, "; ");
 }
+
+namespace {
+
+std::string WhyAndWhenText(const v1::Job& job, const Style& style) {
+  std::vector<std::string> parts = {WhyText(job), BackText(job, style)};
+  std::erase(parts, "");
+  return absl::StrJoin(parts, "; ");
+}
+
+}  // namespace
 
 std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool whole_names) {
   std::vector<std::vector<std::string>> rows = {{"JOB", "NAME", "USER", "KIND", "STATE", "SINCE", "NODES",
@@ -208,7 +271,7 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, const Style& style, bool
                     Since(style.now - FromMicros(job.state_since_us())), Nodes(job.nodes()),
                     job.memory() > 0 ? FormatBytes(Bytes{job.memory()}) : "-",
                     absl::StrCat(job.preemptions()), Seconds(job.lost_node_seconds()),
-                    methods.empty() ? "-" : absl::StrJoin(methods, ","), WhyText(job)});
+                    methods.empty() ? "-" : absl::StrJoin(methods, ","), WhyAndWhenText(job, style)});
   }
   return Table(rows, style);
 }
@@ -350,9 +413,9 @@ std::string PlanText(const v1::Plan& plan, const Style& style) {
 
 std::string ExplainText(const v1::ExplainResponse& explanation, const Style& style) {
   const v1::Job& job = explanation.job();
-  std::string out =
-      absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ", job.state(),
-                   WhyText(job).empty() ? "" : ": ", OneLogLine(WhyText(job)), "\n");
+  const std::string why = WhyAndWhenText(job, style);
+  std::string out = absl::StrCat("job ", NameOf(job.id(), job.spec().name()), " of ", job.spec().user(), ": ",
+                                 job.state(), why.empty() ? "" : ": ", OneLogLine(why), "\n");
   if (const std::string command = CommandText(job.spec()); !command.empty())
     absl::StrAppend(&out, "command: ", command, "\n");
   if (job.spec().on_demand()) {

@@ -26,6 +26,8 @@ std::string CommandText(const v1::JobSpec& spec);
 std::string CommandLines(const v1::ListJobsResponse& jobs);
 // Which timer a suspension of it does not stop; empty: none is known.
 std::string TimerText(const v1::Job& job);
+// When it has nodes again, or why nobody knows. Empty: it has some, or all that is known stands in `waits_for`.
+std::string BackText(const v1::Job& job, const Style& style);
 // What is said beside its state.
 std::string WhyText(const v1::Job& job);
 // Done, failed or cancelled.

@@ -186,6 +186,48 @@ TEST(Command, IsPartOfAnExplanation) {
   EXPECT_THAT(ExplainText(explanation, kPlain), HasSubstr("\ncommand: x\n"));
 }
 
+v1::Job WaitingJob(v1::Back::Kind kind, int64_t predicted_us, int64_t latest_us) {
+  v1::Job job;
+  job.set_first_started_us(1);
+  v1::Back& back = *job.mutable_back();
+  back.set_predicted_us(predicted_us);
+  back.set_latest_us(latest_us);
+  if (predicted_us != 0) back.add_nodes("n1");
+  back.mutable_because()->set_kind(kind);
+  back.mutable_because()->set_job(7);
+  back.mutable_because()->set_node("n1");
+  return job;
+}
+int64_t In(Duration later) { return ToMicros(kPlain.now + later); }
+
+TEST(BackText, SaysWhenAndWhoseEndThatIs) {
+  const int64_t then = In(std::chrono::seconds(60));
+  EXPECT_EQ(BackText(WaitingJob(v1::Back::WALLTIME, then, then), kPlain),
+            "back in 1m00s on n1, when job 7 on n1 has ended by its walltime, or before");
+}
+TEST(BackText, SaysThatAnEndIsOnlyExpected) {
+  EXPECT_EQ(BackText(WaitingJob(v1::Back::EXPECTED, In(std::chrono::seconds(60)), 0), kPlain),
+            "back in 1m00s on n1, when job 7 on n1 ends as the policy expects");
+  EXPECT_EQ(BackText(WaitingJob(v1::Back::EXPECTED, In(std::chrono::seconds(60)), In(std::chrono::seconds(90))),
+                     kPlain),
+            "back in 1m00s on n1, when job 7 on n1 ends as the policy expects; at the latest in 1m30s");
+}
+TEST(BackText, AJobThatHasNotRunStarts) {
+  v1::Job job = WaitingJob(v1::Back::LEAVING, In(std::chrono::seconds(3)), 0);
+  job.clear_first_started_us();
+  EXPECT_EQ(BackText(job, kPlain), "starts in 3.00s on n1, when job 7 on n1 has left");
+}
+TEST(BackText, SaysWhyNobodyKnows) {
+  v1::Job job = WaitingJob(v1::Back::NO_END, 0, 0);
+  EXPECT_EQ(BackText(job, kPlain), "until when is not known: job 7 on n1 has no known end");
+  job.mutable_back()->mutable_because()->set_image(true);
+  EXPECT_EQ(BackText(job, kPlain), "until when is not known: job 7 on n1, where alone it can go on, has no known end");
+}
+TEST(BackText, IsEmptyWhereAllIsSaid) {
+  EXPECT_EQ(BackText(v1::Job(), kPlain), "");
+  EXPECT_EQ(BackText(WaitingJob(v1::Back::HELD, 0, 0), kPlain), "");
+}
+
 TEST(Plan, SaysWhatHappensToWhomAndWhy) {
   EXPECT_EQ(PlanText(GoodPlan(), kPlain),
             "plan: n1, n2 free in 2.00s, 58.0s before the deadline, for 3.1 node-seconds\n"

@@ -41,6 +41,12 @@ std::optional<JobId> ShowSome(const Jobs& jobs, JobId from, const Show& show) {
   return job == jobs.end() ? std::nullopt : std::optional(job->first);
 }
 
+// Of such a job it is worth asking when it is back.
+bool Waits(const JobRecord& job) {
+  return !IsTerminal(job.state) && (!HoldsNodes(job.state) || job.state == JobState::kSuspended ||
+                                    job.displaced_by != JobId());
+}
+
 // Which jobs a caller wants to see.
 class JobFilter {
  public:
@@ -152,6 +158,7 @@ grpc::Status ApiService::Explain(const ApiCall& call, const v1::ExplainRequest* 
   const Caller caller = CallerOf(call);
   absl::Status result;
   std::vector<Plan> plans;
+  bool waits = false;
   engine_.Read([&](const ClusterState& state) {
     auto it = state.jobs.find(JobId(request->id()));
     const bool there = it != state.jobs.end();
@@ -170,8 +177,10 @@ grpc::Status ApiService::Explain(const ApiCall& call, const v1::ExplainRequest* 
     *response->mutable_job() = ShowJob(state, it->second);
     response->mutable_job()->set_waits_for(engine_.WhyWaits(it->second));
     plans = it->second.plans;
+    waits = Waits(it->second);
   });
   if (!result.ok()) return Reply(caller, __func__, result);
+  if (waits) AddBacks({response->mutable_job()});
   if (request->compare()) {
     const CallSlots::Slot slot(planning_calls_, caller.is_operator ? 0 : caller.uid);
     // Of the newest alone: each takes many plans.
@@ -192,6 +201,7 @@ grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
   const bool ended = request->all() || filter->WantsEnded();
   const std::set<int64_t> ids(request->ids().begin(), request->ids().end());
   std::string missing;
+  std::set<JobId> waiting;
   std::optional<JobId> from;  // of those that are not named, the next to be shown
   if (ids.empty()) from = JobId();
   const auto look = [&](const ClusterState& state) {
@@ -202,6 +212,7 @@ grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
         v1::Job& view = *response->add_jobs();
         view = whole ? ShowJob(state, job) : ShowOthersJob(state, job);
         if (whole) view.set_waits_for(engine_.WhyWaits(job));
+        if (whole && Waits(job)) waiting.insert(job.id);
       }
       return may;
     };
@@ -220,9 +231,25 @@ grpc::Status ApiService::ListJobs(const ApiCall& call, const v1::ListJobsRequest
     std::this_thread::sleep_for(kBreath);
     engine_.Read(look);
   }
-  if (missing.empty()) return grpc::Status::OK;
-  NoteRefusal(caller, __func__, missing);
-  return grpc::Status(grpc::StatusCode::NOT_FOUND, missing);
+  if (!missing.empty()) {
+    NoteRefusal(caller, __func__, missing);
+    return grpc::Status(grpc::StatusCode::NOT_FOUND, missing);
+  }
+  std::vector<v1::Job*> views;
+  for (v1::Job& view : *response->mutable_jobs()) {
+    if (waiting.contains(JobId(view.id()))) views.push_back(&view);
+  }
+  AddBacks(views);
+  return grpc::Status::OK;
+}
+
+void ApiService::AddBacks(const std::vector<v1::Job*>& views) const {
+  if (views.empty()) return;
+  const auto backs = engine_.Returns();
+  for (v1::Job* view : views) {
+    if (const auto back = backs->find(JobId(view->id())); back != backs->end())
+      *view->mutable_back() = ShowBack(back->second);
+  }
 }
 
 grpc::Status ApiService::ListNodes(const ApiCall&, const v1::ListNodesRequest*,

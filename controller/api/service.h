@@ -72,6 +72,8 @@ class ApiService final {
   void NoteRefusal(const Caller& caller, const char* method, const std::string& why) const;
   // For the views, below the engine's Read().
   MaySeeJob SeenBy(const Caller& caller) const;
+  // When these are back, as far as it is known. Not within Engine::Read().
+  void AddBacks(const std::vector<v1::Job*>& views) const;
   absl::StatusOr<JobSpec> SpecOf(const v1::SubmitRequest& request, const UserIdentity& identity) const;
   // Those of this job (0: of any) that the caller may see.
   std::vector<const Event*> VisibleOf(const std::vector<Event>& events, const Caller& caller,

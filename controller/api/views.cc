@@ -55,6 +55,40 @@ void AddObserved(const ClusterState& state, const JobRecord& job, MethodSet work
   }
 }
 
+v1::Back::Kind ShowKind(BackKind kind) {
+  switch (kind) {
+    case BackKind::kFree:
+      return v1::Back::FREE;
+    case BackKind::kWalltime:
+      return v1::Back::WALLTIME;
+    case BackKind::kExpected:
+      return v1::Back::EXPECTED;
+    case BackKind::kLeaving:
+      return v1::Back::LEAVING;
+    case BackKind::kRetry:
+      return v1::Back::RETRY;
+    case BackKind::kNoEnd:
+      return v1::Back::NO_END;
+    case BackKind::kNodeAway:
+      return v1::Back::NODE_AWAY;
+    case BackKind::kTooFew:
+      return v1::Back::TOO_FEW;
+    case BackKind::kBehind:
+      return v1::Back::BEHIND;
+    case BackKind::kTooMuch:
+      return v1::Back::TOO_MUCH;
+    case BackKind::kHeld:
+      return v1::Back::HELD;
+    case BackKind::kDecision:
+      return v1::Back::DECISION;
+    case BackKind::kTasksLeft:
+      return v1::Back::TASKS_LEFT;
+    case BackKind::kManager:
+      return v1::Back::MANAGER;
+  }
+  return v1::Back::KIND_UNSPECIFIED;
+}
+
 // Null: there is none, or it may not be seen.
 const JobRecord* SeenJob(const ClusterState& state, const MaySeeJob& may_see, JobId id) {
   const auto it = state.jobs.find(id);
@@ -200,6 +234,19 @@ v1::Job ShowOthersJob(const ClusterState& state, const JobRecord& job) {
   view.clear_methods_note();
   view.clear_timer();
   view.clear_held_by();
+  return view;
+}
+
+v1::Back ShowBack(const Back& back) {
+  v1::Back view;
+  if (back.predicted) view.set_predicted_us(ToMicros(*back.predicted));
+  if (back.latest) view.set_latest_us(ToMicros(*back.latest));
+  for (const NodeId& node : back.nodes) view.add_nodes(node.value());
+  v1::Back::Because& because = *view.mutable_because();
+  because.set_kind(ShowKind(back.because.kind));
+  because.set_job(back.because.job.value());
+  because.set_node(back.because.node.value());
+  because.set_image(back.because.image);
   return view;
 }
 

@@ -11,6 +11,8 @@ namespace {
 
 // How many times a request is planned without the lock while what its plan rests on changes.
 constexpr int kTentativePlans = 3;
+// Forecasts take one part in so many of a core at most, however many ask.
+constexpr int kForecastShare = 20;
 // The deadline that is tried where the earliest is asked for.
 constexpr Duration kSoon = std::chrono::seconds(1);
 
@@ -32,6 +34,19 @@ std::vector<PlanWithout> Engine::Impl::PlansWithout(JobId request, size_t number
   lock.Unlock();
   if (!basis) return {};
   return siding::PlansWithout(*basis->task, {basis->plan});
+}
+
+std::shared_ptr<const Engine::Backs> Engine::Impl::Returns() {
+  MutexLock one_at_a_time(forecasting_);
+  const Time began = clock_.Now();
+  if (returns_ != nullptr && began >= returns_made_ && began < returns_until_) return returns_;
+  MutexLock lock(mutex_);
+  ForecastTask task = decide_.returns.Task();
+  lock.Unlock();
+  returns_ = std::make_shared<const Backs>(MakeForecast(std::move(task)));
+  returns_made_ = clock_.Now();
+  returns_until_ = returns_made_ + kForecastShare * (returns_made_ - began);
+  return returns_;
 }
 
 absl::StatusOr<JobSpec> Engine::Impl::WithDeadline(JobSpec spec) {
@@ -301,6 +316,8 @@ std::string Engine::WhyWaits(const JobRecord& job) const {
   impl_->mutex_.AssertHeld();  // by Read()
   return impl_->decide_.waits.WhyWaits(job);
 }
+
+std::shared_ptr<const Engine::Backs> Engine::Returns() const { return impl_->Returns(); }
 
 size_t Engine::MessagesWaiting() const { return impl_->inbox_.size(); }
 

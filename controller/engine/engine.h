@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "controller/journal/journal.h"
 #include "controller/platform/platform.h"
 #include "model/policy.h"
+#include "planner/return_forecast.h"
 
 namespace siding {
 
@@ -134,6 +136,10 @@ class Engine final : public AgentEvents {
   bool MaySee(const Caller& caller, const JobRecord& job) const;
   // What it waits for, in words; empty: nothing. For `visit`.
   std::string WhyWaits(const JobRecord& job) const;
+  // When those that wait, or made way, will have nodes again. Takes no lock but to copy what it rests on, and
+  // may be some seconds old where it takes long. Not for `visit`.
+  using Backs = std::map<JobId, Back>;
+  std::shared_ptr<const Backs> Returns() const;
   // For tests: caches have what would be computed now.
   bool IsConsistent() const;
   // For tests: messages of agents that wait for the lock. Takes none.

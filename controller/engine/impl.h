@@ -33,6 +33,7 @@
 #include "controller/engine/decide/recovery.h"
 #include "controller/engine/decide/requests.h"
 #include "controller/engine/decide/rescue.h"
+#include "controller/engine/decide/return_forecasts.h"
 #include "controller/engine/decide/tentative_plan.h"
 #include "controller/engine/decide/verbs.h"
 #include "controller/engine/decide/wait_reasons.h"
@@ -97,7 +98,8 @@ struct Deciders {
         rescue(c, planning, checkpoints),
         node_loss(c),
         verbs(c, recovery, checkpoints, admission),
-        waits(c, recovery, planning, batch) {}
+        waits(c, recovery, planning, batch),
+        returns(c, recovery, planning, admission, batch, way_backs) {}
 
   Recovery recovery;
   Planning planning;
@@ -114,6 +116,7 @@ struct Deciders {
   NodeLoss node_loss;
   Verbs verbs;
   WaitReasons waits;
+  ReturnForecasts returns;
 };
 
 // What is done about it.
@@ -179,6 +182,7 @@ class Engine::Impl {
   absl::StatusOr<TentativePlan> MakeTentativePlan(const JobSpec& spec) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the plan of that number of the request would have been without each of its jobs.
   std::vector<PlanWithout> PlansWithout(JobId request, size_t number) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<const Backs> Returns() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<JobSpec> WithDeadline(JobSpec spec) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the caller may ask of the job, found and counted; then what follows from the decision.
   using JobDecision = absl::FunctionRef<absl::Status(Deciders& decide, const JobRecord& job)>;
@@ -207,6 +211,10 @@ class Engine::Impl {
   Mutex dry_running_;  // one at a time, for each takes a whole core; taken before mutex_
   // Likewise. A comparison makes many plans, and no submission waits for it; never taken with dry_running_.
   Mutex comparing_;
+  // Likewise, of forecasts; never taken with those.
+  Mutex forecasting_;
+  std::shared_ptr<const Backs> returns_ ABSL_GUARDED_BY(forecasting_);
+  Time returns_made_ ABSL_GUARDED_BY(forecasting_), returns_until_ ABSL_GUARDED_BY(forecasting_);
 
   Platform& platform_ ABSL_GUARDED_BY(mutex_);
   EngineState state_ ABSL_GUARDED_BY(mutex_);

@@ -25,20 +25,39 @@ JobId HeadOf(const std::vector<Waiting>& waiting, const std::vector<Placement>& 
 
 }  // namespace
 
+void KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting,
+                  const std::map<NodeId, Resources>& capacities, int headroom) {
+  if (headroom == 0) return;
+  std::set<NodeId> needed;
+  for (const Waiting& job : waiting) needed.insert(job.only_on.begin(), job.only_on.end());
+  int kept = 0;
+  std::erase_if(room, [&](const NodeRoom& node) {
+    const bool idle = node.free == capacities.at(node.id);
+    return idle && !needed.contains(node.id) && kept++ < headroom;
+  });
+}
+
+bool BatchQueue::IsInQueue(const JobRecord& job) const {
+  if (HoldsNodes(job.state) || !OwnershipOf(job.spec).siding_starts) return false;
+  // Other on-demand jobs that are to start from the beginning are granted by Requests::Advance().
+  return !IsRequest(job) || job.state != JobState::kPending || IsQueued(job);
+}
+
+Waiting BatchQueue::WaitingOf(const JobRecord& job) const {
+  const int priority = IsRequest(job) ? std::numeric_limits<int>::max() : job.spec.priority;
+  Waiting w{job.id, priority, job.submitted, job.spec.nodes, job.spec.per_node, TiedTo(job)};
+  if (ContinuesFromImage(job)) w.only_on = WithoutExited(job, std::move(w.only_on));
+  w.avoid = VacatedBy(job);
+  w.at_most = std::max(Duration(0), planning_.TimeLeft(job).value_or(Duration(0)));
+  return w;
+}
+
 bool BatchQueue::PlaceWaiting() {
   std::vector<Waiting> waiting;
   for (const auto& [id, idle] : state_.index.waiting()) {
     const JobRecord& job = *idle;
-    if (recovery_.MustWait(job)) continue;
-    if (!OwnershipOf(job.spec).siding_starts) continue;
-    // Other on-demand jobs that are to start from the beginning are granted by Requests::Advance().
-    const bool on_demand = IsRequest(job);
-    if (on_demand && job.state == JobState::kPending && !IsQueued(job)) continue;
-    const int priority = on_demand ? std::numeric_limits<int>::max() : job.spec.priority;
-    Waiting w{id, priority, job.submitted, job.spec.nodes, job.spec.per_node, TiedTo(job)};
-    if (ContinuesFromImage(job)) w.only_on = WithoutExited(job, std::move(w.only_on));
-    w.avoid = VacatedBy(job);
-    w.at_most = std::max(Duration(0), planning_.TimeLeft(job).value_or(Duration(0)));
+    if (recovery_.MustWait(job) || !IsInQueue(job)) continue;
+    Waiting w = WaitingOf(job);
     if (const std::set<NodeId>* tried = recovery_.NotOn(job)) {
       if (!w.only_on.empty()) continue;
       w.not_on = *tried;
@@ -47,15 +66,16 @@ bool BatchQueue::PlaceWaiting() {
   }
   queue_head_ = JobId();
   if (waiting.empty()) return false;
+  const std::map<NodeId, Resources> capacities = accounts_.Capacities();
   const auto without_headroom = [&](const std::map<NodeId, Resources>& nodes) {
     std::vector<NodeRoom> room;
     for (const auto& [id, free] : nodes) room.push_back({id, free, {}});
-    KeepHeadroom(room, waiting);
+    KeepHeadroom(room, waiting, capacities, policy_.headroom_nodes);
     return room;
   };
   // A job that does not fit even on empty nodes waits for new nodes, and must not hold back the others.
   std::map<NodeId, Resources> empty;
-  for (NodeRoom& node : without_headroom(accounts_.Capacities()))
+  for (NodeRoom& node : without_headroom(capacities))
     empty.emplace(std::move(node.id), node.free);
   std::erase_if(waiting, [&](const Waiting& job) { return !CouldFit(job, empty); });
   if (waiting.empty()) return false;
@@ -116,19 +136,6 @@ void BatchQueue::AddReleases(std::vector<NodeRoom>& room) const {
         node.releases.push_back({*left, cluster_.HeldBy(job, node.id)});
     }
   }
-}
-
-// Nodes that are kept entirely free for future requests. Not the only nodes on which a waiting job can
-// continue: it would wait for ever.
-void BatchQueue::KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const {
-  if (policy_.headroom_nodes == 0) return;
-  std::set<NodeId> needed;
-  for (const Waiting& job : waiting) needed.insert(job.only_on.begin(), job.only_on.end());
-  int kept = 0;
-  std::erase_if(room, [&](const NodeRoom& node) {
-    const bool idle = node.free == accounts_.Accounts().at(node.id).capacity;
-    return idle && !needed.contains(node.id) && kept++ < policy_.headroom_nodes;
-  });
 }
 
 }  // namespace siding

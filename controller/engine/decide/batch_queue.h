@@ -3,6 +3,7 @@
 // Used under the engine's lock.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "controller/engine/decide/planning.h"
@@ -11,6 +12,11 @@
 #include "controller/platform/platform.h"
 
 namespace siding {
+
+// Takes nodes away that are kept entirely free for future requests, as many as `headroom`. Not the only nodes
+// on which a waiting job can continue: it would wait for ever.
+void KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting,
+                  const std::map<NodeId, Resources>& capacities, int headroom);
 
 class BatchQueue {
  public:
@@ -31,13 +37,17 @@ class BatchQueue {
   bool PlaceWaiting();
   // By rank: the only nodes where it can be restored, or is to be; empty: anywhere.
   std::vector<NodeId> TiedTo(const JobRecord& job) const;
+  // siding's queue gives it nodes, if it need not wait for anything else. Otherwise a cluster manager does, or
+  // it is granted what was planned for it.
+  bool IsInQueue(const JobRecord& job) const;
+  // As the platform is asked about it, but for nodes on which it was tried a moment ago.
+  Waiting WaitingOf(const JobRecord& job) const;
 
  private:
   bool ContinuesFromImage(const JobRecord& job) const;
   std::vector<NodeId> WithoutExited(const JobRecord& job, std::vector<NodeId> tied) const;
   std::vector<NodeId> VacatedBy(const JobRecord& job) const;
   void AddReleases(std::vector<NodeRoom>& room) const;
-  void KeepHeadroom(std::vector<NodeRoom>& room, const std::vector<Waiting>& waiting) const;
 
   const ClusterState& state_;
   const Policy& policy_;

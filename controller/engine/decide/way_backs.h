@@ -29,11 +29,12 @@ class WayBacks {
 
   // Frozen jobs continue or move elsewhere, parked ones are restored. True: something was recorded.
   bool BringBack();
+  // Of a job that is frozen or parked, or will be.
+  Returning ReturningOf(const JobRecord& job) const;
 
  private:
   std::vector<Returning> WhoMayReturn() const;
   bool MayReturn(const JobRecord& job) const;
-  Returning ReturningOf(const JobRecord& job) const;
   std::map<NodeId, Time> HeldUntil() const;
 
   const ClusterState& state_;

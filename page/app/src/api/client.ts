@@ -1,18 +1,22 @@
 // The calls of the API: one function a question. What goes wrong is an ApiError with the gRPC code in it.
-import {Answers, Event, ExplainResponse, ListJobsResponse, ListNodesResponse, SiteInfo} from '../../generated/api';
+import {Answers, Event, ExplainResponse, ListJobsResponse, ListNodesResponse, PolicyInForce, SiteInfo} from '../../generated/api';
 import {BadAnswer, decode} from './decode';
 import {SseReader} from './sse';
 
 const ROOT = '/api/v1';
 const CODES: Record<number, string> = {
   400: 'INVALID_ARGUMENT', 401: 'UNAUTHENTICATED', 403: 'PERMISSION_DENIED', 404: 'NOT_FOUND', 429: 'RESOURCE_EXHAUSTED',
-  501: 'UNIMPLEMENTED', 503: 'UNAVAILABLE', 504: 'DEADLINE_EXCEEDED',
+  409: 'FAILED_PRECONDITION', 421: 'PERMISSION_DENIED', 500: 'INTERNAL', 501: 'UNIMPLEMENTED', 503: 'UNAVAILABLE', 504: 'DEADLINE_EXCEEDED',
 };
 
 export class ApiError extends Error {
-  // code: as gRPC names it; UNREACHABLE: there was no answer.
+  // code: as gRPC names it; UNREACHABLE: there was no answer; BAD ANSWER: it is not what the API says.
   constructor(readonly code: string, message: string) {
     super(message);
+  }
+  // What was asked for is not there, or not for this reader.
+  get isNotShown(): boolean {
+    return ['NOT_FOUND', 'PERMISSION_DENIED', 'UNAUTHENTICATED', 'INVALID_ARGUMENT'].includes(this.code);
   }
 }
 
@@ -20,8 +24,8 @@ async function refusal(response: Response): Promise<ApiError> {
   const code = CODES[response.status] ?? `HTTP ${response.status}`;
   const text = await response.text().catch(() => '');
   try {
-    const said = JSON.parse(text) as {code?: unknown; message?: unknown};
-    return new ApiError(typeof said.code === 'string' ? said.code : code, String(said.message ?? ''));
+    const {error} = JSON.parse(text) as {error?: {message?: unknown}};
+    return new ApiError(code, typeof error?.message === 'string' ? error.message : '');
   } catch {
     return new ApiError(code, text.slice(0, 200));
   }
@@ -49,6 +53,7 @@ async function get<K extends keyof Answers>(type: K, path: string, signal?: Abor
 }
 
 export const readSite = (signal?: AbortSignal): Promise<SiteInfo> => get('SiteInfo', '/site', signal);
+export const readPolicy = (signal?: AbortSignal): Promise<PolicyInForce> => get('PolicyInForce', '/policy', signal);
 export const readNodes = (signal?: AbortSignal): Promise<ListNodesResponse> => get('ListNodesResponse', '/nodes', signal);
 export const readJobs = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs', signal);
 export const readEveryJob = (signal?: AbortSignal): Promise<ListJobsResponse> => get('ListJobsResponse', '/jobs?all=true', signal);

@@ -10,7 +10,7 @@ function scalar(type: string, raw: unknown, path: string): unknown {
   if (type === 'number') {
     // Of those that the API has, none is larger than what a double holds exactly.
     const value = typeof raw === 'string' && raw !== '' ? Number(raw) : raw;
-    if (typeof value === 'number') return value;
+    if (typeof value === 'number' && (!Number.isNaN(value) || raw === 'NaN')) return value;
   } else if (typeof raw === type) {
     return raw;
   }
@@ -33,7 +33,7 @@ function message(type: string, raw: unknown, path: string): unknown {
   if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) throw new BadAnswer(`${path}: an object was expected`);
   const from = raw as Record<string, unknown>, to: Record<string, unknown> = {};
   for (const [protoName, name, form, of] of TABLES[type]?.fields ?? []) {
-    const field = from[name] ?? from[protoName], at = `${path}.${name}`;
+    const field = from[protoName], at = `${path}.${name}`;
     if (form === 'list') {
       if (field !== undefined && !Array.isArray(field)) throw new BadAnswer(`${at}: a list was expected`);
       to[name] = (field ?? []).map((each: unknown, i: number) => value(of, each, `${at}[${i}]`));

@@ -1,25 +1,26 @@
 // What a view asks for itself: a job with its plans, and what happened to some jobs.
 import {useComputed} from '@preact/signals';
 import {useEffect, useState} from 'preact/hooks';
-import {Event, ExplainResponse} from '../../generated/api';
-import {ApiError, readPlans} from '../api/client';
+import {Event, ExplainResponse, Job} from '../../generated/api';
+import {ApiError, readJob, readPlans} from '../api/client';
 import {loadOlderEvents, standing, state} from './live';
+import {knownJob} from './state';
 
 const EVENTS_A_TIME = 2_000;
 
 export interface Asked<T> {
-  answer: T | undefined;  // the last one
+  answer: T | undefined;    // the last one
   error: ApiError | undefined;
 }
 
 // Asked again when there is a new event of the job, and when the controller is back. 0: nothing is asked.
-export function usePlans(job: number): Asked<ExplainResponse> {
-  const [asked, setAsked] = useState<Asked<ExplainResponse> & {job: number}>({job, answer: undefined, error: undefined});
+function useAsked<T>(job: number, ask: (job: number, signal: AbortSignal) => Promise<T>): Asked<T> {
+  const [asked, setAsked] = useState<Asked<T> & {job: number}>({job, answer: undefined, error: undefined});
   const seq = useComputed(() => state.value.changed.get(job) ?? 0), live = standing.value === 'live';
   useEffect(() => {
     if (job === 0 || !live) return undefined;
     const over = new AbortController();
-    readPlans(job, over.signal).then(
+    ask(job, over.signal).then(
         answer => setAsked({job, answer, error: undefined}),
         (error: unknown) => { if (!over.signal.aborted && error instanceof ApiError) setAsked({job, answer: undefined, error}); });
     return () => over.abort();
@@ -27,8 +28,16 @@ export function usePlans(job: number): Asked<ExplainResponse> {
   return asked.job === job ? asked : {answer: undefined, error: undefined};
 }
 
+export const usePlans = (job: number): Asked<ExplainResponse> => useAsked(job, readPlans);
+
+// As the page keeps it up; asked for where the page does not have it.
+export function useJob(job: number): Asked<Job> {
+  const {answer, error} = useAsked(job, async (id, signal) => (await readJob(id, signal)).jobs[0]), known = knownJob(state.value, job) ?? answer;
+  return {answer: known, error: known === undefined ? error : undefined};
+}
+
 export interface History {
-  events: Event[];    // of these jobs, oldest first
+  events: Event[];       // of these jobs, oldest first
   reachesBack: boolean;  // to `sinceUs`
 }
 

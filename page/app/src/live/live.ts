@@ -1,7 +1,7 @@
 // Keeps the state at what the controller says: a snapshot, then the stream of events, and again from the last event if that breaks off.
 import {batch, computed, signal} from '@preact/signals';
 import {Job, Plan} from '../../generated/api';
-import {ApiError, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readSite} from '../api/client';
+import {ApiError, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readPolicy, readSite} from '../api/client';
 import {waitsForDeadline} from '../model/jobs';
 import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from './link';
 import {NOTHING, State, toRead, withAllJobs, withBeginning, withEvents, withJobs, withNodes, withOlderEvents, withSite} from './state';
@@ -35,11 +35,11 @@ function tick(): void {
 
 async function readAll(signal: AbortSignal): Promise<void> {
   const askedMs = performance.now(), withEnded = state.value.ended !== undefined;
-  const [site, jobs, nodes] = await Promise.all([readSite(signal), withEnded ? readEveryJob(signal) : readJobs(signal), readNodes(signal)]);
+  const [site, policy, jobs, nodes] = await Promise.all([readSite(signal), readPolicy(signal), withEnded ? readEveryJob(signal) : readJobs(signal), readNodes(signal)]);
   aheadMs = site.nowUs / 1000 - Date.now();
   batch(() => {
     link.value = answered(link.value);
-    state.value = withNodes(withSite(withAllJobs(state.value, jobs.jobs, askedMs, withEnded), site), nodes.nodes);
+    state.value = withNodes(withSite(withAllJobs(state.value, jobs.jobs, askedMs, withEnded), site, policy), nodes.nodes);
     tick();
   });
 }
@@ -65,7 +65,7 @@ async function readOne(id: number, signal: AbortSignal): Promise<Job[]> {
   try {
     return (await readJob(id, signal)).jobs;
   } catch (error) {
-    if (error instanceof ApiError && (error.code === 'NOT_FOUND' || error.code === 'PERMISSION_DENIED')) return [];
+    if (error instanceof ApiError && error.isNotShown) return [];
     throw error;
   }
 }
@@ -78,10 +78,20 @@ async function readStale(signal: AbortSignal): Promise<void> {
   state.value = withJobs(state.value, ids, jobs.flat(), askedMs);
 }
 
+// Plans are not shown to everybody who may see the request.
+async function newestPlan(request: number, signal: AbortSignal): Promise<Plan | undefined> {
+  try {
+    return (await readPlans(request, signal)).plans.at(-1);
+  } catch (error) {
+    if (error instanceof ApiError && error.isNotShown) return undefined;
+    throw error;
+  }
+}
+
 async function readPlansAhead(signal: AbortSignal): Promise<void> {
   const ahead = [...state.value.jobs.values()].filter(waitsForDeadline)
       .sort((a, b) => (a.spec?.startByUs ?? 0) - (b.spec?.startByUs ?? 0)).slice(0, REQUESTS_PLANNED);
-  const read = await Promise.all(ahead.map(async job => [job.id, (await readPlans(job.id, signal)).plans.at(-1)] as const));
+  const read = await Promise.all(ahead.map(async job => [job.id, await newestPlan(job.id, signal)] as const));
   plans.value = new Map(read.flatMap(([id, plan]) => (plan === undefined ? [] : [[id, plan] as const])));
 }
 

@@ -3,17 +3,18 @@
 // Events do not say all that changes in a job. So an event makes its job stale, and whoever holds the state reads that job again: a page
 // that slept through ten thousand events comes to what a fresh one reads. The controller may answer what it has answered a moment ago,
 // so a job stays stale until an answer is from behind that moment.
-import {Event, Job, Node, SiteInfo} from '../../generated/api';
-import {hasEnded, isInMotion} from '../model/jobs';
+import {Event, Job, Node, PolicyInForce, SiteInfo} from '../../generated/api';
+import {hasEnded, isAway, isInMotion} from '../model/jobs';
 
 const EVENTS_KEPT = 5_000;
 // Beyond this many stale jobs, all are read in one answer.
 const READ_SINGLY = 16;
 // An answer may be older than its question by this, in milliseconds.
-export const ANSWER_AGE_MS = 1_500;
+export const ANSWER_AGE_MS = 1_000;
 
 export interface State {
   site: SiteInfo | undefined;                   // undefined: nothing has been read yet
+  privateJobs: boolean;                         // the policy shows jobs to their users and to operators alone
   jobs: ReadonlyMap<number, Job>;               // that have not ended
   ended: ReadonlyMap<number, Job> | undefined;  // undefined: nobody has asked for them
   nodes: readonly Node[];
@@ -26,7 +27,7 @@ export interface State {
 }
 
 export const NOTHING: State = {
-  site: undefined, jobs: new Map(), ended: undefined, nodes: [], events: [], lastSeq: 0, firstSeq: 0, stale: new Map(), allStaleSince: undefined,
+  site: undefined, privateJobs: false, jobs: new Map(), ended: undefined, nodes: [], events: [], lastSeq: 0, firstSeq: 0, stale: new Map(), allStaleSince: undefined,
   changed: new Map(),
 };
 
@@ -94,11 +95,15 @@ export function withOlderEvents(state: State, events: readonly Event[], after: n
 }
 
 export const withNodes = (state: State, nodes: readonly Node[]): State => ({...state, nodes});
-export const withSite = (state: State, site: SiteInfo): State => ({...state, site});
+export const withSite = (state: State, site: SiteInfo, policy: PolicyInForce): State =>
+  ({...state, site, privateJobs: /^\s*private_jobs:\s*true\b/m.test(policy.yaml)});
 
-// Those to read next: stale ones, and those whose progress moves without events.
+// Whether there are jobs, this reader is not told.
+export const areJobsHidden = (state: State): boolean => state.privateJobs && state.jobs.size === 0;
+
+// Those to read next: stale ones, and those whose progress, or whose way back, moves without events of theirs.
 export function toRead(state: State): number[] {
-  const moving = [...state.jobs.values()].filter(isInMotion).slice(0, READ_SINGLY).map(job => job.id);
+  const moving = [...state.jobs.values()].filter(job => isInMotion(job) || isAway(job)).slice(0, READ_SINGLY).map(job => job.id);
   return [...new Set([...state.stale.keys(), ...moving])];
 }
 

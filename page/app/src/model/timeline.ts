@@ -10,8 +10,8 @@ export interface Axis { fromUs: number; toUs: number }
 
 export interface Row {
   job: number;
-  name: string;
-  step: PlanStep | undefined;  // undefined: the request itself
+  isRequest: boolean;          // or else one that makes way for it
+  step: PlanStep | undefined;  // undefined: its plan is not known
   move: Move | undefined;      // undefined: it has not been told yet, or nothing of it is known
   segments: Segment[];
   predictedFreeUs: number;     // 0: not known
@@ -47,17 +47,22 @@ export function involved(plans: readonly Plan[]): PlanStep[] {
   return [...new Map(plans.filter(plan => plan.feasible).flatMap(victims).map(step => [step.job, step])).values()];
 }
 
+// Who was told to go for it.
+export const movedFor = (events: readonly Event[], request: number): number[] =>
+  [...new Set(events.filter(event => event.request === request && event.job !== request && event.kind.startsWith('order-')).map(event => event.job))];
+
 // `events`: of the request and of those involved, oldest first. Who is in an earlier plan alone, and was never told to go, has no row.
 export function timeLineOf(request: Job, plans: readonly Plan[], events: readonly Event[], nowUs: number): TimeLine {
   const own = ownSegments(request, events, nowUs), chosen = new Set(decidingPlan(plans)?.steps.map(step => step.job));
-  const rows: Row[] = involved(plans).map(step => {
-    const move = moveFor(movesOf(events.filter(event => event.job === step.job)), request.id);
+  const steps = new Map(involved(plans).map(step => [step.job, step]));
+  const rows: Row[] = [...new Set([...steps.keys(), ...movedFor(events, request.id)])].map(job => {
+    const move = moveFor(movesOf(events.filter(event => event.job === job)), request.id), step = steps.get(job);
     return {
-      job: step.job, name: step.jobName, step, move, segments: segmentsOf(move, request.submittedUs, nowUs),
-      predictedFreeUs: move?.predictedUs || step.predictedReleaseUs,
+      job, step, move, isRequest: false, segments: segmentsOf(move, request.submittedUs, nowUs),
+      predictedFreeUs: move?.predictedUs || (step?.predictedReleaseUs ?? 0),
     };
   }).filter(row => row.move !== undefined || chosen.has(row.job));
-  const first: Row = {job: request.id, name: request.spec?.name ?? '', step: undefined, move: undefined, segments: own.segments, predictedFreeUs: 0};
+  const first: Row = {job: request.id, step: undefined, move: undefined, isRequest: true, segments: own.segments, predictedFreeUs: 0};
   const moves = rows.flatMap(row => (row.move === undefined ? [] : [row.move]));
   // The way out is over when the request runs, or should, and every node is free.
   const outEnds = [request.spec?.startByUs ?? 0, request.firstStartedUs, own.grantedUs, ...rows.map(row => row.predictedFreeUs), ...moves.map(move => move.freeUs ?? 0), ...moves.map(move => move.durableUs ?? 0)];

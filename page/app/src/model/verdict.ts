@@ -54,7 +54,7 @@ export function verdictOf(requests: readonly Request[], nowUs: number, past: boo
   const unknown = requests.filter(request => request.marginS === undefined).length;
   if (unknown > 0) {
     const sentence = `${requests.length} ${requests.length === 1 ? 'deadline is' : 'deadlines are'} ahead`;
-    return {tone: 'unknown', sentence, detail: `Of ${unknown} no plan has been read.`};
+    return {tone: 'unknown', sentence, detail: `Whether ${unknown === 1 ? 'it is' : 'they are'} safe is not known here: the ${unknown === 1 ? 'plan is' : `plans of ${unknown} are`} not shown to you.`};
   }
   const least = requests.reduce((a, b) => ((b.marginS ?? 0) < (a.marginS ?? 0) ? b : a));
   return {tone: 'good', sentence: all(requests.length, past ? ['was', 'were'] : ['is', 'are']), least, detail: ''};

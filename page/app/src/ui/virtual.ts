@@ -1,14 +1,7 @@
 // A list of which only the rows in sight exist: ten thousand cost what thirty do.
 import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks';
 import {html} from './html';
-
-const BEYOND = 8;  // rows above and below what is in sight
-
-// The first row, and the one behind the last.
-export function rowsInSight(scrolled: number, height: number, row: number, count: number): [number, number] {
-  const first = Math.max(0, Math.floor(scrolled / row) - BEYOND);
-  return [Math.min(first, Math.max(0, count - 1)), Math.min(count, Math.ceil((scrolled + height) / row) + BEYOND)];
-}
+import {rowsInSight} from './rows';
 
 interface Props<T> {
   label: string;

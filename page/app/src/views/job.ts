@@ -1,6 +1,7 @@
 // One job: what happened to it, why, when it is back; what it is, and its events.
 import {Job} from '../../generated/api';
-import {useHistory, usePlans} from '../live/ask';
+import {useHistory, useJob} from '../live/ask';
+import {forecastOf} from '../model/back';
 import {isOnDemand, sizeOf, userOf, whyText} from '../model/jobs';
 import {moveFor, movesOf} from '../model/moves';
 import {methodText} from '../model/plans';
@@ -38,15 +39,23 @@ export function EventsPanel({jobs, sinceUs, command}: {jobs: number[]; sinceUs: 
     ${!reachesBack && html`<p class="note">Earlier events are not on this page: <code>${command}</code></p>`}<//>`;
 }
 
+// Of a job that waits and has not made way.
+function StartsWhen({job}: {job: Job}) {
+  const forecast = job.state === 'pending' ? forecastOf(job) : undefined;
+  if (forecast === undefined) return null;
+  const time = forecast.predictedUs > 0 ? html`it gets nodes at <${At} us=${forecast.predictedUs}/>, <${FromNow} at=${forecast.predictedUs}/>` : 'until when is not known';
+  return html`; ${time}${forecast.because && `: ${forecast.because}`}`;
+}
+
 export function JobView({id}: {id: string; query: string}) {
-  const number = /^[1-9]\d{0,15}$/.test(id) ? Number(id) : 0, {answer, error} = usePlans(number), job = answer?.job;
+  const number = /^[1-9]\d{0,15}$/.test(id) ? Number(id) : 0, {answer: job, error} = useJob(number);
   const {events} = useHistory([number], job?.submittedUs ?? 0);
   const crumb = html`<p class="crumb"><a href="#/jobs">Jobs</a> / ${id}</p>`;
   if (number === 0 || error !== undefined) return html`${crumb}<${Unknown} what="Job" id=${id} error=${error}/>`;
   if (job === undefined) return html`${crumb}<h1>Job ${id}</h1><p class="dim">Reading what the controller knows of it.</p>`;
   const move = moveFor(movesOf(events), job.madeWayFor), user = userOf(job), waits = !isGone(job) && whyText(job) !== '';
   return html`${crumb}<div class="titleline"><div><h1>${headline(job)}</h1><p class="dim">${isOnDemand(job) ? 'Request' : 'Job'} ${id} of <a href=${jobsAddress(`user:${user}`)}>${user}</a>: ${nodesText(sizeOf(job))}.</p></div></div>
-    ${waits && html`<p class="bar warn inset"><b>${job.state === 'pending' ? 'Waits:' : 'Note:'}</b> ${whyText(job)}</p>`}
+    ${waits && html`<p class="bar warn inset"><b>${job.state === 'pending' ? 'Waits:' : 'Note:'}</b> ${whyText(job)}<${StartsWhen} job=${job}/></p>`}
     <${JobAnswers} job=${job} move=${move}/>
     <div class="cols"><div><${EventsPanel} jobs=${[number]} sinceUs=${job.submittedUs} command=${`sidingctl events --job ${id}`}/></div>
       <div><${Panel} title="The job"><div class="pad"><${Facts} of=${factsOf(job)}/></div><//>

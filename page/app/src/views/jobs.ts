@@ -2,6 +2,7 @@
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {Job} from '../../generated/api';
 import {loadEnded, state} from '../live/live';
+import {areJobsHidden} from '../live/state';
 import {parseFilter, toggleState} from '../model/filter';
 import {countByState, phaseOf, sizeOf, userOf, whyText} from '../model/jobs';
 import {count, loss, names} from '../text/amounts';
@@ -10,6 +11,7 @@ import {narrow} from '../ui/narrow';
 import {JobState, LinkOf, Lasting, Panel, Swatch, swatchOf} from '../ui/parts';
 import {replaceQuery} from '../ui/route';
 import {VirtualTable} from '../ui/virtual';
+import {HiddenJobs} from './hidden';
 
 const ORDER = ['leaving', 'returning', 'frozen', 'parked', 'runs', 'waits', 'ended'];
 const COLUMNS = ['Job', 'User', 'Nodes', 'State', 'Since', 'Preempted', 'Lost', 'Where, or why not'];
@@ -48,6 +50,7 @@ export function JobsView({query}: {id: string; query: string}) {
   const [shown, steady] = useSteadyOrder(inOrder(all.filter(filter.test)));
   const counts = countByState([...jobs.values(), ...(ended?.values() ?? [])]);
   const reading = filter.wantsEnded && ended === undefined;
+  if (areJobsHidden(state.value) && all.length === 0) return html`<${HiddenJobs}/>`;
   return html`<h1>Jobs</h1><${Panel} title=${`${count(shown.length)} of ${count(all.length)} jobs`} right=${ended === undefined ? html`<button type="button" class="ghost" onClick=${() => void loadEnded().catch(() => undefined)}>Count ended ones too</button>` : undefined}>
     <${Counts} counts=${counts} filter=${query} toggle=${(each: string) => replaceQuery(toggleState(query, each))}/>
     <div class="filters"><input class="find" type="search" aria-label="Filter" placeholder="user:ada state:parked, or a part of the name" value=${query} spellcheck=${false} autocomplete="off"

@@ -1,11 +1,13 @@
 // Now: is every deadline safe, what runs where, who is away from their nodes.
 import {now, plans, standing, state} from '../live/live';
+import {areJobsHidden} from '../live/state';
 import {Request, Tone, Verdict, requestsAhead, verdictOf} from '../model/verdict';
 import {isAway, nameOf, phaseOf} from '../model/jobs';
 import {count} from '../text/amounts';
 import {clock, duration} from '../text/time';
 import {html} from '../ui/html';
 import {Command, Panel} from '../ui/parts';
+import {HiddenJobs} from './hidden';
 import {AwayPanel} from './now_away';
 import {DeadlinesPanel} from './now_deadlines';
 import {FeedPanel} from './now_feed';
@@ -40,12 +42,15 @@ const NewCluster = () => html`<div class="verdict"><div class="say"><h1>No node 
     <${Command}>siding-agent --node NAME --shared-dir FOLDER --controller HOST:PORT<//>
     <p class="dim">The node appears here as soon as its agent has dialled.</p></div><//>`;
 
+const pickedNode = (query: string): string => /^node=(.*)$/.exec(query)?.[1] ?? '';
+
 export function NowView({query}: {query: string}) {
   const {jobs, nodes} = state.value, past = standing.value !== 'live';
   if (nodes.length === 0 && jobs.size === 0) return html`<${NewCluster}/>`;
+  if (areJobsHidden(state.value)) return html`<${HiddenJobs}/><${NodesPanel} picked=${pickedNode(query)}/><${FeedPanel}/>`;
   const requests = requestsAhead(jobs.values(), plans.value, now.value), verdict = verdictOf(requests, now.value, past);
   return html`<div class="verdict"><${Icon} tone=${past ? 'unknown' : verdict.tone}/>
       <div class="say"><h1>${verdict.sentence}${past ? `, at ${clock(now.value)}` : ''}</h1><${Detail} verdict=${verdict} past=${past}/></div><${Figures} requests=${requests}/></div>
     ${requests.length > 0 && html`<${DeadlinesPanel} requests=${requests}/>`}
-    <div class="cols nowcols"><div><${NodesPanel} picked=${/^node=(.*)$/.exec(query)?.[1] ?? ''}/><${FeedPanel}/></div><div><${AwayPanel}/></div></div>`;
+    <div class="cols nowcols"><div><${NodesPanel} picked=${pickedNode(query)}/><${FeedPanel}/></div><div><${AwayPanel}/></div></div>`;
 }

@@ -1,12 +1,12 @@
 // One request: was its deadline met, who made way and when, what it cost, and why these jobs.
 import {Job, Plan} from '../../generated/api';
-import {useHistory, usePlans} from '../live/ask';
+import {useHistory, useJob, usePlans} from '../live/ask';
 import {knownJob} from '../live/state';
 import {now, state} from '../live/live';
 import {deadlineOf, isOnDemand, nameOf, phaseOf, sizeOf, userOf} from '../model/jobs';
 import {outcomeOf} from '../model/outcome';
 import {decidingPlan, nextBest} from '../model/plans';
-import {TimeLine, involved, timeLineOf} from '../model/timeline';
+import {TimeLine, involved, movedFor, timeLineOf} from '../model/timeline';
 import {count, loss, names, nodesText, plural, times} from '../text/amounts';
 import {clock, duration, moment} from '../text/time';
 import {html} from '../ui/html';
@@ -39,14 +39,14 @@ function DeadlineBox({job, plan}: {job: Job; plan: Plan | undefined}) {
 }
 
 function WayBox({line}: {line: TimeLine}) {
-  const rows = line.rows.filter(row => row.step !== undefined), nodes = new Set(rows.flatMap(row => row.step?.nodes ?? [])).size;
+  const rows = line.rows.filter(row => !row.isRequest), nodes = new Set(rows.flatMap(row => row.step?.nodes ?? [])).size;
   const back = rows.filter(row => row.move?.over === 'back').length;
   const others = rows.flatMap(row => {
     const job = knownJob(state.value, row.job);
     return job !== undefined && row.move?.over === '' && phaseOf(job.state) !== 'runs' ? [`${nameOf(job)} is ${job.state}`] : [];
   });
   const text = [back > 0 ? `${back === rows.length && rows.length > 1 ? 'All' : count(back)} ${back === 1 ? 'is' : 'are'} back` : '', ...others.slice(0, 3), others.length > 3 ? `${others.length - 3} more are away` : ''].filter(each => each !== '');
-  return html`<${Box} title="Jobs that make way" big=${rows.length === 0 ? 'none' : `${plural(rows.length, 'job')}, ${nodesText(nodes)}`}>${text.join('; ')}${text.length > 0 && '.'}<//>`;
+  return html`<${Box} title="Jobs that make way" big=${rows.length === 0 ? 'none' : `${plural(rows.length, 'job')}${nodes > 0 ? `, ${nodesText(nodes)}` : ''}`}>${text.join('; ')}${text.length > 0 && '.'}<//>`;
 }
 
 function CostBox({plan}: {plan: Plan}) {
@@ -55,24 +55,26 @@ function CostBox({plan}: {plan: Plan}) {
     ${other === undefined && plan.without.length > 0 && 'No other set would have been in time.'}<//>`;
 }
 
-function Request({job, plans}: {job: Job; plans: readonly Plan[]}) {
-  const plan = decidingPlan(plans), jobs = [job.id, ...involved(plans).map(step => step.job)];
+interface RequestProps { job: Job; plans: readonly Plan[]; hidden: boolean }
+function Request({job, plans, hidden}: RequestProps) {
+  const plan = decidingPlan(plans), jobs = [...new Set([job.id, ...involved(plans).map(step => step.job), ...movedFor(state.value.events, job.id)])];
   const {events, reachesBack} = useHistory(jobs, job.submittedUs), line = timeLineOf(job, plans, events, now.value);
   const observed = line.rows.some(row => row.move !== undefined), user = userOf(job);
   return html`<div class="titleline"><div><h1>${headlineOf(job)}</h1><p class="dim">Request ${job.id} of <a href=${jobsAddress(`user:${user}`)}>${user}</a>: ${nodesText(sizeOf(job))}${deadlineOf(job) > 0 ? ` by ${moment(deadlineOf(job), now.value)}` : ''}.
       ${job.nodes.length > 0 && ` It has ${names(job.nodes)}.`} ${plans.length > 1 && `It was planned ${plans.length} times.`} <a href=${jobAddress(job.id)}>The job itself</a></p></div></div>
-    <div class="answer"><${DeadlineBox} job=${job} plan=${plan}/>${plan?.feasible && html`<${WayBox} line=${line}/><${CostBox} plan=${plan}/>`}</div>
+    <div class="answer"><${DeadlineBox} job=${job} plan=${plan}/>${line.rows.length > 1 && html`<${WayBox} line=${line}/>`}${plan?.feasible && html`<${CostBox} plan=${plan}/>`}</div>
     ${observed && html`<${TimeLinePanel} line=${line} request=${job}/><${Panel} title="Predicted and observed"><${TimesTable} rows=${line.rows} request=${job.id}/>${!reachesBack && html`<p class="note">Events from before those that this page has are not in it.</p>`}<//>`}
+    ${hidden && html`<p class="bar inset"><b>Its plan is not shown to you.</b> It is for those who may act on the request: <code>sidingctl explain ${job.id}</code></p>`}
     ${plan?.feasible && html`<${WhyPanel} plan=${plan}/>`}
     ${!observed && html`<${EventsPanel} jobs=${jobs} sinceUs=${job.submittedUs} command=${`sidingctl events --job ${job.id}`}/>`}
     <${Panel} title="As a command"><div class="pad"><${Command}>sidingctl explain ${job.id}<//></div><//>`;
 }
 
 export function PreemptionView({id}: {id: string; query: string}) {
-  const number = /^[1-9]\d{0,15}$/.test(id) ? Number(id) : 0, {answer, error} = usePlans(number), job = answer?.job;
+  const number = /^[1-9]\d{0,15}$/.test(id) ? Number(id) : 0, {answer: job, error} = useJob(number), plans = usePlans(number);
   const crumb = html`<p class="crumb"><a href="#/preemptions">Preemptions</a> / ${id}</p>`;
   if (number === 0 || error !== undefined) return html`${crumb}<${Unknown} what="Request" id=${id} error=${error}/>`;
   if (job === undefined) return html`${crumb}<h1>Request ${id}</h1><p class="dim">Reading what the controller knows of it.</p>`;
   if (!isOnDemand(job)) return html`${crumb}<h1>Job ${id} is no request</h1><p class="dim">It has no deadline, and nobody makes way for it: <a href=${jobAddress(number)}>the job</a>.</p>`;
-  return html`${crumb}<${Request} job=${job} plans=${answer?.plans ?? []}/>`;
+  return html`${crumb}<${Request} job=${job} plans=${plans.answer?.plans ?? []} hidden=${plans.error?.isNotShown ?? false}/>`;
 }

@@ -7,6 +7,7 @@ import {bytes, count, loss, nodesText, plural, times} from '../text/amounts';
 import {clock, duration} from '../text/time';
 import {html} from '../ui/html';
 import {At, JobLink, Panel, Table} from '../ui/parts';
+import {RowLink} from './row_link';
 
 const SHOWN = 20;  // of a group, at first
 
@@ -61,7 +62,7 @@ function BackCell({row}: {row: Row}) {
 export function TimesTable({rows, request}: {rows: readonly Row[]; request: number}) {
   const after = (us: number, move: Row['move']) => (move === undefined || us <= 0 ? '' : duration((us - move.orderedUs) / 1e6));
   return html`<${Table} caption=${`Times of those that made way for request ${request}`} columns=${['Job', 'Method', ['Image', 'r'], 'Told', ['Free after: predicted', 'r'], ['observed', 'r'], 'Image whole', 'Back']}>
-    ${rows.filter(row => row.step !== undefined).map(row => html`<tr key=${row.job}><td><${JobLink} id=${row.job} name=${row.name}/></td><td class="e">${row.move?.way ?? (row.step && methodText(row.step))}</td>
+    ${rows.filter(row => !row.isRequest).map(row => html`<tr key=${row.job}><td><${RowLink} row=${row}/></td><td class="e">${row.move?.way ?? (row.step && methodText(row.step))}</td>
       <td class="r" data-l="image">${row.move && row.move.bytes > 0 ? bytes(row.move.bytes) : ''}</td><td class="e" data-l="told">${row.move && clock(row.move.orderedUs)}</td>
       <td class="r" data-l="free, predicted">${after(row.predictedFreeUs, row.move)}</td><td class="r e" data-l="observed"><b>${after(row.move?.freeUs ?? 0, row.move)}</b></td>
       <td data-l="image whole">${row.move?.durableUs !== undefined && clock(row.move.durableUs)}</td><td class="e"><${BackCell} row=${row}/></td></tr>`)}<//>`;

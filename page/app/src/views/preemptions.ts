@@ -2,11 +2,13 @@
 import {useEffect} from 'preact/hooks';
 import {Job} from '../../generated/api';
 import {loadEnded, state} from '../live/live';
+import {areJobsHidden} from '../live/state';
 import {Outcome, outcomeOf} from '../model/outcome';
 import {deadlineOf, isOnDemand, sizeOf, userOf} from '../model/jobs';
 import {count} from '../text/amounts';
 import {html} from '../ui/html';
 import {At, JobState, LinkOf, Panel, Table} from '../ui/parts';
+import {HiddenJobs} from './hidden';
 
 const MOST = 200;
 
@@ -23,6 +25,7 @@ export function PreemptionsView() {
   const requests = [...jobs.values(), ...(ended?.values() ?? [])].filter(isOnDemand).sort((a, b) => b.id - a.id);
   const tally = (kind: Outcome['kind']) => requests.filter(job => outcomeOf(job).kind === kind).length;
   const right = `${tally('met')} met, ${tally('missed')} missed, ${tally('refused')} refused, ${tally('ahead')} ahead`;
+  if (areJobsHidden(state.value) && requests.length === 0) return html`<${HiddenJobs}/>`;
   return html`<h1>Preemptions</h1><p class="dim lead">Requests with a deadline, the newest first. Each leads to who made way for it, and why.</p>
     <${Panel} title=${`Requests that the controller knows: ${count(requests.length)}`} right=${ended !== undefined && right}>
     ${requests.length === 0 ? html`<p class="empty">${ended === undefined ? 'Reading the requests.' : 'Nobody has asked for nodes by a time.'}</p>`

@@ -2,13 +2,14 @@
 import {useState} from 'preact/hooks';
 import {Job} from '../../generated/api';
 import {now} from '../live/live';
-import {deadlineOf, sizeOf} from '../model/jobs';
+import {deadlineOf, nameOf, sizeOf} from '../model/jobs';
 import {methodText} from '../model/plans';
 import {Axis, Bar, Row, Segment, TimeLine, isOn, placeOn, ticksOf} from '../model/timeline';
 import {nodesText} from '../text/amounts';
 import {duration} from '../text/time';
 import {html} from '../ui/html';
-import {At, JobLink, Panel, Segmented} from '../ui/parts';
+import {RowLink} from './row_link';
+import {At, Panel, Segmented} from '../ui/parts';
 
 const MOST = 12;  // rows that are not folded
 const LINES = new Set<Bar>(['wait', 'parked']);
@@ -61,10 +62,10 @@ export function TimeLinePanel({line, request}: {line: TimeLine; request: Job}) {
   const rows = all ? line.rows : line.rows.slice(0, MOST + 1), folded = line.rows.length - rows.length;
   const tabs = back && html`<span class="panetabs"><${Segmented} label="Part of the time line" options=${[['out', 'Way out'], ['back', 'Way back']]} value=${pane} change=${setPane}/></span>`;
   const grid = (first: unknown, of: (axis: Axis) => unknown, kind: string) => html`<div class=${`grow ${kind}`}><div>${first}</div><div class="pane a">${of(line.out)}</div>${back && html`<div class="pane b">${of(back)}</div>`}</div>`;
-  const small = (row: Row) => (row.step === undefined ? `request ${row.job}, ${nodesText(sizeOf(request))}` : `${nodesText(row.step.nodes.length)}, ${row.move?.way ?? methodText(row.step)}`);
+  const small = (row: Row) => (row.isRequest ? `request ${row.job}, ${nodesText(sizeOf(request))}` : [row.step && nodesText(row.step.nodes.length), row.move?.way ?? (row.step && methodText(row.step))].filter(Boolean).join(', '));
   return html`<${Panel} title="Time line" right=${html`${tabs}<span>from submission at <${At} us=${request.submittedUs} tenths=${true}/></span>`}><${Patterns}/>
     <div class=${`gantt${back ? ' two' : ''}`} data-pane=${pane}>
     ${grid(html`<span class="dim">the way out${back ? ', the way back' : ''}</span>`, axis => html`<${Head} axis=${axis} request=${request} line=${line}/>`, 'headrow')}
-    ${rows.map(row => grid(html`${row.step === undefined ? html`<b>${row.name}</b>` : html`<${JobLink} id=${row.job} name=${row.name}/>`}<small>${small(row)}</small>`, axis => html`<${Pane} row=${row} axis=${axis} request=${request} line=${line}/>`, ''))}
+    ${rows.map(row => grid(html`${row.isRequest ? html`<b>${nameOf(request)}</b>` : html`<${RowLink} row=${row}/>`}<small>${small(row)}</small>`, axis => html`<${Pane} row=${row} axis=${axis} request=${request} line=${line}/>`, ''))}
     <${Legend} rows=${rows}/>${folded > 0 && html`<p class="note"><button type="button" class="btn" onClick=${() => setAll(true)}>Show the other ${folded}</button></p>`}</div><//>`;
 }

@@ -51,9 +51,10 @@ export function preempted() {
   for (let i = 1; i <= 8; ++i) c.node(`n${i}`);
   c.job(1, 'train', 'running', {nodes: ['n1'], firstStartedUs: us(c.t0 - 3500)});
   c.job(2, 'cfd-wing', 'parked', {
-    stateSinceUs: us(c.t0 - 100), preemptions: 1, lostNodeSeconds: 212.5, madeWayFor: '7', checkpoint: '2.1', waitsFor: '2 nodes with 2 free slots: request 7 has its nodes', spec: {nodes: 2, user: 'okoro'},
+    stateSinceUs: us(c.t0 - 100), preemptions: 1, lostNodeSeconds: 212.5, madeWayFor: '7', checkpoint: '2.1', waitsFor: 'request 7 has its nodes',
+    back: {predictedUs: us(c.t0 + 200), latestUs: us(c.t0 + 640), nodes: ['n2', 'n3'], because: {kind: 'EXPECTED', job: '7', node: 'n3'}}, spec: {nodes: 2, user: 'okoro'},
   });
-  c.job(3, 'md-lipid', 'suspended', {nodes: ['n5'], stateSinceUs: us(c.t0 - 115), preemptions: 1, lostNodeSeconds: 115, madeWayFor: '7', reason: 'while request 7 has its nodes', spec: {user: 'lin'}});
+  c.job(3, 'md-lipid', 'suspended', {nodes: ['n5'], stateSinceUs: us(c.t0 - 115), preemptions: 1, lostNodeSeconds: 115, madeWayFor: '7', reason: 'while request 7 has its nodes', back: {because: {kind: 'NO_END', job: '7', node: 'n5', image: true}}, spec: {user: 'lin'}});
   c.job(4, 'infer', 'running', {nodes: ['n6'], stateSinceUs: us(c.t0 - 40), preemptions: 1, lostNodeSeconds: 74});
   c.job(5, 'long', 'running', {nodes: ['n7'], stateSinceUs: us(c.t0 - 9000), spec: {methods: []}});
   c.job(6, 'waiter', 'pending', {waitsFor: '4 nodes with 2 free slots', spec: {nodes: 4}});

@@ -8,11 +8,20 @@ const TYPES = {'.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.
 export const CSP = 'default-src \'none\'; script-src \'self\'; style-src \'self\'; connect-src \'self\'; img-src \'self\'; base-uri \'none\'; form-action \'none\'; frame-ancestors \'none\'';
 const ENDED = new Set(['done', 'failed', 'cancelled']);
 
+// Names of fields as the .proto files have them.
+function asProto(value) {
+  if (Array.isArray(value)) return value.map(asProto);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), asProto(each)]));
+}
+
 export class StandIn {
   constructor(folder, cluster) {
     this.folder = folder;
     this.cluster = cluster;
-    this.refusal = undefined;  // {status, code, message} instead of any answer
+    this.refusal = undefined;  // {status, message} instead of any answer
+    this.stranger = false;     // plans are not shown
+    this.privateJobs = false;
     this.silent = false;       // takes questions and answers none
     this.streams = new Set();
     this.port = 0;
@@ -35,7 +44,7 @@ export class StandIn {
 
   // To the pages that follow; the cluster has it already.
   tell(...events) {
-    for (const stream of this.streams) for (const event of events) stream.write(`id: ${event.seq}\ndata: ${JSON.stringify(event)}\n\n`);
+    for (const stream of this.streams) for (const event of events) stream.write(`id: ${event.seq}\ndata: ${JSON.stringify(asProto(event))}\n\n`);
   }
 
   answer(request, response) {
@@ -43,18 +52,20 @@ export class StandIn {
     response.setHeader('Content-Security-Policy', CSP);
     if (!url.pathname.startsWith('/api/')) return this.file(url.pathname, response);
     if (this.silent) return undefined;
-    if (this.refusal !== undefined) return this.json(response, this.refusal, this.refusal.status);
+    if (this.refusal !== undefined) return this.refuse(response, this.refusal.status, this.refusal.message);
     return this.api(url.pathname.replace('/api/v1/', '').split('/'), url.searchParams, response);
   }
 
   api([what, id, more], query, response) {
     const {cluster} = this, job = cluster.jobs.get(Number(id));
     if (what === 'site') return this.json(response, {nowUs: String(Math.round(Date.now() * 1000))});
+    if (what === 'policy') return this.json(response, {yaml: `private_jobs: ${this.privateJobs}\n`});
     if (what === 'nodes') return this.json(response, {nodes: cluster.nodes});
     if (what === 'events') return this.follow(query.get('after'), response);
-    if (what !== 'jobs') return this.json(response, {code: 'NOT_FOUND', message: 'no such question'}, 404);
+    if (what !== 'jobs') return this.refuse(response, 404, 'no such question');
     if (id === undefined) return this.json(response, {jobs: [...cluster.jobs.values()].filter(each => query.get('all') === 'true' || !ENDED.has(each.state))});
-    if (job === undefined) return this.json(response, {code: 'NOT_FOUND', message: `job ${id} is not known`}, 404);
+    if (job === undefined) return this.refuse(response, 404, `job ${id} is not known`);
+    if (more === 'plans' && this.stranger) return this.refuse(response, 403, 'not yours');
     return this.json(response, more === 'plans' ? {job, plans: cluster.plans.get(Number(id)) ?? []} : {jobs: [job]});
   }
 
@@ -64,12 +75,16 @@ export class StandIn {
     response.write(`: here\nid: ${from}\n\n`);
     this.streams.add(response);
     response.on('close', () => this.streams.delete(response));
-    for (const event of this.cluster.events.slice(from)) response.write(`id: ${event.seq}\ndata: ${JSON.stringify(event)}\n\n`);
+    for (const event of this.cluster.events.slice(from)) response.write(`id: ${event.seq}\ndata: ${JSON.stringify(asProto(event))}\n\n`);
+  }
+
+  refuse(response, status, message) {
+    this.json(response, {error: {status, message}}, status);
   }
 
   json(response, body, status = 200) {
     response.writeHead(status, {'Content-Type': 'application/json'});
-    response.end(JSON.stringify(body));
+    response.end(JSON.stringify(asProto(body)));
   }
 
   file(path, response) {

@@ -1,12 +1,14 @@
 // Builds the page: types from the .proto files, their check, one script and one style sheet, and the licences of what is in them.
 //
-//   node build.mjs [--out FOLDER]      the page, into FOLDER (default: dist)
-//   node build.mjs --unit-tests        builds and runs the unit tests
+//   node build.mjs [--out FOLDER] [--embed FILE]   the page, into FOLDER (default: dist); FILE: the same as a C++ source
+//   node build.mjs --unit-tests                    builds and runs the unit tests
 import {execFileSync} from 'node:child_process';
 import {copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync} from 'node:fs';
 import {dirname, join, resolve} from 'node:path';
 import {fileURLToPath} from 'node:url';
+import {parseArgs} from 'node:util';
 import * as esbuild from 'esbuild';
+import {embed} from './generate/embed.mjs';
 import {generateApi} from './generate/api.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
@@ -64,11 +66,11 @@ async function runUnitTests() {
   }
 }
 
-const [option, value] = process.argv.slice(2);
 try {
-  if (option === '--unit-tests') await runUnitTests();
-  else if (option === undefined || (option === '--out' && value !== undefined)) await buildPage(resolve(value ?? join(HERE, 'dist')));
-  else throw new Error('usage: build.mjs [--out FOLDER | --unit-tests]');
+  const {values} = parseArgs({options: {'out': {type: 'string', default: join(HERE, 'dist')}, 'embed': {type: 'string'}, 'unit-tests': {type: 'boolean'}}});
+  if (values['unit-tests']) await runUnitTests();
+  else await buildPage(resolve(values.out));
+  if (values.embed !== undefined) embed(resolve(values.out), resolve(values.embed));
 } catch (error) {
   if (error.status === undefined) console.error(error.message);  // else: what ran has said it
   process.exit(1);

@@ -34,7 +34,7 @@ async function refusal(response: Response): Promise<ApiError> {
 async function ask(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(ROOT + path, {cache: 'no-store', ...init});
+    response = await fetch(ROOT + path, {cache: 'no-cache', ...init});
   } catch (error) {
     throw new ApiError('UNREACHABLE', error instanceof Error ? error.message : '');
   }

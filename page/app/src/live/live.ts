@@ -4,11 +4,12 @@ import {Job, Plan} from '../../generated/api';
 import {ApiError, followEvents, readEveryJob, readEvents, readJob, readJobs, readNodes, readPlans, readPolicy, readSite} from '../api/client';
 import {waitsForDeadline} from '../model/jobs';
 import {Link, NOT_YET, SILENCE_MS, answered, failed, heard, standingOf} from './link';
-import {NOTHING, State, toRead, withAllJobs, withBeginning, withEvents, withJobs, withNodes, withOlderEvents, withSite} from './state';
+import {ANSWER_AGE_MS, NOTHING, State, toRead, withAllJobs, withBeginning, withEvents, withJobs, withNodes, withOlderEvents, withSite} from './state';
 
 const EVENTS_AT_FIRST = 300;
 const SETTLE_MS = 400;         // events come in groups; what they changed is read once
 const LOOK_MS = 2_000;         // between looks at what is still stale, and at progress
+const JOBS_MS = 3_000;         // of who is told of no job's events; with many jobs more
 const NODES_MS = 10_000;       // what nodes have free changes without events
 const REQUESTS_PLANNED = 20;   // whose plans are read, the most urgent ones
 
@@ -102,13 +103,17 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> => new Promise(do
 
 // Reads again what events have made stale, as long as the stream lasts.
 async function keepUp(signal: AbortSignal): Promise<void> {
-  let lookedMs = 0, nodesMs = 0, lookedSeq = -1, plannedSeq = -1;
+  let lookedMs = 0, nodesMs = 0, jobsMs = performance.now(), lookedSeq = -1, plannedSeq = -1;
   while (!signal.aborted) {
     await pause(SETTLE_MS, signal);
     const atMs = performance.now(), {lastSeq} = state.value;
     if (signal.aborted || document.hidden || (lastSeq === lookedSeq && atMs - lookedMs < LOOK_MS)) continue;
     [lookedMs, lookedSeq] = [atMs, lastSeq];
     const news = state.value.stale.size > 0;
+    if (state.value.changed.size === 0 && atMs - jobsMs > Math.max(JOBS_MS, 2 * state.value.jobs.size)) {
+      jobsMs = atMs;
+      state.value = {...state.value, allStaleSince: state.value.allStaleSince ?? atMs - ANSWER_AGE_MS};
+    }
     await readStale(signal);
     if (news || lastSeq !== plannedSeq) await readPlansAhead(signal);
     plannedSeq = lastSeq;

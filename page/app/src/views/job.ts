@@ -35,6 +35,7 @@ function factsOf(job: Job): [string, unknown][] {
 
 export function EventsPanel({jobs, sinceUs, command}: {jobs: number[]; sinceUs: number; command: string}) {
   const {events, reachesBack} = useHistory(jobs, sinceUs);
+  if (events.length === 0) return html`<${Panel} title="What happened to it"><p class="empty">No event of it is on this page: <code>${command}</code></p><//>`;
   return html`<${Panel} title="What happened to it"><ul class="feed">${[...events].reverse().map(event => html`<${EventLine} key=${event.seq} event=${event} about=${jobs.length > 1}/>`)}</ul>
     ${!reachesBack && html`<p class="note">Earlier events are not on this page: <code>${command}</code></p>`}<//>`;
 }

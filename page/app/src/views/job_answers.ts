@@ -9,14 +9,16 @@ import {Move} from '../model/moves';
 import {insteadOf, leavingStep, lossOf, planWith, withoutJob} from '../model/plans';
 import {howItWent, isGone, whatHappened} from '../model/story';
 import {count, loss, names, plural, times} from '../text/amounts';
+import {clock} from '../text/time';
 import {html} from '../ui/html';
 import {At, Box, FromNow, JobLink, RequestLink} from '../ui/parts';
 import {requestAddress} from '../ui/route';
 
-function Happened({job, move}: {job: Job; move: Move}) {
-  const request = knownJob(state.value, move.request);
-  return html`<${Box} title="What happened" big=${whatHappened(move)}>It made way for <${RequestLink} id=${move.request} name=${request && nameOf(request)}/>.
-    ${' '}${howItWent(move).join(' ')}${job.lostNodeSeconds > 0 && html` It has lost <b>${loss(job.lostNodeSeconds)}</b> so far.`}<//>`;
+// Without its move, which events tell, what its state says.
+function Happened({job, move, request}: {job: Job; move: Move | undefined; request: number}) {
+  const known = knownJob(state.value, request), big = move === undefined ? `${job.state} since ${clock(job.stateSinceUs)}` : whatHappened(move);
+  return html`<${Box} title="What happened" big=${`${big[0]?.toUpperCase()}${big.slice(1)}`}>It made way for <${RequestLink} id=${request} name=${known && nameOf(known)}/>.
+    ${' '}${move && howItWent(move).join(' ')}${job.lostNodeSeconds > 0 && html` It has lost <b>${loss(job.lostNodeSeconds)}</b> so far.`}<//>`;
 }
 
 // "jobs 5 and 7 would have made way instead, ..."
@@ -69,5 +71,5 @@ export function JobAnswers({job, move}: {job: Job; move: Move | undefined}) {
   const request = job.madeWayFor || move?.request || 0;
   const {answer, error} = usePlans(request), plan = answer && planWith(answer.plans, job.id);
   if (request === 0) return null;
-  return html`<div class="answer">${move && html`<${Happened} job=${job} move=${move}/>`}${plan && html`<${Why} job=${job.id} plan=${plan}/>`}${error?.isNotShown && html`<${NotShown} request=${request}/>`}<${Back} job=${job} move=${move}/></div>`;
+  return html`<div class="answer"><${Happened} job=${job} move=${move} request=${request}/>${plan && html`<${Why} job=${job.id} plan=${plan}/>`}${error?.isNotShown && html`<${NotShown} request=${request}/>`}<${Back} job=${job} move=${move}/></div>`;
 }

@@ -38,15 +38,18 @@ function DeadlineBox({job, plan}: {job: Job; plan: Plan | undefined}) {
   return html`<${Box} title="Deadline" big=${html`${due > 0 ? moment(due, now.value) : 'none'}${due > 0 && html`, <${FromNow} at=${due}/>`}`}>${predicted && `Start ${predicted}, margin ${duration(margin ?? 0)}.`}${plan !== undefined && !plan.feasible && `${plan.refusal}.`}<//>`;
 }
 
-function WayBox({line}: {line: TimeLine}) {
+// Of whom neither plan nor events tell, the jobs themselves may.
+function WayBox({line, request}: {line: TimeLine; request: number}) {
   const rows = line.rows.filter(row => !row.isRequest), nodes = new Set(rows.flatMap(row => row.step?.nodes ?? [])).size;
   const back = rows.filter(row => row.move?.over === 'back').length;
   const others = rows.flatMap(row => {
     const job = knownJob(state.value, row.job);
     return job !== undefined && row.move?.over === '' && phaseOf(job.state) !== 'runs' ? [`${nameOf(job)} is ${job.state}`] : [];
   });
-  const text = [back > 0 ? `${back === rows.length && rows.length > 1 ? 'All' : count(back)} ${back === 1 ? 'is' : 'are'} back` : '', ...others.slice(0, 3), others.length > 3 ? `${others.length - 3} more are away` : ''].filter(each => each !== '');
-  return html`<${Box} title="Jobs that make way" big=${rows.length === 0 ? 'none' : `${plural(rows.length, 'job')}${nodes > 0 ? `, ${nodesText(nodes)}` : ''}`}>${text.join('; ')}${text.length > 0 && '.'}<//>`;
+  const told = new Set(rows.map(row => row.job)), more = [...state.value.jobs.values()].filter(job => job.madeWayFor === request && !told.has(job.id));
+  others.push(...more.map(job => `${nameOf(job)} is ${job.state}`));
+  const all = rows.length + more.length, text = [back > 0 ? `${back === all && all > 1 ? 'All' : count(back)} ${back === 1 ? 'is' : 'are'} back` : '', ...others.slice(0, 3), others.length > 3 ? `${others.length - 3} more are away` : ''].filter(each => each !== '');
+  return html`<${Box} title="Jobs that make way" big=${all === 0 ? 'none' : `${plural(all, 'job')}${nodes > 0 ? `, ${nodesText(nodes)}` : ''}`}>${text.join('; ')}${text.length > 0 && '.'}<//>`;
 }
 
 function CostBox({plan}: {plan: Plan}) {
@@ -62,7 +65,7 @@ function Request({job, plans, hidden}: RequestProps) {
   const observed = line.rows.some(row => row.move !== undefined), user = userOf(job);
   return html`<div class="titleline"><div><h1>${headlineOf(job)}</h1><p class="dim">Request ${job.id} of <a href=${jobsAddress(`user:${user}`)}>${user}</a>: ${nodesText(sizeOf(job))}${deadlineOf(job) > 0 ? ` by ${moment(deadlineOf(job), now.value)}` : ''}.
       ${job.nodes.length > 0 && ` It has ${names(job.nodes)}.`} ${plans.length > 1 && `It was planned ${plans.length} times.`} <a href=${jobAddress(job.id)}>The job itself</a></p></div></div>
-    <div class="answer"><${DeadlineBox} job=${job} plan=${plan}/>${line.rows.length > 1 && html`<${WayBox} line=${line}/>`}${plan?.feasible && html`<${CostBox} plan=${plan}/>`}</div>
+    <div class="answer"><${DeadlineBox} job=${job} plan=${plan}/><${WayBox} line=${line} request=${job.id}/>${plan?.feasible && html`<${CostBox} plan=${plan}/>`}</div>
     ${observed && html`<${TimeLinePanel} line=${line} request=${job}/><${Panel} title="Predicted and observed"><${TimesTable} rows=${line.rows} request=${job.id}/>${!reachesBack && html`<p class="note">Events from before those that this page has are not in it.</p>`}<//>`}
     ${hidden && html`<p class="bar inset"><b>Its plan is not shown to you.</b> It is for those who may act on the request: <code>sidingctl explain ${job.id}</code></p>`}
     ${plan?.feasible && html`<${WhyPanel} plan=${plan}/>`}

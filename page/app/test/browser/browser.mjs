@@ -25,14 +25,18 @@ export async function open(browser, address, {width = 1280, height = 900, scheme
 
 export const heading = (page, text) => page.locator('h1', {hasText: text}).waitFor();
 
-// What axe finds, one line each; and whether the page scrolls sideways.
+// What went wrong, and whether the page scrolls sideways.
+export async function problems(page) {
+  const sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  return [...(sideways > 0 ? [`scrolls sideways by ${sideways} px`] : []), ...page.errors];
+}
+
+// What axe finds, one line each.
 export async function findings(page) {
   // By the debugger's protocol, which the page's Content-Security-Policy does not bind.
   await page.evaluate(AXE);
   const {violations} = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ['violations']}));
-  const found = violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.target.join(' ')}: ${node.failureSummary?.split('\n')[1]?.trim()}`));
-  const sideways = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-  return [...found, ...(sideways > 0 ? [`scrolls sideways by ${sideways} px`] : []), ...page.errors];
+  return violations.flatMap(each => each.nodes.map(node => `${each.id}: ${node.target.join(' ')}: ${node.failureSummary?.split('\n')[1]?.trim()}`));
 }
 
 // For eyes, where SIDING_SCREENSHOTS names a folder.

@@ -20,7 +20,7 @@ export class StandIn {
     this.folder = folder;
     this.cluster = cluster;
     this.refusal = undefined;  // {status, message} instead of any answer
-    this.stranger = false;     // plans are not shown
+    this.stranger = false;     // plans and events of jobs are not shown
     this.privateJobs = false;
     this.silent = false;       // takes questions and answers none
     this.streams = new Set();
@@ -44,7 +44,7 @@ export class StandIn {
 
   // To the pages that follow; the cluster has it already.
   tell(...events) {
-    for (const stream of this.streams) for (const event of events) stream.write(`id: ${event.seq}\ndata: ${JSON.stringify(asProto(event))}\n\n`);
+    for (const stream of this.streams) for (const event of events.filter(each => this.shows(each))) stream.write(`id: ${event.seq}\ndata: ${JSON.stringify(asProto(event))}\n\n`);
   }
 
   answer(request, response) {
@@ -75,11 +75,15 @@ export class StandIn {
     response.write(`: here\nid: ${from}\n\n`);
     this.streams.add(response);
     response.on('close', () => this.streams.delete(response));
-    for (const event of this.cluster.events.slice(from)) response.write(`id: ${event.seq}\ndata: ${JSON.stringify(asProto(event))}\n\n`);
+    for (const event of this.cluster.events.slice(from).filter(each => this.shows(each))) response.write(`id: ${event.seq}\ndata: ${JSON.stringify(asProto(event))}\n\n`);
   }
 
   refuse(response, status, message) {
     this.json(response, {error: {status, message}}, status);
+  }
+
+  shows(event) {
+    return !this.stranger || event.job === '0';
   }
 
   json(response, body, status = 200) {

@@ -1,14 +1,14 @@
 // Each view in each state, light and dark, wide and on a phone: no finding of axe, nothing that scrolls sideways, no error.
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
-import {findings, hasBrowser, heading, launch, open, picture} from './browser.mjs';
+import {findings, hasBrowser, heading, launch, open, picture, problems} from './browser.mjs';
 import {Cluster, atRisk, large, preempted} from './cluster.mjs';
 import {StandIn} from './stand_in.mjs';
 
 const PAGE = process.env.SIDING_PAGE ?? new URL('../../dist', import.meta.url).pathname;
 const LOOKS = [
-  {name: 'light', width: 1440, scheme: 'light'}, {name: 'dark', width: 1280, scheme: 'dark'}, {name: 'phone', width: 390, height: 844, scheme: 'light'},
-  {name: 'phone-dark', width: 390, height: 844, scheme: 'dark'}, {name: 'narrowest', width: 320, height: 640, scheme: 'light'},
+  {name: 'light', width: 1440, scheme: 'light', axe: true}, {name: 'dark', width: 1000, scheme: 'dark'},
+  {name: 'phone', width: 390, height: 844, scheme: 'dark', axe: true}, {name: 'narrowest', width: 320, height: 640, scheme: 'light'},
 ];
 const VIEWS = [
   // name, cluster, address, heading, settings of the stand-in
@@ -48,7 +48,7 @@ for (const [name, cluster, address, text, settings] of VIEWS) {
         await heading(page, text);
         await page.waitForLoadState('load');
         await picture(page, `${name}-${look.name}`);
-        assert.deepEqual(await findings(page), [], look.name);
+        assert.deepEqual([...await problems(page), ...(look.axe ? await findings(page) : [])], [], look.name);
         await page.close();
       }
     } finally {

@@ -28,7 +28,7 @@ function Axis({request}: {request: Request}) {
 }
 
 const AxisHead = () => html`<svg class="axis head" aria-hidden="true"><text x="0" y="12">now</text>
-  ${TICKS.map(([s, text]) => html`<text x=${`${onAxis(s)}%`} y="12" text-anchor=${s === TO_S ? 'end' : 'middle'}>${text}</text>`)}</svg>`;
+  ${TICKS.map(([s, text]) => html`<text class=${s === 5 || s === 900 ? 'fine' : ''} x=${`${onAxis(s)}%`} y="12" text-anchor=${s === TO_S ? 'end' : 'middle'}>${text}</text>`)}</svg>`;
 
 function stateText({job, plan}: Request): string {
   if (plan !== undefined && !plan.feasible) return `${plan.queued ? 'queued' : 'refused'}: ${plan.refusal}`;
